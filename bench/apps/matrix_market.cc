@@ -1,0 +1,281 @@
+#include "bench/apps/matrix_market.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <istream>
+#include <ostream>
+#include <string_view>
+
+namespace ulc::bench {
+namespace {
+
+enum class Format : std::uint8_t { kCoordinate, kArray };
+enum class Field : std::uint8_t { kReal, kInteger, kPattern };
+enum class Symmetry : std::uint8_t { kGeneral, kSymmetric, kSkew };
+
+/// The next word of a line; empty at its end.
+std::string_view next_word(std::string_view& rest) {
+    const auto is_space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
+    while (!rest.empty() && is_space(rest.front()))
+        rest.remove_prefix(1);
+    std::size_t n = 0;
+    while (n < rest.size() && !is_space(rest[n]))
+        ++n;
+    const std::string_view word = rest.substr(0, n);
+    rest.remove_prefix(n);
+    return word;
+}
+
+std::string lower(std::string_view word) {
+    std::string result(word);
+    std::transform(result.begin(), result.end(), result.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return result;
+}
+
+/// All of the word is one number. A leading '+' is allowed, as C's scanf does.
+template <typename T>
+bool parse_number(std::string_view word, T& out) {
+    if (word.size() > 1 && word.front() == '+' && word[1] != '-') word.remove_prefix(1);
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), out);
+    return error == std::errc{} && end == word.data() + word.size() && !word.empty();
+}
+
+std::string quoted(std::string_view word) {
+    constexpr std::size_t kShown = 40;
+    return '"' + std::string(word.substr(0, kShown)) + (word.size() > kShown ? "…\"" : "\"");
+}
+
+class Reader {
+public:
+    Reader(std::istream& in, Matrix& out, std::uint64_t octets_max)
+        : in_(in), matrix_(out), octets_max_(octets_max) {}
+
+    MatrixError read() {
+        if (!header() || !sizes()) return error_;
+        const bool right = format_ == Format::kArray ? array() : coordinates();
+        if (right) nothing_more();
+        if (error_.what.empty() && in_.bad()) {
+            fail("the file cannot be read to its end");
+        }
+        return error_;
+    }
+
+private:
+    bool fail(std::string what) {
+        error_ = {line_number_, std::move(what)};
+        return false;
+    }
+    bool raw_line() {
+        if (!std::getline(in_, line_)) return false;
+        ++line_number_;
+        return true;
+    }
+    /// The next line with content, or false at the end of the file.
+    bool content_line() {
+        while (raw_line()) {
+            rest_ = line_;
+            std::string_view look = line_;
+            const std::string_view first = next_word(look);
+            if (!first.empty() && first.front() != '%') return true;
+        }
+        return false;
+    }
+
+    bool header() {
+        if (!raw_line()) return fail("the file is empty");
+        rest_ = line_;
+        if (lower(next_word(rest_)) != "%%matrixmarket") {
+            return fail("a Matrix Market file begins with \"%%MatrixMarket\"");
+        }
+        const std::string object = lower(next_word(rest_));
+        if (object != "matrix")
+            return fail("only objects of kind \"matrix\" are read, not " + quoted(object));
+        const std::string format = lower(next_word(rest_));
+        const std::string field = lower(next_word(rest_));
+        const std::string symmetry = lower(next_word(rest_));
+        if (format == "coordinate") {
+            format_ = Format::kCoordinate;
+        } else if (format == "array") {
+            format_ = Format::kArray;
+        } else {
+            return fail("the format must be coordinate or array, not " + quoted(format));
+        }
+        if (field == "real" || field == "double") {
+            field_ = Field::kReal;
+        } else if (field == "integer") {
+            field_ = Field::kInteger;
+        } else if (field == "pattern") {
+            field_ = Field::kPattern;
+        } else if (field == "complex") {
+            return fail("complex matrices are not supported");
+        } else {
+            return fail("the field must be real, integer or pattern, not " + quoted(field));
+        }
+        if (symmetry == "general") {
+            symmetry_ = Symmetry::kGeneral;
+        } else if (symmetry == "symmetric") {
+            symmetry_ = Symmetry::kSymmetric;
+        } else if (symmetry == "skew-symmetric") {
+            symmetry_ = Symmetry::kSkew;
+        } else if (symmetry == "hermitian") {
+            return fail("hermitian matrices are not supported");
+        } else {
+            return fail("the symmetry must be general, symmetric or skew-symmetric, not " +
+                        quoted(symmetry));
+        }
+        if (!next_word(rest_).empty()) return fail("the header has more than five words");
+        if (field_ == Field::kPattern && format_ == Format::kArray) {
+            return fail("a pattern has no values, so it cannot be an array");
+        }
+        if (field_ == Field::kPattern && symmetry_ == Symmetry::kSkew) {
+            return fail("a pattern has no signs, so it cannot be skew-symmetric");
+        }
+        return true;
+    }
+
+    bool sizes() {
+        if (!content_line()) return fail("the file ends before the line with the sizes");
+        const bool counted = format_ == Format::kCoordinate;
+        if (!parse_number(next_word(rest_), matrix_.rows) ||
+            !parse_number(next_word(rest_), matrix_.columns) ||
+            (counted && !parse_number(next_word(rest_), entries_)) || !next_word(rest_).empty()) {
+            return fail(counted ? "expected three sizes: rows columns entries"
+                                : "expected two sizes: rows columns");
+        }
+        if (symmetry_ != Symmetry::kGeneral && matrix_.rows != matrix_.columns) {
+            return fail("a symmetric matrix must be square");
+        }
+        std::uint64_t octets = 0;
+        if (__builtin_mul_overflow(std::uint64_t{matrix_.rows}, std::uint64_t{matrix_.columns},
+                                   &octets) ||
+            __builtin_mul_overflow(octets, sizeof(double), &octets) || octets > octets_max_) {
+            return fail("too large as a dense matrix: " + std::to_string(matrix_.rows) + " x " +
+                        std::to_string(matrix_.columns) + " exceeds the limit of " +
+                        std::to_string(octets_max_) + " octets");
+        }
+        matrix_.values.assign(matrix_.rows * matrix_.columns, 0.0);
+        return true;
+    }
+
+    /// Adds a stored element and its mirror image.
+    void put(std::size_t i, std::size_t j, double value) {
+        matrix_.values[j * matrix_.rows + i] += value;
+        if (symmetry_ == Symmetry::kGeneral || i == j) return;
+        matrix_.values[i * matrix_.rows + j] += symmetry_ == Symmetry::kSkew ? -value : value;
+    }
+
+    /// The next word as a value of the field.
+    bool value(double& out) {
+        const std::string_view word = next_word(rest_);
+        if (field_ == Field::kInteger) {
+            std::int64_t integer = 0;
+            if (!parse_number(word, integer))
+                return fail("expected an integer, not " + quoted(word));
+            out = static_cast<double>(integer);
+            return true;
+        }
+        if (!parse_number(word, out)) return fail("expected a number, not " + quoted(word));
+        if (!std::isfinite(out)) return fail("the value is not finite");
+        return true;
+    }
+
+    bool line_ends() {
+        return next_word(rest_).empty() || fail("the line has more words than an entry");
+    }
+
+    bool array() {
+        const bool lower_only = symmetry_ != Symmetry::kGeneral;
+        for (std::size_t j = 0; j < matrix_.columns; ++j) {
+            const std::size_t first = !lower_only ? 0 : symmetry_ == Symmetry::kSkew ? j + 1 : j;
+            for (std::size_t i = first; i < matrix_.rows; ++i) {
+                double element = 0;
+                if (!content_line()) {
+                    return fail("the file ends before element (" + std::to_string(i + 1) + ", " +
+                                std::to_string(j + 1) + ")");
+                }
+                if (!value(element) || !line_ends()) return false;
+                put(i, j, element);
+            }
+        }
+        return true;
+    }
+
+    bool coordinates() {
+        for (std::uint64_t n = 0; n < entries_; ++n) {
+            if (!content_line()) {
+                return fail("the file ends after " + std::to_string(n) + " of " +
+                            std::to_string(entries_) + " entries");
+            }
+            std::size_t i = 0;
+            std::size_t j = 0;
+            double element = 1;
+            if (!parse_number(next_word(rest_), i) || !parse_number(next_word(rest_), j)) {
+                return fail("expected an entry: row column" +
+                            std::string(field_ == Field::kPattern ? "" : " value"));
+            }
+            if (i < 1 || i > matrix_.rows || j < 1 || j > matrix_.columns) {
+                return fail("entry (" + std::to_string(i) + ", " + std::to_string(j) +
+                            ") is outside the matrix");
+            }
+            if (symmetry_ != Symmetry::kGeneral && j > i) {
+                return fail("a symmetric file holds no entries above the diagonal");
+            }
+            if (symmetry_ == Symmetry::kSkew && i == j) {
+                return fail("a skew-symmetric file holds no entries on the diagonal");
+            }
+            if (field_ != Field::kPattern && !value(element)) return false;
+            if (!line_ends()) return false;
+            put(i - 1, j - 1, element);
+        }
+        return true;
+    }
+
+    bool nothing_more() { return !content_line() || fail("more entries than the sizes say"); }
+
+    std::istream& in_;
+    Matrix& matrix_;
+    std::uint64_t octets_max_;
+    MatrixError error_;
+    std::string line_;
+    std::string_view rest_;  ///< of line_, not yet read
+    std::size_t line_number_ = 0;
+    Format format_ = Format::kCoordinate;
+    Field field_ = Field::kReal;
+    Symmetry symmetry_ = Symmetry::kGeneral;
+    std::uint64_t entries_ = 0;
+};
+
+}  // namespace
+
+MatrixError read_matrix_market(std::istream& in, Matrix& out, std::uint64_t octets_max) {
+    out = {};
+    return Reader(in, out, octets_max).read();
+}
+
+MatrixError read_matrix_market_file(const std::string& path, Matrix& out) {
+    std::ifstream in(path);
+    if (!in) return {0, path + ": cannot be opened"};
+    MatrixError error = read_matrix_market(in, out);
+    if (!error.what.empty()) {
+        error.what = path + ":" + std::to_string(error.line) + ": " + error.what;
+    }
+    return error;
+}
+
+void write_matrix_market(std::ostream& out, const Matrix& matrix) {
+    out << "%%MatrixMarket matrix array real general\n"
+        << matrix.rows << ' ' << matrix.columns << '\n';
+    std::array<char, 32> digits{};
+    for (const double value : matrix.values) {
+        const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+        out.write(digits.data(), end - digits.data());
+        out.put('\n');
+    }
+}
+
+}  // namespace ulc::bench

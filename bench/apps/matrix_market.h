@@ -1,0 +1,47 @@
+// Reader and writer of Matrix Market files (NIST exchange format, math.nist.gov/MatrixMarket/formats.html) into
+// dense matrices.
+//
+//   %%MatrixMarket matrix coordinate|array real|integer|pattern general|symmetric|skew-symmetric
+//   % comments
+//   rows columns [entries]
+//   …one entry a line: "row column [value]" or, for array, the value alone, column by column
+//
+// Words of the header are read in any case; blank lines and comment lines may stand anywhere after it. Entries of
+// a coordinate file that name the same place add up. Symmetric files hold the lower triangle only, skew-symmetric
+// ones the strictly lower one. Complex and hermitian files are refused. Every error names its line.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace ulc::bench {
+
+/// Column-major: element (i, j) is values[j * rows + i].
+struct Matrix {
+    std::size_t rows = 0;
+    std::size_t columns = 0;
+    std::vector<double> values;
+
+    [[nodiscard]] double at(std::size_t i, std::size_t j) const { return values[j * rows + i]; }
+};
+
+struct MatrixError {
+    std::size_t line = 0;  ///< from 1; 0: none, or not about a line
+    std::string what;      ///< empty: none
+};
+
+inline constexpr std::uint64_t kMatrixOctetsMax = std::uint64_t{4} << 30;
+
+/// Reads a whole file. octets_max: refuses what would be larger in memory, before taking it.
+[[nodiscard]] MatrixError read_matrix_market(std::istream& in, Matrix& out,
+                                             std::uint64_t octets_max = kMatrixOctetsMax);
+/// The same from a path; `what` names it.
+[[nodiscard]] MatrixError read_matrix_market_file(const std::string& path, Matrix& out);
+
+/// As "array real general", with digits enough to read the same numbers back.
+void write_matrix_market(std::ostream& out, const Matrix& matrix);
+
+}  // namespace ulc::bench

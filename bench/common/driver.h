@@ -1,0 +1,62 @@
+// Google Benchmark on several ranks: rank 0 runs the framework, the others do what it says.
+//
+//   rank 0     for every iteration: broadcast Command ─▶ all: barrier, execute ─▶ allgather (seconds, right?)
+//   others     serve commands until kEnd
+// The time of an iteration is that of the rank that took longest, so it ends when the last rank is done. Any option
+// of Google Benchmark works (filters, repetitions, JSON), since the others only follow.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/common/transport.h"
+
+namespace ulc::bench {
+
+struct Command {
+    std::uint32_t what = 0;    ///< of the program; kEnd: no more
+    std::uint32_t rounds = 0;  ///< operations in one iteration
+    std::uint64_t octets = 0;
+    char algorithm[40] = {};  ///< empty: the transport's choice
+
+    [[nodiscard]] const char* algorithm_or_null() const {
+        return algorithm[0] == '\0' ? nullptr : algorithm;
+    }
+};
+inline constexpr std::uint32_t kEnd = UINT32_MAX;
+
+/// What a rank found: how long its part took, and whether all octets were right.
+struct Outcome {
+    double seconds = 0;
+    bool right = true;
+};
+
+/// One line of the report.
+struct Case {
+    std::string name;  ///< behind the transport's
+    Command command;
+    unsigned iterations = 10;
+    double operations_per_round = 1;     ///< the reported time is that of one operation
+    std::uint64_t octets_processed = 0;  ///< an iteration; 0: no rate is reported
+};
+
+using Execute = std::function<Outcome(Transport&, const Command&)>;
+
+/// The whole of main(). ranks: least number of ranks. Exit status: 1 if the transport is missing or octets were
+/// wrong, 2 for wrong options.
+int run_benchmarks(int argc, char** argv, std::uint16_t ranks,
+                   const std::function<std::vector<Case>(const Transport&)>& cases,
+                   const Execute& execute);
+
+/// Sets a command's algorithm; too long a name is cut.
+void set_algorithm(Command& command, const std::string& name);
+
+/// Octet i of a payload, different for every `stamp`.
+[[nodiscard]] constexpr unsigned char octet_of(std::uint64_t stamp, std::size_t i) {
+    return static_cast<unsigned char>(i * 131 + (i >> 8) * 7 + stamp * 17 + 3);
+}
+[[nodiscard]] std::vector<unsigned char> payload_of(std::uint64_t stamp, std::size_t octets);
+
+}  // namespace ulc::bench

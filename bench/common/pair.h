@@ -1,0 +1,35 @@
+// Two ranks of a job in one thread: the latency of what lies between them, and nothing that a scheduler adds.
+#pragma once
+
+#include <benchmark/benchmark.h>
+#include <ulc.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ulc::bench {
+
+/// Both ends of a job of its own. Failures end the program with a message.
+class Pair {
+public:
+    /// The engines of rank 0 and 1, as ulc_open() takes them.
+    Pair(const char* a, const char* b);
+    ~Pair();  ///< leaves
+    Pair(const Pair&) = delete;
+    Pair& operator=(const Pair&) = delete;
+
+    /// One message from rank `from` to the other one.
+    void move(std::uint16_t from, const void* out, void* in, std::size_t octets);
+
+private:
+    void poll();
+    void wait(ulc_endpoint* end, ulc_request& request, const char* what);
+
+    ulc_endpoint* ends_[2] = {nullptr, nullptr};
+};
+
+/// Half a round trip of state.range(0) octets, as manual time. Every octet of messages with other stamps is compared in a
+/// pass without a clock; in the timed one, the last.
+void one_way(benchmark::State& state, Pair& pair);
+
+}  // namespace ulc::bench

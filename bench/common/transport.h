@@ -1,0 +1,46 @@
+// What a benchmark moves messages with: ULC, or a reference under the same loops. Blocking calls; a failure ends
+// the program with a message, since a benchmark cannot go on without its peers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace ulc::bench {
+
+class Transport {
+public:
+    virtual ~Transport() = default;
+    /// Begins every benchmark's name: "ulc/embedded", "ulc/daemon", "mpi".
+    [[nodiscard]] virtual const std::string& name() const = 0;
+    [[nodiscard]] virtual std::uint16_t rank() const = 0;
+    [[nodiscard]] virtual std::uint16_t size() const = 0;
+
+    /// One message there and the next one back.
+    virtual void round_trip(std::uint16_t peer, const void* out, void* in, std::size_t octets) = 0;
+    /// The other side: one message here, then the same octets back.
+    virtual void echo(std::uint16_t peer, void* buffer, std::size_t octets) = 0;
+
+    /// `count` equal messages, as many under way as the transport likes, at most kStreamWindow.
+    virtual void stream_out(std::uint16_t peer, const void* payload, std::size_t octets,
+                            unsigned count) = 0;
+    /// The other side; memory: kStreamWindow × octets. Compares every octet with `expected`. False: one differs.
+    virtual bool stream_in(std::uint16_t peer, void* memory, const void* expected,
+                           std::size_t octets, unsigned count) = 0;
+
+    virtual void barrier(const char* algorithm) = 0;
+    virtual void broadcast(std::uint16_t root, void* buffer, std::size_t octets,
+                           const char* algorithm) = 0;
+    virtual void allgather(const void* input, void* output, std::size_t octets,
+                           const char* algorithm) = 0;
+    /// Whether `algorithm` arguments mean anything; else only nullptr is given.
+    [[nodiscard]] virtual bool has_algorithms() const = 0;
+};
+
+inline constexpr unsigned kStreamWindow = 16;
+
+/// The transport that this program is linked with. nullptr: it cannot be had here; `why` says what to do.
+[[nodiscard]] std::unique_ptr<Transport> make_transport(int& argc, char**& argv, std::string& why);
+
+}  // namespace ulc::bench

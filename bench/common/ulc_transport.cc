@@ -1,0 +1,131 @@
+// Transport over libulc's public API.
+#include <coll.h>
+#include <ulc.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "bench/common/job.h"
+#include "bench/common/transport.h"
+
+namespace ulc::bench {
+namespace {
+
+constexpr std::uint64_t kTagPing = 1;
+constexpr std::uint64_t kTagStream = 2;
+constexpr std::uint64_t kTagAll = UINT64_MAX;
+
+class UlcTransport final : public Transport {
+public:
+    explicit UlcTransport(std::unique_ptr<Job> job) : job_(std::move(job)), ep_(job_->endpoint()) {
+        const char* engine = std::getenv("ULC_ENGINE");  // NOLINT(concurrency-mt-unsafe): read only
+        const bool embedded =
+            engine != nullptr && std::string_view(engine).starts_with("embedded:");
+        name_ = embedded ? "ulc/embedded" : "ulc/daemon";
+    }
+
+    [[nodiscard]] const std::string& name() const override { return name_; }
+    [[nodiscard]] std::uint16_t rank() const override { return job_->rank(); }
+    [[nodiscard]] std::uint16_t size() const override { return job_->size(); }
+    [[nodiscard]] bool has_algorithms() const override { return true; }
+
+    void round_trip(std::uint16_t peer, const void* out, void* in, std::size_t octets) override {
+        ulc_request receive;
+        ulc_request send;
+        require(ulc_receive(ep_, peer, kTagPing, kTagAll, in, octets, &receive), "receive");
+        require(ulc_send(ep_, peer, kTagPing, out, octets, &send), "send");
+        wait(receive, "receive");
+        wait(send, "send");
+    }
+
+    void echo(std::uint16_t peer, void* buffer, std::size_t octets) override {
+        ulc_request request;
+        require(ulc_receive(ep_, peer, kTagPing, kTagAll, buffer, octets, &request), "receive");
+        wait(request, "receive");
+        require(ulc_send(ep_, peer, kTagPing, buffer, octets, &request), "send");
+        wait(request, "send");
+    }
+
+    void stream_out(std::uint16_t peer, const void* payload, std::size_t octets,
+                    unsigned count) override {
+        ulc_request requests[kStreamWindow];
+        for (unsigned i = 0; i < count; ++i) {
+            ulc_request& request = requests[i % kStreamWindow];
+            if (i >= kStreamWindow) wait(request, "send");
+            require(ulc_send(ep_, peer, kTagStream, payload, octets, &request), "send");
+        }
+        const unsigned open = count < kStreamWindow ? count : kStreamWindow;
+        for (unsigned i = count - open; i < count; ++i)
+            wait(requests[i % kStreamWindow], "send");
+    }
+
+    bool stream_in(std::uint16_t peer, void* memory, const void* expected, std::size_t octets,
+                   unsigned count) override {
+        ulc_request requests[kStreamWindow];
+        const auto place = [&](unsigned i) {
+            return static_cast<unsigned char*>(memory) + (i % kStreamWindow) * octets;
+        };
+        const auto post = [&](unsigned i) {
+            require(ulc_receive(ep_, peer, kTagStream, kTagAll, place(i), octets,
+                                &requests[i % kStreamWindow]),
+                    "receive");
+        };
+        for (unsigned i = 0; i < count && i < kStreamWindow; ++i)
+            post(i);
+        bool right = true;
+        for (unsigned i = 0; i < count; ++i) {
+            wait(requests[i % kStreamWindow], "receive");
+            right = std::memcmp(place(i), expected, octets) == 0 && right;
+            if (i + kStreamWindow < count) post(i + kStreamWindow);
+        }
+        return right;
+    }
+
+    void barrier(const char* algorithm) override {
+        ulc_coll* operation = nullptr;
+        require(ulc_barrier_start(ep_, job_->world(), algorithm, &operation), "barrier");
+        require(ulc_coll_wait(ep_, operation, ULC_WAIT_FOREVER), "barrier");
+    }
+    void broadcast(std::uint16_t root, void* buffer, std::size_t octets,
+                   const char* algorithm) override {
+        ulc_coll* operation = nullptr;
+        require(
+            ulc_broadcast_start(ep_, job_->world(), root, buffer, octets, algorithm, &operation),
+            "broadcast");
+        require(ulc_coll_wait(ep_, operation, ULC_WAIT_FOREVER), "broadcast");
+    }
+    void allgather(const void* input, void* output, std::size_t octets,
+                   const char* algorithm) override {
+        ulc_coll* operation = nullptr;
+        require(
+            ulc_allgather_start(ep_, job_->world(), input, output, octets, algorithm, &operation),
+            "allgather");
+        require(ulc_coll_wait(ep_, operation, ULC_WAIT_FOREVER), "allgather");
+    }
+
+private:
+    void wait(ulc_request& request, const char* what) {
+        ulc_status status;
+        require(ulc_wait_for(ep_, &request, &status, ULC_WAIT_FOREVER), what);
+        require(status.error, what);
+    }
+
+    std::unique_ptr<Job> job_;
+    ulc_endpoint* ep_;
+    std::string name_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_transport(int&, char**&, std::string& why) {
+    std::unique_ptr<Job> job = Job::join(why);
+    if (job == nullptr) return nullptr;
+    if (job->alone()) {
+        why = "start it on several ranks: ulc run -n 2 <this program>";
+        return nullptr;
+    }
+    return std::make_unique<UlcTransport>(std::move(job));
+}
+
+}  // namespace ulc::bench

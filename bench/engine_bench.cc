@@ -1,0 +1,320 @@
+// The engine alone (DESIGN, budgets): messages per second and core with two engines and both of their clients in one
+// thread, and the latency between two endpoints of one engine. The wire is a queue of pointers, so what is measured is
+// submission, transport, demultiplexing and delivery, twice; each message is counted once.
+#include <benchmark/benchmark.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "abi/region.h"
+#include "base/bounded.h"
+#include "engine/engine.h"
+
+namespace {
+
+using namespace ulc;  // NOLINT(google-build-using-namespace): a program of one file
+
+constexpr std::uint32_t kSegmentOctets = 2048;
+
+// One pool for all ports of the bench: a frame crosses the wire as a pointer.
+class BenchPool {
+public:
+    explicit BenchPool(std::uint32_t count)
+        : octets_(std::make_unique<std::byte[]>(std::size_t{count} * kSegmentOctets)),
+          items_(count) {
+        for (std::uint32_t n = 0; n < count; ++n) {
+            items_[n].segment.frame = octets_.get() + std::size_t{n} * kSegmentOctets;
+            items_[n].segment.capacity = kSegmentOctets;
+            items_[n].segment.owner = &items_[n];
+            free_.push_back(&items_[n]);
+        }
+    }
+    SegmentPool table() {
+        SegmentPool pool;
+        pool.context = this;
+        pool.allocate = [](void* context) -> Segment* {
+            auto& free = static_cast<BenchPool*>(context)->free_;
+            if (free.empty()) return nullptr;
+            Item* item = free.back();
+            free.pop_back();
+            item->references = 1;
+            return &item->segment;
+        };
+        pool.retain = [](void*, Segment* s) { ++static_cast<Item*>(s->owner)->references; };
+        pool.release = [](void* context, Segment* s) {
+            auto* item = static_cast<Item*>(s->owner);
+            if (--item->references == 0) static_cast<BenchPool*>(context)->free_.push_back(item);
+        };
+        pool.references = [](void*, const Segment* s) {
+            return static_cast<const Item*>(s->owner)->references;
+        };
+        pool.available = [](void* context) {
+            return static_cast<std::uint32_t>(static_cast<BenchPool*>(context)->free_.size());
+        };
+        return pool;
+    }
+
+private:
+    struct Item {
+        Segment segment;
+        std::uint32_t references = 0;
+    };
+    std::unique_ptr<std::byte[]> octets_;
+    std::vector<Item> items_;
+    std::vector<Item*> free_;
+};
+
+// Two ends of a wire without length.
+struct BenchPort {
+    BoundedQueue<Segment*> rx_queue{1024};
+    BenchPort* peer = nullptr;
+
+    Port port(std::uint8_t index, BenchPool& pool) {
+        Port port;
+        port.context = this;
+        port.info.mac = Mac{{2, 0, 0, 0, 0, index}};
+        port.info.tx_ring_frames = 512;
+        port.pool = pool.table();
+        port.rx = [](void* context, Segment** out, std::uint16_t n) {
+            auto& queue = static_cast<BenchPort*>(context)->rx_queue;
+            std::uint16_t count = 0;
+            while (count < n && !queue.empty()) {
+                out[count++] = queue.front();
+                queue.pop();
+            }
+            return count;
+        };
+        port.tx = [](void* context, Segment* const* frames, std::uint16_t n) {
+            auto& queue = static_cast<BenchPort*>(context)->peer->rx_queue;
+            std::uint16_t count = 0;
+            while (count < n && queue.push(frames[count]))
+                ++count;
+            return count;
+        };
+        port.tx_pending = [](void*) { return 0U; };
+        port.link_up = [](void*) { return true; };
+        return port;
+    }
+};
+
+// A client that sends messages of one size and gives back what it gets.
+class BenchClient {
+public:
+    BenchClient(engine::Engine& engine, std::uint32_t octets) : octets_(octets) {
+        const auto layout = abi::compute_layout({256, 512, 1U << 20, 1U << 20});
+        memory_.reset(std::aligned_alloc(abi::kPageOctets, layout.value().region_octets));
+        std::memset(memory_.get(), 0, layout.value().region_octets);
+        const auto id = engine.attach(memory_.get(), layout.value(), 0);
+        if (!id.ok()) std::abort();
+        region_ = abi::Region(memory_.get(), layout.value());
+        submissions_ = region_.submission_producer();
+        completions_ = region_.completion_consumer();
+        for (std::uint32_t n = 0; n < kBlocks; ++n)
+            free_blocks_.push_back(n);
+    }
+
+    void join(Rank rank, std::uint16_t size) {
+        abi::JoinRequest request{};
+        request.name_length = 5;
+        std::memcpy(request.name, "bench", 5);
+        request.rank = rank;
+        request.size = size;
+        std::memcpy(region_.tx(0, sizeof request), &request, sizeof request);
+        abi::SubmissionRecord* record = submissions_.claim();
+        record->kind = abi::SubmitKind::kJoinJob;
+        record->body.block = {0, sizeof request, 0, 0, 0, 0};
+        submissions_.publish();
+    }
+
+    bool send(std::uint32_t stream) {
+        if (submissions_.room(65) < 65) return false;
+        abi::SubmissionRecord* record = submissions_.claim();
+        record->kind = abi::SubmitKind::kSend;
+        record->stream = stream;
+        record->tag = 0;
+        record->flags = abi::kSubmitFirst | abi::kSubmitLast;
+        if (octets_ <= abi::kInlineOctetsMax) {
+            record->flags |= abi::kSubmitInline;
+            record->inline_length = static_cast<std::uint16_t>(octets_);
+            std::memset(record->body.inline_octets, 1, octets_);
+        } else {
+            if (free_blocks_.empty()) return false;
+            const std::uint32_t block = free_blocks_.back();
+            free_blocks_.pop_back();
+            std::memset(region_.tx(block * kBlockOctets, octets_), 1, octets_);
+            record->cookie = block;
+            record->body.block = {block * kBlockOctets, octets_, octets_, 0, 0, 0};
+        }
+        submissions_.publish();
+        return true;
+    }
+
+    /// Messages taken.
+    unsigned poll() {
+        unsigned messages = 0;
+        while (const abi::CompletionRecord* record = completions_.front()) {
+            switch (record->kind) {
+                case abi::CompletionKind::kMessage:
+                    ++messages;
+                    if ((record->flags & abi::kCompleteInline) == 0)
+                        release(record->body.block.offset);
+                    break;
+                case abi::CompletionKind::kSendDone:
+                    free_blocks_.push_back(record->stream);
+                    break;
+                case abi::CompletionKind::kJobFormed:
+                    formed = true;
+                    break;
+                default:
+                    std::abort();
+            }
+            completions_.pop();
+        }
+        return messages;
+    }
+    bool formed = false;
+
+private:
+    static constexpr std::uint32_t kBlocks = 256;
+    static constexpr std::uint32_t kBlockOctets = 2048;
+    struct Free {
+        void operator()(void* memory) const { std::free(memory); }
+    };
+    void release(std::uint32_t offset) {
+        abi::SubmissionRecord* record = submissions_.claim();
+        if (record == nullptr) std::abort();
+        record->kind = abi::SubmitKind::kRelease;
+        record->flags = 0;
+        record->body.block.offset = offset;
+        submissions_.publish();
+    }
+
+    std::uint32_t octets_;
+    std::unique_ptr<void, Free> memory_;
+    abi::Region region_;
+    abi::SubmissionProducer submissions_;
+    abi::CompletionConsumer completions_;
+    std::vector<std::uint32_t> free_blocks_;
+};
+
+struct Pair {
+    explicit Pair(std::uint32_t octets) : pool(8192) {
+        ports[0].peer = &ports[1];
+        ports[1].peer = &ports[0];
+        for (std::uint8_t n = 0; n < 2; ++n) {
+            engine::EngineConfig config;
+            config.seed = n + 1U;
+            const Port port = ports[n].port(n, pool);
+            engines[n] = std::make_unique<engine::Engine>(config, std::span<const Port>(&port, 1));
+            clients[n] = std::make_unique<BenchClient>(*engines[n], octets);
+        }
+        clients[0]->join(0, 2);
+        clients[1]->join(1, 2);
+        while (!clients[0]->formed || !clients[1]->formed)
+            round();
+    }
+    unsigned round() {
+        now += kMicrosecond;
+        engines[0]->poll(now);
+        engines[1]->poll(now);
+        return clients[0]->poll() + clients[1]->poll();
+    }
+    BenchPool pool;
+    BenchPort ports[2];
+    std::unique_ptr<engine::Engine> engines[2];
+    std::unique_ptr<BenchClient> clients[2];
+    Nanos now = 0;
+};
+
+// Both directions at once, a burst a round.
+void BM_messages_per_core(benchmark::State& state) {
+    Pair pair(static_cast<std::uint32_t>(state.range(0)));
+    std::uint64_t messages = 0;
+    for (auto _ : state) {
+        for (int n = 0; n < 32; ++n) {
+            (void)pair.clients[0]->send(1);
+            (void)pair.clients[1]->send(0);
+        }
+        messages += pair.round();
+    }
+    state.SetItemsProcessed(static_cast<std::int64_t>(messages));
+}
+BENCHMARK(BM_messages_per_core)->Arg(32)->Arg(64)->Arg(1024)->MinTime(1.0);
+
+// One message there and back between two engines, all in one thread: half a round trip of software.
+void BM_ping_pong_two_engines(benchmark::State& state) {
+    Pair pair(static_cast<std::uint32_t>(state.range(0)));
+    for (auto _ : state) {
+        (void)pair.clients[0]->send(1);
+        do {
+            pair.now += 100;
+            pair.engines[0]->poll(pair.now);
+            pair.engines[1]->poll(pair.now);
+        } while (pair.clients[1]->poll() == 0);
+        (void)pair.clients[1]->send(0);
+        do {
+            pair.now += 100;
+            pair.engines[1]->poll(pair.now);
+            pair.engines[0]->poll(pair.now);
+        } while (pair.clients[0]->poll() == 0);
+    }
+    state.SetItemsProcessed(2 * state.iterations());
+}
+BENCHMARK(BM_ping_pong_two_engines)->Arg(8)->Arg(64);
+
+// One way between two endpoints of one engine, one thread holding both.
+void BM_local_one_way(benchmark::State& state) {
+    BenchPool pool(4096);
+    BenchPort end;
+    end.peer = &end;
+    engine::EngineConfig config;
+    const Port port = end.port(1, pool);
+    engine::Engine engine(config, std::span<const Port>(&port, 1));
+    const auto octets = static_cast<std::uint32_t>(state.range(0));
+    BenchClient a(engine, octets);
+    BenchClient b(engine, octets);
+    a.join(0, 2);
+    b.join(1, 2);
+    Nanos now = 0;
+    while (!a.formed || !b.formed) {
+        engine.poll(now += 1000);
+        (void)a.poll();
+        (void)b.poll();
+    }
+    for (auto _ : state) {
+        (void)a.send(1);
+        do
+            engine.poll(now += 100);
+        while (b.poll() == 0);
+        (void)b.send(0);
+        do
+            engine.poll(now += 100);
+        while (a.poll() == 0);
+    }
+    state.SetItemsProcessed(2 * state.iterations());
+}
+BENCHMARK(BM_local_one_way)->Arg(8)->Arg(64);
+
+// A round with nothing to do: what an idle endpoint costs.
+void BM_idle_round(benchmark::State& state) {
+    BenchPool pool(256);
+    BenchPort end;
+    end.peer = &end;
+    engine::EngineConfig config;
+    config.endpoints_max = 256;
+    const Port port = end.port(1, pool);
+    engine::Engine engine(config, std::span<const Port>(&port, 1));
+    std::vector<std::unique_ptr<BenchClient>> clients;
+    for (std::int64_t n = 0; n < state.range(0); ++n)
+        clients.push_back(std::make_unique<BenchClient>(engine, 8));
+    Nanos now = 0;
+    for (auto _ : state)
+        benchmark::DoNotOptimize(engine.poll(now += 100));
+}
+BENCHMARK(BM_idle_round)->Arg(1)->Arg(64);
+
+}  // namespace
+
+BENCHMARK_MAIN();

@@ -1,0 +1,218 @@
+// One engine, one thread that holds both endpoints (DESIGN, budgets): what the path through the engine costs, on two nets
+// whose wires are joined, and on one net without a wire. It starts what it needs:
+//
+//   daemon/two_nets_joined     app → rings → ulc-engine → memif → ulc-engine → rings → app
+//   daemon/no_wire             app → rings → ulc-engine → rings → app
+//   embedded/…                 the same with the engine in this thread: no core hands anything to another
+//   kernel/udp/polled/veth     the reference: polled UDP between two processes (root; else over loopback)
+//
+// The daemon is ULC_ENGINE_PATH, else the one of this build, else ulc-engine on the PATH; the library likewise. Times of one run compare; with
+// --benchmark_repetitions=N --benchmark_enable_random_interleaving=true also under load.
+#include <benchmark/benchmark.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <ulc.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "bench/common/job.h"
+#include "bench/common/pair.h"
+#include "reference/echo_peer.h"
+
+namespace {
+
+using namespace ulc::bench;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kRoundTrips = 500;
+constexpr int kIterations = 20;
+constexpr int kStartSeconds = 10;
+
+/// The scratch folder with sockets, removed at the end.
+class Scratch {
+public:
+    Scratch() {
+        char path[] = "/tmp/ulc-bench-XXXXXX";
+        if (mkdtemp(path) != nullptr) path_ = path;
+    }
+    ~Scratch() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    Scratch(const Scratch&) = delete;
+    Scratch& operator=(const Scratch&) = delete;
+    [[nodiscard]] std::string operator/(const char* name) const { return path_ + "/" + name; }
+
+private:
+    std::string path_;
+};
+
+/// The two ends of one memif link as devices.
+std::vector<std::string> both_ends(const std::string& wire) {
+    const std::string link = ",id=0,socket=" + wire;
+    return {"net_memif,role=server" + link, "joined:net_memif,role=client" + link};
+}
+
+/// A file of this build's pmd_app/main; empty: this program is an installed one.
+std::string of_this_build(const char* name) {
+    std::error_code error;
+    const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+    const auto path = self.parent_path().parent_path() / "pmd_app/main" / name;
+    return access(path.c_str(), R_OK) == 0 ? path.string() : "";
+}
+
+std::string daemon_path() {
+    if (const char* given = std::getenv("ULC_ENGINE_PATH")) return given;
+    const std::string built = of_this_build("ulc-engine");
+    return built.empty() ? "ulc-engine" : built;
+}
+
+/// ulc-engine on both ends of a wire. Its log is shown only if it does not start.
+class Daemon {
+public:
+    Daemon(const std::string& wire, std::string socket, const std::string& log)
+        : socket_(std::move(socket)) {
+        const std::string path = daemon_path();
+        const auto devices = both_ends(wire);
+        pid_ = fork();
+        if (pid_ == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            const int out = open(log.c_str(), O_WRONLY | O_CREAT, 0600);
+            dup2(out, STDOUT_FILENO);
+            dup2(out, STDERR_FILENO);
+            execlp(path.c_str(), path.c_str(), "--device", devices[0].c_str(), "--device",
+                   devices[1].c_str(), "--socket", socket_.c_str(), "--hugepages", "never",
+                   static_cast<char*>(nullptr));
+            std::perror(path.c_str());
+            _exit(127);
+        }
+        const auto limit = Clock::now() + std::chrono::seconds(kStartSeconds);
+        while (access(socket_.c_str(), F_OK) != 0 && Clock::now() < limit)
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        if (access(socket_.c_str(), F_OK) == 0) return;
+        std::fprintf(stderr, "%s did not start; its log:\n", path.c_str());
+        std::ignore = std::system(("cat " + log + " >&2").c_str());
+        std::exit(1);
+    }
+    ~Daemon() {
+        kill(pid_, SIGTERM);
+        waitpid(pid_, nullptr, 0);
+    }
+    Daemon(const Daemon&) = delete;
+    Daemon& operator=(const Daemon&) = delete;
+
+private:
+    std::string socket_;
+    pid_t pid_ = -1;
+};
+
+/// Keeps this thread, and what it starts from now on, to the first or the last of the CPUs that it had at first: a core for
+/// each poller. With one CPU nothing changes.
+void stay_on(bool last) {
+    static const auto all = [] {
+        cpu_set_t cpus;
+        CPU_ZERO(&cpus);
+        std::ignore = sched_getaffinity(0, sizeof cpus, &cpus);
+        return cpus;
+    }();
+    if (CPU_COUNT(&all) < 2) return;
+    int chosen = -1;
+    for (int cpu = 0; cpu < CPU_SETSIZE && (chosen < 0 || last); ++cpu)
+        if (CPU_ISSET(cpu, &all)) chosen = cpu;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(chosen, &one);
+    std::ignore = sched_setaffinity(0, sizeof one, &one);
+}
+
+void udp(benchmark::State& state, EchoPeer* peer) {
+    const auto octets = static_cast<std::uint32_t>(state.range(0));
+    const int socket = peer->connect_echo(Protocol::kUdp, Waiting::kPolled, octets);
+    if (socket < 0) return state.SkipWithError("cannot connect to the echo process");
+    std::vector<unsigned char> out(octets);
+    for (std::size_t i = 0; i < octets; ++i)
+        out[i] = pattern(i);
+    std::vector<unsigned char> in(octets);
+    for (auto _ : state) {
+        const auto start = Clock::now();
+        bool right = true;
+        for (int i = 0; i < kRoundTrips && right; ++i)
+            right = send_all(socket, out.data(), octets, Waiting::kPolled) &&
+                    receive_datagram(socket, in.data(), octets, Waiting::kPolled) ==
+                        static_cast<ssize_t>(octets);
+        const std::chrono::duration<double> spent = Clock::now() - start;
+        state.SetIterationTime(spent.count() / (2.0 * kRoundTrips));
+        if (right && in == out) continue;
+        state.SkipWithError("an echo was lost or wrong");
+        break;
+    }
+    peer->disconnect(socket, Protocol::kUdp);
+}
+
+template <typename Body>
+void add(const std::string& name, Body body) {
+    benchmark::RegisterBenchmark(name.c_str(), body)
+        ->Arg(8)
+        ->Arg(64)
+        ->Arg(1024)
+        ->Iterations(kIterations)
+        ->UseManualTime()
+        ->Unit(benchmark::kMicrosecond);
+}
+
+void add_pair(const std::string& name, const std::string& a, const std::string& b) {
+    add(name + "/one_thread/one_way", [a, b](benchmark::State& state) {
+        Pair pair(a.c_str(), b.c_str());
+        one_way(state, pair);
+    });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+    stay_on(true);
+    // Before there are threads: the reference's process, and a network namespace for it.
+    const Link link = enter_private_namespace() ? Link::kVeth : Link::kLoopback;
+    std::string why;
+    const auto peer = EchoPeer::start(link, why);
+    if (peer == nullptr) std::fprintf(stderr, "note: no reference: %s\n", why.c_str());
+    const Scratch scratch;
+    const std::string socket = scratch / "engine.sock";
+    const Daemon daemon(scratch / "wire", socket, scratch / "log");
+    stay_on(false);
+    const auto devices = both_ends(scratch / "inner_wire");
+    const std::string inner = "embedded:" + devices[0] + ";" + devices[1];
+    if (const std::string library = of_this_build("libulc-engine.so.0"); !library.empty())
+        setenv("ULC_ENGINE_LIB", library.c_str(), 0);
+    setenv("ULC_ENGINE_OPTIONS", "--hugepages never", 0);
+    // Keeps the embedded engine from case to case, so that its link stays up.
+    ulc_endpoint* anchor = nullptr;
+    require(ulc_open(inner.c_str(), &anchor), "open an embedded engine");
+
+    add_pair("daemon/two_nets_joined", socket, socket + "#joined");
+    add_pair("daemon/no_wire", socket, socket);
+    add_pair("embedded/two_nets_joined", inner, inner + "#joined");
+    add_pair("embedded/no_wire", inner, inner);
+    if (peer != nullptr)
+        add(std::string("kernel/udp/polled/") + name_of(link) + "/one_way",
+            [&](benchmark::State& state) { udp(state, peer.get()); });
+    benchmark::RunSpecifiedBenchmarks();
+    benchmark::Shutdown();
+    ulc_close(anchor);
+    return 0;
+}

@@ -1,0 +1,22 @@
+// Broadcast as URTP §4.2: the root multicasts, the others receive; each byte is on the wire once. Cut into
+// segments, of which a window is under way at a time: the root's send memory and a receiver's lent memory stay
+// bounded for any length, and receivers place early segments while later ones are on the wire.
+#include "coll/algorithm.h"
+
+namespace ulc::coll {
+
+void broadcast_multicast(const Call& call, Plan& plan) {
+    if (call.ranks < 2) return;
+    const Segments segments(call.octets, call.segment, kSegmentsMax);
+    for (std::uint32_t i = 0; i < segments.count(); ++i) {
+        const Range range = segments.range(i, abi::BufferId::kOutput, 0);
+        plan.after(i < kSegmentWindow ? kNoStep : i - kSegmentWindow);
+        if (call.rank == call.root) {
+            plan.multicast(range);
+        } else {
+            plan.receive(call.root, range);
+        }
+    }
+}
+
+}  // namespace ulc::coll

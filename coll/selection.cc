@@ -1,0 +1,65 @@
+#include "coll/selection.h"
+
+#include <charconv>
+
+#include "base/check.h"
+
+namespace ulc::coll {
+namespace {
+
+constexpr std::uint16_t kAnyRanks = UINT16_MAX;
+constexpr std::uint64_t kAnyOctets = UINT64_MAX;
+/// Long enough that a segment's fixed cost vanishes, short enough that eight of them fit a receiver's memory.
+constexpr std::uint64_t kSegmentDefault = 64 * 1024;
+
+// The last line of each operation matches everything.
+constexpr Rule kRules[] = {
+    {Op::kBarrier, 32, kAnyOctets, "gather_broadcast", "two latencies; few senders hit one port"},
+    {Op::kBarrier, kAnyRanks, kAnyOctets, "dissemination",
+     "no port takes more than one frame a round"},
+    {Op::kBroadcast, kAnyRanks, kAnyOctets, "multicast", "each byte is on the wire once"},
+    {Op::kAllgather, 4, kAnyOctets, "concurrent:4", "URTP figure 8: k near 4 is best on 4 nodes"},
+    {Op::kAllgather, 8, kAnyOctets, "concurrent:2", "k falls as the ranks grow (URTP §4.3)"},
+    {Op::kAllgather, kAnyRanks, kAnyOctets, "concurrent:1",
+     "bounds what all sources have under way"},
+};
+
+/// The digits of `text` up to its end. False: there are other characters, none, or the value is 0.
+template <typename T>
+[[nodiscard]] bool parse_positive(std::string_view text, T& out) noexcept {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+    return error == std::errc{} && end == text.data() + text.size() && out > 0;
+}
+
+}  // namespace
+
+Err parse_choice(Op op, std::string_view text, Choice& out) noexcept {
+    out = {.algorithm = nullptr, .segment = kSegmentDefault, .concurrent = 1};
+    const std::size_t at = text.find('@');
+    if (at != std::string_view::npos) {
+        if (!parse_positive(text.substr(at + 1), out.segment)) return Err::kInvalid;
+        text = text.substr(0, at);
+    }
+    const std::size_t colon = text.find(':');
+    if (colon != std::string_view::npos) {
+        if (!parse_positive(text.substr(colon + 1), out.concurrent)) return Err::kInvalid;
+        text = text.substr(0, colon);
+    }
+    out.algorithm = find_algorithm(op, text);
+    return out.algorithm == nullptr ? Err::kInvalid : Err::kOk;
+}
+
+Choice select(Op op, std::uint16_t ranks, std::uint64_t octets) noexcept {
+    for (const Rule& rule : kRules) {
+        if (rule.op != op || ranks > rule.ranks_max || octets > rule.octets_max) continue;
+        Choice choice;
+        ULC_CHECK(parse_choice(op, rule.choice, choice) == Err::kOk);
+        return choice;
+    }
+    ULC_CHECK(false && "every operation has a last line that matches");
+    return {};
+}
+
+std::span<const Rule> rules() noexcept { return kRules; }
+
+}  // namespace ulc::coll

@@ -1,0 +1,85 @@
+// What client and engine say on the unix socket (SOCK_SEQPACKET: one struct, one packet; an abstract or path address).
+//
+//   client                                   engine
+//   Hello(kAttach) ────────────────────────▶ credentials against the allow list, memfd made, control page written
+//                ◀──────────────────────────  Offer + the memfd (SCM_RIGHTS)
+//   validates, maps
+//   Mapped ────────────────────────────────▶ seals SHRINK|GROW|FUTURE_WRITE|SEAL, populates, locks, admits
+//                ◀──────────────────────────  Ready
+//   one octet kDoorbell, whenever engine_asleep is 1; one octet kBye before closing in order
+//
+// Hello(kCounters) is answered by an Offer with a read-only memfd of the counter page, then both close. An engine that
+// refuses answers with an Offer that has a status and a text, then closes. The engine writes with MSG_DONTWAIT only and
+// gives a connection a deadline until Ready; each side closes on a packet of another size or magic.
+// Later versions may lengthen the structs at the end; the first three fields of Hello are frozen.
+#pragma once
+
+#include <cstdint>
+
+#include "abi/endpoint_region.h"
+#include "abi/region.h"
+
+namespace ulc::abi {
+
+inline constexpr std::uint32_t kHelloMagic = 0x55'4c'43'31U;
+inline constexpr std::size_t kNetNameOctetsMax = 32;
+inline constexpr std::size_t kTextOctetsMax = 200;
+inline constexpr char kDefaultSocketPath[] = "/run/ulc/engine.sock";
+
+enum class HelloKind : std::uint32_t { kAttach = 1, kCounters = 2 };
+
+struct Hello {
+    std::uint32_t magic;
+    std::uint32_t abi_version;
+    HelloKind kind;
+    std::uint32_t client_pid;     ///< for logs; what counts is SO_PEERCRED
+    RegionSizes wanted;           ///< 0 in a field: the engine's default
+    char net[kNetNameOctetsMax];  ///< terminated; empty: the engine's first net
+};
+static_assert(sizeof(Hello) == 64);
+
+struct Offer {
+    std::uint32_t magic;
+    std::uint32_t abi_version;  ///< the engine's
+    std::int32_t status;        ///< Err as a number; not 0: refused
+    std::uint32_t endpoint;     ///< index within this engine, for logs
+    RegionLayout layout;        ///< kCounters: only region_octets
+    char text[kTextOctetsMax];  ///< terminated; why refused and what to do
+};
+static_assert(sizeof(Offer) == 256);
+
+struct Mapped {
+    std::uint32_t magic;
+    std::int32_t status;  ///< Err as a number; not 0: the client gives up
+};
+
+struct Ready {
+    std::uint32_t magic;
+    std::int32_t status;
+    char text[kTextOctetsMax];
+};
+
+inline constexpr unsigned char kDoorbell = 'd';
+inline constexpr unsigned char kBye = 'b';
+
+// ---------------------------------------------------------------- the counter page
+//
+// A read-only memfd, by Hello(kCounters): a header, then `count` names of kCounterNameOctets, then `count` 64-bit values, all
+// written by the engine alone. Readers see each value whole, not a common instant.
+
+inline constexpr std::uint64_t kCounterPageMagic = 0x31764354'4e435555U;
+inline constexpr std::size_t kCounterNameOctets = 32;
+
+struct CounterPageHeader {
+    std::uint64_t magic;
+    std::uint32_t version;
+    std::uint32_t count;
+    std::uint32_t names_offset;
+    std::uint32_t values_offset;
+    std::uint32_t engine_pid;
+    std::uint32_t endpoints;  ///< attached now
+    char ports[256];          ///< terminated; for people
+};
+static_assert(sizeof(CounterPageHeader) % 8 == 0);
+
+}  // namespace ulc::abi

@@ -1,0 +1,67 @@
+// The memory that one client and the engine share: one sealed memfd an endpoint. docs/ARCHITECTURE.md has the
+// handshake. The client's side is hostile to the engine: whatever lies here is copied once and the copy is
+// validated; the engine's own cursors and layout live in its private memory and are only *published* here.
+//
+//   0        EndpointControl (one page; engine-written lines and client-written lines never share a cache line)
+//   sq       submission slots, client → engine
+//   cq       completion slots, engine → client
+//   tx arena payloads of sends: allocated by the client
+//   rx arena payloads of receives: allocated by the engine, given back by kRelease records
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/units.h"
+
+namespace ulc::abi {
+
+inline constexpr std::uint64_t kRegionMagic = 0x31764c43'552d4c55U;
+inline constexpr std::uint32_t kAbiVersion = 1;
+inline constexpr std::size_t kPageOctets = 4096;
+inline constexpr std::size_t kArenaAlignment = 64;
+
+/// Placement of everything in the region, in octets from its start. Both sides compute nothing else: the engine
+/// keeps a private copy, the client validates it once against the size of the memfd.
+struct RegionLayout {
+    std::uint64_t region_octets;
+    std::uint32_t sq_offset;
+    std::uint32_t sq_slots;  ///< power of two
+    std::uint32_t cq_offset;
+    std::uint32_t cq_slots;  ///< power of two
+    std::uint32_t tx_arena_offset;
+    std::uint32_t tx_arena_octets;
+    std::uint32_t rx_arena_offset;
+    std::uint32_t rx_arena_octets;
+};
+static_assert(sizeof(RegionLayout) == 40);
+
+struct EndpointControl {
+    // --- written by the engine before the client maps, constant after
+    std::uint64_t magic;
+    std::uint32_t abi_version;
+    std::uint32_t control_octets;  ///< sizeof(EndpointControl): a cheap check of equal builds
+    RegionLayout layout;
+    std::uint32_t endpoint_handle;
+    std::uint32_t engine_pid;
+
+    // --- written by the engine
+    alignas(kCacheLine) std::atomic<std::uint32_t> sq_consumed;  ///< records taken, free running
+    std::atomic<std::uint32_t>
+        engine_asleep;                 ///< 1: ring the doorbell after submitting (see slot_ring.h)
+    std::atomic<std::int32_t> closed;  ///< 0: open; else the Err that closed the endpoint
+    alignas(
+        kCacheLine) std::atomic<std::uint32_t> wake_sequence;  ///< futex word of a sleeping client
+
+    // --- written by the client
+    alignas(
+        kCacheLine) std::atomic<std::uint32_t> cq_consumed;  ///< completions taken, free running
+    std::atomic<std::uint32_t>
+        client_asleep;  ///< 1: bump wake_sequence and FUTEX_WAKE after completing
+};
+static_assert(sizeof(EndpointControl) <= kPageOctets);
+static_assert(offsetof(EndpointControl, sq_consumed) % kCacheLine == 0);
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+
+}  // namespace ulc::abi

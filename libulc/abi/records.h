@@ -1,0 +1,124 @@
+// Records of the two rings. One record is one cache line; its mark is stored last (release) and read first
+// (acquire), so a record needs no shared producer index: the consumer of slot i knows the mark of the next lap.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/units.h"
+
+namespace ulc::abi {
+
+/// Mark of the record with free-running number n: never 0, so zeroed memory holds no record.
+[[nodiscard]] constexpr std::uint32_t mark_of(std::uint32_t n, std::uint32_t slots) noexcept {
+    return (n / slots) + 1 == 0 ? 1 : (n / slots) + 1;
+}
+
+/// Of every submission ring a client leaves this share (slots / kReleaseShare) free of kSend records: releases wait for
+/// no send (the engine takes them out of turn while sends wait), but they need slots. Two clients that flood each other would
+/// otherwise wait for each other for ever.
+inline constexpr std::uint32_t kReleaseShare = 4;
+
+// Between the first and the last chunk of a message a client submits nothing that shares a destination with it: the engine
+// would hold that back until the last chunk, and enough of it would keep the last chunk from being read.
+// kSubmitInline means a whole message, with or without kSubmitFirst and kSubmitLast.
+
+enum class SubmitKind : std::uint8_t {
+    kSend = 1,         ///< stream: destination rank or group handle
+    kRelease = 2,      ///< body.block.offset: an rx arena block is free again
+    kJoinJob = 3,      ///< body.block: offset/length of a JoinRequest in the tx arena
+    kAddGroup = 4,     ///< stream: group handle; body.block: array of u16 ranks in the tx arena
+    kRemoveGroup = 5,  ///< stream: group handle
+    kExpect = 6,       ///< stream: the one rank that a pending receive names
+    kLeave = 7,        ///< no more submissions; engine drains, then completes kLeft
+};
+
+enum SubmitFlag : std::uint8_t {
+    kSubmitInline = 0x01,  ///< payload in body.inline_octets, else in body.block
+    kSubmitHasTag = 0x02,
+    kSubmitHasSubset =
+        0x04,             ///< `subset` valid (not with inline: such a send goes through the arena)
+    kSubmitFirst = 0x08,  ///< first chunk of a message; block.message_length is its whole length
+    kSubmitLast = 0x10,   ///< last chunk
+    kSubmitNotify =
+        0x20,  ///< complete kSendDone: payload copied, block reusable. Implied for arena payloads
+    kSubmitNotifyAcked = 0x40,  ///< complete kSendDone only when every destination has it in order
+};
+
+inline constexpr std::size_t kInlineOctetsMax = 40;
+
+struct Block {
+    std::uint32_t offset;  ///< in the arena that the kind implies
+    std::uint32_t length;
+    std::uint64_t message_length;  ///< whole message, over all chunks
+    std::uint64_t subset;          ///< bit i: index i of the group
+    std::uint64_t message_offset;  ///< completions: where in the message this chunk begins
+    std::uint64_t reserved;
+};
+static_assert(sizeof(Block) == kInlineOctetsMax);
+
+struct alignas(kCacheLine) SubmissionRecord {
+    std::uint32_t mark;
+    SubmitKind kind;
+    std::uint8_t flags;
+    std::uint16_t inline_length;
+    std::uint32_t stream;
+    std::uint32_t cookie;  ///< comes back: kSendDone in stream, kGroupReady and kGroupFailed in tag
+    std::uint64_t tag;
+    union {
+        unsigned char inline_octets[kInlineOctetsMax];
+        Block block;
+    } body;
+};
+static_assert(sizeof(SubmissionRecord) == kCacheLine);
+
+enum class CompletionKind : std::uint8_t {
+    kMessage = 1,      ///< (a chunk of) a message: source, stream, tag
+    kSendDone = 2,     ///< cookie; status
+    kJobFormed = 3,    ///< stream: world group handle; source: own rank; block.length: size
+    kJobFailed = 4,    ///< status: Err; inline_octets: text for the user, not terminated
+    kGroupReady = 5,   ///< stream: the group is registered here; tag: cookie
+    kGroupFailed = 6,  ///< the same; status
+    kPeerLeft = 7,     ///< source
+    kPeerDied = 8,     ///< source
+    kLeft = 9,         ///< last record: everything acknowledged (status kOk) or given up (Err)
+};
+
+enum CompletionFlag : std::uint8_t {
+    kCompleteInline = 0x01,
+    kCompleteHasTag = 0x02,
+    kCompleteFirst = 0x08,
+    kCompleteLast = 0x10,
+};
+
+struct alignas(kCacheLine) CompletionRecord {
+    std::uint32_t mark;
+    CompletionKind kind;
+    std::uint8_t flags;
+    std::uint16_t inline_length;
+    std::uint16_t source;
+    std::int16_t status;   ///< Err as a number
+    std::uint32_t stream;  ///< kMessage: own rank or group handle; kSendDone: cookie
+    std::uint64_t tag;
+    union {
+        unsigned char inline_octets[kInlineOctetsMax];
+        Block block;
+    } body;
+};
+static_assert(sizeof(CompletionRecord) == kCacheLine);
+
+inline constexpr std::size_t kJobNameOctetsMax = 64;
+
+/// In the tx arena, named by a kJoinJob record.
+struct JoinRequest {
+    char name[kJobNameOctetsMax];  ///< not necessarily terminated
+    std::uint16_t name_length;
+    std::uint16_t rank;
+    std::uint16_t size;
+    std::uint16_t reserved;
+    unsigned char nonce[16];   ///< zeros: none given
+    std::uint64_t timeout_ns;  ///< 0: the engine's default
+};
+static_assert(sizeof(JoinRequest) == 96);
+
+}  // namespace ulc::abi

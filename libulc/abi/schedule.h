@@ -1,0 +1,49 @@
+// A collective as data: steps with dependencies, made by pure functions in coll/, carried out by exec/.
+// Plain old data, offsets only, so that a schedule can lie in shared memory and be validated like any record.
+#pragma once
+
+#include <cstdint>
+
+namespace ulc::abi {
+
+enum class StepKind : std::uint8_t {
+    kSend = 1,   ///< to `peer`
+    kMcast = 2,  ///< to all other members (subset: see Step::subset)
+    kRecv = 3,   ///< from `peer`: its next message of this operation, `length` octets
+    kCopy = 4,   ///< local: from (from_buffer, from_offset) to (buffer, offset)
+    kReduce =
+        5,  ///< local: (buffer, offset) = (buffer, offset) op (from_buffer, from_offset), `length` octets
+};
+
+/// Which memory an offset is in.
+enum class BufferId : std::uint8_t { kInput = 0, kOutput = 1, kScratch = 2 };
+
+struct Step {
+    StepKind kind;
+    BufferId buffer;
+    BufferId from_buffer;
+    std::uint8_t reserved;
+    std::uint16_t peer;  ///< index in the group
+    std::uint16_t depends_count;
+    std::uint32_t depends_first;  ///< index into Schedule::depends
+    std::uint32_t reserved2;
+    std::uint64_t offset;       ///< octets into `buffer`
+    std::uint64_t from_offset;  ///< octets into `from_buffer`; kMcast with a subset: the bitmap
+    std::uint64_t length;       ///< octets
+};
+static_assert(sizeof(Step) == 40);
+
+inline constexpr std::uint32_t kStepsMax = 1U << 20;
+
+/// A view: who made it owns the arrays. depends[first … first+count) of a step are indices of *earlier* steps,
+/// so a schedule cannot be cyclic. Steps without unfinished dependencies may run in any order; kSend, kMcast and
+/// kRecv with the same peer start in index order.
+struct Schedule {
+    const Step* steps;
+    const std::uint32_t* depends;
+    std::uint32_t step_count;
+    std::uint32_t depends_count;
+    std::uint64_t scratch_octets;
+};
+
+}  // namespace ulc::abi

@@ -1,0 +1,228 @@
+// The two rings of an endpoint, over the records of abi/records.h: submissions (client → engine) and completions
+// (engine → client). One producer and one consumer each; the same templates run in libulc, in the engine, in the
+// simulator and in the tests.
+//
+//   slot          0      1      2      3        slots = 4, n counts records and never stops (32 bits, wraps)
+//   lap 1 (n=0…)  mark 1 mark 1 mark 1 mark 1
+//   lap 2 (n=4…)  mark 2 mark 2 mark 1 mark 1   ← n = 6 is not there yet: its slot still bears the mark of n = 2
+//
+// A record and its mark share one cache line, so a hand-over costs one line and there is no shared producer index.
+// The consumer of record n waits for mark_of(n) in slot n mod slots. The way back, the consumer's cursor
+// (sq_consumed, cq_consumed), is published lazily, once a quarter of the ring: a producer that finds the ring full by
+// that cursor has at least three quarters of it back after the next publication, so laziness cannot stop it.
+//
+// Memory orders:
+//   A  producer: store(mark, release)       with  consumer: load(mark, acquire)       the record's contents
+//   B  consumer: store(consumed, release)   with  producer: load(consumed, acquire)   the slot may be overwritten
+//   C  either side before it sleeps: store(asleep) · seq_cst fence · look at the ring again, and
+//      the other side after it wrote: store(mark) · seq_cst fence · load(asleep)      (Dekker; see the end of the file)
+//
+// Trust: the client may write anything anywhere at any time. So the engine's halves keep their cursors in private
+// memory, copy a record once and hand out the copy, and judge the client's cursor before they use it. The client's
+// halves judge the engine's cursor too, but read completions in place.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+#include "abi/endpoint_region.h"
+#include "abi/records.h"
+#include "base/check.h"
+
+namespace ulc::abi {
+
+/// With one slot the marks of two laps could be equal after the counter wraps; below eight nothing is gained.
+inline constexpr std::uint32_t kSlotsMin = 8;
+inline constexpr std::uint32_t kSlotsMax = 1U << 16;
+
+[[nodiscard]] constexpr bool slots_valid(std::uint32_t slots) noexcept {
+    return slots >= kSlotsMin && slots <= kSlotsMax && (slots & (slots - 1)) == 0;
+}
+
+/// The producing half. Record: SubmissionRecord or CompletionRecord. One thread.
+template <typename Record>
+class SlotProducer {
+public:
+    SlotProducer() = default;
+    /// slots: the ring; consumed: the consumer's published cursor; start: the number of the first record (0 in
+    /// production; tests start just before a wrap, with both halves and the cursor at the same number).
+    SlotProducer(Record* ring, std::uint32_t slots, const std::atomic<std::uint32_t>* consumed,
+                 std::uint32_t start = 0) noexcept
+        : ring_(ring), consumed_(consumed), slots_(slots), next_(start), seen_consumed_(start) {
+        ULC_CHECK(slots_valid(slots));
+    }
+
+    /// Slots that may be filled now, at most `wanted` (more may be free). Reads the shared cursor only if what was
+    /// seen of it is not enough. 0: full, or the cursor is corrupt().
+    [[nodiscard]] std::uint32_t room(std::uint32_t wanted = 1) noexcept {
+        std::uint32_t used = next_ - seen_consumed_;
+        if (slots_ - used < wanted) {
+            const std::uint32_t consumed = consumed_->load(std::memory_order_acquire);  // B
+            if (consumed - seen_consumed_ > used) {  // moved back, or past what was produced
+                corrupt_ = true;
+                return 0;
+            }
+            seen_consumed_ = consumed;
+            used = next_ - seen_consumed_;
+        }
+        return slots_ - used < wanted ? slots_ - used : wanted;
+    }
+
+    /// The slot of the next record, to be filled in place (all but its mark), or nullptr when the ring is full.
+    /// Claiming twice without publish() gives the same slot.
+    [[nodiscard]] Record* claim() noexcept {
+        return room(1) == 0 ? nullptr : &ring_[next_ & (slots_ - 1)];
+    }
+
+    /// Hands the claimed slot to the consumer.
+    void publish() noexcept {
+        Record& record = ring_[next_ & (slots_ - 1)];
+        std::atomic_ref<std::uint32_t>(record.mark)
+            .store(mark_of(next_, slots_), std::memory_order_release);  // A
+        ++next_;
+    }
+
+    /// claim, copy, publish. False: full.
+    [[nodiscard]] bool push(const Record& record) noexcept {
+        Record* slot = claim();
+        if (slot == nullptr) return false;
+        // All but the mark, which is the first word.
+        std::memcpy(reinterpret_cast<char*>(slot) + sizeof record.mark,
+                    reinterpret_cast<const char*>(&record) + sizeof record.mark,
+                    sizeof record - sizeof record.mark);
+        publish();
+        return true;
+    }
+
+    /// The consumer's cursor once held a value that no correct consumer publishes.
+    [[nodiscard]] bool corrupt() const noexcept { return corrupt_; }
+    /// Records produced so far, free running.
+    [[nodiscard]] std::uint32_t produced() const noexcept { return next_; }
+    [[nodiscard]] std::uint32_t slots() const noexcept { return slots_; }
+
+private:
+    Record* ring_ = nullptr;
+    const std::atomic<std::uint32_t>* consumed_ = nullptr;
+    std::uint32_t slots_ = 0;
+    std::uint32_t next_ = 0;
+    std::uint32_t seen_consumed_ = 0;
+    bool corrupt_ = false;
+};
+
+/// The consuming half. One thread.
+template <typename Record>
+class SlotConsumer {
+public:
+    SlotConsumer() = default;
+    SlotConsumer(Record* ring, std::uint32_t slots, std::atomic<std::uint32_t>* consumed,
+                 std::uint32_t start = 0) noexcept
+        : ring_(ring), consumed_(consumed), slots_(slots), next_(start), published_(start) {
+        ULC_CHECK(slots_valid(slots));
+    }
+
+    /// Whether a record is there.
+    [[nodiscard]] bool ready() const noexcept {
+        std::uint32_t& mark = ring_[next_ & (slots_ - 1)].mark;
+        return std::atomic_ref<std::uint32_t>(mark).load(std::memory_order_acquire) ==
+               mark_of(next_, slots_);  // A
+    }
+
+    /// Copies the next record, once, and frees its slot. False: none. For the engine: everything is to be judged on
+    /// `out`, which the client cannot change any more. (out.mark is meaningless.)
+    [[nodiscard]] bool take(Record& out) noexcept {
+        if (!ready()) return false;
+        std::memcpy(&out, &ring_[next_ & (slots_ - 1)], sizeof out);
+        asm volatile(
+            "" ::
+                : "memory");  // the compiler must not read the shared slot again in place of `out`
+        pop();
+        return true;
+    }
+
+    /// The next record in place, valid until pop(); nullptr: none. For the client, which trusts the engine not to
+    /// change it.
+    [[nodiscard]] const Record* front() const noexcept {
+        return ready() ? &ring_[next_ & (slots_ - 1)] : nullptr;
+    }
+
+    /// Frees the slot of front().
+    void pop() noexcept {
+        ++next_;
+        if (next_ - published_ >= slots_ / 4) publish_cursor();
+    }
+
+    /// Tells the producer of every slot freed so far. Needed by nobody for progress.
+    void publish_cursor() noexcept {
+        if (published_ == next_) return;
+        published_ = next_;
+        consumed_->store(next_, std::memory_order_release);  // B
+    }
+
+    /// Records consumed so far, free running.
+    [[nodiscard]] std::uint32_t consumed() const noexcept { return next_; }
+    [[nodiscard]] std::uint32_t slots() const noexcept { return slots_; }
+
+private:
+    Record* ring_ = nullptr;
+    std::atomic<std::uint32_t>* consumed_ = nullptr;
+    std::uint32_t slots_ = 0;
+    std::uint32_t next_ = 0;
+    std::uint32_t published_ = 0;
+};
+
+using SubmissionProducer = SlotProducer<SubmissionRecord>;  ///< client
+using SubmissionConsumer = SlotConsumer<SubmissionRecord>;  ///< engine: take()
+using CompletionProducer = SlotProducer<CompletionRecord>;  ///< engine: room(), claim(), publish()
+using CompletionConsumer = SlotConsumer<CompletionRecord>;  ///< client: front(), pop()
+
+// ---------------------------------------------------------------- sleeping and waking (C)
+//
+// No wake-up is lost: the sleeper stores its flag, fences, and looks at its ring again; the waker stores a mark, fences,
+// and loads the flag. The two fences are totally ordered. Sleeper's first: the waker's load sees the flag and it
+// wakes. Waker's first: the sleeper's second look sees the mark and it does not sleep. Both may hold; then one wake-up is
+// spurious. Between the second look and the sleep itself:
+//   client  sleeps by FUTEX_WAIT(wake_sequence, value read before the flag was set); the engine increments
+//           wake_sequence before FUTEX_WAKE, so a late sleeper is refused by the kernel.
+//   engine  sleeps in poll() on its doorbell sockets; the doorbell octet stays readable until it is taken.
+
+/// Client, after publish(): true if the engine must be woken (one octet on the socket).
+[[nodiscard]] inline bool engine_needs_doorbell(const EndpointControl& control) noexcept {
+    std::atomic_thread_fence(
+        std::memory_order_seq_cst);  // C, with engine_going_to_sleep + sleep_fence
+    return control.engine_asleep.load(std::memory_order_relaxed) != 0;
+}
+
+/// Engine, before it sleeps: for each endpoint this, then one sleep_fence(), then SubmissionConsumer::ready() of
+/// each; only if none is, it sleeps. Afterwards engine_awake() for each.
+inline void engine_going_to_sleep(EndpointControl& control) noexcept {
+    control.engine_asleep.store(1, std::memory_order_relaxed);
+}
+inline void sleep_fence() noexcept { std::atomic_thread_fence(std::memory_order_seq_cst); }
+inline void engine_awake(EndpointControl& control) noexcept {
+    control.engine_asleep.store(0, std::memory_order_relaxed);
+}
+
+/// Engine, once after the completions of a round for this client: true if it must call FUTEX_WAKE (shared, 1 waiter) on
+/// wake_sequence. Takes the flag down, so a client that has not run yet is woken once.
+[[nodiscard]] inline bool client_needs_wake(EndpointControl& control) noexcept {
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // C, with client_going_to_sleep
+    if (control.client_asleep.load(std::memory_order_relaxed) == 0) return false;
+    control.client_asleep.store(0, std::memory_order_relaxed);
+    control.wake_sequence.fetch_add(1, std::memory_order_release);
+    return true;
+}
+
+/// Client, before it sleeps; then CompletionConsumer::ready() again, and only if there is nothing FUTEX_WAIT for the
+/// value returned here. Afterwards client_awake().
+[[nodiscard]] inline std::uint32_t client_going_to_sleep(EndpointControl& control) noexcept {
+    const std::uint32_t sequence = control.wake_sequence.load(std::memory_order_acquire);
+    control.client_asleep.store(1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // C, with client_needs_wake
+    return sequence;
+}
+inline void client_awake(EndpointControl& control) noexcept {
+    control.client_asleep.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace ulc::abi

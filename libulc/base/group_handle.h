@@ -1,0 +1,32 @@
+// The wire handle of a subgroup: every member computes it alone and all get the same (docs/PROTOCOL.md §3).
+// Here and not in wire/, because libulc names groups too and must not include the wire.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace ulc {
+
+/// world: the job's world group handle. ranks: the members in index order. made: how many groups this ordered list of
+/// members has made before. Pure; bit 31 of the result is set.
+[[nodiscard]] constexpr std::uint32_t subgroup_handle(std::uint32_t world,
+                                                      std::span<const std::uint16_t> ranks,
+                                                      std::uint32_t made) noexcept {
+    std::uint32_t hash = 0x811c9dc5U;  // FNV-1a, 32 bits
+    const auto add = [&hash](std::uint32_t octet) {
+        hash = (hash ^ (octet & 0xffU)) * 0x01000193U;
+    };
+    const auto add_u32 = [&add](std::uint32_t value) {
+        for (int shift = 24; shift >= 0; shift -= 8)
+            add(value >> static_cast<unsigned>(shift));
+    };
+    add_u32(world);
+    for (const std::uint16_t rank : ranks) {
+        add(rank >> 8U);
+        add(rank);
+    }
+    add_u32(made);
+    return hash | (1U << 31U);
+}
+
+}  // namespace ulc

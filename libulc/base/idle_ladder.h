@@ -1,0 +1,75 @@
+// What a poller does while nothing moves: spin, then yield, then nap. Pure: the caller reads the clock and acts.
+//
+// A poller alone on its core should spin: any system call costs latency. One that shares its core must not, or the
+// thread that would bring it work waits for a whole time slice (milliseconds). Nobody tells a process which it is,
+// but sched_yield() does: it returns at once when nobody else is runnable here, and late when somebody ran. So the
+// spin is short while yields have lately been slow, and long while they have been quick.
+#pragma once
+
+#include <utility>
+
+#include "base/units.h"
+
+namespace ulc {
+
+class IdleLadder {
+public:
+    struct Limits {
+        Nanos spin = 50 * kMicrosecond;        ///< before the first yield, on a core of one's own
+        Nanos spin_shared = 1 * kMicrosecond;  ///< the same while the core is shared
+        Nanos yield_slow = 1500;               ///< a yield that took longer let somebody run
+        Nanos shared_for = 20 * kMillisecond;  ///< how long one slow yield counts
+        Nanos nap_after = 5 * kMillisecond;    ///< idle this long: nap
+        Nanos nap = 200 * kMicrosecond;        ///< first nap; doubles up to nap_max
+        Nanos nap_max = 1 * kMillisecond;
+    };
+
+    enum class Step : unsigned char { kSpin, kYield, kNap };
+
+    IdleLadder() = default;
+    explicit IdleLadder(const Limits& limits) : limits_(limits) {}
+
+    /// Something moved.
+    void busy() noexcept { idle_since_ = kNever; }
+    /// Something moved that announces nothing more, like two idle nodes that ask each other whether they live: a nap that
+    /// was reached goes on, beginning short. Counted as busy() it would cost nap_after of polling each time.
+    void stirred() noexcept { nap_ = limits_.nap; }
+
+    /// Nothing moved in the round at `now`; what to do before the next.
+    [[nodiscard]] Step idle(Nanos now) noexcept {
+        if (idle_since_ == kNever) {
+            idle_since_ = now;
+            nap_ = limits_.nap;
+            // Whom the nap's end displaced is not known yet: perhaps the very thread that waits for what was just done.
+            if (std::exchange(napped_, false)) return Step::kYield;
+        }
+        const Nanos idle = now - idle_since_;
+        if (idle >= limits_.nap_after) return Step::kNap;
+        const bool shared = now < shared_until_;
+        return idle < (shared ? limits_.spin_shared : limits_.spin) ? Step::kSpin : Step::kYield;
+    }
+
+    /// After a yield that lasted from before to after.
+    void yielded(Nanos before, Nanos after) noexcept {
+        if (after - before > limits_.yield_slow) shared_until_ = after + limits_.shared_for;
+    }
+
+    /// How long to nap now; the next nap of this idle time is longer.
+    [[nodiscard]] Nanos next_nap() noexcept {
+        const Nanos nap = nap_;
+        napped_ = true;
+        nap_ = nap_ * 2 < limits_.nap_max ? nap_ * 2 : limits_.nap_max;
+        return nap;
+    }
+
+    [[nodiscard]] bool shares_its_core(Nanos now) const noexcept { return now < shared_until_; }
+
+private:
+    Limits limits_;
+    Nanos idle_since_ = kNever;
+    Nanos shared_until_ = 0;
+    Nanos nap_ = 0;
+    bool napped_ = false;  ///< since anything moved
+};
+
+}  // namespace ulc

@@ -1,0 +1,344 @@
+// The C entries: argument checks, what users may say, and the blocking calls made of non-blocking ones.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "abi/attach.h"
+#include "client/attach_client.h"
+#include "client/embedded_client.h"
+#include "client/error_text.h"
+#include "client/ulc.h"
+#include "client/ulc_internal.h"
+#include "client/waiting.h"
+
+namespace {
+
+using ulc::Nanos;
+using ulc::client::Endpoint;
+using ulc::client::kAnySource;
+using ulc::client::Request;
+using ulc::client::RequestState;
+using ulc::client::set_last_error;
+
+constexpr char kEmbedded[] = "embedded:";
+constexpr std::uint64_t kUserTagBit = std::uint64_t{1} << 63;  ///< user receives: must be clear
+constexpr Nanos kCloseMax = 2 * ulc::kSecond;
+constexpr Nanos kLeaveMax = 15 * ulc::kSecond;
+static_assert(ULC_RANK_ANY == kAnySource);
+
+const char* env(const char* name) {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): read only
+    return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+/// A number from the environment; false: not one within [0, most].
+bool env_number(const char* name, std::uint64_t most, std::uint64_t& out) {
+    const char* value = env(name);
+    if (value == nullptr) return false;
+    char* end = nullptr;
+    const unsigned long long number = std::strtoull(value, &end, 10);
+    if (*end != '\0' || number > most) return false;
+    out = number;
+    return true;
+}
+
+/// 32 hexadecimal digits → 16 octets.
+bool parse_nonce(const char* text, unsigned char* out) {
+    if (std::strlen(text) != 32) return false;
+    for (int i = 0; i < 16; ++i) {
+        const char digits[3] = {text[2 * i], text[2 * i + 1], '\0'};
+        char* end = nullptr;
+        out[i] = static_cast<unsigned char>(std::strtoul(digits, &end, 16));
+        if (end != digits + 2) return false;
+    }
+    return true;
+}
+
+/// "where#net" → where and net; a '#' with a '/' behind it is part of the path. No net: ULC_NET's, else "". False: too long.
+bool split_net(std::string& where, std::string& net) {
+    const std::size_t hash = where.rfind('#');
+    if (hash != std::string::npos && where.find('/', hash) == std::string::npos) {
+        net = where.substr(hash + 1);
+        where.resize(hash);
+    } else if (const char* given = env("ULC_NET")) {
+        net = given;
+    }
+    return net.size() < ulc::abi::kNetNameOctetsMax;
+}
+
+Nanos left_of(Endpoint& ep, Nanos deadline) {
+    if (deadline == ULC_WAIT_FOREVER) return deadline;
+    return std::max<Nanos>(deadline - ep.hooks().now(ep.hooks().context), 0);
+}
+
+Nanos deadline_in(Endpoint& ep, Nanos timeout) {
+    const Nanos now = ep.hooks().now(ep.hooks().context);
+    return timeout >= ULC_WAIT_FOREVER - now ? ULC_WAIT_FOREVER : now + timeout;
+}
+
+bool coll_tag(std::uint64_t tag) { return (tag & ULC_TAG_LIBULC) == ULC_TAG_COLL; }
+
+}  // namespace
+
+extern "C" {
+
+// ---------------------------------------------------------------- endpoints
+
+int ulc_open(const char* engine, ulc_endpoint** out) {
+    if (out == nullptr) return ULC_ERR_INVALID;
+    *out = nullptr;
+    if (engine == nullptr) engine = env("ULC_ENGINE");
+    if (engine == nullptr) engine = ulc::abi::kDefaultSocketPath;
+    ulc::client::Limits limits;
+    static_cast<void>(env_number("ULC_UNEXPECTED_OCTETS", UINT64_MAX, limits.unexpected_octets));
+    const std::size_t prefix = sizeof kEmbedded - 1;
+    try {
+        std::string where = engine;
+        std::string net;
+        if (!split_net(where, net)) {
+            set_last_error("%s: a net's name has at most %zu octets", net.c_str(),
+                           ulc::abi::kNetNameOctetsMax - 1);
+            return ULC_ERR_INVALID;
+        }
+        auto endpoint =
+            where.starts_with(kEmbedded)
+                ? ulc::client::attach_embedded(where.c_str() + prefix, net.c_str(), limits)
+                : ulc::client::attach_daemon(where.c_str(), net.c_str(), limits);
+        if (!endpoint) return static_cast<int>(endpoint.error());
+        *out = endpoint.value().release();
+    } catch (const std::bad_alloc&) {
+        set_last_error("memory is exhausted");
+        return ULC_ERR_NO_MEMORY;
+    }
+    return ULC_OK;
+}
+
+void ulc_close(ulc_endpoint* ep) {
+    if (ep == nullptr) return;
+    // Sends without a request that still wait for room were promised: hand them over, within bounds. An engine in
+    // this process ends with us, so its data must also be acknowledged: leave.
+    if (ep->job_state() == ULC_OK && ep->hooks().progress != nullptr) {
+        static_cast<void>(ulc_leave_wait(ep, kLeaveMax));
+    } else if (ep->job_state() == ULC_OK && !ep->all_submitted()) {
+        const Nanos deadline = deadline_in(*ep, kCloseMax);
+        while (!ep->all_submitted() && left_of(*ep, deadline) > 0)
+            if (ep->wait(left_of(*ep, deadline)) != ULC_OK) break;
+    }
+    delete ep;
+}
+
+// ---------------------------------------------------------------- jobs
+
+int ulc_join(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t size,
+             const unsigned char* nonce) {
+    if (ep == nullptr || job == nullptr) return ULC_ERR_INVALID;
+    return ep->join(job, std::strlen(job), rank, size, nonce, 0);
+}
+
+int ulc_job_state(const ulc_endpoint* ep) {
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->job_state();
+}
+
+int ulc_join_wait(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t size,
+                  int64_t timeout_ns) {
+    if (ep == nullptr || timeout_ns < 0) return ULC_ERR_INVALID;
+    if (job == nullptr) job = env("ULC_JOB");
+    std::uint64_t number = 0;
+    if (rank == ULC_RANK_ANY && env_number("ULC_RANK", ULC_RANK_ANY - 1U, number))
+        rank = static_cast<uint16_t>(number);
+    if (size == 0 && env_number("ULC_SIZE", ULC_RANK_ANY - 1U, number))
+        size = static_cast<uint16_t>(number);
+    if (job == nullptr || rank == ULC_RANK_ANY || size == 0) {
+        set_last_error(
+            "job, rank or size is missing; start with `ulc run`, or set ULC_JOB, "
+            "ULC_RANK and ULC_SIZE");
+        return ULC_ERR_INVALID;
+    }
+    unsigned char nonce[16];
+    const char* given = env("ULC_NONCE");
+    if (given != nullptr && !parse_nonce(given, nonce)) {
+        set_last_error("ULC_NONCE is not 32 hexadecimal digits");
+        return ULC_ERR_INVALID;
+    }
+    const Nanos deadline = deadline_in(*ep, timeout_ns);
+    int error =
+        ep->join(job, std::strlen(job), rank, size, given != nullptr ? nonce : nullptr, timeout_ns);
+    if (error != ULC_OK) return error;
+    while ((error = ep->job_state()) == ULC_ERR_AGAIN) {
+        error = ep->wait(left_of(*ep, deadline));
+        if (error == ULC_ERR_TIMEOUT && ep->job_state() == ULC_ERR_AGAIN) {
+            set_last_error("job %s: not all ranks came in time", job);
+            return ULC_ERR_TIMEOUT;
+        }
+    }
+    if (error != ULC_OK) {
+        // The engine's text may be the error's own once more, cut to what a record holds.
+        const std::string& more = ep->job_text();
+        const bool repeats = std::strncmp(ulc_error_text(error), more.c_str(), more.size()) == 0;
+        set_last_error("job %s: %s%s%s", job, ulc_error_text(error), repeats ? "" : ": ",
+                       repeats ? "" : more.c_str());
+    }
+    return error;
+}
+
+uint16_t ulc_rank(const ulc_endpoint* ep) { return ep->rank(); }
+uint16_t ulc_size(const ulc_endpoint* ep) { return ep->size(); }
+ulc_group ulc_world(const ulc_endpoint* ep) { return ep->world(); }
+int ulc_peer_state(const ulc_endpoint* ep, uint16_t rank) { return ep->peer_state(rank); }
+
+int ulc_leave(ulc_endpoint* ep) { return ep == nullptr ? int{ULC_ERR_INVALID} : ep->leave(); }
+
+int ulc_leave_wait(ulc_endpoint* ep, int64_t timeout_ns) {
+    if (ep == nullptr || timeout_ns < 0) return ULC_ERR_INVALID;
+    const Nanos deadline = deadline_in(*ep, timeout_ns);
+    int error = ep->leave();
+    if (error == ULC_ERR_CLOSED) return ULC_OK;
+    while (error == ULC_OK && ep->job_state() == ULC_ERR_AGAIN)
+        error = ep->wait(left_of(*ep, deadline));
+    if (error == ULC_ERR_TIMEOUT && ep->job_state() == ULC_ERR_AGAIN) return error;
+    return ep->left_error();
+}
+
+// ---------------------------------------------------------------- groups
+
+int ulc_group_create(ulc_endpoint* ep, const uint16_t* ranks, uint16_t count, ulc_request* req) {
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->group_create(ranks, count, req);
+}
+
+int ulc_group_free(ulc_endpoint* ep, ulc_group group) {
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->group_free(group);
+}
+
+uint16_t ulc_group_size(const ulc_endpoint* ep, ulc_group group) {
+    const auto* found = ep->group(group);
+    return found == nullptr ? uint16_t{0} : static_cast<uint16_t>(found->ranks.size());
+}
+
+uint16_t ulc_group_index(const ulc_endpoint* ep, ulc_group group) {
+    const auto* found = ep->group(group);
+    return found == nullptr ? ULC_RANK_ANY : found->own_index;
+}
+
+uint16_t ulc_group_rank(const ulc_endpoint* ep, ulc_group group, uint16_t index) {
+    const auto* found = ep->group(group);
+    if (found == nullptr || index >= found->ranks.size()) return ULC_RANK_ANY;
+    return found->ranks[index];
+}
+
+int ulc_internal_next_operation(ulc_endpoint* ep, ulc_group group, uint32_t* number) {
+    auto* found = ep->group(group);
+    if (found == nullptr) return ULC_ERR_INVALID;
+    *number = found->operations++;
+    return ULC_OK;
+}
+
+// ---------------------------------------------------------------- messages
+
+int ulc_send(ulc_endpoint* ep, uint16_t to, uint64_t tag, const void* payload, size_t length,
+             ulc_request* req) {
+    if (ep == nullptr || tag > ULC_TAG_MAX) return ULC_ERR_INVALID;
+    return ep->send(to, tag, payload, length, req);
+}
+
+int ulc_multicast(ulc_endpoint* ep, ulc_group group, uint64_t subset, uint64_t tag,
+                  const void* payload, size_t length, ulc_request* req) {
+    if (ep == nullptr || tag > ULC_TAG_MAX) return ULC_ERR_INVALID;
+    return ep->multicast(group, subset, tag, payload, length, req);
+}
+
+int ulc_receive(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, void* buffer,
+                size_t capacity, ulc_request* req) {
+    if (ep == nullptr || tag > ULC_TAG_MAX) return ULC_ERR_INVALID;
+    return ep->receive(from, tag, mask | kUserTagBit, buffer, capacity, req);
+}
+
+int ulc_internal_send(ulc_endpoint* ep, uint16_t to, uint64_t tag, const void* payload,
+                      size_t length, ulc_request* req) {
+    return coll_tag(tag) ? ep->send(to, tag, payload, length, req) : int{ULC_ERR_INVALID};
+}
+
+int ulc_internal_multicast(ulc_endpoint* ep, ulc_group group, uint64_t subset, uint64_t tag,
+                           const void* payload, size_t length, ulc_request* req) {
+    return coll_tag(tag) ? ep->multicast(group, subset, tag, payload, length, req)
+                         : int{ULC_ERR_INVALID};
+}
+
+int ulc_internal_receive(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, void* buffer,
+                         size_t capacity, ulc_request* req) {
+    return coll_tag(tag) ? ep->receive(from, tag, mask | ULC_TAG_LIBULC, buffer, capacity, req)
+                         : int{ULC_ERR_INVALID};
+}
+
+int ulc_multireceive(ulc_endpoint* ep, const uint16_t* from, uint16_t count, uint64_t tag,
+                     uint64_t mask, void* const* buffers, size_t capacity, ulc_request* requests) {
+    if (ep == nullptr || from == nullptr || buffers == nullptr || requests == nullptr)
+        return ULC_ERR_INVALID;
+    for (uint16_t i = 0; i < count; ++i) {
+        if (from[i] == ULC_RANK_ANY || from[i] >= ep->size()) return ULC_ERR_INVALID;
+        if (std::find(from, from + i, from[i]) != from + i) return ULC_ERR_INVALID;
+    }
+    for (uint16_t i = 0; i < count; ++i) {
+        const int error = ulc_receive(ep, from[i], tag, mask, buffers[i], capacity, &requests[i]);
+        if (error == ULC_OK) continue;
+        while (i-- > 0)
+            static_cast<void>(ulc_cancel(ep, &requests[i]));
+        return error;
+    }
+    return ULC_OK;
+}
+
+int ulc_test(ulc_endpoint* ep, ulc_request* req, ulc_status* status) {
+    if (ep == nullptr || req == nullptr) return ULC_ERR_INVALID;
+    const Request& request = Request::of(req);
+    if (request.state != RequestState::kDone) return ULC_ERR_AGAIN;
+    if (status != nullptr) {
+        *status = {};
+        status->error = request.error;
+        status->source = request.source;
+        status->group = (request.stream >> 31) != 0 ? request.stream : 0;
+        status->tag = request.tag;
+        status->length = request.length;
+    }
+    return ULC_OK;
+}
+
+int ulc_cancel(ulc_endpoint* ep, ulc_request* req) {
+    if (ep == nullptr || req == nullptr) return ULC_ERR_INVALID;
+    return ep->cancel(req);
+}
+
+int ulc_take(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, const void** view,
+             ulc_status* status) {
+    if (ep == nullptr || view == nullptr || tag > ULC_TAG_MAX) return ULC_ERR_INVALID;
+    ulc_status unused;
+    return ep->take(from, tag, mask | kUserTagBit, view, status != nullptr ? status : &unused);
+}
+
+void ulc_release(ulc_endpoint* ep, const void* view) { ep->release(view); }
+
+void* ulc_alloc(ulc_endpoint* ep, size_t octets) { return ep->allocate(octets); }
+
+void ulc_free(ulc_endpoint* ep, void* memory) { ep->free(memory); }
+
+// ---------------------------------------------------------------- progress
+
+int ulc_poll(ulc_endpoint* ep) { return ep->poll(); }
+
+int ulc_wait(ulc_endpoint* ep, int64_t timeout_ns) {
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->wait(timeout_ns);
+}
+
+int ulc_wait_for(ulc_endpoint* ep, ulc_request* req, ulc_status* status, int64_t timeout_ns) {
+    if (ep == nullptr || req == nullptr) return ULC_ERR_INVALID;
+    int error = ulc_test(ep, req, status);
+    if (error != ULC_ERR_AGAIN) return error;
+    const Nanos deadline = deadline_in(*ep, timeout_ns);
+    do {
+        const int waited = ep->wait(left_of(*ep, deadline));
+        error = ulc_test(ep, req, status);
+        if (error == ULC_ERR_AGAIN && waited != ULC_OK) return waited;
+    } while (error == ULC_ERR_AGAIN);
+    return error;
+}
+}

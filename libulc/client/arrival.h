@@ -1,0 +1,46 @@
+// A message that has arrived, or is arriving, and is not in the application's hands.
+//
+//   unexpected   in the lists `all` and `by_source` until a receive or ulc_take() finds it
+//   open         in the list `open` of its source until its last chunk is there
+// Whole messages that meet a posted receive never become an Arrival.
+#pragma once
+
+#include <cstdint>
+
+#include "abi/records.h"
+#include "client/list.h"
+#include "client/request.h"
+
+namespace ulc::client {
+
+enum class Storage : std::uint8_t {
+    kInline,  ///< inline_octets
+    kArena,   ///< a block of the rx arena, given back afterwards
+    kHeap,    ///< malloc'ed, grows with the chunks
+    kNone,    ///< chunks go straight to the request's buffer
+};
+
+struct Arrival {
+    Links<Arrival> all;
+    Links<Arrival> by_source;
+    Links<Arrival> open;
+    Request* request;  ///< the receive that matched it
+    unsigned char* data;
+    std::uint64_t tag;
+    std::uint64_t length;         ///< of the whole message
+    std::uint64_t received;       ///< octets so far
+    std::uint64_t heap_capacity;  ///< of data, kHeap
+    std::uint32_t stream;         ///< own rank or group handle
+    std::uint32_t arena_offset;   ///< kArena
+    std::uint16_t source;
+    Storage storage;
+    bool whole;
+    bool unexpected;  ///< in `all` and `by_source`
+    unsigned char inline_octets[abi::kInlineOctetsMax];
+};
+
+using AllArrivals = List<Arrival, &Arrival::all>;
+using SourceArrivals = List<Arrival, &Arrival::by_source>;
+using OpenArrivals = List<Arrival, &Arrival::open>;
+
+}  // namespace ulc::client

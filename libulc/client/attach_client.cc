@@ -1,0 +1,229 @@
+#include "client/attach_client.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "abi/attach.h"
+#include "client/error_text.h"
+#include "client/waiting.h"
+
+namespace ulc::client {
+namespace {
+
+constexpr int kStepSeconds = 5;
+
+/// Socket and mapping of one endpoint: the context of its hooks.
+struct Link {
+    int socket = -1;
+    void* memory = nullptr;
+    std::uint64_t octets = 0;
+
+    Link() = default;
+    Link(const Link&) = delete;
+    Link& operator=(const Link&) = delete;
+    ~Link() {
+        if (memory != nullptr) munmap(memory, octets);
+        if (socket >= 0) close(socket);
+    }
+};
+
+void ring(void* context) noexcept {
+    const unsigned char octet = abi::kDoorbell;
+    // A full socket is one that the engine has yet to read: it will wake.
+    static_cast<void>(
+        send(static_cast<Link*>(context)->socket, &octet, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+bool engine_alive(void* context) noexcept {
+    char octet = 0;
+    const ssize_t n = recv(static_cast<Link*>(context)->socket, &octet, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+void close_in_order(void* context) noexcept {
+    auto* link = static_cast<Link*>(context);
+    const unsigned char octet = abi::kBye;
+    static_cast<void>(send(link->socket, &octet, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
+    delete link;
+}
+
+Err connect_to(const char* path, Link& link) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (std::strlen(path) >= sizeof address.sun_path) {
+        set_last_error("%s: the socket path is longer than %zu octets", path,
+                       sizeof address.sun_path - 1);
+        return Err::kInvalid;
+    }
+    std::strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+    link.socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (link.socket < 0) {
+        set_last_error("socket: errno %d; raise the limit of open files (ulimit -n)", errno);
+        return Err::kSystem;
+    }
+    const timeval limit{kStepSeconds, 0};
+    static_cast<void>(setsockopt(link.socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit));
+    static_cast<void>(setsockopt(link.socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit));
+    if (connect(link.socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+        return Err::kOk;
+    switch (errno) {
+        case EACCES:
+        case EPERM:
+            set_last_error("%s: not permitted; add this user to the engine's allow list", path);
+            return Err::kPermission;
+        case ENOENT:
+            set_last_error("%s: no such socket; start ulc-engine, or set ULC_ENGINE to its socket",
+                           path);
+            return Err::kNoEngine;
+        case ECONNREFUSED:
+            set_last_error("%s: nobody listens there, its engine has ended; start ulc-engine again",
+                           path);
+            return Err::kNoEngine;
+        case EPROTOTYPE:
+            set_last_error("%s: this is not an engine's socket", path);
+            return Err::kNoEngine;
+        default:
+            set_last_error("%s: connect failed with errno %d", path, errno);
+            return Err::kNoEngine;
+    }
+}
+
+/// One packet and, if it brings one, a descriptor. Octets, or -1.
+ssize_t receive_packet(int socket, void* data, std::size_t octets, int& fd) {
+    iovec part{data, octets};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)];
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    ssize_t n = -1;
+    do {
+        n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    } while (n < 0 && errno == EINTR);
+    // The engine refused and closed before it had read what we said: the refusal lies behind this error.
+    if (n < 0 && errno == ECONNRESET) n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    if (n < 0) return n;
+    const cmsghdr* header = CMSG_FIRSTHDR(&message);
+    if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof fd))
+        std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
+    return n;
+}
+
+Err no_answer(const char* path, ssize_t n) {
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+        set_last_error("%s: the engine did not answer within %d s", path, kStepSeconds);
+        return Err::kTimeout;
+    }
+    if (n <= 0) {
+        set_last_error("%s: the engine closed the connection; its log says why", path);
+        return Err::kNoEngine;
+    }
+    set_last_error("%s: the answer is not that of an engine of this version", path);
+    return Err::kVersion;
+}
+
+Err refused(const char* path, std::int32_t status, const char* text, std::size_t text_octets) {
+    set_last_error("%s: %.*s", path, static_cast<int>(strnlen(text, text_octets)), text);
+    const auto error = static_cast<Err>(status);
+    return text_of(error) == "unknown error" ? Err::kSystem : error;
+}
+
+Err map_region(const char* path, const abi::Offer& offer, int fd, Link& link) {
+    struct stat info {};
+    if (fstat(fd, &info) != 0 || info.st_size <= 0 ||
+        abi::validate_layout(offer.layout, static_cast<std::uint64_t>(info.st_size)) != Err::kOk) {
+        set_last_error("%s: the engine's layout does not fit the memory that it gave", path);
+        return Err::kCorrupt;
+    }
+    void* memory =
+        mmap(nullptr, offer.layout.region_octets, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED) {
+        set_last_error("mapping %llu octets of endpoint memory failed with errno %d",
+                       static_cast<unsigned long long>(offer.layout.region_octets), errno);
+        return Err::kNoMemory;
+    }
+    link.memory = memory;
+    link.octets = offer.layout.region_octets;
+    const Err error = abi::validate_control(*static_cast<const abi::EndpointControl*>(memory));
+    if (error != Err::kOk)
+        set_last_error("%s: the control page is not that of this version of libulc", path);
+    return error;
+}
+
+Err handshake(const char* path, const char* net, Link& link, abi::RegionLayout& layout) {
+    abi::Hello hello{};
+    hello.magic = abi::kHelloMagic;
+    hello.abi_version = abi::kAbiVersion;
+    hello.kind = abi::HelloKind::kAttach;
+    hello.client_pid = static_cast<std::uint32_t>(getpid());
+    hello.wanted = {0, 0, 0, 0};
+    std::strncpy(hello.net, net, sizeof hello.net - 1);
+    // EPIPE: the engine has answered already, and refused.
+    if (send(link.socket, &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello && errno != EPIPE)
+        return no_answer(path, 0);
+
+    abi::Offer offer{};
+    int fd = -1;
+    ssize_t n = receive_packet(link.socket, &offer, sizeof offer, fd);
+    Err error = Err::kOk;
+    if (n != sizeof offer || offer.magic != abi::kHelloMagic) {
+        error = no_answer(path, n);
+    } else if (offer.status != 0 || fd < 0) {
+        error = refused(path, offer.status, offer.text, sizeof offer.text);
+    } else {
+        error = map_region(path, offer, fd, link);
+        layout = offer.layout;
+    }
+    if (fd >= 0) close(fd);
+    if (error != Err::kOk) return error;
+
+    const abi::Mapped mapped{abi::kHelloMagic, 0};
+    if (send(link.socket, &mapped, sizeof mapped, MSG_NOSIGNAL) != sizeof mapped)
+        return no_answer(path, 0);
+    abi::Ready ready{};
+    n = receive_packet(link.socket, &ready, sizeof ready, fd);
+    if (n != sizeof ready || ready.magic != abi::kHelloMagic) return no_answer(path, n);
+    if (ready.status != 0) return refused(path, ready.status, ready.text, sizeof ready.text);
+    return Err::kOk;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ulc_endpoint>> attach_daemon(const char* path, const char* net,
+                                                    const Limits& limits) {
+    std::unique_ptr<Link> link(new (std::nothrow) Link);
+    if (!link) return Err::kNoMemory;
+    abi::RegionLayout layout{};
+    Err error = connect_to(path, *link);
+    if (error == Err::kOk) error = handshake(path, net, *link, layout);
+    if (error != Err::kOk) return error;
+
+    Hooks hooks;
+    hooks.context = link.get();
+    hooks.wake_engine = ring;
+    hooks.sleep = futex_sleep;
+    hooks.engine_alive = engine_alive;
+    hooks.now = monotonic_now;
+    hooks.close = close_in_order;
+    auto endpoint = make_endpoint(abi::Region(link->memory, layout), hooks, limits);
+    if (!endpoint) {
+        set_last_error("memory is exhausted");
+        return Err::kNoMemory;
+    }
+    static_cast<void>(link.release());  // hooks.close has it
+    return endpoint;
+}
+
+}  // namespace ulc::client

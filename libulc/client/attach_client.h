@@ -1,0 +1,17 @@
+// Attaching to the engine of a daemon on this node: the client's half of abi/attach.h.
+#pragma once
+
+#include <memory>
+
+#include "base/error.h"
+#include "client/endpoint.h"
+
+namespace ulc::client {
+
+/// Connects to the engine's socket, maps the endpoint's memory, and waits until the engine has sealed it. Blocks, at most 5 s
+/// a step. net: of the engine, at most 31 octets; "": its first. On failure set_last_error() says what to do. Errors: kNoEngine, kPermission, kVersion, kNoMemory, kLimit,
+/// kInvalid (path too long, no such net), kCorrupt, kTimeout, kSystem.
+[[nodiscard]] Result<std::unique_ptr<ulc_endpoint>> attach_daemon(const char* path, const char* net,
+                                                                  const Limits& limits);
+
+}  // namespace ulc::client

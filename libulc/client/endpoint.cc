@@ -1,0 +1,168 @@
+#include "client/endpoint.h"
+
+#include <algorithm>
+#include <new>
+
+namespace ulc::client {
+namespace {
+
+/// Fruitless polls before the engine is told whom a receive awaits, and between looks at `closed`.
+constexpr std::uint32_t kAnnouncePolls = 1024;
+/// Fruitless polls between questions whether the engine lives: the only one that makes a system call.
+constexpr std::uint32_t kAlivePolls = 1U << 21;
+constexpr unsigned kAwaitedMax = 16;
+constexpr std::uint64_t kLibulcTags = std::uint64_t{3} << 62;
+
+}  // namespace
+
+std::unique_ptr<ulc_endpoint> make_endpoint(const abi::Region& region, const Hooks& hooks,
+                                            const Limits& limits) noexcept {
+    try {
+        // The arena's table is all that is taken here; the rest grows with use.
+        auto endpoint = std::make_unique<ulc_endpoint>(region, hooks, limits);
+        return endpoint;
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+}
+
+Endpoint::Endpoint(const abi::Region& region, const Hooks& hooks, const Limits& limits)
+    : region_(region),
+      hooks_(hooks),
+      completions_(region.completion_consumer()),
+      submitter_(region, hooks_),
+      outbox_(region, submitter_),
+      inbox_(region, submitter_, limits.unexpected_octets),
+      groups_(submitter_, outbox_) {
+    if (!outbox_.ok()) throw std::bad_alloc();
+}
+
+Endpoint::~Endpoint() {
+    if (hooks_.close != nullptr) hooks_.close(hooks_.context);
+}
+
+// ---------------------------------------------------------------- poll
+
+int Endpoint::poll() {
+    if (ended_ != 0) return -ended_;
+    bool moved = hooks_.progress != nullptr && hooks_.progress(hooks_.context) == 1;
+    int events = 0;
+    bool stalled = false;
+    for (unsigned n = 0; n < kPollRecordsMax; ++n) {
+        const abi::CompletionRecord* record = completions_.front();
+        if (record == nullptr) break;
+        if (record->kind == abi::CompletionKind::kMessage) {
+            const Inbox::Taken taken = on_message(*record);
+            stalled = taken == Inbox::Taken::kStalled;
+            if (stalled) break;
+            if (taken == Inbox::Taken::kCorrupt) end(ULC_ERR_CORRUPT);
+        } else if (!dispatch(*record)) {
+            end(ULC_ERR_CORRUPT);
+        }
+        if (ended_ != 0) {
+            completions_.pop();
+            return events > 0 ? events : -ended_;
+        }
+        completions_.pop();
+        ++events;
+    }
+    if (inbox_.releases_pending()) inbox_.flush_releases();
+    events += static_cast<int>(outbox_.progress() + groups_.progress());
+    if (state_ == State::kLeaving && !leave_pushed_) push_leave();
+    if (submitter_.corrupt()) end(ULC_ERR_CORRUPT);
+    if (events > 0 || moved) {
+        empty_polls_ = 0;
+        if (events > 0) return events;
+    } else if (++empty_polls_ % kAnnouncePolls == 0) {
+        on_empty_poll();
+    }
+    if (ended_ != 0) return -ended_;
+    return stalled ? -ULC_ERR_LIMIT : 0;
+}
+
+void Endpoint::on_empty_poll() {
+    announce_awaited();
+    const int closed = region_.control().closed.load(std::memory_order_acquire);
+    if (closed != 0 && !completions_.ready()) {
+        end(closed);
+        return;
+    }
+    if (empty_polls_ % kAlivePolls == 0 && hooks_.engine_alive != nullptr &&
+        !hooks_.engine_alive(hooks_.context) && !completions_.ready()) {
+        end(ULC_ERR_NO_ENGINE);
+    }
+}
+
+void Endpoint::announce_awaited() noexcept {
+    if (state_ != State::kFormed) return;
+    inbox_.matcher().each_awaited(kAwaitedMax, [this](std::uint16_t source) {
+        if (source == rank_) return true;
+        abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kExpect);
+        if (record == nullptr) return false;
+        record->stream = source;
+        submitter_.publish();
+        return true;
+    });
+}
+
+// A completion other than a message. False: no correct engine writes it.
+bool Endpoint::dispatch(const abi::CompletionRecord& record) {
+    switch (record.kind) {
+        case abi::CompletionKind::kMessage:
+            return false;
+        case abi::CompletionKind::kSendDone:
+            return outbox_.on_send_done(record.stream, record.status);
+        case abi::CompletionKind::kJobFormed:
+            if (state_ != State::kForming) return false;
+            on_formed(record);
+            return true;
+        case abi::CompletionKind::kJobFailed:
+            if (state_ != State::kForming && state_ != State::kLeaving) return false;
+            on_job_failed(record);
+            return true;
+        case abi::CompletionKind::kGroupReady:
+        case abi::CompletionKind::kGroupFailed: {
+            const bool ready = record.kind == abi::CompletionKind::kGroupReady;
+            const int status = record.status != 0 ? int{record.status} : int{ULC_ERR_SYSTEM};
+            return groups_.on_registered(static_cast<std::uint32_t>(record.tag),
+                                         ready ? 0 : status);
+        }
+        case abi::CompletionKind::kPeerLeft:
+        case abi::CompletionKind::kPeerDied: {
+            if (record.source >= size_) return false;
+            const bool left = record.kind == abi::CompletionKind::kPeerLeft;
+            on_peer_gone(record.source, left ? ULC_ERR_PEER_LEFT : ULC_ERR_PEER_DIED);
+            return true;
+        }
+        case abi::CompletionKind::kLeft:
+            left_error_ = record.status;
+            end(ULC_ERR_CLOSED);
+            return true;
+    }
+    return false;
+}
+
+Inbox::Taken Endpoint::on_message(const abi::CompletionRecord& record) {
+    const bool tagged = (record.flags & abi::kCompleteHasTag) != 0;
+    if (!tagged || (record.tag & kLibulcTags) != kLibulcTags) return inbox_.on_message(record);
+    std::uint32_t length = 0;
+    std::uint32_t block = UINT32_MAX;
+    const unsigned char* payload = inbox_.payload_of(record, length, block);
+    if (payload == nullptr || record.source >= size_) return Inbox::Taken::kCorrupt;
+    // What another rank's libulc says is no proof of anything: a malformed one is dropped.
+    (void)groups_.on_control(record.source, record.tag, {payload, length});
+    if (block != UINT32_MAX) inbox_.give_back(block);
+    return Inbox::Taken::kYes;
+}
+
+// The endpoint is over: everything under way ends with it.
+void Endpoint::end(int error) {
+    if (ended_ != 0) return;
+    ended_ = error;
+    state_ = State::kClosed;
+    outbox_.fail_all(error);
+    inbox_.fail_all(error);
+    groups_.fail_all(error);
+}
+
+}  // namespace ulc::client

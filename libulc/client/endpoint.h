@@ -1,0 +1,151 @@
+// One endpoint: the non-blocking, context-free core behind ulc.h. It knows a mapped region and Hooks, and no
+// socket, clock or thread; so the simulator drives the same object over memory of its own process.
+//
+//   endpoint.cc   poll, dispatch of completions, ends          jobs.cc     join, leave, peers
+//   messages.cc   the entries for messages and groups          wait.cc     spin, yield, sleep
+//   outbox.h      the send path                                inbox.h     the receive path, matching.h
+//   groups.h      creation of groups                           attach_client.h, embedded_client.h: where regions come from
+//
+// States: kIdle ──join──▶ kForming ──▶ kFormed ──leave──▶ kLeaving ──▶ kClosed
+//                            └──▶ kFailed ──join──▶ …          any ──engine gone, corruption──▶ kClosed
+//
+// Unexpected arrivals and groups allocate; allocation failure is an error of the call, or stops the inbox (see there).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "abi/region.h"
+#include "base/idle_ladder.h"
+#include "client/groups.h"
+#include "client/hooks.h"
+#include "client/inbox.h"
+#include "client/outbox.h"
+#include "client/submitter.h"
+#include "client/ulc.h"
+
+namespace ulc::client {
+
+struct Limits {
+    std::uint64_t unexpected_octets = Inbox::kMemoryOctetsDefault;
+};
+
+class Endpoint {
+public:
+    Endpoint(const abi::Region& region, const Hooks& hooks, const Limits& limits);
+    ~Endpoint();  ///< calls hooks.close
+    Endpoint(const Endpoint&) = delete;
+    Endpoint& operator=(const Endpoint&) = delete;
+
+    // --- jobs; as the functions of ulc.h
+    [[nodiscard]] int join(const char* job, std::size_t job_octets, std::uint16_t rank,
+                           std::uint16_t size, const unsigned char* nonce, Nanos timeout);
+    [[nodiscard]] int job_state() const noexcept;
+    [[nodiscard]] int leave() noexcept;
+    [[nodiscard]] std::uint16_t rank() const noexcept { return rank_; }
+    [[nodiscard]] std::uint16_t size() const noexcept { return size_; }
+    [[nodiscard]] std::uint32_t world() const noexcept { return world_; }
+    [[nodiscard]] int peer_state(std::uint16_t rank) const noexcept;
+    /// What the engine said when the job failed; may be empty.
+    [[nodiscard]] const std::string& job_text() const noexcept { return job_text_; }
+
+    // --- messages; tags may be any, what users may say is checked in api.cc
+    [[nodiscard]] int send(std::uint16_t to, std::uint64_t tag, const void* payload,
+                           std::uint64_t length, ulc_request* request);
+    [[nodiscard]] int multicast(std::uint32_t group, std::uint64_t subset, std::uint64_t tag,
+                                const void* payload, std::uint64_t length, ulc_request* request);
+    [[nodiscard]] int receive(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
+                              void* buffer, std::uint64_t capacity, ulc_request* request);
+    [[nodiscard]] int cancel(ulc_request* request) noexcept;
+    [[nodiscard]] int take(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
+                           const void** view, ulc_status* status) noexcept;
+    void release(const void* view) noexcept { inbox_.release(view); }
+    [[nodiscard]] void* allocate(std::size_t octets) noexcept;
+    void free(void* memory) noexcept;
+
+    // --- groups
+    [[nodiscard]] int group_create(const std::uint16_t* ranks, std::uint16_t count,
+                                   ulc_request* request);
+    [[nodiscard]] int group_free(std::uint32_t group);
+    [[nodiscard]] const Group* group(std::uint32_t handle) const noexcept {
+        return groups_.find(handle);
+    }
+    [[nodiscard]] Group* group(std::uint32_t handle) noexcept { return groups_.find(handle); }
+
+    // --- progress
+    /// As ulc_poll(). No system call, no blocking.
+    int poll();
+    /// Tells the engine which sources this endpoint waits for (URTP §3.1). wait() and long fruitless polling do it
+    /// themselves; a driver without wait(), as the simulator, calls it when the application has nothing left to do.
+    void announce_awaited() noexcept;
+    /// As ulc_wait(); needs hooks.now.
+    [[nodiscard]] int wait(Nanos timeout);
+    /// Everything sent was copied by the engine, and nothing waits for room.
+    [[nodiscard]] bool all_sent() const noexcept { return outbox_.idle(); }
+    /// Nothing that was sent waits for room in ring or arena.
+    [[nodiscard]] bool all_submitted() const noexcept { return outbox_.all_submitted(); }
+    /// After leaving: ULC_OK if everything was acknowledged, else why not.
+    [[nodiscard]] int left_error() const noexcept { return left_error_; }
+    [[nodiscard]] const Hooks& hooks() const noexcept { return hooks_; }
+    /// 0, or minus the error that ended the endpoint.
+    [[nodiscard]] int ended() const noexcept { return -ended_; }
+
+private:
+    enum class State : std::uint8_t { kIdle, kForming, kFormed, kFailed, kLeaving, kClosed };
+    static constexpr unsigned kPollRecordsMax = 256;
+
+    [[nodiscard]] bool dispatch(const abi::CompletionRecord& record);
+    [[nodiscard]] Inbox::Taken on_message(const abi::CompletionRecord& record);
+    void on_formed(const abi::CompletionRecord& record);
+    void on_job_failed(const abi::CompletionRecord& record);
+    void on_peer_gone(std::uint16_t rank, int error);
+    void on_empty_poll();
+    void push_leave() noexcept;
+    void end(int error);
+    [[nodiscard]] int may_communicate() const noexcept;
+    [[nodiscard]] int send_to_self(const void* payload, std::uint64_t length, std::uint64_t tag,
+                                   ulc_request* request);
+    int poll_closely();
+    void sleep_once(Nanos left);
+
+    abi::Region region_;
+    Hooks hooks_;
+    abi::CompletionConsumer completions_;
+    Submitter submitter_;
+    Outbox outbox_;
+    Inbox inbox_;
+    Groups groups_;
+
+    State state_ = State::kIdle;
+    bool leave_pushed_ = false;
+    IdleLadder ladder_;
+    Nanos waited_at_ = 0;  ///< the time as wait() last read it
+    int ended_ = 0;        ///< ULC_ERR_… that ended the endpoint
+    int job_error_ = ULC_ERR_NOT_FORMED;
+    int left_error_ = ULC_OK;
+    std::uint32_t join_block_ = TxArena::kNone;
+    std::uint32_t world_ = 0;
+    std::uint16_t rank_ = ULC_RANK_ANY;
+    std::uint16_t size_ = 0;
+    std::vector<std::uint8_t> peer_errors_;  ///< by rank: 0, PEER_LEFT, PEER_DIED
+    std::uint32_t empty_polls_ = 0;
+    std::string job_text_;
+};
+
+}  // namespace ulc::client
+
+/// The C type is the class, so that no call forwards.
+struct ulc_endpoint final : ulc::client::Endpoint {
+    using Endpoint::Endpoint;
+};
+
+namespace ulc::client {
+
+/// An endpoint over a mapped, validated region. nullptr: out of memory (hooks.close is not called then).
+[[nodiscard]] std::unique_ptr<ulc_endpoint> make_endpoint(const abi::Region& region,
+                                                          const Hooks& hooks,
+                                                          const Limits& limits = {}) noexcept;
+
+}  // namespace ulc::client

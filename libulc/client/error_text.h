@@ -1,0 +1,10 @@
+// The sentence behind ulc_last_error_text(): one per thread.
+#pragma once
+
+namespace ulc::client {
+
+/// Formats as printf; truncated at 511 octets.
+[[gnu::format(printf, 1, 2)]] void set_last_error(const char* format, ...) noexcept;
+[[nodiscard]] const char* last_error() noexcept;
+
+}  // namespace ulc::client

@@ -1,0 +1,135 @@
+// Groups of one endpoint, and their creation (docs/PROTOCOL.md §6.2): collective, non-blocking.
+//
+//   every member        kAddGroup ─▶ engine ─▶ kGroupReady | kGroupFailed          registered here, or not
+//   then                Report{handle, nth, hashes, status} ─▶ coordinator          the lowest rank of the set
+//   coordinator         when all have reported (or died): Verdict{status} ─▶ every other member
+//
+// No member may multicast before the verdict, so that every member knows each group that a frame can name.
+// The coordinator is found from the *set*, and the nth creation over a set must have one ordered list everywhere: so
+// members that give different orders meet, and all get ULC_ERR_MISMATCH. Members that give different sets cannot be told
+// from members that have not called yet; they wait, until a peer leaves or the caller gives up.
+//
+// Reports and verdicts are unicast messages of libulc with a tag of its own, 32 octets, big-endian.
+//
+// Limits: kGroupsMax groups; kReportsMax reports that came before the own call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/endian.h"
+#include "client/outbox.h"
+#include "client/request.h"
+#include "client/submitter.h"
+
+namespace ulc::client {
+
+struct Group {
+    std::vector<std::uint16_t> ranks;
+    std::uint16_t own_index = 0;
+    std::uint32_t operations = 0;  ///< collectives started here, for ulc_internal_next_operation()
+};
+
+class Groups {
+public:
+    static constexpr std::size_t kGroupsMax = 4096;
+    static constexpr std::size_t kReportsMax = 1U << 16;
+    /// Cookies of kAddGroup have this bit; those of sends do not.
+    static constexpr std::uint32_t kCookieBit = 1U << 31;
+
+    Groups(Submitter& submitter, Outbox& outbox) noexcept
+        : submitter_(submitter), outbox_(outbox) {}
+
+    /// The job has formed.
+    void begin_job(std::uint32_t world, std::uint16_t self, std::uint16_t size);
+    /// As ulc_group_create(), arguments checked here. Errors: INVALID, AGAIN, LIMIT, NO_MEMORY.
+    [[nodiscard]] int create(std::span<const std::uint16_t> ranks, ulc_request* request);
+    /// As ulc_group_free(). Errors: INVALID, AGAIN.
+    [[nodiscard]] int free(std::uint32_t handle);
+    /// nullptr: unknown. The world group is known once formed.
+    [[nodiscard]] const Group* find(std::uint32_t handle) const noexcept;
+    [[nodiscard]] Group* find(std::uint32_t handle) noexcept;
+
+    /// kGroupReady (status 0) or kGroupFailed. False: no such cookie.
+    [[nodiscard]] bool on_registered(std::uint32_t cookie, int status);
+    /// A report or verdict from `source`. False: malformed.
+    [[nodiscard]] bool on_control(std::uint16_t source, std::uint64_t tag,
+                                  std::span<const unsigned char> octets);
+    void peer_gone(std::uint16_t rank, int error);
+    void fail_all(int error);
+    /// Sends what found no room. Returns how many creations ended.
+    unsigned progress();
+
+    /// What libulc's own messages bear.
+    static constexpr std::uint64_t kTagReport = (std::uint64_t{3} << 62) | 1;
+    static constexpr std::uint64_t kTagVerdict = (std::uint64_t{3} << 62) | 2;
+
+private:
+    struct Control {
+        Be32 handle;
+        Be32 nth;        ///< creations over this set before
+        Be64 set_hash;   ///< of the ranks in ascending order
+        Be64 list_hash;  ///< of the ranks in order
+        Be32 status;
+        Be32 reserved;
+    };
+    static_assert(sizeof(Control) == 32);
+    struct Early {
+        std::uint16_t source;
+        Control control;
+    };
+    enum class Stage : std::uint8_t {
+        kRegistering,  ///< with the engine
+        kReporting,    ///< the report found no room yet
+        kWaiting,      ///< member: for the verdict; coordinator: for reports
+        kConfirming,   ///< coordinator: verdicts are going out
+        kOver,
+    };
+    struct Forming {
+        Request* request;
+        std::vector<std::uint16_t> ranks;
+        std::vector<bool> heard;  ///< coordinator: by index
+        std::uint64_t set_hash;
+        std::uint64_t list_hash;
+        std::uint32_t handle;
+        std::uint32_t nth;
+        std::uint32_t cookie;
+        std::uint32_t block;
+        std::size_t missing;    ///< coordinator: reports still to come
+        std::size_t confirmed;  ///< coordinator: verdicts sent, by index
+        std::uint16_t coordinator;
+        std::uint16_t own_index;
+        int error;
+        Stage stage;
+        bool registered;
+        bool orphaned;  ///< the coordinator is gone
+    };
+
+    [[nodiscard]] bool submit_add(Forming& forming);
+    void on_report(Forming& forming, std::uint16_t source, const Control& control);
+    void take_early_reports(Forming& forming);
+    void advance(Forming& forming);
+    void end(Forming& forming);
+    [[nodiscard]] bool send_control(std::uint16_t to, std::uint64_t tag, const Forming& forming);
+    void remove_here(std::uint32_t handle);
+    unsigned sweep();
+
+    Submitter& submitter_;
+    Outbox& outbox_;
+    std::unordered_map<std::uint32_t, Group> groups_;
+    std::unordered_map<std::uint64_t, std::uint32_t> list_counts_;
+    std::unordered_map<std::uint64_t, std::uint32_t> set_counts_;
+    std::list<Forming> forming_;
+    std::vector<Early> early_;
+    std::vector<std::uint32_t> to_remove_;  ///< kRemoveGroup records that found no room
+    std::uint32_t world_ = 0;
+    std::uint32_t next_cookie_ = 0;
+    std::uint16_t self_ = 0;
+    std::uint16_t size_ = 0;
+};
+
+}  // namespace ulc::client

@@ -1,0 +1,30 @@
+// What an endpoint needs from outside, so that the same object runs over a daemon, an embedded engine, or the
+// simulator's engines in one process without a system call.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/units.h"
+
+namespace ulc::client {
+
+struct Hooks {
+    void* context = nullptr;
+    /// One round of an engine in this process: 1 moved, 0 not, 2 another thread is in it. nullptr: the engine runs
+    /// elsewhere. Called by every poll().
+    int (*progress)(void* context) = nullptr;
+    /// Wakes an engine that said it sleeps. nullptr: it never sleeps on its own.
+    void (*wake_engine)(void* context) = nullptr;
+    /// Blocks while *word == expected, at most `nap`; may return early. nullptr: wait() never sleeps.
+    void (*sleep)(void* context, std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                  Nanos nap) = nullptr;
+    /// Whether the engine still lives; may make a system call, asked rarely. nullptr: always.
+    bool (*engine_alive)(void* context) = nullptr;
+    /// Monotonic time, for wait() only. nullptr: wait() is not used.
+    Nanos (*now)(void* context) = nullptr;
+    /// Last call: gives back mapping, socket, engine.
+    void (*close)(void* context) = nullptr;
+};
+
+}  // namespace ulc::client

@@ -1,0 +1,400 @@
+#include "client/inbox.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace ulc::client {
+namespace {
+
+constexpr std::uint32_t kGroupBit = 1U << 31;
+
+bool has(const abi::CompletionRecord& record, abi::CompletionFlag flag) noexcept {
+    return (record.flags & flag) != 0;
+}
+
+std::uint64_t tag_of(const abi::CompletionRecord& record) noexcept {
+    return has(record, abi::kCompleteHasTag) ? record.tag : 0;
+}
+
+std::uint32_t group_of(std::uint32_t stream) noexcept {
+    return (stream & kGroupBit) != 0 ? stream : 0;
+}
+
+/// Copies what of [at, at + length) of the message fits into the receive's buffer.
+void copy_into(Request& request, std::uint64_t at, const unsigned char* payload,
+               std::uint64_t length) noexcept {
+    if (at >= request.capacity || length == 0) return;
+    std::memcpy(request.buffer + at, payload, std::min(length, request.capacity - at));
+}
+
+void describe(Request& request, std::uint16_t source, std::uint32_t stream,
+              std::uint64_t tag) noexcept {
+    request.source = source;
+    request.stream = group_of(stream);
+    request.tag = tag;
+}
+
+}  // namespace
+
+Inbox::Inbox(const abi::Region& region, Submitter& submitter, std::uint64_t memory_octets) noexcept
+    : region_(region), submitter_(submitter), memory_limit_(memory_octets) {}
+
+// Requests of callers may be gone by now: only what is ours is looked at.
+Inbox::~Inbox() {
+    for (std::uint16_t source = 0; source < matcher_.ranks(); ++source) {
+        OpenArrivals& open = matcher_.open(source);
+        while (Arrival* arrival = open.pop_front())
+            if (!arrival->unexpected && arrival->storage == Storage::kHeap)
+                std::free(arrival->data);
+    }
+    while (Arrival* arrival = matcher_.first_unexpected()) {
+        matcher_.remove_unexpected(*arrival);
+        if (arrival->storage == Storage::kHeap) std::free(arrival->data);
+    }
+    while (Arrival* arrival = taken_.pop_front())
+        if (arrival->storage == Storage::kHeap) std::free(arrival->data);
+}
+
+bool Inbox::begin_job(std::uint16_t ranks) noexcept { return matcher_.begin_job(ranks); }
+
+// ---------------------------------------------------------------- memory
+
+// A node for this record's message, or nullptr when memory or the limit is used up.
+Arrival* Inbox::new_arrival(const abi::CompletionRecord& record) noexcept {
+    if (free_.empty()) {
+        const std::uint64_t octets = kSlabArrivals * sizeof(Arrival);
+        if (!slabs_.empty() && memory_used_ + octets > memory_limit_) return nullptr;
+        auto* slab = new (std::nothrow) Arrival[kSlabArrivals];
+        if (slab == nullptr) return nullptr;
+        std::unique_ptr<Arrival[]> owned(slab);
+        try {
+            slabs_.push_back(std::move(owned));
+        } catch (const std::bad_alloc&) {
+            return nullptr;
+        }
+        for (std::size_t i = 0; i < kSlabArrivals; ++i) {
+            slab[i] = Arrival{};
+            free_.push_back(slab[i]);
+        }
+        memory_used_ += octets;
+    }
+    Arrival* arrival = free_.pop_front();
+    *arrival = Arrival{};
+    arrival->source = record.source;
+    arrival->stream = record.stream;
+    arrival->tag = tag_of(record);
+    arrival->storage = Storage::kNone;
+    return arrival;
+}
+
+// Gives back what the node holds, and the node. It must be in no list.
+void Inbox::drop_arrival(Arrival& arrival) noexcept {
+    if (arrival.storage == Storage::kHeap) {
+        std::free(arrival.data);
+        memory_used_ -= arrival.heap_capacity;
+    } else if (arrival.storage == Storage::kArena) {
+        arena_held_ -= static_cast<std::uint32_t>(arrival.length);
+        give_back(arrival.arena_offset);
+    }
+    arrival.storage = Storage::kNone;
+    free_.push_back(arrival);
+}
+
+// Makes the copy able to hold `octets`; it at least doubles. False: no memory, or the limit.
+bool Inbox::reserve_heap(Arrival& arrival, std::uint64_t octets) noexcept {
+    if (arrival.storage == Storage::kHeap && octets <= arrival.heap_capacity) return true;
+    const std::uint64_t before = arrival.storage == Storage::kHeap ? arrival.heap_capacity : 0;
+    const std::uint64_t wanted = std::min(std::max(octets, before * 2), arrival.length);
+    const std::uint64_t capacity = std::max<std::uint64_t>(std::max(octets, wanted), 1);
+    if (memory_used_ - before + capacity > memory_limit_) return false;
+    void* data = std::realloc(before == 0 ? nullptr : arrival.data, capacity);
+    if (data == nullptr) return false;
+    arrival.data = static_cast<unsigned char*>(data);
+    arrival.heap_capacity = capacity;
+    arrival.storage = Storage::kHeap;
+    memory_used_ = memory_used_ - before + capacity;
+    return true;
+}
+
+void Inbox::give_back(std::uint32_t block) noexcept {
+    if (release_head_ == kNoBlock) {
+        if (abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kRelease)) {
+            record->body.block = {block, 0, 0, 0, 0, 0};
+            submitter_.publish_quietly();
+            return;
+        }
+    }
+    std::memcpy(region_.rx(block, sizeof release_head_), &release_head_, sizeof release_head_);
+    release_head_ = block;
+}
+
+void Inbox::flush_releases() noexcept {
+    while (release_head_ != kNoBlock) {
+        abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kRelease);
+        if (record == nullptr) return;
+        const std::uint32_t block = release_head_;
+        std::memcpy(&release_head_, region_.rx(block, sizeof release_head_), sizeof release_head_);
+        record->body.block = {block, 0, 0, 0, 0, 0};
+        submitter_.publish_quietly();
+    }
+}
+
+// ---------------------------------------------------------------- arrival
+
+const unsigned char* Inbox::payload_of(const abi::CompletionRecord& record, std::uint32_t& length,
+                                       std::uint32_t& block) const noexcept {
+    if (has(record, abi::kCompleteInline)) {
+        length = record.inline_length;
+        block = kNoBlock;
+        return length <= abi::kInlineOctetsMax ? record.body.inline_octets : nullptr;
+    }
+    length = record.body.block.length;
+    block = record.body.block.offset;
+    if (block % kCacheLine != 0) return nullptr;
+    return reinterpret_cast<const unsigned char*>(region_.rx(block, std::max(length, 4U)));
+}
+
+Inbox::Taken Inbox::on_message(const abi::CompletionRecord& record) noexcept {
+    if (record.source >= matcher_.ranks()) return Taken::kCorrupt;
+    matcher_.heard(record.source);
+    if (record.status != 0) return on_broken(record);
+    std::uint32_t length = 0;
+    std::uint32_t block = kNoBlock;
+    const unsigned char* payload = payload_of(record, length, block);
+    if (payload == nullptr) return Taken::kCorrupt;
+    if (!has(record, abi::kCompleteFirst)) return on_next(record, payload, length, block);
+    if (has(record, abi::kCompleteLast)) return on_whole(record, payload, length, block);
+    return on_first(record, payload, length, block);
+}
+
+void Inbox::finish(Request& request, std::uint64_t length) noexcept {
+    request.length = length;
+    request.done(length > request.capacity ? ULC_ERR_TRUNCATED : ULC_OK);
+}
+
+Inbox::Taken Inbox::on_whole(const abi::CompletionRecord& record, const unsigned char* payload,
+                             std::uint32_t length, std::uint32_t block) noexcept {
+    const std::uint64_t tag = tag_of(record);
+    if (Request* request = matcher_.match_posted(record.source, tag)) {
+        copy_into(*request, 0, payload, length);
+        describe(*request, record.source, record.stream, tag);
+        finish(*request, length);
+        if (block != kNoBlock) give_back(block);
+        return Taken::kYes;
+    }
+    Arrival* arrival = new_arrival(record);
+    if (arrival == nullptr) return Taken::kStalled;
+    arrival->length = length;
+    arrival->received = length;
+    arrival->whole = true;
+    if (block == kNoBlock) {
+        arrival->storage = Storage::kInline;
+        arrival->data = arrival->inline_octets;
+        std::memcpy(arrival->data, payload, length);
+    } else if (arena_held_ + length <= region_.layout().rx_arena_octets / 2) {
+        arrival->storage = Storage::kArena;
+        arrival->arena_offset = block;
+        arrival->data = reinterpret_cast<unsigned char*>(region_.rx(block, length));
+        arena_held_ += length;
+    } else if (reserve_heap(*arrival, length)) {
+        std::memcpy(arrival->data, payload, length);
+        give_back(block);
+    } else {
+        drop_arrival(*arrival);
+        return Taken::kStalled;
+    }
+    matcher_.add_unexpected(*arrival);
+    return Taken::kYes;
+}
+
+Inbox::Taken Inbox::on_first(const abi::CompletionRecord& record, const unsigned char* payload,
+                             std::uint32_t length, std::uint32_t block) noexcept {
+    const std::uint64_t total =
+        has(record, abi::kCompleteInline) ? length : record.body.block.message_length;
+    if (total <= length || find_open(record) != nullptr) return Taken::kCorrupt;
+    Arrival* arrival = new_arrival(record);
+    if (arrival == nullptr) return Taken::kStalled;
+    arrival->length = total;
+    arrival->request = matcher_.match_posted(record.source, arrival->tag);
+    if (Request* request = arrival->request) {
+        request->state = RequestState::kArriving;
+        describe(*request, record.source, record.stream, arrival->tag);
+    }
+    if (!append(*arrival, payload, length)) {  // only without a request: nothing is lost
+        drop_arrival(*arrival);
+        return Taken::kStalled;
+    }
+    if (block != kNoBlock) give_back(block);
+    matcher_.open(record.source).push_back(*arrival);
+    if (arrival->request == nullptr) matcher_.add_unexpected(*arrival);
+    return Taken::kYes;
+}
+
+Inbox::Taken Inbox::on_next(const abi::CompletionRecord& record, const unsigned char* payload,
+                            std::uint32_t length, std::uint32_t block) noexcept {
+    Arrival* arrival = find_open(record);
+    const bool last = has(record, abi::kCompleteLast);
+    if (arrival == nullptr || length > arrival->length - arrival->received) return Taken::kCorrupt;
+    if (last != (arrival->received + length == arrival->length)) return Taken::kCorrupt;
+    if (!append(*arrival, payload, length)) return Taken::kStalled;
+    if (block != kNoBlock) give_back(block);
+    if (!last) return Taken::kYes;
+    matcher_.open(record.source).remove(*arrival);
+    arrival->whole = true;
+    if (arrival->request != nullptr) {
+        finish(*arrival->request, arrival->length);
+        drop_arrival(*arrival);
+    }
+    return Taken::kYes;
+}
+
+// The source broke a message off: the engine says so with an empty last chunk that bears a status.
+Inbox::Taken Inbox::on_broken(const abi::CompletionRecord& record) noexcept {
+    Arrival* arrival = find_open(record);
+    if (arrival == nullptr) return Taken::kYes;
+    matcher_.open(record.source).remove(*arrival);
+    if (arrival->request != nullptr) arrival->request->done(record.status);
+    if (arrival->unexpected) matcher_.remove_unexpected(*arrival);
+    drop_arrival(*arrival);
+    return Taken::kYes;
+}
+
+bool Inbox::append(Arrival& arrival, const unsigned char* payload, std::uint32_t length) noexcept {
+    if (arrival.request != nullptr) {
+        copy_into(*arrival.request, arrival.received, payload, length);
+    } else {
+        if (!reserve_heap(arrival, arrival.received + length)) return false;
+        std::memcpy(arrival.data + arrival.received, payload, length);
+    }
+    arrival.received += length;
+    return true;
+}
+
+Arrival* Inbox::find_open(const abi::CompletionRecord& record) noexcept {
+    for (Arrival* a = matcher_.open(record.source).front(); a != nullptr;
+         a = OpenArrivals::next(*a))
+        if (a->stream == record.stream) return a;
+    return nullptr;
+}
+
+bool Inbox::deliver_local(std::uint16_t self, std::uint64_t tag, const void* payload,
+                          std::uint64_t length) noexcept {
+    const auto* octets = static_cast<const unsigned char*>(payload);
+    if (Request* request = matcher_.match_posted(self, tag)) {
+        copy_into(*request, 0, octets, length);
+        describe(*request, self, self, tag);
+        finish(*request, length);
+        return true;
+    }
+    abi::CompletionRecord record{};
+    record.source = self;
+    record.stream = self;
+    record.flags = abi::kCompleteHasTag;
+    record.tag = tag;
+    Arrival* arrival = new_arrival(record);
+    if (arrival == nullptr) return false;
+    arrival->length = length;
+    if (!reserve_heap(*arrival, length)) {
+        drop_arrival(*arrival);
+        return false;
+    }
+    if (length > 0) std::memcpy(arrival->data, octets, length);
+    arrival->received = length;
+    arrival->whole = true;
+    matcher_.add_unexpected(*arrival);
+    return true;
+}
+
+// ---------------------------------------------------------------- the application's side
+
+void Inbox::receive(Request& request, int gone) noexcept {
+    Arrival* arrival = matcher_.find_unexpected(request.from, request.tag, request.mask);
+    if (arrival == nullptr) {
+        if (gone != ULC_OK) {
+            request.source = request.from;
+            request.done(gone);
+        } else {
+            request.state = RequestState::kPosted;
+            matcher_.post(request);
+        }
+        return;
+    }
+    matcher_.remove_unexpected(*arrival);
+    describe(request, arrival->source, arrival->stream, arrival->tag);
+    copy_into(request, 0, arrival->data, arrival->received);
+    if (arrival->whole) {
+        finish(request, arrival->length);
+        drop_arrival(*arrival);
+        return;
+    }
+    request.state = RequestState::kArriving;
+    arrival->request = &request;
+    std::free(arrival->data);  // an open message without a receive is always kHeap
+    memory_used_ -= arrival->heap_capacity;
+    arrival->data = nullptr;
+    arrival->heap_capacity = 0;
+    arrival->storage = Storage::kNone;
+}
+
+bool Inbox::cancel(Request& request) noexcept {
+    if (request.state != RequestState::kPosted) return false;
+    matcher_.unpost(request);
+    request.done(ULC_ERR_CLOSED);
+    return true;
+}
+
+int Inbox::take(std::uint16_t from, std::uint64_t tag, std::uint64_t mask, const void** view,
+                ulc_status* status) noexcept {
+    Arrival* arrival = matcher_.find_unexpected(from, tag, mask);
+    if (arrival == nullptr) return ULC_ERR_AGAIN;
+    *status = {};
+    status->source = arrival->source;
+    status->group = group_of(arrival->stream);
+    status->tag = arrival->tag;
+    status->length = arrival->length;
+    if (!arrival->whole) return arrival->length > memory_limit_ / 2 ? ULC_ERR_LIMIT : ULC_ERR_AGAIN;
+    matcher_.remove_unexpected(*arrival);
+    taken_.push_back(*arrival);
+    *view = arrival->data;
+    return ULC_OK;
+}
+
+void Inbox::release(const void* view) noexcept {
+    for (Arrival* arrival = taken_.front(); arrival != nullptr;
+         arrival = AllArrivals::next(*arrival)) {
+        if (arrival->data != view) continue;
+        taken_.remove(*arrival);
+        drop_arrival(*arrival);
+        return;
+    }
+}
+
+// ---------------------------------------------------------------- ends
+
+void Inbox::drop_open(std::uint16_t source, int error) noexcept {
+    OpenArrivals& open = matcher_.open(source);
+    while (Arrival* arrival = open.pop_front()) {
+        if (arrival->request != nullptr) arrival->request->done(error);
+        if (arrival->unexpected) matcher_.remove_unexpected(*arrival);
+        drop_arrival(*arrival);
+    }
+}
+
+void Inbox::peer_gone(std::uint16_t source, int error) noexcept {
+    drop_open(source, error);
+    while (Request* request = matcher_.take_posted(source)) {
+        request->source = source;
+        request->done(error);
+    }
+}
+
+void Inbox::fail_all(int error) noexcept {
+    for (std::uint16_t source = 0; source < matcher_.ranks(); ++source)
+        peer_gone(source, error);
+    while (Request* request = matcher_.take_posted(kAnySource))
+        request->done(error);
+}
+
+}  // namespace ulc::client

@@ -1,0 +1,99 @@
+// The receive path of one endpoint: completion records → the application's buffers.
+//
+// A whole message that meets its receive is copied once, from record or arena into the buffer. Otherwise it waits:
+//   inline            in the Arrival
+//   one arena block   there, while such blocks hold at most half of the rx arena; beyond that in a copy, so that messages that
+//                     nobody asks for cannot stop those that somebody awaits
+//   in chunks         in a copy that grows with them; a receive that matches meanwhile takes over where it stands
+// Copies and Arrivals are bounded by `memory_octets`. At the bound the inbox takes no further message (poll says
+// ULC_ERR_LIMIT) until the application receives some; nothing is lost, the engine's credit stops the senders.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "abi/region.h"
+#include "client/matching.h"
+#include "client/submitter.h"
+
+namespace ulc::client {
+
+class Inbox {
+public:
+    static constexpr std::uint64_t kMemoryOctetsDefault = 1ULL << 30;
+
+    enum class Taken : std::uint8_t { kYes, kStalled, kCorrupt };
+
+    Inbox(const abi::Region& region, Submitter& submitter,
+          std::uint64_t memory_octets = kMemoryOctetsDefault) noexcept;
+    ~Inbox();
+    Inbox(const Inbox&) = delete;
+    Inbox& operator=(const Inbox&) = delete;
+
+    [[nodiscard]] bool begin_job(std::uint16_t ranks) noexcept;
+
+    /// A kMessage record. kStalled: not taken, offer it again.
+    [[nodiscard]] Taken on_message(const abi::CompletionRecord& record) noexcept;
+    /// A message of the endpoint to itself. False: no memory.
+    [[nodiscard]] bool deliver_local(std::uint16_t self, std::uint64_t tag, const void* payload,
+                                     std::uint64_t length) noexcept;
+    /// Payload of a record and, if it is in a block, its offset (else UINT32_MAX); nullptr: out of range.
+    [[nodiscard]] const unsigned char* payload_of(const abi::CompletionRecord& record,
+                                                  std::uint32_t& length,
+                                                  std::uint32_t& block) const noexcept;
+
+    /// Starts a receive; gone: ULC_OK, or why a named source sends nothing more.
+    void receive(Request& request, int gone) noexcept;
+    /// False: it has matched.
+    [[nodiscard]] bool cancel(Request& request) noexcept;
+    /// As ulc_take() and ulc_release().
+    [[nodiscard]] int take(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
+                           const void** view, ulc_status* status) noexcept;
+    void release(const void* view) noexcept;
+
+    /// Gives blocks back to the engine as far as the ring has room.
+    void flush_releases() noexcept;
+    /// A block is not needed any more.
+    void give_back(std::uint32_t block) noexcept;
+    /// The source sends nothing more: receives that name it end with `error`, half messages are dropped.
+    void peer_gone(std::uint16_t source, int error) noexcept;
+    void fail_all(int error) noexcept;
+
+    [[nodiscard]] Matcher& matcher() noexcept { return matcher_; }
+    [[nodiscard]] std::uint64_t memory_used() const noexcept { return memory_used_; }
+    [[nodiscard]] bool releases_pending() const noexcept { return release_head_ != kNoBlock; }
+
+private:
+    static constexpr std::uint32_t kNoBlock = UINT32_MAX;
+    static constexpr std::size_t kSlabArrivals = 64;
+
+    [[nodiscard]] Arrival* new_arrival(const abi::CompletionRecord& record) noexcept;
+    void drop_arrival(Arrival& arrival) noexcept;
+    [[nodiscard]] bool reserve_heap(Arrival& arrival, std::uint64_t octets) noexcept;
+    [[nodiscard]] Taken on_whole(const abi::CompletionRecord& record, const unsigned char* payload,
+                                 std::uint32_t length, std::uint32_t block) noexcept;
+    [[nodiscard]] Taken on_first(const abi::CompletionRecord& record, const unsigned char* payload,
+                                 std::uint32_t length, std::uint32_t block) noexcept;
+    [[nodiscard]] Taken on_next(const abi::CompletionRecord& record, const unsigned char* payload,
+                                std::uint32_t length, std::uint32_t block) noexcept;
+    [[nodiscard]] Taken on_broken(const abi::CompletionRecord& record) noexcept;
+    [[nodiscard]] bool append(Arrival& arrival, const unsigned char* payload,
+                              std::uint32_t length) noexcept;
+    [[nodiscard]] Arrival* find_open(const abi::CompletionRecord& record) noexcept;
+    void finish(Request& request, std::uint64_t length) noexcept;
+    void drop_open(std::uint16_t source, int error) noexcept;
+
+    abi::Region region_;
+    Submitter& submitter_;
+    Matcher matcher_;
+    std::vector<std::unique_ptr<Arrival[]>> slabs_;
+    AllArrivals free_;
+    AllArrivals taken_;  ///< whole, lent to the application by take()
+    std::uint64_t memory_limit_;
+    std::uint64_t memory_used_ = 0;
+    std::uint32_t arena_held_ = 0;
+    std::uint32_t release_head_ = kNoBlock;  ///< list through the first words of the blocks
+};
+
+}  // namespace ulc::client

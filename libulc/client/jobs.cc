@@ -1,0 +1,135 @@
+// Joining, leaving and peers of an endpoint (docs/PROTOCOL.md §7 is the engine's part).
+#include <cstring>
+#include <new>
+
+#include "client/endpoint.h"
+
+namespace ulc::client {
+
+int Endpoint::join(const char* job, std::size_t job_octets, std::uint16_t rank, std::uint16_t size,
+                   const unsigned char* nonce, Nanos timeout) {
+    if (ended_ != 0) return ended_;
+    if (state_ != State::kIdle && state_ != State::kFailed) return ULC_ERR_INVALID;
+    if (job_octets == 0 || job_octets > abi::kJobNameOctetsMax) return ULC_ERR_INVALID;
+    if (size == 0 || size == ULC_RANK_ANY || rank >= size) return ULC_ERR_INVALID;
+    const std::uint32_t block = outbox_.arena().allocate(sizeof(abi::JoinRequest));
+    if (block == TxArena::kNone) return ULC_ERR_AGAIN;
+    abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kJoinJob);
+    if (record == nullptr) {
+        outbox_.arena().free(block);
+        return ULC_ERR_AGAIN;
+    }
+    abi::JoinRequest request{};
+    std::memcpy(request.name, job, job_octets);
+    request.name_length = static_cast<std::uint16_t>(job_octets);
+    request.rank = rank;
+    request.size = size;
+    if (nonce != nullptr) std::memcpy(request.nonce, nonce, sizeof request.nonce);
+    request.timeout_ns = timeout > 0 && timeout != kNever ? static_cast<std::uint64_t>(timeout) : 0;
+    std::memcpy(outbox_.arena().at(block), &request, sizeof request);
+    record->body.block = {block, sizeof request, sizeof request, 0, 0, 0};
+    submitter_.publish();
+    join_block_ = block;
+    job_error_ = ULC_ERR_AGAIN;
+    job_text_.clear();
+    rank_ = rank;
+    state_ = State::kForming;
+    return ULC_OK;
+}
+
+int Endpoint::job_state() const noexcept {
+    switch (state_) {
+        case State::kIdle:
+            return ULC_ERR_NOT_FORMED;
+        case State::kForming:
+        case State::kLeaving:
+            return ULC_ERR_AGAIN;
+        case State::kFormed:
+            return ULC_OK;
+        case State::kFailed:
+            return job_error_;
+        case State::kClosed:
+            return ended_;
+    }
+    return ULC_ERR_CLOSED;
+}
+
+void Endpoint::on_formed(const abi::CompletionRecord& record) {
+    outbox_.arena().free(join_block_);
+    join_block_ = TxArena::kNone;
+    const std::uint32_t size = record.body.block.length;
+    if (size == 0 || size >= ULC_RANK_ANY || record.source >= size) {
+        end(ULC_ERR_CORRUPT);
+        return;
+    }
+    rank_ = record.source;
+    size_ = static_cast<std::uint16_t>(size);
+    world_ = record.stream;
+    try {
+        peer_errors_.assign(size, 0);
+        groups_.begin_job(world_, rank_, size_);
+    } catch (const std::bad_alloc&) {
+        end(ULC_ERR_NO_MEMORY);
+        return;
+    }
+    if (!inbox_.begin_job(size_) || !outbox_.begin_job(size_)) {
+        end(ULC_ERR_NO_MEMORY);
+        return;
+    }
+    state_ = State::kFormed;
+}
+
+void Endpoint::on_job_failed(const abi::CompletionRecord& record) {
+    if (join_block_ != TxArena::kNone) outbox_.arena().free(join_block_);
+    join_block_ = TxArena::kNone;
+    job_error_ = record.status != 0 ? int{record.status} : int{ULC_ERR_SYSTEM};
+    if (state_ == State::kForming) state_ = State::kFailed;
+    const auto* text = reinterpret_cast<const char*>(record.body.inline_octets);
+    const std::size_t most =
+        record.inline_length < abi::kInlineOctetsMax ? record.inline_length : abi::kInlineOctetsMax;
+    job_text_.assign(text, strnlen(text, most));
+}
+
+int Endpoint::leave() noexcept {
+    if (ended_ != 0) return ended_;
+    switch (state_) {
+        case State::kIdle:
+        case State::kFailed:
+            end(ULC_ERR_CLOSED);  // nothing to leave
+            return ULC_OK;
+        case State::kForming:
+        case State::kFormed:
+            state_ = State::kLeaving;
+            push_leave();
+            return ULC_OK;
+        case State::kLeaving:
+        case State::kClosed:
+            return ULC_OK;
+    }
+    return ULC_OK;
+}
+
+// kLeave goes behind everything that was sent.
+void Endpoint::push_leave() noexcept {
+    if (!outbox_.all_submitted()) return;
+    abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kLeave);
+    if (record == nullptr) return;
+    submitter_.publish();
+    leave_pushed_ = true;
+}
+
+int Endpoint::peer_state(std::uint16_t rank) const noexcept {
+    if (ended_ != 0) return ended_;
+    if (rank >= size_) return size_ == 0 ? ULC_ERR_NOT_FORMED : ULC_ERR_INVALID;
+    return peer_errors_[rank];
+}
+
+void Endpoint::on_peer_gone(std::uint16_t rank, int error) {
+    if (rank == rank_ || peer_errors_[rank] != 0) return;
+    peer_errors_[rank] = static_cast<std::uint8_t>(error);
+    outbox_.peer_gone(rank, error);
+    inbox_.peer_gone(rank, error);
+    groups_.peer_gone(rank, error);
+}
+
+}  // namespace ulc::client

@@ -1,0 +1,120 @@
+// The entries for messages, groups and arena memory: who may call, and with what; the work is in outbox, inbox, groups.
+#include <new>
+
+#include "client/endpoint.h"
+
+namespace ulc::client {
+
+int Endpoint::may_communicate() const noexcept {
+    if (ended_ != 0) return ended_;
+    if (state_ == State::kFormed) return ULC_OK;
+    return state_ == State::kLeaving ? ULC_ERR_CLOSED : ULC_ERR_NOT_FORMED;
+}
+
+int Endpoint::send(std::uint16_t to, std::uint64_t tag, const void* payload, std::uint64_t length,
+                   ulc_request* request) {
+    if (const int error = may_communicate(); error != ULC_OK) return error;
+    if (to >= size_ || (payload == nullptr && length > 0)) return ULC_ERR_INVALID;
+    if (peer_errors_[to] != 0) return peer_errors_[to];
+    if (to == rank_) return send_to_self(payload, length, tag, request);
+    SendArgs args;
+    args.stream = to;
+    args.tag = tag;
+    args.payload = payload;
+    args.length = length;
+    return outbox_.send(args, request);
+}
+
+int Endpoint::send_to_self(const void* payload, std::uint64_t length, std::uint64_t tag,
+                           ulc_request* request) {
+    if (!inbox_.deliver_local(rank_, tag, payload, length)) return ULC_ERR_NO_MEMORY;
+    if (request != nullptr) Request::begin(request, RequestState::kQueued).done(ULC_OK);
+    return ULC_OK;
+}
+
+int Endpoint::multicast(std::uint32_t handle, std::uint64_t subset, std::uint64_t tag,
+                        const void* payload, std::uint64_t length, ulc_request* request) {
+    if (const int error = may_communicate(); error != ULC_OK) return error;
+    const Group* group = groups_.find(handle);
+    if (group == nullptr || (payload == nullptr && length > 0)) return ULC_ERR_INVALID;
+    const std::size_t members = group->ranks.size();
+    SendArgs args;
+    args.stream = handle;
+    args.tag = tag;
+    args.payload = payload;
+    args.length = length;
+    bool nobody = members == 1;
+    if (subset != ULC_SUBSET_ALL) {
+        if (members > 64 || (members < 64 && (subset >> members) != 0)) return ULC_ERR_INVALID;
+        args.subset = subset & ~(std::uint64_t{1} << group->own_index);
+        args.has_subset = true;
+        nobody = args.subset == 0;
+    }
+    if (!nobody) return outbox_.send(args, request);
+    if (request != nullptr) Request::begin(request, RequestState::kQueued).done(ULC_OK);
+    return ULC_OK;
+}
+
+int Endpoint::receive(std::uint16_t from, std::uint64_t tag, std::uint64_t mask, void* buffer,
+                      std::uint64_t capacity, ulc_request* memory) {
+    if (ended_ != 0) return ended_;
+    if (size_ == 0) return ULC_ERR_NOT_FORMED;
+    if (from != kAnySource && from >= size_) return ULC_ERR_INVALID;
+    if (memory == nullptr || (buffer == nullptr && capacity > 0)) return ULC_ERR_INVALID;
+    Request& request = Request::begin(memory, RequestState::kPosted);
+    request.from = from;
+    request.source = from;
+    request.tag = tag;
+    request.mask = mask;
+    request.buffer = static_cast<unsigned char*>(buffer);
+    request.capacity = capacity;
+    inbox_.receive(request, from == kAnySource ? 0 : int{peer_errors_[from]});
+    return ULC_OK;
+}
+
+int Endpoint::cancel(ulc_request* memory) noexcept {
+    return inbox_.cancel(Request::of(memory)) ? ULC_OK : ULC_ERR_AGAIN;
+}
+
+int Endpoint::take(std::uint16_t from, std::uint64_t tag, std::uint64_t mask, const void** view,
+                   ulc_status* status) noexcept {
+    if (size_ == 0) return ended_ != 0 ? ended_ : ULC_ERR_NOT_FORMED;
+    if (from != kAnySource && from >= size_) return ULC_ERR_INVALID;
+    const int result = inbox_.take(from, tag, mask, view, status);
+    if (result != ULC_ERR_AGAIN) return result;
+    if (ended_ != 0) return ended_;
+    return from == kAnySource || peer_errors_[from] == 0 ? result : int{peer_errors_[from]};
+}
+
+void* Endpoint::allocate(std::size_t octets) noexcept {
+    if (octets > outbox_.arena().octets()) return nullptr;
+    const std::uint32_t offset = outbox_.arena().allocate(static_cast<std::uint32_t>(octets));
+    return offset == TxArena::kNone ? nullptr : outbox_.arena().at(offset);
+}
+
+void Endpoint::free(void* memory) noexcept {
+    std::uint32_t offset = 0;
+    if (memory != nullptr && outbox_.arena().contains(memory, 0, &offset))
+        (void)outbox_.arena().free(offset);
+}
+
+int Endpoint::group_create(const std::uint16_t* ranks, std::uint16_t count, ulc_request* request) {
+    if (const int error = may_communicate(); error != ULC_OK) return error;
+    if (ranks == nullptr || request == nullptr) return ULC_ERR_INVALID;
+    for (std::uint16_t i = 0; i < count; ++i) {
+        if (ranks[i] >= size_) return ULC_ERR_INVALID;
+        if (peer_errors_[ranks[i]] != 0) return peer_errors_[ranks[i]];
+    }
+    try {
+        return groups_.create({ranks, count}, request);
+    } catch (const std::bad_alloc&) {
+        return ULC_ERR_NO_MEMORY;
+    }
+}
+
+int Endpoint::group_free(std::uint32_t handle) {
+    if (const int error = may_communicate(); error != ULC_OK) return error;
+    return groups_.free(handle);
+}
+
+}  // namespace ulc::client

@@ -1,0 +1,120 @@
+// The send path of one endpoint: messages of any length → submission records and blocks of the tx arena.
+//
+//   ≤ 40 octets, all members     inside the record: done when written
+//   ≤ one chunk                  copied into one block: done when written; the block comes back with kSendDone
+//   longer                       chunk by chunk, as blocks come back; the request waits in the pending list
+//   memory of ulc_alloc()        the block itself is named by the record: done with its kSendDone
+//
+// FIFO per receiver is decided here first (docs/PROTOCOL.md §5): a send waits behind a pending one that shares a receiver.
+// Two unicasts share one if they name the same rank; a multicast is taken to share one with everything.
+//
+// Limits: kInFlightMax blocks under way; one receiver (and all groups together) holds at most half of the arena, so that one
+// that does not receive cannot stop the others; copies made for sends without a request kDetachedOctetsMax.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "client/request.h"
+#include "client/submitter.h"
+#include "client/tx_arena.h"
+
+namespace ulc::client {
+
+/// A send as asked for.
+struct SendArgs {
+    std::uint32_t stream = 0;  ///< rank or group handle
+    std::uint64_t subset = 0;
+    bool has_subset = false;
+    std::uint64_t tag = 0;
+    const void* payload = nullptr;
+    std::uint64_t length = 0;
+};
+
+class Outbox {
+public:
+    static constexpr std::uint32_t kInFlightMax = 4096;
+    static constexpr std::uint64_t kDetachedOctetsMax = 64ULL << 20;
+    static constexpr std::uint32_t kChunkOctetsMax = 256U << 10;
+
+    Outbox(const abi::Region& region, Submitter& submitter) noexcept;
+    ~Outbox();
+    Outbox(const Outbox&) = delete;
+    Outbox& operator=(const Outbox&) = delete;
+
+    [[nodiscard]] bool ok() const noexcept { return arena_.ok(); }
+    /// A job of that many ranks has formed. False: out of memory.
+    [[nodiscard]] bool begin_job(std::uint16_t ranks) noexcept;
+
+    /// Starts a send. request nullptr: all or nothing now. Errors: ULC_ERR_AGAIN (without a request), NO_MEMORY.
+    [[nodiscard]] int send(const SendArgs& args, ulc_request* request) noexcept;
+    /// A kSendDone record. False: no such cookie.
+    [[nodiscard]] bool on_send_done(std::uint32_t cookie, int status) noexcept;
+    /// Hands over what waits, as far as there is room. Returns how many requests ended.
+    unsigned progress() noexcept;
+    /// Sends to a rank that is gone end with `error`.
+    void peer_gone(std::uint16_t rank, int error) noexcept;
+    /// The endpoint ended: so does everything.
+    void fail_all(int error) noexcept;
+
+    /// Nothing waits for room (blocks may still be with the engine).
+    [[nodiscard]] bool all_submitted() const noexcept { return pending_.empty(); }
+    /// Every arena payload was copied by the engine as well.
+    [[nodiscard]] bool idle() const noexcept { return pending_.empty() && in_flight_ == 0; }
+    [[nodiscard]] TxArena& arena() noexcept { return arena_; }
+
+private:
+    enum class Step : std::uint8_t { kFinished, kBlocked, kRingFull };
+    static constexpr std::uint32_t kNoCookie = UINT32_MAX;
+
+    struct InFlight {
+        Request* request = nullptr;  ///< waits for it: payload in the caller's arena memory
+        std::uint32_t block = TxArena::kNone;
+        std::uint32_t octets = 0;
+        std::uint32_t stream = 0;
+        std::uint32_t next_free = kNoCookie;
+        bool used = false;
+    };
+    /// A send without a request that was too long to be copied at once; the payload follows it in memory.
+    struct Detached {
+        Links<Detached> links;
+        Request request;
+    };
+    using DetachedList = List<Detached, &Detached::links>;
+    struct Peer {
+        std::uint32_t pending = 0;       ///< requests in the pending list
+        std::uint32_t arena_octets = 0;  ///< with the engine
+        std::uint32_t blocked_pass = 0;
+    };
+
+    [[nodiscard]] Step advance(Request& request, bool whole_only) noexcept;
+    [[nodiscard]] Step hand_inline(Request& request) noexcept;
+    [[nodiscard]] Step hand_own_block(Request& request, std::uint32_t offset) noexcept;
+    [[nodiscard]] Step hand_chunk(Request& request, bool whole_only) noexcept;
+    void fill(abi::SubmissionRecord& record, const Request& request, std::uint32_t cookie,
+              std::uint32_t offset, std::uint32_t octets) noexcept;
+    [[nodiscard]] std::uint32_t take_cookie() noexcept;
+    void drop_cookie(std::uint32_t cookie) noexcept;
+    [[nodiscard]] std::uint32_t& held_by(std::uint32_t stream) noexcept;
+    [[nodiscard]] bool must_queue(std::uint32_t stream) const noexcept;
+    void enqueue(Request& request) noexcept;
+    void dequeue(Request& request) noexcept;
+    [[nodiscard]] int send_detached(const SendArgs& args) noexcept;
+    void end(Request& request, int error) noexcept;
+
+    Submitter& submitter_;
+    TxArena arena_;
+    std::uint32_t chunk_octets_;
+    std::vector<InFlight> table_;
+    std::uint32_t free_cookie_ = kNoCookie;
+    std::uint32_t in_flight_ = 0;
+    std::vector<Peer> peers_;
+    RequestList pending_;
+    DetachedList detached_;
+    std::uint32_t pending_groups_ = 0;
+    std::uint32_t group_octets_ = 0;
+    std::uint64_t detached_octets_ = 0;
+    std::uint32_t pass_ = 0;
+};
+
+}  // namespace ulc::client

@@ -1,0 +1,66 @@
+// What lies in a caller's ulc_request: one operation under way. The request itself is the list node, so starting
+// an operation allocates nothing.
+//
+//   send      kQueued ──all octets handed over──▶ kDone         (from ulc_alloc() memory: kSubmitted in between,
+//                                                                until the engine has copied it)
+//   receive   kPosted ──first chunk──▶ kArriving ──last──▶ kDone        (whole messages: straight to kDone)
+//   group     kForming ──all members registered, or one failed──▶ kDone
+#pragma once
+
+#include <cstdint>
+#include <new>
+
+#include "client/list.h"
+#include "client/ulc.h"
+
+namespace ulc::client {
+
+enum class RequestState : std::uint8_t {
+    kQueued = 1,  ///< send: in the pending list, some octets may have been handed over
+    kSubmitted,   ///< send: with the engine, which reads the caller's arena memory
+    kPosted,      ///< receive: nothing has matched
+    kArriving,    ///< receive: matched, chunks are coming
+    kForming,     ///< group creation
+    kDone,
+};
+
+struct Request {
+    Links<Request> links;
+    RequestState state;
+    bool detached;  ///< owned by libulc (a send without a request): freed when done
+    bool has_subset;
+    std::uint8_t reserved;
+    std::int32_t error;
+    std::uint64_t tag;
+    std::uint64_t mask;
+    const unsigned char* payload;  ///< send
+    unsigned char* buffer;         ///< receive
+    std::uint64_t capacity;        ///< receive: of buffer; send: octets of the message
+    std::uint64_t length;          ///< receive: octets of the message; send: octets handed over
+    std::uint64_t subset;          ///< send
+    std::uint64_t order;           ///< receive: when it was posted
+    std::uint32_t stream;          ///< send: destination; receive and group: the group
+    std::uint16_t from;            ///< receive: as asked
+    std::uint16_t source;          ///< receive: as matched
+    void* owner;                   ///< detached: the block that it lies in
+
+    /// Starts the life of a caller's request.
+    static Request& begin(ulc_request* memory, RequestState state) noexcept {
+        auto* request = ::new (static_cast<void*>(memory)) Request{};
+        request->state = state;
+        return *request;
+    }
+    static Request& of(ulc_request* memory) noexcept {
+        return *std::launder(reinterpret_cast<Request*>(memory));
+    }
+    void done(int with_error) noexcept {
+        error = with_error;
+        state = RequestState::kDone;
+    }
+};
+static_assert(sizeof(Request) <= sizeof(ulc_request));
+static_assert(alignof(Request) <= alignof(ulc_request));
+
+using RequestList = List<Request, &Request::links>;
+
+}  // namespace ulc::client

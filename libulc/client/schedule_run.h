@@ -1,0 +1,75 @@
+// A schedule carried out by the library: exec::Executor on one side, requests of this endpoint on the other.
+// coll/ makes schedules and starts them here; a schedule that the engine carries out (offload) will be started in
+// the same place.
+//
+//   start ─▶ [ running ] ──all steps done──▶ done
+//                 │ a request failed, a message had another length, a member died
+//                 ▼
+//            [ failing ] ── receives cancelled, what is under way has ended ──▶ failed
+//
+// All messages of one run carry one tag, made of the group handle and the group's operation number: members start
+// the same operations of a group in the same order, so the numbers agree, and operations of one group or of several
+// may be under way at once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "abi/schedule.h"
+#include "client/ulc.h"
+#include "exec/executor.h"
+
+namespace ulc::client {
+
+/// The caller's memory, untouched until the run is over.
+struct RunMemory {
+    const void* input = nullptr;
+    std::uint64_t input_octets = 0;
+    void* output = nullptr;
+    std::uint64_t output_octets = 0;
+};
+
+class ScheduleRun {
+public:
+    ScheduleRun() = default;
+    ScheduleRun(const ScheduleRun&) = delete;
+    ScheduleRun& operator=(const ScheduleRun&) = delete;
+
+    /// Starts. The schedule's arrays and the memory stay until test() said that it is over; so does this object.
+    /// Returns ULC_OK, or without having started anything: INVALID (not a member, or a wrong schedule), NO_MEMORY.
+    [[nodiscard]] int start(ulc_endpoint* ep, ulc_group group, const abi::Schedule& schedule,
+                            const RunMemory& memory) noexcept;
+
+    /// Advances with what the last ulc_poll() brought; bounded work. ULC_OK: done. AGAIN: under way. Else it failed
+    /// and nothing of it is under way any more: PEER_LEFT, PEER_DIED, MISMATCH, CLOSED, …
+    [[nodiscard]] int test() noexcept;
+
+    /// test() until it is over, ulc_wait() in between. AGAIN: timeout_ns passed, still under way.
+    [[nodiscard]] int wait(std::int64_t timeout_ns) noexcept;
+
+private:
+    /// test() has more to do at once: poll, do not wait.
+    [[nodiscard]] bool busy() const noexcept {
+        return error_ == ULC_OK && (look_again_ || executor_->local_work_left());
+    }
+    [[nodiscard]] bool start_ready() noexcept;
+    [[nodiscard]] int start_step(std::uint32_t index) noexcept;
+    [[nodiscard]] bool take_finished() noexcept;
+    void look_at_one_member() noexcept;
+    void fail(int error) noexcept;
+
+    ulc_endpoint* ep_ = nullptr;
+    ulc_group group_ = 0;
+    std::uint64_t tag_ = 0;
+    std::optional<exec::Executor> executor_;
+    std::unique_ptr<ulc_request[]> requests_;     ///< one a step, where it stays
+    std::unique_ptr<std::uint32_t[]> in_flight_;  ///< steps with a request under way
+    std::uint32_t in_flight_count_ = 0;
+    std::uint16_t members_ = 0;
+    std::uint16_t looked_at_ = 0;
+    bool look_again_ = false;  ///< test() stopped at its bound
+    int error_ = ULC_OK;
+};
+
+}  // namespace ulc::client

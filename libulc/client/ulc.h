@@ -1,0 +1,216 @@
+/* libulc: user-level messaging for Ethernet clusters. Public C API, stable within a major version.
+ *
+ * Model. A process opens an *endpoint* on an engine (a daemon on this node, or one embedded in the process), joins
+ * a *job* as one of its ranks, then sends messages to ranks and multicasts to groups of ranks. Messages have any
+ * length, arrive once, whole, and in order per (source rank, destination rank), whether unicast or multicast (URTP §3.1).
+ *
+ * Everything below that starts something is non-blocking and context free: it returns ULC_OK or an error at once;
+ * only ulc_poll() moves an endpoint, only ulc_wait() blocks. There is no hidden global state.
+ *
+ * Threads: an endpoint belongs to one thread at a time; different endpoints are independent. fork(): the child must
+ * not use the parent's endpoints; it may open its own.
+ *
+ * Errors: every function returning int gives ULC_OK (0) or one of ulc_error below; ulc_error_text() explains it.
+ * ULC_ERR_AGAIN is back-pressure, never a failure: poll and try again.
+ */
+#ifndef ULC_H
+#define ULC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define ULC_API __attribute__((visibility("default")))
+#else
+#define ULC_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ULC_API_VERSION 1
+
+enum ulc_error {
+    ULC_OK = 0,
+    ULC_ERR_AGAIN = 1,
+    ULC_ERR_INVALID = 2,
+    ULC_ERR_NO_MEMORY = 3,
+    ULC_ERR_VERSION = 4,
+    ULC_ERR_CORRUPT = 5,
+    ULC_ERR_PERMISSION = 6,
+    ULC_ERR_NO_ENGINE = 7,
+    ULC_ERR_CLOSED = 8,
+    ULC_ERR_PEER_LEFT = 9,
+    ULC_ERR_PEER_DIED = 10,
+    ULC_ERR_JOB_SIZE = 11,
+    ULC_ERR_RANK_TAKEN = 12,
+    ULC_ERR_TWO_ROSTERS = 13,
+    ULC_ERR_TIMEOUT = 14,
+    ULC_ERR_NOT_FORMED = 15,
+    ULC_ERR_MISMATCH = 16,
+    ULC_ERR_TRUNCATED = 17,
+    ULC_ERR_LIMIT = 18,
+    ULC_ERR_PORT_DOWN = 19,
+    ULC_ERR_SYSTEM = 20,
+    ULC_ERR_UNSUPPORTED = 21
+};
+
+#define ULC_RANK_ANY ((uint16_t)0xffff)
+#define ULC_SUBSET_ALL ((uint64_t)0)
+#define ULC_WAIT_FOREVER INT64_MAX
+/* Tags with the top bit set belong to coll.h. */
+#define ULC_TAG_MAX (UINT64_MAX >> 1)
+
+typedef struct ulc_endpoint ulc_endpoint; /* one endpoint, owned by the caller until ulc_close() */
+typedef uint32_t ulc_group;               /* a group of ranks, valid in its job */
+
+/* What became of a request. */
+typedef struct ulc_status {
+    int error;       /* ULC_OK, ULC_ERR_TRUNCATED, ULC_ERR_PEER_LEFT, ULC_ERR_PEER_DIED, … */
+    uint16_t source; /* receives: rank of the sender */
+    uint16_t reserved;
+    uint32_t group;  /* receives: the group it was multicast to, 0: unicast */
+    uint64_t tag;    /* receives */
+    uint64_t length; /* receives: octets of the message, even if truncated */
+} ulc_status;
+
+/* One operation under way. Memory is the caller's, 128 octets, must stay in place and untouched from start until
+ * ulc_test() said that it is done (or ulc_cancel() succeeded). Need not be initialised. */
+typedef struct ulc_request {
+    uint64_t opaque[16];
+} ulc_request;
+
+/* ---------------------------------------------------------------- endpoints */
+
+/* Opens an endpoint. engine: NULL takes the environment's ULC_ENGINE, else the default socket.
+ *   "/run/ulc/engine.sock" or any path      a daemon on this node
+ *   "embedded:<vdev string>"                an engine inside this process (needs libulc-engine.so); several ports,
+ *                                           each a net of its own, are separated by ';'
+ * An engine on several ports has a net on each. An endpoint belongs to one: "#name" behind either form says which
+ * ("/run/ulc/engine.sock#lab"), else the environment's ULC_NET, else it is the engine's first. Names are those of
+ * ulc-engine's --device name:…, else 0, 1, …; jobs on different nets never meet, even under one name.
+ * Blocks for the handshake (≤ 5 s). Errors: NO_ENGINE, INVALID (no such net), PERMISSION, VERSION, NO_MEMORY, LIMIT, SYSTEM; on error
+ * ulc_last_error_text() says what to do. Cost: milliseconds. */
+ULC_API int ulc_open(const char* engine, ulc_endpoint** out);
+
+/* Frees the endpoint. Unsent data of an endpoint that did not ulc_leave() are still delivered by a daemon's engine;
+ * an embedded engine is polled until they are acknowledged or given up. Requests still under way are forgotten, not
+ * completed: neither they nor their buffers are touched any more. NULL is allowed. */
+ULC_API void ulc_close(ulc_endpoint* ep);
+
+/* ---------------------------------------------------------------- jobs */
+
+/* Starts joining `job` (1 … 64 octets) as `rank` of `size` (1 … 65534). nonce: 16 octets from the launcher, or NULL.
+ * Then poll until ulc_job_state() is ULC_OK. Errors: INVALID, AGAIN (ring full). */
+ULC_API int ulc_join(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t size,
+                     const unsigned char* nonce);
+
+/* ULC_OK: formed. ULC_ERR_AGAIN: forming. Else why it failed: JOB_SIZE, RANK_TAKEN, TWO_ROSTERS, TIMEOUT, VERSION,
+ * or how it ended: CLOSED. */
+ULC_API int ulc_job_state(const ulc_endpoint* ep);
+
+/* ulc_join() and wait; values left at NULL / ULC_RANK_ANY / 0 come from ULC_JOB, ULC_RANK, ULC_SIZE, ULC_NONCE as
+ * `ulc run` sets them. Blocking. */
+ULC_API int ulc_join_wait(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t size,
+                          int64_t timeout_ns);
+
+ULC_API uint16_t ulc_rank(const ulc_endpoint* ep);
+ULC_API uint16_t ulc_size(const ulc_endpoint* ep);
+/* The group of all ranks; valid once formed. */
+ULC_API ulc_group ulc_world(const ulc_endpoint* ep);
+/* ULC_OK while the peer is there, else PEER_LEFT or PEER_DIED. */
+ULC_API int ulc_peer_state(const ulc_endpoint* ep, uint16_t rank);
+
+/* Starts leaving: what was sent is delivered first. Poll until ulc_job_state() is ULC_ERR_CLOSED. Errors: AGAIN. */
+ULC_API int ulc_leave(ulc_endpoint* ep);
+/* ulc_leave() and wait. */
+ULC_API int ulc_leave_wait(ulc_endpoint* ep, int64_t timeout_ns);
+
+/* ---------------------------------------------------------------- groups */
+
+/* Registers a group on this endpoint. All members call it with the same ranks in the same order (2 … size ranks, own
+ * rank among them); calls over one set of ranks are made in the same order everywhere. `req` completes when every
+ * member has registered; the status' group names it. Errors: INVALID, AGAIN, LIMIT; of the request: MISMATCH. */
+ULC_API int ulc_group_create(ulc_endpoint* ep, const uint16_t* ranks, uint16_t count,
+                             ulc_request* req);
+/* Forgets a group here. Collective by convention; messages under way must have been received. */
+ULC_API int ulc_group_free(ulc_endpoint* ep, ulc_group group);
+ULC_API uint16_t ulc_group_size(const ulc_endpoint* ep, ulc_group group);
+/* Index of own rank in the group, ULC_RANK_ANY if no member. */
+ULC_API uint16_t ulc_group_index(const ulc_endpoint* ep, ulc_group group);
+/* Rank of the member with that index, ULC_RANK_ANY if out of range. */
+ULC_API uint16_t ulc_group_rank(const ulc_endpoint* ep, ulc_group group, uint16_t index);
+
+/* ---------------------------------------------------------------- messages */
+
+/* Starts sending. req NULL: nobody asks when it is done (then payload is copied before the call returns, or AGAIN).
+ * With req: done when `payload` may be reused. payload in memory of ulc_alloc() is not copied by libulc.
+ * tag ≤ ULC_TAG_MAX. Errors: AGAIN (ring or arena full), INVALID, NOT_FORMED, PEER_LEFT, PEER_DIED, CLOSED. Cost: one cache
+ * line up to 40 octets. */
+ULC_API int ulc_send(ulc_endpoint* ep, uint16_t to, uint64_t tag, const void* payload,
+                     size_t length, ulc_request* req);
+
+/* Starts a multicast to all other members of the group, one frame a packet on the wire (URTP §3). subset: ULC_SUBSET_ALL,
+ * or bit i = member index i, for groups up to 64. Errors: as ulc_send(). */
+ULC_API int ulc_multicast(ulc_endpoint* ep, ulc_group group, uint64_t subset, uint64_t tag,
+                          const void* payload, size_t length, ulc_request* req);
+
+/* Starts a receive into `buffer`: the first message, in arrival order, with (tag & mask) == (tag given & mask) from `from`
+ * or from ULC_RANK_ANY. A longer message is cut (TRUNCATED). A receive that names its source lets the engine ask early
+ * for a lost message (URTP §3.1). Errors: INVALID, NOT_FORMED, CLOSED. Never AGAIN. A source that is gone ends the
+ * request with PEER_LEFT or PEER_DIED, after what had arrived from it. */
+ULC_API int ulc_receive(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, void* buffer,
+                        size_t capacity, ulc_request* req);
+
+/* The next message of each of `count` distinct sources, in any order of arrival (URTP §2.1): starts requests[i] from
+ * from[i] into buffers[i]. */
+ULC_API int ulc_multireceive(ulc_endpoint* ep, const uint16_t* from, uint16_t count, uint64_t tag,
+                             uint64_t mask, void* const* buffers, size_t capacity,
+                             ulc_request* requests);
+
+/* ULC_OK: done, *status (may be NULL) is filled and the request is the caller's again. ULC_ERR_AGAIN: under way. Does not
+ * poll. */
+ULC_API int ulc_test(ulc_endpoint* ep, ulc_request* req, ulc_status* status);
+
+/* Takes back a receive that has not matched. Errors: AGAIN if it has (test it instead). */
+ULC_API int ulc_cancel(ulc_endpoint* ep, ulc_request* req);
+
+/* A look at the first matching message that no receive has taken: fills *status and, if the message is whole in the
+ * arena, *view (valid until ulc_release()) and takes it. Errors: AGAIN (none), LIMIT (message larger than the arena:
+ * use ulc_receive()). This is the receive without the second copy. */
+ULC_API int ulc_take(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
+                     const void** view, ulc_status* status);
+ULC_API void ulc_release(ulc_endpoint* ep, const void* view);
+
+/* Memory of the send arena: a send from it is not copied by libulc. NULL when there is none left. */
+ULC_API void* ulc_alloc(ulc_endpoint* ep, size_t octets);
+ULC_API void ulc_free(ulc_endpoint* ep, void* memory);
+
+/* ---------------------------------------------------------------- progress */
+
+/* Takes what the engine has completed (an embedded engine also runs one round). Returns the number of events taken,
+ * ≥ 0, or minus a ulc_error that ended the endpoint, or -ULC_ERR_LIMIT, which does not: messages that nobody receives have
+ * filled the memory allowed to them (1 GiB, or ULC_UNEXPECTED_OCTETS); receive some and go on, nothing is lost. No system
+ * call, but for a look whether the engine lives after two million polls in a row that brought nothing. */
+ULC_API int ulc_poll(ulc_endpoint* ep);
+
+/* Blocks until ulc_poll() took something, at most timeout_ns: spins, then yields, then sleeps (Express §3.2). Errors:
+ * TIMEOUT, CLOSED, CORRUPT, NO_ENGINE (it died), LIMIT (see ulc_poll). */
+ULC_API int ulc_wait(ulc_endpoint* ep, int64_t timeout_ns);
+
+/* ulc_test() until done, waiting in between. */
+ULC_API int ulc_wait_for(ulc_endpoint* ep, ulc_request* req, ulc_status* status,
+                         int64_t timeout_ns);
+
+/* ---------------------------------------------------------------- texts */
+
+ULC_API const char* ulc_error_text(int error);
+/* What the last failing call of this thread found, and what to do about it. Never NULL. */
+ULC_API const char* ulc_last_error_text(void);
+ULC_API const char* ulc_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,185 @@
+// A thin C++20 face of ulc.h: an endpoint that closes itself, spans in place of pointer and length, exceptions in place
+// of codes. Nothing is hidden: every object gives its C handle, and ULC_ERR_AGAIN stays an ordinary result.
+//
+//   ulc::Endpoint ep;                          // ULC_ENGINE or the default socket
+//   ep.join();                                 // as `ulc run` says
+//   ep.send(1, 7, std::as_bytes(std::span(data)));
+//   ulc::Received got = ep.receive(ULC_RANK_ANY, 7, std::as_writable_bytes(std::span(buffer)));
+#pragma once
+
+#include <ulc.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace ulc {
+
+/// A call failed: the ulc_error and a sentence. ULC_ERR_AGAIN is never thrown by starting calls.
+class Error : public std::exception {
+public:
+    explicit Error(int code, const std::string& during)
+        : code_(code), text_(during + ": " + ulc_error_text(code)) {
+        const char* more = ulc_last_error_text();
+        if (more != nullptr && *more != '\0') text_ += std::string(" (") + more + ")";
+    }
+    [[nodiscard]] int code() const noexcept { return code_; }
+    [[nodiscard]] const char* what() const noexcept override { return text_.c_str(); }
+
+private:
+    int code_;
+    std::string text_;
+};
+
+/// One operation under way; stays where it is until done. Its destructor does not wait: finish or cancel it first.
+class Request {
+public:
+    Request() = default;
+    Request(const Request&) = delete;
+    Request& operator=(const Request&) = delete;
+    [[nodiscard]] ulc_request* handle() noexcept { return &request_; }
+
+private:
+    ulc_request request_{};
+};
+
+/// What a receive brought.
+struct Received {
+    std::uint16_t source;
+    ulc_group group;  ///< 0: unicast
+    std::uint64_t tag;
+    std::size_t length;
+};
+
+/// One endpoint (ulc_endpoint). One thread at a time; movable. All blocking calls have a limit, forever by default.
+class Endpoint {
+public:
+    using Limit = std::chrono::nanoseconds;
+    static constexpr Limit kForever{ULC_WAIT_FOREVER};
+
+    /// ulc_open(). Throws Error.
+    explicit Endpoint(const char* engine = nullptr) {
+        ulc_endpoint* made = nullptr;
+        check(ulc_open(engine, &made), "opening an endpoint");
+        endpoint_.reset(made);
+    }
+    /// The C handle, still owned by this object.
+    [[nodiscard]] ulc_endpoint* handle() const noexcept { return endpoint_.get(); }
+
+    /// ulc_join_wait(); by default all from the environment that `ulc run` sets. Throws Error.
+    void join(const char* job = nullptr, std::uint16_t rank = ULC_RANK_ANY, std::uint16_t size = 0,
+              Limit limit = kForever) {
+        check(ulc_join_wait(handle(), job, rank, size, limit.count()), "joining the job");
+    }
+    /// ulc_leave_wait(). Throws Error.
+    void leave(Limit limit = kForever) {
+        check(ulc_leave_wait(handle(), limit.count()), "leaving the job");
+    }
+    [[nodiscard]] std::uint16_t rank() const noexcept { return ulc_rank(handle()); }
+    [[nodiscard]] std::uint16_t size() const noexcept { return ulc_size(handle()); }
+    [[nodiscard]] ulc_group world() const noexcept { return ulc_world(handle()); }
+
+    /// Starts a send; payload stays untouched until wait(request). Throws Error.
+    void start_send(std::uint16_t to, std::uint64_t tag, std::span<const std::byte> payload,
+                    Request& request) {
+        check(ulc_send(handle(), to, tag, payload.data(), payload.size(), request.handle()),
+              "sending");
+    }
+    /// Starts a multicast to all other members (or a subset). Throws Error.
+    void start_multicast(ulc_group group, std::uint64_t tag, std::span<const std::byte> payload,
+                         Request& request, std::uint64_t subset = ULC_SUBSET_ALL) {
+        check(ulc_multicast(handle(), group, subset, tag, payload.data(), payload.size(),
+                            request.handle()),
+              "multicasting");
+    }
+    /// Starts a receive. Throws Error.
+    void start_receive(std::uint16_t from, std::uint64_t tag, std::span<std::byte> buffer,
+                       Request& request, std::uint64_t mask = UINT64_MAX) {
+        check(
+            ulc_receive(handle(), from, tag, mask, buffer.data(), buffer.size(), request.handle()),
+            "receiving");
+    }
+    /// Whether the request is done; then `out`, if given, is filled. Does not poll. Throws Error if it failed.
+    bool test(Request& request, Received* out = nullptr) {
+        ulc_status status;
+        const int error = ulc_test(handle(), request.handle(), &status);
+        if (error == ULC_ERR_AGAIN) return false;
+        check(error != ULC_OK ? error : status.error, "an operation");
+        if (out != nullptr) *out = received(status);
+        return true;
+    }
+    /// Waits until the request is done. Throws Error, ULC_ERR_TIMEOUT among them.
+    Received wait(Request& request, Limit limit = kForever) {
+        ulc_status status;
+        const int error = ulc_wait_for(handle(), request.handle(), &status, limit.count());
+        check(error != ULC_OK ? error : status.error, "waiting for an operation");
+        return received(status);
+    }
+    /// Takes back a receive that has not matched; false: it has.
+    bool cancel(Request& request) noexcept {
+        return ulc_cancel(handle(), request.handle()) == ULC_OK;
+    }
+
+    /// start_send() and wait().
+    void send(std::uint16_t to, std::uint64_t tag, std::span<const std::byte> payload) {
+        Request request;
+        start_send(to, tag, payload, request);
+        wait(request);
+    }
+    /// start_multicast() and wait().
+    void multicast(ulc_group group, std::uint64_t tag, std::span<const std::byte> payload) {
+        Request request;
+        start_multicast(group, tag, payload, request);
+        wait(request);
+    }
+    /// start_receive() and wait(); a receive that runs out of time is taken back.
+    Received receive(std::uint16_t from, std::uint64_t tag, std::span<std::byte> buffer,
+                     Limit limit = kForever) {
+        Request request;
+        start_receive(from, tag, buffer, request);
+        ulc_status status;
+        int error = ulc_wait_for(handle(), request.handle(), &status, limit.count());
+        while (error != ULC_OK && !cancel(request))  // it is arriving into `buffer`: let it end
+            error = ulc_wait_for(handle(), request.handle(), &status, ULC_WAIT_FOREVER);
+        check(error != ULC_OK ? error : status.error, "receiving");
+        return received(status);
+    }
+    /// ulc_group_create() and wait. Collective over `ranks`. Throws Error.
+    ulc_group make_group(std::span<const std::uint16_t> ranks) {
+        Request request;
+        check(ulc_group_create(handle(), ranks.data(), static_cast<std::uint16_t>(ranks.size()),
+                               request.handle()),
+              "making a group");
+        ulc_status status;
+        const int error = ulc_wait_for(handle(), request.handle(), &status, ULC_WAIT_FOREVER);
+        check(error != ULC_OK ? error : status.error, "making a group");
+        return status.group;
+    }
+
+    /// ulc_poll(): events taken. Throws Error when the endpoint ended.
+    int poll() {
+        const int events = ulc_poll(handle());
+        if (events < 0) check(-events, "polling");
+        return events;
+    }
+
+private:
+    struct Close {
+        void operator()(ulc_endpoint* endpoint) const noexcept { ulc_close(endpoint); }
+    };
+    static void check(int error, const char* during) {
+        if (error != ULC_OK) throw Error(error, during);
+    }
+    static Received received(const ulc_status& status) noexcept {
+        return {status.source, status.group, status.tag, static_cast<std::size_t>(status.length)};
+    }
+
+    std::unique_ptr<ulc_endpoint, Close> endpoint_;
+};
+
+}  // namespace ulc

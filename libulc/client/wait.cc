@@ -1,0 +1,93 @@
+// ulc_wait(): spin, then yield, then sleep (Express §3.2).
+//
+// While the application polls or spins here it promises to look at its ring, and the engine only writes memory. It stops
+// promising by client_asleep = 1; from then on an engine that completes something wakes it. Why no wake-up is lost is argued
+// in abi/slot_ring.h. Sleeps are bounded all the same: an engine that was killed wakes nobody, so after each the
+// endpoint looks whether it still lives.
+//
+// With an engine inside the process nobody would wake us: then the sleep is a nap, after which we poll the engine.
+#include <sched.h>
+
+#include <algorithm>
+
+#include "client/endpoint.h"
+
+namespace ulc::client {
+namespace {
+
+constexpr Nanos kSleepMax = 20 * kMillisecond;
+constexpr Nanos kNapEmbedded = 200 * kMicrosecond;
+constexpr unsigned kClosePollsDaemon = 64;    ///< about 2 us
+constexpr unsigned kClosePollsEmbedded = 16;  ///< rounds of the engine: about 2 us
+constexpr unsigned kClosePollsShared = 2;
+
+void pause() noexcept {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+// Polls a few times without asking for the time, which costs as much as a look at the ring. Events as of poll().
+int Endpoint::poll_closely() {
+    const bool embedded = hooks_.progress != nullptr;
+    const unsigned polls = ladder_.shares_its_core(waited_at_) ? kClosePollsShared
+                           : embedded                          ? kClosePollsEmbedded
+                                                               : kClosePollsDaemon;
+    for (unsigned n = 0; n < polls; ++n) {
+        const int events = poll();
+        if (events != 0) return events;
+        if (!embedded) pause();  // an engine's round is pause enough
+    }
+    return 0;
+}
+
+int Endpoint::wait(Nanos timeout) {
+    ladder_.busy();
+    for (Nanos deadline = -1;;) {
+        const int events = poll_closely();
+        if (events != 0) return events > 0 ? ULC_OK : -events;
+        const Nanos now = hooks_.now(hooks_.context);
+        waited_at_ = now;
+        if (deadline < 0)
+            deadline = timeout >= kNever - now ? kNever : now + std::max<Nanos>(timeout, 0);
+        if (now >= deadline) return ULC_ERR_TIMEOUT;
+        switch (ladder_.idle(now)) {
+            case IdleLadder::Step::kSpin:
+                break;
+            case IdleLadder::Step::kYield: {
+                sched_yield();
+                ladder_.yielded(now, hooks_.now(hooks_.context));
+                break;
+            }
+            case IdleLadder::Step::kNap:
+                sleep_once(deadline == kNever ? kSleepMax : deadline - now);
+                break;
+        }
+    }
+}
+
+void Endpoint::sleep_once(Nanos left) {
+    if (hooks_.sleep == nullptr) return;
+    announce_awaited();
+    abi::EndpointControl& control = region_.control();
+    const Nanos nap = hooks_.progress != nullptr ? kNapEmbedded : kSleepMax;
+    const std::uint32_t sequence = abi::client_going_to_sleep(control);
+    const bool nothing =
+        !completions_.ready() && control.closed.load(std::memory_order_acquire) == 0;
+    if (nothing) hooks_.sleep(hooks_.context, control.wake_sequence, sequence, std::min(left, nap));
+    abi::client_awake(control);
+    if (completions_.ready()) return;
+    const int closed = control.closed.load(std::memory_order_acquire);
+    if (closed != 0) {
+        end(closed);
+    } else if (hooks_.engine_alive != nullptr && !hooks_.engine_alive(hooks_.context) &&
+               !completions_.ready()) {
+        end(ULC_ERR_NO_ENGINE);
+    }
+}
+
+}  // namespace ulc::client

@@ -1,0 +1,29 @@
+// The system's side of Hooks: time, and sleeping on a futex word in shared memory.
+#pragma once
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <ctime>
+
+#include "base/units.h"
+
+namespace ulc::client {
+
+/// Monotonic nanoseconds, read in user space (vDSO).
+[[nodiscard]] inline Nanos monotonic_now(void*) noexcept {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<Nanos>(now.tv_sec) * kSecond + now.tv_nsec;
+}
+
+/// FUTEX_WAIT, shared between processes; returns when woken, when the word has another value, or after `nap`.
+inline void futex_sleep(void*, std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                        Nanos nap) noexcept {
+    const timespec timeout{static_cast<time_t>(nap / kSecond), static_cast<long>(nap % kSecond)};
+    syscall(SYS_futex, &word, FUTEX_WAIT, expected, &timeout, nullptr, 0);
+}
+
+}  // namespace ulc::client

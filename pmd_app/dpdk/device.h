@@ -1,0 +1,51 @@
+// Device strings: what a user writes for a port, and what DPDK is given for it. Pure.
+//
+//   0000:03:00.0                                   a NIC bound with dpdk-devbind
+//   net_memif,role=client,socket=/run/a.sock       any DPDK virtual device; its number is ours
+//   net_af_packet0,iface=eth0
+//
+// Sizes that depend on the MTU are added unless the user gave them: memif bsize, af_packet framesz
+// and blocksz (their defaults of 2048 octets lose jumbo frames without a word).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ulc::dpdk {
+
+enum class DeviceKind : std::uint8_t {
+    kPci,
+    kMemif,
+    kAfPacket,
+    kOther,  ///< any other virtual device
+};
+
+struct DeviceSpec {
+    DeviceKind kind = DeviceKind::kOther;
+    std::string name;                    ///< "net_memif0" or the PCI address
+    std::vector<std::string> arguments;  ///< "key=value", in the user's order
+
+    [[nodiscard]] std::optional<std::string> argument(std::string_view key) const;
+    void add_unless_given(std::string_view key, const std::string& value);
+    /// "key=value,key=value"
+    [[nodiscard]] std::string joined_arguments() const;
+};
+
+/// "03:00.0" or "0000:03:00.0".
+[[nodiscard]] bool is_pci_address(std::string_view device);
+
+/// Reads a device string. Empty: not understood, why says what would be. number: that of a virtual device in this
+/// process; one that the user wrote means nothing to us, and two ports may have been given the same.
+[[nodiscard]] std::optional<DeviceSpec> parse_device(std::string_view device, unsigned number,
+                                                     std::string& why);
+
+/// Adds what the MTU makes necessary. mtu: octets after the Ethernet header.
+void size_device(DeviceSpec& spec, std::uint16_t mtu);
+
+/// Octets of frame data that a receive buffer of this device must hold.
+[[nodiscard]] std::uint32_t receive_buffer_octets(const DeviceSpec& spec, std::uint16_t mtu);
+
+}  // namespace ulc::dpdk

@@ -1,0 +1,443 @@
+#include "dpdk/ethdev_port.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <ctime>
+#include <functional>
+#include <utility>
+
+#include <rte_alarm.h>
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_mempool.h>
+
+#include "dpdk/device_check.h"
+#include "dpdk/log.h"
+#include "dpdk/parked.h"
+
+namespace ulc::dpdk {
+namespace {
+
+constexpr std::uint16_t kBurstFramesMax = 64;
+constexpr std::uint32_t kFrameOctetsMin = RTE_ETHER_MIN_LEN - RTE_ETHER_CRC_LEN;
+constexpr std::uint16_t kMtuDefault = 1500;
+constexpr std::uint32_t kDeviceReceiveReserve =
+    512;  ///< receive buffers beyond descriptors, for caches
+constexpr Nanos kReconnectEvery = 20 * kMillisecond;
+/// A server that accepted may be slow to answer, with many pollers on few cores: starting over would not help.
+constexpr Nanos kHandshakeMax = 1 * kSecond;
+
+Nanos monotonic_now() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * kSecond + now.tv_nsec;
+}
+
+Err error_of(int negative_errno) {
+    switch (-negative_errno) {
+        case EPERM:
+        case EACCES:
+            return Err::kPermission;
+        case ENOMEM:
+            return Err::kNoMemory;
+        case EINVAL:
+        case ENODEV:
+        case EEXIST:
+            return Err::kInvalid;
+        default:
+            return Err::kSystem;
+    }
+}
+
+std::string with_log(const std::string& what) {
+    const std::string said = take_recent_log();
+    return said.empty() ? what : what + " (" + said + ")";
+}
+
+/// Runs a step beside which no handler of the driver runs, since those run on that thread. Waits for its end.
+Err on_interrupt_thread(const std::function<Err()>& step) {
+    struct Task {
+        const std::function<Err()>& step;
+        std::atomic<bool> done{false};
+        Err result = Err::kOk;
+    } task{.step = step};
+    const auto run = [](void* context) {
+        auto* self = static_cast<Task*>(context);
+        self->result = self->step();
+        self->done.store(true, std::memory_order_release);  // partner: below
+    };
+    if (rte_eal_alarm_set(1, run, &task) != 0) return step();
+    while (!task.done.load(std::memory_order_acquire)) {
+        const timespec nap{.tv_sec = 0, .tv_nsec = 100'000};
+        nanosleep(&nap, nullptr);
+    }
+    return task.result;
+}
+
+bool is_memif_server(const DeviceSpec& spec) {
+    return spec.kind == DeviceKind::kMemif && spec.argument("role").value_or("client") == "server";
+}
+
+}  // namespace
+
+/// Shared with EAL's interrupt thread, which stops and starts the device there.
+struct EthdevPort::Reconnect {
+    std::uint16_t id = 0;
+    std::atomic<bool> done{true};
+    bool closing = false;  ///< stop for good
+    bool keep = false;     ///< and do not close: parked.h
+    bool started = false;  ///< valid when done
+    Nanos tried_at = 0;    ///< engine thread's
+    bool been_up = false;  ///< engine thread's: since the last try
+
+    /// Has run() run on EAL's interrupt thread.
+    bool ask() {
+        done.store(false, std::memory_order_relaxed);
+        if (rte_eal_alarm_set(1, run, this) == 0) return true;
+        done.store(true, std::memory_order_relaxed);
+        return false;
+    }
+    void wait() const {
+        while (!done.load(std::memory_order_acquire)) {  // partner: run()
+            const timespec nap{.tv_sec = 0, .tv_nsec = 100'000};
+            nanosleep(&nap, nullptr);
+        }
+    }
+
+    static void run(void* context) {
+        auto* self = static_cast<Reconnect*>(context);
+        mute_log(true);  // a peer that is not there yet is no error
+        rte_eth_dev_stop(self->id);
+        if (self->closing && !self->keep) rte_eth_dev_close(self->id);
+        self->started = !self->closing && rte_eth_dev_start(self->id) == 0;
+        mute_log(false);
+        self->done.store(true, std::memory_order_release);  // partner: reconnect_memif()
+    }
+};
+
+Err EthdevPort::open(const PortOptions& options, std::unique_ptr<EthdevPort>& out,
+                     std::string& why) {
+    static unsigned ports_opened = 0;  // names need only differ within the process
+    std::unique_ptr<EthdevPort> port(new EthdevPort);
+    auto spec = parse_device(options.device, ports_opened, why);
+    if (!spec) return Err::kInvalid;
+    ++ports_opened;
+    port->spec_ = std::move(*spec);
+    PortOptions sized = options;
+    if (const Err e = check_device(port->spec_, sized.mtu, why); e != Err::kOk) return e;
+    size_device(port->spec_, sized.mtu == 0 ? kMtuDefault : sized.mtu);
+    if (const Err e = port->probe(sized, why); e != Err::kOk) return e;
+    const auto make_ready = [&] {
+        const Err e = port->configure(sized, why);
+        return e == Err::kOk ? port->start(sized.promiscuous, why) : e;
+    };
+    Err e = Err::kOk;
+    if (port->was_parked_) {
+        // A peer may have connected to the parked device: off with it, and no other before the queues are new.
+        e = on_interrupt_thread([&] {
+            rte_eth_dev_start(port->id_);
+            rte_eth_dev_stop(port->id_);
+            return make_ready();
+        });
+    } else {
+        e = make_ready();
+    }
+    if (e != Err::kOk) return e;
+    port->choose_tx_account();
+    port->fill_table();
+    out = std::move(port);
+    return Err::kOk;
+}
+
+Err EthdevPort::probe(const PortOptions& options, std::string& why) {
+    (void)take_recent_log();  // what was said before is not about this device
+    if (const auto parked = take_parked_device(spec_)) {
+        id_ = *parked;
+        probed_ = true;
+        was_parked_ = true;
+        return Err::kOk;
+    }
+    if (spec_.kind != DeviceKind::kPci) {
+        const int result =
+            rte_eal_hotplug_add("vdev", spec_.name.c_str(), spec_.joined_arguments().c_str());
+        if (result != 0) {
+            why =
+                with_log("device '" + options.device + "' did not open: " + rte_strerror(-result));
+            if (spec_.kind == DeviceKind::kAfPacket) {
+                why +=
+                    "; af_packet needs CAP_NET_RAW: run as root, or: setcap cap_net_raw+ep PROGRAM";
+                return Err::kPermission;
+            }
+            why += "; check its name and arguments";
+            return error_of(result);
+        }
+        probed_ = true;
+    }
+    if (rte_eth_dev_get_port_by_name(spec_.name.c_str(), &id_) != 0) {
+        why = with_log("no DPDK port '" + spec_.name + "'");
+        why += spec_.kind == DeviceKind::kPci
+                   ? "; is it bound? run: dpdk-devbind.py -b vfio-pci " + spec_.name
+                   : "; check its name and arguments";
+        return Err::kInvalid;
+    }
+    return Err::kOk;
+}
+
+Err EthdevPort::choose_mtu(const PortOptions& options, std::string& why) {
+    port_.info.mtu = options.mtu == 0 ? kMtuDefault : options.mtu;
+    if (spec_.kind == DeviceKind::kMemif || spec_.kind == DeviceKind::kAfPacket) return Err::kOk;
+    rte_eth_dev_info info;
+    if (rte_eth_dev_info_get(id_, &info) != 0) return Err::kOk;
+    if (info.max_mtu != 0 && port_.info.mtu > info.max_mtu) {
+        why = spec_.name + " carries at most MTU " + std::to_string(info.max_mtu) +
+              "; lower mtu on every node";
+        return Err::kInvalid;
+    }
+    return Err::kOk;
+}
+
+Err EthdevPort::configure(const PortOptions& options, std::string& why) {
+    if (const Err e = choose_mtu(options, why); e != Err::kOk) return e;
+    const auto failed = [&](const char* what, int result) {
+        why = with_log(spec_.name + ": " + what + ": " + rte_strerror(-result)) +
+              "; see 'ulc doctor'";
+        return error_of(result);
+    };
+    rte_eth_conf conf{};
+    const bool device_knows_mtu =
+        spec_.kind == DeviceKind::kPci || spec_.kind == DeviceKind::kOther;
+    if (device_knows_mtu) conf.rxmode.mtu = port_.info.mtu;
+    if (const int r = rte_eth_dev_configure(id_, 1, 1, &conf); r < 0)
+        return failed("configuration refused", r);
+    std::uint16_t rx_ring = options.rx_descriptors;
+    tx_ring_size_ = options.tx_descriptors;
+    if (const int r = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx_ring, &tx_ring_size_); r < 0) {
+        return failed("descriptor counts refused", r);
+    }
+    const std::uint32_t octets = receive_buffer_octets(spec_, port_.info.mtu);
+    const std::string number = std::to_string(id_);
+    if (const Err e = tx_pool_.create("ulc_tx" + number, options.segments, octets, why);
+        e != Err::kOk)
+        return e;
+    const std::uint32_t receive =
+        (options.receive_segments != 0 ? options.receive_segments : options.segments) +
+        kDeviceReceiveReserve + (device_knows_mtu ? rx_ring : 0);
+    if (const Err e = rx_pool_.create("ulc_rx" + number, receive, octets, why); e != Err::kOk)
+        return e;
+    if (const int r =
+            rte_eth_rx_queue_setup(id_, 0, rx_ring, SOCKET_ID_ANY, nullptr, rx_pool_.mempool());
+        r < 0) {
+        return failed("receive queue refused", r);
+    }
+    rte_eth_dev_info info;
+    rte_eth_txconf tx_conf{};
+    if (rte_eth_dev_info_get(id_, &info) == 0) tx_conf = info.default_txconf;
+    tx_conf.offloads = 0;  // above all not FAST_FREE: frames are shared with the sender
+    if (const int r = rte_eth_tx_queue_setup(id_, 0, tx_ring_size_, SOCKET_ID_ANY, &tx_conf);
+        r < 0) {
+        return failed("transmit queue refused", r);
+    }
+    return Err::kOk;
+}
+
+Err EthdevPort::start(bool promiscuous, std::string& why) {
+    reconnect_ = std::make_unique<Reconnect>();
+    reconnect_->id = id_;
+    if (spec_.kind == DeviceKind::kMemif) guard_memif_unmap();
+    const bool may_wait = spec_.kind == DeviceKind::kMemif;
+    if (may_wait) mute_log(true);
+    const int result = rte_eth_dev_start(id_);
+    if (may_wait) mute_log(false);
+    if (result != 0 && !may_wait) {
+        why = with_log(spec_.name + " did not start: " + rte_strerror(-result)) +
+              "; see 'ulc doctor'";
+        return error_of(result);
+    }
+    away_ = result != 0;
+    reconnect_->started = result == 0;
+    reconnect_->tried_at = monotonic_now();
+    rte_ether_addr mac{};
+    rte_eth_macaddr_get(id_, &mac);
+    std::memcpy(port_.info.mac.octets.data(), mac.addr_bytes, sizeof mac.addr_bytes);
+    // Group frames come by multicast or broadcast; a device that cannot pass all multicast passes all frames.
+    const bool all_multicast = rte_eth_allmulticast_enable(id_) == 0;
+    if (promiscuous || (!all_multicast && spec_.kind != DeviceKind::kMemif))
+        rte_eth_promiscuous_enable(id_);
+    return Err::kOk;
+}
+
+void EthdevPort::choose_tx_account() {
+    rte_eth_dev_info info;
+    const bool known = rte_eth_dev_info_get(id_, &info) == 0 && info.driver_name != nullptr;
+    const std::string driver = known ? info.driver_name : "";
+    const bool shares_memory = spec_.argument("zero-copy").value_or("no") == "yes";
+    constexpr std::array kCopying{"net_memif", "net_af_packet", "net_tap", "net_pcap", "net_null"};
+    const bool copies = std::any_of(kCopying.begin(), kCopying.end(),
+                                    [&](const char* name) { return driver == name; });
+    if (copies && !shares_memory) {
+        tx_account_ = TxAccount::kCopies;
+    } else if (rte_eth_tx_descriptor_status(id_, 0, 0) >= 0) {
+        tx_account_ = TxAccount::kDescriptors;
+    } else if (rte_eth_tx_done_cleanup(id_, 0, 0) >= 0) {
+        tx_account_ = TxAccount::kCleanup;
+    } else {
+        tx_account_ = TxAccount::kUnknown;
+    }
+}
+
+void EthdevPort::fill_table() {
+    rte_eth_link link{};
+    port_.info.tx_ring_frames = tx_ring_size_;
+    if (rte_eth_link_get_nowait(id_, &link) == 0 && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN) {
+        port_.info.link_bits_per_second = std::uint64_t{link.link_speed} * 1'000'000;
+    }
+    port_.context = this;
+    port_.pool = tx_pool_.table();
+    port_.rx = rx;
+    port_.tx = tx;
+    port_.tx_pending = tx_pending;
+    port_.link_up = link_up;
+}
+
+EthdevPort::~EthdevPort() {
+    if (!probed_ && reconnect_ == nullptr) return;
+    if (reconnect_ != nullptr) {
+        reconnect_->wait();
+        reconnect_->closing = true;
+        reconnect_->keep = is_memif_server(spec_);
+        // The driver's own handlers run on EAL's interrupt thread, and a peer may be leaving just now.
+        if (spec_.kind != DeviceKind::kMemif || !reconnect_->ask())
+            Reconnect::run(reconnect_.get());
+        reconnect_->wait();
+    }
+    if (is_memif_server(spec_)) {
+        park_device(spec_, id_);
+        return;
+    }
+    mute_log(true);
+    if (probed_) rte_eal_hotplug_remove("vdev", spec_.name.c_str());
+    mute_log(false);
+}
+
+// ---- the hot path -------------------------------------------------------------------------------
+
+rte_mbuf* EthdevPort::one_buffer(rte_mbuf* mbuf) noexcept {
+    if (rte_pktmbuf_linearize(mbuf) == 0) return mbuf;
+    ++drops_.rx_too_long;
+    rte_pktmbuf_free(mbuf);
+    return nullptr;
+}
+
+std::uint16_t EthdevPort::rx(void* context, Segment** out, std::uint16_t n) {
+    auto& self = *static_cast<EthdevPort*>(context);
+    if (self.away_) [[unlikely]]
+        return 0;
+    std::array<rte_mbuf*, kBurstFramesMax> burst;
+    self.mark_.enter();
+    const std::uint16_t received =
+        rte_eth_rx_burst(self.id_, 0, burst.data(), std::min(n, kBurstFramesMax));
+    self.mark_.leave();
+    std::uint16_t kept = 0;
+    for (std::uint16_t i = 0; i < received; ++i) {
+        rte_mbuf* mbuf = burst[i];
+        if (mbuf->nb_segs > 1) [[unlikely]] {
+            mbuf = self.one_buffer(mbuf);
+            if (mbuf == nullptr) continue;
+        }
+        Segment* segment = segment_of(mbuf);
+        segment->frame = rte_pktmbuf_mtod(mbuf, std::byte*);
+        segment->length = mbuf->pkt_len;
+        out[kept++] = segment;
+    }
+    return kept;
+}
+
+std::uint16_t EthdevPort::tx(void* context, Segment* const* frames, std::uint16_t n) {
+    auto& self = *static_cast<EthdevPort*>(context);
+    if (self.away_) [[unlikely]]
+        return 0;
+    n = std::min(n, kBurstFramesMax);
+    std::array<rte_mbuf*, kBurstFramesMax> burst;
+    for (std::uint16_t i = 0; i < n; ++i) {
+        const Segment* segment = frames[i];
+        rte_mbuf* mbuf = mbuf_of(segment);
+        std::uint32_t length = segment->length;
+        if (length < kFrameOctetsMin) {
+            std::memset(segment->frame + length, 0, kFrameOctetsMin - length);
+            length = kFrameOctetsMin;
+        }
+        mbuf->data_off =
+            static_cast<std::uint16_t>(segment->frame - static_cast<std::byte*>(mbuf->buf_addr));
+        mbuf->data_len = static_cast<std::uint16_t>(length);
+        mbuf->pkt_len = length;
+        burst[i] = mbuf;
+    }
+    self.mark_.enter();
+    const std::uint16_t sent = rte_eth_tx_burst(self.id_, 0, burst.data(), n);
+    self.mark_.leave();
+    self.tx_counted_ += sent;
+    return sent;
+}
+
+std::uint32_t EthdevPort::tx_pending(void* context) {
+    auto& self = *static_cast<EthdevPort*>(context);
+    switch (self.tx_account_) {
+        case TxAccount::kCopies:
+        case TxAccount::kUnknown:
+            return 0;
+        case TxAccount::kDescriptors:
+            // The oldest frame that may be pending lies tx_counted_ descriptors behind the next free one.
+            self.tx_counted_ = std::min<std::uint32_t>(self.tx_counted_, self.tx_ring_size_);
+            while (self.tx_counted_ > 0) {
+                const auto offset =
+                    static_cast<std::uint16_t>(self.tx_ring_size_ - self.tx_counted_);
+                if (rte_eth_tx_descriptor_status(self.id_, 0, offset) == RTE_ETH_TX_DESC_FULL)
+                    break;
+                --self.tx_counted_;
+            }
+            return self.tx_counted_;
+        case TxAccount::kCleanup: {
+            const int freed = rte_eth_tx_done_cleanup(self.id_, 0, 0);
+            self.tx_counted_ -= std::min<std::uint32_t>(self.tx_counted_, freed > 0 ? freed : 0);
+            return self.tx_counted_;
+        }
+    }
+    return 0;
+}
+
+bool EthdevPort::link_up(void* context) {
+    auto& self = *static_cast<EthdevPort*>(context);
+    if (self.spec_.kind == DeviceKind::kAfPacket)
+        return interface_running(*self.spec_.argument("iface"));
+    Reconnect& reconnect = *self.reconnect_;
+    if (self.away_) {
+        if (!reconnect.done.load(std::memory_order_acquire))
+            return false;                 // partner: Reconnect::run()
+        self.away_ = !reconnect.started;  // a burst on a stopped device would be logged as a bug
+    }
+    rte_eth_link link{};
+    const bool up = !self.away_ && rte_eth_link_get_nowait(self.id_, &link) == 0 &&
+                    link.link_status == RTE_ETH_LINK_UP;
+    const bool connects = self.spec_.kind == DeviceKind::kMemif && !is_memif_server(self.spec_);
+    reconnect.been_up |= up;
+    if (!up && connects) self.reconnect_memif();
+    return up;
+}
+
+/// Has the interrupt thread stop and start the device; true when it was asked to.
+bool EthdevPort::reconnect_memif() {
+    const Nanos now = monotonic_now();
+    const bool shaking_hands = reconnect_->started && !reconnect_->been_up;
+    if (now - reconnect_->tried_at < (shaking_hands ? kHandshakeMax : kReconnectEvery))
+        return false;
+    reconnect_->tried_at = now;
+    reconnect_->been_up = false;
+    if (!reconnect_->ask()) return false;
+    away_ = true;
+    return true;
+}
+
+}  // namespace ulc::dpdk

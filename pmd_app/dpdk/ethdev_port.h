@@ -1,0 +1,89 @@
+// port.h over a DPDK ethdev: any NIC, memif, af_packet, tap. One port, one queue pair, one engine thread.
+//
+// Transmission: the device frees its reference when it is done with a frame (rte_pktmbuf_free counts, so
+// the sender's own reference keeps the frame for repairs). Devices that copy (memif, af_packet, tap) are
+// done when tx returns. The FAST_FREE offload, which ignores counts, is never enabled.
+//
+// A memif link that is down (peer not there yet, or gone) is connected again from link_up(), seldom, on
+// EAL's interrupt thread, so that it cannot run beside the driver's own handlers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "dpdk/device.h"
+#include "dpdk/frame_pool.h"
+#include "dpdk/memif_guard.h"
+#include "engine/port.h"
+
+namespace ulc::dpdk {
+
+struct PortOptions {
+    std::string device;                  ///< as of dpdk/device.h
+    std::uint16_t mtu = 0;               ///< octets after the Ethernet header; 0: the device's
+    std::uint32_t segments = 4096;       ///< frames that senders may hold
+    std::uint32_t receive_segments = 0;  ///< frames that receivers may hold; 0: as many
+    std::uint16_t rx_descriptors = 1024;
+    std::uint16_t tx_descriptors = 1024;
+    bool promiscuous = false;  ///< receive every unicast frame (a switch port)
+};
+
+struct PortDrops {
+    std::uint64_t rx_too_long = 0;  ///< frames of several buffers that do not fit into one
+};
+
+class EthdevPort {
+public:
+    /// Opens and starts a device; the EAL runs. A memif whose peer is not there yet opens all the same,
+    /// link down. Errors (why: what happened and what to do): kInvalid, kNoMemory, kPortDown, kPermission,
+    /// kSystem. Not for the hot path.
+    static Err open(const PortOptions& options, std::unique_ptr<EthdevPort>& out, std::string& why);
+    ~EthdevPort();  ///< closes; every segment should have been released before
+    EthdevPort(const EthdevPort&) = delete;
+    EthdevPort& operator=(const EthdevPort&) = delete;
+
+    /// Valid while this object lives; copies are fine.
+    [[nodiscard]] const Port& port() const noexcept { return port_; }
+    [[nodiscard]] const DeviceSpec& device() const noexcept { return spec_; }
+    [[nodiscard]] const PortDrops& drops() const noexcept { return drops_; }
+    [[nodiscard]] std::uint16_t ethdev_id() const noexcept { return id_; }
+
+private:
+    struct Reconnect;
+    enum class TxAccount : std::uint8_t { kCopies, kDescriptors, kCleanup, kUnknown };
+
+    EthdevPort() = default;
+    Err probe(const PortOptions& options, std::string& why);
+    Err configure(const PortOptions& options, std::string& why);
+    Err start(bool promiscuous, std::string& why);
+    Err choose_mtu(const PortOptions& options, std::string& why);
+    void choose_tx_account();
+    void fill_table();
+
+    static std::uint16_t rx(void* context, Segment** out, std::uint16_t n);
+    static std::uint16_t tx(void* context, Segment* const* frames, std::uint16_t n);
+    static std::uint32_t tx_pending(void* context);
+    static bool link_up(void* context);
+    bool reconnect_memif();
+    rte_mbuf* one_buffer(rte_mbuf* mbuf) noexcept;
+
+    Port port_;
+    std::uint16_t id_ = 0;
+    TxAccount tx_account_ = TxAccount::kUnknown;
+    bool away_ = false;  ///< memif is being connected again: no burst may run
+    std::uint16_t tx_ring_size_ = 0;
+    std::uint32_t tx_counted_ = 0;  ///< handed to the device and not seen complete
+    BurstMark mark_;
+    PortDrops drops_;
+    FramePool tx_pool_;
+    FramePool rx_pool_;
+    DeviceSpec spec_;
+    bool probed_ = false;
+    bool was_parked_ = false;  ///< parked.h
+    std::unique_ptr<Reconnect> reconnect_;
+};
+
+}  // namespace ulc::dpdk

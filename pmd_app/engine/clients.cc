@@ -1,0 +1,128 @@
+// One endpoint's turn in a round, and its end. What a client writes decides nothing here that was not judged in drain.cc.
+#include "base/check.h"
+#include "engine/core.h"
+
+namespace ulc::engine {
+namespace {
+
+bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
+    endpoint.work &= static_cast<std::uint8_t>(~kWorkDeliver);
+    bool moved = false;
+    if (endpoint.state == EndpointState::kLingering) {
+        moved = Deliverer::discard(*endpoint.member, core.config.packets_per_round, now);
+        if (moved) endpoint.work |= kWorkDeliver;
+    } else {
+        moved = endpoint.deliverer->run(*endpoint.member, endpoint.completions, core.counters,
+                                        core.config.packets_per_round, now);
+        if (endpoint.deliverer->unfinished()) endpoint.work |= kWorkDeliver;
+    }
+    if (moved) endpoint.work |= kWorkTransmit | kWorkSettle;
+    return moved;
+}
+
+bool send(Core& core, Endpoint& endpoint, Nanos now) {
+    endpoint.work &= static_cast<std::uint8_t>(~kWorkSend);
+    if (endpoint.sends.empty()) return false;
+    if (!endpoint.sends.pump(core.send_context(endpoint), now)) return false;
+    endpoint.work |= kWorkTransmit | kWorkSettle;
+    return true;
+}
+
+// Events of the member and its next timer.
+void look_at_member(Core& core, Endpoint& endpoint, Nanos now) {
+    endpoint.work &= static_cast<std::uint8_t>(~kWorkSettle);
+    urtp::Event event;
+    while (endpoint.member->poll_event(event)) {
+        switch (event.kind) {
+            case urtp::EventKind::kPeerLeft:
+                peer_gone(core, endpoint, event.rank, kGoneLeft, now);
+                break;
+            case urtp::EventKind::kPeerDied:
+                peer_gone(core, endpoint, event.rank, kGoneDied, now);
+                break;
+        }
+    }
+    endpoint.timer = endpoint.member->next_timer();
+    if (endpoint.member->has_tx()) endpoint.work |= kWorkTransmit;
+}
+
+// Completions are in the ring; a client that sleeps is woken. Memory order: the marks were stored with release;
+// client_needs_wake() fences and loads the flag, and the client stores the flag, fences and looks at the ring before it
+// sleeps (C in abi/slot_ring.h), so one of the two sees the other.
+void wake_client(Core& core, Endpoint& endpoint) {
+    endpoint.woken_at = endpoint.completions.produced();
+    abi::EndpointControl& control = endpoint.region.control();
+    if (!abi::client_needs_wake(control)) return;
+    core.counters.add(Counter::client_wakes);
+    if (core.config.wake != nullptr)
+        core.config.wake(core.config.wake_context, endpoint.handle, &control.wake_sequence);
+}
+
+}  // namespace
+
+bool serve(Core& core, Endpoint& endpoint, Nanos now) {
+    bool moved = false;
+    if ((endpoint.work & kWorkDeliver) != 0 && endpoint.member != nullptr)
+        moved |= deliver(core, endpoint, now);
+    if (endpoint.taking && endpoint.submissions.ready()) moved |= drain(core, endpoint, now);
+    if ((endpoint.work & kWorkSend) != 0 || endpoint.sends.retry())
+        moved |= send(core, endpoint, now);
+    if (endpoint.member == nullptr) return moved;
+    if (endpoint.timer <= now) {
+        endpoint.member->on_timer(now);
+        endpoint.work |= kWorkDeliver | kWorkSend | kWorkTransmit | kWorkSettle;
+        moved = true;
+    }
+    return moved;
+}
+
+bool settle(Core& core, Endpoint& endpoint, Nanos now) {
+    bool moved = false;
+    if (endpoint.member != nullptr) {
+        if ((endpoint.work & kWorkDeliver) != 0) moved |= deliver(core, endpoint, now);
+        if ((endpoint.work & kWorkSettle) != 0) look_at_member(core, endpoint, now);
+    }
+    if ((endpoint.work & kWorkControl) != 0) moved |= control(core, endpoint, now);
+    if (!endpoint.reachable) return moved;
+    if (endpoint.completions.corrupt()) {
+        core.counters.add(Counter::client_bad_cursor);
+        close_corrupt(core, endpoint, now);
+        return true;
+    }
+    if (endpoint.completions.produced() != endpoint.woken_at) wake_client(core, endpoint);
+    return moved;
+}
+
+void linger(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now) {
+    if (endpoint.state == EndpointState::kLingering || endpoint.state == EndpointState::kClosed)
+        return;
+    if (reason == wire::LeaveReason::kDied) {
+        endpoint.taking = false;
+        endpoint.reachable = false;
+        endpoint.sends.abort(endpoint.net->port.pool);
+    }
+    endpoint.leave_reason = reason;
+    endpoint.linger_until = now + core.config.linger_max;
+    endpoint.state = endpoint.job == kNoJob ? EndpointState::kClosed : EndpointState::kLingering;
+    endpoint.work |= kWorkControl | kWorkDeliver | kWorkSend;
+}
+
+void close_corrupt(Core& core, Endpoint& endpoint, Nanos now) {
+    endpoint.closed = Err::kCorrupt;
+    abi::EndpointControl& page = endpoint.region.control();
+    page.closed.store(static_cast<std::int32_t>(Err::kCorrupt), std::memory_order_release);
+    if (abi::client_needs_wake(page) && core.config.wake != nullptr)
+        core.config.wake(core.config.wake_context, endpoint.handle, &page.wake_sequence);
+    core.counters.add(Counter::clients_died);
+    linger(core, endpoint, wire::LeaveReason::kDied, now);
+}
+
+void remove(Core& core, Endpoint& endpoint) {
+    std::erase(core.active, &endpoint);
+    for (const GroupHandle group : endpoint.groups)
+        endpoint.net->groups.leave(group, &endpoint);
+    endpoint.sends.abort(endpoint.net->port.pool);
+    core.table[endpoint.index].reset();
+}
+
+}  // namespace ulc::engine

@@ -1,0 +1,48 @@
+// What an engine is told at its start: limits, parameters, and how to wake a sleeping client.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/counters.h"
+#include "base/units.h"
+#include "engine/jobs.h"
+#include "urtp/params.h"
+#include "wire/header.h"
+
+namespace ulc::engine {
+
+/// Names an endpoint of one engine life; the handle under which it receives.
+using EndpointId = Handle;
+
+inline constexpr std::size_t kNetsMax = 16;  ///< ports of one engine
+
+/// Wakes the sleeper on this futex word, which was incremented before the call. Must not block.
+using WakeFn = void (*)(void* context, EndpointId endpoint, std::atomic<std::uint32_t>* word);
+
+struct EngineConfig {
+    urtp::Params params;
+    /// mac, mtu, ether_type, incarnation, seed and group_in_use are the engine's to fill.
+    JobsConfig jobs;
+    std::uint16_t ether_type = wire::kEtherTypeDefault;
+    bool crc = false;  ///< CRC32C in every data frame, for wires without a frame check sequence
+    std::uint64_t seed =
+        1;  ///< of handles, incarnation, handshakes; the daemon gives true randomness
+
+    std::uint16_t endpoints_max = 64;  ///< ≤ 4096
+    std::uint32_t groups_max = 1024;   ///< of each net, over all endpoints
+    std::uint32_t pending_sends =
+        128;  ///< records of one endpoint that wait for the transport; power of two
+    std::uint32_t records_per_round = 64;  ///< taken from one endpoint
+    std::uint32_t packets_per_round = 64;  ///< delivered to one endpoint
+    std::uint32_t frames_per_round = 128;  ///< sent by all endpoints, on all nets
+    Nanos linger_max =
+        10 * kSecond;  ///< an endpoint whose client left waits at most so long for its data
+    Nanos join_timeout = 60 * kSecond;  ///< when the client names none
+
+    WakeFn wake = nullptr;
+    void* wake_context = nullptr;
+    Counters* counters = nullptr;  ///< the shared page; nullptr: the engine's own
+};
+
+}  // namespace ulc::engine

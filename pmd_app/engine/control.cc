@@ -1,0 +1,375 @@
+// The slow side of an endpoint: joining and leaving its job, groups, peers that are gone. Everything that is to be told to
+// the client is a flag or a list of the endpoint until its completion ring has room, so nothing is lost when it is full.
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "engine/core.h"
+
+namespace ulc::engine {
+namespace {
+
+using abi::CompletionKind;
+using abi::CompletionRecord;
+using abi::SubmissionRecord;
+using abi::SubmitKind;
+
+CompletionRecord* claim(Endpoint& endpoint, CompletionKind kind) {
+    CompletionRecord* out = endpoint.completions.claim();
+    if (out == nullptr) return nullptr;
+    out->kind = kind;
+    out->flags = 0;
+    out->inline_length = 0;
+    out->source = kNoRank;
+    out->status = 0;
+    out->stream = 0;
+    out->tag = 0;
+    return out;
+}
+
+void publish(Core& core, Endpoint& endpoint) {
+    endpoint.completions.publish();
+    core.counters.add(Counter::completions);
+}
+
+void fail_job(Endpoint& endpoint, Err error, std::string_view text) {
+    endpoint.job = kNoJob;
+    endpoint.failed_unreported = true;
+    endpoint.failed_error = error;
+    endpoint.failed_text = text;
+    endpoint.work |= kWorkControl;
+}
+
+// ---------------------------------------------------------------- jobs
+
+bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
+    const abi::Block& block = record.body.block;
+    const std::byte* shared = endpoint.region.tx(block.offset, block.length);
+    if (shared == nullptr || block.length != sizeof(abi::JoinRequest)) return false;
+    abi::JoinRequest request;
+    std::memcpy(&request, shared, sizeof request);
+    asm volatile("" ::: "memory");  // judge the copy, not the arena
+    if (request.name_length > abi::kJobNameOctetsMax) return false;
+    if (endpoint.job != kNoJob || endpoint.state != EndpointState::kOpen || core.stopping) {
+        core.counters.add(Counter::client_bad_record);
+        if (endpoint.member == nullptr && endpoint.job == kNoJob)
+            fail_job(endpoint, Err::kClosed, text_of(Err::kClosed));
+        return true;
+    }
+    JoinRequest join;
+    join.name = std::string_view(request.name, request.name_length);
+    std::memcpy(join.nonce.octets.data(), request.nonce, sizeof request.nonce);
+    join.rank = request.rank;
+    join.size = request.size;
+    join.endpoint = endpoint.handle;
+    const auto wait = static_cast<Nanos>(
+        std::min<std::uint64_t>(request.timeout_ns, static_cast<std::uint64_t>(kNever / 4)));
+    join.deadline = now + (wait == 0 ? core.config.join_timeout : wait);
+    const Result<JobId> result = endpoint.net->jobs.join(join, now);
+    if (result.ok()) {
+        endpoint.job = result.value();
+    } else {
+        fail_job(endpoint, result.error(), text_of(result.error()));
+    }
+    return true;
+}
+
+void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
+    JobView job;
+    if (!endpoint.net->jobs.job(event.job, job)) return;
+    LocalGroup* world = endpoint.net->groups.join(job.world, job.world, &endpoint);
+    if (world == nullptr) {  // two jobs under one world handle, or groups_max is reached
+        endpoint.net->jobs.leave(event.job, endpoint.handle, wire::LeaveReason::kDied, core.now);
+        fail_job(endpoint, Err::kLimit, text_of(Err::kLimit));
+        return;
+    }
+    urtp::MemberConfig config;
+    config.rank = event.rank;
+    config.mac = endpoint.net->port.info.mac;
+    config.mtu = endpoint.net->port.info.mtu;
+    config.ether_type = core.config.ether_type;
+    config.first_seq = job.first_seq;
+    config.world = job.world;
+    config.crc = core.config.crc;
+    config.seed = core.prng.next();
+    config.params = core.config.params;
+    endpoint.job = event.job;
+    endpoint.world = job.world;
+    endpoint.groups.push_back(job.world);
+    endpoint.member =
+        std::make_unique<urtp::Member>(config, job.roster, endpoint.net->port.pool, core.counters);
+    const auto ranks = static_cast<std::uint16_t>(job.roster.size());
+    endpoint.deliverer->begin_job(ranks, endpoint.net->port.info.mtu);
+    endpoint.gone.assign(ranks, kHere);
+    endpoint.nodes.resize(ranks);
+    endpoint.local_only = true;
+    for (Rank rank = 0; rank < ranks; ++rank) {
+        const Mac& mac = job.roster[rank].mac;
+        endpoint.nodes[rank] = endpoint.net->jobs.node_of(mac);
+        if (mac != endpoint.net->port.info.mac) endpoint.local_only = false;
+    }
+    world->any_remote = !endpoint.local_only;
+    endpoint.formed_unreported = true;
+    endpoint.work |= kWorkControl | kWorkSettle;
+}
+
+void on_event(Core& core, Net& net, const JobEvent& event, Nanos now) {
+    switch (event.kind) {
+        case JobEventKind::kFormed:
+            if (Endpoint* endpoint = core.find(event.endpoint); endpoint != nullptr)
+                on_formed(core, *endpoint, event);
+            return;
+        case JobEventKind::kFailed:
+            if (Endpoint* endpoint = core.find(event.endpoint); endpoint != nullptr)
+                fail_job(*endpoint, event.error, event.text.data());
+            return;
+        case JobEventKind::kPeerLeft:
+        case JobEventKind::kPeerDied:
+            for (Endpoint* endpoint : core.active) {
+                if (endpoint->net != &net || endpoint->job != event.job) continue;
+                if (endpoint->member == nullptr) continue;
+                if (endpoint->member->rank() == event.rank) continue;
+                peer_gone(core, *endpoint, event.rank,
+                          event.kind == JobEventKind::kPeerLeft ? kGoneLeft : kGoneDied, now);
+            }
+            return;
+    }
+}
+
+// ---------------------------------------------------------------- groups
+
+bool report_group(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Err error) {
+    CompletionRecord* out = claim(
+        endpoint, error == Err::kOk ? CompletionKind::kGroupReady : CompletionKind::kGroupFailed);
+    ULC_CHECK(out != nullptr);  // control_record() made sure of it
+    out->status = static_cast<std::int16_t>(error);
+    out->stream = record.stream;
+    out->tag = record.cookie;
+    publish(core, endpoint);
+    return true;
+}
+
+// Members in index order, as the client says: own rank among them, each once, all in the job.
+Err judge_ranks(Core& core, const urtp::Member& member) {
+    const std::vector<Rank>& ranks = core.ranks_scratch;
+    if (ranks.size() < 2 || ranks.size() > member.size()) return Err::kInvalid;
+    core.seen_scratch.assign(member.size(), 0);
+    for (const Rank rank : ranks) {
+        if (rank >= member.size() || core.seen_scratch[rank] != 0) return Err::kInvalid;
+        core.seen_scratch[rank] = 1;
+    }
+    return core.seen_scratch[member.rank()] != 0 ? Err::kOk : Err::kInvalid;
+}
+
+Err add_group(Core& core, Endpoint& endpoint, GroupHandle handle) {
+    if (endpoint.member == nullptr || endpoint.state != EndpointState::kOpen)
+        return Err::kNotFormed;
+    if (!is_group(handle)) return Err::kInvalid;
+    urtp::Member& member = *endpoint.member;
+    Err error = judge_ranks(core, member);
+    if (error != Err::kOk) return error;
+    if (endpoint.net->groups.foreign(handle, endpoint.world)) return Err::kMismatch;
+    error = member.add_group(handle, core.ranks_scratch);
+    if (error != Err::kOk) return error;
+    LocalGroup* group = endpoint.net->groups.join(handle, endpoint.world, &endpoint);
+    if (group == nullptr) {
+        (void)member.remove_group(handle);
+        return Err::kLimit;
+    }
+    for (const Rank rank : core.ranks_scratch)
+        group->any_remote |= member.peer(rank).mac != endpoint.net->port.info.mac;
+    endpoint.groups.push_back(handle);
+    return Err::kOk;
+}
+
+bool on_add_group(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
+    const abi::Block& block = record.body.block;
+    const std::byte* shared = endpoint.region.tx(block.offset, block.length);
+    if (shared == nullptr || block.length % sizeof(Rank) != 0 || block.length > 2 * UINT16_MAX)
+        return false;
+    core.ranks_scratch.resize(block.length / sizeof(Rank));
+    if (block.length > 0) std::memcpy(core.ranks_scratch.data(), shared, block.length);
+    const Err error = add_group(core, endpoint, record.stream);
+    if (error != Err::kOk) core.counters.add(Counter::client_bad_record);
+    return report_group(core, endpoint, record, error);
+}
+
+void on_remove_group(Core& core, Endpoint& endpoint, GroupHandle handle) {
+    const bool known = handle != endpoint.world &&
+                       std::ranges::count(endpoint.groups, handle) == 1 &&
+                       std::ranges::count(endpoint.removing, handle) == 0;
+    if (!known || endpoint.member == nullptr) {
+        core.counters.add(Counter::client_bad_record);
+        return;
+    }
+    endpoint.removing.push_back(handle);
+    endpoint.work |= kWorkControl;
+}
+
+// Groups whose streams have drained meanwhile. Sends before kRemoveGroup may still wait, so the queue must be empty.
+bool remove_groups(Endpoint& endpoint) {
+    if (endpoint.removing.empty() || endpoint.member == nullptr || !endpoint.sends.empty())
+        return false;
+    return std::erase_if(endpoint.removing, [&](GroupHandle handle) {
+               if (endpoint.member->remove_group(handle) == Err::kAgain) return false;
+               endpoint.net->groups.leave(handle, &endpoint);
+               std::erase(endpoint.groups, handle);
+               return true;
+           }) > 0;
+}
+
+// ---------------------------------------------------------------- reports
+
+bool report_job(Core& core, Endpoint& endpoint) {
+    if (endpoint.formed_unreported) {
+        CompletionRecord* out = claim(endpoint, CompletionKind::kJobFormed);
+        if (out == nullptr) return false;
+        out->source = endpoint.member->rank();
+        out->stream = endpoint.world;
+        out->body.block = {0, endpoint.member->size(), 0, 0, 0, 0};
+        endpoint.formed_unreported = false;
+        publish(core, endpoint);
+        return true;
+    }
+    if (endpoint.failed_unreported) {
+        CompletionRecord* out = claim(endpoint, CompletionKind::kJobFailed);
+        if (out == nullptr) return false;
+        const std::size_t octets = std::min(endpoint.failed_text.size(), abi::kInlineOctetsMax);
+        out->flags = abi::kCompleteInline;
+        out->status = static_cast<std::int16_t>(endpoint.failed_error);
+        out->inline_length = static_cast<std::uint16_t>(octets);
+        std::memcpy(out->body.inline_octets, endpoint.failed_text.data(), octets);
+        endpoint.failed_unreported = false;
+        publish(core, endpoint);
+        return true;
+    }
+    return false;
+}
+
+// A gone peer is reported after what it sent was delivered.
+bool report_gone(Core& core, Endpoint& endpoint) {
+    const std::size_t before = endpoint.gone_unreported.size();
+    std::erase_if(endpoint.gone_unreported, [&](Rank rank) {
+        urtp::ReadyPacket packet;
+        if (endpoint.member != nullptr && endpoint.member->front(rank, packet)) return false;
+        CompletionRecord* out =
+            claim(endpoint, endpoint.gone[rank] == kGoneLeft ? CompletionKind::kPeerLeft
+                                                             : CompletionKind::kPeerDied);
+        if (out == nullptr) return false;
+        endpoint.deliverer->forget(rank);
+        out->source = rank;
+        publish(core, endpoint);
+        return true;
+    });
+    return endpoint.gone_unreported.size() != before;
+}
+
+bool report_left(Core& core, Endpoint& endpoint) {
+    if (!endpoint.left_unreported) return false;
+    CompletionRecord* out = claim(endpoint, CompletionKind::kLeft);
+    if (out == nullptr) return false;
+    out->status = static_cast<std::int16_t>(endpoint.left_status);
+    endpoint.left_unreported = false;
+    publish(core, endpoint);
+    return true;
+}
+
+// Leaving and lingering end when all is acknowledged, or at their time limit.
+bool end_when_drained(Endpoint& endpoint, Nanos now) {
+    const bool leaving = endpoint.state == EndpointState::kLeaving;
+    if (!leaving && endpoint.state != EndpointState::kLingering) return false;
+    const bool records = endpoint.taking && endpoint.submissions.ready();
+    const bool quiet = !records && endpoint.sends.empty() &&
+                       (endpoint.member == nullptr || endpoint.member->drained());
+    if (!quiet && now < endpoint.linger_until) return false;
+    endpoint.left_status = quiet ? Err::kOk : Err::kTimeout;
+    leave_job(endpoint, now);
+    endpoint.left_unreported = leaving;
+    endpoint.state = leaving ? EndpointState::kLeft : EndpointState::kClosed;
+    return true;
+}
+
+}  // namespace
+
+bool control_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
+    switch (record.kind) {
+        case SubmitKind::kJoinJob:
+            return on_join(core, endpoint, record, now);
+        case SubmitKind::kAddGroup:
+            return on_add_group(core, endpoint, record);
+        case SubmitKind::kRemoveGroup:
+            on_remove_group(core, endpoint, record.stream);
+            return true;
+        case SubmitKind::kLeave:
+            if (endpoint.state != EndpointState::kOpen) {
+                core.counters.add(Counter::client_bad_record);
+                return true;
+            }
+            endpoint.state = EndpointState::kLeaving;
+            endpoint.linger_until = now + core.config.linger_max;
+            endpoint.work |= kWorkControl;
+            return true;
+        case SubmitKind::kSend:
+        case SubmitKind::kRelease:
+        case SubmitKind::kExpect:
+            break;
+    }
+    return false;
+}
+
+void peer_gone(Core& core, Endpoint& endpoint, Rank rank, GoneState how, Nanos now) {
+    (void)core;
+    if (rank >= endpoint.gone.size() || endpoint.gone[rank] != kHere) return;
+    endpoint.gone[rank] = how;
+    endpoint.gone_unreported.push_back(rank);
+    endpoint.member->peer_gone(
+        rank, how == kGoneLeft ? urtp::EventKind::kPeerLeft : urtp::EventKind::kPeerDied, now);
+    endpoint.work |= kWorkControl | kWorkDeliver | kWorkSend | kWorkTransmit | kWorkSettle;
+}
+
+void leave_job(Endpoint& endpoint, Nanos now) {
+    endpoint.sends.abort(endpoint.net->port.pool);
+    for (const GroupHandle group : endpoint.groups)
+        endpoint.net->groups.leave(group, &endpoint);
+    endpoint.groups.clear();
+    endpoint.removing.clear();
+    endpoint.gone_unreported.clear();
+    endpoint.member.reset();
+    endpoint.timer = kNever;
+    if (endpoint.job == kNoJob) return;
+    endpoint.net->jobs.leave(endpoint.job, endpoint.handle, endpoint.leave_reason, now);
+    endpoint.job = kNoJob;
+}
+
+bool control(Core& core, Endpoint& endpoint, Nanos now) {
+    bool moved = remove_groups(endpoint);
+    moved |= end_when_drained(endpoint, now);
+    if (endpoint.reachable && endpoint.state != EndpointState::kLingering &&
+        endpoint.state != EndpointState::kClosed) {
+        moved |= report_job(core, endpoint);
+        moved |= report_gone(core, endpoint);
+        moved |= report_left(core, endpoint);
+    }
+    const bool more = endpoint.formed_unreported || endpoint.failed_unreported ||
+                      endpoint.left_unreported || !endpoint.gone_unreported.empty() ||
+                      !endpoint.removing.empty() || endpoint.state == EndpointState::kLeaving ||
+                      endpoint.state == EndpointState::kLingering;
+    if (!more) endpoint.work &= static_cast<std::uint8_t>(~kWorkControl);
+    return moved;
+}
+
+bool run_jobs(Core& core, Net& net, Nanos now) {
+    bool moved = false;
+    core.now = now;
+    if (net.jobs.next_timer() <= now) {
+        net.jobs.on_timer(now);
+        moved = true;
+    }
+    while (net.jobs.poll_event(core.job_event)) {
+        on_event(core, net, core.job_event, now);
+        moved = true;
+    }
+    return moved;
+}
+
+}  // namespace ulc::engine

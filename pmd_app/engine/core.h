@@ -1,0 +1,190 @@
+// The engine's insides: its state, and the functions of each verb (engine.h draws the round). Only the engine's own
+// files include this.
+//
+// What belongs to a wire is a Net, which knows nothing of other nets: its port, what waits for it, the jobs and groups that
+// live on it. An endpoint names its net for life. Handles are of the whole engine, so whoever finds an endpoint by the handle
+// in a frame also asks whether it is on the net that brought the frame; so nothing crosses.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "abi/region.h"
+#include "base/counters.h"
+#include "base/prng.h"
+#include "engine/config.h"
+#include "engine/deliver.h"
+#include "engine/group_table.h"
+#include "engine/jobs.h"
+#include "engine/port.h"
+#include "engine/send_queue.h"
+#include "engine/tx.h"
+#include "urtp/member.h"
+#include "wire/parse.h"
+
+namespace ulc::engine {
+
+/// What an endpoint has to do in this round beyond a look at its submission ring.
+enum Work : std::uint8_t {
+    kWorkDeliver = 0x01,   ///< packets may be ready
+    kWorkSend = 0x02,      ///< the send queue may move
+    kWorkTransmit = 0x04,  ///< the member may have frames
+    kWorkSettle = 0x08,    ///< the member was touched: events, timer
+    kWorkControl = 0x10,   ///< completions of control records, gone peers, leaving
+};
+
+enum class EndpointState : std::uint8_t {
+    kReserved,   ///< has a handle, no memory yet
+    kOpen,       ///< serves its client
+    kLeaving,    ///< the client said kLeave: sends are drained, receives go on
+    kLingering,  ///< the client is gone; its data are not acknowledged yet
+    kLeft,       ///< has left its job; takes releases only
+    kClosed,     ///< done; waits for detach()
+};
+
+struct Net;
+
+/// One client. The first cache lines are what an idle round reads.
+struct Endpoint {
+    // --- read in every round
+    abi::SubmissionConsumer submissions;
+    Nanos timer = kNever;
+    std::uint8_t work = 0;
+    EndpointState state = EndpointState::kReserved;
+    bool taking = false;     ///< records are taken (open, leaving, left)
+    bool reachable = false;  ///< the region may be touched
+    bool local_only =
+        true;  ///< every rank of the job lives on this node: the NIC ring does not matter
+    bool detached = false;                 ///< the owner has let go of it
+    std::unique_ptr<urtp::Member> member;  ///< of a formed job
+    Net* net;
+
+    abi::CompletionProducer completions;
+    std::uint32_t woken_at =
+        0;  ///< completions.produced() when its client's sleep was last looked at
+    std::uint32_t index = 0;
+    EndpointId handle = 0;
+    abi::Region region;
+    SendQueue sends;
+    std::unique_ptr<Deliverer> deliverer;
+
+    // --- releases taken out of turn (drain.cc)
+    std::uint32_t looked_until = 0;          ///< records before this were looked at
+    std::vector<std::uint64_t> taken_ahead;  ///< bit of a slot: its record is done, skip it
+
+    // --- control
+    JobId job = kNoJob;
+    GroupHandle world = 0;
+    Err closed = Err::kOk;
+    Nanos linger_until = kNever;
+    wire::LeaveReason leave_reason = wire::LeaveReason::kLeft;
+    std::vector<NodeIndex> nodes;       ///< by rank, for liveness
+    std::vector<std::uint8_t> gone;     ///< by rank: GoneState
+    std::vector<Rank> gone_unreported;  ///< their completions are to be written
+    std::vector<GroupHandle> groups;
+    std::vector<GroupHandle> removing;  ///< kRemoveGroup waits for their streams to drain
+    bool formed_unreported = false;
+    bool left_unreported = false;
+    bool failed_unreported = false;
+    Err left_status = Err::kOk;
+    Err failed_error = Err::kOk;
+    std::string failed_text;
+
+    Endpoint(Net& its_net, std::uint32_t pending_sends) : net(&its_net), sends(pending_sends) {}
+};
+
+enum GoneState : std::uint8_t { kHere = 0, kGoneLeft = 1, kGoneDied = 2 };
+
+/// One wire and what lives on it. Its address is kept by its jobs and endpoints.
+struct Net {
+    Net(const EngineConfig& config, const Port& port, Prng& prng, Counters& counters);
+    Net(const Net&) = delete;
+    Net& operator=(const Net&) = delete;
+
+    Port port;
+    Transmitter transmitter;
+    GroupTable groups;
+    Jobs jobs;
+    Nanos link_due = 0;  ///< when to look at the link again
+    bool link_is_up = true;
+};
+
+struct Core {
+    Core(const EngineConfig& config, std::span<const Port> ports);
+    ~Core();
+
+    EngineConfig config;
+    std::unique_ptr<Counters> own_counters;
+    Counters& counters;
+    Prng prng;
+    std::vector<std::unique_ptr<Net>> nets;
+    std::vector<std::unique_ptr<Endpoint>> table;  ///< by handle index
+    std::vector<std::uint32_t> generations;        ///< by handle index: the next one
+    std::vector<Endpoint*> active;                 ///< admitted and not gone
+    std::vector<Rank> ranks_scratch;
+    std::vector<std::uint8_t> seen_scratch;
+    JobEvent job_event;      ///< of run_jobs(): kept, so that no round clears its text
+    std::uint32_t turn = 0;  ///< round robin over `active`
+    Nanos now = 0;           ///< of this round
+    Nanos deadline = 0;
+    bool stopping = false;
+
+    [[nodiscard]] Endpoint* find(Handle handle) noexcept {
+        const std::uint32_t index = handle & kHandleIndexMask;
+        if (index >= table.size()) return nullptr;
+        Endpoint* endpoint = table[index].get();
+        return endpoint != nullptr && endpoint->handle == handle ? endpoint : nullptr;
+    }
+    [[nodiscard]] SendContext send_context(Endpoint& e) noexcept {
+        return {e.member.get(),
+                e.net->port.pool,
+                e.region,
+                e.completions,
+                counters,
+                e.net->port.info.mtu,
+                e.state == EndpointState::kLingering};
+    }
+};
+
+// --- demux.cc
+/// Frames of the net's port, at most a burst. True: there were some.
+bool receive(Core& core, Net& net, Nanos now);
+/// A parsed frame to the endpoint or group of this net that its handle names, except to `from`. Takes over one reference.
+void to_members(Core& core, Net& net, const wire::FrameView& view, Segment* segment,
+                const Endpoint* from, Nanos now);
+
+// --- clients.cc
+bool serve(Core& core, Endpoint& endpoint, Nanos now);
+/// Deliveries, wake-up, timer. True: moved.
+bool settle(Core& core, Endpoint& endpoint, Nanos now);
+/// The engine ends the endpoint because of what its client wrote.
+void close_corrupt(Core& core, Endpoint& endpoint, Nanos now);
+/// No client any more: what it received is dropped, what it sent goes on.
+void linger(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now);
+/// Takes the endpoint out of job, groups and table.
+void remove(Core& core, Endpoint& endpoint);
+
+// --- drain.cc
+/// Submission records → sends, releases, control. True: took some.
+bool drain(Core& core, Endpoint& endpoint, Nanos now);
+
+// --- control.cc
+/// Timers and events of the net's jobs. True: moved.
+bool run_jobs(Core& core, Net& net, Nanos now);
+/// What the endpoint's control has to report or to end. True: moved.
+bool control(Core& core, Endpoint& endpoint, Nanos now);
+/// kJoinJob, kAddGroup, kRemoveGroup, kLeave. The record was judged for shape only. False: corrupt.
+bool control_record(Core& core, Endpoint& endpoint, const abi::SubmissionRecord& record, Nanos now);
+/// The transport or the jobs say that a rank is gone.
+void peer_gone(Core& core, Endpoint& endpoint, Rank rank, GoneState how, Nanos now);
+/// Ends the endpoint's membership of its job, told to its peers.
+void leave_job(Endpoint& endpoint, Nanos now);
+
+// --- tx.cc
+/// Frames of jobs and members to the ports and to endpoints of this node. True: moved.
+bool transmit(Core& core, Nanos now);
+
+}  // namespace ulc::engine

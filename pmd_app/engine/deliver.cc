@@ -1,0 +1,294 @@
+#include "engine/deliver.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace ulc::engine {
+namespace {
+
+constexpr std::uint32_t kChunkOctets = 16384;  ///< of a message that does not get one block
+constexpr unsigned kSourceBurstMax = 16;       ///< packets of one source before the next one's turn
+
+}  // namespace
+
+Deliverer::Deliverer(const abi::Region& region)
+    : region_(region), arena_(region.layout().rx_arena_octets) {}
+
+void Deliverer::begin_job(std::uint16_t ranks, std::uint16_t mtu) {
+    index_.assign(ranks, 0);
+    sources_.clear();
+    mtu_ = mtu;
+}
+
+Deliverer::Source& Deliverer::source_of(Rank rank) {
+    std::uint16_t& index = index_[rank];
+    if (index == 0) {
+        sources_.emplace_back();
+        index = static_cast<std::uint16_t>(sources_.size());
+        Source& source = sources_.back();
+        if (reserved_octets_ + mtu_ <= arena_.octets() / 2) {
+            source.reserve = arena_.reserve(mtu_, index);
+            source.reserve_free = source.reserve != RxArena::kNone;
+            if (source.reserve_free) reserved_octets_ += arena_.capacity(source.reserve);
+        }
+    }
+    return sources_[index - 1U];
+}
+
+bool Deliverer::run(urtp::Member& member, abi::CompletionProducer& cq, Counters& counters,
+                    unsigned budget, Nanos now) {
+    const bool was_blocked = blocked_;
+    bool moved = false;
+    Rank first_blocked = kNoRank;
+    blocked_ = false;
+    unfinished_ = false;
+    while (true) {
+        const Rank rank = member.next_source();
+        if (rank == kNoRank) break;
+        if (rank == first_blocked || budget == 0) {  // every other source had its turn
+            unfinished_ = true;
+            break;
+        }
+        urtp::ReadyPacket packet;
+        for (unsigned n = 0; n < kSourceBurstMax && budget > 0 && member.front(rank, packet); ++n) {
+            if (!deliver(rank, packet, cq, counters)) {
+                blocked_ = true;
+                if (first_blocked == kNoRank) first_blocked = rank;
+                break;
+            }
+            member.pop(rank, now);
+            --budget;
+            moved = true;
+        }
+        if (blocked_ && cq.room() == 0) {  // no source can be served
+            unfinished_ = true;
+            break;
+        }
+    }
+    if (blocked_ && !was_blocked) counters.add(Counter::client_stalled);
+    return moved;
+}
+
+bool Deliverer::discard(urtp::Member& member, unsigned budget, Nanos now) {
+    bool moved = false;
+    for (; budget > 0; --budget) {
+        const Rank rank = member.next_source();
+        if (rank == kNoRank) break;
+        member.pop(rank, now);
+        moved = true;
+    }
+    return moved;
+}
+
+bool Deliverer::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::CompletionProducer& cq,
+                        Counters& counters) {
+    Source& source = source_of(rank);
+    if (source.open && packet.first && !abandon(rank, source, cq, counters)) return false;
+    if (packet.first && packet.last) {
+        abi::CompletionRecord* out = cq.claim();
+        if (out == nullptr) return false;
+        if (packet.length <= abi::kInlineOctetsMax) {
+            complete_inline(rank, packet, *out);
+            cq.publish();
+        } else if (!deliver_single(rank, source, packet, *out, cq)) {
+            return false;
+        }
+        counters.add(Counter::completions);
+        counters.add(Counter::messages_received);
+        return true;
+    }
+    if (packet.first) open_message(source, packet);
+    if (!source.open) {
+        counters.add(Counter::drop_framing);
+        return true;
+    }
+    return append(rank, source, packet, cq, counters);
+}
+
+void Deliverer::complete_inline(Rank rank, const urtp::ReadyPacket& packet,
+                                abi::CompletionRecord& out) {
+    out.kind = abi::CompletionKind::kMessage;
+    out.flags = abi::kCompleteInline | abi::kCompleteFirst | abi::kCompleteLast |
+                (packet.has_tag ? abi::kCompleteHasTag : 0);
+    out.inline_length = static_cast<std::uint16_t>(packet.length);
+    out.source = rank;
+    out.status = 0;
+    out.stream = packet.stream;
+    out.tag = packet.tag;
+    std::memcpy(out.body.inline_octets, packet.payload, packet.length);
+}
+
+bool Deliverer::deliver_single(Rank rank, Source& source, const urtp::ReadyPacket& packet,
+                               abi::CompletionRecord& out, abi::CompletionProducer& cq) {
+    bool is_reserve = false;
+    const std::uint32_t block = allocate(source, packet.length, is_reserve);
+    if (block == RxArena::kNone) return false;
+    std::memcpy(region_.rx(block, packet.length), packet.payload, packet.length);
+    out.kind = abi::CompletionKind::kMessage;
+    out.flags =
+        abi::kCompleteFirst | abi::kCompleteLast | (packet.has_tag ? abi::kCompleteHasTag : 0);
+    out.inline_length = 0;
+    out.source = rank;
+    out.status = 0;
+    out.stream = packet.stream;
+    out.tag = packet.tag;
+    out.body.block = {block, packet.length, packet.length, 0, 0, 0};
+    arena_.lend(block);
+    cq.publish();
+    return true;
+}
+
+void Deliverer::open_message(Source& source, const urtp::ReadyPacket& packet) {
+    source.open = true;
+    source.length = packet.message_length;
+    source.done = 0;
+    source.filled = 0;
+    source.tag = packet.tag;
+    source.has_tag = packet.has_tag;
+    source.stream = packet.stream;
+    source.whole = false;
+    if (source.length == 0 || source.length > arena_.octets() / 2) return;
+    const auto octets = static_cast<std::uint32_t>(source.length);
+    source.block = arena_.allocate(octets);
+    source.block_is_reserve = false;
+    source.whole = source.block != RxArena::kNone;
+    source.capacity = source.whole ? octets : 0;
+}
+
+bool Deliverer::append(Rank rank, Source& source, const urtp::ReadyPacket& packet,
+                       abi::CompletionProducer& cq, Counters& counters) {
+    const std::uint64_t after = source.done + source.filled + packet.length;
+    const bool honest = packet.stream == source.stream &&
+                        (packet.last ? after == source.length : after < source.length) &&
+                        packet.length > 0;
+    if (!honest) {
+        if (!abandon(rank, source, cq, counters)) return false;
+        counters.add(Counter::drop_framing);
+        return true;
+    }
+    // The completions this packet may need: its own, and one of the chunk before it.
+    const bool overflows =
+        source.block != RxArena::kNone && source.capacity - source.filled < packet.length;
+    const std::uint32_t needed = (overflows ? 1U : 0U) + (packet.last ? 1U : 0U);
+    if (needed > 0 && cq.room(needed) < needed) return false;
+    if (overflows) {
+        (void)flush(rank, source, cq, false);
+        counters.add(Counter::completions);
+    }
+    if (source.block == RxArena::kNone && !next_chunk(source, packet.length)) return false;
+    std::memcpy(region_.rx(source.block, source.capacity) + source.filled, packet.payload,
+                packet.length);
+    source.filled += packet.length;
+    if (!packet.last) return true;
+    (void)flush(rank, source, cq, true);
+    source.open = false;
+    counters.add(Counter::completions);
+    counters.add(Counter::messages_received);
+    return true;
+}
+
+// A block for the next chunk: as large as is usual, else for one packet.
+bool Deliverer::next_chunk(Source& source, std::uint32_t packet_octets) {
+    const std::uint64_t rest = source.length - source.done;
+    const auto wanted = static_cast<std::uint32_t>(std::min<std::uint64_t>(rest, kChunkOctets));
+    source.block_is_reserve = false;
+    source.block = arena_.allocate(std::max(wanted, packet_octets));
+    if (source.block != RxArena::kNone) {
+        source.capacity = std::max(wanted, packet_octets);
+        return true;
+    }
+    source.block = allocate(source, packet_octets, source.block_is_reserve);
+    source.capacity = packet_octets;
+    return source.block != RxArena::kNone;
+}
+
+// Hands the block being filled to the client. False: no slot.
+bool Deliverer::flush(Rank rank, Source& source, abi::CompletionProducer& cq, bool last) {
+    abi::CompletionRecord* out = cq.claim();
+    if (out == nullptr) return false;
+    out->kind = abi::CompletionKind::kMessage;
+    out->flags = static_cast<std::uint8_t>((source.done == 0 ? abi::kCompleteFirst : 0) |
+                                           (last ? abi::kCompleteLast : 0) |
+                                           (source.has_tag ? abi::kCompleteHasTag : 0));
+    out->inline_length = 0;
+    out->source = rank;
+    out->status = 0;
+    out->stream = source.stream;
+    out->tag = source.tag;
+    out->body.block = {source.block, source.filled, source.length, 0, source.done, 0};
+    arena_.lend(source.block);
+    cq.publish();
+    source.done += source.filled;
+    source.filled = 0;
+    source.block = RxArena::kNone;
+    return true;
+}
+
+// Ends a message whose source broke it off. If the client has seen a part, it is told. False: no slot.
+bool Deliverer::abandon(Rank rank, Source& source, abi::CompletionProducer& cq,
+                        Counters& counters) {
+    if (source.done > 0) {
+        abi::CompletionRecord* out = cq.claim();
+        if (out == nullptr) return false;
+        out->kind = abi::CompletionKind::kMessage;
+        out->flags = abi::kCompleteInline | abi::kCompleteLast;
+        out->inline_length = 0;
+        out->source = rank;
+        out->status = static_cast<std::int16_t>(Err::kCorrupt);
+        out->stream = source.stream;
+        out->tag = source.tag;
+        cq.publish();
+        counters.add(Counter::completions);
+    }
+    give_back(source);
+    source.open = false;
+    return true;
+}
+
+// From the common part, else the source's reserve.
+std::uint32_t Deliverer::allocate(Source& source, std::uint32_t octets, bool& is_reserve) {
+    is_reserve = false;
+    const std::uint32_t block = arena_.allocate(octets);
+    if (block != RxArena::kNone || !source.reserve_free) return block;
+    if (octets > arena_.capacity(source.reserve)) return RxArena::kNone;
+    source.reserve_free = false;
+    is_reserve = true;
+    return source.reserve;
+}
+
+// Takes the block being filled back unseen.
+void Deliverer::give_back(Source& source) noexcept {
+    if (source.block == RxArena::kNone) return;
+    if (source.block_is_reserve) {
+        source.reserve_free = true;
+    } else {
+        arena_.free(source.block);
+    }
+    source.block = RxArena::kNone;
+}
+
+bool Deliverer::release(std::uint32_t offset) noexcept {
+    std::uint16_t owner = RxArena::kNoOwner;
+    switch (arena_.release(offset, owner)) {
+        case RxArena::Release::kFreed:
+            return true;
+        case RxArena::Release::kReserve:
+            ULC_CHECK(owner != RxArena::kNoOwner && owner <= sources_.size());
+            sources_[owner - 1U].reserve_free = true;
+            return true;
+        case RxArena::Release::kBad:
+            return false;
+    }
+    return false;
+}
+
+void Deliverer::forget(Rank source) noexcept {
+    if (source >= index_.size() || index_[source] == 0) return;
+    Source& state = sources_[index_[source] - 1U];
+    give_back(state);
+    state.open = false;
+}
+
+}  // namespace ulc::engine

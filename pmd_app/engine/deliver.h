@@ -1,0 +1,94 @@
+// Delivery to one client: packets in order → completion records and blocks of the rx arena.
+//
+//   one packet, ≤ 40 octets        inside the completion record
+//   one packet, longer             a block of its own
+//   several, ≤ half of the arena   one block for the whole message, completed when whole, so that the client may take it
+//                                  without a second copy
+//   longer, or memory is short     chunks: each completed when full, message_offset says where it belongs
+//
+// What the client cannot take stays in the Member, whose credit stops the source. Each source that has sent owns one
+// packet-sized block of the arena (decision 8), so the unconsumed data of one source cannot stop another; reserves take
+// at most half of the arena.
+//
+// Packets of one source arrive message by message (docs/PROTOCOL.md §6.1), so there is one open message a source. A source
+// that breaks this is counted (drop_framing) and hurts its own messages only.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "abi/region.h"
+#include "base/counters.h"
+#include "base/units.h"
+#include "engine/rx_arena.h"
+#include "urtp/member.h"
+
+namespace ulc::engine {
+
+class Deliverer {
+public:
+    explicit Deliverer(const abi::Region& region);
+
+    /// A job has formed: sources are 0 … ranks-1, packets carry at most mtu octets.
+    void begin_job(std::uint16_t ranks, std::uint16_t mtu);
+    /// Delivers until nothing is ready, `budget` packets were delivered, or the client has no room. True: moved.
+    bool run(urtp::Member& member, abi::CompletionProducer& cq, Counters& counters, unsigned budget,
+             Nanos now);
+    /// The last run() stopped for want of room; only the client can change that.
+    [[nodiscard]] bool blocked() const noexcept { return blocked_; }
+    /// The last run() left packets behind, blocked or out of budget.
+    [[nodiscard]] bool unfinished() const noexcept { return unfinished_; }
+    /// Takes and forgets what is ready: the client is gone.
+    static bool discard(urtp::Member& member, unsigned budget, Nanos now);
+    /// A kRelease record; false: not a block that the client holds.
+    [[nodiscard]] bool release(std::uint32_t offset) noexcept;
+    /// A source is gone: its half message is dropped. The client learns it from kPeerLeft or kPeerDied.
+    void forget(Rank source) noexcept;
+
+    [[nodiscard]] const RxArena& arena() const noexcept { return arena_; }
+
+private:
+    struct Source {
+        std::uint32_t reserve = RxArena::kNone;
+        std::uint32_t block = RxArena::kNone;  ///< being filled
+        std::uint32_t capacity = 0;
+        std::uint32_t filled = 0;
+        std::uint64_t done = 0;  ///< octets of the message completed in earlier chunks
+        std::uint64_t length = 0;
+        std::uint64_t tag = 0;
+        std::uint32_t stream = 0;
+        bool reserve_free = false;
+        bool block_is_reserve = false;
+        bool open = false;
+        bool whole = false;  ///< one block for the whole message
+        bool has_tag = false;
+    };
+
+    Source& source_of(Rank rank);
+    /// False: no room; nothing has changed that a second try would repeat.
+    bool deliver(Rank rank, const urtp::ReadyPacket& packet, abi::CompletionProducer& cq,
+                 Counters& counters);
+    static void complete_inline(Rank rank, const urtp::ReadyPacket& packet,
+                                abi::CompletionRecord& out);
+    bool deliver_single(Rank rank, Source& source, const urtp::ReadyPacket& packet,
+                        abi::CompletionRecord& out, abi::CompletionProducer& cq);
+    void open_message(Source& source, const urtp::ReadyPacket& packet);
+    bool append(Rank rank, Source& source, const urtp::ReadyPacket& packet,
+                abi::CompletionProducer& cq, Counters& counters);
+    bool next_chunk(Source& source, std::uint32_t packet_octets);
+    bool flush(Rank rank, Source& source, abi::CompletionProducer& cq, bool last);
+    bool abandon(Rank rank, Source& source, abi::CompletionProducer& cq, Counters& counters);
+    std::uint32_t allocate(Source& source, std::uint32_t octets, bool& is_reserve);
+    void give_back(Source& source) noexcept;
+
+    abi::Region region_;
+    RxArena arena_;
+    std::vector<std::uint16_t> index_;  ///< by rank: 1 + index into sources_, 0: has not sent
+    std::vector<Source> sources_;
+    std::uint32_t reserved_octets_ = 0;
+    std::uint16_t mtu_ = 1500;
+    bool blocked_ = false;
+    bool unfinished_ = false;
+};
+
+}  // namespace ulc::engine

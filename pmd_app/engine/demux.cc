@@ -1,0 +1,96 @@
+// Frames to those that they name: parse, early drop (URTP §3.2.1), then by endpoint handle or group handle. A group
+// frame is shared by all its members here: one segment, one reference each. A handle means an endpoint of the net on which
+// the frame came, and nothing on any other.
+#include "engine/core.h"
+
+namespace ulc::engine {
+namespace {
+
+constexpr std::uint16_t kRxBurst = 32;
+constexpr std::size_t kPrefetchAhead = 2;
+
+void to_member(Core& core, Net& net, Endpoint& endpoint, const wire::FrameView& view,
+               Segment* segment, bool from_wire, Nanos now) {
+    if (endpoint.member == nullptr) {
+        core.counters.add(Counter::drop_not_formed);
+        net.port.pool.drop(segment);
+        return;
+    }
+    urtp::Member& member = *endpoint.member;
+    // A rank lives if its node speaks for it; the member drops what comes from elsewhere.
+    if (from_wire && view.rank < endpoint.nodes.size() && member.peer(view.rank).mac == view.source)
+        net.jobs.heard(endpoint.nodes[view.rank], now);
+    member.on_frame(view, segment, now);
+    endpoint.work |= kWorkDeliver | kWorkSend | kWorkTransmit | kWorkSettle;
+}
+
+void to_group(Core& core, Net& net, const wire::FrameView& view, Segment* segment,
+              const Endpoint* from, Nanos now) {
+    LocalGroup* group = net.groups.find(view.handle);
+    if (group == nullptr) {
+        core.counters.add(Counter::drop_unknown_handle);
+        net.port.pool.drop(segment);
+        return;
+    }
+    for (Endpoint* member : group->members) {
+        if (member == from) continue;
+        net.port.pool.hold(segment);
+        to_member(core, net, *member, view, segment, from == nullptr, now);
+    }
+    net.port.pool.drop(segment);
+}
+
+void on_frame(Core& core, Net& net, Segment* segment, Nanos now) {
+    wire::FrameView view;
+    Counter reason = wire::parse(segment->frame, segment->length, core.config.ether_type, view);
+    if (reason == Counter::kCount && view.source == net.port.info.mac)
+        reason = Counter::drop_own_echo;
+    if (reason != Counter::kCount) {
+        core.counters.add(reason);
+        net.port.pool.drop(segment);
+        return;
+    }
+    if (view.type == wire::FrameType::kJob || view.type == wire::FrameType::kNode) {
+        net.jobs.on_frame(view, now);
+        net.port.pool.drop(segment);
+        return;
+    }
+    to_members(core, net, view, segment, nullptr, now);
+}
+
+}  // namespace
+
+void to_members(Core& core, Net& net, const wire::FrameView& view, Segment* segment,
+                const Endpoint* from, Nanos now) {
+    if (is_group(view.handle)) {
+        to_group(core, net, view, segment, from, now);
+        return;
+    }
+    Endpoint* endpoint = core.find(view.handle);
+    const bool known = endpoint != nullptr && endpoint->net == &net;
+    if (!known || endpoint->state >= EndpointState::kLeft) {
+        core.counters.add(Counter::drop_unknown_handle);
+        if (from == nullptr && view.destination == net.port.info.mac)
+            net.jobs.unknown_handle(view.source, view.handle, now);
+        net.port.pool.drop(segment);
+        return;
+    }
+    to_member(core, net, *endpoint, view, segment, from == nullptr, now);
+}
+
+bool receive(Core& core, Net& net, Nanos now) {
+    Segment* burst[kRxBurst];
+    const std::uint16_t count = net.port.rx(net.port.context, burst, kRxBurst);
+    if (count == 0) return false;
+    std::uint64_t octets = 0;
+    for (std::uint16_t n = 0; n < count; ++n) {
+        if (n + kPrefetchAhead < count) __builtin_prefetch(burst[n + kPrefetchAhead]->frame);
+        octets += burst[n]->length;
+        on_frame(core, net, burst[n], now);
+    }
+    core.counters.add(Counter::rx_frames, count);
+    core.counters.add(Counter::rx_bytes, octets);
+    return true;
+}
+
+}  // namespace ulc::engine

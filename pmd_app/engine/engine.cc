@@ -1,0 +1,238 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "engine/core.h"
+
+namespace ulc::engine {
+namespace {
+
+constexpr Nanos kClientPatience = kMillisecond;     ///< between looks at a client that has no room
+constexpr Nanos kLinkPatience = 10 * kMillisecond;  ///< between looks at the port's link
+constexpr std::uint32_t kGenerationMask = (1U << (31 - kHandleIndexBits)) - 1;
+
+JobsConfig jobs_config(const EngineConfig& config, const Port& port, Prng& prng,
+                       GroupTable* groups) {
+    JobsConfig jobs = config.jobs;
+    jobs.mac = port.info.mac;
+    jobs.mtu = port.info.mtu;
+    jobs.ether_type = config.ether_type;
+    jobs.incarnation = static_cast<std::uint32_t>(prng.next()) | 1U;
+    jobs.seed = prng.next();
+    jobs.group_in_use = [](void* context, GroupHandle handle) {
+        return static_cast<GroupTable*>(context)->find(handle) != nullptr;
+    };
+    jobs.group_context = groups;
+    return jobs;
+}
+
+// When the endpoint wants its next round.
+Nanos deadline_of(const Endpoint& endpoint, Nanos now) {
+    Nanos deadline = endpoint.timer;
+    const bool waits_for_client = endpoint.deliverer != nullptr && endpoint.deliverer->blocked();
+    if ((endpoint.work & kWorkDeliver) != 0 && !waits_for_client) return 0;
+    if ((endpoint.work & (kWorkSend | kWorkTransmit | kWorkSettle)) != 0) return 0;
+    if (waits_for_client || endpoint.sends.retry() || (endpoint.work & kWorkControl) != 0)
+        deadline = std::min(deadline, now + kClientPatience);
+    return deadline;
+}
+
+// The same of a net's jobs, and of what its port has not taken.
+Nanos deadline_of(const Net& net) {
+    return net.jobs.has_tx() || net.transmitter.kept() ? 0 : net.jobs.next_timer();
+}
+
+// The port mends its own link when asked (a memif client connects again); the change of state is counted.
+void look_at_link(Core& core, Net& net, Nanos now) {
+    if (net.port.link_up == nullptr || now < net.link_due) return;
+    net.link_due = now + kLinkPatience;
+    const bool up = net.port.link_up(net.port.context);
+    if (up != net.link_is_up) core.counters.add(up ? Counter::link_ups : Counter::link_downs);
+    net.link_is_up = up;
+}
+
+}  // namespace
+
+Net::Net(const EngineConfig& config, const Port& its_port, Prng& prng, Counters& counters)
+    : port(its_port),
+      transmitter(its_port, counters),
+      groups(config.groups_max),
+      jobs(jobs_config(config, its_port, prng, &groups), counters) {}
+
+Core::Core(const EngineConfig& engine_config, std::span<const Port> ports)
+    : config(engine_config),
+      own_counters(engine_config.counters == nullptr ? std::make_unique<Counters>() : nullptr),
+      counters(engine_config.counters == nullptr ? *own_counters : *engine_config.counters),
+      prng(engine_config.seed),
+      table(engine_config.endpoints_max),
+      generations(engine_config.endpoints_max) {
+    ULC_CHECK(engine_config.endpoints_max > 0 &&
+              engine_config.endpoints_max <= kHandleIndexMask + 1);
+    ULC_CHECK(!ports.empty() && ports.size() <= kNetsMax);
+    for (const Port& port : ports)
+        nets.push_back(std::make_unique<Net>(config, port, prng, counters));
+    for (auto& generation : generations)
+        generation = static_cast<std::uint32_t>(prng.next()) & kGenerationMask;
+    active.reserve(engine_config.endpoints_max);
+}
+
+Core::~Core() {
+    for (auto& net : nets)
+        net->transmitter.drop_all();
+    for (auto& endpoint : table) {
+        if (endpoint != nullptr) endpoint->sends.abort(endpoint->net->port.pool);
+    }
+}
+
+Engine::Engine(const EngineConfig& config, std::span<const Port> ports)
+    : core_(std::make_unique<Core>(config, ports)) {}
+
+Engine::~Engine() = default;
+
+Result<EndpointId> Engine::reserve(std::uint32_t net) {
+    if (net >= core_->nets.size()) return Err::kInvalid;
+    if (core_->stopping) return Err::kClosed;
+    for (std::uint32_t index = 0; index < core_->table.size(); ++index) {
+        if (core_->table[index] != nullptr) continue;
+        std::uint32_t& generation = core_->generations[index];
+        generation = (generation + 1) & kGenerationMask;
+        if (generation == 0) generation = 1;  // handle 0 is nobody
+        auto endpoint = std::make_unique<Endpoint>(*core_->nets[net], core_->config.pending_sends);
+        endpoint->index = index;
+        endpoint->handle = generation << kHandleIndexBits | index;
+        const EndpointId id = endpoint->handle;
+        core_->table[index] = std::move(endpoint);
+        return id;
+    }
+    return Err::kLimit;
+}
+
+Err Engine::admit(EndpointId id, void* region, const abi::RegionLayout& layout) {
+    Endpoint* endpoint = core_->find(id);
+    if (endpoint == nullptr || endpoint->state != EndpointState::kReserved || region == nullptr)
+        return Err::kInvalid;
+    if (abi::validate_layout(layout, layout.region_octets) != Err::kOk) return Err::kInvalid;
+    endpoint->region = abi::Region(region, layout);
+    endpoint->submissions = endpoint->region.submission_consumer();
+    endpoint->completions = endpoint->region.completion_producer();
+    endpoint->taken_ahead.assign((layout.sq_slots + 63) / 64, 0);
+    endpoint->deliverer = std::make_unique<Deliverer>(endpoint->region);
+    endpoint->state = EndpointState::kOpen;
+    endpoint->taking = true;
+    endpoint->reachable = true;
+    core_->active.push_back(endpoint);
+    core_->counters.add(Counter::clients_attached);
+    return Err::kOk;
+}
+
+Result<EndpointId> Engine::attach(void* region, const abi::RegionLayout& layout, std::uint32_t net,
+                                  std::uint32_t engine_pid) {
+    const Result<EndpointId> id = reserve(net);
+    if (!id.ok()) return id.error();
+    if (abi::validate_layout(layout, layout.region_octets) != Err::kOk) {
+        detach(id.value(), DetachReason::kClosed, 0);
+        return Err::kInvalid;
+    }
+    abi::initialise_control(region, layout, id.value(), engine_pid);
+    const Err error = admit(id.value(), region, layout);
+    if (error != Err::kOk) return error;
+    return id;
+}
+
+void Engine::detach(EndpointId id, DetachReason reason, Nanos now) {
+    Endpoint* endpoint = core_->find(id);
+    if (endpoint == nullptr || endpoint->detached) return;
+    if (endpoint->state == EndpointState::kReserved) {
+        core_->table[endpoint->index].reset();
+        return;
+    }
+    const bool died = reason == DetachReason::kDied;
+    if (endpoint->closed == Err::kOk)
+        core_->counters.add(died ? Counter::clients_died : Counter::clients_closed);
+    endpoint->detached = true;
+    linger(*core_, *endpoint, died ? wire::LeaveReason::kDied : wire::LeaveReason::kLeft, now);
+    if (died) endpoint->taking = endpoint->reachable = false;
+    core_->deadline = 0;
+    if (endpoint->state == EndpointState::kClosed) remove(*core_, *endpoint);
+}
+
+bool Engine::detached(EndpointId id) const noexcept { return core_->find(id) == nullptr; }
+
+Err Engine::closed(EndpointId id) const noexcept {
+    const Endpoint* endpoint = core_->find(id);
+    return endpoint == nullptr ? Err::kOk : endpoint->closed;
+}
+
+std::uint32_t Engine::endpoints() const noexcept {
+    return static_cast<std::uint32_t>(core_->active.size());
+}
+
+bool Engine::poll(Nanos now) {
+    Core& core = *core_;
+    core.now = now;
+    core.counters.add(Counter::rounds);
+    bool moved = false;
+    const std::size_t count = core.active.size();
+    for (std::size_t n = 0; n < count; ++n)
+        moved |= serve(core, *core.active[n], now);
+    moved |= transmit(core, now);
+    for (const auto& net : core.nets) {
+        look_at_link(core, *net, now);
+        moved |= receive(core, *net, now);
+        moved |= run_jobs(core, *net, now);
+    }
+    Nanos deadline = kNever;
+    for (const auto& net : core.nets)
+        deadline = std::min(deadline, deadline_of(*net));
+    for (std::size_t n = 0; n < count; ++n) {
+        Endpoint& endpoint = *core.active[n];
+        if (endpoint.work != 0 || endpoint.completions.produced() != endpoint.woken_at)
+            moved |= settle(core, endpoint, now);
+        deadline = std::min(deadline, deadline_of(endpoint, now));
+    }
+    core.deadline = moved ? 0 : deadline;
+    core.turn = count == 0 ? 0 : static_cast<std::uint32_t>((core.turn + 1) % count);
+    for (std::size_t n = core.active.size(); n-- > 0;) {
+        Endpoint& endpoint = *core.active[n];
+        if (endpoint.state == EndpointState::kClosed && endpoint.detached) remove(core, endpoint);
+    }
+    if (moved) core.counters.add(Counter::rounds_busy);
+    return moved;
+}
+
+Nanos Engine::next_deadline() const noexcept { return core_->deadline; }
+
+bool Engine::prepare_sleep() {
+    for (Endpoint* endpoint : core_->active) {
+        if (endpoint->taking && endpoint->reachable)
+            abi::engine_going_to_sleep(endpoint->region.control());
+    }
+    abi::sleep_fence();
+    for (Endpoint* endpoint : core_->active) {
+        if (endpoint->taking && endpoint->submissions.ready()) {
+            awake();
+            return false;
+        }
+    }
+    return true;
+}
+
+void Engine::awake() {
+    for (Endpoint* endpoint : core_->active) {
+        if (endpoint->reachable) abi::engine_awake(endpoint->region.control());
+    }
+}
+
+void Engine::stop_accepting() noexcept { core_->stopping = true; }
+
+bool Engine::drained() const noexcept {
+    return core_->active.empty() && std::ranges::all_of(core_->nets, [](const auto& net) {
+               return net->jobs.drained() && !net->transmitter.kept();
+           });
+}
+
+Counters& Engine::counters() noexcept { return core_->counters; }
+const Counters& Engine::counters() const noexcept { return core_->counters; }
+
+}  // namespace ulc::engine

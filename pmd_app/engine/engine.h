@@ -1,0 +1,92 @@
+// One node's engine: endpoints of its clients on one side, ports on the other. Sans-IO: no clock, socket, thread or
+// DPDK here; time is an argument, ports are port.h, the shared memory of an endpoint is passed in as mapped already. The
+// daemon, the embedded library and the simulator run this same object.
+//
+// A round (poll):
+//   serve     each endpoint with something to do: deliver, take submissions, send, timers clients.cc, drain.cc
+//   transmit  frames of the members, in turn, as far as the NIC ring is short; those for
+//             this node go to its endpoints directly                                      tx.cc
+//   receive   frames of the ports → parse, early drop → members, jobs                     demux.cc
+//   control   jobs: timers, formed, peers that left or died                               control.cc
+//   settle    deliver what that brought; wake clients; look at timers again               clients.cc
+// Sending comes first because a client that answers what the last round delivered has submitted by now: looking at the
+// port before would put an empty look into every round trip.
+//
+// Nets are separate worlds: jobs, groups and node identity belong to one net, and so does an endpoint. Two endpoints on two
+// nets meet only if something outside joins the wires.
+//
+// Thread rule: all calls of one engine from one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "abi/endpoint_region.h"
+#include "base/counters.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "engine/config.h"
+#include "engine/port.h"
+
+namespace ulc::engine {
+
+struct Core;  // core.h
+
+enum class DetachReason : std::uint8_t {
+    kClosed,  ///< in order. The region stays mapped until detached(): what lies in it is still sent
+    kDied,    ///< the client is dead. The region is not touched any more from this call on
+};
+
+class Engine {
+public:
+    /// ports: one per net, index = net; 1 … kNetsMax. The engine is another node on each. Errors are broken invariants (see options.def for limits).
+    Engine(const EngineConfig& config, std::span<const Port> ports);
+    ~Engine();
+    Engine(const Engine&) = delete;
+    Engine& operator=(const Engine&) = delete;
+
+    // --- clients
+    /// A handle for a region about to be made, to be written by abi::initialise_control(). Errors: kLimit
+    /// (endpoints_max), kInvalid (no such net), kClosed (stopping).
+    [[nodiscard]] Result<EndpointId> reserve(std::uint32_t net);
+    /// Admits the reserved endpoint: from now on its rings are served. region: layout.region_octets of memory with an
+    /// initialised control page, mapped until detached() (or detach(kDied)). layout: trusted (the maker's own).
+    /// Errors: kInvalid (not reserved, or a layout that does not fit itself).
+    Err admit(EndpointId endpoint, void* region, const abi::RegionLayout& layout);
+    /// reserve, initialise_control, admit: for a caller that trusts its client (embedded, simulator).
+    [[nodiscard]] Result<EndpointId> attach(void* region, const abi::RegionLayout& layout,
+                                            std::uint32_t net, std::uint32_t engine_pid = 0);
+    /// The client is gone. The endpoint lingers until its data are acknowledged, at most linger_max, then tells its
+    /// peers. Also withdraws a reservation. Unknown endpoints are ignored.
+    void detach(EndpointId endpoint, DetachReason reason, Nanos now);
+    /// Detached and nothing of it is left: its region may be unmapped. Also true of an endpoint never known.
+    [[nodiscard]] bool detached(EndpointId endpoint) const noexcept;
+    /// Why the engine closed the endpoint by itself (kCorrupt); kOk while it did not. Then detach() is the caller's turn.
+    [[nodiscard]] Err closed(EndpointId endpoint) const noexcept;
+    [[nodiscard]] std::uint32_t endpoints() const noexcept;
+
+    // --- time
+    /// One round. True: something moved; call again at once.
+    bool poll(Nanos now);
+    /// When the next round is due if neither a frame nor a client comes first; 0: at once; kNever: nothing is timed.
+    [[nodiscard]] Nanos next_deadline() const noexcept;
+    /// Before a sleep: announces it to all clients and looks at their rings once more. False: there is work, do not
+    /// sleep (awake() was done). After the sleep call awake().
+    [[nodiscard]] bool prepare_sleep();
+    void awake();
+
+    // --- ends
+    /// Refuses new endpoints and jobs.
+    void stop_accepting() noexcept;
+    /// No endpoint is left and no peer is to be told anything: the engine may go.
+    [[nodiscard]] bool drained() const noexcept;
+
+    [[nodiscard]] Counters& counters() noexcept;
+    [[nodiscard]] const Counters& counters() const noexcept;
+
+private:
+    std::unique_ptr<Core> core_;
+};
+
+}  // namespace ulc::engine

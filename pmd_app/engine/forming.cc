@@ -1,0 +1,351 @@
+// Claims of ranks, and what is done when they disagree (engine/jobs.h).
+//
+// A conflict in a job that is still forming fails all of it, at once and everywhere, with both nodes named: half a job
+// helps nobody, and its ranks would only wait for their deadlines. A job that has formed is never disturbed: the new
+// claim alone is rejected. Both REJECTs are sent once, and again whenever a rejected claim is heard again, so loss only
+// delays them. One engine never claims a rank twice at once (join() refuses), so another claim of the same rank from the
+// same node means that the first claimant is gone: it is replaced, or its rank has died.
+#include <algorithm>
+#include <bitset>
+#include <cstring>
+
+#include "engine/job_records.h"
+
+namespace ulc::engine {
+namespace {
+
+std::string_view reason_of(Err error) noexcept {
+    switch (error) {
+        case Err::kJobSize:
+            return "gave different job sizes";
+        case Err::kTwoRosters:
+            return "both claim rank 0 of this job name";
+        case Err::kVersion:
+            return "speak no common protocol version";
+        default:
+            return "both claim the rank";
+    }
+}
+
+/// "3, 5-7": the unset ones of 0 … size-1, cut short.
+template <typename IsSet>
+std::string ranks_missing(std::uint32_t size, IsSet is_set) {
+    std::string text;
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+        if (is_set(rank)) continue;
+        if (text.size() > 60) return text + ", …";
+        if (!text.empty()) text += ", ";
+        text += std::to_string(rank);
+        std::uint32_t last = rank;
+        while (last + 1 < size && !is_set(last + 1))
+            ++last;
+        if (last > rank) text += "-" + std::to_string(last);
+        rank = last;
+    }
+    return text;
+}
+
+}  // namespace
+
+// ------------------------------------------------------------------------------ local claims
+
+/// Looks for the record that the claim belongs to, and for endpoints of this engine that it offends.
+Err Jobs::Impl::admit(const JoinRequest& request, JobRecord*& forming) {
+    if (!wire::is_job_name(request.name) || request.size == 0 || request.rank >= request.size) {
+        return Err::kInvalid;
+    }
+    if (request.endpoint == 0 || is_group(request.endpoint)) return Err::kInvalid;
+    if (request.size > config.ranks_max) return Err::kLimit;
+    for (const auto& record : records) {
+        if (record->local_endpoint(request.endpoint) != nullptr) return Err::kInvalid;
+        const bool by_hand = request.nonce.zero();
+        if (record->by_hand != by_hand || record->name != request.name) continue;
+        if (!by_hand && record->nonce != request.nonce) continue;
+        const bool claimed = record->local(request.rank) != nullptr;
+        const bool publishes = record->has_rank_0();
+        if (record->phase == JobPhase::kForming && !record->locals.empty()) {
+            if (record->size != request.size) return Err::kJobSize;
+            if (claimed) return Err::kRankTaken;
+            forming = record.get();
+        } else if (record->phase == JobPhase::kFormed) {
+            if (publishes && request.rank == 0) return Err::kTwoRosters;
+            if (publishes && record->size != request.size) return Err::kJobSize;
+            if (claimed || (publishes && !record->gone[request.rank])) return Err::kRankTaken;
+        }
+    }
+    return Err::kOk;
+}
+
+Result<JobId> Jobs::Impl::join(const JoinRequest& request, Nanos now) {
+    JobRecord* record = nullptr;
+    if (const Err error = admit(request, record); error != Err::kOk) return error;
+    if (record == nullptr) {
+        if (records.size() >= config.jobs_max) {
+            // Tombstones make room: their claimants then run into their deadlines.
+            std::erase_if(records, [](const auto& r) { return r->phase == JobPhase::kFailed; });
+        }
+        if (records.size() >= config.jobs_max) return Err::kLimit;
+        records.push_back(std::make_unique<JobRecord>());
+        record = records.back().get();
+        record->id = ++last_id;
+        record->name = request.name;
+        record->nonce = request.nonce;
+        record->by_hand = request.nonce.zero();
+        record->size = request.size;
+    }
+    record->locals.push_back(LocalRank{request.rank, request.endpoint, request.deadline});
+    record->join_wait = config.join_wait_min;
+    record->join_at = now;
+    const JobId id = record->id;
+    if (request.rank == 0) become_publisher(*record);
+    if (record->publisher) {
+        // A remote claim of the same rank came before.
+        RemoteClaim& claim = record->publisher->claims[request.rank];
+        if (claim.handle != 0) {
+            fail_job(*record, Err::kRankTaken, request.rank, config.mac, claim.mac, now);
+            announce_failure(*record);
+        } else {
+            try_complete(*record, now);
+        }
+    }
+    return id;
+}
+
+void Jobs::Impl::become_publisher(JobRecord& record) {
+    record.publisher = std::make_unique<Publisher>();
+    record.publisher->claims.resize(record.size);
+    record.publisher->version_min = config.version_min;
+    record.publisher->version_max = config.version_max;
+}
+
+/// Rank 0 ended before the job formed. The next rank 0 hears the claims again.
+void Jobs::Impl::stop_publishing(JobRecord& record) {
+    if (!record.publisher) return;
+    retract_roster(record);
+    record.publisher.reset();
+}
+
+// ------------------------------------------------------------------------------ remote claims
+
+void Jobs::Impl::on_join(const wire::JobBodyView& view, const Mac& source, Nanos now) {
+    liveness.hint(source, view.join->incarnation);
+    std::bitset<wire::kJoinClaimsMax> dealt_with;
+    const bool next_attempt = std::any_of(records.begin(), records.end(), [&](const auto& record) {
+        return same_key(*record, view) && record->phase == JobPhase::kForming && record->publisher;
+    });
+    for (const auto& record : records) {
+        if (!same_key(*record, view) || record->phase == JobPhase::kForming) continue;
+        if (next_attempt && record->phase == JobPhase::kFailed) continue;
+        for (std::size_t i = 0; i < view.claims.size(); ++i) {
+            if (known_claim(*record, view, view.claims[i], source, now)) dealt_with.set(i);
+        }
+    }
+    for (const auto& record : records) {
+        if (!same_key(*record, view) || record->phase != JobPhase::kForming) continue;
+        for (std::size_t i = 0; i < view.claims.size(); ++i) {
+            if (view.claims[i].rank == 0 && !record->publisher) {
+                // Rank 0 has come: claim again now rather than at the end of the back-off.
+                record->rank0 = source;
+                record->join_at = std::min(record->join_at, now + jitter(*record));
+            }
+            if (dealt_with.test(i) || !record->publisher) continue;
+            new_claim(*record, view, view.claims[i], source, now);
+            if (record->phase != JobPhase::kForming) break;
+        }
+        if (record->phase == JobPhase::kForming && record->publisher) try_complete(*record, now);
+    }
+}
+
+bool Jobs::Impl::known_claim(JobRecord& record, const wire::JobBodyView& view,
+                             const wire::JoinClaim& claim, const Mac& source, Nanos now) {
+    switch (record.phase) {
+        case JobPhase::kForming:
+            return false;
+        case JobPhase::kFailed:
+            return claim_of_failed(record, claim, source, now);
+        case JobPhase::kFormed:
+        case JobPhase::kEnding:
+            return record.publisher && claim_of_formed(record, view, claim, source);
+    }
+    return false;
+}
+
+bool Jobs::Impl::claim_of_formed(JobRecord& record, const wire::JobBodyView& view,
+                                 const wire::JoinClaim& claim, const Mac& source) {
+    const Rank rank = claim.rank;
+    if (rank < record.size && record.size == view.join->size) {
+        const urtp::Peer& peer = record.roster[rank];
+        // COMMIT is on its way. Another endpoint of that node waits for the next job of this name, or
+        // is an old frame: only BYE or GONE says that a rank is gone.
+        if (peer.mac == source) return !record.gone[rank] && peer.handle == claim.handle;
+    }
+    if (!record.has_rank_0()) return false;  // ending: the name is free again
+    Err error = Err::kRankTaken;
+    Mac first = config.mac;
+    if (rank == 0) {
+        error = Err::kTwoRosters;
+    } else if (record.size != view.join->size) {
+        error = Err::kJobSize;
+    } else if (record.gone[rank]) {
+        return false;  // waits for the next job of that name
+    } else {
+        first = record.roster[rank].mac;
+    }
+    reject_claim(record, source, claim, error, first);
+    return true;
+}
+
+bool Jobs::Impl::claim_of_failed(JobRecord& record, const wire::JoinClaim& claim, const Mac& source,
+                                 Nanos now) {
+    const auto same = [&](const RemoteClaim& known) {
+        return known.mac == source && known.handle == claim.handle;
+    };
+    Publisher& publisher = *record.publisher;
+    bool known = std::any_of(publisher.culprits.begin(), publisher.culprits.end(), same) ||
+                 (claim.rank < publisher.claims.size() && same(publisher.claims[claim.rank]));
+    // Whoever claimed before the failure has claimed again by then; a later claimant is a new attempt.
+    const bool before = now - record.failed_at <= 2 * config.join_wait_max;
+    if (!known && before) {
+        known = publisher.culprits.push_back(RemoteClaim{source, claim.handle, 0, now});
+    }
+    if (!known) return false;
+    reject_claim(record, source, claim, record.error,
+                 record.second == source ? record.first : record.second);
+    return true;
+}
+
+void Jobs::Impl::new_claim(JobRecord& record, const wire::JobBodyView& view,
+                           const wire::JoinClaim& claim, const Mac& source, Nanos now) {
+    Publisher& publisher = *record.publisher;
+    const Rank rank = claim.rank;
+    const auto conflict = [&](Err error, const Mac& other) {
+        (void)publisher.culprits.push_back(
+            RemoteClaim{source, claim.handle, view.join->incarnation, now});
+        fail_job(record, error, rank, other, source, now);
+        announce_failure(record);
+    };
+    if (view.join->size != record.size) return conflict(Err::kJobSize, config.mac);
+    const std::uint8_t lowest = std::max(publisher.version_min, view.join->version_min);
+    const std::uint8_t highest = std::min(publisher.version_max, view.join->version_max);
+    if (lowest > highest) {  // fails alone: the right version may still be started in its place
+        return reject_claim(record, source, claim, Err::kVersion, config.mac);
+    }
+    if (record.local(rank) != nullptr) {
+        return conflict(rank == 0 ? Err::kTwoRosters : Err::kRankTaken, config.mac);
+    }
+    RemoteClaim& known = publisher.claims[rank];
+    const bool fresh = now - known.heard <= config.claim_life;
+    if (known.handle != 0 && known.mac != source && fresh) {
+        return conflict(Err::kRankTaken, known.mac);
+    }
+    const bool same = known.mac == source && known.handle == claim.handle &&
+                      known.incarnation == view.join->incarnation;
+    if (!same && publisher.stage == PublisherStage::kRoster) retract_roster(record);
+    publisher.version_min = lowest;
+    publisher.version_max = highest;
+    if (known.handle == 0) ++publisher.claimed;
+    known = RemoteClaim{source, claim.handle, view.join->incarnation, now};
+}
+
+// ------------------------------------------------------------------------------ failing
+
+void Jobs::Impl::reject_claim(const JobRecord& record, const Mac& to, const wire::JoinClaim& claim,
+                              Err error, const Mac& first) {
+    PendingReject reject{to, record.id, {}};
+    reject.body.error = static_cast<std::uint32_t>(error);
+    reject.body.scope = wire::RejectScope::kClaim;
+    reject.body.rank = claim.rank;
+    reject.body.handle = claim.handle;
+    reject.body.first = first;
+    reject.body.second = to;
+    (void)rejects.push_back(reject);  // full: the claim comes again
+}
+
+void Jobs::Impl::on_reject(const wire::JobBodyView& view, Nanos now) {
+    const wire::RejectBody& reject = *view.reject;
+    const Err error = static_cast<Err>(std::uint32_t{reject.error});
+    for (const auto& record : records) {
+        if (!same_key(*record, view) || record->phase != JobPhase::kForming) continue;
+        if (reject.scope == wire::RejectScope::kClaim) {
+            const LocalRank* local = record->local_endpoint(reject.handle);
+            if (local == nullptr || local->rank != reject.rank) continue;
+        }
+        fail_job(*record, error, reject.rank, reject.first, reject.second, now);
+    }
+}
+
+void Jobs::Impl::fail_job(JobRecord& record, Err error, Rank rank, const Mac& first,
+                          const Mac& second, Nanos now) {
+    for (const LocalRank& local : record.locals) {
+        fail_local(record, local, error, first, second,
+                   "rank " + std::to_string(rank) + ": nodes " + text_of(first) + " and " +
+                       text_of(second) + " " + std::string(reason_of(error)));
+    }
+    record.locals.clear();
+    record.join_at = kNever;
+    record.join_due = false;
+    if (record.publisher && record.publisher->stage == PublisherStage::kRoster) {
+        retract_roster(record);
+    }
+    record.assembly.reset();
+    record.phase = JobPhase::kFailed;
+    record.error = error;
+    record.conflict_rank = rank;
+    record.first = first;
+    record.second = second;
+    record.failed_at = record.publisher ? now : now - config.failed_life;
+}
+
+void Jobs::Impl::announce_failure(const JobRecord& record) {
+    PendingReject reject{kBroadcastMac, record.id, {}};
+    reject.body.error = static_cast<std::uint32_t>(record.error);
+    reject.body.scope = wire::RejectScope::kJob;
+    reject.body.rank = record.conflict_rank;
+    reject.body.first = record.first;
+    reject.body.second = record.second;
+    (void)rejects.push_back(reject);  // full: claimants are told one by one as they claim again
+}
+
+void Jobs::Impl::fail_local(JobRecord& record, const LocalRank& local, Err error, const Mac& first,
+                            const Mac& second, const std::string& why) {
+    JobEvent event;
+    event.kind = JobEventKind::kFailed;
+    event.job = record.id;
+    event.endpoint = local.endpoint;
+    event.rank = local.rank;
+    event.error = error;
+    event.first = first;
+    event.second = second;
+    std::memcpy(event.text.data(), why.data(), std::min(why.size(), event.text.size() - 1));
+    events.push_back(event);
+    liveness.ended(local.endpoint, wire::LeaveReason::kDied);
+}
+
+void Jobs::Impl::check_deadlines(JobRecord& record, Nanos now) {
+    std::string why;
+    for (std::size_t i = 0; i < record.locals.size();) {
+        const LocalRank local = record.locals[i];
+        if (local.deadline > now) {
+            ++i;
+            continue;
+        }
+        if (why.empty() && record.publisher) {
+            why = "still missing of " + std::to_string(record.size) +
+                  " ranks: " + ranks_missing(record.size, [&](std::uint32_t rank) {
+                      return record.publisher->claims[rank].handle != 0 ||
+                             record.local(static_cast<Rank>(rank)) != nullptr;
+                  });
+        } else if (why.empty() && record.rank0 != Mac{}) {
+            why = "rank 0 at " + text_of(record.rank0) + " is still waiting for other ranks";
+        } else if (why.empty()) {
+            why = "rank 0 was not heard on this network";
+        }
+        fail_local(record, local, Err::kTimeout, config.mac, record.rank0, why);
+        record.byes.push_back(Bye{local.rank, local.endpoint, wire::LeaveReason::kDied, config.byes,
+                                  now, config.bye_wait});
+        record.locals.erase(record.locals.begin() + static_cast<std::ptrdiff_t>(i));
+        if (local.rank == 0) stop_publishing(record);
+    }
+}
+
+}  // namespace ulc::engine

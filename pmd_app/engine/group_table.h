@@ -1,0 +1,51 @@
+// Which endpoints of this engine are members of a group: open addressing over the group handle, no allocation when a
+// frame is looked up. Handles are hashes already, so their low bits serve.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "wire/ids.h"
+
+namespace ulc::engine {
+
+struct Endpoint;
+
+struct LocalGroup {
+    GroupHandle handle = 0;   ///< 0: free slot
+    GroupHandle world = 0;    ///< of the job; groups of two jobs under one handle cannot both be
+    bool any_remote = false;  ///< a member lives on another node
+    std::vector<Endpoint*> members;
+};
+
+class GroupTable {
+public:
+    /// At most groups_max groups.
+    explicit GroupTable(std::uint32_t groups_max);
+
+    [[nodiscard]] LocalGroup* find(GroupHandle handle) noexcept {
+        for (std::uint32_t at = handle & mask_;; at = (at + 1) & mask_) {
+            if (slots_[at].handle == handle) return &slots_[at];
+            if (slots_[at].handle == 0) return nullptr;
+        }
+    }
+    /// The group, made if need be; nullptr: full, or the handle belongs to another job.
+    [[nodiscard]] LocalGroup* join(GroupHandle handle, GroupHandle world, Endpoint* member);
+    /// The endpoint is a member no more; the last one takes the group with it.
+    void leave(GroupHandle handle, Endpoint* member) noexcept;
+    /// The handle belongs to a job other than this one, so a group under it cannot be made.
+    [[nodiscard]] bool foreign(GroupHandle handle, GroupHandle world) noexcept {
+        const LocalGroup* group = find(handle);
+        return group != nullptr && group->world != world;
+    }
+
+private:
+    void erase(std::uint32_t at) noexcept;
+
+    std::uint32_t mask_;
+    std::uint32_t used_ = 0;
+    std::uint32_t limit_;
+    std::vector<LocalGroup> slots_;
+};
+
+}  // namespace ulc::engine

@@ -1,0 +1,202 @@
+// The JOB and NODE frames that an engine sends, in order of urgency: rejections, acknowledgements, answers and pings,
+// claims, roster parts and COMMITs, BYEs. Each call of next_tx() writes one (engine/jobs.h).
+#include <algorithm>
+
+#include "engine/job_records.h"
+#include "wire/build.h"
+
+namespace ulc::engine {
+
+std::size_t Jobs::Impl::next_tx(std::byte* frame, Nanos now) {
+    wire::FrameHead head;
+    head.destination = kBroadcastMac;
+    head.source = config.mac;
+    head.ether_type = config.ether_type;
+    head.type = wire::FrameType::kJob;
+    std::byte* body = frame + wire::kHeadOctets;
+    std::size_t octets = put_reject(body, head.destination);
+    if (octets == 0) octets = put_commit_answer(body, head.destination);
+    for (auto at = records.begin(); octets == 0 && at != records.end(); ++at) {
+        octets = put_ack(**at, body, head.destination);
+    }
+    wire::NodeBody node;
+    if (octets == 0 && liveness.next_tx(head.destination, node, now)) {
+        head.type = wire::FrameType::kNode;
+        octets = wire::put_node(body, node);
+    }
+    for (auto at = records.begin(); octets == 0 && at != records.end(); ++at) {
+        octets = put_join(**at, body, now);
+        if (octets == 0) octets = put_part(**at, body, head.destination, now);
+        if (octets == 0) octets = put_bye(**at, body, now);
+    }
+    if (octets == 0) {
+        tx_hint = false;
+        forget_finished(now);
+    }
+    recompute_timer();
+    return octets == 0 ? 0 : wire::build_control(frame, head, octets);
+}
+
+std::size_t Jobs::Impl::put_reject(std::byte* body, Mac& to) {
+    while (!rejects.empty()) {
+        const PendingReject reject = rejects[rejects.size() - 1];
+        rejects.pop_back();
+        const JobRecord* record = find(reject.job);
+        if (record == nullptr) continue;
+        to = reject.to;
+        return wire::put_reject(
+            body,
+            wire::job_head(wire::JobKind::kReject, record->name, record->nonce, record->by_hand),
+            reject.body);
+    }
+    return 0;
+}
+
+std::size_t Jobs::Impl::put_commit_answer(std::byte* body, Mac& to) {
+    if (commit_answers.empty()) return 0;
+    const CommitAnswer answer = commit_answers[commit_answers.size() - 1];
+    commit_answers.pop_back();
+    wire::RosterAckBody ack{};
+    ack.roster = answer.roster;
+    ack.parts = 1;
+    ack.state = wire::RosterAckState::kFormed;
+    to = answer.to;
+    return wire::put_roster_ack(
+        body, wire::job_head(wire::JobKind::kRosterAck, answer.name, answer.nonce, answer.by_hand),
+        ack, {});
+}
+
+std::size_t Jobs::Impl::put_ack(JobRecord& record, std::byte* body, Mac& to) {
+    Assembly* assembly = record.assembly.get();
+    if (assembly == nullptr || !assembly->ack_due) return 0;
+    assembly->ack_due = false;
+    std::byte bitmap[wire::kRosterBitmapOctetsMax]{};
+    wire::RosterAckBody ack{};
+    ack.roster = assembly->roster;
+    ack.parts = assembly->parts;
+    if (!record.roster.empty()) {
+        ack.parts = 1;
+        ack.state = wire::RosterAckState::kFormed;
+    } else if (assembly->complete) {
+        ack.state =
+            assembly->refused ? wire::RosterAckState::kRefused : wire::RosterAckState::kHolds;
+    } else {
+        ack.state = wire::RosterAckState::kPartial;
+        ack.bitmap_octets = static_cast<std::uint8_t>((std::size_t{assembly->parts} + 7) / 8);
+        for (std::size_t part = 0; part < assembly->parts; ++part) {
+            if (assembly->held[part]) {
+                bitmap[part / 8] |= static_cast<std::byte>(1U << (part % 8));
+            }
+        }
+    }
+    to = assembly->publisher;
+    return wire::put_roster_ack(
+        body,
+        wire::job_head(wire::JobKind::kRosterAck, record.name, assembly->nonce, record.by_hand),
+        ack, std::span(bitmap, ack.bitmap_octets));
+}
+
+std::size_t Jobs::Impl::put_join(JobRecord& record, std::byte* body, Nanos now) {
+    if (record.phase != JobPhase::kForming) return 0;
+    if (!record.join_due && record.join_at <= now && !record.locals.empty()) {
+        // Claimed just now: the first JOIN does not wait for the next timer.
+        record.join_due = true;
+        record.join_cursor = 0;
+        record.join_at = now + record.join_wait + jitter(record);
+    }
+    if (!record.join_due || record.join_cursor >= record.locals.size()) {
+        record.join_due = false;
+        return 0;
+    }
+    wire::JoinClaim claims[wire::kJoinClaimsMax];
+    const std::size_t count =
+        std::min(record.locals.size() - record.join_cursor, wire::kJoinClaimsMax);
+    for (std::size_t i = 0; i < count; ++i) {
+        const LocalRank& local = record.locals[record.join_cursor + i];
+        claims[i].rank = local.rank;
+        claims[i].handle = local.endpoint;
+    }
+    record.join_cursor += count;
+    wire::JoinBody join{};
+    join.size = record.size;
+    join.version_min = config.version_min;
+    join.version_max = config.version_max;
+    join.incarnation = config.incarnation;
+    join.claims = static_cast<std::uint16_t>(count);
+    return wire::put_join(
+        body, wire::job_head(wire::JobKind::kJoin, record.name, record.nonce, record.by_hand), join,
+        std::span(claims, count));
+}
+
+std::size_t Jobs::Impl::put_part(JobRecord& record, std::byte* body, Mac& to, Nanos now) {
+    Publisher* publisher = record.publisher.get();
+    if (publisher == nullptr || publisher->due_count == 0) return 0;
+    const auto due = std::find(publisher->due.begin(), publisher->due.end(), true);
+    ULC_CHECK(due != publisher->due.end());
+    *due = false;
+    if (--publisher->due_count == 0) {
+        publisher->round_at = now + publisher->wait + record.size * config.answer_slot;
+        publisher->wait = std::min(publisher->wait * 2, config.roster_wait_max);
+    }
+    if (publisher->waiting == 1) {
+        const auto last = std::find_if(publisher->engines.begin(), publisher->engines.end(),
+                                       [](const RosterEngine& e) { return !e.acknowledged; });
+        to = last->mac;
+    }
+    if (publisher->stage == PublisherStage::kCommit) {
+        wire::CommitBody commit{};
+        commit.roster = publisher->roster;
+        return wire::put_commit(
+            body, wire::job_head(wire::JobKind::kCommit, record.name, record.nonce, record.by_hand),
+            commit);
+    }
+    return put_roster(record, static_cast<std::size_t>(due - publisher->due.begin()), body);
+}
+
+std::size_t Jobs::Impl::put_roster(const JobRecord& record, std::size_t part, std::byte* body) {
+    const Publisher* publisher = record.publisher.get();
+    const std::size_t per_part = wire::roster_entries_max(config.mtu);
+    const std::size_t first = part * per_part;
+    const std::size_t count = std::min(per_part, record.size - first);
+    std::vector<wire::RosterEntry> entries(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        const urtp::Peer& peer = record.roster[first + i];
+        entries[i].mac = peer.mac;
+        entries[i].handle = peer.handle;
+        entries[i].incarnation = peer.incarnation;
+    }
+    wire::RosterBody roster{};
+    roster.roster = publisher->roster;
+    roster.world = record.world;
+    roster.first_seq = record.first_seq.value;
+    roster.size = record.size;
+    roster.part = static_cast<std::uint16_t>(part);
+    roster.parts = publisher->parts;
+    roster.first_rank = static_cast<std::uint16_t>(first);
+    roster.entries = static_cast<std::uint16_t>(count);
+    roster.version = record.version;
+    return wire::put_roster(
+        body, wire::job_head(wire::JobKind::kRoster, record.name, record.nonce, record.by_hand),
+        roster, entries);
+}
+
+std::size_t Jobs::Impl::put_bye(JobRecord& record, std::byte* body, Nanos now) {
+    const auto due = std::find_if(record.byes.begin(), record.byes.end(),
+                                  [now](const Bye& bye) { return bye.at <= now; });
+    if (due == record.byes.end()) return 0;
+    wire::ByeBody bye{};
+    bye.rank = due->rank;
+    bye.reason = due->reason;
+    bye.handle = due->handle;
+    due->at = now + due->wait;
+    due->wait *= 2;
+    if (due->left <= 1) {
+        record.byes.erase(due);
+    } else {
+        --due->left;
+    }
+    return wire::put_bye(
+        body, wire::job_head(wire::JobKind::kBye, record.name, record.nonce, record.by_hand), bye);
+}
+
+}  // namespace ulc::engine

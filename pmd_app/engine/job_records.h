@@ -1,0 +1,249 @@
+// What an engine remembers of its jobs: the private half of engine/jobs.h, shared by its parts.
+//
+//                 every engine holds the roster (publisher) / COMMIT (others)
+//   kForming ───────────────────────────────────────────────────────────▶ kFormed ──last local rank left──▶ kEnding
+//      │ conflict decided here (publisher)                                                                    │
+//      ▼                                                                         BYEs sent, COMMIT acknowledged
+//   kFailed: a tombstone that goes on rejecting its claimants ──failed_life──▶ forgotten ◀────────────────────┘
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bounded.h"
+#include "base/prng.h"
+#include "engine/jobs.h"
+
+namespace ulc::engine {
+
+enum class JobPhase : std::uint8_t { kForming, kFormed, kEnding, kFailed };
+
+/// A rank claimed by an endpoint of this engine.
+struct LocalRank {
+    Rank rank = 0;
+    Handle endpoint = 0;
+    Nanos deadline = kNever;
+};
+
+/// A rank claimed by another engine, as the publisher knows it. handle 0: not claimed yet.
+struct RemoteClaim {
+    Mac mac;
+    Handle handle = 0;
+    std::uint32_t incarnation = 0;
+    Nanos heard = 0;
+};
+
+struct RosterEngine {
+    Mac mac;
+    bool acknowledged = false;
+    bool reported = false;  ///< sent an incomplete ROSTER_ACK since the last round
+};
+
+/// What the publisher repeats in rounds until every engine has acknowledged it.
+enum class PublisherStage : std::uint8_t { kCollecting, kRoster, kCommit };
+
+/// Only where rank 0 is: collects claims, sends the roster, then tells all that all have it.
+struct Publisher {
+    PublisherStage stage = PublisherStage::kCollecting;
+    std::vector<RemoteClaim> claims;  ///< by rank; emptied when formed; kFailed: whom to tell
+    std::uint32_t claimed = 0;        ///< how many of them are set
+    std::uint8_t version_min = 0;     ///< common to all claims so far
+    std::uint8_t version_max = 0xff;
+    FixedVector<RemoteClaim, 16> culprits;  ///< kFailed: claims that were too many
+
+    std::uint32_t roster = 0;
+    std::uint32_t salt = 0;             ///< of the world handle
+    std::uint16_t parts = 0;            ///< kCommit: 1
+    std::vector<RosterEngine> engines;  ///< sorted by MAC; without this one
+    std::size_t waiting = 0;            ///< engines that have not acknowledged
+    std::vector<bool> due;              ///< parts to send in this round
+    std::size_t due_count = 0;
+    std::vector<bool> missing;  ///< parts that incomplete acknowledgements lack
+    Nanos round_at = kNever;
+    Nanos wait = 0;
+};
+
+/// A roster being put together, then held, elsewhere than at the publisher; after forming: what to
+/// acknowledge.
+struct Assembly {
+    Mac publisher;
+    wire::Nonce nonce;
+    std::uint32_t roster = 0;
+    std::uint16_t parts = 0;
+    std::uint32_t filled = 0;
+    Nanos heard = 0;  ///< from its publisher, about this roster
+    bool complete = false;
+    bool refused = false;  ///< its world handle is in use here
+    GroupHandle world = 0;
+    std::uint32_t first_seq = 0;
+    std::uint8_t version = 0;
+    bool ours = false;  ///< a part named one of our claims: no other roster may replace this one
+    std::vector<urtp::Peer>
+        peers;               ///< by rank; handle 0: not yet. Moved to the record when complete
+    std::vector<bool> held;  ///< parts
+    Nanos ack_at = kNever;
+    bool ack_due = false;
+};
+
+struct Bye {
+    Rank rank = 0;
+    Handle handle = 0;
+    wire::LeaveReason reason{};
+    std::uint8_t left = 0;  ///< repetitions
+    Nanos at = 0;
+    Nanos wait = 0;
+};
+
+struct JobRecord {
+    JobId id = kNoJob;
+    std::string name;
+    wire::Nonce nonce;  ///< by hand: zeros until known
+    bool by_hand = false;
+    std::uint16_t size = 0;
+    JobPhase phase = JobPhase::kForming;
+    std::vector<LocalRank> locals;  ///< that have neither left nor failed
+    std::vector<Bye> byes;
+
+    // forming
+    std::unique_ptr<Publisher> publisher;
+    std::unique_ptr<Assembly> assembly;
+    Nanos join_at = kNever;
+    Nanos join_wait = 0;
+    bool join_due = false;
+    std::size_t join_cursor = 0;
+    Mac rank0;  ///< of a JOIN heard; zeros: none
+
+    // formed
+    std::vector<urtp::Peer> roster;
+    std::vector<bool> gone;  ///< by rank
+    std::vector<std::pair<Rank, JobEventKind>> gone_events;
+    std::size_t gone_reported = 0;
+    GroupHandle world = 0;
+    Seq first_seq;
+    std::uint8_t version = 0;
+
+    // failed
+    Err error = Err::kOk;
+    Rank conflict_rank = 0;
+    Mac first;
+    Mac second;
+    Nanos failed_at = 0;
+
+    [[nodiscard]] LocalRank* local(Rank rank) noexcept;
+    [[nodiscard]] LocalRank* local_endpoint(Handle endpoint) noexcept;
+    [[nodiscard]] bool has_rank_0() noexcept { return local(0) != nullptr; }
+};
+
+struct PendingReject {
+    Mac to;
+    JobId job = kNoJob;  ///< whose name and nonce it bears
+    wire::RejectBody body;
+};
+
+/// A COMMIT that nobody here waits for is acknowledged all the same.
+struct CommitAnswer {
+    Mac to;
+    std::string name;
+    wire::Nonce nonce;
+    bool by_hand = false;
+    std::uint32_t roster = 0;
+};
+
+struct Jobs::Impl {
+    Impl(const JobsConfig& config_in, Counters& counters_in, Liveness& liveness_in);
+
+    JobsConfig config;
+    Counters& counters;
+    Liveness& liveness;
+    Prng prng;
+    std::vector<std::unique_ptr<JobRecord>> records;
+    std::deque<JobEvent> events;  ///< kFormed and kFailed: at most one each a local endpoint
+    FixedVector<PendingReject, kAnswersMax> rejects;
+    FixedVector<CommitAnswer, kAnswersMax> commit_answers;
+    JobId last_id = kNoJob;
+    std::uint32_t last_roster;  ///< of this engine; later rosters have higher numbers
+    Nanos timer = kNever;
+    bool tx_hint = false;
+
+    // --- records (jobs.cc)
+    [[nodiscard]] JobRecord* find(JobId id) noexcept;
+    /// Same name, and the same launcher's nonce or both by hand.
+    [[nodiscard]] static bool same_key(const JobRecord& record, const wire::JobBodyView& view);
+    void forget_finished(Nanos now);
+    void recompute_timer() noexcept;
+    void changed() noexcept;  ///< after every entry: something may be due
+    void on_timer(Nanos now);
+    void on_job_frame(const wire::JobBodyView& view, const Mac& source, Nanos now);
+    void on_bye(const wire::JobBodyView& view, const Mac& source, Nanos now);
+    void on_verdict(const NodeVerdict& verdict, Nanos now);
+    void leave(JobRecord& record, Handle endpoint, wire::LeaveReason reason, Nanos now);
+    void peer_gone(JobRecord& record, Rank rank, JobEventKind kind, Nanos now);
+    [[nodiscard]] Nanos jitter(const JobRecord& record) noexcept;
+
+    // --- claims and conflicts (forming.cc)
+    [[nodiscard]] Result<JobId> join(const JoinRequest& request, Nanos now);
+    [[nodiscard]] Err admit(const JoinRequest& request, JobRecord*& forming);
+    void become_publisher(JobRecord& record);
+    void stop_publishing(JobRecord& record);
+    void on_join(const wire::JobBodyView& view, const Mac& source, Nanos now);
+    /// A claim that an older job of that key explains (its roster was lost, or it was rejected). True: dealt with.
+    [[nodiscard]] bool known_claim(JobRecord& record, const wire::JobBodyView& view,
+                                   const wire::JoinClaim& claim, const Mac& source, Nanos now);
+    [[nodiscard]] bool claim_of_formed(JobRecord& record, const wire::JobBodyView& view,
+                                       const wire::JoinClaim& claim, const Mac& source);
+    [[nodiscard]] bool claim_of_failed(JobRecord& record, const wire::JoinClaim& claim,
+                                       const Mac& source, Nanos now);
+    void new_claim(JobRecord& record, const wire::JobBodyView& view, const wire::JoinClaim& claim,
+                   const Mac& source, Nanos now);
+    void reject_claim(const JobRecord& record, const Mac& to, const wire::JoinClaim& claim,
+                      Err error, const Mac& first);
+    void on_reject(const wire::JobBodyView& view, Nanos now);
+    /// Every local claim of the record fails; a publisher keeps the record as a tombstone.
+    void fail_job(JobRecord& record, Err error, Rank rank, const Mac& first, const Mac& second,
+                  Nanos now);
+    /// Tells every claimant, once; who misses it is told when it claims again.
+    void announce_failure(const JobRecord& record);
+    void fail_local(JobRecord& record, const LocalRank& local, Err error, const Mac& first,
+                    const Mac& second, const std::string& why);
+    void check_deadlines(JobRecord& record, Nanos now);
+
+    // --- rosters (roster.cc)
+    void try_complete(JobRecord& record, Nanos now);
+    [[nodiscard]] GroupHandle choose_world(const JobRecord& record) noexcept;
+    [[nodiscard]] bool world_in_use(GroupHandle world) const noexcept;
+    /// The roster stands in `record`: local ranks are formed.
+    void form(JobRecord& record, Nanos now);
+    void publish_round(JobRecord& record, Nanos now);
+    /// A claim changed: collect again. Whoever holds the old roster takes the next one in its place.
+    void retract_roster(JobRecord& record);
+    /// Claims of an engine that neither repeats them nor acknowledges.
+    void drop_claims(JobRecord& record, const Mac& mac, Handle handle);
+    void start_rounds(JobRecord& record, PublisherStage stage, std::uint16_t parts, Nanos now);
+    void commit(JobRecord& record, Nanos now);
+    void acknowledged(JobRecord& record, const Mac& engine, Nanos now);
+    void on_roster(const wire::JobBodyView& view, const Mac& source, Nanos now);
+    [[nodiscard]] bool take_part(JobRecord& record, const wire::JobBodyView& view,
+                                 const Mac& source, Nanos now);
+    void on_commit(const wire::JobBodyView& view, const Mac& source, Nanos now);
+    /// Somebody publishes a roster with a rank of ours that another publisher has already.
+    void reject_publisher(const JobRecord& record, const Mac& publisher, const Mac& other);
+    void on_roster_ack(const wire::JobBodyView& view, const Mac& source, Nanos now);
+
+    // --- frames out (job_frames.cc): each writes a body at `body` and returns its octets; 0: none due
+    [[nodiscard]] std::size_t next_tx(std::byte* frame, Nanos now);
+    [[nodiscard]] std::size_t put_reject(std::byte* body, Mac& to);
+    [[nodiscard]] std::size_t put_commit_answer(std::byte* body, Mac& to);
+    [[nodiscard]] std::size_t put_roster(const JobRecord& record, std::size_t part,
+                                         std::byte* body);
+    [[nodiscard]] std::size_t put_bye(JobRecord& record, std::byte* body, Nanos now);
+    [[nodiscard]] std::size_t put_join(JobRecord& record, std::byte* body, Nanos now);
+    [[nodiscard]] std::size_t put_ack(JobRecord& record, std::byte* body, Mac& to);
+    [[nodiscard]] std::size_t put_part(JobRecord& record, std::byte* body, Mac& to, Nanos now);
+};
+
+/// "02:00:00:00:00:01"
+[[nodiscard]] std::string text_of(const Mac& mac);
+
+}  // namespace ulc::engine

@@ -1,0 +1,346 @@
+// Jobs: the interface, dispatch of frames and time, leaving, and what the death of a node means for
+// ranks. The other parts are named in jobs.h.
+#include "engine/jobs.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "engine/job_records.h"
+
+namespace ulc::engine {
+
+std::string text_of(const Mac& mac) {
+    char text[18];
+    const auto& o = mac.octets;
+    std::snprintf(text, sizeof text, "%02x:%02x:%02x:%02x:%02x:%02x", o[0], o[1], o[2], o[3], o[4],
+                  o[5]);
+    return text;
+}
+
+LocalRank* JobRecord::local(Rank rank) noexcept {
+    const auto at = std::find_if(locals.begin(), locals.end(),
+                                 [rank](const LocalRank& l) { return l.rank == rank; });
+    return at == locals.end() ? nullptr : &*at;
+}
+
+LocalRank* JobRecord::local_endpoint(Handle endpoint) noexcept {
+    const auto at = std::find_if(locals.begin(), locals.end(),
+                                 [endpoint](const LocalRank& l) { return l.endpoint == endpoint; });
+    return at == locals.end() ? nullptr : &*at;
+}
+
+Jobs::Impl::Impl(const JobsConfig& config_in, Counters& counters_in, Liveness& liveness_in)
+    : config(config_in),
+      counters(counters_in),
+      liveness(liveness_in),
+      prng(config_in.seed),
+      last_roster(static_cast<std::uint32_t>(prng.next())) {
+    ULC_CHECK(config.incarnation != 0 && config.jobs_max > 0 && config.mtu >= 576);
+    config.ranks_max = std::min<std::uint16_t>(config.ranks_max, kNoRank - 1);
+    records.reserve(config.jobs_max);
+}
+
+JobRecord* Jobs::Impl::find(JobId id) noexcept {
+    const auto at =
+        std::find_if(records.begin(), records.end(), [id](const auto& r) { return r->id == id; });
+    return at == records.end() ? nullptr : at->get();
+}
+
+bool Jobs::Impl::same_key(const JobRecord& record, const wire::JobBodyView& view) {
+    if (record.by_hand != view.by_hand || record.name != view.name) return false;
+    return record.by_hand || record.nonce == view.nonce;
+}
+
+Nanos Jobs::Impl::jitter(const JobRecord& record) noexcept {
+    return static_cast<Nanos>(
+        prng.below(static_cast<std::uint64_t>(record.size * config.answer_slot)));
+}
+
+void Jobs::Impl::changed() noexcept {
+    tx_hint = true;
+    recompute_timer();
+}
+
+void Jobs::Impl::recompute_timer() noexcept {
+    timer = kNever;
+    const auto consider = [this](Nanos at) { timer = std::min(timer, at); };
+    for (const auto& record : records) {
+        if (record->phase == JobPhase::kForming) {
+            if (!record->locals.empty()) consider(record->join_at);
+            for (const LocalRank& local : record->locals)
+                consider(local.deadline);
+        }
+        if (record->phase == JobPhase::kFailed) consider(record->failed_at + config.failed_life);
+        if (record->assembly && !record->assembly->ack_due) consider(record->assembly->ack_at);
+        if (record->publisher && record->publisher->due_count == 0) {
+            consider(record->publisher->round_at);
+        }
+        for (const Bye& bye : record->byes)
+            consider(bye.at);
+    }
+}
+
+/// Drops records that nothing waits for any more.
+void Jobs::Impl::forget_finished(Nanos now) {
+    const auto finished = [&](const std::unique_ptr<JobRecord>& record) {
+        if (!record->byes.empty() || !record->locals.empty()) return false;
+        const bool rejecting =
+            std::any_of(rejects.begin(), rejects.end(),
+                        [&](const PendingReject& reject) { return reject.job == record->id; });
+        if (rejecting) return false;
+        if (record->phase == JobPhase::kFailed) {
+            return now >= record->failed_at + config.failed_life;
+        }
+        if (record->assembly && (record->assembly->ack_due || record->assembly->ack_at != kNever)) {
+            return false;
+        }
+        return !record->publisher || record->publisher->waiting == 0;
+    };
+    for (const auto& record : records) {
+        if (!finished(record)) continue;
+        for (std::size_t rank = 0; rank < record->roster.size(); ++rank) {
+            const Mac& mac = record->roster[rank].mac;
+            if (!record->gone[rank] && mac != config.mac) liveness.unwatch(mac);
+        }
+    }
+    std::erase_if(records, finished);
+}
+
+void Jobs::Impl::on_timer(Nanos now) {
+    for (const auto& record : records) {
+        if (record->phase == JobPhase::kForming) {
+            check_deadlines(*record, now);
+            if (record->join_at <= now && !record->locals.empty()) {
+                record->join_due = true;
+                record->join_cursor = 0;
+                record->join_wait = std::min(record->join_wait * 2, config.join_wait_max);
+                record->join_at = now + record->join_wait + jitter(*record);
+            }
+        }
+        if (record->assembly && record->assembly->ack_at <= now) {
+            record->assembly->ack_at = kNever;
+            record->assembly->ack_due = true;
+        }
+        if (record->publisher && record->publisher->round_at <= now) publish_round(*record, now);
+    }
+    forget_finished(now);
+    changed();
+}
+
+void Jobs::Impl::on_job_frame(const wire::JobBodyView& view, const Mac& source, Nanos now) {
+    switch (view.kind) {
+        case wire::JobKind::kJoin:
+            on_join(view, source, now);
+            break;
+        case wire::JobKind::kRoster:
+            on_roster(view, source, now);
+            break;
+        case wire::JobKind::kRosterAck:
+            on_roster_ack(view, source, now);
+            break;
+        case wire::JobKind::kReject:
+            on_reject(view, now);
+            break;
+        case wire::JobKind::kBye:
+            on_bye(view, source, now);
+            break;
+        case wire::JobKind::kCommit:
+            on_commit(view, source, now);
+            break;
+    }
+}
+
+void Jobs::Impl::on_bye(const wire::JobBodyView& view, const Mac& source, Nanos now) {
+    const Rank rank = view.bye->rank;
+    const Handle handle = view.bye->handle;
+    const auto kind = view.bye->reason == wire::LeaveReason::kLeft ? JobEventKind::kPeerLeft
+                                                                   : JobEventKind::kPeerDied;
+    for (const auto& record : records) {
+        if (!same_key(*record, view) || rank >= record->size) continue;
+        if (record->phase == JobPhase::kFormed || record->phase == JobPhase::kEnding) {
+            const urtp::Peer& peer = record->roster[rank];
+            if (peer.mac == source && peer.handle == handle) peer_gone(*record, rank, kind, now);
+        } else if (record->phase == JobPhase::kForming) {
+            drop_claims(*record, source, handle);
+            const Assembly* assembly = record->assembly.get();
+            const bool held = assembly != nullptr && assembly->publisher == source &&
+                              !assembly->peers.empty() && assembly->peers[0].handle == handle;
+            if (held && rank == 0) {
+                record->assembly.reset();  // its publisher gave up
+            }
+        }
+    }
+}
+
+void Jobs::Impl::on_verdict(const NodeVerdict& verdict, Nanos now) {
+    for (const auto& record : records) {
+        if (record->phase == JobPhase::kForming) {
+            if (verdict.kind == NodeVerdict::Kind::kGone) {
+                drop_claims(*record, verdict.mac, verdict.handle);
+            }
+            continue;
+        }
+        for (std::size_t rank = 0; rank < record->roster.size(); ++rank) {
+            const urtp::Peer& peer = record->roster[rank];
+            if (peer.mac != verdict.mac || record->gone[rank]) continue;
+            auto kind = JobEventKind::kPeerDied;
+            switch (verdict.kind) {
+                case NodeVerdict::Kind::kDead:
+                    break;
+                case NodeVerdict::Kind::kRestarted:
+                    if (peer.incarnation == verdict.incarnation) continue;
+                    break;
+                case NodeVerdict::Kind::kGone:
+                    if (peer.handle != verdict.handle) continue;
+                    if (peer.incarnation == verdict.incarnation &&
+                        verdict.reason == wire::LeaveReason::kLeft) {
+                        kind = JobEventKind::kPeerLeft;
+                    }
+                    break;
+            }
+            if (kind == JobEventKind::kPeerDied) counters.add(Counter::peers_dead);
+            peer_gone(*record, static_cast<Rank>(rank), kind, now);
+        }
+    }
+}
+
+/// Once per rank. A rank of this engine has no node to unwatch.
+void Jobs::Impl::peer_gone(JobRecord& record, Rank rank, JobEventKind kind, Nanos now) {
+    if (record.gone[rank]) return;
+    record.gone[rank] = true;
+    record.gone_events.emplace_back(rank, kind);
+    const Mac mac = record.roster[rank].mac;
+    if (mac == config.mac) return;
+    liveness.unwatch(mac);
+    if (!record.publisher || record.publisher->stage != PublisherStage::kCommit) return;
+    for (std::size_t other = 0; other < record.roster.size(); ++other) {
+        if (record.roster[other].mac == mac && !record.gone[other]) return;
+    }
+    acknowledged(record, mac, now);  // nobody is left there to want the roster
+}
+
+void Jobs::Impl::leave(JobRecord& record, Handle endpoint, wire::LeaveReason reason, Nanos now) {
+    const LocalRank* local = record.local_endpoint(endpoint);
+    if (local == nullptr) return;
+    const Rank rank = local->rank;
+    record.locals.erase(record.locals.begin() + (local - record.locals.data()));
+    std::erase_if(events, [endpoint](const JobEvent& e) { return e.endpoint == endpoint; });
+    liveness.ended(endpoint, reason);
+    if (record.size > 1) {
+        record.byes.push_back(Bye{rank, endpoint, reason, config.byes, now, config.bye_wait});
+    }
+    if (record.phase == JobPhase::kFormed) {
+        peer_gone(
+            record, rank,
+            reason == wire::LeaveReason::kLeft ? JobEventKind::kPeerLeft : JobEventKind::kPeerDied,
+            now);
+        if (record.locals.empty()) record.phase = JobPhase::kEnding;
+    } else if (rank == 0) {
+        stop_publishing(record);
+    }
+}
+
+// ------------------------------------------------------------------------------ the interface
+
+Jobs::Jobs(const JobsConfig& config, Counters& counters)
+    : liveness_(config.liveness, config.mac, config.incarnation, config.seed ^ 0x6c697665U,
+                counters),
+      impl_(std::make_unique<Impl>(config, counters, liveness_)) {}
+
+Jobs::~Jobs() = default;
+
+Result<JobId> Jobs::join(const JoinRequest& request, Nanos now) {
+    Result<JobId> id = impl_->join(request, now);
+    impl_->changed();
+    return id;
+}
+
+void Jobs::leave(JobId job, Handle endpoint, wire::LeaveReason reason, Nanos now) {
+    JobRecord* record = impl_->find(job);
+    if (record == nullptr) return;
+    impl_->leave(*record, endpoint, reason, now);
+    impl_->forget_finished(now);
+    impl_->changed();
+}
+
+bool Jobs::job(JobId job, JobView& out) const noexcept {
+    const JobRecord* record = impl_->find(job);
+    if (record == nullptr || record->phase != JobPhase::kFormed) return false;
+    out = JobView{record->name,  record->nonce,     record->roster,
+                  record->world, record->first_seq, record->version};
+    return true;
+}
+
+void Jobs::on_frame(const wire::FrameView& frame, Nanos now) {
+    if (frame.source == impl_->config.mac) {
+        impl_->counters.add(Counter::drop_own_echo);
+        return;
+    }
+    if (frame.type == wire::FrameType::kNode) {
+        wire::NodeView view;
+        NodeVerdict verdict;
+        if (!wire::parse_node(frame.body, frame.length, view)) {
+            impl_->counters.add(Counter::drop_job);
+        } else if (liveness_.on_node(view, frame.source, now, verdict)) {
+            impl_->on_verdict(verdict, now);
+        }
+    } else {
+        wire::JobBodyView view;
+        if (frame.type != wire::FrameType::kJob ||
+            !wire::parse_job(frame.body, frame.length, view)) {
+            impl_->counters.add(Counter::drop_job);
+            return;
+        }
+        liveness_.heard(liveness_.find(frame.source), now);
+        impl_->on_job_frame(view, frame.source, now);
+    }
+    impl_->forget_finished(now);
+    impl_->changed();
+}
+
+std::size_t Jobs::next_tx(std::byte* frame, std::size_t capacity, Nanos now) {
+    if (!has_tx() || capacity < sizeof(wire::EthernetHeader) + impl_->config.mtu) return 0;
+    return impl_->next_tx(frame, now);
+}
+
+bool Jobs::has_tx() const noexcept { return impl_->tx_hint || liveness_.has_tx(); }
+
+bool Jobs::poll_event(JobEvent& out) {
+    if (!impl_->events.empty()) {
+        out = impl_->events.front();
+        impl_->events.pop_front();
+        return true;
+    }
+    for (const auto& record : impl_->records) {
+        if (record->locals.empty() || record->phase != JobPhase::kFormed) continue;
+        if (record->gone_reported == record->gone_events.size()) continue;
+        const auto& [rank, kind] = record->gone_events[record->gone_reported++];
+        out = JobEvent{};
+        out.kind = kind;
+        out.job = record->id;
+        out.rank = rank;
+        out.error = kind == JobEventKind::kPeerLeft ? Err::kPeerLeft : Err::kPeerDied;
+        return true;
+    }
+    return false;
+}
+
+Nanos Jobs::next_timer() const noexcept { return std::min(impl_->timer, liveness_.next_timer()); }
+
+void Jobs::on_timer(Nanos now) {
+    liveness_.on_timer(now);
+    NodeVerdict verdict;
+    while (liveness_.next_dead(verdict))
+        impl_->on_verdict(verdict, now);
+    if (impl_->timer <= now || verdict.mac != Mac{}) impl_->on_timer(now);
+}
+
+bool Jobs::drained() const noexcept {
+    const auto& records = impl_->records;
+    return !liveness_.has_tx() && impl_->rejects.empty() &&
+           std::none_of(records.begin(), records.end(), [](const auto& record) {
+               return !record->byes.empty() || record->phase == JobPhase::kEnding;
+           });
+}
+
+}  // namespace ulc::engine

@@ -1,0 +1,159 @@
+// Jobs of one engine: forming, leaving, and the liveness of the nodes they span (docs/PROTOCOL.md §7, §8; DESIGN
+// decisions 12 and 13). Sans-IO: JOB and NODE frames and the time go in; frames and events are pulled.
+//
+//   local endpoint:  join() ─▶ … ─▶ event kFormed | kFailed;   leave() once, formed or not
+//   each round:      on_frame() for every JOB and NODE frame, heard() for every other frame; then, if
+//                    next_timer() ≤ now, on_timer(); then poll_event() until false; then next_tx() while the port has room
+//
+// Who does what. The engine of rank 0 is the job's *publisher*: it collects claims (JOIN), decides conflicts, sends the
+// roster until every engine holds it, then COMMIT: nobody forms before all can. There is no other arbiter. Several local endpoints may be ranks of one
+// job; their claims meet here without the wire. Parts: jobs.cc (interface, dispatch, leaving), forming.cc (claims and
+// conflicts), roster.cc (publishing and assembling), liveness.cc (nodes).
+//
+// Limits: JobsConfig says jobs_max, ranks_max, nodes_max; queues of answers are kAnswersMax long and drop the newest,
+// because whoever asked asks again. Memory of a job: about 20 octets a rank, twice that at its publisher while it forms.
+// Engine thread only.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/counters.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "engine/liveness.h"
+#include "urtp/member.h"
+#include "wire/ids.h"
+#include "wire/job.h"
+#include "wire/parse.h"
+
+namespace ulc::engine {
+
+/// Names a job record of this engine; never reused within an engine life.
+using JobId = std::uint32_t;
+inline constexpr JobId kNoJob = 0;
+
+struct JobsConfig {
+    Mac mac;
+    std::uint32_t incarnation = 1;  ///< random at engine start, not 0
+    std::uint16_t mtu = 1500;
+    std::uint16_t ether_type = wire::kEtherTypeDefault;
+    std::uint64_t seed = 0;  ///< of nonces, first numbers, world handles, jitter
+    std::uint8_t version_min = wire::kVersion;
+    std::uint8_t version_max = wire::kVersion;
+
+    Nanos join_wait_min = 200 * kMicrosecond;  ///< a claim is repeated after this, doubling
+    Nanos join_wait_max = 50 * kMillisecond;
+    Nanos roster_wait_min =
+        1 * kMillisecond;  ///< unacknowledged roster parts are repeated after this, doubling
+    Nanos roster_wait_max = 50 * kMillisecond;
+    Nanos answer_slot =
+        2 * kMicrosecond;             ///< answers to a broadcast are spread over job size × this
+    Nanos claim_life = 1 * kSecond;   ///< a claim not repeated for so long may be taken over
+    Nanos failed_life = 2 * kSecond;  ///< a failed job goes on rejecting its claimants for so long
+    Nanos bye_wait = 5 * kMillisecond;  ///< between repeated BYEs, doubling
+    std::uint8_t byes = 4;
+    bool first_seq_fixed = false;  ///< tests of wrap-around choose the first number
+    std::uint32_t first_seq = 0;
+
+    std::uint16_t jobs_max = 64;     ///< job records, failed and ending ones included
+    std::uint16_t ranks_max = 8192;  ///< ranks of one job
+    LivenessConfig liveness;
+
+    /// True if this engine has a group of that handle (of any job). May be null: none.
+    bool (*group_in_use)(void* context, GroupHandle handle) = nullptr;
+    void* group_context = nullptr;
+};
+
+struct JoinRequest {
+    std::string_view name;  ///< 1 … 64 octets; copied
+    wire::Nonce nonce;      ///< zeros: started by hand, rank 0's engine makes one
+    Rank rank = 0;
+    std::uint16_t size = 1;
+    Handle endpoint = 0;      ///< the handle under which this endpoint receives
+    Nanos deadline = kNever;  ///< kFailed with kTimeout at this time
+};
+
+enum class JobEventKind : std::uint8_t {
+    kFormed,  ///< endpoint: this local endpoint's job has formed; details by Jobs::job()
+    kFailed,  ///< endpoint: not formed, and why; the endpoint is no longer known here (no leave() needed)
+    kPeerLeft,  ///< rank: left in order. Once per job, for every local member other than `rank` itself
+    kPeerDied,  ///< rank: died, or its engine did
+};
+
+struct JobEvent {
+    JobEventKind kind{};
+    JobId job = kNoJob;
+    Handle endpoint = 0;
+    Rank rank = kNoRank;  ///< own rank (kFormed, kFailed) or the peer's
+    Err error = Err::kOk;
+    Mac first;  ///< kFailed by conflict: both claimants
+    Mac second;
+    std::array<char, 160> text{};  ///< kFailed: for the user, terminated; names ranks and nodes
+};
+
+/// A formed job. Spans are valid until the job ends (last local leave()).
+struct JobView {
+    std::string_view name;
+    wire::Nonce nonce;
+    std::span<const urtp::Peer> roster;  ///< by rank; own engine's ranks included
+    GroupHandle world = 0;
+    Seq first_seq;
+    std::uint8_t version = wire::kVersion;
+};
+
+class Jobs {
+public:
+    /// counters: outlives this.
+    Jobs(const JobsConfig& config, Counters& counters);
+    ~Jobs();
+    Jobs(const Jobs&) = delete;
+    Jobs& operator=(const Jobs&) = delete;
+
+    // --- local endpoints
+    /// Claims a rank. A job of size 1, or one whose ranks are all local, forms by the next poll_event().
+    /// Errors at once: kInvalid (name, rank, size, handle), kLimit (jobs_max, ranks_max), kRankTaken and kJobSize
+    /// (against endpoints of this engine), kTwoRosters (rank 0 of a job by hand whose rank 0 is here).
+    [[nodiscard]] Result<JobId> join(const JoinRequest& request, Nanos now);
+    /// The endpoint left (its data acknowledged or given up: the engine lingers before calling this) or died. Withdraws
+    /// a claim that has not formed. Tells the peers, this engine's included. Unknown endpoints are ignored.
+    void leave(JobId job, Handle endpoint, wire::LeaveReason reason, Nanos now);
+    /// The formed job; false if unknown or not formed.
+    [[nodiscard]] bool job(JobId job, JobView& out) const noexcept;
+
+    // --- frames
+    /// A parsed frame of type kJob or kNode from another node. Malformed bodies are counted (drop_job).
+    void on_frame(const wire::FrameView& frame, Nanos now);
+    /// Node of a MAC address of a formed roster, for heard(); kNoNode if none (own MAC, or not a peer). Look it up when a
+    /// job forms and keep it: it stays valid while one of the engine's jobs has a live rank there, and is harmless later.
+    [[nodiscard]] NodeIndex node_of(const Mac& mac) const noexcept { return liveness_.find(mac); }
+    /// Any other frame came from that node. One store.
+    void heard(NodeIndex node, Nanos now) noexcept { liveness_.heard(node, now); }
+    /// A frame came for an endpoint handle that is unknown here: tells its source, at a limited rate.
+    void unknown_handle(const Mac& source, Handle handle, Nanos now) {
+        liveness_.unknown_handle(source, handle, now);
+    }
+
+    // --- outputs
+    /// Writes the next frame, complete from the Ethernet header on. capacity ≥ 14 + mtu. 0: nothing now.
+    [[nodiscard]] std::size_t next_tx(std::byte* frame, std::size_t capacity, Nanos now);
+    [[nodiscard]] bool has_tx() const noexcept;
+    [[nodiscard]] bool poll_event(JobEvent& out);
+    [[nodiscard]] Nanos next_timer() const noexcept;  ///< kNever: none
+    /// After the frames of the round, so that an engine that was not scheduled for a while first reads what has come.
+    void on_timer(Nanos now);
+
+    /// Nothing to send and no peer to be told any more: an engine that ends may go.
+    [[nodiscard]] bool drained() const noexcept;
+
+private:
+    struct Impl;
+    Liveness liveness_;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ulc::engine

@@ -1,0 +1,34 @@
+// A wire as the engine sees it: bursts of segments in and out. Implemented over DPDK ethdev
+// (dpdk/), and by the simulator. Constant function table plus context: one indirect call a burst.
+#pragma once
+
+#include <cstdint>
+
+#include "base/units.h"
+#include "wire/ids.h"
+#include "wire/segment.h"
+
+namespace ulc {
+
+struct PortInfo {
+    Mac mac;
+    std::uint16_t mtu = 1500;                ///< octets after the Ethernet header
+    std::uint16_t tx_ring_frames = 0;        ///< what the device accepts at once
+    std::uint64_t link_bits_per_second = 0;  ///< 0: unknown
+};
+
+struct Port {
+    void* context = nullptr;
+    PortInfo info;
+    SegmentPool pool;
+    /// Up to n received frames, each with one reference that the caller now holds.
+    std::uint16_t (*rx)(void* context, Segment** out, std::uint16_t n) = nullptr;
+    /// Offers n frames; takes over one reference of each accepted (the first k), returns k.
+    std::uint16_t (*tx)(void* context, Segment* const* frames, std::uint16_t n) = nullptr;
+    /// Frames handed to tx whose transmission is not complete; never underestimates by more than a burst.
+    std::uint32_t (*tx_pending)(void* context) = nullptr;
+    /// True while the link is up; cheap enough for once a millisecond, not for each round.
+    bool (*link_up)(void* context) = nullptr;
+};
+
+}  // namespace ulc

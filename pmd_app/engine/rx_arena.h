@@ -1,0 +1,87 @@
+// The allocator of one endpoint's receive arena. The arena's octets are shared with the client; everything that
+// decides lies here, in private memory, so a client can neither make two blocks overlap nor free what is not its own.
+//
+//   granules   |head……tail|head……tail|head=tail|…      64 octets each, or more in a large arena (8 octets of metadata a granule)
+//   head       size, state, links of its bin (free) or owner (reserved)
+//   tail       size and kFreeTail, so that the block behind finds the free block in front of it
+//
+// First fit in a bin of equal magnitude, else the first block of the next bin that has one; neighbours coalesce at once.
+// Constant time but for at most kBinScanMax looks. Engine thread only; no allocation after construction.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+
+#include "base/units.h"
+
+namespace ulc::engine {
+
+class RxArena {
+public:
+    static constexpr std::uint32_t kNone = UINT32_MAX;  ///< no block
+    static constexpr std::uint16_t kNoOwner = UINT16_MAX;
+
+    enum class Release : std::uint8_t {
+        kFreed,
+        kReserve,  ///< the block is an owner's reserve: it is ready for that owner again
+        kBad,      ///< not the start of a block that the client holds
+    };
+
+    /// octets: of the whole arena; a multiple of 64, at least 4096, at most 1 GiB.
+    explicit RxArena(std::uint32_t octets);
+
+    /// A block of at least `octets` (≥ 1), held by the engine; kNone if there is none in one piece.
+    [[nodiscard]] std::uint32_t allocate(std::uint32_t octets) noexcept;
+    /// The same from the far end of the largest space, never given back: only `owner` uses it.
+    [[nodiscard]] std::uint32_t reserve(std::uint32_t octets, std::uint16_t owner) noexcept;
+    /// Octets that fit in the block.
+    [[nodiscard]] std::uint32_t capacity(std::uint32_t offset) const noexcept;
+    /// Gives back a block that was never lent (an aborted message). Not for reserves.
+    void free(std::uint32_t offset) noexcept;
+    /// The client holds the block from now on, until it releases it.
+    void lend(std::uint32_t offset) noexcept;
+    /// A client's kRelease, unchecked. owner is set with kReserve.
+    [[nodiscard]] Release release(std::uint32_t offset, std::uint16_t& owner) noexcept;
+
+    [[nodiscard]] std::uint32_t octets() const noexcept { return octets_; }
+    [[nodiscard]] std::uint32_t free_octets() const noexcept { return free_ << shift_; }
+    [[nodiscard]] std::uint32_t lent_blocks() const noexcept { return lent_; }
+
+private:
+    enum State : std::uint8_t { kInterior = 0, kFree, kFreeTail, kHeld, kLent };
+    struct Granule {
+        std::uint16_t size;
+        std::uint16_t prev;
+        std::uint16_t next;  ///< of a reserve: its owner
+        State state;
+        bool is_reserve;
+    };
+    static_assert(sizeof(Granule) == 8);
+    static constexpr std::uint16_t kEnd = UINT16_MAX;
+    static constexpr int kBins = 16;
+    static constexpr int kBinScanMax = 4;
+
+    struct FreeC {
+        void operator()(void* p) const noexcept { std::free(p); }
+    };
+
+    [[nodiscard]] std::uint32_t granules_for(std::uint32_t octets) const noexcept;
+    [[nodiscard]] std::uint16_t find(std::uint32_t size) const noexcept;
+    void insert(std::uint16_t head, std::uint32_t size) noexcept;
+    void remove(std::uint16_t head) noexcept;
+    void take(std::uint16_t head, std::uint32_t size) noexcept;
+    void give_back(std::uint16_t head) noexcept;
+
+    std::uint32_t octets_;
+    std::uint32_t shift_;
+    std::uint32_t count_;
+    std::uint32_t free_ = 0;  ///< granules
+    std::uint32_t lent_ = 0;  ///< blocks
+    std::uint32_t bins_used_ = 0;
+    std::uint16_t bins_[kBins];
+    std::unique_ptr<Granule[], FreeC>
+        granules_;  ///< from calloc: pages that no block touched cost nothing
+};
+
+}  // namespace ulc::engine

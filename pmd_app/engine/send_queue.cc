@@ -1,0 +1,321 @@
+#include "engine/send_queue.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace ulc::engine {
+namespace {
+
+using abi::SubmissionRecord;
+
+constexpr std::uint8_t kWhole = abi::kSubmitFirst | abi::kSubmitLast;
+constexpr std::uint8_t kSendFlags = abi::kSubmitInline | abi::kSubmitHasTag |
+                                    abi::kSubmitHasSubset | kWhole | abi::kSubmitNotify |
+                                    abi::kSubmitNotifyAcked;
+
+bool is_inline(const SubmissionRecord& r) noexcept { return (r.flags & abi::kSubmitInline) != 0; }
+bool is_whole(const SubmissionRecord& r) noexcept {
+    return is_inline(r) || (r.flags & kWhole) == kWhole;
+}
+std::uint32_t octets_of(const SubmissionRecord& r) noexcept {
+    return is_inline(r) ? r.inline_length : r.body.block.length;
+}
+bool wants_answer(const SubmissionRecord& r) noexcept {
+    return !is_inline(r) || (r.flags & (abi::kSubmitNotify | abi::kSubmitNotifyAcked)) != 0;
+}
+bool wants_acked(const SubmissionRecord& r) noexcept {
+    return (r.flags & abi::kSubmitNotifyAcked) != 0;
+}
+
+bool write_done(abi::CompletionProducer& cq, std::uint32_t cookie, Err status) noexcept {
+    abi::CompletionRecord* out = cq.claim();
+    if (out == nullptr) return false;
+    out->kind = abi::CompletionKind::kSendDone;
+    out->flags = 0;
+    out->inline_length = 0;
+    out->source = 0;
+    out->status = static_cast<std::int16_t>(status);
+    out->stream = cookie;
+    out->tag = 0;
+    cq.publish();
+    return true;
+}
+
+}  // namespace
+
+SendQueue::SendQueue(std::uint32_t capacity)
+    : mask_(capacity - 1), ring_(std::make_unique<Pending[]>(capacity)), awaiting_(kAwaitingMax) {
+    ULC_CHECK(capacity >= 8 && (capacity & (capacity - 1)) == 0);
+}
+
+abi::SubmissionRecord* SendQueue::slot() noexcept {
+    return tail_ - head_ > mask_ ? nullptr : &at(tail_).record;
+}
+
+// Sizes and offsets: what is wrong here, no correct client writes.
+bool SendQueue::shape_valid(const SubmissionRecord& record, const abi::Region& region) noexcept {
+    if ((record.flags & ~kSendFlags) != 0) return false;
+    const bool has_subset = (record.flags & abi::kSubmitHasSubset) != 0;
+    if (is_inline(record)) return record.inline_length <= abi::kInlineOctetsMax && !has_subset;
+    const abi::Block& block = record.body.block;
+    if (region.tx(block.offset, block.length) == nullptr) return false;
+    if (has_subset && !is_group(record.stream)) return false;
+    switch (record.flags & kWhole) {
+        case kWhole:
+            return block.message_length == block.length;
+        case abi::kSubmitFirst:
+            return block.length > 0 && block.length < block.message_length;
+        default:
+            return block.length > 0;
+    }
+}
+
+std::uint8_t SendQueue::find_open(std::uint32_t stream) const noexcept {
+    if (open_count_ == 0) return kNoMessage;
+    for (std::uint8_t i = 0; i < kOpenMax; ++i) {
+        if (open_[i].used && !open_[i].complete && open_[i].stream == stream) return i;
+    }
+    return kNoMessage;
+}
+
+SendQueue::Verdict SendQueue::place_chunk(Pending& pending, Err stream_error) noexcept {
+    const SubmissionRecord& record = pending.record;
+    std::uint8_t index = find_open(record.stream);
+    if ((record.flags & abi::kSubmitFirst) != 0) {
+        if (index != kNoMessage)
+            return Verdict::kCorrupt;  // messages of one stream do not interleave
+        for (index = 0; index < kOpenMax && open_[index].used; ++index) {
+        }
+        if (index == kOpenMax || stream_error != Err::kOk) {
+            finish(pending, stream_error != Err::kOk ? stream_error : Err::kLimit);
+            return Verdict::kFailed;
+        }
+        open_[index] = {.length = record.body.block.message_length, .stream = record.stream};
+        open_[index].used = true;
+        ++open_count_;
+    } else if (index == kNoMessage) {  // its first chunk failed
+        finish(pending, stream_error != Err::kOk ? stream_error : Err::kInvalid);
+        return Verdict::kFailed;
+    }
+    OpenMessage& message = open_[index];
+    const std::uint32_t length = record.body.block.length;
+    const bool last = (record.flags & abi::kSubmitLast) != 0;
+    if (length > message.length - message.submitted) return Verdict::kCorrupt;
+    message.submitted += length;
+    if (last != (message.submitted == message.length)) return Verdict::kCorrupt;
+    message.complete = last;
+    ++message.records;
+    pending.message = index;
+    return Verdict::kOk;
+}
+
+SendQueue::Verdict SendQueue::accept(const abi::Region& region, Err stream_error) noexcept {
+    Pending& pending = at(tail_);
+    if (!shape_valid(pending.record, region)) return Verdict::kCorrupt;
+    pending.done = 0;
+    pending.state = State::kQueued;
+    pending.message = kNoMessage;
+    pending.status = Err::kOk;
+    Verdict verdict = Verdict::kOk;
+    if (!is_whole(pending.record)) {
+        verdict = place_chunk(pending, stream_error);
+    } else if (find_open(pending.record.stream) != kNoMessage) {
+        verdict = Verdict::kCorrupt;
+    } else if (stream_error != Err::kOk) {
+        finish(pending, stream_error);
+        verdict = Verdict::kFailed;
+    }
+    if (verdict != Verdict::kCorrupt) ++tail_;
+    return verdict;
+}
+
+// The messages that have begun and wait for chunks.
+SendQueue::Blocked SendQueue::open_blocks() noexcept {
+    Blocked blocked;
+    if (open_count_ == 0) return blocked;
+    for (OpenMessage& message : open_) {
+        if (!message.used) continue;
+        message.stalled = false;
+        if (message.started) blocked.add(message.stream);
+    }
+    return blocked;
+}
+
+bool SendQueue::pump(const SendContext& context, Nanos now) {
+    bool moved = answer_acknowledged(context);
+    retry_ = false;
+    if (head_ == tail_) return moved;
+    Blocked blocked = open_blocks();
+    for (std::uint32_t n = head_; n != tail_; ++n) {
+        Pending& pending = at(n);
+        if (pending.state != State::kDone) moved |= advance(pending, context, blocked, now);
+        if (pending.state == State::kDone && n == head_) ++head_;
+        if (blocked.group && open_count_ == 0) break;
+    }
+    return moved;
+}
+
+// One record's turn in a scan.
+bool SendQueue::advance(Pending& pending, const SendContext& context, Blocked& blocked, Nanos now) {
+    const std::uint32_t stream = pending.record.stream;
+    bool moved = false;
+    if (pending.state == State::kQueued) {
+        OpenMessage* message = pending.message == kNoMessage ? nullptr : &open_[pending.message];
+        const bool begun = message != nullptr && message->started;
+        const bool stopped =
+            context.member == nullptr || (begun ? message->stalled : blocked.stops(stream));
+        if (!stopped) {
+            if (message != nullptr && message->status != Err::kOk) {
+                finish(pending, message->status);
+                moved = true;
+            } else {
+                moved = transmit(pending, context, now);
+            }
+        }
+        if (pending.state == State::kQueued) {
+            if (message != nullptr) message->stalled = true;
+            blocked.add(stream);
+            return moved;
+        }
+        // Finished: a message in chunks goes on blocking until its last one.
+        if (message != nullptr) {
+            message->started = true;
+            if (--message->records == 0 && message->complete) {
+                message->used = false;
+                --open_count_;
+                pending.message = kNoMessage;
+            } else {
+                blocked.add(stream);
+            }
+        }
+    }
+    return answer(pending, context) || moved;
+}
+
+// Packets of one record, as many as the transport admits.
+bool SendQueue::transmit(Pending& pending, const SendContext& context, Nanos now) {
+    const SubmissionRecord& record = pending.record;
+    const bool has_subset = (record.flags & abi::kSubmitHasSubset) != 0;
+    const std::uint64_t subset = has_subset ? record.body.block.subset : 0;
+    bool moved = false;
+    while (pending.state == State::kQueued) {
+        if (wants_acked(record) && awaiting_.full()) return moved;  // retry() is true anyway
+        switch (context.member->may_send(record.stream, subset, has_subset, now)) {
+            case urtp::Admission::kYes:
+                break;
+            case urtp::Admission::kWindow:
+            case urtp::Admission::kAfter:
+                return moved;
+            case urtp::Admission::kPeerGone:
+                finish(pending, Err::kPeerDied);
+                return true;
+            case urtp::Admission::kUnknown:
+                finish(pending, Err::kInvalid);
+                return true;
+        }
+        if (!send_packet(pending, context, now)) {
+            context.counters.add(Counter::no_segment);
+            retry_ = true;
+            return moved;
+        }
+        moved = true;
+    }
+    return moved;
+}
+
+// Cuts one packet. False: no segment.
+bool SendQueue::send_packet(Pending& pending, const SendContext& context, Nanos now) {
+    const SubmissionRecord& record = pending.record;
+    OpenMessage* message = pending.message == kNoMessage ? nullptr : &open_[pending.message];
+    Segment* segment = context.pool.get();
+    if (segment == nullptr) return false;
+    const std::uint32_t rest = octets_of(record) - pending.done;
+    const bool final_record = message == nullptr || (record.flags & abi::kSubmitLast) != 0;
+    urtp::PacketMeta meta;
+    meta.stream = record.stream;
+    meta.first = message == nullptr ? pending.done == 0 : message->sent == 0;
+    meta.last = final_record && rest <= context.mtu - sizeof(wire::Header);
+    meta.has_tag = meta.first && (record.flags & abi::kSubmitHasTag) != 0;
+    meta.tag = record.tag;
+    meta.has_subset = (record.flags & abi::kSubmitHasSubset) != 0;
+    meta.subset = meta.has_subset ? record.body.block.subset : 0;
+    meta.message_length = message == nullptr ? octets_of(record) : message->length;
+    urtp::PacketPlan plan = context.member->plan(meta, now);
+    if (meta.last && rest > plan.payload_max) {  // it would have fitted without extensions
+        meta.last = false;
+        plan = context.member->plan(meta, now);
+    }
+    // The second plan may have fewer extensions than the first; the last packet still needs an octet.
+    const std::uint32_t most = final_record && !meta.last ? rest - 1 : rest;
+    const std::uint32_t octets = std::min<std::uint32_t>(most, plan.payload_max);
+    const std::byte* payload =
+        is_inline(record) ? reinterpret_cast<const std::byte*>(record.body.inline_octets)
+                          : context.region.tx(record.body.block.offset, record.body.block.length);
+    std::memcpy(segment->frame + plan.payload_offset, payload + pending.done, octets);
+    if (meta.last && wants_acked(record)) {
+        context.pool.hold(segment);
+        ULC_CHECK(awaiting_.push({segment, record.cookie}));
+    }
+    context.member->commit(meta, plan, segment, octets, now);
+    pending.done += octets;
+    if (message != nullptr) {
+        message->started = true;
+        message->sent += octets;
+    }
+    if (meta.last) context.counters.add(Counter::messages_sent);
+    if (pending.done == octets_of(record)) finish(pending, Err::kOk);
+    return true;
+}
+
+// The record needs no transport any more. Of a message in chunks, a failure is that of the whole rest.
+void SendQueue::finish(Pending& pending, Err status) noexcept {
+    pending.status = status;
+    pending.state = State::kAnswer;
+    if (status != Err::kOk && pending.message != kNoMessage) open_[pending.message].status = status;
+}
+
+// Writes kSendDone, now or in a later scan. True: done.
+bool SendQueue::answer(Pending& pending, const SendContext& context) noexcept {
+    const SubmissionRecord& record = pending.record;
+    // Sent well and to be acknowledged: its last record is answered by answer_acknowledged().
+    const bool later = wants_acked(record) && pending.status == Err::kOk &&
+                       (is_whole(record) || (record.flags & abi::kSubmitLast) != 0);
+    if (wants_answer(record) && !later && !context.client_gone) {
+        if (!write_done(context.cq, record.cookie, pending.status)) {
+            retry_ = true;
+            return false;
+        }
+        context.counters.add(Counter::completions);
+    }
+    pending.state = State::kDone;
+    return true;
+}
+
+bool SendQueue::answer_acknowledged(const SendContext& context) noexcept {
+    bool moved = false;
+    while (!awaiting_.empty() && context.pool.holders(awaiting_.front().segment) == 1) {
+        if (!context.client_gone) {
+            if (!write_done(context.cq, awaiting_.front().cookie, Err::kOk)) break;
+            context.counters.add(Counter::completions);
+        }
+        context.pool.drop(awaiting_.front().segment);
+        awaiting_.pop();
+        moved = true;
+    }
+    return moved;
+}
+
+void SendQueue::abort(const SegmentPool& pool) noexcept {
+    head_ = tail_;
+    for (OpenMessage& message : open_)
+        message.used = false;
+    open_count_ = 0;
+    while (!awaiting_.empty()) {
+        pool.drop(awaiting_.front().segment);
+        awaiting_.pop();
+    }
+}
+
+}  // namespace ulc::engine

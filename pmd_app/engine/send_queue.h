@@ -1,0 +1,140 @@
+// The sends of one client that wait for the transport, in private memory: ordering, fragmentation, and the kSendDone of
+// each. A submission record is copied once, into its place here; payloads stay in the client's arena until they are
+// copied into frames. Beyond the capacity records stay in the submission ring, whose fullness the client sees.
+//
+// The ordering rule (docs/PROTOCOL.md §5): messages that share a destination are first transmitted in submission order. A
+// scan goes through the queue in order and remembers what it could not finish:
+//
+//   after a blocked unicast to r    a unicast to another rank may pass, no multicast may
+//   after a blocked multicast       nothing may pass
+//   a message submitted in chunks   blocks from its first packet to its last; its own later chunks pass what it blocks
+//
+// Ranks are remembered as 64 bits of rank mod 64: a collision delays, it never reorders. So a client must not submit,
+// between the chunks of one message, as many others that share a destination as fill this queue: it would stop itself.
+//
+// "Every destination has it in order" (kSubmitNotifyAcked) is seen by the segment: the transport gives up its reference
+// then, so the queue's own is the last one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "abi/region.h"
+#include "base/bounded.h"
+#include "base/counters.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "urtp/member.h"
+#include "wire/segment.h"
+
+namespace ulc::engine {
+
+/// What a send queue works with; all outlive the call.
+struct SendContext {
+    urtp::Member* member;  ///< nullptr: no job; records are only answered
+    const SegmentPool& pool;
+    const abi::Region& region;
+    abi::CompletionProducer& cq;
+    Counters& counters;
+    std::uint16_t mtu;
+    bool client_gone = false;  ///< nobody reads answers
+};
+
+class SendQueue {
+public:
+    /// capacity: records; a power of two.
+    explicit SendQueue(std::uint32_t capacity);
+
+    /// Where the next submission is to be copied to; nullptr: full. Not queued before accept().
+    [[nodiscard]] abi::SubmissionRecord* slot() noexcept;
+
+    enum class Verdict : std::uint8_t {
+        kOk,
+        kFailed,   ///< answered (or to be answered) with kSendDone; the endpoint lives on
+        kCorrupt,  ///< no correct client writes this
+    };
+    /// Judges the kSend record in slot(): flags, block, place in its message. stream_error: kOk, or why its stream or
+    /// the moment is wrong; then the record is queued only to be answered.
+    [[nodiscard]] Verdict accept(const abi::Region& region, Err stream_error) noexcept;
+
+    /// Transmits what the rules allow and answers what is done. True: moved.
+    bool pump(const SendContext& context, Nanos now);
+
+    /// The client is gone: nothing of its memory is read again. What the transport has stays there.
+    void abort(const SegmentPool& pool) noexcept;
+
+    /// Nothing waits, neither for the transport nor for an answer.
+    [[nodiscard]] bool empty() const noexcept { return head_ == tail_ && awaiting_.empty(); }
+    /// Something waits for what no frame announces: room for an answer, a segment, a last reference.
+    [[nodiscard]] bool retry() const noexcept { return retry_ || !awaiting_.empty(); }
+
+private:
+    enum class State : std::uint8_t { kQueued, kAnswer, kDone };
+    static constexpr std::uint8_t kNoMessage = 0xff;
+    static constexpr std::size_t kOpenMax = 32;  ///< messages in chunks, open at once
+    static constexpr std::size_t kAwaitingMax = 256;
+
+    struct Pending {
+        abi::SubmissionRecord record;
+        std::uint32_t done = 0;  ///< octets of this record handed to the transport
+        State state = State::kQueued;
+        std::uint8_t message = kNoMessage;  ///< into open_, of a record that is not a whole message
+        Err status = Err::kOk;
+    };
+    struct OpenMessage {
+        std::uint64_t length = 0;
+        std::uint64_t submitted = 0;
+        std::uint64_t sent = 0;
+        std::uint32_t stream = 0;
+        std::uint32_t records = 0;  ///< queued
+        Err status = Err::kOk;      ///< of the first record that failed; the rest fail likewise
+        bool used = false;
+        bool started = false;
+        bool complete = false;  ///< the last chunk was submitted
+        bool stalled = false;   ///< an earlier chunk did not finish in this scan
+    };
+    struct Awaiting {
+        Segment* segment = nullptr;
+        std::uint32_t cookie = 0;
+    };
+    struct Blocked {
+        std::uint64_t ranks = 0;
+        bool group = false;
+
+        void add(std::uint32_t stream) noexcept {
+            if (is_group(stream)) {
+                group = true;
+            } else {
+                ranks |= 1ULL << (stream & 63U);
+            }
+        }
+        [[nodiscard]] bool stops(std::uint32_t stream) const noexcept {
+            if (group) return true;
+            return is_group(stream) ? ranks != 0 : (ranks >> (stream & 63U) & 1U) != 0;
+        }
+    };
+
+    [[nodiscard]] Pending& at(std::uint32_t n) noexcept { return ring_[n & mask_]; }
+    [[nodiscard]] static bool shape_valid(const abi::SubmissionRecord& record,
+                                          const abi::Region& region) noexcept;
+    [[nodiscard]] std::uint8_t find_open(std::uint32_t stream) const noexcept;
+    [[nodiscard]] Verdict place_chunk(Pending& pending, Err stream_error) noexcept;
+    [[nodiscard]] Blocked open_blocks() noexcept;
+    bool advance(Pending& pending, const SendContext& context, Blocked& blocked, Nanos now);
+    bool transmit(Pending& pending, const SendContext& context, Nanos now);
+    [[nodiscard]] bool send_packet(Pending& pending, const SendContext& context, Nanos now);
+    void finish(Pending& pending, Err status) noexcept;
+    bool answer(Pending& pending, const SendContext& context) noexcept;
+    bool answer_acknowledged(const SendContext& context) noexcept;
+
+    std::uint32_t mask_;
+    std::uint32_t head_ = 0;
+    std::uint32_t tail_ = 0;
+    std::uint32_t open_count_ = 0;
+    bool retry_ = false;
+    std::unique_ptr<Pending[]> ring_;
+    OpenMessage open_[kOpenMax];
+    BoundedQueue<Awaiting> awaiting_;
+};
+
+}  // namespace ulc::engine

@@ -1,0 +1,197 @@
+#include "engine/tx.h"
+
+#include <algorithm>
+
+#include "engine/core.h"
+#include "wire/header.h"
+
+namespace ulc::engine {
+namespace {
+
+constexpr Nanos kRingTime = 20 * kMicrosecond;
+constexpr unsigned kTurnFrames = 4;  ///< of one endpoint before the next one's turn
+
+}  // namespace
+
+Transmitter::Transmitter(const Port& port, Counters& counters) noexcept
+    : port_(port), counters_(counters), rate_known_(port.info.link_bits_per_second != 0) {
+    frame_octets_max_ =
+        port.info.mtu + std::uint32_t{sizeof(wire::EthernetHeader)} + kFrameOverhead;
+    budget_octets_ = 2ULL * frame_octets_max_;
+    const std::uint64_t in_ring_time =
+        port.info.link_bits_per_second / 8 * static_cast<std::uint64_t>(kRingTime) / kSecond;
+    if (rate_known_) {
+        budget_octets_ = std::max(budget_octets_, in_ring_time);
+    } else {
+        budget_octets_ = UINT64_MAX / 2;
+    }
+    frames_max_ = rate_known_ ? kSentMax : kBurst;
+    if (port.info.tx_ring_frames != 0)
+        frames_max_ = std::min<std::uint32_t>(frames_max_, port.info.tx_ring_frames);
+}
+
+void Transmitter::look_at_port() noexcept {
+    flush();
+    const std::uint32_t pending = std::min(port_.tx_pending(port_.context), kSentMax);
+    in_flight_frames_ = pending + burst_count_;
+    in_flight_octets_ = 0;
+    if (!rate_known_) return;
+    for (std::uint32_t n = 1; n <= pending; ++n)
+        in_flight_octets_ += sent_[(sent_next_ - n) & (kSentMax - 1)];
+    for (std::uint32_t n = 0; n < burst_count_; ++n)
+        in_flight_octets_ += burst_[n]->length + kFrameOverhead;
+}
+
+void Transmitter::push(Segment* frame) noexcept {
+    ULC_CHECK(burst_count_ < kBurst);
+    burst_[burst_count_++] = frame;
+    in_flight_octets_ += frame->length + kFrameOverhead;
+    ++in_flight_frames_;
+    if (burst_count_ == kBurst) flush();
+}
+
+void Transmitter::send_burst() noexcept {
+    // Lengths are read before the port owns the frames: it may have freed them when tx returns.
+    std::uint16_t lengths[kBurst];
+    for (std::uint32_t n = 0; n < burst_count_; ++n)
+        lengths[n] = static_cast<std::uint16_t>(burst_[n]->length);
+    const std::uint32_t taken =
+        port_.tx(port_.context, burst_, static_cast<std::uint16_t>(burst_count_));
+    ULC_CHECK(taken <= burst_count_);
+    std::uint64_t octets = 0;
+    for (std::uint32_t n = 0; n < taken; ++n) {
+        octets += lengths[n];
+        sent_[sent_next_++ & (kSentMax - 1)] =
+            static_cast<std::uint16_t>(lengths[n] + kFrameOverhead);
+    }
+    counters_.add(Counter::tx_frames, taken);
+    counters_.add(Counter::tx_bytes, octets);
+    if (taken < burst_count_) counters_.add(Counter::tx_ring_full);
+    std::copy(burst_ + taken, burst_ + burst_count_, burst_);
+    burst_count_ -= taken;
+}
+
+void Transmitter::drop_all() noexcept {
+    counters_.add(Counter::drop_link_down, burst_count_);
+    for (std::uint32_t n = 0; n < burst_count_; ++n)
+        port_.pool.drop(burst_[n]);
+    burst_count_ = 0;  // in_flight_frames_ stays too high until the next look
+}
+
+// ---------------------------------------------------------------- the round's transmit step
+
+namespace {
+
+const wire::EthernetHeader& ethernet_of(const Segment& segment) {
+    return *reinterpret_cast<const wire::EthernetHeader*>(segment.frame);
+}
+const wire::Header& header_of(const Segment& segment) {
+    return *reinterpret_cast<const wire::Header*>(segment.frame + sizeof(wire::EthernetHeader));
+}
+
+// Hands a frame to endpoints of this node; takes over one reference.
+void loop_back(Core& core, const Endpoint& from, Segment* segment, Nanos now) {
+    wire::FrameView view;
+    const Counter reason =
+        wire::parse(segment->frame, segment->length, core.config.ether_type, view);
+    core.counters.add(Counter::loopback_frames);
+    if (reason != Counter::kCount) {  // our own frames parse
+        core.counters.add(reason);
+        from.net->port.pool.drop(segment);
+        return;
+    }
+    to_members(core, *from.net, view, segment, &from, now);
+}
+
+// To the wire, to endpoints of this node, or to both.
+void route(Core& core, const Endpoint& from, Segment* segment, Nanos now) {
+    Net& net = *from.net;
+    const Mac destination = ethernet_of(*segment).destination;
+    if (destination == net.port.info.mac) {
+        loop_back(core, from, segment, now);
+        return;
+    }
+    if ((destination.octets[0] & 1U) == 0) {
+        net.transmitter.push(segment);
+        return;
+    }
+    const LocalGroup* group = net.groups.find(header_of(*segment).handle);
+    const bool locals = group != nullptr && group->members.size() > 1;
+    const bool remote = group == nullptr || group->any_remote;
+    if (locals) {
+        if (remote) net.port.pool.hold(segment);
+        loop_back(core, from, segment, now);
+    }
+    if (remote) {
+        net.transmitter.push(segment);
+    } else if (!locals) {
+        net.port.pool.drop(segment);
+    }
+}
+
+bool transmit_jobs(Core& core, Net& net, Nanos now) {
+    bool moved = false;
+    while (net.jobs.has_tx() && net.transmitter.may_push()) {
+        Segment* segment = net.port.pool.get();
+        if (segment == nullptr) {
+            core.counters.add(Counter::no_segment);
+            break;
+        }
+        const std::size_t octets = net.jobs.next_tx(segment->frame, segment->capacity, now);
+        if (octets == 0) {
+            net.port.pool.drop(segment);
+            break;
+        }
+        segment->length = static_cast<std::uint32_t>(octets);
+        net.transmitter.push(segment);
+        moved = true;
+    }
+    return moved;
+}
+
+// Up to kTurnFrames of one endpoint. False: it had none, or may not.
+bool transmit_turn(Core& core, Endpoint& endpoint, unsigned& budget, Nanos now) {
+    bool moved = false;
+    for (unsigned n = 0; n < kTurnFrames && budget > 0; ++n) {
+        if (!endpoint.local_only && !endpoint.net->transmitter.may_push()) return moved;
+        Segment* segment = endpoint.member->next_tx(now);
+        if (segment == nullptr) {
+            endpoint.work &= static_cast<std::uint8_t>(~kWorkTransmit);
+            return moved;
+        }
+        endpoint.work |= kWorkSettle;
+        route(core, endpoint, segment, now);
+        --budget;
+        moved = true;
+    }
+    return moved;
+}
+
+}  // namespace
+
+bool transmit(Core& core, Nanos now) {
+    bool moved = false;
+    for (const auto& net : core.nets) {
+        net->transmitter.begin_round();
+        moved |= transmit_jobs(core, *net, now);
+    }
+    unsigned budget = core.config.frames_per_round;
+    const std::size_t count = core.active.size();
+    for (bool progress = true; progress && budget > 0;) {
+        progress = false;
+        for (std::size_t n = 0; n < count; ++n) {
+            Endpoint& endpoint = *core.active[(core.turn + n) % count];
+            if ((endpoint.work & kWorkTransmit) == 0 || endpoint.member == nullptr) continue;
+            progress |= transmit_turn(core, endpoint, budget, now);
+        }
+        moved |= progress;
+    }
+    for (const auto& net : core.nets) {
+        net->transmitter.flush();
+        // A frame that waits for a link would wait for ever when the other end is gone; a cable would have lost it too.
+        if (!net->link_is_up && net->transmitter.kept()) net->transmitter.drop_all();
+    }
+    return moved;
+}
+
+}  // namespace ulc::engine

@@ -1,0 +1,236 @@
+// libulc-engine.so: the engine inside the application (U-Net MPI §4: reliability without a context switch).
+//
+// Whoever polls runs the engine: the application's own calls, under a lock that is only ever tried. One helper thread
+// naps 1 ms and takes a round when the application has not polled for as long, so that a rank that computes still answers
+// probes, repairs and pings, and is neither dead nor lossy (decision 13).
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "abi/engine_entry.h"
+#include "abi/region.h"
+#include "base/check.h"
+#include "main/clock.h"
+#include "main/node.h"
+#include "main/options.h"
+
+namespace ulc::abi {
+
+struct EmbeddedEngine {
+    std::string devices;
+    unsigned opens = 1;  ///< under the mutex of the registry
+    std::unique_ptr<daemon::Node> node;
+    daemon::EngineClock clock{0};  ///< the only one this engine hears of
+    RegionSizes sizes;
+    std::atomic_flag busy = ATOMIC_FLAG_INIT;
+    std::atomic<Nanos> polled_at{0};
+    std::atomic<bool> stop{false};
+    std::thread helper;
+    struct Mapping {
+        void* memory;
+        std::uint64_t octets;
+    };
+    std::unordered_map<std::uint32_t, Mapping> regions;  ///< under `busy`
+};
+
+}  // namespace ulc::abi
+
+namespace ulc::daemon {
+namespace {
+
+using abi::EmbeddedEngine;
+
+constexpr Nanos kHelperNap = kMillisecond;
+constexpr Nanos kDrainMax = 12 * kSecond;
+
+/// Holds the engine while it lives, if it got it.
+class Turn {
+public:
+    explicit Turn(EmbeddedEngine& engine) : engine_(engine) {
+        mine_ = !engine_.busy.test_and_set(std::memory_order_acquire);  // with the release below
+    }
+    ~Turn() {
+        if (mine_) engine_.busy.clear(std::memory_order_release);
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    [[nodiscard]] bool mine() const noexcept { return mine_; }
+
+private:
+    EmbeddedEngine& engine_;
+    bool mine_;
+};
+
+/// For calls that must happen: waits for the turn. The helper's rounds are short.
+template <typename Action>
+auto with_engine(EmbeddedEngine& engine, Action action) {
+    for (;;) {
+        const Turn turn(engine);
+        if (turn.mine()) return action();
+        std::this_thread::yield();
+    }
+}
+
+void nap(Nanos length) {
+    const timespec time{0, static_cast<long>(length)};
+    nanosleep(&time, nullptr);
+}
+
+void help(EmbeddedEngine* engine) {
+    const bool cached = dpdk::adopt_thread();
+    while (!engine->stop.load(std::memory_order_relaxed)) {
+        nap(kHelperNap);
+        const Nanos now = engine->clock.now();
+        if (now - engine->polled_at.load(std::memory_order_relaxed) < kHelperNap) continue;
+        const Turn turn(*engine);
+        if (!turn.mine()) continue;
+        while (engine->node->engine().poll(engine->clock.now()) &&
+               !engine->stop.load(std::memory_order_relaxed)) {
+        }
+    }
+    if (cached) dpdk::release_thread();
+}
+
+int fail(Err error, const std::string& why, char* text, std::uint32_t octets) {
+    if (octets > 0) {
+        std::strncpy(text, why.c_str(), octets - 1);
+        text[octets - 1] = 0;
+    }
+    return static_cast<int>(error);
+}
+
+/// The engines of this process, so that endpoints on the same devices share one: a port cannot be opened twice.
+struct Registry {
+    std::mutex mutex;
+    std::vector<EmbeddedEngine*> engines;
+};
+
+Registry& registry() {
+    static auto* const kept = new Registry;  // engines may outlive the destructors of statics
+    return *kept;
+}
+
+int open(const char* devices, const char* options, EmbeddedEngine** out, char* text,
+         std::uint32_t octets) {
+    Registry& all = registry();
+    const std::lock_guard lock(all.mutex);
+    const auto known = std::ranges::find(all.engines, devices, &EmbeddedEngine::devices);
+    if (known != all.engines.end()) {
+        ++(*known)->opens;
+        *out = *known;
+        return 0;
+    }
+    Options parsed;
+    std::string why;
+    if (const Err error = parse_embedded_options(devices, options, parsed, why); error != Err::kOk)
+        return fail(error, why, text, octets);
+    auto engine = std::make_unique<EmbeddedEngine>();
+    engine->devices = devices;
+    engine->sizes = region_sizes_of(parsed);
+    std::vector<std::string> notes;
+    if (const Err error = Node::open(node_options_of(parsed), nullptr, engine->node, notes, why);
+        error != Err::kOk)
+        return fail(error, why, text, octets);
+    engine->clock = EngineClock(dpdk::tsc_hz());
+    engine->helper = std::thread(help, engine.get());
+    all.engines.push_back(engine.get());
+    *out = engine.release();
+    return 0;
+}
+
+int attach(EmbeddedEngine* engine, const char* net, void** region, abi::RegionLayout* layout,
+           std::uint32_t* endpoint) {
+    const auto index = engine->node->net(net);
+    if (!index) return static_cast<int>(index.error());
+    const auto computed = abi::compute_layout(engine->sizes);
+    if (!computed) return static_cast<int>(computed.error());
+    *layout = computed.value();
+    void* memory = mmap(nullptr, layout->region_octets, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (memory == MAP_FAILED) return static_cast<int>(Err::kNoMemory);
+    return with_engine(*engine, [&] {
+        const auto id = engine->node->engine().attach(memory, *layout, index.value());
+        if (!id) {
+            munmap(memory, layout->region_octets);
+            return static_cast<int>(id.error());
+        }
+        engine->regions[id.value()] = {memory, layout->region_octets};
+        *region = memory;
+        *endpoint = id.value();
+        return 0;
+    });
+}
+
+int detach(EmbeddedEngine* engine, std::uint32_t endpoint) {
+    with_engine(*engine, [&] {
+        engine->node->engine().detach(endpoint, engine::DetachReason::kClosed, engine->clock.now());
+    });
+    // What was sent is delivered first; the engine bounds that time itself (linger_max).
+    const Nanos give_up = engine->clock.now() + kDrainMax;
+    for (;;) {
+        const bool done = with_engine(*engine, [&] {
+            engine->node->engine().poll(engine->clock.now());
+            return engine->node->engine().detached(endpoint);
+        });
+        if (done) break;
+        if (engine->clock.now() > give_up)
+            return static_cast<int>(Err::kTimeout);  // its memory stays
+        std::this_thread::yield();
+    }
+    with_engine(*engine, [&] {
+        const auto at = engine->regions.find(endpoint);
+        if (at == engine->regions.end()) return;
+        munmap(at->second.memory, at->second.octets);
+        engine->regions.erase(at);
+    });
+    return 0;
+}
+
+int poll(EmbeddedEngine* engine) {
+    const Turn turn(*engine);
+    if (!turn.mine()) return 2;
+    const Nanos now = engine->clock.now();
+    engine->polled_at.store(now, std::memory_order_relaxed);
+    return engine->node->engine().poll(now) ? 1 : 0;
+}
+
+void close(EmbeddedEngine* engine) {
+    if (engine == nullptr) return;
+    Registry& all = registry();
+    const std::lock_guard lock(all.mutex);
+    if (--engine->opens > 0) return;
+    std::erase(all.engines, engine);
+    const Nanos give_up = engine->clock.now() + kDrainMax;
+    with_engine(*engine, [&] { engine->node->engine().stop_accepting(); });
+    // Peers are still told that ranks left, and frames in flight are let out.
+    while (!with_engine(*engine, [&] {
+        engine->node->engine().poll(engine->clock.now());
+        return engine->node->engine().drained();
+    }) && engine->clock.now() < give_up)
+        std::this_thread::yield();
+    engine->stop.store(true, std::memory_order_relaxed);
+    engine->helper.join();
+    for (const auto& [endpoint, mapping] : engine->regions)
+        munmap(mapping.memory, mapping.octets);
+    delete engine;
+}
+
+constexpr abi::EngineEntry kEntry{
+    abi::kAbiVersion, sizeof(abi::EngineEntry), open, attach, detach, poll, close,
+};
+
+}  // namespace
+}  // namespace ulc::daemon
+
+extern "C" __attribute__((visibility("default"))) const ulc::abi::EngineEntry* ulc_engine_entry_v1(
+    std::uint32_t abi_version) {
+    return abi_version == ulc::abi::kAbiVersion ? &ulc::daemon::kEntry : nullptr;
+}

@@ -1,0 +1,161 @@
+#include "main/engine_loop.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <utility>
+
+#include "base/check.h"
+
+namespace ulc::daemon {
+
+EngineCalls::EngineCalls() : wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    ULC_CHECK(wake_fd_ >= 0);
+}
+
+EngineCalls::~EngineCalls() { ::close(wake_fd_); }
+
+void EngineCalls::wake() const noexcept {
+    const std::uint64_t one = 1;
+    static_cast<void>(!write(wake_fd_, &one, sizeof one));  // full means: it is awake already
+}
+
+bool EngineCalls::run(const Call& call) {
+    // Shared: the engine still notifies when this thread has already seen the new value.
+    const auto state = std::make_shared<std::atomic<int>>(0);
+    {
+        const std::lock_guard lock(mutex_);
+        if (closed_) return false;
+        queue_.push_back({&call, state});
+        pending_.store(true, std::memory_order_release);
+    }
+    wake();
+    state->wait(0);
+    return state->load(std::memory_order_acquire) == 1;
+}
+
+bool EngineCalls::serve(engine::Engine& engine, Nanos now) {
+    if (!pending_.load(std::memory_order_relaxed)) return false;
+    std::vector<Entry> taken;
+    {
+        const std::lock_guard lock(mutex_);
+        taken.swap(queue_);
+        pending_.store(false, std::memory_order_relaxed);
+    }
+    std::uint64_t drained = 0;
+    static_cast<void>(!read(wake_fd_, &drained, sizeof drained));
+    for (const Entry& entry : taken) {
+        (*entry.call)(engine, now);
+        entry.state->store(1, std::memory_order_release);
+        entry.state->notify_one();
+    }
+    return true;
+}
+
+void EngineCalls::close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    for (const Entry& entry : queue_) {
+        entry.state->store(2, std::memory_order_release);
+        entry.state->notify_one();
+    }
+    queue_.clear();
+}
+
+EngineLoop::EngineLoop(engine::Engine& engine, const EngineClock& clock,
+                       const IdleLadder::Limits& limits)
+    : engine_(engine), clock_(clock), ladder_(limits), epoll_fd_(epoll_create1(EPOLL_CLOEXEC)) {
+    ULC_CHECK(epoll_fd_ >= 0);
+    epoll_event event{};
+    event.events = EPOLLIN;
+    ULC_CHECK(epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, calls_.wake_fd(), &event) == 0);
+}
+
+EngineLoop::~EngineLoop() { close(epoll_fd_); }
+
+void EngineLoop::stop() noexcept {
+    stop_.store(true, std::memory_order_relaxed);
+    calls_.wake();
+}
+
+void EngineLoop::add_doorbell(int socket) noexcept {
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLET;  // edge: the octet is read by the attach server
+    static_cast<void>(epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, socket, &event));
+}
+
+bool EngineLoop::round(Nanos now) {
+    const bool called = calls_.serve(engine_, now);
+    return engine_.poll(now) || called;
+}
+
+bool EngineLoop::served_clients() noexcept {
+    const Counters& counters = engine_.counters();
+    const std::uint64_t work = counters.get(Counter::submissions) +
+                               counters.get(Counter::completions) +
+                               counters.get(Counter::data_received);
+    return work != std::exchange(clients_work_, work);
+}
+
+void EngineLoop::nap(Nanos now) {
+    if (!engine_.prepare_sleep()) return;
+    const Nanos until_timer =
+        engine_.next_deadline() == kNever ? LLONG_MAX : engine_.next_deadline() - now;
+    const Nanos length = std::min(ladder_.next_nap(), until_timer);
+    if (length > 0) {
+        const timespec timeout{static_cast<time_t>(length / kSecond),
+                               static_cast<long>(length % kSecond)};
+        epoll_event events[8];
+        static_cast<void>(epoll_pwait2(epoll_fd_, events, 8, &timeout, nullptr));
+        engine_.counters().add(Counter::naps);
+    }
+    engine_.awake();
+}
+
+void EngineLoop::run(Nanos drain_max) {
+    // Short naps need a short timer slack: the default of 50 us would double the shortest.
+    static_cast<void>(prctl(PR_SET_TIMERSLACK, 1000));
+    Nanos stop_at = kNever;
+    for (;;) {
+        const Nanos now = clock_.now();
+        if (stop_.load(std::memory_order_relaxed)) {
+            if (stop_at == kNever) {
+                engine_.stop_accepting();
+                stop_at = now + drain_max;
+            }
+            if (engine_.drained() || now >= stop_at) break;
+        }
+        if (round(now)) {
+            served_clients() ? ladder_.busy() : ladder_.stirred();
+            continue;
+        }
+        switch (ladder_.idle(now)) {
+            case IdleLadder::Step::kSpin:
+                __builtin_ia32_pause();
+                break;
+            case IdleLadder::Step::kYield: {
+                const Nanos before = clock_.now();
+                sched_yield();
+                ladder_.yielded(before, clock_.now());
+                break;
+            }
+            case IdleLadder::Step::kNap:
+                nap(now);
+                break;
+        }
+    }
+    calls_.close();
+}
+
+void wake_futex(void*, engine::EndpointId, std::atomic<std::uint32_t>* word) {
+    syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(word), FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+}  // namespace ulc::daemon

@@ -1,0 +1,91 @@
+// The engine's thread: rounds of Engine::poll() with the idle ladder, sleep on the clients' doorbells, and calls that
+// other threads want made on the engine.
+//
+//   round ── moved ──▶ round          nothing moved for clients ──▶ spin ▶ yield ▶ nap (ladder)
+//   nap: prepare_sleep() (flags up, fence, look again) ▶ epoll on doorbells, at most the nap or the next timer ▶ awake()
+//
+// A nap ends early when a client rings; a frame that arrives meanwhile waits until the nap is over, since memif and af_packet have
+// no receive interrupt (FACTS): so the nap bounds the latency from idle.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/idle_ladder.h"
+#include "engine/engine.h"
+#include "main/clock.h"
+
+namespace ulc::daemon {
+
+/// Runs functions on the engine's thread for others. One relaxed load a round while there are none.
+class EngineCalls {
+public:
+    using Call = std::function<void(engine::Engine&, Nanos)>;
+
+    EngineCalls();
+    ~EngineCalls();
+    EngineCalls(const EngineCalls&) = delete;
+    EngineCalls& operator=(const EngineCalls&) = delete;
+
+    /// Any thread but the engine's: queues the call, wakes the engine, returns when it was made. False: the loop has
+    /// ended and it was not.
+    bool run(const Call& call);
+    /// Engine thread: makes what is queued. True: there was something.
+    bool serve(engine::Engine& engine, Nanos now);
+    /// Engine thread, at its end: refuses everything from now on.
+    void close();
+    /// Readable while something is queued.
+    [[nodiscard]] int wake_fd() const noexcept { return wake_fd_; }
+    void wake() const noexcept;
+
+private:
+    struct Entry {
+        const Call* call;
+        std::shared_ptr<std::atomic<int>> state;  ///< 0: queued, 1: made, 2: refused
+    };
+    std::atomic<bool> pending_{false};
+    std::mutex mutex_;
+    std::vector<Entry> queue_;
+    bool closed_ = false;
+    int wake_fd_ = -1;
+};
+
+class EngineLoop {
+public:
+    /// clock: the one that this engine is to hear of, and no other.
+    EngineLoop(engine::Engine& engine, const EngineClock& clock, const IdleLadder::Limits& limits);
+    ~EngineLoop();
+    EngineLoop(const EngineLoop&) = delete;
+    EngineLoop& operator=(const EngineLoop&) = delete;
+
+    /// Runs until stop() and then until the engine is drained, at most drain_max longer.
+    void run(Nanos drain_max);
+    /// From any thread or a signal handler.
+    void stop() noexcept;
+
+    [[nodiscard]] EngineCalls& calls() noexcept { return calls_; }
+    /// A client's socket: octets arriving on it end a nap. They are read by somebody else. Any thread.
+    void add_doorbell(int socket) noexcept;
+
+private:
+    bool round(Nanos now);
+    /// After a round that moved: did clients or their data move, and not only what keeps a node alive?
+    [[nodiscard]] bool served_clients() noexcept;
+    void nap(Nanos now);
+
+    engine::Engine& engine_;
+    EngineClock clock_;
+    EngineCalls calls_;
+    IdleLadder ladder_;
+    int epoll_fd_ = -1;
+    std::uint64_t clients_work_ = 0;  ///< what served_clients() last counted
+    std::atomic<bool> stop_{false};
+};
+
+/// FUTEX_WAKE for EngineConfig::wake; the word lies in shared memory.
+void wake_futex(void* context, engine::EndpointId endpoint, std::atomic<std::uint32_t>* word);
+
+}  // namespace ulc::daemon

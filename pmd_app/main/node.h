@@ -1,0 +1,58 @@
+// One engine with its ports: options → EAL → ports → Engine. Shared by the daemon and the embedded library.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/idle_ladder.h"
+#include "dpdk/eal.h"
+#include "dpdk/ethdev_port.h"
+#include "engine/engine.h"
+
+namespace ulc::daemon {
+
+/// A net: how clients call it, and its port.
+struct NodeNet {
+    std::string name;
+    dpdk::PortOptions port;
+};
+
+struct NodeOptions {
+    dpdk::EalOptions eal;  ///< memory_mb: of all ports
+    std::vector<NodeNet> nets;
+    engine::EngineConfig engine;  ///< seed 0: taken from the system
+    IdleLadder::Limits idle;
+};
+
+class Node {
+public:
+    /// Starts DPDK if this process has not, opens the ports, makes the engine. counters: the shared page or nullptr.
+    /// Errors: those of start_eal() and EthdevPort::open(); why: one sentence with what to do. notes: for the log.
+    static Err open(const NodeOptions& options, Counters* counters, std::unique_ptr<Node>& out,
+                    std::vector<std::string>& notes, std::string& why);
+
+    [[nodiscard]] engine::Engine& engine() noexcept { return *engine_; }
+    /// Index of the net of that name; empty: the first. Errors: kInvalid (no such net).
+    [[nodiscard]] Result<std::uint32_t> net(std::string_view name) const;
+    /// "net_memif0 as 02:…", each net after a comma; with their names if there are several.
+    [[nodiscard]] std::string ports_as_text() const;
+
+private:
+    Node() = default;
+    std::vector<std::string> names_;
+    // Outlive the engine, which holds their segments.
+    std::vector<std::unique_ptr<dpdk::EthdevPort>> ports_;
+    std::unique_ptr<engine::Engine> engine_;
+};
+
+/// 64 bits from the system's random source.
+[[nodiscard]] std::uint64_t system_random();
+
+/// "02:00:…" for logs.
+[[nodiscard]] std::string text_of(const Mac& mac);
+
+}  // namespace ulc::daemon

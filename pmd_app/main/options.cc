@@ -1,0 +1,396 @@
+#include "main/options.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <limits>
+#include <map>
+#include <numeric>
+
+namespace ulc::daemon {
+namespace {
+
+constexpr std::uint32_t kMemoryBaseMb = 24;     // DPDK's own, and the device's rings
+constexpr std::uint32_t kSegmentOctets = 2432;  // buffer, headroom and descriptor at MTU 1500
+
+std::string help_of(const char* help, const std::string& default_text, const char* unit) {
+    std::string text = help;
+    if (!default_text.empty())
+        text += " [" + default_text + (*unit != 0 ? " " + std::string(unit) : "") + "]";
+    return text;
+}
+
+/// Options as they are on the command line: spans in their unit.
+struct Raw {
+#define ULC_OPTION(flag, field, type, default_value, unit, minimum, maximum, help) \
+    Raw##type field = raw_##type(default_value);
+    using Rawu32 = std::uint32_t;
+    using Rawnanos = std::int64_t;
+    using Rawtext = std::string;
+    using Rawlist = std::vector<std::string>;
+    using Rawflag = bool;
+    static Rawu32 raw_u32(std::uint32_t value) { return value; }
+    static Rawnanos raw_nanos(std::int64_t value) { return value; }
+    static Rawtext raw_text(const char* value) { return value; }
+    static Rawlist raw_list(const char*) { return {}; }
+    static Rawflag raw_flag(bool value) { return value; }
+#include "main/options.def"
+#undef ULC_OPTION
+};
+
+// One overload for each kind of value.
+void add(CLI::App& app, const char* flag, std::uint32_t& value, const char* unit,
+         std::int64_t minimum, std::int64_t maximum, const char* help) {
+    app.add_option("--" + std::string(flag), value, help_of(help, std::to_string(value), unit))
+        ->check(
+            CLI::Range(static_cast<std::uint32_t>(minimum), static_cast<std::uint32_t>(maximum)));
+}
+void add(CLI::App& app, const char* flag, std::int64_t& value, const char* unit,
+         std::int64_t minimum, std::int64_t maximum, const char* help) {
+    app.add_option("--" + std::string(flag), value, help_of(help, std::to_string(value), unit))
+        ->check(CLI::Range(minimum, maximum));
+}
+void add(CLI::App& app, const char* flag, std::string& value, const char*, std::int64_t,
+         std::int64_t, const char* help) {
+    app.add_option("--" + std::string(flag), value, help_of(help, value, ""));
+}
+void add(CLI::App& app, const char* flag, std::vector<std::string>& value, const char*,
+         std::int64_t, std::int64_t, const char* help) {
+    app.add_option("--" + std::string(flag), value, help)->delimiter('\0');
+}
+void add(CLI::App& app, const char* flag, bool& value, const char*, std::int64_t, std::int64_t,
+         const char* help) {
+    app.add_flag("--" + std::string(flag), value, help);
+}
+
+void assign(std::uint32_t& to, std::uint32_t from) { to = from; }
+void assign(Nanos& to, Nanos from_us) { to = from_us * kMicrosecond; }
+void assign(std::string& to, const std::string& from) { to = from; }
+void assign(std::vector<std::string>& to, const std::vector<std::string>& from) { to = from; }
+void assign(bool& to, bool from) { to = from; }
+
+void add_all(CLI::App& app, Raw& raw) {
+#define ULC_OPTION(flag, field, type, default_value, unit, minimum, maximum, help) \
+    add(app, flag, raw.field, unit, minimum, maximum, help);
+#include "main/options.def"
+#undef ULC_OPTION
+    app.set_config("--config", "", "TOML file with the same names: window = 256");
+    app.allow_config_extras(CLI::config_extras_mode::error);
+}
+
+Options options_of(const Raw& raw) {
+    Options options;
+#define ULC_OPTION(flag, field, type, default_value, unit, minimum, maximum, help) \
+    assign(options.field, raw.field);
+#include "main/options.def"
+#undef ULC_OPTION
+    return options;
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        std::size_t diagonal = row[0]++;
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+            diagonal = row[j];
+            row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+        }
+    }
+    return row[b.size()];
+}
+
+/// For a message that quotes an unknown "--name" or configuration key: the closest name that exists.
+std::string nearest(const std::string& message) {
+    const auto colon = message.rfind(' ');
+    std::string word = colon == std::string::npos ? message : message.substr(colon + 1);
+    word.erase(0, word.find_first_not_of('-'));
+    word = word.substr(0, word.find('='));
+    const char* names[] = {
+#define ULC_OPTION(flag, ...) flag,
+#include "main/options.def"
+#undef ULC_OPTION
+    };
+    const auto* best = std::min_element(std::begin(names), std::end(names), [&](auto* a, auto* b) {
+        return edit_distance(word, a) < edit_distance(word, b);
+    });
+    return *best;
+}
+
+/// The file given with --config; empty: none.
+std::string config_of(const CLI::App& app) {
+    const CLI::Option* option = app.get_config_ptr();
+    return option == nullptr || option->results().empty() ? "" : option->results().back();
+}
+
+/// What toml++ says of the file, which is stricter than the reader of CLI11 and knows lines; empty: nothing.
+std::string toml_error(const std::string& path) {
+    try {
+        static_cast<void>(toml::parse_file(path));
+    } catch (const toml::parse_error& error) {
+        return fmt::format("{}, line {}: {}; lines look like: window = 256", path,
+                           error.source().begin.line, error.description());
+    }
+    return {};
+}
+
+std::string explain(const CLI::App& app, const CLI::Error& error) {
+    const std::string config = config_of(app);
+    if (dynamic_cast<const CLI::FileError*>(&error) != nullptr)
+        return "--config: cannot read " + config + "; name a TOML file, or leave --config out";
+    if (!config.empty()) {
+        if (std::string wrong = toml_error(config); !wrong.empty()) return wrong;
+    }
+    std::string text = error.what();
+    if (dynamic_cast<const CLI::ConfigError*>(&error) != nullptr) {
+        const std::string name = text.substr(text.rfind(' ') + 1);
+        return fmt::format("{}: unknown option {}; did you mean {}? --help lists all", config, name,
+                           nearest(text));
+    }
+    if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
+        return text + "; did you mean --" + nearest(text) + "? --help lists all";
+    return config.empty() ? text : text + " (on the command line or in " + config + ")";
+}
+
+template <typename Id>
+std::vector<Id> ids_of(const std::vector<std::string>& texts) {
+    std::vector<Id> ids;
+    for (const std::string& text : texts) {
+        Id id{};
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+        if (error == std::errc{} && end == text.data() + text.size()) ids.push_back(id);
+    }
+    return ids;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+    std::vector<std::string> parts;
+    for (std::size_t at = 0; at <= text.size();) {
+        const std::size_t end = std::min(text.find(separator, at), text.size());
+        if (end > at) parts.emplace_back(text.substr(at, end - at));
+        at = end + 1;
+    }
+    return parts;
+}
+
+/// Octets of the net's name before the colon; 0: it has none.
+std::size_t name_octets(std::string_view device) {
+    constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    const std::size_t colon = device.find(':');
+    if (colon == std::string_view::npos || kLetters.find(device.front()) == std::string_view::npos)
+        return 0;
+    const bool is_name = std::ranges::all_of(device.substr(0, colon), [&](char c) {
+        return kLetters.find(c) != std::string_view::npos || (c >= '0' && c <= '9') || c == '.' ||
+               c == '_' || c == '-';
+    });
+    return is_name ? colon : 0;
+}
+
+std::string check_nets(const std::vector<NetOption>& nets) {
+    if (nets.empty())
+        return "no device; name one with --device, for example a NIC bound with dpdk-devbind.py";
+    if (nets.size() > engine::kNetsMax)
+        return fmt::format("{} times --device; an engine has at most {} nets", nets.size(),
+                           engine::kNetsMax);
+    for (auto net = nets.begin(); net != nets.end(); ++net) {
+        if (net->device.empty())
+            return "--device is empty; name a NIC or a virtual device, as in lab:0000:03:00.0";
+        if (net->name.size() >= abi::kNetNameOctetsMax)
+            return fmt::format("the net's name {} is longer than {} letters", net->name,
+                               abi::kNetNameOctetsMax - 1);
+        for (auto other = nets.begin(); other != net; ++other) {
+            if (other->name == net->name)
+                return "two nets are called " + net->name + "; give one another name";
+            if (other->device == net->device)
+                return "--device " + net->device + " is there twice; a port belongs to one net";
+        }
+    }
+    return {};
+}
+
+bool power_of_two(std::uint32_t value) { return value != 0 && (value & (value - 1)) == 0; }
+
+}  // namespace
+
+std::vector<NetOption> nets_of(const std::vector<std::string>& devices) {
+    std::vector<NetOption> nets;
+    for (const std::string& device : devices) {
+        const std::size_t name = dpdk::is_pci_address(device) ? 0 : name_octets(device);
+        if (name > 0) {
+            nets.push_back({device.substr(0, name), device.substr(name + 1)});
+        } else {
+            nets.push_back({std::to_string(nets.size()), device});
+        }
+    }
+    return nets;
+}
+
+std::string check_relations(const Options& o) {
+    if (std::string wrong = check_nets(nets_of(o.devices)); !wrong.empty()) return wrong;
+    if (!power_of_two(o.window)) return "--window must be a power of two";
+    if (!power_of_two(o.sq_slots) || !power_of_two(o.cq_slots))
+        return "--submission-slots and --completion-slots must be powers of two";
+    if (o.hugepages != "auto" && o.hugepages != "always" && o.hugepages != "never")
+        return "--hugepages is auto, always or never, not " + o.hugepages;
+    if (o.window < 2 * o.ack_every)
+        return "--window must be at least twice --ack-every, or senders stop for acknowledgements";
+    if (o.min_recv_wait > o.max_recv_wait) return "--min-recv-wait must not exceed --max-recv-wait";
+    if (o.min_probe_wait > o.max_probe_wait)
+        return "--min-probe-wait must not exceed --max-probe-wait";
+    if (o.peer_dead < 4 * o.max_probe_wait)
+        return "--peer-dead must be at least four times --max-probe-wait, or a few lost probes "
+               "kill a peer";
+    if (o.tx_arena > o.arena_max || o.rx_arena > o.arena_max)
+        return "--tx-arena and --rx-arena must not exceed --arena-max";
+    const std::uint64_t frames =
+        (2ULL * o.segments + o.rx_descriptors + o.tx_descriptors) * o.devices.size();
+    const std::uint64_t octets = frames * (kSegmentOctets + (o.mtu > 1500 ? o.mtu - 1500U : 0U));
+    const std::uint64_t needed_mb = kMemoryBaseMb + octets / (1U << 20);
+    if (needed_mb > o.memory_mb)
+        return fmt::format(
+            "{} of --segments {} need --memory {}, not {}; raise the one or lower the other",
+            o.devices.size() == 1 ? "one net" : fmt::format("{} nets", o.devices.size()),
+            o.segments, needed_mb, o.memory_mb);
+    if (ids_of<uid_t>(o.allow_uids).size() != o.allow_uids.size() ||
+        ids_of<gid_t>(o.allow_gids).size() != o.allow_gids.size())
+        return "--allow-uid and --allow-gid take numbers; id -u NAME prints them";
+    return {};
+}
+
+bool parse_daemon_options(int argc, const char* const* argv, Options& out, int& status) {
+    CLI::App app(
+        "ulc-engine: one node's engine; owns a NIC and serves local processes that link libulc");
+    Raw raw;
+    add_all(app, raw);
+    app.set_version_flag("--version", ULC_VERSION);
+    bool markdown = false;
+    app.add_flag("--print-options", markdown, "print all options as a Markdown table and end");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success& done) {  // --help, --version
+        status = app.exit(done);
+        return false;
+    } catch (const CLI::Error& error) {
+        std::fprintf(stderr, "ulc-engine: %s\n", explain(app, error).c_str());
+        status = 2;
+        return false;
+    }
+    if (const std::string wrong = config_of(app).empty() ? "" : toml_error(config_of(app));
+        !wrong.empty()) {
+        std::fprintf(stderr, "ulc-engine: %s\n", wrong.c_str());
+        status = 2;
+        return false;
+    }
+    if (markdown) {
+        std::fputs(options_as_markdown().c_str(), stdout);
+        status = 0;
+        return false;
+    }
+    out = options_of(raw);
+    if (const std::string wrong = check_relations(out); !wrong.empty()) {
+        std::fprintf(stderr, "ulc-engine: %s\n", wrong.c_str());
+        status = 2;
+        return false;
+    }
+    return true;
+}
+
+Err parse_embedded_options(const char* devices, const char* options, Options& out,
+                           std::string& why) {
+    CLI::App app;
+    Raw raw;
+    add_all(app, raw);
+    try {
+        app.parse(options == nullptr ? std::string() : std::string(options), false);
+    } catch (const CLI::Error& error) {
+        why = "ULC_ENGINE_OPTIONS: " + explain(app, error);
+        return Err::kInvalid;
+    }
+    if (devices != nullptr && *devices != 0) raw.devices = split(devices, ';');
+    out = options_of(raw);
+    why = check_relations(out);
+    return why.empty() ? Err::kOk : Err::kInvalid;
+}
+
+NodeOptions node_options_of(const Options& o) {
+    NodeOptions node;
+    node.eal.program = "ulc-engine";
+    node.eal.memory_mb = o.memory_mb;
+    node.eal.hugepages = o.hugepages == "always"  ? dpdk::Hugepages::kAlways
+                         : o.hugepages == "never" ? dpdk::Hugepages::kNever
+                                                  : dpdk::Hugepages::kAuto;
+    node.eal.extra_args = o.eal_args;
+    for (const NetOption& net : nets_of(o.devices)) {
+        dpdk::PortOptions port;
+        port.device = net.device;
+        port.mtu = static_cast<std::uint16_t>(o.mtu);
+        port.segments = o.segments;
+        port.rx_descriptors = static_cast<std::uint16_t>(o.rx_descriptors);
+        port.tx_descriptors = static_cast<std::uint16_t>(o.tx_descriptors);
+        node.nets.push_back({net.name, port});
+        node.eal.devices.push_back(net.device);
+    }
+    urtp::Params& p = node.engine.params;
+    p.window = o.window;
+    p.ack_every = o.ack_every;
+    p.ack_delay = o.ack_delay;
+    p.min_req_gap = o.min_req_gap;
+    p.min_recv_wait = o.min_recv_wait;
+    p.max_recv_wait = o.max_recv_wait;
+    p.initial_rtt = o.initial_rtt;
+    p.min_probe_wait = o.min_probe_wait;
+    p.max_probe_wait = o.max_probe_wait;
+    p.peer_dead = o.peer_dead;
+    p.rx_pool_packets = o.rx_pool;
+    node.engine.ether_type = static_cast<std::uint16_t>(o.ether_type);
+    node.engine.crc = o.crc;
+    node.engine.seed = 0;
+    node.engine.endpoints_max = static_cast<std::uint16_t>(o.endpoints);
+    node.engine.join_timeout = o.join_timeout;
+    node.idle.spin = o.spin;
+    node.idle.nap_after = o.nap_after;
+    node.idle.nap_max = o.nap;
+    node.idle.nap = std::min(node.idle.nap, o.nap);
+    return node;
+}
+
+AttachOptions attach_options_of(const Options& o) {
+    AttachOptions attach;
+    attach.socket_path = o.socket_path;
+    attach.allow_uids = ids_of<uid_t>(o.allow_uids);
+    attach.allow_gids = ids_of<gid_t>(o.allow_gids);
+    attach.allow_all = o.allow_all;
+    attach.sizes = region_sizes_of(o);
+    attach.sizes_max = {65536, 65536, o.arena_max, o.arena_max};
+    attach.nets.clear();
+    for (const NetOption& net : nets_of(o.devices))
+        attach.nets.push_back(net.name);
+    attach.connections_max = 2 * o.endpoints + 16;
+    return attach;
+}
+
+abi::RegionSizes region_sizes_of(const Options& o) {
+    return {o.sq_slots, o.cq_slots, o.tx_arena, o.rx_arena};
+}
+
+std::string options_as_markdown() {
+    std::string out =
+        "| option | default | unit | bounds | meaning |\n| --- | --- | --- | --- | --- |\n";
+    const auto row = [&](const char* flag, const std::string& value, const char* unit,
+                         std::int64_t minimum, std::int64_t maximum, const char* help) {
+        const std::string bounds = maximum == 0 ? "" : fmt::format("{} … {}", minimum, maximum);
+        out += fmt::format("| `--{}` | {} | {} | {} | {} |\n", flag, value, unit, bounds, help);
+    };
+#define ULC_OPTION(flag, field, type, default_value, unit, minimum, maximum, help) \
+    row(flag, fmt::format("{}", default_value), unit, minimum, maximum, help);
+#include "main/options.def"
+#undef ULC_OPTION
+    return out;
+}
+
+}  // namespace ulc::daemon

@@ -1,0 +1,73 @@
+// The sealed memory of one endpoint, and the read-only page of counters (DESIGN decision 4, docs/ARCHITECTURE.md).
+//
+// The order is the point: the client must map before F_SEAL_FUTURE_WRITE, and nothing of the region is trusted to stay
+// in place before all seals are on. Size seals alone would leave hole punching (FALLOC_FL_PUNCH_HOLE, MADV_REMOVE) to
+// whoever maps it writable; FUTURE_WRITE refuses that too.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "abi/region.h"
+#include "base/counters.h"
+#include "base/error.h"
+
+namespace ulc::daemon {
+
+/// A memfd of one endpoint, mapped here. Moves; unmaps and closes at its end.
+class SharedRegion {
+public:
+    SharedRegion() = default;
+    ~SharedRegion();
+    SharedRegion(SharedRegion&& other) noexcept { swap(other); }
+    SharedRegion& operator=(SharedRegion&& other) noexcept {
+        swap(other);
+        return *this;
+    }
+
+    /// Makes, sizes and maps the memory, zeroed. Errors: kNoMemory, kSystem; why: what to do.
+    static Result<SharedRegion> make(const abi::RegionLayout& layout, std::string& why);
+    /// After the client mapped it: seals, then populates, then locks. Errors: kSystem (a seal was refused: the client may
+    /// not be admitted), kNoMemory (the pages are not there). locked(): whether mlock succeeded.
+    Err seal_and_populate(std::string& why);
+
+    [[nodiscard]] void* memory() const noexcept { return memory_; }
+    [[nodiscard]] int fd() const noexcept { return fd_; }
+    [[nodiscard]] bool locked() const noexcept { return locked_; }
+    [[nodiscard]] const abi::RegionLayout& layout() const noexcept { return layout_; }
+    /// The descriptor has been handed over and is not needed any more.
+    void close_fd() noexcept;
+
+private:
+    void swap(SharedRegion& other) noexcept;
+
+    void* memory_ = nullptr;
+    int fd_ = -1;
+    bool locked_ = false;
+    abi::RegionLayout layout_{};
+};
+
+/// The counters of an engine where others can read them.
+class CounterPage {
+public:
+    CounterPage() = default;
+    ~CounterPage();
+    CounterPage(const CounterPage&) = delete;
+    CounterPage& operator=(const CounterPage&) = delete;
+
+    /// ports: for people, in the header. Errors: kSystem, kNoMemory.
+    Err make(const std::string& ports, std::string& why);
+    [[nodiscard]] Counters* counters() const noexcept { return counters_; }
+    /// A descriptor that can only be read; the caller closes it. -1: failed.
+    [[nodiscard]] int open_read_only() const noexcept;
+    [[nodiscard]] std::uint32_t octets() const noexcept { return octets_; }
+    void set_endpoints(std::uint32_t endpoints) noexcept;
+
+private:
+    void* memory_ = nullptr;
+    Counters* counters_ = nullptr;
+    int fd_ = -1;
+    std::uint32_t octets_ = 0;
+};
+
+}  // namespace ulc::daemon

@@ -1,0 +1,217 @@
+// Acknowledgements and credit, both directions (docs/PROTOCOL.md §4).
+//
+// When: a unicast receiver every `ack_every` numbers or after `ack_delay`; member m of a group when next passes a
+// number ≡ m (mod A), so that the source gets one a packet whatever the group's size; both at once when asked, after
+// a duplicate, or when room returns. What: everything before `next` stands in delivery order, and credit.
+//
+// Credit: what is free in the pool less what the source holds already, so that sources which do not drain share the pool
+// (dynamic thresholds, Choudhury and Hahne 1998, with alpha 1), and never less than the source's reserved packet.
+#include <algorithm>
+
+#include "urtp/impl.h"
+
+namespace ulc::urtp {
+
+void Member::Impl::make_ack_due(RxStream& rx) noexcept {
+    rx.ack_due = true;
+    control_.push_back(*rx.session);
+}
+
+void Member::Impl::acknowledge_moved(RxStream& rx, Nanos now) noexcept {
+    if (!rx.next.before(rx.ack_at)) {
+        make_ack_due(rx);
+    } else if (rx.group != nullptr) {
+        rx.session->unacked_group = &rx;
+    } else if (rx.ack_by == kNever) {
+        rx.ack_by = now + config_.params.ack_delay;
+        timers_.arm_by(rx.timer, rx.ack_by);
+    }
+}
+
+void Member::Impl::set_next_ack(RxStream& rx, std::uint32_t credit) noexcept {
+    // A source that may send little must hear sooner.
+    const std::uint32_t soon = std::max(1U, credit / 2);
+    if (rx.group == nullptr) {
+        rx.ack_at = rx.next + std::min(config_.params.ack_every, soon);
+        return;
+    }
+    const std::uint32_t modulus = rx.group->ack_modulus;
+    if (credit < 2 * modulus) {
+        rx.ack_at = rx.next + std::min(modulus, soon);
+        return;
+    }
+    const std::uint32_t to_own = (rx.group->own + modulus - rx.next.value % modulus) % modulus;
+    rx.ack_at = rx.next + (to_own + 1);
+}
+
+std::uint32_t Member::Impl::credit_of(const RxStream& rx) const noexcept {
+    const std::uint32_t free = store_.free_count();
+    const std::uint32_t held = rx.session->held;
+    const std::uint32_t reserved = rx.session->reserved_used ? 0 : 1;
+    return std::min(rx.window, std::max(free > held ? free - held : 0, reserved));
+}
+
+/// The entry that tells a source where its stream stands; whatever was due is thereby done.
+wire::AckEntry Member::Impl::tell(RxStream& rx, Nanos now) noexcept {
+    Session& session = *rx.session;
+    const std::uint32_t credit = credit_of(rx);
+    std::uint16_t delay_us = kDelayUnknown;
+    if (rx.arrived != kNever) {
+        delay_us = static_cast<std::uint16_t>(
+            std::min<Nanos>((now - rx.arrived) / kMicrosecond, kDelayUnknown));
+    }
+    rx.acked = rx.next;
+    rx.limit_told = rx.next + credit;
+    rx.ack_due = false;
+    rx.ack_by = kNever;
+    rx.answer_at = kNever;
+    set_next_ack(rx, credit);
+    if (session.unacked_group == &rx) session.unacked_group = nullptr;
+    if (credit < rx.window / 2) {
+        session.starved = true;
+        starved_.push_back(session);
+    }
+    return {rx.id, rx.next.value, static_cast<std::uint16_t>(credit), delay_us};
+}
+
+/// An acknowledgement that rides on a DATA frame to its source; in mid-message only when it is nearly due.
+bool Member::Impl::piggyback(Session& session, bool last, wire::AckEntry& out, Nanos now) noexcept {
+    RxStream* rx = &session.unicast;
+    if (rx->unacknowledged() == 0 && !rx->ack_due) rx = session.unacked_group;
+    if (rx == nullptr) return false;
+    if (!last && !rx->ack_due && rx->unacknowledged() < config_.params.ack_every / 2) return false;
+    out = tell(*rx, now);
+    count(Counter::ack_piggybacked);
+    return true;
+}
+
+/// One frame with what the session's streams have to say: the due ones, then others that moved.
+Segment* Member::Impl::send_ack(Session& session, Nanos now) {
+    Segment* segment = control_frame();
+    if (segment == nullptr) return nullptr;
+    std::array<wire::AckEntry, wire::kAckEntriesMax> entries;
+    std::size_t used = 0;
+    for (RxStream* rx = session.streams; rx != nullptr; rx = rx->sibling) {
+        if (!rx->ack_due) continue;
+        if (used == entries.size()) break;
+        entries[used++] = tell(*rx, now);
+    }
+    for (RxStream* rx = session.streams; rx != nullptr && used < entries.size(); rx = rx->sibling) {
+        if (rx->unacknowledged() > 0) entries[used++] = tell(*rx, now);
+    }
+    ULC_CHECK(used > 0);
+    segment->length = static_cast<std::uint32_t>(
+        wire::build_ack(segment->frame, head_to(session.rank, wire::FrameType::kAck),
+                        std::span(entries).first(used)));
+    count(Counter::ack_sent);
+    return segment;
+}
+
+/// Room returned to the pool: the longest starved source hears of it, if it is worth a frame.
+void Member::Impl::room_returned(Nanos now) noexcept {
+    Session& session = *starved_.front();
+    bool still = false;
+    for (RxStream* rx = session.streams; rx != nullptr; rx = rx->sibling) {
+        const std::uint32_t credit = credit_of(*rx);
+        const Seq limit = rx->next + credit;
+        const bool told_nothing = !rx->next.before(rx->limit_told);
+        const std::uint32_t worth = told_nothing ? 1 : std::max(1U, rx->window / 4);
+        if (rx->missing()) {
+            still |= credit == 0;
+            if (credit > 0 && rx->ask_new_at == kNever) make_request_due(*rx, true);
+        } else if (limit - rx->limit_told >= static_cast<std::int32_t>(worth)) {
+            make_ack_due(*rx);
+        } else if (rx->limit_told - rx->next < static_cast<std::int32_t>(rx->window / 2)) {
+            still = true;
+        }
+    }
+    (void)now;
+    if (still) {
+        starved_.rotate();
+    } else {
+        session.starved = false;
+        starved_.remove(session);
+    }
+}
+
+void Member::Impl::on_ack_frame(const wire::FrameView& frame, Session& session,
+                                Nanos now) noexcept {
+    const auto* entries = reinterpret_cast<const wire::AckEntry*>(frame.body);
+    const std::size_t n = frame.length / sizeof(wire::AckEntry);
+    for (std::size_t i = 0; i < n; ++i) {
+        std::uint32_t at = 0;
+        (void)on_ack(entries[i], session, at, now);
+    }
+}
+
+/// An honest entry of a stream in which nothing was sent yet: a receiver awaits its first packet.
+bool Member::Impl::nothing_sent(const wire::AckEntry& entry, const Session& session) noexcept {
+    if (entry.next != config_.first_seq.value) return false;
+    if (!is_group(entry.stream)) return entry.stream == session.rank && session.tx == nullptr;
+    const Group* group = find_group(entry.stream);
+    return group != nullptr && group->tx == nullptr && group->index_of[session.rank] != kNoRank;
+}
+
+/// Takes one entry. Returns its stream, and the destination's index in it; nullptr: no such stream or number.
+TxStream* Member::Impl::on_ack(const wire::AckEntry& entry, Session& session, std::uint32_t& at,
+                               Nanos now) noexcept {
+    const StreamId id = entry.stream;
+    TxStream* tx = nullptr;
+    at = 0;
+    if (!is_group(id)) {
+        if (id == session.rank) tx = session.tx.get();
+    } else if (Group* group = find_group(id); group != nullptr && group->tx != nullptr) {
+        const std::uint16_t index = group->index_of[session.rank];
+        if (index != kNoRank && group->tx->is_destination(index)) {
+            at = index;
+            tx = group->tx.get();
+        }
+    }
+    if (tx == nullptr) {
+        count(nothing_sent(entry, session) ? Counter::req_unsent : Counter::drop_ack_stream);
+        return nullptr;
+    }
+    const Seq next{entry.next};
+    const auto span = static_cast<std::uint32_t>(tx->sent - tx->base);
+    if (tx->sent.before(next)) {
+        count(Counter::drop_ack_range);
+        return nullptr;
+    }
+    count(Counter::ack_received);
+    const std::uint32_t credit = std::min<std::uint32_t>(entry.credit, tx->window);
+    if (next.before(tx->next[at])) return tx;  // old news
+    if (tx->edge[at] != next + credit) tx->allow(at, next + credit);
+    if (next == tx->next[at]) return tx;
+    const TxSlot& newest = tx->slot(Seq{next.value - 1});
+    const std::uint16_t delay_us = entry.delay_us;
+    if (span > 0 && newest.transmissions == 1 && delay_us != kDelayUnknown) {
+        const Nanos rtt = now - newest.sent_at - delay_us * kMicrosecond;
+        tx->rtt.sample(rtt);
+        session.rtt.sample(rtt);
+    }
+    const Seq from = tx->base;
+    if (tx->acknowledge(at, next)) release_acknowledged(*tx, from, now);
+    return tx;
+}
+
+/// base moved on from `from`: lets go of what lies between, and counts the tail's time anew.
+void Member::Impl::release_acknowledged(TxStream& tx, Seq from, Nanos now) noexcept {
+    for (Seq seq = from; seq != tx.base; ++seq) {
+        TxSlot& slot = tx.slot(seq);
+        pool_.drop(slot.segment);
+        slot.segment = nullptr;
+        slot.asked_by = TxSlot::kNobody;
+    }
+    if (!tx.active()) {
+        (tx.group != nullptr ? active_groups_ : active_unicast_).remove(tx);
+        probes_.remove(tx);
+    }
+    if (tx.on_wire()) {
+        restart_probe(tx, now);
+    } else {
+        tx.probe_at = kNever;
+        tx.probe_wait = 0;
+    }
+}
+
+}  // namespace ulc::urtp

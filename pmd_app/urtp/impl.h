@@ -1,0 +1,177 @@
+// The parts of a Member, and which file holds which verb. Private to urtp/.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "base/bounded.h"
+#include "base/prng.h"
+#include "urtp/member.h"
+#include "urtp/ordering.h"
+#include "urtp/session.h"
+#include "wire/build.h"
+#include "wire/parse.h"
+
+namespace ulc::urtp {
+
+/// A packet to transmit again: from `at` on.
+struct Repair {
+    TxStream* stream = nullptr;
+    Seq seq;
+    Nanos at = 0;
+};
+
+inline constexpr std::size_t kRepairsMax = 512;  ///< more are asked for again
+inline constexpr std::size_t kGroupsMax = 1024;
+inline constexpr std::uint16_t kDelayUnknown =
+    0xffff;  ///< AckEntry::delay_us that gives no RTT sample
+
+struct Member::Impl {
+    Impl(const MemberConfig& config, std::span<const Peer> roster, const SegmentPool& pool,
+         Counters& counters);
+    ~Impl();
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
+
+    // --- member.cc: sessions, groups, ends
+    /// Makes it on first contact; nullptr: it is gone. rank < size.
+    Session* session_of(Rank rank) {
+        Session* session = sessions_[rank].get();
+        if (session == nullptr) [[unlikely]]
+            session = make_session(rank);
+        return session->gone ? nullptr : session;
+    }
+    Session* make_session(Rank rank);
+    Group* find_group(GroupHandle handle) noexcept;
+    RxStream* group_stream(Group& group, Session& session);  ///< makes it; nullptr: not a member
+    Err add_group(GroupHandle handle, std::span<const Rank> ranks);
+    Err remove_group(GroupHandle handle);
+    void peer_gone(Rank rank, EventKind kind, Nanos now);
+    void end_receiving(RxStream& rx) noexcept;
+    void end_sending(TxStream& tx, Seq from, Nanos now) noexcept;
+    void on_timer(Nanos now);
+    [[nodiscard]] Nanos next_timer() noexcept;
+    [[nodiscard]] bool drained() const noexcept;
+    [[nodiscard]] Nanos random_below(Nanos bound) noexcept {
+        return static_cast<Nanos>(random_.below(static_cast<std::uint64_t>(bound)));
+    }
+
+    // --- submit.cc: admission and composition of new packets
+    TxStream* existing_tx_stream(StreamId stream) noexcept;
+    TxStream* tx_stream(StreamId stream, Admission& why);  ///< makes it
+    Admission may_send(StreamId stream, std::uint64_t subset, bool has_subset, Nanos now);
+    PacketPlan plan(const PacketMeta& meta, Nanos now);
+    void commit(const PacketMeta& meta, const PacketPlan& plan, Segment* segment,
+                std::uint32_t length, Nanos now);
+    using Blockers = FixedVector<TxStream*, wire::kAfterEntriesMax + 1>;
+    void find_predecessors(const TxStream& stream, std::uint64_t subset, bool has_subset,
+                           Blockers& out) const noexcept;
+    [[nodiscard]] bool shares_unacknowledged(const TxStream& earlier, const TxStream& stream,
+                                             std::uint64_t subset, bool has_subset) const noexcept;
+
+    // --- transmit.cc: what goes to the wire, in which order
+    Segment* next_tx(Nanos now);
+    [[nodiscard]] bool has_tx() const noexcept;
+    Segment* control_frame() noexcept;
+    Segment* send_control(Nanos now);
+    Segment* send_repair(Nanos now);
+    Segment* send_new(Nanos now);
+    void gathered_to_repairs(Nanos now) noexcept;
+    [[nodiscard]] wire::FrameHead head_to(Rank rank, wire::FrameType type) const noexcept;
+
+    // --- receive.cc: putting packets in order
+    void on_frame(const wire::FrameView& frame, Segment* segment, Nanos now);
+    bool on_packet(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
+    bool take_in_order(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
+    bool hold(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
+    RxNode* take_node(Session& session, bool in_order) noexcept;
+    void free_node(Session& session, RxNode& node) noexcept;
+    [[nodiscard]] Judgement judge(RxStream& rx, Seq seq, const wire::AfterEntry* after,
+                                  std::uint8_t count) noexcept;
+    void join(RxStream& rx, RxNode& node) noexcept;
+    void advance(RxStream& rx, Nanos arrived) noexcept;
+    bool drain(RxStream& rx, Nanos now) noexcept;
+    void unblock(Session& session, Nanos now) noexcept;
+    void moved(RxStream& rx, Nanos now) noexcept;
+    bool front(Rank source, ReadyPacket& out) noexcept;
+    void pop(Rank source, Nanos now);
+    Rank next_source() noexcept;
+
+    // --- acknowledge.cc: ACK policy on both sides, credit
+    void make_ack_due(RxStream& rx) noexcept;
+    void acknowledge_moved(RxStream& rx, Nanos now) noexcept;
+    void set_next_ack(RxStream& rx, std::uint32_t credit) noexcept;
+    wire::AckEntry tell(RxStream& rx, Nanos now) noexcept;
+    bool piggyback(Session& session, bool last, wire::AckEntry& out, Nanos now) noexcept;
+    Segment* send_ack(Session& session, Nanos now);
+    [[nodiscard]] std::uint32_t credit_of(const RxStream& rx) const noexcept;
+    void room_returned(Nanos now) noexcept;
+    void on_ack_frame(const wire::FrameView& frame, Session& session, Nanos now) noexcept;
+    TxStream* on_ack(const wire::AckEntry& entry, Session& session, std::uint32_t& at,
+                     Nanos now) noexcept;
+    bool nothing_sent(const wire::AckEntry& entry, const Session& session) noexcept;
+    void release_acknowledged(TxStream& tx, Seq from, Nanos now) noexcept;
+
+    // --- request.cc: REQ on both sides
+    void on_gap(RxStream& rx, bool new_gap, Nanos now) noexcept;
+    void on_no_room(RxStream& rx, Nanos now) noexcept;
+    void make_request_due(RxStream& rx, bool all) noexcept;
+    void stop_asking(RxStream& rx) noexcept;
+    Segment* send_request(RxStream& rx, Nanos now);
+    void repaired(RxStream& rx, Nanos arrived) noexcept;
+    void on_request(const wire::FrameView& frame, Session& session, Nanos now) noexcept;
+    void request_one(TxStream& tx, Seq seq, std::uint32_t at, Nanos now) noexcept;
+    void expect(Rank source, Nanos now);
+    void expect_timer(Session& session, Nanos now);
+    void receive_timer(RxStream& rx, Nanos now) noexcept;
+    void arm(RxStream& rx) noexcept;
+    [[nodiscard]] Nanos first_wait(const RxStream& rx) const noexcept;
+
+    // --- probe.cc: liveness of the tail, death
+    void restart_probe(TxStream& tx, Nanos now) noexcept;
+    void probe_now(TxStream& tx, Nanos now) noexcept;
+    void send_timer(TxStream& tx, Nanos now);
+    bool count_unanswered(Session& session, Nanos now) noexcept;
+    Segment* send_probe(TxStream& tx, Nanos now);
+    void on_probe(const wire::FrameView& frame, Session& session, Nanos now);
+    void answer(RxStream& rx) noexcept;
+
+    void count(Counter id, std::uint64_t n = 1) noexcept { counters_.add(id, n); }
+
+    const MemberConfig config_;
+    const SegmentPool pool_;
+    Counters& counters_;
+    Prng random_;
+    std::vector<Peer> roster_;
+    std::vector<std::unique_ptr<Session>> sessions_;  ///< by rank; made lazily
+    std::vector<GroupHandle>
+        group_handles_;  ///< parallel to groups_: the lookup touches only these
+    std::vector<std::unique_ptr<Group>> groups_;
+    std::size_t last_group_ = 0;
+    RxStore store_;
+    Timers timers_;
+
+    List<TxStream, &TxStream::active_link> active_unicast_;
+    List<TxStream, &TxStream::active_link> active_groups_;
+    List<TxStream, &TxStream::probe_link> probes_;
+    List<Session, &Session::control_link> control_;
+    List<Session, &Session::ready_link> ready_;
+    List<Session, &Session::starved_link> starved_;
+    TxSlot* new_head_ = nullptr;  ///< committed, never transmitted, in commit order
+    TxSlot* new_tail_ = nullptr;
+    // Opened with the first stream of each kind: a member that sends nothing repairs nothing.
+    BoundedQueue<Repair> repairs_{kRepairsMax, Deferred{}};
+    /// Group repairs that wait for further requests, oldest first.
+    BoundedQueue<Repair> gather_{kRepairsMax, Deferred{}};
+    std::vector<Event> events_;  ///< at most one a peer; reserved at construction
+    std::size_t events_taken_ = 0;
+
+    struct Draft {
+        std::uint8_t flags = 0;
+        wire::Extensions extensions;
+        TxStream* stream = nullptr;
+    } draft_;
+};
+
+}  // namespace ulc::urtp

@@ -1,0 +1,297 @@
+// A member's parts put together: sessions made on first contact, groups, timers, and the ends of things.
+#include "urtp/member.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "urtp/impl.h"
+
+namespace ulc::urtp {
+
+namespace {
+
+constexpr std::size_t kGroupMembersMax = 4096;
+
+void start(RxStream& rx, StreamId id, Session& session, Group* group, std::uint32_t window,
+           Seq first) {
+    rx.id = id;
+    rx.session = &session;
+    rx.group = group;
+    rx.window = window;
+    rx.next = rx.high = rx.acked = rx.asked_to = first;
+    rx.limit_told = first + window;
+    rx.timer.kind = TimerOwner::kReceive;
+    rx.timer.owner = &rx;
+}
+
+}  // namespace
+
+Member::Impl::Impl(const MemberConfig& config, std::span<const Peer> roster,
+                   const SegmentPool& pool, Counters& counters)
+    : config_(config),
+      pool_(pool),
+      counters_(counters),
+      random_(config.seed),
+      roster_(roster.begin(), roster.end()),
+      sessions_(roster.size()),
+      store_(config.params.rx_pool_packets) {
+    ULC_CHECK(config.rank < roster_.size() && roster_.size() < kNoRank);
+    ULC_CHECK(std::has_single_bit(config.params.window));
+    events_.reserve(roster_.size());
+    std::vector<Rank> all(roster_.size());
+    for (std::size_t i = 0; i < all.size(); ++i)
+        all[i] = static_cast<Rank>(i);
+    ULC_CHECK(add_group(config.world, all) == Err::kOk);
+}
+
+Member::Impl::~Impl() {
+    const auto drop_slots = [this](const std::unique_ptr<TxStream>& tx) {
+        if (tx == nullptr) return;
+        for (Seq seq = tx->base; seq != tx->tail; ++seq)
+            pool_.drop(tx->slot(seq).segment);
+    };
+    for (const auto& group : groups_)
+        drop_slots(group->tx);
+    for (const auto& session : sessions_) {
+        if (session == nullptr) continue;
+        drop_slots(session->tx);
+        for (RxStream* rx = session->streams; rx != nullptr; rx = rx->sibling)
+            end_receiving(*rx);
+        while (RxNode* node = session->ready_head) {
+            session->ready_head = node->link;
+            free_node(*session, *node);
+        }
+    }
+}
+
+Session* Member::Impl::make_session(Rank rank) {
+    store_.open();
+    auto& session = sessions_[rank];
+    session = std::make_unique<Session>(rank, config_.params.initial_rtt);
+    start(session->unicast, config_.rank, *session, nullptr, config_.params.window,
+          config_.first_seq);
+    timers_.enroll();
+    timers_.enroll();
+    set_next_ack(session->unicast, session->unicast.window);
+    return session.get();
+}
+
+Group* Member::Impl::find_group(GroupHandle handle) noexcept {
+    if (last_group_ < group_handles_.size() && group_handles_[last_group_] == handle) {
+        return groups_[last_group_].get();
+    }
+    const auto at = std::find(group_handles_.begin(), group_handles_.end(), handle);
+    if (at == group_handles_.end()) return nullptr;
+    last_group_ = static_cast<std::size_t>(at - group_handles_.begin());
+    return groups_[last_group_].get();
+}
+
+RxStream* Member::Impl::group_stream(Group& group, Session& session) {
+    const std::uint16_t index = group.index_of[session.rank];
+    if (index == kNoRank) return nullptr;
+    auto& rx = group.rx[index];
+    if (rx == nullptr) {
+        rx = std::make_unique<RxStream>();
+        start(*rx, group.handle, session, &group, group.window, config_.first_seq);
+        timers_.enroll();
+        set_next_ack(*rx, rx->window);
+        rx->sibling = session.unicast.sibling;
+        session.unicast.sibling = rx.get();
+    }
+    return rx.get();
+}
+
+Err Member::Impl::add_group(GroupHandle handle, std::span<const Rank> ranks) {
+    if (!is_group(handle) || ranks.empty() || ranks.size() > kGroupMembersMax) return Err::kInvalid;
+    if (find_group(handle) != nullptr) return Err::kMismatch;
+    if (groups_.size() == kGroupsMax) return Err::kLimit;
+    auto group = std::make_unique<Group>();
+    group->handle = handle;
+    group->ranks.assign(ranks.begin(), ranks.end());
+    group->index_of.assign(roster_.size(), kNoRank);
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+        if (ranks[i] >= roster_.size() || group->index_of[ranks[i]] != kNoRank)
+            return Err::kInvalid;
+        group->index_of[ranks[i]] = static_cast<std::uint16_t>(i);
+    }
+    group->own = group->index_of[config_.rank];
+    if (group->own == kNoRank) return Err::kInvalid;
+    group->ack_modulus = std::max(16U, static_cast<std::uint32_t>(ranks.size()));
+    group->window = std::max(config_.params.window, std::bit_ceil(2 * group->ack_modulus));
+    group->rx.resize(ranks.size());
+    group_handles_.push_back(handle);
+    groups_.push_back(std::move(group));
+    return Err::kOk;
+}
+
+Err Member::Impl::remove_group(GroupHandle handle) {
+    Group* group = find_group(handle);
+    if (group == nullptr || handle == config_.world) return Err::kInvalid;
+    if (group->tx != nullptr && group->tx->active()) return Err::kAgain;
+    for (const auto& rx : group->rx) {
+        if (rx != nullptr && rx->held > 0) return Err::kAgain;
+    }
+    if (TxStream* tx = group->tx.get(); tx != nullptr) {
+        timers_.remove(tx->timer);
+        active_groups_.remove(*tx);
+        probes_.remove(*tx);
+        for (auto* queue : {&repairs_, &gather_}) {
+            for (std::size_t i = 0; i < queue->size(); ++i) {
+                if (queue->at(i).stream == tx) queue->at(i).stream = nullptr;
+            }
+        }
+    }
+    for (const auto& rx : group->rx) {
+        if (rx == nullptr) continue;
+        timers_.remove(rx->timer);
+        RxStream* before = &rx->session->unicast;
+        while (before->sibling != rx.get())
+            before = before->sibling;
+        before->sibling = rx->sibling;
+        if (rx->session->unacked_group == rx.get()) rx->session->unacked_group = nullptr;
+    }
+    groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(last_group_));
+    group_handles_.erase(group_handles_.begin() + static_cast<std::ptrdiff_t>(last_group_));
+    last_group_ = 0;
+    return Err::kOk;
+}
+
+/// Lets go of what is held out of order; packets in order stay deliverable.
+void Member::Impl::end_receiving(RxStream& rx) noexcept {
+    for (Seq seq = rx.next; rx.held > 0 && seq != rx.high; ++seq) {
+        RxNode* node = store_.find(&rx, seq);
+        if (node == nullptr) continue;
+        store_.erase(*node);
+        free_node(*rx.session, *node);
+        --rx.held;
+    }
+    rx.blocked = false;
+    stop_asking(rx);
+    rx.ack_due = false;
+    timers_.remove(rx.timer);
+}
+
+/// Nobody is left to receive this stream: drops what it retains, sent or not.
+void Member::Impl::end_sending(TxStream& tx, Seq from, Nanos now) noexcept {
+    TxSlot** at = &new_head_;
+    new_tail_ = nullptr;
+    while (*at != nullptr) {
+        if ((*at)->stream == &tx) {
+            *at = (*at)->link;
+        } else {
+            new_tail_ = *at;
+            at = &(*at)->link;
+        }
+    }
+    tx.base = tx.sent = tx.tail;
+    tx.wants_credit = false;
+    release_acknowledged(tx, from, now);
+    timers_.remove(tx.timer);
+}
+
+void Member::Impl::peer_gone(Rank rank, EventKind kind, Nanos now) {
+    if (rank >= roster_.size() || rank == config_.rank) return;
+    if (session_of(rank) == nullptr) return;  // known already
+    Session& session = *sessions_[rank];
+    session.gone = true;
+    events_.push_back({kind, rank});
+    if (session.tx != nullptr) end_sending(*session.tx, session.tx->base, now);
+    for (const auto& group : groups_) {
+        TxStream* tx = group->tx.get();
+        const std::uint16_t index = group->index_of[rank];
+        if (tx == nullptr || index == kNoRank || !tx->is_destination(index)) continue;
+        const Seq from = tx->base;
+        const bool base_moved = tx->remove_destination(index);
+        if (tx->destinations == 0) {
+            end_sending(*tx, from, now);
+        } else if (base_moved) {
+            release_acknowledged(*tx, from, now);
+        }
+    }
+    for (RxStream* rx = session.streams; rx != nullptr; rx = rx->sibling)
+        end_receiving(*rx);
+    session.blocked = 0;
+    session.expecting = false;
+    timers_.remove(session.expect_timer);
+    control_.remove(session);
+    starved_.remove(session);
+}
+
+Nanos Member::Impl::next_timer() noexcept {
+    return gather_.empty() ? timers_.next() : std::min(timers_.next(), gather_.front().at);
+}
+
+void Member::Impl::on_timer(Nanos now) {
+    gathered_to_repairs(now);
+    while (Timer* timer = timers_.pop_due(now)) {
+        switch (timer->kind) {
+            case TimerOwner::kReceive:
+                receive_timer(*static_cast<RxStream*>(timer->owner), now);
+                break;
+            case TimerOwner::kSend:
+                send_timer(*static_cast<TxStream*>(timer->owner), now);
+                break;
+            case TimerOwner::kSession:
+                expect_timer(*static_cast<Session*>(timer->owner), now);
+                break;
+        }
+    }
+}
+
+bool Member::Impl::drained() const noexcept {
+    return active_unicast_.empty() && active_groups_.empty() && !has_tx();
+}
+
+// --- the public face
+
+Member::Member(const MemberConfig& config, std::span<const Peer> roster, const SegmentPool& pool,
+               Counters& counters)
+    : impl_(std::make_unique<Impl>(config, roster, pool, counters)) {}
+Member::~Member() = default;
+
+Rank Member::rank() const noexcept { return impl_->config_.rank; }
+std::uint16_t Member::size() const noexcept {
+    return static_cast<std::uint16_t>(impl_->roster_.size());
+}
+const Peer& Member::peer(Rank rank) const noexcept {
+    ULC_CHECK(rank < impl_->roster_.size());
+    return impl_->roster_[rank];
+}
+Err Member::add_group(GroupHandle handle, std::span<const Rank> ranks) {
+    return impl_->add_group(handle, ranks);
+}
+Err Member::remove_group(GroupHandle handle) { return impl_->remove_group(handle); }
+std::span<const Rank> Member::members(GroupHandle handle) const noexcept {
+    const Group* group = impl_->find_group(handle);
+    return group != nullptr ? std::span<const Rank>(group->ranks) : std::span<const Rank>();
+}
+Admission Member::may_send(StreamId stream, std::uint64_t subset, bool has_subset, Nanos now) {
+    return impl_->may_send(stream, subset, has_subset, now);
+}
+PacketPlan Member::plan(const PacketMeta& meta, Nanos now) { return impl_->plan(meta, now); }
+void Member::commit(const PacketMeta& meta, const PacketPlan& plan, Segment* segment,
+                    std::uint32_t length, Nanos now) {
+    impl_->commit(meta, plan, segment, length, now);
+}
+Segment* Member::next_tx(Nanos now) { return impl_->next_tx(now); }
+bool Member::has_tx() const noexcept { return impl_->has_tx(); }
+void Member::on_frame(const wire::FrameView& frame, Segment* segment, Nanos now) {
+    impl_->on_frame(frame, segment, now);
+}
+Rank Member::next_source() noexcept { return impl_->next_source(); }
+bool Member::front(Rank source, ReadyPacket& out) noexcept { return impl_->front(source, out); }
+void Member::pop(Rank source, Nanos now) { impl_->pop(source, now); }
+void Member::expect(Rank source, Nanos now) {
+    if (source < impl_->roster_.size()) impl_->expect(source, now);
+}
+Nanos Member::next_timer() const noexcept { return impl_->next_timer(); }
+void Member::on_timer(Nanos now) { impl_->on_timer(now); }
+void Member::peer_gone(Rank rank, EventKind kind, Nanos now) { impl_->peer_gone(rank, kind, now); }
+bool Member::poll_event(Event& out) noexcept {
+    if (impl_->events_taken_ == impl_->events_.size()) return false;
+    out = impl_->events_[impl_->events_taken_++];
+    return true;
+}
+bool Member::drained() const noexcept { return impl_->drained(); }
+
+}  // namespace ulc::urtp

@@ -1,0 +1,162 @@
+// One rank's transport state in one job: its session with every other rank and its group streams.
+//
+// Sans-IO: takes parsed frames and the time, gives segments to transmit and packets to deliver. Pulled, never
+// pushing: the engine asks next_tx() while the port has room and front() while the client has room, so
+// back-pressure is the absence of a call. Engine thread only. No allocation after a session's first packet.
+//
+//   submit:   may_send → plan → (engine copies the payload) → commit → next_tx
+//   receive:  on_frame → [streams put packets in order] → next_source/front → (engine copies out) → pop
+//   time:     next_timer → on_timer
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/counters.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "urtp/params.h"
+#include "wire/header.h"
+#include "wire/ids.h"
+#include "wire/segment.h"
+
+namespace ulc::wire {
+struct FrameView;  // wire/parse.h
+}
+
+namespace ulc::urtp {
+
+/// What the roster says of a rank. At most 32 bytes: all that a silent peer costs, with one pointer.
+struct Peer {
+    Mac mac;
+    Handle handle = 0;
+    std::uint32_t incarnation = 0;
+};
+
+/// Whether a packet may be committed now to a stream.
+enum class Admission : std::uint8_t {
+    kYes,
+    kWindow,    ///< window or credit is used up; asks again after an acknowledgement
+    kAfter,     ///< would need more than four `after` entries; acknowledgements were asked for
+    kPeerGone,  ///< the only destination (or every member) left or died
+    kUnknown,   ///< no such stream
+};
+
+/// One packet's place and flags, chosen by the fragmenter.
+struct PacketMeta {
+    StreamId stream = 0;
+    bool first = true;
+    bool last = true;
+    bool ack_now = false;
+    bool has_tag = false;
+    bool has_subset = false;
+    std::uint64_t tag = 0;
+    std::uint64_t subset = 0;          ///< bit i: index i of the group
+    std::uint64_t message_length = 0;  ///< on the wire when first && !last
+};
+
+/// Where the payload of a packet about to be committed goes. Valid until the next call on this member.
+struct PacketPlan {
+    std::uint16_t payload_offset = 0;  ///< octets from Segment::frame
+    std::uint16_t payload_max = 0;     ///< octets that fit in the MTU
+};
+
+/// A packet at the head of a source's ready queue.
+struct ReadyPacket {
+    Segment* segment = nullptr;  ///< still the member's; pop() drops it
+    const std::byte* payload = nullptr;
+    std::uint32_t length = 0;
+    StreamId stream = 0;  ///< own rank (unicast) or group handle
+    bool first = false;
+    bool last = false;
+    bool has_tag = false;
+    std::uint64_t tag = 0;
+    std::uint64_t message_length = 0;  ///< valid with first; == length when also last
+};
+
+/// Once for each peer, whether found here or told by peer_gone().
+enum class EventKind : std::uint8_t { kPeerLeft, kPeerDied };
+
+struct Event {
+    EventKind kind{};
+    Rank rank = kNoRank;
+};
+
+struct MemberConfig {
+    Rank rank = 0;
+    Mac mac;
+    std::uint16_t mtu = 1500;
+    std::uint16_t ether_type = wire::kEtherTypeDefault;
+    Seq first_seq;
+    GroupHandle world = 0;
+    bool crc = false;
+    std::uint64_t seed = 0;
+    Params params;
+};
+
+class Member {
+public:
+    /// roster: one Peer per rank, roster[config.rank] is this one; copied. pool, counters: outlive the member.
+    Member(const MemberConfig& config, std::span<const Peer> roster, const SegmentPool& pool,
+           Counters& counters);
+    ~Member();  ///< drops every segment it holds
+    Member(const Member&) = delete;
+    Member& operator=(const Member&) = delete;
+
+    [[nodiscard]] Rank rank() const noexcept;
+    [[nodiscard]] std::uint16_t size() const noexcept;
+    [[nodiscard]] const Peer& peer(Rank rank) const noexcept;
+
+    // --- groups. The world group exists from construction.
+    /// ranks: strictly ascending or any order, no repeats, contains own rank; index i is the subset bit and ACK
+    /// residue of ranks[i]. Errors: kInvalid, kLimit (too many groups), kMismatch (handle in use).
+    Err add_group(GroupHandle handle, std::span<const Rank> ranks);
+    /// The group's streams must be drained, else kAgain.
+    Err remove_group(GroupHandle handle);
+    /// Members in index order; empty if unknown.
+    [[nodiscard]] std::span<const Rank> members(GroupHandle handle) const noexcept;
+
+    // --- sending
+    [[nodiscard]] Admission may_send(StreamId stream, std::uint64_t subset, bool has_subset,
+                                     Nanos now);
+    /// After kYes. Fixes the extensions (after entries, piggybacked ACK) of the next packet.
+    [[nodiscard]] PacketPlan plan(const PacketMeta& meta, Nanos now);
+    /// After plan() with the payload in place: writes the headers, numbers the packet, queues it for next_tx().
+    /// Takes over the caller's one reference. length: payload octets, ≤ plan.payload_max.
+    void commit(const PacketMeta& meta, const PacketPlan& plan, Segment* segment,
+                std::uint32_t length, Nanos now);
+
+    /// The next frame for the wire (control, then repairs, then new data), complete from the Ethernet header on,
+    /// with one reference for the port; nullptr: nothing (or no segment for a control frame) now.
+    [[nodiscard]] Segment* next_tx(Nanos now);
+    [[nodiscard]] bool has_tx() const noexcept;
+
+    // --- receiving
+    /// A parsed frame of type DATA, MCAST, ACK, REQ or PROBE whose handle names this member or one of its groups.
+    /// Takes over one reference of the segment, always. Frames are counted and dropped by reason.
+    void on_frame(const wire::FrameView& frame, Segment* segment, Nanos now);
+    /// A rank whose ready queue is not empty, round robin; kNoRank: none.
+    [[nodiscard]] Rank next_source() noexcept;
+    /// Head of a source's ready queue; false: empty.
+    [[nodiscard]] bool front(Rank source, ReadyPacket& out) noexcept;
+    void pop(Rank source, Nanos now);
+    /// The client has a receive pending that names this source alone (URTP §3: REQ on receive). Idempotent;
+    /// disarmed by the next packet in order from it.
+    void expect(Rank source, Nanos now);
+
+    // --- time and ends
+    [[nodiscard]] Nanos next_timer() const noexcept;  ///< kNever: none
+    void on_timer(Nanos now);
+    /// A peer left or died: its streams end, group streams go on without it.
+    void peer_gone(Rank rank, EventKind kind, Nanos now);
+    [[nodiscard]] bool poll_event(Event& out) noexcept;
+    /// Nothing unacknowledged in any stream, nothing queued for the wire.
+    [[nodiscard]] bool drained() const noexcept;
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ulc::urtp

@@ -1,0 +1,128 @@
+// Liveness of a stream's tail, and death. Data without news for PTO = srtt + 4 var + ack_delay makes the sender ask
+// (PROBE), at doubling intervals. Any frame from a peer answers for it; a peer whose probes stay unanswered for `peer_dead`
+// is dead. Silence that nobody asked about means nothing (U-Net MPI §5.4).
+#include <algorithm>
+
+#include "urtp/impl.h"
+
+namespace ulc::urtp {
+
+namespace {
+
+/// At least as many probes: a pause of our own process is not the peer's silence.
+constexpr std::uint32_t kUnansweredMin = 4;
+
+Nanos probe_timeout(const TxStream& tx, const Params& params) noexcept {
+    return std::clamp(tx.rtt.bound() + params.ack_delay,
+                      std::max(params.min_probe_wait, kMicrosecond),
+                      std::max(params.max_probe_wait, kMicrosecond));
+}
+
+}  // namespace
+
+/// News, or a first transmission: the tail's time counts from now.
+void Member::Impl::restart_probe(TxStream& tx, Nanos now) noexcept {
+    tx.probe_wait = 0;
+    tx.probe_at = now + probe_timeout(tx, config_.params);
+    timers_.arm_by(tx.timer, tx.probe_at);
+}
+
+/// Somebody waits for this stream's acknowledgement: asks ahead of time, at most twice a round trip.
+void Member::Impl::probe_now(TxStream& tx, Nanos now) noexcept {
+    if (!tx.on_wire() || now - tx.probed_at < tx.rtt.smoothed() / 2) return;
+    tx.probed_at = now;
+    probes_.push_back(tx);
+}
+
+/// True: this peer has been asked often and long enough.
+bool Member::Impl::count_unanswered(Session& session, Nanos now) noexcept {
+    if (session.unanswered_since == kNever) session.unanswered_since = now;
+    return ++session.unanswered > kUnansweredMin &&
+           now - session.unanswered_since >= config_.params.peer_dead;
+}
+
+void Member::Impl::send_timer(TxStream& tx, Nanos now) {
+    if (tx.probe_at > now) {
+        timers_.arm_by(tx.timer, tx.probe_at);
+        return;
+    }
+    if (tx.wants_credit && tx.has_room()) tx.wants_credit = false;
+    if (!tx.on_wire() && !tx.wants_credit) {
+        tx.probe_at = kNever;
+        return;
+    }
+    const Nanos wait = tx.probe_wait == 0 ? probe_timeout(tx, config_.params) : tx.probe_wait;
+    tx.probe_wait = std::min(2 * wait, std::max(config_.params.max_probe_wait, kMicrosecond));
+    tx.probe_at = now + tx.probe_wait;
+    timers_.arm_by(tx.timer, tx.probe_at);
+    probes_.push_back(tx);
+    for (std::uint32_t i = 0; i < tx.members; ++i) {
+        const bool lacks = tx.next[i] != tx.sent || !tx.on_wire();
+        if (!tx.is_destination(i) || !lacks) continue;
+        Session* session = session_of(tx.rank[i]);
+        if (session == nullptr || !count_unanswered(*session, now)) continue;
+        count(Counter::peers_dead);
+        peer_gone(session->rank, EventKind::kPeerDied, now);
+    }
+}
+
+/// To the one destination that lacks something, or to the group.
+Segment* Member::Impl::send_probe(TxStream& tx, Nanos now) {
+    Segment* segment = control_frame();
+    if (segment == nullptr) return nullptr;
+    std::uint32_t lacking = 0;
+    Rank to = tx.rank[0];
+    for (std::uint32_t i = 0; i < tx.members; ++i) {
+        if (!tx.is_destination(i) || (tx.next[i] == tx.sent && tx.on_wire())) continue;
+        ++lacking;
+        to = tx.rank[i];
+    }
+    if (lacking > 1) to = kNoRank;
+    wire::FrameHead head = head_to(to, wire::FrameType::kProbe);
+    if (to == kNoRank) head.handle = tx.id;
+    head.seq = tx.sent;
+    const StreamId stream = tx.id;
+    tx.probed_at = now;
+    segment->length = static_cast<std::uint32_t>(wire::build_probe(segment->frame, head, stream));
+    count(Counter::probe_sent);
+    return segment;
+}
+
+void Member::Impl::answer(RxStream& rx) noexcept {
+    if (rx.missing() && credit_of(rx) > 0) {
+        make_request_due(rx, true);
+    } else {
+        make_ack_due(rx);
+    }
+}
+
+void Member::Impl::on_probe(const wire::FrameView& frame, Session& session, Nanos now) {
+    const StreamId stream = reinterpret_cast<const wire::ProbeBody*>(frame.body)->stream;
+    RxStream* rx = nullptr;
+    if (!is_group(stream)) {
+        if (stream == config_.rank && !is_group(frame.handle)) rx = &session.unicast;
+    } else if (Group* group = find_group(stream);
+               group != nullptr && (!is_group(frame.handle) || frame.handle == stream)) {
+        rx = group_stream(*group, session);
+    }
+    if (rx == nullptr) {
+        count(Counter::drop_ack_stream);
+        return;
+    }
+    if (frame.seq - rx->next > static_cast<std::int32_t>(rx->window)) {
+        count(Counter::drop_ack_range);
+        return;
+    }
+    count(Counter::probe_received);
+    if (rx->high.before(frame.seq)) rx->high = frame.seq;
+    if (is_group(frame.handle) && rx->group->ranks.size() > 2) {
+        const auto members = static_cast<Nanos>(rx->group->ranks.size());
+        rx->answer_at =
+            std::min(rx->answer_at, now + 1 + random_below(members * config_.params.probe_slot));
+        arm(*rx);
+        return;
+    }
+    answer(*rx);
+}
+
+}  // namespace ulc::urtp

@@ -1,0 +1,345 @@
+// Putting packets in order (docs/PROTOCOL.md §4, §5). The packet at `next` whose entries are met joins its source's ready
+// queue straight away; others are held in the store. Whatever joins may unblock the source's other streams.
+// No policy is called here: moved() compares a number, on_gap() is reached only when there is one.
+#include <cstring>
+
+#include "urtp/impl.h"
+
+namespace ulc::urtp {
+
+namespace {
+
+bool same(const Mac& a, const Mac& b) noexcept {
+    std::uint32_t a4, b4;
+    std::uint16_t a2, b2;
+    std::memcpy(&a4, a.octets.data(), 4);
+    std::memcpy(&b4, b.octets.data(), 4);
+    std::memcpy(&a2, a.octets.data() + 4, 2);
+    std::memcpy(&b2, b.octets.data() + 4, 2);
+    return a4 == b4 && a2 == b2;
+}
+
+}  // namespace
+
+void Member::Impl::on_frame(const wire::FrameView& frame, Segment* segment, Nanos now) {
+    bool kept = false;
+    Session* session = nullptr;
+    if (frame.rank == config_.rank) {
+        count(Counter::drop_own_echo);
+    } else if (frame.rank >= roster_.size() || !same(roster_[frame.rank].mac, frame.source)) {
+        count(Counter::drop_wrong_source);
+    } else if (session = session_of(frame.rank); session == nullptr) {
+        count(Counter::drop_unknown_handle);  // it left or died here
+    } else {
+        session->unanswered_since = kNever;
+        session->unanswered = 0;
+        switch (frame.type) {
+            case wire::FrameType::kData:
+                if (frame.ack != nullptr) {
+                    std::uint32_t at = 0;
+                    (void)on_ack(*frame.ack, *session, at, now);
+                }
+                kept = on_packet(frame, segment, session->unicast, now);
+                break;
+            case wire::FrameType::kMcast: {
+                Group* group = find_group(frame.handle);
+                RxStream* rx = group != nullptr ? group_stream(*group, *session) : nullptr;
+                if (rx != nullptr) {
+                    kept = on_packet(frame, segment, *rx, now);
+                } else {
+                    count(group != nullptr ? Counter::drop_wrong_source
+                                           : Counter::drop_unknown_handle);
+                }
+                break;
+            }
+            case wire::FrameType::kAck:
+                on_ack_frame(frame, *session, now);
+                break;
+            case wire::FrameType::kReq:
+                on_request(frame, *session, now);
+                break;
+            case wire::FrameType::kProbe:
+                on_probe(frame, *session, now);
+                break;
+            case wire::FrameType::kJob:
+            case wire::FrameType::kNode:
+                count(Counter::drop_type);  // the engine's, not a member's
+                break;
+        }
+    }
+    if (!kept) pool_.drop(segment);
+}
+
+namespace {
+
+bool is_target(const wire::FrameView& frame, const RxStream& rx) noexcept {
+    if ((frame.flags & wire::kFlagSubset) == 0) return true;
+    return rx.group->own < 64 && (frame.subset >> rx.group->own & 1U) != 0;
+}
+
+void fill(RxNode& node, const wire::FrameView& frame, Segment* segment, RxStream& rx,
+          Nanos now) noexcept {
+    node.link = nullptr;
+    node.segment = segment;
+    node.payload = frame.body;
+    node.after = frame.after;
+    node.stream = &rx;
+    node.arrived = now;
+    node.tag = frame.tag;
+    node.message_length = frame.message_length;
+    node.stream_id = rx.id;
+    node.seq = frame.seq;
+    node.length = frame.length;
+    node.flags = frame.flags;
+    node.after_count = frame.after_count;
+}
+
+}  // namespace
+
+/// Returns whether the segment was kept.
+bool Member::Impl::on_packet(const wire::FrameView& frame, Segment* segment, RxStream& rx,
+                             Nanos now) {
+    if (frame.seq == rx.next && !rx.blocked) return take_in_order(frame, segment, rx, now);
+    if (frame.seq.before(rx.next)) {
+        count(Counter::drop_duplicate);
+        // An acknowledgement may be lost. A repair that others of the group asked for says nothing about ours.
+        if (rx.group == nullptr || frame.destination == config_.mac) make_ack_due(rx);
+        return false;
+    }
+    if (!frame.seq.in_window(rx.next, rx.window)) {
+        count(Counter::drop_beyond_window);
+        return false;
+    }
+    if (rx.held > 0 && store_.find(&rx, frame.seq) != nullptr) {
+        count(Counter::drop_duplicate);
+        return false;
+    }
+    return hold(frame, segment, rx, now);
+}
+
+bool Member::Impl::take_in_order(const wire::FrameView& frame, Segment* segment, RxStream& rx,
+                                 Nanos now) {
+    Session& session = *rx.session;
+    const bool target = is_target(frame, rx);
+    if (target && frame.after_count > 0) {
+        switch (judge(rx, frame.seq, frame.after, frame.after_count)) {
+            case Judgement::kMet:
+                break;
+            case Judgement::kUnmet:
+                return hold(frame, segment, rx, now);
+            case Judgement::kUnmeetable:
+                count(Counter::drop_after_unmeetable);
+                return false;
+        }
+    }
+    if (rx.timed) repaired(rx, now);
+    if (target) {
+        RxNode* node = take_node(session, true);
+        if (node == nullptr) {
+            if (rx.high == rx.next) ++rx.high;
+            on_no_room(rx, now);
+            return false;
+        }
+        fill(*node, frame, segment, rx, now);
+        join(rx, *node);
+    } else {
+        count(Counter::drop_not_target);
+        advance(rx, now);
+    }
+    if (rx.held > 0) drain(rx, now);
+    moved(rx, now);
+    if ((frame.flags & wire::kFlagAckNow) != 0) make_ack_due(rx);
+    if (session.blocked > 0) unblock(session, now);
+    return target;
+}
+
+/// Out of order, or blocked by its entries.
+bool Member::Impl::hold(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now) {
+    Session& session = *rx.session;
+    const bool new_gap = rx.high.before(frame.seq);
+    if (!frame.seq.before(rx.high)) rx.high = frame.seq + 1;
+    RxNode* node = take_node(session, false);
+    if (node == nullptr) {
+        on_no_room(rx, now);
+        return false;
+    }
+    const bool target = is_target(frame, rx);
+    fill(*node, frame, target ? segment : nullptr, rx, now);
+    if (!target) {
+        node->after_count = 0;  // vanishes, so waits for nobody
+        count(Counter::drop_not_target);
+    }
+    store_.insert(*node);
+    ++rx.held;
+    if (frame.seq == rx.next) {
+        rx.blocked = true;
+        ++session.blocked;
+    }
+    if (rx.missing()) on_gap(rx, new_gap, now);
+    return target;
+}
+
+/// Out of order only from the pool, so that the reserved node is there for the packet that lets others go.
+RxNode* Member::Impl::take_node(Session& session, bool in_order) noexcept {
+    if (RxNode* node = store_.take(); node != nullptr) {
+        ++session.held;
+        return node;
+    }
+    if (in_order && !session.reserved_used) {
+        session.reserved_used = true;
+        return &session.reserved;
+    }
+    count(Counter::drop_no_room);
+    session.starved = true;
+    starved_.push_back(session);
+    return nullptr;
+}
+
+void Member::Impl::free_node(Session& session, RxNode& node) noexcept {
+    if (node.segment != nullptr) pool_.drop(node.segment);
+    node.segment = nullptr;
+    if (node.reserved) {
+        session.reserved_used = false;
+    } else {
+        --session.held;
+        store_.give_back(node);
+    }
+}
+
+Judgement Member::Impl::judge(RxStream& rx, Seq seq, const wire::AfterEntry* after,
+                              std::uint8_t entries) noexcept {
+    Judgement all = Judgement::kMet;
+    for (std::uint8_t i = 0; i < entries; ++i) {
+        const StreamId stream = after[i].stream;
+        const Seq number{after[i].seq};
+        Judgement one = Judgement::kMet;
+        if (stream == rx.id) {
+            one = judge_own_entry(seq, number);
+        } else if (!is_group(stream)) {
+            const RxStream& unicast = rx.session->unicast;
+            if (stream == config_.rank) one = judge_entry(unicast.next, number, unicast.window);
+        } else if (Group* group = find_group(stream); group != nullptr) {
+            const std::uint16_t index = group->index_of[rx.session->rank];
+            if (index == kNoRank) return Judgement::kUnmeetable;
+            const RxStream* other = group->rx[index].get();
+            one = judge_entry(other != nullptr ? other->next : config_.first_seq, number,
+                              group->window);
+        }
+        if (one == Judgement::kUnmeetable) return one;
+        if (one == Judgement::kUnmet) all = one;
+    }
+    return all;
+}
+
+void Member::Impl::advance(RxStream& rx, Nanos arrived) noexcept {
+    ++rx.next;
+    if (rx.high.before(rx.next)) rx.high = rx.next;
+    rx.arrived = arrived;
+}
+
+/// The packet at next becomes the last of its source's ready queue.
+void Member::Impl::join(RxStream& rx, RxNode& node) noexcept {
+    Session& session = *rx.session;
+    advance(rx, node.arrived);
+    node.link = nullptr;
+    node.stream = nullptr;
+    (session.ready_tail != nullptr ? session.ready_tail->link : session.ready_head) = &node;
+    session.ready_tail = &node;
+    ready_.push_back(session);
+    session.expecting = false;
+    count(Counter::data_received);
+}
+
+/// Held packets from next on, as far as they may join.
+bool Member::Impl::drain(RxStream& rx, Nanos now) noexcept {
+    bool any = false;
+    while (rx.held > 0) {
+        RxNode* node = store_.find(&rx, rx.next);
+        if (node == nullptr) break;
+        const Judgement verdict = judge(rx, node->seq, node->after, node->after_count);
+        if (verdict == Judgement::kUnmet) {
+            rx.blocked = true;
+            ++rx.session->blocked;
+            break;
+        }
+        store_.erase(*node);
+        --rx.held;
+        if (verdict == Judgement::kUnmeetable) {
+            count(Counter::drop_after_unmeetable);
+            free_node(*rx.session, *node);
+            on_gap(rx, true, now);
+            break;
+        }
+        any = true;
+        const bool ack_now = (node->flags & wire::kFlagAckNow) != 0;
+        if (node->segment != nullptr) {
+            join(rx, *node);
+        } else {
+            advance(rx, node->arrived);
+            free_node(*rx.session, *node);
+        }
+        if (ack_now) make_ack_due(rx);
+    }
+    return any;
+}
+
+/// Streams of one source that wait for each other: until none moves. Bounded by the packets held.
+void Member::Impl::unblock(Session& session, Nanos now) noexcept {
+    for (bool again = true; again && session.blocked > 0;) {
+        again = false;
+        for (RxStream* rx = session.streams; rx != nullptr; rx = rx->sibling) {
+            if (!rx->blocked) continue;
+            rx->blocked = false;
+            --session.blocked;
+            if (drain(*rx, now)) {
+                again = true;
+                moved(*rx, now);
+            }
+        }
+    }
+}
+
+/// After next moved: is an acknowledgement due, is the gap closed?
+void Member::Impl::moved(RxStream& rx, Nanos now) noexcept {
+    acknowledge_moved(rx, now);
+    if ((rx.ask_all_at != kNever || rx.ask_new_at != kNever) && !rx.missing()) stop_asking(rx);
+}
+
+Rank Member::Impl::next_source() noexcept {
+    const Session* session = ready_.front();
+    if (session == nullptr) return kNoRank;
+    ready_.rotate();
+    return session->rank;
+}
+
+bool Member::Impl::front(Rank source, ReadyPacket& out) noexcept {
+    const Session* session = source < sessions_.size() ? sessions_[source].get() : nullptr;
+    if (session == nullptr || session->ready_head == nullptr) return false;
+    const RxNode& node = *session->ready_head;
+    out.segment = node.segment;
+    out.payload = node.payload;
+    out.length = node.length;
+    out.stream = node.stream_id;
+    out.first = (node.flags & wire::kFlagFirst) != 0;
+    out.last = (node.flags & wire::kFlagLast) != 0;
+    out.has_tag = (node.flags & wire::kFlagTag) != 0;
+    out.tag = node.tag;
+    out.message_length = node.message_length;
+    return true;
+}
+
+void Member::Impl::pop(Rank source, Nanos now) {
+    ULC_CHECK(source < sessions_.size() && sessions_[source] != nullptr);
+    Session& session = *sessions_[source];
+    RxNode* node = session.ready_head;
+    ULC_CHECK(node != nullptr);
+    session.ready_head = node->link;
+    if (session.ready_head == nullptr) {
+        session.ready_tail = nullptr;
+        ready_.remove(session);
+    }
+    free_node(session, *node);
+    if (!starved_.empty()) room_returned(now);
+}
+
+}  // namespace ulc::urtp

@@ -1,0 +1,216 @@
+// Requests for missing packets, both directions (URTP §3.2 and appendix A: Recv, HandleREQ, HandleSND, after correction of
+// the window base of its figures 22-23, which lies one number short).
+//
+// A gap is asked for at once (unicast) or after a random part of `req_spread` (group); further gaps are asked for as they
+// show, each once; everything missing is asked for again after ask_wait, which doubles until the gap closes.
+// A pending receive that names its source asks for `next` in the same way, though nothing shows that it was sent.
+#include <algorithm>
+
+#include "urtp/impl.h"
+
+namespace ulc::urtp {
+
+void Member::Impl::arm(RxStream& rx) noexcept {
+    timers_.arm_by(rx.timer, std::min(std::min(rx.ack_by, rx.answer_at),
+                                      std::min(rx.ask_new_at, rx.ask_all_at)));
+}
+
+/// How long a repair may take before it counts as lost.
+Nanos Member::Impl::first_wait(const RxStream& rx) const noexcept {
+    const Params& p = config_.params;
+    Nanos wait = std::max(p.min_recv_wait, rx.session->rtt.bound());
+    if (rx.group != nullptr) wait += p.repair_gather;
+    return std::clamp(wait, kMicrosecond, std::max(kMicrosecond, p.max_recv_wait));
+}
+
+void Member::Impl::make_request_due(RxStream& rx, bool all) noexcept {
+    rx.request_due = true;
+    rx.request_all |= all;
+    control_.push_back(*rx.session);
+}
+
+void Member::Impl::stop_asking(RxStream& rx) noexcept {
+    rx.request_due = false;
+    rx.request_all = false;
+    rx.timed = false;
+    rx.ask_new_at = kNever;
+    rx.ask_all_at = kNever;
+    rx.asked_at = kNever;
+    rx.ask_wait = 0;
+}
+
+/// Something below high is missing. new_gap: more than before.
+void Member::Impl::on_gap(RxStream& rx, bool new_gap, Nanos now) noexcept {
+    if (rx.ask_new_at != kNever || rx.request_due) return;
+    const bool asking = rx.ask_all_at != kNever;
+    if (asking && !new_gap) return;
+    if (!asking) rx.asked_to = rx.next;
+    Nanos wait = config_.params.reorder_wait;
+    if (rx.group != nullptr && rx.group->ranks.size() > 2) {
+        wait += random_below(config_.params.req_spread);
+    }
+    if (wait <= 0) {
+        make_request_due(rx, false);
+        return;
+    }
+    rx.ask_new_at = now + wait;
+    arm(rx);
+}
+
+/// A packet was dropped for want of room: asked for again when room returns, or from time to time.
+void Member::Impl::on_no_room(RxStream& rx, Nanos now) noexcept {
+    if (rx.ask_all_at != kNever) return;
+    if (rx.ask_wait == 0) rx.ask_wait = first_wait(rx);
+    rx.ask_all_at = now + rx.ask_wait;
+    arm(rx);
+}
+
+void Member::Impl::receive_timer(RxStream& rx, Nanos now) noexcept {
+    if (rx.ack_by <= now) {
+        rx.ack_by = kNever;
+        make_ack_due(rx);
+    }
+    if (rx.answer_at <= now) {
+        rx.answer_at = kNever;
+        answer(rx);
+    }
+    if (rx.ask_new_at <= now) {
+        rx.ask_new_at = kNever;
+        if (rx.missing()) make_request_due(rx, false);
+    }
+    if (rx.ask_all_at <= now) {
+        rx.ask_all_at = kNever;
+        if (rx.missing()) {
+            rx.ask_wait =
+                std::min(2 * rx.ask_wait, std::max(kMicrosecond, config_.params.max_recv_wait));
+            rx.ask_all_at = now + rx.ask_wait;
+            rx.timed = false;
+            if (credit_of(rx) > 0) make_request_due(rx, true);
+        }
+    }
+    arm(rx);
+}
+
+/// REQ: the acknowledgement, and a bit for each number from next on: zero asks for it (docs/PROTOCOL.md §4).
+Segment* Member::Impl::send_request(RxStream& rx, Nanos now) {
+    Segment* segment = control_frame();
+    if (segment == nullptr) return nullptr;
+    std::array<std::byte, wire::kReqBitmapOctetsMax> bitmap;
+    std::size_t octets = 0;
+    if (rx.missing()) {
+        const auto span = static_cast<std::uint32_t>(rx.high - rx.next);
+        const std::uint32_t bits = std::min<std::uint32_t>(span, bitmap.size() * 8);
+        const bool all = rx.request_all || rx.asked_to.before(rx.next);
+        const Seq from = all ? rx.next : rx.asked_to;
+        bitmap.fill(std::byte{0xff});
+        for (auto i = static_cast<std::uint32_t>(from - rx.next); i < bits; ++i) {
+            if (store_.find(&rx, rx.next + i) != nullptr) continue;
+            bitmap[i / 8] &= ~(std::byte{1} << (i % 8));
+            octets = i / 8 + 1;
+        }
+        rx.asked_to = rx.next + bits;
+        rx.timed = rx.asked_at == kNever;
+        rx.asked_at = now;
+        if (rx.ask_wait == 0) rx.ask_wait = first_wait(rx);
+        if (rx.ask_all_at == kNever || rx.request_all) rx.ask_all_at = now + rx.ask_wait;
+        arm(rx);
+        if (octets == 0) bitmap[octets++] = std::byte{0xff};  // all asked for already
+    }
+    rx.request_due = false;
+    rx.request_all = false;
+    const wire::AckEntry ack = tell(rx, now);
+    segment->length = static_cast<std::uint32_t>(
+        wire::build_req(segment->frame, head_to(rx.session->rank, wire::FrameType::kReq), ack,
+                        std::span<const std::byte>(bitmap).first(octets)));
+    count(Counter::req_sent);
+    return segment;
+}
+
+/// The packet at next came after one REQ for it: a sample, also where nothing flows the other way.
+void Member::Impl::repaired(RxStream& rx, Nanos arrived) noexcept {
+    rx.session->rtt.sample(arrived - rx.asked_at);
+    rx.timed = false;
+}
+
+void Member::Impl::on_request(const wire::FrameView& frame, Session& session, Nanos now) noexcept {
+    const auto& body = *reinterpret_cast<const wire::ReqBody*>(frame.body);
+    std::uint32_t at = 0;
+    TxStream* tx = on_ack(body.ack, session, at, now);
+    if (tx == nullptr) return;
+    count(Counter::req_received);
+    const Seq next{body.ack.next};
+    const std::uint32_t octets = body.bitmap_octets;
+    if (octets == 0) {
+        request_one(*tx, next, at, now);
+        return;
+    }
+    const auto* bitmap = reinterpret_cast<const std::uint8_t*>(frame.body + sizeof(wire::ReqBody));
+    for (std::uint32_t i = 0; i < octets; ++i) {
+        for (std::uint32_t zeros = static_cast<std::uint8_t>(~bitmap[i]); zeros != 0;
+             zeros &= zeros - 1) {
+            request_one(*tx, next + (8 * i + static_cast<std::uint32_t>(std::countr_zero(zeros))),
+                        at, now);
+        }
+    }
+}
+
+/// URTP's three cases (§3.2.1): sent long ago, sent just now, not sent yet.
+void Member::Impl::request_one(TxStream& tx, Seq seq, std::uint32_t at, Nanos now) noexcept {
+    if (!seq.before(tx.sent)) {
+        count(Counter::req_unsent);
+        return;
+    }
+    if (seq.before(tx.base) || seq.before(tx.next[at])) return;  // it has it: the request is old
+    TxSlot& slot = tx.slot(seq);
+    const Nanos srtt = tx.rtt.smoothed();
+    Nanos gap = std::min(config_.params.min_req_gap, srtt / 2);
+    if (slot.transmissions > 1)
+        gap = std::max(gap, srtt - srtt / 4);  // its repair may be on the way
+    if (now - slot.sent_at < gap) {
+        count(Counter::req_too_soon);
+        return;
+    }
+    const bool waits = slot.asked_by != TxSlot::kNobody;
+    const auto asker = static_cast<std::uint16_t>(at);
+    if (waits) {
+        if (slot.asked_by != asker) slot.asked_by = TxSlot::kSeveral;
+        return;
+    }
+    const bool gathers = tx.destinations > 1 && config_.params.repair_gather > 0;
+    auto& queue = gathers ? gather_ : repairs_;
+    if (queue.push({&tx, seq, gathers ? now + config_.params.repair_gather : now}))
+        slot.asked_by = asker;
+}
+
+void Member::Impl::expect(Rank source, Nanos now) {
+    if (!config_.params.request_on_receive || source == config_.rank) return;
+    Session* session = session_of(source);
+    if (session == nullptr || session->expecting || session->ready_head != nullptr) return;
+    session->expecting = true;
+    session->expect_wait = first_wait(session->unicast);
+    session->expect_at = now + session->expect_wait + random_below(config_.params.req_spread);
+    timers_.arm_by(session->expect_timer, session->expect_at);
+}
+
+void Member::Impl::expect_timer(Session& session, Nanos now) {
+    if (!session.expecting) return;
+    if (session.expect_at <= now) {
+        if (session.unicast.sibling == nullptr) {  // no group of it was heard: ask about the world
+            if (Group* world = find_group(config_.world)) (void)group_stream(*world, session);
+        }
+        std::uint32_t members = 1;
+        for (RxStream* rx = session.streams; rx != nullptr; rx = rx->sibling) {
+            if (rx->group != nullptr) {
+                members = std::max(members, static_cast<std::uint32_t>(rx->group->ranks.size()));
+            }
+            if (rx->held == 0 && !rx->missing()) make_request_due(*rx, true);
+        }
+        session.expect_wait =
+            std::min(2 * session.expect_wait, std::max(kMicrosecond, config_.params.max_recv_wait));
+        session.expect_at =
+            now + session.expect_wait + random_below(members * config_.params.probe_slot);
+    }
+    timers_.arm_by(session.expect_timer, session.expect_at);
+}
+
+}  // namespace ulc::urtp

@@ -1,0 +1,103 @@
+// Where received packets wait: nodes lent from one pool (the endpoint's bound on receiver memory, URTP §3.1),
+// and a hash by (stream, number) of those that are not in order yet. So a stream costs no ring, and a packet
+// in order touches no table.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <memory>
+
+#include "base/check.h"
+#include "base/units.h"
+#include "wire/header.h"
+#include "wire/segment.h"
+
+namespace ulc::urtp {
+
+struct RxStream;
+
+/// One held packet. In the pool's free list, in a hash chain, or in its source's ready queue: one link is enough.
+struct RxNode {
+    RxNode* link = nullptr;
+    Segment* segment = nullptr;  ///< nullptr: a subset packet for others, held for its number only
+    const std::byte* payload = nullptr;
+    const wire::AfterEntry* after = nullptr;  ///< inside the segment
+    RxStream* stream = nullptr;  ///< while out of order; a stream may end before it is popped
+    Nanos arrived = 0;
+    std::uint64_t tag = 0;
+    std::uint64_t message_length = 0;
+    StreamId stream_id = 0;
+    Seq seq;
+    std::uint16_t length = 0;
+    std::uint8_t flags = 0;
+    std::uint8_t after_count = 0;
+    bool reserved = false;  ///< the source's own reserved node, not the pool's
+};
+
+class RxStore {
+public:
+    explicit RxStore(std::uint32_t nodes) noexcept : capacity_(nodes) {}
+
+    /// Allocates, at the first session of a member: an endpoint that nobody talks to costs nothing.
+    void open() {
+        if (nodes_ != nullptr) return;
+        nodes_ = std::make_unique<RxNode[]>(capacity_);
+        const std::uint32_t buckets = std::bit_ceil(capacity_ < 16 ? 16U : capacity_);
+        buckets_ = std::make_unique<RxNode*[]>(buckets);
+        mask_ = buckets - 1;
+        for (std::uint32_t i = capacity_; i > 0; --i)
+            give_back(nodes_[i - 1]);
+    }
+
+    [[nodiscard]] std::uint32_t free_count() const noexcept { return free_count_; }
+
+    /// nullptr: the pool is used up.
+    [[nodiscard]] RxNode* take() noexcept {
+        RxNode* node = free_;
+        if (node == nullptr) return nullptr;
+        free_ = node->link;
+        --free_count_;
+        return node;
+    }
+    void give_back(RxNode& node) noexcept {
+        node.link = free_;
+        free_ = &node;
+        ++free_count_;
+    }
+
+    void insert(RxNode& node) noexcept {
+        RxNode*& bucket = bucket_of(node.stream, node.seq);
+        node.link = bucket;
+        bucket = &node;
+    }
+    [[nodiscard]] RxNode* find(const RxStream* stream, Seq seq) const noexcept {
+        RxNode* node = bucket_of(stream, seq);
+        while (node != nullptr && (node->seq != seq || node->stream != stream))
+            node = node->link;
+        return node;
+    }
+    /// The node must be in the table.
+    void erase(RxNode& node) noexcept {
+        RxNode** at = &bucket_of(node.stream, node.seq);
+        while (*at != &node) {
+            ULC_CHECK(*at != nullptr);
+            at = &(*at)->link;
+        }
+        *at = node.link;
+    }
+
+private:
+    [[nodiscard]] RxNode*& bucket_of(const RxStream* stream, Seq seq) const noexcept {
+        const auto salt = static_cast<std::uint32_t>(std::bit_cast<std::uintptr_t>(stream) >> 6U);
+        return buckets_[(salt * 0x9e3779b1U + seq.value) & mask_];
+    }
+
+    std::uint32_t capacity_;
+    std::uint32_t free_count_ = 0;
+    std::uint32_t mask_ = 0;
+    RxNode* free_ = nullptr;
+    std::unique_ptr<RxNode[]> nodes_;
+    std::unique_ptr<RxNode*[]> buckets_;
+};
+
+}  // namespace ulc::urtp

@@ -1,0 +1,66 @@
+// What a member keeps of one peer that was heard from or sent to, and of one group. Made at the first packet.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "urtp/list.h"
+#include "urtp/rtt.h"
+#include "urtp/rx_store.h"
+#include "urtp/stream_rx.h"
+#include "urtp/stream_tx.h"
+#include "urtp/timers.h"
+
+namespace ulc::urtp {
+
+struct Session {
+    Session(Rank of, Nanos initial_rtt) : rank(of), rtt(initial_rtt) {
+        expect_timer.kind = TimerOwner::kSession;
+        expect_timer.owner = this;
+        reserved.reserved = true;
+    }
+
+    const Rank rank;
+    bool gone = false;
+    bool starved =
+        false;  ///< was told less credit than it could use, or lost packets for want of room
+    bool reserved_used = false;
+    bool expecting = false;        ///< a pending receive names this source
+    std::uint32_t held = 0;        ///< nodes of the pool that its packets occupy
+    std::uint32_t blocked = 0;     ///< streams whose head waits for `after` entries
+    std::uint32_t unanswered = 0;  ///< probes since the last frame from it
+    Nanos unanswered_since = kNever;
+
+    RxStream unicast;              ///< from it to us
+    RxStream* streams = &unicast;  ///< all from it: unicast and groups
+    RxStream* unacked_group =
+        nullptr;  ///< the group stream that moved last: rides on the next DATA to it
+    std::unique_ptr<TxStream> tx;  ///< from us to it
+    Rtt rtt;
+
+    RxNode* ready_head = nullptr;
+    RxNode* ready_tail = nullptr;
+    RxNode reserved;  ///< its own packet of memory, whatever the others hold
+
+    Nanos expect_at = kNever;
+    Nanos expect_wait = 0;
+    Timer expect_timer;
+    Link<Session> ready_link;
+    Link<Session> control_link;
+    Link<Session> starved_link;
+};
+
+struct Group {
+    GroupHandle handle = 0;
+    std::vector<Rank> ranks;              ///< by index
+    std::vector<std::uint16_t> index_of;  ///< by rank; kNoRank: not a member
+    std::uint16_t own = 0;                ///< own index
+    std::uint32_t ack_modulus = 16;       ///< A
+    std::uint32_t window = 0;
+    std::unique_ptr<TxStream> tx;
+    std::vector<std::unique_ptr<RxStream>> rx;  ///< by index; made when first heard
+};
+
+}  // namespace ulc::urtp

@@ -1,0 +1,60 @@
+// The receiving half of one stream: numbers, and the deadlines that policies set. In-order receive compares numbers
+// only: `ack_at` says when an acknowledgement is due, whatever the policy behind it.
+//
+//          acked      next                 high
+//   ─────────┴──────────┴───·───■■───·──■────┴──────▶    ■ held, · missing, all before next in order
+#pragma once
+
+#include <cstdint>
+
+#include "base/units.h"
+#include "urtp/timers.h"
+#include "wire/ids.h"
+
+namespace ulc::urtp {
+
+struct Session;
+struct Group;
+
+struct RxStream {
+    StreamId id = 0;  ///< own rank, or the group
+    Session* session = nullptr;
+    Group* group = nullptr;       ///< nullptr: unicast
+    RxStream* sibling = nullptr;  ///< next stream of the same session
+    std::uint32_t window = 0;
+
+    Seq next;                ///< first number not in order
+    Seq high;                ///< one past the highest number known to be sent
+    std::uint32_t held = 0;  ///< packets in [next, high) that wait in the store
+    bool blocked = false;    ///< the packet at next is held, its `after` entries unmet
+
+    // acknowledgement (acknowledge.cc)
+    Seq ack_at;      ///< due once next is not before it
+    Seq acked;       ///< next as last told
+    Seq limit_told;  ///< next + credit as last told
+    bool ack_due = false;
+    Nanos arrived = kNever;    ///< of number next-1
+    Nanos ack_by = kNever;     ///< the delayed acknowledgement
+    Nanos answer_at = kNever;  ///< a group probe's answer, spread
+
+    // requests (request.cc)
+    bool request_due = false;
+    bool request_all = false;   ///< not only what was not asked yet
+    bool timed = false;         ///< asked once since `asked_at`: its repair gives an RTT sample
+    Seq asked_to;               ///< everything missing before it was asked
+    Nanos ask_new_at = kNever;  ///< first REQ for new gaps, spread
+    Nanos ask_all_at = kNever;  ///< repetition
+    Nanos ask_wait = 0;         ///< until the repetition after the next one
+    Nanos asked_at = kNever;
+
+    Timer timer;
+
+    [[nodiscard]] bool missing() const noexcept {
+        return static_cast<std::uint32_t>(high - next) > held;
+    }
+    [[nodiscard]] std::uint32_t unacknowledged() const noexcept {
+        return static_cast<std::uint32_t>(next - acked);
+    }
+};
+
+}  // namespace ulc::urtp

@@ -1,0 +1,82 @@
+#include "urtp/stream_tx.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace ulc::urtp {
+
+TxStream::TxStream(StreamId stream, Group* of_group, std::span<const Rank> of_members,
+                   std::size_t own, std::uint32_t ring, Seq first, Nanos initial_rtt)
+    : id(stream),
+      group(of_group),
+      window(ring),
+      base(first),
+      sent(first),
+      tail(first),
+      limit(first + ring),
+      members(static_cast<std::uint32_t>(of_members.size())),
+      destinations(members),
+      slots(std::make_unique<TxSlot[]>(ring)),
+      next(std::make_unique<Seq[]>(members)),
+      edge(std::make_unique<Seq[]>(members)),
+      absent(std::make_unique<std::uint32_t[]>(members)),
+      rank(std::make_unique<Rank[]>(members)),
+      rtt(initial_rtt) {
+    ULC_CHECK((ring & (ring - 1)) == 0);
+    for (std::uint32_t i = 0; i < members; ++i) {
+        next[i] = first;
+        edge[i] = limit;
+        rank[i] = of_members[i];
+    }
+    if (own < members) {
+        absent[own] = UINT32_MAX;
+        --destinations;
+    }
+    timer.kind = TimerOwner::kSend;
+    timer.owner = this;
+}
+
+bool TxStream::acknowledge(std::uint32_t at, Seq seen) noexcept {
+    const bool was_last = next[at] == base;
+    next[at] = seen;
+    return was_last && settle_base();
+}
+
+bool TxStream::settle_base() noexcept {
+    // Offsets from base are small and unsigned: the least of them is the new base, across the wrap too.
+    std::uint32_t least = tail.value - base.value;
+    for (std::uint32_t i = 0; i < members; ++i) {
+        least = std::min(least, (next[i].value - base.value) | absent[i]);
+    }
+    base = base + least;
+    return least != 0;
+}
+
+void TxStream::allow(std::uint32_t at, Seq beyond) noexcept {
+    const bool was_least = edge[at] == limit;
+    edge[at] = beyond;
+    if (beyond.before(limit)) {
+        limit = beyond;
+    } else if (was_least) {
+        settle_limit();
+    }
+}
+
+void TxStream::settle_limit() noexcept {
+    std::uint32_t least = UINT32_MAX;
+    for (std::uint32_t i = 0; i < members; ++i) {
+        least = std::min(least, (edge[i].value - base.value) | absent[i]);
+    }
+    limit = base + (least == UINT32_MAX ? window : least);
+}
+
+bool TxStream::remove_destination(std::uint32_t at) noexcept {
+    ULC_CHECK(at < members && is_destination(at));
+    absent[at] = UINT32_MAX;
+    --destinations;
+    settle_limit();
+    return settle_base();
+}
+
+}  // namespace ulc::urtp

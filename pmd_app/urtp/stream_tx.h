@@ -1,0 +1,90 @@
+// The sending half of one stream: a ring of retained packets, and what each destination acknowledged.
+//
+//          base            sent        tail        limit, base + window
+//   ─────────┴───────────────┴───────────┴──────────┴────▶
+//            │ unacknowledged│ committed │ may commit│
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/units.h"
+#include "urtp/list.h"
+#include "urtp/rtt.h"
+#include "urtp/timers.h"
+#include "wire/ids.h"
+#include "wire/segment.h"
+
+namespace ulc::urtp {
+
+struct Group;
+struct TxStream;
+
+/// A retained packet.
+struct TxSlot {
+    static constexpr std::uint16_t kNobody = 0xffff;
+    static constexpr std::uint16_t kSeveral = 0xfffe;
+
+    Segment* segment = nullptr;
+    TxStream* stream = nullptr;
+    TxSlot* link = nullptr;            ///< commit order, until first transmission
+    Nanos sent_at = 0;                 ///< of the latest transmission
+    std::uint16_t asked_by = kNobody;  ///< group index whose request waits, or kSeveral
+    std::uint8_t transmissions = 0;    ///< saturating
+};
+
+struct TxStream {
+    /// members: by group index, or the one receiver. own: index that is no destination (any other
+    /// value: none). Allocates; nothing else here does.
+    TxStream(StreamId stream, Group* of_group, std::span<const Rank> members, std::size_t own,
+             std::uint32_t ring, Seq first, Nanos initial_rtt);
+    TxStream(const TxStream&) = delete;
+    TxStream& operator=(const TxStream&) = delete;
+
+    [[nodiscard]] TxSlot& slot(Seq seq) noexcept { return slots[seq.value & (window - 1)]; }
+    [[nodiscard]] bool active() const noexcept { return base != tail; }
+    [[nodiscard]] bool on_wire() const noexcept { return base != sent; }
+    [[nodiscard]] bool has_room() const noexcept {
+        return tail.in_window(base, window) && tail.before(limit);
+    }
+
+    /// Destination `at` has everything before `next`; true: base moved (free what lies before it).
+    bool acknowledge(std::uint32_t at, Seq next) noexcept;
+    /// Destination `at` accepts numbers before `beyond`, for now: a later word may retract it.
+    void allow(std::uint32_t at, Seq edge) noexcept;
+    /// Destination `at` left. True: base moved.
+    bool remove_destination(std::uint32_t at) noexcept;
+    [[nodiscard]] bool is_destination(std::uint32_t at) const noexcept { return absent[at] == 0; }
+
+    const StreamId id;
+    Group* const group;
+    const std::uint32_t window;  ///< slots in the ring, power of two
+    Seq base;
+    Seq sent;
+    Seq tail;
+    Seq limit;  ///< least of the destinations' edges
+    const std::uint32_t
+        members;  ///< length of the arrays below, indexed by group index (0: unicast)
+    std::uint32_t destinations;  ///< left
+    std::unique_ptr<TxSlot[]> slots;
+    std::unique_ptr<Seq[]> next;              ///< acknowledged before it
+    std::unique_ptr<Seq[]> edge;              ///< accepts numbers before it (credit)
+    std::unique_ptr<std::uint32_t[]> absent;  ///< all ones: not, or no longer, a destination
+    std::unique_ptr<Rank[]> rank;
+
+    Rtt rtt;
+    bool wants_credit = false;  ///< a packet waits for credit or window, with nothing on the wire
+    Nanos probe_at = kNever;
+    Nanos probe_wait = 0;
+    Nanos probed_at = 0;
+    Timer timer;
+    Link<TxStream> active_link;
+    Link<TxStream> probe_link;
+
+private:
+    bool settle_base() noexcept;
+    void settle_limit() noexcept;
+};
+
+}  // namespace ulc::urtp

@@ -1,0 +1,185 @@
+// New packets: whether one may be committed, and its headers. A packet gets its number and its `after` entries when it is
+// committed; committed packets are transmitted in that order, so the entries are those of the ordering rule
+// (docs/PROTOCOL.md §5) at the latest moment that leaves room for the payload.
+#include "urtp/impl.h"
+
+namespace ulc::urtp {
+
+/// The hot path: nothing is made. nullptr: not there yet, or nobody receives it.
+TxStream* Member::Impl::existing_tx_stream(StreamId stream) noexcept {
+    if (is_group(stream)) {
+        const Group* group = find_group(stream);
+        TxStream* tx = group != nullptr ? group->tx.get() : nullptr;
+        return tx != nullptr && tx->destinations > 0 ? tx : nullptr;
+    }
+    const Session* session = stream < sessions_.size() ? sessions_[stream].get() : nullptr;
+    return session != nullptr && !session->gone ? session->tx.get() : nullptr;
+}
+
+TxStream* Member::Impl::tx_stream(StreamId stream, Admission& why) {
+    if (TxStream* tx = existing_tx_stream(stream); tx != nullptr) [[likely]]
+        return tx;
+    why = Admission::kUnknown;
+    if (!is_group(stream)) {
+        if (stream >= roster_.size() || stream == config_.rank) return nullptr;
+        Session* session = session_of(static_cast<Rank>(stream));
+        if (session == nullptr) {
+            why = Admission::kPeerGone;
+            return nullptr;
+        }
+        if (session->tx == nullptr) {
+            repairs_.open();
+            session->tx = std::make_unique<TxStream>(
+                stream, nullptr, std::span<const Rank>(&session->rank, 1), 1, config_.params.window,
+                config_.first_seq, config_.params.initial_rtt);
+            timers_.enroll();
+        }
+        return session->tx.get();
+    }
+    Group* group = find_group(stream);
+    if (group == nullptr) return nullptr;
+    if (group->tx == nullptr) {
+        repairs_.open();
+        gather_.open();
+        group->tx =
+            std::make_unique<TxStream>(stream, group, group->ranks, group->own, group->window,
+                                       config_.first_seq, config_.params.initial_rtt);
+        timers_.enroll();
+        for (std::uint32_t i = 0; i < group->ranks.size(); ++i) {
+            const auto& session = sessions_[group->ranks[i]];
+            if (session != nullptr && session->gone) group->tx->remove_destination(i);
+        }
+    }
+    why = Admission::kPeerGone;
+    const bool alone = group->ranks.size() == 1;
+    return group->tx->destinations > 0 || alone ? group->tx.get() : nullptr;
+}
+
+Admission Member::Impl::may_send(StreamId stream, std::uint64_t subset, bool has_subset,
+                                 Nanos now) {
+    Admission why;
+    TxStream* tx = tx_stream(stream, why);
+    if (tx == nullptr) return why;
+    if (!tx->has_room()) {
+        tx->wants_credit = true;
+        if (!tx->on_wire() && tx->probe_at == kNever) restart_probe(*tx, now);
+        return Admission::kWindow;
+    }
+    Blockers blockers;
+    find_predecessors(*tx, subset, has_subset, blockers);
+    if (blockers.size() <= wire::kAfterEntriesMax) return Admission::kYes;
+    count(Counter::after_wait);
+    for (TxStream* blocker : blockers)
+        probe_now(*blocker, now);
+    return Admission::kAfter;
+}
+
+bool Member::Impl::shares_unacknowledged(const TxStream& earlier, const TxStream& stream,
+                                         std::uint64_t subset, bool has_subset) const noexcept {
+    const auto lacks = [&earlier](std::uint32_t at) {
+        return earlier.is_destination(at) && need_entry(earlier.next[at], earlier.tail);
+    };
+    const auto aimed_at = [&](Rank rank) {
+        const std::uint16_t index = stream.group->index_of[rank];
+        return index != kNoRank && stream.is_destination(index) &&
+               (!has_subset || (subset >> index & 1U) != 0);
+    };
+    if (stream.group == nullptr) {  // then the earlier one is a group
+        const std::uint16_t index = earlier.group->index_of[stream.rank[0]];
+        return index != kNoRank && lacks(index);
+    }
+    for (std::uint32_t i = 0; i < earlier.members; ++i) {
+        if (lacks(i) && aimed_at(earlier.rank[i])) return true;
+    }
+    return false;
+}
+
+void Member::Impl::find_predecessors(const TxStream& stream, std::uint64_t subset, bool has_subset,
+                                     Blockers& out) const noexcept {
+    const auto consider = [&](TxStream* earlier) {
+        return earlier == &stream || !earlier->active() ||
+               !shares_unacknowledged(*earlier, stream, subset, has_subset) ||
+               out.push_back(earlier);
+    };
+    for (TxStream* t = active_groups_.front(); t != nullptr && !out.full();
+         t = active_groups_.after(*t)) {
+        consider(t);
+    }
+    if (stream.group == nullptr) return;  // two unicast streams share no receiver
+    if (active_unicast_.size() <= stream.members) {
+        for (TxStream* t = active_unicast_.front(); t != nullptr && !out.full();
+             t = active_unicast_.after(*t)) {
+            consider(t);
+        }
+        return;
+    }
+    for (std::uint32_t i = 0; i < stream.members && !out.full(); ++i) {
+        const auto& session = sessions_[stream.rank[i]];
+        if (session != nullptr && session->tx != nullptr) consider(session->tx.get());
+    }
+}
+
+PacketPlan Member::Impl::plan(const PacketMeta& meta, Nanos now) {
+    Admission why;
+    TxStream* tx = tx_stream(meta.stream, why);
+    ULC_CHECK(tx != nullptr && tx->has_room());
+    draft_.stream = tx;
+    std::uint8_t flags = 0;
+    if (meta.first) flags |= wire::kFlagFirst;
+    if (meta.last) flags |= wire::kFlagLast;
+    if (meta.ack_now) flags |= wire::kFlagAckNow;
+    if (config_.crc) flags |= wire::kFlagCrc;
+    if (meta.has_tag && meta.first) flags |= wire::kFlagTag;
+    wire::Extensions& extensions = draft_.extensions;
+    extensions.after_count = 0;
+    extensions.tag = meta.tag;
+    extensions.message_length = meta.message_length;
+    if (tx->group != nullptr && meta.has_subset) {
+        flags |= wire::kFlagSubset;
+        extensions.subset = meta.subset;
+    }
+    Blockers blockers;
+    find_predecessors(*tx, meta.subset, meta.has_subset, blockers);
+    ULC_CHECK(blockers.size() <= wire::kAfterEntriesMax);
+    if (!blockers.empty()) flags |= wire::kFlagAfter;
+    for (const TxStream* earlier : blockers) {
+        extensions.after[extensions.after_count++] = {earlier->id,
+                                                      entry_number(earlier->tail).value};
+    }
+    if (tx->group == nullptr &&
+        piggyback(*sessions_[tx->rank[0]], meta.last, extensions.ack, now)) {
+        flags |= wire::kFlagAck;
+    }
+    draft_.flags = flags;
+    return {
+        static_cast<std::uint16_t>(wire::payload_offset(flags, extensions.after_count)),
+        static_cast<std::uint16_t>(wire::payload_max(flags, extensions.after_count, config_.mtu))};
+}
+
+void Member::Impl::commit(const PacketMeta& meta, const PacketPlan& plan, Segment* segment,
+                          std::uint32_t length, Nanos now) {
+    TxStream* tx = draft_.stream;
+    ULC_CHECK(tx != nullptr && tx->id == meta.stream && length <= plan.payload_max);
+    draft_.stream = nullptr;
+    const bool group = tx->group != nullptr;
+    wire::FrameHead head = head_to(group ? kNoRank : tx->rank[0],
+                                   group ? wire::FrameType::kMcast : wire::FrameType::kData);
+    if (group) head.handle = tx->id;
+    head.flags = draft_.flags;
+    head.seq = tx->tail;
+    segment->length = static_cast<std::uint32_t>(
+        wire::build_data(segment->frame, head, draft_.extensions, length));
+    if (tx->destinations == 0) {  // a group of one: nobody to tell
+        pool_.drop(segment);
+        return;
+    }
+    TxSlot& slot = tx->slot(tx->tail);
+    slot = {segment, tx, nullptr, now, TxSlot::kNobody, 0};
+    (new_tail_ != nullptr ? new_tail_->link : new_head_) = &slot;
+    new_tail_ = &slot;
+    ++tx->tail;
+    tx->wants_credit = false;
+    (group ? active_groups_ : active_unicast_).push_back(*tx);
+}
+
+}  // namespace ulc::urtp

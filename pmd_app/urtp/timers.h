@@ -1,0 +1,101 @@
+// Deadlines in a binary heap of intrusive timers. A timer is armed *by* a time and never put off: its owner
+// keeps the true deadlines, so the hot path only stores a number; a timer that fires early is armed again.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/check.h"
+#include "base/units.h"
+
+namespace ulc::urtp {
+
+enum class TimerOwner : std::uint8_t { kReceive, kSend, kSession };
+
+struct Timer {
+    static constexpr std::uint32_t kIdle = UINT32_MAX;
+
+    Nanos due = kNever;
+    std::uint32_t position = kIdle;  ///< in the heap
+    TimerOwner kind{};
+    void* owner = nullptr;
+};
+
+class Timers {
+public:
+    /// Makes room for one more timer; the only call that allocates.
+    void enroll() {
+        ++enrolled_;
+        if (heap_.capacity() < enrolled_) heap_.reserve(2 * enrolled_);
+    }
+
+    [[nodiscard]] Nanos next() const noexcept { return heap_.empty() ? kNever : heap_[0]->due; }
+
+    /// The timer fires at `at` or earlier.
+    void arm_by(Timer& timer, Nanos at) noexcept {
+        if (timer.position != Timer::kIdle) {
+            if (timer.due <= at) return;
+            timer.due = at;
+            rise(timer.position);
+            return;
+        }
+        if (at == kNever) return;
+        timer.due = at;
+        ULC_CHECK(heap_.size() < heap_.capacity());
+        heap_.push_back(&timer);
+        timer.position = static_cast<std::uint32_t>(heap_.size() - 1);
+        rise(timer.position);
+    }
+
+    /// Takes the earliest timer that is due; nullptr: none.
+    Timer* pop_due(Nanos now) noexcept {
+        if (heap_.empty() || heap_[0]->due > now) return nullptr;
+        Timer* timer = heap_[0];
+        remove(*timer);
+        return timer;
+    }
+
+    void remove(Timer& timer) noexcept {
+        if (timer.position == Timer::kIdle) return;
+        const std::uint32_t hole = timer.position;
+        timer.position = Timer::kIdle;
+        Timer* last = heap_.back();
+        heap_.pop_back();
+        if (last == &timer) return;
+        place(last, hole);
+        rise(hole);
+        sink(last->position);
+    }
+
+private:
+    void place(Timer* timer, std::uint32_t at) noexcept {
+        heap_[at] = timer;
+        timer->position = at;
+    }
+    void rise(std::uint32_t at) noexcept {
+        Timer* timer = heap_[at];
+        while (at > 0) {
+            const std::uint32_t parent = (at - 1) / 2;
+            if (heap_[parent]->due <= timer->due) break;
+            place(heap_[parent], at);
+            at = parent;
+        }
+        place(timer, at);
+    }
+    void sink(std::uint32_t at) noexcept {
+        Timer* timer = heap_[at];
+        const auto size = static_cast<std::uint32_t>(heap_.size());
+        for (std::uint32_t child = 2 * at + 1; child < size; child = 2 * at + 1) {
+            if (child + 1 < size && heap_[child + 1]->due < heap_[child]->due) ++child;
+            if (timer->due <= heap_[child]->due) break;
+            place(heap_[child], at);
+            at = child;
+        }
+        place(timer, at);
+    }
+
+    std::vector<Timer*> heap_;
+    std::size_t enrolled_ = 0;
+};
+
+}  // namespace ulc::urtp

@@ -1,0 +1,139 @@
+// What goes to the wire next: control, then repairs, then new packets in commit order.
+#include "urtp/impl.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ulc::urtp {
+
+wire::FrameHead Member::Impl::head_to(Rank rank, wire::FrameType type) const noexcept {
+    wire::FrameHead head;
+    const bool all = rank == kNoRank;
+    head.destination = all ? kBroadcastMac : roster_[rank].mac;
+    head.source = config_.mac;
+    head.ether_type = config_.ether_type;
+    head.type = type;
+    head.handle = all ? 0 : roster_[rank].handle;
+    head.rank = config_.rank;
+    return head;
+}
+
+bool Member::Impl::has_tx() const noexcept {
+    return new_head_ != nullptr || !control_.empty() || !probes_.empty() || !repairs_.empty();
+}
+
+Segment* Member::Impl::next_tx(Nanos now) {
+    if (!gather_.empty()) gathered_to_repairs(now);
+    if (!control_.empty() || !probes_.empty()) {
+        if (Segment* segment = send_control(now)) return segment;
+    }
+    if (!repairs_.empty()) {
+        if (Segment* segment = send_repair(now)) return segment;
+    }
+    return send_new(now);
+}
+
+/// Room for one control frame; counted when there is none.
+Segment* Member::Impl::control_frame() noexcept {
+    Segment* segment = pool_.get();
+    if (segment == nullptr) count(Counter::no_segment);
+    return segment;
+}
+
+Segment* Member::Impl::send_control(Nanos now) {
+    while (Session* session = control_.front()) {
+        RxStream* asking = nullptr;
+        RxStream* due = nullptr;
+        for (RxStream* rx = session->streams; rx != nullptr; rx = rx->sibling) {
+            if (rx->request_due && !rx->missing() && !session->expecting) rx->request_due = false;
+            if (rx->request_due && asking == nullptr) asking = rx;
+            if (rx->ack_due) due = rx;
+        }
+        if (asking == nullptr && due == nullptr) {  // sent, closed by a repair, or rode on data
+            control_.remove(*session);
+            continue;
+        }
+        Segment* segment = asking != nullptr ? send_request(*asking, now) : send_ack(*session, now);
+        if (segment == nullptr) return nullptr;
+        control_.rotate();
+        return segment;
+    }
+    while (TxStream* tx = probes_.front()) {
+        if (!tx->active() && !tx->wants_credit) {
+            probes_.remove(*tx);
+            continue;
+        }
+        Segment* segment = send_probe(*tx, now);
+        if (segment != nullptr) probes_.remove(*tx);
+        return segment;
+    }
+    return nullptr;
+}
+
+void Member::Impl::gathered_to_repairs(Nanos now) noexcept {
+    while (!gather_.empty() && gather_.front().at <= now && !repairs_.full()) {
+        (void)repairs_.push(gather_.front());
+        gather_.pop();
+    }
+}
+
+/// Repeats a retained frame byte for byte. A group packet that one member asked for goes to that member's
+/// address: rewritten in place when nobody else holds the frame, else copied.
+Segment* Member::Impl::send_repair(Nanos now) {
+    while (!repairs_.empty()) {
+        const Repair repair = repairs_.front();
+        if (repair.stream == nullptr) {  // its group was removed
+            repairs_.pop();
+            continue;
+        }
+        TxStream& tx = *repair.stream;
+        if (!repair.seq.in_window(tx.base, static_cast<std::uint32_t>(tx.sent - tx.base))) {
+            repairs_.pop();  // acknowledged meanwhile
+            continue;
+        }
+        TxSlot& slot = tx.slot(repair.seq);
+        if (slot.asked_by == TxSlot::kNobody) {
+            repairs_.pop();
+            continue;
+        }
+        Segment* segment = slot.segment;
+        const bool several = tx.group != nullptr && slot.asked_by == TxSlot::kSeveral;
+        const Mac to = several ? kBroadcastMac : roster_[tx.rank[several ? 0 : slot.asked_by]].mac;
+        const bool readdress =
+            reinterpret_cast<const wire::EthernetHeader*>(segment->frame)->destination != to;
+        if (readdress && pool_.holders(segment) > 1) {
+            Segment* copy = control_frame();
+            if (copy == nullptr) return nullptr;
+            std::memcpy(copy->frame, segment->frame, segment->length);
+            copy->length = segment->length;
+            segment = copy;
+        } else {
+            pool_.hold(segment);
+        }
+        if (readdress) wire::set_destination(segment->frame, to);
+        repairs_.pop();
+        slot.asked_by = TxSlot::kNobody;
+        slot.sent_at = now;
+        slot.transmissions = static_cast<std::uint8_t>(std::min(slot.transmissions + 1, 255));
+        count(several ? Counter::repair_multicast : Counter::repair_unicast);
+        return segment;
+    }
+    return nullptr;
+}
+
+Segment* Member::Impl::send_new(Nanos now) {
+    TxSlot* slot = new_head_;
+    if (slot == nullptr) return nullptr;
+    new_head_ = slot->link;
+    if (new_head_ == nullptr) new_tail_ = nullptr;
+    slot->sent_at = now;
+    slot->transmissions = 1;
+    TxStream& tx = *slot->stream;
+    if (tx.probe_wait == 0) restart_probe(tx, now);
+    ++tx.sent;
+    pool_.hold(slot->segment);
+    count(Counter::data_sent);
+    return slot->segment;
+}
+
+}  // namespace ulc::urtp

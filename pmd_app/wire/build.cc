@@ -1,0 +1,107 @@
+// Frames from host values. The layout is asserted in wire/header.h; the order of extensions is that of the flags.
+#include "wire/build.h"
+
+#include <cstring>
+
+#include "base/check.h"
+#include "wire/crc32c.h"
+
+namespace ulc::wire {
+namespace {
+
+constexpr std::size_t kLengthMax = 0xffff;
+
+void write_head(std::byte* frame, const FrameHead& head, std::size_t length) noexcept {
+    ULC_CHECK(length <= kLengthMax);
+    auto& ethernet = *reinterpret_cast<EthernetHeader*>(frame);
+    ethernet.destination = head.destination;
+    ethernet.source = head.source;
+    ethernet.type = head.ether_type;
+    const bool frozen = head.type == FrameType::kJob || head.type == FrameType::kNode;
+    const unsigned version = frozen ? kVersionFrozen : kVersion;
+    auto& header = *reinterpret_cast<Header*>(frame + sizeof(EthernetHeader));
+    header.version_type =
+        static_cast<std::uint8_t>((version << 4U) | static_cast<unsigned>(head.type));
+    header.flags = head.flags;
+    header.length = static_cast<std::uint16_t>(length);
+    header.handle = head.handle;
+    header.rank = head.rank;
+    header.seq = head.seq.value;
+}
+
+std::size_t pad(std::byte* frame, std::size_t octets) noexcept {
+    if (octets >= kFrameOctetsMin) return octets;
+    std::memset(frame + octets, 0, kFrameOctetsMin - octets);
+    return kFrameOctetsMin;
+}
+
+std::byte* put_u64(std::byte* at, std::uint64_t value) noexcept {
+    const Be64 wire_value = value;
+    std::memcpy(at, &wire_value, sizeof wire_value);
+    return at + sizeof wire_value;
+}
+
+void write_extensions(std::byte* at, std::uint8_t flags, const Extensions& extensions) noexcept {
+    if ((flags & kFlagAck) != 0) {
+        std::memcpy(at, &extensions.ack, sizeof(AckEntry));
+        at += sizeof(AckEntry);
+    }
+    if ((flags & kFlagAfter) != 0) {
+        ULC_CHECK(extensions.after_count >= 1 && extensions.after_count <= kAfterEntriesMax);
+        *at++ = static_cast<std::byte>(extensions.after_count);
+        std::memcpy(at, extensions.after, extensions.after_count * sizeof(AfterEntry));
+        at += extensions.after_count * sizeof(AfterEntry);
+    }
+    if ((flags & kFlagSubset) != 0) at = put_u64(at, extensions.subset);
+    if ((flags & kFlagTag) != 0) at = put_u64(at, extensions.tag);
+    if ((flags & (kFlagFirst | kFlagLast)) == kFlagFirst) put_u64(at, extensions.message_length);
+}
+
+}  // namespace
+
+std::size_t build_data(std::byte* frame, const FrameHead& head, const Extensions& extensions,
+                       std::size_t payload_octets) noexcept {
+    const bool crc = (head.flags & kFlagCrc) != 0;
+    const std::size_t length = payload_octets + (crc ? sizeof(Be32) : 0);
+    write_head(frame, head, length);
+    write_extensions(frame + kHeadOctets, head.flags, extensions);
+    std::size_t end = payload_offset(head.flags, extensions.after_count) + payload_octets;
+    if (crc) {
+        const Be32 sum = crc32c(frame + sizeof(EthernetHeader), end - sizeof(EthernetHeader));
+        std::memcpy(frame + end, &sum, sizeof sum);
+        end += sizeof sum;
+    }
+    return pad(frame, end);
+}
+
+std::size_t build_ack(std::byte* frame, const FrameHead& head,
+                      std::span<const AckEntry> entries) noexcept {
+    ULC_CHECK(!entries.empty() && entries.size() <= kAckEntriesMax);
+    std::memcpy(frame + kHeadOctets, entries.data(), entries.size_bytes());
+    return build_control(frame, head, entries.size_bytes());
+}
+
+std::size_t build_req(std::byte* frame, const FrameHead& head, const AckEntry& ack,
+                      std::span<const std::byte> bitmap) noexcept {
+    ULC_CHECK(bitmap.size() <= kReqBitmapOctetsMax);
+    auto& body = *reinterpret_cast<ReqBody*>(frame + kHeadOctets);
+    body.ack = ack;
+    body.bitmap_octets = static_cast<std::uint16_t>(bitmap.size());
+    if (!bitmap.empty())
+        std::memcpy(frame + kHeadOctets + sizeof(ReqBody), bitmap.data(), bitmap.size());
+    return build_control(frame, head, sizeof(ReqBody) + bitmap.size());
+}
+
+std::size_t build_probe(std::byte* frame, const FrameHead& head, StreamId stream) noexcept {
+    reinterpret_cast<ProbeBody*>(frame + kHeadOctets)->stream = stream;
+    return build_control(frame, head, sizeof(ProbeBody));
+}
+
+std::size_t build_control(std::byte* frame, const FrameHead& head,
+                          std::size_t body_octets) noexcept {
+    ULC_CHECK(head.flags == 0);
+    write_head(frame, head, body_octets);
+    return pad(frame, kHeadOctets + body_octets);
+}
+
+}  // namespace ulc::wire

@@ -1,0 +1,90 @@
+// Writing frames: the inverse of wire/parse.h. Every function writes into memory that the caller owns, returns
+// the octets of the frame (padded with zeros to 60), and cannot fail: sizes are the caller's, so they are checked
+// as invariants. Values are taken in host order.
+//
+// Data frames: put the payload at payload_offset(), then call build_data(), which leaves it in place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "wire/header.h"
+
+namespace ulc::wire {
+
+/// Ethernet and ULC header fields of any frame. kJob and kNode: handle, rank and seq stay 0.
+struct FrameHead {
+    Mac destination;
+    Mac source;
+    std::uint16_t ether_type = kEtherTypeDefault;
+    FrameType type{};
+    std::uint8_t flags = 0;
+    std::uint32_t handle = 0;
+    Rank rank = 0;
+    Seq seq;
+};
+
+/// Values of the extensions that FrameHead::flags announces; the others are ignored.
+struct Extensions {
+    AckEntry ack{};                        ///< kFlagAck
+    AfterEntry after[kAfterEntriesMax]{};  ///< kFlagAfter
+    std::uint8_t after_count = 0;
+    std::uint64_t subset = 0;          ///< kFlagSubset
+    std::uint64_t tag = 0;             ///< kFlagTag
+    std::uint64_t message_length = 0;  ///< kFlagFirst without kFlagLast
+};
+
+/// Octets between the ULC header and the payload.
+[[nodiscard]] constexpr std::size_t extension_octets(std::uint8_t flags,
+                                                     std::size_t after_count) noexcept {
+    std::size_t octets = 0;
+    if ((flags & kFlagAck) != 0) octets += sizeof(AckEntry);
+    if ((flags & kFlagAfter) != 0) octets += 1 + after_count * sizeof(AfterEntry);
+    if ((flags & kFlagSubset) != 0) octets += sizeof(Be64);
+    if ((flags & kFlagTag) != 0) octets += sizeof(Be64);
+    if ((flags & (kFlagFirst | kFlagLast)) == kFlagFirst) octets += sizeof(Be64);
+    return octets;
+}
+
+/// Where the payload starts, from the Ethernet header on.
+[[nodiscard]] constexpr std::size_t payload_offset(std::uint8_t flags,
+                                                   std::size_t after_count) noexcept {
+    return kHeadOctets + extension_octets(flags, after_count);
+}
+
+/// Payload octets that fit in a frame of `mtu` octets after the Ethernet header. mtu ≥ 128.
+[[nodiscard]] constexpr std::size_t payload_max(std::uint8_t flags, std::size_t after_count,
+                                                std::size_t mtu) noexcept {
+    return mtu - sizeof(Header) - extension_octets(flags, after_count) -
+           ((flags & kFlagCrc) != 0 ? sizeof(Be32) : 0);
+}
+
+/// kData and kMcast: headers and extensions before a payload that stands at payload_offset(), CRC if flagged, padding.
+/// frame: at least max(60, payload_offset + payload_octets + 4 with CRC) octets.
+[[nodiscard]] std::size_t build_data(std::byte* frame, const FrameHead& head,
+                                     const Extensions& extensions,
+                                     std::size_t payload_octets) noexcept;
+
+/// kAck: 1 … kAckEntriesMax entries. frame: at least kHeadOctets + 16 × 12 octets, or what the entries need (≥ 60).
+[[nodiscard]] std::size_t build_ack(std::byte* frame, const FrameHead& head,
+                                    std::span<const AckEntry> entries) noexcept;
+
+/// kReq. bitmap: at most kReqBitmapOctetsMax octets.
+[[nodiscard]] std::size_t build_req(std::byte* frame, const FrameHead& head, const AckEntry& ack,
+                                    std::span<const std::byte> bitmap) noexcept;
+
+/// kProbe; head.seq is the first number not sent yet.
+[[nodiscard]] std::size_t build_probe(std::byte* frame, const FrameHead& head,
+                                      StreamId stream) noexcept;
+
+/// Any control frame whose body stands at kHeadOctets already (kJob and kNode: wire/job.h writes it there).
+[[nodiscard]] std::size_t build_control(std::byte* frame, const FrameHead& head,
+                                        std::size_t body_octets) noexcept;
+
+/// Overwrites the destination: a repair of a group packet to one member repeats all else byte for byte.
+inline void set_destination(std::byte* frame, const Mac& destination) noexcept {
+    reinterpret_cast<EthernetHeader*>(frame)->destination = destination;
+}
+
+}  // namespace ulc::wire

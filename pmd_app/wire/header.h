@@ -1,0 +1,103 @@
+// ULC frames, byte by byte. docs/PROTOCOL.md is the specification; the structs below are laid over
+// wire bytes, so every member has alignment 1 and every size is asserted.
+//
+//  Ethernet (14)  | ULC header (14)                                   | extensions | payload
+//  dst src type   | ver:4 type:4 | flags | length | handle | rank | seq | by flags |
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/endian.h"
+#include "wire/ids.h"
+
+namespace ulc::wire {
+
+inline constexpr std::uint16_t kEtherTypeDefault = 0x88B5;  ///< IEEE 802 local experimental 1
+inline constexpr std::uint8_t kVersion = 1;
+inline constexpr std::uint8_t kVersionFrozen = 0;  ///< job and node control: layout never changes
+
+enum class FrameType : std::uint8_t {
+    kData = 1,   ///< unicast data; handle: the receiver's endpoint
+    kMcast = 2,  ///< group data; handle: the group
+    kAck = 3,    ///< 1 … kAckEntriesMax AckEntry; handle: the data source's endpoint
+    kReq = 4,    ///< one ReqBody and its bitmap; handle: the data source's endpoint
+    kProbe =
+        5,  ///< "acknowledge now"; seq: next number unsent; body: ProbeBody; handle: endpoint or group
+    kJob = 6,   ///< forming and leaving jobs (wire/job.h); version 0
+    kNode = 7,  ///< engine to engine: ping, pong, gone (wire/job.h); version 0
+};
+
+/// Flags of kData and kMcast. Extensions follow the header in this order.
+enum Flag : std::uint8_t {
+    kFlagFirst = 0x80,  ///< first packet of a message
+    kFlagLast = 0x40,   ///< last packet of a message
+    kFlagAck = 0x20,    ///< AckEntry follows (kData only)
+    kFlagAfter = 0x10,  ///< u8 count (1 … 4) and as many AfterEntry follow
+    kFlagSubset =
+        0x08,         ///< Be64 bitmap of target ranks' indices in the group follows (kMcast only)
+    kFlagTag = 0x04,  ///< Be64 user tag follows (first packet only)
+    kFlagAckNow = 0x02,  ///< receiver acknowledges at once
+    kFlagCrc = 0x01,     ///< Be32 CRC32C of everything from the ULC header on ends the payload
+};
+// A first packet that is not also last carries Be64 message length in octets after the tag.
+
+struct EthernetHeader {
+    Mac destination;
+    Mac source;
+    Be16 type;
+};
+static_assert(sizeof(EthernetHeader) == 14);
+
+struct Header {
+    std::uint8_t version_type;  ///< version << 4 | FrameType
+    std::uint8_t flags;
+    Be16
+        length;  ///< octets after extensions (payload, or body of a control frame); padding is not counted
+    Be32 handle;
+    Be16 rank;  ///< of the sender of this frame, in its job
+    Be32 seq;
+};
+static_assert(sizeof(Header) == 14 && alignof(Header) == 1);
+static_assert(offsetof(Header, seq) == 10);
+
+/// Acknowledges a stream: everything before `next` stands in delivery order at the acknowledger.
+struct AckEntry {
+    Be32 stream;    ///< StreamId as the data source names it
+    Be32 next;      ///< first number not yet in order
+    Be16 credit;    ///< numbers next … next+credit-1 may be sent
+    Be16 delay_us;  ///< from arrival of next-1 to this frame, saturating
+};
+static_assert(sizeof(AckEntry) == 12);
+
+/// One not yet acknowledged predecessor: deliver only after `stream` delivered `seq`.
+struct AfterEntry {
+    Be32 stream;
+    Be32 seq;
+};
+static_assert(sizeof(AfterEntry) == 8);
+
+/// Asks for the numbers whose bit is zero: bit i (least significant first in octet i/8) stands for ack.next+i, and is
+/// one if that number arrived, was asked for just now, or is not known to be sent.
+struct ReqBody {
+    AckEntry ack;
+    Be16
+        bitmap_octets;  ///< 0 … kReqBitmapOctetsMax; 0: asks for ack.next alone (a pending receive)
+};
+static_assert(sizeof(ReqBody) == 14);
+
+struct ProbeBody {
+    Be32 stream;
+};
+static_assert(sizeof(ProbeBody) == 4);
+
+inline constexpr std::size_t kAfterEntriesMax = 4;
+inline constexpr std::size_t kAckEntriesMax = 16;
+inline constexpr std::size_t kReqBitmapOctetsMax = 128;
+inline constexpr std::size_t kFrameOctetsMin = 60;  ///< without FCS; shorter frames are padded
+inline constexpr std::size_t kHeadOctets = sizeof(EthernetHeader) + sizeof(Header);
+/// Worst case of all extensions of a data packet.
+inline constexpr std::size_t kExtensionOctetsMax =
+    sizeof(AckEntry) + 1 + kAfterEntriesMax * sizeof(AfterEntry) + 8 + 8 + 8 + 4;
+
+}  // namespace ulc::wire

@@ -1,0 +1,265 @@
+// Job and node bodies. Like wire/parse.cc: strangers' bytes, so ranges are checked and nothing is
+// asserted. Lengths must agree exactly with the counts inside; reserved fields must be zero.
+#include "wire/job.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/error.h"
+
+namespace ulc::wire {
+namespace {
+
+/// Walks a body; take() fails rather than pass the end.
+class Reader {
+public:
+    Reader(const std::byte* at, std::size_t left) noexcept : at_(at), left_(left) {}
+
+    template <typename T>
+    [[nodiscard]] const T* take(std::size_t count = 1) noexcept {
+        static_assert(alignof(T) == 1);
+        if (count > left_ / sizeof(T)) return nullptr;
+        const T* taken = reinterpret_cast<const T*>(at_);
+        at_ += count * sizeof(T);
+        left_ -= count * sizeof(T);
+        return taken;
+    }
+    [[nodiscard]] bool at_end() const noexcept { return left_ == 0; }
+
+private:
+    const std::byte* at_;
+    std::size_t left_;
+};
+
+bool is_endpoint(std::uint32_t handle) noexcept { return handle != 0 && !is_group(handle); }
+
+bool is_unicast(const Mac& mac) noexcept { return (mac.octets[0] & 1U) == 0 && mac != Mac{}; }
+
+bool is_reason(LeaveReason reason) noexcept {
+    return reason == LeaveReason::kLeft || reason == LeaveReason::kDied;
+}
+
+bool parse_head(Reader& reader, JobBodyView& out) noexcept {
+    const auto* head = reader.take<JobHead>();
+    if (head == nullptr) return false;
+    if (head->reserved != 0 || (head->flags & ~kJobByHand) != 0) return false;
+    if (head->name_octets == 0 || head->name_octets > kJobNameOctets) return false;
+    out.name = std::string_view(head->name.data(), head->name_octets);
+    if (!is_job_name(out.name)) return false;
+    const auto* rest = head->name.data() + head->name_octets;
+    if (std::any_of(rest, head->name.data() + kJobNameOctets, [](char c) { return c != 0; })) {
+        return false;
+    }
+    out.kind = head->kind;
+    out.by_hand = (head->flags & kJobByHand) != 0;
+    out.nonce = head->nonce;
+    return out.by_hand || !out.nonce.zero();
+}
+
+bool parse_join(Reader& reader, JobBodyView& out) noexcept {
+    const auto* join = reader.take<JoinBody>();
+    if (join == nullptr) return false;
+    const std::uint16_t size = join->size;
+    const std::uint16_t claims = join->claims;
+    if (size == 0 || size == kNoRank || join->version_min > join->version_max) return false;
+    if (join->incarnation == 0 || join->reserved != 0) return false;
+    if (claims == 0 || claims > kJoinClaimsMax) return false;
+    const auto* first = reader.take<JoinClaim>(claims);
+    if (first == nullptr) return false;
+    out.join = join;
+    out.claims = std::span(first, claims);
+    return std::all_of(out.claims.begin(), out.claims.end(), [size](const JoinClaim& claim) {
+        return claim.rank < size && is_endpoint(claim.handle);
+    });
+}
+
+bool parse_roster(Reader& reader, JobBodyView& out) noexcept {
+    const auto* roster = reader.take<RosterBody>();
+    if (roster == nullptr) return false;
+    const std::uint32_t size = roster->size;
+    const std::uint16_t entries = roster->entries;
+    if (size == 0 || size == kNoRank || !is_group(roster->world) || roster->reserved != 0) {
+        return false;
+    }
+    if (roster->parts == 0 || roster->parts > kRosterPartsMax || roster->part >= roster->parts) {
+        return false;
+    }
+#ifndef ULC_PLANTED_BUG  // the fuzzer must find what this line prevents (tests/fuzz/)
+    if (entries == 0 || std::uint32_t{roster->first_rank} + entries > size) return false;
+#endif
+    const auto* first = reader.take<RosterEntry>(entries);
+    if (first == nullptr || out.nonce.zero()) return false;
+    out.roster = roster;
+    out.entries = std::span(first, entries);
+    return std::all_of(out.entries.begin(), out.entries.end(), [](const RosterEntry& entry) {
+        return is_unicast(entry.mac) && is_endpoint(entry.handle) && entry.incarnation != 0;
+    });
+}
+
+bool parse_roster_ack(Reader& reader, JobBodyView& out) noexcept {
+    const auto* ack = reader.take<RosterAckBody>();
+    if (ack == nullptr) return false;
+    const std::size_t parts = ack->parts;
+    const std::size_t octets = ack->bitmap_octets;
+    if (parts == 0 || parts > kRosterPartsMax) return false;
+    switch (ack->state) {
+        case RosterAckState::kPartial:
+            if (octets != (parts + 7) / 8) return false;
+            break;
+        case RosterAckState::kHolds:
+        case RosterAckState::kFormed:
+        case RosterAckState::kRefused:
+            if (octets != 0) return false;
+            break;
+        default:
+            return false;
+    }
+    const auto* bitmap = reader.take<std::byte>(octets);
+    if (bitmap == nullptr) return false;
+    out.ack = ack;
+    out.ack_bitmap = std::span(bitmap, octets);
+    return true;
+}
+
+bool parse_reject(Reader& reader, JobBodyView& out) noexcept {
+    const auto* reject = reader.take<RejectBody>();
+    if (reject == nullptr || reject->reserved != 0) return false;
+    switch (static_cast<Err>(std::uint32_t{reject->error})) {
+        case Err::kJobSize:
+        case Err::kRankTaken:
+        case Err::kTwoRosters:
+        case Err::kVersion:
+            break;
+        default:
+            return false;
+    }
+    out.reject = reject;
+    return reject->scope == RejectScope::kClaim ? is_endpoint(reject->handle)
+                                                : reject->scope == RejectScope::kJob;
+}
+
+bool parse_bye(Reader& reader, JobBodyView& out) noexcept {
+    const auto* bye = reader.take<ByeBody>();
+    if (bye == nullptr || bye->reserved != 0) return false;
+    out.bye = bye;
+    return bye->rank != kNoRank && is_reason(bye->reason) && is_endpoint(bye->handle);
+}
+
+bool parse_commit(Reader& reader, JobBodyView& out) noexcept {
+    out.commit = reader.take<CommitBody>();
+    return out.commit != nullptr && out.commit->reserved == 0 && !out.nonce.zero();
+}
+
+template <typename Body>
+std::size_t put(std::byte* body, const JobHead& head, const Body& fixed, const void* tail,
+                std::size_t tail_octets) noexcept {
+    std::memcpy(body, &head, sizeof head);
+    std::memcpy(body + sizeof head, &fixed, sizeof fixed);
+    if (tail_octets > 0) std::memcpy(body + sizeof head + sizeof fixed, tail, tail_octets);
+    return sizeof head + sizeof fixed + tail_octets;
+}
+
+}  // namespace
+
+bool is_job_name(std::string_view name) noexcept {
+    if (name.empty() || name.size() > kJobNameOctets) return false;
+    return std::none_of(name.begin(), name.end(), [](char c) {
+        const auto octet = static_cast<unsigned char>(c);
+        return octet < 0x20 || octet == 0x7f;
+    });
+}
+
+bool parse_job(const std::byte* body, std::size_t octets, JobBodyView& out) noexcept {
+    out = JobBodyView{};
+    Reader reader(body, octets);
+    if (!parse_head(reader, out)) return false;
+    bool ok = false;
+    switch (out.kind) {
+        case JobKind::kJoin:
+            ok = parse_join(reader, out);
+            break;
+        case JobKind::kRoster:
+            ok = parse_roster(reader, out);
+            break;
+        case JobKind::kRosterAck:
+            ok = parse_roster_ack(reader, out);
+            break;
+        case JobKind::kReject:
+            ok = parse_reject(reader, out);
+            break;
+        case JobKind::kBye:
+            ok = parse_bye(reader, out);
+            break;
+        case JobKind::kCommit:
+            ok = parse_commit(reader, out);
+            break;
+    }
+    return ok && reader.at_end();
+}
+
+bool parse_node(const std::byte* body, std::size_t octets, NodeView& out) noexcept {
+    if (octets != sizeof(NodeBody)) return false;
+    const auto& node = *reinterpret_cast<const NodeBody*>(body);
+    out.kind = node.kind;
+    out.reason = node.reason;
+    out.incarnation = node.incarnation;
+    out.token = node.token;
+    if (node.reserved != 0 || out.incarnation == 0) return false;
+    switch (out.kind) {
+        case NodeKind::kPing:
+        case NodeKind::kPong:
+            return out.reason == LeaveReason{};
+        case NodeKind::kGone:
+            return is_reason(out.reason) && out.token != 0 && out.token < kGroupBit;
+    }
+    return false;
+}
+
+JobHead job_head(JobKind kind, std::string_view name, const Nonce& nonce, bool by_hand) noexcept {
+    ULC_CHECK(is_job_name(name));
+    JobHead head;
+    head.kind = kind;
+    head.flags = by_hand ? kJobByHand : 0;
+    head.name_octets = static_cast<std::uint8_t>(name.size());
+    std::copy(name.begin(), name.end(), head.name.begin());
+    head.nonce = nonce;
+    return head;
+}
+
+std::size_t put_join(std::byte* body, const JobHead& head, const JoinBody& join,
+                     std::span<const JoinClaim> claims) noexcept {
+    ULC_CHECK(!claims.empty() && claims.size() <= kJoinClaimsMax && join.claims == claims.size());
+    return put(body, head, join, claims.data(), claims.size_bytes());
+}
+
+std::size_t put_roster(std::byte* body, const JobHead& head, const RosterBody& roster,
+                       std::span<const RosterEntry> entries) noexcept {
+    ULC_CHECK(!entries.empty() && roster.entries == entries.size());
+    return put(body, head, roster, entries.data(), entries.size_bytes());
+}
+
+std::size_t put_roster_ack(std::byte* body, const JobHead& head, const RosterAckBody& ack,
+                           std::span<const std::byte> bitmap) noexcept {
+    ULC_CHECK(ack.bitmap_octets == bitmap.size() && bitmap.size() <= kRosterBitmapOctetsMax);
+    return put(body, head, ack, bitmap.data(), bitmap.size());
+}
+
+std::size_t put_reject(std::byte* body, const JobHead& head, const RejectBody& reject) noexcept {
+    return put(body, head, reject, nullptr, 0);
+}
+
+std::size_t put_bye(std::byte* body, const JobHead& head, const ByeBody& bye) noexcept {
+    return put(body, head, bye, nullptr, 0);
+}
+
+std::size_t put_commit(std::byte* body, const JobHead& head, const CommitBody& commit) noexcept {
+    return put(body, head, commit, nullptr, 0);
+}
+
+std::size_t put_node(std::byte* body, const NodeBody& node) noexcept {
+    std::memcpy(body, &node, sizeof node);
+    return sizeof node;
+}
+
+}  // namespace ulc::wire

@@ -1,0 +1,217 @@
+// Bodies of JOB and NODE frames (docs/PROTOCOL.md §7, §8). Version 0: their layout never changes, since engines of
+// different versions must be able to tell each other so. They stand after the ULC header; handle, rank, seq and flags
+// of that header are 0.
+//
+// JOB:   JobHead (kind, name, nonce), then by kind
+//   JOIN        JoinBody, claims × JoinClaim           broadcast: these ranks are here
+//   ROSTER      RosterBody, entries × RosterEntry      broadcast: a part of who is who
+//   ROSTER_ACK  RosterAckBody, bitmap of parts held    to the publisher
+//   COMMIT      CommitBody                             broadcast: all engines hold it, the job has formed
+//   REJECT      RejectBody                             a claim, or the whole forming job, failed
+//   BYE         ByeBody                                broadcast: a rank left, died, or withdrew its claim
+// NODE:  NodeBody: PING, PONG, GONE
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/endian.h"
+#include "wire/header.h"
+#include "wire/ids.h"
+
+namespace ulc::wire {
+
+struct Nonce {
+    std::array<std::uint8_t, 16> octets{};
+    friend constexpr bool operator==(const Nonce&, const Nonce&) = default;
+    [[nodiscard]] constexpr bool zero() const noexcept { return *this == Nonce{}; }
+};
+static_assert(sizeof(Nonce) == 16);
+
+inline constexpr std::size_t kJobNameOctets = 64;
+inline constexpr std::size_t kJoinClaimsMax = 128;  ///< in one frame
+inline constexpr std::size_t kRosterBitmapOctetsMax = 128;
+/// Roster parts of one job; also bounds ranks per MTU: at MTU 1500 a part holds 98 ranks.
+inline constexpr std::size_t kRosterPartsMax = kRosterBitmapOctetsMax * 8;
+
+enum class JobKind : std::uint8_t {
+    kJoin = 1,
+    kRoster = 2,
+    kRosterAck = 3,
+    kReject = 4,
+    kBye = 5,
+    kCommit = 6
+};
+enum class NodeKind : std::uint8_t { kPing = 1, kPong = 2, kGone = 3 };
+
+/// How a rank ended. kLeft: in order. kDied: its process did, or its data were given up.
+enum class LeaveReason : std::uint8_t { kLeft = 1, kDied = 2 };
+
+/// JobHead::flags. The nonce was not given by a launcher: zeros in JOIN, rank 0's own in what the publisher sends. Jobs
+/// by hand and jobs of a launcher never meet, even under one name.
+inline constexpr std::uint8_t kJobByHand = 0x01;
+
+struct JobHead {
+    JobKind kind{};
+    std::uint8_t flags = 0;
+    std::uint8_t name_octets = 0;  ///< 1 … 64; the rest of name is zero
+    std::uint8_t reserved = 0;
+    std::array<char, kJobNameOctets> name{};
+    Nonce nonce;
+};
+static_assert(sizeof(JobHead) == 84 && alignof(JobHead) == 1);
+
+struct JoinClaim {
+    Be16 rank;
+    Be32 handle;
+};
+static_assert(sizeof(JoinClaim) == 6);
+
+struct JoinBody {
+    Be16 size;
+    std::uint8_t version_min;
+    std::uint8_t version_max;
+    Be32 incarnation;
+    Be16 claims;  ///< 1 … kJoinClaimsMax
+    Be16 reserved;
+};
+static_assert(sizeof(JoinBody) == 12);
+
+struct RosterEntry {
+    Mac mac;
+    Be32 handle;
+    Be32 incarnation;
+};
+static_assert(sizeof(RosterEntry) == 14);
+
+struct RosterBody {
+    Be32 roster;  ///< names this roster among those of its publisher
+    Be32 world;   ///< group handle of all ranks
+    Be32 first_seq;
+    Be16 size;
+    Be16 part;
+    Be16 parts;  ///< 1 … kRosterPartsMax
+    Be16 first_rank;
+    Be16 entries;  ///< ≥ 1; ranks first_rank … first_rank+entries-1
+    std::uint8_t version;
+    std::uint8_t reserved;
+};
+static_assert(sizeof(RosterBody) == 24);
+
+enum class RosterAckState : std::uint8_t {
+    kPartial = 1,  ///< the bitmap says which parts are here
+    kHolds = 2,    ///< all parts are here
+    kFormed = 3,   ///< COMMIT has come (or nobody here waits for it any more)
+    kRefused = 4,  ///< the world handle is in use here: choose another
+};
+
+struct RosterAckBody {
+    Be32 roster;
+    Be16 parts;  ///< kFormed: 1, else as in ROSTER
+    RosterAckState state;
+    /// kPartial: ceil(parts/8); bit i%8 (least significant first) of octet i/8: part i is here.
+    /// Else 0.
+    std::uint8_t bitmap_octets;
+};
+static_assert(sizeof(RosterAckBody) == 8);
+
+struct CommitBody {
+    Be32 roster;
+    Be32 reserved;
+};
+static_assert(sizeof(CommitBody) == 8);
+
+enum class RejectScope : std::uint8_t {
+    kClaim = 1,  ///< the one claim (rank, handle)
+    kJob = 2,    ///< every claim of the job that has not formed
+};
+
+struct RejectBody {
+    Be32 error;  ///< an Err of the job family: kJobSize, kRankTaken, kTwoRosters, kVersion
+    RejectScope scope;
+    std::uint8_t reserved;
+    Be16 rank;    ///< over which the claimants disagree
+    Be32 handle;  ///< kClaim: whose
+    Mac first;
+    Mac second;
+};
+static_assert(sizeof(RejectBody) == 24);
+
+struct ByeBody {
+    Be16 rank;
+    LeaveReason reason;
+    std::uint8_t reserved;
+    Be32 handle;
+};
+static_assert(sizeof(ByeBody) == 8);
+
+struct NodeBody {
+    NodeKind kind;
+    LeaveReason reason;  ///< kGone; else 0
+    Be16 reserved;
+    Be32 incarnation;  ///< of the engine that sends this
+    Be64 token;        ///< kPing: any; kPong: the ping's; kGone: the unknown handle
+};
+static_assert(sizeof(NodeBody) == 16 && alignof(NodeBody) == 1);
+
+/// A JOB body that passed every check of its kind. Pointers lie inside the frame; only those of `kind` are set.
+struct JobBodyView {
+    JobKind kind{};
+    bool by_hand = false;
+    std::string_view name;
+    Nonce nonce;
+    const JoinBody* join = nullptr;
+    std::span<const JoinClaim> claims;
+    const RosterBody* roster = nullptr;
+    std::span<const RosterEntry> entries;
+    const RosterAckBody* ack = nullptr;
+    std::span<const std::byte> ack_bitmap;
+    const RejectBody* reject = nullptr;
+    const ByeBody* bye = nullptr;
+    const CommitBody* commit = nullptr;
+};
+
+/// A NODE body that passed every check, in host order.
+struct NodeView {
+    NodeKind kind{};
+    LeaveReason reason{};
+    std::uint32_t incarnation = 0;
+    std::uint64_t token = 0;
+};
+
+/// 1 … 64 octets, none a control character (names are printed).
+[[nodiscard]] bool is_job_name(std::string_view name) noexcept;
+
+/// False: malformed (count drop_job). Checks ranges and lengths, never state.
+[[nodiscard]] bool parse_job(const std::byte* body, std::size_t octets, JobBodyView& out) noexcept;
+[[nodiscard]] bool parse_node(const std::byte* body, std::size_t octets, NodeView& out) noexcept;
+
+// Builders write a body (put it at kHeadOctets of a frame, then wire::build_control()) and return its octets.
+// name: 1 … 64 octets.
+[[nodiscard]] JobHead job_head(JobKind kind, std::string_view name, const Nonce& nonce,
+                               bool by_hand) noexcept;
+[[nodiscard]] std::size_t put_join(std::byte* body, const JobHead& head, const JoinBody& join,
+                                   std::span<const JoinClaim> claims) noexcept;
+[[nodiscard]] std::size_t put_roster(std::byte* body, const JobHead& head, const RosterBody& roster,
+                                     std::span<const RosterEntry> entries) noexcept;
+[[nodiscard]] std::size_t put_roster_ack(std::byte* body, const JobHead& head,
+                                         const RosterAckBody& ack,
+                                         std::span<const std::byte> bitmap) noexcept;
+[[nodiscard]] std::size_t put_reject(std::byte* body, const JobHead& head,
+                                     const RejectBody& reject) noexcept;
+[[nodiscard]] std::size_t put_bye(std::byte* body, const JobHead& head,
+                                  const ByeBody& bye) noexcept;
+[[nodiscard]] std::size_t put_commit(std::byte* body, const JobHead& head,
+                                     const CommitBody& commit) noexcept;
+[[nodiscard]] std::size_t put_node(std::byte* body, const NodeBody& node) noexcept;
+
+/// Ranks in one roster part at that MTU.
+[[nodiscard]] constexpr std::size_t roster_entries_max(std::size_t mtu) noexcept {
+    return (mtu - sizeof(Header) - sizeof(JobHead) - sizeof(RosterBody)) / sizeof(RosterEntry);
+}
+static_assert(roster_entries_max(1500) == 98);
+
+}  // namespace ulc::wire

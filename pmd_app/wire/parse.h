@@ -1,0 +1,39 @@
+// Bytes to a checked view, or the reason why not. Never reads outside [frame, frame+octets).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/counters.h"
+#include "wire/header.h"
+
+namespace ulc::wire {
+
+/// A frame that passed every check of docs/PROTOCOL.md §2. Values are copied out and in host order; pointers
+/// lie inside the frame and are valid as long as it is.
+struct FrameView {
+    Mac destination;
+    Mac source;
+    FrameType type{};
+    std::uint8_t flags = 0;
+    Rank rank = 0;
+    std::uint32_t handle = 0;
+    Seq seq;
+    const std::byte* body = nullptr;  ///< payload without CRC, or the control body
+    std::uint16_t length = 0;         ///< octets of body
+    // kData, kMcast
+    const AckEntry* ack = nullptr;  ///< kFlagAck
+    const AfterEntry* after = nullptr;
+    std::uint8_t after_count = 0;
+    std::uint64_t subset = 0;
+    std::uint64_t tag = 0;
+    std::uint64_t message_length = 0;  ///< of a first packet; == length when also last
+};
+
+/// kCount means: parsed. Else the drop_* counter that says why not.
+/// Cost: no branch beyond the checks, no allocation; CRC only when flagged.
+[[nodiscard]] Counter parse(const std::byte* frame, std::size_t octets, std::uint16_t ether_type,
+                            FrameView& out) noexcept;
+
+}  // namespace ulc::wire

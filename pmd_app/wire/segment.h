@@ -1,0 +1,42 @@
+// A frame buffer and who may hold it. A segment belongs to a port's pool; its bytes are one Ethernet
+// frame. References are counted: a sender keeps one until the packet is acknowledged by all, the NIC
+// keeps one from tx until transmission is complete, a receiver keeps one while the packet waits. The
+// segment returns to its pool with the last reference. All calls: engine thread only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ulc {
+
+struct Segment {
+    std::byte* frame = nullptr;  ///< first octet of the Ethernet header
+    std::uint32_t length = 0;    ///< octets of the frame, without FCS
+    std::uint32_t capacity = 0;  ///< octets that fit
+    void* owner = nullptr;       ///< the pool's own
+};
+
+/// A pool of segments: constant function table plus context, so that a DPDK pool and a simulated one
+/// look alike and no core file sees DPDK. Cost of each call: one indirect call, no system call.
+struct SegmentPool {
+    void* context = nullptr;
+    /// One segment with one reference, length 0; nullptr when exhausted.
+    Segment* (*allocate)(void* context) = nullptr;
+    /// One more reference.
+    void (*retain)(void* context, Segment* segment) = nullptr;
+    /// One reference less; the last frees.
+    void (*release)(void* context, Segment* segment) = nullptr;
+    /// References now held, the NIC's included. 1 seen by the only holder means: may be rewritten.
+    std::uint32_t (*references)(void* context, const Segment* segment) = nullptr;
+    /// Segments that allocate() could still give (approximate is allowed).
+    std::uint32_t (*available)(void* context) = nullptr;
+
+    [[nodiscard]] Segment* get() const noexcept { return allocate(context); }
+    void hold(Segment* segment) const noexcept { retain(context, segment); }
+    void drop(Segment* segment) const noexcept { release(context, segment); }
+    [[nodiscard]] std::uint32_t holders(const Segment* segment) const noexcept {
+        return references(context, segment);
+    }
+};
+
+}  // namespace ulc

@@ -1,0 +1,74 @@
+// Any octets as a frame: wire::parse() and, for JOB and NODE frames, the parsers of their bodies. Whatever they accept is
+// read to its last octet, from a heap copy of exactly the input's size, so the sanitizer sees a view that leaves the frame.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/check.h"
+#include "wire/job.h"
+#include "wire/parse.h"
+
+namespace {
+
+using namespace ulc;
+using namespace ulc::wire;
+
+void touch(const void* at, std::size_t octets) {
+    volatile std::uint8_t sink = 0;
+    const auto* octet = static_cast<const std::uint8_t*>(at);
+    for (std::size_t i = 0; i < octets; ++i)
+        sink = static_cast<std::uint8_t>(sink ^ octet[i]);
+}
+
+void use_job(const FrameView& frame) {
+    JobBodyView view;
+    if (!parse_job(frame.body, frame.length, view)) return;
+    ULC_CHECK(is_job_name(view.name));
+    touch(view.name.data(), view.name.size());
+    touch(view.claims.data(), view.claims.size_bytes());
+    touch(view.ack_bitmap.data(), view.ack_bitmap.size());
+    if (view.roster == nullptr) return;
+    // As an engine does: entries go to their ranks in a roster of the job's size.
+    std::vector<RosterEntry> roster(view.roster->size);
+    for (std::size_t i = 0; i < view.entries.size(); ++i) {
+        roster.data()[view.roster->first_rank + i] = view.entries[i];
+    }
+}
+
+void use_data(const FrameView& frame) {
+    if (frame.ack != nullptr) touch(frame.ack, sizeof *frame.ack);
+    if (frame.after_count > 0) touch(frame.after, frame.after_count * sizeof *frame.after);
+    ULC_CHECK(frame.after_count <= kAfterEntriesMax);
+    ULC_CHECK((frame.flags & kFlagFirst) == 0 || frame.message_length >= frame.length);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const auto copy = std::make_unique<std::byte[]>(size);
+    for (std::size_t i = 0; i < size; ++i)
+        copy[i] = static_cast<std::byte>(data[i]);
+    FrameView frame;
+    if (parse(copy.get(), size, kEtherTypeDefault, frame) != Counter::kCount) return 0;
+    touch(frame.body, frame.length);
+    switch (frame.type) {
+        case FrameType::kData:
+        case FrameType::kMcast:
+            use_data(frame);
+            break;
+        case FrameType::kJob:
+            use_job(frame);
+            break;
+        case FrameType::kNode: {
+            NodeView node;
+            if (parse_node(frame.body, frame.length, node)) ULC_CHECK(node.incarnation != 0);
+            break;
+        }
+        case FrameType::kAck:
+        case FrameType::kReq:
+        case FrameType::kProbe:
+            break;
+    }
+    return 0;
+}

@@ -1,0 +1,165 @@
+// Engine's job state under arbitrary frames, times and local calls (jobs_state_fuzz.h). What it must keep, whatever comes:
+// no memory error, only frames that its own parsers accept, bounded output, one formed or failed event a join.
+#include "jobs_state_fuzz.h"
+
+#include <map>
+#include <memory>
+
+#include "engine/jobs.h"
+
+namespace {
+
+using namespace ulc;
+using namespace ulc::engine;
+using fuzz::Op;
+
+class Script {
+public:
+    Script(const std::uint8_t* data, std::size_t size) : at_(data), left_(size) {}
+    [[nodiscard]] bool done() const { return left_ == 0; }
+    std::uint8_t octet() {
+        if (left_ == 0) return 0;
+        --left_;
+        return *at_++;
+    }
+    /// At most what is left.
+    std::size_t take(std::size_t octets, const std::byte*& out) {
+        const std::size_t taken = octets < left_ ? octets : left_;
+        out = reinterpret_cast<const std::byte*>(at_);
+        at_ += taken;
+        left_ -= taken;
+        return taken;
+    }
+
+private:
+    const std::uint8_t* at_;
+    std::size_t left_;
+};
+
+class Machine {
+public:
+    Machine() : jobs_(config(), counters_) {}
+
+    void run(Script& script) {
+        for (int operations = 0; !script.done() && operations < 200; ++operations) {
+            step(script);
+            if (jobs_.next_timer() <= now_) jobs_.on_timer(now_);
+            take_events();
+            transmit();
+        }
+    }
+
+private:
+    static JobsConfig config() {
+        JobsConfig config;
+        config.mac = fuzz::kOwnMac;
+        config.incarnation = fuzz::kOwnIncarnation;
+        config.seed = 1;
+        config.jobs_max = 4;
+        config.liveness.nodes_max = 16;
+        return config;
+    }
+
+    void frame(Script& script, wire::FrameType type) {
+        wire::FrameView view;
+        view.type = type;
+        view.source = fuzz::sender_mac(script.octet());
+        const std::size_t low = script.octet();
+        const std::byte* body = nullptr;
+        const std::size_t octets = script.take((std::size_t{script.octet()} << 8) | low, body);
+        const auto copy = std::make_unique<std::byte[]>(octets);
+        for (std::size_t i = 0; i < octets; ++i)
+            copy[i] = body[i];
+        view.body = copy.get();
+        view.length = static_cast<std::uint16_t>(octets);
+        jobs_.on_frame(view, now_);
+    }
+
+    void join(Script& script) {
+        JoinRequest request;
+        request.name = "j";
+        request.rank = script.octet();
+        request.size = script.octet();
+        request.nonce.octets[0] = script.octet();
+        request.endpoint = fuzz::kEndpoint + request.rank;
+        request.deadline = now_ + kSecond;
+        const Result<JobId> id = jobs_.join(request, now_);
+        if (id.ok()) joined_[request.endpoint] = id.value();
+    }
+
+    void step(Script& script) {
+        switch (static_cast<Op>(script.octet() % fuzz::kOps)) {
+            case Op::kJob:
+                return frame(script, wire::FrameType::kJob);
+            case Op::kNode:
+                return frame(script, wire::FrameType::kNode);
+            case Op::kAdvance:
+                now_ += Nanos{1} << (script.octet() % 36);
+                return;
+            case Op::kJoin:
+                return join(script);
+            case Op::kLeave: {
+                const Handle endpoint = fuzz::kEndpoint + script.octet();
+                const bool died = script.octet() % 2 != 0;
+                const auto joined = joined_.find(endpoint);
+                if (joined == joined_.end()) return;
+                jobs_.leave(joined->second, endpoint,
+                            died ? wire::LeaveReason::kDied : wire::LeaveReason::kLeft, now_);
+                joined_.erase(joined);
+                formed_.erase(endpoint);
+                return;
+            }
+            case Op::kUnknown: {
+                const Mac sender = fuzz::sender_mac(script.octet());
+                return jobs_.unknown_handle(sender, script.octet(), now_);
+            }
+        }
+    }
+
+    void take_events() {
+        JobEvent event;
+        while (jobs_.poll_event(event)) {
+            if (event.kind == JobEventKind::kFormed) {
+                JobView view;
+                ULC_CHECK(jobs_.job(event.job, view));
+                ULC_CHECK(joined_[event.endpoint] == event.job);
+                ULC_CHECK(view.roster[event.rank].handle == event.endpoint);
+                ULC_CHECK(!formed_.contains(event.endpoint));
+                formed_[event.endpoint] = true;
+            } else if (event.kind == JobEventKind::kFailed) {
+                ULC_CHECK(joined_.erase(event.endpoint) == 1);
+                ULC_CHECK(!formed_.contains(event.endpoint));
+            }
+        }
+    }
+
+    void transmit() {
+        std::byte octets[1514];
+        int frames = 0;
+        for (std::size_t n; (n = jobs_.next_tx(octets, sizeof octets, now_)) != 0; ++frames) {
+            wire::FrameView view;
+            ULC_CHECK(wire::parse(octets, n, wire::kEtherTypeDefault, view) == Counter::kCount);
+            wire::JobBodyView job;
+            wire::NodeView node;
+            ULC_CHECK(view.type == wire::FrameType::kNode
+                          ? wire::parse_node(view.body, view.length, node)
+                          : wire::parse_job(view.body, view.length, job));
+            ULC_CHECK(frames < 1000);
+        }
+    }
+
+    Counters counters_;
+    Jobs jobs_;
+    Nanos now_ = kSecond;
+    std::map<Handle, JobId> joined_;
+    std::map<Handle, bool> formed_;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    Script script(data, size);
+    Machine machine;
+    machine.run(script);
+    return 0;
+}

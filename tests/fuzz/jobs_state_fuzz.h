@@ -1,0 +1,26 @@
+// The script language of jobs_state_fuzz: a sequence of operations on one engine's Jobs, so that the fuzzer mutates both
+// what strangers send and when. Each operation is one octet (value modulo kOps) and its arguments.
+#pragma once
+
+#include <cstdint>
+
+#include "wire/ids.h"
+
+namespace ulc::fuzz {
+
+enum class Op : std::uint8_t {
+    kJob,      ///< u8 sender, u16 length (little-endian), that many octets: body of a JOB frame
+    kNode,     ///< the same for a NODE frame
+    kAdvance,  ///< u8 n: time goes on by 2^(n % 36) ns
+    kJoin,     ///< u8 rank, u8 size, u8 nonce: local endpoint kEndpoint + rank joins job "j"
+    kLeave,    ///< u8 rank, u8 reason
+    kUnknown,  ///< u8 sender, u8 handle: a frame came for an unknown handle
+};
+inline constexpr unsigned kOps = 6;
+
+inline constexpr Mac kOwnMac{{2, 0, 0, 0, 0, 0}};
+inline constexpr Mac sender_mac(std::uint8_t sender) { return Mac{{2, 0, 0, 0, 1, sender}}; }
+inline constexpr std::uint32_t kOwnIncarnation = 1000;
+inline constexpr Handle kEndpoint = 100;
+
+}  // namespace ulc::fuzz

@@ -1,0 +1,241 @@
+// Writes the seed inputs of frame_parse and jobs_state with the builders, so that they can be made again when the format
+// changes: make_corpus FOLDER (with corpus/frame_parse and corpus/jobs_state in it).
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "jobs_state_fuzz.h"
+#include "wire/build.h"
+#include "wire/job.h"
+
+namespace {
+
+using namespace ulc;
+using namespace ulc::wire;
+using Octets = std::vector<std::byte>;
+using fuzz::Op;
+
+void save(const std::filesystem::path& file, const Octets& octets) {
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file, std::ios::binary)
+        .write(reinterpret_cast<const char*>(octets.data()),
+               static_cast<std::streamsize>(octets.size()));
+}
+
+FrameHead head_of(FrameType type) {
+    FrameHead head;
+    head.destination = fuzz::kOwnMac;
+    head.source = fuzz::sender_mac(1);
+    head.type = type;
+    return head;
+}
+
+Octets data_frame(FrameType type, unsigned flags, std::size_t payload) {
+    FrameHead head = head_of(type);
+    head.flags = static_cast<std::uint8_t>(flags);
+    head.handle = type == FrameType::kMcast ? kGroupBit | 1U : 1U;
+    head.rank = 3;
+    head.seq = Seq{9};
+    Extensions extensions;
+    extensions.after_count = 2;
+    extensions.subset = 5;
+    extensions.message_length = 5000;
+    Octets frame(2048);
+    frame.resize(build_data(frame.data(), head, extensions, payload));
+    return frame;
+}
+
+JobHead job(JobKind kind, bool by_hand = true, std::uint8_t nonce = 0) {
+    Nonce value;
+    value.octets[0] = nonce;
+    return job_head(kind, "j", value, by_hand);
+}
+
+Octets join_body(std::uint16_t rank, std::uint16_t size) {
+    JoinBody join{};
+    join.size = size;
+    join.version_min = kVersion;
+    join.version_max = kVersion;
+    join.incarnation = 2000U + rank;
+    join.claims = std::uint16_t{1};
+    JoinClaim claim;
+    claim.rank = rank;
+    claim.handle = 500U + rank;
+    Octets body(2000);
+    body.resize(put_join(body.data(), job(JobKind::kJoin), join, std::span(&claim, 1)));
+    return body;
+}
+
+/// Rank 0 at sender 1, this engine's rank 1.
+Octets roster_body() {
+    RosterBody roster{};
+    roster.roster = 7U;
+    roster.world = kGroupBit | 77U;
+    roster.size = std::uint16_t{2};
+    roster.parts = std::uint16_t{1};
+    roster.entries = std::uint16_t{2};
+    roster.version = kVersion;
+    RosterEntry entries[2];
+    entries[0].mac = fuzz::sender_mac(1);
+    entries[0].handle = 500U;
+    entries[0].incarnation = 2000U;
+    entries[1].mac = fuzz::kOwnMac;
+    entries[1].handle = fuzz::kEndpoint + 1;
+    entries[1].incarnation = fuzz::kOwnIncarnation;
+    Octets body(2000);
+    body.resize(put_roster(body.data(), job(JobKind::kRoster, true, 1), roster, entries));
+    return body;
+}
+
+Octets commit_body() {
+    CommitBody commit{};
+    commit.roster = 7U;
+    Octets body(200);
+    body.resize(put_commit(body.data(), job(JobKind::kCommit, true, 1), commit));
+    return body;
+}
+
+Octets ack_body(RosterAckState state) {
+    RosterAckBody ack{};
+    ack.roster = 7U;
+    ack.parts = std::uint16_t{1};
+    ack.state = state;
+    const Octets bitmap(state == RosterAckState::kPartial ? 1 : 0);
+    ack.bitmap_octets = static_cast<std::uint8_t>(bitmap.size());
+    Octets body(200);
+    body.resize(put_roster_ack(body.data(), job(JobKind::kRosterAck, true, 1), ack, bitmap));
+    return body;
+}
+
+Octets reject_body(RejectScope scope) {
+    RejectBody reject{};
+    reject.error = static_cast<std::uint32_t>(Err::kRankTaken);
+    reject.scope = scope;
+    reject.rank = std::uint16_t{1};
+    reject.handle = fuzz::kEndpoint + 1;
+    Octets body(200);
+    body.resize(put_reject(body.data(), job(JobKind::kReject), reject));
+    return body;
+}
+
+Octets bye_body() {
+    ByeBody bye{};
+    bye.reason = LeaveReason::kLeft;
+    bye.handle = 500U;
+    Octets body(200);
+    body.resize(put_bye(body.data(), job(JobKind::kBye, true, 1), bye));
+    return body;
+}
+
+Octets node_body(NodeKind kind) {
+    NodeBody node{};
+    node.kind = kind;
+    node.reason = kind == NodeKind::kGone ? LeaveReason::kDied : LeaveReason{};
+    node.incarnation = 2000U;
+    node.token = 500U;
+    Octets body(sizeof node);
+    (void)put_node(body.data(), node);
+    return body;
+}
+
+Octets control_frame(FrameType type, const Octets& body) {
+    Octets frame(2048);
+    std::copy(body.begin(), body.end(), frame.begin() + kHeadOctets);
+    frame.resize(build_control(frame.data(), head_of(type), body.size()));
+    return frame;
+}
+
+void make_frames(const std::filesystem::path& folder) {
+    const unsigned one = kFlagFirst | kFlagLast;
+    save(folder / "data", data_frame(FrameType::kData, one, 20));
+    save(folder / "data_ack_after_tag",
+         data_frame(FrameType::kData, kFlagFirst | kFlagAck | kFlagAfter | kFlagTag, 60));
+    save(folder / "data_crc", data_frame(FrameType::kData, one | kFlagCrc, 20));
+    save(folder / "mcast_subset",
+         data_frame(FrameType::kMcast, one | kFlagSubset | kFlagAckNow, 80));
+    const AckEntry entries[2]{};
+    FrameHead head = head_of(FrameType::kAck);
+    head.handle = 1;
+    Octets frame(512);
+    frame.resize(build_ack(frame.data(), head, entries));
+    save(folder / "ack", frame);
+    head.type = FrameType::kReq;
+    frame.resize(512);
+    frame.resize(build_req(frame.data(), head, entries[0], Octets(9, std::byte{1})));
+    save(folder / "req", frame);
+    head.type = FrameType::kProbe;
+    frame.resize(512);
+    frame.resize(build_probe(frame.data(), head, 1));
+    save(folder / "probe", frame);
+    save(folder / "job_join", control_frame(FrameType::kJob, join_body(1, 2)));
+    save(folder / "job_roster", control_frame(FrameType::kJob, roster_body()));
+    save(folder / "job_ack", control_frame(FrameType::kJob, ack_body(RosterAckState::kPartial)));
+    save(folder / "job_commit", control_frame(FrameType::kJob, commit_body()));
+    save(folder / "job_reject", control_frame(FrameType::kJob, reject_body(RejectScope::kClaim)));
+    save(folder / "job_bye", control_frame(FrameType::kJob, bye_body()));
+    save(folder / "node_gone", control_frame(FrameType::kNode, node_body(NodeKind::kGone)));
+}
+
+/// Appends operations to a script.
+struct Script {
+    Octets octets;
+    Script& put(std::initializer_list<unsigned> values) {
+        for (const unsigned value : values)
+            octets.push_back(static_cast<std::byte>(value));
+        return *this;
+    }
+    Script& frame(Op op, std::uint8_t sender, const Octets& body) {
+        put({static_cast<unsigned>(op), sender, static_cast<unsigned>(body.size() & 0xff),
+             static_cast<unsigned>(body.size() >> 8)});
+        octets.insert(octets.end(), body.begin(), body.end());
+        return *this;
+    }
+    Script& join(unsigned rank, unsigned size) {
+        return put({static_cast<unsigned>(Op::kJoin), rank, size, 0});
+    }
+    Script& leave(unsigned rank) { return put({static_cast<unsigned>(Op::kLeave), rank, 0}); }
+    Script& advance(unsigned log2) { return put({static_cast<unsigned>(Op::kAdvance), log2}); }
+};
+
+void make_scripts(const std::filesystem::path& folder) {
+    Script follower;
+    follower.join(1, 2).advance(20).frame(Op::kJob, 1, roster_body()).advance(24);
+    follower.frame(Op::kJob, 1, commit_body())
+        .advance(24)
+        .frame(Op::kNode, 1, node_body(NodeKind::kPing));
+    follower.advance(30).advance(31).frame(Op::kJob, 1, bye_body()).leave(1).advance(28);
+    save(folder / "follower", follower.octets);
+    Script roster;
+    roster.join(1, 2).frame(Op::kJob, 1, roster_body());
+    save(folder / "roster", roster.octets);
+    Script publisher;
+    publisher.join(0, 3).frame(Op::kJob, 1, join_body(1, 3)).frame(Op::kJob, 2, join_body(2, 3));
+    publisher.advance(24).frame(Op::kJob, 2, ack_body(RosterAckState::kHolds)).advance(27);
+    publisher.frame(Op::kJob, 3, join_body(2, 3)).advance(30).advance(31).leave(0);
+    save(folder / "publisher", publisher.octets);
+    Script rejected;
+    rejected.join(1, 2).frame(Op::kJob, 1, reject_body(RejectScope::kClaim)).join(1, 2);
+    rejected.frame(Op::kJob, 1, reject_body(RejectScope::kJob)).join(0, 1).leave(0);
+    save(folder / "rejected", rejected.octets);
+    Script ended;
+    ended.join(1, 2).frame(Op::kJob, 1, roster_body()).frame(Op::kJob, 1, commit_body());
+    ended.frame(Op::kNode, 1, node_body(NodeKind::kGone))
+        .put({static_cast<unsigned>(Op::kUnknown), 1, 9});
+    ended.advance(35).leave(1).frame(Op::kNode, 1, node_body(NodeKind::kPong));
+    save(folder / "ended", ended.octets);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 2) {
+        std::fprintf(stderr, "usage: make_corpus FOLDER\n");
+        return 2;
+    }
+    make_frames(std::filesystem::path(argv[1]) / "frame_parse");
+    make_scripts(std::filesystem::path(argv[1]) / "jobs_state");
+    return 0;
+}

@@ -1,0 +1,259 @@
+// Any octets as the doings of a hostile client: submission records, its control page, its arenas, its rings, all written while a
+// real engine serves it. The region is one heap block of exactly its size, so the sanitizer sees the engine leave it. An
+// honest client of the same job must be neither closed nor misled.
+//
+//   input: operations until it ends: one octet says which (mod 6), then
+//     0  a record as it is          60 octets (all but the mark)
+//     1  a well-formed kind         kind, flags, stream (1), cookie (1), offset (4), length (4), message length (4)
+//     2  scribble                   offset (4), 8 octets
+//     3  control page               offset (1), 4 octets
+//     4  rounds of the engine       count (1)
+//     5  the honest client sends to the hostile one: length (1)
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "abi/region.h"
+#include "base/check.h"
+#include "engine/engine.h"
+
+namespace {
+
+using namespace ulc;
+using abi::SubmissionRecord;
+using abi::SubmitKind;
+
+constexpr std::uint32_t kSegments = 256;
+constexpr std::uint32_t kSegmentOctets = 1600;
+
+/// Segments from the heap, and a wire that swallows every frame.
+struct NullPort {
+    struct Item {
+        Segment segment;
+        std::uint32_t references = 0;
+        std::byte octets[kSegmentOctets];
+    };
+    std::vector<std::unique_ptr<Item>> items;
+    std::vector<Item*> free;
+
+    NullPort() {
+        for (std::uint32_t i = 0; i < kSegments; ++i) {
+            items.push_back(std::make_unique<Item>());
+            items.back()->segment.owner = items.back().get();
+            free.push_back(items.back().get());
+        }
+    }
+    static Item& item(const Segment* segment) { return *static_cast<Item*>(segment->owner); }
+    static NullPort& of(void* context) { return *static_cast<NullPort*>(context); }
+    static Segment* allocate(void* context) {
+        NullPort& self = of(context);
+        if (self.free.empty()) return nullptr;
+        Item* taken = self.free.back();
+        self.free.pop_back();
+        taken->references = 1;
+        taken->segment.frame = taken->octets;
+        taken->segment.length = 0;
+        taken->segment.capacity = kSegmentOctets;
+        return &taken->segment;
+    }
+    static void release(void* context, Segment* segment) {
+        ULC_CHECK(item(segment).references > 0);
+        if (--item(segment).references == 0) of(context).free.push_back(&item(segment));
+    }
+    Port table() {
+        Port port;
+        port.context = this;
+        port.info.mac = Mac{{2, 0, 0, 0, 0, 1}};
+        port.info.tx_ring_frames = 64;
+        port.pool.context = this;
+        port.pool.allocate = allocate;
+        port.pool.retain = [](void*, Segment* segment) { ++item(segment).references; };
+        port.pool.release = release;
+        port.pool.references = [](void*, const Segment* segment) {
+            return item(segment).references;
+        };
+        port.pool.available = [](void* context) {
+            return static_cast<std::uint32_t>(of(context).free.size());
+        };
+        port.rx = [](void*, Segment**, std::uint16_t) -> std::uint16_t { return 0; };
+        port.tx = [](void* context, Segment* const* frames, std::uint16_t n) -> std::uint16_t {
+            for (std::uint16_t i = 0; i < n; ++i)
+                release(context, frames[i]);
+            return n;
+        };
+        port.tx_pending = [](void*) -> std::uint32_t { return 0; };
+        port.link_up = [](void*) { return true; };
+        return port;
+    }
+};
+
+struct Client {
+    abi::RegionLayout layout = abi::compute_layout({16, 16, 4096, 65536}).value();
+    std::unique_ptr<std::byte, void (*)(void*)> memory{
+        static_cast<std::byte*>(std::aligned_alloc(abi::kPageOctets, layout.region_octets)),
+        std::free};
+    abi::Region region;
+    abi::SubmissionProducer submissions;
+    abi::CompletionConsumer completions;
+    engine::EndpointId id = 0;
+
+    explicit Client(engine::Engine& engine) {
+        std::memset(memory.get(), 0, layout.region_octets);
+        id = engine.attach(memory.get(), layout, 0).value();
+        region = abi::Region(memory.get(), layout);
+        submissions = region.submission_producer();
+        completions = region.completion_consumer();
+    }
+    void join(std::uint16_t rank) {
+        abi::JoinRequest request{};
+        request.name[0] = 'f';
+        request.name_length = 1;
+        request.rank = rank;
+        request.size = 2;
+        std::memcpy(region.tx(0, sizeof request), &request, sizeof request);
+        SubmissionRecord record{};
+        record.kind = SubmitKind::kJoinJob;
+        record.body.block = {0, sizeof request, sizeof request, 0, 0, 0};
+        ULC_CHECK(submissions.push(record));
+    }
+    bool drain() {
+        bool formed = false;
+        while (const abi::CompletionRecord* record = completions.front()) {
+            formed |= record->kind == abi::CompletionKind::kJobFormed;
+            completions.pop();
+        }
+        return formed;
+    }
+};
+
+struct Input {
+    const std::uint8_t* data;
+    std::size_t left;
+    void read(void* out, std::size_t octets) {
+        const std::size_t n = octets < left ? octets : left;
+        std::memset(out, 0, octets);
+        if (n > 0) std::memcpy(out, data, n);
+        data += n;
+        left -= n;
+    }
+    template <typename T>
+    T get() {
+        T value;
+        read(&value, sizeof value);
+        return value;
+    }
+};
+
+struct World {
+    NullPort null_port;
+    Port port = null_port.table();
+    Nanos now = kSecond;
+    engine::Engine engine{engine::EngineConfig{}, std::span<const Port>(&port, 1)};
+    Client honest{engine};
+    Client hostile{engine};
+
+    void rounds(unsigned count) {
+        for (unsigned i = 0; i < count; ++i) {
+            now += 20 * kMicrosecond;
+            engine.poll(now);
+        }
+    }
+    void form() {
+        honest.join(0);
+        hostile.join(1);
+        bool formed[2] = {false, false};
+        for (int i = 0; i < 1000 && !(formed[0] && formed[1]); ++i) {
+            rounds(1);
+            formed[0] |= honest.drain();
+            formed[1] |= hostile.drain();
+        }
+        ULC_CHECK(formed[0] && formed[1]);
+    }
+
+    void shaped_record(Input& in) {
+        SubmissionRecord record{};
+        record.kind = static_cast<SubmitKind>(in.get<std::uint8_t>() % 8);
+        record.flags = in.get<std::uint8_t>();
+        const auto stream = in.get<std::uint8_t>();
+        record.stream = stream < 128 ? stream % 3 : hostile_world() + stream % 2;
+        record.cookie = in.get<std::uint8_t>();
+        record.inline_length = record.cookie;
+        record.body.block.offset = in.get<std::uint32_t>();
+        record.body.block.length = in.get<std::uint32_t>();
+        record.body.block.message_length = in.get<std::uint32_t>();
+        (void)hostile.submissions.push(record);
+    }
+    [[nodiscard]] static std::uint32_t hostile_world() { return 0x80000000U; }
+
+    void honest_send(Input& in) {
+        SubmissionRecord record{};
+        record.kind = SubmitKind::kSend;
+        record.stream = 1;
+        const std::uint32_t length = in.get<std::uint8_t>() * 5U;
+        record.flags = abi::kSubmitFirst | abi::kSubmitLast;
+        if (length <= abi::kInlineOctetsMax) {
+            record.flags |= abi::kSubmitInline;
+            record.inline_length = static_cast<std::uint16_t>(length);
+        } else {
+            record.body.block = {128, length, length, 0, 0, 0};
+        }
+        (void)honest.submissions.push(record);
+    }
+
+    void step(Input& in) {
+        switch (in.get<std::uint8_t>() % 6) {
+            case 0: {
+                SubmissionRecord record{};
+                in.read(reinterpret_cast<char*>(&record) + sizeof record.mark,
+                        sizeof record - sizeof record.mark);
+                (void)hostile.submissions.push(record);
+                break;
+            }
+            case 1:
+                shaped_record(in);
+                break;
+            case 2: {
+                const auto offset = in.get<std::uint32_t>() % (hostile.layout.region_octets - 8);
+                in.read(hostile.memory.get() + offset, 8);
+                break;
+            }
+            case 3: {
+                const std::size_t offset =
+                    in.get<std::uint8_t>() % (sizeof(abi::EndpointControl) - 4);
+                in.read(hostile.memory.get() + offset, 4);
+                break;
+            }
+            case 4:
+                rounds(in.get<std::uint8_t>() % 16U + 1);
+                (void)honest.drain();
+                break;
+            case 5:
+                honest_send(in);
+                break;
+        }
+    }
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    World world;
+    world.form();
+    Input in{data, size};
+    for (int steps = 0; in.left > 0 && steps < 200; ++steps)
+        world.step(in);
+    world.rounds(32);
+    (void)world.honest.drain();
+    // Whatever the hostile client did, the honest one goes on.
+    ULC_CHECK(world.engine.closed(world.honest.id) == Err::kOk);
+    ULC_CHECK(world.honest.region.control().closed.load() == 0);
+    ULC_CHECK(!world.honest.submissions.corrupt());
+    world.engine.detach(world.hostile.id, engine::DetachReason::kDied, world.now);
+    std::memset(world.hostile.memory.get(), 0x5a, world.hostile.layout.region_octets);
+    world.rounds(32);
+    return 0;
+}

@@ -1,0 +1,118 @@
+// A small real application for the process tests: every rank sends numbered messages of many lengths to every other rank
+// and multicasts some to all; every octet that arrives is checked, and the order too.
+//   exchange [ROUNDS]     exit 0 if all was right, 1 if not
+//   exchange exit STATUS  forms the job, then rank 1 exits with STATUS while the others wait for it
+//   exchange hang         forms the job, says so, then waits for ever
+#include <ulc.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr std::int64_t kLimit = 60'000'000'000;  // ns
+constexpr std::uint64_t kUnicast = 1;
+constexpr std::uint64_t kMulticast = 2;
+constexpr std::size_t kLengths[] = {0, 1, 40, 41, 1000, 1486, 1487, 5000, 70'000};
+constexpr std::size_t kLongest = 70'000;
+
+[[noreturn]] void die(const char* what, int error) {
+    std::fprintf(stderr, "rank %s: %s: %s (%s)\n", std::getenv("ULC_RANK"), what,
+                 ulc_error_text(error), ulc_last_error_text());
+    std::exit(1);
+}
+
+void need(const char* what, int error) {
+    if (error != ULC_OK) die(what, error);
+}
+
+std::vector<unsigned char> payload_of(unsigned source, unsigned round, std::uint64_t tag) {
+    std::vector<unsigned char> octets(kLengths[round % std::size(kLengths)]);
+    for (std::size_t i = 0; i < octets.size(); ++i)
+        octets[i] = static_cast<unsigned char>(source * 31 + round * 7 + tag * 101 + i);
+    return octets;
+}
+
+/// Starts a send and lets the endpoint move until it is accepted.
+template <typename Start>
+void start(ulc_endpoint* ep, const char* what, Start&& send) {
+    int error = ULC_OK;
+    while ((error = send()) == ULC_ERR_AGAIN) {
+        if (const int n = ulc_poll(ep); n < 0) die(what, -n);
+    }
+    need(what, error);
+}
+
+void send_round(ulc_endpoint* ep, unsigned round) {
+    const std::uint16_t me = ulc_rank(ep);
+    const auto one = payload_of(me, round, kUnicast);
+    for (std::uint16_t to = 0; to < ulc_size(ep); ++to) {
+        if (to == me) continue;
+        start(ep, "send",
+              [&] { return ulc_send(ep, to, kUnicast, one.data(), one.size(), nullptr); });
+    }
+    const auto all = payload_of(me, round, kMulticast);
+    start(ep, "multicast", [&] {
+        return ulc_multicast(ep, ulc_world(ep), ULC_SUBSET_ALL, kMulticast, all.data(), all.size(),
+                             nullptr);
+    });
+}
+
+/// The next two messages of a source must be its unicast and its multicast of this round, in this order.
+void receive_round(ulc_endpoint* ep, std::uint16_t from, unsigned round) {
+    std::vector<unsigned char> buffer(kLongest);
+    for (const std::uint64_t tag : {kUnicast, kMulticast}) {
+        ulc_request request;
+        ulc_status status{};
+        need("receive", ulc_receive(ep, from, 0, 0, buffer.data(), buffer.size(), &request));
+        need("wait", ulc_wait_for(ep, &request, &status, kLimit));
+        need("message", status.error);
+        const auto expected = payload_of(from, round, tag);
+        const bool right =
+            status.tag == tag && status.source == from && status.length == expected.size() &&
+            (expected.empty() || std::memcmp(buffer.data(), expected.data(), expected.size()) == 0);
+        if (!right) {
+            std::fprintf(
+                stderr,
+                "rank %u: message of round %u from rank %u is wrong: tag %llu, %llu octets\n",
+                ulc_rank(ep), round, from, static_cast<unsigned long long>(status.tag),
+                static_cast<unsigned long long>(status.length));
+            std::exit(1);
+        }
+    }
+}
+
+void wait_for_ever(ulc_endpoint* ep) {
+    std::puts("formed");
+    std::fflush(stdout);
+    for (;;) {
+        const int error = ulc_wait(ep, kLimit);
+        if (error == ULC_ERR_CLOSED || error == ULC_ERR_CORRUPT) die("wait", error);
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string mode = argc > 1 ? argv[1] : "100";
+    ulc_endpoint* ep = nullptr;
+    need("open", ulc_open(nullptr, &ep));
+    need("join", ulc_join_wait(ep, nullptr, ULC_RANK_ANY, 0, kLimit));
+    if (mode == "exit" && ulc_rank(ep) == 1) return std::atoi(argv[2]);
+    if (mode == "exit" || mode == "hang") wait_for_ever(ep);
+    const auto rounds = static_cast<unsigned>(std::atoi(mode.c_str()));
+    for (unsigned round = 0; round < rounds; ++round) {
+        send_round(ep, round);
+        for (std::uint16_t from = 0; from < ulc_size(ep); ++from) {
+            if (from != ulc_rank(ep)) receive_round(ep, from, round);
+        }
+    }
+    std::printf("rank %u of %u: %u rounds right\n", ulc_rank(ep), ulc_size(ep), rounds);
+    need("leave", ulc_leave_wait(ep, kLimit));
+    ulc_close(ep);
+    return 0;
+}

@@ -1,0 +1,150 @@
+// Engine daemons and client processes for tests: started, waited for, killed, and gone with the test.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace ulc::test {
+
+/// A scratch folder, removed at the end.
+class Scratch {
+public:
+    Scratch() {
+        char path[] = "/tmp/ulc-process-XXXXXX";
+        path_ = mkdtemp(path);
+    }
+    ~Scratch() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    Scratch(const Scratch&) = delete;
+    Scratch& operator=(const Scratch&) = delete;
+    [[nodiscard]] std::string operator/(const std::string& name) const {
+        return path_ + "/" + name;
+    }
+
+private:
+    std::string path_;
+};
+
+/// A child process; killed if it still runs when this object goes.
+class Process {
+public:
+    Process() = default;
+    explicit Process(pid_t pid) : pid_(pid) {}
+    ~Process() { kill_now(); }
+    Process(Process&& other) noexcept : pid_(other.pid_) { other.pid_ = -1; }
+    Process& operator=(Process&& other) noexcept {
+        std::swap(pid_, other.pid_);
+        return *this;
+    }
+    [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+    void signal(int number) const { kill(pid_, number); }
+    /// Exit code, or minus the signal.
+    int wait() {
+        int status = 0;
+        if (pid_ <= 0 || waitpid(pid_, &status, 0) != pid_) return -1000;
+        pid_ = -1;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    }
+    void kill_now() {
+        if (pid_ <= 0) return;
+        kill(pid_, SIGKILL);
+        (void)wait();
+    }
+
+private:
+    pid_t pid_ = -1;
+};
+
+/// Runs `body` in a child; its result is the exit code.
+inline Process run_child(const std::function<int()>& body) {
+    std::fflush(nullptr);
+    const pid_t pid = fork();
+    if (pid != 0) return Process(pid);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const int code = body();
+    std::fflush(nullptr);
+    _exit(code);
+}
+
+/// ulc-engine with these arguments; its output goes to the log file.
+inline Process start_engine(const std::vector<std::string>& arguments, const std::string& log) {
+    const char* path = std::getenv("ULC_ENGINE_PATH");
+    EXPECT_NE(path, nullptr) << "ULC_ENGINE_PATH is not set; run by meson test";
+    return run_child([&] {
+        const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+        dup2(out, STDOUT_FILENO);
+        dup2(out, STDERR_FILENO);
+        std::vector<char*> argv{const_cast<char*>(path != nullptr ? path : "ulc-engine")};
+        for (const std::string& argument : arguments)
+            argv.push_back(const_cast<char*>(argument.c_str()));
+        argv.push_back(nullptr);
+        execvp(argv[0], argv.data());
+        return 127;
+    });
+}
+
+inline std::string text_of(const std::string& file) {
+    std::ifstream in(file);
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+}
+
+/// True once condition() holds, looked at every 5 ms.
+inline bool eventually(const std::function<bool()>& condition, int seconds = 20) {
+    for (int i = 0; i < seconds * 200; ++i) {
+        if (condition()) return true;
+        usleep(5000);
+    }
+    return false;
+}
+
+/// Two engines joined by a memif link: a serves the socket "a", b "b".
+class EnginePair {
+public:
+    explicit EnginePair(const std::vector<std::string>& more = {}) {
+        start('a', "server", more);
+        start('b', "client", more);
+    }
+    [[nodiscard]] std::string socket(char which) const { return scratch / std::string(1, which); }
+    [[nodiscard]] std::string log(char which) const {
+        return scratch / (std::string(1, which) + ".log");
+    }
+    Process& engine(char which) { return which == 'a' ? a_ : b_; }
+    void start(char which, const char* role, const std::vector<std::string>& more) {
+        std::vector<std::string> arguments{
+            "--device",
+            std::string("net_memif,role=") + role + ",id=0,socket=" + (scratch / "wire"),
+            "--socket",
+            socket(which),
+            "--hugepages",
+            "never"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        engine(which) = start_engine(arguments, log(which));
+        EXPECT_TRUE(eventually([&] {
+            return text_of(log(which)).find("ulc-engine ready:") != std::string::npos;
+        })) << text_of(log(which));
+    }
+    Scratch scratch;
+
+private:
+    Process a_;
+    Process b_;
+};
+
+}  // namespace ulc::test

@@ -1,0 +1,369 @@
+// Collectives over real client and engine objects under random loss: every operation and algorithm, 2 to 9 ranks,
+// every root, several seeds. Ranks run skewed, so that operations overlap; every octet of every result is checked.
+#include <coll.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/prng.h"
+#include "lib_cluster.h"
+
+namespace ulc::sim {
+namespace {
+
+enum class Kind : std::uint8_t { kBarrier, kBroadcast, kAllgather };
+
+struct Operation {
+    Kind kind = Kind::kBarrier;
+    const char* algorithm = nullptr;
+    std::size_t octets = 0;
+    std::uint16_t root = 0;
+    bool in_place = false;
+};
+
+unsigned char octet_of(std::size_t operation, std::uint16_t rank, std::size_t i) {
+    return static_cast<unsigned char>(operation * 31 + rank * 7 + i * 13 + i / 251);
+}
+
+/// What one rank of a group does: the operations in order, each started some random time after the one before.
+class Actor {
+public:
+    Actor(ulc_endpoint* ep, ulc_group group, const std::vector<Operation>& program,
+          std::uint64_t seed)
+        : ep_(ep),
+          group_(group),
+          self_(ulc_group_index(ep, group)),
+          ranks_(ulc_group_size(ep, group)),
+          program_(program),
+          prng_(seed) {}
+
+    [[nodiscard]] bool done() const { return at_ == program_.size(); }
+    [[nodiscard]] std::size_t at() const { return at_; }
+    [[nodiscard]] int error() const { return error_; }
+    [[nodiscard]] const std::string& wrong() const { return wrong_; }
+
+    /// As a program that calls the blocking forms: on and on, until ulc_wait() would wait.
+    void run_until_waiting() {
+        while (!done() && error_ == ULC_OK && wrong_.empty()) {
+            if (running_ == nullptr && (error_ = start()) != ULC_OK) return;
+            if (!test()) return;
+        }
+    }
+
+    /// Now and then one thing, so that ranks drift apart.
+    void step() {
+        if (done() || error_ != ULC_OK) return;
+        if (running_ == nullptr) {
+            if (prng_.chance(0.7)) return;  // skew
+            error_ = start();
+            return;
+        }
+        static_cast<void>(test());
+    }
+
+private:
+    /// False: under way.
+    bool test() {
+        const int state = ulc_coll_test(ep_, running_);
+        if (state == ULC_ERR_AGAIN) return false;
+        running_ = nullptr;
+        error_ = state;
+        if (state != ULC_OK) return true;
+        verify();
+        ++at_;
+        return true;
+    }
+    int start() {
+        const Operation& op = program_[at_];
+        if (op.kind == Kind::kBarrier) {
+            return ulc_barrier_start(ep_, group_, op.algorithm, &running_);
+        }
+        if (op.kind == Kind::kBroadcast) {
+            output_.assign(op.octets, 0);
+            if (self_ == op.root) fill(output_.data(), op.octets, self_);
+            return ulc_broadcast_start(ep_, group_, op.root, output_.data(), op.octets,
+                                       op.algorithm, &running_);
+        }
+        output_.assign(op.octets * ranks_, 0);
+        input_.assign(op.octets, 0);
+        fill(op.in_place ? output_.data() + self_ * op.octets : input_.data(), op.octets, self_);
+        return ulc_allgather_start(ep_, group_, op.in_place ? nullptr : input_.data(),
+                                   output_.data(), op.octets, op.algorithm, &running_);
+    }
+    void fill(unsigned char* to, std::size_t octets, std::uint16_t rank) const {
+        for (std::size_t i = 0; i < octets; ++i)
+            to[i] = octet_of(at_, rank, i);
+    }
+    void verify() {
+        const Operation& op = program_[at_];
+        if (op.kind == Kind::kBarrier) return;
+        for (std::size_t n = 0; n < output_.size(); ++n) {
+            const auto source =
+                op.kind == Kind::kBroadcast ? op.root : static_cast<std::uint16_t>(n / op.octets);
+            const std::size_t i = op.kind == Kind::kBroadcast ? n : n % op.octets;
+            if (output_[n] == octet_of(at_, source, i)) continue;
+            wrong_ = "operation " + std::to_string(at_) + " octet " + std::to_string(n);
+            return;
+        }
+    }
+
+    ulc_endpoint* ep_;
+    ulc_group group_;
+    std::uint16_t self_;
+    std::uint16_t ranks_;
+    const std::vector<Operation>& program_;
+    Prng prng_;
+    ulc_coll* running_ = nullptr;
+    std::vector<unsigned char> input_, output_;
+    std::size_t at_ = 0;
+    int error_ = ULC_OK;
+    std::string wrong_;
+};
+
+/// Every algorithm with small and large payloads, roots all around.
+std::vector<Operation> whole_program(std::uint16_t ranks) {
+    std::vector<Operation> program;
+    std::uint16_t root = 0;
+    for (const std::size_t octets : {0U, 1U, 40U, 1000U, 5000U, 40000U}) {
+        for (const char* name : {"gather_broadcast", "dissemination"}) {
+            program.push_back({.kind = Kind::kBarrier, .algorithm = name});
+        }
+        for (const char* name : {"multicast", "binomial", "multicast@1000", "binomial@1000"}) {
+            program.push_back({Kind::kBroadcast, name, octets, root, false});
+            root = static_cast<std::uint16_t>((root + 1) % ranks);
+        }
+        for (const char* name :
+             {"round_robin@2000", "concurrent", "concurrent:3@700", "ring", "ring@2000"}) {
+            program.push_back({Kind::kAllgather, name, octets, 0, octets % 1000 != 0});
+        }
+    }
+    program.push_back({Kind::kBroadcast, nullptr, 100, 0, false});
+    program.push_back({Kind::kAllgather, nullptr, 100, 0, true});
+    program.push_back({});
+    return program;
+}
+
+ClusterConfig config_of(std::uint16_t ranks, double loss, std::uint64_t seed) {
+    ClusterConfig config;
+    config.seed = seed;
+    config.net.ports = ranks;
+    config.net.seed = seed;
+    config.net.faults = {.loss = loss, .duplicate = loss / 2, .reorder = loss};
+    return config;
+}
+
+std::string run_all(LibCluster& lib, std::vector<Actor>& actors, Nanos limit) {
+    const auto ended = [&] {
+        for (const Actor& actor : actors) {
+            if (!actor.done() && actor.error() == ULC_OK && actor.wrong().empty()) return false;
+        }
+        return true;
+    };
+    const bool in_time = lib.run(limit, ended, [&](std::uint16_t rank) { actors[rank].step(); });
+    std::string text;
+    for (std::size_t rank = 0; rank < actors.size(); ++rank) {
+        const Actor& actor = actors[rank];
+        if (actor.done() && actor.wrong().empty()) continue;
+        text += "rank " + std::to_string(rank) + " at " + std::to_string(actor.at()) + " " +
+                ulc_error_text(actor.error()) + " " + actor.wrong() + "\n";
+    }
+    return in_time ? text : "not in time: " + text;
+}
+
+class Collectives : public testing::TestWithParam<std::uint16_t> {};
+
+TEST_P(Collectives, give_every_octet_to_every_rank_under_loss) {
+    const std::uint16_t ranks = GetParam();
+    const char* one = std::getenv("ULC_SIM_SEED");
+    const std::uint64_t first = one == nullptr ? 1 : std::strtoull(one, nullptr, 10);
+    const std::uint64_t last = one == nullptr ? 2 : first;
+    for (std::uint64_t seed = first; seed <= last; ++seed) {
+        LibCluster lib(config_of(ranks, 0.02, seed));
+        ASSERT_TRUE(lib.form()) << "replay: ULC_SIM_SEED=" << seed;
+        const std::vector<Operation> program = whole_program(ranks);
+        std::vector<Actor> actors;
+        for (std::uint16_t rank = 0; rank < ranks; ++rank) {
+            actors.emplace_back(lib.endpoint(rank), ulc_world(lib.endpoint(rank)), program,
+                                seed * 100 + rank);
+        }
+        ASSERT_EQ(run_all(lib, actors, 60 * kSecond), "") << "replay: ULC_SIM_SEED=" << seed;
+        EXPECT_EQ(lib.shut_down(), 0U) << "segments leaked";
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Collectives, testing::Range<std::uint16_t>(2, 10),
+                         [](const auto& ranks) { return std::to_string(ranks.param); });
+
+// What a test() starts may be done at once, with no event to come: a caller that then waits must not miss it.
+TEST(Collectives, need_no_test_without_an_event) {
+    for (const std::uint16_t ranks : {2, 5}) {
+        LibCluster lib(config_of(ranks, 0, 3));
+        ASSERT_TRUE(lib.form());
+        const std::vector<Operation> program = whole_program(ranks);
+        std::vector<Actor> actors;
+        for (std::uint16_t rank = 0; rank < ranks; ++rank) {
+            actors.emplace_back(lib.endpoint(rank), ulc_world(lib.endpoint(rank)), program, rank);
+        }
+        std::vector<bool> begun(ranks, false);
+        const auto all_done = [&] {
+            return std::all_of(actors.begin(), actors.end(),
+                               [](const Actor& actor) { return actor.done(); });
+        };
+        EXPECT_TRUE(lib.run(5 * kSecond, all_done, [&](std::uint16_t rank) {
+            if (begun[rank] && lib.events(rank) == 0) return;
+            begun[rank] = true;
+            actors[rank].run_until_waiting();
+        })) << ranks;
+    }
+}
+
+TEST(Collectives, put_a_broadcast_on_the_wire_once) {
+    constexpr std::size_t kOctets = 64 * 1024;
+    LibCluster lib(config_of(8, 0, 1));
+    ASSERT_TRUE(lib.form());
+    const std::vector<Operation> program{{Kind::kBroadcast, "multicast", kOctets, 3, false}};
+    std::vector<Actor> actors;
+    for (std::uint16_t rank = 0; rank < 8; ++rank) {
+        actors.emplace_back(lib.endpoint(rank), ulc_world(lib.endpoint(rank)), program, rank);
+    }
+    ASSERT_EQ(run_all(lib, actors, kSecond), "");
+    const std::uint64_t least = (kOctets + 1485) / 1486;
+    EXPECT_GE(lib.cluster().net().stats(3).mcast_frames, least);
+    EXPECT_LE(lib.cluster().net().stats(3).mcast_frames, least + 2);
+}
+
+TEST(Collectives, run_at_once_on_overlapping_groups) {
+    constexpr std::uint16_t kRanks = 5;
+    LibCluster lib(config_of(kRanks, 0.02, 5));
+    ASSERT_TRUE(lib.form());
+    const std::vector<std::vector<std::uint16_t>> groups{{0, 1, 2}, {4, 2, 1, 3}};
+    std::vector<ulc_group> handles[kRanks];
+    for (const auto& ranks : groups) {
+        std::vector<ulc_request> requests(kRanks);
+        std::vector<std::optional<ulc_status>> made(kRanks);
+        for (const std::uint16_t rank : ranks) {
+            ASSERT_EQ(ulc_group_create(lib.endpoint(rank), ranks.data(),
+                                       static_cast<std::uint16_t>(ranks.size()), &requests[rank]),
+                      ULC_OK);
+        }
+        const auto all_made = [&] {
+            for (const std::uint16_t rank : ranks) {
+                if (!made[rank]) return false;
+            }
+            return true;
+        };
+        ASSERT_TRUE(lib.run(kSecond, all_made, [&](std::uint16_t rank) {
+            ulc_status status{};
+            const bool member = std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+            if (member && !made[rank] &&
+                ulc_test(lib.endpoint(rank), &requests[rank], &status) == ULC_OK) {
+                made[rank] = status;
+            }
+        }));
+        for (const std::uint16_t rank : ranks) {
+            ASSERT_EQ(made[rank]->error, ULC_OK);
+            handles[rank].push_back(made[rank]->group);
+        }
+    }
+    const std::vector<Operation> program = whole_program(3);
+    std::vector<std::vector<Actor>> actors(kRanks);
+    for (std::uint16_t rank = 0; rank < kRanks; ++rank) {
+        handles[rank].push_back(ulc_world(lib.endpoint(rank)));
+        for (const ulc_group group : handles[rank]) {
+            actors[rank].emplace_back(lib.endpoint(rank), group, program, rank * 10 + group);
+        }
+    }
+    const auto ended = [&] {
+        for (const auto& of_rank : actors) {
+            for (const Actor& actor : of_rank) {
+                if (!actor.done() && actor.error() == ULC_OK) return false;
+            }
+        }
+        return true;
+    };
+    EXPECT_TRUE(lib.run(60 * kSecond, ended, [&](std::uint16_t rank) {
+        for (Actor& actor : actors[rank])
+            actor.step();
+    }));
+    for (const auto& of_rank : actors) {
+        for (const Actor& actor : of_rank) {
+            EXPECT_TRUE(actor.done()) << actor.at() << ulc_error_text(actor.error());
+            EXPECT_EQ(actor.wrong(), "");
+        }
+    }
+}
+
+TEST(Collectives, fail_at_every_rank_when_one_dies) {
+    for (const char* name : {"gather_broadcast", "dissemination"}) {
+        LibCluster lib(config_of(4, 0.01, 9));
+        ASSERT_TRUE(lib.form());
+        const std::vector<Operation> program{{.kind = Kind::kBarrier, .algorithm = name}};
+        std::vector<Actor> actors;
+        for (std::uint16_t rank = 0; rank < 4; ++rank) {
+            actors.emplace_back(lib.endpoint(rank), ulc_world(lib.endpoint(rank)), program, rank);
+        }
+        lib.kill(2);
+        const auto ended = [&] {
+            return actors[0].error() != ULC_OK && actors[1].error() != ULC_OK &&
+                   actors[3].error() != ULC_OK;
+        };
+        EXPECT_TRUE(lib.run(30 * kSecond, ended, [&](std::uint16_t rank) { actors[rank].step(); }));
+        for (const int rank : {0, 1, 3}) {
+            EXPECT_TRUE(actors[rank].error() == ULC_ERR_PEER_DIED ||
+                        actors[rank].error() == ULC_ERR_PEER_LEFT)
+                << name << " rank " << rank << ": " << ulc_error_text(actors[rank].error());
+        }
+    }
+}
+
+TEST(Collectives, name_lengths_that_differ_between_members) {
+    LibCluster lib(config_of(2, 0, 1));
+    ASSERT_TRUE(lib.form());
+    const std::vector<Operation> longer{{Kind::kBroadcast, nullptr, 100, 0, false}};
+    const std::vector<Operation> shorter{{Kind::kBroadcast, nullptr, 60, 0, false}};
+    for (const bool root_longer : {false, true}) {
+        std::vector<Actor> actors;
+        actors.emplace_back(lib.endpoint(0), ulc_world(lib.endpoint(0)),
+                            root_longer ? longer : shorter, 1);
+        actors.emplace_back(lib.endpoint(1), ulc_world(lib.endpoint(1)),
+                            root_longer ? shorter : longer, 2);
+        EXPECT_TRUE(lib.run(
+            kSecond, [&] { return actors[1].error() != ULC_OK && actors[0].done(); },
+            [&](std::uint16_t rank) { actors[rank].step(); }));
+        EXPECT_EQ(actors[1].error(), ULC_ERR_MISMATCH);
+    }
+}
+
+TEST(Collectives, refuse_wrong_arguments_without_counting_them) {
+    LibCluster lib(config_of(2, 0, 1));
+    ulc_endpoint* ep = lib.endpoint(0);
+    ulc_coll* operation = nullptr;
+    EXPECT_EQ(ulc_barrier_start(ep, 0, nullptr, &operation), ULC_ERR_NOT_FORMED);
+    ASSERT_TRUE(lib.form());
+    const ulc_group world = ulc_world(ep);
+    unsigned char octet = 0;
+    EXPECT_EQ(ulc_barrier_start(ep, world + 1, nullptr, &operation), ULC_ERR_INVALID);
+    EXPECT_EQ(ulc_barrier_start(ep, world, "ring", &operation), ULC_ERR_INVALID);
+    EXPECT_EQ(ulc_barrier_start(ep, world, nullptr, nullptr), ULC_ERR_INVALID);
+    EXPECT_EQ(ulc_broadcast_start(ep, world, 2, &octet, 1, nullptr, &operation), ULC_ERR_INVALID);
+    EXPECT_EQ(ulc_broadcast_start(ep, world, 0, nullptr, 1, nullptr, &operation), ULC_ERR_INVALID);
+    EXPECT_EQ(ulc_allgather_start(ep, world, &octet, nullptr, 1, nullptr, &operation),
+              ULC_ERR_INVALID);
+    EXPECT_EQ(ulc_allgather_start(ep, world, &octet, &octet, SIZE_MAX, nullptr, &operation),
+              ULC_ERR_LIMIT);
+    EXPECT_EQ(ulc_coll_test(ep, nullptr), ULC_ERR_INVALID);
+    EXPECT_EQ(operation, nullptr);
+    const std::vector<Operation> program{{}, {}};
+    std::vector<Actor> actors;
+    for (std::uint16_t rank = 0; rank < 2; ++rank) {
+        actors.emplace_back(lib.endpoint(rank), world, program, rank);
+    }
+    EXPECT_EQ(run_all(lib, actors, kSecond), "");
+}
+
+}  // namespace
+}  // namespace ulc::sim

@@ -1,0 +1,212 @@
+// Leaving, closing, dying: of clients and of engines; full rings; sleeping clients.
+#include <gtest/gtest.h>
+
+#include "sim_cluster.h"
+#include "traffic.h"
+
+namespace ulc::sim {
+namespace {
+
+std::uint16_t own_node(std::size_t n) { return static_cast<std::uint16_t>(n); }
+
+ClusterConfig lossy(std::uint16_t ports) {
+    ClusterConfig config;
+    config.net.ports = ports;
+    config.net.faults = {0.1, 0, 0};
+    return config;
+}
+
+TEST(Ends, leaving_delivers_first_and_the_peer_is_told_after) {
+    SimCluster cluster(lossy(2));
+    ASSERT_TRUE(cluster.form(2, own_node));
+    for (std::uint64_t n = 0; n < 40; ++n)
+        ASSERT_TRUE(cluster.client(0).send(1, n, Oracle::payload(n, 2000)));
+    ASSERT_TRUE(cluster.client(0).leave());
+    ASSERT_TRUE(cluster.run(
+        5 * kSecond, [&] { return cluster.client(0).left; },
+        [&] {
+            cluster.client(0).poll();
+            cluster.client(1).poll();
+            if (!cluster.client(1).peers_left.empty()) {
+                EXPECT_EQ(cluster.client(1).messages.size(), 40U);
+            }
+        }));
+    EXPECT_EQ(cluster.client(0).left_status, 0);
+    EXPECT_TRUE(cluster.run(
+        5 * kSecond, [&] { return !cluster.client(1).peers_left.empty(); },
+        [&] { cluster.client(1).poll(); }));
+    EXPECT_EQ(cluster.client(1).messages.size(), 40U);
+    EXPECT_TRUE(cluster.client(1).peers_died.empty());
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
+TEST(Ends, closing_without_leaving_delivers_what_was_submitted) {
+    SimCluster cluster(lossy(2));
+    ASSERT_TRUE(cluster.form(2, own_node));
+    for (std::uint64_t n = 0; n < 40; ++n)
+        ASSERT_TRUE(cluster.client(0).send(1, n, Oracle::payload(n, 2000)));
+    const auto id = cluster.endpoint(0);
+    cluster.close_client(0);  // not one round since
+    EXPECT_FALSE(cluster.engine(0).detached(id));
+    ASSERT_TRUE(cluster.run(
+        5 * kSecond, [&] { return cluster.engine(0).detached(id); },
+        [&] { cluster.client(1).poll(); }));
+    EXPECT_TRUE(cluster.run(
+        5 * kSecond, [&] { return !cluster.client(1).peers_left.empty(); },
+        [&] { cluster.client(1).poll(); }));
+    EXPECT_EQ(cluster.client(1).messages.size(), 40U);
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
+TEST(Ends, a_client_killed_in_mid_message_frees_its_endpoint_and_its_peers_are_told) {
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+        ClusterConfig config = lossy(3);
+        config.seed = config.net.seed = seed;
+        config.net.bits_per_second = 100'000'000;
+        SimCluster cluster(config);
+        ASSERT_TRUE(cluster.form(3, own_node));
+        const auto id = cluster.endpoint(1);
+        // The first of two chunks, and only a part of it gets out.
+        ASSERT_TRUE(cluster.client(1).send_chunk(0, 1, Oracle::payload(1, 100'000), 0, 200'000));
+        ASSERT_TRUE(cluster.client(1).send_chunk(cluster.client(1).world, 2,
+                                                 Oracle::payload(1, 20'000), 0, 40'000));
+        const auto poll = [&] {
+            cluster.client(0).poll();
+            cluster.client(2).poll();
+        };
+        const Nanos die_at = cluster.now() + kMillisecond * static_cast<Nanos>(seed);
+        (void)cluster.run(
+            kSecond, [&] { return cluster.now() >= die_at; }, poll);
+        cluster.kill_client(1);
+        ASSERT_TRUE(cluster.run(
+            15 * kSecond,
+            [&] {
+                return cluster.engine(1).detached(id) && !cluster.client(0).peers_died.empty() &&
+                       !cluster.client(2).peers_died.empty();
+            },
+            poll))
+            << "seed " << seed;
+        EXPECT_TRUE(cluster.client(0).messages.empty());
+        // The others go on.
+        ASSERT_TRUE(cluster.client(0).send(cluster.client(0).world, 3, Oracle::payload(3, 100)));
+        EXPECT_TRUE(cluster.run(
+            kSecond, [&] { return cluster.client(2).messages.size() == 1; }, poll));
+        EXPECT_EQ(cluster.shut_down(), 0U);
+    }
+}
+
+TEST(Ends, the_death_of_an_engine_is_noticed_by_every_peer) {
+    ClusterConfig config;
+    config.net.ports = 3;
+    SimCluster cluster(config);
+    ASSERT_TRUE(cluster.form(4, [](std::size_t n) { return static_cast<std::uint16_t>(n % 3); }));
+    const Nanos died = cluster.now();
+    cluster.kill_node(0);  // ranks 0 and 3
+    const auto poll = [&] {
+        cluster.client(1).poll();
+        cluster.client(2).poll();
+    };
+    EXPECT_TRUE(cluster.run(
+        20 * kSecond,
+        [&] {
+            return cluster.client(1).peers_died.size() == 2 &&
+                   cluster.client(2).peers_died.size() == 2;
+        },
+        poll));
+    EXPECT_LT(cluster.now() - died, 6 * kSecond);
+    ASSERT_TRUE(cluster.client(1).send(cluster.client(1).world, 3, Oracle::payload(3, 100)));
+    EXPECT_TRUE(cluster.run(
+        kSecond, [&] { return cluster.client(2).messages.size() == 1; }, poll));
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
+TEST(Ends, a_silent_client_whose_engine_lives_is_not_dead) {
+    ClusterConfig config;
+    SimCluster cluster(config);
+    ASSERT_TRUE(cluster.form(2, own_node));
+    ASSERT_TRUE(cluster.client(0).send(1, 1, Oracle::payload(1, 100)));
+    // Client 1 computes for a minute.
+    (void)cluster.run(
+        60 * kSecond, [] { return false; }, [&] { cluster.client(0).poll(); });
+    EXPECT_TRUE(cluster.client(0).peers_died.empty());
+    cluster.client(1).poll();
+    EXPECT_EQ(cluster.client(1).messages.size(), 1U);
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
+TEST(BackPressure, a_full_ring_says_again_and_loses_nothing) {
+    ClusterConfig config;
+    SimCluster cluster(config);
+    ASSERT_TRUE(cluster.form(2, own_node));
+    std::uint64_t sent = 0;
+    // The receiver does not poll: credit, send queue and ring fill up in turn.
+    (void)cluster.run(
+        kSecond / 10, [] { return false; },
+        [&] {
+            cluster.client(0).poll();
+            while (sent < 100'000 && cluster.client(0).send(1, sent, Oracle::payload(sent, 500)))
+                ++sent;
+        });
+    EXPECT_LT(sent, 5'000U);
+    EXPECT_GT(cluster.count(Counter::client_stalled), 0U);
+    EXPECT_TRUE(cluster.run(
+        10 * kSecond, [&] { return cluster.client(1).messages.size() == sent; },
+        [&] {
+            cluster.client(0).poll();
+            cluster.client(1).poll();
+        }));
+    for (std::uint64_t n = 0; n < cluster.client(1).messages.size(); ++n)
+        ASSERT_EQ(cluster.client(1).messages[n].tag, n);
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
+TEST(BackPressure, unconsumed_data_of_one_source_do_not_stop_another) {
+    ClusterConfig config;
+    config.net.ports = 3;
+    SimCluster cluster(config);
+    ASSERT_TRUE(cluster.form(3, own_node));
+    // Client 2 has heard of both, then keeps every block of source 0 and gives none back.
+    RingClient& receiver = cluster.client(2);
+    ASSERT_TRUE(cluster.client(1).send(2, 1, Oracle::payload(1, 1000)));
+    ASSERT_TRUE(cluster.run(
+        kSecond, [&] { return receiver.messages.size() == 1; }, [&] { receiver.poll(); }));
+    receiver.keep_blocks(true);
+    std::uint64_t sent = 0;
+    (void)cluster.run(
+        kSecond / 20, [] { return false; },
+        [&] {
+            cluster.client(0).poll();
+            receiver.poll();
+            while (cluster.client(0).send(2, sent, Oracle::payload(sent, 1000)))
+                ++sent;
+        });
+    const std::size_t before = receiver.messages.size();
+    ASSERT_GT(sent, before) << "the arena must be full by now";
+    ASSERT_TRUE(cluster.client(1).send(2, 77, Oracle::payload(77, 1000)));
+    EXPECT_TRUE(cluster.run(
+        kSecond, [&] { return receiver.messages.back().source == 1; }, [&] { receiver.poll(); }));
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
+TEST(Wake, a_sleeping_client_is_woken_once_and_a_polling_one_never) {
+    ClusterConfig config;
+    SimCluster cluster(config);
+    ASSERT_TRUE(cluster.form(2, own_node));
+    const auto send_one = [&] {
+        ASSERT_TRUE(cluster.client(0).send(1, 1, Oracle::payload(1, 10)));
+        (void)cluster.run(kMillisecond, [] { return false; });
+    };
+    send_one();
+    EXPECT_EQ(cluster.wakes(), 0U);
+    abi::EndpointControl& control = cluster.client(1).region().control();
+    const std::uint32_t sequence = abi::client_going_to_sleep(control);
+    send_one();
+    EXPECT_EQ(cluster.wakes(), 1U);
+    EXPECT_NE(control.wake_sequence.load(), sequence);
+    send_one();
+    EXPECT_EQ(cluster.wakes(), 1U);
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
+}  // namespace
+}  // namespace ulc::sim

@@ -1,0 +1,192 @@
+// The real libulc on real engines on the simulated net: what a user calls, without a process. Only start and test
+// calls are made; time is virtual.
+#include <coll.h>
+#include <gtest/gtest.h>
+#include <ulc.h>
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "client/endpoint.h"
+#include "oracle.h"
+#include "sim_cluster.h"
+
+namespace ulc::sim {
+namespace {
+
+class LibulcCluster {
+public:
+    LibulcCluster(const ClusterConfig& config, std::uint16_t ranks) : cluster_(config) {
+        for (std::uint16_t rank = 0; rank < ranks; ++rank) {
+            const std::size_t index =
+                cluster_.add_client(static_cast<std::uint16_t>(rank % config.net.ports));
+            endpoints_.push_back(
+                client::make_endpoint(cluster_.client(index).region(), client::Hooks{}));
+            EXPECT_EQ(ulc_join(ep(rank), "libulc", rank, ranks, nullptr), ULC_OK);
+        }
+        formed_ = run([&] {
+            for (auto& endpoint : endpoints_)
+                if (ulc_job_state(endpoint.get()) != ULC_OK) return false;
+            return true;
+        });
+    }
+
+    [[nodiscard]] ulc_endpoint* ep(std::size_t rank) { return endpoints_[rank].get(); }
+    [[nodiscard]] bool formed() const noexcept { return formed_; }
+    [[nodiscard]] SimCluster& cluster() noexcept { return cluster_; }
+
+    bool run(const std::function<bool()>& done, Nanos limit = 20 * kSecond) {
+        return cluster_.run(limit, done, [&] {
+            for (auto& endpoint : endpoints_)
+                EXPECT_GE(ulc_poll(endpoint.get()), 0);
+        });
+    }
+    bool run_until_done(std::vector<ulc_request>& requests, std::size_t rank_of_first,
+                        std::size_t requests_per_rank) {
+        return run([&] {
+            for (std::size_t n = 0; n < requests.size(); ++n)
+                if (ulc_test(ep(rank_of_first + n / requests_per_rank), &requests[n], nullptr) ==
+                    ULC_ERR_AGAIN)
+                    return false;
+            return true;
+        });
+    }
+
+private:
+    SimCluster cluster_;
+    std::vector<std::unique_ptr<ulc_endpoint>> endpoints_;
+    bool formed_ = false;
+};
+
+ClusterConfig lossy(std::uint16_t ports) {
+    ClusterConfig config;
+    config.net.ports = ports;
+    config.net.faults = {0.02, 0.005, 0.01};
+    return config;
+}
+
+// Every rank sends a long message to every other while it receives theirs: sends wait for releases behind sends.
+TEST(Libulc, all_to_all_of_long_messages_under_loss) {
+    constexpr std::uint16_t kRanks = 4;
+    constexpr std::size_t kOctets = 700'000;  // more than both arenas hold
+    LibulcCluster cluster(lossy(3), kRanks);
+    ASSERT_TRUE(cluster.formed());
+    std::vector<ulc_request> sends(kRanks * (kRanks - 1));
+    std::vector<ulc_request> receives(kRanks * (kRanks - 1));
+    std::vector<std::vector<std::byte>> sent(kRanks);
+    std::vector<std::vector<std::byte>> received(receives.size(), std::vector<std::byte>(kOctets));
+    std::size_t n = 0;
+    for (std::uint16_t rank = 0; rank < kRanks; ++rank)
+        sent[rank] = Oracle::payload(rank, kOctets);
+    for (std::uint16_t rank = 0; rank < kRanks; ++rank) {
+        for (std::uint16_t to = 0; to < kRanks; ++to) {
+            if (to == rank) continue;
+            ASSERT_EQ(ulc_receive(cluster.ep(rank), to, 5, ~0ULL >> 2, received[n].data(), kOctets,
+                                  &receives[n]),
+                      ULC_OK);
+            ASSERT_EQ(ulc_send(cluster.ep(rank), to, 5, sent[rank].data(), kOctets, &sends[n]),
+                      ULC_OK);
+            ++n;
+        }
+    }
+    ASSERT_TRUE(cluster.run_until_done(receives, 0, kRanks - 1));
+    ASSERT_TRUE(cluster.run_until_done(sends, 0, kRanks - 1));
+    n = 0;
+    for (std::uint16_t rank = 0; rank < kRanks; ++rank) {
+        for (std::uint16_t from = 0; from < kRanks; ++from) {
+            if (from == rank) continue;
+            EXPECT_EQ(received[n], sent[from]) << from << " to " << rank;
+            ++n;
+        }
+    }
+}
+
+TEST(Libulc, groups_and_collectives_under_loss) {
+    constexpr std::uint16_t kRanks = 6;
+    LibulcCluster cluster(lossy(6), kRanks);
+    ASSERT_TRUE(cluster.formed());
+    const std::uint16_t members[] = {4, 1, 3, 0};
+    std::vector<ulc_request> requests(4);
+    for (std::size_t n = 0; n < 4; ++n)
+        ASSERT_EQ(ulc_group_create(cluster.ep(members[n]), members, 4, &requests[n]), ULC_OK);
+    ulc_group group = 0;
+    ASSERT_TRUE(cluster.run([&] {
+        for (std::size_t n = 0; n < 4; ++n) {
+            ulc_status status;
+            if (ulc_test(cluster.ep(members[n]), &requests[n], &status) == ULC_ERR_AGAIN)
+                return false;
+            EXPECT_EQ(status.error, ULC_OK);
+            group = status.group;
+        }
+        return true;
+    }));
+    for (int round = 0; round < 10; ++round) {
+        std::vector<std::vector<std::byte>> buffers(4, std::vector<std::byte>(50'000));
+        buffers[2] = Oracle::payload(static_cast<std::uint64_t>(round) + 1, 50'000);
+        std::vector<std::uint32_t> in(kRanks);
+        std::vector<std::vector<std::uint32_t>> out(kRanks, std::vector<std::uint32_t>(kRanks));
+        std::vector<ulc_coll*> operations(4 + kRanks);
+        std::vector<ulc_endpoint*> of(4 + kRanks);
+        for (std::uint16_t n = 0; n < 4; ++n) {
+            of[n] = cluster.ep(members[n]);
+            ASSERT_EQ(ulc_broadcast_start(of[n], group, 2, buffers[n].data(), 50'000, nullptr,
+                                          &operations[n]),
+                      ULC_OK);
+        }
+        for (std::uint16_t rank = 0; rank < kRanks; ++rank) {
+            of[4U + rank] = cluster.ep(rank);
+            in[rank] = rank + 100U * static_cast<unsigned>(round);
+            ASSERT_EQ(ulc_allgather_start(of[4U + rank], ulc_world(of[4U + rank]), &in[rank],
+                                          out[rank].data(), sizeof in[rank], nullptr,
+                                          &operations[4U + rank]),
+                      ULC_OK);
+        }
+        ASSERT_TRUE(cluster.run([&] {
+            bool done = true;
+            for (std::size_t n = 0; n < operations.size(); ++n) {
+                if (operations[n] == nullptr) continue;
+                const int state = ulc_coll_test(of[n], operations[n]);
+                if (state == ULC_ERR_AGAIN) {
+                    done = false;
+                    continue;
+                }
+                EXPECT_EQ(state, ULC_OK);
+                operations[n] = nullptr;
+            }
+            return done;
+        })) << "round "
+            << round;
+        for (std::size_t n = 0; n < 4; ++n)
+            EXPECT_EQ(buffers[n], buffers[2]);
+        for (std::uint16_t rank = 0; rank < kRanks; ++rank)
+            EXPECT_EQ(out[rank], in);
+    }
+}
+
+TEST(Libulc, leaves_in_order) {
+    LibulcCluster cluster(lossy(2), 2);
+    ASSERT_TRUE(cluster.formed());
+    ASSERT_EQ(ulc_send(cluster.ep(0), 1, 1, "last words", 10, nullptr), ULC_OK);
+    ASSERT_EQ(ulc_leave(cluster.ep(0)), ULC_OK);
+    ASSERT_TRUE(cluster.cluster().run(
+        20 * kSecond,
+        [&] {
+            return ulc_job_state(cluster.ep(0)) == ULC_ERR_CLOSED &&
+                   ulc_peer_state(cluster.ep(1), 0) == ULC_ERR_PEER_LEFT;
+        },
+        [&] {
+            (void)ulc_poll(cluster.ep(0));
+            (void)ulc_poll(cluster.ep(1));
+        }));
+    char text[16] = {};
+    ulc_request request;
+    ASSERT_EQ(ulc_receive(cluster.ep(1), 0, 1, ~0ULL >> 2, text, sizeof text, &request), ULC_OK);
+    ulc_status status;
+    ASSERT_EQ(ulc_test(cluster.ep(1), &request, &status), ULC_OK);
+    EXPECT_EQ(status.error, ULC_OK);
+    EXPECT_STREQ(text, "last words");
+}
+
+}  // namespace
+}  // namespace ulc::sim

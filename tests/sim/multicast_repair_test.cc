@@ -1,0 +1,64 @@
+// The first milestone: real engines, one lossy multicast, repaired.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "sim_cluster.h"
+
+namespace ulc::sim {
+namespace {
+
+std::vector<std::byte> octets_of(std::string_view text) {
+    std::vector<std::byte> out(text.size());
+    std::memcpy(out.data(), text.data(), text.size());
+    return out;
+}
+
+TEST(MulticastRepair, two_engines_repair_one_lost_multicast) {
+    ClusterConfig config;
+    SimCluster cluster(config);
+    ASSERT_TRUE(cluster.form(2, [](std::size_t n) { return static_cast<std::uint16_t>(n); }));
+    cluster.net().lose_next(0, 1, 1);
+    const Nanos start = cluster.now();
+    ASSERT_TRUE(cluster.client(0).send(cluster.client(0).world, 7, octets_of("once on the wire")));
+    ASSERT_TRUE(cluster.run(
+        kSecond, [&] { return cluster.client(1).messages.size() == 1; },
+        [&] { cluster.client(1).poll(); }));
+    EXPECT_EQ(cluster.client(1).messages[0].payload, octets_of("once on the wire"));
+    EXPECT_EQ(cluster.client(1).messages[0].tag, 7U);
+    EXPECT_EQ(cluster.client(1).messages[0].source, 0);
+    EXPECT_EQ(cluster.net().stats(1).lost, 1U);
+    EXPECT_EQ(cluster.net().stats(0).mcast_frames, 2U) << "the message and one repair";
+    EXPECT_LT(cluster.now() - start, 10 * kMillisecond);
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
+TEST(MulticastRepair, three_members_only_the_loser_is_sent_again_and_once) {
+    ClusterConfig config;
+    config.net.ports = 3;
+    SimCluster cluster(config);
+    ASSERT_TRUE(cluster.form(3, [](std::size_t n) { return static_cast<std::uint16_t>(n); }));
+    cluster.net().lose_next(0, 2, 1);
+    for (int n = 0; n < 20; ++n)
+        ASSERT_TRUE(
+            cluster.client(0).send(cluster.client(0).world, 1, octets_of(std::to_string(n))));
+    ASSERT_TRUE(cluster.run(
+        kSecond,
+        [&] {
+            return cluster.client(1).messages.size() == 20 &&
+                   cluster.client(2).messages.size() == 20;
+        },
+        [&] {
+            cluster.client(1).poll();
+            cluster.client(2).poll();
+        }));
+    for (std::size_t n = 0; n < 20; ++n) {
+        EXPECT_EQ(cluster.client(1).messages[n].payload, octets_of(std::to_string(n)));
+        EXPECT_EQ(cluster.client(2).messages[n].payload, octets_of(std::to_string(n)));
+    }
+    EXPECT_EQ(cluster.net().stats(0).mcast_frames, 21U);
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
+}  // namespace
+}  // namespace ulc::sim

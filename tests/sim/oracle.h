@@ -1,0 +1,80 @@
+// What must arrive, from what was sent: exactly once, in submission order per (source, destination) across unicast and
+// multicast, with the right octets. The octets of a message follow from its number, so none are kept.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/prng.h"
+#include "ring_client.h"
+
+namespace ulc::sim {
+
+class Oracle {
+public:
+    /// Octets of message `number`.
+    static std::vector<std::byte> payload(std::uint64_t number, std::size_t length) {
+        std::vector<std::byte> out(length);
+        Prng prng(number);
+        for (std::size_t at = 0; at < length; at += 8) {
+            const std::uint64_t word = prng.next();
+            std::memcpy(out.data() + at, &word, std::min<std::size_t>(8, length - at));
+        }
+        return out;
+    }
+
+    /// source submitted message `number` to these ranks.
+    void sent(Rank source, std::span<const Rank> to, std::uint64_t number, std::size_t length,
+              std::uint32_t stream_if_group) {
+        for (const Rank rank : to) {
+            if (rank == source) continue;
+            const std::uint32_t stream = stream_if_group != 0 ? stream_if_group : rank;
+            due_[{source, rank}].push_back({number, length, stream});
+            ++outstanding_;
+        }
+    }
+
+    /// `receiver` was delivered this; the empty string: rightly so.
+    std::string received(Rank receiver, const Message& message) {
+        auto& queue = due_[{message.source, receiver}];
+        const std::string who = "from " + std::to_string(message.source) + " to " +
+                                std::to_string(receiver) + ": number " +
+                                std::to_string(message.tag);
+        if (queue.empty()) return who + " was not due: doubled or never sent";
+        const Due due = queue.front();
+        queue.pop_front();
+        --outstanding_;
+        if (due.number != message.tag)
+            return who + " before " + std::to_string(due.number) + ": lost or out of order";
+        if (due.stream != message.stream) return who + " by the wrong stream";
+        if (message.payload != payload(due.number, due.length)) return who + " has wrong octets";
+        return {};
+    }
+
+    [[nodiscard]] std::uint64_t outstanding() const noexcept { return outstanding_; }
+    /// Forgets what is due to or from a rank that died.
+    void forget(Rank rank) {
+        for (auto& [pair, queue] : due_) {
+            if (pair.first != rank && pair.second != rank) continue;
+            outstanding_ -= queue.size();
+            queue.clear();
+        }
+    }
+
+private:
+    struct Due {
+        std::uint64_t number;
+        std::size_t length;
+        std::uint32_t stream;
+    };
+    std::map<std::pair<Rank, Rank>, std::deque<Due>> due_;
+    std::uint64_t outstanding_ = 0;
+};
+
+}  // namespace ulc::sim

@@ -1,0 +1,263 @@
+#include "ring_client.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace ulc::sim {
+
+using abi::CompletionKind;
+using abi::SubmissionRecord;
+using abi::SubmitKind;
+
+namespace {
+
+constexpr std::uint32_t kControlCookie = 0x80000000U;  ///< of blocks that name ranks or a job
+constexpr std::uint32_t kSlotsKept = abi::kReleaseShare;
+
+}  // namespace
+
+RegionMemory::RegionMemory(const abi::RegionSizes& sizes) {
+    const auto layout = abi::compute_layout(sizes);
+    ULC_CHECK(layout.ok());
+    layout_ = layout.value();
+    base_ = std::aligned_alloc(abi::kPageOctets, layout_.region_octets);
+    ULC_CHECK(base_ != nullptr);
+    std::memset(base_, 0, layout_.region_octets);
+}
+
+RegionMemory::~RegionMemory() { std::free(base_); }
+
+RingClient::RingClient(void* base, const abi::RegionLayout& layout)
+    : region_(base, layout),
+      submissions_(region_.submission_producer()),
+      completions_(region_.completion_consumer()) {}
+
+// First fit over the used blocks; kNone if there is no room.
+std::uint32_t RingClient::allocate(std::uint32_t octets, std::uint32_t cookie) {
+    const std::uint32_t wanted = (std::max(octets, 1U) + 63U) & ~63U;
+    std::uint32_t at = 0;
+    for (const auto& [offset, length] : used_) {
+        if (offset - at >= wanted) break;
+        at = offset + length;
+    }
+    if (at + wanted > region_.layout().tx_arena_octets) return UINT32_MAX;
+    used_[at] = wanted;
+    block_of_cookie_[cookie] = at;
+    return at;
+}
+
+bool RingClient::submit(const SubmissionRecord& record) { return submissions_.push(record); }
+
+bool RingClient::join(std::string_view name, Rank own_rank, std::uint16_t job_size) {
+    abi::JoinRequest request{};
+    request.name_length = static_cast<std::uint16_t>(name.size());
+    std::memcpy(request.name, name.data(), name.size());
+    request.rank = own_rank;
+    request.size = job_size;
+    const std::uint32_t at = allocate(sizeof request, kControlCookie);
+    if (at == UINT32_MAX) return false;
+    std::memcpy(region_.tx(at, sizeof request), &request, sizeof request);
+    SubmissionRecord record{};
+    record.kind = SubmitKind::kJoinJob;
+    record.body.block = {at, sizeof request, 0, 0, 0, 0};
+    return submit(record);
+}
+
+bool RingClient::send(std::uint32_t stream, std::uint64_t tag, std::span<const std::byte> payload,
+                      std::uint64_t subset, std::uint8_t extra_flags) {
+    if (submissions_.room(submissions_.slots() / kSlotsKept) < submissions_.slots() / kSlotsKept)
+        return false;
+    SubmissionRecord record{};
+    record.kind = SubmitKind::kSend;
+    record.stream = stream;
+    record.tag = tag;
+    record.cookie = cookie_;
+    record.flags = static_cast<std::uint8_t>(abi::kSubmitFirst | abi::kSubmitLast |
+                                             abi::kSubmitHasTag | extra_flags);
+    const auto octets = static_cast<std::uint32_t>(payload.size());
+    if (octets <= abi::kInlineOctetsMax && subset == 0) {
+        record.flags |= abi::kSubmitInline;
+        record.inline_length = static_cast<std::uint16_t>(octets);
+        if (octets > 0) std::memcpy(record.body.inline_octets, payload.data(), octets);
+    } else {
+        const std::uint32_t at = allocate(octets, cookie_);
+        if (at == UINT32_MAX) return false;
+        if (octets > 0) std::memcpy(region_.tx(at, octets), payload.data(), octets);
+        if (subset != 0) record.flags |= abi::kSubmitHasSubset;
+        record.body.block = {at, octets, octets, subset, 0, 0};
+    }
+    ULC_CHECK(submit(record));
+    ++cookie_;
+    return true;
+}
+
+bool RingClient::send_chunk(std::uint32_t stream, std::uint64_t tag,
+                            std::span<const std::byte> payload, std::uint64_t offset,
+                            std::uint64_t total) {
+    if (submissions_.room(submissions_.slots() / kSlotsKept) < submissions_.slots() / kSlotsKept)
+        return false;
+    const auto octets = static_cast<std::uint32_t>(payload.size());
+    const std::uint32_t at = allocate(octets, cookie_);
+    if (at == UINT32_MAX) return false;
+    std::memcpy(region_.tx(at, octets), payload.data(), octets);
+    SubmissionRecord record{};
+    record.kind = SubmitKind::kSend;
+    record.stream = stream;
+    record.tag = tag;
+    record.cookie = cookie_++;
+    record.flags =
+        static_cast<std::uint8_t>(abi::kSubmitHasTag | (offset == 0 ? abi::kSubmitFirst : 0) |
+                                  (offset + octets == total ? abi::kSubmitLast : 0));
+    record.body.block = {at, octets, total, 0, offset, 0};
+    return submit(record);
+}
+
+bool RingClient::add_group(GroupHandle handle, std::span<const Rank> ranks) {
+    const auto octets = static_cast<std::uint32_t>(ranks.size() * sizeof(Rank));
+    const std::uint32_t at = allocate(octets, kControlCookie | (handle & 0x7fffffffU));
+    if (at == UINT32_MAX) return false;
+    std::memcpy(region_.tx(at, octets), ranks.data(), octets);
+    SubmissionRecord record{};
+    record.kind = SubmitKind::kAddGroup;
+    record.stream = handle;
+    record.cookie = cookie_++;
+    record.body.block = {at, octets, 0, 0, 0, 0};
+    return submit(record);
+}
+
+bool RingClient::remove_group(GroupHandle handle) {
+    SubmissionRecord record{};
+    record.kind = SubmitKind::kRemoveGroup;
+    record.stream = handle;
+    return submit(record);
+}
+
+bool RingClient::expect(Rank source) {
+    SubmissionRecord record{};
+    record.kind = SubmitKind::kExpect;
+    record.stream = source;
+    return submit(record);
+}
+
+bool RingClient::leave() {
+    SubmissionRecord record{};
+    record.kind = SubmitKind::kLeave;
+    return submit(record);
+}
+
+unsigned RingClient::poll(unsigned limit) {
+    unsigned taken = 0;
+    for (; taken < limit; ++taken) {
+        const abi::CompletionRecord* record = completions_.front();
+        if (record == nullptr) break;
+        on_record(*record);
+        completions_.pop();
+    }
+    flush_releases();
+    return taken;
+}
+
+void RingClient::free_kept() {
+    releases_.insert(releases_.end(), kept_.begin(), kept_.end());
+    kept_.clear();
+    flush_releases();
+}
+
+void RingClient::flush_releases() {
+    while (!releases_.empty()) {
+        SubmissionRecord record{};
+        record.kind = SubmitKind::kRelease;
+        record.body.block.offset = releases_.back();
+        if (!submit(record)) return;
+        releases_.pop_back();
+    }
+}
+
+void RingClient::on_message(const abi::CompletionRecord& record) {
+    const bool first = (record.flags & abi::kCompleteFirst) != 0;
+    const bool last = (record.flags & abi::kCompleteLast) != 0;
+    const bool is_inline = (record.flags & abi::kCompleteInline) != 0;
+    Open& open = open_[record.source];
+    if (record.status != 0) {
+        open.active = false;
+        return;
+    }
+    if (first == open.active) ++broken;
+    const std::uint32_t length = is_inline ? record.inline_length : record.body.block.length;
+    if (first) {
+        open.active = true;
+        open.message = {record.source,
+                        record.stream,
+                        record.tag,
+                        (record.flags & abi::kCompleteHasTag) != 0,
+                        {}};
+        open.length = is_inline ? length : record.body.block.message_length;
+    }
+    const std::byte* payload = is_inline
+                                   ? reinterpret_cast<const std::byte*>(record.body.inline_octets)
+                                   : region_.rx(record.body.block.offset, length);
+    if (payload == nullptr || record.stream != open.message.stream ||
+        (!is_inline && record.body.block.message_offset != open.message.payload.size())) {
+        ++broken;
+        return;
+    }
+    open.message.payload.insert(open.message.payload.end(), payload, payload + length);
+    if (!is_inline) (keep_ ? kept_ : releases_).push_back(record.body.block.offset);
+    if (!last) return;
+    open.active = false;
+    if (open.message.payload.size() != open.length) ++broken;
+    messages.push_back(std::move(open.message));
+}
+
+void RingClient::on_record(const abi::CompletionRecord& record) {
+    switch (record.kind) {
+        case CompletionKind::kMessage:
+            on_message(record);
+            return;
+        case CompletionKind::kSendDone:
+            if (auto it = block_of_cookie_.find(record.stream); it != block_of_cookie_.end()) {
+                used_.erase(it->second);
+                block_of_cookie_.erase(it);
+            }
+            if (!sends_done.emplace(record.stream, record.status).second) ++broken;
+            return;
+        case CompletionKind::kJobFormed:
+            world = record.stream;
+            rank = record.source;
+            size = static_cast<std::uint16_t>(record.body.block.length);
+            job_status = 0;
+            return;
+        case CompletionKind::kJobFailed:
+            job_status = record.status;
+            job_text.assign(reinterpret_cast<const char*>(record.body.inline_octets),
+                            record.inline_length);
+            return;
+        case CompletionKind::kGroupReady:
+        case CompletionKind::kGroupFailed:
+            groups[record.stream] = record.status;
+            if (auto it = block_of_cookie_.find(kControlCookie | (record.stream & 0x7fffffffU));
+                it != block_of_cookie_.end()) {
+                used_.erase(it->second);
+                block_of_cookie_.erase(it);
+            }
+            return;
+        case CompletionKind::kPeerLeft:
+            peers_left.push_back(record.source);
+            open_.erase(record.source);
+            return;
+        case CompletionKind::kPeerDied:
+            peers_died.push_back(record.source);
+            open_.erase(record.source);
+            return;
+        case CompletionKind::kLeft:
+            left = true;
+            left_status = record.status;
+            return;
+    }
+    ++broken;
+}
+
+}  // namespace ulc::sim

@@ -1,0 +1,109 @@
+// A small client of one endpoint, over the rings themselves: what libulc does, without its policies, so that a test can
+// also do what libulc never would. Collects every completion.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "abi/region.h"
+#include "base/error.h"
+#include "wire/ids.h"
+
+namespace ulc::sim {
+
+struct Message {
+    Rank source = 0;
+    std::uint32_t stream = 0;
+    std::uint64_t tag = 0;
+    bool has_tag = false;
+    std::vector<std::byte> payload;
+};
+
+/// Page-aligned memory of an endpoint, on the heap.
+class RegionMemory {
+public:
+    explicit RegionMemory(const abi::RegionSizes& sizes);
+    ~RegionMemory();
+    RegionMemory(const RegionMemory&) = delete;
+    RegionMemory& operator=(const RegionMemory&) = delete;
+    [[nodiscard]] void* base() const noexcept { return base_; }
+    [[nodiscard]] const abi::RegionLayout& layout() const noexcept { return layout_; }
+
+private:
+    abi::RegionLayout layout_{};
+    void* base_ = nullptr;
+};
+
+class RingClient {
+public:
+    /// After the engine admitted the region.
+    RingClient(void* base, const abi::RegionLayout& layout);
+
+    bool join(std::string_view name, Rank rank, std::uint16_t size);
+    /// One record for the whole message; ≤ 40 octets go inline unless there is a subset. False: no room.
+    bool send(std::uint32_t stream, std::uint64_t tag, std::span<const std::byte> payload,
+              std::uint64_t subset = 0, std::uint8_t extra_flags = 0);
+    /// One chunk of a message of `total` octets at `offset`.
+    bool send_chunk(std::uint32_t stream, std::uint64_t tag, std::span<const std::byte> payload,
+                    std::uint64_t offset, std::uint64_t total);
+    bool add_group(GroupHandle handle, std::span<const Rank> ranks);
+    bool remove_group(GroupHandle handle);
+    bool expect(Rank rank);
+    bool leave();
+    /// Any record, unchecked.
+    bool submit(const abi::SubmissionRecord& record);
+
+    /// Takes at most `limit` completions. Returns how many.
+    unsigned poll(unsigned limit = UINT32_MAX);
+    /// Keeps the blocks of received messages instead of giving them back; free_kept() does that.
+    void keep_blocks(bool keep) noexcept { keep_ = keep; }
+    void free_kept();
+
+    // --- what has come
+    std::vector<Message> messages;
+    std::vector<Rank> peers_left;
+    std::vector<Rank> peers_died;
+    std::map<std::uint32_t, int> sends_done;  ///< cookie → status
+    std::map<GroupHandle, int> groups;        ///< kGroupReady: 0, kGroupFailed: status
+    std::uint64_t last_cookie = 0;
+    GroupHandle world = 0;
+    Rank rank = kNoRank;
+    std::uint16_t size = 0;
+    int job_status = static_cast<int>(Err::kAgain);
+    std::string job_text;
+    bool left = false;
+    int left_status = 0;
+    unsigned broken = 0;  ///< completions that break the contract
+
+    [[nodiscard]] const abi::Region& region() const noexcept { return region_; }
+    [[nodiscard]] bool formed() const noexcept { return world != 0; }
+    [[nodiscard]] int closed() const noexcept { return region_.control().closed.load(); }
+    [[nodiscard]] std::uint32_t cookie_next() const noexcept { return cookie_; }
+
+private:
+    struct Open {
+        bool active = false;
+        std::uint64_t length = 0;
+        Message message;
+    };
+    [[nodiscard]] std::uint32_t allocate(std::uint32_t octets, std::uint32_t cookie);
+    void on_message(const abi::CompletionRecord& record);
+    void on_record(const abi::CompletionRecord& record);
+    void flush_releases();
+
+    abi::Region region_;
+    abi::SubmissionProducer submissions_;
+    abi::CompletionConsumer completions_;
+    std::map<std::uint32_t, std::uint32_t> used_;             ///< tx arena: offset → octets
+    std::map<std::uint32_t, std::uint32_t> block_of_cookie_;  ///< cookie → offset
+    std::map<Rank, Open> open_;
+    std::vector<std::uint32_t> releases_;
+    std::vector<std::uint32_t> kept_;
+    std::uint32_t cookie_ = 1;
+    bool keep_ = false;
+};
+
+}  // namespace ulc::sim

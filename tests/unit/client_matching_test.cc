@@ -1,0 +1,140 @@
+// Matching order: against a plain list that does it the obvious way, and the cases that people expect by name.
+#include "client/matching.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "base/prng.h"
+
+namespace ulc::client {
+namespace {
+
+constexpr std::uint64_t kAll = UINT64_MAX;
+
+struct Fixture : testing::Test {
+    Fixture() { EXPECT_TRUE(matcher.begin_job(4)); }
+    Request& post(std::uint16_t from, std::uint64_t tag, std::uint64_t mask = kAll) {
+        requests.push_back({});
+        Request& request = requests.back();
+        request.from = from;
+        request.tag = tag;
+        request.mask = mask;
+        matcher.post(request);
+        return request;
+    }
+    Arrival& arrive(std::uint16_t source, std::uint64_t tag) {
+        arrivals.push_back({});
+        Arrival& arrival = arrivals.back();
+        arrival.source = source;
+        arrival.tag = tag;
+        matcher.add_unexpected(arrival);
+        return arrival;
+    }
+    std::deque<Request> requests;
+    std::deque<Arrival> arrivals;
+    Matcher matcher;
+};
+using Matching = Fixture;
+
+TEST_F(Matching, the_receive_posted_first_wins_named_or_not) {
+    Request& any = post(kAnySource, 1);
+    Request& named = post(2, 1);
+    EXPECT_EQ(matcher.match_posted(2, 1), &any);
+    EXPECT_EQ(matcher.match_posted(2, 1), &named);
+    EXPECT_EQ(matcher.match_posted(2, 1), nullptr);
+}
+
+TEST_F(Matching, a_named_receive_takes_its_source_only) {
+    Request& named = post(3, 5);
+    EXPECT_EQ(matcher.match_posted(2, 5), nullptr);
+    EXPECT_EQ(matcher.match_posted(3, 6), nullptr);
+    EXPECT_EQ(matcher.match_posted(3, 5), &named);
+}
+
+TEST_F(Matching, masked_bits_of_the_tag_do_not_count) {
+    Request& low = post(kAnySource, 0x12, 0xff);
+    EXPECT_EQ(matcher.match_posted(0, 0x3413), nullptr);
+    EXPECT_EQ(matcher.match_posted(0, 0x3412), &low);
+}
+
+TEST_F(Matching, unexpected_messages_are_found_in_arrival_order) {
+    Arrival& first = arrive(1, 7);
+    Arrival& second = arrive(0, 7);
+    Arrival& third = arrive(1, 7);
+    EXPECT_EQ(matcher.find_unexpected(kAnySource, 7, kAll), &first);
+    EXPECT_EQ(matcher.find_unexpected(0, 7, kAll), &second);
+    matcher.remove_unexpected(first);
+    EXPECT_EQ(matcher.find_unexpected(kAnySource, 7, kAll), &second);
+    EXPECT_EQ(matcher.find_unexpected(1, 0, 0), &third);
+}
+
+TEST_F(Matching, a_source_is_announced_once_until_it_is_heard_again) {
+    post(1, 0);
+    post(3, 0);
+    std::vector<std::uint16_t> told;
+    const auto tell = [&](std::uint16_t source) {
+        told.push_back(source);
+        return true;
+    };
+    matcher.each_awaited(8, tell);
+    matcher.each_awaited(8, tell);
+    EXPECT_EQ(told, (std::vector<std::uint16_t>{1, 3}));
+    matcher.heard(3);
+    matcher.each_awaited(8, tell);
+    EXPECT_EQ(told.size(), 3U);
+    (void)matcher.match_posted(1, 0);
+    (void)matcher.match_posted(3, 0);
+    matcher.heard(1);
+    matcher.heard(3);
+    matcher.each_awaited(8, tell);
+    EXPECT_EQ(told.size(), 3U) << "nothing is awaited any more";
+}
+
+// The obvious way: one list of receives, one of messages.
+TEST_F(Matching, agrees_with_plain_lists_over_random_traffic) {
+    Prng prng(42);
+    std::vector<Request*> plain_posted;
+    std::vector<Arrival*> plain_arrived;
+    const auto fits = [](const Request& r, std::uint16_t source, std::uint64_t tag) {
+        return (r.from == kAnySource || r.from == source) && ((r.tag ^ tag) & r.mask) == 0;
+    };
+    for (int step = 0; step < 20'000; ++step) {
+        const auto source = static_cast<std::uint16_t>(prng.below(4));
+        const std::uint64_t tag = prng.below(4);
+        if (prng.chance(0.5)) {
+            const auto it = std::find_if(plain_posted.begin(), plain_posted.end(),
+                                         [&](Request* r) { return fits(*r, source, tag); });
+            Request* const expected = it == plain_posted.end() ? nullptr : *it;
+            ASSERT_EQ(matcher.match_posted(source, tag), expected);
+            if (expected != nullptr) {
+                plain_posted.erase(it);
+            } else {
+                plain_arrived.push_back(&arrive(source, tag));
+            }
+        } else {
+            const std::uint16_t from = prng.chance(0.3) ? kAnySource : source;
+            const std::uint64_t mask = prng.chance(0.3) ? 1 : kAll;
+            Request probe{};
+            probe.from = from;
+            probe.tag = tag;
+            probe.mask = mask;
+            const auto it =
+                std::find_if(plain_arrived.begin(), plain_arrived.end(),
+                             [&](Arrival* a) { return fits(probe, a->source, a->tag); });
+            Arrival* const expected = it == plain_arrived.end() ? nullptr : *it;
+            ASSERT_EQ(matcher.find_unexpected(from, tag, mask), expected);
+            if (expected != nullptr) {
+                matcher.remove_unexpected(*expected);
+                plain_arrived.erase(it);
+            } else {
+                plain_posted.push_back(&post(from, tag, mask));
+            }
+        }
+    }
+}
+
+}  // namespace
+}  // namespace ulc::client

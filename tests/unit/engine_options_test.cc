@@ -1,0 +1,111 @@
+// Options of an engine: the devices, which are nets, and what they need together.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "main/options.h"
+
+namespace ulc::daemon {
+namespace {
+
+/// As typed. False: refused, with `status`.
+bool parse(std::initializer_list<const char*> words, Options& out) {
+    std::vector<const char*> argv{"ulc-engine"};
+    argv.insert(argv.end(), words.begin(), words.end());
+    int status = 0;
+    return parse_daemon_options(static_cast<int>(argv.size()), argv.data(), out, status);
+}
+
+std::string refusal(const char* devices, const char* more = "") {
+    Options options;
+    std::string why;
+    EXPECT_EQ(parse_embedded_options(devices, more, options, why), Err::kInvalid);
+    return why;
+}
+
+TEST(EngineOptions, each_device_is_a_net_called_by_its_place) {
+    Options options;
+    ASSERT_TRUE(parse({"--device", "net_memif,role=server,socket=/a", "--device", "0000:03:00.0"},
+                      options));
+    const auto nets = nets_of(options.devices);
+    ASSERT_EQ(nets.size(), 2U);
+    EXPECT_EQ(nets[0].name, "0");
+    EXPECT_EQ(nets[0].device, "net_memif,role=server,socket=/a");
+    EXPECT_EQ(nets[1].name, "1");
+    EXPECT_EQ(nets[1].device, "0000:03:00.0");
+    const NodeOptions node = node_options_of(options);
+    ASSERT_EQ(node.nets.size(), 2U);
+    EXPECT_EQ(node.nets[1].port.device, "0000:03:00.0");
+    EXPECT_EQ(node.eal.devices, (std::vector<std::string>{nets[0].device, nets[1].device}));
+    EXPECT_EQ(attach_options_of(options).nets, (std::vector<std::string>{"0", "1"}));
+}
+
+TEST(EngineOptions, a_name_stands_before_the_first_colon_and_an_address_is_none) {
+    const auto nets = nets_of({"lab:net_tap", "af:00.0", "x.y-2_z:0000:af:00.0", "3com:net_tap",
+                               "net_tap,mac=02:00:00:00:00:01"});
+    ASSERT_EQ(nets.size(), 5U);
+    EXPECT_EQ(nets[0].name, "lab");
+    EXPECT_EQ(nets[0].device, "net_tap");
+    EXPECT_EQ(nets[1].name, "1");
+    EXPECT_EQ(nets[1].device, "af:00.0");
+    EXPECT_EQ(nets[2].name, "x.y-2_z");
+    EXPECT_EQ(nets[2].device, "0000:af:00.0");
+    EXPECT_EQ(nets[3].device, "3com:net_tap") << "a name starts with a letter";
+    EXPECT_EQ(nets[4].device, "net_tap,mac=02:00:00:00:00:01");
+}
+
+TEST(EngineOptions, a_configuration_file_has_one_device_or_a_list) {
+    const std::string path = testing::TempDir() + "engine_options_test.toml";
+    const std::string flag = "--config=" + path;
+    std::ofstream(path) << "device = [\"net_tap0,iface=a\", \"lab:net_tap1,iface=b\"]\n";
+    Options options;
+    ASSERT_TRUE(parse({flag.c_str()}, options));
+    EXPECT_EQ(options.devices,
+              (std::vector<std::string>{"net_tap0,iface=a", "lab:net_tap1,iface=b"}));
+    std::ofstream(path) << "device = \"net_tap0,iface=a\"\n";
+    ASSERT_TRUE(parse({flag.c_str()}, options));
+    EXPECT_EQ(options.devices, (std::vector<std::string>{"net_tap0,iface=a"}));
+    EXPECT_EQ(std::remove(path.c_str()), 0);
+}
+
+TEST(EngineOptions, an_embedded_engine_takes_several_between_semicolons) {
+    Options options;
+    std::string why;
+    ASSERT_EQ(parse_embedded_options("net_tap0,iface=a;b:net_tap1,iface=b", "", options, why),
+              Err::kOk)
+        << why;
+    EXPECT_EQ(options.devices,
+              (std::vector<std::string>{"net_tap0,iface=a", "b:net_tap1,iface=b"}));
+    ASSERT_EQ(parse_embedded_options("", "--device net_tap", options, why), Err::kOk) << why;
+    EXPECT_EQ(options.devices, (std::vector<std::string>{"net_tap"}));
+}
+
+TEST(EngineOptions, what_cannot_be_is_refused_in_words) {
+    EXPECT_NE(refusal("").find("no device"), std::string::npos);
+    EXPECT_NE(refusal("a:net_tap0;a:net_tap1").find("two nets are called a"), std::string::npos);
+    EXPECT_NE(refusal("a:net_tap0;b:net_tap0").find("net_tap0 is there twice"), std::string::npos);
+    EXPECT_NE(refusal("lab:").find("--device is empty"), std::string::npos);
+    const std::string long_name(32, 'n');
+    EXPECT_NE(refusal((long_name + ":net_tap").c_str()).find("longer than 31"), std::string::npos);
+    std::string many;
+    for (int n = 0; n < 17; ++n)
+        many += "net_tap" + std::to_string(n) + ";";
+    EXPECT_NE(refusal(many.c_str()).find("at most 16 nets"), std::string::npos);
+}
+
+TEST(EngineOptions, memory_is_counted_for_all_nets) {
+    Options options;
+    std::string why;
+    EXPECT_EQ(parse_embedded_options("net_tap0", "--segments 8192", options, why), Err::kOk) << why;
+    why = refusal("net_tap0;net_tap1", "--segments 8192");
+    EXPECT_NE(why.find("2 nets of --segments 8192 need --memory"), std::string::npos) << why;
+    EXPECT_EQ(parse_embedded_options("net_tap0;net_tap1", "", options, why), Err::kOk)
+        << "two nets start with nothing but their devices: " << why;
+}
+
+}  // namespace
+}  // namespace ulc::daemon

@@ -1,0 +1,204 @@
+// Several Jobs objects on one lossy, delaying, duplicating broadcast wire with virtual time, all seeded. What the
+// engine would do each round is done here in the same order: frames, timers, events, transmission.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/prng.h"
+#include "engine/jobs.h"
+
+namespace ulc::engine {
+
+inline Mac mac_of(unsigned node) {
+    return Mac{{2, 0, 0, 0, static_cast<std::uint8_t>(node >> 8), static_cast<std::uint8_t>(node)}};
+}
+
+struct BusNode {
+    unsigned number = 0;
+    bool running = true;
+    JobsConfig config;
+    Counters counters;
+    std::unique_ptr<Jobs> jobs;
+    std::vector<JobEvent> events;
+    std::map<Handle, JobId> ids;
+
+    [[nodiscard]] const JobEvent* event_of(Handle endpoint) const {
+        const auto at = std::find_if(events.begin(), events.end(), [endpoint](const JobEvent& e) {
+            return e.endpoint == endpoint;
+        });
+        return at == events.end() ? nullptr : &*at;
+    }
+    [[nodiscard]] bool formed(Handle endpoint) const {
+        const JobEvent* event = event_of(endpoint);
+        return event != nullptr && event->kind == JobEventKind::kFormed;
+    }
+    [[nodiscard]] Err failed(Handle endpoint) const {
+        const JobEvent* event = event_of(endpoint);
+        return event != nullptr && event->kind == JobEventKind::kFailed ? event->error : Err::kOk;
+    }
+    [[nodiscard]] std::size_t count(JobEventKind kind, Rank rank) const {
+        return static_cast<std::size_t>(std::count_if(
+            events.begin(), events.end(),
+            [kind, rank](const JobEvent& e) { return e.kind == kind && e.rank == rank; }));
+    }
+};
+
+class JobBus {
+public:
+    explicit JobBus(std::uint64_t seed, double loss = 0, double duplicate = 0)
+        : prng_(seed), loss_(loss), duplicate_(duplicate) {}
+
+    BusNode& add(unsigned number) {
+        JobsConfig config;
+        config.mac = mac_of(number);
+        config.incarnation = 1000 + number;
+        config.seed = prng_.next();
+        return add(number, config);
+    }
+    BusNode& add(unsigned number, const JobsConfig& config) {
+        auto node = std::make_unique<BusNode>();
+        node->number = number;
+        node->config = config;
+        node->jobs = std::make_unique<Jobs>(config, node->counters);
+        nodes_.push_back(std::move(node));
+        return *nodes_.back();
+    }
+    /// The engine dies and another one starts at the same address.
+    void restart(BusNode& node) {
+        node.config.incarnation += 5000;
+        node.config.seed += 1;
+        node.events.clear();
+        node.jobs = std::make_unique<Jobs>(node.config, node.counters);
+        node.running = true;
+    }
+
+    Err join(BusNode& node, Rank rank, std::uint16_t size, Handle endpoint,
+             const std::string& name = "job", std::uint8_t nonce = 0, Nanos deadline = kNever) {
+        JoinRequest request;
+        request.name = name;
+        request.nonce.octets[3] = nonce;
+        request.rank = rank;
+        request.size = size;
+        request.endpoint = endpoint;
+        request.deadline = deadline;
+        const Result<JobId> id = node.jobs->join(request, now);
+        if (id.ok()) node.ids[endpoint] = id.value();
+        return id.error();
+    }
+    template <typename... Args>
+    void must_join(Args&&... args) {
+        const Err error = join(std::forward<Args>(args)...);
+        ULC_CHECK(error == Err::kOk);
+    }
+    void leave(BusNode& node, Handle endpoint, wire::LeaveReason reason) {
+        node.jobs->leave(node.ids[endpoint], endpoint, reason, now);
+    }
+
+    /// Runs until `until` holds, at most `span`. True if it holds.
+    template <typename Condition>
+    bool run(Nanos span, Condition until) {
+        const Nanos end = now + span;
+        for (;;) {
+            for (const auto& node : nodes_) {
+                if (node->running) step(*node);
+            }
+            if (until()) return true;
+            Nanos next = frames_.empty() ? kNever : frames_.begin()->first;
+            for (const auto& node : nodes_) {
+                if (node->running) next = std::min(next, node->jobs->next_timer());
+            }
+            if (next > end) {
+                now = end;
+                return until();
+            }
+            now = std::max(now, next);
+            deliver();
+        }
+    }
+    void run(Nanos span) {
+        (void)run(span, [] { return false; });
+    }
+
+    /// Every event so far, for messages of failed tests.
+    [[nodiscard]] std::string describe() const {
+        static constexpr const char* kKinds[] = {"formed", "failed", "left", "died"};
+        std::string text;
+        for (const auto& node : nodes_) {
+            text += "\n  node " + std::to_string(node->number) + ":";
+            for (const JobEvent& e : node->events) {
+                text += " " + std::string(kKinds[static_cast<int>(e.kind)]) + "(rank " +
+                        std::to_string(e.rank) + ", endpoint " + std::to_string(e.endpoint) + ")" +
+                        e.text.data();
+            }
+        }
+        return text;
+    }
+    void set_loss(double loss) { loss_ = loss; }
+    [[nodiscard]] BusNode& node(std::size_t i) { return *nodes_[i]; }
+    [[nodiscard]] std::size_t size() const { return nodes_.size(); }
+    [[nodiscard]] std::uint64_t frames_sent() const { return sent_; }
+
+    Nanos now = kSecond;
+    /// Nothing passes between this node and the others.
+    const BusNode* cut = nullptr;
+
+private:
+    struct Frame {
+        BusNode* to;
+        std::vector<std::byte> octets;
+    };
+
+    void step(BusNode& node) {
+        if (node.jobs->next_timer() <= now) node.jobs->on_timer(now);
+        JobEvent event;
+        while (node.jobs->poll_event(event))
+            node.events.push_back(event);
+        std::byte buffer[2048];
+        for (;;) {
+            const std::size_t octets = node.jobs->next_tx(buffer, sizeof buffer, now);
+            if (octets == 0) break;
+            ++sent_;
+            send(node, std::vector<std::byte>(buffer, buffer + octets));
+        }
+    }
+    void send(const BusNode& from, const std::vector<std::byte>& octets) {
+        const auto& to = reinterpret_cast<const wire::EthernetHeader*>(octets.data())->destination;
+        for (const auto& node : nodes_) {
+            const bool addressed = to == kBroadcastMac || to == node->config.mac;
+            if (node.get() == &from || !addressed || !node->running) continue;
+            if (cut == &from || cut == node.get()) continue;
+            const int copies = 1 + (prng_.chance(duplicate_) ? 1 : 0);
+            for (int copy = 0; copy < copies; ++copy) {
+                if (prng_.chance(loss_)) continue;
+                const auto delay =
+                    5 * kMicrosecond + static_cast<Nanos>(prng_.below(200 * kMicrosecond));
+                frames_.emplace(now + delay, Frame{node.get(), octets});
+            }
+        }
+    }
+    void deliver() {
+        while (!frames_.empty() && frames_.begin()->first <= now) {
+            const Frame frame = frames_.begin()->second;
+            frames_.erase(frames_.begin());
+            if (!frame.to->running) continue;
+            wire::FrameView view;
+            const Counter reason = wire::parse(frame.octets.data(), frame.octets.size(),
+                                               wire::kEtherTypeDefault, view);
+            ULC_CHECK(reason == Counter::kCount);
+            frame.to->jobs->on_frame(view, now);
+        }
+    }
+
+    Prng prng_;
+    double loss_;
+    double duplicate_;
+    std::vector<std::unique_ptr<BusNode>> nodes_;
+    std::multimap<Nanos, Frame> frames_;
+    std::uint64_t sent_ = 0;
+};
+
+}  // namespace ulc::engine

@@ -1,0 +1,222 @@
+// Leaving, death and restart: engine/jobs.h, engine/liveness.h, docs/PROTOCOL.md §7.5, §8.
+#include <gtest/gtest.h>
+
+#include "job_bus.h"
+#include "wire/build.h"
+
+namespace ulc::engine {
+namespace {
+
+constexpr Handle kFirstEndpoint = 10;
+
+/// n nodes, one rank each, formed.
+class Formed : public testing::TestWithParam<std::uint64_t> {
+protected:
+    void form(JobBus& bus, unsigned n) {
+        for (unsigned i = 0; i < n; ++i) {
+            bus.add(i);
+            ASSERT_EQ(bus.join(bus.node(i), static_cast<Rank>(i), static_cast<std::uint16_t>(n),
+                               kFirstEndpoint + i),
+                      Err::kOk);
+        }
+        ASSERT_TRUE(bus.run(5 * kSecond, [&] {
+            for (unsigned i = 0; i < n; ++i) {
+                if (!bus.node(i).formed(kFirstEndpoint + i)) return false;
+            }
+            return true;
+        }));
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, Formed, testing::Range<std::uint64_t>(1, 11));
+
+TEST_P(Formed, leaving_is_told_once_to_every_peer_under_loss) {
+    JobBus bus(GetParam(), 0.2, 0.2);
+    form(bus, 4);
+    bus.leave(bus.node(2), kFirstEndpoint + 2, wire::LeaveReason::kLeft);
+    bus.run(kSecond);
+    for (unsigned i : {0U, 1U, 3U}) {
+        // At most one BYE of four may get through; GONE is the engine's to ask for (below).
+        EXPECT_LE(bus.node(i).count(JobEventKind::kPeerLeft, 2), 1U);
+        EXPECT_EQ(bus.node(i).count(JobEventKind::kPeerDied, 2), 0U);
+        if (bus.node(i).count(JobEventKind::kPeerLeft, 2) == 0) {
+            bus.node(2).jobs->unknown_handle(mac_of(i), kFirstEndpoint + 2, bus.now);
+        }
+    }
+    bus.set_loss(0);
+    for (unsigned i : {0U, 1U, 3U}) {
+        if (bus.node(i).count(JobEventKind::kPeerLeft, 2) == 0) {
+            bus.node(2).jobs->unknown_handle(mac_of(i), kFirstEndpoint + 2, bus.now);
+        }
+    }
+    bus.run(100 * kMillisecond);
+    for (unsigned i : {0U, 1U, 3U})
+        EXPECT_EQ(bus.node(i).count(JobEventKind::kPeerLeft, 2), 1U);
+    EXPECT_TRUE(bus.node(2).jobs->drained());
+}
+
+TEST_P(Formed, a_killed_client_is_a_death_to_its_peers_remote_and_local) {
+    JobBus bus(GetParam());
+    bus.add(0);
+    bus.add(1);
+    bus.must_join(bus.node(0), 0, 3, 10);
+    bus.must_join(bus.node(1), 1, 3, 11);
+    bus.must_join(bus.node(1), 2, 3, 12);
+    bus.run(kSecond);
+    bus.leave(bus.node(1), 12, wire::LeaveReason::kDied);
+    bus.run(100 * kMillisecond);
+    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 2), 1U);
+    EXPECT_EQ(bus.node(1).count(JobEventKind::kPeerDied, 2), 1U);
+    EXPECT_EQ(bus.node(0).events.size(), 2U);
+}
+
+TEST_P(Formed, a_minute_of_silence_is_not_death_even_under_loss) {
+    JobBus bus(GetParam(), 0.2);
+    form(bus, 4);
+    const auto before = bus.frames_sent();
+    bus.run(60 * kSecond);
+    for (unsigned i = 0; i < 4; ++i)
+        EXPECT_EQ(bus.node(i).events.size(), 1U) << "node " << i;
+    EXPECT_GT(bus.frames_sent(), before);
+}
+
+TEST_P(Formed, a_dead_node_is_noticed_within_the_configured_time) {
+    JobBus bus(GetParam(), 0.1);
+    form(bus, 4);
+    bus.run(kSecond);
+    bus.node(3).running = false;
+    const Nanos died = bus.now;
+    ASSERT_TRUE(bus.run(10 * kSecond, [&] {
+        return bus.node(0).count(JobEventKind::kPeerDied, 3) == 1 &&
+               bus.node(1).count(JobEventKind::kPeerDied, 3) == 1 &&
+               bus.node(2).count(JobEventKind::kPeerDied, 3) == 1;
+    }));
+    EXPECT_GE(bus.now - died, kSecond);
+    EXPECT_LE(bus.now - died, 2 * kSecond + 500 * kMillisecond);
+    EXPECT_EQ(bus.node(0).counters.get(Counter::peers_dead), 1U);
+    bus.run(10 * kSecond);
+    EXPECT_EQ(bus.node(0).events.size(), 2U) << "once, and nobody else";
+}
+
+TEST_P(Formed, an_engine_that_was_not_scheduled_kills_nobody) {
+    JobBus bus(GetParam());
+    form(bus, 3);
+    bus.run(kSecond);
+    bus.node(0).running = false;  // stopped by the scheduler; frames to it are lost
+    bus.run(kSecond);
+    bus.now += 900 * kMillisecond;
+    bus.node(0).running = true;
+    bus.run(5 * kSecond);
+    EXPECT_EQ(bus.node(0).events.size(), 1U);
+}
+
+TEST_P(Formed, frames_heard_by_the_engine_spare_the_pings) {
+    JobBus bus(GetParam());
+    form(bus, 2);
+    bus.run(kSecond);
+    const NodeIndex peer[2] = {bus.node(0).jobs->node_of(mac_of(1)),
+                               bus.node(1).jobs->node_of(mac_of(0))};
+    ASSERT_NE(peer[0], kNoNode);
+    const auto before = bus.frames_sent();
+    for (int i = 0; i < 100; ++i) {
+        for (unsigned n = 0; n < 2; ++n)
+            bus.node(n).jobs->heard(peer[n], bus.now);
+        bus.run(100 * kMillisecond);
+    }
+    EXPECT_LE(bus.frames_sent() - before, 2U);
+    EXPECT_EQ(bus.node(0).jobs->node_of(mac_of(0)), kNoNode);
+    EXPECT_EQ(bus.node(0).jobs->node_of(mac_of(9)), kNoNode);
+}
+
+TEST_P(Formed, a_restarted_engine_means_that_its_ranks_died) {
+    JobBus bus(GetParam(), 0.2);
+    form(bus, 3);
+    bus.run(kSecond);
+    bus.restart(bus.node(1));
+    const Nanos restarted = bus.now;
+    ASSERT_TRUE(bus.run(10 * kSecond, [&] {
+        return bus.node(0).count(JobEventKind::kPeerDied, 1) == 1 &&
+               bus.node(2).count(JobEventKind::kPeerDied, 1) == 1;
+    }));
+    EXPECT_LE(bus.now - restarted, 2 * kSecond);
+    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 2), 0U);
+}
+
+TEST_P(Formed, a_restarted_rank_may_not_slip_into_the_old_job_but_forms_the_next) {
+    JobBus bus(GetParam(), 0.1);
+    form(bus, 2);
+    bus.restart(bus.node(1));
+    bus.must_join(bus.node(1), 1, 2, 50);
+    bus.run(3 * kSecond);
+    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 1), 1U);
+    EXPECT_FALSE(bus.node(1).formed(50));
+    bus.leave(bus.node(0), kFirstEndpoint, wire::LeaveReason::kLeft);
+    bus.must_join(bus.node(0), 0, 2, 51);
+    if (bus.node(1).event_of(50) != nullptr) bus.must_join(bus.node(1), 1, 2, 52);
+    EXPECT_TRUE(bus.run(3 * kSecond, [&] { return bus.node(0).formed(51); }));
+}
+
+TEST_P(Formed, the_same_name_serves_run_after_run) {
+    JobBus bus(GetParam(), 0.2);
+    for (unsigned n = 0; n < 3; ++n)
+        bus.add(n);
+    for (Handle run = 0; run < 10; ++run) {
+        for (unsigned n = 0; n < 3; ++n) {
+            ASSERT_EQ(bus.join(bus.node(n), static_cast<Rank>(n), 3, 100 + run * 10 + n), Err::kOk);
+        }
+        ASSERT_TRUE(bus.run(3 * kSecond,
+                            [&] {
+                                return bus.node(0).formed(100 + run * 10) &&
+                                       bus.node(1).formed(101 + run * 10) &&
+                                       bus.node(2).formed(102 + run * 10);
+                            }))
+            << "run " << run << ": " << bus.describe();
+        // Ranks leave in any order, and the others' next run starts before rank 0 has left.
+        for (unsigned n : {1U, 2U, 0U}) {
+            bus.leave(bus.node(n), 100 + run * 10 + n, wire::LeaveReason::kLeft);
+            bus.run(30 * kMillisecond);
+        }
+    }
+    bus.set_loss(0);
+    bus.run(10 * kSecond);
+    for (unsigned n = 0; n < 3; ++n)
+        EXPECT_TRUE(bus.node(n).jobs->drained());
+}
+
+TEST(JobsGone, is_rate_limited_and_never_sent_to_groups_or_oneself) {
+    JobBus bus(1);
+    BusNode& node = bus.add(1);
+    for (unsigned i = 0; i < 1000; ++i) {
+        node.jobs->unknown_handle(mac_of(2), 1 + i, bus.now);
+        node.jobs->unknown_handle(kBroadcastMac, 1 + i, bus.now);
+        node.jobs->unknown_handle(mac_of(1), 1 + i, bus.now);
+        node.jobs->unknown_handle(mac_of(2), kGroupBit | i, bus.now);
+    }
+    bus.run(kMillisecond);
+    EXPECT_LE(node.counters.get(Counter::gone_sent), kAnswersMax);
+    EXPECT_GT(node.counters.get(Counter::gone_sent), 0U);
+}
+
+TEST(JobsInput, malformed_and_own_frames_are_counted) {
+    JobBus bus(1);
+    BusNode& node = bus.add(1);
+    std::byte frame[256]{};
+    wire::FrameHead head;
+    head.destination = kBroadcastMac;
+    head.source = mac_of(2);
+    for (const auto type : {wire::FrameType::kJob, wire::FrameType::kNode}) {
+        head.type = type;
+        const std::size_t octets = wire::build_control(frame, head, 100);
+        wire::FrameView view;
+        ASSERT_EQ(wire::parse(frame, octets, head.ether_type, view), Counter::kCount);
+        node.jobs->on_frame(view, bus.now);
+    }
+    EXPECT_EQ(node.counters.get(Counter::drop_job), 2U);
+    wire::FrameView own;
+    own.type = wire::FrameType::kJob;
+    own.source = mac_of(1);
+    node.jobs->on_frame(own, bus.now);
+    EXPECT_EQ(node.counters.get(Counter::drop_own_echo), 1U);
+}
+
+}  // namespace
+}  // namespace ulc::engine

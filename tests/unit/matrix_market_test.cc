@@ -1,0 +1,177 @@
+// The Matrix Market reader: every kind of file it takes, every kind it refuses, and where it says the fault is.
+#include "bench/apps/matrix_market.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/prng.h"
+
+namespace ulc::bench {
+namespace {
+
+using Values = std::vector<double>;
+
+Matrix read(const std::string& text) {
+    std::istringstream in(text);
+    Matrix matrix;
+    const MatrixError error = read_matrix_market(in, matrix);
+    EXPECT_EQ(error.what, "") << "line " << error.line;
+    return matrix;
+}
+
+void expect_refused(const std::string& text, std::size_t line, const std::string& what) {
+    std::istringstream in(text);
+    Matrix matrix;
+    const MatrixError error = read_matrix_market(in, matrix);
+    EXPECT_EQ(error.line, line) << text;
+    EXPECT_NE(error.what.find(what), std::string::npos) << '"' << error.what << "\" for\n" << text;
+}
+
+TEST(matrix_market, reads_an_array_column_by_column) {
+    const Matrix matrix =
+        read("%%MatrixMarket matrix array real general\n% comment\n2 3\n1\n2\n3.5\n-4\n+5e1\n6\n");
+    EXPECT_EQ(matrix.rows, 2U);
+    EXPECT_EQ(matrix.columns, 3U);
+    EXPECT_EQ(matrix.values, (Values{1, 2, 3.5, -4, 50, 6}));
+    EXPECT_EQ(matrix.at(1, 0), 2);
+}
+
+TEST(matrix_market, reads_coordinates_with_comments_blank_lines_and_any_case) {
+    const Matrix matrix = read(
+        "%%matrixmarket MATRIX Coordinate Integer General\r\n%\n\n2 2 2\r\n\n2 1 7\r\n% late\n1  "
+        "2\t-3 "
+        "\n\n");
+    EXPECT_EQ(matrix.values, (Values{0, 7, -3, 0}));
+}
+
+TEST(matrix_market, adds_up_entries_of_one_place) {
+    EXPECT_EQ(read("%%MatrixMarket matrix coordinate real general\n1 1 2\n1 1 2\n1 1 0.5\n").values,
+              Values{2.5});
+}
+
+TEST(matrix_market, reads_patterns_as_ones) {
+    EXPECT_EQ(read("%%MatrixMarket matrix coordinate pattern general\n2 2 2\n1 1\n2 2\n").values,
+              (Values{1, 0, 0, 1}));
+}
+
+TEST(matrix_market, mirrors_symmetric_and_skew_symmetric_files) {
+    EXPECT_EQ(read("%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 3\n2 1 4\n").values,
+              (Values{3, 4, 4, 0}));
+    EXPECT_EQ(read("%%MatrixMarket matrix array integer symmetric\n2 2\n1\n2\n3\n").values,
+              (Values{1, 2, 2, 3}));
+    EXPECT_EQ(read("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 4\n").values,
+              (Values{0, 4, -4, 0}));
+    EXPECT_EQ(read("%%MatrixMarket matrix array real skew-symmetric\n3 3\n1\n2\n3\n").values,
+              (Values{0, 1, 2, -1, 0, 3, -2, -3, 0}));
+}
+
+TEST(matrix_market, reads_empty_matrices) {
+    EXPECT_TRUE(read("%%MatrixMarket matrix array real general\n0 5\n").values.empty());
+    EXPECT_EQ(read("%%MatrixMarket matrix coordinate real general\n2 1 0\n").values,
+              (Values{0, 0}));
+}
+
+TEST(matrix_market, refuses_wrong_headers_on_line_1) {
+    expect_refused("", 0, "empty");
+    expect_refused("1 2 3\n", 1, "%%MatrixMarket");
+    expect_refused("%%MatrixMarket vector array real general\n", 1, "\"vector\"");
+    expect_refused("%%MatrixMarket matrix dense real general\n", 1, "\"dense\"");
+    expect_refused("%%MatrixMarket matrix array complex general\n", 1, "complex");
+    expect_refused("%%MatrixMarket matrix array text general\n", 1, "\"text\"");
+    expect_refused("%%MatrixMarket matrix array real hermitian\n", 1, "hermitian");
+    expect_refused("%%MatrixMarket matrix array real\n", 1, "\"\"");
+    expect_refused("%%MatrixMarket matrix array real general more\n", 1, "five words");
+    expect_refused("%%MatrixMarket matrix array pattern general\n", 1, "pattern");
+    expect_refused("%%MatrixMarket matrix coordinate pattern skew-symmetric\n", 1, "signs");
+}
+
+TEST(matrix_market, refuses_wrong_sizes_before_taking_memory) {
+    const std::string array = "%%MatrixMarket matrix array real general\n";
+    const std::string coordinate = "%%MatrixMarket matrix coordinate real general\n";
+    expect_refused(array, 1, "ends before the line with the sizes");
+    expect_refused(array + "2\n", 2, "two sizes");
+    expect_refused(array + "2 2 4\n", 2, "two sizes");
+    expect_refused(array + "-2 2\n", 2, "two sizes");
+    expect_refused(array + "2.0 2\n", 2, "two sizes");
+    expect_refused(coordinate + "%\n2 2\n", 3, "three sizes");
+    expect_refused(coordinate + "99999999999999999999 1 1\n", 2, "three sizes");
+    expect_refused(coordinate + "4000000000 4000000000 1\n", 2, "too large");
+    expect_refused(array + "100000 100000\n", 2, "too large");
+    expect_refused("%%MatrixMarket matrix array real symmetric\n2 3\n", 2, "square");
+}
+
+TEST(matrix_market, refuses_wrong_entries_and_names_the_line) {
+    const std::string head = "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n";
+    expect_refused(head, 3, "after 1 of 2 entries");
+    expect_refused(head + "3 1 1\n", 4, "(3, 1) is outside");
+    expect_refused(head + "1 0 1\n", 4, "(1, 0) is outside");
+    expect_refused(head + "1 1\n", 4, "expected a number, not \"\"");
+    expect_refused(head + "1 1 x\n", 4, "\"x\"");
+    expect_refused(head + "1 1 1.5.2\n", 4, "\"1.5.2\"");
+    expect_refused(head + "1 1 1 1\n", 4, "more words");
+    expect_refused(head + "a b 1\n", 4, "expected an entry");
+    expect_refused(head + "1 2 nan\n", 4, "not finite");
+    expect_refused(head + "1 2 1e999\n", 4, "expected a number");
+    expect_refused(head + "1 2 2\n\n2 2 2\n", 6, "more entries");
+    expect_refused("%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 2.5\n", 3,
+                   "integer, not \"2.5\"");
+    expect_refused("%%MatrixMarket matrix coordinate pattern general\n1 1 1\n1 1 1\n", 3,
+                   "more words");
+}
+
+TEST(matrix_market, refuses_entries_that_symmetry_forbids) {
+    expect_refused("%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 2 1\n", 3, "above");
+    expect_refused("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n1 1 1\n", 3,
+                   "on the diagonal");
+}
+
+TEST(matrix_market, refuses_arrays_that_are_too_short_or_too_long) {
+    const std::string head = "%%MatrixMarket matrix array real general\n2 1\n1\n";
+    expect_refused(head, 3, "before element (2, 1)");
+    expect_refused(head + "2\n3\n", 5, "more entries");
+    expect_refused(head + "2 3\n", 4, "more words");
+}
+
+TEST(matrix_market, names_a_file_that_is_not_there) {
+    Matrix matrix;
+    const MatrixError error = read_matrix_market_file("no/such/file.mtx", matrix);
+    EXPECT_EQ(error.what, "no/such/file.mtx: cannot be opened");
+}
+
+TEST(matrix_market, writes_what_it_reads_back_bit_for_bit) {
+    Matrix matrix{3, 2, {1.0 / 3, -0.0, 1e-300, 12345678901234567.0, 0.1, -2}};
+    std::ostringstream out;
+    write_matrix_market(out, matrix);
+    EXPECT_EQ(read(out.str()).values, matrix.values);
+}
+
+/// Becoming invalid: every cut and every spoilt octet of a good file is read or refused, never more.
+TEST(matrix_market, survives_every_cut_and_every_spoilt_octet) {
+    const std::string good =
+        "%%MatrixMarket matrix coordinate real symmetric\n% c\n3 3 3\n1 1 1.5\n2 1 -2\n3 2 4e2\n";
+    for (std::size_t n = 0; n < good.size(); ++n) {
+        std::istringstream in(good.substr(0, n));
+        Matrix matrix;
+        const MatrixError error = read_matrix_market(in, matrix, 1 << 20);
+        if (n + 4 < good.size()) {
+            EXPECT_NE(error.what, "") << n;
+        }
+    }
+    Prng prng(1);
+    for (int i = 0; i < 20000; ++i) {
+        std::string spoilt = good;
+        spoilt[prng.below(spoilt.size())] = static_cast<char>(prng.next());
+        std::istringstream in(spoilt);
+        Matrix matrix;
+        const MatrixError error = read_matrix_market(in, matrix, 1 << 20);
+        if (error.what.empty()) {
+            EXPECT_EQ(matrix.values.size(), matrix.rows * matrix.columns);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace ulc::bench

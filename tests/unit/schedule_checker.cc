@@ -1,0 +1,370 @@
+#include "tests/unit/schedule_checker.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+
+#include "exec/validate.h"
+
+namespace ulc::test {
+namespace {
+
+using abi::BufferId;
+using abi::Schedule;
+using abi::Step;
+using abi::StepKind;
+
+/// A step of a rank, in one numbering over all ranks.
+struct Place {
+    std::uint16_t rank;
+    std::uint32_t step;
+};
+
+class Machine {
+public:
+    Machine(const std::vector<Schedule>& schedules, const std::vector<RankGoal>& goals)
+        : schedules_(schedules), goals_(goals) {
+        for (std::uint16_t rank = 0; rank < ranks(); ++rank) {
+            first_.push_back(places_.size());
+            for (std::uint32_t i = 0; i < schedules[rank].step_count; ++i) {
+                places_.push_back({rank, i});
+            }
+        }
+    }
+
+    Verdict run(bool barrier) {
+        if (valid() && matched() && without_race() && live() && (!barrier || together()) &&
+            right()) {
+            count_buffers();
+        }
+        return verdict_;
+    }
+
+private:
+    [[nodiscard]] std::uint16_t ranks() const {
+        return static_cast<std::uint16_t>(schedules_.size());
+    }
+    [[nodiscard]] const Step& at(std::size_t place) const {
+        return schedules_[places_[place].rank].steps[places_[place].step];
+    }
+
+    bool fail(std::uint16_t rank, std::uint32_t step, std::string what) {
+        verdict_.ok = false;
+        verdict_.rank = rank;
+        verdict_.step = step;
+        verdict_.what = std::move(what);
+        return false;
+    }
+
+    bool valid() {
+        for (std::uint16_t rank = 0; rank < ranks(); ++rank) {
+            const exec::Fault fault = exec::validate(
+                schedules_[rank], {.members = ranks(),
+                                   .self = rank,
+                                   .octets = {goals_[rank].input.size(), goals_[rank].output.size(),
+                                              schedules_[rank].scratch_octets},
+                                   .may_reduce = false});
+            if (fault.error != Err::kOk) return fail(rank, fault.step, fault.reason);
+        }
+        return true;
+    }
+
+    [[nodiscard]] bool targets(const Step& step, std::uint16_t rank) const {
+        if (step.kind == StepKind::kSend) return step.peer == rank;
+        if (step.kind != StepKind::kMcast) return false;
+        return step.from_offset == 0 || (step.from_offset >> rank & 1U) != 0;
+    }
+
+    /// Pairs messages with receives in FIFO order; fills source_ and takers_.
+    bool matched() {
+        std::map<std::pair<std::uint16_t, std::uint16_t>, std::deque<std::size_t>> sent;
+        source_.assign(places_.size(), places_.size());
+        takers_.resize(places_.size());
+        for (std::size_t place = 0; place < places_.size(); ++place) {
+            const Step& step = at(place);
+            if (step.kind != StepKind::kSend && step.kind != StepKind::kMcast) continue;
+            ++verdict_.wire_messages;
+            verdict_.wire_octets += step.length;
+            for (std::uint16_t rank = 0; rank < ranks(); ++rank) {
+                if (rank != places_[place].rank && targets(step, rank)) {
+                    sent[{places_[place].rank, rank}].push_back(place);
+                }
+            }
+        }
+        for (std::size_t place = 0; place < places_.size(); ++place) {
+            const auto [rank, index] = places_[place];
+            const Step& step = at(place);
+            if (step.kind != StepKind::kRecv) continue;
+            auto& queue = sent[{step.peer, rank}];
+            if (queue.empty()) return fail(rank, index, "receives what is never sent");
+            if (at(queue.front()).length != step.length) {
+                return fail(rank, index, "length differs from the message it matches");
+            }
+            source_[place] = queue.front();
+            takers_[queue.front()].push_back(place);
+            queue.pop_front();
+        }
+        std::size_t first_bad = places_.size();
+        for (const auto& [pair, queue] : sent) {
+            if (!queue.empty()) first_bad = std::min(first_bad, queue.front());
+        }
+        if (first_bad == places_.size()) return true;
+        return fail(places_[first_bad].rank, places_[first_bad].step, "message is never received");
+    }
+
+    struct Touch {
+        BufferId buffer;
+        std::uint64_t begin, end;
+        bool writes;
+    };
+    static std::vector<Touch> touches(const Step& step) {
+        const bool writes = step.kind != StepKind::kSend && step.kind != StepKind::kMcast;
+        std::vector<Touch> all{{step.buffer, step.offset, step.offset + step.length, writes}};
+        if (step.kind == StepKind::kCopy || step.kind == StepKind::kReduce) {
+            all.push_back(
+                {step.from_buffer, step.from_offset, step.from_offset + step.length, false});
+        }
+        return all;
+    }
+    static bool conflict(const Step& a, const Step& b) {
+        for (const Touch& x : touches(a)) {
+            for (const Touch& y : touches(b)) {
+                if ((x.writes || y.writes) && x.buffer == y.buffer && x.begin < y.end &&
+                    y.begin < x.end) {
+                    return true;
+                }
+            }
+        }
+        return false;
+    }
+
+    bool without_race() {
+        for (std::uint16_t rank = 0; rank < ranks(); ++rank) {
+            const Schedule& schedule = schedules_[rank];
+            // before[i][j]: step j is done before step i starts
+            std::vector<std::vector<bool>> before(schedule.step_count);
+            for (std::uint32_t i = 0; i < schedule.step_count; ++i) {
+                const Step& step = schedule.steps[i];
+                before[i].assign(i, false);
+                for (std::uint32_t d = 0; d < step.depends_count; ++d) {
+                    const std::uint32_t dependency = schedule.depends[step.depends_first + d];
+                    before[i][dependency] = true;
+                    for (std::uint32_t j = 0; j < dependency; ++j) {
+                        if (before[dependency][j]) before[i][j] = true;
+                    }
+                }
+                for (std::uint32_t j = 0; j < i; ++j) {
+                    if (!before[i][j] && conflict(step, schedule.steps[j])) {
+                        return fail(rank, i, "races with step " + std::to_string(j));
+                    }
+                }
+            }
+        }
+        return true;
+    }
+
+    // Events: 2·place = the step starts, 2·place + 1 = it is done.
+    struct Graph {
+        std::vector<std::vector<std::size_t>> next;
+        std::vector<std::uint32_t> waits;
+        void edge(std::size_t from, std::size_t to) {
+            next[from].push_back(to);
+            ++waits[to];
+        }
+    };
+
+    [[nodiscard]] Graph graph() const {
+        Graph graph;
+        graph.next.resize(2 * places_.size());
+        graph.waits.assign(2 * places_.size(), 0);
+        for (std::size_t place = 0; place < places_.size(); ++place) {
+            const auto [rank, index] = places_[place];
+            const Step& step = at(place);
+            graph.edge(2 * place, 2 * place + 1);
+            for (std::uint32_t d = 0; d < step.depends_count; ++d) {
+                const std::uint32_t dependency = schedules_[rank].depends[step.depends_first + d];
+                graph.edge(2 * (first_[rank] + dependency) + 1, 2 * place);
+            }
+            for (const std::size_t taker : takers_[place]) {
+                graph.edge(2 * place, 2 * taker + 1);
+            }
+            for (std::uint32_t j = 0; j < index; ++j) {
+                if (ordered(schedules_[rank].steps[j], step)) {
+                    graph.edge(2 * (first_[rank] + j), 2 * place);
+                }
+            }
+        }
+        return graph;
+    }
+    /// Must an earlier `a` start before `b`? (schedule.h: same peer and direction)
+    static bool ordered(const Step& a, const Step& b) {
+        const auto out = [](const Step& s) {
+            return s.kind == StepKind::kSend || s.kind == StepKind::kMcast;
+        };
+        if (a.kind == StepKind::kRecv && b.kind == StepKind::kRecv) return a.peer == b.peer;
+        if (!out(a) || !out(b)) return false;
+        return a.kind == StepKind::kMcast || b.kind == StepKind::kMcast || a.peer == b.peer;
+    }
+
+    /// Runs all events in some order, kept in order_; deadlock if some never can.
+    bool live() {
+        graph_ = graph();
+        std::vector<std::uint32_t> waits = graph_.waits;
+        std::deque<std::size_t> ready;
+        for (std::size_t event = 0; event < waits.size(); ++event) {
+            if (waits[event] == 0) ready.push_back(event);
+        }
+        while (!ready.empty()) {
+            const std::size_t event = ready.front();
+            ready.pop_front();
+            order_.push_back(event);
+            for (const std::size_t successor : graph_.next[event]) {
+                if (--waits[successor] == 0) ready.push_back(successor);
+            }
+        }
+        if (order_.size() == waits.size()) return true;
+        for (std::size_t place = 0; place < places_.size(); ++place) {
+            if (waits[2 * place] > 0 || waits[2 * place + 1] > 0) {
+                return fail(places_[place].rank, places_[place].step, "deadlock");
+            }
+        }
+        return false;
+    }
+
+    /// Some event of every rank must come after the beginning of every other one.
+    bool together() {
+        for (std::uint16_t from = 0; from < ranks(); ++from) {
+            std::vector<bool> after(graph_.next.size(), false);
+            std::vector<bool> reached(ranks(), false);
+            reached[from] = true;
+            for (const std::size_t event : order_) {
+                const std::uint16_t rank = places_[event / 2].rank;
+                if (rank == from) after[event] = true;
+                if (!after[event]) continue;
+                reached[rank] = true;
+                for (const std::size_t successor : graph_.next[event])
+                    after[successor] = true;
+            }
+            for (std::uint16_t rank = 0; rank < ranks(); ++rank) {
+                if (reached[rank]) continue;
+                return fail(rank, schedules_[rank].step_count,
+                            "is done without waiting for rank " + std::to_string(from));
+            }
+        }
+        return true;
+    }
+
+    bool right() {
+        std::vector<RankGoal> memory = goals_;
+        std::vector<Symbols> scratch(ranks());
+        for (std::uint16_t rank = 0; rank < ranks(); ++rank) {
+            scratch[rank].assign(schedules_[rank].scratch_octets, 0);
+        }
+        const auto of = [&](std::uint16_t rank, BufferId buffer) -> Symbols& {
+            if (buffer == BufferId::kInput) return memory[rank].input;
+            return buffer == BufferId::kOutput ? memory[rank].output : scratch[rank];
+        };
+        std::vector<Symbols> message(places_.size());
+        for (const std::size_t event : order_) {
+            const std::size_t place = event / 2;
+            const auto [rank, index] = places_[place];
+            const Step& step = at(place);
+            const bool starts = event % 2 == 0;
+            Symbols& mine = of(rank, step.buffer);
+            const auto begin = mine.begin() + static_cast<std::ptrdiff_t>(step.offset);
+            if (starts && !takers_[place].empty()) {
+                message[place].assign(begin, begin + static_cast<std::ptrdiff_t>(step.length));
+                if (std::find(message[place].begin(), message[place].end(), 0U) !=
+                    message[place].end()) {
+                    return fail(rank, index, "sends octets that nothing has written");
+                }
+            } else if (!starts && step.kind == StepKind::kRecv) {
+                const Symbols& got = message[source_[place]];
+                std::copy(got.begin(), got.end(), begin);
+            } else if (!starts && step.kind == StepKind::kCopy) {
+                const Symbols& from = of(rank, step.from_buffer);
+                std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(step.from_offset),
+                            step.length, begin);
+            }
+        }
+        for (std::uint16_t rank = 0; rank < ranks(); ++rank) {
+            for (std::size_t i = 0; i < goals_[rank].expected.size(); ++i) {
+                const Symbol wanted = goals_[rank].expected[i];
+                if (wanted == 0 || memory[rank].output[i] == wanted) continue;
+                return fail(rank, last_writer(rank, i),
+                            "octet " + std::to_string(i) + " of the output ends wrong");
+            }
+        }
+        return true;
+    }
+    /// The step to blame for an octet: the last that writes it, else the number of steps.
+    [[nodiscard]] std::uint32_t last_writer(std::uint16_t rank, std::size_t octet) const {
+        const Schedule& schedule = schedules_[rank];
+        for (std::uint32_t i = schedule.step_count; i-- > 0;) {
+            const Step& step = schedule.steps[i];
+            const bool writes = step.kind == StepKind::kRecv || step.kind == StepKind::kCopy;
+            if (writes && step.buffer == BufferId::kOutput && octet >= step.offset &&
+                octet - step.offset < step.length) {
+                return i;
+            }
+        }
+        return schedule.step_count;
+    }
+
+    /// For each member: runs everything else as far as it goes, then lets it take one message, and so on.
+    void count_buffers() {
+        for (std::uint16_t lazy = 0; lazy < ranks(); ++lazy) {
+            std::vector<std::uint32_t> waits = graph_.waits;
+            std::deque<std::size_t> ready;
+            std::deque<std::size_t> deferred;
+            std::uint32_t held = 0;
+            std::uint64_t held_octets = 0;
+            const auto queue = [&](std::size_t event) {
+                const std::size_t place = event / 2;
+                const bool takes = event % 2 == 1 && places_[place].rank == lazy &&
+                                   at(place).kind == StepKind::kRecv;
+                (takes ? deferred : ready).push_back(event);
+            };
+            for (std::size_t event = 0; event < waits.size(); ++event) {
+                if (waits[event] == 0) queue(event);
+            }
+            while (!ready.empty() || !deferred.empty()) {
+                std::deque<std::size_t>& from = ready.empty() ? deferred : ready;
+                const std::size_t event = from.front();
+                from.pop_front();
+                const std::size_t place = event / 2;
+                if (event % 2 == 0 && places_[place].rank != lazy && targets(at(place), lazy)) {
+                    verdict_.buffers = std::max(verdict_.buffers, ++held);
+                    held_octets += at(place).length;
+                    verdict_.buffer_octets = std::max(verdict_.buffer_octets, held_octets);
+                } else if (event % 2 == 1 && places_[place].rank == lazy &&
+                           at(place).kind == StepKind::kRecv) {
+                    --held;
+                    held_octets -= at(place).length;
+                }
+                for (const std::size_t successor : graph_.next[event]) {
+                    if (--waits[successor] == 0) queue(successor);
+                }
+            }
+        }
+    }
+
+    const std::vector<Schedule>& schedules_;
+    const std::vector<RankGoal>& goals_;
+    Verdict verdict_;
+    std::vector<Place> places_;
+    std::vector<std::size_t> first_;                ///< of each rank, in places_
+    std::vector<std::size_t> source_;               ///< of each receive: its message
+    std::vector<std::vector<std::size_t>> takers_;  ///< of each message: its receives
+    Graph graph_;
+    std::vector<std::size_t> order_;
+};
+
+}  // namespace
+
+Verdict check_schedules(const std::vector<Schedule>& schedules, const std::vector<RankGoal>& goals,
+                        bool barrier) {
+    return Machine(schedules, goals).run(barrier);
+}
+
+}  // namespace ulc::test

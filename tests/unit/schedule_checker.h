@@ -1,0 +1,53 @@
+// The global-program checker (URTP §2.2): takes the schedules of all ranks of one collective and proves, without
+// running any protocol, that they fit together.
+//
+//   valid      every schedule passes exec::validate
+//   matched    the i-th message from s to d meets the i-th receive of d from s, with the same length
+//   no race    two steps of a rank that touch the same octets, one writing, are ordered by dependencies
+//   live       some order of all events exists (no deadlock), with unbounded buffers
+//   together   (barriers) no rank is done before every rank has begun
+//   right      the octets end as the operation promises; each is followed as a symbol (rank, offset)
+//
+// Matching is static because starts keep index order per peer and direction; with no race the result is then the
+// same in every order of execution, so one order proves all.
+//
+// It also reports the buffers that a receiver needs at most (the k of "k-buffer correct", asynchronously: the
+// messages that can be sent to a member which takes none until nothing else can move), and what crosses a
+// broadcast medium.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "abi/schedule.h"
+
+namespace ulc::test {
+
+/// What an octet holds: 0 = nothing defined, else 1 + a number of its origin.
+using Symbol = std::uint32_t;
+using Symbols = std::vector<Symbol>;
+
+/// One rank's memory before and what must be in its output after (0 = does not matter).
+struct RankGoal {
+    Symbols input;
+    Symbols output;
+    Symbols expected;
+};
+
+struct Verdict {
+    bool ok = true;
+    std::uint16_t rank = 0;  ///< of the first bad step
+    std::uint32_t step = 0;
+    std::string what;
+    std::uint32_t buffers = 0;        ///< messages, at the worst receiver
+    std::uint64_t buffer_octets = 0;  ///< octets, at the worst receiver
+    std::uint64_t wire_messages = 0;
+    std::uint64_t wire_octets = 0;  ///< payload; a multicast counts once
+};
+
+/// goals.size() = schedules.size() = number of ranks. barrier: no rank may be done before all have begun.
+[[nodiscard]] Verdict check_schedules(const std::vector<abi::Schedule>& schedules,
+                                      const std::vector<RankGoal>& goals, bool barrier = false);
+
+}  // namespace ulc::test

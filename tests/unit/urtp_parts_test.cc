@@ -1,0 +1,167 @@
+// The small parts that the transport is made of, each by itself.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+
+#include "base/prng.h"
+#include "urtp/list.h"
+#include "urtp/ordering.h"
+#include "urtp/rtt.h"
+#include "urtp/rx_store.h"
+#include "urtp/stream_rx.h"
+#include "urtp/stream_tx.h"
+#include "urtp/timers.h"
+
+namespace ulc::urtp {
+namespace {
+
+TEST(Rtt, takes_the_first_sample_whole_and_then_an_eighth) {
+    Rtt rtt(500 * kMicrosecond);
+    EXPECT_EQ(rtt.bound(), 1500 * kMicrosecond);
+    rtt.sample(80'000);
+    EXPECT_EQ(rtt.smoothed(), 80'000);
+    EXPECT_EQ(rtt.bound(), 80'000 + 4 * 40'000);
+    rtt.sample(160'000);
+    EXPECT_EQ(rtt.smoothed(), 90'000);
+}
+
+TEST(Rtt, counts_a_negative_sample_as_zero) {
+    Rtt rtt(1000);
+    rtt.sample(-5000);
+    EXPECT_EQ(rtt.smoothed(), 0);
+    EXPECT_GE(rtt.bound(), 0);
+}
+
+TEST(Timers, fire_in_order_of_time_whatever_the_order_of_arming) {
+    Prng random(1);
+    std::vector<std::unique_ptr<Timer>> timers;
+    Timers heap;
+    std::multiset<Nanos> wanted;
+    for (int i = 0; i < 500; ++i) {
+        heap.enroll();
+        timers.push_back(std::make_unique<Timer>());
+        heap.arm_by(*timers.back(), static_cast<Nanos>(random.below(1000)));
+    }
+    for (auto& timer : timers) {
+        if (random.chance(0.3)) heap.remove(*timer);
+        if (random.chance(0.3)) heap.arm_by(*timer, static_cast<Nanos>(random.below(1000)));
+        if (timer->position != Timer::kIdle) wanted.insert(timer->due);
+    }
+    for (const Nanos at : wanted) {
+        EXPECT_EQ(heap.next(), at);
+        EXPECT_EQ(heap.pop_due(at - 1), nullptr);
+        ASSERT_NE(heap.pop_due(at), nullptr);
+    }
+    EXPECT_EQ(heap.next(), kNever);
+}
+
+TEST(Timers, are_never_put_off) {
+    Timers heap;
+    Timer timer;
+    heap.enroll();
+    heap.arm_by(timer, 100);
+    heap.arm_by(timer, 200);
+    EXPECT_EQ(heap.next(), 100);
+    heap.arm_by(timer, 50);
+    EXPECT_EQ(heap.next(), 50);
+    heap.remove(timer);
+    heap.remove(timer);
+    heap.arm_by(timer, kNever);
+    EXPECT_EQ(heap.next(), kNever);
+}
+
+struct Item {
+    Link<Item> link;
+};
+
+TEST(List, holds_an_item_once_and_removes_from_anywhere) {
+    List<Item, &Item::link> list;
+    Item a, b, c;
+    list.push_back(a);
+    list.push_back(b);
+    list.push_back(c);
+    list.push_back(b);
+    EXPECT_EQ(list.size(), 3U);
+    list.remove(b);
+    list.remove(b);
+    EXPECT_EQ(list.front(), &a);
+    EXPECT_EQ(list.after(a), &c);
+    list.rotate();
+    EXPECT_EQ(list.front(), &c);
+    list.remove(c);
+    list.remove(a);
+    EXPECT_TRUE(list.empty());
+    list.push_back(b);
+    EXPECT_EQ(list.front(), &b);
+}
+
+TEST(RxStore, finds_by_stream_and_number_and_lends_no_more_than_it_has) {
+    RxStore store(8);
+    EXPECT_EQ(store.take(), nullptr) << "nothing before the first session";
+    store.open();
+    RxStream one, two;
+    std::vector<RxNode*> nodes;
+    while (RxNode* node = store.take()) {
+        const auto i = static_cast<std::uint32_t>(nodes.size());
+        node->stream = i % 2 == 0 ? &one : &two;
+        node->seq = Seq{0xfffffffe} + i / 2;
+        store.insert(*node);
+        nodes.push_back(node);
+    }
+    ASSERT_EQ(nodes.size(), 8U);
+    EXPECT_EQ(store.find(&one, Seq{1}), nodes[6]);
+    EXPECT_EQ(store.find(&two, Seq{1}), nodes[7]);
+    EXPECT_EQ(store.find(&two, Seq{2}), nullptr);
+    store.erase(*nodes[6]);
+    store.give_back(*nodes[6]);
+    EXPECT_EQ(store.find(&one, Seq{1}), nullptr);
+    EXPECT_EQ(store.find(&two, Seq{1}), nodes[7]);
+    EXPECT_EQ(store.free_count(), 1U);
+}
+
+TEST(TxStream, base_follows_the_last_destination_across_the_wrap) {
+    const Rank ranks[] = {0, 1, 2, 3};
+    TxStream tx(kGroupBit, nullptr, ranks, 1, 64, Seq{0xfffffff0}, 1000);
+    EXPECT_EQ(tx.destinations, 3U);
+    tx.sent = tx.tail = Seq{0xfffffff0} + 40;
+    EXPECT_FALSE(tx.acknowledge(0, Seq{0x10}));
+    EXPECT_FALSE(tx.acknowledge(2, Seq{0x2}));
+    EXPECT_TRUE(tx.acknowledge(3, Seq{0xfffffffa}));
+    EXPECT_EQ(tx.base, Seq{0xfffffffa});
+    EXPECT_TRUE(tx.acknowledge(3, Seq{0x18}));
+    EXPECT_EQ(tx.base, Seq{0x2});
+    EXPECT_TRUE(tx.remove_destination(2));
+    EXPECT_EQ(tx.base, Seq{0x10});
+    EXPECT_TRUE(tx.remove_destination(0));
+    EXPECT_EQ(tx.base, Seq{0x18});
+}
+
+TEST(TxStream, the_least_credit_limits_and_may_retract) {
+    const Rank ranks[] = {0, 1};
+    TxStream tx(kGroupBit, nullptr, ranks, 2, 64, Seq{0}, 1000);
+    EXPECT_EQ(tx.limit, Seq{64});
+    tx.allow(0, Seq{10});
+    EXPECT_EQ(tx.limit, Seq{10});
+    tx.allow(1, Seq{20});
+    EXPECT_EQ(tx.limit, Seq{10});
+    tx.allow(0, Seq{30});
+    EXPECT_EQ(tx.limit, Seq{20});
+    EXPECT_FALSE(tx.remove_destination(1));
+    EXPECT_EQ(tx.limit, Seq{30});
+}
+
+TEST(Ordering, judges_entries_by_serial_number) {
+    EXPECT_EQ(judge_entry(Seq{0}, Seq{0xffffffff}, 16), Judgement::kMet);
+    EXPECT_EQ(judge_entry(Seq{0}, Seq{0}, 16), Judgement::kUnmet);
+    EXPECT_EQ(judge_entry(Seq{0}, Seq{15}, 16), Judgement::kUnmet);
+    EXPECT_EQ(judge_entry(Seq{0}, Seq{16}, 16), Judgement::kUnmeetable);
+    EXPECT_EQ(judge_own_entry(Seq{5}, Seq{4}), Judgement::kMet);
+    EXPECT_EQ(judge_own_entry(Seq{5}, Seq{5}), Judgement::kUnmeetable);
+    EXPECT_TRUE(need_entry(Seq{4}, Seq{5}));
+    EXPECT_FALSE(need_entry(Seq{5}, Seq{5}));
+    EXPECT_EQ(entry_number(Seq{0}), Seq{0xffffffff});
+}
+
+}  // namespace
+}  // namespace ulc::urtp

@@ -1,0 +1,288 @@
+// A small world for tests of the transport: a counting segment pool, and members joined by a wire of
+// virtual time with seeded loss, duplication and reordering, or with a hook that decides frame by frame.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "base/prng.h"
+#include "urtp/member.h"
+#include "wire/parse.h"
+
+namespace ulc::urtp::test {
+
+/// Hands out segments from the heap and counts what is out.
+class CountingPool {
+public:
+    explicit CountingPool(std::uint32_t limit = UINT32_MAX) : limit_(limit) {}
+    ~CountingPool() {
+        EXPECT_EQ(live_, 0U) << "segments leaked";
+        for (Counted* segment : free_)
+            delete segment;
+    }
+    CountingPool(const CountingPool&) = delete;
+    CountingPool& operator=(const CountingPool&) = delete;
+
+    [[nodiscard]] SegmentPool table() {
+        return {this,
+                [](void* self) { return static_cast<CountingPool*>(self)->get(); },
+                [](void*, Segment* s) { ++static_cast<Counted*>(s)->references; },
+                [](void* self, Segment* s) { static_cast<CountingPool*>(self)->release(s); },
+                [](void*, const Segment* s) { return static_cast<const Counted*>(s)->references; },
+                [](void* self) {
+                    const auto* pool = static_cast<CountingPool*>(self);
+                    return pool->limit_ - pool->live_;
+                }};
+    }
+    [[nodiscard]] std::uint32_t live() const { return live_; }
+    void set_limit(std::uint32_t limit) { limit_ = limit; }
+
+private:
+    struct Counted : Segment {
+        std::uint32_t references = 0;
+        std::byte bytes[2048];
+    };
+    Segment* get() {
+        if (live_ >= limit_) return nullptr;
+        ++live_;
+        Counted* segment;
+        if (free_.empty()) {
+            segment = new Counted;
+        } else {
+            segment = free_.back();
+            free_.pop_back();
+        }
+        segment->frame = segment->bytes;
+        segment->capacity = sizeof segment->bytes;
+        segment->length = 0;
+        segment->references = 1;
+        return segment;
+    }
+    void release(Segment* s) {
+        auto* segment = static_cast<Counted*>(s);
+        ASSERT_GT(segment->references, 0U) << "released twice";
+        if (--segment->references > 0) return;
+        --live_;
+        std::memset(segment->bytes, 0xdd, sizeof segment->bytes);
+        free_.push_back(segment);
+    }
+
+    std::uint32_t limit_;
+    std::uint32_t live_ = 0;
+    std::vector<Counted*> free_;
+};
+
+inline Mac mac_of(Rank rank) {
+    return Mac{{2, 0, 0, 0, static_cast<std::uint8_t>(rank >> 8), static_cast<std::uint8_t>(rank)}};
+}
+inline Handle handle_of(Rank rank) { return 0x1000U + rank; }
+inline constexpr GroupHandle kWorld = 0x80000001U;
+
+inline std::vector<Peer> roster_of(std::uint16_t size) {
+    std::vector<Peer> roster(size);
+    for (Rank r = 0; r < size; ++r)
+        roster[r] = {mac_of(r), handle_of(r), 1};
+    return roster;
+}
+
+inline MemberConfig config_of(Rank rank, Params params = {}, std::uint32_t first = 0) {
+    MemberConfig config;
+    config.rank = rank;
+    config.mac = mac_of(rank);
+    config.first_seq = Seq{first};
+    config.world = kWorld;
+    config.seed = 1000U + rank;
+    config.params = params;
+    return config;
+}
+
+/// Commits one packet if it may be sent.
+inline Admission submit(Member& member, const SegmentPool& pool, PacketMeta meta,
+                        const std::string& payload, Nanos now) {
+    const Admission admission = member.may_send(meta.stream, meta.subset, meta.has_subset, now);
+    if (admission != Admission::kYes) return admission;
+    const PacketPlan plan = member.plan(meta, now);
+    EXPECT_LE(payload.size(), plan.payload_max);
+    Segment* segment = pool.get();
+    EXPECT_NE(segment, nullptr);
+    std::memcpy(segment->frame + plan.payload_offset, payload.data(), payload.size());
+    member.commit(meta, plan, segment, static_cast<std::uint32_t>(payload.size()), now);
+    return admission;
+}
+
+struct Faults {
+    double loss = 0;
+    double duplicate = 0;
+    double reorder = 0;  ///< delayed by up to `late`
+    Nanos latency = 5 * kMicrosecond;
+    Nanos late = 100 * kMicrosecond;
+    Nanos gap = 0;  ///< wire time of one frame
+};
+
+/// Verdict of a hook on one frame to one receiver.
+enum class Fate : std::uint8_t { kPass, kLose };
+
+class World {
+public:
+    World(std::uint16_t size, Params params = {}, Faults faults = {}, std::uint64_t seed = 1,
+          std::uint32_t first_seq = 0)
+        : faults_(faults), random_(seed), busy_until_(size) {
+        const std::vector<Peer> roster = roster_of(size);
+        counters.resize(size);
+        for (Rank r = 0; r < size; ++r) {
+            counters[r] = std::make_unique<Counters>();
+            MemberConfig config = config_of(r, params, first_seq);
+            config.seed = seed * 7919 + r;
+            members.push_back(std::make_unique<Member>(config, roster, pool.table(), *counters[r]));
+            dead.push_back(false);
+        }
+    }
+    ~World() {
+        members.clear();
+        while (!flights_.empty()) {
+            pool.table().drop(flights_.top().segment);
+            flights_.pop();
+        }
+    }
+    World(const World&) = delete;
+    World& operator=(const World&) = delete;
+
+    Admission send(Rank from, PacketMeta meta, const std::string& payload) {
+        return submit(*members[from], pool.table(), meta, payload, now);
+    }
+    Admission send(Rank from, StreamId stream, const std::string& payload) {
+        return send(from, PacketMeta{.stream = stream, .message_length = payload.size()}, payload);
+    }
+
+    /// Everything that has come in order from `source` to `rank`, taken.
+    std::vector<std::string> receive(Rank rank, Rank source) {
+        std::vector<std::string> out;
+        ReadyPacket packet;
+        while (members[rank]->front(source, packet)) {
+            out.emplace_back(reinterpret_cast<const char*>(packet.payload), packet.length);
+            members[rank]->pop(source, now);
+        }
+        return out;
+    }
+
+    /// One step of virtual time: transmits, delivers, fires timers. False: nothing left to happen before `until`.
+    bool step(Nanos until) {
+        for (Rank r = 0; r < static_cast<Rank>(members.size()); ++r)
+            transmit(r);
+        Nanos at = flights_.empty() ? kNever : flights_.top().at;
+        for (Rank r = 0; r < static_cast<Rank>(members.size()); ++r) {
+            if (dead[r]) continue;
+            at = std::min(at, members[r]->next_timer());
+            if (members[r]->has_tx()) at = std::min(at, busy_until_[r] - 2 * faults_.gap);
+        }
+        if (at > until) {
+            now = std::max(now, until);
+            return false;
+        }
+        now = std::max(now, at);
+        while (!flights_.empty() && flights_.top().at <= now) {
+            const Flight flight = flights_.top();
+            flights_.pop();
+            deliver(flight);
+        }
+        for (Rank r = 0; r < static_cast<Rank>(members.size()); ++r) {
+            if (!dead[r] && members[r]->next_timer() <= now) members[r]->on_timer(now);
+        }
+        return true;
+    }
+    void run_for(Nanos span) {
+        const Nanos until = now + span;
+        while (step(until)) {
+        }
+    }
+    [[nodiscard]] bool drained() const {
+        for (Rank r = 0; r < static_cast<Rank>(members.size()); ++r) {
+            if (!dead[r] && !members[r]->drained()) return false;
+        }
+        return true;
+    }
+    [[nodiscard]] std::uint64_t count(Rank rank, Counter id) const {
+        return counters[rank]->get(id);
+    }
+
+    CountingPool pool;
+    std::vector<std::unique_ptr<Counters>> counters;
+    std::vector<std::unique_ptr<Member>> members;
+    std::vector<bool> dead;  ///< neither receives nor sends any more
+    Nanos now = 1'000'000;
+    std::function<Fate(const wire::FrameView&, Rank to)> hook;
+    std::uint64_t frames = 0;
+
+private:
+    struct Flight {
+        Nanos at;
+        std::uint64_t order;
+        Rank to;
+        Segment* segment;
+        bool operator<(const Flight& other) const {
+            return at != other.at ? at > other.at : order > other.order;
+        }
+    };
+
+    void transmit(Rank from) {
+        while (busy_until_[from] <= now + 2 * faults_.gap) {  // the ring holds two frames
+            Segment* segment = members[from]->next_tx(now);
+            if (segment == nullptr) break;
+            ++frames;
+            wire::FrameView view;
+            EXPECT_EQ(wire::parse(segment->frame, segment->length, wire::kEtherTypeDefault, view),
+                      Counter::kCount);
+            busy_until_[from] = std::max(busy_until_[from], now) + faults_.gap;
+            for (Rank to = 0; to < members.size() && !dead[from]; ++to) {
+                const bool addressed =
+                    view.destination == kBroadcastMac || view.destination == mac_of(to);
+                if (to == from || dead[to] || !addressed) continue;
+                if (hook && hook(view, to) == Fate::kLose) continue;
+                const int copies = random_.chance(faults_.loss)        ? 0
+                                   : random_.chance(faults_.duplicate) ? 2
+                                                                       : 1;
+                for (int i = 0; i < copies; ++i) {
+                    Nanos at = busy_until_[from] + faults_.latency;
+                    if (random_.chance(faults_.reorder)) {
+                        at += static_cast<Nanos>(
+                            random_.below(static_cast<std::uint64_t>(faults_.late)));
+                    }
+                    Segment* copy = pool.table().get();
+                    std::memcpy(copy->frame, segment->frame, segment->length);
+                    copy->length = segment->length;
+                    flights_.push({at, order_++, to, copy});
+                }
+            }
+            pool.table().drop(segment);
+        }
+    }
+
+    void deliver(const Flight& flight) {
+        wire::FrameView view;
+        const Counter verdict = wire::parse(flight.segment->frame, flight.segment->length,
+                                            wire::kEtherTypeDefault, view);
+        const bool named = is_group(view.handle) ? !members[flight.to]->members(view.handle).empty()
+                                                 : view.handle == handle_of(flight.to);
+        if (verdict != Counter::kCount || dead[flight.to] || !named) {  // the engine's early drop
+            pool.table().drop(flight.segment);
+            return;
+        }
+        members[flight.to]->on_frame(view, flight.segment, now);
+    }
+
+    Faults faults_;
+    Prng random_;
+    std::vector<Nanos> busy_until_;
+    std::priority_queue<Flight> flights_;
+    std::uint64_t order_ = 0;
+};
+
+}  // namespace ulc::urtp::test

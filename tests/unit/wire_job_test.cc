@@ -1,0 +1,255 @@
+// Bodies of JOB and NODE frames: wire/job.h.
+#include "wire/job.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "base/error.h"
+
+namespace ulc::wire {
+namespace {
+
+using Octets = std::vector<std::byte>;
+
+bool ok(const Octets& body) {
+    Octets copy(body.begin(), body.end());
+    copy.shrink_to_fit();
+    JobBodyView view;
+    return parse_job(copy.data(), copy.size(), view);
+}
+
+Nonce some_nonce() {
+    Nonce nonce;
+    nonce.octets[5] = 1;
+    return nonce;
+}
+
+Octets join_frame(std::uint16_t claims = 3) {
+    Octets body(2000);
+    JoinBody join{};
+    join.size = std::uint16_t{200};
+    join.version_min = 1;
+    join.version_max = 2;
+    join.incarnation = 9U;
+    join.claims = claims;
+    std::vector<JoinClaim> list(claims);
+    for (std::uint16_t i = 0; i < claims; ++i) {
+        list[i].rank = i;
+        list[i].handle = 50U + i;
+    }
+    body.resize(put_join(body.data(), job_head(JobKind::kJoin, "name", Nonce{}, true), join, list));
+    return body;
+}
+
+Octets roster_frame(std::uint16_t first, std::uint16_t entries, std::uint16_t size) {
+    Octets body(2000);
+    RosterBody roster{};
+    roster.roster = 4U;
+    roster.world = kGroupBit | 7U;
+    roster.first_seq = 1000U;
+    roster.size = size;
+    roster.part = std::uint16_t{1};
+    roster.parts = std::uint16_t{2};
+    roster.first_rank = first;
+    roster.entries = entries;
+    roster.version = 1;
+    std::vector<RosterEntry> list(entries);
+    for (RosterEntry& entry : list) {
+        entry.mac = Mac{{2, 0, 0, 0, 0, 1}};
+        entry.handle = 3U;
+        entry.incarnation = 4U;
+    }
+    body.resize(put_roster(body.data(), job_head(JobKind::kRoster, "n", some_nonce(), false),
+                           roster, list));
+    return body;
+}
+
+Octets ack_frame(RosterAckState state, std::uint16_t parts, std::size_t bitmap) {
+    Octets body(2000);
+    RosterAckBody ack{};
+    ack.roster = 4U;
+    ack.parts = parts;
+    ack.state = state;
+    ack.bitmap_octets = static_cast<std::uint8_t>(bitmap);
+    body.resize(put_roster_ack(body.data(), job_head(JobKind::kRosterAck, "n", some_nonce(), false),
+                               ack, Octets(bitmap, std::byte{1})));
+    return body;
+}
+
+Octets reject_frame(std::uint32_t error, RejectScope scope, Handle handle) {
+    Octets body(2000);
+    RejectBody reject{};
+    reject.error = error;
+    reject.scope = scope;
+    reject.handle = handle;
+    body.resize(
+        put_reject(body.data(), job_head(JobKind::kReject, "n", some_nonce(), false), reject));
+    return body;
+}
+
+Octets bye_frame(Rank rank, LeaveReason reason, Handle handle) {
+    Octets body(2000);
+    ByeBody bye{};
+    bye.rank = rank;
+    bye.reason = reason;
+    bye.handle = handle;
+    body.resize(put_bye(body.data(), job_head(JobKind::kBye, "n", some_nonce(), false), bye));
+    return body;
+}
+
+Octets commit_frame() {
+    Octets body(2000);
+    CommitBody commit{};
+    commit.roster = 5U;
+    body.resize(
+        put_commit(body.data(), job_head(JobKind::kCommit, "n", some_nonce(), false), commit));
+    return body;
+}
+
+TEST(WireJob, every_kind_round_trips) {
+    JobBodyView view;
+    const Octets join = join_frame();
+    ASSERT_TRUE(parse_job(join.data(), join.size(), view));
+    EXPECT_EQ(view.kind, JobKind::kJoin);
+    EXPECT_EQ(view.name, "name");
+    EXPECT_TRUE(view.by_hand);
+    ASSERT_EQ(view.claims.size(), 3U);
+    EXPECT_EQ(view.claims[2].handle, 52U);
+    EXPECT_EQ(view.join->version_max, 2);
+    const Octets roster = roster_frame(3, 5, 8);
+    ASSERT_TRUE(parse_job(roster.data(), roster.size(), view));
+    EXPECT_EQ(view.join, nullptr);
+    EXPECT_EQ(view.entries.size(), 5U);
+    EXPECT_EQ(view.nonce, some_nonce());
+    const Octets ack = ack_frame(RosterAckState::kPartial, 9, 2);
+    ASSERT_TRUE(parse_job(ack.data(), ack.size(), view));
+    EXPECT_EQ(view.ack_bitmap.size(), 2U);
+    EXPECT_TRUE(
+        ok(reject_frame(static_cast<std::uint32_t>(Err::kRankTaken), RejectScope::kJob, 0)));
+    EXPECT_TRUE(ok(bye_frame(3, LeaveReason::kDied, 4)));
+    EXPECT_TRUE(ok(commit_frame()));
+}
+
+TEST(WireJob, every_kind_cut_or_lengthened_is_malformed) {
+    const Octets all[] = {
+        join_frame(),
+        roster_frame(3, 5, 8),
+        ack_frame(RosterAckState::kPartial, 9, 2),
+        reject_frame(static_cast<std::uint32_t>(Err::kVersion), RejectScope::kClaim, 7),
+        bye_frame(3, LeaveReason::kLeft, 4),
+        commit_frame()};
+    for (const Octets& body : all) {
+        ASSERT_TRUE(ok(body));
+        for (std::size_t n = 0; n < body.size(); ++n) {
+            EXPECT_FALSE(ok(Octets(body.begin(), body.begin() + static_cast<std::ptrdiff_t>(n))));
+        }
+        Octets longer = body;
+        longer.push_back(std::byte{0});
+        EXPECT_FALSE(ok(longer));
+    }
+}
+
+/// Overwrites octets of a body at an offset from the end of JobHead.
+Octets with(Octets body, std::size_t offset, std::initializer_list<unsigned> octets) {
+    for (const unsigned octet : octets)
+        body[sizeof(JobHead) + offset++] = std::byte(octet);
+    return body;
+}
+/// The same within JobHead.
+Octets with_head(Octets body, std::size_t offset, unsigned octet) {
+    body[offset] = static_cast<std::byte>(octet);
+    return body;
+}
+
+TEST(WireJob, heads_out_of_range_are_malformed) {
+    const Octets good = join_frame();
+    for (const unsigned kind : {0U, 7U, 255U})
+        EXPECT_FALSE(ok(with_head(good, 0, kind)));
+    EXPECT_FALSE(ok(with_head(good, 1, 2))) << "unknown flag";
+    EXPECT_FALSE(ok(with_head(good, 1, 0))) << "a launcher's job without a nonce";
+    EXPECT_FALSE(ok(with_head(good, 2, 0))) << "no name";
+    EXPECT_FALSE(ok(with_head(good, 2, 65)));
+    EXPECT_FALSE(ok(with_head(good, 2, 3))) << "name longer than it says";
+    EXPECT_FALSE(ok(with_head(good, 2, 5))) << "zero inside the name";
+    EXPECT_FALSE(ok(with_head(good, 3, 1))) << "reserved";
+    EXPECT_FALSE(ok(with_head(good, 4, 27))) << "a control character would reach terminals";
+}
+
+TEST(WireJob, joins_out_of_range_are_malformed) {
+    const Octets good = join_frame();
+    EXPECT_FALSE(ok(with(good, 0, {0, 0}))) << "size 0";
+    EXPECT_FALSE(ok(with(good, 0, {0xff, 0xff})));
+    EXPECT_FALSE(ok(with(good, 0, {0, 2}))) << "rank beyond size";
+    EXPECT_FALSE(ok(with(good, 2, {3, 2}))) << "version_min above version_max";
+    EXPECT_FALSE(ok(with(good, 4, {0, 0, 0, 0}))) << "incarnation 0";
+    EXPECT_FALSE(ok(with(good, 8, {0, 0}))) << "no claims";
+    EXPECT_FALSE(ok(with(good, 8, {0, 4}))) << "more claims than octets";
+    EXPECT_FALSE(ok(with(good, 10, {0, 1}))) << "reserved";
+    EXPECT_FALSE(ok(with(good, 14, {0, 0, 0, 0}))) << "handle 0";
+    EXPECT_FALSE(ok(with(good, 14, {0x80, 0, 0, 1}))) << "a group's handle";
+    EXPECT_TRUE(ok(join_frame(kJoinClaimsMax)));
+}
+
+TEST(WireJob, rosters_out_of_range_are_malformed) {
+    EXPECT_TRUE(ok(roster_frame(3, 5, 8)));
+    EXPECT_FALSE(ok(roster_frame(4, 5, 8))) << "ranks beyond size";
+    EXPECT_FALSE(ok(roster_frame(0xffff, 5, 8)));
+    const Octets good = roster_frame(3, 5, 8);
+    EXPECT_FALSE(ok(with(good, 4, {0}))) << "world is no group";
+    EXPECT_FALSE(ok(with(good, 12, {0, 0}))) << "size 0";
+    EXPECT_FALSE(ok(with(good, 14, {0, 2}))) << "part beyond parts";
+    EXPECT_FALSE(ok(with(good, 16, {0, 0}))) << "no parts";
+    EXPECT_FALSE(ok(with(good, 16, {4, 1}))) << "more parts than the bitmap holds";
+    EXPECT_FALSE(ok(with(good, 20, {0, 0}))) << "no entries";
+    EXPECT_FALSE(ok(with(good, 23, {1}))) << "reserved";
+    EXPECT_FALSE(ok(with(good, 24, {1}))) << "a multicast MAC";
+    EXPECT_FALSE(ok(with(good, 30, {0x80}))) << "a group's handle";
+    EXPECT_FALSE(ok(with(good, 34, {0, 0, 0, 0}))) << "incarnation 0";
+}
+
+TEST(WireJob, other_bodies_out_of_range_are_malformed) {
+    EXPECT_FALSE(ok(ack_frame(RosterAckState::kPartial, 9, 1)));
+    EXPECT_FALSE(ok(ack_frame(RosterAckState::kPartial, 0, 0)));
+    EXPECT_FALSE(ok(ack_frame(RosterAckState::kHolds, 9, 2)));
+    EXPECT_TRUE(ok(ack_frame(RosterAckState::kHolds, 9, 0)));
+    EXPECT_TRUE(ok(ack_frame(RosterAckState::kRefused, 9, 0)));
+    EXPECT_FALSE(ok(ack_frame(static_cast<RosterAckState>(5), 9, 0)));
+    EXPECT_FALSE(ok(reject_frame(static_cast<std::uint32_t>(Err::kOk), RejectScope::kJob, 0)));
+    EXPECT_FALSE(ok(reject_frame(static_cast<std::uint32_t>(Err::kTimeout), RejectScope::kJob, 0)));
+    EXPECT_FALSE(ok(reject_frame(12, RejectScope::kClaim, 0)));
+    EXPECT_FALSE(ok(reject_frame(12, static_cast<RejectScope>(3), 1)));
+    EXPECT_FALSE(ok(bye_frame(kNoRank, LeaveReason::kLeft, 4)));
+    EXPECT_FALSE(ok(bye_frame(1, LeaveReason{}, 4)));
+    EXPECT_FALSE(ok(bye_frame(1, LeaveReason::kLeft, 0)));
+}
+
+TEST(WireNode, round_trips_and_refuses_what_is_out_of_range) {
+    const auto parses = [](NodeKind kind, LeaveReason reason, std::uint32_t incarnation,
+                           std::uint64_t token) {
+        NodeBody body{};
+        body.kind = kind;
+        body.reason = reason;
+        body.incarnation = incarnation;
+        body.token = token;
+        std::byte octets[sizeof body + 1];
+        const std::size_t n = put_node(octets, body);
+        NodeView view;
+        EXPECT_FALSE(parse_node(octets, n - 1, view));
+        EXPECT_FALSE(parse_node(octets, n + 1, view));
+        return parse_node(octets, n, view) && view.token == token &&
+               view.incarnation == incarnation;
+    };
+    EXPECT_TRUE(parses(NodeKind::kPing, {}, 1, 0));
+    EXPECT_TRUE(parses(NodeKind::kPong, {}, 1, UINT64_MAX));
+    EXPECT_TRUE(parses(NodeKind::kGone, LeaveReason::kLeft, 1, 5));
+    EXPECT_FALSE(parses(NodeKind::kPing, {}, 0, 0));
+    EXPECT_FALSE(parses(NodeKind::kPing, LeaveReason::kLeft, 1, 0));
+    EXPECT_FALSE(parses(NodeKind::kGone, {}, 1, 5));
+    EXPECT_FALSE(parses(NodeKind::kGone, LeaveReason::kLeft, 1, 0));
+    EXPECT_FALSE(parses(NodeKind::kGone, LeaveReason::kLeft, 1, kGroupBit));
+    EXPECT_FALSE(parses(static_cast<NodeKind>(4), {}, 1, 0));
+}
+
+}  // namespace
+}  // namespace ulc::wire

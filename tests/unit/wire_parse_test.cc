@@ -1,0 +1,299 @@
+// wire/parse.h against wire/build.h: what is built is read back; everything else is dropped under its name.
+#include "wire/parse.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "wire/build.h"
+#include "wire/crc32c.h"
+
+namespace ulc::wire {
+namespace {
+
+using Octets = std::vector<std::byte>;
+constexpr Mac kSender{{2, 0, 0, 0, 0, 1}};
+constexpr Mac kReceiver{{2, 0, 0, 0, 0, 2}};
+
+/// Parses a copy of exactly the frame's size, so that a read past the end is seen by the sanitizer.
+Counter parse_copy(const Octets& frame, FrameView& out, Octets& copy) {
+    copy = Octets(frame.begin(), frame.end());
+    copy.shrink_to_fit();
+    return parse(copy.data(), copy.size(), kEtherTypeDefault, out);
+}
+Counter reason(const Octets& frame) {
+    FrameView view;
+    Octets copy;
+    return parse_copy(frame, view, copy);
+}
+
+FrameHead head_of(FrameType type, std::uint8_t flags, std::uint32_t handle) {
+    FrameHead head;
+    head.destination = kReceiver;
+    head.source = kSender;
+    head.type = type;
+    head.flags = flags;
+    head.handle = handle;
+    head.rank = 513;
+    head.seq = Seq{0xfffffffeU};
+    return head;
+}
+
+Extensions some_extensions(std::size_t payload) {
+    Extensions extensions;
+    extensions.ack.stream = 7U;
+    extensions.ack.next = 0x01020304U;
+    extensions.ack.credit = std::uint16_t{99};
+    extensions.ack.delay_us = std::uint16_t{5};
+    extensions.after_count = 3;
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        extensions.after[i].stream = i == 1 ? i : (kGroupBit | i);
+        extensions.after[i].seq = 100 + i;
+    }
+    extensions.subset = 0x8000000000000001U;
+    extensions.tag = 0x1122334455667788U;
+    extensions.message_length = payload + 1000;
+    return extensions;
+}
+
+Octets data_frame(FrameType type, std::uint8_t flags, std::size_t payload) {
+    const Extensions extensions = some_extensions(payload);
+    Octets frame(2048);
+    std::byte* at = frame.data() + payload_offset(flags, extensions.after_count);
+    for (std::size_t i = 0; i < payload; ++i)
+        at[i] = static_cast<std::byte>(i * 7);
+    const std::uint32_t handle = type == FrameType::kMcast ? kGroupBit | 5U : 5U;
+    frame.resize(build_data(frame.data(), head_of(type, flags, handle), extensions, payload));
+    return frame;
+}
+
+bool allowed(FrameType type, std::uint8_t flags) {
+    if (type == FrameType::kData && (flags & kFlagSubset) != 0) return false;
+    if (type == FrameType::kMcast && (flags & kFlagAck) != 0) return false;
+    return (flags & kFlagTag) == 0 || (flags & kFlagFirst) != 0;
+}
+
+TEST(WireParse, every_flag_combination_round_trips_or_is_refused) {
+    for (const FrameType type : {FrameType::kData, FrameType::kMcast}) {
+        for (unsigned bits = 0; bits < 256; ++bits) {
+            const auto flags = static_cast<std::uint8_t>(bits);
+            for (const std::size_t payload : {0U, 1U, 46U, 1400U}) {
+                const Octets frame = data_frame(type, flags, payload);
+                FrameView view;
+                Octets copy;
+                const Counter result = parse_copy(frame, view, copy);
+                if (!allowed(type, flags)) {
+                    EXPECT_EQ(result, Counter::drop_flags) << bits;
+                    continue;
+                }
+                ASSERT_EQ(result, Counter::kCount) << bits << " payload " << payload;
+                EXPECT_EQ(view.type, type);
+                EXPECT_EQ(view.flags, flags);
+                EXPECT_EQ(view.source, kSender);
+                EXPECT_EQ(view.destination, kReceiver);
+                EXPECT_EQ(view.rank, 513);
+                EXPECT_EQ(view.seq, Seq{0xfffffffeU});
+                ASSERT_EQ(view.length, payload);
+                for (std::size_t i = 0; i < payload; ++i) {
+                    ASSERT_EQ(view.body[i], static_cast<std::byte>(i * 7));
+                }
+                EXPECT_EQ(view.ack != nullptr, (flags & kFlagAck) != 0);
+                if (view.ack != nullptr) {
+                    EXPECT_EQ(view.ack->next, 0x01020304U);
+                }
+                EXPECT_EQ(view.after_count, (flags & kFlagAfter) != 0 ? 3 : 0);
+                if (view.after_count != 0) {
+                    EXPECT_EQ(view.after[2].seq, 102U);
+                }
+                EXPECT_EQ(view.subset, (flags & kFlagSubset) != 0 ? 0x8000000000000001U : 0U);
+                EXPECT_EQ(view.tag, (flags & kFlagTag) != 0 ? 0x1122334455667788U : 0U);
+                std::uint64_t whole = 0;
+                if ((flags & kFlagFirst) != 0) whole = payload + 1000;
+                if ((flags & kFlagFirst) != 0 && (flags & kFlagLast) != 0) whole = payload;
+                EXPECT_EQ(view.message_length, whole);
+            }
+        }
+    }
+}
+
+TEST(WireParse, a_frame_cut_at_any_length_is_short) {
+    const std::uint8_t all = kFlagFirst | kFlagAck | kFlagAfter | kFlagTag | kFlagCrc;
+    const Octets frame = data_frame(FrameType::kData, all, 100);
+    ASSERT_EQ(reason(frame), Counter::kCount);
+    for (std::size_t octets = 0; octets < frame.size(); ++octets) {
+        const Octets cut(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(octets));
+        EXPECT_EQ(reason(cut), Counter::drop_short) << octets;
+    }
+}
+
+TEST(WireParse, padding_is_not_payload) {
+    Octets frame = data_frame(FrameType::kData, kFlagFirst | kFlagLast, 3);
+    EXPECT_EQ(frame.size(), kFrameOctetsMin);
+    frame.resize(200, std::byte{0xee});
+    FrameView view;
+    Octets copy;
+    ASSERT_EQ(parse_copy(frame, view, copy), Counter::kCount);
+    EXPECT_EQ(view.length, 3);
+}
+
+/// Changes one octet of a good frame.
+Octets changed(Octets frame, std::size_t offset, unsigned value) {
+    frame[offset] = static_cast<std::byte>(value);
+    return frame;
+}
+constexpr std::size_t kEtherTypeAt = 12;
+constexpr std::size_t kVersionTypeAt = 14;
+constexpr std::size_t kFlagsAt = 15;
+constexpr std::size_t kLengthAt = 16;
+constexpr std::size_t kHandleAt = 18;
+constexpr std::size_t kRankAt = 22;
+constexpr std::size_t kSeqAt = 24;
+
+TEST(WireParse, fixed_fields_are_named_when_wrong) {
+    const Octets good = data_frame(FrameType::kData, kFlagFirst | kFlagLast, 30);
+    ASSERT_EQ(reason(good), Counter::kCount);
+    EXPECT_EQ(reason(changed(good, kEtherTypeAt, 0x08)), Counter::drop_ethertype);
+    for (unsigned octet = 0; octet < 256; ++octet) {
+        const unsigned version = octet >> 4;
+        const unsigned type = octet & 15;
+        const Counter result = reason(changed(good, kVersionTypeAt, octet));
+        if (version > 1) {
+            EXPECT_EQ(result, Counter::drop_version) << octet;
+        } else if (type == 0 || type > 7) {
+            EXPECT_EQ(result, Counter::drop_type) << octet;
+        } else if (version != (type >= 6 ? 0U : 1U)) {
+            EXPECT_EQ(result, Counter::drop_version) << octet;
+        }
+    }
+    EXPECT_EQ(reason(changed(good, kHandleAt, 0x80)), Counter::drop_unknown_handle);
+    EXPECT_EQ(reason(changed(good, kLengthAt, 0xff)), Counter::drop_short);
+    const Octets group = data_frame(FrameType::kMcast, kFlagFirst | kFlagLast, 30);
+    EXPECT_EQ(reason(changed(group, kHandleAt, 0)), Counter::drop_unknown_handle);
+}
+
+TEST(WireParse, extensions_out_of_range_are_named) {
+    const std::uint8_t one = kFlagFirst | kFlagLast;
+    const Octets after = data_frame(FrameType::kData, one | kFlagAfter, 60);
+    for (unsigned count = 0; count < 256; ++count) {
+        const Counter result = reason(changed(after, kHeadOctets, count));
+        if (count == 0 || count > kAfterEntriesMax) {
+            EXPECT_EQ(result, Counter::drop_extension);
+        }
+    }
+    // after stream 0x00xx…: neither a group nor a rank
+    Octets stream = changed(after, kHeadOctets + 1, 0x00);
+    stream[kHeadOctets + 2] = std::byte{1};
+    EXPECT_EQ(reason(stream), Counter::drop_extension);
+    Octets subset = data_frame(FrameType::kMcast, one | kFlagSubset, 60);
+    std::memset(subset.data() + kHeadOctets, 0, 8);
+    EXPECT_EQ(reason(subset), Counter::drop_extension);
+    // A message that goes on after its first packet is longer than it.
+    for (const std::size_t whole : {0U, 59U, 60U, 61U}) {
+        Octets first = data_frame(FrameType::kData, kFlagFirst, 60);
+        *reinterpret_cast<Be64*>(first.data() + kHeadOctets) = whole;
+        EXPECT_EQ(reason(first), whole > 60 ? Counter::kCount : Counter::drop_extension);
+    }
+    // No room for the CRC.
+    Octets crc = data_frame(FrameType::kData, one | kFlagCrc, 0);
+    EXPECT_EQ(reason(changed(crc, kLengthAt + 1, 3)), Counter::drop_extension);
+}
+
+TEST(WireParse, crc_covers_header_extensions_and_payload) {
+    const std::uint8_t flags = kFlagFirst | kFlagLast | kFlagTag | kFlagAck | kFlagCrc;
+    const Octets good = data_frame(FrameType::kData, flags, 40);
+    ASSERT_EQ(reason(good), Counter::kCount);
+    for (std::size_t i = sizeof(EthernetHeader); i < good.size(); ++i) {
+        Octets bad = good;
+        bad[i] ^= std::byte{0x10};
+        EXPECT_NE(reason(bad), Counter::kCount) << "octet " << i;
+        if (i >= kRankAt) {
+            EXPECT_EQ(reason(bad), Counter::drop_crc) << "octet " << i;
+        }
+    }
+}
+
+TEST(WireParse, control_frames_round_trip_and_their_lengths_are_checked) {
+    Octets frame(512);
+    AckEntry entries[kAckEntriesMax]{};
+    entries[1].next = 77U;
+    FrameHead head = head_of(FrameType::kAck, 0, 5);
+    head.seq = Seq{0};
+    for (std::size_t n = 1; n <= kAckEntriesMax; ++n) {
+        frame.resize(512);
+        frame.resize(build_ack(frame.data(), head, std::span(entries, n)));
+        FrameView view;
+        ASSERT_EQ(parse(frame.data(), frame.size(), kEtherTypeDefault, view), Counter::kCount);
+        EXPECT_EQ(view.length, n * sizeof(AckEntry));
+        frame[kLengthAt + 1] = static_cast<std::byte>(n * sizeof(AckEntry) - 1);
+        EXPECT_EQ(reason(frame), Counter::drop_extension);
+        frame[kLengthAt + 1] = std::byte{0};
+        EXPECT_EQ(reason(frame), Counter::drop_extension);
+    }
+    head.type = FrameType::kReq;
+    for (std::size_t n = 0; n <= kReqBitmapOctetsMax; ++n) {
+        const Octets bitmap(n, std::byte{0xa5});
+        frame.resize(512);
+        frame.resize(build_req(frame.data(), head, entries[1], bitmap));
+        FrameView view;
+        ASSERT_EQ(parse(frame.data(), frame.size(), kEtherTypeDefault, view), Counter::kCount);
+        const auto& body = *reinterpret_cast<const ReqBody*>(view.body);
+        EXPECT_EQ(body.ack.next, 77U);
+        EXPECT_EQ(body.bitmap_octets, n);
+        frame.resize(512);
+        EXPECT_EQ(reason(changed(frame, kHeadOctets + sizeof(AckEntry) + 1, n + 1)),
+                  Counter::drop_extension);
+    }
+    head.type = FrameType::kProbe;
+    head.handle = kGroupBit | 9;
+    head.seq = Seq{12};
+    frame.resize(512);
+    frame.resize(build_probe(frame.data(), head, kGroupBit | 9));
+    EXPECT_EQ(frame.size(), kFrameOctetsMin);
+    EXPECT_EQ(reason(frame), Counter::kCount);
+    EXPECT_EQ(reason(changed(frame, kLengthAt + 1, 5)), Counter::drop_extension);
+}
+
+TEST(WireParse, control_frames_have_no_flags_and_no_stray_fields) {
+    for (const auto type :
+         {FrameType::kAck, FrameType::kReq, FrameType::kProbe, FrameType::kJob, FrameType::kNode}) {
+        FrameHead head = head_of(type, 0, 0);
+        head.seq = Seq{0};
+        head.rank = 0;
+        Octets frame(128);
+        const std::size_t body = type == FrameType::kAck     ? sizeof(AckEntry)
+                                 : type == FrameType::kReq   ? sizeof(ReqBody)
+                                 : type == FrameType::kProbe ? sizeof(ProbeBody)
+                                                             : 40;
+        frame.resize(build_control(frame.data(), head, body));
+        ASSERT_EQ(reason(frame), Counter::kCount) << static_cast<int>(type);
+        for (unsigned bit = 0; bit < 8; ++bit) {
+            EXPECT_EQ(reason(changed(frame, kFlagsAt, 1U << bit)), Counter::drop_flags);
+        }
+        const Counter seq = type == FrameType::kProbe ? Counter::kCount : Counter::drop_flags;
+        EXPECT_EQ(reason(changed(frame, kSeqAt, 1)), seq);
+        const bool frozen = type == FrameType::kJob || type == FrameType::kNode;
+        const Counter rank = frozen ? Counter::drop_flags : Counter::kCount;
+        EXPECT_EQ(reason(changed(frame, kRankAt, 1)), rank);
+        EXPECT_EQ(reason(changed(frame, kHandleAt + 3, 1)), rank);
+    }
+}
+
+TEST(WireCrc, agrees_with_the_standard_and_with_its_table) {
+    const char* digits = "123456789";
+    const auto* at = reinterpret_cast<const std::byte*>(digits);
+    EXPECT_EQ(crc32c(at, 9), 0xE3069283U);  // RFC 3720 B.4 and the CRC catalogue
+    EXPECT_EQ(crc32c_portable(at, 9), 0xE3069283U);
+    EXPECT_EQ(crc32c(at, 0), 0U);
+    const Octets zeros(32);
+    EXPECT_EQ(crc32c(zeros.data(), 32), 0x8A9136AAU);
+    Octets bytes(300);
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+        bytes[i] = static_cast<std::byte>(i * i);
+    for (std::size_t n = 0; n < 290; ++n) {
+        EXPECT_EQ(crc32c(bytes.data() + n % 9, n), crc32c_portable(bytes.data() + n % 9, n));
+    }
+}
+
+}  // namespace
+}  // namespace ulc::wire

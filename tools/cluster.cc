@@ -1,0 +1,113 @@
+#include "cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ulc::tools {
+namespace {
+
+std::string memif(const char* role, unsigned id, const std::string& socket) {
+    return fmt::format("net_memif0,role={},id={},socket={},socket-abstract=no", role, id, socket);
+}
+
+/// The wire of node k: the device that its engine opens.
+std::string device_of_node(const ClusterPlan& plan, unsigned node, const std::string& directory) {
+    if (plan.has_switch) return memif("client", node, directory + "/switch.memif");
+    return memif(node == 0 ? "server" : "client", 0, directory + "/wire.memif");
+}
+
+ChildSpec switch_process(const ClusterOptions& options, const ClusterPrograms& programs,
+                         unsigned nodes, const std::string& directory) {
+    ChildSpec spec{.name = "switch"};
+    spec.argv = {programs.ether_switch};
+    const auto add = [&](const char* option, const std::string& value) {
+        spec.argv.insert(spec.argv.end(), {option, value});
+    };
+    add("--ports", std::to_string(nodes));
+    add("--socket", directory + "/switch.memif");
+    add("--seed", std::to_string(options.seed));
+    const auto fault = [&](const char* option, double value) {
+        if (value > 0) add(option, fmt::format("{}", value));
+    };
+    fault("--loss", options.loss);
+    fault("--dup", options.duplicate);
+    fault("--reorder", options.reorder);
+    fault("--delay", options.delay_us);
+    return spec;
+}
+
+ChildSpec engine_process(const ClusterOptions& options, const ClusterPrograms& programs,
+                         const std::string& device, unsigned node, const std::string& directory) {
+    ChildSpec spec{.name = fmt::format("engine {}", node)};
+    spec.argv = {programs.engine, "--device", device, "--socket",
+                 fmt::format("{}/engine-{}.sock", directory, node)};
+    spec.argv.insert(spec.argv.end(), options.engine_options.begin(), options.engine_options.end());
+    return spec;
+}
+
+ChildSpec rank_process(const ClusterOptions& options, const ClusterPrograms& programs,
+                       const std::string& engine, unsigned rank) {
+    ChildSpec spec{.name = fmt::format("rank {}", rank), .argv = options.application};
+    spec.environment = {"ULC_ENGINE=" + engine, "ULC_JOB=" + options.job,
+                        fmt::format("ULC_RANK={}", rank), fmt::format("ULC_SIZE={}", options.ranks),
+                        "ULC_NONCE=" + options.nonce};
+    if (!programs.library_path.empty())
+        spec.environment.push_back("LD_LIBRARY_PATH=" + programs.library_path);
+    if (rank == 0) spec.stdin_from = StdinFrom::kParent;
+    return spec;
+}
+
+}  // namespace
+
+std::string complete(ClusterOptions& options) {
+    if (options.ranks < 1 || options.ranks > kRanksMax) {
+        return fmt::format("-n must be 1 to {}, not {}", kRanksMax, options.ranks);
+    }
+    if (options.embedded) {
+        if (options.nodes != 0 && options.nodes != options.ranks) {
+            return "with --embedded each rank is its own node; leave --nodes out";
+        }
+        options.nodes = options.ranks;
+    }
+    if (options.nodes == 0) options.nodes = std::min(options.ranks, 2U);
+    if (options.nodes > kNodesMax) {
+        return fmt::format(
+            "{} nodes are more than this machine's switch takes ({}); use fewer --nodes",
+            options.nodes, kNodesMax);
+    }
+    if (options.nodes > options.ranks) {
+        return fmt::format("--nodes {} would leave nodes without ranks; use at most --nodes {}",
+                           options.nodes, options.ranks);
+    }
+    if (options.nodes == 1 && options.faulty()) {
+        return "with one node nothing crosses a wire, so there is nothing to lose; add --nodes 2";
+    }
+    return "";
+}
+
+ClusterPlan make_plan(const ClusterOptions& options, const ClusterPrograms& programs,
+                      const std::string& directory) {
+    ClusterPlan plan{.nodes = options.nodes};
+    plan.has_switch = options.nodes > 2 || options.faulty();
+    if (plan.has_switch) {
+        plan.infrastructure.push_back(switch_process(options, programs, plan.nodes, directory));
+    }
+    if (!options.embedded) {
+        for (unsigned node = 0; node < plan.nodes; ++node) {
+            plan.infrastructure.push_back(engine_process(
+                options, programs, device_of_node(plan, node, directory), node, directory));
+        }
+    }
+    for (unsigned rank = 0; rank < options.ranks; ++rank) {
+        const unsigned node = rank % plan.nodes;
+        const std::string engine = options.embedded
+                                       ? "embedded:" + device_of_node(plan, node, directory)
+                                       : fmt::format("{}/engine-{}.sock", directory, node);
+        plan.ranks.push_back(rank_process(options, programs, engine, rank));
+        plan.node_of_rank.push_back(node);
+    }
+    return plan;
+}
+
+}  // namespace ulc::tools

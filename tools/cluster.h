@@ -1,0 +1,64 @@
+// A cluster on one machine as a list of processes: pure, so that what `ulc run` starts can be read and tested
+// without starting it.
+//
+//   nodes 1             engine 0 alone; messages never leave it
+//   nodes 2, no faults  engine 0 (memif server) ── engine 1 (memif client)
+//   else                engine k (memif client k) ── ulc-switch (a memif server port per node, seeded faults)
+//   --embedded          no engine processes: each rank is a node with its engine inside; wired the same way
+//
+// Rank r runs on node r mod nodes, so that neighbours talk over the wire.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "children.h"
+
+namespace ulc::tools {
+
+struct ClusterOptions {
+    unsigned ranks = 0;
+    unsigned nodes = 0;  ///< 0: min(ranks, 2); with embedded: ranks
+    bool embedded = false;
+    double loss = 0;
+    double duplicate = 0;
+    double reorder = 0;
+    double delay_us = 0;
+    std::uint64_t seed = 1;
+    std::string job;
+    std::string nonce;  ///< 32 hexadecimal digits
+    std::vector<std::string> engine_options;
+    std::vector<std::string> application;  ///< program and arguments
+
+    [[nodiscard]] bool faulty() const {
+        return loss > 0 || duplicate > 0 || reorder > 0 || delay_us > 0;
+    }
+};
+
+struct ClusterPrograms {
+    std::string engine;
+    std::string ether_switch;
+    std::string library_path;  ///< LD_LIBRARY_PATH for the ranks; empty: leave it
+};
+
+struct ClusterPlan {
+    std::vector<ChildSpec>
+        infrastructure;  ///< started in this order, each must say that it is ready
+    std::vector<ChildSpec> ranks;
+    std::vector<unsigned> node_of_rank;
+    unsigned nodes = 0;
+    bool has_switch = false;
+};
+
+inline constexpr unsigned kRanksMax = 512;
+inline constexpr unsigned kNodesMax = 64;
+
+/// What is wrong with the options, as a sentence; empty if nothing. Fills in the defaults.
+[[nodiscard]] std::string complete(ClusterOptions& options);
+
+/// directory: the private run directory, where all sockets go.
+[[nodiscard]] ClusterPlan make_plan(const ClusterOptions& options, const ClusterPrograms& programs,
+                                    const std::string& directory);
+
+}  // namespace ulc::tools

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Fills @OPTIONS@ of a man page from a table of options.
+
+    tools/man_options.py options.def PAGE.in PAGE
+
+The table is pmd_app/main/options.def: the page can then not forget an option, nor keep one that is gone.
+"""
+import re
+import sys
+
+STRING = r'"((?:[^"\\]|\\.)*)"'
+OPTION = re.compile(r"^ULC_OPTION\(" + STRING + r", (\w+), (\w+), (.*?), " + STRING + r", (.*?), (.*?), " + STRING + r"\)$")
+SECTION = re.compile(r"^// --- (.*)$")
+VALUES = {"u32": "N", "nanos": "N", "text": "TEXT", "list": "TEXT", "flag": ""}
+
+
+def roff(text):
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return "\\&" + text if text.startswith((".", "'")) else text
+
+
+def entry(match):
+    flag, _, kind, default, unit, low, high, text = match.groups()
+    value = VALUES[kind]
+    lines = [".TP", f".BI \\-\\-{roff(flag)} \" {value}\"" if value else f".B \\-\\-{roff(flag)}", roff(text[0].upper() + text[1:]) + "."]
+    notes = []
+    if kind in ("u32", "nanos"):
+        notes.append(f"{low} to {high}{' ' + unit if unit else ''}; default {default}")
+    elif kind == "text" and default.strip('"'):
+        notes.append("default " + default.strip('"'))
+    if notes:
+        lines.append("(" + roff("; ".join(notes)) + ")")
+    return lines
+
+
+def main():
+    table, page, out = sys.argv[1:]
+    lines = []
+    for number, line in enumerate(open(table, encoding="utf-8"), 1):
+        section = SECTION.match(line)
+        if section:
+            lines.append(f".SS {roff(section.group(1)[0].upper() + section.group(1)[1:])}")
+        elif line.startswith("ULC_OPTION"):
+            match = OPTION.match(line.strip())
+            if match is None:
+                sys.exit(f"{table}:{number}: not one option a line as the head of the table says")
+            lines += entry(match)
+    text = open(page, encoding="utf-8").read().replace("@OPTIONS@", "\n".join(lines))
+    open(out, "w", encoding="utf-8").write(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""Makes one table, plots and one JSON file of Google Benchmark results.
+
+    tools/report.py FOLDER [--json FILE]
+
+FOLDER/raw holds <set>.<round>.json, one for each repetition of a program: <set> says what was measured and
+how it was wired ("embedded", "daemon", "kernel", …). Repetitions of a figure and of its reference were
+taken in turns in one run, so their medians can be compared. Writes FOLDER/figures.json, FOLDER/table.txt
+and FOLDER/*.svg (if gnuplot is there), and prints the table.
+"""
+import argparse
+import json
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+
+# A figure: text, (set, benchmark, metric), references in order of preference [(text, (set, benchmark,
+# metric), budget or None)], absolute budget or None. Metrics: "us" is the time, others are counters. A
+# ratio is figure / reference. A budget is ("<=" or ">=", limit); None: shown only.
+# Absolute limits are in the unit that is printed.
+FIGURES = [
+    ("embedded, one way, 8 B, memif", ("embedded", "one_way/8", "us"),
+     [("bare DPDK echo, memif", ("dpdk", "dpdk/memif/one_way/8", "us"), ("<=", 1.3))], None),
+    ("embedded, one way, 8 B, af_packet on veth", ("embedded_veth", "one_way/8", "us"),
+     [("kernel UDP, polled, same veth", ("kernel", "kernel/udp/polled/veth/one_way/8", "us"), ("<=", 0.8))],
+     None),
+    ("daemon, one way, 8 B, one engine on two joined nets, one thread",
+     ("one_engine", "daemon/two_nets_joined/one_thread/one_way/8", "us"),
+     [("kernel UDP, polled, veth", ("one_engine", "kernel/udp/polled/veth/one_way/8", "us"), ("<=", 0.4)),
+      ("kernel UDP, polled, loopback", ("one_engine", "kernel/udp/polled/loopback/one_way/8", "us"), None)], None),
+    ("daemon, one way, 8 B, two endpoints of one engine, one thread",
+     ("one_engine", "daemon/no_wire/one_thread/one_way/8", "us"), [], ("<=", 0.5)),
+    ("two daemons, one way, 8 B, memif", ("daemon", "one_way/8", "us"),
+     [("kernel UDP, polled, veth", ("kernel", "kernel/udp/polled/veth/one_way/8", "us"), None),
+      ("kernel UDP, polled, loopback", ("kernel", "kernel/udp/polled/loopback/one_way/8", "us"), None)], None),
+    ("two daemons, one way, 64 KiB, memif", ("daemon", "one_way/65536", "us"),
+     [("kernel TCP, polled, veth", ("kernel", "kernel/tcp/polled/veth/one_way/65536", "us"), None),
+      ("kernel TCP, polled, loopback", ("kernel", "kernel/tcp/polled/loopback/one_way/65536", "us"), None)], None),
+    ("two daemons, one way, 8 B", ("daemon", "one_way/8", "us"),
+     [("Open MPI over TCP", ("mpi", "mpi/one_way/8", "us"), None)], None),
+    ("the engine's share of that, 8 B", ("engine", "BM_local_one_way/8", "ns_per_item"), [], ("<=", 500)),
+    ("messages a second and core, 64 B", ("engine", "BM_messages_per_core/64", "items_per_second"), [],
+     (">=", 3)),
+    ("embedded, stream of 64 KiB messages", ("embedded_stream", "stream/65536", "bytes_per_second"),
+     [("kernel TCP, polled, veth", ("kernel", "kernel/tcp/polled/veth/stream/65536", "bytes_per_second"), None),
+      ("kernel TCP, polled, loopback", ("kernel", "kernel/tcp/polled/loopback/stream/65536",
+                                        "bytes_per_second"), None)], None),
+    ("barrier, 4 nodes", ("collective4", "barrier", "us"),
+     [("Open MPI over TCP", ("mpi_collective4", "mpi/barrier", "us"), None)], None),
+    ("broadcast 64 KiB, 4 nodes", ("collective4", "broadcast/65536", "us"),
+     [("Open MPI over TCP", ("mpi_collective4", "mpi/broadcast/65536", "us"), None)], None),
+    ("allgather 1 KiB, 4 nodes", ("collective4", "allgather/1024", "us"),
+     [("Open MPI over TCP", ("mpi_collective4", "mpi/allgather/1024", "us"), None)], None),
+    ("barrier, 8 nodes", ("collective8", "barrier", "us"),
+     [("Open MPI over TCP", ("mpi_collective8", "mpi/barrier", "us"), None)], ("<=", 200)),
+]
+
+# A plot: file, title, what the numbers are, curves (text, set, pattern with the size in a group, metric).
+SIZE = r"(\d+)"
+PLOTS = [
+    ("latency", "One-way latency", "µs", [
+        ("bare DPDK, memif", "dpdk", "dpdk/memif/one_way/" + SIZE, "us"),
+        ("ULC embedded, memif", "embedded", "one_way/" + SIZE, "us"),
+        ("ULC embedded, af_packet on veth", "embedded_veth", "one_way/" + SIZE, "us"),
+        ("ULC, two daemons, memif", "daemon", "one_way/" + SIZE, "us"),
+        ("kernel UDP, polled, veth", "kernel", "kernel/udp/polled/veth/one_way/" + SIZE, "us"),
+        ("kernel TCP, polled, veth", "kernel", "kernel/tcp/polled/veth/one_way/" + SIZE, "us"),
+        ("Open MPI, TCP", "mpi", "mpi/one_way/" + SIZE, "us")]),
+    ("throughput", "Throughput of a stream of messages", "MB/s", [
+        ("ULC embedded, memif", "embedded_stream", "stream/" + SIZE, "bytes_per_second"),
+        ("ULC, two daemons, memif", "daemon_stream", "stream/" + SIZE, "bytes_per_second"),
+        ("kernel TCP, polled, veth", "kernel", "kernel/tcp/polled/veth/stream/" + SIZE, "bytes_per_second"),
+        ("Open MPI, TCP", "mpi", "mpi/stream/" + SIZE, "bytes_per_second")]),
+    ("collectives", "Collectives on 4 nodes", "µs", [
+        ("ULC broadcast", "collective4", "broadcast/" + SIZE, "us"),
+        ("ULC allgather", "collective4", "allgather/" + SIZE, "us"),
+        ("Open MPI (TCP) broadcast", "mpi_collective4", "mpi/broadcast/" + SIZE, "us"),
+        ("Open MPI (TCP) allgather", "mpi_collective4", "mpi/allgather/" + SIZE, "us")]),
+]
+MICROSECONDS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
+UNITS = {"us": "µs", "ns_per_item": "ns", "items_per_second": "M/s", "bytes_per_second": "MB/s"}
+SCALES = {"items_per_second": 1e-6, "bytes_per_second": 1e-6}
+
+
+def read_raw(folder):
+    """{set: {benchmark: {metric: [value of each repetition]}}} and the problems that were met."""
+    found, problems = {}, []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            runs = json.loads(path.read_text())["benchmarks"]
+        except (ValueError, KeyError):
+            problems.append(f"{path.name} is no complete result: its program was cut off or failed")
+            continue
+        benchmarks = found.setdefault(path.name.split(".")[0], {})
+        for run in runs:
+            name = re.sub(r"/(iterations|min_time|repeats):[^/]*|/manual_time|/real_time", "", run["name"])
+            name = re.sub(r"^ulc/(embedded|daemon)/", "", name)
+            if run.get("error_occurred"):
+                problems.append(f"{path.name}: {name}: {run.get('error_message', 'failed')}")
+                continue
+            metrics = benchmarks.setdefault(name, {})
+            metrics.setdefault("us", []).append(run["real_time"] * MICROSECONDS[run["time_unit"]])
+            for metric in ("items_per_second", "bytes_per_second"):
+                if metric in run:
+                    metrics.setdefault(metric, []).append(run[metric])
+            if run.get("items_per_second"):
+                metrics.setdefault("ns_per_item", []).append(1e9 / run["items_per_second"])
+    return found, problems
+
+
+def median_of(found, key):
+    of_set, benchmark, metric = key
+    values = found.get(of_set, {}).get(benchmark, {}).get(metric)
+    return statistics.median(values) if values else None
+
+
+def met(budget, value):
+    return None if budget is None or value is None else value <= budget[1] if budget[0] == "<=" else value >= budget[1]
+
+
+def make_rows(found):
+    rows = []
+    for text, key, references, absolute in FIGURES:
+        value = median_of(found, key)
+        row = {"figure": text, "value": value, "unit": UNITS[key[2]], "scale": SCALES.get(key[2], 1), "reference": None,
+               "reference_value": None, "ratio": None, "budget": None, "met": None,
+               "repetitions": len(found.get(key[0], {}).get(key[1], {}).get(key[2], []))}
+        for name, reference, budget in references:
+            other = median_of(found, reference)
+            row["reference"] = row["reference"] or name
+            if other is None:
+                continue
+            row.update(reference=name, reference_value=other)
+            if value is not None:
+                row["ratio"] = value / other
+                row.update(budget=budget and f"{budget[0]} {budget[1]}×", met=met(budget, row["ratio"]))
+            break
+        if absolute is not None:
+            row["budget"] = f"{absolute[0]} {absolute[1]:g} {row['unit']}"
+            row["met"] = met(absolute, value and value * row["scale"])
+        rows.append(row)
+    return rows
+
+
+def cell(value):
+    if value is None:
+        return "–"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def table_of(rows):
+    lines = [["figure", "value", "unit", "beside", "value", "ratio", "budget", "met"]]
+    for row in rows:
+        scaled = [None if v is None else v * row["scale"] for v in (row["value"], row["reference_value"])]
+        verdict = {None: "", True: "yes", False: "NO"}[row["met"]]
+        lines.append([row["figure"], cell(scaled[0]) if row["value"] is not None else "not measured", row["unit"],
+                      row["reference"] or "", cell(scaled[1]) if row["reference"] else "",
+                      f"{row['ratio']:.2f}" if row["ratio"] else "", row["budget"] or "", verdict])
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    right = {1, 4, 5}
+    out = []
+    for line in lines:
+        out.append("  ".join(c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(line, widths))).rstrip())
+    out.insert(1, "  ".join("-" * w for w in widths))
+    return "\n".join(out) + "\n"
+
+
+def curve_of(found, of_set, pattern, metric):
+    points = []
+    for name in found.get(of_set, {}):
+        match = re.fullmatch(pattern, name)
+        value = match and median_of(found, (of_set, name, metric))
+        if value:
+            points.append((int(match.group(1)), value * SCALES.get(metric, 1)))
+    return sorted(points)
+
+
+def plot(folder, found, name, title, unit, curves):
+    """Writes data and an SVG; returns the curves' points for the JSON file."""
+    data = {text: curve_of(found, *rest) for text, *rest in curves}
+    data = {text: points for text, points in data.items() if points}
+    if not data or shutil.which("gnuplot") is None:
+        return data
+    blocks = "\n\n\n".join("\n".join(f"{x} {y}" for x, y in points) for points in data.values())
+    (folder / f"{name}.dat").write_text(blocks + "\n")
+    lines = ", ".join(f"'{name}.dat' index {i} using 1:2 with linespoints title '{text}'" for i, text in enumerate(data))
+    script = (f"set terminal svg size 900,600 background 'white'\nset output '{name}.svg'\nset title '{title}'\n"
+              f"set logscale xy\nset xlabel 'octets of a message'\nset ylabel '{unit}'\nset key left top\nset grid\n"
+              f"plot {lines}\n")
+    (folder / f"{name}.gnuplot").write_text(script)
+    subprocess.run(["gnuplot", f"{name}.gnuplot"], cwd=folder, check=False)
+    return data
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--json", type=pathlib.Path, help="a copy of figures.json")
+    options = parser.parse_args()
+    found, problems = read_raw(options.folder / "raw")
+    if not found:
+        sys.exit(f"error: no results in {options.folder / 'raw'}")
+    rows = make_rows(found)
+    plots = {name: plot(options.folder, found, name, *rest) for name, *rest in PLOTS}
+    table = table_of(rows)
+    result = {"figures": [{k: v for k, v in row.items() if k != "scale"} | {
+        "value": row["value"] and row["value"] * row["scale"],
+        "reference_value": row["reference_value"] and row["reference_value"] * row["scale"]} for row in rows],
+        "curves": plots, "problems": problems}
+    text = json.dumps(result, indent=2, ensure_ascii=False) + "\n"
+    (options.folder / "figures.json").write_text(text)
+    (options.folder / "table.txt").write_text(table)
+    if options.json:
+        options.json.write_text(text)
+    print(table)
+    for problem in problems:
+        print(f"note: {problem}")
+
+
+if __name__ == "__main__":
+    main()

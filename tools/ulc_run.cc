@@ -1,0 +1,190 @@
+// ulc run: a cluster on this machine, for as long as one application runs on it.
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "cluster.h"
+#include "commands.h"
+#include "launch.h"
+#include "programs.h"
+
+namespace ulc::tools {
+namespace {
+
+struct RunOptions {
+    ClusterOptions cluster;
+    LaunchOptions launch;
+    bool keep = false;
+};
+
+int refuse(const std::string& text, int status) {
+    fmt::print(stderr, "ulc run: {}\n", text);
+    return status;
+}
+
+std::string random_nonce() {
+    unsigned char bytes[16];
+    if (::getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes)) return "";
+    std::string text;
+    for (const auto b : bytes)
+        text += fmt::format("{:02x}", b);
+    return text;
+}
+
+/// A private folder, 0700, with a path short enough for a unix socket in it. Empty on failure.
+std::string make_run_directory() {
+    constexpr std::size_t kRoomForNames = 32;  // "/engine-511.sock" and what the engine adds
+    for (const std::string& base :
+         {environment_of("XDG_RUNTIME_DIR"), environment_of("TMPDIR"), std::string("/tmp")}) {
+        std::string path = base + "/ulc-run.XXXXXX";
+        if (base.empty() || path.size() + kRoomForNames > sizeof(sockaddr_un::sun_path)) continue;
+        if (::mkdtemp(path.data()) != nullptr) return path;
+    }
+    return "";
+}
+
+std::string check_application(const std::vector<std::string>& application) {
+    if (application.empty()) return "say which program to run, for example: ulc run -n 2 ulc ping";
+    const std::string& name = application[0];
+    if (name.starts_with('-')) return fmt::format("unknown option {}; see: ulc run --help", name);
+    if (find_in_path(name).empty()) {
+        const bool here = name.find('/') == std::string::npos && ::access(name.c_str(), X_OK) == 0;
+        return fmt::format("no such program: {}; {}", name,
+                           here ? fmt::format("there is one in this folder, write ./{}", name)
+                                : "is it built, and is the path right?");
+    }
+    return "";
+}
+
+/// Fills in `programs`; returns what is missing, as a sentence.
+std::string find_programs(const ClusterOptions& cluster, ClusterPrograms* programs) {
+    programs->engine = find_program("ulc-engine", "pmd_app/main", "ULC_ENGINE_PATH");
+    programs->ether_switch = find_program("ulc-switch", "pmd_app/switch", "ULC_SWITCH_PATH");
+    const std::string build = "build it (tools/setup, then tools/quickstart), or name it in ";
+    if (!cluster.embedded && programs->engine.empty()) {
+        return "the program ulc-engine is not there; " + build + "ULC_ENGINE_PATH";
+    }
+    if ((cluster.nodes > 2 || cluster.faulty()) && programs->ether_switch.empty()) {
+        return "the program ulc-switch is not there; " + build + "ULC_SWITCH_PATH";
+    }
+    if (cluster.embedded) {
+        const std::string library = find_library("libulc-engine.so", "pmd_app/main");
+        if (library.empty())
+            return "--embedded needs libulc-engine.so; build it, or set LD_LIBRARY_PATH to its "
+                   "folder";
+        const std::string inherited = environment_of("LD_LIBRARY_PATH");
+        programs->library_path = std::filesystem::path(library).parent_path().string();
+        if (!inherited.empty()) programs->library_path += ":" + inherited;
+    }
+    return "";
+}
+
+int run(RunOptions& options) {
+    const auto& application = options.cluster.application;
+    if (const auto wrong = check_application(application); !wrong.empty()) {
+        const bool misread = application.empty() || application[0].starts_with('-');
+        return refuse(wrong, misread ? 2 : 127);
+    }
+    if (const auto wrong = complete(options.cluster); !wrong.empty()) return refuse(wrong, 2);
+    ClusterPrograms programs;
+    if (const auto missing = find_programs(options.cluster, &programs); !missing.empty())
+        return refuse(missing, 127);
+    if (options.cluster.nonce = random_nonce(); options.cluster.nonce.empty())
+        return refuse("no random numbers", 1);
+    const std::string directory = make_run_directory();
+    if (directory.empty()) {
+        return refuse(
+            fmt::format(
+                "cannot make a run directory ({}); set XDG_RUNTIME_DIR to a writable folder with a "
+                "short path",
+                std::strerror(errno)),
+            1);
+    }
+    if (options.cluster.job.empty()) {
+        options.cluster.job = std::filesystem::path(directory).filename().string();
+    }
+    int status = 0;
+    {
+        Children children(options.keep ? "" : directory);
+        status = Launch(make_plan(options.cluster, programs, directory), options.launch, directory,
+                        children)
+                     .run();
+    }
+    std::error_code ignored;
+    if (options.keep) {
+        fmt::print(stderr, "ulc run: kept {}\n", directory);
+    } else {
+        std::filesystem::remove_all(directory, ignored);
+    }
+    return status;
+}
+
+void add_fault_options(CLI::App& command, ClusterOptions& cluster) {
+    const std::string group =
+        "Faults (a switch loses, repeats, reorders and delays frames; same seed, same choices)";
+    const auto probability = CLI::Range(0.0, 1.0);
+    command.add_option("--loss", cluster.loss, "Probability that a frame is lost")
+        ->check(probability)
+        ->group(group);
+    command.add_option("--dup", cluster.duplicate, "Probability that a frame is repeated")
+        ->check(probability)
+        ->group(group);
+    command.add_option("--reorder", cluster.reorder, "Probability that a frame is overtaken")
+        ->check(probability)
+        ->group(group);
+    command.add_option("--delay", cluster.delay_us, "Delay of every frame, in µs")
+        ->check(CLI::Range(0.0, 1e7))
+        ->group(group);
+    command.add_option("--seed", cluster.seed, "Seed of the choices (1)")->group(group);
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, int* exit_code) {
+    auto options = std::make_shared<RunOptions>();
+    auto* command =
+        app.add_subcommand("run", "Run an application on a cluster made on this machine");
+    command->prefix_command();
+    command->add_option("-n,--ranks", options->cluster.ranks, "Processes of the application")
+        ->required();
+    command->add_option(
+        "--nodes", options->cluster.nodes,
+        "Nodes, that is engines (2, or 1 for one rank); rank r runs on node r mod nodes");
+    command->add_flag("--embedded", options->cluster.embedded,
+                      "No engines: each rank is a node with its engine inside");
+    add_fault_options(*command, options->cluster);
+    command->add_option("--job", options->cluster.job, "Name of the job (made up)");
+    command
+        ->add_option("--engine-option", options->cluster.engine_options,
+                     "Option for every ulc-engine, as one word: --engine-option=--log-level=debug")
+        ->allow_extra_args(false);
+    command->add_option("--timeout", options->launch.timeout_seconds,
+                        "End everything after so many seconds, status 124");
+    command->add_option("--grace", options->launch.grace_seconds,
+                        "Seconds for the other ranks to end by themselves after one failed (5)");
+    command->add_flag("--label", options->launch.label, "Begin each line of output with its rank");
+    command->add_flag("--keep", options->keep, "Keep the run directory with sockets and logs");
+    command->add_flag("-v,--verbose", options->launch.verbose,
+                      "Show what is started and what the engines say");
+    command->footer(
+        "Usage: ulc run -n RANKS [OPTIONS] PROGRAM [ARGUMENTS...]\n"
+        "Exit status: the worst of the ranks that ended by themselves; 130 after Ctrl-C, 124 after "
+        "--timeout, 1 if an\n"
+        "engine failed. Ranks find their place in ULC_ENGINE, ULC_JOB, ULC_RANK, ULC_SIZE and "
+        "ULC_NONCE. Standard input\n"
+        "goes to rank 0.\n"
+        "Examples: ulc run -n 2 ulc ping          ulc run -n 4 --nodes 4 --loss 0.01 ./app");
+    command->callback([options, command, exit_code] {
+        options->cluster.application = command->remaining();
+        auto& application = options->cluster.application;
+        if (!application.empty() && application[0] == "--") application.erase(application.begin());
+        *exit_code = run(*options);
+    });
+}
+
+}  // namespace ulc::tools
