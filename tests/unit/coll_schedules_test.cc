@@ -8,9 +8,9 @@
 
 #include "coll/algorithm.h"
 #include "coll/selection.h"
-#include "tests/unit/schedule_checker.h"
+#include "tests/sim/schedule_goals.h"
 
-namespace ulc::test {
+namespace ulc::sim {
 namespace {
 
 using abi::BufferId;
@@ -18,57 +18,6 @@ using coll::Algorithm;
 using coll::Call;
 using coll::Op;
 using coll::Plan;
-
-/// Origin of an octet: rank and offset in its contribution.
-Symbol symbol(std::uint16_t rank, std::uint64_t offset) {
-    return 1 + (static_cast<Symbol>(rank) << 20) + static_cast<Symbol>(offset);
-}
-
-Symbols contribution(std::uint16_t rank, std::uint64_t octets) {
-    Symbols symbols(octets);
-    for (std::uint64_t i = 0; i < octets; ++i)
-        symbols[i] = symbol(rank, i);
-    return symbols;
-}
-
-RankGoal goal_of(const Call& call) {
-    RankGoal goal;
-    if (call.op == Op::kBroadcast) {
-        goal.expected = contribution(call.root, call.octets);
-        goal.output = call.rank == call.root ? goal.expected : Symbols(call.octets, 0);
-    } else if (call.op == Op::kAllgather) {
-        for (std::uint16_t rank = 0; rank < call.ranks; ++rank) {
-            const Symbols block = contribution(rank, call.octets);
-            goal.expected.insert(goal.expected.end(), block.begin(), block.end());
-            const bool there = call.in_place && rank == call.rank;
-            goal.output.insert(goal.output.end(), call.octets, 0);
-            if (there) std::copy(block.begin(), block.end(), goal.output.end() - block.size());
-        }
-        if (!call.in_place) goal.input = contribution(call.rank, call.octets);
-    }
-    return goal;
-}
-
-struct Cluster {
-    std::vector<Plan> plans;
-    std::vector<RankGoal> goals;
-    bool barrier;
-
-    Cluster(const Algorithm& algorithm, Call call) : barrier(algorithm.op == Op::kBarrier) {
-        plans.resize(call.ranks);
-        for (std::uint16_t rank = 0; rank < call.ranks; ++rank) {
-            call.rank = rank;
-            algorithm.make(call, plans[rank]);
-            goals.push_back(goal_of(call));
-        }
-    }
-    [[nodiscard]] Verdict check() const {
-        std::vector<abi::Schedule> schedules;
-        for (const Plan& plan : plans)
-            schedules.push_back(plan.schedule());
-        return check_schedules(schedules, goals, barrier);
-    }
-};
 
 std::string describe(const Algorithm& algorithm, const Call& call, const Verdict& verdict) {
     return std::string(algorithm.name) + " ranks " + std::to_string(call.ranks) + " root " +
@@ -92,7 +41,7 @@ TEST(coll_schedules, every_barrier_is_right) {
         if (algorithm.op != Op::kBarrier) continue;
         for (std::uint16_t ranks = 1; ranks <= kRanksMax; ++ranks) {
             const Call call{.op = Op::kBarrier, .ranks = ranks, .segment = 512};
-            const Verdict verdict = Cluster(algorithm, call).check();
+            const Verdict verdict = CollectiveCase(algorithm, call).check();
             ASSERT_TRUE(verdict.ok) << describe(algorithm, call, verdict);
         }
     }
@@ -110,7 +59,7 @@ TEST(coll_schedules, every_broadcast_is_right_from_every_root) {
                                         .root = root,
                                         .octets = octets,
                                         .segment = segment};
-                        const Verdict verdict = Cluster(algorithm, call).check();
+                        const Verdict verdict = CollectiveCase(algorithm, call).check();
                         ASSERT_TRUE(verdict.ok) << describe(algorithm, call, verdict);
                     }
                 }
@@ -131,7 +80,7 @@ TEST(coll_schedules, every_allgather_is_right_in_place_and_out_of_place) {
                                     .in_place = k == 3,
                                     .segment = 600,
                                     .concurrent = k};
-                    const Verdict verdict = Cluster(algorithm, call).check();
+                    const Verdict verdict = CollectiveCase(algorithm, call).check();
                     ASSERT_TRUE(verdict.ok) << describe(algorithm, call, verdict);
                 }
             }
@@ -142,25 +91,30 @@ TEST(coll_schedules, every_allgather_is_right_in_place_and_out_of_place) {
 TEST(coll_schedules, multicast_algorithms_put_each_octet_on_the_wire_once) {
     const Call broadcast{
         .op = Op::kBroadcast, .ranks = 9, .root = 4, .octets = 5000, .segment = 400};
-    EXPECT_EQ(Cluster(named(Op::kBroadcast, "multicast"), broadcast).check().wire_octets, 5000U);
-    EXPECT_EQ(Cluster(named(Op::kBroadcast, "binomial"), broadcast).check().wire_octets, 8 * 5000U);
+    EXPECT_EQ(CollectiveCase(named(Op::kBroadcast, "multicast"), broadcast).check().wire_octets,
+              5000U);
+    EXPECT_EQ(CollectiveCase(named(Op::kBroadcast, "binomial"), broadcast).check().wire_octets,
+              8 * 5000U);
     const Call allgather{.op = Op::kAllgather, .ranks = 9, .octets = 5000, .segment = 400};
     for (const char* name : {"round_robin", "concurrent"}) {
-        const Verdict verdict = Cluster(named(Op::kAllgather, name), allgather).check();
+        const Verdict verdict = CollectiveCase(named(Op::kAllgather, name), allgather).check();
         EXPECT_EQ(verdict.wire_octets, 9 * 5000U) << name;
     }
-    EXPECT_EQ(Cluster(named(Op::kBarrier, "gather_broadcast"), {.ranks = 9}).check().wire_messages,
-              9U);
+    EXPECT_EQ(
+        CollectiveCase(named(Op::kBarrier, "gather_broadcast"), {.ranks = 9}).check().wire_messages,
+        9U);
 }
 
 TEST(coll_schedules, buffers_needed_are_bounded_whatever_the_length) {
     for (const std::uint64_t octets : {5000U, 50000U}) {
         const Call call{.op = Op::kAllgather, .ranks = 5, .octets = octets, .segment = 500};
-        EXPECT_LE(Cluster(named(Op::kAllgather, "round_robin"), call).check().buffers, 4U);
-        EXPECT_LE(Cluster(named(Op::kAllgather, "concurrent"), call).check().buffers, 2 * 4U);
+        EXPECT_LE(CollectiveCase(named(Op::kAllgather, "round_robin"), call).check().buffers, 4U);
+        EXPECT_LE(CollectiveCase(named(Op::kAllgather, "concurrent"), call).check().buffers,
+                  2 * 4U);
         Call k3 = call;
         k3.concurrent = 3;
-        EXPECT_LE(Cluster(named(Op::kAllgather, "concurrent"), k3).check().buffers, 2 * 3 * 4U);
+        EXPECT_LE(CollectiveCase(named(Op::kAllgather, "concurrent"), k3).check().buffers,
+                  2 * 3 * 4U);
     }
 }
 
@@ -296,7 +250,7 @@ TEST_F(Planted, a_circle_of_waiting_ranks) {
 
 TEST(planted, a_barrier_that_forgets_one_member) {
     for (const char* name : {"gather_broadcast", "dissemination"}) {
-        Cluster cluster(named(Op::kBarrier, name), {.op = Op::kBarrier, .ranks = 4});
+        CollectiveCase cluster(named(Op::kBarrier, name), {.op = Op::kBarrier, .ranks = 4});
         ASSERT_TRUE(cluster.check().ok);
         for (Plan& plan : cluster.plans) {
             for (abi::Step& step : plan.steps()) {
@@ -311,7 +265,7 @@ TEST(planted, a_barrier_that_forgets_one_member) {
 
 TEST(planted, a_ring_that_skips_a_dependency_is_a_race) {
     const Call call{.op = Op::kAllgather, .ranks = 4, .octets = 8, .segment = 64};
-    Cluster cluster(named(Op::kAllgather, "ring"), call);
+    CollectiveCase cluster(named(Op::kAllgather, "ring"), call);
     ASSERT_TRUE(cluster.check().ok);
     std::uint32_t spoilt = 0;
     for (abi::Step& step : cluster.plans[2].steps()) {
@@ -328,4 +282,4 @@ TEST(planted, a_ring_that_skips_a_dependency_is_a_race) {
 }
 
 }  // namespace
-}  // namespace ulc::test
+}  // namespace ulc::sim

@@ -7,6 +7,7 @@
 //   live       some order of all events exists (no deadlock), with unbounded buffers
 //   together   (barriers) no rank is done before every rank has begun
 //   right      the octets end as the operation promises; each is followed as a symbol (rank, offset)
+//   k-buffer   no member can be sent more than k messages ahead of what it has taken
 //
 // Matching is static because starts keep index order per peer and direction; with no race the result is then the
 // same in every order of execution, so one order proves all.
@@ -22,7 +23,7 @@
 
 #include "abi/schedule.h"
 
-namespace ulc::test {
+namespace ulc::sim {
 
 /// What an octet holds: 0 = nothing defined, else 1 + a number of its origin.
 using Symbol = std::uint32_t;
@@ -40,14 +41,16 @@ struct Verdict {
     std::uint16_t rank = 0;  ///< of the first bad step
     std::uint32_t step = 0;
     std::string what;
-    std::uint32_t buffers = 0;        ///< messages, at the worst receiver
+    std::uint32_t buffers = 0;        ///< k: messages, at the worst receiver
     std::uint64_t buffer_octets = 0;  ///< octets, at the worst receiver
     std::uint64_t wire_messages = 0;
     std::uint64_t wire_octets = 0;  ///< payload; a multicast counts once
 };
 
 /// goals.size() = schedules.size() = number of ranks. barrier: no rank may be done before all have begun.
+/// buffers_max: the k that a receiver has; the first message beyond it is the bad step.
 [[nodiscard]] Verdict check_schedules(const std::vector<abi::Schedule>& schedules,
-                                      const std::vector<RankGoal>& goals, bool barrier = false);
+                                      const std::vector<RankGoal>& goals, bool barrier = false,
+                                      std::uint32_t buffers_max = UINT32_MAX);
 
-}  // namespace ulc::test
+}  // namespace ulc::sim

@@ -1,4 +1,4 @@
-#include "tests/unit/schedule_checker.h"
+#include "tests/sim/schedule_checker.h"
 
 #include <algorithm>
 #include <deque>
@@ -6,7 +6,7 @@
 
 #include "exec/validate.h"
 
-namespace ulc::test {
+namespace ulc::sim {
 namespace {
 
 using abi::BufferId;
@@ -32,11 +32,9 @@ public:
         }
     }
 
-    Verdict run(bool barrier) {
-        if (valid() && matched() && without_race() && live() && (!barrier || together()) &&
-            right()) {
-            count_buffers();
-        }
+    Verdict run(bool barrier, std::uint32_t buffers_max) {
+        (void)(valid() && matched() && without_race() && live() && (!barrier || together()) &&
+               right() && within(buffers_max));
         return verdict_;
     }
 
@@ -312,7 +310,7 @@ private:
     }
 
     /// For each member: runs everything else as far as it goes, then lets it take one message, and so on.
-    void count_buffers() {
+    bool within(std::uint32_t buffers_max) {
         for (std::uint16_t lazy = 0; lazy < ranks(); ++lazy) {
             std::vector<std::uint32_t> waits = graph_.waits;
             std::deque<std::size_t> ready;
@@ -335,6 +333,11 @@ private:
                 const std::size_t place = event / 2;
                 if (event % 2 == 0 && places_[place].rank != lazy && targets(at(place), lazy)) {
                     verdict_.buffers = std::max(verdict_.buffers, ++held);
+                    if (held > buffers_max) {
+                        return fail(places_[place].rank, places_[place].step,
+                                    "needs more than " + std::to_string(buffers_max) +
+                                        " buffers at rank " + std::to_string(lazy));
+                    }
                     held_octets += at(place).length;
                     verdict_.buffer_octets = std::max(verdict_.buffer_octets, held_octets);
                 } else if (event % 2 == 1 && places_[place].rank == lazy &&
@@ -347,6 +350,7 @@ private:
                 }
             }
         }
+        return true;
     }
 
     const std::vector<Schedule>& schedules_;
@@ -363,8 +367,8 @@ private:
 }  // namespace
 
 Verdict check_schedules(const std::vector<Schedule>& schedules, const std::vector<RankGoal>& goals,
-                        bool barrier) {
-    return Machine(schedules, goals).run(barrier);
+                        bool barrier, std::uint32_t buffers_max) {
+    return Machine(schedules, goals).run(barrier, buffers_max);
 }
 
-}  // namespace ulc::test
+}  // namespace ulc::sim
