@@ -1,0 +1,73 @@
+// What of IEEE 802.3 both media share: the octets that a frame costs on the wire, and who is meant by a destination address.
+//
+//   |preamble 8|destination … payload, padded to 60|FCS 4|gap 12|
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/check.h"
+#include "base/units.h"
+#include "medium.h"
+#include "wire/header.h"
+#include "wire/ids.h"
+
+namespace ulc::sim {
+
+inline constexpr std::uint64_t kPreambleOctets = 8;  ///< with the start frame delimiter
+inline constexpr std::uint64_t kFcsOctets = 4;
+inline constexpr std::uint64_t kGapOctets = 12;
+inline constexpr std::size_t kMacHeaderOctets = 14;
+
+/// Octets of a frame as a switch stores it: padded, with FCS.
+[[nodiscard]] constexpr std::uint64_t stored_octets(std::uint64_t frame_octets) noexcept {
+    return std::max<std::uint64_t>(frame_octets, wire::kFrameOctetsMin) + kFcsOctets;
+}
+/// Octets from the first of the preamble to the last of the FCS.
+[[nodiscard]] constexpr std::uint64_t wire_octets(std::uint64_t frame_octets) noexcept {
+    return kPreambleOctets + stored_octets(frame_octets);
+}
+
+/// The ports behind the addresses. Given once: a simulated switch need not learn.
+class PortAddresses {
+public:
+    explicit PortAddresses(const std::vector<Mac>& macs) : macs_(macs) {
+        for (std::size_t port = 0; port < macs.size(); ++port)
+            ports_.emplace(key_of(macs[port]), static_cast<std::uint16_t>(port));
+        ULC_CHECK(ports_.size() == macs.size());
+    }
+    [[nodiscard]] std::uint16_t count() const noexcept {
+        return static_cast<std::uint16_t>(macs_.size());
+    }
+    [[nodiscard]] static bool is_group(const FramePtr& frame) noexcept {
+        return (std::to_integer<unsigned>(frame->front()) & 1U) != 0;
+    }
+    [[nodiscard]] bool is_for(std::uint16_t port, const FramePtr& frame) const noexcept {
+        return is_group(frame) || destination_of(frame) == macs_[port];
+    }
+    /// Of a frame that is not to a group; nothing if no port has the address.
+    [[nodiscard]] std::optional<std::uint16_t> port_of(const FramePtr& frame) const {
+        const auto found = ports_.find(key_of(destination_of(frame)));
+        return found == ports_.end() ? std::nullopt : std::optional(found->second);
+    }
+
+private:
+    static Mac destination_of(const FramePtr& frame) noexcept {
+        Mac mac;
+        std::memcpy(&mac, frame->data(), sizeof mac);
+        return mac;
+    }
+    static std::uint64_t key_of(const Mac& mac) noexcept {
+        std::uint64_t key = 0;
+        std::memcpy(&key, &mac, sizeof mac);
+        return key;
+    }
+    std::vector<Mac> macs_;
+    std::unordered_map<std::uint64_t, std::uint16_t> ports_;
+};
+
+}  // namespace ulc::sim

@@ -1,0 +1,170 @@
+#include "switch_medium.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace ulc::sim {
+namespace {
+
+constexpr std::int64_t kPicosPerNano = 1000;
+constexpr std::int64_t kPicosPerSecond = 1'000'000'000'000;
+
+/// The first whole nanosecond at or after.
+Nanos nanos_of(std::int64_t picos) noexcept { return (picos + kPicosPerNano - 1) / kPicosPerNano; }
+
+}  // namespace
+
+std::string problem_of(const SwitchConfig& config) {
+    if (config.macs.size() < 2) return "a switch needs at least two ports";
+    if (!config.port_bits_per_second.empty() &&
+        config.port_bits_per_second.size() != config.macs.size())
+        return "there must be one rate for each port, or none";
+    const auto is_slow = [](std::uint64_t rate) { return rate < 1'000'000; };
+    if (is_slow(config.bits_per_second) || std::any_of(config.port_bits_per_second.begin(),
+                                                       config.port_bits_per_second.end(), is_slow))
+        return "a port's rate must be at least 1 Mb/s";
+    if (config.latency < 0 || config.cable < 0) return "latencies must not be negative";
+    return {};
+}
+
+SwitchMedium::SwitchMedium(const SwitchConfig& config)
+    : config_(config),
+      addresses_(config.macs),
+      faults_(addresses_.count(), config.seed),
+      ports_(config.macs.size()) {
+    ULC_CHECK(problem_of(config).empty());
+    for (std::size_t port = 0; port < ports_.size(); ++port)
+        ports_[port].bits_per_second = config.port_bits_per_second.empty()
+                                           ? config.bits_per_second
+                                           : config.port_bits_per_second[port];
+}
+
+SwitchMedium::Picos SwitchMedium::duration(const Port& port, std::uint64_t octets) noexcept {
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<Picos>(Wide{octets} * 8 * kPicosPerSecond / port.bits_per_second);
+}
+
+bool SwitchMedium::cuts_through(const Port& in, const Port& out) const noexcept {
+    return config_.forwarding == Forwarding::kCutThrough &&
+           out.bits_per_second <= in.bits_per_second;
+}
+
+void SwitchMedium::transmit(std::uint16_t from, FramePtr frame, Nanos now) {
+    ULC_CHECK(now >= now_ && now <= events_.next());
+    ULC_CHECK(frame != nullptr && frame->size() >= kMacHeaderOctets);
+    now_ = now;
+    Port& port = ports_[from];
+    const std::uint64_t octets = wire_octets(frame->size());
+    const Picos start = std::max(now * kPicosPerNano, port.host_free_at);
+    const Picos end = start + duration(port, octets);
+    port.host_free_at = end + duration(port, kGapOctets);
+    ++port.counts.in_frames;
+    port.counts.in_octets += frame->size();
+    events_.push(nanos_of(end), {Kind::kSent, from, nullptr, nullptr});
+    if (faults_.is_unplugged(from)) return;
+    auto held = std::make_shared<Held>();
+    held->octets = stored_octets(frame->size());
+    held->from = from;
+    held->frame = std::move(frame);
+    const Picos header = config_.forwarding == Forwarding::kCutThrough
+                             ? start + duration(port, std::min(config_.cut_through_octets, octets))
+                             : end;
+    events_.push(nanos_of(header) + config_.cable + config_.latency,
+                 {Kind::kForward, from, std::move(held), nullptr});
+}
+
+void SwitchMedium::advance(Nanos to, MediumSink& sink) {
+    while (events_.next() <= to) {
+        now_ = events_.next();
+        const Event event = events_.pop();
+        switch (event.kind) {
+            case Kind::kSent:
+                sink.on_sent(event.port, true, now_);
+                break;
+            case Kind::kForward:
+                forward(event.held, now_);
+                break;
+            case Kind::kOutput:
+                output(event.port, event.held, now_);
+                break;
+            case Kind::kLeft:
+                release(event.port, *event.held);
+                break;
+            case Kind::kArrived:
+                arrive(event.port, *event.held, now_, sink);
+                break;
+            case Kind::kLate:
+                if (!faults_.is_unplugged(event.port))
+                    sink.on_arrival(event.port, event.frame, now_);
+                break;
+        }
+    }
+    now_ = std::max(now_, to);
+}
+
+/// The switch knows the destination: to which outputs, and whether they must wait for the last bit.
+void SwitchMedium::forward(const HeldPtr& held, Nanos now) {
+    const auto put = [&](std::uint16_t to) {
+        const Port& in = ports_[held->from];
+        if (config_.forwarding == Forwarding::kStoreAndForward || cuts_through(in, ports_[to])) {
+            output(to, held, now);
+            return;
+        }
+        const std::uint64_t octets = wire_octets(held->frame->size());
+        const std::uint64_t seen = std::min(config_.cut_through_octets, octets);
+        events_.push(now + nanos_of(duration(in, octets - seen)),
+                     {Kind::kOutput, to, held, nullptr});
+    };
+    if (PortAddresses::is_group(held->frame)) {
+        for (std::uint16_t to = 0; to < ports_.size(); ++to)
+            if (to != held->from) put(to);
+        return;
+    }
+    const auto to = addresses_.port_of(held->frame);
+    if (!to || *to == held->from) {
+        ++unknown_;
+        return;
+    }
+    put(*to);
+}
+
+/// Into the output's buffer, and out of it when what is before it has left.
+void SwitchMedium::output(std::uint16_t to, const HeldPtr& held, Nanos now) {
+    Port& port = ports_[to];
+    const std::uint64_t shared_more = held->copies == 0 ? held->octets : 0;
+    if (port.buffered + held->octets > config_.buffer_octets ||
+        shared_ + shared_more > config_.shared_octets) {
+        ++port.counts.overflows;
+        return;
+    }
+    ++held->copies;
+    shared_ += shared_more;
+    port.buffered += held->octets;
+    port.counts.buffer_octets_max = std::max(port.counts.buffer_octets_max, port.buffered);
+    const Picos start = std::max(now * kPicosPerNano, port.out_free_at);
+    const Picos end = start + duration(port, wire_octets(held->frame->size()));
+    port.out_free_at = end + duration(port, kGapOctets);
+    events_.push(nanos_of(end), {Kind::kLeft, to, held, nullptr});
+    events_.push(nanos_of(end) + config_.cable, {Kind::kArrived, to, held, nullptr});
+}
+
+void SwitchMedium::release(std::uint16_t port, Held& held) noexcept {
+    ports_[port].buffered -= held.octets;
+    if (--held.copies == 0) shared_ -= held.octets;
+}
+
+void SwitchMedium::arrive(std::uint16_t to, const Held& held, Nanos now, MediumSink& sink) {
+    Port& port = ports_[to];
+    ++port.counts.out_frames;
+    port.counts.out_octets += held.frame->size();
+    for (const Faults::Copy& copy : faults_.judge(held.from, to, held.frame)) {
+        if (copy.late == 0) {
+            sink.on_arrival(to, copy.frame, now);
+        } else {
+            events_.push(now + copy.late, {Kind::kLate, to, nullptr, copy.frame});
+        }
+    }
+}
+
+}  // namespace ulc::sim

@@ -1,0 +1,118 @@
+// A switch with a full-duplex cable to each port, as IEEE 802.1D forwards and 802.3 times it.
+//
+//   host ▶ transmitter at the port's rate ▶ cable ▶ switch: latency ─┬▶ output buffer ▶ output at its rate ▶ cable ▶ host
+//                                                                    └▶ (to a group: every port but the source)
+//
+// Store-and-forward begins to send when it has the last bit, cut-through when it has the header and the output is no
+// faster than the input (else it would run dry). A frame lies in its output's buffer from when it may be sent until its last
+// bit has left. What finds no room there, or in the memory that all outputs share, is dropped and counted (tail drop).
+// Two ports, cut-through after 0 octets and no latency are a cable between two hosts.
+//
+// Transmission times are kept in picoseconds, so that a port's rate is exact at 100 Gb/s too; events happen at the next
+// whole nanosecond.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ethernet.h"
+#include "event_queue.h"
+#include "faults.h"
+#include "medium.h"
+#include "wire/ids.h"
+
+namespace ulc::sim {
+
+enum class Forwarding : std::uint8_t { kStoreAndForward, kCutThrough };
+
+struct SwitchConfig {
+    static constexpr std::uint64_t kNoLimit = UINT64_MAX;
+
+    std::vector<Mac> macs;  ///< of the host at each port, all different
+    std::uint64_t bits_per_second = 10'000'000'000;
+    std::vector<std::uint64_t> port_bits_per_second;  ///< of each port; empty: all the same
+    Forwarding forwarding = Forwarding::kStoreAndForward;
+    /// Cut-through decides after so many octets of a frame and its preamble: the preamble and the MAC header.
+    std::uint64_t cut_through_octets = kPreambleOctets + kMacHeaderOctets;
+    Nanos latency = 2 * kMicrosecond;        ///< of the switch, beside what forwarding waits for
+    Nanos cable = 25;                        ///< of each cable, one way; 5 m
+    std::uint64_t buffer_octets = kNoLimit;  ///< of each output; stored_octets() each frame
+    std::uint64_t shared_octets = kNoLimit;  ///< of all outputs; a frame for several counts once
+    std::uint64_t seed = 1;
+};
+
+struct SwitchPortCounts {
+    std::uint64_t in_frames = 0;  ///< from the host
+    std::uint64_t in_octets = 0;
+    std::uint64_t out_frames = 0;  ///< to the host
+    std::uint64_t out_octets = 0;
+    std::uint64_t overflows = 0;  ///< dropped for want of room at this output
+    std::uint64_t buffer_octets_max = 0;
+};
+
+/// Why it cannot be; empty: it can. For what a person wrote.
+[[nodiscard]] std::string problem_of(const SwitchConfig& config);
+
+class SwitchMedium final : public Medium {
+public:
+    /// The configuration has no problem_of().
+    explicit SwitchMedium(const SwitchConfig& config);
+
+    void transmit(std::uint16_t from, FramePtr frame, Nanos now) override;
+    [[nodiscard]] Nanos next_event() const override { return events_.next(); }
+    void advance(Nanos to, MediumSink& sink) override;
+
+    [[nodiscard]] Faults& faults() noexcept { return faults_; }
+    [[nodiscard]] const SwitchPortCounts& counts(std::uint16_t port) const {
+        return ports_[port].counts;
+    }
+    [[nodiscard]] std::uint64_t unknown_destinations() const noexcept { return unknown_; }
+    [[nodiscard]] std::uint64_t buffered_octets(std::uint16_t port) const {
+        return ports_[port].buffered;
+    }
+
+private:
+    using Picos = std::int64_t;
+    /// A frame in the switch, once for all of its outputs.
+    struct Held {
+        FramePtr frame;
+        std::uint16_t from = 0;
+        std::uint64_t octets = 0;
+        std::uint32_t copies = 0;
+    };
+    using HeldPtr = std::shared_ptr<Held>;
+    struct Port {
+        std::uint64_t bits_per_second = 0;
+        Picos host_free_at = 0;  ///< the host's transmitter, its gap over
+        Picos out_free_at = 0;   ///< the switch's
+        std::uint64_t buffered = 0;
+        SwitchPortCounts counts;
+    };
+    enum class Kind : std::uint8_t { kSent, kForward, kOutput, kLeft, kArrived, kLate };
+    struct Event {
+        Kind kind = Kind::kSent;
+        std::uint16_t port = 0;
+        HeldPtr held;    ///< kForward to kArrived
+        FramePtr frame;  ///< kLate
+    };
+
+    [[nodiscard]] static Picos duration(const Port& port, std::uint64_t octets) noexcept;
+    [[nodiscard]] bool cuts_through(const Port& in, const Port& out) const noexcept;
+    void forward(const HeldPtr& held, Nanos now);
+    void output(std::uint16_t to, const HeldPtr& held, Nanos now);
+    void release(std::uint16_t port, Held& held) noexcept;
+    void arrive(std::uint16_t to, const Held& held, Nanos now, MediumSink& sink);
+
+    SwitchConfig config_;
+    PortAddresses addresses_;
+    Faults faults_;
+    std::vector<Port> ports_;
+    EventQueue<Event> events_;
+    Nanos now_ = 0;
+    std::uint64_t shared_ = 0;
+    std::uint64_t unknown_ = 0;
+};
+
+}  // namespace ulc::sim
