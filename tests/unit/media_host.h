@@ -53,6 +53,7 @@ inline std::uint32_t number_of(const sim::FramePtr& frame) {
 
 /// Writes down everything.
 struct MediaLog : sim::MediumSink {
+    virtual ~MediaLog() = default;
     struct Sent {
         std::uint16_t port;
         bool sent;
