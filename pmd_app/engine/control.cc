@@ -334,6 +334,7 @@ void leave_job(Endpoint& endpoint, Nanos now) {
     endpoint.groups.clear();
     endpoint.removing.clear();
     endpoint.gone_unreported.clear();
+    endpoint.formed_unreported = false;  // it left before it could be told
     endpoint.member.reset();
     endpoint.timer = kNever;
     if (endpoint.job == kNoJob) return;

@@ -10,10 +10,14 @@
 #include <vector>
 
 #include "base/prng.h"
-#include "lib_cluster.h"
+#include "tests/sim/lib_cluster.h"
 
 namespace ulc::sim {
 namespace {
+
+constexpr Nanos kSkew = kMicrosecond;
+constexpr Nanos kLookAgain =
+    kMillisecond;  ///< as ulc_coll_wait(), which looks for members that died
 
 enum class Kind : std::uint8_t { kBarrier, kBroadcast, kAllgather };
 
@@ -54,15 +58,17 @@ public:
         }
     }
 
-    /// Now and then one thing, so that ranks drift apart.
-    void step() {
-        if (done() || error_ != ULC_OK) return;
+    /// Now and then one thing, so that ranks drift apart. When to call again.
+    Nanos step(Nanos now) {
+        if (done() || error_ != ULC_OK) return kNever;
         if (running_ == nullptr) {
-            if (prng_.chance(0.7)) return;  // skew
-            error_ = start();
-            return;
+            if (!prng_.chance(0.7)) {  // skew
+                error_ = start();
+                return now;
+            }
+            return now + kSkew;
         }
-        static_cast<void>(test());
+        return test() ? now : now + kLookAgain;
     }
 
 private:
@@ -163,7 +169,8 @@ std::string run_all(LibCluster& lib, std::vector<Actor>& actors, Nanos limit) {
         }
         return true;
     };
-    const bool in_time = lib.run(limit, ended, [&](std::uint16_t rank) { actors[rank].step(); });
+    const bool in_time = lib.run(
+        limit, ended, [&](std::uint16_t rank, Nanos now) { return actors[rank].step(now); });
     std::string text;
     for (std::size_t rank = 0; rank < actors.size(); ++rank) {
         const Actor& actor = actors[rank];
@@ -213,10 +220,11 @@ TEST(Collectives, need_no_test_without_an_event) {
             return std::all_of(actors.begin(), actors.end(),
                                [](const Actor& actor) { return actor.done(); });
         };
-        EXPECT_TRUE(lib.run(5 * kSecond, all_done, [&](std::uint16_t rank) {
-            if (begun[rank] && lib.events(rank) == 0) return;
+        EXPECT_TRUE(lib.run(5 * kSecond, all_done, [&](std::uint16_t rank, Nanos) {
+            if (begun[rank] && lib.events(rank) == 0) return kNever;
             begun[rank] = true;
             actors[rank].run_until_waiting();
+            return kNever;
         })) << ranks;
     }
 }
@@ -256,13 +264,14 @@ TEST(Collectives, run_at_once_on_overlapping_groups) {
             }
             return true;
         };
-        ASSERT_TRUE(lib.run(kSecond, all_made, [&](std::uint16_t rank) {
+        ASSERT_TRUE(lib.run(kSecond, all_made, [&](std::uint16_t rank, Nanos) {
             ulc_status status{};
             const bool member = std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
             if (member && !made[rank] &&
                 ulc_test(lib.endpoint(rank), &requests[rank], &status) == ULC_OK) {
                 made[rank] = status;
             }
+            return kNever;
         }));
         for (const std::uint16_t rank : ranks) {
             ASSERT_EQ(made[rank]->error, ULC_OK);
@@ -285,9 +294,11 @@ TEST(Collectives, run_at_once_on_overlapping_groups) {
         }
         return true;
     };
-    EXPECT_TRUE(lib.run(60 * kSecond, ended, [&](std::uint16_t rank) {
+    EXPECT_TRUE(lib.run(60 * kSecond, ended, [&](std::uint16_t rank, Nanos now) {
+        Nanos next = kNever;
         for (Actor& actor : actors[rank])
-            actor.step();
+            next = std::min(next, actor.step(now));
+        return next;
     }));
     for (const auto& of_rank : actors) {
         for (const Actor& actor : of_rank) {
@@ -311,7 +322,8 @@ TEST(Collectives, fail_at_every_rank_when_one_dies) {
             return actors[0].error() != ULC_OK && actors[1].error() != ULC_OK &&
                    actors[3].error() != ULC_OK;
         };
-        EXPECT_TRUE(lib.run(30 * kSecond, ended, [&](std::uint16_t rank) { actors[rank].step(); }));
+        EXPECT_TRUE(lib.run(30 * kSecond, ended,
+                            [&](std::uint16_t rank, Nanos now) { return actors[rank].step(now); }));
         for (const int rank : {0, 1, 3}) {
             EXPECT_TRUE(actors[rank].error() == ULC_ERR_PEER_DIED ||
                         actors[rank].error() == ULC_ERR_PEER_LEFT)
@@ -333,7 +345,7 @@ TEST(Collectives, name_lengths_that_differ_between_members) {
                             root_longer ? shorter : longer, 2);
         EXPECT_TRUE(lib.run(
             kSecond, [&] { return actors[1].error() != ULC_OK && actors[0].done(); },
-            [&](std::uint16_t rank) { actors[rank].step(); }));
+            [&](std::uint16_t rank, Nanos now) { return actors[rank].step(now); }));
         EXPECT_EQ(actors[1].error(), ULC_ERR_MISMATCH);
     }
 }

@@ -1,8 +1,8 @@
 // Leaving, closing, dying: of clients and of engines; full rings; sleeping clients.
 #include <gtest/gtest.h>
 
-#include "sim_cluster.h"
-#include "traffic.h"
+#include "tests/sim/programs/oracle.h"
+#include "tests/sim/sim_cluster.h"
 
 namespace ulc::sim {
 namespace {
@@ -12,7 +12,7 @@ std::uint16_t own_node(std::size_t n) { return static_cast<std::uint16_t>(n); }
 ClusterConfig lossy(std::uint16_t ports) {
     ClusterConfig config;
     config.net.ports = ports;
-    config.net.faults = {0.1, 0, 0};
+    config.net.faults = {.loss = 0.1};
     return config;
 }
 
@@ -37,6 +37,18 @@ TEST(Ends, leaving_delivers_first_and_the_peer_is_told_after) {
         [&] { cluster.client(1).poll(); }));
     EXPECT_EQ(cluster.client(1).messages.size(), 40U);
     EXPECT_TRUE(cluster.client(1).peers_died.empty());
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
+TEST(Ends, a_client_that_leaves_in_the_round_in_which_its_job_forms_has_left) {
+    SimCluster cluster({});
+    RingClient& client = cluster.client(cluster.add_client(0));
+    ASSERT_TRUE(client.join("alone", 0, 1));
+    ASSERT_TRUE(client.leave());  // both are taken before the job says that it has formed
+    cluster.touch(0);
+    ASSERT_TRUE(cluster.run(kSecond, [&] { return client.poll() > 0 && client.left; }));
+    EXPECT_EQ(client.left_status, 0);
+    EXPECT_FALSE(client.formed());
     EXPECT_EQ(cluster.shut_down(), 0U);
 }
 

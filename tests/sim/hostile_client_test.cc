@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "sim_cluster.h"
-#include "traffic.h"
+#include "tests/sim/programs/random_traffic.h"
+#include "tests/sim/sim_cluster.h"
 
 namespace ulc::sim {
 namespace {
@@ -107,22 +107,20 @@ TEST_P(HostileClient, hurts_itself_only) {
         config.seed = seed;
         config.net.seed = seed;
         config.net.ports = kNodes;
-        config.net.faults = {0.01, 0.01, 0.01};
+        config.net.faults = {.loss = 0.01, .duplicate = 0.01, .reorder = 0.01};
         config.engine.linger_max = 50 * kMillisecond;
         SimCluster cluster(config);
         ASSERT_TRUE(
             cluster.form(4, [](std::size_t n) { return static_cast<std::uint16_t>(n % 2); }));
         Traffic traffic(cluster, 4, {.messages = 100, .own_groups = false}, seed);
+        traffic.start();
         Hostile hostile(cluster, GetParam(), seed);
         const bool done = cluster.run(
             20 * kSecond,
             [&] {
                 return traffic.finished() && (hostile.closed() >= 20 || cluster.now() > kSecond);
             },
-            [&] {
-                traffic.tick();
-                hostile.tick();
-            });
+            [&] { hostile.tick(); });
         EXPECT_TRUE(done) << "seed " << seed << ", still due: " << traffic.oracle().outstanding();
         EXPECT_EQ(traffic.error(), "") << "seed " << seed;
         if (GetParam() != Hostile::Style::kScribble) {
@@ -160,11 +158,11 @@ TEST(HostileWire, random_frames_are_counted_and_dropped) {
     SimCluster cluster(config);
     ASSERT_TRUE(cluster.form(2, [](std::size_t n) { return static_cast<std::uint16_t>(n); }));
     Traffic traffic(cluster, 2, {.messages = 200}, 5);
+    traffic.start();
     Prng prng(5);
     const bool done = cluster.run(
         20 * kSecond, [&] { return traffic.finished(); },
         [&] {
-            traffic.tick();
             std::byte frame[200];
             for (auto& octet : frame)
                 octet = static_cast<std::byte>(prng.next());

@@ -1,15 +1,18 @@
-#include "lib_cluster.h"
+#include "tests/sim/lib_cluster.h"
 
 #include "base/check.h"
 
 namespace ulc::sim {
 
-LibCluster::LibCluster(const ClusterConfig& config) : cluster_(config) {
-    for (std::uint16_t node = 0; node < config.net.ports; ++node) {
-        const std::size_t index = cluster_.add_client(node);
+LibCluster::LibCluster(const ClusterConfig& config, std::uint16_t ranks) : cluster_(config) {
+    if (ranks == 0) ranks = config.net.ports;
+    for (std::uint16_t rank = 0; rank < ranks; ++rank) {
+        const std::size_t index =
+            cluster_.add_client(static_cast<std::uint16_t>(rank % config.net.ports));
         // The ring client of that index is not used: the region belongs to the endpoint.
         endpoints_.push_back(client::make_endpoint(cluster_.client(index).region(), {}));
         ULC_CHECK(endpoints_.back() != nullptr);
+        programs_.push_back(std::make_unique<Rank>(*this, rank));
         events_.push_back(0);
     }
 }
@@ -20,26 +23,31 @@ bool LibCluster::form(Nanos limit) {
     for (std::uint16_t rank = 0; rank < ranks(); ++rank) {
         if (ulc_join(endpoint(rank), "lib", rank, ranks(), nullptr) != ULC_OK) return false;
     }
-    const auto formed = [&] {
-        for (const auto& ep : endpoints_) {
-            if (ulc_job_state(ep.get()) != ULC_OK) return false;
-        }
-        return true;
+    std::uint16_t formed = 0;
+    const auto all_formed = [&] {
+        while (formed < ranks() && ulc_job_state(endpoint(formed)) == ULC_OK)
+            ++formed;
+        return formed == ranks();
     };
-    return run(limit, formed, [](std::uint16_t) {});
+    return run(limit, all_formed, [](std::uint16_t, Nanos) { return kNever; });
 }
 
-bool LibCluster::run(Nanos limit, const std::function<bool()>& done,
-                     const std::function<void(std::uint16_t)>& application) {
-    return cluster_.run(limit, done, [&] {
-        for (std::uint16_t rank = 0; rank < ranks(); ++rank) {
-            ulc_endpoint* ep = endpoint(rank);
-            if (ep == nullptr) continue;
-            events_[rank] = ulc_poll(ep);
-            application(rank);
-            ep->announce_awaited();
-        }
-    });
+Nanos LibCluster::act(std::uint16_t rank, Nanos now) {
+    ulc_endpoint* ep = endpoint(rank);
+    events_[rank] = ulc_poll(ep);
+    const Nanos next = application_(rank, now);
+    ep->announce_awaited();
+    return next;
+}
+
+bool LibCluster::run(Nanos limit, const std::function<bool()>& done, Application application) {
+    application_ = std::move(application);
+    for (std::uint16_t rank = 0; rank < ranks(); ++rank)
+        if (endpoint(rank) != nullptr) cluster_.set_program(rank, programs_[rank].get());
+    const bool in_time = cluster_.run(limit, done);
+    for (std::uint16_t rank = 0; rank < ranks(); ++rank)
+        if (endpoint(rank) != nullptr) cluster_.set_program(rank, nullptr);
+    return in_time;
 }
 
 void LibCluster::kill(std::uint16_t rank) {

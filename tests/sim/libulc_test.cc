@@ -4,42 +4,38 @@
 #include <gtest/gtest.h>
 #include <ulc.h>
 
+#include <algorithm>
 #include <cstring>
-#include <memory>
+#include <functional>
 #include <vector>
 
-#include "client/endpoint.h"
-#include "oracle.h"
-#include "sim_cluster.h"
+#include "tests/sim/lib_cluster.h"
+#include "tests/sim/programs/oracle.h"
 
 namespace ulc::sim {
 namespace {
 
+/// A formed job, run by polls and tests alone.
 class LibulcCluster {
 public:
-    LibulcCluster(const ClusterConfig& config, std::uint16_t ranks) : cluster_(config) {
-        for (std::uint16_t rank = 0; rank < ranks; ++rank) {
-            const std::size_t index =
-                cluster_.add_client(static_cast<std::uint16_t>(rank % config.net.ports));
-            endpoints_.push_back(
-                client::make_endpoint(cluster_.client(index).region(), client::Hooks{}));
-            EXPECT_EQ(ulc_join(ep(rank), "libulc", rank, ranks, nullptr), ULC_OK);
-        }
-        formed_ = run([&] {
-            for (auto& endpoint : endpoints_)
-                if (ulc_job_state(endpoint.get()) != ULC_OK) return false;
-            return true;
-        });
+    LibulcCluster(const ClusterConfig& config, std::uint16_t ranks)
+        : lib_(config, ranks), formed_(lib_.form()) {}
+
+    [[nodiscard]] ulc_endpoint* ep(std::size_t rank) {
+        return lib_.endpoint(static_cast<std::uint16_t>(rank));
     }
-
-    [[nodiscard]] ulc_endpoint* ep(std::size_t rank) { return endpoints_[rank].get(); }
     [[nodiscard]] bool formed() const noexcept { return formed_; }
-    [[nodiscard]] SimCluster& cluster() noexcept { return cluster_; }
 
-    bool run(const std::function<bool()>& done, Nanos limit = 20 * kSecond) {
-        return cluster_.run(limit, done, [&] {
-            for (auto& endpoint : endpoints_)
-                EXPECT_GE(ulc_poll(endpoint.get()), 0);
+    /// test: what each rank does after each of its polls.
+    bool run(
+        const std::function<bool()>& done, Nanos limit = 20 * kSecond,
+        const std::function<void(std::uint16_t)>& test = [](std::uint16_t) {}) {
+        return lib_.run(limit, done, [&](std::uint16_t rank, Nanos) {
+            if (ulc_job_state(ep(rank)) == ULC_OK) {
+                EXPECT_GE(lib_.events(rank), 0);
+            }
+            test(rank);
+            return kNever;
         });
     }
     bool run_until_done(std::vector<ulc_request>& requests, std::size_t rank_of_first,
@@ -54,15 +50,14 @@ public:
     }
 
 private:
-    SimCluster cluster_;
-    std::vector<std::unique_ptr<ulc_endpoint>> endpoints_;
-    bool formed_ = false;
+    LibCluster lib_;
+    bool formed_;
 };
 
 ClusterConfig lossy(std::uint16_t ports) {
     ClusterConfig config;
     config.net.ports = ports;
-    config.net.faults = {0.02, 0.005, 0.01};
+    config.net.faults = {.loss = 0.02, .duplicate = 0.005, .reorder = 0.01};
     return config;
 }
 
@@ -142,21 +137,19 @@ TEST(Libulc, groups_and_collectives_under_loss) {
                                           &operations[4U + rank]),
                       ULC_OK);
         }
-        ASSERT_TRUE(cluster.run([&] {
-            bool done = true;
+        const auto test_of = [&](std::uint16_t rank) {
             for (std::size_t n = 0; n < operations.size(); ++n) {
-                if (operations[n] == nullptr) continue;
+                if (operations[n] == nullptr || of[n] != cluster.ep(rank)) continue;
                 const int state = ulc_coll_test(of[n], operations[n]);
-                if (state == ULC_ERR_AGAIN) {
-                    done = false;
-                    continue;
-                }
+                if (state == ULC_ERR_AGAIN) continue;
                 EXPECT_EQ(state, ULC_OK);
                 operations[n] = nullptr;
             }
-            return done;
-        })) << "round "
-            << round;
+        };
+        ASSERT_TRUE(
+            cluster.run([&] { return std::ranges::count(operations, nullptr) == 4 + kRanks; },
+                        20 * kSecond, test_of))
+            << "round " << round;
         for (std::size_t n = 0; n < 4; ++n)
             EXPECT_EQ(buffers[n], buffers[2]);
         for (std::uint16_t rank = 0; rank < kRanks; ++rank)
@@ -169,16 +162,10 @@ TEST(Libulc, leaves_in_order) {
     ASSERT_TRUE(cluster.formed());
     ASSERT_EQ(ulc_send(cluster.ep(0), 1, 1, "last words", 10, nullptr), ULC_OK);
     ASSERT_EQ(ulc_leave(cluster.ep(0)), ULC_OK);
-    ASSERT_TRUE(cluster.cluster().run(
-        20 * kSecond,
-        [&] {
-            return ulc_job_state(cluster.ep(0)) == ULC_ERR_CLOSED &&
-                   ulc_peer_state(cluster.ep(1), 0) == ULC_ERR_PEER_LEFT;
-        },
-        [&] {
-            (void)ulc_poll(cluster.ep(0));
-            (void)ulc_poll(cluster.ep(1));
-        }));
+    ASSERT_TRUE(cluster.run([&] {
+        return ulc_job_state(cluster.ep(0)) == ULC_ERR_CLOSED &&
+               ulc_peer_state(cluster.ep(1), 0) == ULC_ERR_PEER_LEFT;
+    }));
     char text[16] = {};
     ulc_request request;
     ASSERT_EQ(ulc_receive(cluster.ep(1), 0, 1, ~0ULL >> 2, text, sizeof text, &request), ULC_OK);

@@ -7,7 +7,7 @@
 
 #include "../unit/heap_watch.h"
 #include "../unit/urtp_world.h"
-#include "sim_cluster.h"
+#include "tests/sim/sim_cluster.h"
 #include "urtp/stream_tx.h"
 
 namespace ulc::sim {

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "sim_cluster.h"
+#include "tests/sim/sim_cluster.h"
 
 namespace ulc::sim {
 namespace {
@@ -18,7 +18,7 @@ TEST(MulticastRepair, two_engines_repair_one_lost_multicast) {
     ClusterConfig config;
     SimCluster cluster(config);
     ASSERT_TRUE(cluster.form(2, [](std::size_t n) { return static_cast<std::uint16_t>(n); }));
-    cluster.net().lose_next(0, 1, 1);
+    cluster.net().faults().lose_next(0, 1, 1);
     const Nanos start = cluster.now();
     ASSERT_TRUE(cluster.client(0).send(cluster.client(0).world, 7, octets_of("once on the wire")));
     ASSERT_TRUE(cluster.run(
@@ -27,7 +27,7 @@ TEST(MulticastRepair, two_engines_repair_one_lost_multicast) {
     EXPECT_EQ(cluster.client(1).messages[0].payload, octets_of("once on the wire"));
     EXPECT_EQ(cluster.client(1).messages[0].tag, 7U);
     EXPECT_EQ(cluster.client(1).messages[0].source, 0);
-    EXPECT_EQ(cluster.net().stats(1).lost, 1U);
+    EXPECT_EQ(cluster.net().faults().counts(1).lost, 1U);
     EXPECT_EQ(cluster.net().stats(0).mcast_frames, 2U) << "the message and one repair";
     EXPECT_LT(cluster.now() - start, 10 * kMillisecond);
     EXPECT_EQ(cluster.shut_down(), 0U);
@@ -38,7 +38,7 @@ TEST(MulticastRepair, three_members_only_the_loser_is_sent_again_and_once) {
     config.net.ports = 3;
     SimCluster cluster(config);
     ASSERT_TRUE(cluster.form(3, [](std::size_t n) { return static_cast<std::uint16_t>(n); }));
-    cluster.net().lose_next(0, 2, 1);
+    cluster.net().faults().lose_next(0, 2, 1);
     for (int n = 0; n < 20; ++n)
         ASSERT_TRUE(
             cluster.client(0).send(cluster.client(0).world, 1, octets_of(std::to_string(n))));

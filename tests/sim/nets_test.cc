@@ -14,8 +14,8 @@
 
 #include "base/check.h"
 #include "engine/engine.h"
-#include "ring_client.h"
-#include "sim_net.h"
+#include "tests/sim/ring_client.h"
+#include "tests/sim/sim_net.h"
 
 namespace ulc::sim {
 namespace {
@@ -34,6 +34,8 @@ NetConfig net_config(std::uint64_t seed) {
     config.seed = seed;
     return config;
 }
+
+constexpr Nanos kStep = kMicrosecond;
 
 /// Three engines on two nets, clients on their rings.
 class TwoNets {
@@ -77,12 +79,27 @@ public:
             for (Client& client : clients_)
                 client.rings->poll();
             for (auto& engine : engines_)
-                while (engine->poll(now())) {
-                }
-            nets_[0].advance(now() + 500);
-            nets_[1].advance(now());
+                poll(*engine);
+            advance(end);
         }
         return true;
+    }
+    /// To the next event of a net or an engine, at most to `end`; a step on if an engine waits for its port.
+    void advance(Nanos end) {
+        Nanos next = std::min({nets_[0].next_event(), nets_[1].next_event(), end});
+        for (const auto& engine : engines_)
+            next = std::min(next, std::max(engine->next_deadline(), now() + kStep));
+        next = std::max(next, now());
+        for (SimNet& net : nets_)
+            net.advance(next);
+    }
+    void poll(engine::Engine& engine) {
+        for (SimNet& net : nets_) {
+            for (const std::uint16_t port : {kMiddle, kOther})
+                net.begin_turn(port);
+        }
+        while (engine.poll(now())) {
+        }
     }
     bool formed(std::size_t a, std::size_t b) {
         return run(5 * kSecond, [&] { return client(a).formed() && client(b).formed(); });
@@ -209,10 +226,10 @@ TEST(Nets, a_frame_from_one_net_does_not_reach_an_endpoint_of_another) {
     const std::uint64_t unknown = counters.get(Counter::drop_unknown_handle);
     Port tap = nets.net(0).port(kMiddle);
     ASSERT_TRUE(nets.client(left).send(1, 1, octets_of("for net 0 only")));
-    while (nets.engine(TwoNets::kLeft).poll(nets.now())) {
-    }
+    nets.poll(nets.engine(TwoNets::kLeft));
     nets.net(0).advance(nets.now() + 50 * kMicrosecond);
     nets.net(1).advance(nets.now());
+    nets.net(0).begin_turn(kMiddle);
     Segment* frames[8];
     const std::uint16_t count = tap.rx(tap.context, frames, 8);
     ASSERT_GT(count, 0);
@@ -220,7 +237,7 @@ TEST(Nets, a_frame_from_one_net_does_not_reach_an_endpoint_of_another) {
         nets.net(1).inject(kMiddle, frames[n]->frame, frames[n]->length);
         tap.pool.drop(frames[n]);  // lost on net 0
     }
-    nets.engine(TwoNets::kBoth).poll(nets.now());
+    nets.poll(nets.engine(TwoNets::kBoth));
     nets.client(middle_0).poll();
     EXPECT_EQ(counters.get(Counter::drop_unknown_handle), unknown + count);
     EXPECT_TRUE(nets.client(middle_0).messages.empty());
@@ -265,7 +282,7 @@ TEST(Nets, a_peer_that_dies_on_one_net_is_no_news_on_the_other) {
     nets.join(middle_1, right);
     ASSERT_TRUE(nets.formed(left, middle_0));
     ASSERT_TRUE(nets.formed(middle_1, right));
-    nets.net(0).unplug(kOther);
+    nets.net(0).faults().unplug(kOther);
     EXPECT_TRUE(nets.run(20 * kSecond, [&] { return !nets.client(middle_0).peers_died.empty(); }));
     EXPECT_TRUE(nets.client(middle_1).peers_died.empty());
     EXPECT_TRUE(nets.client(middle_1).peers_left.empty());

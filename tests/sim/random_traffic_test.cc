@@ -4,8 +4,8 @@
 
 #include <cstdlib>
 
-#include "sim_cluster.h"
-#include "traffic.h"
+#include "tests/sim/programs/random_traffic.h"
+#include "tests/sim/sim_cluster.h"
 
 namespace ulc::sim {
 namespace {
@@ -14,23 +14,53 @@ struct Case {
     const char* name;
     std::uint16_t nodes;
     std::uint16_t ranks_per_node;
-    NetFaults faults;
-    bool slow_readers;
+    FaultRates faults;
+    Nanos read_gap;
     std::uint64_t bits_per_second;
     std::uint16_t mtu;
 };
 
 const Case kCases[] = {
-    {"two_clean", 2, 1, {}, false, 10'000'000'000, 1500},
-    {"two_loss_1", 2, 1, {0.01, 0, 0}, false, 10'000'000'000, 1500},
-    {"three_loss_5_dup_reorder", 3, 1, {0.05, 0.02, 0.05}, false, 1'000'000'000, 1500},
-    {"four_loss_10", 4, 1, {0.10, 0.02, 0.02}, false, 1'000'000'000, 1500},
-    {"five_slow_readers", 5, 1, {0.01, 0, 0.02}, true, 10'000'000'000, 1500},
-    {"eight_loss_2", 8, 1, {0.02, 0.01, 0.01}, false, 10'000'000'000, 1500},
-    {"two_nodes_six_ranks", 2, 3, {0.02, 0.01, 0.02}, false, 10'000'000'000, 1500},
-    {"one_node_four_ranks", 1, 4, {}, false, 10'000'000'000, 1500},
-    {"three_fast_ethernet", 3, 1, {0.01, 0, 0}, false, 100'000'000, 1500},
-    {"three_jumbo", 3, 1, {0.02, 0, 0.02}, false, 10'000'000'000, 9000},
+    {"two_clean", 2, 1, {}, 0, 10'000'000'000, 1500},
+    {"two_loss_1", 2, 1, {.loss = 0.01}, 0, 10'000'000'000, 1500},
+    {"three_loss_5_dup_reorder",
+     3,
+     1,
+     {.loss = 0.05, .duplicate = 0.02, .reorder = 0.05},
+     0,
+     1'000'000'000,
+     1500},
+    {"four_loss_10",
+     4,
+     1,
+     {.loss = 0.10, .duplicate = 0.02, .reorder = 0.02},
+     0,
+     1'000'000'000,
+     1500},
+    {"five_slow_readers",
+     5,
+     1,
+     {.loss = 0.01, .reorder = 0.02},
+     25 * kMicrosecond,
+     10'000'000'000,
+     1500},
+    {"eight_loss_2",
+     8,
+     1,
+     {.loss = 0.02, .duplicate = 0.01, .reorder = 0.01},
+     0,
+     10'000'000'000,
+     1500},
+    {"two_nodes_six_ranks",
+     2,
+     3,
+     {.loss = 0.02, .duplicate = 0.01, .reorder = 0.02},
+     0,
+     10'000'000'000,
+     1500},
+    {"one_node_four_ranks", 1, 4, {}, 0, 10'000'000'000, 1500},
+    {"three_fast_ethernet", 3, 1, {.loss = 0.01}, 0, 100'000'000, 1500},
+    {"three_jumbo", 3, 1, {.loss = 0.02, .reorder = 0.02}, 0, 10'000'000'000, 9000},
 };
 
 std::uint64_t seeds() {
@@ -55,7 +85,7 @@ std::string run_seed(const Case& c, std::uint64_t seed) {
         return "the job did not form";
     TrafficConfig traffic_config;
     traffic_config.messages = 100;
-    traffic_config.slow_readers = c.slow_readers;
+    traffic_config.read_gap = c.read_gap;
     Traffic traffic(cluster, ranks, traffic_config, seed);
     if (!traffic.make_groups()) return "groups were not made";
     std::string error = traffic.run(60 * kSecond);
@@ -82,7 +112,7 @@ TEST(Determinism, same_seed_same_run) {
     const auto fingerprint = [] {
         ClusterConfig config;
         config.net.ports = 3;
-        config.net.faults = {0.05, 0.02, 0.05};
+        config.net.faults = {.loss = 0.05, .duplicate = 0.02, .reorder = 0.05};
         SimCluster cluster(config);
         EXPECT_TRUE(cluster.form(3, [](std::size_t n) { return static_cast<std::uint16_t>(n); }));
         Traffic traffic(cluster, 3, {.messages = 60}, 9);
@@ -92,7 +122,7 @@ TEST(Determinism, same_seed_same_run) {
         for (std::uint16_t node = 0; node < 3; ++node) {
             print.push_back(cluster.net().stats(node).tx_frames);
             print.push_back(cluster.net().stats(node).tx_octets);
-            print.push_back(cluster.net().stats(node).lost);
+            print.push_back(cluster.net().faults().counts(node).lost);
         }
         return print;
     };

@@ -1,4 +1,4 @@
-#include "ring_client.h"
+#include "tests/sim/ring_client.h"
 
 #include <algorithm>
 #include <cstdlib>

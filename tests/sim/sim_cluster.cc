@@ -1,4 +1,4 @@
-#include "sim_cluster.h"
+#include "tests/sim/sim_cluster.h"
 
 #include <algorithm>
 
@@ -7,41 +7,55 @@
 namespace ulc::sim {
 namespace {
 
-constexpr Nanos kPollGap = 500;       ///< a busy engine looks again after this
-constexpr Nanos kPollGapSlow = 4000;  ///< the same on Fast Ethernet, where a small frame takes 7 µs
-constexpr unsigned kRoundsMax = 100'000;
+/// An engine that wants its next round at once and moved nothing waits for its port or for memory: frames sent or received
+/// bring its turn. This is for what no event announces.
+constexpr Nanos kPatience = 100 * kMicrosecond;
+constexpr Nanos kIdleStep = kMillisecond;  ///< of run(), when nothing at all is due
 
 }  // namespace
 
-SimCluster::SimCluster(const ClusterConfig& config) : config_(config), net_(config.net) {
-    for (std::uint16_t node = 0; node < config.net.ports; ++node) {
+SimCluster::SimCluster(const ClusterConfig& config)
+    : config_(config), net_(config.net, config.hosts), nodes_(config.net.ports) {
+    net_.listen([this](std::uint16_t port, bool arrived, Nanos at) { on_net(port, arrived, at); });
+    for (Node& node : nodes_) {
+        node.index = static_cast<std::uint16_t>(&node - nodes_.data());
         engine::EngineConfig engine = config.engine;
-        engine.seed = config.seed * 1000 + node;
+        engine.seed = config.seed * 1000 + node.index;
         engine.wake_context = &wakes_;
         engine.wake = [](void* context, engine::EndpointId, std::atomic<std::uint32_t>*) {
             ++*static_cast<std::uint64_t*>(context);
         };
-        const Port port = net_.port(node);
-        engines_.push_back(
-            std::make_unique<engine::Engine>(engine, std::span<const Port>(&port, 1)));
+        const Port port = net_.port(node.index);
+        node.engine = std::make_unique<engine::Engine>(engine, std::span<const Port>(&port, 1));
+        wake(node, 0);
     }
 }
 
 SimCluster::~SimCluster() {
-    engines_.clear();
+    for (Node& node : nodes_)
+        node.engine.reset();
     net_.drop_all();
 }
+
+// ---------------------------------------------------------------- clients
 
 std::size_t SimCluster::add_client(std::uint16_t node) {
     Client client;
     client.node = node;
     client.memory = std::make_unique<RegionMemory>(config_.sizes);
-    const auto id = engines_[node]->attach(client.memory->base(), client.memory->layout(), 0);
+    const auto id = nodes_[node].engine->attach(client.memory->base(), client.memory->layout(), 0);
     ULC_CHECK(id.ok());
     client.endpoint = id.value();
     client.client = std::make_unique<RingClient>(client.memory->base(), client.memory->layout());
     clients_.push_back(std::move(client));
+    nodes_[node].clients.push_back(clients_.size() - 1);
     return clients_.size() - 1;
+}
+
+void SimCluster::set_program(std::size_t client, Program* program) {
+    clients_[client].program = program;
+    clients_[client].act_at = program == nullptr ? kNever : now();
+    touch(clients_[client].node);
 }
 
 bool SimCluster::form(std::size_t ranks, const std::function<std::uint16_t(std::size_t)>& place,
@@ -49,69 +63,136 @@ bool SimCluster::form(std::size_t ranks, const std::function<std::uint16_t(std::
     const std::size_t first = clients_.size();
     for (std::size_t n = 0; n < ranks; ++n)
         add_client(place(n));
-    for (std::size_t n = 0; n < ranks; ++n)
+    for (std::size_t n = 0; n < ranks; ++n) {
         if (!client(first + n).join("job" + std::to_string(first), static_cast<Rank>(n),
                                     static_cast<std::uint16_t>(ranks)))
             return false;
-    const auto poll = [&] {
-        for (std::size_t n = 0; n < ranks; ++n)
-            client(first + n).poll();
+        touch(clients_[first + n].node);
+    }
+    // Formed is what its completion says; the client takes it when it is there, which costs nobody anything.
+    std::size_t formed = 0;
+    const auto all_formed = [&] {
+        while (formed < ranks) {
+            RingClient& one = client(first + formed);
+            if (!one.formed()) one.poll();
+            if (!one.formed()) return false;
+            ++formed;
+        }
+        return true;
     };
-    return run(
-        limit,
-        [&] {
-            return std::all_of(clients_.begin() + static_cast<std::ptrdiff_t>(first),
-                               clients_.end(), [](const Client& c) { return c.client->formed(); });
-        },
-        poll);
+    return run(limit, all_formed);
 }
 
 void SimCluster::kill_client(std::size_t index) {
     Client& client = clients_[index];
     if (client.gone) return;
     client.gone = true;
-    engines_[client.node]->detach(client.endpoint, engine::DetachReason::kDied, now());
+    client.program = nullptr;
+    nodes_[client.node].engine->detach(client.endpoint, engine::DetachReason::kDied, now());
     client.client.reset();
     client.memory.reset();  // a later touch by the engine is a use after free
+    touch(client.node);
 }
 
 void SimCluster::close_client(std::size_t index) {
     Client& client = clients_[index];
     if (client.gone) return;
     client.gone = true;
-    engines_[client.node]->detach(client.endpoint, engine::DetachReason::kClosed, now());
+    client.program = nullptr;
+    nodes_[client.node].engine->detach(client.endpoint, engine::DetachReason::kClosed, now());
+    touch(client.node);
+}
+
+void SimCluster::pause_client(std::size_t index, Nanos until) {
+    Client& client = clients_[index];
+    client.paused_until = std::max(client.paused_until, until);
+    client.act_at = std::min(client.act_at, until);  // it has missed what came meanwhile
+    wake(nodes_[client.node], until);
+}
+
+void SimCluster::pause_node(std::uint16_t node, Nanos until) {
+    nodes_[node].paused_until = std::max(nodes_[node].paused_until, until);
+    wake(nodes_[node], until);
 }
 
 void SimCluster::kill_node(std::uint16_t node) {
-    net_.unplug(node);
-    engines_[node].reset();
-    for (Client& client : clients_) {
-        if (client.node == node) client.gone = true;
+    net_.faults().unplug(node);
+    nodes_[node].engine.reset();
+    for (const std::size_t index : nodes_[node].clients) {
+        clients_[index].gone = true;
+        clients_[index].program = nullptr;
+    }
+}
+
+void SimCluster::set_speed(std::uint16_t node, double speed) {
+    net_.nic(node).cpu().set_speed(net_.nic(node).costs().speed * speed);
+}
+
+// ---------------------------------------------------------------- time
+
+void SimCluster::at(Nanos time, std::function<void()> what) {
+    timed_.push(std::max(time, now()), std::move(what));
+}
+
+void SimCluster::wake(Node& node, Nanos at) {
+    at = std::max(at, now());
+    if (at >= node.wake_at) return;
+    node.wake_at = at;
+    wake_queue_.push(at, node.index);
+}
+
+// When an idle host learns of a frame that lies in its memory since `arrived`.
+Nanos SimCluster::noticed(const Node& node, Nanos arrived) const {
+    const HostCosts& costs = net_.nic(node.index).costs();
+    if (costs.notice == Notice::kInterrupt) return arrived + costs.interrupt_latency;
+    if (costs.poll_period == 0) return arrived;
+    const Nanos idle = arrived - node.free_at;
+    return node.free_at + (idle + costs.poll_period - 1) / costs.poll_period * costs.poll_period;
+}
+
+void SimCluster::on_net(std::uint16_t port, bool arrived, Nanos at) {
+    Node& node = nodes_[port];
+    if (node.engine == nullptr) return;
+    if (arrived && at >= node.free_at) {
+        wake(node, noticed(node, at));
+        return;
+    }
+    wake(node, std::max(at, node.free_at));
+}
+
+Nanos SimCluster::next_event() const {
+    return std::min({net_.next_event(), wake_queue_.next(), timed_.next()});
+}
+
+// Everything due now: timed events, then turns in the order in which they were asked for.
+void SimCluster::run_due() {
+    while (timed_.next() <= now())
+        timed_.pop()();
+    while (wake_queue_.next() <= now()) {
+        const Nanos due = wake_queue_.next();
+        Node& node = nodes_[wake_queue_.pop()];
+        if (node.wake_at != due) continue;  // an earlier one took its place
+        node.wake_at = kNever;
+        turn(node);
     }
 }
 
 void SimCluster::step(const std::function<void()>& tick) {
-    if (tick) tick();
-    Nanos deadline = kNever;
-    for (auto& engine : engines_) {
-        if (engine == nullptr) continue;
-        unsigned rounds = 0;
-        while (engine->poll(net_.now())) {
-            ++rounds;
-            ULC_CHECK(rounds < kRoundsMax);
-        }
-        deadline = std::min(deadline, engine->next_deadline());
+    if (tick) {
+        tick();
+        for (Node& node : nodes_)
+            if (node.engine != nullptr) wake(node, std::max(now(), node.free_at));
+        run_due();
     }
-    const Nanos soon =
-        net_.now() + (config_.net.bits_per_second <= 100'000'000 ? kPollGapSlow : kPollGap);
-    Nanos next = std::min(net_.next_event(), std::max(deadline, soon));
-    if (next == kNever) next = net_.now() + kMillisecond;
-    net_.advance(std::max(next, net_.now() + 1));
+    const Nanos next = next_event();
+    net_.advance(next == kNever ? now() + kIdleStep : next);
+    run_due();
 }
 
 bool SimCluster::run(Nanos limit, const std::function<bool()>& done,
                      const std::function<void()>& tick) {
     const Nanos end = now() + limit;
+    at(end, [] {});  // so that no step goes beyond it
     while (!done()) {
         if (now() >= end) return false;
         step(tick);
@@ -119,27 +200,103 @@ bool SimCluster::run(Nanos limit, const std::function<bool()>& done,
     return true;
 }
 
+// ---------------------------------------------------------------- a turn
+
+void SimCluster::turn(Node& node) {
+    if (node.engine == nullptr) return;
+    const Nanos now = net_.now();
+    const Nanos may_from = std::max(node.free_at, node.paused_until);
+    if (may_from > now) {
+        wake(node, may_from);
+        return;
+    }
+    ++turns_;
+    net_.begin_turn(node.index);
+    Cpu& cpu = net_.nic(node.index).cpu();
+    const HostCosts& costs = net_.nic(node.index).costs();
+    const bool acted = run_clients(node, now);
+    const bool moved = run_engine(node, now);
+    if (moved) cpu.charge(static_cast<double>(costs.round));
+    const Nanos spent = moved ? std::max<Nanos>(cpu.spent(), 1) : cpu.spent();
+    node.busy += spent;
+    node.free_at = now + spent;
+    wake(node, moved || acted ? std::max(node.free_at, now + 1) : next_of(node, now));
+}
+
+// The clients with something new. True: at least one acted.
+bool SimCluster::run_clients(Node& node, Nanos now) {
+    bool acted = false;
+    for (const std::size_t index : node.clients) {
+        if (clients_[index].program == nullptr) continue;
+        if (node.news) clients_[index].act_at = now;
+        if (clients_[index].act_at > now || clients_[index].paused_until > now) continue;
+        const Nanos next = clients_[index].program->act(now);
+        clients_[index].act_at = std::max(next, now + 1);
+        acted = true;
+    }
+    node.news = false;
+    return acted;
+}
+
+// One round, and what it cost beyond the frames, which the NIC has charged.
+bool SimCluster::run_engine(Node& node, Nanos now) {
+    const Counters& counters = node.engine->counters();
+    Nic& nic = net_.nic(node.index);
+    const HostCosts& costs = nic.costs();
+    const std::uint64_t submissions = counters.get(Counter::submissions);
+    const std::uint64_t completions = counters.get(Counter::completions);
+    const std::uint64_t loopback = counters.get(Counter::loopback_frames);
+    nic.begin_round(counters, node.free_at < now);
+    const bool moved = node.engine->poll(now);
+    nic.end_round();
+    const std::uint64_t taken = counters.get(Counter::submissions) - submissions;
+    const std::uint64_t written = counters.get(Counter::completions) - completions;
+    const std::uint64_t looped = counters.get(Counter::loopback_frames) - loopback;
+    nic.cpu().charge(static_cast<double>(costs.complete) * static_cast<double>(written) +
+                     static_cast<double>(costs.send_frame + costs.receive_frame) *
+                         static_cast<double>(looped));
+    node.news = taken + written > 0;
+    return moved;
+}
+
+// When a node that moved nothing has something to do again.
+Nanos SimCluster::next_of(Node& node, Nanos now) {
+    Nanos next = node.engine->next_deadline();
+    if (next <= now) next = now + kPatience;
+    for (const std::size_t index : node.clients) {
+        const Client& client = clients_[index];
+        if (client.program != nullptr)
+            next = std::min(next, std::max(client.act_at, client.paused_until));
+    }
+    const Nanos arrival = net_.nic(node.index).next_rx();
+    if (arrival == kNever) return next;
+    return std::min(next, std::max(noticed(node, std::max(arrival, now)), now + 1));
+}
+
+// ---------------------------------------------------------------- ends
+
 std::uint32_t SimCluster::shut_down() {
     for (std::size_t n = 0; n < clients_.size(); ++n)
         close_client(n);
     const auto drained = [&] {
-        return std::all_of(engines_.begin(), engines_.end(), [](const auto& engine) {
-            return engine == nullptr || engine->drained();
+        return std::ranges::all_of(nodes_, [](const Node& node) {
+            return node.engine == nullptr || node.engine->drained();
         });
     };
     (void)run(30 * kSecond, drained);
-    engines_.clear();
+    for (Node& node : nodes_)
+        node.engine.reset();
     net_.drop_all();
     std::uint32_t out = 0;
-    for (std::uint16_t node = 0; node < config_.net.ports; ++node)
+    for (std::uint16_t node = 0; node < nodes(); ++node)
         out += net_.segments_out(node);
     return out;
 }
 
 std::uint64_t SimCluster::count(Counter counter) const {
     std::uint64_t sum = 0;
-    for (const auto& engine : engines_)
-        if (engine != nullptr) sum += engine->counters().get(counter);
+    for (const Node& node : nodes_)
+        if (node.engine != nullptr) sum += node.engine->counters().get(counter);
     return sum;
 }
 

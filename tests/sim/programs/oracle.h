@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/prng.h"
-#include "ring_client.h"
+#include "tests/sim/ring_client.h"
 
 namespace ulc::sim {
 
@@ -58,6 +58,14 @@ public:
     }
 
     [[nodiscard]] std::uint64_t outstanding() const noexcept { return outstanding_; }
+    /// For a report: the first message that is due.
+    [[nodiscard]] std::string first_due() const {
+        for (const auto& [pair, queue] : due_)
+            if (!queue.empty())
+                return "from " + std::to_string(pair.first) + " to " + std::to_string(pair.second) +
+                       ": number " + std::to_string(queue.front().number);
+        return "none";
+    }
     /// Forgets what is due to or from a rank that died.
     void forget(Rank rank) {
         for (auto& [pair, queue] : due_) {

@@ -1,0 +1,81 @@
+// What a host costs: the time that its processor and its network interface take for what the engine and its clients do.
+// The objects that run are the shipped ones and take no virtual time by themselves; this table says how much they would take
+// on that host. All zero (but `round`) is the ideal host, whose only limit is the wire.
+//
+//   client submits ─submit─▶ engine's round ─send_frame + send_octet·n─▶ bus ─▶ NIC ─(send_threshold)─▶ wire
+//   wire ─▶ NIC ─(receive_threshold)─▶ bus ─▶ memory ─poll or interrupt─▶ round: receive_frame + receive_octet·n ─complete─▶ client
+//
+// One processor a node: the engine and the clients of a node never act at the same time. A bus that the processor drives
+// (programmed I/O, or DMA that it starts and waits for: GAMMA §3.2.1) takes its time as well.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/units.h"
+
+namespace ulc::sim {
+
+/// How the host learns of a frame that lies in its memory while it does nothing else.
+enum class Notice : std::uint8_t {
+    kPoll,       ///< at its next look: a multiple of poll_period after it became idle
+    kInterrupt,  ///< interrupt_latency later, and the handler costs interrupt_cost
+};
+
+struct HostCosts {
+    std::string name = "ideal";
+
+    // --- processor
+    Nanos round = 50;  ///< a round of the engine that moved something; ≥ 1, so that time goes on
+    Nanos send_frame = 0;      ///< each frame given to the NIC
+    double send_octet = 0;     ///< ns an octet of such a frame: every copy on the way out
+    Nanos receive_frame = 0;   ///< each frame taken from the NIC, wanted or not
+    double receive_octet = 0;  ///< ns an octet of such a frame: every copy on the way in
+    Nanos submit = 0;          ///< client: each record it submits
+    Nanos complete = 0;        ///< client: each completion it takes
+    double speed = 1;          ///< divides all of the processor's costs: 0.5 is half as fast
+
+    // --- how arrivals are noticed
+    Notice notice = Notice::kPoll;
+    Nanos poll_period = 0;
+    Nanos interrupt_latency = 0;
+    Nanos interrupt_cost = 0;
+
+    // --- bus and NIC
+    double bus_octet = 0;           ///< ns an octet between memory and NIC, one transfer at a time
+    Nanos bus_setup = 0;            ///< each transfer
+    bool bus_by_processor = false;  ///< the processor waits until a transfer is over
+    std::uint32_t send_threshold =
+        0;  ///< octets in the NIC from which it transmits; 0: the whole frame (store and forward)
+    std::uint32_t receive_threshold =
+        0;          ///< octets in the NIC from which they are moved on; 0: the whole frame
+    Nanos nic = 0;  ///< in the NIC itself, each way
+    std::uint16_t tx_ring_frames = 256;
+    std::uint32_t rx_ring_frames = 1024;
+};
+
+/// A processor's virtual time within one turn of its node.
+class Cpu {
+public:
+    explicit Cpu(double speed = 1) noexcept : speed_(speed) {}
+    void begin(Nanos now) noexcept {
+        begun_ = now;
+        spent_ = 0;
+    }
+    /// Costs of the preset, before `speed`.
+    void charge(double nanos) noexcept { spent_ += static_cast<Nanos>(nanos / speed_); }
+    /// Waits for something else: a bus does not get faster with the processor.
+    void wait_until(Nanos at) noexcept {
+        if (at > now()) spent_ = at - begun_;
+    }
+    [[nodiscard]] Nanos now() const noexcept { return begun_ + spent_; }
+    [[nodiscard]] Nanos spent() const noexcept { return spent_; }
+    void set_speed(double speed) noexcept { speed_ = speed; }
+
+private:
+    double speed_;
+    Nanos begun_ = 0;
+    Nanos spent_ = 0;
+};
+
+}  // namespace ulc::sim

@@ -1,0 +1,183 @@
+#include "tests/sim/host/nic.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "wire/header.h"
+
+namespace ulc::sim {
+namespace {
+
+bool is_mcast(const Segment& segment) noexcept {
+    if (segment.length < wire::kHeadOctets) return false;
+    const auto* header =
+        reinterpret_cast<const wire::Header*>(segment.frame + sizeof(wire::EthernetHeader));
+    return (header->version_type & 0xfU) == static_cast<unsigned>(wire::FrameType::kMcast);
+}
+
+}  // namespace
+
+Nanos line_time(std::uint64_t octets, std::uint64_t bits_per_second) noexcept {
+    if (bits_per_second == 0) return 0;
+    const std::uint64_t bits =
+        (std::max<std::uint64_t>(octets, wire::kFrameOctetsMin) + kLineOverheadOctets) * 8;
+    return static_cast<Nanos>(bits * static_cast<std::uint64_t>(kSecond) / bits_per_second);
+}
+
+Nic::Nic(const Config& config, const HostCosts& costs, HandOver hand_over)
+    : config_(config),
+      costs_(costs),
+      hand_over_(std::move(hand_over)),
+      cpu_(costs.speed),
+      pool_(config.segments,
+            static_cast<std::uint32_t>(config.mtu + sizeof(wire::EthernetHeader))) {}
+
+Port Nic::port() noexcept {
+    Port port;
+    port.context = this;
+    port.info.mac = config_.mac;
+    port.info.mtu = config_.mtu;
+    port.info.tx_ring_frames = costs_.tx_ring_frames;
+    port.info.link_bits_per_second = config_.bits_per_second;
+    port.pool = pool_.table();
+    port.rx = [](void* context, Segment** out, std::uint16_t n) {
+        return static_cast<Nic*>(context)->rx(out, n);
+    };
+    port.tx = [](void* context, Segment* const* frames, std::uint16_t n) {
+        return static_cast<Nic*>(context)->tx(frames, n);
+    };
+    port.tx_pending = [](void* context) {
+        return static_cast<std::uint32_t>(static_cast<Nic*>(context)->tx_ring_.size());
+    };
+    port.link_up = [](void*) { return true; };
+    return port;
+}
+
+void Nic::begin_round(const Counters& counters, bool idle) noexcept {
+    counters_ = &counters;
+    submissions_charged_ = counters.get(Counter::submissions);
+    interrupt_due_ = idle && costs_.notice == Notice::kInterrupt;
+}
+
+void Nic::end_round() noexcept {
+    charge_submissions();
+    counters_ = nullptr;
+    interrupt_due_ = false;
+}
+
+void Nic::charge_submissions() noexcept {
+    if (counters_ == nullptr) return;
+    const std::uint64_t taken = counters_->get(Counter::submissions);
+    cpu_.charge(static_cast<double>(costs_.submit) *
+                static_cast<double>(taken - submissions_charged_));
+    submissions_charged_ = taken;
+}
+
+Nanos Nic::bus_time(std::size_t octets) const noexcept {
+    return costs_.bus_setup + static_cast<Nanos>(costs_.bus_octet * static_cast<double>(octets));
+}
+
+std::uint16_t Nic::tx(Segment* const* frames, std::uint16_t n) {
+    std::uint16_t count = 0;
+    while (count < n && tx_ring_.size() < costs_.tx_ring_frames)
+        send(frames[count++]);
+    return count;
+}
+
+void Nic::send(Segment* segment) {
+    const std::uint32_t octets = segment->length;
+    charge_submissions();
+    cpu_.charge(static_cast<double>(costs_.send_frame) + costs_.send_octet * octets);
+    const Nanos begin = std::max(cpu_.now(), bus_free_);
+    const Nanos whole = begin + bus_time(octets);
+    bus_free_ = whole;
+    if (costs_.bus_by_processor) cpu_.wait_until(whole);
+    Nanos ready = whole;
+    if (!takes_all_at_once(costs_.send_threshold, octets)) {
+        ready = std::max(begin + bus_time(costs_.send_threshold),
+                         whole - line_time(octets, config_.bits_per_second));
+    }
+    last_hand_over_ = std::max(ready + costs_.nic, last_hand_over_);
+    ++stats.tx_frames;
+    stats.tx_octets += octets;
+    if (is_mcast(*segment)) ++stats.mcast_frames;
+    auto frame =
+        std::make_shared<const std::vector<std::byte>>(segment->frame, segment->frame + octets);
+    tx_ring_.push_back({segment, frame});
+    hand_over_(config_.index, std::move(frame), last_hand_over_);
+}
+
+void Nic::on_sent(bool sent, Nanos at) {
+    Sending oldest = std::move(tx_ring_.front());
+    tx_ring_.pop_front();
+    if (sent) {
+        pool_.drop(oldest.segment);
+        return;
+    }
+    ++stats.given_up;
+    tx_ring_.push_back(oldest);
+    last_hand_over_ = std::max(last_hand_over_, at);
+    hand_over_(config_.index, std::move(oldest.frame), last_hand_over_);
+}
+
+Nanos Nic::on_arrival(const FramePtr& frame, Nanos at) {
+    const std::size_t octets = frame->size();
+    if (rx_ring_.size() >= costs_.rx_ring_frames ||
+        octets > config_.mtu + sizeof(wire::EthernetHeader)) {
+        ++stats.overruns;
+        return kNever;
+    }
+    ++stats.rx_frames;
+    Nanos in_memory = at;
+    if (!costs_.bus_by_processor) {
+        Nanos begin = at;
+        if (!takes_all_at_once(costs_.receive_threshold, octets)) {
+            // The bus began when the first octets were there, and cannot be done before the last one is.
+            const Nanos line = line_time(octets, config_.bits_per_second);
+            const Nanos head = line * costs_.receive_threshold / static_cast<Nanos>(octets);
+            begin = at - line + head;
+        }
+        in_memory = std::max(at, std::max(begin, bus_free_) + bus_time(octets));
+        bus_free_ = in_memory;
+    }
+    in_memory += costs_.nic;
+    rx_ring_.push_back({frame, in_memory});
+    return in_memory;
+}
+
+std::uint16_t Nic::rx(Segment** out, std::uint16_t n) {
+    std::uint16_t count = 0;
+    while (count < n && !rx_ring_.empty() && rx_ring_.front().at <= cpu_.now()) {
+        const FramePtr frame = std::move(rx_ring_.front().frame);
+        rx_ring_.pop_front();
+        Segment* segment = pool_.get();
+        if (segment == nullptr) {
+            ++stats.overruns;
+            continue;
+        }
+        const std::size_t octets = frame->size();
+        std::memcpy(segment->frame, frame->data(), octets);
+        segment->length = static_cast<std::uint32_t>(octets);
+        out[count++] = segment;
+        if (interrupt_due_) cpu_.charge(static_cast<double>(costs_.interrupt_cost));
+        interrupt_due_ = false;
+        cpu_.charge(static_cast<double>(costs_.receive_frame) +
+                    costs_.receive_octet * static_cast<double>(octets));
+        if (!costs_.bus_by_processor) continue;
+        // Early receive: most octets were moved while the rest came in; only those behind the threshold are left.
+        const std::size_t left =
+            takes_all_at_once(costs_.receive_threshold, octets) ? octets : costs_.receive_threshold;
+        bus_free_ = std::max(cpu_.now(), bus_free_) + bus_time(left);
+        cpu_.wait_until(bus_free_);
+    }
+    return count;
+}
+
+void Nic::drop_all() {
+    for (const Sending& sending : tx_ring_)
+        pool_.drop(sending.segment);
+    tx_ring_.clear();
+    rx_ring_.clear();
+}
+
+}  // namespace ulc::sim

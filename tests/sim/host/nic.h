@@ -1,0 +1,110 @@
+// One network interface of a simulated host: the rings that the engine sees through port.h on one side, a port of a medium on
+// the other, a bus of finite speed in between (host/costs.h draws the way).
+//
+//   tx():  charge the processor, move the frame over the bus, hand it over when enough octets lie in the NIC that the wire
+//          cannot overtake the bus. The segment is let go of when the medium has sent the frame, in order. A frame that the
+//          medium gave up after 16 collisions is transmitted again, as the driver of GAMMA §4.5.5 does.
+//   rx():  frames whose octets lie in memory by now, copied into segments of the pool
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+
+#include "base/counters.h"
+#include "base/units.h"
+#include "engine/port.h"
+#include "tests/sim/host/costs.h"
+#include "tests/sim/host/frame_pool.h"
+#include "tests/sim/media/medium.h"
+
+namespace ulc::sim {
+
+/// Preamble, frame check sequence and inter-frame gap, in octets.
+inline constexpr std::uint32_t kLineOverheadOctets = 24;
+/// What a frame of `octets` (without FCS) occupies of a line; 0 at a rate of 0, which is infinite.
+[[nodiscard]] Nanos line_time(std::uint64_t octets, std::uint64_t bits_per_second) noexcept;
+
+struct NicStats {
+    std::uint64_t tx_frames = 0;
+    std::uint64_t tx_octets = 0;
+    std::uint64_t mcast_frames = 0;  ///< MCAST frames sent
+    std::uint64_t rx_frames = 0;
+    std::uint64_t overruns = 0;  ///< the ring, or the pool, was full
+    std::uint64_t given_up = 0;  ///< excessive collisions; transmitted again
+};
+
+class Nic {
+public:
+    struct Config {
+        std::uint16_t index = 0;
+        Mac mac;
+        std::uint16_t mtu = 1500;
+        std::uint64_t bits_per_second = 0;
+        std::uint32_t segments = 4096;
+    };
+    /// Takes a frame that lies in the NIC at `at`, for the medium.
+    using HandOver = std::function<void(std::uint16_t index, FramePtr frame, Nanos at)>;
+
+    Nic(const Config& config, const HostCosts& costs, HandOver hand_over);
+
+    /// A table over this object, which must stay in place.
+    [[nodiscard]] Port port() noexcept;
+    [[nodiscard]] Cpu& cpu() noexcept { return cpu_; }
+    /// Around a round of the engine, whose counters these are: records that it takes from clients are charged before the
+    /// first frame that it sends. idle: the host did nothing before, so an interrupt brought what it receives.
+    void begin_round(const Counters& counters, bool idle) noexcept;
+    void end_round() noexcept;
+    [[nodiscard]] const HostCosts& costs() const noexcept { return costs_; }
+
+    // --- from the medium
+    /// The medium has sent the oldest frame, or (false) given it up.
+    void on_sent(bool sent, Nanos at);
+    /// The last bit of a frame is here. When its octets lie in memory; kNever: dropped, the ring is full.
+    [[nodiscard]] Nanos on_arrival(const FramePtr& frame, Nanos at);
+    /// When the oldest frame of the rx ring lies, or lay, in memory; kNever: there is none.
+    [[nodiscard]] Nanos next_rx() const noexcept {
+        return rx_ring_.empty() ? kNever : rx_ring_.front().at;
+    }
+
+    /// Lets go of every frame in the rings; the medium must have been emptied.
+    void drop_all();
+
+    [[nodiscard]] FramePool& pool() noexcept { return pool_; }
+    [[nodiscard]] const FramePool& pool() const noexcept { return pool_; }
+    NicStats stats;
+
+private:
+    struct Sending {
+        Segment* segment;
+        FramePtr frame;
+    };
+    struct Received {
+        FramePtr frame;
+        Nanos at;
+    };
+    [[nodiscard]] std::uint16_t rx(Segment** out, std::uint16_t n);
+    [[nodiscard]] std::uint16_t tx(Segment* const* frames, std::uint16_t n);
+    void send(Segment* segment);
+    void charge_submissions() noexcept;
+    [[nodiscard]] Nanos bus_time(std::size_t octets) const noexcept;
+    [[nodiscard]] bool takes_all_at_once(std::uint32_t threshold,
+                                         std::size_t octets) const noexcept {
+        return threshold == 0 || octets <= threshold;
+    }
+
+    Config config_;
+    HostCosts costs_;
+    HandOver hand_over_;
+    Cpu cpu_;
+    FramePool pool_;
+    std::deque<Sending> tx_ring_;
+    std::deque<Received> rx_ring_;
+    const Counters* counters_ = nullptr;  ///< within a round
+    std::uint64_t submissions_charged_ = 0;
+    bool interrupt_due_ = false;
+    Nanos bus_free_ = 0;
+    Nanos last_hand_over_ = 0;
+};
+
+}  // namespace ulc::sim

@@ -1,0 +1,96 @@
+// Random traffic of every kind on a cluster whose first clients form one job, judged by the oracle: unicast, world, own
+// groups and subsets; inline, one packet, many packets, chunks; readers that lag. Each rank is a program of its own.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/prng.h"
+#include "tests/sim/programs/oracle.h"
+#include "tests/sim/sim_cluster.h"
+
+namespace ulc::sim {
+
+struct TrafficConfig {
+    unsigned messages = 300;           ///< of each rank
+    std::size_t length_max = 100'000;  ///< of a message, seldom
+    Nanos read_gap = 0;                ///< mean time between two looks of a reader; 0: at once
+    Nanos think = 0;  ///< mean time between two messages of a rank; 0: as fast as it goes
+    bool own_groups = true;
+};
+
+class Traffic {
+public:
+    Traffic(SimCluster& cluster, std::size_t ranks, const TrafficConfig& config,
+            std::uint64_t seed);
+    Traffic(const Traffic&) = delete;
+    Traffic& operator=(const Traffic&) = delete;
+    ~Traffic();  ///< takes its programs off the clients
+
+    /// Registers a few groups everywhere and waits until each is ready. False: failed.
+    bool make_groups(Nanos limit = kSecond);
+    /// The programs run from now on.
+    void start();
+    /// start(), then runs until everything has arrived. The empty string: all is well.
+    std::string run(Nanos limit);
+
+    /// The rank takes no further part; nothing to or from it is due.
+    void dead(Rank rank);
+    /// Whether what was submitted must arrive although someone died: no.
+    [[nodiscard]] bool finished() const;
+    [[nodiscard]] const std::string& error() const noexcept { return error_; }
+    [[nodiscard]] Oracle& oracle() noexcept { return oracle_; }
+    /// What is wrong when `limit` was not enough.
+    [[nodiscard]] std::string late(Nanos limit) const;
+    [[nodiscard]] std::uint64_t delivered() const noexcept { return delivered_; }
+
+private:
+    class Actor : public Program {
+    public:
+        Actor(Traffic& traffic, Rank rank) : traffic_(traffic), rank_(rank) {}
+        Nanos act(Nanos now) override { return traffic_.act(rank_, now); }
+
+    private:
+        Traffic& traffic_;
+        Rank rank_;
+    };
+    struct State {
+        std::unique_ptr<Actor> actor;
+        unsigned sent = 0;
+        bool dead = false;
+        Nanos read_at = 0;
+        Nanos send_at = 0;
+        // The message being made; kept until the ring has room for it.
+        bool planned = false;
+        std::uint64_t number = 0;
+        std::uint32_t stream = 0;
+        std::uint64_t subset = 0;
+        std::size_t length = 0;
+        std::size_t offset = 0;  ///< in chunks
+        std::vector<Rank> to;
+    };
+
+    [[nodiscard]] bool all_sent() const;
+    Nanos act(Rank rank, Nanos now);
+    void poll(Rank rank);
+    void plan(Rank rank, State& s);
+    void plan_subset(Rank rank, State& s, const std::vector<Rank>& members);
+    bool submit(Rank rank);
+    [[nodiscard]] bool is_dead(Rank rank) const { return state_[rank].dead; }
+    [[nodiscard]] Nanos around(Nanos mean);
+
+    SimCluster& cluster_;
+    TrafficConfig config_;
+    Prng prng_;
+    Rank ranks_;
+    bool anyone_dead_ = false;
+    std::vector<Rank> world_;
+    std::vector<std::pair<GroupHandle, std::vector<Rank>>> groups_;
+    std::vector<State> state_;
+    Oracle oracle_;
+    std::uint64_t delivered_ = 0;
+    std::string error_;
+};
+
+}  // namespace ulc::sim
