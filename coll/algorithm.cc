@@ -6,6 +6,9 @@ namespace {
 constexpr Algorithm kAlgorithms[] = {
     {Op::kBarrier, "gather_broadcast", barrier_gather_broadcast,
      "empty messages to index 0, which multicasts an empty one (URTP §4.5)"},
+    {Op::kBarrier, "chain", barrier_chain,
+     "k chains of neighbours, then a multicast (GAMMA §5.3); k: \"chain:2\", 1 is the serialized "
+     "one"},
     {Op::kBarrier, "dissemination", barrier_dissemination, "log2(ranks) rounds of unicast"},
     {Op::kBroadcast, "multicast", broadcast_multicast, "the root multicasts (URTP §4.2)"},
     {Op::kBroadcast, "binomial", broadcast_binomial, "tree over unicast, for reference"},

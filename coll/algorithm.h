@@ -24,7 +24,7 @@ struct Call {
     std::uint64_t octets = 0;      ///< broadcast: the whole; allgather: one rank's block
     bool in_place = false;         ///< allgather: the own block is in the output already
     std::uint64_t segment = 0;     ///< octets of a segment, > 0; grows to keep kSegmentsMax
-    std::uint32_t concurrent = 1;  ///< allgather_concurrent's k, ≥ 1
+    std::uint32_t concurrent = 1;  ///< k of allgather_concurrent and of barrier_chain, ≥ 1
 };
 
 /// Segments of one operation at one rank, over all sources: bounds steps and requests for any length.
@@ -42,6 +42,7 @@ struct Algorithm {
 };
 
 void barrier_gather_broadcast(const Call& call, Plan& plan);
+void barrier_chain(const Call& call, Plan& plan);
 void barrier_dissemination(const Call& call, Plan& plan);
 void broadcast_multicast(const Call& call, Plan& plan);
 void broadcast_binomial(const Call& call, Plan& plan);

@@ -14,11 +14,11 @@ extern "C" {
 typedef struct ulc_coll ulc_coll;
 
 /* Algorithms. NULL chooses by the table in coll/selection.cc. Else, the same at every member:
- *   barrier     "gather_broadcast" (URTP §4.5), "dissemination"
+ *   barrier     "gather_broadcast" (URTP §4.5), "dissemination", "chain" (GAMMA §5.3: k chains, for hubs)
  *   broadcast   "multicast" (URTP §4.2), "binomial" (tree over unicast, for reference)
  *   allgather   "round_robin", "concurrent" (URTP §4.3, algorithms 1 and 2), "ring" (unicast, for reference)
- * A name may be followed by ":k" (segments that each member of "concurrent" has under way, default 1) and by
- * "@octets" (of a segment): "concurrent:4@16384".
+ * A name may be followed by ":k" (segments that each member of "concurrent" has under way, chains of "chain";
+ * default 1) and by "@octets" (of a segment): "concurrent:4@16384".
  *
  * Errors of the start functions: INVALID (not a member, root out of range, null buffer with a length, unknown
  * algorithm; ulc_last_error_text() says which), LIMIT (the result exceeds the address space), NO_MEMORY, NOT_FORMED.

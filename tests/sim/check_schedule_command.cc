@@ -20,7 +20,9 @@ void add_check_schedule_command(CLI::App& app, int* exit_code) {
         ->check(CLI::Range(0, 65536));
     command->add_option("--segment", options->segment, "Octets of a segment (600)")
         ->check(CLI::Range(1, 65536));
-    command->add_option("--concurrent", options->concurrent, "k of allgather/concurrent (3)")
+    command
+        ->add_option("--concurrent", options->concurrent,
+                     "k of allgather/concurrent and barrier/chain (3)")
         ->check(CLI::Range(1, 1024));
     command->add_option("--root", options->root, "Of a broadcast, modulo the ranks (0)");
     command->add_option("--buffers", options->buffers,

@@ -135,7 +135,7 @@ std::vector<Operation> whole_program(std::uint16_t ranks) {
     std::vector<Operation> program;
     std::uint16_t root = 0;
     for (const std::size_t octets : {0U, 1U, 40U, 1000U, 5000U, 40000U}) {
-        for (const char* name : {"gather_broadcast", "dissemination"}) {
+        for (const char* name : {"gather_broadcast", "dissemination", "chain:2"}) {
             program.push_back({.kind = Kind::kBarrier, .algorithm = name});
         }
         for (const char* name : {"multicast", "binomial", "multicast@1000", "binomial@1000"}) {
@@ -309,7 +309,7 @@ TEST(Collectives, run_at_once_on_overlapping_groups) {
 }
 
 TEST(Collectives, fail_at_every_rank_when_one_dies) {
-    for (const char* name : {"gather_broadcast", "dissemination"}) {
+    for (const char* name : {"gather_broadcast", "dissemination", "chain"}) {
         LibCluster lib(config_of(4, 0.01, 9));
         ASSERT_TRUE(lib.form());
         const std::vector<Operation> program{{.kind = Kind::kBarrier, .algorithm = name}};

@@ -40,9 +40,12 @@ TEST(coll_schedules, every_barrier_is_right) {
     for (const Algorithm& algorithm : coll::algorithms()) {
         if (algorithm.op != Op::kBarrier) continue;
         for (std::uint16_t ranks = 1; ranks <= kRanksMax; ++ranks) {
-            const Call call{.op = Op::kBarrier, .ranks = ranks, .segment = 512};
-            const Verdict verdict = CollectiveCase(algorithm, call).check();
-            ASSERT_TRUE(verdict.ok) << describe(algorithm, call, verdict);
+            for (const std::uint32_t k : {1U, 2U, 3U, 5U, 100U}) {
+                const Call call{
+                    .op = Op::kBarrier, .ranks = ranks, .segment = 512, .concurrent = k};
+                const Verdict verdict = CollectiveCase(algorithm, call).check();
+                ASSERT_TRUE(verdict.ok) << describe(algorithm, call, verdict);
+            }
         }
     }
 }
@@ -103,6 +106,16 @@ TEST(coll_schedules, multicast_algorithms_put_each_octet_on_the_wire_once) {
     EXPECT_EQ(
         CollectiveCase(named(Op::kBarrier, "gather_broadcast"), {.ranks = 9}).check().wire_messages,
         9U);
+}
+
+TEST(coll_schedules, a_chain_barrier_is_ranks_messages_and_one_chain_never_two_at_a_time) {
+    const Algorithm& chain = named(Op::kBarrier, "chain");
+    for (const std::uint32_t k : {1U, 2U, 4U, 15U}) {
+        const Call call{.op = Op::kBarrier, .ranks = 16, .concurrent = k};
+        const Verdict verdict = CollectiveCase(chain, call).check();
+        EXPECT_EQ(verdict.wire_messages, 16U) << k;
+        EXPECT_EQ(verdict.buffers, k) << "the first of each chain at member 0";
+    }
 }
 
 TEST(coll_schedules, buffers_needed_are_bounded_whatever_the_length) {
@@ -249,7 +262,7 @@ TEST_F(Planted, a_circle_of_waiting_ranks) {
 }
 
 TEST(planted, a_barrier_that_forgets_one_member) {
-    for (const char* name : {"gather_broadcast", "dissemination"}) {
+    for (const char* name : {"gather_broadcast", "dissemination", "chain"}) {
         CollectiveCase cluster(named(Op::kBarrier, name), {.op = Op::kBarrier, .ranks = 4});
         ASSERT_TRUE(cluster.check().ok);
         for (Plan& plan : cluster.plans) {

@@ -22,6 +22,7 @@ double bound(double p) { return 5 * std::sqrt(p * (1 - p) / kFrames); }
 std::vector<bool> arrived(Faults& faults, std::uint16_t to = 1) {
     const auto frame = media_frame(0, to, 60);
     std::vector<bool> pattern;
+    pattern.reserve(kFrames);
     for (int n = 0; n < kFrames; ++n)
         pattern.push_back(!faults.judge(0, to, frame).empty());
     return pattern;
@@ -107,7 +108,7 @@ TEST(sim_faults, corruption_changes_one_to_four_octets_of_a_copy_and_not_the_des
     rates.corrupt = 1;
     faults.set(rates);
     const auto frame = media_frame(0, 1, 64);
-    const auto original = *frame;
+    const std::vector<std::byte> original(frame->begin(), frame->end());
     std::vector<int> differing(6, 0);
     for (int n = 0; n < 5000; ++n) {
         const auto copies = faults.judge(0, 1, frame);

@@ -131,7 +131,7 @@ TEST(sim_switch, an_incast_loses_what_the_link_and_the_buffer_cannot_take) {
     log.drain(medium);
     // While the senders send, the output takes one frame for sixteen; the buffer's 43 come on top.
     EXPECT_EQ(log.arrivals.size() + medium.counts(0).overflows, kSenders * kEach);
-    EXPECT_NEAR(static_cast<double>(log.arrivals.size()), kEach + (64 << 10) / 1518, 2);
+    EXPECT_NEAR(static_cast<double>(log.arrivals.size()), kEach + (64 << 10) / 1518.0, 2);
     EXPECT_LE(medium.counts(0).buffer_octets_max, 64U << 10);
 }
 

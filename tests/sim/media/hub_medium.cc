@@ -22,7 +22,8 @@ Nanos longest_cables(const HubConfig& config) {
 }  // namespace
 
 std::string problem_of(const HubConfig& config) {
-    if (config.macs.size() < 2) return "a hub needs at least two ports";
+    if (config.macs.size() < 2 || config.macs.size() > 1024)
+        return "a hub has 2 to 1024 ports";  // clause 13: stations of one collision domain
     if (config.bits_per_second != 10'000'000 && config.bits_per_second != 100'000'000)
         return "a hub runs at 10 or 100 Mb/s";
     if (!config.port_cable.empty() && config.port_cable.size() != config.macs.size())
@@ -153,7 +154,7 @@ void HubMedium::start_sending(std::uint16_t port) {
 /// The beginning or the end of a signal, on its way to all others.
 void HubMedium::signal(std::uint16_t from, Kind kind, const FramePtr& frame) {
     if (!stations_[from].is_heard) return;
-    for (std::uint16_t to = 0; to < stations_.size(); ++to)
+    for (std::uint16_t to = 0; to < addresses_.count(); ++to)
         if (to != from) events_.push(now_ + delay(from, to), {kind, to, from, 0, frame});
 }
 

@@ -16,7 +16,8 @@ Nanos nanos_of(std::int64_t picos) noexcept { return (picos + kPicosPerNano - 1)
 }  // namespace
 
 std::string problem_of(const SwitchConfig& config) {
-    if (config.macs.size() < 2) return "a switch needs at least two ports";
+    if (config.macs.size() < 2 || config.macs.size() >= UINT16_MAX)
+        return "a switch has 2 to 65534 ports";
     if (!config.port_bits_per_second.empty() &&
         config.port_bits_per_second.size() != config.macs.size())
         return "there must be one rate for each port, or none";
@@ -117,7 +118,7 @@ void SwitchMedium::forward(const HeldPtr& held, Nanos now) {
                      {Kind::kOutput, to, held, nullptr});
     };
     if (PortAddresses::is_group(held->frame)) {
-        for (std::uint16_t to = 0; to < ports_.size(); ++to)
+        for (std::uint16_t to = 0; to < addresses_.count(); ++to)
             if (to != held->from) put(to);
         return;
     }
