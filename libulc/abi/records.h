@@ -108,6 +108,7 @@ struct alignas(kCacheLine) CompletionRecord {
 static_assert(sizeof(CompletionRecord) == kCacheLine);
 
 inline constexpr std::size_t kJobNameOctetsMax = 64;
+inline constexpr std::size_t kProfileOctetsMax = 32;
 
 /// In the tx arena, named by a kJoinJob record.
 struct JoinRequest {
@@ -118,7 +119,9 @@ struct JoinRequest {
     std::uint16_t reserved;
     unsigned char nonce[16];   ///< zeros: none given
     std::uint64_t timeout_ns;  ///< 0: the engine's default
+    char profile
+        [kProfileOctetsMax];  ///< of the transport; the rest is zero; all zero: the engine's default
 };
-static_assert(sizeof(JoinRequest) == 96);
+static_assert(sizeof(JoinRequest) == 128);
 
 }  // namespace ulc::abi

@@ -130,6 +130,11 @@ void ulc_close(ulc_endpoint* ep) {
 
 // ---------------------------------------------------------------- jobs
 
+int ulc_set_profile(ulc_endpoint* ep, const char* profile) {
+    if (ep == nullptr) return ULC_ERR_INVALID;
+    return ep->set_profile(profile != nullptr ? profile : "");
+}
+
 int ulc_join(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t size,
              const unsigned char* nonce) {
     if (ep == nullptr || job == nullptr) return ULC_ERR_INVALID;
@@ -160,6 +165,12 @@ int ulc_join_wait(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t siz
     if (given != nullptr && !parse_nonce(given, nonce)) {
         set_last_error("ULC_NONCE is not 32 hexadecimal digits");
         return ULC_ERR_INVALID;
+    }
+    if (const char* profile = env("ULC_PROFILE"); profile != nullptr && !ep->has_profile()) {
+        if (ep->set_profile(profile) == ULC_ERR_INVALID && ep->job_state() == ULC_ERR_NOT_FORMED) {
+            set_last_error("ULC_PROFILE=%s is longer than 32 letters", profile);
+            return ULC_ERR_INVALID;
+        }
     }
     const Nanos deadline = deadline_in(*ep, timeout_ns);
     int error =

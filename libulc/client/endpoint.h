@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "abi/region.h"
@@ -40,6 +41,8 @@ public:
     Endpoint& operator=(const Endpoint&) = delete;
 
     // --- jobs; as the functions of ulc.h
+    [[nodiscard]] int set_profile(std::string_view profile);
+    [[nodiscard]] bool has_profile() const noexcept { return !profile_.empty(); }
     [[nodiscard]] int join(const char* job, std::size_t job_octets, std::uint16_t rank,
                            std::uint16_t size, const unsigned char* nonce, Nanos timeout);
     [[nodiscard]] int job_state() const noexcept;
@@ -126,6 +129,7 @@ private:
     int job_error_ = ULC_ERR_NOT_FORMED;
     int left_error_ = ULC_OK;
     std::uint32_t join_block_ = TxArena::kNone;
+    std::string profile_;  ///< of the next job; empty: the engine's
     std::uint32_t world_ = 0;
     std::uint16_t rank_ = ULC_RANK_ANY;
     std::uint16_t size_ = 0;

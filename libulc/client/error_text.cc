@@ -45,6 +45,7 @@ ULC_SAME(ULC_ERR_LIMIT, kLimit);
 ULC_SAME(ULC_ERR_PORT_DOWN, kPortDown);
 ULC_SAME(ULC_ERR_SYSTEM, kSystem);
 ULC_SAME(ULC_ERR_UNSUPPORTED, kUnsupported);
+ULC_SAME(ULC_ERR_PROFILE, kProfile);
 #undef ULC_SAME
 
 }  // namespace ulc::client

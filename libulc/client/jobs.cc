@@ -6,6 +6,14 @@
 
 namespace ulc::client {
 
+int Endpoint::set_profile(std::string_view profile) {
+    if (ended_ != 0) return ended_;
+    if (state_ != State::kIdle && state_ != State::kFailed) return ULC_ERR_INVALID;
+    if (profile.size() > abi::kProfileOctetsMax) return ULC_ERR_INVALID;
+    profile_ = profile;
+    return ULC_OK;
+}
+
 int Endpoint::join(const char* job, std::size_t job_octets, std::uint16_t rank, std::uint16_t size,
                    const unsigned char* nonce, Nanos timeout) {
     if (ended_ != 0) return ended_;
@@ -26,6 +34,7 @@ int Endpoint::join(const char* job, std::size_t job_octets, std::uint16_t rank, 
     request.size = size;
     if (nonce != nullptr) std::memcpy(request.nonce, nonce, sizeof request.nonce);
     request.timeout_ns = timeout > 0 && timeout != kNever ? static_cast<std::uint64_t>(timeout) : 0;
+    std::memcpy(request.profile, profile_.data(), profile_.size());
     std::memcpy(outbox_.arena().at(block), &request, sizeof request);
     record->body.block = {block, sizeof request, sizeof request, 0, 0, 0};
     submitter_.publish();

@@ -53,7 +53,8 @@ enum ulc_error {
     ULC_ERR_LIMIT = 18,
     ULC_ERR_PORT_DOWN = 19,
     ULC_ERR_SYSTEM = 20,
-    ULC_ERR_UNSUPPORTED = 21
+    ULC_ERR_UNSUPPORTED = 21,
+    ULC_ERR_PROFILE = 22
 };
 
 #define ULC_RANK_ANY ((uint16_t)0xffff)
@@ -101,16 +102,21 @@ ULC_API void ulc_close(ulc_endpoint* ep);
 
 /* ---------------------------------------------------------------- jobs */
 
+/* How the transport of the next job works: words joined by "+" (ulc-engine --help lists them), at most 32 octets, the same at
+ * every rank; NULL or "": as the engine is configured. Errors: INVALID (too long, or a job is joined). */
+ULC_API int ulc_set_profile(ulc_endpoint* ep, const char* profile);
+
 /* Starts joining `job` (1 … 64 octets) as `rank` of `size` (1 … 65534). nonce: 16 octets from the launcher, or NULL.
  * Then poll until ulc_job_state() is ULC_OK. Errors: INVALID, AGAIN (ring full). */
 ULC_API int ulc_join(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t size,
                      const unsigned char* nonce);
 
-/* ULC_OK: formed. ULC_ERR_AGAIN: forming. Else why it failed: JOB_SIZE, RANK_TAKEN, TWO_ROSTERS, TIMEOUT, VERSION,
+/* ULC_OK: formed. ULC_ERR_AGAIN: forming. Else why it failed: JOB_SIZE, RANK_TAKEN, TWO_ROSTERS, TIMEOUT, VERSION, PROFILE,
  * or how it ended: CLOSED. */
 ULC_API int ulc_job_state(const ulc_endpoint* ep);
 
-/* ulc_join() and wait; values left at NULL / ULC_RANK_ANY / 0 come from ULC_JOB, ULC_RANK, ULC_SIZE, ULC_NONCE as
+/* ulc_join() and wait; values left at NULL / ULC_RANK_ANY / 0 come from ULC_JOB, ULC_RANK, ULC_SIZE, ULC_NONCE, and
+ * the profile from ULC_PROFILE if none was set, as
  * `ulc run` sets them. Blocking. */
 ULC_API int ulc_join_wait(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t size,
                           int64_t timeout_ns);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 #include "base/counters.h"
 #include "base/units.h"
@@ -22,6 +23,7 @@ using WakeFn = void (*)(void* context, EndpointId endpoint, std::atomic<std::uin
 
 struct EngineConfig {
     urtp::Params params;
+    std::string profile{urtp::kDefaultProfile};  ///< of jobs that name none
     /// mac, mtu, ether_type, incarnation, seed and group_in_use are the engine's to fill.
     JobsConfig jobs;
     std::uint16_t ether_type = wire::kEtherTypeDefault;

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "engine/core.h"
+#include "urtp/policy.h"
 
 namespace ulc::engine {
 namespace {
@@ -62,6 +63,15 @@ bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nan
     join.rank = request.rank;
     join.size = request.size;
     join.endpoint = endpoint.handle;
+    join.profile =
+        std::string_view(request.profile, strnlen(request.profile, sizeof request.profile));
+    if (join.profile.empty()) join.profile = core.config.profile;
+    urtp::Policy policy;
+    urtp::Params params;
+    if (urtp::resolve(join.profile, policy, params) != Err::kOk) {
+        fail_job(endpoint, Err::kProfile, "known: " + urtp::policy_words());
+        return true;
+    }
     const auto wait = static_cast<Nanos>(
         std::min<std::uint64_t>(request.timeout_ns, static_cast<std::uint64_t>(kNever / 4)));
     join.deadline = now + (wait == 0 ? core.config.join_timeout : wait);
@@ -93,6 +103,7 @@ void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
     config.crc = core.config.crc;
     config.seed = core.prng.next();
     config.params = core.config.params;
+    config.profile = job.profile;
     endpoint.job = event.job;
     endpoint.world = job.world;
     endpoint.groups.push_back(job.world);

@@ -22,6 +22,8 @@ std::string_view reason_of(Err error) noexcept {
             return "both claim rank 0 of this job name";
         case Err::kVersion:
             return "speak no common protocol version";
+        case Err::kProfile:
+            return "use different transport profiles";
         default:
             return "both claim the rank";
     }
@@ -54,6 +56,7 @@ Err Jobs::Impl::admit(const JoinRequest& request, JobRecord*& forming) {
     if (!wire::is_job_name(request.name) || request.size == 0 || request.rank >= request.size) {
         return Err::kInvalid;
     }
+    if (!wire::is_profile(request.profile)) return Err::kInvalid;
     if (request.endpoint == 0 || is_group(request.endpoint)) return Err::kInvalid;
     if (request.size > config.ranks_max) return Err::kLimit;
     for (const auto& record : records) {
@@ -65,6 +68,7 @@ Err Jobs::Impl::admit(const JoinRequest& request, JobRecord*& forming) {
         const bool publishes = record->has_rank_0();
         if (record->phase == JobPhase::kForming && !record->locals.empty()) {
             if (record->size != request.size) return Err::kJobSize;
+            if (record->profile != request.profile) return Err::kProfile;
             if (claimed) return Err::kRankTaken;
             forming = record.get();
         } else if (record->phase == JobPhase::kFormed) {
@@ -92,6 +96,7 @@ Result<JobId> Jobs::Impl::join(const JoinRequest& request, Nanos now) {
         record->nonce = request.nonce;
         record->by_hand = request.nonce.zero();
         record->size = request.size;
+        record->profile = request.profile;
     }
     record->locals.push_back(LocalRank{request.rank, request.endpoint, request.deadline});
     record->join_wait = config.join_wait_min;
@@ -225,6 +230,7 @@ void Jobs::Impl::new_claim(JobRecord& record, const wire::JobBodyView& view,
         announce_failure(record);
     };
     if (view.join->size != record.size) return conflict(Err::kJobSize, config.mac);
+    if (view.profile != record.profile) return conflict(Err::kProfile, config.mac);
     const std::uint8_t lowest = std::max(publisher.version_min, view.join->version_min);
     const std::uint8_t highest = std::min(publisher.version_max, view.join->version_max);
     if (lowest > highest) {  // fails alone: the right version may still be started in its place

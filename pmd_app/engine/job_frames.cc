@@ -123,6 +123,7 @@ std::size_t Jobs::Impl::put_join(JobRecord& record, std::byte* body, Nanos now) 
     join.version_max = config.version_max;
     join.incarnation = config.incarnation;
     join.claims = static_cast<std::uint16_t>(count);
+    join.profile = wire::profile_field(record.profile);
     return wire::put_join(
         body, wire::job_head(wire::JobKind::kJoin, record.name, record.nonce, record.by_hand), join,
         std::span(claims, count));

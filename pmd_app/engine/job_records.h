@@ -102,6 +102,7 @@ struct JobRecord {
     wire::Nonce nonce;  ///< by hand: zeros until known
     bool by_hand = false;
     std::uint16_t size = 0;
+    std::string profile;
     JobPhase phase = JobPhase::kForming;
     std::vector<LocalRank> locals;  ///< that have neither left nor failed
     std::vector<Bye> byes;

@@ -76,6 +76,7 @@ struct JoinRequest {
     std::uint16_t size = 1;
     Handle endpoint = 0;      ///< the handle under which this endpoint receives
     Nanos deadline = kNever;  ///< kFailed with kTimeout at this time
+    std::string_view profile = urtp::kDefaultProfile;  ///< of the transport (urtp/policy.h); copied
 };
 
 enum class JobEventKind : std::uint8_t {
@@ -104,6 +105,7 @@ struct JobView {
     GroupHandle world = 0;
     Seq first_seq;
     std::uint8_t version = wire::kVersion;
+    std::string_view profile;  ///< that all ranks use
 };
 
 class Jobs {
@@ -116,8 +118,8 @@ public:
 
     // --- local endpoints
     /// Claims a rank. A job of size 1, or one whose ranks are all local, forms by the next poll_event().
-    /// Errors at once: kInvalid (name, rank, size, handle), kLimit (jobs_max, ranks_max), kRankTaken and kJobSize
-    /// (against endpoints of this engine), kTwoRosters (rank 0 of a job by hand whose rank 0 is here).
+    /// Errors at once: kInvalid (name, rank, size, handle, profile), kLimit (jobs_max, ranks_max), kRankTaken, kJobSize
+    /// and kProfile (against endpoints of this engine), kTwoRosters (rank 0 of a job by hand whose rank 0 is here).
     [[nodiscard]] Result<JobId> join(const JoinRequest& request, Nanos now);
     /// The endpoint left (its data acknowledged or given up: the engine lingers before calling this) or died. Withdraws
     /// a claim that has not formed. Tells the peers, this engine's included. Unknown endpoints are ignored.

@@ -11,6 +11,8 @@
 #include <map>
 #include <numeric>
 
+#include "urtp/policy.h"
+
 namespace ulc::daemon {
 namespace {
 
@@ -232,18 +234,22 @@ std::vector<NetOption> nets_of(const std::vector<std::string>& devices) {
 
 std::string check_relations(const Options& o) {
     if (std::string wrong = check_nets(nets_of(o.devices)); !wrong.empty()) return wrong;
+    urtp::Policy policy;
+    urtp::Params params;
+    if (urtp::resolve(o.profile, policy, params) != Err::kOk)
+        return fmt::format("--profile {} is unknown; words, joined by +: {}", o.profile,
+                           urtp::policy_words());
     if (!power_of_two(o.window)) return "--window must be a power of two";
     if (!power_of_two(o.sq_slots) || !power_of_two(o.cq_slots))
         return "--submission-slots and --completion-slots must be powers of two";
     if (o.hugepages != "auto" && o.hugepages != "always" && o.hugepages != "never")
         return "--hugepages is auto, always or never, not " + o.hugepages;
-    if (o.window < 2 * o.ack_every)
-        return "--window must be at least twice --ack-every, or senders stop for acknowledgements";
+    if (o.window < 2 * o.ack_window)
+        return "--window must be at least twice --ack-window, or senders stop for acknowledgements";
     if (o.min_recv_wait > o.max_recv_wait) return "--min-recv-wait must not exceed --max-recv-wait";
-    if (o.min_probe_wait > o.max_probe_wait)
-        return "--min-probe-wait must not exceed --max-probe-wait";
-    if (o.peer_dead < 4 * o.max_probe_wait)
-        return "--peer-dead must be at least four times --max-probe-wait, or a few lost probes "
+    if (o.min_send_wait > o.max_send_wait) return "--min-send-wait must not exceed --max-send-wait";
+    if (o.peer_dead < 4 * o.max_send_wait)
+        return "--peer-dead must be at least four times --max-send-wait, or a few lost probes "
                "kill a peer";
     if (o.tx_arena > o.arena_max || o.rx_arena > o.arena_max)
         return "--tx-arena and --rx-arena must not exceed --arena-max";
@@ -337,16 +343,17 @@ NodeOptions node_options_of(const Options& o) {
     }
     urtp::Params& p = node.engine.params;
     p.window = o.window;
-    p.ack_every = o.ack_every;
+    p.ack_window = o.ack_window;
     p.ack_delay = o.ack_delay;
     p.min_req_gap = o.min_req_gap;
     p.min_recv_wait = o.min_recv_wait;
     p.max_recv_wait = o.max_recv_wait;
     p.initial_rtt = o.initial_rtt;
-    p.min_probe_wait = o.min_probe_wait;
-    p.max_probe_wait = o.max_probe_wait;
+    p.min_send_wait = o.min_send_wait;
+    p.max_send_wait = o.max_send_wait;
     p.peer_dead = o.peer_dead;
     p.rx_pool_packets = o.rx_pool;
+    node.engine.profile = o.profile;
     node.engine.ether_type = static_cast<std::uint16_t>(o.ether_type);
     node.engine.crc = o.crc;
     node.engine.seed = 0;

@@ -1,11 +1,7 @@
 // Acknowledgements and credit, both directions (docs/PROTOCOL.md §4).
 //
-// When: a unicast receiver every `ack_every` numbers or after `ack_delay`; member m of a group when next passes a
-// number ≡ m (mod A), so that the source gets one a packet whatever the group's size; both at once when asked, after
-// a duplicate, or when room returns. What: everything before `next` stands in delivery order, and credit.
-//
-// Credit: what is free in the pool less what the source holds already, so that sources which do not drain share the pool
-// (dynamic thresholds, Choudhury and Hahne 1998, with alpha 1), and never less than the source's reserved packet.
+// When: at the number that the policy set, or `ack_delay` after the first packet that waits for company; at once when asked,
+// after a duplicate, or when room returns. What: everything before `next` stands in delivery order, and the policy's credit.
 #include <algorithm>
 
 #include "urtp/impl.h"
@@ -22,33 +18,10 @@ void Member::Impl::acknowledge_moved(RxStream& rx, Nanos now) noexcept {
         make_ack_due(rx);
     } else if (rx.group != nullptr) {
         rx.session->unacked_group = &rx;
-    } else if (rx.ack_by == kNever) {
+    } else if (rx.ack_by == kNever && config_.params.ack_delay != kNever) {
         rx.ack_by = now + config_.params.ack_delay;
         timers_.arm_by(rx.timer, rx.ack_by);
     }
-}
-
-void Member::Impl::set_next_ack(RxStream& rx, std::uint32_t credit) noexcept {
-    // A source that may send little must hear sooner.
-    const std::uint32_t soon = std::max(1U, credit / 2);
-    if (rx.group == nullptr) {
-        rx.ack_at = rx.next + std::min(config_.params.ack_every, soon);
-        return;
-    }
-    const std::uint32_t modulus = rx.group->ack_modulus;
-    if (credit < 2 * modulus) {
-        rx.ack_at = rx.next + std::min(modulus, soon);
-        return;
-    }
-    const std::uint32_t to_own = (rx.group->own + modulus - rx.next.value % modulus) % modulus;
-    rx.ack_at = rx.next + (to_own + 1);
-}
-
-std::uint32_t Member::Impl::credit_of(const RxStream& rx) const noexcept {
-    const std::uint32_t free = store_.free_count();
-    const std::uint32_t held = rx.session->held;
-    const std::uint32_t reserved = rx.session->reserved_used ? 0 : 1;
-    return std::min(rx.window, std::max(free > held ? free - held : 0, reserved));
 }
 
 /// The entry that tells a source where its stream stands; whatever was due is thereby done.
@@ -65,7 +38,7 @@ wire::AckEntry Member::Impl::tell(RxStream& rx, Nanos now) noexcept {
     rx.ack_due = false;
     rx.ack_by = kNever;
     rx.answer_at = kNever;
-    set_next_ack(rx, credit);
+    rx.ack_at = policy_.next_ack(rx, credit, config_.params);
     if (session.unacked_group == &rx) session.unacked_group = nullptr;
     if (credit < rx.window / 2) {
         session.starved = true;
@@ -79,7 +52,7 @@ bool Member::Impl::piggyback(Session& session, bool last, wire::AckEntry& out, N
     RxStream* rx = &session.unicast;
     if (rx->unacknowledged() == 0 && !rx->ack_due) rx = session.unacked_group;
     if (rx == nullptr) return false;
-    if (!last && !rx->ack_due && rx->unacknowledged() < config_.params.ack_every / 2) return false;
+    if (!last && !rx->ack_due && rx->unacknowledged() < config_.params.ack_window / 2) return false;
     out = tell(*rx, now);
     count(Counter::ack_piggybacked);
     return true;
@@ -180,17 +153,26 @@ TxStream* Member::Impl::on_ack(const wire::AckEntry& entry, Session& session, st
     count(Counter::ack_received);
     const std::uint32_t credit = std::min<std::uint32_t>(entry.credit, tx->window);
     if (next.before(tx->next[at])) return tx;  // old news
-    if (tx->edge[at] != next + credit) tx->allow(at, next + credit);
-    if (next == tx->next[at]) return tx;
+    const bool news = tx->edge[at] != next + credit;
+    if (news) tx->allow(at, next + credit);
+    if (next == tx->next[at]) {
+        const bool more = !news && next != tx->sent;
+        if (more && policy_.on_repeated_ack != nullptr)
+            policy_.on_repeated_ack(*this, *tx, at, now);
+        return tx;
+    }
+    AckNews moved{static_cast<std::uint32_t>(next - tx->next[at])};
     const TxSlot& newest = tx->slot(Seq{next.value - 1});
     const std::uint16_t delay_us = entry.delay_us;
     if (span > 0 && newest.transmissions == 1 && delay_us != kDelayUnknown) {
         const Nanos rtt = now - newest.sent_at - delay_us * kMicrosecond;
         tx->rtt.sample(rtt);
         session.rtt.sample(rtt);
+        moved.rtt = std::max<Nanos>(rtt, 0);
     }
     const Seq from = tx->base;
     if (tx->acknowledge(at, next)) release_acknowledged(*tx, from, now);
+    if (policy_.on_acked != nullptr) policy_.on_acked(*this, *tx, moved, now);
     return tx;
 }
 

@@ -9,6 +9,7 @@
 #include "base/prng.h"
 #include "urtp/member.h"
 #include "urtp/ordering.h"
+#include "urtp/policy.h"
 #include "urtp/session.h"
 #include "wire/build.h"
 #include "wire/parse.h"
@@ -98,14 +99,15 @@ struct Member::Impl {
     void pop(Rank source, Nanos now);
     Rank next_source() noexcept;
 
-    // --- acknowledge.cc: ACK policy on both sides, credit
+    // --- acknowledge.cc: acknowledgements and credit, both directions
     void make_ack_due(RxStream& rx) noexcept;
     void acknowledge_moved(RxStream& rx, Nanos now) noexcept;
-    void set_next_ack(RxStream& rx, std::uint32_t credit) noexcept;
     wire::AckEntry tell(RxStream& rx, Nanos now) noexcept;
     bool piggyback(Session& session, bool last, wire::AckEntry& out, Nanos now) noexcept;
     Segment* send_ack(Session& session, Nanos now);
-    [[nodiscard]] std::uint32_t credit_of(const RxStream& rx) const noexcept;
+    [[nodiscard]] std::uint32_t credit_of(const RxStream& rx) const noexcept {
+        return policy_.credit(*this, rx);
+    }
     void room_returned(Nanos now) noexcept;
     void on_ack_frame(const wire::FrameView& frame, Session& session, Nanos now) noexcept;
     TxStream* on_ack(const wire::AckEntry& entry, Session& session, std::uint32_t& at,
@@ -115,7 +117,7 @@ struct Member::Impl {
 
     // --- request.cc: REQ on both sides
     void on_gap(RxStream& rx, bool new_gap, Nanos now) noexcept;
-    void on_no_room(RxStream& rx, Nanos now) noexcept;
+    void ask_later(RxStream& rx, Nanos now) noexcept;
     void make_request_due(RxStream& rx, bool all) noexcept;
     void stop_asking(RxStream& rx) noexcept;
     Segment* send_request(RxStream& rx, Nanos now);
@@ -136,10 +138,12 @@ struct Member::Impl {
     Segment* send_probe(TxStream& tx, Nanos now);
     void on_probe(const wire::FrameView& frame, Session& session, Nanos now);
     void answer(RxStream& rx) noexcept;
+    void answer_in_slot(RxStream& rx, Nanos now) noexcept;
 
     void count(Counter id, std::uint64_t n = 1) noexcept { counters_.add(id, n); }
 
-    const MemberConfig config_;
+    MemberConfig config_;  ///< params as the profile tunes them; constant after construction
+    Policy policy_;
     const SegmentPool pool_;
     Counters& counters_;
     Prng random_;

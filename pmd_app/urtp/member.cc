@@ -33,10 +33,12 @@ Member::Impl::Impl(const MemberConfig& config, std::span<const Peer> roster,
       counters_(counters),
       random_(config.seed),
       roster_(roster.begin(), roster.end()),
-      sessions_(roster.size()),
-      store_(config.params.rx_pool_packets) {
+      sessions_(roster.size()) {
+    ULC_CHECK(resolve(config.profile, policy_, config_.params) == Err::kOk);
+    config_.profile = {};
     ULC_CHECK(config.rank < roster_.size() && roster_.size() < kNoRank);
-    ULC_CHECK(std::has_single_bit(config.params.window));
+    ULC_CHECK(std::has_single_bit(config_.params.window));
+    store_ = RxStore(config_.params.rx_pool_packets);
     events_.reserve(roster_.size());
     std::vector<Rank> all(roster_.size());
     for (std::size_t i = 0; i < all.size(); ++i)
@@ -72,7 +74,8 @@ Session* Member::Impl::make_session(Rank rank) {
           config_.first_seq);
     timers_.enroll();
     timers_.enroll();
-    set_next_ack(session->unicast, session->unicast.window);
+    session->unicast.ack_at =
+        policy_.next_ack(session->unicast, session->unicast.window, config_.params);
     return session.get();
 }
 
@@ -94,7 +97,7 @@ RxStream* Member::Impl::group_stream(Group& group, Session& session) {
         rx = std::make_unique<RxStream>();
         start(*rx, group.handle, session, &group, group.window, config_.first_seq);
         timers_.enroll();
-        set_next_ack(*rx, rx->window);
+        rx->ack_at = policy_.next_ack(*rx, rx->window, config_.params);
         rx->sibling = session.unicast.sibling;
         session.unicast.sibling = rx.get();
     }

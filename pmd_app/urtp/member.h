@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "base/counters.h"
 #include "base/error.h"
@@ -93,6 +94,8 @@ struct MemberConfig {
     bool crc = false;
     std::uint64_t seed = 0;
     Params params;
+    std::string_view profile =
+        kDefaultProfile;  ///< one that resolve() takes; read by the constructor only
 };
 
 class Member {
@@ -154,8 +157,9 @@ public:
     /// Nothing unacknowledged in any stream, nothing queued for the wire.
     [[nodiscard]] bool drained() const noexcept;
 
+    struct Impl;  ///< urtp/impl.h, for policies
+
 private:
-    struct Impl;
     std::unique_ptr<Impl> impl_;
 };
 

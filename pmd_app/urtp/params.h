@@ -1,38 +1,61 @@
-// Every constant of the transport, as a named parameter. URTP's names in the comments.
+// Every constant of the transport, as a named parameter. URTP's names in capitals and in the comments; docs/PROTOCOL.md §9
+// says where the meaning differs from the paper's. A profile (urtp/policy.h) may set any of them for a job.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "base/units.h"
 
 namespace ulc::urtp {
 
+/// The profile that is used where nothing is configured (urtp/policy.h).
+inline constexpr std::string_view kDefaultProfile = "urtp";
+/// Longest profile, in octets.
+inline constexpr std::size_t kProfileOctetsMax = 32;
+
+/// A wait that is taken from the measured round trip.
+inline constexpr Nanos kFromRtt = -1;
+
 struct Params {
-    std::uint32_t window =
-        256;  ///< packets a stream may have unacknowledged; power of two (WINDOW)
-    std::uint32_t ack_every = 16;  ///< unicast packets per acknowledgement (AckWindow)
-    Nanos ack_delay =
-        200 * kMicrosecond;  ///< an acknowledgement waits at most this long for company
-    Nanos reorder_wait = 0;  ///< a gap waits this long before the first REQ (REQDelay, in time)
-    Nanos req_spread =
-        10 * kMicrosecond;  ///< first REQ for a group packet: random delay below this
-    Nanos repair_gather =
-        10 * kMicrosecond;  ///< a group repair waits this long for further requests
-    Nanos min_req_gap =
-        50 *
-        kMicrosecond;  ///< REQ for a packet sent less than this ago is ignored (MinReqGap, δ); at most srtt/2
-    Nanos min_recv_wait =
-        100 * kMicrosecond;  ///< first repetition of a REQ, at least srtt (MinRecvWait)
-    Nanos max_recv_wait = 100 * kMillisecond;  ///< longest wait between REQs (MaxRecvWait)
+    /// WINDOW: packets a stream may have unacknowledged; power of two. RANGE is 2^32, the width of a number on the wire.
+    std::uint32_t window = 256;
+    /// AckWindow: unicast packets for each acknowledgement.
+    std::uint32_t ack_window = 16;
+    /// An acknowledgement waits at most this long for company; kNever: for ever.
+    Nanos ack_delay = 200 * kMicrosecond;
+    /// REQDelay: of the packets that come beyond a gap, every so many-th asks for it. 1: the first asks, and time repeats.
+    std::uint32_t req_delay = 1;
+    /// A gap waits this long before the first REQ, where frames may overtake each other.
+    Nanos reorder_wait = 0;
+    /// The first REQ for a group packet waits at random below this.
+    Nanos req_spread = 10 * kMicrosecond;
+    /// A group repair waits this long for further requests.
+    Nanos repair_gather = 10 * kMicrosecond;
+    /// MinReqGap, δ: a REQ for a packet sent less than this ago is ignored; at most srtt/2.
+    Nanos min_req_gap = 50 * kMicrosecond;
+    /// A pending receive that names its source asks for the first time after this.
+    Nanos first_recv_wait = kFromRtt;
+    /// MinRecvWait: first repetition of a REQ, at least srtt.
+    Nanos min_recv_wait = 100 * kMicrosecond;
+    /// MaxRecvWait: longest wait between REQs.
+    Nanos max_recv_wait = 100 * kMillisecond;
     Nanos initial_rtt = 500 * kMicrosecond;
-    Nanos min_probe_wait = 100 * kMicrosecond;
-    Nanos max_probe_wait = 100 * kMillisecond;
-    Nanos probe_slot =
-        2 * kMicrosecond;  ///< a group's probe is answered within members × this, at random
-    Nanos peer_dead = 2 * kSecond;  ///< unanswered probes for this long: the peer is dead
-    std::uint32_t rx_pool_packets =
-        1024;  ///< held packets of all sources of one endpoint, beyond one reserved each
-    bool request_on_receive = true;  ///< arm a REQ for a pending receive that names one source
+    /// MinSendWait: shortest wait of a sender for news of its tail, before it asks.
+    Nanos min_send_wait = 100 * kMicrosecond;
+    /// MaxSendWait: longest such wait.
+    Nanos max_send_wait = 100 * kMillisecond;
+    /// A group's probe is answered within members × this, at random.
+    Nanos probe_slot = 2 * kMicrosecond;
+    /// Unanswered questions for this long: the peer is dead.
+    Nanos peer_dead = 2 * kSecond;
+    /// Held packets of all sources of one endpoint, beyond one reserved each.
+    std::uint32_t rx_pool_packets = 1024;
+    /// Arm a REQ for a pending receive that names one source.
+    bool request_on_receive = true;
+    /// A receiver holds what comes out of order and asks for what is missing; false: it drops it (go-back-n).
+    bool selective_repeat = true;
 };
 
 }  // namespace ulc::urtp

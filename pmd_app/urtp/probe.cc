@@ -1,5 +1,5 @@
 // Liveness of a stream's tail, and death. Data without news for PTO = srtt + 4 var + ack_delay makes the sender ask
-// (PROBE), at doubling intervals. Any frame from a peer answers for it; a peer whose probes stay unanswered for `peer_dead`
+// (as the policy says: PROBE), at doubling intervals. Any frame from a peer answers for it; a peer whose probes stay unanswered for `peer_dead`
 // is dead. Silence that nobody asked about means nothing (U-Net MPI §5.4).
 #include <algorithm>
 
@@ -13,9 +13,10 @@ namespace {
 constexpr std::uint32_t kUnansweredMin = 4;
 
 Nanos probe_timeout(const TxStream& tx, const Params& params) noexcept {
-    return std::clamp(tx.rtt.bound() + params.ack_delay,
-                      std::max(params.min_probe_wait, kMicrosecond),
-                      std::max(params.max_probe_wait, kMicrosecond));
+    const Nanos ack_delay = params.ack_delay == kNever ? 0 : params.ack_delay;
+    return std::clamp(tx.rtt.bound() + ack_delay,
+                      std::max(params.min_send_wait, kMicrosecond),
+                      std::max(params.max_send_wait, kMicrosecond));
 }
 
 }  // namespace
@@ -52,10 +53,9 @@ void Member::Impl::send_timer(TxStream& tx, Nanos now) {
         return;
     }
     const Nanos wait = tx.probe_wait == 0 ? probe_timeout(tx, config_.params) : tx.probe_wait;
-    tx.probe_wait = std::min(2 * wait, std::max(config_.params.max_probe_wait, kMicrosecond));
+    tx.probe_wait = std::min(2 * wait, std::max(config_.params.max_send_wait, kMicrosecond));
     tx.probe_at = now + tx.probe_wait;
     timers_.arm_by(tx.timer, tx.probe_at);
-    probes_.push_back(tx);
     for (std::uint32_t i = 0; i < tx.members; ++i) {
         const bool lacks = tx.next[i] != tx.sent || !tx.on_wire();
         if (!tx.is_destination(i) || !lacks) continue;
@@ -64,6 +64,7 @@ void Member::Impl::send_timer(TxStream& tx, Nanos now) {
         count(Counter::peers_dead);
         peer_gone(session->rank, EventKind::kPeerDied, now);
     }
+    if (tx.on_wire() || tx.wants_credit) policy_.on_tail(*this, tx, now);
 }
 
 /// To the one destination that lacks something, or to the group.
@@ -114,15 +115,20 @@ void Member::Impl::on_probe(const wire::FrameView& frame, Session& session, Nano
         return;
     }
     count(Counter::probe_received);
-    if (rx->high.before(frame.seq)) rx->high = frame.seq;
+    if (config_.params.selective_repeat && rx->high.before(frame.seq)) rx->high = frame.seq;
     if (is_group(frame.handle) && rx->group->ranks.size() > 2) {
-        const auto members = static_cast<Nanos>(rx->group->ranks.size());
-        rx->answer_at =
-            std::min(rx->answer_at, now + 1 + random_below(members * config_.params.probe_slot));
-        arm(*rx);
-        return;
+        answer_in_slot(*rx, now);
+    } else {
+        answer(*rx);
     }
-    answer(*rx);
+}
+
+/// All members of the group were asked at once.
+void Member::Impl::answer_in_slot(RxStream& rx, Nanos now) noexcept {
+    const auto members = static_cast<Nanos>(rx.group->ranks.size());
+    rx.answer_at =
+        std::min(rx.answer_at, now + 1 + random_below(members * config_.params.probe_slot));
+    arm(rx);
 }
 
 }  // namespace ulc::urtp

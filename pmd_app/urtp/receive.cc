@@ -1,6 +1,6 @@
 // Putting packets in order (docs/PROTOCOL.md §4, §5). The packet at `next` whose entries are met joins its source's ready
 // queue straight away; others are held in the store. Whatever joins may unblock the source's other streams.
-// No policy is called here: moved() compares a number, on_gap() is reached only when there is one.
+// No policy is called in order: moved() compares a number that one has set, on_gap() is reached only when there is a gap.
 #include <cstring>
 
 #include "urtp/impl.h"
@@ -102,8 +102,13 @@ bool Member::Impl::on_packet(const wire::FrameView& frame, Segment* segment, RxS
     if (frame.seq == rx.next && !rx.blocked) return take_in_order(frame, segment, rx, now);
     if (frame.seq.before(rx.next)) {
         count(Counter::drop_duplicate);
-        // An acknowledgement may be lost. A repair that others of the group asked for says nothing about ours.
-        if (rx.group == nullptr || frame.destination == config_.mac) make_ack_due(rx);
+        // An acknowledgement may be lost. A repair that others of the group asked for says nothing about ours; but where the
+        // sender's timer repeats to all, no other answer tells it.
+        if (rx.group == nullptr || frame.destination == config_.mac) {
+            make_ack_due(rx);
+        } else if (!config_.params.selective_repeat) {
+            answer_in_slot(rx, now);
+        }
         return false;
     }
     if (!frame.seq.in_window(rx.next, rx.window)) {
@@ -112,6 +117,7 @@ bool Member::Impl::on_packet(const wire::FrameView& frame, Segment* segment, RxS
     }
     if (rx.held > 0 && store_.find(&rx, frame.seq) != nullptr) {
         count(Counter::drop_duplicate);
+        if (!config_.params.selective_repeat) policy_.on_gap(*this, rx, false, now);
         return false;
     }
     return hold(frame, segment, rx, now);
@@ -136,8 +142,8 @@ bool Member::Impl::take_in_order(const wire::FrameView& frame, Segment* segment,
     if (target) {
         RxNode* node = take_node(session, true);
         if (node == nullptr) {
-            if (rx.high == rx.next) ++rx.high;
-            on_no_room(rx, now);
+            if (config_.params.selective_repeat && rx.high == rx.next) ++rx.high;
+            policy_.on_no_room(*this, rx, now);
             return false;
         }
         fill(*node, frame, segment, rx, now);
@@ -156,11 +162,16 @@ bool Member::Impl::take_in_order(const wire::FrameView& frame, Segment* segment,
 /// Out of order, or blocked by its entries.
 bool Member::Impl::hold(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now) {
     Session& session = *rx.session;
+    if (!config_.params.selective_repeat && frame.seq != rx.next) {
+        count(Counter::drop_out_of_order);
+        policy_.on_gap(*this, rx, true, now);
+        return false;
+    }
     const bool new_gap = rx.high.before(frame.seq);
     if (!frame.seq.before(rx.high)) rx.high = frame.seq + 1;
     RxNode* node = take_node(session, false);
     if (node == nullptr) {
-        on_no_room(rx, now);
+        policy_.on_no_room(*this, rx, now);
         return false;
     }
     const bool target = is_target(frame, rx);
@@ -175,7 +186,7 @@ bool Member::Impl::hold(const wire::FrameView& frame, Segment* segment, RxStream
         rx.blocked = true;
         ++session.blocked;
     }
-    if (rx.missing()) on_gap(rx, new_gap, now);
+    if (rx.missing()) policy_.on_gap(*this, rx, new_gap, now);
     return target;
 }
 
@@ -267,7 +278,7 @@ bool Member::Impl::drain(RxStream& rx, Nanos now) noexcept {
         if (verdict == Judgement::kUnmeetable) {
             count(Counter::drop_after_unmeetable);
             free_node(*rx.session, *node);
-            on_gap(rx, true, now);
+            policy_.on_gap(*this, rx, true, now);
             break;
         }
         any = true;

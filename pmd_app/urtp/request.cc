@@ -58,7 +58,7 @@ void Member::Impl::on_gap(RxStream& rx, bool new_gap, Nanos now) noexcept {
 }
 
 /// A packet was dropped for want of room: asked for again when room returns, or from time to time.
-void Member::Impl::on_no_room(RxStream& rx, Nanos now) noexcept {
+void Member::Impl::ask_later(RxStream& rx, Nanos now) noexcept {
     if (rx.ask_all_at != kNever) return;
     if (rx.ask_wait == 0) rx.ask_wait = first_wait(rx);
     rx.ask_all_at = now + rx.ask_wait;
@@ -176,6 +176,7 @@ void Member::Impl::request_one(TxStream& tx, Seq seq, std::uint32_t at, Nanos no
         if (slot.asked_by != asker) slot.asked_by = TxSlot::kSeveral;
         return;
     }
+    if (policy_.on_lost != nullptr) policy_.on_lost(*this, tx, seq, now);
     const bool gathers = tx.destinations > 1 && config_.params.repair_gather > 0;
     auto& queue = gathers ? gather_ : repairs_;
     if (queue.push({&tx, seq, gathers ? now + config_.params.repair_gather : now}))
@@ -188,7 +189,9 @@ void Member::Impl::expect(Rank source, Nanos now) {
     if (session == nullptr || session->expecting || session->ready_head != nullptr) return;
     session->expecting = true;
     session->expect_wait = first_wait(session->unicast);
-    session->expect_at = now + session->expect_wait + random_below(config_.params.req_spread);
+    const Nanos first = config_.params.first_recv_wait;
+    const Nanos wait = first != kFromRtt ? first : session->expect_wait;
+    session->expect_at = now + wait + random_below(config_.params.req_spread);
     timers_.arm_by(session->expect_timer, session->expect_at);
 }
 

@@ -36,7 +36,7 @@ struct RxNode {
 
 class RxStore {
 public:
-    explicit RxStore(std::uint32_t nodes) noexcept : capacity_(nodes) {}
+    explicit RxStore(std::uint32_t nodes = 0) noexcept : capacity_(nodes) {}
 
     /// Allocates, at the first session of a member: an endpoint that nobody talks to costs nothing.
     void open() {

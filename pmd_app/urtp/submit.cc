@@ -63,6 +63,7 @@ Admission Member::Impl::may_send(StreamId stream, std::uint64_t subset, bool has
     if (!tx->has_room()) {
         tx->wants_credit = true;
         if (!tx->on_wire() && tx->probe_at == kNever) restart_probe(*tx, now);
+        policy_.on_refused(*this, *tx, now);
         return Admission::kWindow;
     }
     Blockers blockers;

@@ -65,6 +65,11 @@ bool parse_join(Reader& reader, JobBodyView& out) noexcept {
     if (size == 0 || size == kNoRank || join->version_min > join->version_max) return false;
     if (join->incarnation == 0 || join->reserved != 0) return false;
     if (claims == 0 || claims > kJoinClaimsMax) return false;
+    const auto& profile = join->profile;
+    const auto* end = std::find(profile.begin(), profile.end(), char{0});
+    if (std::any_of(end, profile.end(), [](char c) { return c != 0; })) return false;
+    out.profile = std::string_view(profile.begin(), end);
+    if (!is_profile(out.profile)) return false;
     const auto* first = reader.take<JoinClaim>(claims);
     if (first == nullptr) return false;
     out.join = join;
@@ -130,6 +135,7 @@ bool parse_reject(Reader& reader, JobBodyView& out) noexcept {
         case Err::kRankTaken:
         case Err::kTwoRosters:
         case Err::kVersion:
+        case Err::kProfile:
             break;
         default:
             return false;
@@ -168,6 +174,20 @@ bool is_job_name(std::string_view name) noexcept {
         const auto octet = static_cast<unsigned char>(c);
         return octet < 0x20 || octet == 0x7f;
     });
+}
+
+bool is_profile(std::string_view profile) noexcept {
+    if (profile.empty() || profile.size() > kProfileOctets) return false;
+    return std::all_of(profile.begin(), profile.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '+';
+    });
+}
+
+std::array<char, kProfileOctets> profile_field(std::string_view profile) noexcept {
+    ULC_CHECK(is_profile(profile));
+    std::array<char, kProfileOctets> field{};
+    std::copy(profile.begin(), profile.end(), field.begin());
+    return field;
 }
 
 bool parse_job(const std::byte* body, std::size_t octets, JobBodyView& out) noexcept {

@@ -32,6 +32,7 @@ struct Nonce {
 static_assert(sizeof(Nonce) == 16);
 
 inline constexpr std::size_t kJobNameOctets = 64;
+inline constexpr std::size_t kProfileOctets = 32;
 inline constexpr std::size_t kJoinClaimsMax = 128;  ///< in one frame
 inline constexpr std::size_t kRosterBitmapOctetsMax = 128;
 /// Roster parts of one job; also bounds ranks per MTU: at MTU 1500 a part holds 98 ranks.
@@ -77,8 +78,11 @@ struct JoinBody {
     Be32 incarnation;
     Be16 claims;  ///< 1 … kJoinClaimsMax
     Be16 reserved;
+    /// The transport profile that these ranks will use: lower-case letters, digits, '-' and '+'; the rest is zero. It must be
+    /// the publisher's, to the letter.
+    std::array<char, kProfileOctets> profile;
 };
-static_assert(sizeof(JoinBody) == 12);
+static_assert(sizeof(JoinBody) == 44);
 
 struct RosterEntry {
     Mac mac;
@@ -130,7 +134,8 @@ enum class RejectScope : std::uint8_t {
 };
 
 struct RejectBody {
-    Be32 error;  ///< an Err of the job family: kJobSize, kRankTaken, kTwoRosters, kVersion
+    Be32
+        error;  ///< an Err of the job family: kJobSize, kRankTaken, kTwoRosters, kVersion, kProfile
     RejectScope scope;
     std::uint8_t reserved;
     Be16 rank;    ///< over which the claimants disagree
@@ -164,6 +169,7 @@ struct JobBodyView {
     std::string_view name;
     Nonce nonce;
     const JoinBody* join = nullptr;
+    std::string_view profile;  ///< kJoin
     std::span<const JoinClaim> claims;
     const RosterBody* roster = nullptr;
     std::span<const RosterEntry> entries;
@@ -184,6 +190,11 @@ struct NodeView {
 
 /// 1 … 64 octets, none a control character (names are printed).
 [[nodiscard]] bool is_job_name(std::string_view name) noexcept;
+
+/// 1 … 32 octets of the letters that JoinBody::profile allows.
+[[nodiscard]] bool is_profile(std::string_view profile) noexcept;
+/// As it stands in a body. `profile` is one.
+[[nodiscard]] std::array<char, kProfileOctets> profile_field(std::string_view profile) noexcept;
 
 /// False: malformed (count drop_job). Checks ranges and lengths, never state.
 [[nodiscard]] bool parse_job(const std::byte* body, std::size_t octets, JobBodyView& out) noexcept;

@@ -61,6 +61,7 @@ Octets join_body(std::uint16_t rank, std::uint16_t size) {
     join.version_max = kVersion;
     join.incarnation = 2000U + rank;
     join.claims = std::uint16_t{1};
+    join.profile = profile_field("urtp");
     JoinClaim claim;
     claim.rank = rank;
     claim.handle = 500U + rank;

@@ -220,14 +220,14 @@ private:
         p.req_spread = 0;
         p.probe_slot = 0;
         p.window = line.number("window", p.window);
-        p.ack_every = line.number("ack_every", p.ack_every);
+        p.ack_window = line.number("ack_window", p.ack_window);
         p.rx_pool_packets = line.number("rx_pool_packets", p.rx_pool_packets);
         const std::map<std::string, Nanos*> times = {
             {"ack_delay", &p.ack_delay},         {"reorder_wait", &p.reorder_wait},
             {"req_spread", &p.req_spread},       {"repair_gather", &p.repair_gather},
             {"min_req_gap", &p.min_req_gap},     {"min_recv_wait", &p.min_recv_wait},
             {"max_recv_wait", &p.max_recv_wait}, {"initial_rtt", &p.initial_rtt},
-            {"probe_slot", &p.probe_slot},       {"max_probe_wait", &p.max_probe_wait},
+            {"probe_slot", &p.probe_slot},       {"max_send_wait", &p.max_send_wait},
             {"peer_dead", &p.peer_dead}};
         for (const auto& [key, value] : line.fields) {
             if (const auto at = times.find(key); at != times.end()) *at->second = time_of(value);

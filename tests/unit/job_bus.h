@@ -77,7 +77,8 @@ public:
     }
 
     Err join(BusNode& node, Rank rank, std::uint16_t size, Handle endpoint,
-             const std::string& name = "job", std::uint8_t nonce = 0, Nanos deadline = kNever) {
+             const std::string& name = "job", std::uint8_t nonce = 0, Nanos deadline = kNever,
+             std::string_view profile = urtp::kDefaultProfile) {
         JoinRequest request;
         request.name = name;
         request.nonce.octets[3] = nonce;
@@ -85,6 +86,7 @@ public:
         request.size = size;
         request.endpoint = endpoint;
         request.deadline = deadline;
+        request.profile = profile;
         const Result<JobId> id = node.jobs->join(request, now);
         if (id.ok()) node.ids[endpoint] = id.value();
         return id.error();

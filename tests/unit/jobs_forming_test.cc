@@ -206,6 +206,34 @@ TEST_P(UnderLoss, different_sizes_fail_the_forming_job) {
     }));
 }
 
+TEST_P(UnderLoss, different_profiles_fail_the_forming_job) {
+    JobBus bus(GetParam(), 0.3);
+    for (unsigned n = 0; n < 3; ++n)
+        bus.add(n);
+    bus.must_join(bus.node(0), 0, 3, 10, "job", 0, kNever, "gbn");
+    bus.must_join(bus.node(1), 1, 3, 11, "job", 0, kNever, "gbn");
+    bus.must_join(bus.node(2), 2, 3, 12, "job", 0, kNever, "gbn+eager");
+    EXPECT_TRUE(bus.run(3 * kSecond, [&] {
+        return bus.node(0).failed(10) == Err::kProfile && bus.node(1).failed(11) == Err::kProfile &&
+               bus.node(2).failed(12) == Err::kProfile;
+    }));
+}
+
+TEST(JobsForming, tells_every_rank_the_profile_and_refuses_another_one_at_once) {
+    JobBus bus(1);
+    BusNode& a = bus.add(1);
+    BusNode& b = bus.add(2);
+    ASSERT_EQ(bus.join(a, 0, 3, 10, "job", 0, kNever, "gbn"), Err::kOk);
+    EXPECT_EQ(bus.join(a, 1, 3, 11, "job", 0, kNever, "lazy"), Err::kProfile);
+    EXPECT_EQ(bus.join(a, 1, 3, 11, "job", 0, kNever, "Not A Profile"), Err::kInvalid);
+    ASSERT_EQ(bus.join(a, 1, 3, 11, "job", 0, kNever, "gbn"), Err::kOk);
+    ASSERT_EQ(bus.join(b, 2, 3, 12, "job", 0, kNever, "gbn"), Err::kOk);
+    ASSERT_TRUE(bus.run(kMillisecond * 10, [&] { return all_formed(bus); }));
+    JobView view;
+    ASSERT_TRUE(b.jobs->job(b.ids[12], view));
+    EXPECT_EQ(view.profile, "gbn");
+}
+
 TEST_P(UnderLoss, two_rank_0_of_one_name_both_fail) {
     JobBus bus(GetParam(), 0.3);
     for (unsigned n = 0; n < 2; ++n)

@@ -93,7 +93,8 @@ inline std::vector<Peer> roster_of(std::uint16_t size) {
     return roster;
 }
 
-inline MemberConfig config_of(Rank rank, Params params = {}, std::uint32_t first = 0) {
+inline MemberConfig config_of(Rank rank, Params params = {}, std::uint32_t first = 0,
+                              std::string_view profile = kDefaultProfile) {
     MemberConfig config;
     config.rank = rank;
     config.mac = mac_of(rank);
@@ -101,6 +102,7 @@ inline MemberConfig config_of(Rank rank, Params params = {}, std::uint32_t first
     config.world = kWorld;
     config.seed = 1000U + rank;
     config.params = params;
+    config.profile = profile;
     return config;
 }
 
@@ -133,13 +135,13 @@ enum class Fate : std::uint8_t { kPass, kLose };
 class World {
 public:
     World(std::uint16_t size, Params params = {}, Faults faults = {}, std::uint64_t seed = 1,
-          std::uint32_t first_seq = 0)
+          std::uint32_t first_seq = 0, std::string_view profile = kDefaultProfile)
         : faults_(faults), random_(seed), busy_until_(size) {
         const std::vector<Peer> roster = roster_of(size);
         counters.resize(size);
         for (Rank r = 0; r < size; ++r) {
             counters[r] = std::make_unique<Counters>();
-            MemberConfig config = config_of(r, params, first_seq);
+            MemberConfig config = config_of(r, params, first_seq, profile);
             config.seed = seed * 7919 + r;
             members.push_back(std::make_unique<Member>(config, roster, pool.table(), *counters[r]));
             dead.push_back(false);

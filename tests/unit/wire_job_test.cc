@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -33,6 +37,7 @@ Octets join_frame(std::uint16_t claims = 3) {
     join.version_max = 2;
     join.incarnation = 9U;
     join.claims = claims;
+    join.profile = profile_field("urtp");
     std::vector<JoinClaim> list(claims);
     for (std::uint16_t i = 0; i < claims; ++i) {
         list[i].rank = i;
@@ -117,6 +122,7 @@ TEST(WireJob, every_kind_round_trips) {
     ASSERT_EQ(view.claims.size(), 3U);
     EXPECT_EQ(view.claims[2].handle, 52U);
     EXPECT_EQ(view.join->version_max, 2);
+    EXPECT_EQ(view.profile, "urtp");
     const Octets roster = roster_frame(3, 5, 8);
     ASSERT_TRUE(parse_job(roster.data(), roster.size(), view));
     EXPECT_EQ(view.join, nullptr);
@@ -129,6 +135,25 @@ TEST(WireJob, every_kind_round_trips) {
         ok(reject_frame(static_cast<std::uint32_t>(Err::kRankTaken), RejectScope::kJob, 0)));
     EXPECT_TRUE(ok(bye_frame(3, LeaveReason::kDied, 4)));
     EXPECT_TRUE(ok(commit_frame()));
+}
+
+TEST(WireJob, a_profile_is_a_word_and_then_zeros) {
+    const std::size_t at = sizeof(JobHead) + offsetof(JoinBody, profile);
+    const auto with = [at](std::string_view text) {
+        Octets body = join_frame();
+        std::fill_n(body.begin() + static_cast<std::ptrdiff_t>(at), kProfileOctets, std::byte{0});
+        for (std::size_t i = 0; i < text.size(); ++i)
+            body[at + i] = static_cast<std::byte>(text[i]);
+        return body;
+    };
+    EXPECT_TRUE(ok(with("gbn+eager")));
+    EXPECT_TRUE(ok(with("urtp-1997")));
+    EXPECT_TRUE(ok(with(std::string(kProfileOctets, 'a'))));
+    EXPECT_FALSE(ok(with("")));
+    EXPECT_FALSE(ok(with("GBN")));
+    EXPECT_FALSE(ok(with("gbn eager")));
+    EXPECT_FALSE(ok(with("gbn\xff")));
+    EXPECT_FALSE(ok(with(std::string_view("gbn\0eager", 9))));
 }
 
 TEST(WireJob, every_kind_cut_or_lengthened_is_malformed) {
@@ -186,8 +211,8 @@ TEST(WireJob, joins_out_of_range_are_malformed) {
     EXPECT_FALSE(ok(with(good, 8, {0, 0}))) << "no claims";
     EXPECT_FALSE(ok(with(good, 8, {0, 4}))) << "more claims than octets";
     EXPECT_FALSE(ok(with(good, 10, {0, 1}))) << "reserved";
-    EXPECT_FALSE(ok(with(good, 14, {0, 0, 0, 0}))) << "handle 0";
-    EXPECT_FALSE(ok(with(good, 14, {0x80, 0, 0, 1}))) << "a group's handle";
+    EXPECT_FALSE(ok(with(good, 46, {0, 0, 0, 0}))) << "handle 0";
+    EXPECT_FALSE(ok(with(good, 46, {0x80, 0, 0, 1}))) << "a group's handle";
     EXPECT_TRUE(ok(join_frame(kJoinClaimsMax)));
 }
 

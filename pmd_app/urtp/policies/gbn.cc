@@ -1,0 +1,79 @@
+// Go-back-n (U-Net MPI §5): the receiver takes what is next and drops the rest, with an acknowledgement of where it stands
+// ("duplicate ACK") at once; the window of one lies above the larger queues of port and endpoint, so a burst is not lost. The
+// sender keeps one timer a stream, for its oldest packet: doubled at each repetition, at most 0.1 s, set back by news. A
+// duplicate acknowledgement or the timer repeats everything from that packet on. Acknowledgements ride on data only;
+// "gbn+eager" or "gbn+block" suit one-way traffic.
+//
+// Beyond the paper: groups (the repetition goes to the members that lack it, by multicast if several ask); the first wait of the
+// timer follows the measured round trip; a repetition that is on its way is not repeated; and retries are bounded by `peer_dead`,
+// counted only while nothing at all is heard of the peer, since one that computes is not dead (§5.4).
+#include "urtp/impl.h"
+#include "urtp/policies/tables.h"
+
+namespace ulc::urtp {
+
+namespace {
+
+void tune(Params& params) noexcept {
+    params.selective_repeat = false;
+    params.request_on_receive = false;  // wild cards know no source (§5.3)
+    params.ack_delay = kNever;
+    params.min_send_wait = kMillisecond;
+    params.max_send_wait = 100 * kMillisecond;
+}
+
+Seq next_ack(const RxStream& rx, std::uint32_t, const Params&) noexcept {
+    return rx.next + INT32_MAX;
+}
+
+/// As far as the receiver has room, and the oldest in any case.
+void repeat_from_oldest(Core& core, TxStream& tx, std::uint32_t at, Nanos now) noexcept {
+    const Seq oldest = tx.next[at];
+    const Seq edge = oldest.before(tx.edge[at]) ? tx.edge[at] : oldest + 1;
+    for (Seq seq = oldest; seq.before(tx.sent) && seq.before(edge); ++seq)
+        core.request_one(tx, seq, at, now);
+}
+
+/// A receiver without room for even the next one will take it at the timer's pace.
+void on_repeated_ack(Core& core, TxStream& tx, std::uint32_t at, Nanos now) noexcept {
+    if (tx.next[at].before(tx.edge[at])) repeat_from_oldest(core, tx, at, now);
+}
+
+/// Duplicate acknowledgement. While the head waits for packets of other streams a repetition is no help, so the sender, which must
+/// hear that we live, hears it at its timer's pace.
+void on_gap(Core& core, RxStream& rx, bool, Nanos now) noexcept {
+    if (!rx.blocked) {
+        core.make_ack_due(rx);
+    } else if (rx.ack_by == kNever) {
+        rx.ack_by = now + core.config_.params.min_send_wait;
+        core.arm(rx);
+    }
+}
+
+/// Says so, and that it lives; the sender's timer brings the packet again.
+void on_no_room(Core& core, RxStream& rx, Nanos) noexcept { core.make_ack_due(rx); }
+
+void on_tail(Core& core, TxStream& tx, Nanos now) {
+    if (!tx.on_wire()) {  // waits for credit: nothing to repeat, so it asks
+        core.probes_.push_back(tx);
+        return;
+    }
+    for (std::uint32_t at = 0; at < tx.members; ++at) {
+        if (tx.is_destination(at)) repeat_from_oldest(core, tx, at, now);
+    }
+}
+
+}  // namespace
+
+const Policy kGoBackN = {
+    .word = "gbn",
+    .help = "go-back-n with one timer and lazy acknowledgements (U-Net MPI)",
+    .tune = tune,
+    .next_ack = next_ack,
+    .on_gap = on_gap,
+    .on_no_room = on_no_room,
+    .on_tail = on_tail,
+    .on_repeated_ack = on_repeated_ack,
+};
+
+}  // namespace ulc::urtp

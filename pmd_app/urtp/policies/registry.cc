@@ -1,0 +1,71 @@
+// Profiles: words to tables, and tables laid over each other.
+#include <algorithm>
+#include <array>
+
+#include "base/check.h"
+#include "urtp/policies/tables.h"
+
+namespace ulc::urtp {
+
+namespace {
+
+constexpr std::array kTables = {&kUrtp, &kGoBackN, &kAckLazy, &kAckBlock, &kAckEager};
+
+template <typename Entry>
+void lay(Entry& under, Entry over) noexcept {
+    if (over != nullptr) under = over;
+}
+
+/// Entries that every caller calls without a test.
+bool complete(const Policy& p) noexcept {
+    return p.next_ack != nullptr && p.credit != nullptr && p.on_gap != nullptr &&
+           p.on_no_room != nullptr && p.on_tail != nullptr && p.on_refused != nullptr;
+}
+
+}  // namespace
+
+std::span<const Policy* const> policies() noexcept { return kTables; }
+
+Err resolve(std::string_view profile, Policy& policy, Params& params) noexcept {
+    if (profile.empty() || profile.size() > kProfileOctetsMax) return Err::kInvalid;
+    Policy laid = *kTables.front();
+    Params tuned = params;
+    std::uint32_t used = 0;
+    for (std::size_t at = 0; at <= profile.size();) {
+        const std::size_t end = std::min(profile.find('+', at), profile.size());
+        const std::string_view word = profile.substr(at, end - at);
+        const auto* const table = std::find_if(kTables.begin(), kTables.end(),
+                                               [&](const Policy* p) { return p->word == word; });
+        if (table == kTables.end()) return Err::kInvalid;
+        const auto bit = 1U << static_cast<std::uint32_t>(table - kTables.begin());
+        if ((used & bit) != 0) return Err::kInvalid;
+        used |= bit;
+        const Policy& over = **table;
+        if (over.tune != nullptr) over.tune(tuned);
+        lay(laid.next_ack, over.next_ack);
+        lay(laid.credit, over.credit);
+        lay(laid.on_gap, over.on_gap);
+        lay(laid.on_no_room, over.on_no_room);
+        lay(laid.on_tail, over.on_tail);
+        lay(laid.on_refused, over.on_refused);
+        lay(laid.on_repeated_ack, over.on_repeated_ack);
+        lay(laid.on_acked, over.on_acked);
+        lay(laid.on_lost, over.on_lost);
+        at = end + 1;
+    }
+    ULC_CHECK(complete(laid));
+    policy = laid;
+    params = tuned;
+    return Err::kOk;
+}
+
+std::string policy_words() {
+    std::string text;
+    for (const Policy* policy : kTables) {
+        if (!text.empty()) text += ", ";
+        text += policy->word;
+    }
+    return text;
+}
+
+}  // namespace ulc::urtp

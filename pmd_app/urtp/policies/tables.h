@@ -1,0 +1,14 @@
+// The tables that exist, one file each; policies/registry.cc lists them.
+#pragma once
+
+#include "urtp/policy.h"
+
+namespace ulc::urtp {
+
+extern const Policy kUrtp;      ///< urtp.cc: the default, every entry set
+extern const Policy kGoBackN;   ///< gbn.cc
+extern const Policy kAckLazy;   ///< ack_lazy.cc
+extern const Policy kAckBlock;  ///< ack_block.cc
+extern const Policy kAckEager;  ///< ack_eager.cc
+
+}  // namespace ulc::urtp

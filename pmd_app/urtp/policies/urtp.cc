@@ -1,0 +1,58 @@
+// The default: selective repeat by request (URTP §3.1), acknowledgements that do not implode, credit from a shared pool, and
+// a probe for the tail (docs/PROTOCOL.md §4). DESIGN decisions 6 to 8.
+//
+// Acknowledgements: a unicast receiver every `ack_window` numbers; member m of a group when next passes a number
+// ≡ m (mod A), so that the source gets one a packet whatever the group's size.
+//
+// Credit: what is free in the pool less what the source holds already, so that sources which do not drain share the pool
+// (dynamic thresholds, Choudhury and Hahne 1998, with alpha 1), and never less than the source's reserved packet.
+#include <algorithm>
+
+#include "urtp/impl.h"
+#include "urtp/policies/tables.h"
+
+namespace ulc::urtp {
+
+namespace {
+
+Seq next_ack(const RxStream& rx, std::uint32_t credit, const Params& params) noexcept {
+    // A source that may send little must hear sooner.
+    const std::uint32_t soon = std::max(1U, credit / 2);
+    if (rx.group == nullptr) return rx.next + std::min(params.ack_window, soon);
+    const std::uint32_t modulus = rx.group->ack_modulus;
+    if (credit < 2 * modulus) return rx.next + std::min(modulus, soon);
+    const std::uint32_t to_own = (rx.group->own + modulus - rx.next.value % modulus) % modulus;
+    return rx.next + (to_own + 1);
+}
+
+std::uint32_t credit(const Core& core, const RxStream& rx) noexcept {
+    const std::uint32_t free = core.store_.free_count();
+    const std::uint32_t held = rx.session->held;
+    const std::uint32_t reserved = rx.session->reserved_used ? 0 : 1;
+    return std::min(rx.window, std::max(free > held ? free - held : 0, reserved));
+}
+
+void on_gap(Core& core, RxStream& rx, bool new_gap, Nanos now) noexcept {
+    core.on_gap(rx, new_gap, now);
+}
+
+void on_no_room(Core& core, RxStream& rx, Nanos now) noexcept { core.ask_later(rx, now); }
+
+void on_tail(Core& core, TxStream& tx, Nanos) { core.probes_.push_back(tx); }
+
+void on_refused(Core&, TxStream&, Nanos) noexcept {}
+
+}  // namespace
+
+const Policy kUrtp = {
+    .word = kDefaultProfile,
+    .help = "the default: selective repeat, requests for what is missing, spread acknowledgements",
+    .next_ack = next_ack,
+    .credit = credit,
+    .on_gap = on_gap,
+    .on_no_room = on_no_room,
+    .on_tail = on_tail,
+    .on_refused = on_refused,
+};
+
+}  // namespace ulc::urtp

@@ -1,0 +1,80 @@
+// What a job may choose about its transport (DESIGN decision 9). A policy is a constant table: values of named
+// parameters, and functions called on an acknowledgement that is due, a gap, a timer, credit and congestion. In-order
+// receive calls none of them; it compares numbers that they set (RxStream::ack_at, TxStream::limit and cwnd, Params).
+//
+// A *profile* is what a job is configured with: words joined by "+", each the word of one table in policies/. Entries
+// that a table leaves empty are not its concern: tables are laid over the default one from left to right, so
+// "gbn+eager" is go-back-n with eager acknowledgement. All ranks of a job must use one profile (docs/PROTOCOL.md §7).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "urtp/member.h"
+#include "urtp/params.h"
+#include "wire/ids.h"
+
+namespace ulc::urtp {
+
+struct RxStream;
+struct TxStream;
+struct Session;
+using Core = Member::Impl;
+
+/// One acknowledgement that moved a destination on, as congestion control sees it.
+struct AckNews {
+    std::uint32_t packets = 0;  ///< numbers newly acknowledged by this destination
+    Nanos rtt = -1;             ///< a sample, less the receiver's own delay; −1: none (Karn)
+};
+
+struct Policy {
+    std::string_view word;  ///< lower case, digits, '-'
+    std::string_view help;  ///< for --help and docs: what it is, and whose
+
+    /// Values of named parameters, written over the engine's.
+    void (*tune)(Params& params) noexcept = nullptr;
+
+    // --- the receiver
+    /// The number at which the next acknowledgement is due: once `next` is not before it. Called whenever the source has
+    /// been told where the stream stands, with the credit it was told.
+    Seq (*next_ack)(const RxStream& rx, std::uint32_t credit,
+                    const Params& params) noexcept = nullptr;
+    /// Packets beyond `next` that the source may send.
+    std::uint32_t (*credit)(const Core& core, const RxStream& rx) noexcept = nullptr;
+    /// A packet beyond `next` came, and some before it are missing. new_gap: more than before.
+    void (*on_gap)(Core& core, RxStream& rx, bool new_gap, Nanos now) noexcept = nullptr;
+    /// A packet was dropped for want of room.
+    void (*on_no_room)(Core& core, RxStream& rx, Nanos now) noexcept = nullptr;
+
+    // --- the sender
+    /// Data, or a wish for credit, without news for the time that the tail timer waits; it has been armed again,
+    /// and dead destinations are removed already.
+    void (*on_tail)(Core& core, TxStream& tx, Nanos now) = nullptr;
+    /// may_send() has just refused for want of window, credit or congestion window.
+    void (*on_refused)(Core& core, TxStream& tx, Nanos now) noexcept = nullptr;
+    /// Destination `at` said again, while more is on the wire, that it waits for the number it had named before.
+    /// Empty: means nothing.
+    void (*on_repeated_ack)(Core& core, TxStream& tx, std::uint32_t at,
+                            Nanos now) noexcept = nullptr;
+
+    // --- congestion. Each may set TxStream::cwnd and the pacer. Empty: the window alone bounds a stream.
+    void (*on_acked)(Core& core, TxStream& tx, const AckNews& news, Nanos now) noexcept = nullptr;
+    /// A destination asks for `seq`, and it is going to be repeated.
+    void (*on_lost)(Core& core, TxStream& tx, Seq seq, Nanos now) noexcept = nullptr;
+};
+
+/// Every table, the default one first.
+[[nodiscard]] std::span<const Policy* const> policies() noexcept;
+
+/// The tables that the words name, laid over each other, and their values written over `params`. Entries that are called
+/// without a test are all set. Errors: kInvalid (no such word, a word twice, too long); nothing is changed then.
+[[nodiscard]] Err resolve(std::string_view profile, Policy& policy, Params& params) noexcept;
+
+/// "urtp, gbn, …": for messages.
+[[nodiscard]] std::string policy_words();
+
+}  // namespace ulc::urtp
