@@ -14,8 +14,7 @@ constexpr std::uint32_t kUnansweredMin = 4;
 
 Nanos probe_timeout(const TxStream& tx, const Params& params) noexcept {
     const Nanos ack_delay = params.ack_delay == kNever ? 0 : params.ack_delay;
-    return std::clamp(tx.rtt.bound() + ack_delay,
-                      std::max(params.min_send_wait, kMicrosecond),
+    return std::clamp(tx.rtt.bound() + ack_delay, std::max(params.min_send_wait, kMicrosecond),
                       std::max(params.max_send_wait, kMicrosecond));
 }
 
