@@ -3,7 +3,9 @@
 // A poller alone on its core should spin: any system call costs latency. One that shares its core must not, or the
 // thread that would bring it work waits for a whole time slice (milliseconds). Nobody tells a process which it is,
 // but sched_yield() does: it returns at once when nobody else is runnable here, and late when somebody ran. So the
-// spin is short while yields have lately been slow, and long while they have been quick.
+// spin is short while yields have lately been slow, and long while they have been quick. One slow yield proves nothing: alone
+// on a core, one in three hundred is (an interrupt, a helper thread that naps), and were each believed, a
+// short spin's many yields would keep the mistake alive for ever. So slow yields must outweigh quick ones.
 #pragma once
 
 #include <utility>
@@ -18,7 +20,7 @@ public:
         Nanos spin = 50 * kMicrosecond;        ///< before the first yield, on a core of one's own
         Nanos spin_shared = 1 * kMicrosecond;  ///< the same while the core is shared
         Nanos yield_slow = 1500;               ///< a yield that took longer let somebody run
-        Nanos shared_for = 20 * kMillisecond;  ///< how long one slow yield counts
+        Nanos shared_for = 20 * kMillisecond;  ///< how long the finding counts
         Nanos nap_after = 5 * kMillisecond;    ///< idle this long: nap
         Nanos nap = 200 * kMicrosecond;        ///< first nap; doubles up to nap_max
         Nanos nap_max = 1 * kMillisecond;
@@ -51,7 +53,12 @@ public:
 
     /// After a yield that lasted from before to after.
     void yielded(Nanos before, Nanos after) noexcept {
-        if (after - before > limits_.yield_slow) shared_until_ = after + limits_.shared_for;
+        if (after - before <= limits_.yield_slow) {
+            if (slow_score_ > 0) --slow_score_;
+            return;
+        }
+        slow_score_ = slow_score_ < kSlowScoreMax ? slow_score_ + kSlowWeight : kSlowScoreMax;
+        if (slow_score_ >= kSlowScoreShared) shared_until_ = after + limits_.shared_for;
     }
 
     /// How long to nap now; the next nap of this idle time is longer.
@@ -65,10 +72,16 @@ public:
     [[nodiscard]] bool shares_its_core(Nanos now) const noexcept { return now < shared_until_; }
 
 private:
+    // Two slow yields with fewer than two quick ones between them; or, of many, more than one in four.
+    static constexpr int kSlowWeight = 3;
+    static constexpr int kSlowScoreShared = 5;
+    static constexpr int kSlowScoreMax = 12;
+
     Limits limits_;
     Nanos idle_since_ = kNever;
     Nanos shared_until_ = 0;
     Nanos nap_ = 0;
+    int slow_score_ = 0;
     bool napped_ = false;  ///< since anything moved
 };
 

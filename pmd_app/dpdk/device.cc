@@ -107,6 +107,7 @@ std::optional<DeviceSpec> parse_device(std::string_view device, unsigned number,
 void size_device(DeviceSpec& spec, std::uint16_t mtu) {
     if (spec.kind == DeviceKind::kMemif) {
         spec.add_unless_given("bsize", std::to_string(memif_buffer_octets(mtu)));
+        spec.add_unless_given("rsize", "8");
     } else if (spec.kind == DeviceKind::kAfPacket) {
         const std::uint32_t frame = ring_frame_octets(mtu);
         spec.add_unless_given("framesz", std::to_string(frame));
