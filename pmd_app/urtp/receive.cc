@@ -61,6 +61,10 @@ void Member::Impl::on_frame(const wire::FrameView& frame, Segment* segment, Nano
             case wire::FrameType::kProbe:
                 on_probe(frame, *session, now);
                 break;
+            case wire::FrameType::kFlow:
+            case wire::FrameType::kCounted:
+            case wire::FrameType::kStatus:
+            case wire::FrameType::kNack:
             case wire::FrameType::kJob:
             case wire::FrameType::kNode:
                 count(Counter::drop_type);  // the engine's, not a member's

@@ -41,7 +41,13 @@ std::byte* put_u64(std::byte* at, std::uint64_t value) noexcept {
     return at + sizeof wire_value;
 }
 
-void write_extensions(std::byte* at, std::uint8_t flags, const Extensions& extensions) noexcept {
+void write_extensions(std::byte* at, std::uint8_t flags, const Extensions& extensions,
+                      bool counted) noexcept {
+    if (counted) {
+        const Be32 global = extensions.global;
+        std::memcpy(at, &global, sizeof global);
+        at += sizeof global;
+    }
     if ((flags & kFlagAck) != 0) {
         std::memcpy(at, &extensions.ack, sizeof(AckEntry));
         at += sizeof(AckEntry);
@@ -64,8 +70,9 @@ std::size_t build_data(std::byte* frame, const FrameHead& head, const Extensions
     const bool crc = (head.flags & kFlagCrc) != 0;
     const std::size_t length = payload_octets + (crc ? sizeof(Be32) : 0);
     write_head(frame, head, length);
-    write_extensions(frame + kHeadOctets, head.flags, extensions);
-    std::size_t end = payload_offset(head.flags, extensions.after_count) + payload_octets;
+    const bool counted = head.type == FrameType::kCounted;
+    write_extensions(frame + kHeadOctets, head.flags, extensions, counted);
+    std::size_t end = payload_offset(head.flags, extensions.after_count, counted) + payload_octets;
     if (crc) {
         const Be32 sum = crc32c(frame + sizeof(EthernetHeader), end - sizeof(EthernetHeader));
         std::memcpy(frame + end, &sum, sizeof sum);
@@ -95,6 +102,25 @@ std::size_t build_req(std::byte* frame, const FrameHead& head, const AckEntry& a
 std::size_t build_probe(std::byte* frame, const FrameHead& head, StreamId stream) noexcept {
     reinterpret_cast<ProbeBody*>(frame + kHeadOctets)->stream = stream;
     return build_control(frame, head, sizeof(ProbeBody));
+}
+
+std::size_t build_flow(std::byte* frame, const FrameHead& head, const FlowBody& body) noexcept {
+    ULC_CHECK(body.count > 0);
+    std::memcpy(frame + kHeadOctets, &body, sizeof body);
+    return build_control(frame, head, sizeof body);
+}
+
+std::size_t build_status(std::byte* frame, const FrameHead& head, const StatusBody& body,
+                         std::span<const Be32> next) noexcept {
+    ULC_CHECK(!next.empty() && next.size() <= kStatusEntriesMax && body.count == next.size());
+    std::memcpy(frame + kHeadOctets, &body, sizeof body);
+    std::memcpy(frame + kHeadOctets + sizeof body, next.data(), next.size_bytes());
+    return build_control(frame, head, sizeof body + next.size_bytes());
+}
+
+std::size_t build_nack(std::byte* frame, const FrameHead& head, const NackBody& body) noexcept {
+    std::memcpy(frame + kHeadOctets, &body, sizeof body);
+    return build_control(frame, head, sizeof body);
 }
 
 std::size_t build_control(std::byte* frame, const FrameHead& head,

@@ -33,12 +33,13 @@ struct Extensions {
     std::uint64_t subset = 0;          ///< kFlagSubset
     std::uint64_t tag = 0;             ///< kFlagTag
     std::uint64_t message_length = 0;  ///< kFlagFirst without kFlagLast
+    std::uint32_t global = 0;          ///< kCounted
 };
 
-/// Octets between the ULC header and the payload.
-[[nodiscard]] constexpr std::size_t extension_octets(std::uint8_t flags,
-                                                     std::size_t after_count) noexcept {
-    std::size_t octets = 0;
+/// Octets between the ULC header and the payload. counted: of a kCounted frame.
+[[nodiscard]] constexpr std::size_t extension_octets(std::uint8_t flags, std::size_t after_count,
+                                                     bool counted = false) noexcept {
+    std::size_t octets = counted ? sizeof(Be32) : 0;
     if ((flags & kFlagAck) != 0) octets += sizeof(AckEntry);
     if ((flags & kFlagAfter) != 0) octets += 1 + after_count * sizeof(AfterEntry);
     if ((flags & kFlagSubset) != 0) octets += sizeof(Be64);
@@ -48,19 +49,19 @@ struct Extensions {
 }
 
 /// Where the payload starts, from the Ethernet header on.
-[[nodiscard]] constexpr std::size_t payload_offset(std::uint8_t flags,
-                                                   std::size_t after_count) noexcept {
-    return kHeadOctets + extension_octets(flags, after_count);
+[[nodiscard]] constexpr std::size_t payload_offset(std::uint8_t flags, std::size_t after_count,
+                                                   bool counted = false) noexcept {
+    return kHeadOctets + extension_octets(flags, after_count, counted);
 }
 
 /// Payload octets that fit in a frame of `mtu` octets after the Ethernet header. mtu ≥ 128.
 [[nodiscard]] constexpr std::size_t payload_max(std::uint8_t flags, std::size_t after_count,
-                                                std::size_t mtu) noexcept {
-    return mtu - sizeof(Header) - extension_octets(flags, after_count) -
+                                                std::size_t mtu, bool counted = false) noexcept {
+    return mtu - sizeof(Header) - extension_octets(flags, after_count, counted) -
            ((flags & kFlagCrc) != 0 ? sizeof(Be32) : 0);
 }
 
-/// kData and kMcast: headers and extensions before a payload that stands at payload_offset(), CRC if flagged, padding.
+/// kData, kMcast and kCounted: headers and extensions before a payload that stands at payload_offset(), CRC if flagged, padding.
 /// frame: at least max(60, payload_offset + payload_octets + 4 with CRC) octets.
 [[nodiscard]] std::size_t build_data(std::byte* frame, const FrameHead& head,
                                      const Extensions& extensions,
@@ -77,6 +78,18 @@ struct Extensions {
 /// kProbe; head.seq is the first number not sent yet.
 [[nodiscard]] std::size_t build_probe(std::byte* frame, const FrameHead& head,
                                       StreamId stream) noexcept;
+
+/// kFlow.
+[[nodiscard]] std::size_t build_flow(std::byte* frame, const FrameHead& head,
+                                     const FlowBody& body) noexcept;
+
+/// kStatus; next: as many as body.count says.
+[[nodiscard]] std::size_t build_status(std::byte* frame, const FrameHead& head,
+                                       const StatusBody& body, std::span<const Be32> next) noexcept;
+
+/// kNack.
+[[nodiscard]] std::size_t build_nack(std::byte* frame, const FrameHead& head,
+                                     const NackBody& body) noexcept;
 
 /// Any control frame whose body stands at kHeadOctets already (kJob and kNode: wire/job.h writes it there).
 [[nodiscard]] std::size_t build_control(std::byte* frame, const FrameHead& head,

@@ -26,9 +26,14 @@ enum class FrameType : std::uint8_t {
         5,  ///< "acknowledge now"; seq: next number unsent; body: ProbeBody; handle: endpoint or group
     kJob = 6,   ///< forming and leaving jobs (wire/job.h); version 0
     kNode = 7,  ///< engine to engine: ping, pong, gone (wire/job.h); version 0
+    // Of profiles other than the default (docs/PROTOCOL.md §10, §11).
+    kFlow = 8,     ///< room asked for, granted or refused: FlowBody; handle: endpoint or group
+    kCounted = 9,  ///< group data of the pcode profiles: kMcast with a global counter
+    kStatus = 10,  ///< pcode: StatusBody and where each source stands; handle: group
+    kNack = 11,    ///< pcode: NackBody; handle: the source's endpoint, or the group
 };
 
-/// Flags of kData and kMcast. Extensions follow the header in this order.
+/// Flags of kData, kMcast and kCounted. Extensions follow the header in this order; kCounted has Be32 global before them.
 enum Flag : std::uint8_t {
     kFlagFirst = 0x80,  ///< first packet of a message
     kFlagLast = 0x40,   ///< last packet of a message
@@ -91,6 +96,53 @@ struct ProbeBody {
 };
 static_assert(sizeof(ProbeBody) == 4);
 
+enum class FlowKind : std::uint8_t {
+    kReserve = 1,  ///< source to receivers: have you room for these numbers?
+    kGrant = 2,    ///< receiver to source: there is, kept for them
+    kRefuse =
+        3,  ///< receiver to source: there was none, they are lost (Express: negative acknowledgement)
+};
+
+/// Numbers first … first+count-1 of a stream, and whether its receiver has room (profiles conservative, optimistic).
+struct FlowBody {
+    Be32 stream;  ///< as the data source names it
+    Be32 first;
+    Be16 count;  ///< ≥ 1
+    FlowKind kind;
+    std::uint8_t reserved;
+};
+static_assert(sizeof(FlowBody) == 12 && alignof(FlowBody) == 1);
+
+/// Where the sender of this frame stands in one group (PCODE §5.5): its global counter, and by source the first personal
+/// count that it has not in order. Its own is the first that it has not sent.
+struct StatusBody {
+    Be32 global;
+    Be16 first;  ///< group index of the first Be32 that follows
+    Be16 count;  ///< 1 … kStatusEntriesMax
+    std::uint8_t flags;
+    std::uint8_t reserved[3];
+};
+static_assert(sizeof(StatusBody) == 12 && alignof(StatusBody) == 1);
+
+inline constexpr std::uint8_t kStatusWanted = 0x01;  ///< each member is to answer with its own
+inline constexpr std::size_t kStatusEntriesMax = 256;
+
+enum class NackKind : std::uint8_t {
+    kRequest = 1,   ///< a pending receive waits: personal counts
+    kPersonal = 2,  ///< a gap in the personal counts of one source
+    kGlobal = 3,    ///< a gap in the global counters; whose they are is not known
+};
+
+/// Asks for messages again (PCODE §3, §5.3, §5.7).
+struct NackBody {
+    Be32 group;
+    Be32 from;
+    Be32 to;  ///< one past the last; == from: all from there on
+    NackKind kind;
+    std::uint8_t reserved[3];
+};
+static_assert(sizeof(NackBody) == 16 && alignof(NackBody) == 1);
+
 inline constexpr std::size_t kAfterEntriesMax = 4;
 inline constexpr std::size_t kAckEntriesMax = 16;
 inline constexpr std::size_t kReqBitmapOctetsMax = 128;
@@ -98,6 +150,6 @@ inline constexpr std::size_t kFrameOctetsMin = 60;  ///< without FCS; shorter fr
 inline constexpr std::size_t kHeadOctets = sizeof(EthernetHeader) + sizeof(Header);
 /// Worst case of all extensions of a data packet.
 inline constexpr std::size_t kExtensionOctetsMax =
-    sizeof(AckEntry) + 1 + kAfterEntriesMax * sizeof(AfterEntry) + 8 + 8 + 8 + 4;
+    sizeof(AckEntry) + 1 + kAfterEntriesMax * sizeof(AfterEntry) + 8 + 8 + 8 + 4 + 4;
 
 }  // namespace ulc::wire

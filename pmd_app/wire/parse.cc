@@ -37,6 +37,10 @@ constexpr std::array<TypeRule, 16> kRules = [] {
     at(FrameType::kProbe) = {true, kVersion, 0, false, false, false, false};
     at(FrameType::kJob) = {true, kVersionFrozen, 0, false, false, true, true};
     at(FrameType::kNode) = {true, kVersionFrozen, 0, false, false, true, true};
+    at(FrameType::kFlow) = {true, kVersion, 0, false, false, true, false};
+    at(FrameType::kCounted) = {true, kVersion, kFlagsBoth | kFlagSubset, false, true, false, false};
+    at(FrameType::kStatus) = {true, kVersion, 0, false, true, true, false};
+    at(FrameType::kNack) = {true, kVersion, 0, false, false, true, false};
     return rules;
 }();
 
@@ -78,6 +82,11 @@ Counter parse_after(Cursor& cursor, FrameView& out) noexcept {
 }
 
 Counter parse_extensions(Cursor& cursor, FrameView& out) noexcept {
+    if (out.type == FrameType::kCounted) {
+        const std::byte* global = cursor.take(sizeof(Be32));
+        if (global == nullptr) return Counter::drop_short;
+        out.global = *reinterpret_cast<const Be32*>(global);
+    }
     if ((out.flags & kFlagAck) != 0) {
         out.ack = reinterpret_cast<const AckEntry*>(cursor.take(sizeof(AckEntry)));
         if (out.ack == nullptr) return Counter::drop_short;
@@ -118,6 +127,44 @@ Counter check_payload(const std::byte* header, FrameView& out) noexcept {
     return Counter::kCount;
 }
 
+bool flow_is_whole(const FrameView& out) noexcept {
+    if (out.length != sizeof(FlowBody)) return false;
+    const auto& body = *reinterpret_cast<const FlowBody*>(out.body);
+    if (!is_stream_id(body.stream) || body.count == 0 || body.reserved != 0) return false;
+    switch (body.kind) {
+        case FlowKind::kReserve:  // to all members of a group at once
+            return !is_group(out.handle) || out.handle == body.stream;
+        case FlowKind::kGrant:
+        case FlowKind::kRefuse:
+            return !is_group(out.handle);
+    }
+    return false;
+}
+
+bool status_is_whole(const FrameView& out) noexcept {
+    if (out.length < sizeof(StatusBody)) return false;
+    const auto& body = *reinterpret_cast<const StatusBody*>(out.body);
+    const std::uint16_t count = body.count;
+    const bool zeros = body.reserved[0] == 0 && body.reserved[1] == 0 && body.reserved[2] == 0;
+    return zeros && (body.flags & ~kStatusWanted) == 0 && count >= 1 &&
+           count <= kStatusEntriesMax && out.length == sizeof(StatusBody) + count * sizeof(Be32);
+}
+
+bool nack_is_whole(const FrameView& out) noexcept {
+    if (out.length != sizeof(NackBody)) return false;
+    const auto& body = *reinterpret_cast<const NackBody*>(out.body);
+    const bool zeros = body.reserved[0] == 0 && body.reserved[1] == 0 && body.reserved[2] == 0;
+    if (!zeros || !is_group(body.group)) return false;
+    switch (body.kind) {
+        case NackKind::kRequest:
+        case NackKind::kPersonal:
+            return !is_group(out.handle);
+        case NackKind::kGlobal:
+            return out.handle == body.group && body.from != body.to;
+    }
+    return false;
+}
+
 /// Body lengths of control frames; the bodies of kJob and kNode are wire/job.h's.
 Counter check_control(const FrameView& out) noexcept {
     switch (out.type) {
@@ -136,8 +183,15 @@ Counter check_control(const FrameView& out) noexcept {
         }
         case FrameType::kProbe:
             return out.length == sizeof(ProbeBody) ? Counter::kCount : Counter::drop_extension;
+        case FrameType::kFlow:
+            return flow_is_whole(out) ? Counter::kCount : Counter::drop_extension;
+        case FrameType::kStatus:
+            return status_is_whole(out) ? Counter::kCount : Counter::drop_extension;
+        case FrameType::kNack:
+            return nack_is_whole(out) ? Counter::kCount : Counter::drop_extension;
         case FrameType::kData:
         case FrameType::kMcast:
+        case FrameType::kCounted:
         case FrameType::kJob:
         case FrameType::kNode:
             break;
@@ -185,7 +239,8 @@ Counter parse(const std::byte* frame, std::size_t octets, std::uint16_t ether_ty
     if (reason != Counter::kCount) return reason;
 
     Cursor cursor{frame + kHeadOctets, octets - kHeadOctets};
-    const bool data = out.type == FrameType::kData || out.type == FrameType::kMcast;
+    const bool data = out.type == FrameType::kData || out.type == FrameType::kMcast ||
+                      out.type == FrameType::kCounted;
     if (data) {
         reason = parse_extensions(cursor, out);
         if (reason != Counter::kCount) return reason;

@@ -22,13 +22,14 @@ struct FrameView {
     Seq seq;
     const std::byte* body = nullptr;  ///< payload without CRC, or the control body
     std::uint16_t length = 0;         ///< octets of body
-    // kData, kMcast
+    // kData, kMcast, kCounted
     const AckEntry* ack = nullptr;  ///< kFlagAck
     const AfterEntry* after = nullptr;
     std::uint8_t after_count = 0;
     std::uint64_t subset = 0;
     std::uint64_t tag = 0;
     std::uint64_t message_length = 0;  ///< of a first packet; == length when also last
+    std::uint32_t global = 0;          ///< kCounted
 };
 
 /// kCount means: parsed. Else the drop_* counter that says why not.

@@ -55,6 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     switch (frame.type) {
         case FrameType::kData:
         case FrameType::kMcast:
+        case FrameType::kCounted:
             use_data(frame);
             break;
         case FrameType::kJob:
@@ -65,6 +66,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             if (parse_node(frame.body, frame.length, node)) ULC_CHECK(node.incarnation != 0);
             break;
         }
+        case FrameType::kStatus: {
+            const auto& body = *reinterpret_cast<const StatusBody*>(frame.body);
+            touch(frame.body + sizeof body, body.count * sizeof(Be32));
+            break;
+        }
+        case FrameType::kFlow:
+            ULC_CHECK(reinterpret_cast<const FlowBody*>(frame.body)->count > 0);
+            break;
+        case FrameType::kNack:
+            ULC_CHECK(is_group(reinterpret_cast<const NackBody*>(frame.body)->group));
+            break;
         case FrameType::kAck:
         case FrameType::kReq:
         case FrameType::kProbe:

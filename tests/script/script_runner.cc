@@ -115,9 +115,12 @@ Fields describe(const wire::FrameView& frame) {
         frame.destination == kBroadcastMac ? "all" : std::to_string(frame.destination.octets[5]);
     switch (frame.type) {
         case wire::FrameType::kData:
-        case wire::FrameType::kMcast: {
+        case wire::FrameType::kMcast:
+        case wire::FrameType::kCounted: {
             const bool data = frame.type == wire::FrameType::kData;
-            out["type"] = data ? "DATA" : "MCAST";
+            out["type"] = data                                      ? "DATA"
+                          : frame.type == wire::FrameType::kCounted ? "COUNTED"
+                                                                    : "MCAST";
             out["seq"] = std::to_string(frame.seq.value);
             out["text"] = std::string(reinterpret_cast<const char*>(frame.body), frame.length);
             for (int i = 0; i < 8; ++i) {
@@ -155,6 +158,35 @@ Fields describe(const wire::FrameView& frame) {
             out["seq"] = std::to_string(frame.seq.value);
             out["handle"] = is_group(frame.handle) ? "group" : "endpoint";
             break;
+        case wire::FrameType::kFlow: {
+            const auto& body = *reinterpret_cast<const wire::FlowBody*>(frame.body);
+            constexpr const char* kKinds[] = {"?", "reserve", "grant", "refuse"};
+            out["type"] = "FLOW";
+            out["kind"] = kKinds[static_cast<std::size_t>(body.kind)];
+            out["stream"] = name_of(body.stream);
+            out["first"] = std::to_string(body.first);
+            out["count"] = std::to_string(body.count);
+            break;
+        }
+        case wire::FrameType::kStatus: {
+            const auto& body = *reinterpret_cast<const wire::StatusBody*>(frame.body);
+            const auto* next = reinterpret_cast<const Be32*>(frame.body + sizeof body);
+            out["type"] = "STATUS";
+            out["global"] = std::to_string(body.global);
+            out["wanted"] = std::to_string(body.flags & wire::kStatusWanted);
+            for (std::size_t i = 0; i < body.count; ++i)
+                out["next"] += (i > 0 ? "," : "") + std::to_string(next[i]);
+            break;
+        }
+        case wire::FrameType::kNack: {
+            const auto& body = *reinterpret_cast<const wire::NackBody*>(frame.body);
+            constexpr const char* kKinds[] = {"?", "request", "personal", "global"};
+            out["type"] = "NACK";
+            out["kind"] = kKinds[static_cast<std::size_t>(body.kind)];
+            out["from"] = std::to_string(body.from);
+            out["to"] = std::to_string(body.to);
+            break;
+        }
         case wire::FrameType::kJob:
         case wire::FrameType::kNode:
             throw Failed("a member sent an engine's frame");

@@ -54,28 +54,30 @@ Extensions some_extensions(std::size_t payload) {
     extensions.subset = 0x8000000000000001U;
     extensions.tag = 0x1122334455667788U;
     extensions.message_length = payload + 1000;
+    extensions.global = 0xcafe0001U;
     return extensions;
 }
 
 Octets data_frame(FrameType type, std::uint8_t flags, std::size_t payload) {
     const Extensions extensions = some_extensions(payload);
     Octets frame(2048);
-    std::byte* at = frame.data() + payload_offset(flags, extensions.after_count);
+    std::byte* at =
+        frame.data() + payload_offset(flags, extensions.after_count, type == FrameType::kCounted);
     for (std::size_t i = 0; i < payload; ++i)
         at[i] = static_cast<std::byte>(i * 7);
-    const std::uint32_t handle = type == FrameType::kMcast ? kGroupBit | 5U : 5U;
+    const std::uint32_t handle = type == FrameType::kData ? 5U : kGroupBit | 5U;
     frame.resize(build_data(frame.data(), head_of(type, flags, handle), extensions, payload));
     return frame;
 }
 
 bool allowed(FrameType type, std::uint8_t flags) {
     if (type == FrameType::kData && (flags & kFlagSubset) != 0) return false;
-    if (type == FrameType::kMcast && (flags & kFlagAck) != 0) return false;
+    if (type != FrameType::kData && (flags & kFlagAck) != 0) return false;
     return (flags & kFlagTag) == 0 || (flags & kFlagFirst) != 0;
 }
 
 TEST(WireParse, every_flag_combination_round_trips_or_is_refused) {
-    for (const FrameType type : {FrameType::kData, FrameType::kMcast}) {
+    for (const FrameType type : {FrameType::kData, FrameType::kMcast, FrameType::kCounted}) {
         for (unsigned bits = 0; bits < 256; ++bits) {
             const auto flags = static_cast<std::uint8_t>(bits);
             for (const std::size_t payload : {0U, 1U, 46U, 1400U}) {
@@ -112,6 +114,7 @@ TEST(WireParse, every_flag_combination_round_trips_or_is_refused) {
                 if ((flags & kFlagFirst) != 0) whole = payload + 1000;
                 if ((flags & kFlagFirst) != 0 && (flags & kFlagLast) != 0) whole = payload;
                 EXPECT_EQ(view.message_length, whole);
+                EXPECT_EQ(view.global, type == FrameType::kCounted ? 0xcafe0001U : 0U);
             }
         }
     }
@@ -160,9 +163,9 @@ TEST(WireParse, fixed_fields_are_named_when_wrong) {
         const Counter result = reason(changed(good, kVersionTypeAt, octet));
         if (version > 1) {
             EXPECT_EQ(result, Counter::drop_version) << octet;
-        } else if (type == 0 || type > 7) {
+        } else if (type == 0 || type > 11) {
             EXPECT_EQ(result, Counter::drop_type) << octet;
-        } else if (version != (type >= 6 ? 0U : 1U)) {
+        } else if (version != (type == 6 || type == 7 ? 0U : 1U)) {
             EXPECT_EQ(result, Counter::drop_version) << octet;
         }
     }
@@ -252,6 +255,94 @@ TEST(WireParse, control_frames_round_trip_and_their_lengths_are_checked) {
     EXPECT_EQ(frame.size(), kFrameOctetsMin);
     EXPECT_EQ(reason(frame), Counter::kCount);
     EXPECT_EQ(reason(changed(frame, kLengthAt + 1, 5)), Counter::drop_extension);
+}
+
+TEST(WireParse, flow_frames_round_trip_and_are_whole) {
+    for (const FlowKind kind : {FlowKind::kReserve, FlowKind::kGrant, FlowKind::kRefuse}) {
+        for (const bool group : {false, true}) {
+            FlowBody body{};
+            body.stream = group ? kGroupBit | 9 : 7;
+            body.first = 0xfffffff0U;
+            body.count = std::uint16_t{40};
+            body.kind = kind;
+            FrameHead head = head_of(FrameType::kFlow, 0, 5);
+            head.seq = Seq{0};
+            Octets frame(128);
+            frame.resize(build_flow(frame.data(), head, body));
+            FrameView view;
+            ASSERT_EQ(parse(frame.data(), frame.size(), kEtherTypeDefault, view), Counter::kCount);
+            const auto& got = *reinterpret_cast<const FlowBody*>(view.body);
+            EXPECT_EQ(got.first, 0xfffffff0U);
+            EXPECT_EQ(got.count, 40);
+            EXPECT_EQ(got.kind, kind);
+            constexpr std::size_t kBody = kHeadOctets;
+            EXPECT_EQ(reason(changed(frame, kBody + 9, 0)), Counter::drop_extension) << "count 0";
+            for (const unsigned wrong : {0U, 4U, 255U})
+                EXPECT_EQ(reason(changed(frame, kBody + 10, wrong)), Counter::drop_extension);
+            EXPECT_EQ(reason(changed(frame, kBody + 11, 1)), Counter::drop_extension);
+            EXPECT_EQ(reason(changed(frame, kBody, 0x01)), Counter::drop_extension) << "stream";
+            EXPECT_EQ(reason(changed(frame, kLengthAt + 1, 11)), Counter::drop_extension);
+            // Only a reservation goes to a group, and to that of its stream.
+            head.handle = kGroupBit | 9;
+            frame.resize(128);
+            frame.resize(build_flow(frame.data(), head, body));
+            EXPECT_EQ(reason(frame), kind == FlowKind::kReserve && group ? Counter::kCount
+                                                                         : Counter::drop_extension);
+        }
+    }
+}
+
+TEST(WireParse, status_frames_round_trip_and_are_whole) {
+    FrameHead head = head_of(FrameType::kStatus, 0, kGroupBit | 5);
+    head.seq = Seq{0};
+    for (const std::size_t n : {std::size_t{1}, std::size_t{17}, kStatusEntriesMax}) {
+        StatusBody body{};
+        body.global = 77U;
+        body.first = std::uint16_t{3};
+        body.count = static_cast<std::uint16_t>(n);
+        body.flags = kStatusWanted;
+        std::vector<Be32> next(n);
+        next[n - 1] = 99U;
+        Octets frame(2048);
+        frame.resize(build_status(frame.data(), head, body, next));
+        FrameView view;
+        ASSERT_EQ(parse(frame.data(), frame.size(), kEtherTypeDefault, view), Counter::kCount);
+        ASSERT_EQ(view.length, sizeof(StatusBody) + 4 * n);
+        EXPECT_EQ(*reinterpret_cast<const Be32*>(view.body + sizeof(StatusBody) + 4 * (n - 1)),
+                  99U);
+        constexpr std::size_t kBody = kHeadOctets;
+        EXPECT_EQ(reason(changed(frame, kBody + 7, (n + 1) & 0xff)), Counter::drop_extension);
+        EXPECT_EQ(reason(changed(changed(frame, kBody + 6, 0), kBody + 7, 0)),
+                  Counter::drop_extension);
+        EXPECT_EQ(reason(changed(frame, kBody + 8, 2)), Counter::drop_extension);
+        EXPECT_EQ(reason(changed(frame, kBody + 10, 1)), Counter::drop_extension);
+        EXPECT_EQ(reason(changed(frame, kHandleAt, 0)), Counter::drop_unknown_handle);
+    }
+}
+
+TEST(WireParse, nack_frames_round_trip_and_are_whole) {
+    for (const NackKind kind : {NackKind::kRequest, NackKind::kPersonal, NackKind::kGlobal}) {
+        const bool global = kind == NackKind::kGlobal;
+        NackBody body{};
+        body.group = kGroupBit | 5;
+        body.from = 10U;
+        body.to = 12U;
+        body.kind = kind;
+        FrameHead head = head_of(FrameType::kNack, 0, global ? kGroupBit | 5 : 5);
+        head.seq = Seq{0};
+        Octets frame(128);
+        frame.resize(build_nack(frame.data(), head, body));
+        ASSERT_EQ(reason(frame), Counter::kCount);
+        constexpr std::size_t kBody = kHeadOctets;
+        EXPECT_EQ(reason(changed(frame, kBody + 11, 10)),
+                  global ? Counter::drop_extension : Counter::kCount)
+            << "open at the end";
+        EXPECT_EQ(reason(changed(frame, kBody + 12, 4)), Counter::drop_extension);
+        EXPECT_EQ(reason(changed(frame, kBody + 13, 1)), Counter::drop_extension);
+        EXPECT_EQ(reason(changed(frame, kBody, 0)), Counter::drop_extension);
+        EXPECT_EQ(reason(changed(frame, kHandleAt, global ? 0 : 0x80)), Counter::drop_extension);
+        EXPECT_EQ(reason(changed(frame, kLengthAt + 1, 15)), Counter::drop_extension);
+    }
 }
 
 TEST(WireParse, control_frames_have_no_flags_and_no_stray_fields) {

@@ -1,0 +1,43 @@
+// When a NACK is due (PCODE §5.7): after a first delay, which gives the message a chance to arrive, then periodically until
+// it is satisfied; and at most `asks` times, after which what is asked for is given up (a bound that the paper leaves to the
+// assumption that no processor fails).
+#pragma once
+
+#include <cstdint>
+
+#include "base/units.h"
+
+namespace ulc::urtp::pcode {
+
+class NackTimer {
+public:
+    /// What is missing begins with `first`. The same gap as before goes on waiting; another one begins anew.
+    void want(std::uint32_t first, Nanos now, Nanos first_delay) noexcept {
+        if (at_ != kNever && first == first_) return;
+        first_ = first;
+        asked_ = 0;
+        at_ = now + first_delay;
+    }
+    void satisfied() noexcept { at_ = kNever; }
+
+    enum class Due : std::uint8_t { kNothing, kAsk, kGiveUp };
+    /// At `now`; kAsk counts as asked.
+    [[nodiscard]] Due due(Nanos now, Nanos period, std::uint32_t asks) noexcept {
+        if (at_ > now) return Due::kNothing;
+        if (asked_ == asks) {
+            at_ = kNever;
+            return Due::kGiveUp;
+        }
+        ++asked_;
+        at_ = now + period;
+        return Due::kAsk;
+    }
+    [[nodiscard]] Nanos at() const noexcept { return at_; }
+
+private:
+    Nanos at_ = kNever;
+    std::uint32_t first_ = 0;
+    std::uint32_t asked_ = 0;
+};
+
+}  // namespace ulc::urtp::pcode
