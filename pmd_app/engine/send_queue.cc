@@ -194,6 +194,15 @@ bool SendQueue::advance(Pending& pending, const SendContext& context, Blocked& b
     return answer(pending, context) || moved;
 }
 
+urtp::MessageSize SendQueue::size_of(const Pending& pending) const noexcept {
+    if (pending.message == kNoMessage) {
+        const std::uint32_t octets = octets_of(pending.record);
+        return {octets, octets - pending.done};
+    }
+    const OpenMessage& message = open_[pending.message];
+    return {message.length, message.length - message.sent};
+}
+
 // Packets of one record, as many as the transport admits.
 bool SendQueue::transmit(Pending& pending, const SendContext& context, Nanos now) {
     const SubmissionRecord& record = pending.record;
@@ -202,7 +211,8 @@ bool SendQueue::transmit(Pending& pending, const SendContext& context, Nanos now
     bool moved = false;
     while (pending.state == State::kQueued) {
         if (wants_acked(record) && awaiting_.full()) return moved;  // retry() is true anyway
-        switch (context.member->may_send(record.stream, subset, has_subset, now)) {
+        switch (
+            context.member->may_send(record.stream, subset, has_subset, now, size_of(pending))) {
             case urtp::Admission::kYes:
                 break;
             case urtp::Admission::kWindow:

@@ -121,6 +121,7 @@ private:
     [[nodiscard]] Verdict place_chunk(Pending& pending, Err stream_error) noexcept;
     [[nodiscard]] Blocked open_blocks() noexcept;
     bool advance(Pending& pending, const SendContext& context, Blocked& blocked, Nanos now);
+    [[nodiscard]] urtp::MessageSize size_of(const Pending& pending) const noexcept;
     bool transmit(Pending& pending, const SendContext& context, Nanos now);
     [[nodiscard]] bool send_packet(Pending& pending, const SendContext& context, Nanos now);
     void finish(Pending& pending, Err status) noexcept;

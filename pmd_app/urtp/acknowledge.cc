@@ -125,21 +125,23 @@ bool Member::Impl::nothing_sent(const wire::AckEntry& entry, const Session& sess
     return group != nullptr && group->tx == nullptr && group->index_of[session.rank] != kNoRank;
 }
 
+/// The stream that a peer names as one of its own, and the peer's index in it; nullptr: nothing is sent to it there.
+TxStream* Member::Impl::sending(StreamId stream, const Session& session,
+                                std::uint32_t& at) noexcept {
+    at = 0;
+    if (!is_group(stream)) return stream == session.rank ? session.tx.get() : nullptr;
+    Group* group = find_group(stream);
+    if (group == nullptr || group->tx == nullptr) return nullptr;
+    const std::uint16_t index = group->index_of[session.rank];
+    if (index == kNoRank || !group->tx->is_destination(index)) return nullptr;
+    at = index;
+    return group->tx.get();
+}
+
 /// Takes one entry. Returns its stream, and the destination's index in it; nullptr: no such stream or number.
 TxStream* Member::Impl::on_ack(const wire::AckEntry& entry, Session& session, std::uint32_t& at,
                                Nanos now) noexcept {
-    const StreamId id = entry.stream;
-    TxStream* tx = nullptr;
-    at = 0;
-    if (!is_group(id)) {
-        if (id == session.rank) tx = session.tx.get();
-    } else if (Group* group = find_group(id); group != nullptr && group->tx != nullptr) {
-        const std::uint16_t index = group->index_of[session.rank];
-        if (index != kNoRank && group->tx->is_destination(index)) {
-            at = index;
-            tx = group->tx.get();
-        }
-    }
+    TxStream* tx = sending(entry.stream, session, at);
     if (tx == nullptr) {
         count(nothing_sent(entry, session) ? Counter::req_unsent : Counter::drop_ack_stream);
         return nullptr;
@@ -170,23 +172,31 @@ TxStream* Member::Impl::on_ack(const wire::AckEntry& entry, Session& session, st
         session.rtt.sample(rtt);
         moved.rtt = std::max<Nanos>(rtt, 0);
     }
-    const Seq from = tx->base;
-    if (tx->acknowledge(at, next)) release_acknowledged(*tx, from, now);
+    if (tx->acknowledge(at, next)) release_acknowledged(*tx, now);
     if (policy_.on_acked != nullptr) policy_.on_acked(*this, *tx, moved, now);
     return tx;
 }
 
-/// base moved on from `from`: lets go of what lies between, and counts the tail's time anew.
-void Member::Impl::release_acknowledged(TxStream& tx, Seq from, Nanos now) noexcept {
-    for (Seq seq = from; seq != tx.base; ++seq) {
-        TxSlot& slot = tx.slot(seq);
+void Member::Impl::let_go(TxStream& tx) noexcept {
+    for (; tx.freed != tx.base; ++tx.freed) {
+        TxSlot& slot = tx.slot(tx.freed);
         pool_.drop(slot.segment);
         slot.segment = nullptr;
         slot.asked_by = TxSlot::kNobody;
     }
+}
+
+/// base moved on: lets go of what lies before it, and counts the tail's time anew.
+void Member::Impl::release_acknowledged(TxStream& tx, Nanos now) noexcept {
+    if (config_.params.free_lazily != 0 && tx.active() &&
+        static_cast<std::uint32_t>(tx.tail - tx.freed) < config_.params.free_lazily) {
+        restart_probe(tx, now);
+        return;
+    }
+    let_go(tx);
     if (!tx.active()) {
         (tx.group != nullptr ? active_groups_ : active_unicast_).remove(tx);
-        probes_.remove(tx);
+        if (tx.want == 0) probes_.remove(tx);
     }
     if (tx.on_wire()) {
         restart_probe(tx, now);

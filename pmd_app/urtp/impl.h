@@ -50,7 +50,7 @@ struct Member::Impl {
     Err remove_group(GroupHandle handle);
     void peer_gone(Rank rank, EventKind kind, Nanos now);
     void end_receiving(RxStream& rx) noexcept;
-    void end_sending(TxStream& tx, Seq from, Nanos now) noexcept;
+    void end_sending(TxStream& tx, Nanos now) noexcept;
     void on_timer(Nanos now);
     [[nodiscard]] Nanos next_timer() noexcept;
     [[nodiscard]] bool drained() const noexcept;
@@ -61,7 +61,9 @@ struct Member::Impl {
     // --- submit.cc: admission and composition of new packets
     TxStream* existing_tx_stream(StreamId stream) noexcept;
     TxStream* tx_stream(StreamId stream, Admission& why);  ///< makes it
-    Admission may_send(StreamId stream, std::uint64_t subset, bool has_subset, Nanos now);
+    void begin_rationed(TxStream& tx);
+    Admission may_send(StreamId stream, std::uint64_t subset, bool has_subset, Nanos now,
+                       const MessageSize& size);
     PacketPlan plan(const PacketMeta& meta, Nanos now);
     void commit(const PacketMeta& meta, const PacketPlan& plan, Segment* segment,
                 std::uint32_t length, Nanos now);
@@ -86,8 +88,9 @@ struct Member::Impl {
     bool on_packet(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
     bool take_in_order(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
     bool hold(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
-    RxNode* take_node(Session& session, bool in_order) noexcept;
+    RxNode* take_node(RxStream& rx, Seq seq, bool in_order) noexcept;
     void free_node(Session& session, RxNode& node) noexcept;
+    void slot_returned(Session& session, StreamId stream) noexcept;
     [[nodiscard]] Judgement judge(RxStream& rx, Seq seq, const wire::AfterEntry* after,
                                   std::uint8_t count) noexcept;
     void join(RxStream& rx, RxNode& node) noexcept;
@@ -105,15 +108,22 @@ struct Member::Impl {
     wire::AckEntry tell(RxStream& rx, Nanos now) noexcept;
     bool piggyback(Session& session, bool last, wire::AckEntry& out, Nanos now) noexcept;
     Segment* send_ack(Session& session, Nanos now);
-    [[nodiscard]] std::uint32_t credit_of(const RxStream& rx) const noexcept {
+    [[nodiscard]] std::uint32_t credit_of(RxStream& rx) noexcept {
         return policy_.credit(*this, rx);
     }
     void room_returned(Nanos now) noexcept;
     void on_ack_frame(const wire::FrameView& frame, Session& session, Nanos now) noexcept;
+    TxStream* sending(StreamId stream, const Session& session, std::uint32_t& at) noexcept;
     TxStream* on_ack(const wire::AckEntry& entry, Session& session, std::uint32_t& at,
                      Nanos now) noexcept;
     bool nothing_sent(const wire::AckEntry& entry, const Session& session) noexcept;
-    void release_acknowledged(TxStream& tx, Seq from, Nanos now) noexcept;
+    void let_go(TxStream& tx) noexcept;
+    void release_acknowledged(TxStream& tx, Nanos now) noexcept;
+
+    // --- policies/room.cc: reservations and refusals
+    Segment* send_reserve(TxStream& tx) noexcept;
+    Segment* send_flow(RxStream& rx) noexcept;
+    void end_keeping(RxStream& rx) noexcept;
 
     // --- request.cc: REQ on both sides
     void on_gap(RxStream& rx, bool new_gap, Nanos now) noexcept;
@@ -154,6 +164,8 @@ struct Member::Impl {
     std::vector<std::unique_ptr<Group>> groups_;
     std::size_t last_group_ = 0;
     RxStore store_;
+    std::uint32_t kept_ =
+        0;  ///< free nodes of the store that are kept for somebody (policies/room.h)
     Timers timers_;
 
     List<TxStream, &TxStream::active_link> active_unicast_;

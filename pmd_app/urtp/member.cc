@@ -49,7 +49,7 @@ Member::Impl::Impl(const MemberConfig& config, std::span<const Peer> roster,
 Member::Impl::~Impl() {
     const auto drop_slots = [this](const std::unique_ptr<TxStream>& tx) {
         if (tx == nullptr) return;
-        for (Seq seq = tx->base; seq != tx->tail; ++seq)
+        for (Seq seq = tx->freed; seq != tx->tail; ++seq)
             pool_.drop(tx->slot(seq).segment);
     };
     for (const auto& group : groups_)
@@ -76,6 +76,7 @@ Session* Member::Impl::make_session(Rank rank) {
     timers_.enroll();
     session->unicast.ack_at =
         policy_.next_ack(session->unicast, session->unicast.window, config_.params);
+    if (policy_.on_stream != nullptr) policy_.on_stream(*this, session->unicast);
     return session.get();
 }
 
@@ -98,6 +99,7 @@ RxStream* Member::Impl::group_stream(Group& group, Session& session) {
         start(*rx, group.handle, session, &group, group.window, config_.first_seq);
         timers_.enroll();
         rx->ack_at = policy_.next_ack(*rx, rx->window, config_.params);
+        if (policy_.on_stream != nullptr) policy_.on_stream(*this, *rx);
         rx->sibling = session.unicast.sibling;
         session.unicast.sibling = rx.get();
     }
@@ -147,6 +149,7 @@ Err Member::Impl::remove_group(GroupHandle handle) {
     for (const auto& rx : group->rx) {
         if (rx == nullptr) continue;
         timers_.remove(rx->timer);
+        end_keeping(*rx);
         RxStream* before = &rx->session->unicast;
         while (before->sibling != rx.get())
             before = before->sibling;
@@ -171,11 +174,12 @@ void Member::Impl::end_receiving(RxStream& rx) noexcept {
     rx.blocked = false;
     stop_asking(rx);
     rx.ack_due = false;
+    end_keeping(rx);
     timers_.remove(rx.timer);
 }
 
 /// Nobody is left to receive this stream: drops what it retains, sent or not.
-void Member::Impl::end_sending(TxStream& tx, Seq from, Nanos now) noexcept {
+void Member::Impl::end_sending(TxStream& tx, Nanos now) noexcept {
     TxSlot** at = &new_head_;
     new_tail_ = nullptr;
     while (*at != nullptr) {
@@ -188,7 +192,8 @@ void Member::Impl::end_sending(TxStream& tx, Seq from, Nanos now) noexcept {
     }
     tx.base = tx.sent = tx.tail;
     tx.wants_credit = false;
-    release_acknowledged(tx, from, now);
+    tx.want = 0;
+    release_acknowledged(tx, now);
     timers_.remove(tx.timer);
 }
 
@@ -198,17 +203,16 @@ void Member::Impl::peer_gone(Rank rank, EventKind kind, Nanos now) {
     Session& session = *sessions_[rank];
     session.gone = true;
     events_.push_back({kind, rank});
-    if (session.tx != nullptr) end_sending(*session.tx, session.tx->base, now);
+    if (session.tx != nullptr) end_sending(*session.tx, now);
     for (const auto& group : groups_) {
         TxStream* tx = group->tx.get();
         const std::uint16_t index = group->index_of[rank];
         if (tx == nullptr || index == kNoRank || !tx->is_destination(index)) continue;
-        const Seq from = tx->base;
         const bool base_moved = tx->remove_destination(index);
         if (tx->destinations == 0) {
-            end_sending(*tx, from, now);
+            end_sending(*tx, now);
         } else if (base_moved) {
-            release_acknowledged(*tx, from, now);
+            release_acknowledged(*tx, now);
         }
     }
     for (RxStream* rx = session.streams; rx != nullptr; rx = rx->sibling)
@@ -268,8 +272,9 @@ std::span<const Rank> Member::members(GroupHandle handle) const noexcept {
     const Group* group = impl_->find_group(handle);
     return group != nullptr ? std::span<const Rank>(group->ranks) : std::span<const Rank>();
 }
-Admission Member::may_send(StreamId stream, std::uint64_t subset, bool has_subset, Nanos now) {
-    return impl_->may_send(stream, subset, has_subset, now);
+Admission Member::may_send(StreamId stream, std::uint64_t subset, bool has_subset, Nanos now,
+                           const MessageSize& size) {
+    return impl_->may_send(stream, subset, has_subset, now, size);
 }
 PacketPlan Member::plan(const PacketMeta& meta, Nanos now) { return impl_->plan(meta, now); }
 void Member::commit(const PacketMeta& meta, const PacketPlan& plan, Segment* segment,

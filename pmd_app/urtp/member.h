@@ -57,6 +57,12 @@ struct PacketMeta {
     std::uint64_t message_length = 0;  ///< on the wire when first && !last
 };
 
+/// Of the message whose next packet asks for admission. Long ones may have to wait for a reservation.
+struct MessageSize {
+    std::uint64_t octets = 0;  ///< the whole
+    std::uint64_t left = 0;    ///< not yet committed
+};
+
 /// Where the payload of a packet about to be committed goes. Valid until the next call on this member.
 struct PacketPlan {
     std::uint16_t payload_offset = 0;  ///< octets from Segment::frame
@@ -122,7 +128,7 @@ public:
 
     // --- sending
     [[nodiscard]] Admission may_send(StreamId stream, std::uint64_t subset, bool has_subset,
-                                     Nanos now);
+                                     Nanos now, const MessageSize& size = {});
     /// After kYes. Fixes the extensions (after entries, piggybacked ACK) of the next packet.
     [[nodiscard]] PacketPlan plan(const PacketMeta& meta, Nanos now);
     /// After plan() with the payload in place: writes the headers, numbers the packet, queues it for next_tx().

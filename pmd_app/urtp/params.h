@@ -52,6 +52,14 @@ struct Params {
     Nanos peer_dead = 2 * kSecond;
     /// Held packets of all sources of one endpoint, beyond one reserved each.
     std::uint32_t rx_pool_packets = 1024;
+    /// Packets of the pool that each stream of a source has for itself; 0: the pool is shared.
+    std::uint32_t source_packets = 0;
+    /// The packet that leaves half of the credit, or none, asks for more (GAMMA's credit request).
+    bool credit_request = false;
+    /// Longer messages wait until their receivers have kept room for them, in octets.
+    std::uint64_t reserve_above = UINT64_MAX;
+    /// Acknowledged packets are let go only when this many are retained, or all are acknowledged; 0: at once.
+    std::uint32_t free_lazily = 0;
     /// Arm a REQ for a pending receive that names one source.
     bool request_on_receive = true;
     /// A receiver holds what comes out of order and asks for what is missing; false: it drops it (go-back-n).

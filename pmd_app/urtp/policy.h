@@ -44,11 +44,19 @@ struct Policy {
     Seq (*next_ack)(const RxStream& rx, std::uint32_t credit,
                     const Params& params) noexcept = nullptr;
     /// Packets beyond `next` that the source may send.
-    std::uint32_t (*credit)(const Core& core, const RxStream& rx) noexcept = nullptr;
+    std::uint32_t (*credit)(Core& core, RxStream& rx) noexcept = nullptr;
     /// A packet beyond `next` came, and some before it are missing. new_gap: more than before.
     void (*on_gap)(Core& core, RxStream& rx, bool new_gap, Nanos now) noexcept = nullptr;
     /// A packet was dropped for want of room.
     void (*on_no_room)(Core& core, RxStream& rx, Nanos now) noexcept = nullptr;
+
+    /// A stream from another rank was made. Empty: nothing to keep for it.
+    void (*on_stream)(Core& core, RxStream& rx) noexcept = nullptr;
+    /// Of a rationed stream (KeptRoom): whether this number may take a node of the pool, which has one.
+    /// slot: it is one of the stream's own.
+    bool (*may_hold)(Core& core, RxStream& rx, Seq seq, bool& slot) noexcept = nullptr;
+    /// A node became free while sources wait for room.
+    void (*on_room)(Core& core, Nanos now) noexcept = nullptr;
 
     // --- the sender
     /// Data, or a wish for credit, without news for the time that the tail timer waits; it has been armed again,
@@ -56,6 +64,12 @@ struct Policy {
     void (*on_tail)(Core& core, TxStream& tx, Nanos now) = nullptr;
     /// may_send() has just refused for want of window, credit or congestion window.
     void (*on_refused)(Core& core, TxStream& tx, Nanos now) noexcept = nullptr;
+    /// Whether the next packet of a message of that length may be sent, of which `left` octets are still to go; the
+    /// window and the credit allow it. Empty: yes. Only for messages longer than Params::reserve_above.
+    bool (*may_start)(Core& core, TxStream& tx, std::uint64_t left, Nanos now) noexcept = nullptr;
+    /// A FLOW frame of this peer. Empty: not spoken.
+    void (*on_flow)(Core& core, const wire::FrameView& frame, Session& session,
+                    Nanos now) noexcept = nullptr;
     /// Destination `at` said again, while more is on the wire, that it waits for the number it had named before.
     /// Empty: means nothing.
     void (*on_repeated_ack)(Core& core, TxStream& tx, std::uint32_t at,

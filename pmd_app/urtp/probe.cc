@@ -46,7 +46,7 @@ void Member::Impl::send_timer(TxStream& tx, Nanos now) {
         timers_.arm_by(tx.timer, tx.probe_at);
         return;
     }
-    if (tx.wants_credit && tx.has_room()) tx.wants_credit = false;
+    if (tx.wants_credit && tx.has_room() && tx.want == 0) tx.wants_credit = false;
     if (!tx.on_wire() && !tx.wants_credit) {
         tx.probe_at = kNever;
         return;

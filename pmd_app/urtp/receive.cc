@@ -62,12 +62,18 @@ void Member::Impl::on_frame(const wire::FrameView& frame, Segment* segment, Nano
                 on_probe(frame, *session, now);
                 break;
             case wire::FrameType::kFlow:
+                if (policy_.on_flow != nullptr) {
+                    policy_.on_flow(*this, frame, *session, now);
+                } else {
+                    count(Counter::drop_type);
+                }
+                break;
             case wire::FrameType::kCounted:
             case wire::FrameType::kStatus:
             case wire::FrameType::kNack:
             case wire::FrameType::kJob:
             case wire::FrameType::kNode:
-                count(Counter::drop_type);  // the engine's, not a member's
+                count(Counter::drop_type);  // the engine's, or of a profile that is not spoken
                 break;
         }
     }
@@ -144,7 +150,7 @@ bool Member::Impl::take_in_order(const wire::FrameView& frame, Segment* segment,
     }
     if (rx.timed) repaired(rx, now);
     if (target) {
-        RxNode* node = take_node(session, true);
+        RxNode* node = take_node(rx, frame.seq, true);
         if (node == nullptr) {
             if (config_.params.selective_repeat && rx.high == rx.next) ++rx.high;
             policy_.on_no_room(*this, rx, now);
@@ -173,7 +179,7 @@ bool Member::Impl::hold(const wire::FrameView& frame, Segment* segment, RxStream
     }
     const bool new_gap = rx.high.before(frame.seq);
     if (!frame.seq.before(rx.high)) rx.high = frame.seq + 1;
-    RxNode* node = take_node(session, false);
+    RxNode* node = take_node(rx, frame.seq, false);
     if (node == nullptr) {
         policy_.on_no_room(*this, rx, now);
         return false;
@@ -195,9 +201,13 @@ bool Member::Impl::hold(const wire::FrameView& frame, Segment* segment, RxStream
 }
 
 /// Out of order only from the pool, so that the reserved node is there for the packet that lets others go.
-RxNode* Member::Impl::take_node(Session& session, bool in_order) noexcept {
-    if (RxNode* node = store_.take(); node != nullptr) {
+RxNode* Member::Impl::take_node(RxStream& rx, Seq seq, bool in_order) noexcept {
+    Session& session = *rx.session;
+    bool slot = false;
+    const bool may = !rx.room.rationed || policy_.may_hold(*this, rx, seq, slot);
+    if (RxNode* node = may ? store_.take() : nullptr; node != nullptr) {
         ++session.held;
+        node->slot = slot;
         return node;
     }
     if (in_order && !session.reserved_used) {
@@ -216,6 +226,7 @@ void Member::Impl::free_node(Session& session, RxNode& node) noexcept {
     if (node.reserved) {
         session.reserved_used = false;
     } else {
+        if (node.slot) slot_returned(session, node.stream_id);
         --session.held;
         store_.give_back(node);
     }
@@ -354,7 +365,7 @@ void Member::Impl::pop(Rank source, Nanos now) {
         ready_.remove(session);
     }
     free_node(session, *node);
-    if (!starved_.empty()) room_returned(now);
+    if (!starved_.empty()) policy_.on_room(*this, now);
 }
 
 }  // namespace ulc::urtp

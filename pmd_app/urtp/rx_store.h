@@ -32,6 +32,7 @@ struct RxNode {
     std::uint8_t flags = 0;
     std::uint8_t after_count = 0;
     bool reserved = false;  ///< the source's own reserved node, not the pool's
+    bool slot = false;      ///< taken from the stream's own share (policies/room.h)
 };
 
 class RxStore {

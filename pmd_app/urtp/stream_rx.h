@@ -16,6 +16,19 @@ namespace ulc::urtp {
 struct Session;
 struct Group;
 
+/// Room of the pool that is kept for one stream, where a policy rations it (policies/room.h).
+struct KeptRoom {
+    bool rationed = false;  ///< else the pool is shared, and credit alone bounds a source
+    bool grant_due = false;
+    bool refuse_due = false;
+    std::uint16_t slots = 0;       ///< nodes of its own
+    std::uint16_t slots_used = 0;  ///< of these, taken
+    std::uint16_t granted = 0;     ///< nodes kept for numbers before granted_to that have not come
+    std::uint16_t want = 0;        ///< numbers from want_first on for which its source awaits room
+    Seq granted_to;
+    Seq want_first;
+};
+
 struct RxStream {
     StreamId id = 0;  ///< own rank, or the group
     Session* session = nullptr;
@@ -47,6 +60,7 @@ struct RxStream {
     Nanos ask_wait = 0;         ///< until the repetition after the next one
     Nanos asked_at = kNever;
 
+    KeptRoom room;
     Timer timer;
 
     [[nodiscard]] bool missing() const noexcept {

@@ -24,6 +24,7 @@ TxStream::TxStream(StreamId stream, Group* of_group, std::span<const Rank> of_me
       rank(std::make_unique<Rank[]>(members)),
       rtt(initial_rtt) {
     ULC_CHECK((ring & (ring - 1)) == 0);
+    freed = first;
     for (std::uint32_t i = 0; i < members; ++i) {
         next[i] = first;
         edge[i] = limit;

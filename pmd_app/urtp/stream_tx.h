@@ -73,6 +73,14 @@ struct TxStream {
     std::unique_ptr<std::uint32_t[]> absent;  ///< all ones: not, or no longer, a destination
     std::unique_ptr<Rank[]> rank;
 
+    // reservations, where a policy makes them (policies/room.h)
+    std::unique_ptr<Seq[]> granted;  ///< by destination: has room for what is before it
+    Seq want_first;
+    std::uint16_t want = 0;  ///< numbers from want_first on are to be asked room for
+    std::uint16_t want_at = TxSlot::kNobody;  ///< of this destination, or of kSeveral
+    bool want_turn = false;                   ///< the tail timer asks for room and for news in turn
+
+    Seq freed;  ///< segments before it were let go
     Rtt rtt;
     bool wants_credit = false;  ///< a packet waits for credit or window, with nothing on the wire
     Nanos probe_at = kNever;

@@ -1,6 +1,8 @@
 // New packets: whether one may be committed, and its headers. A packet gets its number and its `after` entries when it is
 // committed; committed packets are transmitted in that order, so the entries are those of the ordering rule
 // (docs/PROTOCOL.md §5) at the latest moment that leaves room for the payload.
+#include <algorithm>
+
 #include "urtp/impl.h"
 
 namespace ulc::urtp {
@@ -14,6 +16,19 @@ TxStream* Member::Impl::existing_tx_stream(StreamId stream) noexcept {
     }
     const Session* session = stream < sessions_.size() ? sessions_[stream].get() : nullptr;
     return session != nullptr && !session->gone ? session->tx.get() : nullptr;
+}
+
+/// What each receiver keeps for a stream is its first credit, and long messages are granted nothing yet.
+void Member::Impl::begin_rationed(TxStream& tx) {
+    const Params& p = config_.params;
+    if (p.source_packets != 0) {
+        for (std::uint32_t at = 0; at < tx.members; ++at)
+            tx.allow(at, tx.base + std::min(tx.window, p.source_packets));
+    }
+    if (p.reserve_above == UINT64_MAX && policy_.on_flow == nullptr) return;
+    tx.granted = std::make_unique<Seq[]>(tx.members);
+    for (std::uint32_t at = 0; at < tx.members; ++at)
+        tx.granted[at] = tx.base;
 }
 
 TxStream* Member::Impl::tx_stream(StreamId stream, Admission& why) {
@@ -33,6 +48,7 @@ TxStream* Member::Impl::tx_stream(StreamId stream, Admission& why) {
                 stream, nullptr, std::span<const Rank>(&session->rank, 1), 1, config_.params.window,
                 config_.first_seq, config_.params.initial_rtt);
             timers_.enroll();
+            begin_rationed(*session->tx);
         }
         return session->tx.get();
     }
@@ -45,6 +61,7 @@ TxStream* Member::Impl::tx_stream(StreamId stream, Admission& why) {
             std::make_unique<TxStream>(stream, group, group->ranks, group->own, group->window,
                                        config_.first_seq, config_.params.initial_rtt);
         timers_.enroll();
+        begin_rationed(*group->tx);
         for (std::uint32_t i = 0; i < group->ranks.size(); ++i) {
             const auto& session = sessions_[group->ranks[i]];
             if (session != nullptr && session->gone) group->tx->remove_destination(i);
@@ -55,8 +72,8 @@ TxStream* Member::Impl::tx_stream(StreamId stream, Admission& why) {
     return group->tx->destinations > 0 || alone ? group->tx.get() : nullptr;
 }
 
-Admission Member::Impl::may_send(StreamId stream, std::uint64_t subset, bool has_subset,
-                                 Nanos now) {
+Admission Member::Impl::may_send(StreamId stream, std::uint64_t subset, bool has_subset, Nanos now,
+                                 const MessageSize& size) {
     Admission why;
     TxStream* tx = tx_stream(stream, why);
     if (tx == nullptr) return why;
@@ -64,6 +81,12 @@ Admission Member::Impl::may_send(StreamId stream, std::uint64_t subset, bool has
         tx->wants_credit = true;
         if (!tx->on_wire() && tx->probe_at == kNever) restart_probe(*tx, now);
         policy_.on_refused(*this, *tx, now);
+        return Admission::kWindow;
+    }
+    if (size.octets > config_.params.reserve_above &&
+        !policy_.may_start(*this, *tx, size.left, now)) {
+        tx->wants_credit = true;
+        if (!tx->on_wire() && tx->probe_at == kNever) restart_probe(*tx, now);
         return Admission::kWindow;
     }
     Blockers blockers;
@@ -120,6 +143,17 @@ void Member::Impl::find_predecessors(const TxStream& stream, std::uint64_t subse
     }
 }
 
+namespace {
+
+/// The next packet leaves half of the credit, or none.
+bool asks_for_credit(const TxStream& tx) noexcept {
+    const auto left = static_cast<std::uint32_t>(tx.limit - tx.tail) - 1;
+    const auto all = static_cast<std::uint32_t>(tx.limit - tx.base);
+    return left == 0 || left == all / 2;
+}
+
+}  // namespace
+
 PacketPlan Member::Impl::plan(const PacketMeta& meta, Nanos now) {
     Admission why;
     TxStream* tx = tx_stream(meta.stream, why);
@@ -128,7 +162,8 @@ PacketPlan Member::Impl::plan(const PacketMeta& meta, Nanos now) {
     std::uint8_t flags = 0;
     if (meta.first) flags |= wire::kFlagFirst;
     if (meta.last) flags |= wire::kFlagLast;
-    if (meta.ack_now) flags |= wire::kFlagAckNow;
+    if (meta.ack_now || (config_.params.credit_request && asks_for_credit(*tx)))
+        flags |= wire::kFlagAckNow;
     if (config_.crc) flags |= wire::kFlagCrc;
     if (meta.has_tag && meta.first) flags |= wire::kFlagTag;
     wire::Extensions& extensions = draft_.extensions;
@@ -175,6 +210,8 @@ void Member::Impl::commit(const PacketMeta& meta, const PacketPlan& plan, Segmen
         return;
     }
     TxSlot& slot = tx->slot(tx->tail);
+    if (slot.segment != nullptr) [[unlikely]]
+        let_go(*tx);  // retained lazily
     slot = {segment, tx, nullptr, now, TxSlot::kNobody, 0};
     (new_tail_ != nullptr ? new_tail_->link : new_head_) = &slot;
     new_tail_ = &slot;

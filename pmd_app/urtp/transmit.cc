@@ -44,26 +44,33 @@ Segment* Member::Impl::send_control(Nanos now) {
     while (Session* session = control_.front()) {
         RxStream* asking = nullptr;
         RxStream* due = nullptr;
+        RxStream* flow = nullptr;
         for (RxStream* rx = session->streams; rx != nullptr; rx = rx->sibling) {
             if (rx->request_due && !rx->missing() && !session->expecting) rx->request_due = false;
             if (rx->request_due && asking == nullptr) asking = rx;
             if (rx->ack_due) due = rx;
+            if (rx->room.refuse_due && !rx->missing()) rx->room.refuse_due = false;
+            if (rx->room.grant_due || rx->room.refuse_due) flow = rx;
         }
-        if (asking == nullptr && due == nullptr) {  // sent, closed by a repair, or rode on data
+        if (asking == nullptr && due == nullptr &&
+            flow == nullptr) {  // sent, closed by a repair, or rode on data
             control_.remove(*session);
             continue;
         }
-        Segment* segment = asking != nullptr ? send_request(*asking, now) : send_ack(*session, now);
+        Segment* segment = flow != nullptr     ? send_flow(*flow)
+                           : asking != nullptr ? send_request(*asking, now)
+                                               : send_ack(*session, now);
         if (segment == nullptr) return nullptr;
         control_.rotate();
         return segment;
     }
     while (TxStream* tx = probes_.front()) {
-        if (!tx->active() && !tx->wants_credit) {
+        if (!tx->active() && !tx->wants_credit && tx->want == 0) {
             probes_.remove(*tx);
             continue;
         }
-        Segment* segment = send_probe(*tx, now);
+        Segment* segment =
+            tx->want != 0 && tx->want_turn ? send_reserve(*tx) : send_probe(*tx, now);
         if (segment != nullptr) probes_.remove(*tx);
         return segment;
     }

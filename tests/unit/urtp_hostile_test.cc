@@ -1,6 +1,7 @@
 // Well-formed frames with ill-chosen values, from peers that lie: nothing may crash, leak or stop honest traffic.
 #include <gtest/gtest.h>
 
+#include "urtp/policy.h"
 #include "urtp_world.h"
 #include "wire/build.h"
 
@@ -25,7 +26,7 @@ public:
         std::byte bitmap[wire::kReqBitmapOctetsMax];
         for (auto& octet : bitmap)
             octet = static_cast<std::byte>(random_.next());
-        switch (random_.below(5)) {
+        switch (random_.below(6)) {
             case 0:
             case 1:
                 segment->length = data(head, segment);
@@ -45,6 +46,19 @@ public:
                     wire::build_req(segment->frame, head, entry(),
                                     std::span(bitmap).first(random_.below(sizeof bitmap + 1))));
                 break;
+            case 4: {
+                head.type = wire::FrameType::kFlow;
+                wire::FlowBody body{};
+                body.stream = stream();
+                body.first = number().value;
+                body.count = static_cast<std::uint16_t>(
+                    1 + random_.below(random_.chance(0.8) ? 40 : UINT16_MAX));
+                body.kind = static_cast<wire::FlowKind>(1 + random_.below(3));
+                if (is_group(body.stream) && random_.chance(0.3)) head.handle = body.stream;
+                segment->length =
+                    static_cast<std::uint32_t>(wire::build_flow(segment->frame, head, body));
+                break;
+            }
             default:
                 head.type = wire::FrameType::kProbe;
                 head.seq = number();
@@ -103,7 +117,7 @@ private:
 };
 
 TEST(HostilePeers, can_neither_crash_nor_leak) {
-    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 120; ++seed) {
         CountingPool pool;
         Counters counters;
         Prng random(seed);
@@ -113,7 +127,9 @@ TEST(HostilePeers, can_neither_crash_nor_leak) {
         params.peer_dead = random.chance(0.3) ? 20 * kMillisecond : 100 * kSecond;
         const std::uint32_t first = random.chance(0.5) ? 0xffffffe0U : 0;
         {
-            Member member(config_of(0, params, first), roster_of(5), pool.table(), counters);
+            MemberConfig config = config_of(0, params, first);
+            config.profile = policies()[seed % policies().size()]->word;
+            Member member(config, roster_of(5), pool.table(), counters);
             const Rank pair[] = {0, 2};
             ASSERT_EQ(member.add_group(kPair, pair), Err::kOk);
             Liar liar(seed, first);
@@ -131,6 +147,7 @@ TEST(HostilePeers, can_neither_crash_nor_leak) {
                 const StreamId streams[] = {1, 2, 3, 4, kWorld, kPair};
                 if (random.chance(0.3)) {
                     PacketMeta meta{.stream = streams[random.below(6)]};
+                    if (random.chance(0.3)) meta.message_length = 40'000;
                     (void)submit(member, pool.table(), meta, "x", now);
                 }
                 if (random.chance(0.05)) member.expect(static_cast<Rank>(random.below(5)), now);

@@ -109,7 +109,9 @@ inline MemberConfig config_of(Rank rank, Params params = {}, std::uint32_t first
 /// Commits one packet if it may be sent.
 inline Admission submit(Member& member, const SegmentPool& pool, PacketMeta meta,
                         const std::string& payload, Nanos now) {
-    const Admission admission = member.may_send(meta.stream, meta.subset, meta.has_subset, now);
+    const std::uint64_t octets = std::max<std::uint64_t>(meta.message_length, payload.size());
+    const Admission admission =
+        member.may_send(meta.stream, meta.subset, meta.has_subset, now, {octets, octets});
     if (admission != Admission::kYes) return admission;
     const PacketPlan plan = member.plan(meta, now);
     EXPECT_LE(payload.size(), plan.payload_max);

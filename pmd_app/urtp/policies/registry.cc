@@ -9,7 +9,8 @@ namespace ulc::urtp {
 
 namespace {
 
-constexpr std::array kTables = {&kUrtp, &kGoBackN, &kAckLazy, &kAckBlock, &kAckEager};
+constexpr std::array kTables = {&kUrtp,     &kGoBackN,      &kAckLazy,      &kAckBlock,
+                                &kAckEager, &kConservative, &kCreditPolicy, &kOptimistic};
 
 template <typename Entry>
 void lay(Entry& under, Entry over) noexcept {
@@ -19,7 +20,8 @@ void lay(Entry& under, Entry over) noexcept {
 /// Entries that every caller calls without a test.
 bool complete(const Policy& p) noexcept {
     return p.next_ack != nullptr && p.credit != nullptr && p.on_gap != nullptr &&
-           p.on_no_room != nullptr && p.on_tail != nullptr && p.on_refused != nullptr;
+           p.on_no_room != nullptr && p.on_room != nullptr && p.on_tail != nullptr &&
+           p.on_refused != nullptr;
 }
 
 }  // namespace
@@ -46,6 +48,11 @@ Err resolve(std::string_view profile, Policy& policy, Params& params) noexcept {
         lay(laid.credit, over.credit);
         lay(laid.on_gap, over.on_gap);
         lay(laid.on_no_room, over.on_no_room);
+        lay(laid.on_stream, over.on_stream);
+        lay(laid.may_hold, over.may_hold);
+        lay(laid.on_room, over.on_room);
+        lay(laid.may_start, over.may_start);
+        lay(laid.on_flow, over.on_flow);
         lay(laid.on_tail, over.on_tail);
         lay(laid.on_refused, over.on_refused);
         lay(laid.on_repeated_ack, over.on_repeated_ack);

@@ -5,10 +5,13 @@
 
 namespace ulc::urtp {
 
-extern const Policy kUrtp;      ///< urtp.cc: the default, every entry set
-extern const Policy kGoBackN;   ///< gbn.cc
-extern const Policy kAckLazy;   ///< ack_lazy.cc
-extern const Policy kAckBlock;  ///< ack_block.cc
-extern const Policy kAckEager;  ///< ack_eager.cc
+extern const Policy kUrtp;          ///< urtp.cc: the default, every entry set
+extern const Policy kGoBackN;       ///< gbn.cc
+extern const Policy kAckLazy;       ///< ack_lazy.cc
+extern const Policy kAckBlock;      ///< ack_block.cc
+extern const Policy kAckEager;      ///< ack_eager.cc
+extern const Policy kConservative;  ///< conservative.cc
+extern const Policy kCreditPolicy;  ///< credit.cc
+extern const Policy kOptimistic;    ///< optimistic.cc
 
 }  // namespace ulc::urtp

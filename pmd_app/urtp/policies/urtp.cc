@@ -25,7 +25,7 @@ Seq next_ack(const RxStream& rx, std::uint32_t credit, const Params& params) noe
     return rx.next + (to_own + 1);
 }
 
-std::uint32_t credit(const Core& core, const RxStream& rx) noexcept {
+std::uint32_t credit(Core& core, RxStream& rx) noexcept {
     const std::uint32_t free = core.store_.free_count();
     const std::uint32_t held = rx.session->held;
     const std::uint32_t reserved = rx.session->reserved_used ? 0 : 1;
@@ -37,6 +37,8 @@ void on_gap(Core& core, RxStream& rx, bool new_gap, Nanos now) noexcept {
 }
 
 void on_no_room(Core& core, RxStream& rx, Nanos now) noexcept { core.ask_later(rx, now); }
+
+void on_room(Core& core, Nanos now) noexcept { core.room_returned(now); }
 
 void on_tail(Core& core, TxStream& tx, Nanos) { core.probes_.push_back(tx); }
 
@@ -51,6 +53,7 @@ const Policy kUrtp = {
     .credit = credit,
     .on_gap = on_gap,
     .on_no_room = on_no_room,
+    .on_room = on_room,
     .on_tail = on_tail,
     .on_refused = on_refused,
 };

@@ -1,0 +1,54 @@
+// Credit flow control, as GAMMA and its MPI do it (GAMMA §7.1, §7.3.2): each receiver has room of its own for every sender, and
+// a sender may fill it without asking. The receiver says nothing by itself: the packet that leaves half of the credit, or none, asks
+// for more, and the answer renews it. So nothing is dropped for want of memory, and a receiver answers twice a credit.
+//
+// The thesis gives credit in octets for each sender; here it is packets for each stream. Flow control is not reliability
+// there; loss is repaired as in the default profile. A message longer than 30000 octets synchronises first (rendezvous).
+#include <algorithm>
+
+#include "urtp/policies/room.h"
+#include "urtp/policies/tables.h"
+
+namespace ulc::urtp {
+
+namespace {
+
+constexpr std::uint32_t kCredit = 32;  ///< packets of a stream; the thesis gives no N
+
+void tune(Params& params) noexcept {
+    params.source_packets = std::clamp(params.rx_pool_packets / 16, 1U, kCredit);
+    params.credit_request = true;
+    params.reserve_above = 30000;  // GAMMA §7.3.2
+    params.ack_delay = kNever;
+}
+
+/// Only when asked.
+Seq next_ack(const RxStream& rx, std::uint32_t, const Params&) noexcept {
+    return rx.next + INT32_MAX;
+}
+
+void on_room(Core& core, Nanos now) noexcept {
+    if (!room::grant_waiting(core, *core.starved_.front())) {
+        core.room_returned(now);
+    } else {
+        core.starved_.rotate();
+    }
+}
+
+}  // namespace
+
+const Policy kCreditPolicy = {
+    .word = "credit",
+    .help = "a fixed credit for each stream, renewed on request (GAMMA)",
+    .tune = tune,
+    .next_ack = next_ack,
+    .credit = room::kept_for,
+    .on_stream = room::give_slots,
+    .may_hold = room::by_grant_or_slot,
+    .on_room = on_room,
+    .on_tail = room::on_tail,
+    .may_start = room::may_start,
+    .on_flow = room::on_flow,
+};
+
+}  // namespace ulc::urtp
