@@ -9,6 +9,10 @@
 namespace ulc::urtp {
 
 void Member::Impl::make_ack_due(RxStream& rx) noexcept {
+    if (rx.counted) {
+        make_status_due(*rx.group, false);
+        return;
+    }
     rx.ack_due = true;
     control_.push_back(*rx.session);
 }
@@ -17,7 +21,7 @@ void Member::Impl::acknowledge_moved(RxStream& rx, Nanos now) noexcept {
     if (!rx.next.before(rx.ack_at)) {
         make_ack_due(rx);
     } else if (rx.group != nullptr) {
-        rx.session->unacked_group = &rx;
+        if (!rx.counted) rx.session->unacked_group = &rx;
     } else if (rx.ack_by == kNever && config_.params.ack_delay != kNever) {
         rx.ack_by = now + config_.params.ack_delay;
         timers_.arm_by(rx.timer, rx.ack_by);

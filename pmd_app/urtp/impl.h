@@ -125,6 +125,24 @@ struct Member::Impl {
     Segment* send_flow(RxStream& rx) noexcept;
     void end_keeping(RxStream& rx) noexcept;
 
+    // --- profiles/pcode/, by verb
+    [[nodiscard]] bool flow_window_open(Group& group, Nanos now) noexcept;
+    std::uint32_t next_global(Group& group) noexcept;
+    bool on_counted(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
+    void counted_in_order(RxStream& rx, std::uint32_t global, Nanos now) noexcept;
+    void group_counters_moved(Group& group, Nanos now) noexcept;
+    void make_status_due(Group& group, bool wanted) noexcept;
+    Segment* send_status(Group& group) noexcept;
+    void status_of_ours(Group& group, std::uint32_t at, Seq next, Nanos now) noexcept;
+    void on_status(const wire::FrameView& frame, Session& session, Nanos now);
+    void learn_tail(Group& group, Session& session, Seq end, Nanos now);
+    Segment* send_nack(RxStream& rx, Nanos now) noexcept;
+    Segment* send_global_nack(Group& group) noexcept;
+    Segment* send_group_control() noexcept;
+    void group_timer(Group& group, Nanos now) noexcept;
+    void resend(TxStream& tx, Seq seq, Nanos now) noexcept;
+    void on_nack(const wire::FrameView& frame, Session& session, Nanos now) noexcept;
+
     // --- request.cc: REQ on both sides
     void on_gap(RxStream& rx, bool new_gap, Nanos now) noexcept;
     void ask_later(RxStream& rx, Nanos now) noexcept;
@@ -172,6 +190,7 @@ struct Member::Impl {
     List<TxStream, &TxStream::active_link> active_groups_;
     List<TxStream, &TxStream::probe_link> probes_;
     List<Session, &Session::control_link> control_;
+    List<Group, &Group::control_link> group_control_;
     List<Session, &Session::ready_link> ready_;
     List<Session, &Session::starved_link> starved_;
     TxSlot* new_head_ = nullptr;  ///< committed, never transmitted, in commit order

@@ -17,6 +17,7 @@ void start(RxStream& rx, StreamId id, Session& session, Group* group, std::uint3
     rx.id = id;
     rx.session = &session;
     rx.group = group;
+    rx.counted = group != nullptr && group->pcode != nullptr;
     rx.window = window;
     rx.next = rx.high = rx.acked = rx.asked_to = first;
     rx.limit_told = first + window;
@@ -122,7 +123,19 @@ Err Member::Impl::add_group(GroupHandle handle, std::span<const Rank> ranks) {
     group->own = group->index_of[config_.rank];
     if (group->own == kNoRank) return Err::kInvalid;
     group->ack_modulus = std::max(16U, static_cast<std::uint32_t>(ranks.size()));
-    group->window = std::max(config_.params.window, std::bit_ceil(2 * group->ack_modulus));
+    const Params& p = config_.params;
+    group->window = std::max(p.window, std::bit_ceil(2 * group->ack_modulus));
+    if (p.group_rules != GroupRules::kUrtp) {
+        group->window = std::max(group->window, std::bit_ceil(std::max(1U, p.group_window_min)));
+        // Every member may be a window beyond the slowest.
+        const auto range = std::bit_ceil(
+            std::clamp(4 * group->ack_modulus * (group->window / 16), 1024U, 1U << 20));
+        group->pcode = std::make_unique<pcode::GroupState>(static_cast<std::uint32_t>(ranks.size()),
+                                                           group->own, range);
+        group->pcode->timer.kind = TimerOwner::kGroup;
+        group->pcode->timer.owner = group.get();
+        timers_.enroll();
+    }
     group->rx.resize(ranks.size());
     group_handles_.push_back(handle);
     groups_.push_back(std::move(group));
@@ -135,6 +148,10 @@ Err Member::Impl::remove_group(GroupHandle handle) {
     if (group->tx != nullptr && group->tx->active()) return Err::kAgain;
     for (const auto& rx : group->rx) {
         if (rx != nullptr && rx->held > 0) return Err::kAgain;
+    }
+    if (group->pcode != nullptr) {
+        timers_.remove(group->pcode->timer);
+        group_control_.remove(*group);
     }
     if (TxStream* tx = group->tx.get(); tx != nullptr) {
         timers_.remove(tx->timer);
@@ -207,6 +224,7 @@ void Member::Impl::peer_gone(Rank rank, EventKind kind, Nanos now) {
     for (const auto& group : groups_) {
         TxStream* tx = group->tx.get();
         const std::uint16_t index = group->index_of[rank];
+        if (group->pcode != nullptr && index != kNoRank) group->pcode->global.remove(index);
         if (tx == nullptr || index == kNoRank || !tx->is_destination(index)) continue;
         const bool base_moved = tx->remove_destination(index);
         if (tx->destinations == 0) {
@@ -240,6 +258,9 @@ void Member::Impl::on_timer(Nanos now) {
                 break;
             case TimerOwner::kSession:
                 expect_timer(*static_cast<Session*>(timer->owner), now);
+                break;
+            case TimerOwner::kGroup:
+                group_timer(*static_cast<Group*>(timer->owner), now);
                 break;
         }
     }

@@ -18,6 +18,9 @@ inline constexpr std::size_t kProfileOctetsMax = 32;
 /// A wait that is taken from the measured round trip.
 inline constexpr Nanos kFromRtt = -1;
 
+/// Whose rules the streams of groups follow: the default's, or one of PCODE's three protocols (urtp/profiles/pcode/).
+enum class GroupRules : std::uint8_t { kUrtp, kP0, kP1, kPcode };
+
 struct Params {
     /// WINDOW: packets a stream may have unacknowledged; power of two. RANGE is 2^32, the width of a number on the wire.
     std::uint32_t window = 256;
@@ -60,6 +63,15 @@ struct Params {
     std::uint64_t reserve_above = UINT64_MAX;
     /// Acknowledged packets are let go only when this many are retained, or all are acknowledged; 0: at once.
     std::uint32_t free_lazily = 0;
+    GroupRules group_rules = GroupRules::kUrtp;
+    /// PCODE: a group's window is at least this, in packets.
+    std::uint32_t group_window_min = 0;
+    /// PCODE: messages of one source that came too early and are saved.
+    std::uint32_t early_messages = 64;
+    /// PCODE's FLOW_WINDOW: how many global counts a member may be behind before the others stop sending.
+    std::uint32_t flow_window = 256;
+    /// PCODE's STATUS_WINDOW: a member tells where it stands when the global counter has grown by this.
+    std::uint32_t status_window = 64;
     /// Arm a REQ for a pending receive that names one source.
     bool request_on_receive = true;
     /// A receiver holds what comes out of order and asks for what is missing; false: it drops it (go-back-n).

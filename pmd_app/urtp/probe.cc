@@ -68,6 +68,11 @@ void Member::Impl::send_timer(TxStream& tx, Nanos now) {
 
 /// To the one destination that lacks something, or to the group.
 Segment* Member::Impl::send_probe(TxStream& tx, Nanos now) {
+    if (tx.group != nullptr && tx.group->pcode != nullptr) {
+        tx.probed_at = now;
+        make_status_due(*tx.group, true);
+        return send_status(*tx.group);
+    }
     Segment* segment = control_frame();
     if (segment == nullptr) return nullptr;
     std::uint32_t lacking = 0;

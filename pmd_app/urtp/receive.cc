@@ -41,11 +41,16 @@ void Member::Impl::on_frame(const wire::FrameView& frame, Segment* segment, Nano
                 }
                 kept = on_packet(frame, segment, session->unicast, now);
                 break;
+            case wire::FrameType::kCounted:
             case wire::FrameType::kMcast: {
                 Group* group = find_group(frame.handle);
                 RxStream* rx = group != nullptr ? group_stream(*group, *session) : nullptr;
-                if (rx != nullptr) {
-                    kept = on_packet(frame, segment, *rx, now);
+                const bool counted = frame.type == wire::FrameType::kCounted;
+                if (rx != nullptr && rx->counted == counted) [[likely]] {
+                    kept = counted ? on_counted(frame, segment, *rx, now)
+                                   : on_packet(frame, segment, *rx, now);
+                } else if (rx != nullptr) {
+                    count(Counter::drop_type);
                 } else {
                     count(group != nullptr ? Counter::drop_wrong_source
                                            : Counter::drop_unknown_handle);
@@ -68,9 +73,12 @@ void Member::Impl::on_frame(const wire::FrameView& frame, Segment* segment, Nano
                     count(Counter::drop_type);
                 }
                 break;
-            case wire::FrameType::kCounted:
             case wire::FrameType::kStatus:
+                on_status(frame, *session, now);
+                break;
             case wire::FrameType::kNack:
+                on_nack(frame, *session, now);
+                break;
             case wire::FrameType::kJob:
             case wire::FrameType::kNode:
                 count(Counter::drop_type);  // the engine's, or of a profile that is not spoken
@@ -99,6 +107,7 @@ void fill(RxNode& node, const wire::FrameView& frame, Segment* segment, RxStream
     node.message_length = frame.message_length;
     node.stream_id = rx.id;
     node.seq = frame.seq;
+    node.global = frame.global;
     node.length = frame.length;
     node.flags = frame.flags;
     node.after_count = frame.after_count;
@@ -158,9 +167,12 @@ bool Member::Impl::take_in_order(const wire::FrameView& frame, Segment* segment,
         }
         fill(*node, frame, segment, rx, now);
         join(rx, *node);
+        if (rx.counted) [[unlikely]]
+            counted_in_order(rx, frame.global, now);
     } else {
         count(Counter::drop_not_target);
         advance(rx, now);
+        if (rx.counted) counted_in_order(rx, frame.global, now);
     }
     if (rx.held > 0) drain(rx, now);
     moved(rx, now);
@@ -298,12 +310,14 @@ bool Member::Impl::drain(RxStream& rx, Nanos now) noexcept {
         }
         any = true;
         const bool ack_now = (node->flags & wire::kFlagAckNow) != 0;
+        const std::uint32_t global = node->global;
         if (node->segment != nullptr) {
             join(rx, *node);
         } else {
             advance(rx, node->arrived);
             free_node(*rx.session, *node);
         }
+        if (rx.counted) counted_in_order(rx, global, now);
         if (ack_now) make_ack_due(rx);
     }
     return any;

@@ -28,6 +28,7 @@ struct RxNode {
     std::uint64_t message_length = 0;
     StreamId stream_id = 0;
     Seq seq;
+    std::uint32_t global = 0;  ///< PCODE's counter
     std::uint16_t length = 0;
     std::uint8_t flags = 0;
     std::uint8_t after_count = 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "urtp/list.h"
+#include "urtp/profiles/pcode/group_state.h"
 #include "urtp/rtt.h"
 #include "urtp/rx_store.h"
 #include "urtp/stream_rx.h"
@@ -61,6 +62,8 @@ struct Group {
     std::uint32_t window = 0;
     std::unique_ptr<TxStream> tx;
     std::vector<std::unique_ptr<RxStream>> rx;  ///< by index; made when first heard
+    std::unique_ptr<pcode::GroupState> pcode;   ///< nullptr: not by PCODE's rules
+    Link<Group> control_link;
 };
 
 }  // namespace ulc::urtp

@@ -35,6 +35,7 @@ struct RxStream {
     Group* group = nullptr;       ///< nullptr: unicast
     RxStream* sibling = nullptr;  ///< next stream of the same session
     std::uint32_t window = 0;
+    bool counted = false;  ///< of a group that follows PCODE
 
     Seq next;                ///< first number not in order
     Seq high;                ///< one past the highest number known to be sent

@@ -83,6 +83,8 @@ Admission Member::Impl::may_send(StreamId stream, std::uint64_t subset, bool has
         policy_.on_refused(*this, *tx, now);
         return Admission::kWindow;
     }
+    if (tx->group != nullptr && tx->group->pcode != nullptr && !flow_window_open(*tx->group, now))
+        return Admission::kWindow;
     if (size.octets > config_.params.reserve_above &&
         !policy_.may_start(*this, *tx, size.left, now)) {
         tx->wants_credit = true;
@@ -187,9 +189,11 @@ PacketPlan Member::Impl::plan(const PacketMeta& meta, Nanos now) {
         flags |= wire::kFlagAck;
     }
     draft_.flags = flags;
+    const bool counted = tx->group != nullptr && tx->group->pcode != nullptr;
     return {
-        static_cast<std::uint16_t>(wire::payload_offset(flags, extensions.after_count)),
-        static_cast<std::uint16_t>(wire::payload_max(flags, extensions.after_count, config_.mtu))};
+        static_cast<std::uint16_t>(wire::payload_offset(flags, extensions.after_count, counted)),
+        static_cast<std::uint16_t>(
+            wire::payload_max(flags, extensions.after_count, config_.mtu, counted))};
 }
 
 void Member::Impl::commit(const PacketMeta& meta, const PacketPlan& plan, Segment* segment,
@@ -201,6 +205,10 @@ void Member::Impl::commit(const PacketMeta& meta, const PacketPlan& plan, Segmen
     wire::FrameHead head = head_to(group ? kNoRank : tx->rank[0],
                                    group ? wire::FrameType::kMcast : wire::FrameType::kData);
     if (group) head.handle = tx->id;
+    if (group && tx->group->pcode != nullptr) {
+        head.type = wire::FrameType::kCounted;
+        draft_.extensions.global = next_global(*tx->group);
+    }
     head.flags = draft_.flags;
     head.seq = tx->tail;
     segment->length = static_cast<std::uint32_t>(

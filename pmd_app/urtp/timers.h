@@ -10,7 +10,7 @@
 
 namespace ulc::urtp {
 
-enum class TimerOwner : std::uint8_t { kReceive, kSend, kSession };
+enum class TimerOwner : std::uint8_t { kReceive, kSend, kSession, kGroup };
 
 struct Timer {
     static constexpr std::uint32_t kIdle = UINT32_MAX;

@@ -19,12 +19,13 @@ wire::FrameHead Member::Impl::head_to(Rank rank, wire::FrameType type) const noe
 }
 
 bool Member::Impl::has_tx() const noexcept {
-    return new_head_ != nullptr || !control_.empty() || !probes_.empty() || !repairs_.empty();
+    return new_head_ != nullptr || !control_.empty() || !probes_.empty() || !repairs_.empty() ||
+           !group_control_.empty();
 }
 
 Segment* Member::Impl::next_tx(Nanos now) {
     if (!gather_.empty()) gathered_to_repairs(now);
-    if (!control_.empty() || !probes_.empty()) {
+    if (!control_.empty() || !probes_.empty() || !group_control_.empty()) {
         if (Segment* segment = send_control(now)) return segment;
     }
     if (!repairs_.empty()) {
@@ -58,8 +59,9 @@ Segment* Member::Impl::send_control(Nanos now) {
             continue;
         }
         Segment* segment = flow != nullptr     ? send_flow(*flow)
-                           : asking != nullptr ? send_request(*asking, now)
-                                               : send_ack(*session, now);
+                           : asking == nullptr ? send_ack(*session, now)
+                           : asking->counted   ? send_nack(*asking, now)
+                                               : send_request(*asking, now);
         if (segment == nullptr) return nullptr;
         control_.rotate();
         return segment;
@@ -74,7 +76,7 @@ Segment* Member::Impl::send_control(Nanos now) {
         if (segment != nullptr) probes_.remove(*tx);
         return segment;
     }
-    return nullptr;
+    return send_group_control();
 }
 
 void Member::Impl::gathered_to_repairs(Nanos now) noexcept {

@@ -10,7 +10,8 @@ namespace ulc::urtp {
 namespace {
 
 constexpr std::array kTables = {&kUrtp,     &kGoBackN,      &kAckLazy,      &kAckBlock,
-                                &kAckEager, &kConservative, &kCreditPolicy, &kOptimistic};
+                                &kAckEager, &kConservative, &kCreditPolicy, &kOptimistic,
+                                &kP0,       &kP1,           &kPcode};
 
 template <typename Entry>
 void lay(Entry& under, Entry over) noexcept {

@@ -1,0 +1,73 @@
+// The words p0, p1 and pcode: group streams by the rules of PCODE §3, §4 and §5. Unicast streams keep the default profile's, which is
+// the separate mechanism for point-to-point messages that §5.6 asks for.
+//
+//            buffer of sent messages        early messages   NACK                        STATUS
+//   p0       1024 (the paper: unbounded)    ignored          on request                  when asked
+//   p1       a window                       ignored          on request                  when asked: the buffer is full
+//   pcode    a window                       64 saved         on request after a delay,   also by the global counter, which
+//                                                            on both kinds of gap        bounds the senders by a flow window
+//
+// Beyond the paper: a source whose tail is without news asks for STATUS, so a message is repaired although no request names its
+// source; a NACK's repetitions double up to MaxRecvWait; gaps that a dead member left are skipped.
+#include <algorithm>
+
+#include "urtp/impl.h"
+#include "urtp/policies/tables.h"
+
+namespace ulc::urtp {
+
+namespace {
+
+constexpr std::uint32_t kUnboundedBuffer = 1024;  ///< stands for P0's
+
+void tune_p0(Params& params) noexcept {
+    params.group_rules = GroupRules::kP0;
+    params.group_window_min = kUnboundedBuffer;
+    params.early_messages = 0;
+    params.first_recv_wait = 0;  // IssueNack at once (fig. 2)
+    params.flow_window = UINT32_MAX;
+    params.status_window = UINT32_MAX;
+}
+
+void tune_p1(Params& params) noexcept {
+    tune_p0(params);
+    params.group_rules = GroupRules::kP1;
+    params.group_window_min = 0;
+}
+
+void tune_pcode(Params& params) noexcept { params.group_rules = GroupRules::kPcode; }
+
+Seq next_ack(const RxStream& rx, std::uint32_t credit, const Params& params) noexcept {
+    if (rx.group == nullptr) return kUrtp.next_ack(rx, credit, params);
+    return rx.next + INT32_MAX;
+}
+
+std::uint32_t credit(Core& core, RxStream& rx) noexcept {
+    return rx.group == nullptr ? kUrtp.credit(core, rx) : rx.window;
+}
+
+/// The buffer of sent messages is full: STATUS is asked for (§4).
+void on_refused(Core& core, TxStream& tx, Nanos now) noexcept {
+    if (tx.group != nullptr) core.probe_now(tx, now);
+}
+
+constexpr Policy table(std::string_view word, std::string_view help,
+                       void (*tune)(Params&) noexcept) noexcept {
+    Policy policy;
+    policy.word = word;
+    policy.help = help;
+    policy.tune = tune;
+    policy.next_ack = next_ack;
+    policy.credit = credit;
+    policy.on_refused = on_refused;
+    return policy;
+}
+
+}  // namespace
+
+const Policy kP0 = table("p0", "groups by PCODE's first protocol: NACKs on request", tune_p0);
+const Policy kP1 = table("p1", "the same with bounded memory, freed by STATUS", tune_p1);
+const Policy kPcode =
+    table("pcode", "groups by PCODE: global counters, flow window, early detection", tune_pcode);
+
+}  // namespace ulc::urtp
