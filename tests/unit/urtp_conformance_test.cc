@@ -77,7 +77,9 @@ TEST_P(EveryProfile, brings_a_lost_tail_without_being_asked) {
         World w(3, {}, {}, 1, 0, profile());
         int lost = 0;
         w.hook = [&](const wire::FrameView& f, Rank) {
-            const bool data = f.type == wire::FrameType::kData || f.type == wire::FrameType::kMcast;
+            const bool data = f.type == wire::FrameType::kData ||
+                              f.type == wire::FrameType::kMcast ||
+                              f.type == wire::FrameType::kCounted;
             return data && lost++ < 4 ? Fate::kLose : Fate::kPass;
         };
         ASSERT_EQ(w.send(0, stream, "only"), Admission::kYes);

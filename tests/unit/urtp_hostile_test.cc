@@ -26,7 +26,7 @@ public:
         std::byte bitmap[wire::kReqBitmapOctetsMax];
         for (auto& octet : bitmap)
             octet = static_cast<std::byte>(random_.next());
-        switch (random_.below(6)) {
+        switch (random_.below(8)) {
             case 0:
             case 1:
                 segment->length = data(head, segment);
@@ -46,6 +46,34 @@ public:
                     wire::build_req(segment->frame, head, entry(),
                                     std::span(bitmap).first(random_.below(sizeof bitmap + 1))));
                 break;
+            case 5: {
+                head.type = wire::FrameType::kStatus;
+                head.handle = random_.chance(0.7) ? kWorld : kPair;
+                wire::StatusBody body{};
+                body.global = global();
+                body.first = static_cast<std::uint16_t>(random_.chance(0.8) ? 0 : random_.below(8));
+                body.count = static_cast<std::uint16_t>(1 + random_.below(6));
+                body.flags = static_cast<std::uint8_t>(random_.below(2));
+                Be32 next[6];
+                for (auto& one : next)
+                    one = number().value;
+                segment->length = static_cast<std::uint32_t>(wire::build_status(
+                    segment->frame, head, body, std::span(next).first(body.count)));
+                break;
+            }
+            case 6: {
+                head.type = wire::FrameType::kNack;
+                wire::NackBody body{};
+                body.kind = static_cast<wire::NackKind>(1 + random_.below(3));
+                body.group = random_.chance(0.7) ? kWorld : kPair;
+                const bool all = body.kind == wire::NackKind::kGlobal;
+                if (all) head.handle = body.group;
+                body.from = all ? global() : number().value;
+                body.to = all ? global() : number().value;
+                segment->length =
+                    static_cast<std::uint32_t>(wire::build_nack(segment->frame, head, body));
+                break;
+            }
             case 4: {
                 head.type = wire::FrameType::kFlow;
                 wire::FlowBody body{};
@@ -77,6 +105,10 @@ private:
         return Seq{first_ - (random_.chance(0.2) ? 3U : 0U) +
                    static_cast<std::uint32_t>(random_.below(span))};
     }
+    std::uint32_t global() {
+        constexpr std::uint32_t kSpans[] = {4, 40, 300, 5000, UINT32_MAX};
+        return static_cast<std::uint32_t>(random_.below(kSpans[random_.below(5)]));
+    }
     StreamId stream() {
         const StreamId all[] = {0, 1, 2, 3, 4, kWorld, kPair, kGroupBit | 99, 77};
         return all[random_.below(9)];
@@ -89,6 +121,8 @@ private:
         wire::Extensions ext;
         head.type = random_.chance(0.5) ? wire::FrameType::kData : wire::FrameType::kMcast;
         const bool group = head.type == wire::FrameType::kMcast;
+        if (group && random_.chance(0.5)) head.type = wire::FrameType::kCounted;
+        ext.global = global();
         head.seq = number();
         head.flags = static_cast<std::uint8_t>(random_.next()) &
                      (wire::kFlagFirst | wire::kFlagLast | wire::kFlagAckNow);
@@ -117,7 +151,7 @@ private:
 };
 
 TEST(HostilePeers, can_neither_crash_nor_leak) {
-    for (std::uint64_t seed = 1; seed <= 120; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 160; ++seed) {
         CountingPool pool;
         Counters counters;
         Prng random(seed);

@@ -25,6 +25,7 @@ void tune_p0(Params& params) noexcept {
     params.group_window_min = kUnboundedBuffer;
     params.early_messages = 0;
     params.first_recv_wait = 0;  // IssueNack at once (fig. 2)
+    params.min_req_gap = 0;      // a source answers every NACK
     params.flow_window = UINT32_MAX;
     params.status_window = UINT32_MAX;
 }
@@ -35,7 +36,10 @@ void tune_p1(Params& params) noexcept {
     params.group_window_min = 0;
 }
 
-void tune_pcode(Params& params) noexcept { params.group_rules = GroupRules::kPcode; }
+void tune_pcode(Params& params) noexcept {
+    params.group_rules = GroupRules::kPcode;
+    params.min_req_gap = 0;
+}
 
 Seq next_ack(const RxStream& rx, std::uint32_t credit, const Params& params) noexcept {
     if (rx.group == nullptr) return kUrtp.next_ack(rx, credit, params);
