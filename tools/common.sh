@@ -46,3 +46,12 @@ quietly() {
     fi
     return "$status"
 }
+
+# targets_where FOLDER FIELD: the files of a build's targets whose FIELD (installed, build_by_default) is true.
+targets_where() {
+    meson introspect --targets "$1" | python3 -c '
+import json, os, sys
+for target in json.load(sys.stdin):
+    if target[sys.argv[2]]:
+        print(os.path.relpath(target["filename"][0], os.path.realpath(sys.argv[1])))' "$1" "$2"
+}
