@@ -81,6 +81,7 @@ enum class CompletionKind : std::uint8_t {
     kGroupFailed = 6,  ///< the same; status
     kPeerLeft = 7,     ///< source
     kPeerDied = 8,     ///< source
+    kFault = 10,       ///< status: what went wrong; source: with whom; tag: how many packets
     kLeft = 9,         ///< last record: everything acknowledged (status kOk) or given up (Err)
 };
 

@@ -130,6 +130,10 @@ void ulc_close(ulc_endpoint* ep) {
 
 // ---------------------------------------------------------------- jobs
 
+void ulc_set_error_handler(ulc_endpoint* ep, ulc_error_handler handler, void* context) {
+    if (ep != nullptr) ep->set_error_handler(handler, context);
+}
+
 int ulc_set_profile(ulc_endpoint* ep, const char* profile) {
     if (ep == nullptr) return ULC_ERR_INVALID;
     return ep->set_profile(profile != nullptr ? profile : "");

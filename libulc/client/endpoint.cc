@@ -134,6 +134,10 @@ bool Endpoint::dispatch(const abi::CompletionRecord& record) {
             on_peer_gone(record.source, left ? ULC_ERR_PEER_LEFT : ULC_ERR_PEER_DIED);
             return true;
         }
+        case abi::CompletionKind::kFault:
+            if (record.source >= size_) return false;
+            inbox_.report(record.status, record.source, record.tag);
+            return true;
         case abi::CompletionKind::kLeft:
             left_error_ = record.status;
             end(ULC_ERR_CLOSED);

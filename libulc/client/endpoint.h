@@ -40,6 +40,10 @@ public:
     Endpoint(const Endpoint&) = delete;
     Endpoint& operator=(const Endpoint&) = delete;
 
+    void set_error_handler(ulc_error_handler handler, void* context) noexcept {
+        inbox_.set_error_handler({handler, context});
+    }
+
     // --- jobs; as the functions of ulc.h
     [[nodiscard]] int set_profile(std::string_view profile);
     [[nodiscard]] bool has_profile() const noexcept { return !profile_.empty(); }

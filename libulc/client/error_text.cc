@@ -46,6 +46,7 @@ ULC_SAME(ULC_ERR_PORT_DOWN, kPortDown);
 ULC_SAME(ULC_ERR_SYSTEM, kSystem);
 ULC_SAME(ULC_ERR_UNSUPPORTED, kUnsupported);
 ULC_SAME(ULC_ERR_PROFILE, kProfile);
+ULC_SAME(ULC_ERR_LOST, kLost);
 #undef ULC_SAME
 
 }  // namespace ulc::client

@@ -171,7 +171,9 @@ Inbox::Taken Inbox::on_message(const abi::CompletionRecord& record) noexcept {
 
 void Inbox::finish(Request& request, std::uint64_t length) noexcept {
     request.length = length;
-    request.done(length > request.capacity ? ULC_ERR_TRUNCATED : ULC_OK);
+    const bool cut = length > request.capacity;
+    request.done(cut ? ULC_ERR_TRUNCATED : ULC_OK);
+    if (cut) report(ULC_ERR_TRUNCATED, request.source, length);
 }
 
 Inbox::Taken Inbox::on_whole(const abi::CompletionRecord& record, const unsigned char* payload,

@@ -16,6 +16,7 @@
 #include "abi/region.h"
 #include "client/matching.h"
 #include "client/submitter.h"
+#include "client/ulc.h"
 
 namespace ulc::client {
 
@@ -32,6 +33,16 @@ public:
     Inbox& operator=(const Inbox&) = delete;
 
     [[nodiscard]] bool begin_job(std::uint16_t ranks) noexcept;
+
+    struct ErrorHandler {
+        ulc_error_handler call = nullptr;
+        void* context = nullptr;
+    };
+    void set_error_handler(const ErrorHandler& handler) noexcept { handler_ = handler; }
+    /// Tells the handler, if there is one.
+    void report(int error, std::uint16_t source, std::uint64_t count) const {
+        if (handler_.call != nullptr) handler_.call(handler_.context, error, source, count);
+    }
 
     /// A kMessage record. kStalled: not taken, offer it again.
     [[nodiscard]] Taken on_message(const abi::CompletionRecord& record) noexcept;
@@ -90,6 +101,7 @@ private:
     std::vector<std::unique_ptr<Arrival[]>> slabs_;
     AllArrivals free_;
     AllArrivals taken_;  ///< whole, lent to the application by take()
+    ErrorHandler handler_;
     std::uint64_t memory_limit_;
     std::uint64_t memory_used_ = 0;
     std::uint32_t arena_held_ = 0;

@@ -54,7 +54,8 @@ enum ulc_error {
     ULC_ERR_PORT_DOWN = 19,
     ULC_ERR_SYSTEM = 20,
     ULC_ERR_UNSUPPORTED = 21,
-    ULC_ERR_PROFILE = 22
+    ULC_ERR_PROFILE = 22,
+    ULC_ERR_LOST = 23
 };
 
 #define ULC_RANK_ANY ((uint16_t)0xffff)
@@ -200,6 +201,15 @@ ULC_API void ulc_free(ulc_endpoint* ep, void* memory);
  * filled the memory allowed to them (1 GiB, or ULC_UNEXPECTED_OCTETS); receive some and go on, nothing is lost. No system
  * call, but for a look whether the engine lives after two million polls in a row that brought nothing. */
 ULC_API int ulc_poll(ulc_endpoint* ep);
+
+/* What no request tells, said from within ulc_poll() (and whatever polls): error is
+ *   LOST        `count` packets from rank `source` were lost (profile "detect"; other profiles repair); a message that lacks one
+ *               is not delivered, or ends CORRUPT if a part of it was
+ *   PORT_DOWN   `count` packets of ours did not leave, because the link was down (profile "detect")
+ *   TRUNCATED   a message of `count` octets from rank `source` was longer than its receive (which says so too)
+ * GAMMA §4.5.5's error handler. It must not call functions of this endpoint. NULL: none, as after ulc_open(). */
+typedef void (*ulc_error_handler)(void* context, int error, uint16_t source, uint64_t count);
+ULC_API void ulc_set_error_handler(ulc_endpoint* ep, ulc_error_handler handler, void* context);
 
 /* Blocks until ulc_poll() took something, at most timeout_ns: spins, then yields, then sleeps (Express §3.2). Errors:
  * TIMEOUT, CLOSED, CORRUPT, NO_ENGINE (it died), LIMIT (see ulc_poll). */

@@ -40,6 +40,12 @@ void look_at_member(Core& core, Endpoint& endpoint, Nanos now) {
             case urtp::EventKind::kPeerDied:
                 peer_gone(core, endpoint, event.rank, kGoneDied, now);
                 break;
+            case urtp::EventKind::kLost:
+                fault(endpoint, Err::kLost, event.rank, event.count);
+                break;
+            case urtp::EventKind::kSendFailed:
+                fault(endpoint, Err::kPortDown, event.rank, event.count);
+                break;
         }
     }
     endpoint.timer = endpoint.member->next_timer();

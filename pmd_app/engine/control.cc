@@ -109,6 +109,7 @@ void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
     endpoint.groups.push_back(job.world);
     endpoint.member =
         std::make_unique<urtp::Member>(config, job.roster, endpoint.net->port.pool, core.counters);
+    endpoint.forgets = endpoint.member->forgets();
     const auto ranks = static_cast<std::uint16_t>(job.roster.size());
     endpoint.deliverer->begin_job(ranks, endpoint.net->port.info.mtu);
     endpoint.gone.assign(ranks, kHere);
@@ -275,6 +276,22 @@ bool report_gone(Core& core, Endpoint& endpoint) {
     return endpoint.gone_unreported.size() != before;
 }
 
+bool report_faults(Core& core, Endpoint& endpoint) {
+    bool moved = false;
+    while (!endpoint.faults.empty()) {
+        CompletionRecord* out = claim(endpoint, CompletionKind::kFault);
+        if (out == nullptr) break;
+        const Fault& fault = endpoint.faults.back();
+        out->status = static_cast<std::int16_t>(fault.error);
+        out->source = fault.rank;
+        out->tag = fault.packets;
+        endpoint.faults.pop_back();
+        publish(core, endpoint);
+        moved = true;
+    }
+    return moved;
+}
+
 bool report_left(Core& core, Endpoint& endpoint) {
     if (!endpoint.left_unreported) return false;
     CompletionRecord* out = claim(endpoint, CompletionKind::kLeft);
@@ -338,6 +355,16 @@ void peer_gone(Core& core, Endpoint& endpoint, Rank rank, GoneState how, Nanos n
     endpoint.work |= kWorkControl | kWorkDeliver | kWorkSend | kWorkTransmit | kWorkSettle;
 }
 
+void fault(Endpoint& endpoint, Err error, Rank rank, std::uint32_t packets) {
+    endpoint.work |= kWorkControl;
+    for (Fault& known : endpoint.faults) {
+        if (known.error != error || known.rank != rank) continue;
+        known.packets += packets;
+        return;
+    }
+    endpoint.faults.push_back({error, rank, packets});
+}
+
 void leave_job(Endpoint& endpoint, Nanos now) {
     endpoint.sends.abort(endpoint.net->port.pool);
     for (const GroupHandle group : endpoint.groups)
@@ -345,6 +372,7 @@ void leave_job(Endpoint& endpoint, Nanos now) {
     endpoint.groups.clear();
     endpoint.removing.clear();
     endpoint.gone_unreported.clear();
+    endpoint.faults.clear();
     endpoint.formed_unreported = false;  // it left before it could be told
     endpoint.member.reset();
     endpoint.timer = kNever;
@@ -360,11 +388,13 @@ bool control(Core& core, Endpoint& endpoint, Nanos now) {
         endpoint.state != EndpointState::kClosed) {
         moved |= report_job(core, endpoint);
         moved |= report_gone(core, endpoint);
+        moved |= report_faults(core, endpoint);
         moved |= report_left(core, endpoint);
     }
     const bool more = endpoint.formed_unreported || endpoint.failed_unreported ||
                       endpoint.left_unreported || !endpoint.gone_unreported.empty() ||
-                      !endpoint.removing.empty() || endpoint.state == EndpointState::kLeaving ||
+                      !endpoint.faults.empty() || !endpoint.removing.empty() ||
+                      endpoint.state == EndpointState::kLeaving ||
                       endpoint.state == EndpointState::kLingering;
     if (!more) endpoint.work &= static_cast<std::uint8_t>(~kWorkControl);
     return moved;

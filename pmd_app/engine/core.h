@@ -45,6 +45,13 @@ enum class EndpointState : std::uint8_t {
     kClosed,     ///< done; waits for detach()
 };
 
+/// What an error handler is to hear (profile detect).
+struct Fault {
+    Err error = Err::kOk;
+    Rank rank = 0;
+    std::uint64_t packets = 0;
+};
+
 struct Net;
 
 /// One client. The first cache lines are what an idle round reads.
@@ -58,7 +65,8 @@ struct Endpoint {
     bool reachable = false;  ///< the region may be touched
     bool local_only =
         true;  ///< every rank of the job lives on this node: the NIC ring does not matter
-    bool detached = false;                 ///< the owner has let go of it
+    bool forgets = false;   ///< a transmission makes room in the member's window (profile detect)
+    bool detached = false;  ///< the owner has let go of it
     std::unique_ptr<urtp::Member> member;  ///< of a formed job
     Net* net;
 
@@ -84,6 +92,7 @@ struct Endpoint {
     std::vector<NodeIndex> nodes;       ///< by rank, for liveness
     std::vector<std::uint8_t> gone;     ///< by rank: GoneState
     std::vector<Rank> gone_unreported;  ///< their completions are to be written
+    std::vector<Fault> faults;          ///< to be reported; at most one for each rank and error
     std::vector<GroupHandle> groups;
     std::vector<GroupHandle> removing;  ///< kRemoveGroup waits for their streams to drain
     bool formed_unreported = false;
@@ -180,6 +189,8 @@ bool control(Core& core, Endpoint& endpoint, Nanos now);
 bool control_record(Core& core, Endpoint& endpoint, const abi::SubmissionRecord& record, Nanos now);
 /// The transport or the jobs say that a rank is gone.
 void peer_gone(Core& core, Endpoint& endpoint, Rank rank, GoneState how, Nanos now);
+/// Something went wrong that no request tells.
+void fault(Endpoint& endpoint, Err error, Rank rank, std::uint32_t packets);
 /// Ends the endpoint's membership of its job, told to its peers.
 void leave_job(Endpoint& endpoint, Nanos now);
 

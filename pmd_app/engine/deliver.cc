@@ -85,7 +85,8 @@ bool Deliverer::discard(urtp::Member& member, unsigned budget, Nanos now) {
 bool Deliverer::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::CompletionProducer& cq,
                         Counters& counters) {
     Source& source = source_of(rank);
-    if (source.open && packet.first && !abandon(rank, source, cq, counters)) return false;
+    const bool broken_off = packet.first || (packet.after_loss && packet.stream == source.stream);
+    if (source.open && broken_off && !abandon(rank, source, cq, counters)) return false;
     if (packet.first && packet.last) {
         abi::CompletionRecord* out = cq.claim();
         if (out == nullptr) return false;

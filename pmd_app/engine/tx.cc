@@ -160,6 +160,8 @@ bool transmit_turn(Core& core, Endpoint& endpoint, unsigned& budget, Nanos now) 
             return moved;
         }
         endpoint.work |= kWorkSettle;
+        if (endpoint.forgets) endpoint.work |= kWorkSend;
+        if (!endpoint.net->link_is_up && !endpoint.local_only) endpoint.member->send_failed();
         route(core, endpoint, segment, now);
         --budget;
         moved = true;

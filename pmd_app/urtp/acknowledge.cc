@@ -9,6 +9,7 @@
 namespace ulc::urtp {
 
 void Member::Impl::make_ack_due(RxStream& rx) noexcept {
+    if (config_.params.detect_only) return;
     if (rx.counted) {
         make_status_due(*rx.group, false);
         return;
@@ -55,7 +56,7 @@ wire::AckEntry Member::Impl::tell(RxStream& rx, Nanos now) noexcept {
 bool Member::Impl::piggyback(Session& session, bool last, wire::AckEntry& out, Nanos now) noexcept {
     RxStream* rx = &session.unicast;
     if (rx->unacknowledged() == 0 && !rx->ack_due) rx = session.unacked_group;
-    if (rx == nullptr) return false;
+    if (rx == nullptr || config_.params.detect_only) return false;
     if (!last && !rx->ack_due && rx->unacknowledged() < config_.params.ack_window / 2) return false;
     out = tell(*rx, now);
     count(Counter::ack_piggybacked);

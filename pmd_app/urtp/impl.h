@@ -125,6 +125,12 @@ struct Member::Impl {
     Segment* send_flow(RxStream& rx) noexcept;
     void end_keeping(RxStream& rx) noexcept;
 
+    // --- policies/detect.cc
+    void lose(RxStream& rx, std::uint32_t packets) noexcept;
+    bool take_after_loss(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
+    Segment* send_once(TxSlot& slot) noexcept;
+    bool poll_fault(Event& out) noexcept;
+
     // --- profiles/pcode/, by verb
     [[nodiscard]] bool flow_window_open(Group& group, Nanos now) noexcept;
     std::uint32_t next_global(Group& group) noexcept;
@@ -190,6 +196,8 @@ struct Member::Impl {
     List<TxStream, &TxStream::active_link> active_groups_;
     List<TxStream, &TxStream::probe_link> probes_;
     List<Session, &Session::control_link> control_;
+    List<Session, &Session::lost_link> lost_;
+    std::uint32_t sends_failed_ = 0;
     List<Group, &Group::control_link> group_control_;
     List<Session, &Session::ready_link> ready_;
     List<Session, &Session::starved_link> starved_;

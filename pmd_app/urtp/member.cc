@@ -317,9 +317,13 @@ Nanos Member::next_timer() const noexcept { return impl_->next_timer(); }
 void Member::on_timer(Nanos now) { impl_->on_timer(now); }
 void Member::peer_gone(Rank rank, EventKind kind, Nanos now) { impl_->peer_gone(rank, kind, now); }
 bool Member::poll_event(Event& out) noexcept {
-    if (impl_->events_taken_ == impl_->events_.size()) return false;
+    if (impl_->events_taken_ == impl_->events_.size()) return impl_->poll_fault(out);
     out = impl_->events_[impl_->events_taken_++];
     return true;
+}
+bool Member::forgets() const noexcept { return impl_->config_.params.detect_only; }
+void Member::send_failed() noexcept {
+    if (impl_->config_.params.detect_only) ++impl_->sends_failed_;
 }
 bool Member::drained() const noexcept { return impl_->drained(); }
 

@@ -80,14 +80,20 @@ struct ReadyPacket {
     bool has_tag = false;
     std::uint64_t tag = 0;
     std::uint64_t message_length = 0;  ///< valid with first; == length when also last
+    bool after_loss = false;           ///< packets of this stream before it were lost
 };
 
-/// Once for each peer, whether found here or told by peer_gone().
-enum class EventKind : std::uint8_t { kPeerLeft, kPeerDied };
+enum class EventKind : std::uint8_t {
+    kPeerLeft,  ///< once for each peer, whether found here or told by peer_gone()
+    kPeerDied,
+    kLost,        ///< `count` packets from `rank` were lost and do not come again (profile detect)
+    kSendFailed,  ///< `count` packets of ours did not reach the wire (profile detect)
+};
 
 struct Event {
     EventKind kind{};
     Rank rank = kNoRank;
+    std::uint32_t count = 0;  ///< packets since the last such event of this rank
 };
 
 struct MemberConfig {
@@ -160,6 +166,10 @@ public:
     /// A peer left or died: its streams end, group streams go on without it.
     void peer_gone(Rank rank, EventKind kind, Nanos now);
     [[nodiscard]] bool poll_event(Event& out) noexcept;
+    /// A frame that next_tx() gave could not be sent, and was dropped. Only the profile detect tells of it.
+    void send_failed() noexcept;
+    /// What is transmitted is forgotten, so that transmission itself makes room for more (profile detect).
+    [[nodiscard]] bool forgets() const noexcept;
     /// Nothing unacknowledged in any stream, nothing queued for the wire.
     [[nodiscard]] bool drained() const noexcept;
 

@@ -63,6 +63,8 @@ struct Params {
     std::uint64_t reserve_above = UINT64_MAX;
     /// Acknowledged packets are let go only when this many are retained, or all are acknowledged; 0: at once.
     std::uint32_t free_lazily = 0;
+    /// No packet is repeated or acknowledged, and none waits for a window; what is lost is reported (GAMMA §4.5.5).
+    bool detect_only = false;
     GroupRules group_rules = GroupRules::kUrtp;
     /// PCODE: a group's window is at least this, in packets.
     std::uint32_t group_window_min = 0;

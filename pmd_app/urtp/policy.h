@@ -35,6 +35,9 @@ struct Policy {
     std::string_view word;  ///< lower case, digits, '-'
     std::string_view help;  ///< for --help and docs: what it is, and whose
 
+    /// Whether every packet arrives in the end; false: what is lost is an event (EventKind::kLost).
+    bool recovers = true;
+
     /// Values of named parameters, written over the engine's.
     void (*tune)(Params& params) noexcept = nullptr;
 

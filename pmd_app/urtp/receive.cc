@@ -108,6 +108,8 @@ void fill(RxNode& node, const wire::FrameView& frame, Segment* segment, RxStream
     node.stream_id = rx.id;
     node.seq = frame.seq;
     node.global = frame.global;
+    node.after_loss = rx.after_loss;
+    rx.after_loss = false;
     node.length = frame.length;
     node.flags = frame.flags;
     node.after_count = frame.after_count;
@@ -119,6 +121,7 @@ void fill(RxNode& node, const wire::FrameView& frame, Segment* segment, RxStream
 bool Member::Impl::on_packet(const wire::FrameView& frame, Segment* segment, RxStream& rx,
                              Nanos now) {
     if (frame.seq == rx.next && !rx.blocked) return take_in_order(frame, segment, rx, now);
+    if (config_.params.detect_only) return take_after_loss(frame, segment, rx, now);
     if (frame.seq.before(rx.next)) {
         count(Counter::drop_duplicate);
         // An acknowledgement may be lost. A repair that others of the group asked for says nothing about ours; but where the
@@ -184,6 +187,10 @@ bool Member::Impl::take_in_order(const wire::FrameView& frame, Segment* segment,
 /// Out of order, or blocked by its entries.
 bool Member::Impl::hold(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now) {
     Session& session = *rx.session;
+    if (config_.params.detect_only) {  // nobody there sends entries
+        count(Counter::drop_after_unmeetable);
+        return false;
+    }
     if (!config_.params.selective_repeat && frame.seq != rx.next) {
         count(Counter::drop_out_of_order);
         policy_.on_gap(*this, rx, true, now);
@@ -365,6 +372,7 @@ bool Member::Impl::front(Rank source, ReadyPacket& out) noexcept {
     out.has_tag = (node.flags & wire::kFlagTag) != 0;
     out.tag = node.tag;
     out.message_length = node.message_length;
+    out.after_loss = node.after_loss;
     return true;
 }
 

@@ -32,8 +32,9 @@ struct RxNode {
     std::uint16_t length = 0;
     std::uint8_t flags = 0;
     std::uint8_t after_count = 0;
-    bool reserved = false;  ///< the source's own reserved node, not the pool's
-    bool slot = false;      ///< taken from the stream's own share (policies/room.h)
+    bool reserved = false;    ///< the source's own reserved node, not the pool's
+    bool after_loss = false;  ///< packets of its stream before it were lost
+    bool slot = false;        ///< taken from the stream's own share (policies/room.h)
 };
 
 class RxStore {

@@ -31,6 +31,7 @@ struct Session {
     bool expecting = false;        ///< a pending receive names this source
     std::uint32_t held = 0;        ///< nodes of the pool that its packets occupy
     std::uint32_t blocked = 0;     ///< streams whose head waits for `after` entries
+    std::uint32_t lost = 0;        ///< packets of its that were lost, not yet told (profile detect)
     std::uint32_t unanswered = 0;  ///< probes since the last frame from it
     Nanos unanswered_since = kNever;
 
@@ -51,6 +52,7 @@ struct Session {
     Link<Session> ready_link;
     Link<Session> control_link;
     Link<Session> starved_link;
+    Link<Session> lost_link;
 };
 
 struct Group {

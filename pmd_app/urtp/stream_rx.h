@@ -35,7 +35,8 @@ struct RxStream {
     Group* group = nullptr;       ///< nullptr: unicast
     RxStream* sibling = nullptr;  ///< next stream of the same session
     std::uint32_t window = 0;
-    bool counted = false;  ///< of a group that follows PCODE
+    bool counted = false;     ///< of a group that follows PCODE
+    bool after_loss = false;  ///< packets before next were lost and given up (profile detect)
 
     Seq next;                ///< first number not in order
     Seq high;                ///< one past the highest number known to be sent

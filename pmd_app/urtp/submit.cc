@@ -79,7 +79,8 @@ Admission Member::Impl::may_send(StreamId stream, std::uint64_t subset, bool has
     if (tx == nullptr) return why;
     if (!tx->has_room()) {
         tx->wants_credit = true;
-        if (!tx->on_wire() && tx->probe_at == kNever) restart_probe(*tx, now);
+        if (!tx->on_wire() && tx->probe_at == kNever && !config_.params.detect_only)
+            restart_probe(*tx, now);
         policy_.on_refused(*this, *tx, now);
         return Admission::kWindow;
     }
@@ -122,6 +123,7 @@ bool Member::Impl::shares_unacknowledged(const TxStream& earlier, const TxStream
 
 void Member::Impl::find_predecessors(const TxStream& stream, std::uint64_t subset, bool has_subset,
                                      Blockers& out) const noexcept {
+    if (config_.params.detect_only) return;  // no receiver waits
     const auto consider = [&](TxStream* earlier) {
         return earlier == &stream || !earlier->active() ||
                !shares_unacknowledged(*earlier, stream, subset, has_subset) ||

@@ -135,6 +135,10 @@ Segment* Member::Impl::send_new(Nanos now) {
     if (slot == nullptr) return nullptr;
     new_head_ = slot->link;
     if (new_head_ == nullptr) new_tail_ = nullptr;
+    if (config_.params.detect_only) {
+        count(Counter::data_sent);
+        return send_once(*slot);
+    }
     slot->sent_at = now;
     slot->transmissions = 1;
     TxStream& tx = *slot->stream;

@@ -252,6 +252,10 @@ void RingClient::on_record(const abi::CompletionRecord& record) {
             peers_died.push_back(record.source);
             open_.erase(record.source);
             return;
+        case CompletionKind::kFault:
+            faults[record.source] += record.tag;
+            open_.erase(record.source);
+            return;
         case CompletionKind::kLeft:
             left = true;
             left_status = record.status;

@@ -66,6 +66,7 @@ public:
     std::vector<Message> messages;
     std::vector<Rank> peers_left;
     std::vector<Rank> peers_died;
+    std::map<Rank, std::uint64_t> faults;  ///< packets that the profile detect reported, by source
     std::map<std::uint32_t, int> sends_done;  ///< cookie → status
     std::map<GroupHandle, int> groups;        ///< kGroupReady: 0, kGroupFailed: status
     std::uint64_t last_cookie = 0;

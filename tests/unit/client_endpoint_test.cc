@@ -228,6 +228,47 @@ TEST_F(Client, a_posted_receive_gets_the_message_and_its_status) {
     EXPECT_EQ(std::string(buffer, 5), "hello");
 }
 
+TEST_F(Client, the_error_handler_hears_what_no_request_tells) {
+    struct Heard {
+        int error = 0;
+        std::uint16_t source = 0;
+        std::uint64_t count = 0;
+        int calls = 0;
+    } heard;
+    ulc_set_error_handler(
+        ep,
+        [](void* context, int error, std::uint16_t source, std::uint64_t count) {
+            auto& into = *static_cast<Heard*>(context);
+            into = {error, source, count, into.calls + 1};
+        },
+        &heard);
+    engine.form(0, 2);
+    abi::CompletionRecord& fault = engine.claim(abi::CompletionKind::kFault);
+    fault.source = 1;
+    fault.status = static_cast<std::int16_t>(ULC_ERR_LOST);
+    fault.tag = 7;
+    engine.completions.publish();
+    ep->poll();
+    EXPECT_EQ(heard.calls, 1);
+    EXPECT_EQ(heard.error, ULC_ERR_LOST);
+    EXPECT_EQ(heard.source, 1);
+    EXPECT_EQ(heard.count, 7U);
+    char buffer[4] = {};
+    ulc_request request;
+    ASSERT_EQ(ulc_receive(ep, ULC_RANK_ANY, 0, 0, buffer, 3, &request), ULC_OK);
+    engine.deliver_inline(1, 0, "abcdefgh");
+    ep->poll();
+    EXPECT_EQ(heard.calls, 2);
+    EXPECT_EQ(heard.error, ULC_ERR_TRUNCATED);
+    EXPECT_EQ(heard.count, 8U);
+    ulc_set_error_handler(ep, nullptr, nullptr);
+    engine.deliver_inline(1, 0, "abcdefgh");
+    ASSERT_EQ(ulc_receive(ep, ULC_RANK_ANY, 0, 0, buffer, 3, &request), ULC_OK);
+    ep->poll();
+    EXPECT_EQ(heard.calls, 2);
+    EXPECT_EQ(test(request, nullptr), ULC_OK);
+}
+
 TEST_F(Client, a_longer_message_is_cut_and_says_so) {
     engine.form(0, 2);
     char buffer[4] = {};

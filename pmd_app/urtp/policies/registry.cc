@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::array kTables = {&kUrtp,     &kGoBackN,      &kAckLazy,      &kAckBlock,
                                 &kAckEager, &kConservative, &kCreditPolicy, &kOptimistic,
-                                &kP0,       &kP1,           &kPcode};
+                                &kDetect,   &kP0,           &kP1,           &kPcode};
 
 template <typename Entry>
 void lay(Entry& under, Entry over) noexcept {
@@ -45,6 +45,7 @@ Err resolve(std::string_view profile, Policy& policy, Params& params) noexcept {
         used |= bit;
         const Policy& over = **table;
         if (over.tune != nullptr) over.tune(tuned);
+        laid.recovers = laid.recovers && over.recovers;
         lay(laid.next_ack, over.next_ack);
         lay(laid.credit, over.credit);
         lay(laid.on_gap, over.on_gap);
