@@ -4,6 +4,7 @@
 #include <map>
 
 #include "urtp_world.h"
+#include "wire/build.h"
 
 namespace ulc::urtp::test {
 namespace {
@@ -84,6 +85,28 @@ TEST(Detect, a_failed_send_is_told) {
     World other(2, {}, {}, 1, 0, "urtp");
     other.members[0]->send_failed();
     EXPECT_FALSE(other.members[0]->poll_event(event)) << "it repairs";
+}
+
+TEST(Detect, nobodys_acknowledgement_holds_it_back) {
+    World w(2, {}, {}, 1, 0, "detect");
+    ASSERT_EQ(w.send(0, 1, "x"), Admission::kYes);
+    w.run_for(kMillisecond);
+    const wire::AckEntry entry{1U, 1U, std::uint16_t{0}, std::uint16_t{0}};
+    wire::FrameHead head;
+    head.destination = mac_of(0);
+    head.source = mac_of(1);
+    head.type = wire::FrameType::kAck;
+    head.handle = handle_of(0);
+    head.rank = 1;
+    Segment* segment = w.pool.table().get();
+    segment->length =
+        static_cast<std::uint32_t>(wire::build_ack(segment->frame, head, std::span(&entry, 1)));
+    wire::FrameView view;
+    ASSERT_EQ(wire::parse(segment->frame, segment->length, wire::kEtherTypeDefault, view),
+              Counter::kCount);
+    w.members[0]->on_frame(view, segment, w.now);
+    EXPECT_EQ(w.count(0, Counter::drop_ack_stream), 1U);
+    EXPECT_EQ(w.send(0, 1, "y"), Admission::kYes);
 }
 
 TEST(Detect, every_packet_arrives_in_order_or_is_told) {

@@ -188,11 +188,12 @@ void on_grant(Core& core, const wire::FlowBody& body, TxStream& tx, std::uint32_
     if (!tx.base.before(end)) return;  // old news
     if (tx.granted[at].before(end)) tx.granted[at] = end;
     if (tx.edge[at].before(end)) tx.allow(at, end);
-    // What was refused goes again, to this member alone.
+    // What was refused goes again, to this member alone; two round trips have passed, or somebody repeats an old grant.
+    const Nanos gap = std::min(core.config_.params.min_req_gap, tx.rtt.smoothed() / 2) / 4;
     Seq seq = first.before(tx.next[at]) ? tx.next[at] : first;
     for (; seq.before(end) && seq.before(tx.sent); ++seq) {
         TxSlot& slot = tx.slot(seq);
-        if (slot.asked_by != TxSlot::kNobody) continue;
+        if (slot.asked_by != TxSlot::kNobody || now - slot.sent_at < gap) continue;
         if (core.repairs_.push({&tx, seq, now})) slot.asked_by = static_cast<std::uint16_t>(at);
     }
     for (std::uint32_t i = 0; i < tx.members; ++i) {

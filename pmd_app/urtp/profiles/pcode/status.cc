@@ -53,7 +53,7 @@ Segment* Member::Impl::send_status(Group& group) noexcept {
 /// The part of it that is about us: what the sender has of ours.
 void Member::Impl::status_of_ours(Group& group, std::uint32_t at, Seq next, Nanos now) noexcept {
     TxStream* tx = group.tx.get();
-    if (tx == nullptr || !tx->is_destination(at)) return;
+    if (tx == nullptr || !tx->is_destination(at) || config_.params.detect_only) return;
     if (tx->sent.before(next)) {
         count(Counter::drop_ack_range);
         return;
