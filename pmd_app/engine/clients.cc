@@ -23,8 +23,9 @@ bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
 bool send(Core& core, Endpoint& endpoint, Nanos now) {
     endpoint.work &= static_cast<std::uint8_t>(~kWorkSend);
     if (endpoint.sends.empty()) return false;
+    endpoint.work |= kWorkSettle;  // a refusal may have armed a timer
     if (!endpoint.sends.pump(core.send_context(endpoint), now)) return false;
-    endpoint.work |= kWorkTransmit | kWorkSettle;
+    endpoint.work |= kWorkTransmit;
     return true;
 }
 

@@ -149,6 +149,12 @@ struct Member::Impl {
     void resend(TxStream& tx, Seq seq, Nanos now) noexcept;
     void on_nack(const wire::FrameView& frame, Session& session, Nanos now) noexcept;
 
+    // --- congestion.cc: for policies
+    /// `window` packets may be under way from now on.
+    void bound_stream(TxStream& tx, double window, Nanos now) noexcept;
+    /// A round trip has passed since the last cut: what is heard now may be its effect.
+    [[nodiscard]] bool may_cut(const TxStream& tx, Nanos now) const noexcept;
+
     // --- request.cc: REQ on both sides
     void on_gap(RxStream& rx, bool new_gap, Nanos now) noexcept;
     void ask_later(RxStream& rx, Nanos now) noexcept;

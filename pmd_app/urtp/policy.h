@@ -78,7 +78,8 @@ struct Policy {
     void (*on_repeated_ack)(Core& core, TxStream& tx, std::uint32_t at,
                             Nanos now) noexcept = nullptr;
 
-    // --- congestion. Each may set TxStream::cwnd and the pacer. Empty: the window alone bounds a stream.
+    // --- congestion (urtp/congestion.h, urtp/pacer.h). Each may set TxStream::cwnd and the pacer. Empty: the window alone bounds a stream.
+    void (*on_opened)(Core& core, TxStream& tx) noexcept = nullptr;
     void (*on_acked)(Core& core, TxStream& tx, const AckNews& news, Nanos now) noexcept = nullptr;
     /// A destination asks for `seq`, and it is going to be repeated.
     void (*on_lost)(Core& core, TxStream& tx, Seq seq, Nanos now) noexcept = nullptr;

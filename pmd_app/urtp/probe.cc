@@ -14,7 +14,11 @@ constexpr std::uint32_t kUnansweredMin = 4;
 
 Nanos probe_timeout(const TxStream& tx, const Params& params) noexcept {
     const Nanos ack_delay = params.ack_delay == kNever ? 0 : params.ack_delay;
-    return std::clamp(tx.rtt.bound() + ack_delay, std::max(params.min_send_wait, kMicrosecond),
+    // A stream whose packets ask for acknowledgement hears as soon as a round trip is over.
+    const Nanos wait = tx.ask_every != TxStream::kNeverAsk
+                           ? std::min(tx.rtt.bound(), 2 * tx.rtt.smoothed())
+                           : tx.rtt.bound() + ack_delay;
+    return std::clamp(wait, std::max(params.min_send_wait, kMicrosecond),
                       std::max(params.max_send_wait, kMicrosecond));
 }
 

@@ -11,6 +11,7 @@ TxStream::TxStream(StreamId stream, Group* of_group, std::span<const Rank> of_me
     : id(stream),
       group(of_group),
       window(ring),
+      cwnd(ring),
       base(first),
       sent(first),
       tail(first),
@@ -25,6 +26,7 @@ TxStream::TxStream(StreamId stream, Group* of_group, std::span<const Rank> of_me
       rtt(initial_rtt) {
     ULC_CHECK((ring & (ring - 1)) == 0);
     freed = first;
+    asked = first;
     for (std::uint32_t i = 0; i < members; ++i) {
         next[i] = first;
         edge[i] = limit;

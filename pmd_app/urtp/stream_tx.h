@@ -8,9 +8,12 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <variant>
 
 #include "base/units.h"
+#include "urtp/congestion.h"
 #include "urtp/list.h"
+#include "urtp/pacer.h"
 #include "urtp/rtt.h"
 #include "urtp/timers.h"
 #include "wire/ids.h"
@@ -46,7 +49,7 @@ struct TxStream {
     [[nodiscard]] bool active() const noexcept { return base != tail; }
     [[nodiscard]] bool on_wire() const noexcept { return base != sent; }
     [[nodiscard]] bool has_room() const noexcept {
-        return tail.in_window(base, window) && tail.before(limit);
+        return tail.in_window(base, cwnd) && tail.before(limit);
     }
 
     /// Destination `at` has everything before `next`; true: base moved (free what lies before it).
@@ -60,6 +63,13 @@ struct TxStream {
     const StreamId id;
     Group* const group;
     const std::uint32_t window;  ///< slots in the ring, power of two
+    /// Packets that may be unacknowledged: `window`, or less by congestion.
+    std::uint32_t cwnd;
+    /// Every so many-th packet asks for acknowledgement at once; kNeverAsk: none does.
+    static constexpr std::uint32_t kNeverAsk = UINT32_MAX;
+    std::uint32_t ask_every = kNeverAsk;
+    Seq asked;  ///< the packet after the last one that asked
+    Pacer pacer;
     Seq base;
     Seq sent;
     Seq tail;
@@ -82,6 +92,9 @@ struct TxStream {
 
     Seq freed;  ///< segments before it were let go
     Rtt rtt;
+    std::variant<std::monostate, LossBased, AdaptiveBackoff, DelayBased>
+        congestion;             ///< the policy's state
+    Nanos cut_at = 0;           ///< when it last took congestion for there
     bool wants_credit = false;  ///< a packet waits for credit or window, with nothing on the wire
     Nanos probe_at = kNever;
     Nanos probe_wait = 0;

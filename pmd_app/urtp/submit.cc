@@ -49,6 +49,7 @@ TxStream* Member::Impl::tx_stream(StreamId stream, Admission& why) {
                 config_.first_seq, config_.params.initial_rtt);
             timers_.enroll();
             begin_rationed(*session->tx);
+            if (policy_.on_opened != nullptr) policy_.on_opened(*this, *session->tx);
         }
         return session->tx.get();
     }
@@ -62,6 +63,7 @@ TxStream* Member::Impl::tx_stream(StreamId stream, Admission& why) {
                                        config_.first_seq, config_.params.initial_rtt);
         timers_.enroll();
         begin_rationed(*group->tx);
+        if (policy_.on_opened != nullptr) policy_.on_opened(*this, *group->tx);
         for (std::uint32_t i = 0; i < group->ranks.size(); ++i) {
             const auto& session = sessions_[group->ranks[i]];
             if (session != nullptr && session->gone) group->tx->remove_destination(i);
@@ -77,6 +79,10 @@ Admission Member::Impl::may_send(StreamId stream, std::uint64_t subset, bool has
     Admission why;
     TxStream* tx = tx_stream(stream, why);
     if (tx == nullptr) return why;
+    if (tx->pacer.next() > now) {
+        timers_.arm_by(tx->timer, tx->pacer.next());
+        return Admission::kWindow;
+    }
     if (!tx->has_room()) {
         tx->wants_credit = true;
         if (!tx->on_wire() && tx->probe_at == kNever && !config_.params.detect_only)
@@ -156,6 +162,10 @@ bool asks_for_credit(const TxStream& tx) noexcept {
     return left == 0 || left == all / 2;
 }
 
+bool asks(const TxStream& tx) noexcept {
+    return static_cast<std::uint32_t>(tx.tail - tx.asked) + 1 >= tx.ask_every;
+}
+
 }  // namespace
 
 PacketPlan Member::Impl::plan(const PacketMeta& meta, Nanos now) {
@@ -166,8 +176,8 @@ PacketPlan Member::Impl::plan(const PacketMeta& meta, Nanos now) {
     std::uint8_t flags = 0;
     if (meta.first) flags |= wire::kFlagFirst;
     if (meta.last) flags |= wire::kFlagLast;
-    if (meta.ack_now || (config_.params.credit_request && asks_for_credit(*tx)))
-        flags |= wire::kFlagAckNow;
+    const bool asks_now = asks(*tx) || (config_.params.credit_request && asks_for_credit(*tx));
+    if (meta.ack_now || asks_now) flags |= wire::kFlagAckNow;
     if (config_.crc) flags |= wire::kFlagCrc;
     if (meta.has_tag && meta.first) flags |= wire::kFlagTag;
     wire::Extensions& extensions = draft_.extensions;
@@ -226,6 +236,8 @@ void Member::Impl::commit(const PacketMeta& meta, const PacketPlan& plan, Segmen
     (new_tail_ != nullptr ? new_tail_->link : new_head_) = &slot;
     new_tail_ = &slot;
     ++tx->tail;
+    if ((draft_.flags & wire::kFlagAckNow) != 0) tx->asked = tx->tail;
+    tx->pacer.on_packet(now);
     tx->wants_credit = false;
     (group ? active_groups_ : active_unicast_).push_back(*tx);
 }

@@ -2,7 +2,7 @@
 // ("duplicate ACK") at once; the window of one lies above the larger queues of port and endpoint, so a burst is not lost. The
 // sender keeps one timer a stream, for its oldest packet: doubled at each repetition, at most 0.1 s, set back by news. A
 // duplicate acknowledgement or the timer repeats everything from that packet on. Acknowledgements ride on data only;
-// "gbn+eager" or "gbn+block" suit one-way traffic.
+// "gbn+eager" or "gbn+block" suit one-way traffic, and "gbn+backoff" shared ports: the paper's only bound is the window.
 //
 // Beyond the paper: groups (the repetition goes to the members that lack it, by multicast if several ask); the first wait of the
 // timer follows the measured round trip; a repetition that is on its way is not repeated; and retries are bounded by `peer_dead`,
@@ -74,6 +74,9 @@ const Policy kGoBackN = {
     .on_no_room = on_no_room,
     .on_tail = on_tail,
     .on_repeated_ack = on_repeated_ack,
+    .on_opened = Uncontrolled::on_opened,
+    .on_acked = Uncontrolled::on_acked,
+    .on_lost = Uncontrolled::on_lost,
 };
 
 }  // namespace ulc::urtp

@@ -9,13 +9,33 @@ namespace ulc::urtp {
 
 namespace {
 
-constexpr std::array kTables = {&kUrtp,     &kGoBackN,      &kAckLazy,      &kAckBlock,
-                                &kAckEager, &kConservative, &kCreditPolicy, &kOptimistic,
-                                &kDetect,   &kP0,           &kP1,           &kPcode};
+constexpr std::array kTables = {
+    &kUrtp,  &kGoBackN,      &kAckLazy,      &kAckBlock,   &kAckEager, &kOpen, &kAimd, &kBackoff,
+    &kDelay, &kConservative, &kCreditPolicy, &kOptimistic, &kDetect,   &kP0,   &kP1,   &kPcode};
 
 template <typename Entry>
 void lay(Entry& under, Entry over) noexcept {
     if (over != nullptr) under = over;
+}
+
+/// Every entry that `over` has.
+void lay_over(Policy& laid, const Policy& over) noexcept {
+    laid.recovers = laid.recovers && over.recovers;
+    lay(laid.next_ack, over.next_ack);
+    lay(laid.credit, over.credit);
+    lay(laid.on_gap, over.on_gap);
+    lay(laid.on_no_room, over.on_no_room);
+    lay(laid.on_stream, over.on_stream);
+    lay(laid.may_hold, over.may_hold);
+    lay(laid.on_room, over.on_room);
+    lay(laid.may_start, over.may_start);
+    lay(laid.on_flow, over.on_flow);
+    lay(laid.on_tail, over.on_tail);
+    lay(laid.on_refused, over.on_refused);
+    lay(laid.on_repeated_ack, over.on_repeated_ack);
+    lay(laid.on_opened, over.on_opened);
+    lay(laid.on_acked, over.on_acked);
+    lay(laid.on_lost, over.on_lost);
 }
 
 /// Entries that every caller calls without a test.
@@ -32,6 +52,7 @@ std::span<const Policy* const> policies() noexcept { return kTables; }
 Err resolve(std::string_view profile, Policy& policy, Params& params) noexcept {
     if (profile.empty() || profile.size() > kProfileOctetsMax) return Err::kInvalid;
     Policy laid = *kTables.front();
+    lay_over(laid, kBackoff);
     Params tuned = params;
     std::uint32_t used = 0;
     for (std::size_t at = 0; at <= profile.size();) {
@@ -45,21 +66,7 @@ Err resolve(std::string_view profile, Policy& policy, Params& params) noexcept {
         used |= bit;
         const Policy& over = **table;
         if (over.tune != nullptr) over.tune(tuned);
-        laid.recovers = laid.recovers && over.recovers;
-        lay(laid.next_ack, over.next_ack);
-        lay(laid.credit, over.credit);
-        lay(laid.on_gap, over.on_gap);
-        lay(laid.on_no_room, over.on_no_room);
-        lay(laid.on_stream, over.on_stream);
-        lay(laid.may_hold, over.may_hold);
-        lay(laid.on_room, over.on_room);
-        lay(laid.may_start, over.may_start);
-        lay(laid.on_flow, over.on_flow);
-        lay(laid.on_tail, over.on_tail);
-        lay(laid.on_refused, over.on_refused);
-        lay(laid.on_repeated_ack, over.on_repeated_ack);
-        lay(laid.on_acked, over.on_acked);
-        lay(laid.on_lost, over.on_lost);
+        lay_over(laid, over);
         at = end + 1;
     }
     ULC_CHECK(complete(laid));

@@ -10,6 +10,10 @@ extern const Policy kGoBackN;       ///< gbn.cc
 extern const Policy kAckLazy;       ///< ack_lazy.cc
 extern const Policy kAckBlock;      ///< ack_block.cc
 extern const Policy kAckEager;      ///< ack_eager.cc
+extern const Policy kOpen;          ///< cc_open.cc
+extern const Policy kAimd;          ///< cc_aimd.cc
+extern const Policy kBackoff;       ///< cc_backoff.cc
+extern const Policy kDelay;         ///< cc_delay.cc
 extern const Policy kConservative;  ///< conservative.cc
 extern const Policy kCreditPolicy;  ///< credit.cc
 extern const Policy kOptimistic;    ///< optimistic.cc
@@ -17,5 +21,12 @@ extern const Policy kDetect;        ///< detect.cc
 extern const Policy kP0;            ///< profiles/pcode/tables.cc
 extern const Policy kP1;
 extern const Policy kPcode;
+
+/// Entries of a table that wants no congestion control.
+struct Uncontrolled {
+    static void on_opened(Core&, TxStream&) noexcept {}
+    static void on_acked(Core&, TxStream&, const AckNews&, Nanos) noexcept {}
+    static void on_lost(Core&, TxStream&, Seq, Nanos) noexcept {}
+};
 
 }  // namespace ulc::urtp

@@ -1,0 +1,28 @@
+// From a controller's window, in packets, to the numbers that admission compares. A unicast stream is bounded by its packets under way,
+// which acknowledgements clock; few under way need frequent acknowledgements, so the packets ask for them. A group's
+// acknowledgements come each from another member and lag by as much as A packets, so its stream is paced at window ÷ round trip
+// instead. A window below one packet paces both.
+#include "urtp/congestion.h"
+
+#include "urtp/impl.h"
+
+namespace ulc::urtp {
+
+void Member::Impl::bound_stream(TxStream& tx, double window, Nanos now) noexcept {
+    const auto srtt = static_cast<double>(tx.rtt.smoothed());
+    if (tx.group != nullptr) {
+        const bool full = window >= static_cast<double>(tx.window);
+        tx.pacer.set_gap(full ? 0 : static_cast<Nanos>(srtt / window), now);
+        return;
+    }
+    tx.cwnd = std::clamp(static_cast<std::uint32_t>(window), 1U, tx.window);
+    tx.pacer.set_gap(window >= 1 ? 0 : static_cast<Nanos>(srtt / window), now);
+    tx.ask_every =
+        tx.cwnd < 2 * config_.params.ack_window ? std::max(1U, tx.cwnd / 2) : TxStream::kNeverAsk;
+}
+
+bool Member::Impl::may_cut(const TxStream& tx, Nanos now) const noexcept {
+    return now - tx.cut_at >= tx.rtt.smoothed();
+}
+
+}  // namespace ulc::urtp

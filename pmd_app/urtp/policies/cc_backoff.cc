@@ -1,0 +1,41 @@
+// The default: congestion by loss, unless the delay denies it (congestion.h, AdaptiveBackoff).
+#include "urtp/impl.h"
+#include "urtp/policies/tables.h"
+
+namespace ulc::urtp {
+
+namespace {
+
+void on_opened(Core& core, TxStream& tx) noexcept {
+    CongestionLimits limits;
+    limits.most = tx.window;
+    // A group's acknowledgements come late; as many as need not ask for them otherwise.
+    limits.first = tx.group != nullptr ? limits.most : 2.0 * core.config_.params.ack_window;
+    core.bound_stream(tx, tx.congestion.emplace<AdaptiveBackoff>(limits).window(), 0);
+}
+
+void on_acked(Core& core, TxStream& tx, const AckNews& news, Nanos now) noexcept {
+    auto& control = std::get<AdaptiveBackoff>(tx.congestion);
+    control.on_acked(static_cast<double>(news.packets) / std::max(1U, tx.destinations), news.rtt);
+    core.bound_stream(tx, control.window(), now);
+}
+
+void on_lost(Core& core, TxStream& tx, Seq, Nanos now) noexcept {
+    auto& control = std::get<AdaptiveBackoff>(tx.congestion);
+    const bool may = core.may_cut(tx, now);
+    control.on_lost(1.0 / std::max(1U, tx.destinations), may);
+    if (may) tx.cut_at = now;
+    core.bound_stream(tx, control.window(), now);
+}
+
+}  // namespace
+
+const Policy kBackoff = {
+    .word = "backoff",
+    .help = "congestion control by loss, weighed by round-trip time (H-TCP)",
+    .on_opened = on_opened,
+    .on_acked = on_acked,
+    .on_lost = on_lost,
+};
+
+}  // namespace ulc::urtp
