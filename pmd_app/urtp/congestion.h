@@ -80,6 +80,7 @@ public:
     static constexpr double kCut = 0.5;  ///< of the window, that is left
     static constexpr double kQueued =
         0.8;  ///< less of the round trip was no queue: it is congestion
+    static constexpr double kManyLeast = 4;
     static constexpr double kManyLost = 0.2;  ///< of the packets since the last cut: no bit errors
 
     explicit AdaptiveBackoff(const CongestionLimits& limits) noexcept : reno_(limits) {}
@@ -93,7 +94,7 @@ public:
     void on_lost(double packets, bool round_trip) noexcept {
         lost_ += packets;
         if (!round_trip) return;
-        const bool many = lost_ > kManyLost * (lost_ + acked_);
+        const bool many = lost_ >= kManyLeast && lost_ > kManyLost * (lost_ + acked_);
         if (many || trips_.idle_share() < kQueued) reno_.cut(kCut);
         lost_ = acked_ = 0;
     }

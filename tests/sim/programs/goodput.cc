@@ -10,7 +10,6 @@
 namespace ulc::sim {
 namespace {
 
-
 /// Keeps its stream busy.
 class Source : public Program {
 public:
@@ -103,7 +102,8 @@ GoodputResult measure_goodput(const GoodputCase& c) {
         RingClient& client = cluster.client(rank);
         if ((rank == 0) == multicast) {
             sources.push_back(std::make_unique<Source>(
-                client, multicast ? client.world : unicast_to(0), c.message_octets));
+                client, multicast || c.all_multicast ? client.world : unicast_to(0),
+                c.message_octets));
             cluster.set_program(rank, sources.back().get());
         } else {
             sinks.push_back(std::make_unique<Sink>(client, ranks));

@@ -17,6 +17,8 @@ struct GoodputCase {
     std::string profile = "urtp";
     std::uint16_t senders = 1;    ///< unicast
     std::uint16_t receivers = 0;  ///< not 0: multicast by rank 0 instead
+    bool all_multicast =
+        false;  ///< rank 0 listens; the senders multicast to all, each to the others too
     std::uint64_t bits_per_second = 1'000'000'000;
     Nanos latency = 2 * kMicrosecond;  ///< of the switch
     std::uint64_t buffer_octets = 0;   ///< of each of its outputs; 0: as many as it takes

@@ -1,0 +1,84 @@
+// The transport's budgets that virtual time can judge: loss, multicast, repair, incast, and what congestion control must not
+// cost. Each figure has one beside it that fails, so that the check is known to be able to.
+#include <gtest/gtest.h>
+
+#include "tests/sim/programs/goodput.h"
+#include "tests/sim/programs/latency.h"
+
+namespace ulc::sim {
+namespace {
+
+GoodputResult checked(const GoodputCase& c) {
+    const GoodputResult result = measure_goodput(c);
+    EXPECT_TRUE(result.formed);
+    EXPECT_EQ(result.leaked, 0U);
+    return result;
+}
+
+GoodputCase incast(const char* profile) {
+    return {.profile = profile, .senders = 16, .buffer_octets = 65536};
+}
+
+TEST(Incast, of_16_through_64_kib_fills_the_link_and_is_fair) {
+    const GoodputResult r = checked(incast("urtp"));
+    EXPECT_GE(r.share * kPayloadShare, 0.90);
+    EXPECT_GE(r.jain, 0.95);
+    EXPECT_LE(r.control, 1.0) << "control packets a data packet";
+}
+
+TEST(Incast, collapses_without_congestion_control) {
+    EXPECT_LT(checked(incast("open")).share, 0.6);
+}
+
+TEST(Incast, of_16_multicasts_does_not_collapse) {
+    // Everybody's multicast meets at every port: as many octets arrive at each as its link carries.
+    GoodputCase c = incast("urtp");
+    c.all_multicast = true;
+    const GoodputResult r = checked(c);
+    EXPECT_GE(r.share * kPayloadShare, 0.80);
+    EXPECT_GE(r.jain, 0.90);
+}
+
+TEST(RandomLoss, costs_a_unicast_stream_what_is_lost) {
+    for (const auto& [loss, budget] : {std::pair(1e-3, 0.98), std::pair(1e-2, 0.90)}) {
+        const GoodputResult r = checked({.loss = loss});
+        EXPECT_GE(r.share / (1 - loss), budget) << loss;
+        EXPECT_LE(r.control, 1.0);
+    }
+}
+
+TEST(RandomLoss, costs_go_back_n_more_than_the_budget) {
+    EXPECT_LT(checked({.profile = "gbn+block", .loss = 1e-2}).share / 0.99, 0.90);
+}
+
+TEST(RandomLoss, costs_a_multicast_to_16_its_repairs) {
+    for (const double loss : {1e-3, 1e-2}) {
+        const GoodputResult r = checked({.receivers = 16, .loss = loss});
+        EXPECT_GE(r.share * multicast_transmissions(loss, 16), 0.97) << loss;
+    }
+}
+
+TEST(RandomLoss, expects_as_many_transmissions_as_the_textbook) {
+    EXPECT_DOUBLE_EQ(multicast_transmissions(0, 16), 1);
+    EXPECT_NEAR(multicast_transmissions(0.5, 1), 2, 1e-9);
+    EXPECT_NEAR(multicast_transmissions(1e-2, 16), 1.1502, 1e-3);
+}
+
+TEST(Repair, of_a_lost_multicast_takes_two_round_trips_and_100_us) {
+    const Nanos rtt = 2 * measure_ping_pong("urtp", 1000, 100);
+    ASSERT_GT(rtt, 0);
+    const Nanos repair = measure_multicast_repair("urtp", 15, 40);
+    ASSERT_GT(repair, 0);
+    EXPECT_LE(repair, 2 * rtt + 100 * kMicrosecond);
+}
+
+TEST(PingPong, is_as_fast_with_congestion_control_as_without) {
+    for (const std::size_t octets : {8UL, 1000UL, 60000UL}) {
+        const Nanos open = measure_ping_pong("open", octets, 200);
+        ASSERT_GT(open, 0);
+        EXPECT_LE(measure_ping_pong("urtp", octets, 200), open + open / 50) << octets;
+    }
+}
+
+}  // namespace
+}  // namespace ulc::sim

@@ -1,0 +1,121 @@
+// Congestion controllers and the pacer, by themselves.
+#include "urtp/congestion.h"
+
+#include <gtest/gtest.h>
+
+#include "urtp/pacer.h"
+
+namespace ulc::urtp {
+namespace {
+
+constexpr CongestionLimits kLimits{.least = 0.1, .most = 256, .first = 10};
+constexpr Nanos kShort = 40 * kMicrosecond;
+constexpr Nanos kQueue = 400 * kMicrosecond;
+
+TEST(LossBased, doubles_until_the_first_loss_then_adds_one_a_round_trip) {
+    LossBased control(kLimits);
+    EXPECT_EQ(control.window(), 10);
+    control.on_acked(10);
+    EXPECT_EQ(control.window(), 20);
+    control.on_lost(true);
+    EXPECT_EQ(control.window(), 10);
+    for (int i = 0; i < 10; ++i)
+        control.on_acked(1);
+    EXPECT_NEAR(control.window(), 11, 0.1);
+}
+
+TEST(LossBased, halves_once_a_round_trip_and_stays_within_its_limits) {
+    LossBased control(kLimits);
+    control.on_lost(true);
+    control.on_lost(false);
+    EXPECT_EQ(control.window(), 5);
+    for (int i = 0; i < 50; ++i)
+        control.on_lost(true);
+    EXPECT_EQ(control.window(), kLimits.least);
+    for (int i = 0; i < 100'000; ++i)
+        control.on_acked(8);
+    EXPECT_EQ(control.window(), kLimits.most);
+}
+
+TEST(AdaptiveBackoff, takes_a_lone_loss_without_a_queue_for_a_bit_error) {
+    AdaptiveBackoff control(kLimits);
+    control.on_acked(90, kShort);
+    const double before = control.window();
+    control.on_lost(1, true);
+    EXPECT_EQ(control.window(), before);
+    control.on_acked(0, kShort + 19 * kMicrosecond);  // as much as our own ring may hold
+    control.on_lost(1, true);
+    EXPECT_EQ(control.window(), before);
+}
+
+TEST(AdaptiveBackoff, halves_when_the_path_is_full_as_well) {
+    AdaptiveBackoff control(kLimits);
+    control.on_acked(90, kShort);
+    control.on_acked(0, kQueue);
+    const double before = control.window();
+    control.on_lost(1, false);
+    EXPECT_EQ(control.window(), before) << "a round trip has not passed";
+    control.on_lost(1, true);
+    EXPECT_EQ(control.window(), before / 2);
+}
+
+TEST(AdaptiveBackoff, halves_when_too_many_are_lost_for_bit_errors) {
+    AdaptiveBackoff control(kLimits);
+    control.on_acked(10, kShort);
+    const double before = control.window();
+    for (int i = 0; i < 5; ++i)
+        control.on_lost(1, false);
+    control.on_lost(1, true);
+    EXPECT_EQ(control.window(), before / 2);
+}
+
+TEST(DelayBased, holds_the_round_trip_at_three_times_the_shortest) {
+    DelayBased control(kLimits);
+    control.on_acked(10, kShort, true);
+    EXPECT_EQ(control.window(), 20);
+    control.on_acked(1, kQueue, true);
+    EXPECT_LT(control.window(), 20);
+    EXPECT_GE(control.window(), 10);
+    const double cut = control.window();
+    control.on_acked(1, kQueue, false);
+    EXPECT_EQ(control.window(), cut) << "once a round trip";
+    for (int i = 0; i < 200; ++i)
+        control.on_acked(1, kQueue, true);
+    EXPECT_EQ(control.window(), kLimits.least);
+    control.on_lost(true);
+    EXPECT_EQ(control.window(), kLimits.least);
+}
+
+TEST(Pacer, spaces_packets_and_saves_up_only_a_short_burst) {
+    Pacer pacer;
+    Nanos now = kSecond;
+    pacer.on_packet(now);
+    EXPECT_LE(pacer.next(), now) << "nothing is paced";
+    pacer.set_gap(1000, now);
+    int burst = 0;
+    for (; pacer.next() <= now; ++burst)
+        pacer.on_packet(now);
+    EXPECT_EQ(burst, Pacer::kBurst);
+    EXPECT_EQ(pacer.next(), now + 1000);
+    now += 1000;
+    pacer.on_packet(now);
+    EXPECT_EQ(pacer.next(), now + 1000);
+    now += kSecond;
+    for (burst = 0; pacer.next() <= now; ++burst)
+        pacer.on_packet(now);
+    EXPECT_EQ(burst, Pacer::kBurst);
+}
+
+TEST(Pacer, a_shorter_gap_shortens_the_wait_at_once) {
+    Pacer pacer;
+    pacer.set_gap(kMillisecond, kSecond);
+    while (pacer.next() <= kSecond)
+        pacer.on_packet(kSecond);
+    pacer.set_gap(1000, kSecond);
+    EXPECT_EQ(pacer.next(), kSecond + 1000);
+    pacer.set_gap(0, kSecond);
+    EXPECT_LE(pacer.next(), kSecond);
+}
+
+}  // namespace
+}  // namespace ulc::urtp
