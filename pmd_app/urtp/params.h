@@ -78,6 +78,13 @@ struct Params {
     bool request_on_receive = true;
     /// A receiver holds what comes out of order and asks for what is missing; false: it drops it (go-back-n).
     bool selective_repeat = true;
+    /// Waits and gaps follow the measured round trip within the bounds above; false: the bounds alone, as in URTP.
+    bool timed_by_rtt = true;
+    /// A REQ asks for `next` alone, as in URTP; false: for everything missing.
+    bool single_request = false;
+    /// Group packets are as long as with URTP's number for each member: `after` entries of their own stream fill the place,
+    /// one for two members, up to kAfterEntriesMax (8 members).
+    bool number_vector = false;
 };
 
 }  // namespace ulc::urtp

@@ -50,6 +50,8 @@ struct Policy {
     std::uint32_t (*credit)(Core& core, RxStream& rx) noexcept = nullptr;
     /// A packet beyond `next` came, and some before it are missing. new_gap: more than before.
     void (*on_gap)(Core& core, RxStream& rx, bool new_gap, Nanos now) noexcept = nullptr;
+    /// A hole was filled, and behind what it held back is another one. Empty: it was asked for when it showed.
+    void (*on_next_hole)(Core& core, RxStream& rx, Nanos now) noexcept = nullptr;
     /// A packet was dropped for want of room.
     void (*on_no_room)(Core& core, RxStream& rx, Nanos now) noexcept = nullptr;
 

@@ -300,7 +300,10 @@ bool Member::Impl::drain(RxStream& rx, Nanos now) noexcept {
     bool any = false;
     while (rx.held > 0) {
         RxNode* node = store_.find(&rx, rx.next);
-        if (node == nullptr) break;
+        if (node == nullptr) {
+            if (any && policy_.on_next_hole != nullptr) policy_.on_next_hole(*this, rx, now);
+            break;
+        }
         const Judgement verdict = judge(rx, node->seq, node->after, node->after_count);
         if (verdict == Judgement::kUnmet) {
             rx.blocked = true;

@@ -18,7 +18,8 @@ void Member::Impl::arm(RxStream& rx) noexcept {
 /// How long a repair may take before it counts as lost.
 Nanos Member::Impl::first_wait(const RxStream& rx) const noexcept {
     const Params& p = config_.params;
-    Nanos wait = std::max(p.min_recv_wait, rx.session->rtt.bound());
+    Nanos wait = p.min_recv_wait;
+    if (p.timed_by_rtt) wait = std::max(wait, rx.session->rtt.bound());
     if (rx.group != nullptr) wait += p.repair_gather;
     return std::clamp(wait, kMicrosecond, std::max(kMicrosecond, p.max_recv_wait));
 }
@@ -97,7 +98,7 @@ Segment* Member::Impl::send_request(RxStream& rx, Nanos now) {
     if (segment == nullptr) return nullptr;
     std::array<std::byte, wire::kReqBitmapOctetsMax> bitmap;
     std::size_t octets = 0;
-    if (rx.missing()) {
+    if (rx.missing() && !config_.params.single_request) {
         const auto span = static_cast<std::uint32_t>(rx.high - rx.next);
         const std::uint32_t bits = std::min<std::uint32_t>(span, bitmap.size() * 8);
         const bool all = rx.request_all || rx.asked_to.before(rx.next);
@@ -163,9 +164,12 @@ void Member::Impl::request_one(TxStream& tx, Seq seq, std::uint32_t at, Nanos no
     if (seq.before(tx.base) || seq.before(tx.next[at])) return;  // it has it: the request is old
     TxSlot& slot = tx.slot(seq);
     const Nanos srtt = tx.rtt.smoothed();
-    Nanos gap = std::min(config_.params.min_req_gap, srtt / 2);
-    if (slot.transmissions > 1)
-        gap = std::max(gap, srtt - srtt / 4);  // its repair may be on the way
+    Nanos gap = config_.params.min_req_gap;
+    if (config_.params.timed_by_rtt) {
+        gap = std::min(gap, srtt / 2);
+        if (slot.transmissions > 1)
+            gap = std::max(gap, srtt - srtt / 4);  // its repair may be on the way
+    }
     if (now - slot.sent_at < gap) {
         count(Counter::req_too_soon);
         return;
@@ -191,6 +195,7 @@ void Member::Impl::expect(Rank source, Nanos now) {
     session->expect_wait = first_wait(session->unicast);
     const Nanos first = config_.params.first_recv_wait;
     const Nanos wait = first != kFromRtt ? first : session->expect_wait;
+    if (first != kFromRtt) session->expect_wait /= 2;  // is doubled at the first request
     session->expect_at = now + wait + random_below(config_.params.req_spread);
     timers_.arm_by(session->expect_timer, session->expect_at);
 }

@@ -53,6 +53,8 @@ struct RxStream {
     Nanos answer_at = kNever;  ///< a group probe's answer, spread
 
     // requests (request.cc)
+    Seq too_early_for;            ///< `next` when `too_early` began to count
+    std::uint32_t too_early = 0;  ///< packets beyond the hole at `next` (URTP's TooEarly)
     bool request_due = false;
     bool request_all = false;   ///< not only what was not asked yet
     bool timed = false;         ///< asked once since `asked_at`: its repair gives an RTT sample

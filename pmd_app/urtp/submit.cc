@@ -191,11 +191,18 @@ PacketPlan Member::Impl::plan(const PacketMeta& meta, Nanos now) {
     Blockers blockers;
     find_predecessors(*tx, meta.subset, meta.has_subset, blockers);
     ULC_CHECK(blockers.size() <= wire::kAfterEntriesMax);
-    if (!blockers.empty()) flags |= wire::kFlagAfter;
     for (const TxStream* earlier : blockers) {
         extensions.after[extensions.after_count++] = {earlier->id,
                                                       entry_number(earlier->tail).value};
     }
+    if (config_.params.number_vector && tx->group != nullptr) {
+        const std::size_t octets = 4UL * tx->members;
+        while (extensions.after_count < wire::kAfterEntriesMax &&
+               extensions.after_count * sizeof(wire::AfterEntry) < octets) {
+            extensions.after[extensions.after_count++] = {tx->id, entry_number(tx->tail).value};
+        }
+    }
+    if (extensions.after_count > 0) flags |= wire::kFlagAfter;
     if (tx->group == nullptr &&
         piggyback(*sessions_[tx->rank[0]], meta.last, extensions.ack, now)) {
         flags |= wire::kFlagAck;

@@ -266,7 +266,8 @@ private:
         }
         const auto size = static_cast<std::uint16_t>(std::stoul(line.words.at(0)));
         roster_ = roster_of(size);
-        member_ = std::make_unique<Member>(config_of(0, p, line.number("first")), roster_,
+        const std::string profile = line.get("profile", std::string(kDefaultProfile));
+        member_ = std::make_unique<Member>(config_of(0, p, line.number("first"), profile), roster_,
                                            pool_.table(), counters_);
     }
 

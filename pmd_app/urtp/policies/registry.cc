@@ -9,9 +9,10 @@ namespace ulc::urtp {
 
 namespace {
 
-constexpr std::array kTables = {
-    &kUrtp,  &kGoBackN,      &kAckLazy,      &kAckBlock,   &kAckEager, &kOpen, &kAimd, &kBackoff,
-    &kDelay, &kConservative, &kCreditPolicy, &kOptimistic, &kDetect,   &kP0,   &kP1,   &kPcode};
+constexpr std::array kTables = {&kUrtp,         &kUrtp1997,     &kGoBackN,    &kAckLazy, &kAckBlock,
+                                &kAckEager,     &kOpen,         &kAimd,       &kBackoff, &kDelay,
+                                &kConservative, &kCreditPolicy, &kOptimistic, &kDetect,  &kP0,
+                                &kP1,           &kPcode};
 
 template <typename Entry>
 void lay(Entry& under, Entry over) noexcept {
@@ -24,6 +25,7 @@ void lay_over(Policy& laid, const Policy& over) noexcept {
     lay(laid.next_ack, over.next_ack);
     lay(laid.credit, over.credit);
     lay(laid.on_gap, over.on_gap);
+    lay(laid.on_next_hole, over.on_next_hole);
     lay(laid.on_no_room, over.on_no_room);
     lay(laid.on_stream, over.on_stream);
     lay(laid.may_hold, over.may_hold);

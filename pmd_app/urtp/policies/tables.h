@@ -6,6 +6,7 @@
 namespace ulc::urtp {
 
 extern const Policy kUrtp;          ///< urtp.cc: the default, every entry set
+extern const Policy kUrtp1997;      ///< urtp_1997.cc
 extern const Policy kGoBackN;       ///< gbn.cc
 extern const Policy kAckLazy;       ///< ack_lazy.cc
 extern const Policy kAckBlock;      ///< ack_block.cc

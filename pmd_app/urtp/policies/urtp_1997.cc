@@ -1,0 +1,74 @@
+// URTP as its paper has it (appendix A), for comparison. What differs from the default:
+//
+//   Recv            a pending receive asks at once, then after MinRecvWait, doubling to MaxRecvWait (figs. 17, 20)
+//   HandleSND       every REQDelay-th packet beyond a hole asks for the packet at the hole (fig. 25)
+//   HandleExpected  a filled hole with another one right behind it asks for that (fig. 24); an acknowledgement when more than
+//                   AckWindow packets are unacknowledged, by each receiver; none by time
+//   HandleREQ       a request names one packet, acknowledges those before it, and is ignored within δ of its last transmission (fig. 23)
+//
+// The paper states δ = 1 ms (§3.2.1); the other constants below are ours. Its sender only waits for room (MinSendWait … MaxSendWait),
+// which is enough where every packet is waited for by a receive that names its source. Ours also asks then, so that any-source
+// receives stay live; its waits are long enough not to show where the paper's own means work. The number that the paper's
+// header has for each member is there in length (Params::number_vector); the order that it keeps is kept by `after`.
+#include <algorithm>
+
+#include "urtp/impl.h"
+#include "urtp/policies/tables.h"
+
+namespace ulc::urtp {
+
+namespace {
+
+void tune(Params& params) noexcept {
+    params.window = 32;
+    params.ack_window = 8;
+    params.ack_delay = kNever;
+    params.req_delay = 2;
+    params.reorder_wait = 0;
+    params.req_spread = 1;
+    params.repair_gather = 0;
+    params.min_req_gap = kMillisecond;
+    params.first_recv_wait = 0;
+    params.min_recv_wait = 2 * kMillisecond;
+    params.max_recv_wait = 64 * kMillisecond;
+    params.min_send_wait = 20 * kMillisecond;
+    params.max_send_wait = 100 * kMillisecond;
+    params.request_on_receive = true;
+    params.timed_by_rtt = false;
+    params.single_request = true;
+    params.number_vector = true;
+}
+
+Seq next_ack(const RxStream& rx, std::uint32_t credit, const Params& params) noexcept {
+    return rx.next + std::min(params.ack_window + 1, std::max(1U, credit / 2));
+}
+
+void on_gap(Core& core, RxStream& rx, bool, Nanos) noexcept {
+    if (rx.too_early_for != rx.next) {
+        rx.too_early_for = rx.next;
+        rx.too_early = 0;
+    }
+    if (++rx.too_early < core.config_.params.req_delay) return;
+    rx.too_early = 0;
+    core.make_request_due(rx, false);
+}
+
+void on_next_hole(Core& core, RxStream& rx, Nanos) noexcept {
+    if (core.store_.find(&rx, rx.next + 1) != nullptr) core.make_request_due(rx, false);
+}
+
+}  // namespace
+
+const Policy kUrtp1997 = {
+    .word = "urtp-1997",
+    .help = "URTP with its paper's rules and constants",
+    .tune = tune,
+    .next_ack = next_ack,
+    .on_gap = on_gap,
+    .on_next_hole = on_next_hole,
+    .on_opened = Uncontrolled::on_opened,
+    .on_acked = Uncontrolled::on_acked,
+    .on_lost = Uncontrolled::on_lost,
+};
+
+}  // namespace ulc::urtp
