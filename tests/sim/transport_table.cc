@@ -1,10 +1,12 @@
 // Prints what each profile makes of a wire, as Markdown: docs/BENCHMARKS.md says with which arguments.
-//   transport_table PROFILE…      incast, random loss and multicast, for each
+//   transport_table PROFILE…             incast, random loss and multicast, for each
+//   transport_table latency PROFILE…     one way of short and long messages, and the repair of a lost multicast
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "tests/sim/programs/goodput.h"
+#include "tests/sim/programs/latency.h"
 
 namespace {
 
@@ -23,10 +25,29 @@ std::string rate_of(std::uint64_t bits) {
                                  : std::to_string(bits / 1'000'000) + " Mb/s";
 }
 
+void latency_table(const std::vector<std::string>& profiles) {
+    std::printf(
+        "| profile | 8 B | 1 KB | 16 KB | 60 KB | multicast repair, 15 receivers |\n"
+        "| --- | --- | --- | --- | --- | --- |\n");
+    const auto us = [](ulc::Nanos nanos) { return static_cast<double>(nanos) / 1000; };
+    for (const std::string& profile : profiles) {
+        std::printf("| %s |", profile.c_str());
+        for (const std::size_t octets : {8UL, 1000UL, 16000UL, 60000UL})
+            std::printf(" %.1f µs |", us(measure_ping_pong(profile, octets, 200)));
+        std::printf(" ≤ %.1f µs |\n", us(measure_multicast_repair(profile, 15, 40)));
+        std::fflush(stdout);
+    }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     std::vector<std::string> profiles(argv + 1, argv + argc);
+    if (!profiles.empty() && profiles[0] == "latency") {
+        profiles.erase(profiles.begin());
+        latency_table(profiles);
+        return 0;
+    }
     if (profiles.empty()) profiles = {"urtp"};
     std::printf(
         "| profile | case | share | Jain | control | repairs | dropped |\n"
