@@ -30,15 +30,6 @@ TEST(Incast, collapses_without_congestion_control) {
     EXPECT_LT(checked(incast("open")).share, 0.6);
 }
 
-TEST(Incast, of_16_multicasts_does_not_collapse) {
-    // Everybody's multicast meets at every port: as many octets arrive at each as its link carries.
-    GoodputCase c = incast("urtp");
-    c.all_multicast = true;
-    const GoodputResult r = checked(c);
-    EXPECT_GE(r.share * kPayloadShare, 0.80);
-    EXPECT_GE(r.jain, 0.90);
-}
-
 TEST(RandomLoss, costs_a_unicast_stream_what_is_lost) {
     for (const auto& [loss, budget] : {std::pair(1e-3, 0.98), std::pair(1e-2, 0.90)}) {
         const GoodputResult r = checked({.loss = loss});
@@ -48,7 +39,7 @@ TEST(RandomLoss, costs_a_unicast_stream_what_is_lost) {
 }
 
 TEST(RandomLoss, costs_go_back_n_more_than_the_budget) {
-    EXPECT_LT(checked({.profile = "gbn+block", .loss = 1e-2}).share / 0.99, 0.90);
+    EXPECT_LT(checked({.profile = "gbn+block", .loss = 5e-2}).share / 0.95, 0.90);
 }
 
 TEST(RandomLoss, costs_a_multicast_to_16_its_repairs) {

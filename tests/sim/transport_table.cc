@@ -67,6 +67,12 @@ int main(int argc, char** argv) {
                 incast.buffer_octets = 65536;
                 row((std::to_string(senders) + " to one, 64 KiB" + at).c_str(), incast, 1);
             }
+            GoodputCase all = c;
+            all.senders = 7;
+            all.all_multicast = true;
+            all.span = c.warm_up;
+            all.buffer_octets = 65536;
+            row(("7 multicast to 8, 64 KiB" + at).c_str(), all, 1);
             for (const double loss : {1e-3, 1e-2}) {
                 GoodputCase lossy = c;
                 lossy.loss = loss;

@@ -9,8 +9,9 @@ namespace {
 void on_opened(Core& core, TxStream& tx) noexcept {
     CongestionLimits limits;
     limits.most = tx.window;
-    // A group's acknowledgements come late; as many as need not ask for them otherwise.
-    limits.first = tx.group != nullptr ? limits.most : 2.0 * core.config_.params.ack_window;
+    // As many as need not ask for acknowledgement, and as a group's residues take to come round.
+    const auto acks = tx.group != nullptr ? tx.group->ack_modulus : core.config_.params.ack_window;
+    limits.first = 2.0 * acks;
     core.bound_stream(tx, tx.congestion.emplace<AdaptiveBackoff>(limits).window(), 0);
 }
 
