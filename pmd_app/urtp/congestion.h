@@ -19,128 +19,131 @@
 namespace ulc::urtp {
 
 struct CongestionLimits {
-    double least = 0.1;  ///< packets
-    double most = 256;   ///< the stream's window
-    double first = 10;   ///< to begin with
+    float most = 256;  ///< packets: the stream's window
+    float first = 10;  ///< to begin with
 };
+inline constexpr float kLeastWindow = 0.1F;
 
 class LossBased {
 public:
     explicit LossBased(const CongestionLimits& limits) noexcept
-        : limits_(limits), window_(std::min(limits.first, limits.most)), threshold_(limits.most) {}
+        : most_(limits.most),
+          window_(std::min(limits.first, limits.most)),
+          threshold_(limits.most) {}
 
     /// gain: packets more a round trip, once a loss has been met.
-    void on_acked(double packets, double gain = 1) noexcept {
-        window_ += window_ < threshold_ ? packets : gain * packets / std::max(window_, 1.0);
-        window_ = std::min(window_, limits_.most);
+    void on_acked(float packets, float gain = 1) noexcept {
+        window_ += window_ < threshold_ ? packets : gain * packets / std::max(window_, 1.0F);
+        window_ = std::min(window_, most_);
     }
     /// round_trip: since the last cut there was one.
     void on_lost(bool round_trip) noexcept {
-        if (round_trip) cut(0.5);
+        if (round_trip) cut(0.5F);
     }
     /// share: of the window, that is left.
-    void cut(double share) noexcept {
-        window_ = std::max(window_ * share, limits_.least);
+    void cut(float share) noexcept {
+        window_ = std::max(window_ * share, kLeastWindow);
         threshold_ = window_;
     }
-    [[nodiscard]] double window() const noexcept { return window_; }
+    [[nodiscard]] float window() const noexcept { return window_; }
 
 private:
-    CongestionLimits limits_;
-    double window_;
-    double threshold_;
+    float most_;
+    float window_;
+    float threshold_;
 };
 
-/// The shortest and the latest round trip of a stream.
+/// The shortest and the latest round trip of a stream, in ns; 0: none yet.
 class RoundTrips {
 public:
     void sample(Nanos rtt) noexcept {
-        latest_ = std::max<Nanos>(rtt, 1);
-        shortest_ = std::min(shortest_, latest_);
+        latest_ = static_cast<float>(std::max<Nanos>(rtt, 1));
+        shortest_ = shortest_ == 0 ? latest_ : std::min(shortest_, latest_);
     }
-    [[nodiscard]] bool known() const noexcept { return latest_ != 0; }
-    [[nodiscard]] double latest() const noexcept { return static_cast<double>(latest_); }
-    [[nodiscard]] double shortest() const noexcept { return static_cast<double>(shortest_); }
+    [[nodiscard]] float latest() const noexcept { return latest_; }
+    [[nodiscard]] float shortest() const noexcept { return shortest_; }
     /// Share of the latest round trip that was no queue of the network: 1 on an idle path. What may have been spent in our
     /// own NIC's ring, which a lone stream fills too, does not count.
-    [[nodiscard]] double idle_share() const noexcept {
-        return known() ? shortest() / std::max(latest() - kRing, shortest()) : 1;
+    [[nodiscard]] float idle_share() const noexcept {
+        return latest_ == 0 ? 1 : shortest_ / std::max(latest_ - kRing, shortest_);
     }
 
 private:
-    static constexpr double kRing = 20 * kMicrosecond;  ///< the engine's limit (engine/tx.h)
-    Nanos latest_ = 0;
-    Nanos shortest_ = kNever;
+    static constexpr float kRing = 20 * kMicrosecond;  ///< the engine's limit (engine/tx.h)
+    float latest_ = 0;
+    float shortest_ = 0;
 };
 
 class AdaptiveBackoff {
 public:
-    static constexpr double kGain =
-        0.5;  ///< packets more a round trip: few are many among many streams
-    static constexpr double kCut = 0.5;  ///< of the window, that is left
-    static constexpr double kQueued =
-        0.8;  ///< less of the round trip was no queue: it is congestion
-    static constexpr double kManyLeast = 4;
-    static constexpr double kManyLost = 0.2;  ///< of the packets since the last cut: no bit errors
+    /// Packets more a round trip: a few are many among many streams.
+    static constexpr float kGain = 0.5F;
+    /// Of the window, that is left.
+    static constexpr float kCut = 0.5F;
+    /// When less of the round trip than this was no queue, it is congestion.
+    static constexpr float kQueued = 0.8F;
+    /// So many lost, and so large a share of the packets since the last cut, are no bit errors.
+    static constexpr float kManyLeast = 4;
+    static constexpr float kManyLost = 0.2F;
 
     explicit AdaptiveBackoff(const CongestionLimits& limits) noexcept : reno_(limits) {}
 
-    void on_acked(double packets, Nanos rtt) noexcept {
+    void on_acked(float packets, Nanos rtt) noexcept {
         if (rtt >= 0) trips_.sample(rtt);
         acked_ += packets;
         reno_.on_acked(packets, kGain);
     }
     /// packets: of one that only one of n destinations lacks, 1/n.
-    void on_lost(double packets, bool round_trip) noexcept {
+    void on_lost(float packets, bool round_trip) noexcept {
         lost_ += packets;
         if (!round_trip) return;
         const bool many = lost_ >= kManyLeast && lost_ > kManyLost * (lost_ + acked_);
         if (many || trips_.idle_share() < kQueued) reno_.cut(kCut);
         lost_ = acked_ = 0;
     }
-    [[nodiscard]] double window() const noexcept { return reno_.window(); }
+    [[nodiscard]] float window() const noexcept { return reno_.window(); }
 
 private:
     LossBased reno_;
     RoundTrips trips_;
-    double acked_ = 0;  ///< since the last cut
-    double lost_ = 0;
+    float acked_ = 0;  ///< since the last cut
+    float lost_ = 0;
 };
 
 class DelayBased {
 public:
-    static constexpr double kTarget = 3;     ///< round trips, of the shortest one
-    static constexpr double kGain = 0.8;     ///< of the excess
-    static constexpr double kMostCut = 0.5;  ///< of the window at once
+    static constexpr float kTarget = 3;      ///< round trips, of the shortest one
+    static constexpr float kGain = 0.8F;     ///< of the excess
+    static constexpr float kMostCut = 0.5F;  ///< of the window at once
 
     explicit DelayBased(const CongestionLimits& limits) noexcept
-        : limits_(limits), window_(std::min(limits.first, limits.most)) {}
+        : most_(limits.most), window_(std::min(limits.first, limits.most)) {}
 
-    void on_acked(double packets, Nanos rtt, bool round_trip) noexcept {
+    void on_acked(float packets, Nanos rtt, bool round_trip) noexcept {
         if (rtt >= 0) trips_.sample(rtt);
-        const double target = kTarget * trips_.shortest();
+        const float target = kTarget * trips_.shortest();
         if (trips_.latest() <= target) {
-            window_ += starting_ ? packets : packets / std::max(window_, 1.0);
+            window_ += starting_ ? packets : packets / std::max(window_, 1.0F);
         } else {
             starting_ = false;
             if (round_trip) cut(kGain * (1 - target / trips_.latest()));
         }
-        window_ = std::clamp(window_, limits_.least, limits_.most);
+        window_ = std::clamp(window_, kLeastWindow, most_);
     }
     void on_lost(bool round_trip) noexcept {
         if (2 * trips_.idle_share() > 1) return;
         starting_ = false;
         if (round_trip) cut(kMostCut);
-        window_ = std::max(window_, limits_.least);
+        window_ = std::max(window_, kLeastWindow);
     }
-    [[nodiscard]] double window() const noexcept { return window_; }
+    [[nodiscard]] float window() const noexcept { return window_; }
 
 private:
-    void cut(double share) noexcept { window_ *= 1 - std::min(share, kMostCut); }
+    void cut(float share) noexcept { window_ *= 1 - std::min(share, kMostCut); }
 
-    CongestionLimits limits_;
     RoundTrips trips_;
-    double window_;
+    float most_;
+    float window_;
     bool starting_ = true;
 };
 

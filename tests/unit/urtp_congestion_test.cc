@@ -8,7 +8,7 @@
 namespace ulc::urtp {
 namespace {
 
-constexpr CongestionLimits kLimits{.least = 0.1, .most = 256, .first = 10};
+constexpr CongestionLimits kLimits{.most = 256, .first = 10};
 constexpr Nanos kShort = 40 * kMicrosecond;
 constexpr Nanos kQueue = 400 * kMicrosecond;
 
@@ -31,7 +31,7 @@ TEST(LossBased, halves_once_a_round_trip_and_stays_within_its_limits) {
     EXPECT_EQ(control.window(), 5);
     for (int i = 0; i < 50; ++i)
         control.on_lost(true);
-    EXPECT_EQ(control.window(), kLimits.least);
+    EXPECT_EQ(control.window(), kLeastWindow);
     for (int i = 0; i < 100'000; ++i)
         control.on_acked(8);
     EXPECT_EQ(control.window(), kLimits.most);
@@ -40,7 +40,7 @@ TEST(LossBased, halves_once_a_round_trip_and_stays_within_its_limits) {
 TEST(AdaptiveBackoff, takes_a_lone_loss_without_a_queue_for_a_bit_error) {
     AdaptiveBackoff control(kLimits);
     control.on_acked(90, kShort);
-    const double before = control.window();
+    const float before = control.window();
     control.on_lost(1, true);
     EXPECT_EQ(control.window(), before);
     control.on_acked(0, kShort + 19 * kMicrosecond);  // as much as our own ring may hold
@@ -52,7 +52,7 @@ TEST(AdaptiveBackoff, halves_when_the_path_is_full_as_well) {
     AdaptiveBackoff control(kLimits);
     control.on_acked(90, kShort);
     control.on_acked(0, kQueue);
-    const double before = control.window();
+    const float before = control.window();
     control.on_lost(1, false);
     EXPECT_EQ(control.window(), before) << "a round trip has not passed";
     control.on_lost(1, true);
@@ -62,7 +62,7 @@ TEST(AdaptiveBackoff, halves_when_the_path_is_full_as_well) {
 TEST(AdaptiveBackoff, halves_when_too_many_are_lost_for_bit_errors) {
     AdaptiveBackoff control(kLimits);
     control.on_acked(10, kShort);
-    const double before = control.window();
+    const float before = control.window();
     for (int i = 0; i < 5; ++i)
         control.on_lost(1, false);
     control.on_lost(1, true);
@@ -76,14 +76,14 @@ TEST(DelayBased, holds_the_round_trip_at_three_times_the_shortest) {
     control.on_acked(1, kQueue, true);
     EXPECT_LT(control.window(), 20);
     EXPECT_GE(control.window(), 10);
-    const double cut = control.window();
+    const float cut = control.window();
     control.on_acked(1, kQueue, false);
     EXPECT_EQ(control.window(), cut) << "once a round trip";
     for (int i = 0; i < 200; ++i)
         control.on_acked(1, kQueue, true);
-    EXPECT_EQ(control.window(), kLimits.least);
+    EXPECT_EQ(control.window(), kLeastWindow);
     control.on_lost(true);
-    EXPECT_EQ(control.window(), kLimits.least);
+    EXPECT_EQ(control.window(), kLeastWindow);
 }
 
 TEST(Pacer, spaces_packets_and_saves_up_only_a_short_burst) {

@@ -8,16 +8,16 @@ namespace {
 
 void on_opened(Core& core, TxStream& tx) noexcept {
     CongestionLimits limits;
-    limits.most = tx.window;
+    limits.most = static_cast<float>(tx.window);
     // As many as need not ask for acknowledgement, and as a group's residues take to come round.
     const auto acks = tx.group != nullptr ? tx.group->ack_modulus : core.config_.params.ack_window;
-    limits.first = 2.0 * acks;
+    limits.first = static_cast<float>(2 * acks);
     core.bound_stream(tx, tx.congestion.emplace<LossBased>(limits).window(), 0);
 }
 
 void on_acked(Core& core, TxStream& tx, const AckNews& news, Nanos now) noexcept {
     auto& control = std::get<LossBased>(tx.congestion);
-    control.on_acked(static_cast<double>(news.packets) / std::max(1U, tx.destinations));
+    control.on_acked(packets_of(tx, news));
     core.bound_stream(tx, control.window(), now);
 }
 

@@ -8,23 +8,23 @@ namespace {
 
 void on_opened(Core& core, TxStream& tx) noexcept {
     CongestionLimits limits;
-    limits.most = tx.window;
+    limits.most = static_cast<float>(tx.window);
     // As many as need not ask for acknowledgement, and as a group's residues take to come round.
     const auto acks = tx.group != nullptr ? tx.group->ack_modulus : core.config_.params.ack_window;
-    limits.first = 2.0 * acks;
+    limits.first = static_cast<float>(2 * acks);
     core.bound_stream(tx, tx.congestion.emplace<AdaptiveBackoff>(limits).window(), 0);
 }
 
 void on_acked(Core& core, TxStream& tx, const AckNews& news, Nanos now) noexcept {
     auto& control = std::get<AdaptiveBackoff>(tx.congestion);
-    control.on_acked(static_cast<double>(news.packets) / std::max(1U, tx.destinations), news.rtt);
+    control.on_acked(packets_of(tx, news), news.rtt);
     core.bound_stream(tx, control.window(), now);
 }
 
 void on_lost(Core& core, TxStream& tx, Seq, Nanos now) noexcept {
     auto& control = std::get<AdaptiveBackoff>(tx.congestion);
     const bool may = core.may_cut(tx, now);
-    control.on_lost(1.0 / std::max(1U, tx.destinations), may);
+    control.on_lost(1.0F / static_cast<float>(std::max(1U, tx.destinations)), may);
     if (may) tx.cut_at = now;
     core.bound_stream(tx, control.window(), now);
 }

@@ -8,25 +8,24 @@ namespace {
 
 void on_opened(Core& core, TxStream& tx) noexcept {
     CongestionLimits limits;
-    limits.most = tx.window;
+    limits.most = static_cast<float>(tx.window);
     // As many as need not ask for acknowledgement, and as a group's residues take to come round.
     const auto acks = tx.group != nullptr ? tx.group->ack_modulus : core.config_.params.ack_window;
-    limits.first = 2.0 * acks;
+    limits.first = static_cast<float>(2 * acks);
     core.bound_stream(tx, tx.congestion.emplace<DelayBased>(limits).window(), 0);
 }
 
 void on_acked(Core& core, TxStream& tx, const AckNews& news, Nanos now) noexcept {
     auto& control = std::get<DelayBased>(tx.congestion);
-    const double before = control.window();
-    control.on_acked(static_cast<double>(news.packets) / std::max(1U, tx.destinations), news.rtt,
-                     core.may_cut(tx, now));
+    const float before = control.window();
+    control.on_acked(packets_of(tx, news), news.rtt, core.may_cut(tx, now));
     if (control.window() < before) tx.cut_at = now;
     core.bound_stream(tx, control.window(), now);
 }
 
 void on_lost(Core& core, TxStream& tx, Seq, Nanos now) noexcept {
     auto& control = std::get<DelayBased>(tx.congestion);
-    const double before = control.window();
+    const float before = control.window();
     control.on_lost(core.may_cut(tx, now));
     if (control.window() < before) tx.cut_at = now;
     core.bound_stream(tx, control.window(), now);

@@ -23,6 +23,9 @@ extern const Policy kP0;            ///< profiles/pcode/tables.cc
 extern const Policy kP1;
 extern const Policy kPcode;
 
+/// congestion.cc: what a controller is told of an acknowledgement.
+[[nodiscard]] float packets_of(const TxStream& tx, const AckNews& news) noexcept;
+
 /// Entries of a table that wants no congestion control.
 struct Uncontrolled {
     static void on_opened(Core&, TxStream&) noexcept {}
