@@ -42,6 +42,9 @@ const Policy kConservative = {
     .on_tail = room::on_tail,
     .may_start = room::may_start,
     .on_flow = room::on_flow,
+    .on_opened = Uncontrolled::on_opened,
+    .on_acked = Uncontrolled::on_acked,
+    .on_lost = Uncontrolled::on_lost,
 };
 
 }  // namespace ulc::urtp

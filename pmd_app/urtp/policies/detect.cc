@@ -46,6 +46,9 @@ const Policy kDetect = {
     .on_no_room = on_no_room,
     .on_room = on_room,
     .on_tail = on_tail,
+    .on_opened = Uncontrolled::on_opened,
+    .on_acked = Uncontrolled::on_acked,
+    .on_lost = Uncontrolled::on_lost,
 };
 
 void Member::Impl::lose(RxStream& rx, std::uint32_t packets) noexcept {

@@ -64,6 +64,9 @@ constexpr Policy table(std::string_view word, std::string_view help,
     policy.next_ack = next_ack;
     policy.credit = credit;
     policy.on_refused = on_refused;
+    policy.on_opened = Uncontrolled::on_opened;  // its flow window bounds a group
+    policy.on_acked = Uncontrolled::on_acked;
+    policy.on_lost = Uncontrolled::on_lost;
     return policy;
 }
 
