@@ -10,13 +10,12 @@ namespace ulc::urtp {
 
 class Rtt {
 public:
-    explicit Rtt(Nanos initial) noexcept : srtt_(initial), var_(initial / 2) {}
+    explicit Rtt(Nanos initial) noexcept : srtt_(initial), var_(~(initial / 2)) {}
 
     /// Negative samples (a receiver that overstates its wait) count as zero.
     void sample(Nanos rtt) noexcept {
         rtt = std::max<Nanos>(rtt, 0);
-        if (!measured_) {
-            measured_ = true;
+        if (!measured()) {
             srtt_ = rtt;
             var_ = rtt / 2;
             return;
@@ -28,13 +27,12 @@ public:
 
     [[nodiscard]] Nanos smoothed() const noexcept { return srtt_; }
     /// What hardly any answer exceeds.
-    [[nodiscard]] Nanos bound() const noexcept { return srtt_ + 4 * var_; }
-    [[nodiscard]] bool measured() const noexcept { return measured_; }
+    [[nodiscard]] Nanos bound() const noexcept { return srtt_ + 4 * (measured() ? var_ : ~var_); }
+    [[nodiscard]] bool measured() const noexcept { return var_ >= 0; }
 
 private:
     Nanos srtt_;
-    Nanos var_;
-    bool measured_ = false;
+    Nanos var_;  ///< complemented while it is only assumed
 };
 
 }  // namespace ulc::urtp

@@ -29,42 +29,43 @@ struct KeptRoom {
     Seq want_first;
 };
 
+/// Ordered so that nothing is padded: a live session costs at most 1 KiB (DESIGN, budgets).
 struct RxStream {
     StreamId id = 0;  ///< own rank, or the group
+    std::uint32_t window = 0;
     Session* session = nullptr;
     Group* group = nullptr;       ///< nullptr: unicast
     RxStream* sibling = nullptr;  ///< next stream of the same session
-    std::uint32_t window = 0;
-    bool counted = false;     ///< of a group that follows PCODE
-    bool after_loss = false;  ///< packets before next were lost and given up (profile detect)
 
     Seq next;                ///< first number not in order
     Seq high;                ///< one past the highest number known to be sent
     std::uint32_t held = 0;  ///< packets in [next, high) that wait in the store
-    bool blocked = false;    ///< the packet at next is held, its `after` entries unmet
+    Seq ack_at;              ///< due once next is not before it
+    Seq acked;               ///< next as last told
+    Seq limit_told;          ///< next + credit as last told
+    /// Everything missing before it was asked; where requests name one packet, `next` when `too_early` began to count.
+    Seq asked_to;
+    std::uint8_t too_early = 0;  ///< packets beyond the hole at `next` (URTP's TooEarly)
+    bool counted = false;        ///< of a group that follows PCODE
+    bool after_loss = false;     ///< packets before next were lost and given up (profile detect)
+    bool blocked = false;        ///< the packet at next is held, its `after` entries unmet
+    bool ack_due = false;
+    bool request_due = false;
+    bool request_all = false;  ///< not only what was not asked yet
+    bool timed = false;        ///< asked once since `asked_at`: its repair gives an RTT sample
+    KeptRoom room;
 
     // acknowledgement (acknowledge.cc)
-    Seq ack_at;      ///< due once next is not before it
-    Seq acked;       ///< next as last told
-    Seq limit_told;  ///< next + credit as last told
-    bool ack_due = false;
     Nanos arrived = kNever;    ///< of number next-1
     Nanos ack_by = kNever;     ///< the delayed acknowledgement
     Nanos answer_at = kNever;  ///< a group probe's answer, spread
 
     // requests (request.cc)
-    Seq too_early_for;            ///< `next` when `too_early` began to count
-    std::uint32_t too_early = 0;  ///< packets beyond the hole at `next` (URTP's TooEarly)
-    bool request_due = false;
-    bool request_all = false;   ///< not only what was not asked yet
-    bool timed = false;         ///< asked once since `asked_at`: its repair gives an RTT sample
-    Seq asked_to;               ///< everything missing before it was asked
     Nanos ask_new_at = kNever;  ///< first REQ for new gaps, spread
     Nanos ask_all_at = kNever;  ///< repetition
     Nanos ask_wait = 0;         ///< until the repetition after the next one
     Nanos asked_at = kNever;
 
-    KeptRoom room;
     Timer timer;
 
     [[nodiscard]] bool missing() const noexcept {

@@ -9,13 +9,15 @@ namespace ulc::urtp {
 TxStream::TxStream(StreamId stream, Group* of_group, std::span<const Rank> of_members,
                    std::size_t own, std::uint32_t ring, Seq first, Nanos initial_rtt)
     : id(stream),
-      group(of_group),
       window(ring),
-      cwnd(ring),
+      group(of_group),
       base(first),
       sent(first),
       tail(first),
       limit(first + ring),
+      cwnd(ring),
+      asked(first),
+      freed(first),
       members(static_cast<std::uint32_t>(of_members.size())),
       destinations(members),
       slots(std::make_unique<TxSlot[]>(ring)),
@@ -25,8 +27,6 @@ TxStream::TxStream(StreamId stream, Group* of_group, std::span<const Rank> of_me
       rank(std::make_unique<Rank[]>(members)),
       rtt(initial_rtt) {
     ULC_CHECK((ring & (ring - 1)) == 0);
-    freed = first;
-    asked = first;
     for (std::uint32_t i = 0; i < members; ++i) {
         next[i] = first;
         edge[i] = limit;

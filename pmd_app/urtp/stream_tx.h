@@ -61,22 +61,23 @@ struct TxStream {
     [[nodiscard]] bool is_destination(std::uint32_t at) const noexcept { return absent[at] == 0; }
 
     const StreamId id;
-    Group* const group;
     const std::uint32_t window;  ///< slots in the ring, power of two
+    Group* const group;
+    Seq base;
+    Seq sent;
+    Seq tail;
+    Seq limit;  ///< least of the destinations' edges
     /// Packets that may be unacknowledged: `window`, or less by congestion.
     std::uint32_t cwnd;
     /// Every so many-th packet asks for acknowledgement at once; kNeverAsk: none does.
     static constexpr std::uint32_t kNeverAsk = UINT32_MAX;
     std::uint32_t ask_every = kNeverAsk;
     Seq asked;  ///< the packet after the last one that asked
-    Pacer pacer;
-    Seq base;
-    Seq sent;
-    Seq tail;
-    Seq limit;  ///< least of the destinations' edges
+    Seq freed;  ///< segments before it were let go
     const std::uint32_t
         members;  ///< length of the arrays below, indexed by group index (0: unicast)
     std::uint32_t destinations;  ///< left
+    Pacer pacer;
     std::unique_ptr<TxSlot[]> slots;
     std::unique_ptr<Seq[]> next;              ///< acknowledged before it
     std::unique_ptr<Seq[]> edge;              ///< accepts numbers before it (credit)
@@ -89,13 +90,12 @@ struct TxStream {
     std::uint16_t want = 0;  ///< numbers from want_first on are to be asked room for
     std::uint16_t want_at = TxSlot::kNobody;  ///< of this destination, or of kSeveral
     bool want_turn = false;                   ///< the tail timer asks for room and for news in turn
-
-    Seq freed;  ///< segments before it were let go
-    Rtt rtt;
-    std::variant<std::monostate, LossBased, AdaptiveBackoff, DelayBased>
-        congestion;             ///< the policy's state
-    Nanos cut_at = 0;           ///< when it last took congestion for there
     bool wants_credit = false;  ///< a packet waits for credit or window, with nothing on the wire
+
+    std::variant<std::monostate, LossBased, AdaptiveBackoff, DelayBased>
+        congestion;    ///< the policy's state
+    Nanos cut_at = 0;  ///< when it last took congestion for there
+    Rtt rtt;
     Nanos probe_at = kNever;
     Nanos probe_wait = 0;
     Nanos probed_at = 0;

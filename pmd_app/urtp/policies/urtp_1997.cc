@@ -44,8 +44,8 @@ Seq next_ack(const RxStream& rx, std::uint32_t credit, const Params& params) noe
 }
 
 void on_gap(Core& core, RxStream& rx, bool, Nanos) noexcept {
-    if (rx.too_early_for != rx.next) {
-        rx.too_early_for = rx.next;
+    if (rx.asked_to != rx.next) {
+        rx.asked_to = rx.next;
         rx.too_early = 0;
     }
     if (++rx.too_early < core.config_.params.req_delay) return;
