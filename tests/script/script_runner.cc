@@ -304,7 +304,7 @@ private:
         const Rank from = rank_of(line.get("from"));
         wire::FrameHead head;
         head.destination = mac_of(0);
-        head.source = mac_of(from);
+        head.source = mac_of(rank_of(line.get("mac", line.get("from"))));
         head.handle = handle_of(0);
         head.rank = from;
         Segment* segment = pool_.table().get();

@@ -52,6 +52,20 @@ TEST(Ends, a_client_that_leaves_in_the_round_in_which_its_job_forms_has_left) {
     EXPECT_EQ(cluster.shut_down(), 0U);
 }
 
+// A frame of an earlier life names nobody: the same place in the table has another handle.
+TEST(Ends, an_endpoint_that_takes_a_dead_ones_place_has_another_handle) {
+    SimCluster cluster({});
+    const std::size_t first = cluster.add_client(0);
+    const auto before = cluster.endpoint(first);
+    cluster.kill_client(first);
+    cluster.touch(0);
+    ASSERT_TRUE(cluster.run(kSecond, [&] { return cluster.engine(0).detached(before); }));
+    const auto after = cluster.endpoint(cluster.add_client(0));
+    EXPECT_EQ(after & kHandleIndexMask, before & kHandleIndexMask);
+    EXPECT_NE(after, before);
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
 TEST(Ends, closing_without_leaving_delivers_what_was_submitted) {
     SimCluster cluster(lossy(2));
     ASSERT_TRUE(cluster.form(2, own_node));

@@ -218,5 +218,33 @@ TEST(JobsInput, malformed_and_own_frames_are_counted) {
     EXPECT_EQ(node.counters.get(Counter::drop_own_echo), 1U);
 }
 
+// Only the answer to a question that was asked lately proves a restart: any other PONG may be an old frame, or a stranger's.
+TEST(LivenessTokens, a_pong_to_no_fresh_question_proves_nothing) {
+    Counters counters;
+    const Mac own = mac_of(0);
+    const Mac peer = mac_of(1);
+    Liveness liveness({}, own, 100, 1, counters);
+    ASSERT_TRUE(liveness.watch(peer, 7, 0));
+    liveness.hint(peer, 9);
+    Mac to;
+    wire::NodeBody ping;
+    ASSERT_TRUE(liveness.next_tx(to, ping, 0));
+    EXPECT_EQ(to, peer);
+    ASSERT_EQ(ping.kind, wire::NodeKind::kPing);
+
+    wire::NodeView pong;
+    pong.kind = wire::NodeKind::kPong;
+    pong.incarnation = 9;
+    NodeVerdict verdict;
+    for (const std::uint64_t off : {std::uint64_t{1}, ~std::uint64_t{63}, std::uint64_t{1} << 40}) {
+        pong.token = ping.token + off;
+        EXPECT_FALSE(liveness.on_node(pong, peer, 0, verdict)) << "token off by " << off;
+    }
+    pong.token = ping.token;
+    ASSERT_TRUE(liveness.on_node(pong, peer, 0, verdict));
+    EXPECT_EQ(verdict.kind, NodeVerdict::Kind::kRestarted);
+    EXPECT_EQ(verdict.incarnation, 9U);
+}
+
 }  // namespace
 }  // namespace ulc::engine
