@@ -108,7 +108,8 @@ bool look_ahead(Core& core, Endpoint& endpoint, bool& moved) {
         asm volatile("" ::: "memory");  // judge the copy, not the slot
         if (record.kind != SubmitKind::kRelease) continue;
         if (!on_release(endpoint, record)) return false;
-        endpoint.taken_ahead[(n & (slots - 1)) / 64] |= 1ULL << (n & 63U);
+        const std::uint32_t at = n & (slots - 1);
+        endpoint.taken_ahead[at / 64] |= 1ULL << (at % 64);
         core.counters.add(Counter::submissions);
         moved = true;
     }

@@ -9,126 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "base/prng.h"
 #include "tests/sim/lib_cluster.h"
+#include "tests/sim/programs/collective_actor.h"
 
 namespace ulc::sim {
 namespace {
-
-constexpr Nanos kSkew = kMicrosecond;
-constexpr Nanos kLookAgain =
-    kMillisecond;  ///< as ulc_coll_wait(), which looks for members that died
-
-enum class Kind : std::uint8_t { kBarrier, kBroadcast, kAllgather };
-
-struct Operation {
-    Kind kind = Kind::kBarrier;
-    const char* algorithm = nullptr;
-    std::size_t octets = 0;
-    std::uint16_t root = 0;
-    bool in_place = false;
-};
-
-unsigned char octet_of(std::size_t operation, std::uint16_t rank, std::size_t i) {
-    return static_cast<unsigned char>(operation * 31 + rank * 7 + i * 13 + i / 251);
-}
-
-/// What one rank of a group does: the operations in order, each started some random time after the one before.
-class Actor {
-public:
-    Actor(ulc_endpoint* ep, ulc_group group, const std::vector<Operation>& program,
-          std::uint64_t seed)
-        : ep_(ep),
-          group_(group),
-          self_(ulc_group_index(ep, group)),
-          ranks_(ulc_group_size(ep, group)),
-          program_(program),
-          prng_(seed) {}
-
-    [[nodiscard]] bool done() const { return at_ == program_.size(); }
-    [[nodiscard]] std::size_t at() const { return at_; }
-    [[nodiscard]] int error() const { return error_; }
-    [[nodiscard]] const std::string& wrong() const { return wrong_; }
-
-    /// As a program that calls the blocking forms: on and on, until ulc_wait() would wait.
-    void run_until_waiting() {
-        while (!done() && error_ == ULC_OK && wrong_.empty()) {
-            if (running_ == nullptr && (error_ = start()) != ULC_OK) return;
-            if (!test()) return;
-        }
-    }
-
-    /// Now and then one thing, so that ranks drift apart. When to call again.
-    Nanos step(Nanos now) {
-        if (done() || error_ != ULC_OK) return kNever;
-        if (running_ == nullptr) {
-            if (!prng_.chance(0.7)) {  // skew
-                error_ = start();
-                return now;
-            }
-            return now + kSkew;
-        }
-        return test() ? now : now + kLookAgain;
-    }
-
-private:
-    /// False: under way.
-    bool test() {
-        const int state = ulc_coll_test(ep_, running_);
-        if (state == ULC_ERR_AGAIN) return false;
-        running_ = nullptr;
-        error_ = state;
-        if (state != ULC_OK) return true;
-        verify();
-        ++at_;
-        return true;
-    }
-    int start() {
-        const Operation& op = program_[at_];
-        if (op.kind == Kind::kBarrier) {
-            return ulc_barrier_start(ep_, group_, op.algorithm, &running_);
-        }
-        if (op.kind == Kind::kBroadcast) {
-            output_.assign(op.octets, 0);
-            if (self_ == op.root) fill(output_.data(), op.octets, self_);
-            return ulc_broadcast_start(ep_, group_, op.root, output_.data(), op.octets,
-                                       op.algorithm, &running_);
-        }
-        output_.assign(op.octets * ranks_, 0);
-        input_.assign(op.octets, 0);
-        fill(op.in_place ? output_.data() + self_ * op.octets : input_.data(), op.octets, self_);
-        return ulc_allgather_start(ep_, group_, op.in_place ? nullptr : input_.data(),
-                                   output_.data(), op.octets, op.algorithm, &running_);
-    }
-    void fill(unsigned char* to, std::size_t octets, std::uint16_t rank) const {
-        for (std::size_t i = 0; i < octets; ++i)
-            to[i] = octet_of(at_, rank, i);
-    }
-    void verify() {
-        const Operation& op = program_[at_];
-        if (op.kind == Kind::kBarrier) return;
-        for (std::size_t n = 0; n < output_.size(); ++n) {
-            const auto source =
-                op.kind == Kind::kBroadcast ? op.root : static_cast<std::uint16_t>(n / op.octets);
-            const std::size_t i = op.kind == Kind::kBroadcast ? n : n % op.octets;
-            if (output_[n] == octet_of(at_, source, i)) continue;
-            wrong_ = "operation " + std::to_string(at_) + " octet " + std::to_string(n);
-            return;
-        }
-    }
-
-    ulc_endpoint* ep_;
-    ulc_group group_;
-    std::uint16_t self_;
-    std::uint16_t ranks_;
-    const std::vector<Operation>& program_;
-    Prng prng_;
-    ulc_coll* running_ = nullptr;
-    std::vector<unsigned char> input_, output_;
-    std::size_t at_ = 0;
-    int error_ = ULC_OK;
-    std::string wrong_;
-};
 
 /// Every algorithm with small and large payloads, roots all around.
 std::vector<Operation> whole_program(std::uint16_t ranks) {
@@ -136,19 +21,19 @@ std::vector<Operation> whole_program(std::uint16_t ranks) {
     std::uint16_t root = 0;
     for (const std::size_t octets : {0U, 1U, 40U, 1000U, 5000U, 40000U}) {
         for (const char* name : {"gather_broadcast", "dissemination", "chain:2"}) {
-            program.push_back({.kind = Kind::kBarrier, .algorithm = name});
+            program.push_back({.kind = CollectiveKind::kBarrier, .algorithm = name});
         }
         for (const char* name : {"multicast", "binomial", "multicast@1000", "binomial@1000"}) {
-            program.push_back({Kind::kBroadcast, name, octets, root, false});
+            program.push_back({CollectiveKind::kBroadcast, name, octets, root, false});
             root = static_cast<std::uint16_t>((root + 1) % ranks);
         }
         for (const char* name :
              {"round_robin@2000", "concurrent", "concurrent:3@700", "ring", "ring@2000"}) {
-            program.push_back({Kind::kAllgather, name, octets, 0, octets % 1000 != 0});
+            program.push_back({CollectiveKind::kAllgather, name, octets, 0, octets % 1000 != 0});
         }
     }
-    program.push_back({Kind::kBroadcast, nullptr, 100, 0, false});
-    program.push_back({Kind::kAllgather, nullptr, 100, 0, true});
+    program.push_back({CollectiveKind::kBroadcast, {}, 100, 0, false});
+    program.push_back({CollectiveKind::kAllgather, {}, 100, 0, true});
     program.push_back({});
     return program;
 }
@@ -162,9 +47,9 @@ ClusterConfig config_of(std::uint16_t ranks, double loss, std::uint64_t seed) {
     return config;
 }
 
-std::string run_all(LibCluster& lib, std::vector<Actor>& actors, Nanos limit) {
+std::string run_all(LibCluster& lib, std::vector<CollectiveActor>& actors, Nanos limit) {
     const auto ended = [&] {
-        for (const Actor& actor : actors) {
+        for (const CollectiveActor& actor : actors) {
             if (!actor.done() && actor.error() == ULC_OK && actor.wrong().empty()) return false;
         }
         return true;
@@ -173,7 +58,7 @@ std::string run_all(LibCluster& lib, std::vector<Actor>& actors, Nanos limit) {
         limit, ended, [&](std::uint16_t rank, Nanos now) { return actors[rank].step(now); });
     std::string text;
     for (std::size_t rank = 0; rank < actors.size(); ++rank) {
-        const Actor& actor = actors[rank];
+        const CollectiveActor& actor = actors[rank];
         if (actor.done() && actor.wrong().empty()) continue;
         text += "rank " + std::to_string(rank) + " at " + std::to_string(actor.at()) + " " +
                 ulc_error_text(actor.error()) + " " + actor.wrong() + "\n";
@@ -192,7 +77,7 @@ TEST_P(Collectives, give_every_octet_to_every_rank_under_loss) {
         LibCluster lib(config_of(ranks, 0.02, seed));
         ASSERT_TRUE(lib.form()) << "replay: ULC_SIM_SEED=" << seed;
         const std::vector<Operation> program = whole_program(ranks);
-        std::vector<Actor> actors;
+        std::vector<CollectiveActor> actors;
         for (std::uint16_t rank = 0; rank < ranks; ++rank) {
             actors.emplace_back(lib.endpoint(rank), ulc_world(lib.endpoint(rank)), program,
                                 seed * 100 + rank);
@@ -211,14 +96,14 @@ TEST(Collectives, need_no_test_without_an_event) {
         LibCluster lib(config_of(ranks, 0, 3));
         ASSERT_TRUE(lib.form());
         const std::vector<Operation> program = whole_program(ranks);
-        std::vector<Actor> actors;
+        std::vector<CollectiveActor> actors;
         for (std::uint16_t rank = 0; rank < ranks; ++rank) {
             actors.emplace_back(lib.endpoint(rank), ulc_world(lib.endpoint(rank)), program, rank);
         }
         std::vector<bool> begun(ranks, false);
         const auto all_done = [&] {
             return std::all_of(actors.begin(), actors.end(),
-                               [](const Actor& actor) { return actor.done(); });
+                               [](const CollectiveActor& actor) { return actor.done(); });
         };
         EXPECT_TRUE(lib.run(5 * kSecond, all_done, [&](std::uint16_t rank, Nanos) {
             if (begun[rank] && lib.events(rank) == 0) return kNever;
@@ -233,8 +118,9 @@ TEST(Collectives, put_a_broadcast_on_the_wire_once) {
     constexpr std::size_t kOctets = 64 * 1024;
     LibCluster lib(config_of(8, 0, 1));
     ASSERT_TRUE(lib.form());
-    const std::vector<Operation> program{{Kind::kBroadcast, "multicast", kOctets, 3, false}};
-    std::vector<Actor> actors;
+    const std::vector<Operation> program{
+        {CollectiveKind::kBroadcast, "multicast", kOctets, 3, false}};
+    std::vector<CollectiveActor> actors;
     for (std::uint16_t rank = 0; rank < 8; ++rank) {
         actors.emplace_back(lib.endpoint(rank), ulc_world(lib.endpoint(rank)), program, rank);
     }
@@ -279,7 +165,7 @@ TEST(Collectives, run_at_once_on_overlapping_groups) {
         }
     }
     const std::vector<Operation> program = whole_program(3);
-    std::vector<std::vector<Actor>> actors(kRanks);
+    std::vector<std::vector<CollectiveActor>> actors(kRanks);
     for (std::uint16_t rank = 0; rank < kRanks; ++rank) {
         handles[rank].push_back(ulc_world(lib.endpoint(rank)));
         for (const ulc_group group : handles[rank]) {
@@ -288,7 +174,7 @@ TEST(Collectives, run_at_once_on_overlapping_groups) {
     }
     const auto ended = [&] {
         for (const auto& of_rank : actors) {
-            for (const Actor& actor : of_rank) {
+            for (const CollectiveActor& actor : of_rank) {
                 if (!actor.done() && actor.error() == ULC_OK) return false;
             }
         }
@@ -296,12 +182,12 @@ TEST(Collectives, run_at_once_on_overlapping_groups) {
     };
     EXPECT_TRUE(lib.run(60 * kSecond, ended, [&](std::uint16_t rank, Nanos now) {
         Nanos next = kNever;
-        for (Actor& actor : actors[rank])
+        for (CollectiveActor& actor : actors[rank])
             next = std::min(next, actor.step(now));
         return next;
     }));
     for (const auto& of_rank : actors) {
-        for (const Actor& actor : of_rank) {
+        for (const CollectiveActor& actor : of_rank) {
             EXPECT_TRUE(actor.done()) << actor.at() << ulc_error_text(actor.error());
             EXPECT_EQ(actor.wrong(), "");
         }
@@ -312,8 +198,8 @@ TEST(Collectives, fail_at_every_rank_when_one_dies) {
     for (const char* name : {"gather_broadcast", "dissemination", "chain"}) {
         LibCluster lib(config_of(4, 0.01, 9));
         ASSERT_TRUE(lib.form());
-        const std::vector<Operation> program{{.kind = Kind::kBarrier, .algorithm = name}};
-        std::vector<Actor> actors;
+        const std::vector<Operation> program{{.kind = CollectiveKind::kBarrier, .algorithm = name}};
+        std::vector<CollectiveActor> actors;
         for (std::uint16_t rank = 0; rank < 4; ++rank) {
             actors.emplace_back(lib.endpoint(rank), ulc_world(lib.endpoint(rank)), program, rank);
         }
@@ -335,10 +221,10 @@ TEST(Collectives, fail_at_every_rank_when_one_dies) {
 TEST(Collectives, name_lengths_that_differ_between_members) {
     LibCluster lib(config_of(2, 0, 1));
     ASSERT_TRUE(lib.form());
-    const std::vector<Operation> longer{{Kind::kBroadcast, nullptr, 100, 0, false}};
-    const std::vector<Operation> shorter{{Kind::kBroadcast, nullptr, 60, 0, false}};
+    const std::vector<Operation> longer{{CollectiveKind::kBroadcast, {}, 100, 0, false}};
+    const std::vector<Operation> shorter{{CollectiveKind::kBroadcast, {}, 60, 0, false}};
     for (const bool root_longer : {false, true}) {
-        std::vector<Actor> actors;
+        std::vector<CollectiveActor> actors;
         actors.emplace_back(lib.endpoint(0), ulc_world(lib.endpoint(0)),
                             root_longer ? longer : shorter, 1);
         actors.emplace_back(lib.endpoint(1), ulc_world(lib.endpoint(1)),
@@ -370,7 +256,7 @@ TEST(Collectives, refuse_wrong_arguments_without_counting_them) {
     EXPECT_EQ(ulc_coll_test(ep, nullptr), ULC_ERR_INVALID);
     EXPECT_EQ(operation, nullptr);
     const std::vector<Operation> program{{}, {}};
-    std::vector<Actor> actors;
+    std::vector<CollectiveActor> actors;
     for (std::uint16_t rank = 0; rank < 2; ++rank) {
         actors.emplace_back(lib.endpoint(rank), world, program, rank);
     }

@@ -214,6 +214,34 @@ TEST(BackPressure, unconsumed_data_of_one_source_do_not_stop_another) {
     EXPECT_EQ(cluster.shut_down(), 0U);
 }
 
+TEST(BackPressure, releases_pass_waiting_sends_in_a_ring_of_8) {
+    ClusterConfig config;
+    config.sizes = {8, 64, 64U << 10, 64U << 10};
+    config.engine.pending_sends = 8;
+    SimCluster cluster(config);
+    ASSERT_TRUE(cluster.form(2, own_node));
+    constexpr std::size_t kMessages = 500;
+    std::uint64_t sent[2] = {0, 0};
+    EXPECT_TRUE(cluster.run(
+        10 * kSecond,
+        [&] {
+            return cluster.client(0).messages.size() == kMessages &&
+                   cluster.client(1).messages.size() == kMessages;
+        },
+        [&] {
+            for (std::uint32_t n = 0; n < 2; ++n) {
+                RingClient& client = cluster.client(n);
+                client.poll();
+                while (sent[n] < kMessages &&
+                       client.send(1 - n, sent[n], Oracle::payload(sent[n], 3000)))
+                    ++sent[n];
+            }
+        }));
+    EXPECT_EQ(cluster.client(0).closed(), 0);
+    EXPECT_EQ(cluster.client(1).closed(), 0);
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
 TEST(Wake, a_sleeping_client_is_woken_once_and_a_polling_one_never) {
     ClusterConfig config;
     SimCluster cluster(config);

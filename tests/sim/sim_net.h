@@ -65,7 +65,7 @@ public:
     }
     [[nodiscard]] MediumReport medium_report() const { return made_.report(); }
     [[nodiscard]] std::uint32_t segments_out(std::uint16_t index) const noexcept {
-        return nics_[index]->pool().out();
+        return nics_[index]->segments_out();
     }
 
 private:

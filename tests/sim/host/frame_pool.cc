@@ -12,6 +12,7 @@ Segment* FramePool::get() {
         item->segment.frame = item->octets.get();
         item->segment.capacity = octets_;
         item->segment.owner = item.get();
+        item->pool = this;
         free_.push_back(item.get());
         items_.push_back(std::move(item));
     }
@@ -25,7 +26,7 @@ Segment* FramePool::get() {
 void FramePool::drop(Segment* segment) {
     Item& item = item_of(segment);
     ULC_CHECK(item.references > 0);
-    if (--item.references == 0) free_.push_back(&item);
+    if (--item.references == 0) item.pool->free_.push_back(&item);
 }
 
 SegmentPool FramePool::table() noexcept {
@@ -36,9 +37,7 @@ SegmentPool FramePool::table() noexcept {
         ULC_CHECK(item_of(segment).references > 0);
         ++item_of(segment).references;
     };
-    pool.release = [](void* context, Segment* segment) {
-        static_cast<FramePool*>(context)->drop(segment);
-    };
+    pool.release = [](void*, Segment* segment) { drop(segment); };
     pool.references = [](void*, const Segment* segment) { return item_of(segment).references; };
     pool.available = [](void* context) {
         const auto* self = static_cast<FramePool*>(context);

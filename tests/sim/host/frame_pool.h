@@ -18,7 +18,8 @@ public:
     [[nodiscard]] SegmentPool table() noexcept;
     /// One reference; nullptr: all are out.
     [[nodiscard]] Segment* get();
-    void drop(Segment* segment);
+    /// Back to the pool from which it came, with its last reference.
+    static void drop(Segment* segment);
     /// Buffers that somebody holds.
     [[nodiscard]] std::uint32_t out() const noexcept {
         return static_cast<std::uint32_t>(items_.size() - free_.size());
@@ -32,6 +33,7 @@ private:
     struct Item {
         Segment segment;
         std::unique_ptr<std::byte[]> octets;
+        FramePool* pool = nullptr;
         std::uint32_t references = 0;
     };
     static Item& item_of(const Segment* segment) { return *static_cast<Item*>(segment->owner); }

@@ -29,8 +29,10 @@ Nic::Nic(const Config& config, const HostCosts& costs, HandOver hand_over)
       costs_(costs),
       hand_over_(std::move(hand_over)),
       cpu_(costs.speed),
-      pool_(config.segments,
-            static_cast<std::uint32_t>(config.mtu + sizeof(wire::EthernetHeader))) {}
+      tx_pool_(config.segments,
+               static_cast<std::uint32_t>(config.mtu + sizeof(wire::EthernetHeader))),
+      rx_pool_(config.segments,
+               static_cast<std::uint32_t>(config.mtu + sizeof(wire::EthernetHeader))) {}
 
 Port Nic::port() noexcept {
     Port port;
@@ -39,7 +41,7 @@ Port Nic::port() noexcept {
     port.info.mtu = config_.mtu;
     port.info.tx_ring_frames = costs_.tx_ring_frames;
     port.info.link_bits_per_second = config_.bits_per_second;
-    port.pool = pool_.table();
+    port.pool = tx_pool_.table();
     port.rx = [](void* context, Segment** out, std::uint16_t n) {
         return static_cast<Nic*>(context)->rx(out, n);
     };
@@ -111,7 +113,7 @@ void Nic::on_sent(bool sent, Nanos at) {
     Sending oldest = std::move(tx_ring_.front());
     tx_ring_.pop_front();
     if (sent) {
-        pool_.drop(oldest.segment);
+        FramePool::drop(oldest.segment);
         return;
     }
     ++stats.given_up;
@@ -150,7 +152,7 @@ std::uint16_t Nic::rx(Segment** out, std::uint16_t n) {
     while (count < n && !rx_ring_.empty() && rx_ring_.front().at <= cpu_.now()) {
         const FramePtr frame = std::move(rx_ring_.front().frame);
         rx_ring_.pop_front();
-        Segment* segment = pool_.get();
+        Segment* segment = rx_pool_.get();
         if (segment == nullptr) {
             ++stats.overruns;
             continue;
@@ -175,7 +177,7 @@ std::uint16_t Nic::rx(Segment** out, std::uint16_t n) {
 
 void Nic::drop_all() {
     for (const Sending& sending : tx_ring_)
-        pool_.drop(sending.segment);
+        FramePool::drop(sending.segment);
     tx_ring_.clear();
     rx_ring_.clear();
 }

@@ -41,7 +41,7 @@ public:
         Mac mac;
         std::uint16_t mtu = 1500;
         std::uint64_t bits_per_second = 0;
-        std::uint32_t segments = 4096;
+        std::uint32_t segments = 4096;  ///< for sending, and as many again for receiving
     };
     /// Takes a frame that lies in the NIC at `at`, for the medium.
     using HandOver = std::function<void(std::uint16_t index, FramePtr frame, Nanos at)>;
@@ -70,8 +70,13 @@ public:
     /// Lets go of every frame in the rings; the medium must have been emptied.
     void drop_all();
 
-    [[nodiscard]] FramePool& pool() noexcept { return pool_; }
-    [[nodiscard]] const FramePool& pool() const noexcept { return pool_; }
+    /// Segments that somebody holds, of those that lie in the pools.
+    [[nodiscard]] std::uint32_t segments_out() const noexcept {
+        return tx_pool_.out() + rx_pool_.out();
+    }
+    [[nodiscard]] std::uint32_t segments_made() const noexcept {
+        return tx_pool_.made() + rx_pool_.made();
+    }
     NicStats stats;
 
 private:
@@ -97,7 +102,8 @@ private:
     HostCosts costs_;
     HandOver hand_over_;
     Cpu cpu_;
-    FramePool pool_;
+    FramePool tx_pool_;
+    FramePool rx_pool_;
     std::deque<Sending> tx_ring_;
     std::deque<Received> rx_ring_;
     const Counters* counters_ = nullptr;  ///< within a round

@@ -71,14 +71,24 @@ void Traffic::start() {
 
 std::string Traffic::run(Nanos limit) {
     start();
-    if (!cluster_.run(limit, [&] { return finished(); })) return late(limit);
+    if (!cluster_.run(limit, [&] { return finished(); }))
+        return "after " + std::to_string(limit / kMillisecond) + " ms still due: " + due();
     return error_;
 }
 
-std::string Traffic::late(Nanos limit) const {
-    return "after " + std::to_string(limit / kMillisecond) +
-           " ms still due: " + std::to_string(oracle_.outstanding()) +
-           (all_sent() ? "" : ", not all sent") + "; first " + oracle_.first_due();
+std::string Traffic::due() const {
+    return std::to_string(oracle_.outstanding()) + (all_sent() ? "" : ", not all sent") +
+           ", first " + oracle_.first_due();
+}
+
+void Traffic::farewell() {
+    farewell_ = true;
+    ++config_.messages;
+    config_.think = 0;
+    config_.read_gap = 0;
+    for (State& s : state_)
+        s.read_at = s.send_at = 0;
+    start();
 }
 
 void Traffic::dead(Rank rank) {
@@ -152,6 +162,10 @@ void Traffic::plan(Rank rank, State& s) {
     const std::uint64_t kind = prng_.below(10);
     std::vector<Rank> members = world_;
     s.stream = cluster_.client(rank).world;
+    if (farewell_) {
+        s.to = world_;
+        return;
+    }
     if (kind < 5) {
         Rank to = 0;
         do {

@@ -37,12 +37,14 @@ public:
 
     /// The rank takes no further part; nothing to or from it is due.
     void dead(Rank rank);
-    /// Whether what was submitted must arrive although someone died: no.
+    /// All was sent and has arrived, or something was wrong.
     [[nodiscard]] bool finished() const;
     [[nodiscard]] const std::string& error() const noexcept { return error_; }
     [[nodiscard]] Oracle& oracle() noexcept { return oracle_; }
-    /// What is wrong when `limit` was not enough.
-    [[nodiscard]] std::string late(Nanos limit) const;
+    /// Each rank that lives sends one more message, to all.
+    void farewell();
+    /// For a report: what has not arrived.
+    [[nodiscard]] std::string due() const;
     [[nodiscard]] std::uint64_t delivered() const noexcept { return delivered_; }
 
 private:
@@ -85,6 +87,7 @@ private:
     Prng prng_;
     Rank ranks_;
     bool anyone_dead_ = false;
+    bool farewell_ = false;
     std::vector<Rank> world_;
     std::vector<std::pair<GroupHandle, std::vector<Rank>>> groups_;
     std::vector<State> state_;

@@ -1,0 +1,53 @@
+// One random scenario: everything that can be chosen, drawn from a seed. `ulc-sim check` runs them by the hundred.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/sim/programs/collective_actor.h"
+#include "tests/sim/programs/random_traffic.h"
+#include "tests/sim/sim_cluster.h"
+
+namespace ulc::sim {
+
+enum class EventKind : std::uint8_t {
+    kPartition,  ///< `index`: a bitmap of nodes that are cut off from the others, until at + lasts
+    kUnplug,     ///< the node's cable is out, until at + lasts
+    kSlowNode,   ///< at `speed`, until at + lasts
+    kPauseNode,  ///< nothing on it is scheduled, until at + lasts
+    kPauseClient,  ///< the rank computes, until at + lasts
+    kKillClient,   ///< the rank's process is gone
+    kKillNode,     ///< the node's engine is gone with all its ranks
+};
+
+struct ScenarioEvent {
+    EventKind kind = EventKind::kPauseClient;
+    Nanos at = 0;  ///< after the job has formed
+    Nanos lasts = 0;
+    std::uint64_t index = 0;
+    double speed = 1;
+};
+
+struct RandomScenario {
+    std::uint64_t seed = 0;
+    ClusterConfig cluster;
+    std::uint16_t ranks = 2;
+    /// Collectives through libulc; else traffic of every kind, on the rings.
+    bool collective = false;
+    TrafficConfig traffic;
+    std::vector<Operation> operations;
+    std::vector<ScenarioEvent> events;
+    Nanos faulty = 0;  ///< so long the faults last; then all is healed and the rest must get done
+
+    [[nodiscard]] std::uint16_t node_of(std::size_t rank) const noexcept {
+        return static_cast<std::uint16_t>(rank % cluster.net.ports);
+    }
+    [[nodiscard]] bool somebody_dies() const noexcept;
+    /// For people, several lines.
+    [[nodiscard]] std::string describe() const;
+};
+
+[[nodiscard]] RandomScenario random_scenario(std::uint64_t seed);
+
+}  // namespace ulc::sim

@@ -1,0 +1,145 @@
+// ulc-sim check: random scenarios by the hundred, in worker processes, so that a scenario that breaks an invariant ends its
+// worker and not the check. What a seed does depends on nothing but the seed.
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "base/check.h"
+#include "commit.h"
+#include "tests/sim/check/check_run.h"
+#include "tests/sim/cli/commands.h"
+
+namespace ulc::sim {
+namespace {
+
+/// What a worker shows its parent, in shared memory.
+struct Progress {
+    std::atomic<std::uint64_t> seed{0};  ///< that runs now
+    std::atomic<std::uint64_t> next{0};  ///< seeds of this worker that are done
+    std::uint64_t deliveries = 0;
+    std::int64_t virtual_time = 0;
+    std::uint64_t turns = 0;
+    std::uint64_t failures = 0;
+};
+
+std::string program_path() {
+    char path[4096] = {};
+    const ssize_t octets = readlink("/proc/self/exe", path, sizeof path - 1);
+    return octets > 0 ? std::string(path, static_cast<std::size_t>(octets)) : "ulc-sim";
+}
+
+void report(std::uint64_t seed, const std::string& error) {
+    std::string text = "seed " + std::to_string(seed) + " FAILED: " + error + "\n" +
+                       random_scenario(seed).describe() +
+                       "  commit " ULC_SIM_COMMIT "; replay: " + program_path() +
+                       " check --first " + std::to_string(seed) + " --seeds 1\n";
+    (void)!write(STDOUT_FILENO, text.data(), text.size());  // one write: workers do not mix
+}
+
+// Seeds first + worker, + jobs, … from the place that is noted in progress.
+void work(const CheckOptions& options, unsigned worker, Progress& progress) {
+    for (std::uint64_t n = progress.next.load(); worker + n * options.jobs < options.seeds; ++n) {
+        const std::uint64_t seed = options.first + worker + n * options.jobs;
+        progress.seed.store(seed);
+        const CheckResult result = run_check(random_scenario(seed));
+        progress.deliveries += result.deliveries;
+        progress.virtual_time += result.virtual_time;
+        progress.turns += result.turns;
+        progress.next.store(n + 1);
+        if (!result.error.empty()) {
+            ++progress.failures;
+            report(seed, result.error);
+        } else if (options.verbose) {
+            std::printf("seed %llu: %llu deliveries, %.3f s, %llu turns\n",
+                        static_cast<unsigned long long>(seed),
+                        static_cast<unsigned long long>(result.deliveries),
+                        static_cast<double>(result.virtual_time) / 1e9,
+                        static_cast<unsigned long long>(result.turns));
+            std::fflush(stdout);
+        }
+    }
+}
+
+pid_t start(const CheckOptions& options, unsigned worker, Progress& progress) {
+    std::fflush(stdout);
+    const pid_t child = fork();
+    ULC_CHECK(child >= 0);
+    if (child != 0) return child;
+    work(options, worker, progress);
+    std::fflush(stdout);
+    std::exit(0);  // with the leak check of a sanitizer
+}
+
+// A worker that ended by itself is done; one that did not has found something in the seed that it ran, and another goes on.
+void attend(const CheckOptions& options, std::vector<pid_t>& workers, Progress* progress) {
+    std::size_t alive = workers.size();
+    while (alive > 0) {
+        int status = 0;
+        const pid_t ended = waitpid(-1, &status, 0);
+        ULC_CHECK(ended > 0);
+        const auto found = std::ranges::find(workers, ended);
+        if (found == workers.end()) continue;
+        const auto worker = static_cast<unsigned>(found - workers.begin());
+        Progress& its = progress[worker];
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+            --alive;
+            continue;
+        }
+        ++its.failures;
+        report(its.seed.load(), WIFSIGNALED(status)
+                                    ? "ended by signal " + std::to_string(WTERMSIG(status))
+                                    : "ended with status " + std::to_string(WEXITSTATUS(status)));
+        if (worker + its.next.load() * options.jobs >= options.seeds) {  // at its end: leaks
+            --alive;
+            continue;
+        }
+        its.next.fetch_add(1);
+        *found = start(options, worker, its);
+    }
+}
+
+}  // namespace
+
+int check_command(const CheckOptions& wanted) {
+    CheckOptions options = wanted;
+    options.jobs = std::max(1U, options.jobs);
+    const std::size_t octets = sizeof(Progress) * options.jobs;
+    void* shared = mmap(nullptr, octets, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ULC_CHECK(shared != MAP_FAILED);
+    auto* progress = new (shared) Progress[options.jobs];
+    const auto begin = std::chrono::steady_clock::now();
+    std::vector<pid_t> workers;
+    for (unsigned worker = 0; worker < options.jobs; ++worker)
+        workers.push_back(start(options, worker, progress[worker]));
+    attend(options, workers, progress);
+    Progress sum;
+    for (unsigned worker = 0; worker < options.jobs; ++worker) {
+        sum.deliveries += progress[worker].deliveries;
+        sum.virtual_time += progress[worker].virtual_time;
+        sum.turns += progress[worker].turns;
+        sum.failures += progress[worker].failures;
+    }
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    std::printf(
+        "%llu scenarios (seeds %llu to %llu), %llu failed; %llu deliveries, %.1f virtual s, "
+        "%llu turns in %.1f s; commit %s\n",
+        static_cast<unsigned long long>(options.seeds),
+        static_cast<unsigned long long>(options.first),
+        static_cast<unsigned long long>(options.first + options.seeds - 1),
+        static_cast<unsigned long long>(sum.failures),
+        static_cast<unsigned long long>(sum.deliveries),
+        static_cast<double>(sum.virtual_time) / 1e9, static_cast<unsigned long long>(sum.turns),
+        took.count(), ULC_SIM_COMMIT);
+    munmap(shared, octets);
+    return sum.failures == 0 && options.seeds > 0 ? 0 : 1;
+}
+
+}  // namespace ulc::sim

@@ -1,0 +1,26 @@
+// ulc-sim: whole clusters of real engine objects in virtual time. docs/man/ulc-sim.1, docs/TESTING.md.
+#include <CLI/CLI.hpp>
+
+#include "tests/sim/cli/commands.h"
+
+int main(int argc, char** argv) {
+    using ulc::sim::CheckOptions;
+    CLI::App app{"Simulates clusters of real engines, clients and collectives in virtual time."};
+    app.require_subcommand(1);
+
+    CheckOptions check;
+    CLI::App* check_app =
+        app.add_subcommand("check", "runs random scenarios and judges them by an oracle");
+    check_app->add_option("--seeds", check.seeds, "how many scenarios")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))
+        ->capture_default_str();
+    check_app->add_option("--first", check.first, "the first seed")->capture_default_str();
+    check_app->add_option("--jobs", check.jobs, "worker processes")
+        ->check(CLI::Range(1U, 256U))
+        ->capture_default_str();
+    check_app->add_flag("--verbose", check.verbose, "a line for each seed");
+
+    CLI11_PARSE(app, argc, argv);
+    if (check_app->parsed()) return check_command(check);
+    return 2;
+}

@@ -1,0 +1,63 @@
+// What one rank of a group does with coll.h: a list of collective operations, one after the other, every octet checked.
+#pragma once
+
+#include <coll.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/prng.h"
+#include "base/units.h"
+
+namespace ulc::sim {
+
+enum class CollectiveKind : std::uint8_t { kBarrier, kBroadcast, kAllgather };
+
+struct Operation {
+    CollectiveKind kind = CollectiveKind::kBarrier;
+    std::string algorithm;   ///< as of coll.h; empty: the library chooses
+    std::size_t octets = 0;  ///< of the buffer, or (allgather) of each rank's part
+    std::uint16_t root = 0;
+    bool in_place = false;
+};
+
+class CollectiveActor {
+public:
+    /// program: outlives this; the same at every rank of the group. seed: of the skew of step().
+    CollectiveActor(ulc_endpoint* ep, ulc_group group, const std::vector<Operation>& program,
+                    std::uint64_t seed);
+
+    [[nodiscard]] bool done() const { return at_ == program_->size(); }
+    /// The operation that is under way, or comes next.
+    [[nodiscard]] std::size_t at() const { return at_; }
+    [[nodiscard]] int error() const { return error_; }
+    /// What was wrong with a result; empty: nothing.
+    [[nodiscard]] const std::string& wrong() const { return wrong_; }
+    [[nodiscard]] bool ended() const { return done() || error_ != ULC_OK || !wrong_.empty(); }
+
+    /// As a program that calls the blocking forms: on and on, until ulc_wait() would wait.
+    void run_until_waiting();
+    /// Now and then one thing, so that ranks drift apart. When to call again by itself.
+    Nanos step(Nanos now);
+
+private:
+    bool test();  ///< false: under way
+    int start();
+    void fill(unsigned char* to, std::size_t octets, std::uint16_t rank) const;
+    void verify();
+
+    ulc_endpoint* ep_;
+    ulc_group group_;
+    std::uint16_t self_;
+    std::uint16_t ranks_;
+    const std::vector<Operation>* program_;
+    Prng prng_;
+    ulc_coll* running_ = nullptr;
+    std::vector<unsigned char> input_, output_;
+    std::size_t at_ = 0;
+    int error_ = ULC_OK;
+    std::string wrong_;
+};
+
+}  // namespace ulc::sim
