@@ -31,8 +31,10 @@ void Member::Impl::restart_probe(TxStream& tx, Nanos now) noexcept {
     timers_.arm_by(tx.timer, tx.probe_at);
 }
 
-/// Somebody waits for this stream's acknowledgement: asks ahead of time, at most twice a round trip.
+/// Somebody waits for this stream's acknowledgement: asks ahead of time, at most twice a round trip. Not while anything of ours
+/// waits to be sent: a probe goes first, so on a slow host one each round would leave no room for the repair that is wanted.
 void Member::Impl::probe_now(TxStream& tx, Nanos now) noexcept {
+    if (new_head_ != nullptr || !repairs_.empty() || !gather_.empty()) return;
     if (!tx.on_wire() || now - tx.probed_at < tx.rtt.smoothed() / 2) return;
     tx.probed_at = now;
     probes_.push_back(tx);

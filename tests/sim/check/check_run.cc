@@ -8,8 +8,8 @@ namespace ulc::sim {
 namespace {
 
 constexpr Nanos kFormLimit = 60 * kSecond;
-constexpr Nanos kHealedLimit = 60 * kSecond;  ///< for the rest, when the faults are over
-constexpr Nanos kQuietLimit = 5 * kSecond;    ///< for the last acknowledgements
+constexpr int kHealedPatiences = 30;        ///< for the rest, when the faults are over
+constexpr Nanos kQuietLimit = 5 * kSecond;  ///< for the last acknowledgements
 constexpr std::uint64_t kTurnsMax = 50'000'000;
 
 std::string at(const SimCluster& cluster) {
@@ -116,15 +116,15 @@ void heal(SimCluster& cluster) {
 
 // ---------------------------------------------------------------- the oracle beyond the messages
 
-// When nothing is under way, nobody holds a segment.
-std::string check_quiet(SimCluster& cluster) {
+// When nothing is under way, nobody holds a segment: what was for the dead is let go of when their death is known.
+std::string check_quiet(SimCluster& cluster, Nanos limit) {
     const auto held = [&] {
         std::uint64_t sum = 0;
         for (std::uint16_t node = 0; node < cluster.nodes(); ++node)
             if (cluster.alive(node)) sum += cluster.net().segments_out(node);
         return sum;
     };
-    if (cluster.run(kQuietLimit, [&] { return held() == 0; })) return {};
+    if (cluster.run(limit, [&] { return held() == 0; })) return {};
     return "segments are held when all is done: " + std::to_string(held()) + at(cluster);
 }
 
@@ -164,16 +164,20 @@ std::string check_traffic(SimCluster& cluster, const RandomScenario& scenario,
     heal(cluster);
     std::string error = traffic.error();
     if (error.empty())
-        error = run_until(cluster, kHealedLimit, "healed", [&] { return traffic.finished(); });
+        error = run_until(cluster, kHealedPatiences * scenario.patience, "healed",
+                          [&] { return traffic.finished(); });
     if (error.empty() && traffic.error().empty()) {
         traffic.farewell();
-        error = run_until(cluster, kHealedLimit, "farewell", [&] { return traffic.finished(); });
+        error = run_until(cluster, kHealedPatiences * scenario.patience, "farewell",
+                          [&] { return traffic.finished(); });
     }
     if (!traffic.error().empty())
         error = traffic.error() + at(cluster);
     else if (!error.empty())
         error += "; " + traffic.due();
-    if (error.empty()) error = check_quiet(cluster);
+    if (error.empty())
+        error = check_quiet(cluster,
+                            kQuietLimit + (scenario.somebody_dies() ? 3 : 0) * scenario.patience);
     if (error.empty()) error = check_shut_down(cluster);
     result.deliveries = traffic.delivered();
     return error;
@@ -194,7 +198,8 @@ std::string check_collectives(const RandomScenario& scenario, CheckResult& resul
     };
     const auto act = [&](std::uint16_t rank, Nanos now) { return actors[rank].step(now); };
     cluster.at(cluster.now() + scenario.faulty, [&cluster] { heal(cluster); });
-    const bool in_time = lib.run(scenario.faulty + kHealedLimit, ended, act);
+    const bool in_time =
+        lib.run(scenario.faulty + kHealedPatiences * scenario.patience, ended, act);
     std::string error;
     for (std::uint16_t rank = 0; rank < scenario.ranks && error.empty(); ++rank) {
         const CollectiveActor& actor = actors[rank];

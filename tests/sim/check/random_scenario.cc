@@ -211,6 +211,29 @@ void draw_events(Draw& draw, RandomScenario& s) {
     }
 }
 
+// A peer is called dead after so long that its host, however slow, could have taken 20,000 frames meanwhile: whoever runs such
+// hosts sets it so. The slowest place, for one frame of the largest size.
+void set_patience(RandomScenario& s) {
+    const NetConfig& net = s.cluster.net;
+    std::uint64_t slowest = net.bits_per_second;
+    for (const std::uint64_t rate : net.port_bits_per_second)
+        slowest = std::min(slowest, rate);
+    double frame = static_cast<double>(line_time(net.mtu, slowest));
+    for (const HostCosts& host : s.cluster.hosts) {
+        const double octets = (host.send_octet + host.receive_octet) / host.speed + host.bus_octet;
+        const Nanos fixed = host.send_frame + host.receive_frame + host.submit + host.complete +
+                            host.interrupt_cost + host.round;
+        frame = std::max(frame, static_cast<double>(fixed) / host.speed + octets * net.mtu);
+    }
+    double slowed = 1;
+    for (const ScenarioEvent& event : s.events)
+        if (event.kind == EventKind::kSlowNode) slowed = std::min(slowed, event.speed);
+    s.patience =
+        std::clamp(static_cast<Nanos>(frame / slowed * 20'000), 2 * kSecond, 600 * kSecond);
+    s.cluster.engine.params.peer_dead = s.patience;
+    s.cluster.engine.jobs.liveness.node_dead = s.patience;
+}
+
 const char* name_of(MediumKind kind) {
     switch (kind) {
         case MediumKind::kSwitch:
@@ -265,6 +288,7 @@ RandomScenario random_scenario(std::uint64_t seed) {
         draw_traffic(draw, s);
     }
     draw_events(draw, s);
+    set_patience(s);
     s.faulty = draw.nanos(10 * kMillisecond, 500 * kMillisecond);
     for (const ScenarioEvent& event : s.events)
         s.faulty = std::max(s.faulty, event.at + event.lasts);

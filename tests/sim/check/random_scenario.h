@@ -38,6 +38,8 @@ struct RandomScenario {
     TrafficConfig traffic;
     std::vector<Operation> operations;
     std::vector<ScenarioEvent> events;
+    Nanos patience =
+        0;  ///< peer_dead and node_dead, by the slowest host; and thirty of it for all to get done when healed
     Nanos faulty = 0;  ///< so long the faults last; then all is healed and the rest must get done
 
     [[nodiscard]] std::uint16_t node_of(std::size_t rank) const noexcept {
