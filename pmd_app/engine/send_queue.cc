@@ -10,6 +10,7 @@ namespace {
 
 using abi::SubmissionRecord;
 
+constexpr std::uint32_t kKeptForControl = 32;  ///< segments; a pool has at least 64
 constexpr std::uint8_t kWhole = abi::kSubmitFirst | abi::kSubmitLast;
 constexpr std::uint8_t kSendFlags = abi::kSubmitInline | abi::kSubmitHasTag |
                                     abi::kSubmitHasSubset | kWhole | abi::kSubmitNotify |
@@ -239,6 +240,8 @@ bool SendQueue::transmit(Pending& pending, const SendContext& context, Nanos now
 bool SendQueue::send_packet(Pending& pending, const SendContext& context, Nanos now) {
     const SubmissionRecord& record = pending.record;
     OpenMessage* message = pending.message == kNoMessage ? nullptr : &open_[pending.message];
+    // Data never take the last segments: nodes whose pools are full of unacknowledged data could not acknowledge any more.
+    if (context.pool.available(context.pool.context) <= kKeptForControl) return false;
     Segment* segment = context.pool.get();
     if (segment == nullptr) return false;
     const std::uint32_t rest = octets_of(record) - pending.done;
