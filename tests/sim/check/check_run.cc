@@ -16,57 +16,7 @@ std::string at(const SimCluster& cluster) {
     return " (at " + std::to_string(cluster.now() / kMicrosecond) + " us)";
 }
 
-// ---------------------------------------------------------------- events
-
-void begin(SimCluster& cluster, const ScenarioEvent& event, Nanos until) {
-    const auto node = static_cast<std::uint16_t>(event.index);
-    switch (event.kind) {
-        case EventKind::kPartition: {
-            std::vector<std::uint16_t> islands(std::max<std::uint16_t>(cluster.nodes(), 2));
-            for (std::size_t port = 0; port < islands.size(); ++port)
-                islands[port] = static_cast<std::uint16_t>(event.index >> port & 1U);
-            cluster.net().faults().partition(islands);
-            return;
-        }
-        case EventKind::kUnplug:
-            cluster.net().faults().unplug(node);
-            return;
-        case EventKind::kSlowNode:
-            cluster.set_speed(node, event.speed);
-            return;
-        case EventKind::kPauseNode:
-            cluster.pause_node(node, until);
-            return;
-        case EventKind::kPauseClient:
-            cluster.pause_client(event.index, until);
-            return;
-        case EventKind::kKillClient:
-        case EventKind::kKillNode:
-            return;  // by the caller, who knows the ranks
-    }
-}
-
-void end(SimCluster& cluster, const ScenarioEvent& event) {
-    const auto node = static_cast<std::uint16_t>(event.index);
-    switch (event.kind) {
-        case EventKind::kPartition:
-            cluster.net().faults().partition(
-                std::vector<std::uint16_t>(std::max<std::uint16_t>(cluster.nodes(), 2)));
-            return;
-        case EventKind::kUnplug:
-            if (cluster.alive(node)) cluster.net().faults().unplug(node, false);
-            return;
-        case EventKind::kSlowNode:
-            cluster.set_speed(node, 1);
-            return;
-        case EventKind::kPauseNode:
-        case EventKind::kPauseClient:
-        case EventKind::kKillClient:
-        case EventKind::kKillNode:
-            return;
-    }
-}
-
+// The event's ranks are dead to the oracle, then to the cluster.
 void kill(SimCluster& cluster, Traffic& traffic, const RandomScenario& scenario,
           const ScenarioEvent& event) {
     for (Rank rank = 0; rank < scenario.ranks; ++rank) {
@@ -79,38 +29,6 @@ void kill(SimCluster& cluster, Traffic& traffic, const RandomScenario& scenario,
         cluster.kill_client(event.index);
     } else {
         cluster.kill_node(static_cast<std::uint16_t>(event.index));
-    }
-}
-
-// Begins and ends of all events. traffic: of a run that may kill; else nullptr.
-void plan_events(SimCluster& cluster, const RandomScenario& scenario, Traffic* traffic) {
-    const Nanos start = cluster.now();
-    for (const ScenarioEvent& event : scenario.events) {
-        const Nanos until = start + event.at + event.lasts;
-        const bool kills =
-            event.kind == EventKind::kKillClient || event.kind == EventKind::kKillNode;
-        if (kills) {
-            cluster.at(start + event.at, [&cluster, &scenario, traffic, event] {
-                kill(cluster, *traffic, scenario, event);
-            });
-            continue;
-        }
-        cluster.at(start + event.at, [&cluster, event, until] {
-            const bool of_node =
-                event.kind != EventKind::kPauseClient && event.kind != EventKind::kPartition;
-            if (of_node && !cluster.alive(static_cast<std::uint16_t>(event.index))) return;
-            begin(cluster, event, until);
-        });
-        cluster.at(until, [&cluster, event] { end(cluster, event); });
-    }
-}
-
-void heal(SimCluster& cluster) {
-    cluster.net().faults().heal(true);
-    for (std::uint16_t node = 0; node < cluster.nodes(); ++node) {
-        if (!cluster.alive(node)) continue;
-        cluster.net().faults().unplug(node, false);
-        cluster.set_speed(node, 1);
     }
 }
 
@@ -156,7 +74,8 @@ std::string check_traffic(SimCluster& cluster, const RandomScenario& scenario,
     if (!cluster.form(scenario.ranks, place, kFormLimit)) return "the job did not form";
     Traffic traffic(cluster, scenario.ranks, scenario.traffic, scenario.seed);
     if (!traffic.make_groups(kFormLimit)) return "groups were not made";
-    plan_events(cluster, scenario, &traffic);
+    plan_events(cluster, scenario.events,
+                [&](const ScenarioEvent& event) { kill(cluster, traffic, scenario, event); });
     traffic.start();
     const Nanos faulty_until = cluster.now() + scenario.faulty;
     (void)run_until(cluster, scenario.faulty, "under faults",
@@ -187,7 +106,7 @@ std::string check_collectives(const RandomScenario& scenario, CheckResult& resul
     LibCluster lib(scenario.cluster, scenario.ranks);
     SimCluster& cluster = lib.cluster();
     if (!lib.form(kFormLimit)) return "the job did not form";
-    plan_events(cluster, scenario, nullptr);
+    plan_events(cluster, scenario.events);
     std::vector<CollectiveActor> actors;
     for (std::uint16_t rank = 0; rank < scenario.ranks; ++rank)
         actors.emplace_back(lib.endpoint(rank), ulc_world(lib.endpoint(rank)), scenario.operations,

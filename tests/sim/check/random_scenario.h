@@ -5,29 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/sim/events.h"
 #include "tests/sim/programs/collective_actor.h"
 #include "tests/sim/programs/random_traffic.h"
 #include "tests/sim/sim_cluster.h"
 
 namespace ulc::sim {
-
-enum class EventKind : std::uint8_t {
-    kPartition,  ///< `index`: a bitmap of nodes that are cut off from the others, until at + lasts
-    kUnplug,     ///< the node's cable is out, until at + lasts
-    kSlowNode,   ///< at `speed`, until at + lasts
-    kPauseNode,  ///< nothing on it is scheduled, until at + lasts
-    kPauseClient,  ///< the rank computes, until at + lasts
-    kKillClient,   ///< the rank's process is gone
-    kKillNode,     ///< the node's engine is gone with all its ranks
-};
-
-struct ScenarioEvent {
-    EventKind kind = EventKind::kPauseClient;
-    Nanos at = 0;  ///< after the job has formed
-    Nanos lasts = 0;
-    std::uint64_t index = 0;
-    double speed = 1;
-};
 
 struct RandomScenario {
     std::uint64_t seed = 0;

@@ -5,6 +5,7 @@
 
 int main(int argc, char** argv) {
     using ulc::sim::CheckOptions;
+    using ulc::sim::RunOptions;
     CLI::App app{"Simulates clusters of real engines, clients and collectives in virtual time."};
     app.require_subcommand(1);
 
@@ -20,7 +21,14 @@ int main(int argc, char** argv) {
         ->capture_default_str();
     check_app->add_flag("--verbose", check.verbose, "a line for each seed");
 
+    RunOptions run;
+    CLI::App* run_app = app.add_subcommand("run", "runs one scenario and prints its figures");
+    run_app->add_option("scenario", run.scenario, "a TOML file")->required();
+    run_app->add_option("--seed", run.seed, "instead of the scenario's; 0: the scenario's");
+    run_app->add_option("--trace", run.trace, "write every frame at every node as pcapng");
+
     CLI11_PARSE(app, argc, argv);
+    if (run_app->parsed()) return run_command(run);
     if (check_app->parsed()) return check_command(check);
     return 2;
 }

@@ -1,0 +1,21 @@
+// A scenario file (TOML) to an experiment. docs/TESTING.md has the keys; tests/sim/scenarios/ has examples.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tests/sim/experiment.h"
+
+namespace ulc::sim {
+
+struct Scenario {
+    std::string name;
+    std::uint64_t seed = 1;
+    Experiment experiment;
+};
+
+/// Reads the file. The empty string: out is filled; else what is wrong, as "file:line: key: …", one sentence with what to do.
+/// Every key is checked; a key that is not known is an error. seed: replaces the file's unless 0.
+[[nodiscard]] std::string read_scenario(const std::string& path, std::uint64_t seed, Scenario& out);
+
+}  // namespace ulc::sim
