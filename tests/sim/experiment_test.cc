@@ -68,7 +68,8 @@ TEST(Experiment, each_cost_of_a_host_is_in_the_latency_once) {
                   host.send_frame = 1000;
                   host.speed = 0.5;
               }),
-              2000);
+              2050)
+        << "the round takes twice as long too";
 }
 
 TEST(Experiment, early_send_hides_the_bus_behind_the_line) {
