@@ -39,7 +39,9 @@ HubConfig hub_config(const NetConfig& config) {
     HubConfig out;
     out.macs = macs_of(config);
     out.bits_per_second = config.bits_per_second;
-    out.repeater = static_cast<Nanos>(46 * kSecond) / static_cast<Nanos>(config.bits_per_second);
+    out.repeater = config.repeater >= 0 ? config.repeater
+                                        : static_cast<Nanos>(46 * kSecond) /
+                                              static_cast<Nanos>(config.bits_per_second);
     out.cable = config.cable;
     out.seed = config.seed;
     return out;

@@ -29,7 +29,8 @@ struct NetConfig {
     std::uint64_t bits_per_second = 10'000'000'000;
     std::vector<std::uint64_t> port_bits_per_second;  ///< by port, of a switch; empty: all the same
     Nanos latency =
-        5 * kMicrosecond;  ///< of the switch; not of hub and cable, which have none to choose
+        5 * kMicrosecond;  ///< of the switch; not of a hub, nor of a cable, which has none
+    Nanos repeater = -1;   ///< of a hub; below 0: 46 bit times, as of class II
     Nanos cable = 25;      ///< of each cable, one way
     std::uint64_t buffer_octets = 0;  ///< of each output of a switch; 0: as many as it takes
     std::uint64_t shared_octets = 0;  ///< of all outputs together; 0: as many as it takes

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "tests/sim/cli/commands.h"
+#include "tests/sim/tables/tables_command.h"
 
 int main(int argc, char** argv) {
     using ulc::sim::CheckOptions;
@@ -27,8 +28,11 @@ int main(int argc, char** argv) {
     run_app->add_option("--seed", run.seed, "instead of the scenario's; 0: the scenario's");
     run_app->add_option("--trace", run.trace, "write every frame at every node as pcapng");
 
+    int exit_code = 2;
+    ulc::sim::add_tables_command(app, &exit_code);
+
     CLI11_PARSE(app, argc, argv);
     if (run_app->parsed()) return run_command(run);
     if (check_app->parsed()) return check_command(check);
-    return 2;
+    return exit_code;
 }

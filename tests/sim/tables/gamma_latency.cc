@@ -1,0 +1,276 @@
+// Table 1: what GAMMA won step by step (§4.5.6–8), the systems beside it (§7.3.3, U-Net MPI §6), and its table 3.1 with our row.
+//
+// Our transport, the shipped objects, runs on the host that each version of GAMMA was: what changes from row to row is what
+// GAMMA changed (programmed I/O, DMA, early send and receive, polling), as host/presets.cc holds it. GAMMA itself is not
+// reliable; ours is, with its header of 14 octets, acknowledgements and copies, so ours is the price of that on its host.
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "base/check.h"
+#include "tests/sim/host/presets.h"
+#include "tests/sim/tables/list.h"
+#include "tests/sim/tables/measure.h"
+
+namespace ulc::sim {
+namespace {
+
+constexpr std::uint64_t kFastEthernet = 100'000'000;
+constexpr Nanos kGammaRepeater = 900;  ///< of a hub; §5.4: 0.9 µs
+constexpr double kIdealLatency = 7;    ///< µs, GAMMA §4.5.8
+constexpr std::size_t kHalfPowerMax = 8192;
+
+using Maybe = std::optional<double>;
+
+/// What a paper says of a system. MB/s are 10⁶ octets a second; half-power points octets.
+struct Claim {
+    const char* host;  ///< preset
+    const char* profile;
+    MediumKind medium;
+    const char* what;
+    Maybe latency;
+    Maybe at_1500;
+    Maybe asymptotic;
+    Maybe half_power;
+    const char* note;
+};
+
+const Claim kLadder[] = {
+    {"gamma-0.1",
+     "urtp",
+     MediumKind::kDirect,
+     "GAMMA 0.1, programmed I/O",
+     33.5,
+     {},
+     9.9,
+     {},
+     "§4.5.6"},
+    {"gamma-0.2", "urtp", MediumKind::kDirect, "GAMMA 0.2, DMA", 23.5, 6.6, 12.1, 670.0,
+     "§4.5.6–7"},
+    {"gamma-0.3",
+     "urtp",
+     MediumKind::kDirect,
+     "GAMMA 0.3, early",
+     16.8,
+     10.9,
+     {},
+     192.0,
+     "§4.5.7; early send and receive"},
+    {"gamma-0.4", "urtp", MediumKind::kDirect, "GAMMA 0.4, polling", 12.7, {}, 12.2, {}, "§4.5.8"},
+};
+
+/// With the profile that is nearest to what the paper ran, and the default one.
+const Claim kOthers[] = {
+    {"gamma-21143", "credit", MediumKind::kHub, "GAMMA, flow control", 14.3, {}, {}, {}, "§7.3.3"},
+    {"gamma-21143",
+     "credit",
+     MediumKind::kHub,
+     "MPI/GAMMA",
+     17.7,
+     {},
+     11.3,
+     250.0,
+     "§7.3.3; ours has MPI's matching, not its calls"},
+    {"linux-tcp-pii300",
+     "gbn",
+     MediumKind::kDirect,
+     "Linux 2.0.29 TCP",
+     77.4,
+     {},
+     10.8,
+     1750.0,
+     "table 3.1; ours at the kernel's cost for each frame"},
+    {"unet-mpi",
+     "gbn",
+     MediumKind::kDirect,
+     "U-Net MPI",
+     32.0,
+     {},
+     {},
+     {},
+     "U-Net MPI §6; 3–4 µs of it reliability, 7–8 queues"},
+};
+
+/// GAMMA's table 3.1, but for what stands above: µs, MB/s.
+struct Platform {
+    const char* name;
+    double latency;
+    double throughput;
+};
+constexpr Platform kPlatforms[] = {
+    {"Linux 2.0.29 TCP, 3c595, P133", 113.8, 6.6},
+    {"Fast Sockets, Myrinet", 57.8, 32.9},
+    {"PARMA² sockets, 100base-T", 74.0, 6.6},
+    {"Net* raw, 100base-T", 23.3, 12.1},
+    {"Oxford BSP, 100base-T", 29, 11.7},
+    {"Pupa, 100base-T", 198.0, 7.8},
+    {"Sender-based protocols, FDDI", 23.5, 10.2},
+    {"SSAM, ATM", 30.0, 5.6},
+    {"U-Net/FE, 100base-T", 30.0, 12.1},
+    {"M-VIA, 100base-T", 23, 11.9},
+    {"BIP, Myrinet", 4.3, 126},
+    {"HPAM, FDDI", 14.5, 12},
+    {"FM 2.x, Myrinet", 11.0, 77},
+    {"U-Net/ATM", 44.5, 15},
+    {"CM-5 CMAML (10–15 µs)", 12.5, 8.5},
+    {"SP2 MPL", 44.8, 34.9},
+    {"T3D PVMFAST", 30.0, 25.1},
+};
+
+struct Ours {
+    double latency = 0;
+    double at_1500 = 0;
+    double asymptotic = 0;
+    double half_power = 0;
+    Curve curve;
+};
+
+ClusterConfig pair_of(const char* host, const char* profile, MediumKind medium,
+                      std::uint64_t seed) {
+    ClusterConfig config;
+    config.net.ports = 2;
+    config.net.medium = medium;
+    config.net.repeater = kGammaRepeater;
+    config.net.bits_per_second = kFastEthernet;
+    config.net.seed = seed;
+    config.seed = seed;
+    config.sizes = {64, 64, 1U << 20, 1U << 20};
+    config.engine.profile = profile;
+    const auto preset = host_preset(host);
+    ULC_CHECK(preset.has_value());
+    config.hosts = {*preset};
+    return config;
+}
+
+Ours measure(const char* host, const char* profile, MediumKind medium,
+             const TableOptions& options) {
+    const unsigned rounds = options.quick ? 8 : 50;
+    const std::size_t large = options.quick ? 64U << 10 : 512U << 10;
+    PingPong bench(pair_of(host, profile, medium, options.seed));
+    const auto time = [&](std::size_t octets, unsigned n) {
+        const Measured measured = bench.one_way(octets, n);
+        return measured.ok ? measured.us : std::nan("");
+    };
+    Ours ours;
+    ours.curve.name = std::string("ours on ") + host;
+    ours.latency = time(0, rounds);
+    ours.at_1500 = megabytes_per_second(1500, time(1500, rounds));
+    ours.asymptotic = megabytes_per_second(large, time(large, 4));
+    ours.half_power = static_cast<double>(
+        half_power_point(bench, ours.asymptotic, kHalfPowerMax, options.quick ? 4 : 20));
+    for (std::size_t octets = 4; octets <= large; octets *= options.quick ? 16 : 2)
+        ours.curve.points.emplace_back(octets, megabytes_per_second(octets, time(octets, 8)));
+    return ours;
+}
+
+void add(Table& table, const Claim& claim, const Ours& ours) {
+    const std::string what = std::string(claim.what) + " [" + claim.profile + "]";
+    table.figures.push_back({what + ", one way", "µs", claim.latency, ours.latency, claim.note});
+    table.figures.push_back({what + ", 1500 B", "MB/s", claim.at_1500, ours.at_1500, ""});
+    table.figures.push_back({what + ", asymptotic", "MB/s", claim.asymptotic, ours.asymptotic, ""});
+    table.figures.push_back({what + ", half-power", "B", claim.half_power, ours.half_power, ""});
+}
+
+void add_with_default(Table& table, const Claim& claim, const TableOptions& options) {
+    add(table, claim, measure(claim.host, claim.profile, claim.medium, options));
+    Claim with_default = claim;
+    with_default.profile = "urtp";
+    with_default.note = "";
+    add(table, with_default, measure(claim.host, "urtp", claim.medium, options));
+}
+
+/// The wire alone: frames of 1500 octets, 38 more on the line for each, and 7 µs for the shortest message (§4.5.8, curve 4).
+Curve ideal_curve(std::size_t octets_max) {
+    Curve curve{"100base-T with 7 µs", {}, true};
+    for (std::size_t octets = 4; octets <= octets_max; octets *= 2) {
+        const std::size_t frames = (octets + 1499) / 1500;
+        const auto line = static_cast<double>(octets + frames * 38);
+        const double us = kIdealLatency + std::max(line - 84, 0.0) * 0.08;
+        curve.points.emplace_back(octets, static_cast<double>(octets) / us);
+    }
+    return curve;
+}
+
+std::string list_of(const std::array<Ours, 4>& ladder, double Ours::*value, const char* unit) {
+    std::string text;
+    for (const Ours& ours : ladder) {
+        std::array<char, 32> one{};
+        std::snprintf(one.data(), one.size(), "%s%.1f", text.empty() ? "" : ", ", ours.*value);
+        text += one.data();
+    }
+    return text + " " + unit;
+}
+
+std::string percent(double share) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.1f %%", share * 100);
+    return text.data();
+}
+
+void add_shapes(Table& table, const std::array<Ours, 4>& ladder, const Ours& copy) {
+    bool falls = true;
+    for (std::size_t n = 1; n < ladder.size(); ++n)
+        falls = falls && ladder[n].latency < ladder[n - 1].latency;
+    table.shapes.push_back({"every step lowers the latency (33.5, 23.5, 16.8, 12.7 µs)",
+                            list_of(ladder, &Ours::latency, "µs"), falls});
+    const double gain = ladder[2].at_1500 / ladder[1].at_1500 - 1;
+    table.shapes.push_back({"early send and receive lift 1500 B by 65 %, give or take 15 (§4.5.7)",
+                            percent(gain), std::abs(gain - 0.65) < 0.15});
+    table.shapes.push_back({"and bring the half-power point to under a third (670 to 192 B)",
+                            list_of(ladder, &Ours::half_power, "B"),
+                            ladder[2].half_power < ladder[1].half_power / 3});
+    const double polling = ladder[3].at_1500 / ladder[2].at_1500 - 1;
+    table.shapes.push_back({"polling changes 1500 B by less than 5 % (§4.5.8)", percent(polling),
+                            std::abs(polling) < 0.05});
+    const double loss = (ladder[1].asymptotic - copy.asymptotic) / 12.5;
+    table.shapes.push_back({"another copy costs 24 % of the line, give or take 5 (§4.5.6)",
+                            percent(loss), loss > 0.19 && loss < 0.29});
+}
+
+}  // namespace
+
+Table gamma_latency(const TableOptions& options) {
+    Table table;
+    table.name = "gamma-latency";
+    table.title = "GAMMA's ladder and its neighbours: ping-pong on 100base-T";
+    table.method =
+        "Half a round trip of libulc endpoints, two hosts by preset, on a cable (those of §7.3.3 "
+        "on "
+        "a hub). Paper: the named system. Ours: our transport on its host, [profile].";
+    Picture picture{"gamma-latency",
+                    "Ping-pong throughput on GAMMA's hosts",
+                    "message, octets",
+                    "MB/s",
+                    true,
+                    false,
+                    {}};
+    std::array<Ours, 4> ladder;
+    for (std::size_t n = 0; n < ladder.size(); ++n) {
+        ladder[n] = measure(kLadder[n].host, kLadder[n].profile, kLadder[n].medium, options);
+        add(table, kLadder[n], ladder[n]);
+        picture.curves.push_back(ladder[n].curve);
+    }
+    const Ours copy = measure("gamma-0.2-copy", "urtp", MediumKind::kDirect, options);
+    table.figures.push_back({"GAMMA 0.2 and a copy, loss of the line", "%", 24.0,
+                             (ladder[1].asymptotic - copy.asymptotic) / 12.5 * 100, "§4.5.6"});
+    picture.curves.push_back(copy.curve);
+    const Ours ideal = measure("ideal", "urtp", MediumKind::kDirect, options);
+    table.figures.push_back({"ideal, one way", "µs", kIdealLatency, ideal.latency,
+                             "§4.5.8 assumes 7 µs; our ideal host has the wire alone"});
+    table.figures.push_back({"ideal, half-power", "B", {}, ideal.half_power, "budget: 96 B"});
+    for (const Claim& claim : kOthers)
+        add_with_default(table, claim, options);
+    for (const Platform& platform : kPlatforms) {
+        table.figures.push_back({platform.name, "µs", platform.latency, {}, "table 3.1"});
+        table.figures.push_back({"", "MB/s", platform.throughput, {}, ""});
+    }
+    table.figures.push_back({"ULC, 100base-T, GAMMA's P133", "µs", {}, ladder[3].latency, ""});
+    table.figures.push_back({"", "MB/s", {}, ladder[3].asymptotic, ""});
+    add_shapes(table, ladder, copy);
+    picture.curves.push_back(ideal.curve);
+    picture.curves.push_back(ideal_curve(512U << 10));
+    table.pictures.push_back(std::move(picture));
+    return table;
+}
+
+}  // namespace ulc::sim

@@ -1,0 +1,15 @@
+#include "tests/sim/tables/list.h"
+
+namespace ulc::sim {
+namespace {
+
+constexpr TableEntry kTables[] = {
+    {"gamma-latency", "GAMMA §4.5.6–8, §7.3.3, table 3.1; U-Net MPI §6", gamma_latency},
+    {"gamma-barriers", "GAMMA §5.4", gamma_barriers},
+};
+
+}  // namespace
+
+std::span<const TableEntry> tables() noexcept { return kTables; }
+
+}  // namespace ulc::sim

@@ -1,0 +1,52 @@
+// The loops of the papers, on libulc in the simulator: ping-pong (GAMMA §2.1) and synchronised barriers (GAMMA §5.4).
+// Times are virtual: what the host's costs and the medium make of what the shipped objects do.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "tests/sim/lib_cluster.h"
+
+namespace ulc::sim {
+
+/// What a measurement came to; microseconds. ok false: it did not end within its limit.
+struct Measured {
+    bool ok = false;
+    double us = 0;
+};
+
+/// Two ranks on two nodes. One cluster serves many sizes.
+class PingPong {
+public:
+    explicit PingPong(const ClusterConfig& config);
+    /// Half the mean round trip of messages of so many octets; the first rounds warm up and are not counted.
+    [[nodiscard]] Measured one_way(std::size_t octets, unsigned rounds);
+    [[nodiscard]] bool formed() const noexcept { return formed_; }
+    [[nodiscard]] LibCluster& lib() noexcept { return *lib_; }
+
+private:
+    struct Side;
+    Nanos act(Side& side, Nanos now);
+
+    std::unique_ptr<LibCluster> lib_;
+    bool formed_ = false;
+};
+
+/// Throughput in MB/s (10⁶ octets a second) at a one-way time.
+[[nodiscard]] inline double megabytes_per_second(std::size_t octets, double us) {
+    return us > 0 ? static_cast<double>(octets) / us : 0;
+}
+
+/// The least message that reaches half of `asymptotic` MB/s (GAMMA §2.1.3); 0: none up to `octets_max` does.
+[[nodiscard]] std::size_t half_power_point(PingPong& bench, double asymptotic,
+                                           std::size_t octets_max, unsigned rounds);
+
+/// GAMMA's loop: a barrier that synchronises, then one that is timed, at rank 0; the first two and the worst two of all trials are
+/// left out, the rest averaged. algorithm: as for ulc_barrier_start().
+[[nodiscard]] Measured barrier_time(const ClusterConfig& config, const std::string& algorithm,
+                                    unsigned trials);
+
+}  // namespace ulc::sim

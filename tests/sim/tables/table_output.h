@@ -1,0 +1,24 @@
+// A table as text for a terminal, as JSON and as pictures.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/sim/tables/table.h"
+
+namespace ulc::sim {
+
+/// Paper's figure | ours | deviation, then the shapes. Ends with a newline.
+[[nodiscard]] std::string text_of(const Table& table);
+/// All tables with their figures, shapes and curves; one document.
+[[nodiscard]] std::string json_of(const std::vector<Table>& tables, const TableOptions& options);
+/// A gnuplot program with its data in it, which draws NAME.svg beside itself.
+[[nodiscard]] std::string gnuplot_of(const Picture& picture);
+/// Writes tables.json, tables.txt and NAME.gnuplot of each picture into a folder, which it makes, and draws them if gnuplot is
+/// installed. Returns what went wrong; empty: nothing. *drawn: how many pictures.
+[[nodiscard]] std::string write_tables(const std::vector<Table>& tables,
+                                       const TableOptions& options,
+                                       const std::filesystem::path& folder, int* drawn);
+
+}  // namespace ulc::sim

@@ -1,0 +1,116 @@
+// The papers' tables: how they are printed, and that the loops behind them measure what they say.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/sim/host/presets.h"
+#include "tests/sim/tables/list.h"
+#include "tests/sim/tables/measure.h"
+#include "tests/sim/tables/table_output.h"
+
+namespace ulc::sim {
+namespace {
+
+Table small_table() {
+    Table table;
+    table.name = "small";
+    table.title = "A small one";
+    table.method = "by hand";
+    table.figures = {{"latency", "µs", 10.0, 12.5, "§1"},
+                     {"theirs alone", "MB/s", 3.0, {}, ""},
+                     {"ours alone", "B", {}, 96.0, ""},
+                     {"nothing to divide by", "µs", 0.0, 1.0, ""}};
+    table.shapes = {{"falls", "3, 2, 1", true}, {"rises", "3, 2, 1", false}};
+    table.pictures = {
+        {"small", "Title", "x", "y", true, false, {{"ours", {{1, 2}, {2, 4}}, false}}}};
+    return table;
+}
+
+TEST(tables, text_has_paper_ours_and_deviation_in_columns) {
+    const std::string text = text_of(small_table());
+    EXPECT_NE(text.find("latency               µs     10.0  12.5      +25 %  §1\n"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("theirs alone          MB/s   3.00     –\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("ours alone            B         –  96.0\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("holds    falls: 3, 2, 1\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("DIFFERS  rises: 3, 2, 1\n"), std::string::npos) << text;
+}
+
+TEST(tables, json_holds_what_the_text_does) {
+    const auto json = nlohmann::json::parse(json_of({small_table()}, {.seed = 7}));
+    EXPECT_EQ(json["seed"], 7);
+    const auto& table = json["tables"].at(0);
+    EXPECT_EQ(table["figures"][0]["deviation"], 0.25);
+    EXPECT_TRUE(table["figures"][1]["ours"].is_null());
+    EXPECT_TRUE(table["figures"][3]["deviation"].is_null());
+    EXPECT_EQ(table["shapes"][1]["holds"], false);
+    EXPECT_EQ(table["curves"][0]["points"][1][1], 4.0);
+}
+
+TEST(tables, a_picture_is_a_gnuplot_program_with_its_data) {
+    const std::string script = gnuplot_of(small_table().pictures[0]);
+    EXPECT_NE(script.find("set output 'small.svg'"), std::string::npos);
+    EXPECT_NE(script.find("set logscale x 2"), std::string::npos);
+    EXPECT_EQ(script.find("set logscale y"), std::string::npos);
+    EXPECT_NE(script.find("$curve0 << EOD\n1 2\n2 4\nEOD\n"), std::string::npos);
+    EXPECT_NE(script.find("plot $curve0 with linespoints title \"ours\""), std::string::npos);
+}
+
+ClusterConfig config_of(const char* host, MediumKind medium, std::uint16_t nodes) {
+    ClusterConfig config;
+    config.net.ports = nodes;
+    config.net.medium = medium;
+    config.net.bits_per_second = 100'000'000;
+    config.hosts = {*host_preset(host)};
+    return config;
+}
+
+TEST(tables, ping_pong_on_the_ideal_host_is_the_wire_and_little_more) {
+    PingPong bench(config_of("ideal", MediumKind::kDirect, 2));
+    // 72 octets of 80 ns and two cables' ends; five rounds of 50 ns at most.
+    const Measured shortest = bench.one_way(0, 10);
+    ASSERT_TRUE(shortest.ok);
+    EXPECT_GE(shortest.us, 5.76);
+    EXPECT_LE(shortest.us, 5.76 + 0.25 + 0.05);
+    const Measured large = bench.one_way(256U << 10, 2);
+    ASSERT_TRUE(large.ok);
+    const double asymptotic = megabytes_per_second(256U << 10, large.us);
+    EXPECT_GT(asymptotic, 0.95 * 12.5);
+    EXPECT_LT(asymptotic, 12.5 * 1486 / 1538) << "no more than the payload of full frames";
+    const std::size_t half = half_power_point(bench, asymptotic, 1500, 4);
+    EXPECT_GT(half, 40U);
+    EXPECT_LE(half, 96U) << "the design's budget";
+}
+
+TEST(tables, gammas_ladder_is_climbed_step_by_step) {
+    double before = 1e9;
+    for (const char* host : {"gamma-0.1", "gamma-0.2", "gamma-0.3", "gamma-0.4"}) {
+        PingPong bench(config_of(host, MediumKind::kDirect, 2));
+        const Measured time = bench.one_way(0, 8);
+        ASSERT_TRUE(time.ok) << host;
+        EXPECT_LT(time.us, before) << host;
+        before = time.us;
+    }
+}
+
+TEST(tables, barriers_on_a_hub_have_the_order_of_gamma) {
+    const auto time = [](const char* algorithm) {
+        ClusterConfig config = config_of("gamma-0.4", MediumKind::kHub, 16);
+        config.engine.profile = "gbn";
+        const Measured measured = barrier_time(config, algorithm, 24);
+        EXPECT_TRUE(measured.ok) << algorithm;
+        return measured.us;
+    };
+    const double one = time("chain:1");
+    const double two = time("chain:2");
+    const double all = time("gather_broadcast");
+    EXPECT_LT(two, one);
+    EXPECT_LT(one, all);
+    // One latency a member (5.1), the master's multicast the last.
+    PingPong bench(config_of("gamma-0.4", MediumKind::kHub, 2));
+    EXPECT_NEAR(one, 16 * bench.one_way(0, 8).us, 0.1 * one);
+}
+
+}  // namespace
+}  // namespace ulc::sim
