@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <commit.h>
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -13,7 +14,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "commit.h"
 #include "tests/sim/check/check_run.h"
 #include "tests/sim/cli/commands.h"
 
