@@ -1,6 +1,7 @@
 // ulc-sim: whole clusters of real engine objects in virtual time. docs/man/ulc-sim.1, docs/TESTING.md.
 #include <CLI/CLI.hpp>
 
+#include "tests/sim/check_schedule_command.h"
 #include "tests/sim/cli/commands.h"
 #include "tests/sim/tables/tables_command.h"
 
@@ -30,6 +31,7 @@ int main(int argc, char** argv) {
 
     int exit_code = 2;
     ulc::sim::add_tables_command(app, &exit_code);
+    ulc::sim::add_check_schedule_command(app, &exit_code);
 
     CLI11_PARSE(app, argc, argv);
     if (run_app->parsed()) return run_command(run);
