@@ -211,6 +211,31 @@ void draw_events(Draw& draw, RandomScenario& s) {
     }
 }
 
+// One frame of the largest size, sent and received by the host's processor.
+double frame_cost(const HostCosts& host, std::uint16_t mtu) {
+    const double octets = (host.send_octet + host.receive_octet) / host.speed + host.bus_octet;
+    const Nanos fixed = host.send_frame + host.receive_frame + host.submit + host.complete +
+                        host.interrupt_cost + host.round;
+    return static_cast<double>(fixed) / host.speed + octets * mtu;
+}
+
+// Known: a host that others outrun by far loses what they ask it in its full ring, and counts as dead. So those that are more
+// than kSpeedsApart times as fast as the slowest become like it, and kSpeedsApart times as fast.
+constexpr double kSpeedsApart = 10;
+void bring_together(RandomScenario& s) {
+    std::vector<HostCosts>& hosts = s.cluster.hosts;
+    const std::uint16_t mtu = s.cluster.net.mtu;
+    const auto costs_less = [mtu](const HostCosts& a, const HostCosts& b) {
+        return frame_cost(a, mtu) < frame_cost(b, mtu);
+    };
+    const HostCosts slowest = *std::ranges::max_element(hosts, costs_less);
+    for (HostCosts& host : hosts) {
+        if (frame_cost(host, mtu) * kSpeedsApart >= frame_cost(slowest, mtu)) continue;
+        host = slowest;
+        host.speed *= kSpeedsApart;
+    }
+}
+
 // A peer is called dead after so long that its host, however slow, could have taken 20,000 frames meanwhile: whoever runs such
 // hosts sets it so. The slowest place, for one frame of the largest size.
 void set_patience(RandomScenario& s) {
@@ -219,12 +244,8 @@ void set_patience(RandomScenario& s) {
     for (const std::uint64_t rate : net.port_bits_per_second)
         slowest = std::min(slowest, rate);
     double frame = static_cast<double>(line_time(net.mtu, slowest));
-    for (const HostCosts& host : s.cluster.hosts) {
-        const double octets = (host.send_octet + host.receive_octet) / host.speed + host.bus_octet;
-        const Nanos fixed = host.send_frame + host.receive_frame + host.submit + host.complete +
-                            host.interrupt_cost + host.round;
-        frame = std::max(frame, static_cast<double>(fixed) / host.speed + octets * net.mtu);
-    }
+    for (const HostCosts& host : s.cluster.hosts)
+        frame = std::max(frame, frame_cost(host, net.mtu));
     double slowed = 1;
     for (const ScenarioEvent& event : s.events)
         if (event.kind == EventKind::kSlowNode) slowed = std::min(slowed, event.speed);
@@ -278,12 +299,13 @@ RandomScenario random_scenario(std::uint64_t seed) {
     const bool mixed = draw.chance(0.4);
     for (std::uint16_t node = 0; node < (mixed ? nodes : 1); ++node)
         s.cluster.hosts.push_back(draw_host(draw));
+    bring_together(s);
     draw_engine(draw, s.cluster.engine);
     draw_region(draw, s.cluster.sizes);
     s.collective = draw.chance(0.25);
     // Known: releases share the submission ring with sends, and while a rank's own sends wait it can give back no more blocks
     // than a quarter of the ring. More than two ranks that flood each other may so wait for each other for ever.
-    if (s.ranks > 2 && !s.collective) s.cluster.sizes.sq_slots = 4096;
+    if (s.ranks > 2) s.cluster.sizes.sq_slots = 4096;
     if (s.collective) {
         s.cluster.sizes.sq_slots = std::max(s.cluster.sizes.sq_slots, 16U);
         draw_operations(draw, s);
