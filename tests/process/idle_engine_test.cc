@@ -1,7 +1,7 @@
 // What an idle engine costs, and how soon it answers after idle time: < 2 % of a core; at most its nap + 50 us for a frame
-// from the wire; microseconds for a message from a client, whose doorbell ends the nap. CPU time is judged as it is, since
-// waiting does not lengthen it. Times are judged with a margin of three against the budget or, when others keep the machine
-// busy, against threads that do nothing but nap and answer, measured in turn with the engine.
+// from the wire; microseconds for a message from a client, whose doorbell ends the nap. All are judged against the budget or,
+// where the machine is slow or others keep it busy, against threads that do nothing but nap and answer, measured beside
+// the engine or in turn with it, with a margin of three.
 #include <gtest/gtest.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -37,53 +37,20 @@ constexpr double kCpuShare = 0.02;
 constexpr auto kIdleFor = 60ms;  // several times --nap-after: every engine naps at full length
 constexpr auto kLimit = 20s;
 
+std::uint64_t ran_nanoseconds(const std::filesystem::path& task) {
+    std::uint64_t ran = 0;
+    std::ifstream(task / "schedstat") >> ran;
+    return ran;
+}
+
 /// Nanoseconds that all threads of the process have run.
 std::uint64_t cpu_nanoseconds(pid_t pid) {
     std::uint64_t total = 0;
     for (const auto& task :
-         std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
-        std::uint64_t ran = 0;
-        std::ifstream(task.path() / "schedstat") >> ran;
-        total += ran;
-    }
+         std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task"))
+        total += ran_nanoseconds(task.path());
     return total;
 }
-
-/// Shares of a core that the processes use over three seconds.
-std::vector<double> cpu_shares(const std::vector<pid_t>& pids) {
-    std::this_thread::sleep_for(1s);  // start-up and what went before
-    std::vector<std::uint64_t> before;
-    before.reserve(pids.size());
-    for (const pid_t pid : pids)
-        before.push_back(cpu_nanoseconds(pid));
-    const auto begin = Clock::now();
-    std::this_thread::sleep_for(3s);
-    const std::chrono::duration<double, std::nano> took = Clock::now() - begin;
-    std::vector<double> shares;
-    for (std::size_t i = 0; i < pids.size(); ++i)
-        shares.push_back(static_cast<double>(cpu_nanoseconds(pids[i]) - before[i]) / took.count());
-    return shares;
-}
-
-void expect_idle(const char* what, const std::vector<pid_t>& pids, double budget = kCpuShare) {
-    for (const double share : cpu_shares(pids)) {
-        std::printf("%-44s %6.2f %% of a core (budget %.0f %%)\n", what, share * 100, budget * 100);
-        EXPECT_LT(share, budget) << what;
-        EXPECT_GT(share, 0) << "nothing was measured";
-    }
-}
-
-struct Times {
-    std::vector<double> sorted;  ///< microseconds
-    [[nodiscard]] double quantile(double q) const {
-        return sorted[static_cast<std::size_t>(
-            std::lround(q * static_cast<double>(sorted.size() - 1)))];
-    }
-    void print(const char* what) const {
-        std::printf("%-44s min %7.1f  q1 %7.1f  median %7.1f  p90 %7.1f  max %7.1f us\n", what,
-                    quantile(0), quantile(0.25), quantile(0.5), quantile(0.9), quantile(1));
-    }
-};
 
 /// The reference: a thread that naps as an idle engine does, and hands on what it finds.
 class Napper {
@@ -103,6 +70,12 @@ public:
         const std::uint64_t one = 1;
         (void)!write(doorbell_, &one, sizeof one);
     }
+    /// Nanoseconds that the thread has run.
+    [[nodiscard]] std::uint64_t ran() const {
+        while (thread_id_ == 0)
+            std::this_thread::yield();
+        return ran_nanoseconds("/proc/self/task/" + std::to_string(thread_id_));
+    }
     /// The last of a chain only.
     [[nodiscard]] bool take_answer() noexcept {
         return answered_.exchange(false, std::memory_order_acquire);
@@ -110,6 +83,7 @@ public:
 
 private:
     void run() {
+        thread_id_ = gettid();
         prctl(PR_SET_TIMERSLACK, 1000);
         const int epoll_fd = epoll_create1(0);
         epoll_event event{};
@@ -132,7 +106,58 @@ private:
     std::atomic<bool> full_{false};
     std::atomic<bool> answered_{false};
     std::atomic<bool> stop_{false};
+    std::atomic<pid_t> thread_id_{0};
     std::thread thread_;
+};
+
+/// Shares of a core over three seconds.
+struct CpuShares {
+    std::vector<double> processes;
+    double napper = 0;  ///< of a thread that naps as long as an idle engine, and does nothing else
+};
+
+CpuShares cpu_shares(const std::vector<pid_t>& pids) {
+    const Napper napper(nullptr);
+    std::this_thread::sleep_for(1s);  // start-up and what went before
+    std::vector<std::uint64_t> before;
+    before.reserve(pids.size());
+    for (const pid_t pid : pids)
+        before.push_back(cpu_nanoseconds(pid));
+    const std::uint64_t napper_before = napper.ran();
+    const auto begin = Clock::now();
+    std::this_thread::sleep_for(3s);
+    const std::chrono::duration<double, std::nano> took = Clock::now() - begin;
+    CpuShares shares;
+    for (std::size_t i = 0; i < pids.size(); ++i)
+        shares.processes.push_back(static_cast<double>(cpu_nanoseconds(pids[i]) - before[i]) /
+                                   took.count());
+    shares.napper = static_cast<double>(napper.ran() - napper_before) / took.count();
+    return shares;
+}
+
+/// What a wake-up costs is the machine's, and differs threefold between days on a virtual one. So an engine may use its
+/// budget, or three times what naps alone cost in the same seconds.
+void expect_idle(const char* what, const std::vector<pid_t>& pids, double budget = kCpuShare) {
+    const CpuShares shares = cpu_shares(pids);
+    const double bound = std::max(budget, kNoise * shares.napper);
+    for (const double share : shares.processes) {
+        std::printf("%-44s %6.2f %% of a core (budget %.0f %%; naps alone %.2f %%)\n", what,
+                    share * 100, budget * 100, shares.napper * 100);
+        EXPECT_LT(share, bound) << what;
+        EXPECT_GT(share, 0) << "nothing was measured";
+    }
+}
+
+struct Times {
+    std::vector<double> sorted;  ///< microseconds
+    [[nodiscard]] double quantile(double q) const {
+        return sorted[static_cast<std::size_t>(
+            std::lround(q * static_cast<double>(sorted.size() - 1)))];
+    }
+    void print(const char* what) const {
+        std::printf("%-44s min %7.1f  q1 %7.1f  median %7.1f  p90 %7.1f  max %7.1f us\n", what,
+                    quantile(0), quantile(0.25), quantile(0.5), quantile(0.9), quantile(1));
+    }
 };
 
 /// One message through the chain, in microseconds.
