@@ -60,7 +60,7 @@ void end(SimCluster& cluster, const ScenarioEvent& event) {
 }  // namespace
 
 void plan_events(SimCluster& cluster, const std::vector<ScenarioEvent>& events,
-                 std::function<void(const ScenarioEvent&)> on_kill) {
+                 const std::function<void(const ScenarioEvent&)>& on_kill) {
     const Nanos start = cluster.now();
     for (const ScenarioEvent& event : events) {
         const Nanos until = start + event.at + event.lasts;

@@ -30,7 +30,7 @@ struct ScenarioEvent {
 
 /// Arms the events; their times count from now. events: copied. on_kill: kills, knowing the ranks; empty: done here.
 void plan_events(SimCluster& cluster, const std::vector<ScenarioEvent>& events,
-                 std::function<void(const ScenarioEvent&)> on_kill = {});
+                 const std::function<void(const ScenarioEvent&)>& on_kill = {});
 /// Ends all faults: rates, partitions, pulled cables of nodes that live, slow processors.
 void heal(SimCluster& cluster);
 

@@ -121,7 +121,7 @@ private:
     struct Saved {
         std::uint32_t counter, member;
         bool original;
-        auto operator<=>(const Saved&) const = default;
+        auto operator<=>(const Saved&) const = default;  // NOLINT(modernize-use-nullptr): its bug
     };
     void check_saved() {
         for (bool again = true; again;) {

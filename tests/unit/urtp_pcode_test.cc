@@ -28,7 +28,8 @@ struct Nacks {
     int global = 0;
     Nanos first_request = 0;
 };
-void count_nacks(World& w, Nacks& nacks, std::function<Fate(const wire::FrameView&, Rank)> then) {
+void count_nacks(World& w, Nacks& nacks,
+                 const std::function<Fate(const wire::FrameView&, Rank)>& then) {
     w.hook = [&w, &nacks, then](const wire::FrameView& f, Rank to) mutable {
         if (f.type == FrameType::kNack) {
             const auto& body = *reinterpret_cast<const wire::NackBody*>(f.body);

@@ -138,8 +138,8 @@ TEST(WireJob, every_kind_round_trips) {
 }
 
 TEST(WireJob, a_profile_is_a_word_and_then_zeros) {
-    const std::size_t at = sizeof(JobHead) + offsetof(JoinBody, profile);
-    const auto with = [at](std::string_view text) {
+    constexpr std::size_t at = sizeof(JobHead) + offsetof(JoinBody, profile);
+    const auto with = [](std::string_view text) {
         Octets body = join_frame();
         std::fill_n(body.begin() + static_cast<std::ptrdiff_t>(at), kProfileOctets, std::byte{0});
         for (std::size_t i = 0; i < text.size(); ++i)

@@ -297,7 +297,8 @@ RandomScenario random_scenario(std::uint64_t seed) {
     const std::uint64_t per_node = draw.chance(0.3) ? draw.between(2, 3) : 1;
     s.ranks = static_cast<std::uint16_t>(std::max<std::uint64_t>(nodes * per_node, 2));
     const bool mixed = draw.chance(0.4);
-    for (std::uint16_t node = 0; node < (mixed ? nodes : 1); ++node)
+    const std::uint16_t hosts = mixed ? nodes : std::uint16_t{1};
+    for (std::uint16_t node = 0; node < hosts; ++node)
         s.cluster.hosts.push_back(draw_host(draw));
     bring_together(s);
     draw_engine(draw, s.cluster.engine);

@@ -114,6 +114,7 @@ GoodputResult measure_goodput(const GoodputCase& c) {
     const auto never = [] { return false; };
     (void)cluster.run(c.warm_up, never);
     std::vector<std::vector<std::uint64_t>> before;
+    before.reserve(sinks.size());
     for (const auto& sink : sinks)
         before.push_back(sink->octets);
     const Counts then = counts_of(cluster);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <sstream>
@@ -55,7 +56,7 @@ public:
         } else {
             if (unit == 1 && value != static_cast<double>(static_cast<std::int64_t>(value)))
                 fail(node, key, "must be a whole number");
-            out = static_cast<T>(value * unit + 0.5);
+            out = static_cast<T>(std::llround(value * unit));
         }
         return true;
     }

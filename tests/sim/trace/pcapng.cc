@@ -83,11 +83,11 @@ void PcapngTrace::on_frame(std::uint16_t port, bool outbound, const std::vector<
                                .take());
 }
 
-void PcapngTrace::block(std::uint32_t type, std::vector<std::uint8_t> body) {
+void PcapngTrace::block(std::uint32_t type, const std::vector<std::uint8_t>& body) {
     const auto length = static_cast<std::uint32_t>(body.size() + 12);
     const std::vector<std::uint8_t> head = Body().u32(type).u32(length).take();
     const std::vector<std::uint8_t> tail = Body().u32(length).take();
-    for (const auto* part : {&head, static_cast<const std::vector<std::uint8_t>*>(&body), &tail})
+    for (const auto* part : {&head, &body, &tail})
         good_ = std::fwrite(part->data(), 1, part->size(), file_.get()) == part->size() && good_;
 }
 

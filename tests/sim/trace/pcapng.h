@@ -26,7 +26,7 @@ private:
         void operator()(std::FILE* file) const noexcept { std::fclose(file); }
     };
     explicit PcapngTrace(std::FILE* file) : file_(file) {}
-    void block(std::uint32_t type, std::vector<std::uint8_t> body);
+    void block(std::uint32_t type, const std::vector<std::uint8_t>& body);
 
     std::unique_ptr<std::FILE, Close> file_;
     bool good_ = true;
