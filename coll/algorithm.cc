@@ -3,6 +3,10 @@
 namespace ulc::coll {
 namespace {
 
+constexpr std::string_view kNames[kOps] = {
+    "barrier",  "broadcast", "gather", "gatherv",   "scatter",        "scatterv", "allgather",
+    "alltoall", "alltoallv", "reduce", "allreduce", "reduce_scatter", "scan",     "exscan"};
+
 constexpr Algorithm kAlgorithms[] = {
     {Op::kBarrier, "gather_broadcast", barrier_gather_broadcast,
      "empty messages to index 0, which multicasts an empty one (URTP §4.5)"},
@@ -12,13 +16,31 @@ constexpr Algorithm kAlgorithms[] = {
     {Op::kBarrier, "dissemination", barrier_dissemination, "log2(ranks) rounds of unicast"},
     {Op::kBroadcast, "multicast", broadcast_multicast, "the root multicasts (URTP §4.2)"},
     {Op::kBroadcast, "binomial", broadcast_binomial, "tree over unicast, for reference"},
+    {Op::kGather, "direct", gather_direct, "all send to the root (URTP §4.4)"},
+    {Op::kGather, "token", gather_token,
+     "k at a time send to the root (GAMMA §6.3), for hubs; k: \"token:2\""},
+    {Op::kGather, "binomial", gather_binomial, "tree over unicast, for reference"},
+    {Op::kGatherv, "direct", gather_direct, "all send to the root"},
+    {Op::kGatherv, "token", gather_token, "k at a time send to the root"},
+    {Op::kScatter, "packed", scatter_packed,
+     "full packets by unicast, the rest of all blocks in one multicast (URTP §4.4)"},
+    {Op::kScatter, "direct", scatter_direct, "the root sends to each"},
+    {Op::kScatter, "binomial", scatter_binomial, "tree over unicast, for reference"},
+    {Op::kScatterv, "direct", scatter_direct, "the root sends to each"},
     {Op::kAllgather, "round_robin", allgather_round_robin, "one multicasts at a time (URTP §4.3)"},
     {Op::kAllgather, "concurrent", allgather_concurrent,
      "all multicast k segments a round (URTP §4.3); k: \"concurrent:4\""},
     {Op::kAllgather, "ring", allgather_ring, "blocks passed to the right, for reference"},
+    {Op::kAlltoall, "pairwise", alltoall_pairwise,
+     "a tournament of pairs, k rounds under way: \"pairwise:4\""},
+    {Op::kAlltoall, "multicast", alltoall_multicast,
+     "all multicast all their blocks, for small ones"},
+    {Op::kAlltoallv, "pairwise", alltoall_pairwise, "a tournament of pairs, k rounds under way"},
 };
 
 }  // namespace
+
+std::string_view name_of(Op op) noexcept { return kNames[static_cast<std::uint8_t>(op)]; }
 
 std::span<const Algorithm> algorithms() noexcept { return kAlgorithms; }
 

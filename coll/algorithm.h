@@ -1,11 +1,11 @@
-// The algorithms: pure functions from (rank, ranks, root, size) to the steps of that rank. No algorithm knows
+// The algorithms: pure functions from (rank, ranks, root, sizes) to the steps of that rank. No algorithm knows
 // endpoints, time or memory; all ranks of one call use the same algorithm and parameter, so their schedules
 // match (tests/sim/schedule_checker.h proves it for every algorithm listed here).
 //
-// Ranks are indices in the group. Buffers: broadcast works in kOutput at every rank; allgather reads kInput
-// (its own block of kOutput when in place) and fills kOutput.
+// Ranks are indices in the group. Buffers: coll.h's input and output; broadcast works in kOutput at every rank.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -14,23 +14,67 @@
 
 namespace ulc::coll {
 
-enum class Op : std::uint8_t { kBarrier, kBroadcast, kAllgather };
+/// The operations of coll.h. Those with a "v" are apart where a rank does not know what the others give, so that nothing may
+/// depend on it.
+enum class Op : std::uint8_t {
+    kBarrier,
+    kBroadcast,
+    kGather,
+    kGatherv,
+    kScatter,
+    kScatterv,
+    kAllgather,  ///< and allgatherv: all know all lengths
+    kAlltoall,
+    kAlltoallv,
+    kReduce,
+    kAllreduce,
+    kReduceScatter,
+    kScan,
+    kExscan,
+};
+inline constexpr std::uint8_t kOps = 14;
+
+/// "broadcast", "reduce_scatter", …
+[[nodiscard]] std::string_view name_of(Op op) noexcept;
+
+/// Where the block of each rank lies in a buffer that has one for each.
+struct Blocks {
+    std::uint64_t each = 0;                ///< octets of every block, one behind the other …
+    const std::size_t* lengths = nullptr;  ///< … unless given by rank: octets
+    const std::size_t* offsets = nullptr;  ///< with lengths
+
+    [[nodiscard]] std::uint64_t length(std::uint32_t rank) const noexcept {
+        return lengths == nullptr ? each : lengths[rank];
+    }
+    [[nodiscard]] Range range(std::uint32_t rank, abi::BufferId buffer) const noexcept {
+        return {buffer, lengths == nullptr ? rank * each : offsets[rank], length(rank)};
+    }
+};
 
 struct Call {
     Op op = Op::kBarrier;
     std::uint16_t rank = 0;
     std::uint16_t ranks = 1;
-    std::uint16_t root = 0;        ///< broadcast
-    std::uint64_t octets = 0;      ///< broadcast: the whole; allgather: one rank's block
-    bool in_place = false;         ///< allgather: the own block is in the output already
+    std::uint16_t root = 0;
+    std::uint64_t octets =
+        0;                  ///< the whole; where there are blocks: the own one (alltoall: any one)
+    Blocks in = {};         ///< scatter (at the root), alltoall, reduce_scatter
+    Blocks out = {};        ///< gather (at the root), allgather, alltoall
+    bool in_place = false;  ///< as coll.h says of the operation
+    bool commutative =
+        true;  ///< reductions: operands may be taken in another order than that of ranks
+    std::uint32_t grain = 1;       ///< reductions: octets of an element
     std::uint64_t segment = 0;     ///< octets of a segment, > 0; grows to keep kSegmentsMax
-    std::uint32_t concurrent = 1;  ///< k of allgather_concurrent and of barrier_chain, ≥ 1
+    std::uint32_t concurrent = 1;  ///< ":k" of the algorithms that have one, ≥ 1
 };
 
 /// Segments of one operation at one rank, over all sources: bounds steps and requests for any length.
 inline constexpr std::uint64_t kSegmentsMax = 32768;
-/// Segments of one source that may be under way at a member.
-inline constexpr std::uint32_t kSegmentWindow = 8;
+
+/// Segments of what one of `ranks` sends to another: a function of the length alone, so both ends cut alike.
+[[nodiscard]] inline Segments segments_of(const Call& call, std::uint64_t octets) noexcept {
+    return {octets, call.segment, kSegmentsMax / call.ranks + 1, call.grain};
+}
 
 using MakeFn = void (*)(const Call& call, Plan& plan);
 
@@ -46,26 +90,39 @@ void barrier_chain(const Call& call, Plan& plan);
 void barrier_dissemination(const Call& call, Plan& plan);
 void broadcast_multicast(const Call& call, Plan& plan);
 void broadcast_binomial(const Call& call, Plan& plan);
+void gather_direct(const Call& call, Plan& plan);
+void gather_token(const Call& call, Plan& plan);
+void gather_binomial(const Call& call, Plan& plan);
+void scatter_direct(const Call& call, Plan& plan);
+void scatter_packed(const Call& call, Plan& plan);
+void scatter_binomial(const Call& call, Plan& plan);
 void allgather_round_robin(const Call& call, Plan& plan);
 void allgather_concurrent(const Call& call, Plan& plan);
 void allgather_ring(const Call& call, Plan& plan);
+void alltoall_pairwise(const Call& call, Plan& plan);
+void alltoall_multicast(const Call& call, Plan& plan);
 
 /// Every algorithm that ships.
 [[nodiscard]] std::span<const Algorithm> algorithms() noexcept;
 /// nullptr: there is none of that name for the operation.
 [[nodiscard]] const Algorithm* find_algorithm(Op op, std::string_view name) noexcept;
 
-/// The own block from input to output, unless it is in place.
+/// The own block of an allgather from input to output, unless it is in place.
 inline void copy_own_block(const Call& call, Plan& plan) {
     if (call.in_place || call.octets == 0) return;
-    plan.copy({abi::BufferId::kOutput, call.rank * call.octets, call.octets}, abi::BufferId::kInput,
-              0);
+    plan.copy(call.out.range(call.rank, abi::BufferId::kOutput),
+              {abi::BufferId::kInput, 0, call.octets});
+}
+
+/// What this rank gives, where that is one range: in place it lies in the output, else it is the input.
+[[nodiscard]] inline Range given(const Call& call, std::uint64_t offset_in_place = 0) noexcept {
+    if (!call.in_place) return {abi::BufferId::kInput, 0, call.octets};
+    return {abi::BufferId::kOutput, offset_in_place, call.octets};
 }
 
 /// Where the own block of an allgather is sent from.
 [[nodiscard]] inline Range own_block(const Call& call) noexcept {
-    if (!call.in_place) return {abi::BufferId::kInput, 0, call.octets};
-    return {abi::BufferId::kOutput, call.rank * call.octets, call.octets};
+    return given(call, call.out.range(call.rank, abi::BufferId::kOutput).offset);
 }
 
 }  // namespace ulc::coll

@@ -8,39 +8,47 @@
 #include <algorithm>
 #include <vector>
 
-#include "coll/algorithm.h"
+#include "coll/allgather.h"
 
 namespace ulc::coll {
 
-void allgather_concurrent(const Call& call, Plan& plan) {
-    copy_own_block(call, plan);
-    if (call.ranks < 2) return;
-    const Segments segments(call.octets, call.segment, kSegmentsMax / call.ranks + 1);
-    const Range own = own_block(call);
+void multicast_blocks(const Call& call, const Blocks& blocks, Range own, std::uint32_t begin,
+                      Plan& plan) {
+    std::vector<Segments> segments;
+    std::uint32_t count = 0;
+    for (std::uint32_t source = 0; source < call.ranks; ++source) {
+        segments.push_back(segments_of(call, blocks.length(source)));
+        count = std::max(count, segments.back().count());
+    }
     const std::uint32_t k = std::max(call.concurrent, 1U);
     // Each source's last receive of the last round and of the one before.
-    std::vector<std::uint32_t> last(call.ranks, kNoStep);
-    std::vector<std::uint32_t> older(call.ranks, kNoStep);
+    std::vector<std::uint32_t> last(call.ranks, begin);
+    std::vector<std::uint32_t> older(call.ranks, begin);
     std::uint32_t end = 0;
-    for (std::uint32_t first = 0; first < segments.count(); first = end) {
-        end = first + std::min(k, segments.count() - first);
-        for (const std::uint32_t step : last)
-            plan.after(step);
-        for (std::uint32_t i = first; i < end; ++i) {
-            plan.multicast(segments.range(i, own.buffer, own.offset));
-        }
+    for (std::uint32_t first = 0; first < count; first = end) {
+        end = first + std::min(k, count - first);
+        if (first < segments[call.rank].count()) plan.after_all(last);
+        for (std::uint32_t i = first; i < std::min(end, segments[call.rank].count()); ++i)
+            plan.multicast(segments[call.rank].of(own, i));
         std::vector<std::uint32_t> received(call.ranks, kNoStep);
         for (std::uint32_t i = first; i < end; ++i) {
             for (std::uint32_t source = 0; source < call.ranks; ++source) {
-                if (source == call.rank) continue;
-                const Range into = segments.range(i, abi::BufferId::kOutput, source * call.octets);
+                if (source == call.rank || i >= segments[source].count()) continue;
+                const Range block = blocks.range(source, abi::BufferId::kOutput);
                 received[source] =
-                    plan.after(older[source]).receive(static_cast<std::uint16_t>(source), into);
+                    plan.after(older[source])
+                        .receive(static_cast<std::uint16_t>(source), segments[source].of(block, i));
             }
         }
         older.swap(last);
         last.swap(received);
     }
+}
+
+void allgather_concurrent(const Call& call, Plan& plan) {
+    copy_own_block(call, plan);
+    if (call.ranks < 2) return;
+    multicast_blocks(call, call.out, own_block(call), kNoStep, plan);
 }
 
 }  // namespace ulc::coll

@@ -7,15 +7,13 @@ namespace ulc::coll {
 
 void broadcast_multicast(const Call& call, Plan& plan) {
     if (call.ranks < 2) return;
+    const Range whole{abi::BufferId::kOutput, 0, call.octets};
     const Segments segments(call.octets, call.segment, kSegmentsMax);
+    Window window;
     for (std::uint32_t i = 0; i < segments.count(); ++i) {
-        const Range range = segments.range(i, abi::BufferId::kOutput, 0);
-        plan.after(i < kSegmentWindow ? kNoStep : i - kSegmentWindow);
-        if (call.rank == call.root) {
-            plan.multicast(range);
-        } else {
-            plan.receive(call.root, range);
-        }
+        plan.after(window.leaving());
+        window.push(call.rank == call.root ? plan.multicast(segments.of(whole, i))
+                                           : plan.receive(call.root, segments.of(whole, i)));
     }
 }
 

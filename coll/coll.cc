@@ -1,140 +1,155 @@
-// coll.h: arguments → Call → the algorithm's steps → a run of the client. Operations are objects of the caller;
-// numbers of operations are kept with the group in the endpoint, so nothing here outlives an operation.
+// coll.h: every function fills in what start() (operation.h) judges and runs; the blocking forms start and wait.
 #include <coll.h>
 
-#include <new>
-#include <string_view>
+#include <type_traits>
+#include <utility>
 
-#include "base/error.h"
-#include "client/error_text.h"
-#include "client/schedule_run.h"
-#include "coll/algorithm.h"
-#include "coll/selection.h"
+#include "coll/operation.h"
 
-struct ulc_coll {
-    ulc_endpoint* ep = nullptr;
-    ulc::coll::Plan plan;
-    ulc::client::ScheduleRun run;
-};
+using ulc::coll::Arguments;
+using ulc::coll::Op;
 
-namespace ulc::coll {
 namespace {
 
-using client::RunMemory;
-using client::set_last_error;
-
-/// Fills in rank and ranks. Errors: INVALID.
-[[nodiscard]] int begin_call(const ulc_endpoint* ep, ulc_group group, Call& call) noexcept {
-    if (ep == nullptr) {
-        set_last_error("collective: the endpoint is NULL");
-        return ULC_ERR_INVALID;
-    }
-    call.rank = ulc_group_index(ep, group);
-    call.ranks = ulc_group_size(ep, group);
-    if (call.rank != ULC_RANK_ANY && call.ranks > 0) return ULC_OK;
-    if (const int state = ulc_job_state(ep); state != ULC_OK) {
-        return state == ULC_ERR_AGAIN ? ULC_ERR_NOT_FORMED : state;
-    }
-    set_last_error("collective: this rank is no member of group 0x%08x", group);
-    return ULC_ERR_INVALID;
-}
-
-/// The algorithm asked for, or the table's; fills in segment and concurrency.
-[[nodiscard]] int choose(const char* wanted, Call& call, const Algorithm** out) noexcept {
-    Choice choice;
-    if (wanted == nullptr) {
-        choice = select(call.op, call.ranks, call.octets);
-    } else if (parse_choice(call.op, wanted, choice) != Err::kOk) {
-        set_last_error("collective: there is no algorithm \"%s\" for this operation; see coll.h",
-                       wanted);
-        return ULC_ERR_INVALID;
-    }
-    call.segment = choice.segment;
-    call.concurrent = choice.concurrent;
-    *out = choice.algorithm;
-    return ULC_OK;
-}
-
-[[nodiscard]] int start(ulc_endpoint* ep, ulc_group group, Call call, const char* wanted,
-                        const RunMemory& memory, ulc_coll** out) noexcept {
-    const Algorithm* algorithm = nullptr;
-    if (const int error = choose(wanted, call, &algorithm); error != ULC_OK) return error;
-    auto* operation = new (std::nothrow) ulc_coll;
-    if (operation == nullptr) return ULC_ERR_NO_MEMORY;
-    operation->ep = ep;
-    int error = ULC_ERR_NO_MEMORY;
-    try {
-        algorithm->make(call, operation->plan);
-        error = operation->run.start(ep, group, operation->plan.schedule(), memory);
-    } catch (const std::bad_alloc&) {
-        error = ULC_ERR_NO_MEMORY;
-    }
-    if (error != ULC_OK) {
-        delete operation;
-        return error;
-    }
-    *out = operation;
-    return ULC_OK;
-}
-
-/// `given` is what went wrong if not ULC_OK, else the operation is waited for.
-[[nodiscard]] int finish(ulc_endpoint* ep, ulc_coll* operation, int given) noexcept {
-    return given != ULC_OK ? given : ulc_coll_wait(ep, operation, ULC_WAIT_FOREVER);
+/// The operation that start(…, nullptr, &operation) began, waited for.
+template <typename Start, typename... Given>
+[[nodiscard]] int whole(Start start, ulc_endpoint* ep, Given... given) {
+    ulc_coll* operation = nullptr;
+    const int started = start(ep, given..., nullptr, &operation);
+    return started != ULC_OK ? started : ulc_coll_wait(ep, operation, ULC_WAIT_FOREVER);
 }
 
 }  // namespace
-}  // namespace ulc::coll
-
-using ulc::client::set_last_error;
-using ulc::coll::Call;
-using ulc::coll::Op;
 
 int ulc_barrier_start(ulc_endpoint* ep, ulc_group group, const char* algorithm, ulc_coll** out) {
-    Call call{.op = Op::kBarrier};
-    if (const int error = ulc::coll::begin_call(ep, group, call); error != ULC_OK) return error;
-    if (out == nullptr) return ULC_ERR_INVALID;
-    return ulc::coll::start(ep, group, call, algorithm, {}, out);
+    return ulc::coll::start(
+        {.ep = ep, .group = group, .op = Op::kBarrier, .algorithm = algorithm, .operation = out});
 }
 
 int ulc_broadcast_start(ulc_endpoint* ep, ulc_group group, uint16_t root, void* buffer,
                         size_t length, const char* algorithm, ulc_coll** out) {
-    Call call{.op = Op::kBroadcast, .root = root, .octets = length};
-    if (const int error = ulc::coll::begin_call(ep, group, call); error != ULC_OK) return error;
-    if (out == nullptr) return ULC_ERR_INVALID;
-    if (root >= call.ranks) {
-        set_last_error("broadcast: root %u is not in the group of %u", unsigned{root},
-                       unsigned{call.ranks});
-        return ULC_ERR_INVALID;
-    }
-    if (buffer == nullptr && length > 0) {
-        set_last_error("broadcast: the buffer is NULL but the length is %zu", length);
-        return ULC_ERR_INVALID;
-    }
-    return ulc::coll::start(ep, group, call, algorithm, {.output = buffer, .output_octets = length},
-                            out);
+    return ulc::coll::start({.ep = ep,
+                             .group = group,
+                             .op = Op::kBroadcast,
+                             .root = root,
+                             .output = buffer,
+                             .count = length,
+                             .algorithm = algorithm,
+                             .operation = out});
+}
+
+int ulc_gather_start(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input,
+                     void* output, size_t length, const char* algorithm, ulc_coll** out) {
+    return ulc::coll::start({.ep = ep,
+                             .group = group,
+                             .op = Op::kGather,
+                             .root = root,
+                             .input = input,
+                             .output = output,
+                             .count = length,
+                             .algorithm = algorithm,
+                             .operation = out});
+}
+
+int ulc_gatherv_start(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input,
+                      size_t length, void* output, const size_t* lengths, const size_t* offsets,
+                      const char* algorithm, ulc_coll** out) {
+    return ulc::coll::start({.ep = ep,
+                             .group = group,
+                             .op = Op::kGatherv,
+                             .root = root,
+                             .input = input,
+                             .output = output,
+                             .count = length,
+                             .uneven = true,
+                             .out = {lengths, offsets},
+                             .algorithm = algorithm,
+                             .operation = out});
+}
+
+int ulc_scatter_start(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input,
+                      void* output, size_t length, const char* algorithm, ulc_coll** out) {
+    return ulc::coll::start({.ep = ep,
+                             .group = group,
+                             .op = Op::kScatter,
+                             .root = root,
+                             .input = input,
+                             .output = output,
+                             .count = length,
+                             .algorithm = algorithm,
+                             .operation = out});
+}
+
+int ulc_scatterv_start(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input,
+                       const size_t* lengths, const size_t* offsets, void* output, size_t length,
+                       const char* algorithm, ulc_coll** out) {
+    return ulc::coll::start({.ep = ep,
+                             .group = group,
+                             .op = Op::kScatterv,
+                             .root = root,
+                             .input = input,
+                             .output = output,
+                             .count = length,
+                             .uneven = true,
+                             .in = {lengths, offsets},
+                             .algorithm = algorithm,
+                             .operation = out});
 }
 
 int ulc_allgather_start(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
                         size_t length, const char* algorithm, ulc_coll** out) {
-    Call call{.op = Op::kAllgather, .octets = length, .in_place = input == nullptr};
-    if (const int error = ulc::coll::begin_call(ep, group, call); error != ULC_OK) return error;
-    if (out == nullptr) return ULC_ERR_INVALID;
-    if (output == nullptr && length > 0) {
-        set_last_error("allgather: the output is NULL but the length is %zu", length);
-        return ULC_ERR_INVALID;
-    }
-    std::uint64_t whole = 0;
-    if (__builtin_mul_overflow(std::uint64_t{length}, std::uint64_t{call.ranks}, &whole)) {
-        set_last_error("allgather: %u blocks of %zu octets exceed the address space",
-                       unsigned{call.ranks}, length);
-        return ULC_ERR_LIMIT;
-    }
-    return ulc::coll::start(ep, group, call, algorithm,
-                            {.input = input,
-                             .input_octets = input == nullptr ? 0 : length,
+    return ulc::coll::start({.ep = ep,
+                             .group = group,
+                             .op = Op::kAllgather,
+                             .input = input,
                              .output = output,
-                             .output_octets = whole},
-                            out);
+                             .count = length,
+                             .algorithm = algorithm,
+                             .operation = out});
+}
+
+int ulc_allgatherv_start(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
+                         const size_t* lengths, const size_t* offsets, const char* algorithm,
+                         ulc_coll** out) {
+    return ulc::coll::start({.ep = ep,
+                             .group = group,
+                             .op = Op::kAllgather,
+                             .input = input,
+                             .output = output,
+                             .uneven = true,
+                             .out = {lengths, offsets},
+                             .algorithm = algorithm,
+                             .operation = out});
+}
+
+int ulc_alltoall_start(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
+                       size_t length, const char* algorithm, ulc_coll** out) {
+    return ulc::coll::start({.ep = ep,
+                             .group = group,
+                             .op = Op::kAlltoall,
+                             .input = input,
+                             .output = output,
+                             .count = length,
+                             .algorithm = algorithm,
+                             .operation = out});
+}
+
+int ulc_alltoallv_start(ulc_endpoint* ep, ulc_group group, const void* input,
+                        const size_t* input_lengths, const size_t* input_offsets, void* output,
+                        const size_t* output_lengths, const size_t* output_offsets,
+                        const char* algorithm, ulc_coll** out) {
+    const bool in_place = input == nullptr && input_lengths == nullptr;
+    return ulc::coll::start({.ep = ep,
+                             .group = group,
+                             .op = Op::kAlltoallv,
+                             .input = input,
+                             .output = output,
+                             .uneven = true,
+                             .in = {in_place ? output_lengths : input_lengths,
+                                    in_place ? output_offsets : input_offsets},
+                             .out = {output_lengths, output_offsets},
+                             .algorithm = algorithm,
+                             .operation = out});
 }
 
 int ulc_coll_test(ulc_endpoint* ep, ulc_coll* operation) {
@@ -152,21 +167,50 @@ int ulc_coll_wait(ulc_endpoint* ep, ulc_coll* operation, int64_t timeout_ns) {
     return state;
 }
 
-int ulc_barrier(ulc_endpoint* ep, ulc_group group) {
-    ulc_coll* operation = nullptr;
-    const int started = ulc_barrier_start(ep, group, nullptr, &operation);
-    return ulc::coll::finish(ep, operation, started);
-}
+int ulc_barrier(ulc_endpoint* ep, ulc_group group) { return whole(ulc_barrier_start, ep, group); }
 
 int ulc_broadcast(ulc_endpoint* ep, ulc_group group, uint16_t root, void* buffer, size_t length) {
-    ulc_coll* operation = nullptr;
-    const int started = ulc_broadcast_start(ep, group, root, buffer, length, nullptr, &operation);
-    return ulc::coll::finish(ep, operation, started);
+    return whole(ulc_broadcast_start, ep, group, root, buffer, length);
+}
+
+int ulc_gather(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input, void* output,
+               size_t length) {
+    return whole(ulc_gather_start, ep, group, root, input, output, length);
+}
+
+int ulc_gatherv(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input, size_t length,
+                void* output, const size_t* lengths, const size_t* offsets) {
+    return whole(ulc_gatherv_start, ep, group, root, input, length, output, lengths, offsets);
+}
+
+int ulc_scatter(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input, void* output,
+                size_t length) {
+    return whole(ulc_scatter_start, ep, group, root, input, output, length);
+}
+
+int ulc_scatterv(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input,
+                 const size_t* lengths, const size_t* offsets, void* output, size_t length) {
+    return whole(ulc_scatterv_start, ep, group, root, input, lengths, offsets, output, length);
 }
 
 int ulc_allgather(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
                   size_t length) {
-    ulc_coll* operation = nullptr;
-    const int started = ulc_allgather_start(ep, group, input, output, length, nullptr, &operation);
-    return ulc::coll::finish(ep, operation, started);
+    return whole(ulc_allgather_start, ep, group, input, output, length);
+}
+
+int ulc_allgatherv(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
+                   const size_t* lengths, const size_t* offsets) {
+    return whole(ulc_allgatherv_start, ep, group, input, output, lengths, offsets);
+}
+
+int ulc_alltoall(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
+                 size_t length) {
+    return whole(ulc_alltoall_start, ep, group, input, output, length);
+}
+
+int ulc_alltoallv(ulc_endpoint* ep, ulc_group group, const void* input, const size_t* input_lengths,
+                  const size_t* input_offsets, void* output, const size_t* output_lengths,
+                  const size_t* output_offsets) {
+    return whole(ulc_alltoallv_start, ep, group, input, input_lengths, input_offsets, output,
+                 output_lengths, output_offsets);
 }

@@ -79,9 +79,18 @@ typedef struct ulc_coll ulc_coll;
 /* Algorithms. NULL chooses by the table in coll/selection.cc. Else, the same at every member:
  *   barrier     "gather_broadcast" (URTP §4.5), "dissemination", "chain" (GAMMA §5.3: k chains, for hubs)
  *   broadcast   "multicast" (URTP §4.2), "binomial" (tree over unicast, for reference)
- *   allgather   "round_robin", "concurrent" (URTP §4.3, algorithms 1 and 2), "ring" (unicast, for reference)
- * A name may be followed by ":k" (segments that each member of "concurrent" has under way, chains of "chain";
- * default 1) and by "@octets" (of a segment): "concurrent:4@16384".
+ *   gather      "direct" (URTP §4.4), "token" (GAMMA §6.3: k senders at a time, for hubs), "binomial" (for reference)
+ *   gatherv     "direct", "token"
+ *   scatter     "packed" (URTP §4.4: small blocks share a multicast), "direct", "binomial" (for reference)
+ *   scatterv    "direct"
+ *   allgather, allgatherv   "round_robin", "concurrent" (URTP §4.3, algorithms 1 and 2), "ring" (unicast, for reference)
+ *   alltoall    "pairwise" (k rounds under way; no port takes more than that at a time), "multicast" (small blocks)
+ *   alltoallv   "pairwise"
+ * A name may be followed by ":k" (segments that each member of "concurrent" has under way, chains of "chain", senders,
+ * rounds; default 1) and by "@octets" (of a segment): "concurrent:4@16384".
+ *
+ * Blocks by rank: `lengths` and `offsets` have an entry for each member, in octets; offsets NULL: one behind the other. They
+ * are read by the start call only. Blocks that are written may not overlap, nor may input and output.
  *
  * Errors of the start functions: INVALID (not a member, root out of range, null buffer with a length, unknown
  * algorithm; ulc_last_error_text() says which), LIMIT (the result exceeds the address space), NO_MEMORY, NOT_FORMED.
@@ -91,10 +100,41 @@ ULC_API int ulc_barrier_start(ulc_endpoint* ep, ulc_group group, const char* alg
 /* buffer: `length` octets, read at the root (index in the group), written elsewhere. */
 ULC_API int ulc_broadcast_start(ulc_endpoint* ep, ulc_group group, uint16_t root, void* buffer,
                                 size_t length, const char* algorithm, ulc_coll** out);
+/* input: `length` octets; output, looked at by the root alone: group size × length octets, block i from index i. In place,
+ * at the root: input NULL, own block already in output. */
+ULC_API int ulc_gather_start(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input,
+                             void* output, size_t length, const char* algorithm, ulc_coll** out);
+/* As ulc_gather_start(); lengths and offsets are looked at by the root alone, `length` by the others, whose lengths[] it is. */
+ULC_API int ulc_gatherv_start(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input,
+                              size_t length, void* output, const size_t* lengths,
+                              const size_t* offsets, const char* algorithm, ulc_coll** out);
+/* input, looked at by the root alone: group size × length octets, block i for index i; output: `length` octets. In place, at
+ * the root: output NULL, its block stays in input. */
+ULC_API int ulc_scatter_start(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input,
+                              void* output, size_t length, const char* algorithm, ulc_coll** out);
+/* As ulc_scatter_start(); lengths and offsets are looked at by the root alone, `length` by the others, whose lengths[] it is. */
+ULC_API int ulc_scatterv_start(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input,
+                               const size_t* lengths, const size_t* offsets, void* output,
+                               size_t length, const char* algorithm, ulc_coll** out);
 /* input: `length` octets; output: group size × length octets, block i from index i. In place: input NULL, own block
  * already in output. */
 ULC_API int ulc_allgather_start(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
                                 size_t length, const char* algorithm, ulc_coll** out);
+/* As ulc_allgather_start(), with blocks by rank; every member gives the same lengths. input: lengths[own index] octets. */
+ULC_API int ulc_allgatherv_start(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
+                                 const size_t* lengths, const size_t* offsets,
+                                 const char* algorithm, ulc_coll** out);
+/* input: block i for index i; output: block i from index i, `length` octets each. In place: input NULL; what is sent lies in
+ * output, and what is received from a member replaces what went to it. */
+ULC_API int ulc_alltoall_start(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
+                               size_t length, const char* algorithm, ulc_coll** out);
+/* As ulc_alltoall_start(), with blocks by rank: input_lengths[i] here is output_lengths[own index] at index i. In place: input
+ * and input_lengths NULL, and every two members give each other as much. */
+ULC_API int ulc_alltoallv_start(ulc_endpoint* ep, ulc_group group, const void* input,
+                                const size_t* input_lengths, const size_t* input_offsets,
+                                void* output, const size_t* output_lengths,
+                                const size_t* output_offsets, const char* algorithm,
+                                ulc_coll** out);
 /* Advances the operation with what the last ulc_poll() brought; bounded work. ULC_OK: done and freed. ULC_ERR_AGAIN:
  * under way. Else the operation failed and is freed: PEER_LEFT, PEER_DIED, CLOSED, MISMATCH (lengths differ between
  * members; the buffer's contents are undefined). */
@@ -106,8 +146,23 @@ ULC_API int ulc_coll_wait(ulc_endpoint* ep, ulc_coll* operation, int64_t timeout
 ULC_API int ulc_barrier(ulc_endpoint* ep, ulc_group group);
 ULC_API int ulc_broadcast(ulc_endpoint* ep, ulc_group group, uint16_t root, void* buffer,
                           size_t length);
+ULC_API int ulc_gather(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input,
+                       void* output, size_t length);
+ULC_API int ulc_gatherv(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input,
+                        size_t length, void* output, const size_t* lengths, const size_t* offsets);
+ULC_API int ulc_scatter(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input,
+                        void* output, size_t length);
+ULC_API int ulc_scatterv(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input,
+                         const size_t* lengths, const size_t* offsets, void* output, size_t length);
 ULC_API int ulc_allgather(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
                           size_t length);
+ULC_API int ulc_allgatherv(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
+                           const size_t* lengths, const size_t* offsets);
+ULC_API int ulc_alltoall(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
+                         size_t length);
+ULC_API int ulc_alltoallv(ulc_endpoint* ep, ulc_group group, const void* input,
+                          const size_t* input_lengths, const size_t* input_offsets, void* output,
+                          const size_t* output_lengths, const size_t* output_offsets);
 
 #ifdef __cplusplus
 }

@@ -18,10 +18,17 @@ constexpr Rule kRules[] = {
     {Op::kBarrier, kAnyRanks, kAnyOctets, "dissemination",
      "no port takes more than one frame a round"},
     {Op::kBroadcast, kAnyRanks, kAnyOctets, "multicast", "each byte is on the wire once"},
+    {Op::kGather, kAnyRanks, kAnyOctets, "direct", "the root's port carries all in any case"},
+    {Op::kGatherv, kAnyRanks, kAnyOctets, "direct", "the root's port carries all in any case"},
+    {Op::kScatter, kAnyRanks, kAnyOctets, "packed", "fewest frames from the root (URTP §4.4)"},
+    {Op::kScatterv, kAnyRanks, kAnyOctets, "direct", "needs no lengths of others"},
     {Op::kAllgather, 4, kAnyOctets, "concurrent:4", "URTP figure 8: k near 4 is best on 4 nodes"},
     {Op::kAllgather, 8, kAnyOctets, "concurrent:2", "k falls as the ranks grow (URTP §4.3)"},
     {Op::kAllgather, kAnyRanks, kAnyOctets, "concurrent:1",
      "bounds what all sources have under way"},
+    {Op::kAlltoall, kAnyRanks, 64, "multicast", "ranks frames instead of their square"},
+    {Op::kAlltoall, kAnyRanks, kAnyOctets, "pairwise:4", "no port takes more than four blocks"},
+    {Op::kAlltoallv, kAnyRanks, kAnyOctets, "pairwise:4", "no port takes more than four blocks"},
 };
 
 /// The digits of `text` up to its end. False: there are other characters, none, or the value is 0.

@@ -36,8 +36,11 @@ int ScheduleRun::start(ulc_endpoint* ep, ulc_group group, const abi::Schedule& s
     setup.self = self;
     setup.input = static_cast<const unsigned char*>(memory.input);
     setup.output = static_cast<unsigned char*>(memory.output);
+    setup.scratch = static_cast<unsigned char*>(memory.scratch);
     setup.octets[0] = memory.input_octets;
     setup.octets[1] = memory.output_octets;
+    setup.octets[2] = memory.scratch_octets;
+    setup.reduce = memory.reduce;
     Result<exec::Executor> made = exec::Executor::make(schedule, setup);
     if (!made.ok()) return static_cast<int>(made.error());
     executor_.emplace(std::move(made.value()));

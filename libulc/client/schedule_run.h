@@ -28,6 +28,9 @@ struct RunMemory {
     std::uint64_t input_octets = 0;
     void* output = nullptr;
     std::uint64_t output_octets = 0;
+    void* scratch = nullptr;
+    std::uint64_t scratch_octets = 0;
+    exec::ReduceOp reduce = {};  ///< of a schedule with reductions
 };
 
 class ScheduleRun {

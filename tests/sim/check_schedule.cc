@@ -12,20 +12,8 @@
 namespace ulc::sim {
 namespace {
 
-constexpr const char* name_of(coll::Op op) {
-    switch (op) {
-        case coll::Op::kBarrier:
-            return "barrier";
-        case coll::Op::kBroadcast:
-            return "broadcast";
-        case coll::Op::kAllgather:
-            return "allgather";
-    }
-    return "?";
-}
-
 std::string full_name(const coll::Algorithm& algorithm) {
-    return fmt::format("{}/{}", name_of(algorithm.op), algorithm.name);
+    return fmt::format("{}/{}", coll::name_of(algorithm.op), algorithm.name);
 }
 
 /// What a verdict says of the first bad step. line: of a text; 0: none.
@@ -81,10 +69,12 @@ void print(const coll::Algorithm& algorithm, const CheckScheduleOptions& options
     const coll::Call call = call_of(options, algorithm.op, options.ranks);
     const CollectiveCase one(algorithm, call);
     out += fmt::format("# {}\nop {}\nranks {}\noctets {}\nroot {}\n", full_name(algorithm),
-                       name_of(algorithm.op), call.ranks, call.octets, call.root);
+                       coll::name_of(algorithm.op), call.ranks, call.octets, call.root);
     const std::vector<abi::Schedule> schedules = one.schedules();
     for (std::size_t rank = 0; rank < schedules.size(); ++rank) {
-        out += fmt::format("rank {}\n", rank);
+        const std::uint64_t scratch = schedules[rank].scratch_octets;
+        out += fmt::format("rank {}{}\n", rank,
+                           scratch == 0 ? "" : fmt::format(" scratch {}", scratch));
         for (std::uint32_t step = 0; step < schedules[rank].step_count; ++step)
             out += fmt::format("  {}\n", describe_step(schedules[rank], step));
     }
@@ -115,6 +105,8 @@ int check_schedule(const CheckScheduleOptions& options, std::string& out, std::s
     int status = 0;
     bool found = false;
     for (const coll::Algorithm& algorithm : coll::algorithms()) {
+        // With lengths all alike, as here, these are what the operation without a v is.
+        if (is_uneven(algorithm.op)) continue;
         if (!options.algorithm.empty() && options.algorithm != full_name(algorithm)) continue;
         found = true;
         if (options.print) {
@@ -126,7 +118,7 @@ int check_schedule(const CheckScheduleOptions& options, std::string& out, std::s
     if (found) return status;
     errors += fmt::format("no algorithm {}; there are:", options.algorithm);
     for (const coll::Algorithm& algorithm : coll::algorithms())
-        errors += ' ' + full_name(algorithm);
+        if (!is_uneven(algorithm.op)) errors += ' ' + full_name(algorithm);
     errors += '\n';
     return 2;
 }

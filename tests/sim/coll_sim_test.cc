@@ -31,6 +31,20 @@ std::vector<Operation> whole_program(std::uint16_t ranks) {
              {"round_robin@2000", "concurrent", "concurrent:3@700", "ring", "ring@2000"}) {
             program.push_back({CollectiveKind::kAllgather, name, octets, 0, octets % 1000 != 0});
         }
+        const bool in_place = octets % 2 == 0;
+        for (const char* name : {"direct", "token:2@3000", "binomial", "direct@1000"}) {
+            program.push_back({CollectiveKind::kGather, name, octets, root, in_place});
+            root = static_cast<std::uint16_t>((root + 1) % ranks);
+        }
+        for (const char* name : {"packed", "direct@3000", "binomial@1000"}) {
+            program.push_back({CollectiveKind::kScatter, name, octets, root, in_place});
+            root = static_cast<std::uint16_t>((root + 1) % ranks);
+        }
+        for (const char* name : {"pairwise", "pairwise:3@2000", "multicast"})
+            program.push_back({CollectiveKind::kAlltoall, name, octets, 0, in_place});
+        for (const CollectiveKind kind : {CollectiveKind::kGather, CollectiveKind::kScatter,
+                                          CollectiveKind::kAllgather, CollectiveKind::kAlltoall})
+            program.push_back({kind, {}, octets, root, !in_place, true});
     }
     program.push_back({CollectiveKind::kBroadcast, {}, 100, 0, false});
     program.push_back({CollectiveKind::kAllgather, {}, 100, 0, true});

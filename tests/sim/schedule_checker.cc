@@ -32,9 +32,15 @@ public:
         }
     }
 
-    Verdict run(bool barrier, std::uint32_t buffers_max) {
-        (void)(valid() && matched() && without_race() && live() && (!barrier || together()) &&
-               right() && within(buffers_max));
+    Verdict run(const Demands& demands) {
+        (void)(valid() && matched() && without_race() && live() &&
+               (!demands.barrier || together()) && right(demands.commutative) &&
+               (!demands.alike || alike()) && within(demands.buffers_max));
+        return verdict_;
+    }
+    Verdict fit(std::uint64_t octets) {
+        octets_ = octets;
+        (void)(valid() && matched() && without_race() && live());
         return verdict_;
     }
 
@@ -59,9 +65,10 @@ private:
             const exec::Fault fault = exec::validate(
                 schedules_[rank], {.members = ranks(),
                                    .self = rank,
-                                   .octets = {goals_[rank].input.size(), goals_[rank].output.size(),
+                                   .octets = {goals_.empty() ? octets_ : goals_[rank].input.size(),
+                                              goals_.empty() ? octets_ : goals_[rank].output.size(),
                                               schedules_[rank].scratch_octets},
-                                   .may_reduce = false});
+                                   .may_reduce = true});
             if (fault.error != Err::kOk) return fail(rank, fault.step, fault.reason);
         }
         return true;
@@ -252,8 +259,23 @@ private:
         return true;
     }
 
-    bool right() {
-        std::vector<RankGoal> memory = goals_;
+    static constexpr std::uint64_t field(Symbol symbol, unsigned at) {
+        return symbol >> at & 0xfffU;
+    }
+    /// a ∘ b; 0: b is not what comes next after a.
+    [[nodiscard]] Symbol folded(Symbol a, Symbol b) const {
+        const std::uint64_t count = field(a, 32) + field(b, 32);
+        const bool next = (field(a, 20) + field(a, 32)) % ranks() == field(b, 20);
+        if (a == 0 || b == 0 || !next || count > ranks() || (a & 0xfffffU) != (b & 0xfffffU))
+            return 0;
+        const std::uint64_t brackets =
+            ((a >> 44) * 31 + (b >> 44) * 17 + field(a, 32) * 7 + field(b, 32)) % 0x7ffffU;
+        return symbol_of(field(a, 20), count, a & 0xfffffU) | brackets << 44;
+    }
+
+    bool right(bool commutative) {
+        std::vector<RankGoal>& memory = memory_;
+        memory = goals_;
         std::vector<Symbols> scratch(ranks());
         for (std::uint16_t rank = 0; rank < ranks(); ++rank) {
             scratch[rank].assign(schedules_[rank].scratch_octets, 0);
@@ -283,14 +305,35 @@ private:
                 const Symbols& from = of(rank, step.from_buffer);
                 std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(step.from_offset),
                             step.length, begin);
+            } else if (!starts && step.kind == StepKind::kReduce) {
+                const Symbols& from = of(rank, step.from_buffer);
+                for (std::uint64_t i = 0; i < step.length; ++i) {
+                    begin[static_cast<std::ptrdiff_t>(i)] =
+                        folded(begin[static_cast<std::ptrdiff_t>(i)], from[step.from_offset + i]);
+                    if (begin[static_cast<std::ptrdiff_t>(i)] != 0) continue;
+                    return fail(rank, index, "reduces what does not come next");
+                }
             }
         }
         for (std::uint16_t rank = 0; rank < ranks(); ++rank) {
             for (std::size_t i = 0; i < goals_[rank].expected.size(); ++i) {
                 const Symbol wanted = goals_[rank].expected[i];
-                if (wanted == 0 || memory[rank].output[i] == wanted) continue;
+                Symbol got = memory[rank].output[i] & ~kBrackets;
+                if (commutative && field(got, 32) == ranks())
+                    got = symbol_of(0, ranks(), got & 0xfffffU);
+                if (wanted == 0 || got == wanted) continue;
                 return fail(rank, last_writer(rank, i),
                             "octet " + std::to_string(i) + " of the output ends wrong");
+            }
+        }
+        return true;
+    }
+    bool alike() {
+        for (std::uint16_t rank = 1; rank < ranks(); ++rank) {
+            for (std::size_t i = 0; i < goals_[rank].expected.size(); ++i) {
+                if (memory_[rank].output[i] == memory_[0].output[i]) continue;
+                return fail(rank, last_writer(rank, i),
+                            "octet " + std::to_string(i) + " is folded unlike that of rank 0");
             }
         }
         return true;
@@ -300,7 +343,7 @@ private:
         const Schedule& schedule = schedules_[rank];
         for (std::uint32_t i = schedule.step_count; i-- > 0;) {
             const Step& step = schedule.steps[i];
-            const bool writes = step.kind == StepKind::kRecv || step.kind == StepKind::kCopy;
+            const bool writes = step.kind != StepKind::kSend && step.kind != StepKind::kMcast;
             if (writes && step.buffer == BufferId::kOutput && octet >= step.offset &&
                 octet - step.offset < step.length) {
                 return i;
@@ -355,6 +398,7 @@ private:
 
     const std::vector<Schedule>& schedules_;
     const std::vector<RankGoal>& goals_;
+    std::uint64_t octets_ = 0;  ///< of each buffer, without goals
     Verdict verdict_;
     std::vector<Place> places_;
     std::vector<std::size_t> first_;                ///< of each rank, in places_
@@ -362,13 +406,19 @@ private:
     std::vector<std::vector<std::size_t>> takers_;  ///< of each message: its receives
     Graph graph_;
     std::vector<std::size_t> order_;
+    std::vector<RankGoal> memory_;  ///< after the run
 };
 
 }  // namespace
 
 Verdict check_schedules(const std::vector<Schedule>& schedules, const std::vector<RankGoal>& goals,
-                        bool barrier, std::uint32_t buffers_max) {
-    return Machine(schedules, goals).run(barrier, buffers_max);
+                        const Demands& demands) {
+    return Machine(schedules, goals).run(demands);
+}
+
+Verdict check_fit(const std::vector<Schedule>& schedules, std::uint64_t octets) {
+    const std::vector<RankGoal> none;
+    return Machine(schedules, none).fit(octets);
 }
 
 }  // namespace ulc::sim

@@ -32,6 +32,17 @@ std::vector<std::string_view> words_of(std::string_view line) {
     return words;
 }
 
+/// An operation that a text can name: all but those with lengths by rank.
+bool find_op(std::string_view word, coll::Op& op) {
+    for (std::uint8_t i = 0; i < coll::kOps; ++i) {
+        const auto one = static_cast<coll::Op>(i);
+        if (is_uneven(one) || coll::name_of(one) != word) continue;
+        op = one;
+        return true;
+    }
+    return false;
+}
+
 std::string quoted(std::string_view word) { return '"' + std::string(word) + '"'; }
 
 class Parser {
@@ -100,13 +111,12 @@ private:
 
     void header(std::string_view word) {
         if (word == "op") {
-            constexpr std::string_view kOps[] = {"barrier", "broadcast", "allgather", "none"};
-            const auto* const found = std::find(std::begin(kOps), std::end(kOps), peek());
-            if (found == std::end(kOps)) {
-                fail("op is barrier, broadcast, allgather or none, not " + quoted(peek()));
+            if (peek() != "none" && !find_op(peek(), call_.op)) {
+                fail("op is an operation of coll.h without a v, as broadcast, or none, not " +
+                     quoted(peek()));
                 return;
             }
-            op_ = *found;
+            op_ = peek();
             ++next_;
         } else if (word == "ranks") {
             ranks_ = number("ranks", kRanksMax);
@@ -132,8 +142,8 @@ private:
                 return;
             }
             const std::uint64_t memory =
-                op_ == "none" ? ranks_ * (input_ + output_)
-                              : ranks_ * octets_ * (op_ == "allgather" ? ranks_ + 1 : 1);
+                ranks_ *
+                (op_ == "none" ? input_ + output_ : octets_ * (has_blocks() ? 2 * ranks_ : 2));
             if (memory > kGoalOctetsMax) {
                 fail("the memory of all ranks together is " + std::to_string(memory) +
                      " octets; at most " + std::to_string(kGoalOctetsMax));
@@ -170,13 +180,13 @@ private:
             step.kind = StepKind::kMcast;
             range(step);
             if (peek() == "to") targets(step);
-        } else if (word == "copy") {
-            step.kind = StepKind::kCopy;
+        } else if (word == "copy" || word == "reduce") {
+            step.kind = word == "copy" ? StepKind::kCopy : StepKind::kReduce;
             range(step);
             step.from_buffer = buffer();
             step.from_offset = number("offset", kGoalOctetsMax);
         } else {
-            fail(quoted(word) + " is no step; expected send, recv, mcast, copy or rank");
+            fail(quoted(word) + " is no step; expected send, recv, mcast, copy, reduce or rank");
         }
         depends(step);
         if (++steps_ > kStepsMax) fail("more than " + std::to_string(kStepsMax) + " steps");
@@ -207,19 +217,26 @@ private:
         } while (error_.empty() && next_ < words_.size() && step.depends_count < UINT16_MAX);
     }
 
+    [[nodiscard]] bool has_blocks() const {
+        const coll::Op op = call_.op;
+        return op == coll::Op::kGather || op == coll::Op::kScatter || op == coll::Op::kAllgather ||
+               op == coll::Op::kAlltoall || op == coll::Op::kReduceScatter;
+    }
+
     void set_goals() {
-        coll::Call call{.ranks = static_cast<std::uint16_t>(ranks_),
-                        .root = static_cast<std::uint16_t>(root_),
-                        .octets = octets_};
-        out_.barrier = op_ == "barrier";
-        call.op = op_ == "broadcast"   ? coll::Op::kBroadcast
-                  : op_ == "allgather" ? coll::Op::kAllgather
-                                       : coll::Op::kBarrier;
-        for (call.rank = 0; call.rank < call.ranks; ++call.rank) {
-            RankGoal goal = goal_of(call);
+        call_.ranks = static_cast<std::uint16_t>(ranks_);
+        call_.root = static_cast<std::uint16_t>(root_);
+        call_.octets = octets_;
+        if (op_ != "none") {
+            out_.demands = {.barrier = call_.op == coll::Op::kBarrier,
+                            .alike = call_.op == coll::Op::kAllreduce,
+                            .commutative = is_reduction(call_.op)};
+        }
+        for (call_.rank = 0; call_.rank < call_.ranks; ++call_.rank) {
+            RankGoal goal = op_ == "none" ? RankGoal{} : goal_of(even(call_));
             if (op_ == "none") {
-                goal.input = contribution(call.rank, input_);
-                goal.output = contribution(call.rank, output_);
+                goal.input = contribution(call_.rank, input_);
+                goal.output = contribution(call_.rank, output_);
             }
             out_.goals.push_back(std::move(goal));
         }
@@ -228,6 +245,7 @@ private:
     ScheduleText& out_;
     ScheduleText::Rank* rank_ = nullptr;
     std::string_view op_;
+    coll::Call call_;  ///< of op_
     std::uint64_t ranks_ = 0;
     std::uint64_t octets_ = 0;
     std::uint64_t root_ = 0;
@@ -260,7 +278,9 @@ std::vector<abi::Schedule> ScheduleText::schedules() const {
 }
 
 Verdict ScheduleText::check(std::uint32_t buffers_max) const {
-    return check_schedules(schedules(), goals, barrier, buffers_max);
+    Demands all = demands;
+    all.buffers_max = buffers_max;
+    return check_schedules(schedules(), goals, all);
 }
 
 std::string parse_schedule(std::string_view text, ScheduleText& out) {

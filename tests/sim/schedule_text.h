@@ -1,9 +1,9 @@
 // A global program as text, for `ulc-sim check-schedule`: what a schedule's author writes, and what --print gives.
 //
-//   op broadcast          # barrier, broadcast, allgather: what it must achieve; none: only that it fits together
+//   op broadcast          # an operation of coll.h, without a v: what it must achieve; none: only that it fits together
 //   ranks 3
-//   octets 64             # broadcast: the whole; allgather: one rank's block
-//   root 0                # broadcast (0)
+//   octets 64             # the whole, or one rank's block where there are blocks
+//   root 0                # of rooted operations (0)
 //   input 8               # op none: octets of each rank's input and output, all defined before (0)
 //   output 8
 //   rank 0                # its steps follow, numbered from 0
@@ -11,7 +11,7 @@
 //     recv 2 output 0 0
 //   rank 1 scratch 64
 //     recv 0 output 0 64              # from rank 0 into 64 octets at 0
-//     copy scratch 0 64 output 0 after 0
+//     copy scratch 0 64 output 0 after 0      # reduce: (scratch) = (scratch) ∘ (output)
 //   rank 2
 //     recv 0 output 0 64
 //     send 0 output 0 0 after 0       # starts when step 0 is done
@@ -37,7 +37,7 @@ struct ScheduleText {
     };
     std::vector<Rank> ranks;
     std::vector<RankGoal> goals;
-    bool barrier = false;
+    Demands demands;
 
     [[nodiscard]] std::vector<abi::Schedule> schedules() const;  ///< views
     [[nodiscard]] Verdict check(std::uint32_t buffers_max = UINT32_MAX) const;

@@ -36,58 +36,108 @@ const Algorithm& named(Op op, const char* name) {
     return *found;
 }
 
-TEST(coll_schedules, every_barrier_is_right) {
+bool has_root(Op op) {
+    return op == Op::kBroadcast || op == Op::kGather || op == Op::kGatherv || op == Op::kScatter ||
+           op == Op::kScatterv || op == Op::kReduce;
+}
+
+/// Every algorithm of the operation over ranks and roots; try_one checks some calls.
+template <typename TryOne>
+void over_ranks_and_roots(Op op, TryOne try_one) {
     for (const Algorithm& algorithm : coll::algorithms()) {
-        if (algorithm.op != Op::kBarrier) continue;
+        if (algorithm.op != op) continue;
         for (std::uint16_t ranks = 1; ranks <= kRanksMax; ++ranks) {
-            for (const std::uint32_t k : {1U, 2U, 3U, 5U, 100U}) {
-                const Call call{
-                    .op = Op::kBarrier, .ranks = ranks, .segment = 512, .concurrent = k};
-                const Verdict verdict = CollectiveCase(algorithm, call).check();
-                ASSERT_TRUE(verdict.ok) << describe(algorithm, call, verdict);
+            for (std::uint16_t root = 0; root < (has_root(op) ? ranks : 1); ++root) {
+                try_one(algorithm, Call{.op = op, .ranks = ranks, .root = root});
+                if (testing::Test::HasFatalFailure()) return;
             }
         }
     }
 }
 
-TEST(coll_schedules, every_broadcast_is_right_from_every_root) {
-    for (const Algorithm& algorithm : coll::algorithms()) {
-        if (algorithm.op != Op::kBroadcast) continue;
-        for (std::uint16_t ranks = 1; ranks <= kRanksMax; ++ranks) {
-            for (std::uint16_t root = 0; root < ranks; ++root) {
-                for (const std::uint64_t octets : kSizes) {
-                    for (const std::uint64_t segment : {400U, 65536U}) {
-                        const Call call{.op = Op::kBroadcast,
-                                        .ranks = ranks,
-                                        .root = root,
-                                        .octets = octets,
-                                        .segment = segment};
-                        const Verdict verdict = CollectiveCase(algorithm, call).check();
-                        ASSERT_TRUE(verdict.ok) << describe(algorithm, call, verdict);
-                    }
-                }
-            }
-        }
-    }
+void expect_right(const Algorithm& algorithm, const Call& call) {
+    const Verdict verdict = CollectiveCase(algorithm, call).check();
+    ASSERT_TRUE(verdict.ok) << describe(algorithm, call, verdict);
 }
 
-TEST(coll_schedules, every_allgather_is_right_in_place_and_out_of_place) {
-    for (const Algorithm& algorithm : coll::algorithms()) {
-        if (algorithm.op != Op::kAllgather) continue;
-        for (std::uint16_t ranks = 1; ranks <= kRanksMax; ++ranks) {
-            for (const std::uint64_t octets : kSizes) {
-                for (const std::uint32_t k : {1U, 3U}) {
-                    const Call call{.op = Op::kAllgather,
-                                    .ranks = ranks,
-                                    .octets = octets,
-                                    .in_place = k == 3,
-                                    .segment = 600,
-                                    .concurrent = k};
-                    const Verdict verdict = CollectiveCase(algorithm, call).check();
-                    ASSERT_TRUE(verdict.ok) << describe(algorithm, call, verdict);
-                }
+class EveryOperation : public testing::TestWithParam<std::uint8_t> {};
+
+TEST_P(EveryOperation, is_right_over_ranks_roots_sizes_in_place_and_not) {
+    unsigned turn = 0;
+    over_ranks_and_roots(static_cast<Op>(GetParam()), [&](const Algorithm& algorithm, Call call) {
+        for (const std::uint64_t octets : kSizes) {
+            if (call.op == Op::kBarrier && octets > 0) break;
+            // Every combination of these, but not at every root and size.
+            const unsigned mode = turn++;
+            call.octets = octets;
+            call.in_place = mode % 2 == 1;
+            call.concurrent = mode % 3 == 0 ? 1 : mode % 3 == 1 ? 2 : 100;
+            call.segment = mode % 5 < 3 ? 600 : 65536;
+            call.commutative = mode % 7 < 4;
+            expect_right(algorithm, call);
+        }
+    });
+}
+
+class EveryUneven : public testing::TestWithParam<Op> {};
+
+TEST_P(EveryUneven, is_right_with_lengths_by_rank) {
+    const Op op = GetParam();
+    unsigned turn = 0;
+    over_ranks_and_roots(op, [&](const Algorithm& algorithm, Call call) {
+        for (const std::size_t most : {0U, 3U, 700U, 3000U}) {
+            std::vector<std::size_t> lengths(call.ranks);
+            for (std::size_t rank = 0; rank < lengths.size(); ++rank)
+                lengths[rank] = rank * 7 % 4 * most / 3;
+            const unsigned mode = turn++;
+            call.in_place = mode % 2 == 1;
+            call.concurrent = 1 + mode % 3;
+            call.segment = 400;
+            const Verdict verdict = CollectiveCase(algorithm, call, lengths).check();
+            ASSERT_TRUE(verdict.ok) << describe(algorithm, call, verdict) << " most " << most;
+        }
+    });
+}
+
+class EveryReduction : public testing::TestWithParam<Op> {};
+
+TEST_P(EveryReduction, cuts_no_element) {
+    const Op op = GetParam();
+    over_ranks_and_roots(op, [&](const Algorithm& algorithm, Call call) {
+        call.octets = std::uint64_t{24} * 111;
+        call.grain = 24;
+        call.segment = 500;
+        const Call whole = even(call);
+        for (call.rank = 0; call.rank < call.ranks; ++call.rank) {
+            Plan plan;
+            algorithm.make(even(call), plan);
+            for (const abi::Step& step : plan.steps()) {
+                ASSERT_EQ(step.length % 24, 0U) << algorithm.name << ' ' << whole.ranks;
+                ASSERT_EQ(step.offset % 24, 0U) << algorithm.name << ' ' << whole.ranks;
             }
         }
+    });
+}
+
+constexpr auto kNameOf = [](const auto& op) {
+    return std::string(coll::name_of(static_cast<Op>(op.param)));
+};
+INSTANTIATE_TEST_SUITE_P(Of, EveryUneven,
+                         testing::Values(Op::kGatherv, Op::kScatterv, Op::kAllgather,
+                                         Op::kAlltoallv),
+                         kNameOf);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EveryReduction);
+INSTANTIATE_TEST_SUITE_P(Of, EveryOperation,
+                         testing::Range<std::uint8_t>(0, static_cast<std::uint8_t>(Op::kReduce)),
+                         kNameOf);
+
+TEST(coll_schedules, a_barrier_is_right_with_any_k) {
+    for (const std::uint32_t k : {1U, 2U, 3U, 5U, 16U, 100U}) {
+        over_ranks_and_roots(Op::kBarrier, [&](const Algorithm& algorithm, Call call) {
+            call.segment = 512;
+            call.concurrent = k;
+            expect_right(algorithm, call);
+        });
     }
 }
 
@@ -136,19 +186,46 @@ TEST(coll_schedules, any_length_has_a_bounded_number_of_steps) {
     for (const Algorithm& algorithm : coll::algorithms()) {
         for (const std::uint16_t ranks : {2, 5, 64}) {
             Plan plan;
-            algorithm.make(
-                {.op = algorithm.op, .rank = 1, .ranks = ranks, .octets = kHuge, .segment = 65536},
-                plan);
-            EXPECT_LE(plan.steps().size(), 4 * coll::kSegmentsMax) << algorithm.name;
+            algorithm.make(even({.op = algorithm.op,
+                                 .rank = 1,
+                                 .ranks = ranks,
+                                 .octets = kHuge,
+                                 .segment = 65536,
+                                 .concurrent = 1}),
+                           plan);
+            EXPECT_LE(plan.steps().size(), 5 * coll::kSegmentsMax) << algorithm.name;
             std::uint64_t received = 0;
             for (const abi::Step& step : plan.steps()) {
                 if (step.kind == abi::StepKind::kRecv) received += step.length;
             }
             if (algorithm.op == Op::kBroadcast) {
                 EXPECT_EQ(received, kHuge) << algorithm.name;
-            } else if (algorithm.op == Op::kAllgather) {
+            } else if (algorithm.op == Op::kAllgather || algorithm.name == "pairwise") {
                 EXPECT_EQ(received, (ranks - 1) * kHuge) << algorithm.name;
             }
+        }
+    }
+}
+
+TEST(coll_schedules, beyond_32_bits_they_fit_together_too) {
+    constexpr std::uint64_t kHuge = (std::uint64_t{11} << 30) + 24;
+    for (const Algorithm& algorithm : coll::algorithms()) {
+        for (const std::uint16_t ranks : {1, 2, 3, 6}) {
+            Call call{.op = algorithm.op,
+                      .ranks = ranks,
+                      .root = static_cast<std::uint16_t>(ranks - 1),
+                      .octets = kHuge,
+                      .grain = 8,
+                      .segment = std::uint64_t{3} << 30};
+            call = even(call);
+            std::vector<Plan> plans(ranks);
+            std::vector<abi::Schedule> schedules;
+            for (call.rank = 0; call.rank < ranks; ++call.rank) {
+                algorithm.make(call, plans[call.rank]);
+                schedules.push_back(plans[call.rank].schedule());
+            }
+            const Verdict verdict = check_fit(schedules, ranks * kHuge);
+            EXPECT_TRUE(verdict.ok) << describe(algorithm, call, verdict);
         }
     }
 }
@@ -158,7 +235,8 @@ TEST(coll_schedules, every_choice_of_the_table_exists_and_every_call_has_one) {
         coll::Choice choice;
         EXPECT_EQ(coll::parse_choice(rule.op, rule.choice, choice), Err::kOk) << rule.choice;
     }
-    for (const Op op : {Op::kBarrier, Op::kBroadcast, Op::kAllgather}) {
+    for (std::uint8_t i = 0; i < static_cast<std::uint8_t>(Op::kReduce); ++i) {
+        const auto op = static_cast<Op>(i);
         EXPECT_NE(coll::select(op, UINT16_MAX, UINT64_MAX).algorithm, nullptr);
         EXPECT_NE(coll::select(op, 1, 0).algorithm, nullptr);
     }

@@ -171,6 +171,8 @@ void draw_operations(Draw& draw, RandomScenario& s) {
                 op.algorithm =
                     draw.one_of({"", "round_robin@2000", "concurrent", "concurrent:3@700", "ring"});
                 break;
+            default:  // not drawn
+                break;
         }
         s.operations.push_back(op);
     }

@@ -7,14 +7,6 @@ constexpr Nanos kSkew = kMicrosecond;
 constexpr Nanos kLookAgain =
     kMillisecond;  ///< as ulc_coll_wait(), which looks for members that died
 
-unsigned char octet_of(std::size_t operation, std::uint16_t rank, std::size_t i) {
-    return static_cast<unsigned char>(operation * 31 + rank * 7 + i * 13 + i / 251);
-}
-
-const char* name_of(const Operation& operation) {
-    return operation.algorithm.empty() ? nullptr : operation.algorithm.c_str();
-}
-
 }  // namespace
 
 CollectiveActor::CollectiveActor(ulc_endpoint* ep, ulc_group group,
@@ -49,45 +41,15 @@ bool CollectiveActor::test() {
     running_ = nullptr;
     error_ = state;
     if (state != ULC_OK) return true;
-    verify();
+    const std::string octet = data_.wrong();
+    if (!octet.empty()) wrong_ = "operation " + std::to_string(at_) + " " + octet;
     ++at_;
     return true;
 }
 
 int CollectiveActor::start() {
-    const Operation& op = (*program_)[at_];
-    if (op.kind == CollectiveKind::kBarrier)
-        return ulc_barrier_start(ep_, group_, name_of(op), &running_);
-    if (op.kind == CollectiveKind::kBroadcast) {
-        output_.assign(op.octets, 0);
-        if (self_ == op.root) fill(output_.data(), op.octets, self_);
-        return ulc_broadcast_start(ep_, group_, op.root, output_.data(), op.octets, name_of(op),
-                                   &running_);
-    }
-    output_.assign(op.octets * ranks_, 0);
-    input_.assign(op.octets, 0);
-    fill(op.in_place ? output_.data() + self_ * op.octets : input_.data(), op.octets, self_);
-    return ulc_allgather_start(ep_, group_, op.in_place ? nullptr : input_.data(), output_.data(),
-                               op.octets, name_of(op), &running_);
-}
-
-void CollectiveActor::fill(unsigned char* to, std::size_t octets, std::uint16_t rank) const {
-    for (std::size_t i = 0; i < octets; ++i)
-        to[i] = octet_of(at_, rank, i);
-}
-
-void CollectiveActor::verify() {
-    const Operation& op = (*program_)[at_];
-    if (op.kind == CollectiveKind::kBarrier) return;
-    for (std::size_t n = 0; n < output_.size(); ++n) {
-        const auto source = op.kind == CollectiveKind::kBroadcast
-                                ? op.root
-                                : static_cast<std::uint16_t>(n / op.octets);
-        const std::size_t i = op.kind == CollectiveKind::kBroadcast ? n : n % op.octets;
-        if (output_[n] == octet_of(at_, source, i)) continue;
-        wrong_ = "operation " + std::to_string(at_) + " octet " + std::to_string(n);
-        return;
-    }
+    data_ = CollectiveData((*program_)[at_], self_, ranks_, at_);
+    return data_.start(ep_, group_, &running_);
 }
 
 }  // namespace ulc::sim

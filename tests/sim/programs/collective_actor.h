@@ -9,18 +9,9 @@
 
 #include "base/prng.h"
 #include "base/units.h"
+#include "tests/sim/programs/collective_data.h"
 
 namespace ulc::sim {
-
-enum class CollectiveKind : std::uint8_t { kBarrier, kBroadcast, kAllgather };
-
-struct Operation {
-    CollectiveKind kind = CollectiveKind::kBarrier;
-    std::string algorithm;   ///< as of coll.h; empty: the library chooses
-    std::size_t octets = 0;  ///< of the buffer, or (allgather) of each rank's part
-    std::uint16_t root = 0;
-    bool in_place = false;
-};
 
 class CollectiveActor {
 public:
@@ -44,8 +35,6 @@ public:
 private:
     bool test();  ///< false: under way
     int start();
-    void fill(unsigned char* to, std::size_t octets, std::uint16_t rank) const;
-    void verify();
 
     ulc_endpoint* ep_;
     ulc_group group_;
@@ -54,7 +43,7 @@ private:
     const std::vector<Operation>* program_;
     Prng prng_;
     ulc_coll* running_ = nullptr;
-    std::vector<unsigned char> input_, output_;
+    CollectiveData data_;
     std::size_t at_ = 0;
     int error_ = ULC_OK;
     std::string wrong_;

@@ -1,0 +1,50 @@
+// One path from the arguments of any coll.h call to a run: judge the arguments, choose the algorithm, make the plan, start.
+#pragma once
+
+#include <coll.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "client/schedule_run.h"
+#include "coll/algorithm.h"
+
+/// One operation of a caller; nothing of it outlives it.
+struct ulc_coll {
+    ulc_endpoint* ep = nullptr;
+    ulc_reduction reduction = {};
+    ulc::coll::Plan plan;
+    std::unique_ptr<unsigned char[]> scratch;
+    ulc::client::ScheduleRun run;
+};
+
+namespace ulc::coll {
+
+/// Blocks as a caller gives them.
+struct GivenBlocks {
+    const std::size_t* lengths = nullptr;  ///< by rank; nullptr: all alike, Arguments::octets each
+    const std::size_t* offsets = nullptr;  ///< nullptr: one behind the other
+};
+
+struct Arguments {
+    ulc_endpoint* ep = nullptr;
+    ulc_group group = 0;
+    Op op = Op::kBarrier;
+    std::uint16_t root = 0;
+    const void* input = nullptr;
+    void* output = nullptr;
+    std::size_t count = 0;  ///< of the whole or of a block: octets, or elements of a reduction
+    bool uneven = false;    ///< the blocks have lengths of their own
+    GivenBlocks in;
+    GivenBlocks out;
+    const ulc_reduction* reduction = nullptr;
+    const char* algorithm = nullptr;
+    ulc_coll** operation = nullptr;
+};
+
+/// As the start functions of coll.h.
+[[nodiscard]] int start(const Arguments& arguments) noexcept;
+
+}  // namespace ulc::coll

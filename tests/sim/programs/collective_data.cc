@@ -1,0 +1,224 @@
+#include "tests/sim/programs/collective_data.h"
+
+#include <algorithm>
+
+namespace ulc::sim {
+namespace {
+
+/// Octet i of what `from` gives (to `to`, where it gives each something else).
+unsigned char octet_of(std::uint64_t stamp, std::uint32_t from, std::uint32_t to, std::size_t i) {
+    return static_cast<unsigned char>(stamp * 31 + from * 7 + to * 101 + i * 13 + i / 251);
+}
+
+/// (a, b) stands for x ↦ a·x + b; into ∘ from applies `into` first.
+void compose(void*, void* into, const void* from, std::size_t count) {
+    auto* f = static_cast<unsigned char*>(into);
+    const auto* g = static_cast<const unsigned char*>(from);
+    for (std::size_t i = 0; i < 2 * count; i += 2) {
+        f[i + 1] = static_cast<unsigned char>(g[i] * f[i + 1] + g[i + 1]);
+        f[i] = static_cast<unsigned char>(g[i] * f[i]);
+    }
+}
+
+unsigned char* memory_of(std::vector<unsigned char>& octets) {
+    static unsigned char
+        nothing;  // an address for an empty buffer that is not the NULL of in-place
+    return octets.empty() ? &nothing : octets.data();
+}
+
+}  // namespace
+
+coll::Op operation_of(CollectiveKind kind) {
+    constexpr coll::Op kOperations[kCollectiveKinds] = {
+        coll::Op::kBarrier,       coll::Op::kBroadcast, coll::Op::kAllgather, coll::Op::kGather,
+        coll::Op::kScatter,       coll::Op::kAlltoall,  coll::Op::kReduce,    coll::Op::kAllreduce,
+        coll::Op::kReduceScatter, coll::Op::kScan,      coll::Op::kExscan};
+    return kOperations[static_cast<std::size_t>(kind)];
+}
+
+CollectiveData::CollectiveData(const Operation& operation, std::uint16_t rank, std::uint16_t ranks,
+                               std::uint64_t stamp)
+    : op_(operation), rank_(rank), ranks_(ranks), stamp_(stamp) {
+    const bool exchange = op_.kind == CollectiveKind::kAlltoall;
+    switch (op_.kind) {
+        case CollectiveKind::kBarrier:
+            break;
+        case CollectiveKind::kBroadcast:
+            for (std::size_t i = 0; i < op_.octets; ++i)
+                expected_.push_back(octet_of(stamp_, op_.root, 0, i));
+            output_.assign(op_.octets, 0);
+            if (at_root()) output_.assign(expected_.begin(), expected_.end());
+            break;
+        case CollectiveKind::kScatter:
+            lay_out(false);
+            if (at_root()) give_blocks(input_, false);
+            for (std::size_t i = 0; i < lengths_[rank_]; ++i)
+                expected_.push_back(octet_of(stamp_, rank_, 0, i));
+            output_.assign(lengths_[rank_], 0);
+            break;
+        case CollectiveKind::kGather:
+        case CollectiveKind::kAllgather:
+        case CollectiveKind::kAlltoall:
+            lay_out(exchange);
+            if (op_.kind != CollectiveKind::kGather || at_root()) expect_blocks(exchange);
+            if (exchange) {
+                give_blocks(op_.in_place ? output_ : input_, true);
+                break;
+            }
+            for (std::size_t i = 0; i < lengths_[rank_]; ++i) {
+                input_.push_back(octet_of(stamp_, rank_, 0, i));
+                if (!output_.empty()) output_[offsets_[rank_] + i] = op_.in_place ? input_[i] : 0;
+            }
+            break;
+        case CollectiveKind::kReduce:
+        case CollectiveKind::kAllreduce:
+        case CollectiveKind::kReduceScatter:
+        case CollectiveKind::kScan:
+        case CollectiveKind::kExscan:
+            reduction();
+            break;
+    }
+}
+
+std::size_t CollectiveData::length_of(std::uint32_t who) const {
+    const std::size_t length = op_.uneven ? op_.octets * (who * 5 % 4) / 2 : op_.octets;
+    return op_.user ? length / 2 * 2 : length;
+}
+
+/// Uneven blocks lie in descending order with gaps, so that offsets count; those of a reduction have none.
+void CollectiveData::lay_out(bool exchange) {
+    lengths_.resize(ranks_);
+    offsets_.resize(ranks_);
+    for (std::uint16_t rank = 0; rank < ranks_; ++rank)
+        lengths_[rank] = length_of(exchange ? (rank_ + rank) % ranks_ : rank);
+    const bool descending = op_.uneven && op_.kind != CollectiveKind::kReduceScatter;
+    std::size_t at = 0;
+    for (std::uint16_t n = 0; n < ranks_; ++n) {
+        const auto rank = static_cast<std::uint16_t>(descending ? ranks_ - 1 - n : n);
+        offsets_[rank] = at;
+        at += lengths_[rank] + (descending ? 2 : 0);
+    }
+}
+
+void CollectiveData::give_blocks(Octets& memory, bool exchange) const {
+    for (std::uint16_t to = 0; to < ranks_; ++to) {
+        memory.resize(std::max(memory.size(), offsets_[to] + lengths_[to]), 0);
+        for (std::size_t i = 0; i < lengths_[to]; ++i)
+            memory[offsets_[to] + i] =
+                exchange ? octet_of(stamp_, rank_, to, i) : octet_of(stamp_, to, 0, i);
+    }
+}
+
+void CollectiveData::expect_blocks(bool exchange) {
+    for (std::uint16_t from = 0; from < ranks_; ++from) {
+        expected_.resize(std::max(expected_.size(), offsets_[from] + lengths_[from]), -1);
+        for (std::size_t i = 0; i < lengths_[from]; ++i)
+            expected_[offsets_[from] + i] = octet_of(stamp_, from, exchange ? rank_ : 0, i);
+    }
+    output_.assign(expected_.size(), 0);
+}
+
+/// The fold of the vectors of ranks 0 … ranks-1.
+CollectiveData::Octets CollectiveData::folded(std::uint16_t ranks) const {
+    Octets sum;
+    for (std::uint16_t rank = 0; rank < ranks; ++rank) {
+        Octets one;
+        for (std::size_t i = 0; i < input_.size(); ++i)
+            one.push_back(octet_of(stamp_, rank, 0, i));
+        if (sum.empty()) {
+            sum = one;
+        } else if (op_.user) {
+            compose(nullptr, sum.data(), one.data(), one.size() / 2);
+        } else {
+            for (std::size_t i = 0; i < one.size(); ++i)
+                sum[i] = static_cast<unsigned char>(sum[i] + one[i]);
+        }
+    }
+    return sum;
+}
+
+void CollectiveData::reduction() {
+    std::size_t octets = length_of(0);
+    if (op_.kind == CollectiveKind::kReduceScatter) {
+        lay_out(false);
+        octets = offsets_.back() + lengths_.back();
+    } else if (op_.uneven) {
+        octets = op_.octets;
+    }
+    for (std::size_t i = 0; i < octets; ++i)
+        input_.push_back(octet_of(stamp_, rank_, 0, i));
+    const bool before = op_.kind == CollectiveKind::kScan || op_.kind == CollectiveKind::kExscan;
+    const int own = op_.kind == CollectiveKind::kExscan ? 0 : 1;
+    const Octets result = folded(static_cast<std::uint16_t>(before ? rank_ + own : ranks_));
+    output_ = op_.in_place ? input_ : Octets(octets, 0);
+    if (op_.kind == CollectiveKind::kReduceScatter) {
+        const auto begin = result.begin() + static_cast<std::ptrdiff_t>(offsets_[rank_]);
+        expected_.assign(begin, begin + static_cast<std::ptrdiff_t>(lengths_[rank_]));
+    } else if (op_.kind != CollectiveKind::kReduce || at_root()) {
+        expected_.assign(result.begin(), result.end());
+    }
+}
+
+std::string CollectiveData::wrong() const {
+    for (std::size_t i = 0; i < expected_.size(); ++i)
+        if (expected_[i] >= 0 && output_[i] != expected_[i])
+            return "octet " + std::to_string(i) + " of " + std::to_string(expected_.size());
+    return {};
+}
+
+int CollectiveData::start(ulc_endpoint* ep, ulc_group group, ulc_coll** out) {
+    switch (op_.kind) {
+        case CollectiveKind::kBarrier:
+            return ulc_barrier_start(ep, group,
+                                     op_.algorithm.empty() ? nullptr : op_.algorithm.c_str(), out);
+        case CollectiveKind::kAllgather:
+        case CollectiveKind::kGather:
+        case CollectiveKind::kScatter:
+        case CollectiveKind::kAlltoall:
+            return start_blocks(ep, group, out);
+        case CollectiveKind::kBroadcast:
+        case CollectiveKind::kReduce:
+        case CollectiveKind::kAllreduce:
+        case CollectiveKind::kReduceScatter:
+        case CollectiveKind::kScan:
+        case CollectiveKind::kExscan:
+            break;
+    }
+    return start_vector(ep, group, out);
+}
+
+int CollectiveData::start_blocks(ulc_endpoint* ep, ulc_group group, ulc_coll** out) {
+    const char* name = op_.algorithm.empty() ? nullptr : op_.algorithm.c_str();
+    const bool rooted = op_.kind == CollectiveKind::kGather || op_.kind == CollectiveKind::kScatter;
+    const bool in_place = op_.in_place && (!rooted || at_root());
+    const bool scatters = op_.kind == CollectiveKind::kScatter;
+    const void* input = in_place && !scatters ? nullptr : memory_of(input_);
+    void* output = in_place && scatters ? nullptr : memory_of(output_);
+    if (in_place && scatters) expected_.clear();
+    const std::size_t own = lengths_[rank_];
+    const std::size_t* lengths = lengths_.data();
+    const std::size_t* offsets = offsets_.data();
+    if (op_.kind == CollectiveKind::kGather && op_.uneven)
+        return ulc_gatherv_start(ep, group, op_.root, input, own, output, lengths, offsets, name,
+                                 out);
+    if (op_.kind == CollectiveKind::kGather)
+        return ulc_gather_start(ep, group, op_.root, input, output, own, name, out);
+    if (scatters && op_.uneven)
+        return ulc_scatterv_start(ep, group, op_.root, input, lengths, offsets, output, own, name,
+                                  out);
+    if (scatters) return ulc_scatter_start(ep, group, op_.root, input, output, own, name, out);
+    if (op_.kind == CollectiveKind::kAllgather && op_.uneven)
+        return ulc_allgatherv_start(ep, group, input, output, lengths, offsets, name, out);
+    if (op_.kind == CollectiveKind::kAllgather)
+        return ulc_allgather_start(ep, group, input, output, own, name, out);
+    if (!op_.uneven) return ulc_alltoall_start(ep, group, input, output, own, name, out);
+    return ulc_alltoallv_start(ep, group, input, in_place ? nullptr : lengths,
+                               in_place ? nullptr : offsets, output, lengths, offsets, name, out);
+}
+
+int CollectiveData::start_vector(ulc_endpoint* ep, ulc_group group, ulc_coll** out) {
+    const char* name = op_.algorithm.empty() ? nullptr : op_.algorithm.c_str();
+    return ulc_broadcast_start(ep, group, op_.root, memory_of(output_), op_.octets, name, out);
+}
+
+}  // namespace ulc::sim

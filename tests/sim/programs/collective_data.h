@@ -1,0 +1,80 @@
+// What a rank gives to a collective operation and what it must then hold, for operations whose octets a test checks. Reductions
+// are sums of octets, or compose functions x ↦ a·x + b of octets, which no two commute.
+#pragma once
+
+#include <coll.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "coll/algorithm.h"
+
+namespace ulc::sim {
+
+enum class CollectiveKind : std::uint8_t {
+    kBarrier,
+    kBroadcast,
+    kAllgather,
+    kGather,
+    kScatter,
+    kAlltoall,
+    kReduce,
+    kAllreduce,
+    kReduceScatter,
+    kScan,
+    kExscan,
+};
+
+inline constexpr std::uint8_t kCollectiveKinds = 11;
+/// The operation of coll/ with blocks all alike.
+[[nodiscard]] coll::Op operation_of(CollectiveKind kind);
+
+struct Operation {
+    CollectiveKind kind = CollectiveKind::kBarrier;
+    std::string algorithm;   ///< as of coll.h; empty: the library chooses
+    std::size_t octets = 0;  ///< of the buffer, or (where there are blocks) of each rank's part
+    std::uint16_t root = 0;
+    bool in_place = false;
+    bool uneven = false;  ///< blocks by rank have about so many octets: the form with a v
+    bool user =
+        false;  ///< reductions: an operator of the user that does not commute; octets are even
+};
+
+class CollectiveData {
+public:
+    CollectiveData() = default;
+    /// stamp: makes the octets of one operation unlike those of another.
+    CollectiveData(const Operation& operation, std::uint16_t rank, std::uint16_t ranks,
+                   std::uint64_t stamp);
+
+    /// Starts it; the data stay until it is done.
+    [[nodiscard]] int start(ulc_endpoint* ep, ulc_group group, ulc_coll** out);
+    /// The first octet of the result that is wrong; empty: none.
+    [[nodiscard]] std::string wrong() const;
+
+private:
+    using Octets = std::vector<unsigned char>;
+
+    [[nodiscard]] bool at_root() const { return rank_ == op_.root; }
+    [[nodiscard]] std::size_t length_of(std::uint32_t who) const;
+    void lay_out(bool exchange);
+    void give_blocks(Octets& memory, bool exchange) const;
+    void expect_blocks(bool exchange);
+    void reduction();
+    [[nodiscard]] Octets folded(std::uint16_t ranks) const;
+    [[nodiscard]] int start_vector(ulc_endpoint* ep, ulc_group group, ulc_coll** out);
+    [[nodiscard]] int start_blocks(ulc_endpoint* ep, ulc_group group, ulc_coll** out);
+
+    Operation op_;
+    std::uint16_t rank_ = 0;
+    std::uint16_t ranks_ = 1;
+    std::uint64_t stamp_ = 0;
+    std::vector<std::size_t> lengths_;
+    std::vector<std::size_t> offsets_;
+    Octets input_;
+    Octets output_;
+    std::vector<int> expected_;  ///< -1: does not matter
+};
+
+}  // namespace ulc::sim
