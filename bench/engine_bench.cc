@@ -111,6 +111,7 @@ public:
         region_ = abi::Region(memory_.get(), layout.value());
         submissions_ = region_.submission_producer();
         completions_ = region_.completion_consumer();
+        releases_ = region_.release_producer();
         for (std::uint32_t n = 0; n < kBlocks; ++n)
             free_blocks_.push_back(n);
     }
@@ -129,8 +130,8 @@ public:
     }
 
     bool send(std::uint32_t stream) {
-        if (submissions_.room(65) < 65) return false;
         abi::SubmissionRecord* record = submissions_.claim();
+        if (record == nullptr) return false;
         record->kind = abi::SubmitKind::kSend;
         record->stream = stream;
         record->tag = 0;
@@ -159,7 +160,7 @@ public:
                 case abi::CompletionKind::kMessage:
                     ++messages;
                     if ((record->flags & abi::kCompleteInline) == 0)
-                        release(record->body.block.offset);
+                        releases_.push(record->body.block.offset);
                     break;
                 case abi::CompletionKind::kSendDone:
                     free_blocks_.push_back(record->stream);
@@ -182,20 +183,13 @@ private:
     struct Free {
         void operator()(void* memory) const { std::free(memory); }
     };
-    void release(std::uint32_t offset) {
-        abi::SubmissionRecord* record = submissions_.claim();
-        if (record == nullptr) std::abort();
-        record->kind = abi::SubmitKind::kRelease;
-        record->flags = 0;
-        record->body.block.offset = offset;
-        submissions_.publish();
-    }
 
     std::uint32_t octets_;
     std::unique_ptr<void, Free> memory_;
     abi::Region region_;
     abi::SubmissionProducer submissions_;
     abi::CompletionConsumer completions_;
+    abi::ReleaseProducer releases_;
     std::vector<std::uint32_t> free_blocks_;
 };
 

@@ -23,7 +23,7 @@ namespace ulc::abi {
 
 inline constexpr std::uint32_t kHelloMagic = 0x55'4c'43'31U;
 inline constexpr std::size_t kNetNameOctetsMax = 32;
-inline constexpr std::size_t kTextOctetsMax = 200;
+inline constexpr std::size_t kTextOctetsMax = 192;
 inline constexpr char kDefaultSocketPath[] = "/run/ulc/engine.sock";
 
 enum class HelloKind : std::uint32_t { kAttach = 1, kCounters = 2 };

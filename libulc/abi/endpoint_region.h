@@ -5,8 +5,9 @@
 //   0        EndpointControl (one page; engine-written lines and client-written lines never share a cache line)
 //   sq       submission slots, client → engine
 //   cq       completion slots, engine → client
+//   rq       release entries, client → engine
 //   tx arena payloads of sends: allocated by the client
-//   rx arena payloads of receives: allocated by the engine, given back by kRelease records
+//   rx arena payloads of receives: allocated by the engine, given back through rq
 #pragma once
 
 #include <atomic>
@@ -18,7 +19,7 @@
 namespace ulc::abi {
 
 inline constexpr std::uint64_t kRegionMagic = 0x31764c43'552d4c55U;
-inline constexpr std::uint32_t kAbiVersion = 1;
+inline constexpr std::uint32_t kAbiVersion = 2;
 inline constexpr std::size_t kPageOctets = 4096;
 inline constexpr std::size_t kArenaAlignment = 64;
 
@@ -30,12 +31,15 @@ struct RegionLayout {
     std::uint32_t sq_slots;  ///< power of two
     std::uint32_t cq_offset;
     std::uint32_t cq_slots;  ///< power of two
+    std::uint32_t rq_offset;
+    std::uint32_t
+        rq_entries;  ///< power of two, at least the blocks that the rx arena can be cut into
     std::uint32_t tx_arena_offset;
     std::uint32_t tx_arena_octets;
     std::uint32_t rx_arena_offset;
     std::uint32_t rx_arena_octets;
 };
-static_assert(sizeof(RegionLayout) == 40);
+static_assert(sizeof(RegionLayout) == 48);
 
 struct EndpointControl {
     // --- written by the engine before the client maps, constant after

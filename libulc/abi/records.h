@@ -14,18 +14,12 @@ namespace ulc::abi {
     return (n / slots) + 1 == 0 ? 1 : (n / slots) + 1;
 }
 
-/// Of every submission ring a client leaves this share (slots / kReleaseShare) free of kSend records: releases wait for
-/// no send (the engine takes them out of turn while sends wait), but they need slots. Two clients that flood each other would
-/// otherwise wait for each other for ever.
-inline constexpr std::uint32_t kReleaseShare = 4;
-
 // Between the first and the last chunk of a message a client submits nothing that shares a destination with it: the engine
 // would hold that back until the last chunk, and enough of it would keep the last chunk from being read.
 // kSubmitInline means a whole message, with or without kSubmitFirst and kSubmitLast.
 
 enum class SubmitKind : std::uint8_t {
     kSend = 1,         ///< stream: destination rank or group handle
-    kRelease = 2,      ///< body.block.offset: an rx arena block is free again
     kJoinJob = 3,      ///< body.block: offset/length of a JoinRequest in the tx arena
     kAddGroup = 4,     ///< stream: group handle; body.block: array of u16 ranks in the tx arena
     kRemoveGroup = 5,  ///< stream: group handle

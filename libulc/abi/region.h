@@ -4,12 +4,15 @@
 // Arithmetic on values of the other side is in 64 bits over 32-bit operands, so it cannot overflow.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <new>
 
 #include "abi/endpoint_region.h"
 #include "abi/records.h"
+#include "abi/release_ring.h"
 #include "abi/slot_ring.h"
 #include "base/error.h"
 
@@ -17,6 +20,26 @@ namespace ulc::abi {
 
 inline constexpr std::uint32_t kArenaOctetsMin = 4096;
 inline constexpr std::uint32_t kArenaOctetsMax = 1U << 30;
+static_assert(kArenaOctetsMax / kReleaseUnit == 1U << 24,
+              "an entry of the release ring names any block");
+
+/// The blocks of an rx arena of so many octets begin and end at multiples of 1 << shift. Small granules waste little of the
+/// arena, few granules little private memory: at most 8192 until they would be larger than 256 octets, then as many as 16
+/// bits can name.
+[[nodiscard]] constexpr std::uint32_t rx_granule_shift(std::uint32_t octets) noexcept {
+    std::uint32_t shift = 6;
+    while (shift < 8 && (octets >> shift) > 8192)
+        ++shift;
+    while ((octets >> shift) >= UINT16_MAX)
+        ++shift;
+    return shift;
+}
+static_assert(kReleaseUnit == 1U << 6);
+
+/// Blocks that the client can hold at most.
+[[nodiscard]] constexpr std::uint32_t rx_blocks_max(std::uint32_t octets) noexcept {
+    return octets >> rx_granule_shift(octets);
+}
 
 /// What a client may wish for; the engine's configuration caps it.
 struct RegionSizes {
@@ -45,6 +68,9 @@ struct RegionSizes {
     layout.cq_slots = sizes.cq_slots;
     layout.cq_offset = static_cast<std::uint32_t>(at);
     at += paged(std::uint64_t{sizes.cq_slots} * sizeof(CompletionRecord));
+    layout.rq_entries = std::bit_ceil(rx_blocks_max(sizes.rx_arena_octets));
+    layout.rq_offset = static_cast<std::uint32_t>(at);
+    at += paged(std::uint64_t{layout.rq_entries} * sizeof(std::uint32_t));
     layout.tx_arena_offset = static_cast<std::uint32_t>(at);
     layout.tx_arena_octets =
         sizes.tx_arena_octets & ~static_cast<std::uint32_t>(kArenaAlignment - 1);
@@ -53,7 +79,7 @@ struct RegionSizes {
     layout.rx_arena_octets =
         sizes.rx_arena_octets & ~static_cast<std::uint32_t>(kArenaAlignment - 1);
     at += paged(layout.rx_arena_octets);
-    layout.region_octets = at;  // at most 2 GiB + 8 MiB + a few pages: offsets fit into 32 bits
+    layout.region_octets = at;  // at most 2 GiB + 9 MiB: offsets fit into 32 bits
     return layout;
 }
 
@@ -63,6 +89,7 @@ struct RegionSizes {
                                          std::uint64_t mapped_octets) noexcept {
     if (layout.region_octets > mapped_octets) return Err::kCorrupt;
     if (!slots_valid(layout.sq_slots) || !slots_valid(layout.cq_slots)) return Err::kCorrupt;
+    if (!release_entries_valid(layout.rq_entries)) return Err::kCorrupt;
     struct Part {
         std::uint64_t offset;
         std::uint64_t octets;
@@ -72,6 +99,7 @@ struct RegionSizes {
         {0, kPageOctets, kPageOctets},
         {layout.sq_offset, std::uint64_t{layout.sq_slots} * sizeof(SubmissionRecord), kCacheLine},
         {layout.cq_offset, std::uint64_t{layout.cq_slots} * sizeof(CompletionRecord), kCacheLine},
+        {layout.rq_offset, std::uint64_t{layout.rq_entries} * sizeof(std::uint32_t), kCacheLine},
         {layout.tx_arena_offset, layout.tx_arena_octets, kArenaAlignment},
         {layout.rx_arena_offset, layout.rx_arena_octets, kArenaAlignment},
     };
@@ -83,6 +111,7 @@ struct RegionSizes {
     }
     if (layout.tx_arena_octets > kArenaOctetsMax || layout.rx_arena_octets > kArenaOctetsMax)
         return Err::kCorrupt;
+    if (layout.rq_entries < rx_blocks_max(layout.rx_arena_octets)) return Err::kCorrupt;
     return end > layout.region_octets ? Err::kCorrupt : Err::kOk;
 }
 
@@ -134,6 +163,13 @@ public:
         return {cq(), layout_.cq_slots, &control().cq_consumed};
     }
 
+    [[nodiscard]] ReleaseProducer release_producer() const noexcept {
+        return {rq(), layout_.rq_entries};
+    }
+    [[nodiscard]] ReleaseConsumer release_consumer() const noexcept {
+        return {rq(), layout_.rq_entries};
+    }
+
     /// [offset, offset + length) of the tx arena, or nullptr if it is not wholly inside. Offsets count from the arena's
     /// start; length 0 at the end is inside.
     [[nodiscard]] std::byte* tx(std::uint32_t offset, std::uint32_t length) const noexcept {
@@ -150,6 +186,9 @@ private:
     }
     [[nodiscard]] CompletionRecord* cq() const noexcept {
         return reinterpret_cast<CompletionRecord*>(base_ + layout_.cq_offset);
+    }
+    [[nodiscard]] std::uint32_t* rq() const noexcept {
+        return reinterpret_cast<std::uint32_t*>(base_ + layout_.rq_offset);
     }
     [[nodiscard]] std::byte* part(std::uint32_t start, std::uint32_t octets, std::uint32_t offset,
                                   std::uint32_t length) const noexcept {

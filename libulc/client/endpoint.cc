@@ -32,7 +32,7 @@ Endpoint::Endpoint(const abi::Region& region, const Hooks& hooks, const Limits& 
       completions_(region.completion_consumer()),
       submitter_(region, hooks_),
       outbox_(region, submitter_),
-      inbox_(region, submitter_, limits.unexpected_octets),
+      inbox_(region, limits.unexpected_octets),
       groups_(submitter_, outbox_) {
     if (!outbox_.ok()) throw std::bad_alloc();
 }
@@ -66,7 +66,6 @@ int Endpoint::poll() {
         completions_.pop();
         ++events;
     }
-    if (inbox_.releases_pending()) inbox_.flush_releases();
     events += static_cast<int>(outbox_.progress() + groups_.progress());
     if (state_ == State::kLeaving && !leave_pushed_) push_leave();
     if (submitter_.corrupt()) end(ULC_ERR_CORRUPT);

@@ -38,8 +38,8 @@ void describe(Request& request, std::uint16_t source, std::uint32_t stream,
 
 }  // namespace
 
-Inbox::Inbox(const abi::Region& region, Submitter& submitter, std::uint64_t memory_octets) noexcept
-    : region_(region), submitter_(submitter), memory_limit_(memory_octets) {}
+Inbox::Inbox(const abi::Region& region, std::uint64_t memory_octets) noexcept
+    : region_(region), releases_(region.release_producer()), memory_limit_(memory_octets) {}
 
 // Requests of callers may be gone by now: only what is ours is looked at.
 Inbox::~Inbox() {
@@ -116,29 +116,6 @@ bool Inbox::reserve_heap(Arrival& arrival, std::uint64_t octets) noexcept {
     arrival.storage = Storage::kHeap;
     memory_used_ = memory_used_ - before + capacity;
     return true;
-}
-
-void Inbox::give_back(std::uint32_t block) noexcept {
-    if (release_head_ == kNoBlock) {
-        if (abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kRelease)) {
-            record->body.block = {block, 0, 0, 0, 0, 0};
-            submitter_.publish_quietly();
-            return;
-        }
-    }
-    std::memcpy(region_.rx(block, sizeof release_head_), &release_head_, sizeof release_head_);
-    release_head_ = block;
-}
-
-void Inbox::flush_releases() noexcept {
-    while (release_head_ != kNoBlock) {
-        abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kRelease);
-        if (record == nullptr) return;
-        const std::uint32_t block = release_head_;
-        std::memcpy(&release_head_, region_.rx(block, sizeof release_head_), sizeof release_head_);
-        record->body.block = {block, 0, 0, 0, 0, 0};
-        submitter_.publish_quietly();
-    }
 }
 
 // ---------------------------------------------------------------- arrival

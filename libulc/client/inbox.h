@@ -15,7 +15,6 @@
 
 #include "abi/region.h"
 #include "client/matching.h"
-#include "client/submitter.h"
 #include "client/ulc.h"
 
 namespace ulc::client {
@@ -26,8 +25,8 @@ public:
 
     enum class Taken : std::uint8_t { kYes, kStalled, kCorrupt };
 
-    Inbox(const abi::Region& region, Submitter& submitter,
-          std::uint64_t memory_octets = kMemoryOctetsDefault) noexcept;
+    explicit Inbox(const abi::Region& region,
+                   std::uint64_t memory_octets = kMemoryOctetsDefault) noexcept;
     ~Inbox();
     Inbox(const Inbox&) = delete;
     Inbox& operator=(const Inbox&) = delete;
@@ -63,17 +62,14 @@ public:
                            const void** view, ulc_status* status) noexcept;
     void release(const void* view) noexcept;
 
-    /// Gives blocks back to the engine as far as the ring has room.
-    void flush_releases() noexcept;
-    /// A block is not needed any more.
-    void give_back(std::uint32_t block) noexcept;
+    /// A block is not needed any more: it is the engine's again.
+    void give_back(std::uint32_t block) noexcept { releases_.push(block); }
     /// The source sends nothing more: receives that name it end with `error`, half messages are dropped.
     void peer_gone(std::uint16_t source, int error) noexcept;
     void fail_all(int error) noexcept;
 
     [[nodiscard]] Matcher& matcher() noexcept { return matcher_; }
     [[nodiscard]] std::uint64_t memory_used() const noexcept { return memory_used_; }
-    [[nodiscard]] bool releases_pending() const noexcept { return release_head_ != kNoBlock; }
 
 private:
     static constexpr std::uint32_t kNoBlock = UINT32_MAX;
@@ -96,7 +92,7 @@ private:
     void drop_open(std::uint16_t source, int error) noexcept;
 
     abi::Region region_;
-    Submitter& submitter_;
+    abi::ReleaseProducer releases_;
     Matcher matcher_;
     std::vector<std::unique_ptr<Arrival[]>> slabs_;
     AllArrivals free_;
@@ -105,7 +101,6 @@ private:
     std::uint64_t memory_limit_;
     std::uint64_t memory_used_ = 0;
     std::uint32_t arena_held_ = 0;
-    std::uint32_t release_head_ = kNoBlock;  ///< list through the first words of the blocks
 };
 
 }  // namespace ulc::client

@@ -13,13 +13,10 @@ public:
     Submitter(const abi::Region& region, const Hooks& hooks) noexcept
         : control_(&region.control()), ring_(region.submission_producer()), hooks_(hooks) {}
 
-    /// A record of this kind to fill (all but mark and body are set to zero), or nullptr: full. Sends leave an eighth of
-    /// the ring to the other kinds: were releases stuck behind sends, two endpoints that flood each other would each
-    /// wait for the memory that the other's releases give back.
+    /// A record of this kind to fill (all but mark and body are set to zero), or nullptr: full.
     [[nodiscard]] abi::SubmissionRecord* claim(abi::SubmitKind kind) noexcept {
-        const std::uint32_t spare = kind == abi::SubmitKind::kSend ? ring_.slots() / 8 : 0;
-        if (ring_.room(spare + 1) <= spare) return nullptr;
         abi::SubmissionRecord* record = ring_.claim();
+        if (record == nullptr) return nullptr;
         record->kind = kind;
         record->flags = 0;
         record->inline_length = 0;
@@ -35,8 +32,6 @@ public:
             hooks_.wake_engine(hooks_.context);
         }
     }
-    /// The same for a record that can wait for a nap of the engine: no fence.
-    void publish_quietly() noexcept { ring_.publish(); }
 
     [[nodiscard]] bool corrupt() const noexcept { return ring_.corrupt(); }
 

@@ -12,6 +12,11 @@ bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
         moved = Deliverer::discard(*endpoint.member, core.config.packets_per_round, now);
         if (moved) endpoint.work |= kWorkDeliver;
     } else {
+        if (!endpoint.deliverer->reclaim()) {
+            core.counters.add(Counter::client_bad_record);
+            close_corrupt(core, endpoint, now);
+            return true;
+        }
         moved = endpoint.deliverer->run(*endpoint.member, endpoint.completions, core.counters,
                                         core.config.packets_per_round, now);
         if (endpoint.deliverer->unfinished()) endpoint.work |= kWorkDeliver;

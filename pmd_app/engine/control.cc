@@ -338,7 +338,6 @@ bool control_record(Core& core, Endpoint& endpoint, const SubmissionRecord& reco
             endpoint.work |= kWorkControl;
             return true;
         case SubmitKind::kSend:
-        case SubmitKind::kRelease:
         case SubmitKind::kExpect:
             break;
     }

@@ -41,7 +41,7 @@ enum class EndpointState : std::uint8_t {
     kOpen,       ///< serves its client
     kLeaving,    ///< the client said kLeave: sends are drained, receives go on
     kLingering,  ///< the client is gone; its data are not acknowledged yet
-    kLeft,       ///< has left its job; takes releases only
+    kLeft,       ///< has left its job
     kClosed,     ///< done; waits for detach()
 };
 
@@ -78,10 +78,6 @@ struct Endpoint {
     abi::Region region;
     SendQueue sends;
     std::unique_ptr<Deliverer> deliverer;
-
-    // --- releases taken out of turn (drain.cc)
-    std::uint32_t looked_until = 0;          ///< records before this were looked at
-    std::vector<std::uint64_t> taken_ahead;  ///< bit of a slot: its record is done, skip it
 
     // --- control
     JobId job = kNoJob;
@@ -177,7 +173,7 @@ void linger(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now)
 void remove(Core& core, Endpoint& endpoint);
 
 // --- drain.cc
-/// Submission records → sends, releases, control. True: took some.
+/// Submission records → sends, control. True: took some.
 bool drain(Core& core, Endpoint& endpoint, Nanos now);
 
 // --- control.cc

@@ -10,11 +10,14 @@ namespace {
 
 constexpr std::uint32_t kChunkOctets = 16384;  ///< of a message that does not get one block
 constexpr unsigned kSourceBurstMax = 16;       ///< packets of one source before the next one's turn
+constexpr unsigned kReclaimMax = 256;          ///< blocks; more than a run delivers
 
 }  // namespace
 
 Deliverer::Deliverer(const abi::Region& region)
-    : region_(region), arena_(region.layout().rx_arena_octets) {}
+    : region_(region),
+      releases_(region.release_consumer()),
+      arena_(region.layout().rx_arena_octets) {}
 
 void Deliverer::begin_job(std::uint16_t ranks, std::uint16_t mtu) {
     index_.assign(ranks, 0);
@@ -268,6 +271,13 @@ void Deliverer::give_back(Source& source) noexcept {
         arena_.free(source.block);
     }
     source.block = RxArena::kNone;
+}
+
+bool Deliverer::take_back() noexcept {
+    std::uint32_t offset = 0;
+    for (unsigned n = 0; n < kReclaimMax && releases_.take(offset); ++n)
+        if (!release(offset)) return false;
+    return true;
 }
 
 bool Deliverer::release(std::uint32_t offset) noexcept {

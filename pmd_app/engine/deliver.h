@@ -6,7 +6,8 @@
 //                                  without a second copy
 //   longer, or memory is short     chunks: each completed when full, message_offset says where it belongs
 //
-// What the client cannot take stays in the Member, whose credit stops the source. Each source that has sent owns one
+// The client gives blocks back through a ring of their own, which is looked at before each delivery: memory is wanted then, and
+// not before. What the client cannot take stays in the Member, whose credit stops the source. Each source that has sent owns one
 // packet-sized block of the arena (decision 8), so the unconsumed data of one source cannot stop another; reserves take
 // at most half of the arena.
 //
@@ -40,8 +41,9 @@ public:
     [[nodiscard]] bool unfinished() const noexcept { return unfinished_; }
     /// Takes and forgets what is ready: the client is gone.
     static bool discard(urtp::Member& member, unsigned budget, Nanos now);
-    /// A kRelease record; false: not a block that the client holds.
-    [[nodiscard]] bool release(std::uint32_t offset) noexcept;
+    /// Takes what the client has given back, at most kReclaimMax blocks; to be called before each run(). False: something
+    /// that the client does not hold.
+    [[nodiscard]] bool reclaim() noexcept { return arena_.lent_blocks() == 0 || take_back(); }
     /// A source is gone: its half message is dropped. The client learns it from kPeerLeft or kPeerDied.
     void forget(Rank source) noexcept;
 
@@ -79,9 +81,12 @@ private:
     bool flush(Rank rank, Source& source, abi::CompletionProducer& cq, bool last);
     bool abandon(Rank rank, Source& source, abi::CompletionProducer& cq, Counters& counters);
     std::uint32_t allocate(Source& source, std::uint32_t octets, bool& is_reserve);
+    [[nodiscard]] bool take_back() noexcept;
+    [[nodiscard]] bool release(std::uint32_t offset) noexcept;
     void give_back(Source& source) noexcept;
 
     abi::Region region_;
+    abi::ReleaseConsumer releases_;
     RxArena arena_;
     std::vector<std::uint16_t> index_;  ///< by rank: 1 + index into sources_, 0: has not sent
     std::vector<Source> sources_;

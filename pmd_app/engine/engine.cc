@@ -116,7 +116,6 @@ Err Engine::admit(EndpointId id, void* region, const abi::RegionLayout& layout) 
     endpoint->region = abi::Region(region, layout);
     endpoint->submissions = endpoint->region.submission_consumer();
     endpoint->completions = endpoint->region.completion_producer();
-    endpoint->taken_ahead.assign((layout.sq_slots + 63) / 64, 0);
     endpoint->deliverer = std::make_unique<Deliverer>(endpoint->region);
     endpoint->state = EndpointState::kOpen;
     endpoint->taking = true;

@@ -3,28 +3,18 @@
 #include <bit>
 #include <new>
 
+#include "abi/region.h"
 #include "base/check.h"
 
 namespace ulc::engine {
 namespace {
-
-// Small granules waste little of the arena, few granules little private memory: at most 8192 until they would be
-// larger than 256 octets, then as many as 16 bits can name.
-std::uint32_t choose_shift(std::uint32_t octets) {
-    std::uint32_t shift = 6;
-    while (shift < 8 && (octets >> shift) > 8192)
-        ++shift;
-    while ((octets >> shift) >= UINT16_MAX)
-        ++shift;
-    return shift;
-}
 
 int bin_of(std::uint32_t size) { return std::bit_width(size) - 1; }
 
 }  // namespace
 
 RxArena::RxArena(std::uint32_t octets)
-    : octets_(octets), shift_(choose_shift(octets)), count_(octets >> shift_) {
+    : octets_(octets), shift_(abi::rx_granule_shift(octets)), count_(octets >> shift_) {
     ULC_CHECK(octets >= 4096 && octets % 64 == 0 && octets <= 1U << 30);
     auto* raw = static_cast<Granule*>(std::calloc(count_, sizeof(Granule)));
     if (raw == nullptr) throw std::bad_alloc();

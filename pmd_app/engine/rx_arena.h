@@ -41,7 +41,7 @@ public:
     void free(std::uint32_t offset) noexcept;
     /// The client holds the block from now on, until it releases it.
     void lend(std::uint32_t offset) noexcept;
-    /// A client's kRelease, unchecked. owner is set with kReserve.
+    /// What a client gives back, unchecked. owner is set with kReserve.
     [[nodiscard]] Release release(std::uint32_t offset, std::uint16_t& owner) noexcept;
 
     [[nodiscard]] std::uint32_t octets() const noexcept { return octets_; }

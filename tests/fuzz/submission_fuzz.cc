@@ -2,13 +2,14 @@
 // real engine serves it. The region is one heap block of exactly its size, so the sanitizer sees the engine leave it. An
 // honest client of the same job must be neither closed nor misled.
 //
-//   input: operations until it ends: one octet says which (mod 6), then
+//   input: operations until it ends: one octet says which (mod 7), then
 //     0  a record as it is          60 octets (all but the mark)
 //     1  a well-formed kind         kind, flags, stream (1), cookie (1), offset (4), length (4), message length (4)
 //     2  scribble                   offset (4), 8 octets
 //     3  control page               offset (1), 4 octets
 //     4  rounds of the engine       count (1)
 //     5  the honest client sends to the hostile one: length (1)
+//     6  a block given back         offset / 64 (2)
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -99,6 +100,7 @@ struct Client {
     abi::Region region;
     abi::SubmissionProducer submissions;
     abi::CompletionConsumer completions;
+    abi::ReleaseProducer releases;
     engine::EndpointId id = 0;
 
     explicit Client(engine::Engine& engine) {
@@ -107,6 +109,7 @@ struct Client {
         region = abi::Region(memory.get(), layout);
         submissions = region.submission_producer();
         completions = region.completion_consumer();
+        releases = region.release_producer();
     }
     void join(std::uint16_t rank) {
         abi::JoinRequest request{};
@@ -205,7 +208,7 @@ struct World {
     }
 
     void step(Input& in) {
-        switch (in.get<std::uint8_t>() % 6) {
+        switch (in.get<std::uint8_t>() % 7) {
             case 0: {
                 SubmissionRecord record{};
                 in.read(reinterpret_cast<char*>(&record) + sizeof record.mark,
@@ -233,6 +236,9 @@ struct World {
                 break;
             case 5:
                 honest_send(in);
+                break;
+            case 6:
+                hostile.releases.push(in.get<std::uint16_t>() * abi::kReleaseUnit);
                 break;
         }
     }

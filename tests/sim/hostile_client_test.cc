@@ -152,6 +152,33 @@ INSTANTIATE_TEST_SUITE_P(Styles, HostileClient,
                                          Hostile::Style::kScribble),
                          name_of);
 
+// Blocks are judged when memory is wanted: by the next delivery.
+TEST(HostileRelease, a_block_that_the_client_does_not_hold_closes_its_endpoint) {
+    for (const std::uint32_t bad : {64U, 1U << 20, 0x00ffffffU * abi::kReleaseUnit}) {
+        SimCluster cluster({});
+        ASSERT_TRUE(cluster.form(2, [](std::size_t) { return std::uint16_t{0}; }));
+        RingClient& hostile = cluster.client(1);
+        const auto deliver_one = [&] {
+            const std::size_t had = hostile.messages.size();
+            ASSERT_TRUE(cluster.client(0).send(1, 0, Oracle::payload(1, 1000)));
+            (void)cluster.run(
+                kMillisecond,
+                [&] { return hostile.messages.size() > had || hostile.closed() != 0; },
+                [&] { hostile.poll(); });
+        };
+        hostile.keep_blocks(true);
+        deliver_one();
+        ASSERT_EQ(hostile.messages.size(), 1U);
+        ASSERT_EQ(hostile.closed(), 0);
+        hostile.release(bad);
+        deliver_one();
+        EXPECT_EQ(hostile.closed(), static_cast<int>(Err::kCorrupt));
+        EXPECT_EQ(cluster.count(Counter::client_bad_record), 1U);
+        EXPECT_EQ(cluster.client(0).closed(), 0);
+        EXPECT_EQ(cluster.shut_down(), 0U);
+    }
+}
+
 // Frames of anybody: the engine parses, counts and drops.
 TEST(HostileWire, random_frames_are_counted_and_dropped) {
     ClusterConfig config;

@@ -15,7 +15,6 @@ using abi::SubmitKind;
 namespace {
 
 constexpr std::uint32_t kControlCookie = 0x80000000U;  ///< of blocks that name ranks or a job
-constexpr std::uint32_t kSlotsKept = abi::kReleaseShare;
 
 }  // namespace
 
@@ -33,7 +32,8 @@ RegionMemory::~RegionMemory() { std::free(base_); }
 RingClient::RingClient(void* base, const abi::RegionLayout& layout)
     : region_(base, layout),
       submissions_(region_.submission_producer()),
-      completions_(region_.completion_consumer()) {}
+      completions_(region_.completion_consumer()),
+      releases_(region_.release_producer()) {}
 
 // First fit over the used blocks; kNone if there is no room.
 std::uint32_t RingClient::allocate(std::uint32_t octets, std::uint32_t cookie) {
@@ -68,8 +68,7 @@ bool RingClient::join(std::string_view name, Rank own_rank, std::uint16_t job_si
 
 bool RingClient::send(std::uint32_t stream, std::uint64_t tag, std::span<const std::byte> payload,
                       std::uint64_t subset, std::uint8_t extra_flags) {
-    if (submissions_.room(submissions_.slots() / kSlotsKept) < submissions_.slots() / kSlotsKept)
-        return false;
+    if (submissions_.room() == 0) return false;
     SubmissionRecord record{};
     record.kind = SubmitKind::kSend;
     record.stream = stream;
@@ -97,8 +96,7 @@ bool RingClient::send(std::uint32_t stream, std::uint64_t tag, std::span<const s
 bool RingClient::send_chunk(std::uint32_t stream, std::uint64_t tag,
                             std::span<const std::byte> payload, std::uint64_t offset,
                             std::uint64_t total) {
-    if (submissions_.room(submissions_.slots() / kSlotsKept) < submissions_.slots() / kSlotsKept)
-        return false;
+    if (submissions_.room() == 0) return false;
     const auto octets = static_cast<std::uint32_t>(payload.size());
     const std::uint32_t at = allocate(octets, cookie_);
     if (at == UINT32_MAX) return false;
@@ -156,24 +154,13 @@ unsigned RingClient::poll(unsigned limit) {
         on_record(*record);
         completions_.pop();
     }
-    flush_releases();
     return taken;
 }
 
 void RingClient::free_kept() {
-    releases_.insert(releases_.end(), kept_.begin(), kept_.end());
+    for (const std::uint32_t block : kept_)
+        release(block);
     kept_.clear();
-    flush_releases();
-}
-
-void RingClient::flush_releases() {
-    while (!releases_.empty()) {
-        SubmissionRecord record{};
-        record.kind = SubmitKind::kRelease;
-        record.body.block.offset = releases_.back();
-        if (!submit(record)) return;
-        releases_.pop_back();
-    }
 }
 
 void RingClient::on_message(const abi::CompletionRecord& record) {
@@ -205,7 +192,8 @@ void RingClient::on_message(const abi::CompletionRecord& record) {
         return;
     }
     open.message.payload.insert(open.message.payload.end(), payload, payload + length);
-    if (!is_inline) (keep_ ? kept_ : releases_).push_back(record.body.block.offset);
+    if (!is_inline && keep_) kept_.push_back(record.body.block.offset);
+    if (!is_inline && !keep_) release(record.body.block.offset);
     if (!last) return;
     open.active = false;
     if (open.message.payload.size() != open.length) ++broken;

@@ -55,6 +55,8 @@ public:
     bool leave();
     /// Any record, unchecked.
     bool submit(const abi::SubmissionRecord& record);
+    /// Any block, unchecked.
+    void release(std::uint32_t offset) { releases_.push(offset); }
 
     /// Takes at most `limit` completions. Returns how many.
     unsigned poll(unsigned limit = UINT32_MAX);
@@ -93,15 +95,14 @@ private:
     [[nodiscard]] std::uint32_t allocate(std::uint32_t octets, std::uint32_t cookie);
     void on_message(const abi::CompletionRecord& record);
     void on_record(const abi::CompletionRecord& record);
-    void flush_releases();
 
     abi::Region region_;
     abi::SubmissionProducer submissions_;
     abi::CompletionConsumer completions_;
+    abi::ReleaseProducer releases_;
     std::map<std::uint32_t, std::uint32_t> used_;             ///< tx arena: offset → octets
     std::map<std::uint32_t, std::uint32_t> block_of_cookie_;  ///< cookie → offset
     std::map<Rank, Open> open_;
-    std::vector<std::uint32_t> releases_;
     std::vector<std::uint32_t> kept_;
     std::uint32_t cookie_ = 1;
     bool keep_ = false;

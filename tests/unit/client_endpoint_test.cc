@@ -110,8 +110,8 @@ TEST_F(Client, a_full_ring_is_again_without_and_waits_with_a_request) {
     int sent = 0;
     while (ulc_send(ep, 1, 0, "x", 1, nullptr) == ULC_OK)
         ++sent;
-    EXPECT_LE(sent, 64 - 64 / 8) << "an eighth is left to releases";
-    EXPECT_GE(sent, 64 / 2);
+    EXPECT_LE(sent, 64);
+    EXPECT_GE(sent, 64 * 3 / 4) << "the engine publishes its cursor once a quarter of the ring";
     ulc_request first;
     ulc_request second;
     ASSERT_EQ(ulc_send(ep, 1, 1, "a", 1, &first), ULC_OK);
@@ -317,8 +317,7 @@ TEST_F(Client, chunks_are_put_together_whether_expected_before_during_or_after) 
         EXPECT_EQ(test(request), ULC_OK);
         EXPECT_EQ(buffer, text);
         EXPECT_FALSE(engine.take_any().has_value());
-        EXPECT_EQ(engine.released, (std::vector<std::uint32_t>{0, 4096, 8192}));
-        engine.released.clear();
+        EXPECT_EQ(engine.released(), (std::vector<std::uint32_t>{0, 4096, 8192}));
     }
 }
 
@@ -332,11 +331,9 @@ TEST_F(Client, take_gives_the_arena_block_itself_until_release) {
     ASSERT_EQ(ulc_take(ep, 1, 4, UINT64_MAX, &view, &status), ULC_OK);
     EXPECT_EQ(view, engine.region.rx(128, 1000));
     EXPECT_EQ(status.length, 1000U);
-    EXPECT_FALSE(engine.take_any().has_value());
-    EXPECT_TRUE(engine.released.empty());
+    EXPECT_TRUE(engine.released().empty());
     ulc_release(ep, view);
-    EXPECT_FALSE(engine.take_any().has_value());
-    EXPECT_EQ(engine.released, (std::vector<std::uint32_t>{128}));
+    EXPECT_EQ(engine.released(), (std::vector<std::uint32_t>{128}));
     EXPECT_EQ(ulc_take(ep, 1, 4, UINT64_MAX, &view, &status), ULC_ERR_AGAIN);
 }
 
@@ -346,8 +343,7 @@ TEST_F(Client, unexpected_messages_hold_at_most_half_of_the_arena) {
     for (unsigned i = 0; i < 8; ++i)
         engine.deliver_block(1, i, 8192 * i, text, 0, 8192);
     ep->poll();
-    EXPECT_FALSE(engine.take_any().has_value());
-    EXPECT_EQ(engine.released.size(), 4U) << "the rest was copied";
+    EXPECT_EQ(engine.released().size(), 4U) << "the rest was copied";
     for (unsigned i = 0; i < 8; ++i) {
         std::string buffer(8192, '\0');
         ulc_request request;
@@ -355,8 +351,8 @@ TEST_F(Client, unexpected_messages_hold_at_most_half_of_the_arena) {
         EXPECT_EQ(test(request), ULC_OK);
         EXPECT_EQ(buffer, text);
     }
+    EXPECT_EQ(engine.released().size(), 4U);
     EXPECT_FALSE(engine.take_any().has_value());
-    EXPECT_EQ(engine.released.size(), 8U);
 }
 
 TEST(ClientLimits, at_the_memory_limit_poll_says_so_and_nothing_is_lost) {
@@ -389,7 +385,7 @@ TEST(ClientLimits, at_the_memory_limit_poll_says_so_and_nothing_is_lost) {
     EXPECT_EQ(buffer, text);
 }
 
-TEST_F(Client, releases_wait_when_the_ring_is_full) {
+TEST_F(Client, releases_do_not_wait_while_the_submission_ring_is_full) {
     engine.form(0, 2);
     while (ulc_send(ep, 1, 0, "x", 1, nullptr) == ULC_OK) {
     }
@@ -401,12 +397,7 @@ TEST_F(Client, releases_wait_when_the_ring_is_full) {
         ASSERT_EQ(ulc_receive(ep, 1, 0, 0, buffer, sizeof buffer, &request), ULC_OK);
         ASSERT_EQ(test(request), ULC_OK);
     }
-    for (int round = 0; round < 100; ++round) {
-        while (engine.take_any().has_value()) {
-        }
-        ep->poll();
-    }
-    EXPECT_EQ(engine.released.size(), 30U);
+    EXPECT_EQ(engine.released().size(), 30U);
 }
 
 TEST_F(Client, cancel_takes_back_only_what_has_not_matched) {

@@ -26,6 +26,7 @@ public:
         abi::initialise_control(memory_.get(), layout_, 1, 1);
         region = abi::Region(memory_.get(), layout_);
         submissions = region.submission_consumer();
+        releases = region.release_consumer();
         completions = region.completion_producer();
         Hooks hooks;
         hooks.now = [](void*) -> Nanos { return 0; };
@@ -39,14 +40,17 @@ public:
         EXPECT_EQ(record.kind, kind);
         return record;
     }
-    /// The next submission that is no kRelease; released offsets are kept.
     std::optional<abi::SubmissionRecord> take_any() {
         abi::SubmissionRecord record;
-        while (submissions.take(record)) {
-            if (record.kind != abi::SubmitKind::kRelease) return record;
-            released.push_back(record.body.block.offset);
-        }
-        return std::nullopt;
+        if (!submissions.take(record)) return std::nullopt;
+        return record;
+    }
+    /// The blocks given back since the last call.
+    std::vector<std::uint32_t> released() {
+        std::vector<std::uint32_t> offsets;
+        for (std::uint32_t offset = 0; releases.take(offset);)
+            offsets.push_back(offset);
+        return offsets;
     }
     abi::CompletionRecord& claim(abi::CompletionKind kind) {
         abi::CompletionRecord* record = completions.claim();
@@ -107,7 +111,7 @@ public:
     abi::Region region;
     abi::SubmissionConsumer submissions;
     abi::CompletionProducer completions;
-    std::vector<std::uint32_t> released;
+    abi::ReleaseConsumer releases;
 
 private:
     struct Free {

@@ -306,11 +306,7 @@ RandomScenario random_scenario(std::uint64_t seed) {
     draw_engine(draw, s.cluster.engine);
     draw_region(draw, s.cluster.sizes);
     s.collective = draw.chance(0.25);
-    // Known: releases share the submission ring with sends, and while a rank's own sends wait it can give back no more blocks
-    // than a quarter of the ring. More than two ranks that flood each other may so wait for each other for ever.
-    if (s.ranks > 2) s.cluster.sizes.sq_slots = 4096;
     if (s.collective) {
-        s.cluster.sizes.sq_slots = std::max(s.cluster.sizes.sq_slots, 16U);
         draw_operations(draw, s);
     } else {
         draw_traffic(draw, s);
