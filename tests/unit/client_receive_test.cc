@@ -1,0 +1,236 @@
+// What the endpoint does with messages that come: matching, assembly, memory, release. Against a scripted engine.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "client_fixture.h"
+
+namespace ulc::client {
+namespace {
+
+using abi::SubmitKind;
+
+using ClientReceive = ClientTest;
+
+TEST_F(ClientReceive, a_posted_receive_gets_the_message_and_its_status) {
+    engine.form(0, 3);
+    char buffer[16] = "";
+    ulc_request request;
+    ulc_status status;
+    ASSERT_EQ(ulc_receive(ep, 2, 9, UINT64_MAX, buffer, sizeof buffer, &request), ULC_OK);
+    engine.deliver_inline(1, 9, "other");
+    engine.deliver_inline(2, 9, "hello");
+    EXPECT_EQ(ep->poll(), 2);
+    ASSERT_EQ(test(request, &status), ULC_OK);
+    EXPECT_EQ(status.source, 2);
+    EXPECT_EQ(status.tag, 9U);
+    EXPECT_EQ(status.length, 5U);
+    EXPECT_EQ(std::string(buffer, 5), "hello");
+}
+
+TEST_F(ClientReceive, the_error_handler_hears_what_no_request_tells) {
+    struct Heard {
+        int error = 0;
+        std::uint16_t source = 0;
+        std::uint64_t count = 0;
+        int calls = 0;
+    } heard;
+    ulc_set_error_handler(
+        ep,
+        [](void* context, int error, std::uint16_t source, std::uint64_t count) {
+            auto& into = *static_cast<Heard*>(context);
+            into = {error, source, count, into.calls + 1};
+        },
+        &heard);
+    engine.form(0, 2);
+    abi::CompletionRecord& fault = engine.claim(abi::CompletionKind::kFault);
+    fault.source = 1;
+    fault.status = static_cast<std::int16_t>(ULC_ERR_LOST);
+    fault.tag = 7;
+    engine.completions.publish();
+    ep->poll();
+    EXPECT_EQ(heard.calls, 1);
+    EXPECT_EQ(heard.error, ULC_ERR_LOST);
+    EXPECT_EQ(heard.source, 1);
+    EXPECT_EQ(heard.count, 7U);
+    char buffer[4] = {};
+    ulc_request request;
+    ASSERT_EQ(ulc_receive(ep, ULC_RANK_ANY, 0, 0, buffer, 3, &request), ULC_OK);
+    engine.deliver_inline(1, 0, "abcdefgh");
+    ep->poll();
+    EXPECT_EQ(heard.calls, 2);
+    EXPECT_EQ(heard.error, ULC_ERR_TRUNCATED);
+    EXPECT_EQ(heard.count, 8U);
+    ulc_set_error_handler(ep, nullptr, nullptr);
+    engine.deliver_inline(1, 0, "abcdefgh");
+    ASSERT_EQ(ulc_receive(ep, ULC_RANK_ANY, 0, 0, buffer, 3, &request), ULC_OK);
+    ep->poll();
+    EXPECT_EQ(heard.calls, 2);
+    EXPECT_EQ(test(request, nullptr), ULC_OK);
+}
+
+TEST_F(ClientReceive, a_longer_message_is_cut_and_says_so) {
+    engine.form(0, 2);
+    char buffer[4] = {};
+    ulc_request request;
+    ulc_status status;
+    engine.deliver_inline(1, 0, "abcdefgh");
+    ep->poll();
+    ASSERT_EQ(ulc_receive(ep, ULC_RANK_ANY, 0, 0, buffer, 3, &request), ULC_OK);
+    ASSERT_EQ(test(request, &status), ULC_OK);
+    EXPECT_EQ(status.error, ULC_ERR_TRUNCATED);
+    EXPECT_EQ(status.length, 8U);
+    EXPECT_STREQ(buffer, "abc");
+}
+
+TEST_F(ClientReceive, user_receives_never_see_tags_of_collectives) {
+    engine.form(0, 2);
+    engine.deliver_inline(1, (std::uint64_t{1} << 63) | 5, "coll");
+    engine.deliver_inline(1, 5, "user");
+    ep->poll();
+    char buffer[8] = "";
+    ulc_request request;
+    ASSERT_EQ(ulc_receive(ep, ULC_RANK_ANY, 0, 0, buffer, sizeof buffer, &request), ULC_OK);
+    EXPECT_EQ(test(request), ULC_OK);
+    EXPECT_STREQ(buffer, "user");
+}
+
+TEST_F(ClientReceive, chunks_are_put_together_whether_expected_before_during_or_after) {
+    engine.form(0, 2);
+    const std::string text = pattern(3000);
+    for (int posted_at = 0; posted_at <= 3; ++posted_at) {
+        std::string buffer(3000, '\0');
+        ulc_request request;
+        for (int chunk = 0; chunk <= 3; ++chunk) {
+            if (chunk == posted_at) {
+                ASSERT_EQ(ulc_receive(ep, 1, 1, UINT64_MAX, buffer.data(), 3000, &request), ULC_OK);
+            }
+            if (chunk == 3) break;
+            engine.deliver_block(1, 1, 4096U * static_cast<unsigned>(chunk),
+                                 text.substr(static_cast<std::size_t>(chunk) * 1000, 1000),
+                                 static_cast<std::uint64_t>(chunk) * 1000, 3000);
+            ep->poll();
+            if (posted_at <= chunk) {
+                EXPECT_EQ(test(request), chunk == 2 ? ULC_OK : ULC_ERR_AGAIN);
+            }
+        }
+        EXPECT_EQ(test(request), ULC_OK);
+        EXPECT_EQ(buffer, text);
+        EXPECT_FALSE(engine.take_any().has_value());
+        EXPECT_EQ(engine.released(), (std::vector<std::uint32_t>{0, 4096, 8192}));
+    }
+}
+
+TEST_F(ClientReceive, take_gives_the_arena_block_itself_until_release) {
+    engine.form(0, 2);
+    const std::string text = pattern(1000);
+    engine.deliver_block(1, 4, 128, text, 0, 1000);
+    ep->poll();
+    const void* view = nullptr;
+    ulc_status status;
+    ASSERT_EQ(ulc_take(ep, 1, 4, UINT64_MAX, &view, &status), ULC_OK);
+    EXPECT_EQ(view, engine.region.rx(128, 1000));
+    EXPECT_EQ(status.length, 1000U);
+    EXPECT_TRUE(engine.released().empty());
+    ulc_release(ep, view);
+    EXPECT_EQ(engine.released(), (std::vector<std::uint32_t>{128}));
+    EXPECT_EQ(ulc_take(ep, 1, 4, UINT64_MAX, &view, &status), ULC_ERR_AGAIN);
+}
+
+TEST_F(ClientReceive, unexpected_messages_hold_at_most_half_of_the_arena) {
+    engine.form(0, 2);
+    const std::string text = pattern(8192);
+    for (unsigned i = 0; i < 8; ++i)
+        engine.deliver_block(1, i, 8192 * i, text, 0, 8192);
+    ep->poll();
+    EXPECT_EQ(engine.released().size(), 4U) << "the rest was copied";
+    for (unsigned i = 0; i < 8; ++i) {
+        std::string buffer(8192, '\0');
+        ulc_request request;
+        ASSERT_EQ(ulc_receive(ep, 1, i, UINT64_MAX, buffer.data(), 8192, &request), ULC_OK);
+        EXPECT_EQ(test(request), ULC_OK);
+        EXPECT_EQ(buffer, text);
+    }
+    EXPECT_EQ(engine.released().size(), 4U);
+    EXPECT_FALSE(engine.take_any().has_value());
+}
+
+TEST(ClientLimits, at_the_memory_limit_poll_says_so_and_nothing_is_lost) {
+    Limits limits;
+    limits.unexpected_octets = 64 * 1024;
+    ScriptedEngine engine(kSmall, limits);
+    engine.form(0, 2);
+    ulc_endpoint* ep = engine.endpoint.get();
+    const std::string text = pattern(200'000);  // in chunks, more than the limit
+    std::string buffer(text.size(), '\0');
+    std::size_t at = 0;
+    int result = 0;
+    while (result >= 0 && at < text.size()) {
+        const std::string chunk = text.substr(at, 8192);
+        engine.deliver_block(1, 1, 0, chunk, at, text.size());
+        result = ep->poll();
+        if (result >= 0) at += chunk.size();
+    }
+    EXPECT_EQ(result, -ULC_ERR_LIMIT);
+    ulc_request request;
+    ASSERT_EQ(ulc_receive(ep, 1, 1, UINT64_MAX, buffer.data(), buffer.size(), &request), ULC_OK);
+    EXPECT_EQ(ep->poll(), 1);
+    for (at += 8192; at < text.size(); at += 8192) {
+        engine.deliver_block(1, 1, 0, text.substr(at, 8192), at, text.size());
+        EXPECT_EQ(ep->poll(), 1);
+        while (engine.take_any().has_value())
+            ADD_FAILURE();
+    }
+    EXPECT_EQ(ulc_test(ep, &request, nullptr), ULC_OK);
+    EXPECT_EQ(buffer, text);
+}
+
+TEST_F(ClientReceive, releases_do_not_wait_while_the_submission_ring_is_full) {
+    engine.form(0, 2);
+    while (ulc_send(ep, 1, 0, "x", 1, nullptr) == ULC_OK) {
+    }
+    char buffer[64];
+    for (unsigned i = 0; i < 30; ++i) {
+        ulc_request request;
+        engine.deliver_block(1, 0, 64 * i, pattern(60), 0, 60);
+        ep->poll();
+        ASSERT_EQ(ulc_receive(ep, 1, 0, 0, buffer, sizeof buffer, &request), ULC_OK);
+        ASSERT_EQ(test(request), ULC_OK);
+    }
+    EXPECT_EQ(engine.released().size(), 30U);
+}
+
+TEST_F(ClientReceive, cancel_takes_back_only_what_has_not_matched) {
+    engine.form(0, 2);
+    char buffer[8];
+    ulc_request request;
+    ASSERT_EQ(ulc_receive(ep, 1, 0, 0, buffer, sizeof buffer, &request), ULC_OK);
+    EXPECT_EQ(ulc_cancel(ep, &request), ULC_OK);
+    engine.deliver_inline(1, 0, "x");
+    ep->poll();
+    ASSERT_EQ(ulc_receive(ep, 1, 0, 0, buffer, sizeof buffer, &request), ULC_OK);
+    EXPECT_EQ(ulc_cancel(ep, &request), ULC_ERR_AGAIN);
+    EXPECT_EQ(test(request), ULC_OK);
+}
+
+TEST_F(ClientReceive, a_pending_receive_that_names_its_source_is_announced) {
+    engine.form(0, 3);
+    char buffer[8];
+    ulc_request named;
+    ulc_request any;
+    ASSERT_EQ(ulc_receive(ep, 2, 0, 0, buffer, sizeof buffer, &named), ULC_OK);
+    ASSERT_EQ(ulc_receive(ep, ULC_RANK_ANY, 1, UINT64_MAX, buffer, sizeof buffer, &any), ULC_OK);
+    for (int i = 0; i < 5000; ++i)
+        ep->poll();
+    const auto record = engine.take(SubmitKind::kExpect);
+    ASSERT_TRUE(record.has_value());
+    EXPECT_EQ(record->stream, 2U);
+    EXPECT_FALSE(engine.take_any().has_value()) << "once";
+    ASSERT_EQ(ulc_cancel(ep, &named), ULC_OK);
+    ASSERT_EQ(ulc_cancel(ep, &any), ULC_OK);
+}
+
+}  // namespace
+}  // namespace ulc::client
