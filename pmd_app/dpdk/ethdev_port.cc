@@ -293,6 +293,8 @@ void EthdevPort::fill_table() {
     port_.info.tx_ring_frames = tx_ring_size_;
     if (rte_eth_link_get_nowait(id_, &link) == 0 && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN) {
         port_.info.link_bits_per_second = std::uint64_t{link.link_speed} * 1'000'000;
+        port_.info.half_duplex =
+            link.link_status == RTE_ETH_LINK_UP && link.link_duplex == RTE_ETH_LINK_HALF_DUPLEX;
     }
     port_.context = this;
     port_.pool = tx_pool_.table();

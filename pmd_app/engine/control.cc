@@ -103,6 +103,8 @@ void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
     config.crc = core.config.crc;
     config.seed = core.prng.next();
     config.params = core.config.params;
+    config.params.fit_wire(endpoint.net->port.info.link_bits_per_second,
+                           endpoint.net->port.info.half_duplex);
     config.profile = job.profile;
     endpoint.job = event.job;
     endpoint.world = job.world;

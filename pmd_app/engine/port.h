@@ -15,6 +15,7 @@ struct PortInfo {
     std::uint16_t mtu = 1500;                ///< octets after the Ethernet header
     std::uint16_t tx_ring_frames = 0;        ///< what the device accepts at once
     std::uint64_t link_bits_per_second = 0;  ///< 0: unknown
+    bool half_duplex = false;                ///< the medium carries one frame at a time (a hub)
 };
 
 struct Port {

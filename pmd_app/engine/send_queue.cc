@@ -228,6 +228,7 @@ bool SendQueue::transmit(Pending& pending, const SendContext& context, Nanos now
         }
         if (!send_packet(pending, context, now)) {
             context.counters.add(Counter::no_segment);
+            context.member->want_segments(now);
             retry_ = true;
             return moved;
         }
@@ -250,6 +251,7 @@ bool SendQueue::send_packet(Pending& pending, const SendContext& context, Nanos 
     meta.stream = record.stream;
     meta.first = message == nullptr ? pending.done == 0 : message->sent == 0;
     meta.last = final_record && rest <= context.mtu - sizeof(wire::Header);
+    meta.ack_now = meta.last && wants_acked(record);
     meta.has_tag = meta.first && (record.flags & abi::kSubmitHasTag) != 0;
     meta.tag = record.tag;
     meta.has_subset = (record.flags & abi::kSubmitHasSubset) != 0;

@@ -345,6 +345,7 @@ NodeOptions node_options_of(const Options& o) {
     p.window = o.window;
     p.ack_window = o.ack_window;
     p.ack_delay = o.ack_delay;
+    p.ack_delay_max = o.ack_delay_max;
     p.min_req_gap = o.min_req_gap;
     p.min_recv_wait = o.min_recv_wait;
     p.max_recv_wait = o.max_recv_wait;

@@ -24,7 +24,7 @@ void Member::Impl::acknowledge_moved(RxStream& rx, Nanos now) noexcept {
     } else if (rx.group != nullptr) {
         if (!rx.counted) rx.session->unacked_group = &rx;
     } else if (rx.ack_by == kNever && config_.params.ack_delay != kNever) {
-        rx.ack_by = now + config_.params.ack_delay;
+        rx.ack_by = now + ack_delay(rx.patience);
         timers_.arm_by(rx.timer, rx.ack_by);
     }
 }
@@ -69,12 +69,13 @@ Segment* Member::Impl::send_ack(Session& session, Nanos now) {
     if (segment == nullptr) return nullptr;
     std::array<wire::AckEntry, wire::kAckEntriesMax> entries;
     std::size_t used = 0;
-    for (RxStream* rx = session.streams; rx != nullptr; rx = rx->sibling) {
+    for (RxStream* rx = session.streams(); rx != nullptr; rx = rx->sibling) {
         if (!rx->ack_due) continue;
         if (used == entries.size()) break;
         entries[used++] = tell(*rx, now);
     }
-    for (RxStream* rx = session.streams; rx != nullptr && used < entries.size(); rx = rx->sibling) {
+    for (RxStream* rx = session.streams(); rx != nullptr && used < entries.size();
+         rx = rx->sibling) {
         if (rx->unacknowledged() > 0) entries[used++] = tell(*rx, now);
     }
     ULC_CHECK(used > 0);
@@ -89,7 +90,7 @@ Segment* Member::Impl::send_ack(Session& session, Nanos now) {
 void Member::Impl::room_returned(Nanos now) noexcept {
     Session& session = *starved_.front();
     bool still = false;
-    for (RxStream* rx = session.streams; rx != nullptr; rx = rx->sibling) {
+    for (RxStream* rx = session.streams(); rx != nullptr; rx = rx->sibling) {
         const std::uint32_t credit = credit_of(*rx);
         const Seq limit = rx->next + credit;
         const bool told_nothing = !rx->next.before(rx->limit_told);
@@ -178,6 +179,10 @@ TxStream* Member::Impl::on_ack(const wire::AckEntry& entry, Session& session, st
         session.rtt.sample(rtt);
         moved.rtt = std::max<Nanos>(rtt, 0);
     }
+    while (tx->patience < kPatienceMax && delay_us != kDelayUnknown &&
+           delay_us * kMicrosecond >= ack_delay(tx->patience)) {
+        ++tx->patience;  // it waits longer the next time
+    }
     if (tx->acknowledge(at, next)) release_acknowledged(*tx, now);
     if (policy_.on_acked != nullptr) policy_.on_acked(*this, *tx, moved, now);
     return tx;
@@ -200,6 +205,9 @@ void Member::Impl::release_acknowledged(TxStream& tx, Nanos now) noexcept {
         return;
     }
     let_go(tx);
+    if (tx.probe_wait != 0 && !tx.on_wire()) {  // we asked in vain
+        tx.patience = std::min<std::uint8_t>(tx.patience + 1, kPatienceMax);
+    }
     if (!tx.active()) {
         (tx.group != nullptr ? active_groups_ : active_unicast_).remove(tx);
         if (tx.want == 0) probes_.remove(tx);

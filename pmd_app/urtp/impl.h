@@ -1,6 +1,7 @@
 // The parts of a Member, and which file holds which verb. Private to urtp/.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <vector>
@@ -25,6 +26,7 @@ struct Repair {
 
 inline constexpr std::size_t kRepairsMax = 512;  ///< more are asked for again
 inline constexpr std::size_t kGroupsMax = 1024;
+inline constexpr std::uint8_t kPatienceMax = 6;  ///< the most that Params::ack_delay doubles
 inline constexpr std::uint16_t kDelayUnknown =
     0xffff;  ///< AckEntry::delay_us that gives no RTT sample
 
@@ -155,6 +157,14 @@ struct Member::Impl {
     /// A round trip has passed since the last cut: what is heard now may be its effect.
     [[nodiscard]] bool may_cut(const TxStream& tx, Nanos now) const noexcept;
 
+    /// How long an acknowledgement waits for company after so many that found none, or at the sender, how long it expects
+    /// its receiver to wait.
+    [[nodiscard]] Nanos ack_delay(std::uint8_t patience) const noexcept {
+        const Params& p = config_.params;
+        if (p.ack_delay == kNever) return kNever;
+        return std::min(p.ack_delay << patience, std::max(p.ack_delay, p.ack_delay_max));
+    }
+
     // --- request.cc: REQ on both sides
     void on_gap(RxStream& rx, bool new_gap, Nanos now) noexcept;
     void ask_later(RxStream& rx, Nanos now) noexcept;
@@ -171,8 +181,10 @@ struct Member::Impl {
     [[nodiscard]] Nanos first_wait(const RxStream& rx) const noexcept;
 
     // --- probe.cc: liveness of the tail, death
+    [[nodiscard]] Nanos tail_wait(const TxStream& tx) const noexcept;
     void restart_probe(TxStream& tx, Nanos now) noexcept;
     void probe_now(TxStream& tx, Nanos now) noexcept;
+    void want_segments(Nanos now) noexcept;
     void send_timer(TxStream& tx, Nanos now);
     bool count_unanswered(Session& session, Nanos now) noexcept;
     Segment* send_probe(TxStream& tx, Nanos now);

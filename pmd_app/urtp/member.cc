@@ -58,7 +58,7 @@ Member::Impl::~Impl() {
     for (const auto& session : sessions_) {
         if (session == nullptr) continue;
         drop_slots(session->tx);
-        for (RxStream* rx = session->streams; rx != nullptr; rx = rx->sibling)
+        for (RxStream* rx = session->streams(); rx != nullptr; rx = rx->sibling)
             end_receiving(*rx);
         while (RxNode* node = session->ready_head) {
             session->ready_head = node->link;
@@ -122,7 +122,8 @@ Err Member::Impl::add_group(GroupHandle handle, std::span<const Rank> ranks) {
     }
     group->own = group->index_of[config_.rank];
     if (group->own == kNoRank) return Err::kInvalid;
-    group->ack_modulus = std::max(16U, static_cast<std::uint32_t>(ranks.size()));
+    group->ack_modulus =
+        std::max(config_.params.group_ack_window, static_cast<std::uint32_t>(ranks.size()));
     const Params& p = config_.params;
     group->window = std::max(p.window, std::bit_ceil(2 * group->ack_modulus));
     if (p.group_rules != GroupRules::kUrtp) {
@@ -233,7 +234,7 @@ void Member::Impl::peer_gone(Rank rank, EventKind kind, Nanos now) {
             release_acknowledged(*tx, now);
         }
     }
-    for (RxStream* rx = session.streams; rx != nullptr; rx = rx->sibling)
+    for (RxStream* rx = session.streams(); rx != nullptr; rx = rx->sibling)
         end_receiving(*rx);
     session.blocked = 0;
     session.expecting = false;
@@ -322,6 +323,7 @@ bool Member::poll_event(Event& out) noexcept {
     return true;
 }
 bool Member::forgets() const noexcept { return impl_->config_.params.detect_only; }
+void Member::want_segments(Nanos now) noexcept { impl_->want_segments(now); }
 void Member::send_failed() noexcept {
     if (impl_->config_.params.detect_only) ++impl_->sends_failed_;
 }

@@ -166,6 +166,8 @@ public:
     /// A peer left or died: its streams end, group streams go on without it.
     void peer_gone(Rank rank, EventKind kind, Nanos now);
     [[nodiscard]] bool poll_event(Event& out) noexcept;
+    /// There is no segment for a new packet: asks some stream that retains packets for acknowledgement.
+    void want_segments(Nanos now) noexcept;
     /// A frame that next_tx() gave could not be sent, and was dropped. Only the profile detect tells of it.
     void send_failed() noexcept;
     /// What is transmitted is forgotten, so that transmission itself makes room for more (profile detect).

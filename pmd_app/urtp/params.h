@@ -26,8 +26,12 @@ struct Params {
     std::uint32_t window = 256;
     /// AckWindow: unicast packets for each acknowledgement.
     std::uint32_t ack_window = 16;
+    /// Group packets for each acknowledgement by one member, or as many as the group has members (A).
+    std::uint32_t group_ack_window = 16;
     /// An acknowledgement waits at most this long for company; kNever: for ever.
     Nanos ack_delay = 200 * kMicrosecond;
+    /// It doubles each time that no company came, up to this; and so does the sender's wait for it.
+    Nanos ack_delay_max = 800 * kMicrosecond;
     /// REQDelay: of the packets that come beyond a gap, every so many-th asks for it. 1: the first asks, and time repeats.
     std::uint32_t req_delay = 1;
     /// A gap waits this long before the first REQ, where frames may overtake each other.
@@ -85,6 +89,10 @@ struct Params {
     /// Group packets are as long as with URTP's number for each member: `after` entries of their own stream fill the place,
     /// one for two members, up to kAfterEntriesMax (8 members).
     bool number_vector = false;
+
+    /// Waits that spread what many say at once are long enough for the wire to carry it; and where it carries one frame at a
+    /// time, acknowledgements of their own, which meet data there, are fewer. bits_per_second: 0, unknown, changes nothing.
+    void fit_wire(std::uint64_t bits_per_second, bool half_duplex) noexcept;
 };
 
 }  // namespace ulc::urtp

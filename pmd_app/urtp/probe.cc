@@ -12,8 +12,7 @@ namespace {
 /// At least as many probes: a pause of our own process is not the peer's silence.
 constexpr std::uint32_t kUnansweredMin = 4;
 
-Nanos probe_timeout(const TxStream& tx, const Params& params) noexcept {
-    const Nanos ack_delay = params.ack_delay == kNever ? 0 : params.ack_delay;
+Nanos probe_timeout(const TxStream& tx, Nanos ack_delay, const Params& params) noexcept {
     // A stream whose packets ask for acknowledgement hears as soon as a round trip is over.
     const Nanos wait = tx.ask_every != TxStream::kNeverAsk
                            ? std::min(tx.rtt.bound(), 2 * tx.rtt.smoothed())
@@ -24,10 +23,15 @@ Nanos probe_timeout(const TxStream& tx, const Params& params) noexcept {
 
 }  // namespace
 
+Nanos Member::Impl::tail_wait(const TxStream& tx) const noexcept {
+    const Params& p = config_.params;
+    return probe_timeout(tx, p.ack_delay == kNever ? 0 : ack_delay(tx.patience), p);
+}
+
 /// News, or a first transmission: the tail's time counts from now.
 void Member::Impl::restart_probe(TxStream& tx, Nanos now) noexcept {
     tx.probe_wait = 0;
-    tx.probe_at = now + probe_timeout(tx, config_.params);
+    tx.probe_at = now + tail_wait(tx);
     timers_.arm_by(tx.timer, tx.probe_at);
 }
 
@@ -38,6 +42,15 @@ void Member::Impl::probe_now(TxStream& tx, Nanos now) noexcept {
     if (!tx.on_wire() || now - tx.probed_at < tx.rtt.smoothed() / 2) return;
     tx.probed_at = now;
     probes_.push_back(tx);
+}
+
+/// One stream of each kind a call: the engine calls again as long as it is short of them.
+void Member::Impl::want_segments(Nanos now) noexcept {
+    for (auto* active : {&active_unicast_, &active_groups_}) {
+        if (active->empty()) continue;
+        probe_now(*active->front(), now);
+        active->rotate();
+    }
 }
 
 /// True: this peer has been asked often and long enough.
@@ -57,7 +70,7 @@ void Member::Impl::send_timer(TxStream& tx, Nanos now) {
         tx.probe_at = kNever;
         return;
     }
-    const Nanos wait = tx.probe_wait == 0 ? probe_timeout(tx, config_.params) : tx.probe_wait;
+    const Nanos wait = tx.probe_wait == 0 ? tail_wait(tx) : tx.probe_wait;
     tx.probe_wait = std::min(2 * wait, std::max(config_.params.max_send_wait, kMicrosecond));
     tx.probe_at = now + tx.probe_wait;
     timers_.arm_by(tx.timer, tx.probe_at);

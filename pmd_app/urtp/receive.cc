@@ -127,6 +127,7 @@ bool Member::Impl::on_packet(const wire::FrameView& frame, Segment* segment, RxS
         // An acknowledgement may be lost. A repair that others of the group asked for says nothing about ours; but where the
         // sender's timer repeats to all, no other answer tells it.
         if (rx.group == nullptr || frame.destination == config_.mac) {
+            rx.patience = 0;
             make_ack_due(rx);
         } else if (!config_.params.selective_repeat) {
             answer_in_slot(rx, now);
@@ -291,7 +292,10 @@ void Member::Impl::join(RxStream& rx, RxNode& node) noexcept {
     (session.ready_tail != nullptr ? session.ready_tail->link : session.ready_head) = &node;
     session.ready_tail = &node;
     ready_.push_back(session);
-    session.expecting = false;
+    if (session.expecting) {
+        session.expecting = false;
+        session.reply.sample(node.arrived - session.expected_since);
+    }
     count(Counter::data_received);
 }
 
@@ -337,7 +341,7 @@ bool Member::Impl::drain(RxStream& rx, Nanos now) noexcept {
 void Member::Impl::unblock(Session& session, Nanos now) noexcept {
     for (bool again = true; again && session.blocked > 0;) {
         again = false;
-        for (RxStream* rx = session.streams; rx != nullptr; rx = rx->sibling) {
+        for (RxStream* rx = session.streams(); rx != nullptr; rx = rx->sibling) {
             if (!rx->blocked) continue;
             rx->blocked = false;
             --session.blocked;

@@ -42,6 +42,7 @@ void Member::Impl::stop_asking(RxStream& rx) noexcept {
 
 /// Something below high is missing. new_gap: more than before.
 void Member::Impl::on_gap(RxStream& rx, bool new_gap, Nanos now) noexcept {
+    rx.patience = 0;
     if (rx.ask_new_at != kNever || rx.request_due) return;
     const bool asking = rx.ask_all_at != kNever;
     if (asking && !new_gap) return;
@@ -69,6 +70,7 @@ void Member::Impl::ask_later(RxStream& rx, Nanos now) noexcept {
 void Member::Impl::receive_timer(RxStream& rx, Nanos now) noexcept {
     if (rx.ack_by <= now) {
         rx.ack_by = kNever;
+        rx.patience = std::min<std::uint8_t>(rx.patience + 1, kPatienceMax);
         make_ack_due(rx);
     }
     if (rx.answer_at <= now) {
@@ -180,6 +182,7 @@ void Member::Impl::request_one(TxStream& tx, Seq seq, std::uint32_t at, Nanos no
         if (slot.asked_by != asker) slot.asked_by = TxSlot::kSeveral;
         return;
     }
+    tx.patience = 0;
     if (policy_.on_lost != nullptr) policy_.on_lost(*this, tx, seq, now);
     const bool gathers = tx.destinations > 1 && config_.params.repair_gather > 0;
     auto& queue = gathers ? gather_ : repairs_;
@@ -191,8 +194,12 @@ void Member::Impl::expect(Rank source, Nanos now) {
     if (!config_.params.request_on_receive || source == config_.rank) return;
     Session* session = session_of(source);
     if (session == nullptr || session->expecting || session->ready_head != nullptr) return;
+    const Nanos longest = std::max(kMicrosecond, config_.params.max_recv_wait);
     session->expecting = true;
-    session->expect_wait = first_wait(session->unicast);
+    session->expected_since = now;
+    // Nothing shows that it was sent: not before what such receives mostly take.
+    session->expect_wait =
+        std::max(first_wait(session->unicast), std::min(session->reply.bound(), longest));
     const Nanos first = config_.params.first_recv_wait;
     const Nanos wait = first != kFromRtt ? first : session->expect_wait;
     if (first != kFromRtt) session->expect_wait /= 2;  // is doubled at the first request
@@ -207,7 +214,7 @@ void Member::Impl::expect_timer(Session& session, Nanos now) {
             if (Group* world = find_group(config_.world)) (void)group_stream(*world, session);
         }
         std::uint32_t members = 1;
-        for (RxStream* rx = session.streams; rx != nullptr; rx = rx->sibling) {
+        for (RxStream* rx = session.streams(); rx != nullptr; rx = rx->sibling) {
             if (rx->group != nullptr) {
                 members = std::max(members, static_cast<std::uint32_t>(rx->group->ranks.size()));
             }

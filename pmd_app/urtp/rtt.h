@@ -3,36 +3,56 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 
 #include "base/units.h"
 
 namespace ulc::urtp {
 
-class Rtt {
+template <typename Unit>
+class MeanTime {
 public:
-    explicit Rtt(Nanos initial) noexcept : srtt_(initial), var_(~(initial / 2)) {}
+    explicit MeanTime(Unit initial) noexcept : srtt_(initial), var_(~(initial / 2)) {}
 
     /// Negative samples (a receiver that overstates its wait) count as zero.
-    void sample(Nanos rtt) noexcept {
-        rtt = std::max<Nanos>(rtt, 0);
+    void sample(Unit rtt) noexcept {
+        rtt = std::max<Unit>(rtt, 0);
         if (!measured()) {
             srtt_ = rtt;
             var_ = rtt / 2;
             return;
         }
-        const Nanos error = rtt - srtt_;
+        const Unit error = rtt - srtt_;
         srtt_ += error / 8;
         var_ += ((error < 0 ? -error : error) - var_) / 4;
     }
 
-    [[nodiscard]] Nanos smoothed() const noexcept { return srtt_; }
+    [[nodiscard]] Unit smoothed() const noexcept { return srtt_; }
     /// What hardly any answer exceeds.
-    [[nodiscard]] Nanos bound() const noexcept { return srtt_ + 4 * (measured() ? var_ : ~var_); }
+    [[nodiscard]] Unit bound() const noexcept { return srtt_ + 4 * (measured() ? var_ : ~var_); }
     [[nodiscard]] bool measured() const noexcept { return var_ >= 0; }
 
 private:
-    Nanos srtt_;
-    Nanos var_;  ///< complemented while it is only assumed
+    Unit srtt_;
+    Unit var_;  ///< complemented while it is only assumed
+};
+
+using Rtt = MeanTime<Nanos>;
+
+/// The same of how long something takes that depends on an application; in microseconds, which is enough and small.
+class ReplyTime {
+public:
+    void sample(Nanos time) noexcept {
+        mean_.sample(static_cast<std::int32_t>(std::clamp<Nanos>(time / kMicrosecond, 0, kMost)));
+    }
+    /// What hardly any takes longer than; 0: not known yet.
+    [[nodiscard]] Nanos bound() const noexcept {
+        return mean_.measured() ? mean_.bound() * kMicrosecond : 0;
+    }
+
+private:
+    static constexpr Nanos kMost = 100'000'000;  ///< bound() stays below 2^31
+    MeanTime<std::int32_t> mean_{0};
 };
 
 }  // namespace ulc::urtp

@@ -35,17 +35,19 @@ struct Session {
     std::uint32_t unanswered = 0;  ///< probes since the last frame from it
     Nanos unanswered_since = kNever;
 
-    RxStream unicast;              ///< from it to us
-    RxStream* streams = &unicast;  ///< all from it: unicast and groups
+    RxStream unicast;  ///< from it to us; the groups' are its siblings
+    [[nodiscard]] RxStream* streams() noexcept { return &unicast; }  ///< all from it
     RxStream* unacked_group =
         nullptr;  ///< the group stream that moved last: rides on the next DATA to it
     std::unique_ptr<TxStream> tx;  ///< from us to it
     Rtt rtt;
+    ReplyTime reply;  ///< of pending receives that name it, until a packet comes
 
     RxNode* ready_head = nullptr;
     RxNode* ready_tail = nullptr;
     RxNode reserved;  ///< its own packet of memory, whatever the others hold
 
+    Nanos expected_since = 0;
     Nanos expect_at = kNever;
     Nanos expect_wait = 0;
     Timer expect_timer;

@@ -45,14 +45,16 @@ struct RxStream {
     Seq limit_told;          ///< next + credit as last told
     /// Everything missing before it was asked; where requests name one packet, `next` when `too_early` began to count.
     Seq asked_to;
-    std::uint8_t too_early = 0;  ///< packets beyond the hole at `next` (URTP's TooEarly)
-    bool counted = false;        ///< of a group that follows PCODE
-    bool after_loss = false;     ///< packets before next were lost and given up (profile detect)
-    bool blocked = false;        ///< the packet at next is held, its `after` entries unmet
+    std::uint8_t too_early = 0;   ///< packets beyond the hole at `next` (URTP's TooEarly)
+    bool counted : 1 = false;     ///< of a group that follows PCODE
+    bool after_loss : 1 = false;  ///< packets before next were lost and given up (profile detect)
+    bool blocked = false;         ///< the packet at next is held, its `after` entries unmet
     bool ack_due = false;
     bool request_due = false;
     bool request_all = false;  ///< not only what was not asked yet
-    bool timed = false;        ///< asked once since `asked_at`: its repair gives an RTT sample
+    std::uint8_t patience =
+        0;  ///< lone acknowledgements since the last loss: each doubles the next one's delay
+    bool timed = false;  ///< asked once since `asked_at`: its repair gives an RTT sample
     KeptRoom room;
 
     // acknowledgement (acknowledge.cc)

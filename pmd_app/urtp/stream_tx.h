@@ -90,6 +90,7 @@ struct TxStream {
     std::uint16_t want = 0;  ///< numbers from want_first on are to be asked room for
     std::uint16_t want_at = TxSlot::kNobody;  ///< of this destination, or of kSeveral
     bool want_turn = false;                   ///< the tail timer asks for room and for news in turn
+    std::uint8_t patience = 0;  ///< the receiver's, as its acknowledgements and vain probes show it
     bool wants_credit = false;  ///< a packet waits for credit or window, with nothing on the wire
 
     std::variant<std::monostate, LossBased, AdaptiveBackoff, DelayBased>

@@ -46,7 +46,7 @@ Segment* Member::Impl::send_control(Nanos now) {
         RxStream* asking = nullptr;
         RxStream* due = nullptr;
         RxStream* flow = nullptr;
-        for (RxStream* rx = session->streams; rx != nullptr; rx = rx->sibling) {
+        for (RxStream* rx = session->streams(); rx != nullptr; rx = rx->sibling) {
             if (rx->request_due && !rx->missing() && !session->expecting) rx->request_due = false;
             if (rx->request_due && asking == nullptr) asking = rx;
             if (rx->ack_due) due = rx;

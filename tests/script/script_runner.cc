@@ -255,12 +255,12 @@ private:
         p.ack_window = line.number("ack_window", p.ack_window);
         p.rx_pool_packets = line.number("rx_pool_packets", p.rx_pool_packets);
         const std::map<std::string, Nanos*> times = {
-            {"ack_delay", &p.ack_delay},         {"reorder_wait", &p.reorder_wait},
-            {"req_spread", &p.req_spread},       {"repair_gather", &p.repair_gather},
-            {"min_req_gap", &p.min_req_gap},     {"min_recv_wait", &p.min_recv_wait},
-            {"max_recv_wait", &p.max_recv_wait}, {"initial_rtt", &p.initial_rtt},
-            {"probe_slot", &p.probe_slot},       {"max_send_wait", &p.max_send_wait},
-            {"peer_dead", &p.peer_dead}};
+            {"ack_delay", &p.ack_delay},         {"ack_delay_max", &p.ack_delay_max},
+            {"reorder_wait", &p.reorder_wait},   {"req_spread", &p.req_spread},
+            {"repair_gather", &p.repair_gather}, {"min_req_gap", &p.min_req_gap},
+            {"min_recv_wait", &p.min_recv_wait}, {"max_recv_wait", &p.max_recv_wait},
+            {"initial_rtt", &p.initial_rtt},     {"probe_slot", &p.probe_slot},
+            {"max_send_wait", &p.max_send_wait}, {"peer_dead", &p.peer_dead}};
         for (const auto& [key, value] : line.fields) {
             if (const auto at = times.find(key); at != times.end()) *at->second = time_of(value);
         }
@@ -387,8 +387,9 @@ private:
     static wire::AckEntry entry_of(const std::string& text) {
         const auto parts = split(text, ':');
         const auto credit = parts.size() > 2 ? std::stoul(parts[2]) : 256;
+        const auto delay = parts.size() > 3 ? std::stoul(parts[3]) : 0;
         return {stream_of(parts.at(0)), static_cast<std::uint32_t>(std::stoul(parts.at(1))),
-                static_cast<std::uint16_t>(credit), 0};
+                static_cast<std::uint16_t>(credit), static_cast<std::uint16_t>(delay)};
     }
 
     void send(const Line& line) {

@@ -15,7 +15,7 @@
 //   drained                               nothing is unacknowledged
 //   count drop_duplicate 1                a counter's value
 //
-// Fields: DATA, MCAST: seq flags text ack=stream:next after=stream:seq,… subset; ACK: entries=stream:next[:credit],…;
+// Fields: DATA, MCAST: seq flags text ack=stream:next after=stream:seq,… subset; ACK: entries=stream:next[:credit[:delay in us, 65535: unknown]],…;
 // REQ: stream next bitmap(hex) ; PROBE: stream seq. Streams: a rank, `world`, or gN. All frames: from or to (rank or `all`),
 // and mac=RANK for a sender's address that is another's.
 // An expected frame must have the named fields; frames that no line expects fail the script.

@@ -118,7 +118,7 @@ void on_reserve(Core& core, const wire::FlowBody& body, Session& session) noexce
 
 bool grant_waiting(Core& core, Session& session) noexcept {
     bool waits = false;
-    for (RxStream* rx = session.streams; rx != nullptr; rx = rx->sibling) {
+    for (RxStream* rx = session.streams(); rx != nullptr; rx = rx->sibling) {
         if (rx->room.want == 0) continue;
         const bool done = !rx->next.before(rx->room.want_first + rx->room.want) || grant(core, *rx);
         if (done && !rx->room.grant_due) rx->room.want = 0;
@@ -283,7 +283,7 @@ Segment* Member::Impl::send_flow(RxStream& rx) noexcept {
 
 /// A node of a stream's own share was popped.
 void Member::Impl::slot_returned(Session& session, StreamId stream) noexcept {
-    for (RxStream* rx = session.streams; rx != nullptr; rx = rx->sibling) {
+    for (RxStream* rx = session.streams(); rx != nullptr; rx = rx->sibling) {
         if (rx->id != stream || rx->room.slots_used == 0) continue;
         --rx->room.slots_used;
         ++kept_;

@@ -111,6 +111,7 @@ void draw_engine(Draw& draw, engine::EngineConfig& engine) {
     p.window = draw.power(5, 9);
     p.ack_window = static_cast<std::uint32_t>(draw.between(1, 32));
     p.ack_delay = draw.nanos(0, 500 * kMicrosecond);
+    p.ack_delay_max = draw.nanos(0, 8 * kMillisecond);
     if (draw.chance(0.3)) p.reorder_wait = draw.nanos(0, 500 * kMicrosecond);
     p.req_spread = draw.nanos(0, 50 * kMicrosecond);
     p.repair_gather = draw.nanos(0, 50 * kMicrosecond);

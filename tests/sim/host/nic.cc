@@ -41,6 +41,7 @@ Port Nic::port() noexcept {
     port.info.mtu = config_.mtu;
     port.info.tx_ring_frames = costs_.tx_ring_frames;
     port.info.link_bits_per_second = config_.bits_per_second;
+    port.info.half_duplex = config_.half_duplex;
     port.pool = tx_pool_.table();
     port.rx = [](void* context, Segment** out, std::uint16_t n) {
         return static_cast<Nic*>(context)->rx(out, n);

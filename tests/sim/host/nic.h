@@ -42,6 +42,7 @@ public:
         std::uint16_t mtu = 1500;
         std::uint64_t bits_per_second = 0;
         std::uint32_t segments = 4096;  ///< for sending, and as many again for receiving
+        bool half_duplex = false;
     };
     /// Takes a frame that lies in the NIC at `at`, for the medium.
     using HandOver = std::function<void(std::uint16_t index, FramePtr frame, Nanos at)>;

@@ -219,6 +219,7 @@ void read_engine(Table t, engine::EngineConfig& engine) {
         t.fail(t.find("window"), "window", "must be a power of two");
     t.number("ack_window", p.ack_window, 1, 1024);
     t.micros("ack_delay_us", p.ack_delay, kMicrosMax);
+    t.micros("ack_delay_max_us", p.ack_delay_max, kMicrosMax);
     t.micros("reorder_wait_us", p.reorder_wait, kMicrosMax);
     t.micros("req_spread_us", p.req_spread, kMicrosMax);
     t.micros("repair_gather_us", p.repair_gather, kMicrosMax);

@@ -1,0 +1,21 @@
+#include "urtp/params.h"
+
+#include <algorithm>
+
+namespace ulc::urtp {
+
+void Params::fit_wire(std::uint64_t bits_per_second, bool half_duplex) noexcept {
+    constexpr std::uint64_t kShortestFrameBits = 84 * 8;  // with preamble, FCS and gap
+    if (bits_per_second == 0) return;
+    const auto shortest = static_cast<Nanos>(kShortestFrameBits * kSecond / bits_per_second);
+    probe_slot = std::max(probe_slot, half_duplex ? 2 * shortest : shortest);
+    if (!half_duplex) return;
+    // Stations that wait for a busy medium collide when it falls idle, so what need not be said is left out.
+    ack_delay_max = std::max(ack_delay_max, 32 * ack_delay);
+    ack_window = std::max(ack_window, std::min(2 * ack_window, window / 4));
+    group_ack_window = std::max(group_ack_window, window / 4);
+    req_spread = std::max(req_spread, 8 * shortest);
+    repair_gather = std::max(repair_gather, req_spread);
+}
+
+}  // namespace ulc::urtp
