@@ -176,6 +176,7 @@ struct Member::Impl {
     void request_one(TxStream& tx, Seq seq, std::uint32_t at, Nanos now) noexcept;
     void expect(Rank source, Nanos now);
     void expect_timer(Session& session, Nanos now);
+    void expect_ends(Session& session, Nanos now) noexcept;
     void receive_timer(RxStream& rx, Nanos now) noexcept;
     void arm(RxStream& rx) noexcept;
     [[nodiscard]] Nanos first_wait(const RxStream& rx) const noexcept;
@@ -215,6 +216,7 @@ struct Member::Impl {
     List<TxStream, &TxStream::probe_link> probes_;
     List<Session, &Session::control_link> control_;
     List<Session, &Session::lost_link> lost_;
+    List<Session, &Session::awaited_link> awaited_;  ///< named by pending receives, in their order
     std::uint32_t sends_failed_ = 0;
     List<Group, &Group::control_link> group_control_;
     List<Session, &Session::ready_link> ready_;

@@ -173,6 +173,7 @@ Err Member::Impl::remove_group(GroupHandle handle) {
             before = before->sibling;
         before->sibling = rx->sibling;
         if (rx->session->unacked_group == rx.get()) rx->session->unacked_group = nullptr;
+        if (rx->session->ask_by == rx.get()) rx->session->ask_by = nullptr;
     }
     groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(last_group_));
     group_handles_.erase(group_handles_.begin() + static_cast<std::ptrdiff_t>(last_group_));
@@ -237,7 +238,7 @@ void Member::Impl::peer_gone(Rank rank, EventKind kind, Nanos now) {
     for (RxStream* rx = session.streams(); rx != nullptr; rx = rx->sibling)
         end_receiving(*rx);
     session.blocked = 0;
-    session.expecting = false;
+    if (session.expecting) expect_ends(session, now);
     timers_.remove(session.expect_timer);
     control_.remove(session);
     starved_.remove(session);

@@ -80,6 +80,11 @@ struct Params {
     std::uint32_t status_window = 64;
     /// Arm a REQ for a pending receive that names one source.
     bool request_on_receive = true;
+    /// Of several sources that pending receives name, only the one named first is asked, about one stream at a time and first that
+    /// on which it last sent, as in URTP, whose receive names one source and whose pairs have one number; false: all, about all streams.
+    bool receives_in_turn = false;
+    /// A packet that came before is acknowledged again at once; false: dropped.
+    bool ack_duplicates = true;
     /// A receiver holds what comes out of order and asks for what is missing; false: it drops it (go-back-n).
     bool selective_repeat = true;
     /// Waits and gaps follow the measured round trip within the bounds above; false: the bounds alone, as in URTP.

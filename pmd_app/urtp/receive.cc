@@ -128,7 +128,7 @@ bool Member::Impl::on_packet(const wire::FrameView& frame, Segment* segment, RxS
         // sender's timer repeats to all, no other answer tells it.
         if (rx.group == nullptr || frame.destination == config_.mac) {
             rx.patience = 0;
-            make_ack_due(rx);
+            if (config_.params.ack_duplicates) make_ack_due(rx);
         } else if (!config_.params.selective_repeat) {
             answer_in_slot(rx, now);
         }
@@ -293,9 +293,10 @@ void Member::Impl::join(RxStream& rx, RxNode& node) noexcept {
     session.ready_tail = &node;
     ready_.push_back(session);
     if (session.expecting) {
-        session.expecting = false;
         session.reply.sample(node.arrived - session.expected_since);
+        expect_ends(session, node.arrived);
     }
+    session.ask_by = &rx;
     count(Counter::data_received);
 }
 

@@ -204,7 +204,23 @@ void Member::Impl::expect(Rank source, Nanos now) {
     const Nanos wait = first != kFromRtt ? first : session->expect_wait;
     if (first != kFromRtt) session->expect_wait /= 2;  // is doubled at the first request
     session->expect_at = now + wait + random_below(config_.params.req_spread);
+    if (config_.params.receives_in_turn) {
+        awaited_.push_back(*session);
+        if (awaited_.front() != session) session->expect_at = kNever;
+    }
     timers_.arm_by(session->expect_timer, session->expect_at);
+}
+
+/// Its packet is here, or it is gone: the turn goes to the next that a receive names.
+void Member::Impl::expect_ends(Session& session, Nanos now) noexcept {
+    session.expecting = false;
+    if (!config_.params.receives_in_turn) return;
+    const bool had_turn = awaited_.front() == &session;
+    awaited_.remove(session);
+    Session* next = awaited_.front();
+    if (!had_turn || next == nullptr) return;
+    next->expect_at = now + std::max<Nanos>(config_.params.first_recv_wait, 0);
+    timers_.arm_by(next->expect_timer, next->expect_at);
 }
 
 void Member::Impl::expect_timer(Session& session, Nanos now) {
@@ -213,12 +229,18 @@ void Member::Impl::expect_timer(Session& session, Nanos now) {
         if (session.unicast.sibling == nullptr) {  // no group of it was heard: ask about the world
             if (Group* world = find_group(config_.world)) (void)group_stream(*world, session);
         }
+        const RxStream* only = nullptr;
+        if (config_.params.receives_in_turn) {
+            only = session.ask_by != nullptr ? session.ask_by : session.unicast.sibling;
+            session.ask_by = only->sibling != nullptr ? only->sibling : &session.unicast;
+        }
         std::uint32_t members = 1;
         for (RxStream* rx = session.streams(); rx != nullptr; rx = rx->sibling) {
             if (rx->group != nullptr) {
                 members = std::max(members, static_cast<std::uint32_t>(rx->group->ranks.size()));
             }
-            if (rx->held == 0 && !rx->missing()) make_request_due(*rx, true);
+            const bool asked_about = only == nullptr || only == rx;
+            if (asked_about && rx->held == 0 && !rx->missing()) make_request_due(*rx, true);
         }
         session.expect_wait =
             std::min(2 * session.expect_wait, std::max(kMicrosecond, config_.params.max_recv_wait));

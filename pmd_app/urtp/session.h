@@ -50,11 +50,14 @@ struct Session {
     Nanos expected_since = 0;
     Nanos expect_at = kNever;
     Nanos expect_wait = 0;
+    /// With Params::receives_in_turn: what the next request is about; nullptr: a group, as most receives are of collectives.
+    RxStream* ask_by = nullptr;
     Timer expect_timer;
     Link<Session> ready_link;
     Link<Session> control_link;
     Link<Session> starved_link;
     Link<Session> lost_link;
+    Link<Session> awaited_link;
 };
 
 struct Group {

@@ -71,8 +71,10 @@ Segment* Member::Impl::send_control(Nanos now) {
             probes_.remove(*tx);
             continue;
         }
-        Segment* segment =
-            tx->want != 0 && tx->want_turn ? send_reserve(*tx) : send_probe(*tx, now);
+        const bool reserves = tx->want != 0 && tx->want_turn;
+        // Behind the packets before it: its answer tells how far the receiver has come.
+        if (reserves && tx->sent != tx->tail && tx->want_first == tx->tail) break;
+        Segment* segment = reserves ? send_reserve(*tx) : send_probe(*tx, now);
         if (segment != nullptr) probes_.remove(*tx);
         return segment;
     }

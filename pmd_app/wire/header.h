@@ -109,9 +109,11 @@ struct FlowBody {
     Be32 first;
     Be16 count;  ///< ≥ 1
     FlowKind kind;
-    std::uint8_t reserved;
+    std::uint8_t
+        lacks;  ///< GRANT: so many numbers before `first` do not stand in order; kLacksUnknown: more. Else 0
 };
 static_assert(sizeof(FlowBody) == 12 && alignof(FlowBody) == 1);
+inline constexpr std::uint8_t kLacksUnknown = 0xff;
 
 /// Where the sender of this frame stands in one group (PCODE §5.5): its global counter, and by source the first personal
 /// count that it has not in order. Its own is the first that it has not sent.

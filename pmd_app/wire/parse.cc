@@ -130,7 +130,8 @@ Counter check_payload(const std::byte* header, FrameView& out) noexcept {
 bool flow_is_whole(const FrameView& out) noexcept {
     if (out.length != sizeof(FlowBody)) return false;
     const auto& body = *reinterpret_cast<const FlowBody*>(out.body);
-    if (!is_stream_id(body.stream) || body.count == 0 || body.reserved != 0) return false;
+    if (!is_stream_id(body.stream) || body.count == 0) return false;
+    if (body.lacks != 0 && body.kind != FlowKind::kGrant) return false;
     switch (body.kind) {
         case FlowKind::kReserve:  // to all members of a group at once
             return !is_group(out.handle) || out.handle == body.stream;

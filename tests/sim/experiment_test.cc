@@ -55,6 +55,7 @@ TEST(Experiment, each_cost_of_a_host_is_in_the_latency_once) {
     EXPECT_EQ(added([](HostCosts& host) { host.receive_frame = 1000; }), 1000);
     EXPECT_EQ(added([](HostCosts& host) { host.submit = 1000; }), 1000);
     EXPECT_EQ(added([](HostCosts& host) { host.complete = 1000; }), 1000);
+    EXPECT_EQ(added([](HostCosts& host) { host.wake = 1000; }), 1000);
     EXPECT_EQ(added([](HostCosts& host) { host.send_octet = 10; }), 600) << "60 octets";
     EXPECT_EQ(added([](HostCosts& host) { host.nic = 500; }), 1000) << "both ways";
     EXPECT_EQ(added([](HostCosts& host) { host.bus_octet = 10; }), 1200) << "both ways";

@@ -252,7 +252,8 @@ bool SimCluster::run_engine(Node& node, Nanos now) {
     const std::uint64_t taken = counters.get(Counter::submissions) - submissions;
     const std::uint64_t written = counters.get(Counter::completions) - completions;
     const std::uint64_t looped = counters.get(Counter::loopback_frames) - loopback;
-    nic.cpu().charge(static_cast<double>(costs.complete) * static_cast<double>(written) +
+    nic.cpu().charge(static_cast<double>(written > 0 ? costs.wake : 0) +
+                     static_cast<double>(costs.complete) * static_cast<double>(written) +
                      static_cast<double>(costs.send_frame + costs.receive_frame) *
                          static_cast<double>(looped));
     node.news = taken + written > 0;

@@ -1,7 +1,11 @@
 // The papers' tables: how they are printed, and that the loops behind them measure what they say.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "tests/sim/host/presets.h"
 #include "tests/sim/tables/list.h"
@@ -67,7 +71,7 @@ ClusterConfig config_of(const char* host, MediumKind medium, std::uint16_t nodes
 }
 
 TEST(tables, ping_pong_on_the_ideal_host_is_the_wire_and_little_more) {
-    PingPong bench(config_of("ideal", MediumKind::kDirect, 2));
+    PingPongBench bench(config_of("ideal", MediumKind::kDirect, 2));
     // 72 octets of 80 ns and two cables' ends; five rounds of 50 ns at most.
     const Measured shortest = bench.one_way(0, 10);
     ASSERT_TRUE(shortest.ok);
@@ -86,7 +90,7 @@ TEST(tables, ping_pong_on_the_ideal_host_is_the_wire_and_little_more) {
 TEST(tables, gammas_ladder_is_climbed_step_by_step) {
     double before = 1e9;
     for (const char* host : {"gamma-0.1", "gamma-0.2", "gamma-0.3", "gamma-0.4"}) {
-        PingPong bench(config_of(host, MediumKind::kDirect, 2));
+        PingPongBench bench(config_of(host, MediumKind::kDirect, 2));
         const Measured time = bench.one_way(0, 8);
         ASSERT_TRUE(time.ok) << host;
         EXPECT_LT(time.us, before) << host;
@@ -108,8 +112,48 @@ TEST(tables, barriers_on_a_hub_have_the_order_of_gamma) {
     EXPECT_LT(two, one);
     EXPECT_LT(one, all);
     // One latency a member (5.1), the master's multicast the last.
-    PingPong bench(config_of("gamma-0.4", MediumKind::kHub, 2));
+    PingPongBench bench(config_of("gamma-0.4", MediumKind::kHub, 2));
     EXPECT_NEAR(one, 16 * bench.one_way(0, 8).us, 0.1 * one);
+}
+
+/// What each claims holds, but for what docs/BENCHMARKS.md says differs: then `differs` names the start of the claim.
+void expect_shapes(Table (*make)(const TableOptions&), const std::vector<std::string>& differs) {
+    const Table table = make({.seed = 1, .quick = true});
+    EXPECT_FALSE(table.shapes.empty());
+    std::size_t known = 0;
+    for (const Shape& shape : table.shapes) {
+        const bool is_known = std::ranges::any_of(
+            differs, [&](const std::string& start) { return shape.claim.starts_with(start); });
+        known += is_known ? 1 : 0;
+        EXPECT_EQ(shape.holds, !is_known) << shape.claim << ": " << shape.ours;
+    }
+    EXPECT_EQ(known, differs.size()) << "a claim that differs is not there";
+    for (const Figure& figure : table.figures)
+        EXPECT_TRUE(!figure.ours || std::isfinite(*figure.ours)) << figure.what;
+}
+
+TEST(tables, urtps_shapes_hold_on_its_cluster) {
+    // Each message of a barrier's gather costs the root its driver's time, and requests collide: it grows with the hosts.
+    expect_shapes(urtp_cluster, {"barriers with a slow root", "barriers with a fast root",
+                                 "for small messages gather"});
+}
+
+TEST(tables, pcode_is_flat_where_tcp_is_linear) { expect_shapes(pcode_broadcast, {}); }
+
+TEST(tables, optimism_saves_what_express_says) { expect_shapes(express_flow, {}); }
+
+TEST(tables, the_default_is_the_best_policy_or_near_it) { expect_shapes(policies_compared, {}); }
+
+TEST(tables, a_grid_is_printed_in_columns_and_as_json) {
+    Table table = small_table();
+    table.grids = {
+        {"share, by loss", "%", {"none", "1e-02"}, {{"urtp", {94.13, std::nan("")}}}, 1}};
+    EXPECT_NE(text_of(table).find("  share, by loss\n  %     none  1e-02\n  urtp  94.1      –\n"),
+              std::string::npos)
+        << text_of(table);
+    const auto json = nlohmann::json::parse(json_of({table}, {}));
+    EXPECT_EQ(json["tables"][0]["grids"][0]["rows"]["urtp"][0], 94.13);
+    EXPECT_TRUE(json["tables"][0]["grids"][0]["rows"]["urtp"][1].is_null());
 }
 
 }  // namespace

@@ -19,14 +19,7 @@ constexpr std::uint64_t kShortOctetsMax = 100;  ///< Express §2.1
 void tune(Params& params) noexcept {
     params.source_packets = std::clamp(params.rx_pool_packets / 16, 1U, kSlots);
     params.reserve_above = kShortOctetsMax;
-}
-
-void on_room(Core& core, Nanos now) noexcept {
-    if (!room::grant_waiting(core, *core.starved_.front())) {
-        core.room_returned(now);
-    } else {
-        core.starved_.rotate();
-    }
+    params.min_send_wait = std::max(params.min_send_wait, room::kTailWaitMin);
 }
 
 }  // namespace
@@ -38,7 +31,7 @@ const Policy kConservative = {
     .credit = room::kept_for,
     .on_stream = room::give_slots,
     .may_hold = room::by_grant_or_slot,
-    .on_room = on_room,
+    .on_room = room::on_room,
     .on_tail = room::on_tail,
     .may_start = room::may_start,
     .on_flow = room::on_flow,

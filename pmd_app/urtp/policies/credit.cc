@@ -27,14 +27,6 @@ Seq next_ack(const RxStream& rx, std::uint32_t, const Params&) noexcept {
     return rx.next + INT32_MAX;
 }
 
-void on_room(Core& core, Nanos now) noexcept {
-    if (!room::grant_waiting(core, *core.starved_.front())) {
-        core.room_returned(now);
-    } else {
-        core.starved_.rotate();
-    }
-}
-
 }  // namespace
 
 const Policy kCreditPolicy = {
@@ -45,7 +37,7 @@ const Policy kCreditPolicy = {
     .credit = room::kept_for,
     .on_stream = room::give_slots,
     .may_hold = room::by_grant_or_slot,
-    .on_room = on_room,
+    .on_room = room::on_room,
     .on_tail = room::on_tail,
     .may_start = room::may_start,
     .on_flow = room::on_flow,

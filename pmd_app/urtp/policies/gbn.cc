@@ -7,6 +7,8 @@
 // Beyond the paper: groups (the repetition goes to the members that lack it, by multicast if several ask); the first wait of the
 // timer follows the measured round trip; a repetition that is on its way is not repeated; and retries are bounded by `peer_dead`,
 // counted only while nothing at all is heard of the peer, since one that computes is not dead (§5.4).
+#include <algorithm>
+
 #include "urtp/impl.h"
 #include "urtp/policies/tables.h"
 
@@ -18,8 +20,8 @@ void tune(Params& params) noexcept {
     params.selective_repeat = false;
     params.request_on_receive = false;  // wild cards know no source (§5.3)
     params.ack_delay = kNever;
-    params.min_send_wait = kMillisecond;
-    params.max_send_wait = 100 * kMillisecond;
+    params.min_send_wait = std::max(params.min_send_wait, kMillisecond);
+    params.max_send_wait = std::max(params.min_send_wait, 100 * kMillisecond);
 }
 
 Seq next_ack(const RxStream& rx, std::uint32_t, const Params&) noexcept {

@@ -127,6 +127,14 @@ bool grant_waiting(Core& core, Session& session) noexcept {
     return waits;
 }
 
+void on_room(Core& core, Nanos now) noexcept {
+    if (grant_waiting(core, *core.starved_.front())) {
+        core.starved_.rotate();
+    } else {
+        core.room_returned(now);
+    }
+}
+
 // ---------------------------------------------------------------- the sender
 
 std::uint32_t packets(const Core& core, const TxStream& tx, std::uint64_t octets) noexcept {
@@ -177,6 +185,15 @@ void on_tail(Core& core, TxStream& tx, Nanos) {
 
 namespace {
 
+/// What stands in order at the receiver, which every message tells (Express's `in`). One that moves nothing is no news.
+void accepted(Core& core, const wire::FlowBody& body, TxStream& tx, std::uint32_t at,
+              Nanos now) noexcept {
+    const Seq next{body.first - body.lacks};
+    if (body.lacks == wire::kLacksUnknown || tx.sent.before(next) || !tx.next[at].before(next))
+        return;
+    if (tx.acknowledge(at, next)) core.release_acknowledged(tx, now);
+}
+
 void on_grant(Core& core, const wire::FlowBody& body, TxStream& tx, std::uint32_t at,
               Nanos now) noexcept {
     const Seq first{body.first};
@@ -186,6 +203,7 @@ void on_grant(Core& core, const wire::FlowBody& body, TxStream& tx, std::uint32_
         return;
     }
     if (!tx.base.before(end)) return;  // old news
+    accepted(core, body, tx, at, now);
     if (tx.granted[at].before(end)) tx.granted[at] = end;
     if (tx.edge[at].before(end)) tx.allow(at, end);
     // What was refused goes again, to this member alone; two round trips have passed, or somebody repeats an old grant.
@@ -273,6 +291,14 @@ Segment* Member::Impl::send_flow(RxStream& rx) noexcept {
         body.kind = wire::FlowKind::kGrant;
         body.first = room.want_first.value;
         body.count = static_cast<std::uint16_t>(room.granted_to - room.want_first);
+        body.lacks = static_cast<std::uint8_t>(
+            std::clamp<std::int32_t>(room.want_first - rx.next, 0, wire::kLacksUnknown));
+        // As good as an acknowledgement, but for credit, which is due by number.
+        if (body.lacks != wire::kLacksUnknown && rx.next.before(rx.ack_at)) {
+            rx.acked = rx.next;
+            rx.ack_due = false;
+            rx.ack_by = kNever;
+        }
         if (!room.granted_to.before(room.want_first + room.want)) room.want = 0;
         count(Counter::grant_sent);
     }

@@ -20,6 +20,9 @@
 
 namespace ulc::urtp::room {
 
+/// Conservative and optimistic: their networks lose nothing, so a sender's own questions are only for what ours loses.
+inline constexpr Nanos kTailWaitMin = 2 * kMillisecond;
+
 /// Rations the stream and gives it its slots, as far as the pool allows. Policy::on_stream.
 void give_slots(Core& core, RxStream& rx) noexcept;
 /// By grant or slot. Policy::may_hold.
@@ -41,6 +44,8 @@ void on_tail(Core& core, TxStream& tx, Nanos now);
 
 /// RESERVE, GRANT, REFUSE. Policy::on_flow. Numbers outside the windows are counted (drop_ack_range) and dropped.
 void on_flow(Core& core, const wire::FrameView& frame, Session& session, Nanos now) noexcept;
+/// A node became free: for the longest starved source's reservation, else as news of room. Policy::on_room.
+void on_room(Core& core, Nanos now) noexcept;
 /// Grants to the source that waited longest. True: it still waits.
 bool grant_waiting(Core& core, Session& session) noexcept;
 

@@ -1,7 +1,8 @@
 // URTP as its paper has it (appendix A), for comparison. What differs from the default:
 //
-//   Recv            a pending receive asks at once, then after MinRecvWait, doubling to MaxRecvWait (figs. 17, 20)
-//   HandleSND       every REQDelay-th packet beyond a hole asks for the packet at the hole (fig. 25)
+//   Recv            a pending receive asks at once, then after MinRecvWait, doubling to MaxRecvWait (figs. 17, 20); of several, the
+//                   first: a multireceive is one receive after the other
+//   HandleSND       every REQDelay-th packet beyond a hole asks for the packet at the hole (fig. 25); a duplicate is dropped
 //   HandleExpected  a filled hole with another one right behind it asks for that (fig. 24); an acknowledgement when more than
 //                   AckWindow packets are unacknowledged, by each receiver; none by time
 //   HandleREQ       a request names one packet, acknowledges those before it, and is ignored within δ of its last transmission (fig. 23)
@@ -27,15 +28,17 @@ void tune(Params& params) noexcept {
     params.reorder_wait = 0;
     params.req_spread = 1;
     params.repair_gather = 0;
-    params.min_req_gap = kMillisecond;
+    params.min_req_gap = std::max(params.min_req_gap, kMillisecond);
     params.first_recv_wait = 0;
-    params.min_recv_wait = 2 * kMillisecond;
-    params.max_recv_wait = 64 * kMillisecond;
-    params.min_send_wait = 20 * kMillisecond;
-    params.max_send_wait = 100 * kMillisecond;
+    params.min_recv_wait = 10 * kMillisecond;
+    params.max_recv_wait = 80 * kMillisecond;
+    params.min_send_wait = 100 * kMillisecond;
+    params.max_send_wait = 200 * kMillisecond;
     params.request_on_receive = true;
     params.timed_by_rtt = false;
     params.single_request = true;
+    params.receives_in_turn = true;
+    params.ack_duplicates = false;
     params.number_vector = true;
 }
 

@@ -33,6 +33,7 @@ struct HostCosts {
     double receive_octet = 0;  ///< ns an octet of such a frame: every copy on the way in
     Nanos submit = 0;          ///< client: each record it submits
     Nanos complete = 0;        ///< client: each completion it takes
+    Nanos wake = 0;            ///< client: all that it takes together (a signal, a system call)
     double speed = 1;          ///< divides all of the processor's costs: 0.5 is half as fast
 
     // --- how arrivals are noticed

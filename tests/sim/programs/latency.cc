@@ -67,9 +67,12 @@ Nanos measure_ping_pong(const std::string& profile, std::size_t octets, unsigned
     return cluster.shut_down() == 0 ? whole / (2 * static_cast<Nanos>(exchanges)) : 0;
 }
 
-Nanos measure_multicast_repair(const std::string& profile, std::uint16_t receivers,
-                               unsigned trials) {
-    SimCluster cluster(config_of(profile, static_cast<std::uint16_t>(receivers + 1)));
+Nanos measure_multicast_repair(const std::string& profile, std::uint16_t receivers, unsigned trials,
+                               MediumKind medium) {
+    ClusterConfig config = config_of(profile, static_cast<std::uint16_t>(receivers + 1));
+    config.net.medium = medium;
+    if (medium == MediumKind::kHub) config.net.bits_per_second = 100'000'000;
+    SimCluster cluster(config);
     if (!cluster.form(receivers + 1U, own_node)) return 0;
     const std::vector<std::byte> payload(1000, std::byte{1});
     RingClient& source = cluster.client(0);

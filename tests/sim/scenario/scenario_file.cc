@@ -188,6 +188,7 @@ void read_host(Table t, std::vector<HostCosts>& hosts) {
         t.number("receive_octet_ns", host.receive_octet, 0, 1e6);
         t.number("submit_ns", host.submit, 0, 1e9);
         t.number("complete_ns", host.complete, 0, 1e9);
+        t.number("wake_ns", host.wake, 0, 1e9);
         t.number("speed", host.speed, 1e-4, 1e4);
         t.choice("notice", host.notice,
                  std::array<std::pair<std::string_view, Notice>, 2>{

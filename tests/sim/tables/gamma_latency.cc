@@ -146,7 +146,7 @@ Ours measure(const char* host, const char* profile, MediumKind medium,
              const TableOptions& options) {
     const unsigned rounds = options.quick ? 8 : 50;
     const std::size_t large = options.quick ? 64U << 10 : 512U << 10;
-    PingPong bench(pair_of(host, profile, medium, options.seed));
+    PingPongBench bench(pair_of(host, profile, medium, options.seed));
     const auto time = [&](std::size_t octets, unsigned n) {
         const Measured measured = bench.one_way(octets, n);
         return measured.ok ? measured.us : std::nan("");

@@ -6,6 +6,10 @@ namespace {
 constexpr TableEntry kTables[] = {
     {"gamma-latency", "GAMMA §4.5.6–8, §7.3.3, table 3.1; U-Net MPI §6", gamma_latency},
     {"gamma-barriers", "GAMMA §5.4", gamma_barriers},
+    {"urtp-cluster", "URTP §3.3, §4", urtp_cluster},
+    {"pcode-broadcast", "PCODE §6.3–6.5", pcode_broadcast},
+    {"express-flow", "Express §5.1", express_flow},
+    {"policies", "ours", policies_compared},
 };
 
 }  // namespace

@@ -5,7 +5,11 @@
 
 namespace ulc::sim {
 
-[[nodiscard]] Table gamma_latency(const TableOptions& options);   ///< gamma_latency.cc
-[[nodiscard]] Table gamma_barriers(const TableOptions& options);  ///< gamma_barriers.cc
+[[nodiscard]] Table gamma_latency(const TableOptions& options);      ///< gamma_latency.cc
+[[nodiscard]] Table gamma_barriers(const TableOptions& options);     ///< gamma_barriers.cc
+[[nodiscard]] Table urtp_cluster(const TableOptions& options);       ///< urtp_cluster.cc
+[[nodiscard]] Table pcode_broadcast(const TableOptions& options);    ///< pcode_broadcast.cc
+[[nodiscard]] Table policies_compared(const TableOptions& options);  ///< policies.cc
+[[nodiscard]] Table express_flow(const TableOptions& options);       ///< express_flow.cc
 
 }  // namespace ulc::sim

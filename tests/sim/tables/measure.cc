@@ -18,7 +18,7 @@ constexpr std::uint64_t kTag = 1;
 // ---------------------------------------------------------------- ping-pong
 
 /// One rank's half of the game.
-struct PingPong::Side {
+struct PingPongBench::Side {
     ulc_endpoint* ep = nullptr;
     bool serves = false;  ///< sends first
     unsigned rounds = 0;  ///< to play
@@ -40,11 +40,11 @@ struct PingPong::Side {
     [[nodiscard]] bool may_send() const { return sent < received + (serves ? 1U : 0U); }
 };
 
-PingPong::PingPong(const ClusterConfig& config)
+PingPongBench::PingPongBench(const ClusterConfig& config)
     : lib_(std::make_unique<LibCluster>(config)), formed_(lib_->form()) {}
 
 // As far as it goes without waiting, as a program that calls blocking forms.
-Nanos PingPong::act(Side& side, Nanos now) {
+Nanos PingPongBench::act(Side& side, Nanos now) {
     while (!side.done() && !side.failed) {
         if (!side.posted && side.received < side.rounds) {
             side.posted = true;
@@ -77,7 +77,7 @@ Nanos PingPong::act(Side& side, Nanos now) {
     return kNever;
 }
 
-Measured PingPong::one_way(std::size_t octets, unsigned rounds) {
+Measured PingPongBench::one_way(std::size_t octets, unsigned rounds) {
     if (!formed_) return {};
     std::array<Side, 2> sides;
     for (std::uint16_t rank = 0; rank < 2; ++rank) {
@@ -114,7 +114,7 @@ Measured PingPong::one_way(std::size_t octets, unsigned rounds) {
     return {ok, span / rounds / 2 / static_cast<double>(kMicrosecond)};
 }
 
-std::size_t half_power_point(PingPong& bench, double asymptotic, std::size_t octets_max,
+std::size_t half_power_point(PingPongBench& bench, double asymptotic, std::size_t octets_max,
                              unsigned rounds) {
     std::size_t below = 0;
     std::size_t reached = octets_max + 1;

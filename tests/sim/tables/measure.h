@@ -19,9 +19,9 @@ struct Measured {
 };
 
 /// Two ranks on two nodes. One cluster serves many sizes.
-class PingPong {
+class PingPongBench {
 public:
-    explicit PingPong(const ClusterConfig& config);
+    explicit PingPongBench(const ClusterConfig& config);
     /// Half the mean round trip of messages of so many octets; the first rounds warm up and are not counted.
     [[nodiscard]] Measured one_way(std::size_t octets, unsigned rounds);
     [[nodiscard]] bool formed() const noexcept { return formed_; }
@@ -41,7 +41,7 @@ private:
 }
 
 /// The least message that reaches half of `asymptotic` MB/s (GAMMA §2.1.3); 0: none up to `octets_max` does.
-[[nodiscard]] std::size_t half_power_point(PingPong& bench, double asymptotic,
+[[nodiscard]] std::size_t half_power_point(PingPongBench& bench, double asymptotic,
                                            std::size_t octets_max, unsigned rounds);
 
 /// GAMMA's loop: a barrier that synchronises, then one that is timed, at rank 0; the first two and the worst two of all trials are

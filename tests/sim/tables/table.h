@@ -47,6 +47,19 @@ struct Picture {
     std::vector<Curve> curves;
 };
 
+/// Figures of ours alone, that many: rows of one unit under named columns.
+struct Grid {
+    struct Row {
+        std::string name;
+        std::vector<double> values;  ///< as many as columns; not a number: there is none
+    };
+    std::string title;
+    std::string unit;
+    std::vector<std::string> columns;
+    std::vector<Row> rows;
+    int digits = 1;  ///< behind the point
+};
+
 struct Table {
     std::string name;
     std::string title;
@@ -54,6 +67,7 @@ struct Table {
     std::vector<Figure> figures;
     std::vector<Shape> shapes;
     std::vector<Picture> pictures;
+    std::vector<Grid> grids;
 };
 
 struct TableOptions {

@@ -53,6 +53,16 @@ nlohmann::json json_of(const Table& table) {
     for (const Shape& shape : table.shapes)
         out["shapes"].push_back(
             {{"claim", shape.claim}, {"ours", shape.ours}, {"holds", shape.holds}});
+    for (const Grid& grid : table.grids) {
+        nlohmann::json rows = nlohmann::json::object();
+        for (const Grid::Row& row : grid.rows)
+            for (const double value : row.values)
+                rows[row.name].push_back(json_number(value));
+        out["grids"].push_back({{"title", grid.title},
+                                {"unit", grid.unit},
+                                {"columns", grid.columns},
+                                {"rows", rows}});
+    }
     for (const Picture& picture : table.pictures)
         for (const Curve& curve : picture.curves)
             out["curves"].push_back({{"picture", picture.name},
@@ -60,6 +70,37 @@ nlohmann::json json_of(const Table& table) {
                                      {"paper", curve.is_papers},
                                      {"points", curve.points}});
     return out;
+}
+
+using Cells = std::vector<std::string>;
+
+/// Lines of columns as wide as their longest cell; those from `right` on, before `end`, are numbers.
+std::string aligned(const std::vector<Cells>& rows, std::size_t right, std::size_t end) {
+    std::vector<std::size_t> widths(rows.front().size());
+    for (const Cells& row : rows)
+        for (std::size_t i = 0; i < row.size(); ++i)
+            widths[i] = std::max(widths[i], width_of(row[i]));
+    std::string out;
+    for (const Cells& row : rows) {
+        std::string line = " ";
+        for (std::size_t i = 0; i < row.size(); ++i)
+            line += " " + padded(row[i], widths[i], i >= right && i < end) + " ";
+        line.erase(line.find_last_not_of(' ') + 1);
+        out += line + "\n";
+    }
+    return out;
+}
+
+std::string text_of(const Grid& grid) {
+    std::vector<Cells> rows{{fmt::format("{}", grid.unit)}};
+    rows.front().insert(rows.front().end(), grid.columns.begin(), grid.columns.end());
+    for (const Grid::Row& row : grid.rows) {
+        Cells cells{row.name};
+        for (const double value : row.values)
+            cells.push_back(std::isnan(value) ? "–" : fmt::format("{:.{}f}", value, grid.digits));
+        rows.push_back(std::move(cells));
+    }
+    return fmt::format("  {}\n", grid.title) + aligned(rows, 1, rows.front().size());
 }
 
 /// False: gnuplot is not there or failed.
@@ -94,22 +135,15 @@ std::optional<double> Figure::deviation() const {
 
 std::string text_of(const Table& table) {
     std::string out = fmt::format("{}: {}\n  {}\n\n", table.name, table.title, table.method);
-    std::vector<std::array<std::string, 6>> rows{
-        {"", "unit", "paper", "ours", "deviation", "note"}};
-    for (const Figure& figure : table.figures)
-        rows.push_back({figure.what, figure.unit, number_of(figure.paper), number_of(figure.ours),
-                        deviation_of(figure), figure.note});
-    std::array<std::size_t, 6> widths{};
-    for (const auto& row : rows)
-        for (std::size_t i = 0; i < row.size(); ++i)
-            widths[i] = std::max(widths[i], width_of(row[i]));
-    for (const auto& row : rows) {
-        std::string line = " ";
-        for (std::size_t i = 0; i < row.size(); ++i)
-            line += " " + padded(row[i], widths[i], i >= 2 && i <= 4) + " ";
-        line.erase(line.find_last_not_of(' ') + 1);
-        out += line + "\n";
+    if (!table.figures.empty()) {
+        std::vector<Cells> rows{{"", "unit", "paper", "ours", "deviation", "note"}};
+        for (const Figure& figure : table.figures)
+            rows.push_back({figure.what, figure.unit, number_of(figure.paper),
+                            number_of(figure.ours), deviation_of(figure), figure.note});
+        out += aligned(rows, 2, 5);
     }
+    for (const Grid& grid : table.grids)
+        out += text_of(grid) + "\n";
     for (const Shape& shape : table.shapes)
         out += fmt::format("  {} {}: {}\n", shape.holds ? "holds   " : "DIFFERS ", shape.claim,
                            shape.ours);

@@ -19,9 +19,18 @@ namespace ulc::urtp {
 namespace {
 
 constexpr std::uint32_t kUnboundedBuffer = 1024;  ///< stands for P0's
+constexpr Nanos kTailWaitMin = 100 * kMillisecond;
+
+void tune_all(Params& params) noexcept {
+    params.receives_in_turn = true;  // one request is pending (fig. 2)
+    // STATUS is asked for and answered by all to all: rarely, where the paper's own means work.
+    params.min_send_wait = std::max(params.min_send_wait, kTailWaitMin);
+    params.max_send_wait = std::max(params.min_send_wait, params.max_send_wait);
+}
 
 void tune_p0(Params& params) noexcept {
     params.group_rules = GroupRules::kP0;
+    tune_all(params);
     params.group_window_min = kUnboundedBuffer;
     params.early_messages = 0;
     params.first_recv_wait = 0;  // IssueNack at once (fig. 2)
@@ -38,6 +47,7 @@ void tune_p1(Params& params) noexcept {
 
 void tune_pcode(Params& params) noexcept {
     params.group_rules = GroupRules::kPcode;
+    tune_all(params);
     params.min_req_gap = 0;
 }
 
