@@ -142,7 +142,7 @@ private:
     static constexpr std::size_t kWarmUp = 8;
     [[nodiscard]] std::size_t rounds(std::size_t octets) const {
         const std::size_t all = octets > (16U << 10) ? 40 : 200;
-        return options_.quick ? all / 5 : all;
+        return options_.quick ? all / 8 : all;
     }
     [[nodiscard]] static double ms(const LoopTimes& times) {
         return times.ok ? times.us / 1000 : std::nan("");
