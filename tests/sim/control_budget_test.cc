@@ -29,7 +29,7 @@ double control_a_message(const char* host, const char* profile = "urtp") {
     config.net.bits_per_second = 100'000'000;
     config.engine.profile = profile;
     config.hosts = {*host_preset(host)};
-    PingPong bench(config);
+    PingPongBench bench(config);
     EXPECT_TRUE(bench.formed());
     EXPECT_TRUE(bench.one_way(8, 10).ok);
     const auto control = [&] {
