@@ -13,7 +13,8 @@ constexpr Algorithm kAlgorithms[] = {
     {Op::kBarrier, "chain", barrier_chain,
      "k chains of neighbours, then a multicast (GAMMA §5.3); k: \"chain:2\", 1 is the serialized "
      "one"},
-    {Op::kBarrier, "dissemination", barrier_dissemination, "log2(ranks) rounds of unicast"},
+    {Op::kBarrier, "dissemination", barrier_dissemination,
+     "rounds of k unicasts, log(ranks) of them to the base k + 1; k: \"dissemination:3\""},
     {Op::kBroadcast, "multicast", broadcast_multicast, "the root multicasts (URTP §4.2)"},
     {Op::kBroadcast, "binomial", broadcast_binomial, "tree over unicast, for reference"},
     {Op::kGather, "direct", gather_direct, "all send to the root (URTP §4.4)"},
@@ -36,6 +37,30 @@ constexpr Algorithm kAlgorithms[] = {
     {Op::kAlltoall, "multicast", alltoall_multicast,
      "all multicast all their blocks, for small ones"},
     {Op::kAlltoallv, "pairwise", alltoall_pairwise, "a tournament of pairs, k rounds under way"},
+    {Op::kReduce, "flat", reduce_flat, "all send to the root, which folds"},
+    {Op::kReduce, "chain", reduce_chain, "a pipeline along a chain, for large vectors"},
+    {Op::kReduce, "binomial", reduce_binomial, "tree over unicast"},
+    {Op::kAllreduce, "multicast", allreduce_multicast,
+     "all multicast their vectors, for small ones"},
+    {Op::kAllreduce, "binomial_multicast", allreduce_binomial_multicast,
+     "a tree up to index 0, which multicasts"},
+    {Op::kAllreduce, "chain_multicast", allreduce_chain_multicast,
+     "a pipeline along a chain to index 0, which multicasts"},
+    {Op::kAllreduce, "pairwise_multicast", allreduce_pairwise_multicast,
+     "reduce_scatter in pairs, then all multicast their blocks; k: \"pairwise_multicast:4\""},
+    {Op::kAllreduce, "binomial", allreduce_binomial, "a tree up and down, for reference"},
+    {Op::kReduceScatter, "multicast", reduce_scatter_multicast,
+     "all multicast their vectors, for small ones"},
+    {Op::kReduceScatter, "pairwise", reduce_scatter_pairwise,
+     "a tournament of pairs, k rounds under way: \"pairwise:4\""},
+    {Op::kReduceScatter, "binomial", reduce_scatter_binomial,
+     "a tree up to index 0, which sends the blocks, for reference"},
+    {Op::kScan, "multicast", scan_multicast, "all multicast to those behind, for small vectors"},
+    {Op::kScan, "chain", scan_chain, "a pipeline along a chain, for large vectors"},
+    {Op::kScan, "doubling", scan_doubling, "log2(ranks) rounds of unicast, for reference"},
+    {Op::kExscan, "multicast", scan_multicast, "all multicast to those behind, for small vectors"},
+    {Op::kExscan, "chain", scan_chain, "a pipeline along a chain, for large vectors"},
+    {Op::kExscan, "doubling", scan_doubling, "log2(ranks) rounds of unicast, for reference"},
 };
 
 }  // namespace
@@ -43,6 +68,14 @@ constexpr Algorithm kAlgorithms[] = {
 std::string_view name_of(Op op) noexcept { return kNames[static_cast<std::uint8_t>(op)]; }
 
 std::span<const Algorithm> algorithms() noexcept { return kAlgorithms; }
+
+Range keep_given(const Call& call, Plan& plan, std::uint32_t& ready) {
+    ready = kNoStep;
+    if (!call.in_place) return given(call);
+    const Range kept = plan.scratch(call.octets);
+    ready = plan.copy(kept, given(call));
+    return kept;
+}
 
 const Algorithm* find_algorithm(Op op, std::string_view name) noexcept {
     for (const Algorithm& algorithm : kAlgorithms) {

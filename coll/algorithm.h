@@ -101,6 +101,20 @@ void allgather_concurrent(const Call& call, Plan& plan);
 void allgather_ring(const Call& call, Plan& plan);
 void alltoall_pairwise(const Call& call, Plan& plan);
 void alltoall_multicast(const Call& call, Plan& plan);
+void reduce_flat(const Call& call, Plan& plan);
+void reduce_binomial(const Call& call, Plan& plan);
+void reduce_chain(const Call& call, Plan& plan);
+void allreduce_multicast(const Call& call, Plan& plan);
+void allreduce_binomial_multicast(const Call& call, Plan& plan);
+void allreduce_chain_multicast(const Call& call, Plan& plan);
+void allreduce_pairwise_multicast(const Call& call, Plan& plan);
+void allreduce_binomial(const Call& call, Plan& plan);
+void reduce_scatter_multicast(const Call& call, Plan& plan);
+void reduce_scatter_pairwise(const Call& call, Plan& plan);
+void reduce_scatter_binomial(const Call& call, Plan& plan);
+void scan_multicast(const Call& call, Plan& plan);
+void scan_chain(const Call& call, Plan& plan);
+void scan_doubling(const Call& call, Plan& plan);
 
 /// Every algorithm that ships.
 [[nodiscard]] std::span<const Algorithm> algorithms() noexcept;
@@ -119,6 +133,9 @@ inline void copy_own_block(const Call& call, Plan& plan) {
     if (!call.in_place) return {abi::BufferId::kInput, 0, call.octets};
     return {abi::BufferId::kOutput, offset_in_place, call.octets};
 }
+
+/// given(), or in place a copy of it, so that a result may be written over it; it is there when step `ready` is done.
+[[nodiscard]] Range keep_given(const Call& call, Plan& plan, std::uint32_t& ready);
 
 /// Where the own block of an allgather is sent from.
 [[nodiscard]] inline Range own_block(const Call& call) noexcept {

@@ -29,8 +29,8 @@ void multicast_blocks(const Call& call, const Blocks& blocks, Range own, std::ui
         end = first + std::min(k, count - first);
         if (first < segments[call.rank].count()) plan.after_all(last);
         for (std::uint32_t i = first; i < std::min(end, segments[call.rank].count()); ++i)
-            plan.multicast(segments[call.rank].of(own, i));
-        std::vector<std::uint32_t> received(call.ranks, kNoStep);
+            plan.after(begin).multicast(segments[call.rank].of(own, i));
+        std::vector<std::uint32_t> received(last);  // of a source that has no more: its last of all
         for (std::uint32_t i = first; i < end; ++i) {
             for (std::uint32_t source = 0; source < call.ranks; ++source) {
                 if (source == call.rank || i >= segments[source].count()) continue;

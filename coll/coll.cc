@@ -152,6 +152,90 @@ int ulc_alltoallv_start(ulc_endpoint* ep, ulc_group group, const void* input,
                              .operation = out});
 }
 
+int ulc_reduce_start(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input,
+                     void* output, size_t count, ulc_reduction reduction, const char* algorithm,
+                     ulc_coll** out) {
+    return ulc::coll::start({.ep = ep,
+                             .group = group,
+                             .op = Op::kReduce,
+                             .root = root,
+                             .input = input,
+                             .output = output,
+                             .count = count,
+                             .reduction = &reduction,
+                             .algorithm = algorithm,
+                             .operation = out});
+}
+
+int ulc_allreduce_start(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
+                        size_t count, ulc_reduction reduction, const char* algorithm,
+                        ulc_coll** out) {
+    return ulc::coll::start({.ep = ep,
+                             .group = group,
+                             .op = Op::kAllreduce,
+                             .input = input,
+                             .output = output,
+                             .count = count,
+                             .reduction = &reduction,
+                             .algorithm = algorithm,
+                             .operation = out});
+}
+
+int ulc_reduce_scatter_start(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
+                             const size_t* counts, ulc_reduction reduction, const char* algorithm,
+                             ulc_coll** out) {
+    return ulc::coll::start({.ep = ep,
+                             .group = group,
+                             .op = Op::kReduceScatter,
+                             .input = input,
+                             .output = output,
+                             .uneven = true,
+                             .in = {counts, nullptr},
+                             .reduction = &reduction,
+                             .algorithm = algorithm,
+                             .operation = out});
+}
+
+int ulc_reduce_scatter_block_start(ulc_endpoint* ep, ulc_group group, const void* input,
+                                   void* output, size_t count, ulc_reduction reduction,
+                                   const char* algorithm, ulc_coll** out) {
+    return ulc::coll::start({.ep = ep,
+                             .group = group,
+                             .op = Op::kReduceScatter,
+                             .input = input,
+                             .output = output,
+                             .count = count,
+                             .reduction = &reduction,
+                             .algorithm = algorithm,
+                             .operation = out});
+}
+
+int ulc_scan_start(ulc_endpoint* ep, ulc_group group, const void* input, void* output, size_t count,
+                   ulc_reduction reduction, const char* algorithm, ulc_coll** out) {
+    return ulc::coll::start({.ep = ep,
+                             .group = group,
+                             .op = Op::kScan,
+                             .input = input,
+                             .output = output,
+                             .count = count,
+                             .reduction = &reduction,
+                             .algorithm = algorithm,
+                             .operation = out});
+}
+
+int ulc_exscan_start(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
+                     size_t count, ulc_reduction reduction, const char* algorithm, ulc_coll** out) {
+    return ulc::coll::start({.ep = ep,
+                             .group = group,
+                             .op = Op::kExscan,
+                             .input = input,
+                             .output = output,
+                             .count = count,
+                             .reduction = &reduction,
+                             .algorithm = algorithm,
+                             .operation = out});
+}
+
 int ulc_coll_test(ulc_endpoint* ep, ulc_coll* operation) {
     if (operation == nullptr || operation->ep != ep) return ULC_ERR_INVALID;
     const int state = operation->run.test();
@@ -213,4 +297,34 @@ int ulc_alltoallv(ulc_endpoint* ep, ulc_group group, const void* input, const si
                   const size_t* output_offsets) {
     return whole(ulc_alltoallv_start, ep, group, input, input_lengths, input_offsets, output,
                  output_lengths, output_offsets);
+}
+
+int ulc_reduce(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input, void* output,
+               size_t count, ulc_reduction reduction) {
+    return whole(ulc_reduce_start, ep, group, root, input, output, count, reduction);
+}
+
+int ulc_allreduce(ulc_endpoint* ep, ulc_group group, const void* input, void* output, size_t count,
+                  ulc_reduction reduction) {
+    return whole(ulc_allreduce_start, ep, group, input, output, count, reduction);
+}
+
+int ulc_reduce_scatter(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
+                       const size_t* counts, ulc_reduction reduction) {
+    return whole(ulc_reduce_scatter_start, ep, group, input, output, counts, reduction);
+}
+
+int ulc_reduce_scatter_block(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
+                             size_t count, ulc_reduction reduction) {
+    return whole(ulc_reduce_scatter_block_start, ep, group, input, output, count, reduction);
+}
+
+int ulc_scan(ulc_endpoint* ep, ulc_group group, const void* input, void* output, size_t count,
+             ulc_reduction reduction) {
+    return whole(ulc_scan_start, ep, group, input, output, count, reduction);
+}
+
+int ulc_exscan(ulc_endpoint* ep, ulc_group group, const void* input, void* output, size_t count,
+               ulc_reduction reduction) {
+    return whole(ulc_exscan_start, ep, group, input, output, count, reduction);
 }

@@ -77,7 +77,8 @@ ULC_API size_t ulc_type_octets(uint32_t type);
 typedef struct ulc_coll ulc_coll;
 
 /* Algorithms. NULL chooses by the table in coll/selection.cc. Else, the same at every member:
- *   barrier     "gather_broadcast" (URTP §4.5), "dissemination", "chain" (GAMMA §5.3: k chains, for hubs)
+ *   barrier     "gather_broadcast" (URTP §4.5), "dissemination" (k messages a round), "chain" (GAMMA §5.3: k chains,
+ *               for hubs)
  *   broadcast   "multicast" (URTP §4.2), "binomial" (tree over unicast, for reference)
  *   gather      "direct" (URTP §4.4), "token" (GAMMA §6.3: k senders at a time, for hubs), "binomial" (for reference)
  *   gatherv     "direct", "token"
@@ -86,6 +87,11 @@ typedef struct ulc_coll ulc_coll;
  *   allgather, allgatherv   "round_robin", "concurrent" (URTP §4.3, algorithms 1 and 2), "ring" (unicast, for reference)
  *   alltoall    "pairwise" (k rounds under way; no port takes more than that at a time), "multicast" (small blocks)
  *   alltoallv   "pairwise"
+ *   reduce      "flat" (small), "binomial", "chain" (large)
+ *   allreduce   "multicast" (small), "binomial_multicast", "chain_multicast", "pairwise_multicast" (large: reduce_scatter,
+ *               then allgather), "binomial" (for reference)
+ *   reduce_scatter, reduce_scatter_block   "multicast" (small), "pairwise", "binomial" (for reference)
+ *   scan, exscan   "multicast" (small), "chain" (large), "doubling" (for reference)
  * A name may be followed by ":k" (segments that each member of "concurrent" has under way, chains of "chain", senders,
  * rounds; default 1) and by "@octets" (of a segment): "concurrent:4@16384".
  *
@@ -93,8 +99,10 @@ typedef struct ulc_coll ulc_coll;
  * are read by the start call only. Blocks that are written may not overlap, nor may input and output.
  *
  * Errors of the start functions: INVALID (not a member, root out of range, null buffer with a length, unknown
- * algorithm; ulc_last_error_text() says which), LIMIT (the result exceeds the address space), NO_MEMORY, NOT_FORMED.
- * A call that fails is not counted as one of the group's operations. Cost: some 100 ns and one message. */
+ * algorithm; ulc_last_error_text() says which), LIMIT (the result exceeds the address space), NO_MEMORY, NOT_FORMED,
+ * and too many under way: none begins 65,535 or more behind the oldest of its group (LIMIT).
+ * A call that fails is not counted as one of the group's operations. Messages bear a hash of operation, root, type and operator, and
+ * length, by which members find that they disagree; ULC_COLL_CHECK=0 in the environment leaves it out. Cost: some 100 ns and one message. */
 ULC_API int ulc_barrier_start(ulc_endpoint* ep, ulc_group group, const char* algorithm,
                               ulc_coll** out);
 /* buffer: `length` octets, read at the root (index in the group), written elsewhere. */
@@ -135,9 +143,42 @@ ULC_API int ulc_alltoallv_start(ulc_endpoint* ep, ulc_group group, const void* i
                                 void* output, const size_t* output_lengths,
                                 const size_t* output_offsets, const char* algorithm,
                                 ulc_coll** out);
+
+/* Reductions of `count` elements from every member. Operands are taken in the order of indices; a commutative operator of
+ * ulc_reduce() in that order from the root round. Order and brackets depend on algorithm, size and number of members alone, so a
+ * floating-point result is the same in every run, and ulc_allreduce()'s at every member, to the last bit.
+ * Further errors: INVALID (unknown type or operator, an operator that is not defined for the type, ULC_USER without a function).
+ *
+ * output, looked at by the root alone: the fold of all. In place, at the root: input NULL, its operand is in output. */
+ULC_API int ulc_reduce_start(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input,
+                             void* output, size_t count, ulc_reduction reduction,
+                             const char* algorithm, ulc_coll** out);
+/* output: the fold of all. In place: input NULL, the operand is in output. */
+ULC_API int ulc_allreduce_start(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
+                                size_t count, ulc_reduction reduction, const char* algorithm,
+                                ulc_coll** out);
+/* The fold of all, of which index i gets counts[i] elements, one behind the other; every member gives the same counts. input: the
+ * sum of counts; output: counts[own index]. In place: input NULL, the operand is in output, the result at its beginning. */
+ULC_API int ulc_reduce_scatter_start(ulc_endpoint* ep, ulc_group group, const void* input,
+                                     void* output, const size_t* counts, ulc_reduction reduction,
+                                     const char* algorithm, ulc_coll** out);
+/* As ulc_reduce_scatter_start(), `count` elements for each. */
+ULC_API int ulc_reduce_scatter_block_start(ulc_endpoint* ep, ulc_group group, const void* input,
+                                           void* output, size_t count, ulc_reduction reduction,
+                                           const char* algorithm, ulc_coll** out);
+/* output: the fold of the members up to this one. In place: input NULL, the operand is in output. */
+ULC_API int ulc_scan_start(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
+                           size_t count, ulc_reduction reduction, const char* algorithm,
+                           ulc_coll** out);
+/* output: the fold of the members before this one; index 0's is left as it was. In place: as ulc_scan_start(). */
+ULC_API int ulc_exscan_start(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
+                             size_t count, ulc_reduction reduction, const char* algorithm,
+                             ulc_coll** out);
+
 /* Advances the operation with what the last ulc_poll() brought; bounded work. ULC_OK: done and freed. ULC_ERR_AGAIN:
- * under way. Else the operation failed and is freed: PEER_LEFT, PEER_DIED, CLOSED, MISMATCH (lengths differ between
- * members; the buffer's contents are undefined). */
+ * under way. Else the operation failed and is freed, and the contents of its buffers are undefined: PEER_LEFT,
+ * PEER_DIED (any member: all others get this), CLOSED, MISMATCH (members gave different arguments: ulc_last_error_text() names one
+ * and what it gave otherwise; every later operation of the group fails so at every member). */
 ULC_API int ulc_coll_test(ulc_endpoint* ep, ulc_coll* operation);
 /* ulc_coll_test() until done, ulc_wait() in between. TIMEOUT: still under way, not freed. */
 ULC_API int ulc_coll_wait(ulc_endpoint* ep, ulc_coll* operation, int64_t timeout_ns);
@@ -163,6 +204,18 @@ ULC_API int ulc_alltoall(ulc_endpoint* ep, ulc_group group, const void* input, v
 ULC_API int ulc_alltoallv(ulc_endpoint* ep, ulc_group group, const void* input,
                           const size_t* input_lengths, const size_t* input_offsets, void* output,
                           const size_t* output_lengths, const size_t* output_offsets);
+ULC_API int ulc_reduce(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input,
+                       void* output, size_t count, ulc_reduction reduction);
+ULC_API int ulc_allreduce(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
+                          size_t count, ulc_reduction reduction);
+ULC_API int ulc_reduce_scatter(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
+                               const size_t* counts, ulc_reduction reduction);
+ULC_API int ulc_reduce_scatter_block(ulc_endpoint* ep, ulc_group group, const void* input,
+                                     void* output, size_t count, ulc_reduction reduction);
+ULC_API int ulc_scan(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
+                     size_t count, ulc_reduction reduction);
+ULC_API int ulc_exscan(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
+                       size_t count, ulc_reduction reduction);
 
 #ifdef __cplusplus
 }

@@ -76,6 +76,23 @@ public:
         return error == ULC_OK ? algorithm() : error;
     }
 
+    /// What every member must have given alike.
+    [[nodiscard]] client::RunIdentity identity() const {
+        const bool own = call.op == Op::kGatherv || call.op == Op::kScatterv ||
+                         call.op == Op::kAlltoallv;  // each knows lengths of its own
+        std::uint64_t length = own ? 0 : call.octets;
+        const Blocks& blocks = call.op == Op::kAllgather ? call.out : call.in;
+        if (!own && given_.uneven) {
+            length = 0;
+            for (std::uint16_t rank = 0; rank < call.ranks; ++rank)
+                length = (length ^ blocks.length(rank)) * 0x100000001b3U;  // FNV-1a
+        }
+        const ulc_reduction* r = given_.reduction;
+        const std::uint32_t type = r == nullptr ? 0 : r->type * 16 + r->op;
+        const std::uint16_t root = uses_.rooted ? call.root : std::uint16_t{0};
+        return {name_, client::Signature(static_cast<std::uint32_t>(call.op), root, type, length)};
+    }
+
     Call call;
     client::RunMemory memory;
     const Algorithm* chosen = nullptr;
@@ -278,7 +295,8 @@ private:
         memory.reduce.context = &operation->reduction;
         memory.reduce.grain = judge.call.grain;
     }
-    const int error = operation->run.start(arguments.ep, arguments.group, schedule, memory);
+    const int error =
+        operation->run.start(arguments.ep, arguments.group, schedule, memory, judge.identity());
     if (error == ULC_OK) *arguments.operation = operation.release();
     return error;
 }

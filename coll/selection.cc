@@ -29,6 +29,18 @@ constexpr Rule kRules[] = {
     {Op::kAlltoall, kAnyRanks, 64, "multicast", "ranks frames instead of their square"},
     {Op::kAlltoall, kAnyRanks, kAnyOctets, "pairwise:4", "no port takes more than four blocks"},
     {Op::kAlltoallv, kAnyRanks, kAnyOctets, "pairwise:4", "no port takes more than four blocks"},
+    {Op::kReduce, kAnyRanks, 1024, "flat", "one latency"},
+    {Op::kReduce, kAnyRanks, 65536, "binomial", "log2(ranks) latencies"},
+    {Op::kReduce, kAnyRanks, kAnyOctets, "chain@16384", "each port carries the vector once"},
+    {Op::kAllreduce, kAnyRanks, 1024, "multicast", "one latency"},
+    {Op::kAllreduce, kAnyRanks, 16384, "binomial_multicast", "log2(ranks) + 1 latencies"},
+    {Op::kAllreduce, kAnyRanks, kAnyOctets, "pairwise_multicast:2", "twice the wire"},
+    {Op::kReduceScatter, kAnyRanks, 1024, "multicast", "one latency"},
+    {Op::kReduceScatter, kAnyRanks, kAnyOctets, "pairwise:4", "each port carries the vector once"},
+    {Op::kScan, kAnyRanks, 1024, "multicast", "one latency"},
+    {Op::kScan, kAnyRanks, kAnyOctets, "chain@16384", "each port carries the vector once"},
+    {Op::kExscan, kAnyRanks, 1024, "multicast", "one latency"},
+    {Op::kExscan, kAnyRanks, kAnyOctets, "chain@16384", "each port carries the vector once"},
 };
 
 /// The digits of `text` up to its end. False: there are other characters, none, or the value is 0.

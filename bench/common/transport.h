@@ -34,6 +34,22 @@ public:
                            const char* algorithm) = 0;
     virtual void allgather(const void* input, void* output, std::size_t octets,
                            const char* algorithm) = 0;
+    // Blocks of `octets`; reductions are sums of so many doubles.
+    virtual void gather(std::uint16_t root, const void* input, void* output, std::size_t octets,
+                        const char* algorithm) = 0;
+    virtual void scatter(std::uint16_t root, const void* input, void* output, std::size_t octets,
+                         const char* algorithm) = 0;
+    virtual void alltoall(const void* input, void* output, std::size_t octets,
+                          const char* algorithm) = 0;
+    virtual void reduce(std::uint16_t root, const double* input, double* output, std::size_t count,
+                        const char* algorithm) = 0;
+    virtual void allreduce(const double* input, double* output, std::size_t count,
+                           const char* algorithm) = 0;
+    /// count: of each rank's block of the result.
+    virtual void reduce_scatter(const double* input, double* output, std::size_t count,
+                                const char* algorithm) = 0;
+    virtual void scan(const double* input, double* output, std::size_t count,
+                      const char* algorithm) = 0;
     /// Whether `algorithm` arguments mean anything; else only nullptr is given.
     [[nodiscard]] virtual bool has_algorithms() const = 0;
 };

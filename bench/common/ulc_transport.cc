@@ -83,28 +83,55 @@ public:
     }
 
     void barrier(const char* algorithm) override {
-        ulc_coll* operation = nullptr;
-        require(ulc_barrier_start(ep_, job_->world(), algorithm, &operation), "barrier");
-        require(ulc_coll_wait(ep_, operation, ULC_WAIT_FOREVER), "barrier");
+        collective("barrier", ulc_barrier_start, algorithm);
     }
     void broadcast(std::uint16_t root, void* buffer, std::size_t octets,
                    const char* algorithm) override {
-        ulc_coll* operation = nullptr;
-        require(
-            ulc_broadcast_start(ep_, job_->world(), root, buffer, octets, algorithm, &operation),
-            "broadcast");
-        require(ulc_coll_wait(ep_, operation, ULC_WAIT_FOREVER), "broadcast");
+        collective("broadcast", ulc_broadcast_start, algorithm, root, buffer, octets);
     }
     void allgather(const void* input, void* output, std::size_t octets,
                    const char* algorithm) override {
-        ulc_coll* operation = nullptr;
-        require(
-            ulc_allgather_start(ep_, job_->world(), input, output, octets, algorithm, &operation),
-            "allgather");
-        require(ulc_coll_wait(ep_, operation, ULC_WAIT_FOREVER), "allgather");
+        collective("allgather", ulc_allgather_start, algorithm, input, output, octets);
+    }
+    void gather(std::uint16_t root, const void* input, void* output, std::size_t octets,
+                const char* algorithm) override {
+        collective("gather", ulc_gather_start, algorithm, root, input, output, octets);
+    }
+    void scatter(std::uint16_t root, const void* input, void* output, std::size_t octets,
+                 const char* algorithm) override {
+        collective("scatter", ulc_scatter_start, algorithm, root, input, output, octets);
+    }
+    void alltoall(const void* input, void* output, std::size_t octets,
+                  const char* algorithm) override {
+        collective("alltoall", ulc_alltoall_start, algorithm, input, output, octets);
+    }
+    void reduce(std::uint16_t root, const double* input, double* output, std::size_t count,
+                const char* algorithm) override {
+        collective("reduce", ulc_reduce_start, algorithm, root, input, output, count, kSum);
+    }
+    void allreduce(const double* input, double* output, std::size_t count,
+                   const char* algorithm) override {
+        collective("allreduce", ulc_allreduce_start, algorithm, input, output, count, kSum);
+    }
+    void reduce_scatter(const double* input, double* output, std::size_t count,
+                        const char* algorithm) override {
+        collective("reduce_scatter", ulc_reduce_scatter_block_start, algorithm, input, output,
+                   count, kSum);
+    }
+    void scan(const double* input, double* output, std::size_t count,
+              const char* algorithm) override {
+        collective("scan", ulc_scan_start, algorithm, input, output, count, kSum);
     }
 
 private:
+    static constexpr ulc_reduction kSum{ULC_DOUBLE, ULC_SUM};
+
+    template <typename Start, typename... Given>
+    void collective(const char* what, Start start, const char* algorithm, Given... given) {
+        ulc_coll* operation = nullptr;
+        require(start(ep_, job_->world(), given..., algorithm, &operation), what);
+        require(ulc_coll_wait(ep_, operation, ULC_WAIT_FOREVER), what);
+    }
     void wait(ulc_request& request, const char* what) {
         ulc_status status;
         require(ulc_wait_for(ep_, &request, &status, ULC_WAIT_FOREVER), what);

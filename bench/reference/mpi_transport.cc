@@ -83,6 +83,36 @@ public:
                       MPI_COMM_WORLD);
     }
 
+    void gather(std::uint16_t root, const void* input, void* output, std::size_t octets,
+                const char*) override {
+        MPI_Gather(input, count_of(octets), MPI_BYTE, output, count_of(octets), MPI_BYTE, root,
+                   MPI_COMM_WORLD);
+    }
+    void scatter(std::uint16_t root, const void* input, void* output, std::size_t octets,
+                 const char*) override {
+        MPI_Scatter(input, count_of(octets), MPI_BYTE, output, count_of(octets), MPI_BYTE, root,
+                    MPI_COMM_WORLD);
+    }
+    void alltoall(const void* input, void* output, std::size_t octets, const char*) override {
+        MPI_Alltoall(input, count_of(octets), MPI_BYTE, output, count_of(octets), MPI_BYTE,
+                     MPI_COMM_WORLD);
+    }
+    void reduce(std::uint16_t root, const double* input, double* output, std::size_t count,
+                const char*) override {
+        MPI_Reduce(input, output, count_of(count), MPI_DOUBLE, MPI_SUM, root, MPI_COMM_WORLD);
+    }
+    void allreduce(const double* input, double* output, std::size_t count, const char*) override {
+        MPI_Allreduce(input, output, count_of(count), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    }
+    void reduce_scatter(const double* input, double* output, std::size_t count,
+                        const char*) override {
+        MPI_Reduce_scatter_block(input, output, count_of(count), MPI_DOUBLE, MPI_SUM,
+                                 MPI_COMM_WORLD);
+    }
+    void scan(const double* input, double* output, std::size_t count, const char*) override {
+        MPI_Scan(input, output, count_of(count), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    }
+
 private:
     static int count_of(std::size_t octets) { return static_cast<int>(octets); }
 

@@ -92,6 +92,7 @@ int ulc_open(const char* engine, ulc_endpoint** out) {
     if (engine == nullptr) engine = ulc::abi::kDefaultSocketPath;
     ulc::client::Limits limits;
     static_cast<void>(env_number("ULC_UNEXPECTED_OCTETS", UINT64_MAX, limits.unexpected_octets));
+    static_cast<void>(env_number("ULC_COLL_CHECK", 1, limits.check_collectives));
     const std::size_t prefix = sizeof kEmbedded - 1;
     try {
         std::string where = engine;
@@ -241,13 +242,6 @@ uint16_t ulc_group_rank(const ulc_endpoint* ep, ulc_group group, uint16_t index)
     return found->ranks[index];
 }
 
-int ulc_internal_next_operation(ulc_endpoint* ep, ulc_group group, uint32_t* number) {
-    auto* found = ep->group(group);
-    if (found == nullptr) return ULC_ERR_INVALID;
-    *number = found->operations++;
-    return ULC_OK;
-}
-
 // ---------------------------------------------------------------- messages
 
 int ulc_send(ulc_endpoint* ep, uint16_t to, uint64_t tag, const void* payload, size_t length,
@@ -277,6 +271,11 @@ int ulc_internal_multicast(ulc_endpoint* ep, ulc_group group, uint64_t subset, u
                            const void* payload, size_t length, ulc_request* req) {
     return coll_tag(tag) ? ep->multicast(group, subset, tag, payload, length, req)
                          : int{ULC_ERR_INVALID};
+}
+
+int ulc_internal_peek(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
+                      uint64_t* found) {
+    return ep->peek(from, tag, mask, found);
 }
 
 int ulc_internal_receive(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, void* buffer,

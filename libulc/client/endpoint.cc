@@ -34,6 +34,7 @@ Endpoint::Endpoint(const abi::Region& region, const Hooks& hooks, const Limits& 
       outbox_(region, submitter_),
       inbox_(region, limits.unexpected_octets),
       groups_(submitter_, outbox_) {
+    checks_collectives_ = limits.check_collectives != 0;
     if (!outbox_.ok()) throw std::bad_alloc();
 }
 

@@ -31,6 +31,7 @@ namespace ulc::client {
 
 struct Limits {
     std::uint64_t unexpected_octets = Inbox::kMemoryOctetsDefault;
+    std::uint64_t check_collectives = 1;  ///< 0: messages of collectives bear no signature
 };
 
 class Endpoint {
@@ -69,6 +70,10 @@ public:
     [[nodiscard]] int take(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
                            const void** view, ulc_status* status) noexcept;
     void release(const void* view) noexcept { inbox_.release(view); }
+    /// As ulc_internal_peek().
+    [[nodiscard]] int peek(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
+                           std::uint64_t* found) noexcept;
+    [[nodiscard]] bool checks_collectives() const noexcept { return checks_collectives_; }
     [[nodiscard]] void* allocate(std::size_t octets) noexcept;
     void free(void* memory) noexcept;
 
@@ -127,6 +132,7 @@ private:
 
     State state_ = State::kIdle;
     bool leave_pushed_ = false;
+    bool checks_collectives_ = true;
     IdleLadder ladder_;
     Nanos waited_at_ = 0;  ///< the time as wait() last read it
     int ended_ = 0;        ///< ULC_ERR_… that ended the endpoint

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/endian.h"
+#include "client/operations.h"
 #include "client/outbox.h"
 #include "client/request.h"
 #include "client/submitter.h"
@@ -31,7 +32,7 @@ namespace ulc::client {
 struct Group {
     std::vector<std::uint16_t> ranks;
     std::uint16_t own_index = 0;
-    std::uint32_t operations = 0;  ///< collectives started here, for ulc_internal_next_operation()
+    Operations operations;  ///< collectives of coll/
 };
 
 class Groups {

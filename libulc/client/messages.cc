@@ -86,6 +86,15 @@ int Endpoint::take(std::uint16_t from, std::uint64_t tag, std::uint64_t mask, co
     return from == kAnySource || peer_errors_[from] == 0 ? result : int{peer_errors_[from]};
 }
 
+int Endpoint::peek(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
+                   std::uint64_t* found) noexcept {
+    if (from >= size_) return ULC_ERR_INVALID;
+    const Arrival* arrival = inbox_.matcher().find_unexpected(from, tag, mask);
+    if (arrival == nullptr) return ULC_ERR_AGAIN;
+    *found = arrival->tag;
+    return ULC_OK;
+}
+
 void* Endpoint::allocate(std::size_t octets) noexcept {
     if (octets > outbox_.arena().octets()) return nullptr;
     const std::uint32_t offset = outbox_.arena().allocate(static_cast<std::uint32_t>(octets));

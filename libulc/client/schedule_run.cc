@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "client/endpoint.h"
+#include "client/error_text.h"
 #include "client/ulc_internal.h"
 
 namespace ulc::client {
@@ -19,16 +20,23 @@ constexpr Nanos kLookAgain = 100 * kMillisecond;
 /// Times that test() follows up what it started itself; bounds its work.
 constexpr unsigned kRoundsPerTest = 16;
 
-/// Tag of an operation: bit 63 (coll/), 31 bits of the handle (its top bit is the same in all), 31 of the number.
+/// Members that are looked at in one test() that nothing moved.
+constexpr unsigned kLooksPerTest = 16;
+
+/// Tag of an operation: bit 63 (coll/), 31 bits of the handle (its top bit is the same in all), 16 of the number, 15 of the
+/// signature.
 [[nodiscard]] std::uint64_t operation_tag(ulc_group group, std::uint32_t number) noexcept {
-    constexpr std::uint64_t kBits31 = (std::uint64_t{1} << 31) - 1;
-    return ULC_TAG_COLL | (group & kBits31) << 31 | (number & kBits31);
+    constexpr std::uint64_t kHandle = (std::uint64_t{1} << 31) - 1;
+    constexpr std::uint64_t kNumber = (std::uint64_t{1} << Operations::kNumberBits) - 1;
+    static_assert(31 + Operations::kNumberBits + Signature::kBits == 62);
+    return ULC_TAG_COLL | (group & kHandle) << (Operations::kNumberBits + Signature::kBits) |
+           (number & kNumber) << Signature::kBits;
 }
 
 }  // namespace
 
 int ScheduleRun::start(ulc_endpoint* ep, ulc_group group, const abi::Schedule& schedule,
-                       const RunMemory& memory) noexcept {
+                       const RunMemory& memory, const RunIdentity& identity) noexcept {
     const std::uint16_t self = ulc_group_index(ep, group);
     if (self == ULC_RANK_ANY) return ULC_ERR_INVALID;
     exec::Setup setup;
@@ -51,13 +59,40 @@ int ScheduleRun::start(ulc_endpoint* ep, ulc_group group, const abi::Schedule& s
     ep_ = ep;
     group_ = group;
     members_ = setup.members;
-    std::uint32_t number = 0;
-    if (const int error = ulc_internal_next_operation(ep, group, &number); error != ULC_OK) {
-        return error;
+    identity_ = identity;
+    if (!ep->checks_collectives()) identity_.signature = {};
+    Operations& operations = ep->group(group)->operations;
+    if (operations.broken) {
+        set_last_error(
+            "%s: members of group 0x%08x gave different arguments before; make another group",
+            identity_.name, group);
+        return ULC_ERR_MISMATCH;
     }
-    tag_ = operation_tag(group, number);
+    try {
+        if (!operations.begin(number_)) {
+            set_last_error(
+                "%s: %zu operations of group 0x%08x began after one that is under way; "
+                "finish that first",
+                identity_.name, Operations::kAheadMax, group);
+            return ULC_ERR_LIMIT;
+        }
+    } catch (const std::bad_alloc&) {
+        return ULC_ERR_NO_MEMORY;
+    }
+    tag_ = operation_tag(group, number_) | identity_.signature.bits();
     static_cast<void>(start_ready());
     return ULC_OK;
+}
+
+/// ULC_RANK_ANY: the group was freed meanwhile.
+std::uint16_t ScheduleRun::rank_of(std::uint16_t index) const noexcept {
+    return ulc_group_rank(ep_, group_, index);
+}
+
+int ScheduleRun::freed() const noexcept {
+    set_last_error("%s: group 0x%08x was freed while the operation was under way; finish it first",
+                   identity_.name, group_);
+    return ULC_ERR_INVALID;
 }
 
 /// Hands out what may start, as far as the endpoint takes it. True: something was started.
@@ -81,17 +116,18 @@ bool ScheduleRun::start_ready() noexcept {
 int ScheduleRun::start_step(std::uint32_t index) noexcept {
     const Step& step = executor_->step(index);
     ulc_request* request = &requests_[index];
+    const std::uint16_t peer = rank_of(step.peer);
+    if (peer == ULC_RANK_ANY) return freed();
     switch (step.kind) {
         case StepKind::kSend:
-            return ulc_internal_send(ep_, ulc_group_rank(ep_, group_, step.peer), tag_,
-                                     executor_->source(step), step.length, request);
+            return ulc_internal_send(ep_, peer, tag_, executor_->source(step), step.length,
+                                     request);
         case StepKind::kMcast:
             return ulc_internal_multicast(ep_, group_, step.from_offset, tag_,
                                           executor_->source(step), step.length, request);
         case StepKind::kRecv:
-            return ulc_internal_receive(ep_, ulc_group_rank(ep_, group_, step.peer), tag_,
-                                        UINT64_MAX, executor_->destination(step), step.length,
-                                        request);
+            return ulc_internal_receive(ep_, peer, tag_, ~Signature::kMask,
+                                        executor_->destination(step), step.length, request);
         case StepKind::kCopy:
         case StepKind::kReduce:
             break;  // done inside the executor
@@ -112,12 +148,11 @@ bool ScheduleRun::take_finished() noexcept {
         }
         any = true;
         in_flight_[i] = in_flight_[--in_flight_count_];
-        int error = state != ULC_OK ? state : status.error;
-        const Step& step = executor_->step(index);
-        const bool cut = error == ULC_ERR_TRUNCATED;
-        if (step.kind == StepKind::kRecv &&
-            (cut || (error == ULC_OK && status.length != step.length))) {
-            error = ULC_ERR_MISMATCH;
+        const int error = state != ULC_OK ? state : status.error;
+        if (executor_->step(index).kind == StepKind::kRecv &&
+            (error == ULC_OK || error == ULC_ERR_TRUNCATED)) {
+            judge_receive(index, status);
+            continue;
         }
         if (error != ULC_OK) {
             fail(error);
@@ -129,19 +164,97 @@ bool ScheduleRun::take_finished() noexcept {
     return any;
 }
 
-/// A member that died will never send, or never let another member send; one that left may have done its part, and
-/// a receive that names it fails by itself. One member a call keeps this cheap.
-void ScheduleRun::look_at_one_member() noexcept {
-    const std::uint16_t rank = ulc_group_rank(ep_, group_, looked_at_);
-    looked_at_ = static_cast<std::uint16_t>(looked_at_ + 1 < members_ ? looked_at_ + 1 : 0);
-    if (rank != ulc_rank(ep_) && ulc_peer_state(ep_, rank) == ULC_ERR_PEER_DIED) {
-        fail(ULC_ERR_PEER_DIED);
+/// A message of the operation has come: from a member that means the same?
+void ScheduleRun::judge_receive(std::uint32_t step, const ulc_status& status) noexcept {
+    const char* unlike = identity_.signature.unlike(Signature::of_tag(status.tag));
+    if (unlike == nullptr && status.length != executor_->step(step).length)
+        unlike = "gave another length";
+    if (unlike != nullptr) {
+        mismatch(status.source, unlike);
+    } else {
+        // It was under way, so this cannot be refused.
+        static_cast<void>(executor_->complete(step));
+    }
+}
+
+void ScheduleRun::mismatch(std::uint16_t rank, const char* what) noexcept {
+    // Who was told need not tell.
+    told_ = told_ || what == Signature::kToldOf;
+    if (error_ == ULC_OK) {
+        set_last_error(
+            "%s, number %u of group 0x%08x: rank %u %s; the group cannot be used any more",
+            identity_.name, number_, group_, unsigned{rank}, what);
+    }
+    fail(ULC_ERR_MISMATCH);
+}
+
+/// Nothing moves. Why not? A member that died will never send, or never let another member send; one that left may have done
+/// its part, and a receive that names it fails by itself. And one that was given other arguments may have sent what nobody asks
+/// for, and wait for what nobody sends.
+void ScheduleRun::look_at_members() noexcept {
+    // Of any operation of the group: none after that one can go well.
+    const std::uint64_t any_number = ((std::uint64_t{1} << Operations::kNumberBits) - 1)
+                                     << Signature::kBits;
+    const std::uint64_t broken = (tag_ & ~Signature::kMask) | Signature::broken().bits();
+    for (unsigned looks = 0; looks < kLooksPerTest && looks < members_ && error_ == ULC_OK;
+         ++looks) {
+        const std::uint16_t rank = rank_of(looked_at_);
+        looked_at_ = static_cast<std::uint16_t>(looked_at_ + 1 < members_ ? looked_at_ + 1 : 0);
+        if (rank == ULC_RANK_ANY) fail(freed());
+        if (rank == ulc_rank(ep_) || rank == ULC_RANK_ANY) continue;
+        if (ulc_peer_state(ep_, rank) == ULC_ERR_PEER_DIED) fail(ULC_ERR_PEER_DIED);
+        std::uint64_t found = 0;
+        if (ulc_internal_peek(ep_, rank, broken, ~any_number, &found) != ULC_OK &&
+            ulc_internal_peek(ep_, rank, tag_, ~Signature::kMask, &found) != ULC_OK) {
+            if (left_over(rank))
+                mismatch(rank, "gave another root, or another operation, in the one before");
+            continue;
+        }
+        const char* unlike = identity_.signature.unlike(Signature::of_tag(found));
+        if (unlike != nullptr) mismatch(rank, unlike);
+    }
+}
+
+/// Has the member sent, to the operation before, what nobody here asked for? That one is over here, so nobody will.
+bool ScheduleRun::left_over(std::uint16_t rank) const noexcept {
+    if (!ep_->group(group_)->operations.ended_before(number_)) return false;
+    std::uint64_t found = 0;
+    const std::uint64_t tag = operation_tag(group_, number_ - 1);
+    return ulc_internal_peek(ep_, rank, tag, ~Signature::kMask, &found) == ULC_OK &&
+           identity_.signature.bits() != 0 && Signature::of_tag(found).bits() != 0;
+}
+
+bool ScheduleRun::somebody_died() const noexcept {
+    for (std::uint16_t index = 0; index < members_; ++index) {
+        const std::uint16_t rank = rank_of(index);
+        if (rank != ULC_RANK_ANY && ulc_peer_state(ep_, rank) == ULC_ERR_PEER_DIED) return true;
+    }
+    return false;
+}
+
+/// After a mismatch, the others hear of it, as soon as there is room. False: not yet.
+bool ScheduleRun::told_all() noexcept {
+    if (error_ != ULC_ERR_MISMATCH || told_ || members_ < 2 || identity_.signature.bits() == 0)
+        return true;
+    const std::uint64_t tag = (tag_ & ~Signature::kMask) | Signature::broken().bits();
+    told_ = ulc_internal_multicast(ep_, group_, ULC_SUBSET_ALL, tag, nullptr, 0, nullptr) !=
+            ULC_ERR_AGAIN;
+    return told_;
+}
+
+/// The operation is over, well or not.
+void ScheduleRun::end() noexcept {
+    if (client::Group* group = ep_->group(group_); group != nullptr) {
+        group->operations.end(number_);
+        if (error_ == ULC_ERR_MISMATCH) group->operations.broken = true;
     }
 }
 
 /// Keeps the first error, takes back receives. Those that have matched, and sends, end by themselves: the caller's
 /// memory is in use until then.
 void ScheduleRun::fail(int error) noexcept {
+    // Whoever gives up because another member died leaves: to the rest, the death is the reason.
+    if (error == ULC_ERR_PEER_LEFT && somebody_died()) error = ULC_ERR_PEER_DIED;
     if (error_ == ULC_OK) error_ = error;
     for (std::uint32_t i = 0; i < in_flight_count_;) {
         const std::uint32_t index = in_flight_[i];
@@ -164,10 +277,11 @@ int ScheduleRun::test() noexcept {
         started = error_ == ULC_OK && start_ready();
     }
     look_again_ = started;
-    if (error_ == ULC_OK && executor_->done()) return ULC_OK;
-    if (error_ == ULC_OK && !moved) look_at_one_member();
-    if (error_ != ULC_OK && in_flight_count_ == 0) return error_;
-    return ULC_ERR_AGAIN;
+    if (error_ == ULC_OK && !moved && !executor_->done()) look_at_members();
+    const bool failed = error_ != ULC_OK && told_all() && in_flight_count_ == 0;
+    if (!failed && (error_ != ULC_OK || !executor_->done())) return ULC_ERR_AGAIN;
+    end();
+    return error_;
 }
 
 int ScheduleRun::wait(std::int64_t timeout_ns) noexcept {

@@ -9,7 +9,9 @@
 //
 // All messages of one run carry one tag, made of the group handle and the group's operation number: members start
 // the same operations of a group in the same order, so the numbers agree, and operations of one group or of several
-// may be under way at once.
+// may be under way at once. The tag bears a signature of the arguments besides (client/signature.h), which receives do not
+// ask for but compare. Who finds another one tells all members by an empty message that bears a signature of its own, for which members look
+// whenever an operation of the group does not move; none can go well any more.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +19,7 @@
 #include <optional>
 
 #include "abi/schedule.h"
+#include "client/signature.h"
 #include "client/ulc.h"
 #include "exec/executor.h"
 
@@ -33,6 +36,12 @@ struct RunMemory {
     exec::ReduceOp reduce = {};  ///< of a schedule with reductions
 };
 
+/// What an operation is called in errors, and what its members must agree on.
+struct RunIdentity {
+    const char* name = "collective";  ///< stays
+    Signature signature;
+};
+
 class ScheduleRun {
 public:
     ScheduleRun() = default;
@@ -40,9 +49,10 @@ public:
     ScheduleRun& operator=(const ScheduleRun&) = delete;
 
     /// Starts. The schedule's arrays and the memory stay until test() said that it is over; so does this object.
-    /// Returns ULC_OK, or without having started anything: INVALID (not a member, or a wrong schedule), NO_MEMORY.
+    /// Returns ULC_OK, or without having started anything: INVALID (not a member, or a wrong schedule), NO_MEMORY,
+    /// LIMIT (see Operations), MISMATCH (of an operation before).
     [[nodiscard]] int start(ulc_endpoint* ep, ulc_group group, const abi::Schedule& schedule,
-                            const RunMemory& memory) noexcept;
+                            const RunMemory& memory, const RunIdentity& identity = {}) noexcept;
 
     /// Advances with what the last ulc_poll() brought; bounded work. ULC_OK: done. AGAIN: under way. Else it failed
     /// and nothing of it is under way any more: PEER_LEFT, PEER_DIED, MISMATCH, CLOSED, …
@@ -59,18 +69,29 @@ private:
     [[nodiscard]] bool start_ready() noexcept;
     [[nodiscard]] int start_step(std::uint32_t index) noexcept;
     [[nodiscard]] bool take_finished() noexcept;
-    void look_at_one_member() noexcept;
+    [[nodiscard]] std::uint16_t rank_of(std::uint16_t index) const noexcept;
+    [[nodiscard]] int freed() const noexcept;
+    void judge_receive(std::uint32_t step, const ulc_status& status) noexcept;
+    void look_at_members() noexcept;
+    [[nodiscard]] bool left_over(std::uint16_t rank) const noexcept;
+    [[nodiscard]] bool somebody_died() const noexcept;
+    void mismatch(std::uint16_t rank, const char* what) noexcept;
+    [[nodiscard]] bool told_all() noexcept;
+    void end() noexcept;
     void fail(int error) noexcept;
 
     ulc_endpoint* ep_ = nullptr;
     ulc_group group_ = 0;
-    std::uint64_t tag_ = 0;
+    std::uint64_t tag_ = 0;  ///< with the signature
+    RunIdentity identity_;
+    std::uint32_t number_ = 0;
     std::optional<exec::Executor> executor_;
     std::unique_ptr<ulc_request[]> requests_;     ///< one a step, where it stays
     std::unique_ptr<std::uint32_t[]> in_flight_;  ///< steps with a request under way
     std::uint32_t in_flight_count_ = 0;
     std::uint16_t members_ = 0;
     std::uint16_t looked_at_ = 0;
+    bool told_ = false;        ///< after a mismatch: the others have been sent word
     bool look_again_ = false;  ///< test() stopped at its bound
     int error_ = ULC_OK;
 };

@@ -26,10 +26,9 @@ int ulc_internal_multicast(ulc_endpoint* ep, ulc_group group, uint64_t subset, u
 int ulc_internal_receive(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, void* buffer,
                          size_t capacity, ulc_request* req);
 
-/* Takes the number of the group's next collective operation: 0, 1, … per group and endpoint (all members start the same
- * operations in the same order, so the numbers agree). Kept in the endpoint's group record. Errors: INVALID (no such
- * group here). */
-int ulc_internal_next_operation(ulc_endpoint* ep, ulc_group group, uint32_t* number);
+/* Looks for a message that no receive has taken, the first that such a receive would: its tag. Errors: AGAIN (none). */
+int ulc_internal_peek(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
+                      uint64_t* found);
 
 #ifdef __cplusplus
 }

@@ -15,6 +15,38 @@
 namespace ulc::sim {
 namespace {
 
+/// Each algorithm of each reduction, with an operator that commutes and one that does not.
+void add_reductions(std::vector<Operation>& program, std::uint16_t ranks, std::size_t octets) {
+    const std::pair<CollectiveKind, const char*> all[] = {
+        {CollectiveKind::kReduce, "flat@1000"},
+        {CollectiveKind::kReduce, "binomial@3000"},
+        {CollectiveKind::kReduce, "chain@700"},
+        {CollectiveKind::kAllreduce, "multicast@2000"},
+        {CollectiveKind::kAllreduce, "binomial_multicast@1000"},
+        {CollectiveKind::kAllreduce, "chain_multicast@3000"},
+        {CollectiveKind::kAllreduce, "pairwise_multicast:2@700"},
+        {CollectiveKind::kAllreduce, "binomial"},
+        {CollectiveKind::kReduceScatter, "multicast"},
+        {CollectiveKind::kReduceScatter, "pairwise:2@500"},
+        {CollectiveKind::kReduceScatter, "binomial@3000"},
+        {CollectiveKind::kReduceScatter, ""},
+        {CollectiveKind::kScan, "multicast"},
+        {CollectiveKind::kScan, "chain@1000"},
+        {CollectiveKind::kScan, "doubling"},
+        {CollectiveKind::kExscan, "multicast"},
+        {CollectiveKind::kExscan, "chain@3000"},
+        {CollectiveKind::kExscan, "doubling"}};
+    unsigned turn = static_cast<unsigned>(program.size());
+    for (const auto& [kind, name] : all) {
+        ++turn;
+        Operation one{kind, name, octets, static_cast<std::uint16_t>(turn % ranks)};
+        one.in_place = turn % 2 == 0;
+        one.uneven = kind == CollectiveKind::kReduceScatter && turn % 3 != 0;
+        one.user = turn % 4 < 2;
+        program.push_back(one);
+    }
+}
+
 /// Every algorithm with small and large payloads, roots all around.
 std::vector<Operation> whole_program(std::uint16_t ranks) {
     std::vector<Operation> program;
@@ -45,6 +77,7 @@ std::vector<Operation> whole_program(std::uint16_t ranks) {
         for (const CollectiveKind kind : {CollectiveKind::kGather, CollectiveKind::kScatter,
                                           CollectiveKind::kAllgather, CollectiveKind::kAlltoall})
             program.push_back({kind, {}, octets, root, !in_place, true});
+        add_reductions(program, ranks, octets / 2 * 2);
     }
     program.push_back({CollectiveKind::kBroadcast, {}, 100, 0, false});
     program.push_back({CollectiveKind::kAllgather, {}, 100, 0, true});
@@ -206,75 +239,6 @@ TEST(Collectives, run_at_once_on_overlapping_groups) {
             EXPECT_EQ(actor.wrong(), "");
         }
     }
-}
-
-TEST(Collectives, fail_at_every_rank_when_one_dies) {
-    for (const char* name : {"gather_broadcast", "dissemination", "chain"}) {
-        LibCluster lib(config_of(4, 0.01, 9));
-        ASSERT_TRUE(lib.form());
-        const std::vector<Operation> program{{.kind = CollectiveKind::kBarrier, .algorithm = name}};
-        std::vector<CollectiveActor> actors;
-        for (std::uint16_t rank = 0; rank < 4; ++rank) {
-            actors.emplace_back(lib.endpoint(rank), ulc_world(lib.endpoint(rank)), program, rank);
-        }
-        lib.kill(2);
-        const auto ended = [&] {
-            return actors[0].error() != ULC_OK && actors[1].error() != ULC_OK &&
-                   actors[3].error() != ULC_OK;
-        };
-        EXPECT_TRUE(lib.run(30 * kSecond, ended,
-                            [&](std::uint16_t rank, Nanos now) { return actors[rank].step(now); }));
-        for (const int rank : {0, 1, 3}) {
-            EXPECT_TRUE(actors[rank].error() == ULC_ERR_PEER_DIED ||
-                        actors[rank].error() == ULC_ERR_PEER_LEFT)
-                << name << " rank " << rank << ": " << ulc_error_text(actors[rank].error());
-        }
-    }
-}
-
-TEST(Collectives, name_lengths_that_differ_between_members) {
-    LibCluster lib(config_of(2, 0, 1));
-    ASSERT_TRUE(lib.form());
-    const std::vector<Operation> longer{{CollectiveKind::kBroadcast, {}, 100, 0, false}};
-    const std::vector<Operation> shorter{{CollectiveKind::kBroadcast, {}, 60, 0, false}};
-    for (const bool root_longer : {false, true}) {
-        std::vector<CollectiveActor> actors;
-        actors.emplace_back(lib.endpoint(0), ulc_world(lib.endpoint(0)),
-                            root_longer ? longer : shorter, 1);
-        actors.emplace_back(lib.endpoint(1), ulc_world(lib.endpoint(1)),
-                            root_longer ? shorter : longer, 2);
-        EXPECT_TRUE(lib.run(
-            kSecond, [&] { return actors[1].error() != ULC_OK && actors[0].done(); },
-            [&](std::uint16_t rank, Nanos now) { return actors[rank].step(now); }));
-        EXPECT_EQ(actors[1].error(), ULC_ERR_MISMATCH);
-    }
-}
-
-TEST(Collectives, refuse_wrong_arguments_without_counting_them) {
-    LibCluster lib(config_of(2, 0, 1));
-    ulc_endpoint* ep = lib.endpoint(0);
-    ulc_coll* operation = nullptr;
-    EXPECT_EQ(ulc_barrier_start(ep, 0, nullptr, &operation), ULC_ERR_NOT_FORMED);
-    ASSERT_TRUE(lib.form());
-    const ulc_group world = ulc_world(ep);
-    unsigned char octet = 0;
-    EXPECT_EQ(ulc_barrier_start(ep, world + 1, nullptr, &operation), ULC_ERR_INVALID);
-    EXPECT_EQ(ulc_barrier_start(ep, world, "ring", &operation), ULC_ERR_INVALID);
-    EXPECT_EQ(ulc_barrier_start(ep, world, nullptr, nullptr), ULC_ERR_INVALID);
-    EXPECT_EQ(ulc_broadcast_start(ep, world, 2, &octet, 1, nullptr, &operation), ULC_ERR_INVALID);
-    EXPECT_EQ(ulc_broadcast_start(ep, world, 0, nullptr, 1, nullptr, &operation), ULC_ERR_INVALID);
-    EXPECT_EQ(ulc_allgather_start(ep, world, &octet, nullptr, 1, nullptr, &operation),
-              ULC_ERR_INVALID);
-    EXPECT_EQ(ulc_allgather_start(ep, world, &octet, &octet, SIZE_MAX, nullptr, &operation),
-              ULC_ERR_LIMIT);
-    EXPECT_EQ(ulc_coll_test(ep, nullptr), ULC_ERR_INVALID);
-    EXPECT_EQ(operation, nullptr);
-    const std::vector<Operation> program{{}, {}};
-    std::vector<CollectiveActor> actors;
-    for (std::uint16_t rank = 0; rank < 2; ++rank) {
-        actors.emplace_back(lib.endpoint(rank), world, program, rank);
-    }
-    EXPECT_EQ(run_all(lib, actors, kSecond), "");
 }
 
 }  // namespace

@@ -4,13 +4,16 @@
 
 namespace ulc::sim {
 
-LibCluster::LibCluster(const ClusterConfig& config, std::uint16_t ranks) : cluster_(config) {
+LibCluster::LibCluster(const ClusterConfig& config, std::uint16_t ranks,
+                       const std::function<client::Limits(std::uint16_t)>& limits)
+    : cluster_(config) {
     if (ranks == 0) ranks = config.net.ports;
     for (std::uint16_t rank = 0; rank < ranks; ++rank) {
         const std::size_t index =
             cluster_.add_client(static_cast<std::uint16_t>(rank % config.net.ports));
         // The ring client of that index is not used: the region belongs to the endpoint.
-        endpoints_.push_back(client::make_endpoint(cluster_.client(index).region(), {}));
+        endpoints_.push_back(client::make_endpoint(cluster_.client(index).region(), {},
+                                                   limits ? limits(rank) : client::Limits{}));
         ULC_CHECK(endpoints_.back() != nullptr);
         programs_.push_back(std::make_unique<Rank>(*this, rank));
         events_.push_back(0);

@@ -15,7 +15,9 @@ namespace ulc::sim {
 class LibCluster {
 public:
     /// ranks: on the nodes in turn; 0: one a node.
-    explicit LibCluster(const ClusterConfig& config, std::uint16_t ranks = 0);
+    /// limits: of every endpoint, given its rank.
+    explicit LibCluster(const ClusterConfig& config, std::uint16_t ranks = 0,
+                        const std::function<client::Limits(std::uint16_t)>& limits = nullptr);
     ~LibCluster();
 
     /// Runs until all ranks are formed. False: they did not within `limit`.

@@ -124,12 +124,22 @@ constexpr auto kNameOf = [](const auto& op) {
 };
 INSTANTIATE_TEST_SUITE_P(Of, EveryUneven,
                          testing::Values(Op::kGatherv, Op::kScatterv, Op::kAllgather,
-                                         Op::kAlltoallv),
+                                         Op::kAlltoallv, Op::kReduceScatter),
                          kNameOf);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EveryReduction);
-INSTANTIATE_TEST_SUITE_P(Of, EveryOperation,
-                         testing::Range<std::uint8_t>(0, static_cast<std::uint8_t>(Op::kReduce)),
+INSTANTIATE_TEST_SUITE_P(Of, EveryReduction,
+                         testing::Values(Op::kReduce, Op::kAllreduce, Op::kReduceScatter, Op::kScan,
+                                         Op::kExscan),
                          kNameOf);
+INSTANTIATE_TEST_SUITE_P(Of, EveryOperation, testing::Range<std::uint8_t>(0, coll::kOps), kNameOf);
+
+TEST(coll_schedules, a_subset_ends_at_64_ranks_and_scans_go_on) {
+    for (const std::uint16_t ranks : {63, 64, 65, 70}) {
+        for (const Op op : {Op::kScan, Op::kExscan}) {
+            const Call call{.op = op, .ranks = ranks, .octets = 3, .segment = 512};
+            expect_right(named(op, "multicast"), call);
+        }
+    }
+}
 
 TEST(coll_schedules, a_barrier_is_right_with_any_k) {
     for (const std::uint32_t k : {1U, 2U, 3U, 5U, 16U, 100U}) {
@@ -235,7 +245,7 @@ TEST(coll_schedules, every_choice_of_the_table_exists_and_every_call_has_one) {
         coll::Choice choice;
         EXPECT_EQ(coll::parse_choice(rule.op, rule.choice, choice), Err::kOk) << rule.choice;
     }
-    for (std::uint8_t i = 0; i < static_cast<std::uint8_t>(Op::kReduce); ++i) {
+    for (std::uint8_t i = 0; i < coll::kOps; ++i) {
         const auto op = static_cast<Op>(i);
         EXPECT_NE(coll::select(op, UINT16_MAX, UINT64_MAX).algorithm, nullptr);
         EXPECT_NE(coll::select(op, 1, 0).algorithm, nullptr);
@@ -329,6 +339,38 @@ TEST_F(Planted, a_send_that_does_not_wait_for_what_it_sends) {
     const std::uint32_t back = plans[1].send(0, {BufferId::kOutput, 0, 8});
     plans[0].after(sent).receive(1, {BufferId::kOutput, 0, 8});
     expect_bad(1, back, "races with step 0");
+}
+
+/// Three ranks' allreduce of one octet; the last folds in the order that is given.
+Verdict planted_fold(bool in_order, bool same_brackets) {
+    const Call call{.op = Op::kAllreduce, .ranks = 3, .octets = 1, .segment = 64};
+    CollectiveCase cluster(named(Op::kAllreduce, "multicast"), call);
+    Plan& plan = cluster.plans[2];
+    plan.clear();
+    plan.multicast({BufferId::kInput, 0, 1});
+    const coll::Range output{BufferId::kOutput, 0, 1};
+    const coll::Range input{BufferId::kInput, 0, 1};
+    const coll::Range zero = plan.scratch(1);
+    const coll::Range one = plan.scratch(1);
+    const std::uint32_t zeroth = plan.receive(0, zero);
+    const std::uint32_t first = plan.receive(1, one);
+    const coll::Range& left = in_order ? zero : one;
+    const coll::Range& right = in_order ? one : zero;
+    if (same_brackets) {
+        const std::uint32_t begun = plan.after(zeroth).after(first).copy(output, left);
+        plan.after(plan.after(begun).reduce(output, right)).reduce(output, input);
+    } else {
+        const std::uint32_t inner = plan.after(first).reduce(right, input);
+        plan.after(plan.after(zeroth).after(inner).reduce(left, right)).copy(output, left);
+    }
+    return cluster.check();
+}
+
+TEST(planted, a_fold_in_another_order_or_with_other_brackets) {
+    EXPECT_TRUE(planted_fold(true, true).ok) << planted_fold(true, true).what;
+    EXPECT_NE(planted_fold(false, true).what.find("does not come next"), std::string::npos);
+    EXPECT_NE(planted_fold(true, false).what.find("folded unlike"), std::string::npos)
+        << planted_fold(true, false).what;
 }
 
 TEST_F(Planted, a_circle_of_waiting_ranks) {

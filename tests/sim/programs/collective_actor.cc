@@ -40,7 +40,10 @@ bool CollectiveActor::test() {
     if (state == ULC_ERR_AGAIN) return false;
     running_ = nullptr;
     error_ = state;
-    if (state != ULC_OK) return true;
+    if (state != ULC_OK) {
+        error_text_ = ulc_last_error_text();
+        return true;
+    }
     const std::string octet = data_.wrong();
     if (!octet.empty()) wrong_ = "operation " + std::to_string(at_) + " " + octet;
     ++at_;

@@ -23,6 +23,10 @@ public:
     /// The operation that is under way, or comes next.
     [[nodiscard]] std::size_t at() const { return at_; }
     [[nodiscard]] int error() const { return error_; }
+    /// nullptr: nothing.
+    [[nodiscard]] ulc_coll* running() const { return running_; }
+    /// What ulc_last_error_text() said of it.
+    [[nodiscard]] const std::string& error_text() const { return error_text_; }
     /// What was wrong with a result; empty: nothing.
     [[nodiscard]] const std::string& wrong() const { return wrong_; }
     [[nodiscard]] bool ended() const { return done() || error_ != ULC_OK || !wrong_.empty(); }
@@ -47,6 +51,7 @@ private:
     std::size_t at_ = 0;
     int error_ = ULC_OK;
     std::string wrong_;
+    std::string error_text_;
 };
 
 }  // namespace ulc::sim

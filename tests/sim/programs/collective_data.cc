@@ -218,7 +218,33 @@ int CollectiveData::start_blocks(ulc_endpoint* ep, ulc_group group, ulc_coll** o
 
 int CollectiveData::start_vector(ulc_endpoint* ep, ulc_group group, ulc_coll** out) {
     const char* name = op_.algorithm.empty() ? nullptr : op_.algorithm.c_str();
-    return ulc_broadcast_start(ep, group, op_.root, memory_of(output_), op_.octets, name, out);
+    void* output = memory_of(output_);
+    if (op_.kind == CollectiveKind::kBroadcast)
+        return ulc_broadcast_start(ep, group, op_.root, output, op_.octets, name, out);
+    ulc_reduction reduction{};
+    reduction.type = op_.user ? ULC_OCTETS(2U) : std::uint32_t{ULC_UINT8};
+    reduction.op = op_.user ? ULC_USER : ULC_SUM;
+    reduction.function = op_.user ? compose : nullptr;
+    const std::size_t unit = op_.user ? 2 : 1;
+    const std::size_t count = input_.size() / unit;
+    const bool rooted = op_.kind == CollectiveKind::kReduce;
+    const bool in_place = op_.in_place && (!rooted || at_root());
+    const void* input = in_place ? nullptr : memory_of(input_);
+    if (rooted)
+        return ulc_reduce_start(ep, group, op_.root, input, output, count, reduction, name, out);
+    if (op_.kind == CollectiveKind::kAllreduce)
+        return ulc_allreduce_start(ep, group, input, output, count, reduction, name, out);
+    if (op_.kind == CollectiveKind::kScan)
+        return ulc_scan_start(ep, group, input, output, count, reduction, name, out);
+    if (op_.kind == CollectiveKind::kExscan)
+        return ulc_exscan_start(ep, group, input, output, count, reduction, name, out);
+    if (!op_.uneven)
+        return ulc_reduce_scatter_block_start(ep, group, input, output, lengths_[rank_] / unit,
+                                              reduction, name, out);
+    std::vector<std::size_t> counts = lengths_;
+    for (std::size_t& one : counts)
+        one /= unit;
+    return ulc_reduce_scatter_start(ep, group, input, output, counts.data(), reduction, name, out);
 }
 
 }  // namespace ulc::sim

@@ -264,13 +264,18 @@ void read_traffic(Table t, Experiment& experiment) {
     t.number("count", traffic.count, 1, 1e9);
     t.number("warm_up", traffic.warm_up, 0, 1e9);
     t.choice("collective", traffic.collective,
-             std::array<std::pair<std::string_view, CollectiveKind>, 6>{
+             std::array<std::pair<std::string_view, CollectiveKind>, 11>{
                  {{"barrier", CollectiveKind::kBarrier},
                   {"broadcast", CollectiveKind::kBroadcast},
                   {"allgather", CollectiveKind::kAllgather},
                   {"gather", CollectiveKind::kGather},
                   {"scatter", CollectiveKind::kScatter},
-                  {"alltoall", CollectiveKind::kAlltoall}}});
+                  {"alltoall", CollectiveKind::kAlltoall},
+                  {"reduce", CollectiveKind::kReduce},
+                  {"allreduce", CollectiveKind::kAllreduce},
+                  {"reduce_scatter", CollectiveKind::kReduceScatter},
+                  {"scan", CollectiveKind::kScan},
+                  {"exscan", CollectiveKind::kExscan}}});
     t.text("algorithm", traffic.algorithm);
     t.flag("rotate_root", traffic.rotate_root);
     t.number("limit_s", experiment.limit, 0.001, 1e6, 1e9);

@@ -1,0 +1,17 @@
+// The exchange that reduce_scatter is and a large allreduce begins with.
+#pragma once
+
+#include "coll/algorithm.h"
+
+namespace ulc::coll {
+
+struct Exchanged {
+    std::uint32_t sent;    ///< the step after which the own vector is not needed any more
+    std::uint32_t folded;  ///< the step after which the own block of the result is there
+};
+
+/// Every rank sends each other one its block of `vector`, and folds what it gets for its own into `result`, which is not in `vector`.
+[[nodiscard]] Exchanged exchange_and_fold(const Call& call, const Blocks& blocks,
+                                          abi::BufferId vector, Range result, Plan& plan);
+
+}  // namespace ulc::coll

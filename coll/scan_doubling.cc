@@ -1,0 +1,51 @@
+// Scan and exscan by recursive doubling over unicast (Hillis, Steele 1986), the reference: in round t a rank sends the fold of the
+// 2^t ranks up to itself to the one 2^t behind, and puts what it gets in front of its own. log2(ranks) rounds.
+#include "coll/algorithm.h"
+#include "coll/fold.h"
+
+namespace ulc::coll {
+namespace {
+
+struct Held {
+    Range range;
+    std::uint32_t ready = kNoStep;
+};
+
+/// received ∘ held, in new scratch.
+Held in_front(Plan& plan, const Held& received, const Held& held) {
+    const Held sum{plan.scratch(held.range.length)};
+    Fold fold(plan, sum.range);
+    fold.add(received.range, received.ready);
+    return {sum.range, fold.add(held.range, held.ready)};
+}
+
+}  // namespace
+
+void scan_doubling(const Call& call, Plan& plan) {
+    const Range output{abi::BufferId::kOutput, 0, call.octets};
+    Held with{given(call)};  // of the ranks up to this one
+    Held without{};          // the same without this one
+    bool any = false;
+    std::uint32_t sent = kNoStep;  // the one send out of what was given
+    for (std::uint32_t distance = 1; distance < call.ranks; distance *= 2) {
+        const std::uint32_t to = call.rank + distance;
+        if (to < call.ranks) {
+            plan.after(with.ready);
+            const std::uint32_t step = plan.send(static_cast<std::uint16_t>(to), with.range);
+            if (distance == 1) sent = step;
+        }
+        if (call.rank < distance) continue;
+        Held received{plan.scratch(call.octets)};
+        received.ready =
+            plan.receive(static_cast<std::uint16_t>(call.rank - distance), received.range);
+        if (call.op == Op::kExscan) without = any ? in_front(plan, received, without) : received;
+        any = true;
+        with = in_front(plan, received, with);
+    }
+    const Held& result = call.op == Op::kScan ? with : without;
+    const bool there = call.op == Op::kExscan ? !any : result.range.at(output);
+    // In place, what was given is overwritten: after it was folded and sent.
+    if (!there) plan.after(result.ready).after(with.ready).after(sent).copy(output, result.range);
+}
+
+}  // namespace ulc::coll
