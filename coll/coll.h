@@ -87,11 +87,11 @@ typedef struct ulc_coll ulc_coll;
  *   allgather, allgatherv   "round_robin", "concurrent" (URTP §4.3, algorithms 1 and 2), "ring" (unicast, for reference)
  *   alltoall    "pairwise" (k rounds under way; no port takes more than that at a time), "multicast" (small blocks)
  *   alltoallv   "pairwise"
- *   reduce      "flat" (small), "binomial", "chain" (large)
+ *   reduce      "flat" (few ranks), "binomial", "chain" (large)
  *   allreduce   "multicast" (small), "binomial_multicast", "chain_multicast", "pairwise_multicast" (large: reduce_scatter,
  *               then allgather), "binomial" (for reference)
  *   reduce_scatter, reduce_scatter_block   "multicast" (small), "pairwise", "binomial" (for reference)
- *   scan, exscan   "multicast" (small), "chain" (large), "doubling" (for reference)
+ *   scan, exscan   "multicast" (hubs), "chain" (large), "doubling" (medium)
  * A name may be followed by ":k" (segments that each member of "concurrent" has under way, chains of "chain", senders,
  * rounds; default 1) and by "@octets" (of a segment): "concurrent:4@16384".
  *
@@ -102,7 +102,7 @@ typedef struct ulc_coll ulc_coll;
  * algorithm; ulc_last_error_text() says which), LIMIT (the result exceeds the address space), NO_MEMORY, NOT_FORMED,
  * and too many under way: none begins 65,535 or more behind the oldest of its group (LIMIT).
  * A call that fails is not counted as one of the group's operations. Messages bear a hash of operation, root, type and operator, and
- * length, by which members find that they disagree; ULC_COLL_CHECK=0 in the environment leaves it out. Cost: some 100 ns and one message. */
+ * length, by which members find that they disagree (unless all wait and none has sent anything); ULC_COLL_CHECK=0 in the environment leaves it out. Cost: some 100 ns and one message. */
 ULC_API int ulc_barrier_start(ulc_endpoint* ep, ulc_group group, const char* algorithm,
                               ulc_coll** out);
 /* buffer: `length` octets, read at the root (index in the group), written elsewhere. */

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/prng.h"
 #include "coll/algorithm.h"
 #include "coll/selection.h"
 #include "tests/sim/schedule_goals.h"
@@ -63,17 +64,16 @@ void expect_right(const Algorithm& algorithm, const Call& call) {
 class EveryOperation : public testing::TestWithParam<std::uint8_t> {};
 
 TEST_P(EveryOperation, is_right_over_ranks_roots_sizes_in_place_and_not) {
-    unsigned turn = 0;
+    Prng prng(GetParam());
     over_ranks_and_roots(static_cast<Op>(GetParam()), [&](const Algorithm& algorithm, Call call) {
         for (const std::uint64_t octets : kSizes) {
             if (call.op == Op::kBarrier && octets > 0) break;
             // Every combination of these, but not at every root and size.
-            const unsigned mode = turn++;
             call.octets = octets;
-            call.in_place = mode % 2 == 1;
-            call.concurrent = mode % 3 == 0 ? 1 : mode % 3 == 1 ? 2 : 100;
-            call.segment = mode % 5 < 3 ? 600 : 65536;
-            call.commutative = mode % 7 < 4;
+            call.in_place = prng.chance(0.5);
+            call.concurrent = prng.chance(0.3) ? 1 : prng.chance(0.7) ? 3 : 100;
+            call.segment = prng.chance(0.6) ? 600 : 65536;
+            call.commutative = prng.chance(0.6);
             expect_right(algorithm, call);
         }
     });
@@ -83,15 +83,14 @@ class EveryUneven : public testing::TestWithParam<Op> {};
 
 TEST_P(EveryUneven, is_right_with_lengths_by_rank) {
     const Op op = GetParam();
-    unsigned turn = 0;
+    Prng prng(static_cast<std::uint64_t>(op));
     over_ranks_and_roots(op, [&](const Algorithm& algorithm, Call call) {
         for (const std::size_t most : {0U, 3U, 700U, 3000U}) {
             std::vector<std::size_t> lengths(call.ranks);
             for (std::size_t rank = 0; rank < lengths.size(); ++rank)
                 lengths[rank] = rank * 7 % 4 * most / 3;
-            const unsigned mode = turn++;
-            call.in_place = mode % 2 == 1;
-            call.concurrent = 1 + mode % 3;
+            call.in_place = prng.chance(0.5);
+            call.concurrent = static_cast<std::uint32_t>(1 + prng.below(3));
             call.segment = 400;
             const Verdict verdict = CollectiveCase(algorithm, call, lengths).check();
             ASSERT_TRUE(verdict.ok) << describe(algorithm, call, verdict) << " most " << most;

@@ -1,0 +1,68 @@
+// What collectives must cost on a simulated Fast Ethernet switch with ideal hosts (issue "Collectives whole"), each beside something
+// that must not meet the budget.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/sim/host/nic.h"
+#include "tests/sim/programs/collective_timing.h"
+#include "wire/header.h"
+
+namespace ulc::sim {
+namespace {
+
+constexpr unsigned kRounds = 4;
+
+CollectiveTiming timed(std::uint16_t nodes, CollectiveKind kind, const char* algorithm,
+                       std::size_t octets = 0) {
+    CollectiveTiming timing = time_collective(
+        fast_ethernet(nodes), {.kind = kind, .algorithm = algorithm, .octets = octets}, kRounds);
+    EXPECT_TRUE(timing.ok) << algorithm;
+    return timing;
+}
+
+TEST(CollectiveBudget, a_barrier_is_never_slower_than_the_best_of_the_known_ones) {
+    for (const std::uint16_t nodes : {16, 64}) {
+        const double chosen = timed(nodes, CollectiveKind::kBarrier, "").us;
+        double best = 1e9;
+        for (const char* known : {"gather_broadcast", "chain:2", "dissemination"})
+            best = std::min(best, timed(nodes, CollectiveKind::kBarrier, known).us);
+        EXPECT_LE(chosen, best) << nodes << " nodes";
+        EXPECT_GT(timed(nodes, CollectiveKind::kBarrier, "chain").us, best) << nodes << " nodes";
+    }
+}
+
+TEST(CollectiveBudget, a_broadcast_to_16_takes_no_longer_than_to_2) {
+    constexpr std::size_t kOctets = 64 * 1024;
+    const double to_2 = timed(2, CollectiveKind::kBroadcast, "", kOctets).us;
+    EXPECT_LE(timed(16, CollectiveKind::kBroadcast, "", kOctets).us, 1.1 * to_2);
+    EXPECT_GT(timed(16, CollectiveKind::kBroadcast, "binomial", kOctets).us, 1.1 * to_2);
+}
+
+TEST(CollectiveBudget, an_allgather_takes_little_more_than_the_wire) {
+    // 15 blocks come in at each port.
+    constexpr std::size_t kOctets = 1024;
+    const Nanos bound = 15 * line_time(kOctets + wire::kHeadOctets, 100'000'000);
+    const double bound_us = static_cast<double>(bound) / static_cast<double>(kMicrosecond);
+    EXPECT_LE(timed(16, CollectiveKind::kAllgather, "", kOctets).us, 1.3 * bound_us);
+    EXPECT_GT(timed(16, CollectiveKind::kAllgather, "round_robin", kOctets).us, 1.3 * bound_us);
+}
+
+TEST(CollectiveBudget, broadcast_and_allgather_put_each_octet_on_the_wire_once) {
+    for (const std::uint16_t nodes : {2, 5, 16}) {
+        const double whole = 64 * 1024;
+        const CollectiveTiming broadcast = timed(nodes, CollectiveKind::kBroadcast, "", 64 * 1024);
+        EXPECT_GE(broadcast.payload_octets, whole) << nodes;
+        EXPECT_LE(broadcast.payload_octets, 1.05 * whole) << nodes;
+        const CollectiveTiming allgather = timed(nodes, CollectiveKind::kAllgather, "", 8192);
+        EXPECT_GE(allgather.payload_octets, nodes * 8192.0) << nodes;
+        EXPECT_LE(allgather.payload_octets, 1.05 * nodes * 8192.0) << nodes;
+        if (nodes > 2) {
+            EXPECT_GT(timed(nodes, CollectiveKind::kAllgather, "ring", 8192).payload_octets,
+                      1.05 * nodes * 8192.0);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace ulc::sim

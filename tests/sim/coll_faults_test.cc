@@ -1,0 +1,327 @@
+// Collectives whose callers are wrong, disagree or die: an error that says what to do, at every rank, and nobody waits for ever. And
+// floating-point numbers, which must come out the same everywhere.
+#include <coll.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/sim/lib_cluster.h"
+#include "tests/sim/programs/collective_actor.h"
+
+namespace ulc::sim {
+namespace {
+
+using Kind = CollectiveKind;
+
+ClusterConfig config_of(std::uint16_t ranks, std::uint64_t seed) {
+    ClusterConfig config;
+    config.seed = seed;
+    config.net.ports = ranks;
+    config.net.seed = seed;
+    config.net.bits_per_second = 100'000'000;
+    return config;
+}
+
+/// One program a rank; runs until all have ended, but those that are gone.
+struct Cast {
+    Cast(LibCluster& cluster, std::vector<std::vector<Operation>> all)
+        : lib(cluster), programs(std::move(all)) {
+        actors.reserve(lib.ranks());
+        for (std::uint16_t rank = 0; rank < lib.ranks(); ++rank)
+            actors.emplace_back(lib.endpoint(rank), ulc_world(lib.endpoint(rank)), programs[rank],
+                                rank + 1U);
+    }
+    bool run(Nanos limit) {
+        const auto all_ended = [&] {
+            for (std::uint16_t rank = 0; rank < lib.ranks(); ++rank)
+                if (lib.endpoint(rank) != nullptr && !actors[rank].ended()) return false;
+            return true;
+        };
+        return lib.run(limit, all_ended,
+                       [&](std::uint16_t rank, Nanos now) { return actors[rank].step(now); });
+    }
+    LibCluster& lib;
+    std::vector<std::vector<Operation>> programs;
+    std::vector<CollectiveActor> actors;
+};
+
+struct Disagreement {
+    const char* what;
+    Operation most;
+    Operation one;
+    int silent =
+        -1;  ///< if this rank is the odd one, all wait and nobody has sent anything: not found, and left out
+};
+
+const std::vector<Disagreement>& disagreements() {
+    static const std::vector<Disagreement> all{
+        {"another length", {Kind::kBroadcast, "", 100}, {Kind::kBroadcast, "", 60}},
+        {"another length", {Kind::kBroadcast, "", 0}, {Kind::kBroadcast, "", 60}},
+        {"another length",
+         {Kind::kBroadcast, "multicast@1000", 2000},
+         {Kind::kBroadcast, "multicast@1000", 1000}},
+        {"another length", {Kind::kAllgather, "", 40}, {Kind::kAllgather, "", 41}},
+        {"another length", {Kind::kAllreduce, "", 400}, {Kind::kAllreduce, "", 0}},
+        {"another root", {Kind::kBroadcast, "", 100, 0}, {Kind::kBroadcast, "", 100, 2}, 0},
+        {"another root", {Kind::kGather, "", 100, 0}, {Kind::kGather, "", 100, 3}},
+        {"another root", {Kind::kReduce, "", 100, 3}, {Kind::kReduce, "", 100, 1}},
+        {"another operation", {Kind::kBarrier}, {Kind::kBroadcast, "", 100}},
+        {"another operation", {Kind::kScan, "", 100}, {Kind::kExscan, "", 100}},
+        {"another operation", {Kind::kAllreduce, "", 40}, {Kind::kAlltoall, "", 10}},
+        {"another type or operator",
+         {Kind::kAllreduce, "", 40},
+         {.kind = Kind::kAllreduce, .octets = 40, .user = true}},
+    };
+    return all;
+}
+
+TEST(CollectiveFaults, a_rank_that_disagrees_is_found_and_named_and_nobody_waits) {
+    for (const Disagreement& d : disagreements()) {
+        for (const std::uint16_t odd : {0, 1, 2}) {
+            if (odd == d.silent) continue;
+            LibCluster lib(config_of(4, 3));
+            ASSERT_TRUE(lib.form());
+            // What is not noticed at once is in the barriers: no rank gets through all of them.
+            std::vector<std::vector<Operation>> programs(
+                4, {d.most, Operation{}, Operation{}, Operation{}});
+            programs[odd][0] = d.one;
+            Cast cast(lib, programs);
+            EXPECT_TRUE(cast.run(2 * kSecond)) << d.what << " odd " << odd;
+            bool named = false;
+            for (std::size_t rank = 0; rank < 4; ++rank) {
+                const CollectiveActor& actor = cast.actors[rank];
+                EXPECT_EQ(actor.error(), ULC_ERR_MISMATCH) << d.what << " rank " << rank;
+                named = named || actor.error_text().find(d.what) != std::string::npos;
+            }
+            EXPECT_TRUE(named) << d.what << ": " << cast.actors[0].error_text() << "; "
+                               << cast.actors[odd].error_text();
+        }
+    }
+}
+
+TEST(CollectiveFaults, signatures_can_be_switched_off_at_any_rank) {
+    const auto limits = [](std::uint16_t rank) {
+        client::Limits one;
+        one.check_collectives = rank % 2;
+        return one;
+    };
+    LibCluster lib(config_of(4, 5), 0, limits);
+    ASSERT_TRUE(lib.form());
+    std::vector<Operation> program;
+    for (std::uint8_t kind = 0; kind < kCollectiveKinds; ++kind)
+        program.push_back({static_cast<Kind>(kind), "", 100, 1});
+    Cast cast(lib, std::vector<std::vector<Operation>>(4, program));
+    EXPECT_TRUE(cast.run(kSecond));
+    for (const CollectiveActor& actor : cast.actors) {
+        EXPECT_TRUE(actor.done()) << actor.at() << ' ' << actor.error_text();
+        EXPECT_EQ(actor.wrong(), "");
+    }
+}
+
+/// Everything of size worth interrupting, with what the table chooses.
+std::vector<Operation> interruptible() {
+    std::vector<Operation> all;
+    for (std::uint8_t kind = 1; kind < kCollectiveKinds; ++kind)
+        all.push_back({static_cast<Kind>(kind), "", 60'000, 2});
+    for (const char* name : {"gather_broadcast", "chain", "dissemination"})
+        all.push_back({Kind::kBarrier, name});
+    return all;
+}
+
+/// A process that dies frees nothing; here, its memory is somebody's.
+std::vector<ulc_coll*> of_the_dead;
+
+TEST(CollectiveFaults, a_death_gives_every_other_rank_the_same_error_in_time) {
+    unsigned interrupted = 0;
+    for (const Operation& operation : interruptible()) {
+        for (const bool with_its_node : {false, true}) {
+            ClusterConfig config = config_of(5, 7);
+            config.engine.jobs.liveness.node_dead = 500 * kMillisecond;
+            config.engine.params.peer_dead = 500 * kMillisecond;
+            LibCluster lib(config);
+            ASSERT_TRUE(lib.form());
+            // The one that dies has come as far as the others, or (barriers) never comes.
+            const bool comes = operation.kind != Kind::kBarrier;
+            Cast cast(lib, std::vector<std::vector<Operation>>(5, {operation}));
+            const Nanos death = lib.cluster().now() + kMillisecond;
+            static_cast<void>(lib.run(
+                kMillisecond, [&] { return lib.cluster().now() >= death; },
+                [&](std::uint16_t rank, Nanos now) {
+                    return rank == 2 && !comes ? kNever : cast.actors[rank].step(now);
+                }));
+            of_the_dead.push_back(cast.actors[2].running());
+            lib.kill(2);
+            if (with_its_node) lib.cluster().kill_node(2);
+            const std::string what = std::string(coll::name_of(operation_of(operation.kind))) +
+                                     ' ' + operation.algorithm + (with_its_node ? " node" : "");
+            EXPECT_TRUE(cast.run(2 * kSecond)) << what;
+            unsigned failed = 0;
+            for (const std::size_t rank : {0U, 1U, 3U, 4U}) {
+                const CollectiveActor& actor = cast.actors[rank];
+                if (actor.done()) continue;  // its part was over
+                EXPECT_EQ(actor.error(), ULC_ERR_PEER_DIED) << what << " rank " << rank;
+                ++failed;
+            }
+            interrupted += failed > 0 ? 1 : 0;
+        }
+    }
+    // The rest was handed over before: a gather, a scatter and a reduction by or to the one that died.
+    EXPECT_GE(interrupted, 18U) << "of 26";
+}
+
+TEST(CollectiveFaults, wrong_arguments_are_refused_and_not_counted) {
+    LibCluster lib(config_of(2, 1));
+    ulc_endpoint* ep = lib.endpoint(0);
+    ulc_coll* operation = nullptr;
+    EXPECT_EQ(ulc_barrier_start(ep, 0, nullptr, &operation), ULC_ERR_NOT_FORMED);
+    ASSERT_TRUE(lib.form());
+    const ulc_group world = ulc_world(ep);
+    unsigned char octet = 0;
+    unsigned char other = 0;
+    const std::size_t lengths[2] = {1, 1};
+    const std::size_t huge[2] = {SIZE_MAX, SIZE_MAX};
+    const ulc_reduction sum{ULC_UINT8, ULC_SUM};
+    const auto refused = [&](int error, int expected, const char* text) {
+        EXPECT_EQ(error, expected) << text;
+        EXPECT_NE(std::string(ulc_last_error_text()).find(text), std::string::npos)
+            << ulc_last_error_text();
+    };
+    refused(ulc_barrier_start(ep, world + 1, nullptr, &operation), ULC_ERR_INVALID, "no member");
+    refused(ulc_barrier_start(ep, world, "ring", &operation), ULC_ERR_INVALID, "no algorithm");
+    refused(ulc_barrier_start(ep, world, nullptr, nullptr), ULC_ERR_INVALID, "is NULL");
+    refused(ulc_barrier_start(nullptr, world, nullptr, &operation), ULC_ERR_INVALID, "is NULL");
+    refused(ulc_broadcast_start(ep, world, 2, &octet, 1, nullptr, &operation), ULC_ERR_INVALID,
+            "root 2");
+    refused(ulc_broadcast_start(ep, world, 0, nullptr, 1, nullptr, &operation), ULC_ERR_INVALID,
+            "output is NULL");
+    refused(ulc_allgather_start(ep, world, &octet, nullptr, 1, nullptr, &operation),
+            ULC_ERR_INVALID, "output is NULL");
+    refused(ulc_allgather_start(ep, world, &octet, &other, SIZE_MAX, nullptr, &operation),
+            ULC_ERR_LIMIT, "address space");
+    refused(ulc_gather_start(ep, world, 1, nullptr, nullptr, 1, nullptr, &operation),
+            ULC_ERR_INVALID, "input is NULL");
+    refused(
+        ulc_gatherv_start(ep, world, 0, &octet, 1, &other, nullptr, nullptr, nullptr, &operation),
+        ULC_ERR_INVALID, "lengths by rank");
+    refused(ulc_gatherv_start(ep, world, 0, &octet, 1, &other, huge, nullptr, nullptr, &operation),
+            ULC_ERR_LIMIT, "address space");
+    refused(ulc_gatherv_start(ep, world, 0, &octet, 1, &other, lengths, nullptr, "binomial",
+                              &operation),
+            ULC_ERR_INVALID, "no algorithm");
+    refused(ulc_scatter_start(ep, world, 0, nullptr, &octet, 1, nullptr, &operation),
+            ULC_ERR_INVALID, "input is NULL");
+    refused(ulc_alltoall_start(ep, world, &octet, nullptr, 1, nullptr, &operation), ULC_ERR_INVALID,
+            "output is NULL");
+    refused(ulc_reduce_start(ep, world, 5, &octet, &other, 1, sum, nullptr, &operation),
+            ULC_ERR_INVALID, "root 5");
+    refused(ulc_reduce_start(ep, world, 1, nullptr, &other, 1, sum, nullptr, &operation),
+            ULC_ERR_INVALID, "input is NULL");
+    refused(ulc_allreduce_start(ep, world, &octet, &other, 1, {99, ULC_SUM}, nullptr, &operation),
+            ULC_ERR_INVALID, "no type 99");
+    refused(
+        ulc_allreduce_start(ep, world, &octet, &other, 1, {ULC_BYTE, ULC_SUM}, nullptr, &operation),
+        ULC_ERR_INVALID, "not defined for type");
+    refused(ulc_scan_start(ep, world, &octet, &other, 1, {ULC_INT8, 77}, nullptr, &operation),
+            ULC_ERR_INVALID, "operator 77");
+    refused(
+        ulc_exscan_start(ep, world, &octet, &other, 1, {ULC_INT8, ULC_USER}, nullptr, &operation),
+        ULC_ERR_INVALID, "without a function");
+    refused(ulc_allreduce_start(ep, world, &octet, &other, SIZE_MAX / 2, {ULC_DOUBLE, ULC_SUM},
+                                nullptr, &operation),
+            ULC_ERR_LIMIT, "address space");
+    EXPECT_EQ(ulc_coll_test(ep, nullptr), ULC_ERR_INVALID);
+    EXPECT_EQ(operation, nullptr);
+    Cast cast(lib, std::vector<std::vector<Operation>>(2, {Operation{}, Operation{}}));
+    EXPECT_TRUE(cast.run(kSecond));
+    EXPECT_TRUE(cast.actors[0].done() && cast.actors[1].done());
+}
+
+TEST(CollectiveFaults, a_group_that_is_freed_under_an_operation_ends_it) {
+    LibCluster lib(config_of(3, 1));
+    ASSERT_TRUE(lib.form());
+    const std::uint16_t ranks[2] = {0, 2};
+    ulc_request requests[3];
+    ulc_status made[3]{};
+    bool known[3] = {false, true, false};
+    for (const std::uint16_t rank : ranks)
+        ASSERT_EQ(ulc_group_create(lib.endpoint(rank), ranks, 2, &requests[rank]), ULC_OK);
+    ASSERT_TRUE(lib.run(
+        kSecond, [&] { return known[0] && known[2]; },
+        [&](std::uint16_t rank, Nanos) {
+            if (!known[rank])
+                known[rank] = ulc_test(lib.endpoint(rank), &requests[rank], &made[rank]) == ULC_OK;
+            return kNever;
+        }));
+    ulc_endpoint* ep = lib.endpoint(0);
+    ulc_coll* operation = nullptr;
+    unsigned char memory[2] = {};
+    // Index 0 waits for index 1, which never comes, and then would have to send.
+    ASSERT_EQ(ulc_broadcast_start(ep, made[0].group, 1, memory, 2, "binomial", &operation), ULC_OK);
+    ulc_coll* second = nullptr;
+    ASSERT_EQ(ulc_allgather_start(ep, made[0].group, nullptr, memory, 1, "round_robin", &second),
+              ULC_OK);
+    ASSERT_EQ(ulc_group_free(ep, made[0].group), ULC_OK);
+    EXPECT_EQ(ulc_barrier_start(ep, made[0].group, nullptr, &operation), ULC_ERR_INVALID);
+    EXPECT_EQ(ulc_coll_test(ep, operation), ULC_ERR_INVALID);
+    EXPECT_NE(std::string(ulc_last_error_text()).find("freed"), std::string::npos);
+    int state = ULC_ERR_AGAIN;  // its multicast is under way
+    EXPECT_TRUE(lib.run(
+        kSecond, [&] { return state != ULC_ERR_AGAIN; },
+        [&](std::uint16_t rank, Nanos now) {
+            if (rank == 0 && state == ULC_ERR_AGAIN) state = ulc_coll_test(ep, second);
+            return now + kMillisecond;
+        }));
+    EXPECT_EQ(state, ULC_ERR_INVALID);
+}
+
+/// Sums of doubles that depend on their order, at every rank.
+std::vector<std::vector<double>> sums(const char* algorithm, std::size_t count,
+                                      std::uint64_t seed) {
+    constexpr std::uint16_t kRanks = 7;
+    ClusterConfig config = config_of(kRanks, seed);
+    config.net.faults = {.loss = 0.02, .reorder = 0.05};
+    LibCluster lib(config);
+    EXPECT_TRUE(lib.form());
+    std::vector<std::vector<double>> in(kRanks, std::vector<double>(count));
+    std::vector<std::vector<double>> out(kRanks, std::vector<double>(count));
+    std::vector<ulc_coll*> running(kRanks, nullptr);
+    for (std::uint16_t rank = 0; rank < kRanks; ++rank) {
+        for (std::size_t i = 0; i < count; ++i)
+            in[rank][i] = (rank % 2 == 0 ? 1e16 : -1e16) / static_cast<double>(i + rank + 1) + 0.1;
+        ulc_endpoint* ep = lib.endpoint(rank);
+        EXPECT_EQ(ulc_allreduce_start(ep, ulc_world(ep), in[rank].data(), out[rank].data(), count,
+                                      {ULC_DOUBLE, ULC_SUM}, algorithm, &running[rank]),
+                  ULC_OK);
+    }
+    const auto none_runs = [&] {
+        return std::ranges::all_of(running, [](ulc_coll* one) { return one == nullptr; });
+    };
+    EXPECT_TRUE(lib.run(10 * kSecond, none_runs, [&](std::uint16_t rank, Nanos now) {
+        if (running[rank] != nullptr &&
+            ulc_coll_test(lib.endpoint(rank), running[rank]) != ULC_ERR_AGAIN)
+            running[rank] = nullptr;
+        return now + kMillisecond;
+    }));
+    return out;
+}
+
+TEST(CollectiveFaults, floating_point_sums_are_the_same_to_the_last_bit_at_all_ranks_in_all_runs) {
+    for (const char* algorithm : {"multicast@1000", "binomial_multicast", "chain_multicast@2000",
+                                  "pairwise_multicast:2", "binomial"}) {
+        const auto first = sums(algorithm, 900, 1);
+        const auto again = sums(algorithm, 900, 2);
+        for (std::size_t rank = 0; rank < first.size(); ++rank) {
+            EXPECT_EQ(std::memcmp(first[0].data(), first[rank].data(), 900 * sizeof(double)), 0)
+                << algorithm << " rank " << rank;
+            EXPECT_EQ(std::memcmp(first[0].data(), again[rank].data(), 900 * sizeof(double)), 0)
+                << algorithm << " rank " << rank << ", another run";
+        }
+    }
+}
+
+}  // namespace
+}  // namespace ulc::sim
