@@ -4,8 +4,8 @@
 //
 //   0        EndpointControl (one page; engine-written lines and client-written lines never share a cache line)
 //   sq       submission slots, client → engine
-//   cq       completion slots, engine → client
 //   rq       release entries, client → engine
+//   cq       completion slots, engine → client
 //   tx arena payloads of sends: allocated by the client
 //   rx arena payloads of receives: allocated by the engine, given back through rq
 #pragma once

@@ -49,7 +49,8 @@ struct RegionSizes {
     std::uint32_t rx_arena_octets = 2U << 20;
 };
 
-/// A layout: control page, rings, arenas, each on a page of its own. Errors: kInvalid (slots not a power of two or out
+/// A layout: control page, rings, arenas, each on pages of its own, but for the release ring, which is the client's to write as
+/// the submissions before it are. Errors: kInvalid (slots not a power of two or out
 /// of bounds, an arena out of bounds).
 [[nodiscard]] inline Result<RegionLayout> compute_layout(const RegionSizes& sizes) noexcept {
     if (!slots_valid(sizes.sq_slots) || !slots_valid(sizes.cq_slots)) return Err::kInvalid;
@@ -64,13 +65,13 @@ struct RegionSizes {
     RegionLayout layout{};
     layout.sq_slots = sizes.sq_slots;
     layout.sq_offset = static_cast<std::uint32_t>(at);
-    at += paged(std::uint64_t{sizes.sq_slots} * sizeof(SubmissionRecord));
+    const std::uint64_t sq_octets = std::uint64_t{sizes.sq_slots} * sizeof(SubmissionRecord);
+    layout.rq_offset = static_cast<std::uint32_t>(at + sq_octets);
+    layout.rq_entries = std::bit_ceil(rx_blocks_max(sizes.rx_arena_octets));
+    at += paged(sq_octets + std::uint64_t{layout.rq_entries} * sizeof(std::uint32_t));
     layout.cq_slots = sizes.cq_slots;
     layout.cq_offset = static_cast<std::uint32_t>(at);
     at += paged(std::uint64_t{sizes.cq_slots} * sizeof(CompletionRecord));
-    layout.rq_entries = std::bit_ceil(rx_blocks_max(sizes.rx_arena_octets));
-    layout.rq_offset = static_cast<std::uint32_t>(at);
-    at += paged(std::uint64_t{layout.rq_entries} * sizeof(std::uint32_t));
     layout.tx_arena_offset = static_cast<std::uint32_t>(at);
     layout.tx_arena_octets =
         sizes.tx_arena_octets & ~static_cast<std::uint32_t>(kArenaAlignment - 1);
@@ -98,8 +99,8 @@ struct RegionSizes {
     const Part parts[] = {
         {0, kPageOctets, kPageOctets},
         {layout.sq_offset, std::uint64_t{layout.sq_slots} * sizeof(SubmissionRecord), kCacheLine},
-        {layout.cq_offset, std::uint64_t{layout.cq_slots} * sizeof(CompletionRecord), kCacheLine},
         {layout.rq_offset, std::uint64_t{layout.rq_entries} * sizeof(std::uint32_t), kCacheLine},
+        {layout.cq_offset, std::uint64_t{layout.cq_slots} * sizeof(CompletionRecord), kCacheLine},
         {layout.tx_arena_offset, layout.tx_arena_octets, kArenaAlignment},
         {layout.rx_arena_offset, layout.rx_arena_octets, kArenaAlignment},
     };

@@ -96,13 +96,19 @@ std::size_t Jobs::Impl::put_ack(JobRecord& record, std::byte* body, Mac& to) {
         ack, std::span(bitmap, ack.bitmap_octets));
 }
 
+/// Once more now, and then after a wait that doubles each time.
+void Jobs::Impl::make_join_due(JobRecord& record, Nanos now) {
+    record.join_due = true;
+    record.join_cursor = 0;
+    record.join_at = now + record.join_wait + jitter(record);
+    record.join_wait = std::min(record.join_wait * 2, config.join_wait_max);
+}
+
 std::size_t Jobs::Impl::put_join(JobRecord& record, std::byte* body, Nanos now) {
     if (record.phase != JobPhase::kForming) return 0;
     if (!record.join_due && record.join_at <= now && !record.locals.empty()) {
-        // Claimed just now: the first JOIN does not wait for the next timer.
-        record.join_due = true;
-        record.join_cursor = 0;
-        record.join_at = now + record.join_wait + jitter(record);
+        // Claimed just now, or a round that was longer than the wait: this JOIN does not wait for the next timer.
+        make_join_due(record, now);
     }
     if (!record.join_due || record.join_cursor >= record.locals.size()) {
         record.join_due = false;

@@ -239,6 +239,7 @@ struct Jobs::Impl {
     [[nodiscard]] std::size_t put_roster(const JobRecord& record, std::size_t part,
                                          std::byte* body);
     [[nodiscard]] std::size_t put_bye(JobRecord& record, std::byte* body, Nanos now);
+    void make_join_due(JobRecord& record, Nanos now);
     [[nodiscard]] std::size_t put_join(JobRecord& record, std::byte* body, Nanos now);
     [[nodiscard]] std::size_t put_ack(JobRecord& record, std::byte* body, Mac& to);
     [[nodiscard]] std::size_t put_part(JobRecord& record, std::byte* body, Mac& to, Nanos now);

@@ -110,12 +110,7 @@ void Jobs::Impl::on_timer(Nanos now) {
     for (const auto& record : records) {
         if (record->phase == JobPhase::kForming) {
             check_deadlines(*record, now);
-            if (record->join_at <= now && !record->locals.empty()) {
-                record->join_due = true;
-                record->join_cursor = 0;
-                record->join_wait = std::min(record->join_wait * 2, config.join_wait_max);
-                record->join_at = now + record->join_wait + jitter(*record);
-            }
+            if (record->join_at <= now && !record->locals.empty()) make_join_due(*record, now);
         }
         if (record->assembly && record->assembly->ack_at <= now) {
             record->assembly->ack_at = kNever;

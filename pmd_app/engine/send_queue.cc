@@ -147,7 +147,17 @@ SendQueue::Blocked SendQueue::open_blocks() noexcept {
 bool SendQueue::pump(const SendContext& context, Nanos now) {
     bool moved = answer_acknowledged(context);
     retry_ = false;
-    if (head_ == tail_) return moved;
+    // A message in chunks that ended has stopped others in this scan, and if it ended because its receiver is gone, no frame
+    // will bring another one.
+    for (std::uint32_t open = UINT32_MAX; head_ != tail_ && open_count_ < open;) {
+        open = open_count_;
+        moved |= scan(context, now);
+    }
+    return moved;
+}
+
+bool SendQueue::scan(const SendContext& context, Nanos now) {
+    bool moved = false;
     Blocked blocked = open_blocks();
     for (std::uint32_t n = head_; n != tail_; ++n) {
         Pending& pending = at(n);

@@ -120,6 +120,7 @@ private:
     [[nodiscard]] std::uint8_t find_open(std::uint32_t stream) const noexcept;
     [[nodiscard]] Verdict place_chunk(Pending& pending, Err stream_error) noexcept;
     [[nodiscard]] Blocked open_blocks() noexcept;
+    bool scan(const SendContext& context, Nanos now);
     bool advance(Pending& pending, const SendContext& context, Blocked& blocked, Nanos now);
     [[nodiscard]] urtp::MessageSize size_of(const Pending& pending) const noexcept;
     bool transmit(Pending& pending, const SendContext& context, Nanos now);

@@ -26,7 +26,8 @@ struct Repair {
 
 inline constexpr std::size_t kRepairsMax = 512;  ///< more are asked for again
 inline constexpr std::size_t kGroupsMax = 1024;
-inline constexpr std::uint8_t kPatienceMax = 6;  ///< the most that Params::ack_delay doubles
+inline constexpr std::uint8_t kPatienceMax = 6;      ///< the most that Params::ack_delay doubles
+inline constexpr std::uint32_t kControlRunMax = 16;  ///< control frames before a packet's turn
 inline constexpr std::uint16_t kDelayUnknown =
     0xffff;  ///< AckEntry::delay_us that gives no RTT sample
 
@@ -214,6 +215,8 @@ struct Member::Impl {
     List<TxStream, &TxStream::active_link> active_unicast_;
     List<TxStream, &TxStream::active_link> active_groups_;
     List<TxStream, &TxStream::probe_link> probes_;
+    std::uint32_t control_run_ = 0;  ///< control frames sent since the last packet
+    std::uint32_t expecting_ = 0;    ///< sessions that a pending receive names
     List<Session, &Session::control_link> control_;
     List<Session, &Session::lost_link> lost_;
     List<Session, &Session::awaited_link> awaited_;  ///< named by pending receives, in their order

@@ -35,11 +35,14 @@ void Member::Impl::restart_probe(TxStream& tx, Nanos now) noexcept {
     timers_.arm_by(tx.timer, tx.probe_at);
 }
 
-/// Somebody waits for this stream's acknowledgement: asks ahead of time, at most twice a round trip. Not while anything of ours
-/// waits to be sent: a probe goes first, so on a slow host one each round would leave no room for the repair that is wanted.
+/// Somebody waits for this stream's acknowledgement: asks ahead of time, half a round trip after it last asked, doubling until
+/// there is news. Not while anything of ours waits to be sent: a probe goes first, so on a slow host one each round would leave no
+/// room for the repair that is wanted.
 void Member::Impl::probe_now(TxStream& tx, Nanos now) noexcept {
     if (new_head_ != nullptr || !repairs_.empty() || !gather_.empty()) return;
-    if (!tx.on_wire() || now - tx.probed_at < tx.rtt.smoothed() / 2) return;
+    const Nanos wait = std::max({tx.rtt.smoothed() / 2, tx.probe_wait, kMicrosecond});
+    if (!tx.on_wire() || now - tx.probed_at < wait) return;
+    tx.probe_wait = std::min(2 * wait, std::max(config_.params.max_send_wait, kMicrosecond));
     tx.probed_at = now;
     probes_.push_back(tx);
 }
@@ -70,7 +73,7 @@ void Member::Impl::send_timer(TxStream& tx, Nanos now) {
         tx.probe_at = kNever;
         return;
     }
-    const Nanos wait = tx.probe_wait == 0 ? tail_wait(tx) : tx.probe_wait;
+    const Nanos wait = std::max(tx.probe_wait, tail_wait(tx));
     tx.probe_wait = std::min(2 * wait, std::max(config_.params.max_send_wait, kMicrosecond));
     tx.probe_at = now + tx.probe_wait;
     timers_.arm_by(tx.timer, tx.probe_at);

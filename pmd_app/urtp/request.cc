@@ -102,12 +102,17 @@ Segment* Member::Impl::send_request(RxStream& rx, Nanos now) {
     std::size_t octets = 0;
     if (rx.missing() && !config_.params.single_request) {
         const auto span = static_cast<std::uint32_t>(rx.high - rx.next);
-        const std::uint32_t bits = std::min<std::uint32_t>(span, bitmap.size() * 8);
+        std::uint32_t bits = std::min<std::uint32_t>(span, bitmap.size() * 8);
+        std::uint32_t room = std::max(1U, store_.free_count());  // more would be repeated in vain
         const bool all = rx.request_all || rx.asked_to.before(rx.next);
         const Seq from = all ? rx.next : rx.asked_to;
         bitmap.fill(std::byte{0xff});
         for (auto i = static_cast<std::uint32_t>(from - rx.next); i < bits; ++i) {
             if (store_.find(&rx, rx.next + i) != nullptr) continue;
+            if (room-- == 0) {
+                bits = i;
+                break;
+            }
             bitmap[i / 8] &= ~(std::byte{1} << (i % 8));
             octets = i / 8 + 1;
         }
@@ -196,6 +201,7 @@ void Member::Impl::expect(Rank source, Nanos now) {
     if (session == nullptr || session->expecting || session->ready_head != nullptr) return;
     const Nanos longest = std::max(kMicrosecond, config_.params.max_recv_wait);
     session->expecting = true;
+    ++expecting_;
     session->expected_since = now;
     // Nothing shows that it was sent: not before what such receives mostly take.
     session->expect_wait =
@@ -214,6 +220,7 @@ void Member::Impl::expect(Rank source, Nanos now) {
 /// Its packet is here, or it is gone: the turn goes to the next that a receive names.
 void Member::Impl::expect_ends(Session& session, Nanos now) noexcept {
     session.expecting = false;
+    --expecting_;
     if (!config_.params.receives_in_turn) return;
     const bool had_turn = awaited_.front() == &session;
     awaited_.remove(session);
@@ -242,8 +249,11 @@ void Member::Impl::expect_timer(Session& session, Nanos now) {
             const bool asked_about = only == nullptr || only == rx;
             if (asked_about && rx->held == 0 && !rx->missing()) make_request_due(*rx, true);
         }
-        session.expect_wait =
-            std::min(2 * session.expect_wait, std::max(kMicrosecond, config_.params.max_recv_wait));
+        // The longest wait is shared among all who are awaited: each member asks, and each is asked, once in that time, be they
+        // ever so many.
+        const std::uint32_t asking = config_.params.receives_in_turn ? 1 : expecting_;
+        session.expect_wait = std::min(
+            2 * session.expect_wait, std::max(kMicrosecond, config_.params.max_recv_wait) * asking);
         session.expect_at =
             now + session.expect_wait + random_below(members * config_.params.probe_slot);
     }

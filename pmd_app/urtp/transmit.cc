@@ -1,4 +1,5 @@
-// What goes to the wire next: control, then repairs, then new packets in commit order.
+// What goes to the wire next: control, then repairs, then new packets in commit order. But control does not go alone for ever:
+// its timers may ask for more than a slow host can send, and what it asks for must be answered by data in the end.
 #include "urtp/impl.h"
 
 #include <algorithm>
@@ -25,13 +26,20 @@ bool Member::Impl::has_tx() const noexcept {
 
 Segment* Member::Impl::next_tx(Nanos now) {
     if (!gather_.empty()) gathered_to_repairs(now);
-    if (!control_.empty() || !probes_.empty() || !group_control_.empty()) {
-        if (Segment* segment = send_control(now)) return segment;
+    const bool control = !control_.empty() || !probes_.empty() || !group_control_.empty();
+    if (control && control_run_ < kControlRunMax) {
+        if (Segment* segment = send_control(now)) {
+            ++control_run_;
+            return segment;
+        }
     }
+    const bool had_its_turn = control_run_ == kControlRunMax;
+    control_run_ = 0;
     if (!repairs_.empty()) {
         if (Segment* segment = send_repair(now)) return segment;
     }
-    return send_new(now);
+    Segment* segment = send_new(now);
+    return segment == nullptr && had_its_turn ? send_control(now) : segment;
 }
 
 /// Room for one control frame; counted when there is none.

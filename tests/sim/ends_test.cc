@@ -121,6 +121,35 @@ TEST(Ends, a_client_killed_in_mid_message_frees_its_endpoint_and_its_peers_are_t
     }
 }
 
+// The chunks to the dead end together with what they held back, and no frame comes any more to look at that again.
+TEST(Ends, what_waited_behind_a_message_to_the_dead_goes_on) {
+    ClusterConfig config;
+    config.net.ports = 3;
+    config.sizes = {64, 64, 256U << 10, 16U << 10};
+    config.engine.params.window = 32;
+    config.engine.params.rx_pool_packets = 16;
+    SimCluster cluster(config);
+    ASSERT_TRUE(cluster.form(3, own_node));
+    constexpr std::size_t kChunk = 16384;
+    constexpr std::size_t kOctets =
+        12 * kChunk;  // more than rank 1, which takes nothing, has room for
+    for (std::size_t at = 0; at < kOctets; at += kChunk)
+        ASSERT_TRUE(cluster.client(0).send_chunk(1, 1, Oracle::payload(1, kChunk), at, kOctets));
+    const std::uint32_t world = cluster.client(0).world;
+    ASSERT_TRUE(cluster.client(0).send(world, 2, Oracle::payload(2, 100)));
+    const auto poll = [&] {
+        cluster.client(0).poll();
+        cluster.client(2).poll();
+    };
+    (void)cluster.run(
+        200 * kMillisecond, [] { return false; }, poll);
+    ASSERT_TRUE(cluster.client(2).messages.empty()) << "it shares a receiver with what waits";
+    cluster.kill_client(1);
+    EXPECT_TRUE(cluster.run(
+        10 * kSecond, [&] { return cluster.client(2).messages.size() == 1; }, poll));
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
 TEST(Ends, the_death_of_an_engine_is_noticed_by_every_peer) {
     ClusterConfig config;
     config.net.ports = 3;

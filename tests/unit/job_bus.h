@@ -144,6 +144,7 @@ public:
     [[nodiscard]] std::size_t size() const { return nodes_.size(); }
     [[nodiscard]] std::uint64_t frames_sent() const { return sent_; }
 
+    std::map<wire::JobKind, unsigned> kinds_sent;
     Nanos now = kSecond;
     /// Nothing passes between this node and the others.
     const BusNode* cut = nullptr;
@@ -164,8 +165,16 @@ private:
             const std::size_t octets = node.jobs->next_tx(buffer, sizeof buffer, now);
             if (octets == 0) break;
             ++sent_;
+            count_kind(buffer, octets);
             send(node, std::vector<std::byte>(buffer, buffer + octets));
         }
+    }
+    void count_kind(const std::byte* frame, std::size_t octets) {
+        wire::FrameView view;
+        wire::JobBodyView body;
+        if (wire::parse(frame, octets, wire::kEtherTypeDefault, view) == Counter::kCount &&
+            view.type == wire::FrameType::kJob && wire::parse_job(view.body, view.length, body))
+            ++kinds_sent[body.kind];
     }
     void send(const BusNode& from, const std::vector<std::byte>& octets) {
         const auto& to = reinterpret_cast<const wire::EthernetHeader*>(octets.data())->destination;

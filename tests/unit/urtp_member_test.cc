@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+
 #include "urtp_world.h"
 
 namespace ulc::urtp::test {
@@ -104,6 +106,99 @@ TEST(Member, unicast_never_overtakes_a_lost_multicast) {
     EXPECT_EQ(w.receive(1, 0), (Strings{"first", "second"}));
     EXPECT_EQ(w.receive(2, 0), Strings{"first"});
     EXPECT_TRUE(w.drained());
+}
+
+// Requests of receives that await many once came so often that a slow host, whose control goes first, sent nothing else: what all
+// the others awaited of it as well.
+TEST(Member, a_slow_host_that_awaits_many_still_sends_its_own) {
+    World w(17, {.max_recv_wait = kMillisecond});
+    for (Rank rank = 1; rank <= 16; ++rank)
+        w.members[0]->expect(rank, w.now);
+    unsigned frames = 0;
+    for (; w.count(0, Counter::data_sent) == 0 && frames < 100; ++frames) {  // one a millisecond
+        w.now += kMillisecond;
+        if (frames == 50) {
+            ASSERT_EQ(w.send(0, 1, "awaited"), Admission::kYes);
+        }
+        if (w.members[0]->next_timer() <= w.now) w.members[0]->on_timer(w.now);
+        if (Segment* segment = w.members[0]->next_tx(w.now)) w.pool.table().drop(segment);
+    }
+    EXPECT_LT(frames, 50U + 2 * 16);
+}
+
+TEST(Member, asks_no_more_often_for_awaiting_many) {
+    constexpr int kMillis = 3200;
+    const auto requests = [](std::uint16_t awaited) {
+        World w(17, {.max_recv_wait = 20 * kMillisecond});
+        for (Rank rank = 1; rank <= awaited; ++rank)
+            w.members[0]->expect(rank, w.now);
+        unsigned sent = 0;
+        for (int n = 0; n < kMillis; ++n) {
+            const Nanos now = w.now + n * kMillisecond;
+            if (w.members[0]->next_timer() <= now) w.members[0]->on_timer(now);
+            while (Segment* segment = w.members[0]->next_tx(now)) {
+                ++sent;
+                w.pool.table().drop(segment);
+            }
+        }
+        return sent;
+    };
+    const unsigned one = requests(1);
+    EXPECT_GT(one, 2U * kMillis / 20 * 3 / 4) << "its unicast stream and the world, every 20 ms";
+    EXPECT_LT(requests(16), 2 * one);
+}
+
+// A packet that needs more than four entries asks for the acknowledgements in its way. Where the round trip is short, and what is in
+// the way is lost, that was once every other frame.
+TEST(Member, asks_ever_less_often_for_acknowledgements_that_do_not_come) {
+    World w(3);
+    w.hook = [](const wire::FrameView&, Rank) { return Fate::kLose; };
+    const Rank ranks[] = {0, 1, 2};
+    for (std::uint32_t n = 0; n < 5; ++n) {
+        const GroupHandle group = kGroupBit | (100 + n);
+        ASSERT_EQ(w.members[0]->add_group(group, ranks), Err::kOk);
+        ASSERT_EQ(w.send(0, group, "in the way"), Admission::kYes);
+    }
+    for (int n = 0; n < 1000; ++n) {  // 100 ms
+        ASSERT_EQ(w.send(0, kWorld, "waits"), Admission::kAfter);
+        w.run_for(100 * kMicrosecond);
+    }
+    EXPECT_LT(w.count(0, Counter::probe_sent), 5U * 30);
+    EXPECT_GT(w.count(0, Counter::probe_sent), 5U * 5);
+}
+
+// A receiver whose pool was full once asked for all that it lacked each time, and dropped nearly all of it again.
+TEST(Member, does_not_ask_for_what_it_has_no_room_for) {
+    World w(4, {.window = 64, .rx_pool_packets = 16});
+    unsigned requests = 0;
+    int most = 0;
+    w.hook = [&](const wire::FrameView& f, Rank) {
+        if (f.type == wire::FrameType::kData)
+            return w.now < 20 * kMillisecond && f.seq.value == 0 ? Fate::kLose : Fate::kPass;
+        if (f.type != wire::FrameType::kReq) return Fate::kPass;
+        ++requests;
+        const auto& body = *reinterpret_cast<const wire::ReqBody*>(f.body);
+        const auto* bitmap = reinterpret_cast<const unsigned char*>(f.body + sizeof body);
+        int asked = 0;
+        for (std::size_t i = 0; i < body.bitmap_octets; ++i)
+            asked += std::popcount(static_cast<unsigned char>(~bitmap[i]));
+        most = std::max(most, asked);
+        return Fate::kPass;
+    };
+    for (Rank from = 1; from <= 3; ++from)
+        for (int n = 0; n < 20; ++n)
+            ASSERT_EQ(w.send(from, 0, "x"), Admission::kYes);
+    w.run_for(50 * kMillisecond);
+    EXPECT_GT(requests, 2U);
+    EXPECT_GT(w.count(0, Counter::drop_no_room), 0U);
+    EXPECT_EQ(most, 1);
+    std::size_t received = 0;
+    for (int round = 0; round < 20; ++round) {
+        for (Rank from = 1; from <= 3; ++from)
+            received += w.receive(0, from).size();
+        w.run_for(50 * kMillisecond);
+    }
+    EXPECT_EQ(received, 60U);
 }
 
 }  // namespace
