@@ -1,5 +1,5 @@
 // Collectives whose callers are wrong, disagree or die: an error that says what to do, at every rank, and nobody waits for ever. And
-// floating-point numbers, which must come out the same everywhere.
+// several at once, and floating-point numbers, which must come out the same everywhere.
 #include <coll.h>
 #include <gtest/gtest.h>
 
@@ -276,6 +276,47 @@ TEST(CollectiveFaults, a_group_that_is_freed_under_an_operation_ends_it) {
             return now + kMillisecond;
         }));
     EXPECT_EQ(state, ULC_ERR_INVALID);
+}
+
+TEST(CollectiveFaults, several_at_once_on_one_group_each_get_their_own) {
+    constexpr std::uint16_t kRanks = 5;
+    ClusterConfig config = config_of(kRanks, 11);
+    config.net.faults = {.loss = 0.02, .duplicate = 0.01, .reorder = 0.02};
+    LibCluster lib(config);
+    ASSERT_TRUE(lib.form());
+    struct Running {
+        CollectiveData data;
+        ulc_coll* operation = nullptr;
+        bool done = false;
+    };
+    std::vector<std::vector<Running>> all(kRanks);
+    for (std::uint16_t rank = 0; rank < kRanks; ++rank) {
+        ulc_endpoint* ep = lib.endpoint(rank);
+        for (std::uint8_t n = 0; n < 2 * kCollectiveKinds; ++n) {
+            const Operation op{static_cast<Kind>(n % kCollectiveKinds), "",
+                               n % 3 == 0 ? 40U : 5000U, static_cast<std::uint16_t>(n % kRanks)};
+            all[rank].push_back({CollectiveData(op, rank, kRanks, n)});
+        }
+        for (Running& one : all[rank])
+            ASSERT_EQ(one.data.start(ep, ulc_world(ep), &one.operation), ULC_OK);
+    }
+    const auto all_done = [&] {
+        return std::ranges::all_of(all, [](const auto& of_rank) {
+            return std::ranges::all_of(of_rank, [](const Running& one) { return one.done; });
+        });
+    };
+    EXPECT_TRUE(lib.run(10 * kSecond, all_done, [&](std::uint16_t rank, Nanos now) {
+        for (auto one = all[rank].rbegin(); one != all[rank].rend(); ++one) {
+            if (one->done) continue;
+            const int state = ulc_coll_test(lib.endpoint(rank), one->operation);
+            EXPECT_TRUE(state == ULC_OK || state == ULC_ERR_AGAIN) << ulc_error_text(state);
+            one->done = state != ULC_ERR_AGAIN;
+        }
+        return now + kMillisecond;
+    }));
+    for (const auto& of_rank : all)
+        for (const Running& one : of_rank)
+            EXPECT_EQ(one.data.wrong(), "");
 }
 
 /// Sums of doubles that depend on their order, at every rank.
