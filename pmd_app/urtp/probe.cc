@@ -71,6 +71,7 @@ void Member::Impl::send_timer(TxStream& tx, Nanos now) {
     if (tx.wants_credit && tx.has_room() && tx.want == 0) tx.wants_credit = false;
     if (!tx.on_wire() && !tx.wants_credit) {
         tx.probe_at = kNever;
+        tx.probe_wait = 0;  // so that the next packet counts its tail's time
         return;
     }
     const Nanos wait = std::max(tx.probe_wait, tail_wait(tx));

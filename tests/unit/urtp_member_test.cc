@@ -201,5 +201,28 @@ TEST(Member, does_not_ask_for_what_it_has_no_room_for) {
     EXPECT_EQ(received, 60U);
 }
 
+// The timer that asks for credit once ended so that the packets behind it had none, and a lost tail stayed lost.
+TEST(Member, probes_for_a_tail_that_is_lost_after_a_wait_for_credit) {
+    World w(2, {.rx_pool_packets = 16});
+    std::size_t sent = 0;
+    while (w.send(0, 1, "x") == Admission::kYes) {
+        ++sent;
+        w.run_for(kMillisecond);
+    }
+    w.run_for(50 * kMillisecond);
+    EXPECT_EQ(w.receive(1, 0).size(), sent);
+    w.run_for(kSecond);
+    bool lost = false;
+    w.hook = [&](const wire::FrameView& f, Rank) {
+        if (f.type != wire::FrameType::kData || lost) return Fate::kPass;
+        lost = true;
+        return Fate::kLose;
+    };
+    ASSERT_EQ(w.send(0, 1, "tail"), Admission::kYes);
+    w.run_for(kSecond);
+    EXPECT_TRUE(lost);
+    EXPECT_EQ(w.receive(1, 0), Strings{"tail"});
+}
+
 }  // namespace
 }  // namespace ulc::urtp::test
