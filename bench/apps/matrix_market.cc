@@ -9,6 +9,7 @@
 #include <istream>
 #include <ostream>
 #include <string_view>
+#include <vector>
 
 namespace ulc::bench {
 namespace {
@@ -50,10 +51,99 @@ std::string quoted(std::string_view word) {
     return '"' + std::string(word.substr(0, kShown)) + (word.size() > kShown ? "…\"" : "\"");
 }
 
+/// What the elements of a file go into.
+class Sink {
+public:
+    virtual ~Sink() = default;
+    /// Takes memory for a matrix of `entries` stored elements, twice that if mirrored; "" or why not.
+    virtual std::string begin(std::size_t rows, std::size_t columns, std::uint64_t entries) = 0;
+    virtual void put(std::size_t i, std::size_t j, double value) = 0;
+};
+
+std::string too_large(const char* form, std::size_t rows, std::size_t columns,
+                      std::uint64_t octets_max) {
+    return std::string("too large as a ") + form + " matrix: " + std::to_string(rows) + " x " +
+           std::to_string(columns) + " exceeds the limit of " + std::to_string(octets_max) +
+           " octets";
+}
+
+class DenseSink final : public Sink {
+public:
+    DenseSink(Matrix& out, std::uint64_t octets_max) : matrix_(out), octets_max_(octets_max) {}
+    std::string begin(std::size_t rows, std::size_t columns, std::uint64_t) override {
+        std::uint64_t octets = 0;
+        if (__builtin_mul_overflow(std::uint64_t{rows}, std::uint64_t{columns}, &octets) ||
+            __builtin_mul_overflow(octets, sizeof(double), &octets) || octets > octets_max_) {
+            return too_large("dense", rows, columns, octets_max_);
+        }
+        matrix_.rows = rows;
+        matrix_.columns = columns;
+        matrix_.values.assign(rows * columns, 0.0);
+        return {};
+    }
+    void put(std::size_t i, std::size_t j, double value) override {
+        matrix_.values[j * matrix_.rows + i] += value;
+    }
+
+private:
+    Matrix& matrix_;
+    std::uint64_t octets_max_;
+};
+
+/// Collects the entries as they come; rows_of() puts them in order.
+class SparseSink final : public Sink {
+public:
+    SparseSink(SparseMatrix& out, std::uint64_t octets_max)
+        : matrix_(out), octets_max_(octets_max) {}
+    std::string begin(std::size_t rows, std::size_t columns, std::uint64_t entries) override {
+        // Entries are held twice while they are sorted. Their number is believed as they come, not as it is announced.
+        std::uint64_t octets = 0;
+        if (columns > UINT32_MAX || __builtin_mul_overflow(entries, 2 * sizeof(Entry), &octets) ||
+            __builtin_add_overflow(octets, std::uint64_t{rows} * sizeof(std::size_t), &octets) ||
+            rows > octets_max_ / sizeof(std::size_t) || octets > octets_max_) {
+            return too_large("sparse", rows, columns, octets_max_);
+        }
+        matrix_.rows = rows;
+        matrix_.columns = columns;
+        return {};
+    }
+    void put(std::size_t i, std::size_t j, double value) override {
+        entries_.push_back({i, static_cast<std::uint32_t>(j), value});
+    }
+    void finish() {
+        std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& x, const Entry& y) {
+            return x.row != y.row ? x.row < y.row : x.column < y.column;
+        });
+        matrix_.first.assign(matrix_.rows + 1, 0);
+        std::size_t last_row = SIZE_MAX;
+        for (const Entry& entry : entries_) {
+            if (entry.row == last_row && matrix_.column.back() == entry.column) {
+                matrix_.value.back() += entry.value;
+                continue;
+            }
+            last_row = entry.row;
+            matrix_.column.push_back(entry.column);
+            matrix_.value.push_back(entry.value);
+            ++matrix_.first[entry.row + 1];
+        }
+        for (std::size_t i = 0; i < matrix_.rows; ++i)
+            matrix_.first[i + 1] += matrix_.first[i];
+    }
+
+private:
+    struct Entry {
+        std::size_t row;
+        std::uint32_t column;
+        double value;
+    };
+    SparseMatrix& matrix_;
+    std::uint64_t octets_max_;
+    std::vector<Entry> entries_;
+};
+
 class Reader {
 public:
-    Reader(std::istream& in, Matrix& out, std::uint64_t octets_max)
-        : in_(in), matrix_(out), octets_max_(octets_max) {}
+    Reader(std::istream& in, Sink& sink) : in_(in), sink_(sink) {}
 
     MatrixError read() {
         if (!header() || !sizes()) return error_;
@@ -141,32 +231,27 @@ private:
     bool sizes() {
         if (!content_line()) return fail("the file ends before the line with the sizes");
         const bool counted = format_ == Format::kCoordinate;
-        if (!parse_number(next_word(rest_), matrix_.rows) ||
-            !parse_number(next_word(rest_), matrix_.columns) ||
+        if (!parse_number(next_word(rest_), rows_) || !parse_number(next_word(rest_), columns_) ||
             (counted && !parse_number(next_word(rest_), entries_)) || !next_word(rest_).empty()) {
             return fail(counted ? "expected three sizes: rows columns entries"
                                 : "expected two sizes: rows columns");
         }
-        if (symmetry_ != Symmetry::kGeneral && matrix_.rows != matrix_.columns) {
+        if (symmetry_ != Symmetry::kGeneral && rows_ != columns_) {
             return fail("a symmetric matrix must be square");
         }
-        std::uint64_t octets = 0;
-        if (__builtin_mul_overflow(std::uint64_t{matrix_.rows}, std::uint64_t{matrix_.columns},
-                                   &octets) ||
-            __builtin_mul_overflow(octets, sizeof(double), &octets) || octets > octets_max_) {
-            return fail("too large as a dense matrix: " + std::to_string(matrix_.rows) + " x " +
-                        std::to_string(matrix_.columns) + " exceeds the limit of " +
-                        std::to_string(octets_max_) + " octets");
-        }
-        matrix_.values.assign(matrix_.rows * matrix_.columns, 0.0);
-        return true;
+        std::uint64_t entries = entries_;
+        if (!counted &&
+            __builtin_mul_overflow(std::uint64_t{rows_}, std::uint64_t{columns_}, &entries))
+            entries = UINT64_MAX;
+        std::string why = sink_.begin(rows_, columns_, entries);
+        return why.empty() || fail(std::move(why));
     }
 
     /// Adds a stored element and its mirror image.
     void put(std::size_t i, std::size_t j, double value) {
-        matrix_.values[j * matrix_.rows + i] += value;
+        sink_.put(i, j, value);
         if (symmetry_ == Symmetry::kGeneral || i == j) return;
-        matrix_.values[i * matrix_.rows + j] += symmetry_ == Symmetry::kSkew ? -value : value;
+        sink_.put(j, i, symmetry_ == Symmetry::kSkew ? -value : value);
     }
 
     /// The next word as a value of the field.
@@ -190,9 +275,9 @@ private:
 
     bool array() {
         const bool lower_only = symmetry_ != Symmetry::kGeneral;
-        for (std::size_t j = 0; j < matrix_.columns; ++j) {
+        for (std::size_t j = 0; j < columns_; ++j) {
             const std::size_t first = !lower_only ? 0 : symmetry_ == Symmetry::kSkew ? j + 1 : j;
-            for (std::size_t i = first; i < matrix_.rows; ++i) {
+            for (std::size_t i = first; i < rows_; ++i) {
                 double element = 0;
                 if (!content_line()) {
                     return fail("the file ends before element (" + std::to_string(i + 1) + ", " +
@@ -218,7 +303,7 @@ private:
                 return fail("expected an entry: row column" +
                             std::string(field_ == Field::kPattern ? "" : " value"));
             }
-            if (i < 1 || i > matrix_.rows || j < 1 || j > matrix_.columns) {
+            if (i < 1 || i > rows_ || j < 1 || j > columns_) {
                 return fail("entry (" + std::to_string(i) + ", " + std::to_string(j) +
                             ") is outside the matrix");
             }
@@ -238,9 +323,10 @@ private:
     bool nothing_more() { return !content_line() || fail("more entries than the sizes say"); }
 
     std::istream& in_;
-    Matrix& matrix_;
-    std::uint64_t octets_max_;
+    Sink& sink_;
     MatrixError error_;
+    std::size_t rows_ = 0;
+    std::size_t columns_ = 0;
     std::string line_;
     std::string_view rest_;  ///< of line_, not yet read
     std::size_t line_number_ = 0;
@@ -254,16 +340,15 @@ private:
 
 MatrixError read_matrix_market(std::istream& in, Matrix& out, std::uint64_t octets_max) {
     out = {};
-    return Reader(in, out, octets_max).read();
+    DenseSink sink(out, octets_max);
+    return Reader(in, sink).read();
 }
 
-MatrixError read_matrix_market_file(const std::string& path, Matrix& out) {
-    std::ifstream in(path);
-    if (!in) return {0, path + ": cannot be opened"};
-    MatrixError error = read_matrix_market(in, out);
-    if (!error.what.empty()) {
-        error.what = path + ":" + std::to_string(error.line) + ": " + error.what;
-    }
+MatrixError read_matrix_market(std::istream& in, SparseMatrix& out, std::uint64_t octets_max) {
+    out = {};
+    SparseSink sink(out, octets_max);
+    MatrixError error = Reader(in, sink).read();
+    if (error.what.empty()) sink.finish();
     return error;
 }
 

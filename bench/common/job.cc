@@ -44,16 +44,77 @@ void Job::barrier() {
     if (!alone()) require(ulc_barrier(ep_, world()), "barrier");
 }
 
-void Job::broadcast(void* buffer, std::size_t octets) {
-    if (!alone()) require(ulc_broadcast(ep_, world(), 0, buffer, octets), "broadcast");
+namespace {
+
+/// Waits for what a start call made; `operation` by reference, since the call fills it while arguments are evaluated.
+void finish(ulc_endpoint* ep, int started, ulc_coll* const& operation, const char* what) {
+    require(started, what);
+    require(ulc_coll_wait(ep, operation, ULC_WAIT_FOREVER), what);
+}
+
+void copy(void* to, const void* from, std::size_t octets) {
+    if (octets > 0) std::memcpy(to, from, octets);
+}
+
+}  // namespace
+
+void Job::broadcast(void* buffer, std::size_t octets, std::uint16_t root) {
+    if (alone()) return;
+    ulc_coll* operation = nullptr;
+    const char* algorithm = emulated_ ? "binomial" : nullptr;
+    finish(ep_, ulc_broadcast_start(ep_, world(), root, buffer, octets, algorithm, &operation),
+           operation, "broadcast");
 }
 
 void Job::allgather(const void* input, void* output, std::size_t octets) {
-    if (!alone()) {
-        require(ulc_allgather(ep_, world(), input, output, octets), "allgather");
-    } else if (input != nullptr && octets > 0) {
-        std::memcpy(output, input, octets);
-    }
+    if (alone()) return input == nullptr ? void() : copy(output, input, octets);
+    ulc_coll* operation = nullptr;
+    const char* algorithm = emulated_ ? "ring" : nullptr;
+    finish(ep_, ulc_allgather_start(ep_, world(), input, output, octets, algorithm, &operation),
+           operation, "allgather");
+}
+
+void Job::allgather_in_place(void* blocks, const std::size_t* lengths) {
+    if (alone()) return;
+    ulc_coll* operation = nullptr;
+    const char* algorithm = emulated_ ? "ring" : nullptr;
+    finish(ep_,
+           ulc_allgatherv_start(ep_, world(), nullptr, blocks, lengths, nullptr, algorithm,
+                                &operation),
+           operation, "allgather");
+}
+
+void Job::scatter(const void* all, const std::size_t* lengths, void* own) {
+    if (alone()) return copy(own, all, lengths[0]);
+    ulc_coll* operation = nullptr;
+    finish(ep_,
+           ulc_scatterv_start(ep_, world(), 0, all, lengths, nullptr, own, lengths[rank()], nullptr,
+                              &operation),
+           operation, "scatter");
+}
+
+void Job::gather(const void* own, void* all, const std::size_t* lengths) {
+    if (alone()) return copy(all, own, lengths[0]);
+    ulc_coll* operation = nullptr;
+    // The token of GAMMA §6.3: one rank at a time sends, so that a shared medium has no contention.
+    finish(ep_,
+           ulc_gatherv_start(ep_, world(), 0, own, lengths[rank()], all, lengths, nullptr, "token",
+                             &operation),
+           operation, "gather");
+}
+
+void Job::send(std::uint16_t to, const void* buffer, std::size_t octets) {
+    ulc_request request;
+    require(ulc_send(ep_, to, 0, buffer, octets, &request), "send");
+    require(ulc_wait_for(ep_, &request, nullptr, ULC_WAIT_FOREVER), "send");
+}
+
+void Job::receive(std::uint16_t from, void* buffer, std::size_t octets) {
+    ulc_request request;
+    ulc_status status;
+    require(ulc_receive(ep_, from, 0, UINT64_MAX, buffer, octets, &request), "receive");
+    require(ulc_wait_for(ep_, &request, &status, ULC_WAIT_FOREVER), "receive");
+    require(status.length == octets ? status.error : ULC_ERR_MISMATCH, "receive");
 }
 
 }  // namespace ulc::bench

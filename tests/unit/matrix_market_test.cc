@@ -135,6 +135,57 @@ TEST(matrix_market, refuses_arrays_that_are_too_short_or_too_long) {
     expect_refused(head + "2 3\n", 4, "more words");
 }
 
+SparseMatrix read_sparse(const std::string& text) {
+    std::istringstream in(text);
+    SparseMatrix matrix;
+    const MatrixError error = read_matrix_market(in, matrix);
+    EXPECT_EQ(error.what, "") << "line " << error.line;
+    return matrix;
+}
+
+TEST(matrix_market, sparse_rows_are_in_order_and_places_unique) {
+    const SparseMatrix matrix = read_sparse(
+        "%%MatrixMarket matrix coordinate real general\n4 3 5\n4 3 1\n1 2 2\n4 1 3\n1 2 0.5\n2 2 "
+        "-1\n");
+    EXPECT_EQ(matrix.first, (std::vector<std::size_t>{0, 1, 2, 2, 4}));
+    EXPECT_EQ(matrix.column, (std::vector<std::uint32_t>{1, 1, 0, 2}));
+    EXPECT_EQ(matrix.value, (Values{2.5, -1, 3, 1}));
+}
+
+TEST(matrix_market, sparse_matrices_hold_what_dense_ones_do) {
+    const char* const files[] = {
+        "%%MatrixMarket matrix coordinate real symmetric\n3 3 3\n1 1 3\n2 1 4\n3 2 5\n",
+        "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 4\n",
+        "%%MatrixMarket matrix array real general\n2 2\n1\n0\n-3\n4\n",
+        "%%MatrixMarket matrix coordinate pattern general\n2 5 2\n1 5\n2 1\n",
+    };
+    for (const char* const text : files) {
+        const Matrix dense = read(text);
+        const SparseMatrix sparse = read_sparse(text);
+        ASSERT_EQ(sparse.first.size(), dense.rows + 1);
+        Values values(dense.values.size(), 0);
+        for (std::size_t i = 0; i < sparse.rows; ++i)
+            for (std::size_t n = sparse.first[i]; n < sparse.first[i + 1]; ++n)
+                values[sparse.column[n] * sparse.rows + i] = sparse.value[n];
+        EXPECT_EQ(values, dense.values) << text;
+    }
+}
+
+TEST(matrix_market, sparse_sizes_are_bounded_by_entries_not_by_places) {
+    EXPECT_EQ(
+        read_sparse("%%MatrixMarket matrix coordinate real general\n1000000 1000000 1\n1 1 1\n")
+            .value.size(),
+        1U);
+    for (const char* const sizes : {"1 1 99999999999999", "99999999999999 1 0", "1 4294967296 0"}) {
+        std::istringstream in(std::string("%%MatrixMarket matrix coordinate real general\n") +
+                              sizes + "\n");
+        SparseMatrix matrix;
+        const MatrixError error = read_matrix_market(in, matrix);
+        EXPECT_NE(error.what.find("too large as a sparse"), std::string::npos) << error.what;
+        EXPECT_EQ(error.line, 2U);
+    }
+}
+
 TEST(matrix_market, names_a_file_that_is_not_there) {
     Matrix matrix;
     const MatrixError error = read_matrix_market_file("no/such/file.mtx", matrix);
