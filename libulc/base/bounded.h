@@ -46,23 +46,13 @@ private:
     std::size_t size_ = 0;
 };
 
-/// For memory that is allocated by open() and not at construction.
-struct Deferred {};
-
-/// FIFO of a power-of-two capacity chosen at construction, which allocates; or, deferred, in open().
+/// FIFO of a power-of-two capacity chosen at construction, which allocates.
 template <typename T>
 class BoundedQueue {
 public:
     explicit BoundedQueue(std::size_t capacity)
         : mask_(capacity - 1), items_(std::make_unique<T[]>(capacity)) {
         ULC_CHECK(capacity > 0 && (capacity & (capacity - 1)) == 0);
-    }
-    /// Empty, and nothing may be pushed before open().
-    BoundedQueue(std::size_t capacity, Deferred) noexcept : mask_(capacity - 1) {
-        ULC_CHECK(capacity > 0 && (capacity & (capacity - 1)) == 0);
-    }
-    void open() {
-        if (items_ == nullptr) items_ = std::make_unique<T[]>(capacity());
     }
     [[nodiscard]] bool push(const T& value) noexcept {
         if (full()) return false;

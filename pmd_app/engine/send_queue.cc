@@ -197,6 +197,7 @@ bool SendQueue::advance(Pending& pending, const SendContext& context, Blocked& b
                 message->used = false;
                 --open_count_;
                 pending.message = kNoMessage;
+                retry_ = true;  // what it held back was passed over in this scan
             } else {
                 blocked.add(stream);
             }

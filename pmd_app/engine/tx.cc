@@ -149,6 +149,26 @@ bool transmit_jobs(Core& core, Net& net, Nanos now) {
     return moved;
 }
 
+// What the port gave up is its member's to send again, or to tell of. Control frames are not missed: timers say them again.
+void take_given_up(Core& core, Net& net, Nanos now) {
+    if (net.port.tx_failed == nullptr) return;
+    while (Segment* segment = net.port.tx_failed(net.port.context)) {
+        core.counters.add(Counter::tx_given_up);
+        wire::FrameView view;
+        if (wire::parse(segment->frame, segment->length, core.config.ether_type, view) ==
+            Counter::kCount) {
+            for (Endpoint* endpoint : core.active) {
+                if (endpoint->net != &net || endpoint->member == nullptr ||
+                    !endpoint->member->send_failed(view, now))
+                    continue;
+                endpoint->work |= kWorkTransmit | kWorkSettle;
+                break;
+            }
+        }
+        net.port.pool.drop(segment);
+    }
+}
+
 // Up to kTurnFrames of one endpoint. False: it had none, or may not.
 bool transmit_turn(Core& core, Endpoint& endpoint, unsigned& budget, Nanos now) {
     bool moved = false;
@@ -157,6 +177,7 @@ bool transmit_turn(Core& core, Endpoint& endpoint, unsigned& budget, Nanos now) 
         Segment* segment = endpoint.member->next_tx(now);
         if (segment == nullptr) {
             endpoint.work &= static_cast<std::uint8_t>(~kWorkTransmit);
+            endpoint.work |= kWorkSettle;  // what may not go yet has a timer now
             return moved;
         }
         endpoint.work |= kWorkSettle;
@@ -175,6 +196,7 @@ bool transmit(Core& core, Nanos now) {
     bool moved = false;
     for (const auto& net : core.nets) {
         net->transmitter.begin_round();
+        take_given_up(core, *net, now);
         moved |= transmit_jobs(core, *net, now);
     }
     unsigned budget = core.config.frames_per_round;

@@ -193,7 +193,8 @@ void Member::Impl::let_go(TxStream& tx) noexcept {
         TxSlot& slot = tx.slot(tx.freed);
         pool_.drop(slot.segment);
         slot.segment = nullptr;
-        slot.asked_by = TxSlot::kNobody;
+        if (slot.asked_by != TxSlot::kNobody) [[unlikely]]
+            forget_repair(tx, slot);
     }
 }
 

@@ -19,12 +19,14 @@ void Member::Impl::bound_stream(TxStream& tx, double window, Nanos now) noexcept
     tx.cwnd = std::clamp(static_cast<std::uint32_t>(window), 1U, tx.window);
     tx.pacer.set_gap(window >= 1 ? 0 : static_cast<Nanos>(srtt / window), now);
     tx.ask_every =
-        tx.cwnd < 2 * config_.params.ack_window ? std::max(1U, tx.cwnd / 2) : TxStream::kNeverAsk;
+        tx.cwnd < 2 * config_.params.ack_window ? (tx.cwnd + 1) / 2 : TxStream::kNeverAsk;
 }
 
 /// Of a group, each destination acknowledges its part of a packet.
 float packets_of(const TxStream& tx, const AckNews& news) noexcept {
-    return static_cast<float>(news.packets) / static_cast<float>(std::max(1U, tx.destinations));
+    const auto packets = static_cast<float>(news.packets);
+    return tx.group == nullptr ? packets
+                               : packets / static_cast<float>(std::max(1U, tx.destinations));
 }
 
 bool Member::Impl::may_cut(const TxStream& tx, Nanos now) const noexcept {

@@ -46,6 +46,7 @@ public:
         threshold_ = window_;
     }
     [[nodiscard]] float window() const noexcept { return window_; }
+    [[nodiscard]] bool full() const noexcept { return window_ >= most_; }
 
 private:
     float most_;
@@ -58,8 +59,11 @@ class RoundTrips {
 public:
     void sample(Nanos rtt) noexcept {
         latest_ = static_cast<float>(std::max<Nanos>(rtt, 1));
-        shortest_ = shortest_ == 0 ? latest_ : std::min(shortest_, latest_);
+        shortest_ = shortest_ == 0 ? latest_
+                                   : std::min(shortest_ + (latest_ - shortest_) * kForget, latest_);
     }
+    /// Losses say that the path is full though no queue shows: the shortest one was none of an idle path.
+    void doubt() noexcept { shortest_ /= 2; }
     [[nodiscard]] float latest() const noexcept { return latest_; }
     [[nodiscard]] float shortest() const noexcept { return shortest_; }
     /// Share of the latest round trip that was no queue of the network: 1 on an idle path. What may have been spent in our
@@ -69,6 +73,8 @@ public:
     }
 
 private:
+    static constexpr float kForget =
+        1.0F / 4096;  ///< a sample: paths change, and doubt may be wrong
     static constexpr float kRing = 20 * kMicrosecond;  ///< the engine's limit (engine/tx.h)
     float latest_ = 0;
     float shortest_ = 0;
@@ -84,22 +90,33 @@ public:
     static constexpr float kQueued = 0.8F;
     /// So many lost, and so large a share of the packets since the last cut, are no bit errors.
     static constexpr float kManyLeast = 4;
-    static constexpr float kManyLost = 0.2F;
+    static constexpr float kManyLost = 0.05F;
+    /// Packets after which old news counts half.
+    static constexpr float kMemory = 512;
 
     explicit AdaptiveBackoff(const CongestionLimits& limits) noexcept : reno_(limits) {}
 
-    void on_acked(float packets, Nanos rtt) noexcept {
+    /// True: the window is another now. A full one costs a sample and a sum.
+    bool on_acked(float packets, Nanos rtt) noexcept {
         if (rtt >= 0) trips_.sample(rtt);
         acked_ += packets;
+        if (reno_.full()) return false;
         reno_.on_acked(packets, kGain);
+        return true;
     }
     /// packets: of one that only one of n destinations lacks, 1/n.
     void on_lost(float packets, bool round_trip) noexcept {
         lost_ += packets;
         if (!round_trip) return;
         const bool many = lost_ >= kManyLeast && lost_ > kManyLost * (lost_ + acked_);
-        if (many || trips_.idle_share() < kQueued) reno_.cut(kCut);
-        lost_ = acked_ = 0;
+        if (many || trips_.idle_share() < kQueued) {
+            if (many) trips_.doubt();
+            reno_.cut(kCut);
+            lost_ = acked_ = 0;
+        } else if (lost_ + acked_ > kMemory) {
+            lost_ /= 2;
+            acked_ /= 2;
+        }
     }
     [[nodiscard]] float window() const noexcept { return reno_.window(); }
 

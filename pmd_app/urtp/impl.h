@@ -17,14 +17,6 @@
 
 namespace ulc::urtp {
 
-/// A packet to transmit again: from `at` on.
-struct Repair {
-    TxStream* stream = nullptr;
-    Seq seq;
-    Nanos at = 0;
-};
-
-inline constexpr std::size_t kRepairsMax = 512;  ///< more are asked for again
 inline constexpr std::size_t kGroupsMax = 1024;
 inline constexpr std::uint8_t kPatienceMax = 6;      ///< the most that Params::ack_delay doubles
 inline constexpr std::uint32_t kControlRunMax = 16;  ///< control frames before a packet's turn
@@ -48,6 +40,13 @@ struct Member::Impl {
     }
     Session* make_session(Rank rank);
     Group* find_group(GroupHandle handle) noexcept;
+    /// The stream of that source in the group; nullptr: none came yet. A source's groups are few.
+    [[nodiscard]] static RxStream* heard(const Group& group, Session& session) noexcept {
+        RxStream* rx = session.unicast.sibling;
+        while (rx != nullptr && rx->group != &group)
+            rx = rx->sibling;
+        return rx;
+    }
     RxStream* group_stream(Group& group, Session& session);  ///< makes it; nullptr: not a member
     Err add_group(GroupHandle handle, std::span<const Rank> ranks);
     Err remove_group(GroupHandle handle);
@@ -55,7 +54,7 @@ struct Member::Impl {
     void end_receiving(RxStream& rx) noexcept;
     void end_sending(TxStream& tx, Nanos now) noexcept;
     void on_timer(Nanos now);
-    [[nodiscard]] Nanos next_timer() noexcept;
+    bool poll_event(Event& out) noexcept;
     [[nodiscard]] bool drained() const noexcept;
     [[nodiscard]] Nanos random_below(Nanos bound) noexcept {
         return static_cast<Nanos>(random_.below(static_cast<std::uint64_t>(bound)));
@@ -81,10 +80,16 @@ struct Member::Impl {
     [[nodiscard]] bool has_tx() const noexcept;
     Segment* control_frame() noexcept;
     Segment* send_control(Nanos now);
-    Segment* send_repair(Nanos now);
     Segment* send_new(Nanos now);
-    void gathered_to_repairs(Nanos now) noexcept;
     [[nodiscard]] wire::FrameHead head_to(Rank rank, wire::FrameType type) const noexcept;
+
+    // --- repair.cc: packets to transmit again
+    void queue_repair(TxStream& tx, Seq seq, std::uint16_t asker, Nanos due) noexcept;
+    void forget_repair(TxStream& tx, TxSlot& slot) noexcept;
+    Segment* send_repair(Nanos now);
+    TxStream* stream_of(const wire::FrameView& frame) noexcept;
+    bool send_failed(const wire::FrameView& frame, Nanos now) noexcept;
+    Segment* repeat(TxStream& tx, TxSlot& slot, Nanos now);
 
     // --- receive.cc: putting packets in order
     void on_frame(const wire::FrameView& frame, Segment* segment, Nanos now);
@@ -132,7 +137,6 @@ struct Member::Impl {
     void lose(RxStream& rx, std::uint32_t packets) noexcept;
     bool take_after_loss(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
     Segment* send_once(TxSlot& slot) noexcept;
-    bool poll_fault(Event& out) noexcept;
 
     // --- profiles/pcode/, by verb
     [[nodiscard]] bool flow_window_open(Group& group, Nanos now) noexcept;
@@ -215,10 +219,11 @@ struct Member::Impl {
     List<TxStream, &TxStream::active_link> active_unicast_;
     List<TxStream, &TxStream::active_link> active_groups_;
     List<TxStream, &TxStream::probe_link> probes_;
+    List<TxStream, &TxStream::repair_link> repairing_;
     std::uint32_t control_run_ = 0;  ///< control frames sent since the last packet
     std::uint32_t expecting_ = 0;    ///< sessions that a pending receive names
     List<Session, &Session::control_link> control_;
-    List<Session, &Session::lost_link> lost_;
+    List<Session, &Session::news_link> news_;        ///< with something for poll_event()
     List<Session, &Session::awaited_link> awaited_;  ///< named by pending receives, in their order
     std::uint32_t sends_failed_ = 0;
     List<Group, &Group::control_link> group_control_;
@@ -226,12 +231,6 @@ struct Member::Impl {
     List<Session, &Session::starved_link> starved_;
     TxSlot* new_head_ = nullptr;  ///< committed, never transmitted, in commit order
     TxSlot* new_tail_ = nullptr;
-    // Opened with the first stream of each kind: a member that sends nothing repairs nothing.
-    BoundedQueue<Repair> repairs_{kRepairsMax, Deferred{}};
-    /// Group repairs that wait for further requests, oldest first.
-    BoundedQueue<Repair> gather_{kRepairsMax, Deferred{}};
-    std::vector<Event> events_;  ///< at most one a peer; reserved at construction
-    std::size_t events_taken_ = 0;
 
     struct Draft {
         std::uint8_t flags = 0;

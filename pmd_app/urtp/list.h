@@ -2,14 +2,20 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace ulc::urtp {
 
 template <typename T>
 struct Link {
-    T* previous = nullptr;
+    T* previous = nowhere();
     T* next = nullptr;
-    bool listed = false;
+
+    [[nodiscard]] bool listed() const noexcept { return previous != nowhere(); }
+
+private:
+    /// In no list: no object lies there. A flag would cost each link eight octets.
+    [[nodiscard]] static T* nowhere() noexcept { return reinterpret_cast<T*>(std::uintptr_t{1}); }
 };
 
 /// Doubly linked; an object is in it once or not at all.
@@ -19,14 +25,14 @@ public:
     [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
     [[nodiscard]] T* front() const noexcept { return head_; }
     [[nodiscard]] static T* after(const T& item) noexcept { return (item.*kLink).next; }
-    [[nodiscard]] static bool holds(const T& item) noexcept { return (item.*kLink).listed; }
+    [[nodiscard]] static bool holds(const T& item) noexcept { return (item.*kLink).listed(); }
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
     /// No effect if it is in the list.
     void push_back(T& item) noexcept {
         Link<T>& link = item.*kLink;
-        if (link.listed) return;
-        link = {tail_, nullptr, true};
+        if (link.listed()) return;
+        link = {tail_, nullptr};
         (tail_ != nullptr ? (tail_->*kLink).next : head_) = &item;
         tail_ = &item;
         ++size_;
@@ -34,7 +40,7 @@ public:
     /// No effect if it is not in the list.
     void remove(T& item) noexcept {
         Link<T>& link = item.*kLink;
-        if (!link.listed) return;
+        if (!link.listed()) return;
         (link.previous != nullptr ? (link.previous->*kLink).next : head_) = link.next;
         (link.next != nullptr ? (link.next->*kLink).previous : tail_) = link.previous;
         link = {};

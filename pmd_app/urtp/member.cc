@@ -40,7 +40,6 @@ Member::Impl::Impl(const MemberConfig& config, std::span<const Peer> roster,
     ULC_CHECK(config.rank < roster_.size() && roster_.size() < kNoRank);
     ULC_CHECK(std::has_single_bit(config_.params.window));
     store_ = RxStore(config_.params.rx_pool_packets);
-    events_.reserve(roster_.size());
     std::vector<Rank> all(roster_.size());
     for (std::size_t i = 0; i < all.size(); ++i)
         all[i] = static_cast<Rank>(i);
@@ -92,19 +91,17 @@ Group* Member::Impl::find_group(GroupHandle handle) noexcept {
 }
 
 RxStream* Member::Impl::group_stream(Group& group, Session& session) {
-    const std::uint16_t index = group.index_of[session.rank];
-    if (index == kNoRank) return nullptr;
-    auto& rx = group.rx[index];
-    if (rx == nullptr) {
-        rx = std::make_unique<RxStream>();
-        start(*rx, group.handle, session, &group, group.window, config_.first_seq);
-        timers_.enroll();
-        rx->ack_at = policy_.next_ack(*rx, rx->window, config_.params);
-        if (policy_.on_stream != nullptr) policy_.on_stream(*this, *rx);
-        rx->sibling = session.unicast.sibling;
-        session.unicast.sibling = rx.get();
-    }
-    return rx.get();
+    if (RxStream* rx = heard(group, session)) return rx;
+    if (group.index_of[session.rank] == kNoRank) return nullptr;
+    group.rx.push_back(std::make_unique<RxStream>());
+    RxStream* rx = group.rx.back().get();
+    start(*rx, group.handle, session, &group, group.window, config_.first_seq);
+    timers_.enroll();
+    rx->ack_at = policy_.next_ack(*rx, rx->window, config_.params);
+    if (policy_.on_stream != nullptr) policy_.on_stream(*this, *rx);
+    rx->sibling = session.unicast.sibling;
+    session.unicast.sibling = rx;
+    return rx;
 }
 
 Err Member::Impl::add_group(GroupHandle handle, std::span<const Rank> ranks) {
@@ -137,7 +134,6 @@ Err Member::Impl::add_group(GroupHandle handle, std::span<const Rank> ranks) {
         group->pcode->timer.owner = group.get();
         timers_.enroll();
     }
-    group->rx.resize(ranks.size());
     group_handles_.push_back(handle);
     groups_.push_back(std::move(group));
     return Err::kOk;
@@ -148,7 +144,7 @@ Err Member::Impl::remove_group(GroupHandle handle) {
     if (group == nullptr || handle == config_.world) return Err::kInvalid;
     if (group->tx != nullptr && group->tx->active()) return Err::kAgain;
     for (const auto& rx : group->rx) {
-        if (rx != nullptr && rx->held > 0) return Err::kAgain;
+        if (rx->held > 0) return Err::kAgain;
     }
     if (group->pcode != nullptr) {
         timers_.remove(group->pcode->timer);
@@ -158,14 +154,9 @@ Err Member::Impl::remove_group(GroupHandle handle) {
         timers_.remove(tx->timer);
         active_groups_.remove(*tx);
         probes_.remove(*tx);
-        for (auto* queue : {&repairs_, &gather_}) {
-            for (std::size_t i = 0; i < queue->size(); ++i) {
-                if (queue->at(i).stream == tx) queue->at(i).stream = nullptr;
-            }
-        }
+        repairing_.remove(*tx);
     }
     for (const auto& rx : group->rx) {
-        if (rx == nullptr) continue;
         timers_.remove(rx->timer);
         end_keeping(*rx);
         RxStream* before = &rx->session->unicast;
@@ -221,7 +212,9 @@ void Member::Impl::peer_gone(Rank rank, EventKind kind, Nanos now) {
     if (session_of(rank) == nullptr) return;  // known already
     Session& session = *sessions_[rank];
     session.gone = true;
-    events_.push_back({kind, rank});
+    session.gone_as = kind;
+    session.gone_untold = true;
+    news_.push_back(session);
     if (session.tx != nullptr) end_sending(*session.tx, now);
     for (const auto& group : groups_) {
         TxStream* tx = group->tx.get();
@@ -244,12 +237,7 @@ void Member::Impl::peer_gone(Rank rank, EventKind kind, Nanos now) {
     starved_.remove(session);
 }
 
-Nanos Member::Impl::next_timer() noexcept {
-    return gather_.empty() ? timers_.next() : std::min(timers_.next(), gather_.front().at);
-}
-
 void Member::Impl::on_timer(Nanos now) {
-    gathered_to_repairs(now);
     while (Timer* timer = timers_.pop_due(now)) {
         switch (timer->kind) {
             case TimerOwner::kReceive:
@@ -266,6 +254,25 @@ void Member::Impl::on_timer(Nanos now) {
                 break;
         }
     }
+}
+
+bool Member::Impl::poll_event(Event& out) noexcept {
+    if (sends_failed_ > 0) {
+        out = {EventKind::kSendFailed, config_.rank, sends_failed_};
+        sends_failed_ = 0;
+        return true;
+    }
+    Session* session = news_.front();
+    if (session == nullptr) return false;
+    if (session->lost > 0) {
+        out = {EventKind::kLost, session->rank, session->lost};
+        session->lost = 0;
+    } else {
+        out = {session->gone_as, session->rank, 0};
+        session->gone_untold = false;
+    }
+    if (!session->gone_untold) news_.remove(*session);
+    return true;
 }
 
 bool Member::Impl::drained() const noexcept {
@@ -315,18 +322,17 @@ void Member::pop(Rank source, Nanos now) { impl_->pop(source, now); }
 void Member::expect(Rank source, Nanos now) {
     if (source < impl_->roster_.size()) impl_->expect(source, now);
 }
-Nanos Member::next_timer() const noexcept { return impl_->next_timer(); }
+Nanos Member::next_timer() const noexcept { return impl_->timers_.next(); }
 void Member::on_timer(Nanos now) { impl_->on_timer(now); }
 void Member::peer_gone(Rank rank, EventKind kind, Nanos now) { impl_->peer_gone(rank, kind, now); }
-bool Member::poll_event(Event& out) noexcept {
-    if (impl_->events_taken_ == impl_->events_.size()) return impl_->poll_fault(out);
-    out = impl_->events_[impl_->events_taken_++];
-    return true;
-}
+bool Member::poll_event(Event& out) noexcept { return impl_->poll_event(out); }
 bool Member::forgets() const noexcept { return impl_->config_.params.detect_only; }
 void Member::want_segments(Nanos now) noexcept { impl_->want_segments(now); }
 void Member::send_failed() noexcept {
     if (impl_->config_.params.detect_only) ++impl_->sends_failed_;
+}
+bool Member::send_failed(const wire::FrameView& frame, Nanos now) noexcept {
+    return impl_->send_failed(frame, now);
 }
 bool Member::drained() const noexcept { return impl_->drained(); }
 

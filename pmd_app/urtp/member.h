@@ -170,6 +170,9 @@ public:
     void want_segments(Nanos now) noexcept;
     /// A frame that next_tx() gave could not be sent, and was dropped. Only the profile detect tells of it.
     void send_failed() noexcept;
+    /// The same of a frame that is known: true if it was a packet of this member. It is sent again at once, unless the profile
+    /// repairs nothing: then it is told of. That is no congestion.
+    bool send_failed(const wire::FrameView& frame, Nanos now) noexcept;
     /// What is transmitted is forgotten, so that transmission itself makes room for more (profile detect).
     [[nodiscard]] bool forgets() const noexcept;
     /// Nothing unacknowledged in any stream, nothing queued for the wire.

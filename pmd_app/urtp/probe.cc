@@ -39,7 +39,7 @@ void Member::Impl::restart_probe(TxStream& tx, Nanos now) noexcept {
 /// there is news. Not while anything of ours waits to be sent: a probe goes first, so on a slow host one each round would leave no
 /// room for the repair that is wanted.
 void Member::Impl::probe_now(TxStream& tx, Nanos now) noexcept {
-    if (new_head_ != nullptr || !repairs_.empty() || !gather_.empty()) return;
+    if (new_head_ != nullptr || !repairing_.empty() || tx.repairs > 0) return;
     const Nanos wait = std::max({tx.rtt.smoothed() / 2, tx.probe_wait, kMicrosecond});
     if (!tx.on_wire() || now - tx.probed_at < wait) return;
     tx.probe_wait = std::min(2 * wait, std::max(config_.params.max_send_wait, kMicrosecond));
@@ -64,6 +64,7 @@ bool Member::Impl::count_unanswered(Session& session, Nanos now) noexcept {
 }
 
 void Member::Impl::send_timer(TxStream& tx, Nanos now) {
+    if (tx.repairs > 0) repairing_.push_back(tx);
     if (tx.probe_at > now) {
         timers_.arm_by(tx.timer, tx.probe_at);
         return;

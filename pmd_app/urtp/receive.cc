@@ -267,7 +267,7 @@ Judgement Member::Impl::judge(RxStream& rx, Seq seq, const wire::AfterEntry* aft
         } else if (Group* group = find_group(stream); group != nullptr) {
             const std::uint16_t index = group->index_of[rx.session->rank];
             if (index == kNoRank) return Judgement::kUnmeetable;
-            const RxStream* other = group->rx[index].get();
+            const RxStream* other = heard(*group, *rx.session);
             one = judge_entry(other != nullptr ? other->next : config_.first_seq, number,
                               group->window);
         }

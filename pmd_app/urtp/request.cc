@@ -190,9 +190,7 @@ void Member::Impl::request_one(TxStream& tx, Seq seq, std::uint32_t at, Nanos no
     tx.patience = 0;
     if (policy_.on_lost != nullptr) policy_.on_lost(*this, tx, seq, now);
     const bool gathers = tx.destinations > 1 && config_.params.repair_gather > 0;
-    auto& queue = gathers ? gather_ : repairs_;
-    if (queue.push({&tx, seq, gathers ? now + config_.params.repair_gather : now}))
-        slot.asked_by = asker;
+    queue_repair(tx, seq, asker, gathers ? now + config_.params.repair_gather : now);
 }
 
 void Member::Impl::expect(Rank source, Nanos now) {

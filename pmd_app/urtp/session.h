@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "urtp/list.h"
+#include "urtp/member.h"
 #include "urtp/profiles/pcode/group_state.h"
 #include "urtp/rtt.h"
 #include "urtp/rx_store.h"
@@ -25,6 +26,8 @@ struct Session {
 
     const Rank rank;
     bool gone = false;
+    bool gone_untold = false;
+    EventKind gone_as{};
     bool starved =
         false;  ///< was told less credit than it could use, or lost packets for want of room
     bool reserved_used = false;
@@ -56,7 +59,7 @@ struct Session {
     Link<Session> ready_link;
     Link<Session> control_link;
     Link<Session> starved_link;
-    Link<Session> lost_link;
+    Link<Session> news_link;
     Link<Session> awaited_link;
 };
 
@@ -68,7 +71,7 @@ struct Group {
     std::uint32_t ack_modulus = 16;       ///< A
     std::uint32_t window = 0;
     std::unique_ptr<TxStream> tx;
-    std::vector<std::unique_ptr<RxStream>> rx;  ///< by index; made when first heard
+    std::vector<std::unique_ptr<RxStream>> rx;  ///< of the members heard, in any order
     std::unique_ptr<pcode::GroupState> pcode;   ///< nullptr: not by PCODE's rules
     Link<Group> control_link;
 };

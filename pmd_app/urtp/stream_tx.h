@@ -33,6 +33,7 @@ struct TxSlot {
     TxStream* stream = nullptr;
     TxSlot* link = nullptr;            ///< commit order, until first transmission
     Nanos sent_at = 0;                 ///< of the latest transmission
+    std::uint32_t due = 0;             ///< of the repair that is asked for (repair.cc)
     std::uint16_t asked_by = kNobody;  ///< group index whose request waits, or kSeveral
     std::uint8_t transmissions = 0;    ///< saturating
 };
@@ -72,8 +73,10 @@ struct TxStream {
     /// Every so many-th packet asks for acknowledgement at once; kNeverAsk: none does.
     static constexpr std::uint32_t kNeverAsk = UINT32_MAX;
     std::uint32_t ask_every = kNeverAsk;
-    Seq asked;  ///< the packet after the last one that asked
-    Seq freed;  ///< segments before it were let go
+    Seq asked;                  ///< the packet after the last one that asked
+    Seq repair_from;            ///< none before it is asked for
+    std::uint32_t repairs = 0;  ///< packets that are
+    Seq freed;                  ///< segments before it were let go
     const std::uint32_t
         members;  ///< length of the arrays below, indexed by group index (0: unicast)
     std::uint32_t destinations;  ///< left
@@ -103,6 +106,7 @@ struct TxStream {
     Timer timer;
     Link<TxStream> active_link;
     Link<TxStream> probe_link;
+    Link<TxStream> repair_link;
 
 private:
     bool settle_base() noexcept;

@@ -43,7 +43,6 @@ TxStream* Member::Impl::tx_stream(StreamId stream, Admission& why) {
             return nullptr;
         }
         if (session->tx == nullptr) {
-            repairs_.open();
             session->tx = std::make_unique<TxStream>(
                 stream, nullptr, std::span<const Rank>(&session->rank, 1), 1, config_.params.window,
                 config_.first_seq, config_.params.initial_rtt);
@@ -56,8 +55,6 @@ TxStream* Member::Impl::tx_stream(StreamId stream, Admission& why) {
     Group* group = find_group(stream);
     if (group == nullptr) return nullptr;
     if (group->tx == nullptr) {
-        repairs_.open();
-        gather_.open();
         group->tx =
             std::make_unique<TxStream>(stream, group, group->ranks, group->own, group->window,
                                        config_.first_seq, config_.params.initial_rtt);
@@ -81,6 +78,10 @@ Admission Member::Impl::may_send(StreamId stream, std::uint64_t subset, bool has
     if (tx == nullptr) return why;
     if (tx->pacer.next() > now) {
         timers_.arm_by(tx->timer, tx->pacer.next());
+        return Admission::kWindow;
+    }
+    if (tx->repairs > 0 && tx->pacer.gap() > 0) {  // these go first
+        timers_.arm_by(tx->timer, now + tx->pacer.gap());
         return Admission::kWindow;
     }
     if (!tx->has_room()) {
@@ -239,7 +240,7 @@ void Member::Impl::commit(const PacketMeta& meta, const PacketPlan& plan, Segmen
     TxSlot& slot = tx->slot(tx->tail);
     if (slot.segment != nullptr) [[unlikely]]
         let_go(*tx);  // retained lazily
-    slot = {segment, tx, nullptr, now, TxSlot::kNobody, 0};
+    slot = {segment, tx, nullptr, now, 0, TxSlot::kNobody, 0};
     (new_tail_ != nullptr ? new_tail_->link : new_head_) = &slot;
     new_tail_ = &slot;
     ++tx->tail;

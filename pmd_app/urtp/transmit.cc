@@ -2,9 +2,6 @@
 // its timers may ask for more than a slow host can send, and what it asks for must be answered by data in the end.
 #include "urtp/impl.h"
 
-#include <algorithm>
-#include <cstring>
-
 namespace ulc::urtp {
 
 wire::FrameHead Member::Impl::head_to(Rank rank, wire::FrameType type) const noexcept {
@@ -20,12 +17,11 @@ wire::FrameHead Member::Impl::head_to(Rank rank, wire::FrameType type) const noe
 }
 
 bool Member::Impl::has_tx() const noexcept {
-    return new_head_ != nullptr || !control_.empty() || !probes_.empty() || !repairs_.empty() ||
+    return new_head_ != nullptr || !control_.empty() || !probes_.empty() || !repairing_.empty() ||
            !group_control_.empty();
 }
 
 Segment* Member::Impl::next_tx(Nanos now) {
-    if (!gather_.empty()) gathered_to_repairs(now);
     const bool control = !control_.empty() || !probes_.empty() || !group_control_.empty();
     if (control && control_run_ < kControlRunMax) {
         if (Segment* segment = send_control(now)) {
@@ -35,7 +31,7 @@ Segment* Member::Impl::next_tx(Nanos now) {
     }
     const bool had_its_turn = control_run_ == kControlRunMax;
     control_run_ = 0;
-    if (!repairs_.empty()) {
+    if (!repairing_.empty()) {
         if (Segment* segment = send_repair(now)) return segment;
     }
     Segment* segment = send_new(now);
@@ -87,57 +83,6 @@ Segment* Member::Impl::send_control(Nanos now) {
         return segment;
     }
     return send_group_control();
-}
-
-void Member::Impl::gathered_to_repairs(Nanos now) noexcept {
-    while (!gather_.empty() && gather_.front().at <= now && !repairs_.full()) {
-        (void)repairs_.push(gather_.front());
-        gather_.pop();
-    }
-}
-
-/// Repeats a retained frame byte for byte. A group packet that one member asked for goes to that member's
-/// address: rewritten in place when nobody else holds the frame, else copied.
-Segment* Member::Impl::send_repair(Nanos now) {
-    while (!repairs_.empty()) {
-        const Repair repair = repairs_.front();
-        if (repair.stream == nullptr) {  // its group was removed
-            repairs_.pop();
-            continue;
-        }
-        TxStream& tx = *repair.stream;
-        if (!repair.seq.in_window(tx.base, static_cast<std::uint32_t>(tx.sent - tx.base))) {
-            repairs_.pop();  // acknowledged meanwhile
-            continue;
-        }
-        TxSlot& slot = tx.slot(repair.seq);
-        if (slot.asked_by == TxSlot::kNobody) {
-            repairs_.pop();
-            continue;
-        }
-        Segment* segment = slot.segment;
-        const bool several = tx.group != nullptr && slot.asked_by == TxSlot::kSeveral;
-        const Mac to = several ? kBroadcastMac : roster_[tx.rank[several ? 0 : slot.asked_by]].mac;
-        const bool readdress =
-            reinterpret_cast<const wire::EthernetHeader*>(segment->frame)->destination != to;
-        if (readdress && pool_.holders(segment) > 1) {
-            Segment* copy = control_frame();
-            if (copy == nullptr) return nullptr;
-            std::memcpy(copy->frame, segment->frame, segment->length);
-            copy->length = segment->length;
-            segment = copy;
-        } else {
-            pool_.hold(segment);
-        }
-        if (readdress) wire::set_destination(segment->frame, to);
-        repairs_.pop();
-        slot.asked_by = TxSlot::kNobody;
-        slot.sent_at = now;
-        slot.transmissions = static_cast<std::uint8_t>(std::min(slot.transmissions + 1, 255));
-        count(several ? Counter::repair_multicast : Counter::repair_unicast);
-        return segment;
-    }
-    return nullptr;
 }
 
 Segment* Member::Impl::send_new(Nanos now) {

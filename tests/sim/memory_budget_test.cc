@@ -17,7 +17,7 @@ using test::heap_octets;
 
 constexpr std::size_t kIdleEndpointMax = 64U << 10;
 constexpr std::size_t kSessionMax = 1024;
-constexpr std::size_t kSilentPeerMax = 64;
+constexpr std::size_t kSilentPeerMax = 32;
 
 std::size_t grown_since(std::size_t before) {
     const std::size_t now = heap_octets();
@@ -174,6 +174,9 @@ TEST(MemoryBudget, a_silent_peer) {
     const std::size_t each = (member_of(4000) - member_of(100)) / 3900;
     print("rank that was never heard", each, kSilentPeerMax);
     EXPECT_LE(each, kSilentPeerMax);
+    const std::size_t largest = member_of(4096);
+    print("member of a silent job of 4,096", largest, 256U << 10);
+    EXPECT_LE(largest, 128U << 10) << "an engine of that size has 256 KiB for all";
 }
 
 }  // namespace

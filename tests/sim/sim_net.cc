@@ -57,7 +57,7 @@ void SimNet::transmit(std::uint16_t from, FramePtr frame) {
 void SimNet::on_sent(std::uint16_t port, bool sent, Nanos at) {
     if (closed_) return;
     now_ = std::max(now_, at);
-    nics_[port]->on_sent(sent, at);
+    nics_[port]->on_sent(sent);
     if (listener_) listener_(port, false, at);
 }
 

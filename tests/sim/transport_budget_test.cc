@@ -15,19 +15,52 @@ GoodputResult checked(const GoodputCase& c) {
     return result;
 }
 
-GoodputCase incast(const char* profile) {
-    return {.profile = profile, .senders = 16, .buffer_octets = 65536};
+constexpr std::uint64_t kRates[] = {100'000'000, 1'000'000'000, 10'000'000'000};
+constexpr std::uint64_t kSeeds = 3;
+
+/// 64 KiB at each output of the switch; as many packets at any rate.
+GoodputCase through_buffers(const char* profile, std::uint64_t rate, std::uint64_t seed) {
+    GoodputCase c;
+    c.profile = profile;
+    c.bits_per_second = rate;
+    c.buffer_octets = 65536;
+    c.warm_up = 20'000'000'000'000'000LL / static_cast<Nanos>(rate);
+    c.span = 3 * c.warm_up + 20 * kMillisecond;
+    c.seed = seed;
+    return c;
+}
+
+GoodputCase incast(const char* profile, std::uint64_t rate = kRates[1], std::uint64_t seed = 1) {
+    GoodputCase c = through_buffers(profile, rate, seed);
+    c.senders = 16;
+    return c;
 }
 
 TEST(Incast, of_16_through_64_kib_fills_the_link_and_is_fair) {
-    const GoodputResult r = checked(incast("urtp"));
-    EXPECT_GE(r.share * kPayloadShare, 0.90);
-    EXPECT_GE(r.jain, 0.95);
-    EXPECT_LE(r.control, 1.0) << "control packets a data packet";
+    for (const std::uint64_t rate : kRates) {
+        for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+            const GoodputResult r = checked(incast("urtp", rate, seed));
+            EXPECT_GE(r.share * kPayloadShare, 0.90) << rate << ", seed " << seed;
+            EXPECT_GE(r.jain, 0.95) << rate << ", seed " << seed;
+            EXPECT_LE(r.control, 1.0)
+                << "control packets a data packet, " << rate << ", seed " << seed;
+        }
+    }
 }
 
-TEST(Incast, collapses_without_congestion_control) {
-    EXPECT_LT(checked(incast("open")).share, 0.6);
+TEST(Multicast, of_7_to_8_at_once_through_64_kib_does_not_collapse) {
+    for (const std::uint64_t rate : kRates) {
+        for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+            GoodputCase c = through_buffers("urtp", rate, seed);
+            c.senders = 7;
+            c.all_multicast = true;
+            EXPECT_GE(checked(c).share, 0.88) << rate << ", seed " << seed;
+        }
+    }
+}
+
+TEST(Incast, misses_the_budget_without_congestion_control) {
+    EXPECT_LT(checked(incast("open")).share * kPayloadShare, 0.85);
 }
 
 TEST(RandomLoss, costs_a_unicast_stream_what_is_lost) {

@@ -1,8 +1,11 @@
 // Prints what each profile makes of a wire, as Markdown: docs/BENCHMARKS.md says with which arguments.
 //   transport_table PROFILE…             incast, random loss and multicast, for each
+//   transport_table seeds N PROFILE…     the cases that chance decides: median and worst of N seeds
 //   transport_table latency PROFILE…     one way of short and long messages, and the repair of a lost multicast
+#include <algorithm>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/sim/programs/goodput.h"
@@ -23,6 +26,57 @@ void row(const char* name, const GoodputCase& c, double of) {
 std::string rate_of(std::uint64_t bits) {
     return bits >= 1'000'000'000 ? std::to_string(bits / 1'000'000'000) + " Gb/s"
                                  : std::to_string(bits / 1'000'000) + " Mb/s";
+}
+
+/// Median and worst of what so many seeds give.
+struct Spread {
+    std::vector<double> values;
+    bool more_is_worse = false;
+
+    [[nodiscard]] std::pair<double, double> figures() {
+        std::sort(values.begin(), values.end());
+        return {values[values.size() / 2], more_is_worse ? values.back() : values.front()};
+    }
+};
+
+void seeds_row(const std::string& name, GoodputCase c, unsigned seeds) {
+    Spread share;
+    Spread jain;
+    Spread control{{}, true};
+    for (c.seed = 1; c.seed <= seeds; ++c.seed) {
+        const GoodputResult r = measure_goodput(c);
+        share.values.push_back(100 * r.share);
+        jain.values.push_back(r.jain);
+        control.values.push_back(r.control);
+    }
+    const auto [share_median, share_worst] = share.figures();
+    const auto [jain_median, jain_worst] = jain.figures();
+    const auto [control_median, control_worst] = control.figures();
+    std::printf("| %s | %s | %.1f, %.1f %% | %.3f, %.3f | %.2f, %.2f |\n", c.profile.c_str(),
+                name.c_str(), share_median, share_worst, jain_median, jain_worst, control_median,
+                control_worst);
+    std::fflush(stdout);
+}
+
+void seeds_table(unsigned seeds, const std::vector<std::string>& profiles) {
+    std::printf(
+        "| profile | case | share: median, worst | Jain | control |\n"
+        "| --- | --- | --- | --- | --- |\n");
+    for (const std::string& profile : profiles) {
+        for (const std::uint64_t rate : {100'000'000ULL, 1'000'000'000ULL, 10'000'000'000ULL}) {
+            GoodputCase c;
+            c.profile = profile;
+            c.bits_per_second = rate;
+            c.buffer_octets = 65536;
+            c.warm_up = 20'000'000'000'000'000LL / static_cast<ulc::Nanos>(rate);
+            c.span = 3 * c.warm_up + 20 * ulc::kMillisecond;
+            c.senders = 16;
+            seeds_row("16 to one, 64 KiB at " + rate_of(rate), c, seeds);
+            c.senders = 7;
+            c.all_multicast = true;
+            seeds_row("7 multicast to 8, 64 KiB at " + rate_of(rate), c, seeds);
+        }
+    }
 }
 
 void latency_table(const std::vector<std::string>& profiles) {
@@ -46,6 +100,13 @@ int main(int argc, char** argv) {
     if (!profiles.empty() && profiles[0] == "latency") {
         profiles.erase(profiles.begin());
         latency_table(profiles);
+        return 0;
+    }
+    if (profiles.size() >= 2 && profiles[0] == "seeds") {
+        const unsigned seeds = static_cast<unsigned>(std::stoul(profiles[1]));
+        profiles.erase(profiles.begin(), profiles.begin() + 2);
+        if (profiles.empty()) profiles = {"urtp"};
+        seeds_table(std::max(1U, seeds), profiles);
         return 0;
     }
     if (profiles.empty()) profiles = {"urtp"};

@@ -69,6 +69,41 @@ TEST(AdaptiveBackoff, halves_when_too_many_are_lost_for_bit_errors) {
     EXPECT_EQ(control.window(), before / 2);
 }
 
+TEST(AdaptiveBackoff, adds_up_losses_that_come_one_by_one) {
+    AdaptiveBackoff control(kLimits);
+    control.on_acked(10, kShort);
+    const float before = control.window();
+    for (int i = 0; i < 3; ++i) {
+        control.on_acked(3, kShort);
+        control.on_lost(1, true);
+    }
+    EXPECT_GE(control.window(), before) << "few";
+    control.on_lost(1, true);
+    EXPECT_LT(control.window(), before)
+        << "one in five is no bit error, though each came in a round trip of its own";
+}
+
+TEST(AdaptiveBackoff, learns_from_many_losses_that_its_shortest_round_trip_had_a_queue) {
+    AdaptiveBackoff control(kLimits);
+    control.on_acked(10, kQueue);
+    for (int i = 0; i < 4; ++i)
+        control.on_lost(1, true);
+    const float before = control.window();
+    EXPECT_LT(before, 20) << "many";
+    control.on_acked(1, kQueue);
+    control.on_lost(1, true);
+    EXPECT_LT(control.window(), before) << "the next one is congestion at once";
+}
+
+TEST(AdaptiveBackoff, keeps_its_window_under_one_bit_error_in_fifty) {
+    AdaptiveBackoff control(kLimits);
+    for (int i = 0; i < 10'000; ++i) {
+        control.on_acked(50, kShort);
+        control.on_lost(1, true);
+    }
+    EXPECT_EQ(control.window(), kLimits.most);
+}
+
 TEST(DelayBased, holds_the_round_trip_at_three_times_the_shortest) {
     DelayBased control(kLimits);
     control.on_acked(10, kShort, true);

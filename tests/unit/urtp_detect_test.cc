@@ -82,6 +82,19 @@ TEST(Detect, a_failed_send_is_told) {
     EXPECT_EQ(event.kind, EventKind::kSendFailed);
     EXPECT_EQ(event.count, 2U);
     EXPECT_FALSE(w.members[0]->poll_event(event));
+    ASSERT_EQ(submit(*w.members[0], w.pool.table(), {.stream = 1}, "x", w.now), Admission::kYes);
+    Segment* frame = w.members[0]->next_tx(w.now);
+    ASSERT_NE(frame, nullptr);
+    wire::FrameView view;
+    ASSERT_EQ(wire::parse(frame->frame, frame->length, wire::kEtherTypeDefault, view),
+              Counter::kCount);
+    EXPECT_FALSE(w.members[1]->send_failed(view, w.now)) << "another's";
+    EXPECT_TRUE(w.members[0]->send_failed(view, w.now));
+    w.pool.table().drop(frame);
+    ASSERT_TRUE(w.members[0]->poll_event(event));
+    EXPECT_EQ(event.kind, EventKind::kSendFailed);
+    EXPECT_EQ(event.count, 1U);
+    EXPECT_EQ(w.members[0]->next_tx(w.now), nullptr) << "not again";
     World other(2, {}, {}, 1, 0, "urtp");
     other.members[0]->send_failed();
     EXPECT_FALSE(other.members[0]->poll_event(event)) << "it repairs";

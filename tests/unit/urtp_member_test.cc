@@ -37,6 +37,35 @@ TEST(Member, drains_after_the_delayed_acknowledgement) {
     EXPECT_EQ(w.count(0, Counter::probe_sent), 0U);
 }
 
+/// The frame as a port would give it back.
+void give_up(World& w, Rank from, Segment* frame) {
+    wire::FrameView view;
+    ASSERT_EQ(wire::parse(frame->frame, frame->length, wire::kEtherTypeDefault, view),
+              Counter::kCount);
+    EXPECT_TRUE(w.members[from]->send_failed(view, w.now));
+    w.pool.table().drop(frame);
+}
+
+TEST(Member, sends_again_at_once_what_the_port_gave_up) {
+    World w(3);
+    Member& member = *w.members[0];
+    for (const StreamId stream : {StreamId{1}, StreamId{kWorld}}) {
+        ASSERT_EQ(submit(member, w.pool.table(), {.stream = stream}, "x", w.now), Admission::kYes);
+        Segment* frame = member.next_tx(w.now);
+        ASSERT_NE(frame, nullptr);
+        EXPECT_EQ(member.next_tx(w.now), nullptr);
+        give_up(w, 0, frame);
+        frame = member.next_tx(w.now);
+        ASSERT_NE(frame, nullptr) << "the repair";
+        EXPECT_EQ(member.next_tx(w.now), nullptr) << "one";
+        w.pool.table().drop(frame);
+    }
+    EXPECT_EQ(w.count(0, Counter::repair_unicast) + w.count(0, Counter::repair_multicast), 2U);
+    w.run_for(kSecond);
+    EXPECT_EQ(w.receive(1, 0), (Strings{"x", "x"}));
+    EXPECT_TRUE(w.drained());
+}
+
 TEST(Member, repairs_a_multicast_that_one_receiver_lost) {
     World w(3);
     int lost = 0;

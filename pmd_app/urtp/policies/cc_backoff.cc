@@ -17,8 +17,8 @@ void on_opened(Core& core, TxStream& tx) noexcept {
 
 void on_acked(Core& core, TxStream& tx, const AckNews& news, Nanos now) noexcept {
     auto& control = std::get<AdaptiveBackoff>(tx.congestion);
-    control.on_acked(packets_of(tx, news), news.rtt);
-    core.bound_stream(tx, control.window(), now);
+    if (control.on_acked(packets_of(tx, news), news.rtt))
+        core.bound_stream(tx, control.window(), now);
 }
 
 void on_lost(Core& core, TxStream& tx, Seq, Nanos now) noexcept {

@@ -54,7 +54,7 @@ const Policy kDetect = {
 void Member::Impl::lose(RxStream& rx, std::uint32_t packets) noexcept {
     Session& session = *rx.session;
     session.lost = packets > UINT32_MAX - session.lost ? UINT32_MAX : session.lost + packets;
-    lost_.push_back(session);
+    news_.push_back(session);
     rx.after_loss = true;
     count(Counter::packets_lost, packets);
 }
@@ -85,20 +85,6 @@ Segment* Member::Impl::send_once(TxSlot& slot) noexcept {
     }
     if (!tx.active()) (tx.group != nullptr ? active_groups_ : active_unicast_).remove(tx);
     return segment;
-}
-
-bool Member::Impl::poll_fault(Event& out) noexcept {
-    if (sends_failed_ > 0) {
-        out = {EventKind::kSendFailed, config_.rank, sends_failed_};
-        sends_failed_ = 0;
-        return true;
-    }
-    Session* session = lost_.front();
-    if (session == nullptr) return false;
-    out = {EventKind::kLost, session->rank, session->lost};
-    session->lost = 0;
-    lost_.remove(*session);
-    return true;
 }
 
 }  // namespace ulc::urtp

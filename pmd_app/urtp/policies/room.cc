@@ -212,7 +212,7 @@ void on_grant(Core& core, const wire::FlowBody& body, TxStream& tx, std::uint32_
     for (; seq.before(end) && seq.before(tx.sent); ++seq) {
         TxSlot& slot = tx.slot(seq);
         if (slot.asked_by != TxSlot::kNobody || now - slot.sent_at < gap) continue;
-        if (core.repairs_.push({&tx, seq, now})) slot.asked_by = static_cast<std::uint16_t>(at);
+        core.queue_repair(tx, seq, static_cast<std::uint16_t>(at), now);
     }
     for (std::uint32_t i = 0; i < tx.members; ++i) {
         const bool asked = tx.want_at == TxSlot::kSeveral || tx.want_at == i;

@@ -52,6 +52,13 @@ Port Nic::port() noexcept {
     port.tx_pending = [](void* context) {
         return static_cast<std::uint32_t>(static_cast<Nic*>(context)->tx_ring_.size());
     };
+    port.tx_failed = [](void* context) -> Segment* {
+        auto& failed = static_cast<Nic*>(context)->failed_;
+        if (failed.empty()) return nullptr;
+        Segment* segment = failed.front();
+        failed.pop_front();
+        return segment;
+    };
     port.link_up = [](void*) { return true; };
     return port;
 }
@@ -110,7 +117,7 @@ void Nic::send(Segment* segment) {
     hand_over_(config_.index, std::move(frame), last_hand_over_);
 }
 
-void Nic::on_sent(bool sent, Nanos at) {
+void Nic::on_sent(bool sent) {
     Sending oldest = std::move(tx_ring_.front());
     tx_ring_.pop_front();
     if (sent) {
@@ -118,9 +125,7 @@ void Nic::on_sent(bool sent, Nanos at) {
         return;
     }
     ++stats.given_up;
-    tx_ring_.push_back(oldest);
-    last_hand_over_ = std::max(last_hand_over_, at);
-    hand_over_(config_.index, std::move(oldest.frame), last_hand_over_);
+    failed_.push_back(oldest.segment);
 }
 
 Nanos Nic::on_arrival(const FramePtr& frame, Nanos at) {
@@ -179,7 +184,10 @@ std::uint16_t Nic::rx(Segment** out, std::uint16_t n) {
 void Nic::drop_all() {
     for (const Sending& sending : tx_ring_)
         FramePool::drop(sending.segment);
+    for (Segment* segment : failed_)
+        FramePool::drop(segment);
     tx_ring_.clear();
+    failed_.clear();
     rx_ring_.clear();
 }
 

@@ -3,7 +3,7 @@
 //
 //   tx():  charge the processor, move the frame over the bus, hand it over when enough octets lie in the NIC that the wire
 //          cannot overtake the bus. The segment is let go of when the medium has sent the frame, in order. A frame that the
-//          medium gave up after 16 collisions is transmitted again, as the driver of GAMMA §4.5.5 does.
+//          medium gave up after 16 collisions goes back to the engine (GAMMA §4.5.5: reported, and retried above).
 //   rx():  frames whose octets lie in memory by now, copied into segments of the pool
 #pragma once
 
@@ -31,7 +31,7 @@ struct NicStats {
     std::uint64_t mcast_frames = 0;  ///< MCAST frames sent
     std::uint64_t rx_frames = 0;
     std::uint64_t overruns = 0;  ///< the ring, or the pool, was full
-    std::uint64_t given_up = 0;  ///< excessive collisions; transmitted again
+    std::uint64_t given_up = 0;  ///< excessive collisions; told to the engine
 };
 
 class Nic {
@@ -60,7 +60,7 @@ public:
 
     // --- from the medium
     /// The medium has sent the oldest frame, or (false) given it up.
-    void on_sent(bool sent, Nanos at);
+    void on_sent(bool sent);
     /// The last bit of a frame is here. When its octets lie in memory; kNever: dropped, the ring is full.
     [[nodiscard]] Nanos on_arrival(const FramePtr& frame, Nanos at);
     /// When the oldest frame of the rx ring lies, or lay, in memory; kNever: there is none.
@@ -106,6 +106,7 @@ private:
     FramePool tx_pool_;
     FramePool rx_pool_;
     std::deque<Sending> tx_ring_;
+    std::deque<Segment*> failed_;  ///< given up by the medium, for tx_failed()
     std::deque<Received> rx_ring_;
     const Counters* counters_ = nullptr;  ///< within a round
     std::uint64_t submissions_charged_ = 0;

@@ -6,7 +6,10 @@
 namespace ulc::sim {
 namespace {
 
-constexpr std::size_t kChunk = 16384;
+/// As libulc cuts them: an eighth of the arena.
+std::size_t chunk_of(const RingClient& client) {
+    return std::clamp<std::size_t>(client.region().layout().tx_arena_octets / 8, 4096, 256U << 10);
+}
 
 }  // namespace
 
@@ -16,9 +19,10 @@ std::uint64_t message_number(Rank source, std::uint64_t n) {
 
 bool MessageSender::send(std::uint64_t number) {
     const std::vector<std::byte> payload = Oracle::payload(number, octets_);
-    if (octets_ <= 2 * kChunk) return client_.send(stream_, number, payload);
+    const std::size_t chunk = chunk_of(client_);
+    if (octets_ <= chunk) return client_.send(stream_, number, payload);
     while (offset_ < octets_) {
-        const std::size_t octets = std::min(kChunk, octets_ - offset_);
+        const std::size_t octets = std::min(chunk, octets_ - offset_);
         if (!client_.send_chunk(stream_, number, std::span(payload).subspan(offset_, octets),
                                 offset_, octets_))
             return false;

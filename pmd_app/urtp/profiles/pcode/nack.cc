@@ -121,7 +121,7 @@ void Member::Impl::resend(TxStream& tx, Seq seq, Nanos now) noexcept {
         return;
     }
     if (slot.asked_by != TxSlot::kNobody) return;
-    if (repairs_.push({&tx, seq, now})) slot.asked_by = TxSlot::kSeveral;
+    queue_repair(tx, seq, TxSlot::kSeveral, now);
 }
 
 void Member::Impl::on_nack(const wire::FrameView& frame, Session& session, Nanos now) noexcept {

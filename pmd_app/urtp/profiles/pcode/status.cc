@@ -25,7 +25,8 @@ Segment* Member::Impl::send_status(Group& group) noexcept {
     const std::size_t count_all = group.ranks.size() - first;
     const std::size_t entries = std::min(count_all, next.size());
     for (std::size_t i = 0; i < entries; ++i) {
-        const RxStream* rx = group.rx[first + i].get();
+        Session* session = sessions_[group.ranks[first + i]].get();
+        const RxStream* rx = session != nullptr ? heard(group, *session) : nullptr;
         Seq reached = rx != nullptr ? rx->next : config_.first_seq;
         if (first + i == group.own && group.tx != nullptr) reached = group.tx->sent;
         next[i] = reached.value;
