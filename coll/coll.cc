@@ -6,7 +6,6 @@
 
 #include "coll/operation.h"
 
-using ulc::coll::Arguments;
 using ulc::coll::Op;
 
 namespace {

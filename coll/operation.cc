@@ -231,11 +231,10 @@ private:
 
     /// call.octets where blocks have lengths of their own.
     void own_length() {
-        if (call.op == Op::kAllgather) {
+        const bool at_root = call.rank == call.root;
+        if (call.op == Op::kAllgather || (at_root && call.op == Op::kGatherv)) {
             call.octets = memory.input_octets = call.out.length(call.rank);
-        } else if (call.rank == call.root && call.op == Op::kGatherv) {
-            call.octets = memory.input_octets = call.out.length(call.rank);
-        } else if (call.rank == call.root && call.op == Op::kScatterv) {
+        } else if (at_root && call.op == Op::kScatterv) {
             call.octets = memory.output_octets = call.in.length(call.rank);
         }
     }

@@ -132,8 +132,8 @@ std::vector<Operation> interruptible() {
     return all;
 }
 
-/// A process that dies frees nothing; here, its memory is somebody's.
-std::vector<ulc_coll*> of_the_dead;
+/// A process that dies frees nothing; here, its memory is somebody's to the end.
+std::vector<ulc_coll*>& of_the_dead = *new std::vector<ulc_coll*>;
 
 TEST(CollectiveFaults, a_death_gives_every_other_rank_the_same_error_in_time) {
     unsigned interrupted = 0;
