@@ -25,8 +25,9 @@ void Member::Impl::bound_stream(TxStream& tx, double window, Nanos now) noexcept
 /// Of a group, each destination acknowledges its part of a packet.
 float packets_of(const TxStream& tx, const AckNews& news) noexcept {
     const auto packets = static_cast<float>(news.packets);
-    return tx.group == nullptr ? packets
-                               : packets / static_cast<float>(std::max(1U, tx.destinations));
+    return tx.group == nullptr
+               ? packets
+               : packets / static_cast<float>(std::max<std::uint32_t>(1, tx.destinations));
 }
 
 bool Member::Impl::may_cut(const TxStream& tx, Nanos now) const noexcept {

@@ -17,14 +17,14 @@ TxStream::TxStream(StreamId stream, Group* of_group, std::span<const Rank> of_me
       limit(first + ring),
       cwnd(ring),
       asked(first),
-      freed(first),
-      members(static_cast<std::uint32_t>(of_members.size())),
+      members(static_cast<std::uint16_t>(of_members.size())),
       destinations(members),
       slots(std::make_unique<TxSlot[]>(ring)),
       next(std::make_unique<Seq[]>(members)),
       edge(std::make_unique<Seq[]>(members)),
       absent(std::make_unique<std::uint32_t[]>(members)),
       rank(std::make_unique<Rank[]>(members)),
+      freed(first),
       rtt(initial_rtt) {
     ULC_CHECK((ring & (ring - 1)) == 0);
     for (std::uint32_t i = 0; i < members; ++i) {

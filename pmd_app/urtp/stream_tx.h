@@ -76,10 +76,9 @@ struct TxStream {
     Seq asked;                  ///< the packet after the last one that asked
     Seq repair_from;            ///< none before it is asked for
     std::uint32_t repairs = 0;  ///< packets that are
-    Seq freed;                  ///< segments before it were let go
-    const std::uint32_t
+    const std::uint16_t
         members;  ///< length of the arrays below, indexed by group index (0: unicast)
-    std::uint32_t destinations;  ///< left
+    std::uint16_t destinations;  ///< left
     Pacer pacer;
     std::unique_ptr<TxSlot[]> slots;
     std::unique_ptr<Seq[]> next;              ///< acknowledged before it
@@ -98,6 +97,7 @@ struct TxStream {
 
     std::variant<std::monostate, LossBased, AdaptiveBackoff, DelayBased>
         congestion;    ///< the policy's state
+    Seq freed;         ///< segments before it were let go
     Nanos cut_at = 0;  ///< when it last took congestion for there
     Rtt rtt;
     Nanos probe_at = kNever;

@@ -164,6 +164,10 @@ private:
             auto* self = static_cast<Cable*>(context);
             return self->inner.tx_pending(self->inner.context);
         };
+        port.tx_failed = [](void* context) {
+            const Port& behind = static_cast<Cable*>(context)->inner;
+            return behind.tx_failed(behind.context);
+        };
         port.link_up = [](void* context) { return *static_cast<Cable*>(context)->up; };
         return port;
     }

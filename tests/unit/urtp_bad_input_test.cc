@@ -193,6 +193,18 @@ TEST_P(Session, a_request_beyond_what_was_sent) {
     expect_harmless(request(1, kNext + 1, everything), Counter::drop_ack_range);
 }
 
+TEST_P(Session, a_request_for_what_is_committed_and_not_on_the_wire_yet) {
+    const std::byte everything[] = {std::byte{0}, std::byte{0}};
+    const std::uint64_t before = w.count(0, Counter::req_unsent);
+    ASSERT_EQ(w.send(0, 1, "a"), Admission::kYes);
+    ASSERT_EQ(w.send(0, 1, "b"), Admission::kYes);
+    inject(request(1, kNext, everything));
+    EXPECT_EQ(w.count(0, Counter::req_unsent), before + 16) << "the two among them";
+    w.run_for(kSecond);
+    EXPECT_EQ(w.receive(1, 0), (std::vector<std::string>{"a", "b"}));
+    EXPECT_TRUE(w.drained());
+}
+
 TEST_P(Session, a_request_for_what_was_acknowledged) {
     const std::byte everything[] = {std::byte{0}, std::byte{0}};
     const std::uint64_t frames = w.frames;

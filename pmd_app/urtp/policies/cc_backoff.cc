@@ -24,7 +24,7 @@ void on_acked(Core& core, TxStream& tx, const AckNews& news, Nanos now) noexcept
 void on_lost(Core& core, TxStream& tx, Seq, Nanos now) noexcept {
     auto& control = std::get<AdaptiveBackoff>(tx.congestion);
     const bool may = core.may_cut(tx, now);
-    control.on_lost(1.0F / static_cast<float>(std::max(1U, tx.destinations)), may);
+    control.on_lost(1.0F / static_cast<float>(std::max<std::uint32_t>(1, tx.destinations)), may);
     if (may) tx.cut_at = now;
     core.bound_stream(tx, control.window(), now);
 }
