@@ -48,7 +48,8 @@ void over_ranks_and_roots(Op op, TryOne try_one) {
     for (const Algorithm& algorithm : coll::algorithms()) {
         if (algorithm.op != op) continue;
         for (std::uint16_t ranks = 1; ranks <= kRanksMax; ++ranks) {
-            for (std::uint16_t root = 0; root < (has_root(op) ? ranks : 1); ++root) {
+            const std::uint16_t roots = has_root(op) ? ranks : 1;
+            for (std::uint16_t root = 0; root < roots; ++root) {
                 try_one(algorithm, Call{.op = op, .ranks = ranks, .root = root});
                 if (testing::Test::HasFatalFailure()) return;
             }
