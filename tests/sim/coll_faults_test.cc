@@ -49,6 +49,9 @@ struct Cast {
     std::vector<CollectiveActor> actors;
 };
 
+/// A barrier in which everybody sends before it waits, so that none is silent.
+Operation meeting() { return {Kind::kBarrier, "dissemination:3"}; }
+
 struct Disagreement {
     const char* what;
     Operation most;
@@ -69,7 +72,7 @@ const std::vector<Disagreement>& disagreements() {
         {"another root", {Kind::kBroadcast, "", 100, 0}, {Kind::kBroadcast, "", 100, 2}, 0},
         {"another root", {Kind::kGather, "", 100, 0}, {Kind::kGather, "", 100, 3}},
         {"another root", {Kind::kReduce, "", 100, 3}, {Kind::kReduce, "", 100, 1}},
-        {"another operation", {Kind::kBarrier}, {Kind::kBroadcast, "", 100}},
+        {"another operation", meeting(), {Kind::kBroadcast, "", 100}},
         {"another operation", {Kind::kScan, "", 100}, {Kind::kExscan, "", 100}},
         {"another operation", {Kind::kAllreduce, "", 40}, {Kind::kAlltoall, "", 10}},
         {"another type or operator",
@@ -86,8 +89,8 @@ TEST(CollectiveFaults, a_rank_that_disagrees_is_found_and_named_and_nobody_waits
             LibCluster lib(config_of(4, 3));
             ASSERT_TRUE(lib.form());
             // What is not noticed at once is in the barriers: no rank gets through all of them.
-            std::vector<std::vector<Operation>> programs(
-                4, {d.most, Operation{}, Operation{}, Operation{}});
+            std::vector<std::vector<Operation>> programs(4,
+                                                         {d.most, meeting(), meeting(), meeting()});
             programs[odd][0] = d.one;
             Cast cast(lib, programs);
             EXPECT_TRUE(cast.run(2 * kSecond)) << d.what << " odd " << odd;
