@@ -355,6 +355,7 @@ std::vector<std::vector<double>> sums(const char* algorithm, std::size_t count,
 
 std::vector<std::uint64_t> bits_of(const std::vector<double>& values) {
     std::vector<std::uint64_t> bits;
+    bits.reserve(values.size());
     for (const double value : values)
         bits.push_back(std::bit_cast<std::uint64_t>(value));
     return bits;

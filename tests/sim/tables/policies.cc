@@ -254,13 +254,25 @@ void judge_payload(Table& table, const std::string& where, const Grid& payload, 
          percent(share) + "; best " + winners(payload, false), share >= enough});
 }
 
+/// A column's head for each point.
+template <typename Point, typename Text>
+std::vector<std::string> labels(const std::vector<Point>& points, Text text) {
+    std::vector<std::string> heads;
+    heads.reserve(points.size());
+    for (const Point& point : points)
+        heads.push_back(text(point));
+    return heads;
+}
+
+std::string medium_and_count(const std::pair<MediumKind, std::uint16_t>& point) {
+    return (point.first == MediumKind::kHub ? "hub, " : "switch, ") + std::to_string(point.second);
+}
+
 void add_loss(Table& table, const Bench& bench, bool quick) {
     const std::vector<double> losses =
         quick ? std::vector<double>{0, 1e-2}
               : std::vector<double>{0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1};
-    std::vector<std::string> columns;
-    for (const double loss : losses)
-        columns.push_back(loss_text(loss));
+    const auto columns = labels(losses, loss_text);
     const std::size_t to_one_percent = quick ? 2 : 6;
     auto [stream, stream_control] =
         sweep(bench, "one stream on a switch, by loss", columns, quick ? kFewStreams : kStreams,
@@ -277,9 +289,7 @@ void add_loss(Table& table, const Bench& bench, bool quick) {
 void add_nodes(Table& table, const Bench& bench, bool quick, MediumKind medium,
                const std::string& where, const std::vector<std::uint16_t>& nodes, double loss,
                double enough) {
-    std::vector<std::string> columns;
-    for (const std::uint16_t n : nodes)
-        columns.push_back(std::to_string(n));
+    const auto columns = labels(nodes, [](std::uint16_t n) { return std::to_string(n); });
     auto [payload, control] =
         sweep(bench, "multicast on " + where + ", loss " + loss_text(loss) + ", by nodes", columns,
               quick ? kFewGroups : kGroups, [&](std::size_t i) {
@@ -301,9 +311,7 @@ void add_nodes(Table& table, const Bench& bench, bool quick, MediumKind medium,
 void add_headers(Table& table, const Bench& bench, bool quick) {
     const std::vector<std::uint16_t> nodes =
         quick ? std::vector<std::uint16_t>{8} : std::vector<std::uint16_t>{2, 8, 64};
-    std::vector<std::string> columns;
-    for (const std::uint16_t n : nodes)
-        columns.push_back(std::to_string(n));
+    const auto columns = labels(nodes, [](std::uint16_t n) { return std::to_string(n); });
     Grid grid =
         grid_of("multicast without loss, by nodes: header", "octets a data frame", columns, 1);
     fill(grid,
@@ -328,10 +336,7 @@ void add_repairs(Table& table, const Bench& bench, bool quick) {
                                                                   {MediumKind::kSwitch, 15},
                                                                   {MediumKind::kSwitch, 63},
                                                                   {MediumKind::kHub, 15}};
-    std::vector<std::string> columns;
-    for (const auto& [medium, receivers] : cases)
-        columns.push_back((medium == MediumKind::kHub ? "hub, " : "switch, ") +
-                          std::to_string(receivers));
+    const auto columns = labels(cases, medium_and_count);
     Grid grid =
         grid_of("longest repair of a lost multicast, by medium and receivers", "µs", columns, 0);
     fill(grid, quick ? kFewGroups : kGroups, cases.size(),
@@ -352,10 +357,7 @@ void add_barriers(Table& table, const Bench& bench, bool quick) {
                                                                   {MediumKind::kSwitch, 16},
                                                                   {MediumKind::kHub, 4},
                                                                   {MediumKind::kHub, 16}};
-    std::vector<std::string> columns;
-    for (const auto& [medium, nodes] : cases)
-        columns.push_back((medium == MediumKind::kHub ? "hub, " : "switch, ") +
-                          std::to_string(nodes));
+    const auto columns = labels(cases, medium_and_count);
     Grid grid = grid_of("barrier (gather and broadcast), by medium and nodes", "µs", columns, 0);
     fill(grid, quick ? kFewGroups : kGroups, cases.size(),
          [&](const char* name, std::size_t column) {

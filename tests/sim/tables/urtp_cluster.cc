@@ -17,7 +17,6 @@
 namespace ulc::sim {
 namespace {
 
-constexpr std::size_t kPacket = 1440;
 constexpr const char* kInPackets = "@1440";
 constexpr const char* kMedianHost = "urtp-530h";
 
