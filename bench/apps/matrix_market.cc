@@ -55,7 +55,7 @@ std::string quoted(std::string_view word) {
 class Sink {
 public:
     virtual ~Sink() = default;
-    /// Takes memory for a matrix of `entries` stored elements, twice that if mirrored; "" or why not.
+    /// Before the first put(), of which there are at most `entries`; "" or why the matrix is refused.
     virtual std::string begin(std::size_t rows, std::size_t columns, std::uint64_t entries) = 0;
     virtual void put(std::size_t i, std::size_t j, double value) = 0;
 };
@@ -243,6 +243,9 @@ private:
         if (!counted &&
             __builtin_mul_overflow(std::uint64_t{rows_}, std::uint64_t{columns_}, &entries))
             entries = UINT64_MAX;
+        if (symmetry_ != Symmetry::kGeneral &&
+            __builtin_mul_overflow(entries, std::uint64_t{2}, &entries))
+            entries = UINT64_MAX;  // each but the diagonal is put twice
         std::string why = sink_.begin(rows_, columns_, entries);
         return why.empty() || fail(std::move(why));
     }

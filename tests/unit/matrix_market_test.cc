@@ -186,6 +186,18 @@ TEST(matrix_market, sparse_sizes_are_bounded_by_entries_not_by_places) {
     }
 }
 
+TEST(matrix_market, a_mirrored_sparse_matrix_is_bounded_with_its_mirror_image) {
+    const std::string sizes = "\n2 2 2\n1 1 1\n2 1 1\n";
+    SparseMatrix matrix;
+    const auto fits = [&](const char* symmetry, std::uint64_t octets_max) {
+        std::istringstream in("%%MatrixMarket matrix coordinate real " + (symmetry + sizes));
+        return read_matrix_market(in, matrix, octets_max).what.empty();
+    };
+    EXPECT_TRUE(fits("general", 150));
+    EXPECT_FALSE(fits("symmetric", 150));
+    EXPECT_TRUE(fits("symmetric", 300));
+}
+
 TEST(matrix_market, names_a_file_that_is_not_there) {
     Matrix matrix;
     const MatrixError error = read_matrix_market_file("no/such/file.mtx", matrix);
