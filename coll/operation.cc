@@ -135,7 +135,7 @@ private:
         if (r->op == ULC_USER) {
             call.commutative = r->commutative != 0;
             if (r->function != nullptr) return ULC_OK;
-            set_last_error("%s: ULC_USER without a function", name_);
+            set_last_error("%s: ULC_USER without a function; set that of the ulc_reduction", name_);
             return ULC_ERR_INVALID;
         }
         if (apply_of(r->type, r->op) != nullptr) return ULC_OK;

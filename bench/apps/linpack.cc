@@ -26,12 +26,10 @@ using namespace ulc::bench;
 
 constexpr double kResidualMax = 16;
 
-struct Options {
+struct Options : RunOptions {
     std::string file;
     std::size_t order = 1000;
     std::uint64_t seed = 1;
-    unsigned repeat = 3;
-    bool unicast = false;
 };
 
 /// The system: A from a file, or of numbers that depend on their place and the seed alone; b is such numbers.
@@ -239,7 +237,10 @@ int run(Job& job, const Options& options) {
         runs.push_back(slowest(job, watch.stop()));
     }
     if (!solved) {
-        if (job.rank() == 0) std::fprintf(stderr, "the matrix is singular: there is no solution\n");
+        if (job.rank() == 0)
+            std::fprintf(
+                stderr,
+                "the matrix is singular: there is no solution; give another matrix or --seed\n");
         return 1;
     }
     int failed = 0;
@@ -247,7 +248,7 @@ int run(Job& job, const Options& options) {
         const Times times = median(std::move(runs));
         std::printf("linpack: order %zu, blocks of %zu columns, %u rank%s, %s\n", system.order(),
                     kPanelColumns, unsigned{job.size()}, job.size() == 1 ? "" : "s",
-                    options.unicast ? "broadcast emulated by unicast" : "direct broadcast");
+                    options.broadcast());
         print_times("a solution", times, options.repeat);
         failed = report(options, system, times, x);
     }
@@ -269,11 +270,7 @@ int main(int argc, char** argv) {
         ->check(CLI::Range(std::size_t{1}, std::size_t{50'000}))
         ->capture_default_str();
     app.add_option("-s,--seed", options.seed, "of the random numbers")->capture_default_str();
-    app.add_option("-r,--repeat", options.repeat, "solutions to take the median of")
-        ->check(CLI::Range(1U, 1000U))
-        ->capture_default_str();
-    app.add_flag("--unicast", options.unicast,
-                 "emulate broadcast by unicast, as on a network that has none");
+    add_options(app, options);
     CLI11_PARSE(app, argc, argv);
     openblas_set_num_threads(1);  // the ranks are the parallelism that is measured
     return run_in_job("ulc-linpack", [&](Job& job) { return run(job, options); });

@@ -29,11 +29,9 @@ namespace {
 
 using namespace ulc::bench;
 
-struct Options {
+struct Options : RunOptions {
     std::string a, b, out;
-    unsigned repeat = 5;
     bool master = false;
-    bool unicast = false;
     bool check = true;
 };
 
@@ -215,8 +213,7 @@ int run(Job& job, const Options& options) {
         const Times times = median(std::move(runs));
         std::printf("matmul: %zu x %zu times %zu x %zu on %u rank%s, %s, %s, kernel: %s\n", a.rows,
                     a.columns, b.rows, b.columns, unsigned{job.size()}, job.size() == 1 ? "" : "s",
-                    options.master ? "master and slaves" : "allgather",
-                    options.unicast ? "broadcast emulated by unicast" : "direct broadcast",
+                    options.master ? "master and slaves" : "allgather", options.broadcast(),
                     dgemm_kernel());
         print_times("a product", times, options.repeat);
         failed = report(options, a, b, product.c(), times);
@@ -236,13 +233,9 @@ int main(int argc, char** argv) {
         ->required();
     app.add_option("B", options.b, "right matrix, likewise")->required();
     app.add_option("-o,--out", options.out, "write C there as a Matrix Market array (rank 0)");
-    app.add_option("-r,--repeat", options.repeat, "products to take the median of")
-        ->check(CLI::Range(1U, 1000U))
-        ->capture_default_str();
+    add_options(app, options);
     app.add_flag("--master", options.master,
                  "A, B and C are rank 0's: broadcast, scatter and gather are part of the time");
-    app.add_flag("--unicast", options.unicast,
-                 "emulate broadcast by unicast, as on a network that has none");
     app.add_flag("--check,!--no-check", options.check,
                  "compare with one process, which also gives the speed-up (on by default)");
     CLI11_PARSE(app, argc, argv);

@@ -1,5 +1,7 @@
 #include "bench/apps/ranks.h"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -7,6 +9,14 @@
 #include <new>
 
 namespace ulc::bench {
+
+void add_options(CLI::App& app, RunOptions& options) {
+    app.add_option("-r,--repeat", options.repeat, "runs to take the median of")
+        ->check(CLI::Range(1U, 1000U))
+        ->capture_default_str();
+    app.add_flag("--unicast", options.unicast,
+                 "emulate broadcast by unicast, as on a network that has none");
+}
 
 Times slowest(Job& job, const Times& own) {
     std::vector<Times> all(job.size());

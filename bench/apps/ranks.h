@@ -10,7 +10,23 @@
 
 #include "bench/common/job.h"
 
+namespace CLI {
+class App;
+}
+
 namespace ulc::bench {
+
+/// What every application may be told.
+struct RunOptions {
+    unsigned repeat = 5;
+    bool unicast = false;
+
+    /// For the report.
+    [[nodiscard]] const char* broadcast() const {
+        return unicast ? "broadcast emulated by unicast" : "direct broadcast";
+    }
+};
+void add_options(CLI::App& app, RunOptions& options);
 
 /// Of one run, in seconds.
 struct Times {

@@ -21,11 +21,9 @@ namespace {
 
 using namespace ulc::bench;
 
-struct Options {
+struct Options : RunOptions {
     std::string file;
     unsigned iterations = 100;
-    unsigned repeat = 3;
-    bool unicast = false;
 };
 
 constexpr unsigned kRescaleEvery = 32;
@@ -161,8 +159,7 @@ int run(Job& job, const Options& options) {
     if (job.rank() == 0) {
         const Times times = median(std::move(runs));
         std::printf("spmv: %zu unknowns, %zu entries, %u rank%s, %s\n", a.rows, a.value.size(),
-                    unsigned{job.size()}, job.size() == 1 ? "" : "s",
-                    options.unicast ? "broadcast emulated by unicast" : "direct broadcast");
+                    unsigned{job.size()}, job.size() == 1 ? "" : "s", options.broadcast());
         print_times("an iteration", times, options.repeat);
         failed = check(options, a, times, x);
     }
@@ -183,11 +180,7 @@ int main(int argc, char** argv) {
     app.add_option("-i,--iterations", options.iterations, "products in a row")
         ->check(CLI::Range(1U, 1'000'000U))
         ->capture_default_str();
-    app.add_option("-r,--repeat", options.repeat, "runs to take the median of")
-        ->check(CLI::Range(1U, 1000U))
-        ->capture_default_str();
-    app.add_flag("--unicast", options.unicast,
-                 "emulate broadcast by unicast, as on a network that has none");
+    add_options(app, options);
     CLI11_PARSE(app, argc, argv);
     return run_in_job("ulc-spmv", [&](Job& job) { return run(job, options); });
 }
