@@ -38,7 +38,11 @@ using namespace ulc::bench;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRoundTrips = 500;
-constexpr int kIterations = 20;
+/// Of kRoundTrips each; from the environment, so that two runs under callgrind differ in their messages alone (docs/BENCHMARKS.md).
+int iterations() {
+    const char* count = std::getenv("ULC_BENCH_ITERATIONS");
+    return count != nullptr ? std::atoi(count) : 20;
+}
 constexpr int kStartSeconds = 10;
 
 /// The scratch folder with sockets, removed at the end.
@@ -168,7 +172,7 @@ void add(const std::string& name, Body body) {
         ->Arg(8)
         ->Arg(64)
         ->Arg(1024)
-        ->Iterations(kIterations)
+        ->Iterations(iterations())
         ->UseManualTime()
         ->Unit(benchmark::kMicrosecond);
 }

@@ -22,6 +22,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 
 #include "base/check.h"
@@ -40,7 +41,7 @@ inline constexpr std::uint32_t kReleaseUnit = 64;  ///< octets; blocks begin at 
 /// Entry n without its offset. Never 0, so zeroed memory holds no entry; neighbouring laps differ, also where n wraps.
 [[nodiscard]] constexpr std::uint32_t release_mark(std::uint32_t n,
                                                    std::uint32_t entries) noexcept {
-    return (0x80U | (n / entries & 0x7fU)) << 24;
+    return (0x80U | (n >> std::countr_zero(entries) & 0x7fU)) << 24;
 }
 
 /// The client's half. One thread.

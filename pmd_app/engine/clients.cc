@@ -21,7 +21,7 @@ bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
                                         core.config.packets_per_round, now);
         if (endpoint.deliverer->unfinished()) endpoint.work |= kWorkDeliver;
     }
-    if (moved) endpoint.work |= kWorkTransmit | kWorkSettle;
+    if (moved) endpoint.work |= kWorkSettle;
     return moved;
 }
 
@@ -74,8 +74,11 @@ void wake_client(Core& core, Endpoint& endpoint) {
 
 bool serve(Core& core, Endpoint& endpoint, Nanos now) {
     bool moved = false;
-    if ((endpoint.work & kWorkDeliver) != 0 && endpoint.member != nullptr)
-        moved |= deliver(core, endpoint, now);
+    if ((endpoint.work & kWorkDeliver) != 0 && endpoint.member != nullptr &&
+        deliver(core, endpoint, now)) {
+        endpoint.work |= kWorkTransmit;  // room that returned may make an acknowledgement due
+        moved = true;
+    }
     if (endpoint.taking && endpoint.submissions.ready()) moved |= drain(core, endpoint, now);
     if ((endpoint.work & kWorkSend) != 0 || endpoint.sends.retry())
         moved |= send(core, endpoint, now);

@@ -177,7 +177,7 @@ void remove(Core& core, Endpoint& endpoint);
 bool drain(Core& core, Endpoint& endpoint, Nanos now);
 
 // --- control.cc
-/// Timers and events of the net's jobs. True: moved.
+/// Timers and events of the net's jobs, due by Jobs::next_look(). True: moved.
 bool run_jobs(Core& core, Net& net, Nanos now);
 /// What the endpoint's control has to report or to end. True: moved.
 bool control(Core& core, Endpoint& endpoint, Nanos now);

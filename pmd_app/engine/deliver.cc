@@ -40,8 +40,8 @@ Deliverer::Source& Deliverer::source_of(Rank rank) {
     return sources_[index - 1U];
 }
 
-bool Deliverer::run(urtp::Member& member, abi::CompletionProducer& cq, Counters& counters,
-                    unsigned budget, Nanos now) {
+[[gnu::flatten]] bool Deliverer::run(urtp::Member& member, abi::CompletionProducer& cq,
+                                     Counters& counters, unsigned budget, Nanos now) {
     const bool was_blocked = blocked_;
     bool moved = false;
     Rank first_blocked = kNoRank;

@@ -21,7 +21,8 @@ void to_member(Core& core, Net& net, Endpoint& endpoint, const wire::FrameView& 
     if (from_wire && view.rank < endpoint.nodes.size() && member.peer(view.rank).mac == view.source)
         net.jobs.heard(endpoint.nodes[view.rank], now);
     member.on_frame(view, segment, now);
-    endpoint.work |= kWorkDeliver | kWorkSend | kWorkTransmit | kWorkSettle;
+    endpoint.work |= kWorkDeliver | kWorkSettle;
+    if (!endpoint.sends.empty()) endpoint.work |= kWorkSend;
 }
 
 void to_group(Core& core, Net& net, const wire::FrameView& view, Segment* segment,
@@ -40,7 +41,7 @@ void to_group(Core& core, Net& net, const wire::FrameView& view, Segment* segmen
     net.port.pool.drop(segment);
 }
 
-void on_frame(Core& core, Net& net, Segment* segment, Nanos now) {
+[[gnu::flatten]] void on_frame(Core& core, Net& net, Segment* segment, Nanos now) {
     wire::FrameView view;
     Counter reason = wire::parse(segment->frame, segment->length, core.config.ether_type, view);
     if (reason == Counter::kCount && view.source == net.port.info.mac)

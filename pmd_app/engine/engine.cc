@@ -39,13 +39,27 @@ Nanos deadline_of(const Endpoint& endpoint, Nanos now) {
 }
 
 // The same of a net's jobs, and of what its port has not taken.
-Nanos deadline_of(const Net& net) {
-    return net.jobs.has_tx() || net.transmitter.kept() ? 0 : net.jobs.next_timer();
+Nanos deadline_of(const Net& net) { return net.transmitter.kept() ? 0 : net.jobs.next_look(); }
+
+// When the engine's next round is due, after one in which nothing moved.
+Nanos deadline_of(const Core& core, Nanos now) {
+    Nanos deadline = kNever;
+    for (const auto& net : core.nets)
+        deadline = std::min(deadline, deadline_of(*net));
+    for (const Endpoint* endpoint : core.active)
+        deadline = std::min(deadline, deadline_of(*endpoint, now));
+    return deadline;
+}
+
+// Whether serve() would find anything: what an idle endpoint costs in each round.
+bool has_turn(const Endpoint& endpoint, Nanos now) {
+    return (endpoint.work & (kWorkDeliver | kWorkSend)) != 0 || endpoint.timer <= now ||
+           endpoint.sends.retry() || (endpoint.taking && endpoint.submissions.ready());
 }
 
 // The port mends its own link when asked (a memif client connects again); the change of state is counted.
 void look_at_link(Core& core, Net& net, Nanos now) {
-    if (net.port.link_up == nullptr || now < net.link_due) return;
+    if (net.port.link_up == nullptr) return;
     net.link_due = now + kLinkPatience;
     const bool up = net.port.link_up(net.port.context);
     if (up != net.link_is_up) core.counters.add(up ? Counter::link_ups : Counter::link_downs);
@@ -167,35 +181,40 @@ std::uint32_t Engine::endpoints() const noexcept {
     return static_cast<std::uint32_t>(core_->active.size());
 }
 
+namespace {
+
+void remove_ended(Core& core) {
+    for (std::size_t n = core.active.size(); n-- > 0;) {
+        Endpoint& endpoint = *core.active[n];
+        if (endpoint.state == EndpointState::kClosed && endpoint.detached) remove(core, endpoint);
+    }
+}
+
+}  // namespace
+
 bool Engine::poll(Nanos now) {
     Core& core = *core_;
     core.now = now;
     core.counters.add(Counter::rounds);
     bool moved = false;
-    const std::size_t count = core.active.size();
-    for (std::size_t n = 0; n < count; ++n)
-        moved |= serve(core, *core.active[n], now);
+    bool ended = false;
+    for (Endpoint* endpoint : core.active) {
+        if (has_turn(*endpoint, now)) moved |= serve(core, *endpoint, now);
+    }
     moved |= transmit(core, now);
     for (const auto& net : core.nets) {
-        look_at_link(core, *net, now);
+        if (now >= net->link_due) look_at_link(core, *net, now);
         moved |= receive(core, *net, now);
-        moved |= run_jobs(core, *net, now);
+        if (net->jobs.next_look() <= now) moved |= run_jobs(core, *net, now);
     }
-    Nanos deadline = kNever;
-    for (const auto& net : core.nets)
-        deadline = std::min(deadline, deadline_of(*net));
-    for (std::size_t n = 0; n < count; ++n) {
-        Endpoint& endpoint = *core.active[n];
-        if (endpoint.work != 0 || endpoint.completions.produced() != endpoint.woken_at)
-            moved |= settle(core, endpoint, now);
-        deadline = std::min(deadline, deadline_of(endpoint, now));
+    for (Endpoint* endpoint : core.active) {
+        if (endpoint->work != 0 || endpoint->completions.produced() != endpoint->woken_at)
+            moved |= settle(core, *endpoint, now);
+        ended |= endpoint->state == EndpointState::kClosed && endpoint->detached;
     }
-    core.deadline = moved ? 0 : deadline;
-    core.turn = count == 0 ? 0 : static_cast<std::uint32_t>((core.turn + 1) % count);
-    for (std::size_t n = core.active.size(); n-- > 0;) {
-        Endpoint& endpoint = *core.active[n];
-        if (endpoint.state == EndpointState::kClosed && endpoint.detached) remove(core, endpoint);
-    }
+    if (ended) remove_ended(core);
+    if (++core.turn >= core.active.size()) core.turn = 0;
+    core.deadline = moved ? 0 : deadline_of(core, now);
     if (moved) core.counters.add(Counter::rounds_busy);
     return moved;
 }

@@ -175,6 +175,7 @@ struct Jobs::Impl {
     void forget_finished(Nanos now);
     void recompute_timer() noexcept;
     void changed() noexcept;  ///< after every entry: something may be due
+    [[nodiscard]] JobRecord* with_gone() const noexcept;
     void on_timer(Nanos now);
     void on_job_frame(const wire::JobBodyView& view, const Mac& source, Nanos now);
     void on_bye(const wire::JobBodyView& view, const Mac& source, Nanos now);

@@ -247,6 +247,7 @@ Jobs::~Jobs() = default;
 Result<JobId> Jobs::join(const JoinRequest& request, Nanos now) {
     Result<JobId> id = impl_->join(request, now);
     impl_->changed();
+    decide_next_look();
     return id;
 }
 
@@ -256,6 +257,7 @@ void Jobs::leave(JobId job, Handle endpoint, wire::LeaveReason reason, Nanos now
     impl_->leave(*record, endpoint, reason, now);
     impl_->forget_finished(now);
     impl_->changed();
+    decide_next_look();
 }
 
 bool Jobs::job(JobId job, JobView& out) const noexcept {
@@ -291,33 +293,48 @@ void Jobs::on_frame(const wire::FrameView& frame, Nanos now) {
     }
     impl_->forget_finished(now);
     impl_->changed();
+    decide_next_look();
 }
 
 std::size_t Jobs::next_tx(std::byte* frame, std::size_t capacity, Nanos now) {
     if (!has_tx() || capacity < sizeof(wire::EthernetHeader) + impl_->config.mtu) return 0;
-    return impl_->next_tx(frame, now);
+    const std::size_t octets = impl_->next_tx(frame, now);
+    decide_next_look();
+    return octets;
 }
 
 bool Jobs::has_tx() const noexcept { return impl_->tx_hint || liveness_.has_tx(); }
+
+/// A record with a gone rank that its local members have not heard of; nullptr: none.
+JobRecord* Jobs::Impl::with_gone() const noexcept {
+    for (const auto& record : records) {
+        if (record->locals.empty() || record->phase != JobPhase::kFormed) continue;
+        if (record->gone_reported != record->gone_events.size()) return record.get();
+    }
+    return nullptr;
+}
 
 bool Jobs::poll_event(JobEvent& out) {
     if (!impl_->events.empty()) {
         out = impl_->events.front();
         impl_->events.pop_front();
-        return true;
-    }
-    for (const auto& record : impl_->records) {
-        if (record->locals.empty() || record->phase != JobPhase::kFormed) continue;
-        if (record->gone_reported == record->gone_events.size()) continue;
+    } else if (JobRecord* record = impl_->with_gone()) {
         const auto& [rank, kind] = record->gone_events[record->gone_reported++];
         out = JobEvent{};
         out.kind = kind;
         out.job = record->id;
         out.rank = rank;
         out.error = kind == JobEventKind::kPeerLeft ? Err::kPeerLeft : Err::kPeerDied;
-        return true;
+    } else {
+        return false;
     }
-    return false;
+    decide_next_look();
+    return true;
+}
+
+void Jobs::decide_next_look() noexcept {
+    const bool at_once = has_tx() || !impl_->events.empty() || impl_->with_gone() != nullptr;
+    next_look_ = at_once ? 0 : next_timer();
 }
 
 Nanos Jobs::next_timer() const noexcept { return std::min(impl_->timer, liveness_.next_timer()); }
@@ -328,6 +345,7 @@ void Jobs::on_timer(Nanos now) {
     while (liveness_.next_dead(verdict))
         impl_->on_verdict(verdict, now);
     if (impl_->timer <= now || verdict.mac != Mac{}) impl_->on_timer(now);
+    decide_next_look();
 }
 
 bool Jobs::drained() const noexcept {

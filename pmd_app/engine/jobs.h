@@ -138,6 +138,7 @@ public:
     /// A frame came for an endpoint handle that is unknown here: tells its source, at a limited rate.
     void unknown_handle(const Mac& source, Handle handle, Nanos now) {
         liveness_.unknown_handle(source, handle, now);
+        decide_next_look();
     }
 
     // --- outputs
@@ -146,6 +147,8 @@ public:
     [[nodiscard]] bool has_tx() const noexcept;
     [[nodiscard]] bool poll_event(JobEvent& out);
     [[nodiscard]] Nanos next_timer() const noexcept;  ///< kNever: none
+    /// When one of these three has something: 0, now; else next_timer(). All that a round asks while jobs are quiet.
+    [[nodiscard]] Nanos next_look() const noexcept { return next_look_; }
     /// After the frames of the round, so that an engine that was not scheduled for a while first reads what has come.
     void on_timer(Nanos now);
 
@@ -154,8 +157,11 @@ public:
 
 private:
     struct Impl;
+    void decide_next_look() noexcept;  ///< after whatever may change it
+
     Liveness liveness_;
     std::unique_ptr<Impl> impl_;
+    Nanos next_look_ = kNever;
 };
 
 }  // namespace ulc::engine

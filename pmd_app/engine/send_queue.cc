@@ -144,7 +144,7 @@ SendQueue::Blocked SendQueue::open_blocks() noexcept {
     return blocked;
 }
 
-bool SendQueue::pump(const SendContext& context, Nanos now) {
+[[gnu::flatten]] bool SendQueue::pump(const SendContext& context, Nanos now) {
     bool moved = answer_acknowledged(context);
     retry_ = false;
     // A message in chunks that ended has stopped others in this scan, and if it ended because its receiver is gone, no frame

@@ -151,7 +151,6 @@ bool transmit_jobs(Core& core, Net& net, Nanos now) {
 
 // What the port gave up is its member's to send again, or to tell of. Control frames are not missed: timers say them again.
 void take_given_up(Core& core, Net& net, Nanos now) {
-    if (net.port.tx_failed == nullptr) return;
     while (Segment* segment = net.port.tx_failed(net.port.context)) {
         core.counters.add(Counter::tx_given_up);
         wire::FrameView view;
@@ -174,18 +173,30 @@ bool transmit_turn(Core& core, Endpoint& endpoint, unsigned& budget, Nanos now) 
     bool moved = false;
     for (unsigned n = 0; n < kTurnFrames && budget > 0; ++n) {
         if (!endpoint.local_only && !endpoint.net->transmitter.may_push()) return moved;
+        endpoint.work |= kWorkSettle;  // what may not go yet has a timer now
         Segment* segment = endpoint.member->next_tx(now);
         if (segment == nullptr) {
             endpoint.work &= static_cast<std::uint8_t>(~kWorkTransmit);
-            endpoint.work |= kWorkSettle;  // what may not go yet has a timer now
             return moved;
         }
-        endpoint.work |= kWorkSettle;
         if (endpoint.forgets) endpoint.work |= kWorkSend;
         if (!endpoint.net->link_is_up && !endpoint.local_only) endpoint.member->send_failed();
         route(core, endpoint, segment, now);
         --budget;
         moved = true;
+    }
+    return moved;
+}
+
+// One turn of each endpoint that may have frames, from core.turn on. True: moved.
+bool transmit_members(Core& core, unsigned& budget, Nanos now) {
+    bool moved = false;
+    std::size_t at = core.turn < core.active.size() ? core.turn : 0;
+    for (std::size_t left = core.active.size(); left > 0; --left) {
+        Endpoint& endpoint = *core.active[at];
+        if (++at == core.active.size()) at = 0;
+        if ((endpoint.work & kWorkTransmit) == 0 || endpoint.member == nullptr) continue;
+        moved |= transmit_turn(core, endpoint, budget, now);
     }
     return moved;
 }
@@ -196,20 +207,12 @@ bool transmit(Core& core, Nanos now) {
     bool moved = false;
     for (const auto& net : core.nets) {
         net->transmitter.begin_round();
-        take_given_up(core, *net, now);
-        moved |= transmit_jobs(core, *net, now);
+        if (net->port.tx_failed != nullptr) take_given_up(core, *net, now);
+        if (net->jobs.next_look() == 0) moved |= transmit_jobs(core, *net, now);
     }
     unsigned budget = core.config.frames_per_round;
-    const std::size_t count = core.active.size();
-    for (bool progress = true; progress && budget > 0;) {
-        progress = false;
-        for (std::size_t n = 0; n < count; ++n) {
-            Endpoint& endpoint = *core.active[(core.turn + n) % count];
-            if ((endpoint.work & kWorkTransmit) == 0 || endpoint.member == nullptr) continue;
-            progress |= transmit_turn(core, endpoint, budget, now);
-        }
-        moved |= progress;
-    }
+    while (budget > 0 && transmit_members(core, budget, now))
+        moved = true;
     for (const auto& net : core.nets) {
         net->transmitter.flush();
         // A frame that waits for a link would wait for ever when the other end is gone; a cable would have lost it too.
