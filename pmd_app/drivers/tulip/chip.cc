@@ -1,0 +1,143 @@
+#include "drivers/tulip/chip.h"
+
+namespace ulc::tulip {
+namespace {
+
+/// Reset takes 50 cycles of the PCI clock (HRM, CSR0<SWR>): 2 us at 25 MHz. Tried this often.
+constexpr Nanos kResetWait = 10 * kMicrosecond;
+constexpr int kResetTries = 100;
+
+/// A frame of 1,536 octets takes 1.23 ms at 10 Mb/s; it is waited for this often.
+constexpr Nanos kStopWait = 10 * kMicrosecond;
+constexpr int kStopTries = 500;
+
+/// PHYs want their reset line low for up to 1 ms (the ROM's sequence pulses it).
+constexpr Nanos kPortStepWait = 1 * kMillisecond;
+
+}  // namespace
+
+/// CSR6 without the processes.
+std::uint32_t Chip::mode() const noexcept {
+    std::uint32_t value = csr6::kMBO | csr6::kPS | csr6::kHBD;
+    if (threshold_ == TransmitThreshold::kWhole)
+        value |= csr6::kSF;
+    else
+        value |= static_cast<std::uint32_t>(threshold_) << csr6::kTRShift;
+    if (link_.mbit == 10) value |= csr6::kTTM;
+    if (link_.full_duplex) value |= csr6::kFD;
+    if (reception_.promiscuous) value |= csr6::kPR;
+    if (reception_.all_multicast) value |= csr6::kPM;
+    if (loopback_) value |= csr6::kOMInternal;
+    return value;
+}
+
+void Chip::run(std::uint32_t processes) noexcept {
+    running_ = processes;
+    bus_.write(Csr::kOperationMode, mode() | running_);
+}
+
+void Chip::drive_port(std::uint16_t value) noexcept {
+    if (model_ == Model::k21143)
+        bus_.write(Csr::kSiaGeneralPort, std::uint32_t{value} << csr15::kPortShift);
+    else
+        bus_.write(Csr::kSiaStatus, value);
+    bus_.wait(kPortStepWait);
+}
+
+Fault Chip::reset(const PortSequence& sequence) noexcept {
+    running_ = 0;
+    // The port is chosen before the reset, so that the chip comes up on MII (HRM, CSR6<PS>).
+    bus_.write(Csr::kOperationMode, csr6::kMBO | csr6::kPS | csr6::kHBD);
+    bus_.write(Csr::kBusMode, csr0::kSWR);
+    bus_.wait(kResetWait);
+    bus_.write(Csr::kBusMode, csr0::kCAL16 | csr0::kRME | csr0::kRLE | csr0::kWIE);
+    int tries = kResetTries;
+    std::uint32_t status = 0;
+    do {
+        bus_.wait(kResetWait);
+        status = bus_.read(Csr::kStatus);
+        if (status == kNoAnswer) return Fault::kGone;
+    } while (!stands(status) && --tries > 0);
+    if (tries == 0) return Fault::kResetTimeout;
+    bus_.write(Csr::kInterruptMask, 0);
+    bus_.write(Csr::kStatus, csr5::kClearable);
+    if (model_ == Model::k21143) bus_.write(Csr::kSiaConnectivity, 0);  // SIA off: the port is MII
+    for (const std::uint16_t value : sequence.reset)
+        drive_port(value);
+    for (const std::uint16_t value : sequence.select)
+        drive_port(value);
+    run(0);
+    return Fault::kNone;
+}
+
+Fault Chip::set_up_phy(Media media) noexcept {
+    if (!mii_.find_phy()) return Fault::kNoPhy;
+    mii_.set_media(media);
+    return Fault::kNone;
+}
+
+void Chip::set_lists(std::uint32_t transmit_bus, std::uint32_t receive_bus) noexcept {
+    bus_.write(Csr::kReceiveListBase, receive_bus);
+    bus_.write(Csr::kTransmitListBase, transmit_bus);
+}
+
+void Chip::start_transmit() noexcept { run(running_ | csr6::kST); }
+void Chip::start_receive() noexcept { run(running_ | csr6::kSR); }
+
+bool Chip::stands(std::uint32_t status) const noexcept {
+    return csr5::transmit_state(status) == 0 && csr5::receive_state(status) == 0;
+}
+
+Fault Chip::stop() noexcept {
+    run(0);
+    for (int tries = kStopTries; tries > 0; --tries) {
+        const std::uint32_t status = bus_.read(Csr::kStatus);
+        if (status == kNoAnswer) return Fault::kGone;
+        if (stands(status)) return Fault::kNone;
+        bus_.wait(kStopWait);
+    }
+    return Fault::kStopTimeout;
+}
+
+Fault Chip::follow_link(Link& link) noexcept {
+    link = mii_.link();
+    const bool same = link.full_duplex == link_.full_duplex && link.mbit == link_.mbit;
+    // Without a link there is nothing to follow: what was stays, for when it comes back.
+    if (!link.up || same) return Fault::kNone;
+    const std::uint32_t were_running = running_;
+    if (const Fault fault = stop(); fault != Fault::kNone) {
+        link = {};
+        return fault;
+    }
+    link_ = link;
+    run(were_running);
+    return Fault::kNone;
+}
+
+void Chip::set_reception(Reception reception) noexcept {
+    reception_ = reception;
+    run(running_);
+}
+
+Fault Chip::raise_threshold() noexcept {
+    const std::uint32_t were_running = running_;
+    if (const Fault fault = stop(); fault != Fault::kNone) return fault;
+    if (threshold_ != TransmitThreshold::kWhole)
+        threshold_ = static_cast<TransmitThreshold>(static_cast<int>(threshold_) + 1);
+    run(were_running);
+    return Fault::kNone;
+}
+
+Fault Chip::check() noexcept {
+    const std::uint32_t status = bus_.read(Csr::kStatus);
+    if (status == kNoAnswer) return Fault::kGone;
+    bus_.write(Csr::kStatus, status & csr5::kClearable);
+    const std::uint32_t missed = bus_.read(Csr::kMissedFrames);
+    missed_.no_descriptor += missed & csr8::kMissedMask;
+    if ((missed & csr8::kMissedOverflow) != 0) missed_.no_descriptor += csr8::kMissedMask + 1;
+    missed_.fifo_overflow += (missed >> csr8::kFifoShift) & csr8::kFifoMask;
+    if ((missed & csr8::kFifoOverflow) != 0) missed_.fifo_overflow += csr8::kFifoMask + 1;
+    return (status & csr5::kFBE) != 0 ? Fault::kBusError : Fault::kNone;
+}
+
+}  // namespace ulc::tulip

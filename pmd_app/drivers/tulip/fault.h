@@ -1,0 +1,51 @@
+// What can be wrong with a chip or its board, each with a sentence that says what to do.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace ulc::tulip {
+
+enum class [[nodiscard]] Fault : std::uint8_t{
+    kNone,         kGone,       kResetTimeout, kStopTimeout, kSetupTimeout, kBusError,
+    kTransmitHung, kRomMissing, kRomChecksum,  kRomAddress,  kNoPhy,
+};
+
+/// Static storage.
+[[nodiscard]] constexpr std::string_view text_of(Fault fault) noexcept {
+    switch (fault) {
+        case Fault::kNone:
+            return "no fault";
+        case Fault::kGone:
+            return "the chip does not answer (all registers read ffffffff): it was removed or has "
+                   "no "
+                   "power; check the slot, then bind it again with dpdk-devbind.py";
+        case Fault::kResetTimeout:
+            return "the chip did not come out of reset; power-cycle the machine";
+        case Fault::kStopTimeout:
+            return "the chip did not stop; it is reset when the port starts again";
+        case Fault::kSetupTimeout:
+            return "the chip did not read its address filter: DMA does not reach memory; check "
+                   "that bus "
+                   "mastering is on (setpci -s ADDRESS COMMAND) and the IOMMU lets it through";
+        case Fault::kBusError:
+            return "fatal PCI bus error (CSR5<FBE>); the chip is reset";
+        case Fault::kTransmitHung:
+            return "the chip left a frame unsent for too long; it is reset";
+        case Fault::kRomMissing:
+            return "no serial ROM answers; give the address with the device argument mac=";
+        case Fault::kRomChecksum:
+            return "the checksum of the serial ROM is wrong; give the address with the device "
+                   "argument mac=";
+        case Fault::kRomAddress:
+            return "the serial ROM holds no unicast address; give one with the device argument "
+                   "mac=";
+        case Fault::kNoPhy:
+            return "no PHY answers on MII: boards whose only port is the chip's own 10BASE-T/SYM "
+                   "are not "
+                   "supported; use one with an MII PHY";
+    }
+    return "unknown fault";
+}
+
+}  // namespace ulc::tulip

@@ -1,0 +1,98 @@
+// The transmit ring: frames out, in order; what became of each. HRM chapter 4, "Transmit descriptors".
+//
+//        oldest_                    next_
+//          v                          v
+//   [free][own][own | own][own][setup][free][free]      TDES1<TER> in the last one: the chip wraps
+//          one frame of up to two buffers a descriptor; its record lies at its last descriptor
+//
+// A frame's descriptors are given to the chip from the last to the first, so that it never sees
+// the front of a frame whose end is not there yet. No clock, no register: the caller rings the
+// doorbell (CSR1). One thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "drivers/tulip/descriptor.h"
+
+namespace ulc::tulip {
+
+/// A part of a frame in memory that the chip reaches. Any alignment.
+struct TxSegment {
+    std::uint32_t bus_address;
+    std::uint32_t octets;  ///< 1 to kBufferOctetsMax
+};
+
+/// What the chip says of a frame that it is done with (TDES0).
+enum class TxResult : std::uint8_t {
+    kSent,
+    kCollisions,  ///< 16 collisions, or a late one: not sent, worth another try
+    kUnderflow,   ///< not sent; the transmit threshold is too low for this machine's bus
+    kNoCarrier,   ///< half duplex, no carrier or lost: not sent
+    kJabber,      ///< longer than the chip lets through
+    kSetup,       ///< the filter is in force; no frame
+};
+
+struct TxDone {
+    void* frame;  ///< as given to post(); nullptr for a setup frame
+    TxResult result;
+    std::uint8_t collisions;  ///< before it went, 0 to 15
+    std::uint8_t tries;       ///< as given to post()
+};
+
+class TxRing {
+public:
+    /// `descriptors` (2 or more, longword-aligned) stay the caller's and outlive this. Allocates.
+    explicit TxRing(std::span<Descriptor> descriptors);
+
+    /// Frees all descriptors and forgets their frames without telling: take them by drop() first.
+    /// The chip must stand.
+    void reset() noexcept;
+
+    /// Gives a frame to the chip. False if there is no room for all of `segments`; nothing is given
+    /// then. `frame` comes back by reap() or drop(), not before.
+    [[nodiscard]] bool post(std::span<const TxSegment> segments, void* frame,
+                            std::uint8_t tries) noexcept;
+
+    /// Gives a setup frame of kSetupFrameOctets, which must stay as it is until reap() tells.
+    [[nodiscard]] bool post_setup(std::uint32_t bus_address, bool hash) noexcept;
+
+    /// The oldest frame that the chip is done with; false if there is none.
+    [[nodiscard]] bool reap(TxDone& done) noexcept;
+
+    /// The oldest frame whether or not the chip is done; false if there is none. The chip must stand.
+    [[nodiscard]] bool drop(TxDone& done) noexcept;
+
+    /// Frames and setup frames that reap() has not told of.
+    [[nodiscard]] std::uint32_t pending() const noexcept { return pending_; }
+    /// Descriptors that are free.
+    [[nodiscard]] std::uint32_t room() const noexcept { return free_; }
+    /// Whether the chip is done with the `offset`-th descriptor from the oldest in use.
+    [[nodiscard]] bool done_at(std::uint32_t offset) noexcept;
+    [[nodiscard]] std::uint32_t size() const noexcept {
+        return static_cast<std::uint32_t>(descriptors_.size());
+    }
+
+private:
+    struct Record {
+        void* frame;
+        std::uint32_t last;  ///< the frame's last descriptor; valid at its first one
+        std::uint8_t tries;
+        bool setup;
+    };
+
+    [[nodiscard]] std::uint32_t after(std::uint32_t index, std::uint32_t steps) const noexcept;
+    void fill(std::uint32_t index, std::uint32_t control, const TxSegment& first,
+              const TxSegment* second) noexcept;
+    void take_oldest(TxDone& done, std::uint32_t status) noexcept;
+
+    std::span<Descriptor> descriptors_;
+    std::unique_ptr<Record[]> records_;  ///< by index of a frame's first descriptor
+    std::uint32_t oldest_ = 0;
+    std::uint32_t next_ = 0;
+    std::uint32_t free_;
+    std::uint32_t pending_ = 0;
+};
+
+}  // namespace ulc::tulip

@@ -1,0 +1,237 @@
+// The driver's pure files against QEMU's model of the 21143, register by register and frame by frame,
+// without a guest: the test is the machine's processor.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "drivers/tulip/chip.h"
+#include "drivers/tulip/rx_ring.h"
+#include "drivers/tulip/setup_frame.h"
+#include "drivers/tulip/srom.h"
+#include "drivers/tulip/tx_ring.h"
+#include "qtest.h"
+
+namespace ulc::tulip {
+namespace {
+
+constexpr MacAddress kOwn{0x02, 0x21, 0x14, 0x30, 0x00, 0x01};
+constexpr const char* kOwnText = "02:21:14:30:00:01";
+constexpr MacAddress kPeer{0x02, 0x21, 0x14, 0x30, 0x00, 0x02};
+constexpr std::uint32_t kTxList = 0x0020'0000;
+constexpr std::uint32_t kRxList = 0x0021'0000;
+constexpr std::uint32_t kSetup = 0x0022'0000;
+constexpr std::uint32_t kTxFrame = 0x0023'0000;
+constexpr std::uint32_t kBuffers = 0x0030'0000;
+constexpr std::uint32_t kBufferOctets = 1536;
+
+using Frame = std::vector<std::byte>;
+
+Frame make_frame(const MacAddress& to, std::size_t octets, std::uint8_t seed) {
+    Frame frame(octets);
+    for (std::size_t i = 0; i < octets; ++i)
+        frame[i] = static_cast<std::byte>(seed + i * 7);
+    std::memcpy(frame.data(), to.data(), 6);
+    std::memcpy(frame.data() + 6, kPeer.data(), 6);
+    frame[12] = std::byte{0x88};
+    frame[13] = std::byte{0xb5};
+    return frame;
+}
+
+class TulipQtest : public testing::Test {
+protected:
+    void SetUp() override {
+        if (!QtestMachine::available()) GTEST_SKIP() << "QEMU is missing; run: tools/setup test";
+        machine_ = std::make_unique<QtestMachine>(kOwnText);
+        chip_ = std::make_unique<Chip>(*machine_, Model::k21143);
+        ASSERT_EQ(chip_->reset({}), Fault::kNone);
+    }
+
+    /// Rings of `size`, the filter in force, both processes running.
+    void run(std::uint32_t size, std::span<const MacAddress> multicasts = {}) {
+        tx_ = std::make_unique<TxRing>(
+            std::span(reinterpret_cast<Descriptor*>(machine_->at(kTxList)), size));
+        rx_ = std::make_unique<RxRing>(
+            std::span(reinterpret_cast<Descriptor*>(machine_->at(kRxList)), size), kBufferOctets);
+        for (std::uint32_t i = 0; i < size; ++i) {
+            const std::uint32_t bus = kBuffers + i * kBufferOctets;
+            rx_->arm(i, {.owner = machine_->at(bus), .bus_address = bus});
+        }
+        chip_->set_lists(kTxList, kRxList);
+        filter(multicasts);
+        chip_->start_transmit();
+        TxDone done{};
+        ASSERT_TRUE(tx_->reap(done));
+        EXPECT_EQ(done.result, TxResult::kSetup);
+        chip_->start_receive();
+    }
+
+    void filter(std::span<const MacAddress> multicasts) {
+        const std::span<std::byte, kSetupFrameOctets> frame(machine_->at(kSetup),
+                                                            kSetupFrameOctets);
+        const FilterKind kind = build_setup_frame(kOwn, multicasts, frame);
+        ASSERT_TRUE(tx_->post_setup(kSetup, kind == FilterKind::kHash));
+        chip_->demand_transmit();
+    }
+
+    void send(const Frame& frame, std::size_t first_segment) {
+        std::memcpy(machine_->at(kTxFrame), frame.data(), frame.size());
+        const auto first = static_cast<std::uint32_t>(first_segment);
+        const auto rest = static_cast<std::uint32_t>(frame.size() - first_segment);
+        const TxSegment segments[] = {{kTxFrame, first}, {kTxFrame + first, rest}};
+        ASSERT_TRUE(tx_->post(std::span(segments).first(rest > 0 ? 2 : 1), this, 0));
+        chip_->demand_transmit();
+        TxDone done{};
+        ASSERT_TRUE(tx_->reap(done));
+        EXPECT_EQ(done.result, TxResult::kSent);
+        EXPECT_EQ(done.frame, this);
+    }
+
+    /// The next frame that was received; empty if there is none within 2 s.
+    Frame receive() {
+        RxFrame frame{};
+        for (int tries = 0; tries < 2000; ++tries) {
+            const RxVerdict verdict = rx_->peek(frame);
+            if (verdict == RxVerdict::kFrame) {
+                const auto* at = static_cast<const std::byte*>(frame.owner);
+                Frame copy(at, at + frame.octets);
+                rx_->recycle();
+                chip_->demand_receive();
+                return copy;
+            }
+            EXPECT_EQ(verdict, RxVerdict::kEmpty);
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        return {};
+    }
+
+    /// Whether frames to `address` are received: a frame to it, then one that surely is.
+    bool passes(const MacAddress& address) {
+        const Frame asked = make_frame(address, 64, 1);
+        const Frame sure = make_frame(kOwn, 64, 2);
+        machine_->put_frame(asked);
+        machine_->put_frame(sure);
+        const Frame first = receive();
+        if (first == sure) return false;
+        EXPECT_TRUE(first == asked) << "neither frame came";
+        return !first.empty() && receive() == sure;
+    }
+
+    std::unique_ptr<QtestMachine> machine_;
+    std::unique_ptr<Chip> chip_;
+    std::unique_ptr<TxRing> tx_;
+    std::unique_ptr<RxRing> rx_;
+};
+
+TEST_F(TulipQtest, is_known_by_its_ids_rom_and_phy) {
+    EXPECT_EQ(machine_->vendor(), 0x1011);
+    EXPECT_EQ(machine_->device(), 0x0019);
+    RomImage image{};
+    ASSERT_EQ(read_rom(*machine_, image), Fault::kNone);
+    MacAddress address{};
+    ASSERT_EQ(parse_address(image, address), Fault::kNone) << "its checksum is right";
+    EXPECT_EQ(address, kOwn);
+    ASSERT_EQ(chip_->set_up_phy(Media::kNegotiate), Fault::kNone);
+    EXPECT_EQ(chip_->mii().phy(), 1);
+    Link link;
+    ASSERT_EQ(chip_->follow_link(link), Fault::kNone);
+    EXPECT_EQ(link, (Link{.up = true, .full_duplex = true, .mbit = 100}));
+    EXPECT_EQ(chip_->check(), Fault::kNone);
+}
+
+TEST_F(TulipQtest, carries_frames_of_every_size_both_ways) {
+    run(16);
+    for (std::size_t octets = 60; octets <= 1514; octets += octets < 80 || octets > 1500 ? 1 : 13) {
+        const auto seed = static_cast<std::uint8_t>(octets);
+        const Frame out = make_frame(kPeer, octets, seed);
+        send(out, octets % 3 == 0 ? octets : 14 + octets % 40);
+        const std::optional<Frame> seen = machine_->get_frame();
+        ASSERT_TRUE(seen.has_value()) << octets;
+        ASSERT_EQ(*seen, out);
+        const Frame in = make_frame(kOwn, octets, static_cast<std::uint8_t>(seed + 1));
+        machine_->put_frame(in);
+        ASSERT_EQ(receive(), in) << octets;
+    }
+}
+
+TEST_F(TulipQtest, filters_by_the_setup_frame) {
+    const MacAddress broadcast{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+    const MacAddress joined{0x01, 0x00, 0x5e, 0x01, 0x02, 0x03};
+    const MacAddress foreign{0x01, 0x00, 0x5e, 0x01, 0x02, 0x04};
+    run(8, std::span(&joined, 1));
+    EXPECT_TRUE(passes(broadcast));
+    EXPECT_TRUE(passes(joined));
+    EXPECT_FALSE(passes(foreign));
+    EXPECT_FALSE(passes(kPeer));
+    chip_->set_reception({.promiscuous = false, .all_multicast = true});
+    EXPECT_TRUE(passes(foreign));
+    EXPECT_FALSE(passes(kPeer));
+    chip_->set_reception({.promiscuous = true, .all_multicast = false});
+    EXPECT_TRUE(passes(kPeer));
+    chip_->set_reception({});
+    filter(std::span(&foreign, 1));
+    TxDone done{};
+    ASSERT_TRUE(tx_->reap(done));
+    EXPECT_TRUE(passes(foreign));
+    EXPECT_FALSE(passes(joined));
+}
+
+TEST_F(TulipQtest, wraps_at_many_ring_sizes) {
+    for (const std::uint32_t size : {2U, 3U, 7U, 64U}) {
+        run(size);
+        for (std::uint32_t i = 0; i < size * 2 + 3; ++i) {
+            const Frame out = make_frame(kPeer, 60 + i, static_cast<std::uint8_t>(i));
+            send(out, 30);
+            ASSERT_EQ(machine_->get_frame(), std::optional(out)) << size << ", frame " << i;
+            const Frame in = make_frame(kOwn, 61 + i, static_cast<std::uint8_t>(i));
+            machine_->put_frame(in);
+            ASSERT_EQ(receive(), in) << size << ", frame " << i;
+        }
+        ASSERT_EQ(chip_->stop(), Fault::kNone);
+        ASSERT_EQ(chip_->reset({}), Fault::kNone);
+    }
+}
+
+TEST_F(TulipQtest, loops_back_inside_the_chip) {
+    chip_->set_internal_loopback(true);
+    run(4);
+    const Frame frame = make_frame(kOwn, 200, 9);
+    send(frame, 14);
+    EXPECT_EQ(receive(), frame);
+    chip_->set_internal_loopback(false);
+}
+
+TEST_F(TulipQtest, goes_on_after_its_ring_was_full) {
+    run(4);
+    for (std::uint8_t i = 0; i < 4; ++i)
+        machine_->put_frame(make_frame(kOwn, 100, i));
+    for (int tries = 0; tries < 2000 && !rx_->done_at(3); ++tries)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ASSERT_TRUE(rx_->done_at(3));
+    machine_->put_frame(make_frame(kOwn, 100, 99));  // no descriptor: lost, as on the wire
+    for (int tries = 0; tries < 2000 && (machine_->read(Csr::kStatus) & csr5::kRU) == 0; ++tries)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_NE(machine_->read(Csr::kStatus) & csr5::kRU, 0U);
+    for (std::uint8_t i = 0; i < 4; ++i)
+        EXPECT_EQ(receive(), make_frame(kOwn, 100, i));
+    EXPECT_EQ(chip_->check(), Fault::kNone);
+    machine_->put_frame(make_frame(kOwn, 100, 7));
+    EXPECT_EQ(receive(), make_frame(kOwn, 100, 7));
+}
+
+TEST_F(TulipQtest, receives_nothing_while_it_stands) {
+    run(4);
+    ASSERT_EQ(chip_->stop(), Fault::kNone);
+    RxFrame frame{};
+    machine_->put_frame(make_frame(kOwn, 100, 1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(rx_->peek(frame), RxVerdict::kEmpty);
+    chip_->start_transmit();
+    chip_->start_receive();
+    EXPECT_EQ(receive(), make_frame(kOwn, 100, 1)) << "the hub kept it meanwhile";
+}
+
+}  // namespace
+}  // namespace ulc::tulip
