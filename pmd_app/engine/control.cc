@@ -105,6 +105,7 @@ void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
     config.params = core.config.params;
     config.params.fit_wire(endpoint.net->port.info.link_bits_per_second,
                            endpoint.net->port.info.half_duplex);
+    config.departures = &endpoint.net->departures;
     config.profile = job.profile;
     endpoint.job = event.job;
     endpoint.world = job.world;

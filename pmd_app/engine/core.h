@@ -110,6 +110,7 @@ struct Net {
     Net& operator=(const Net&) = delete;
 
     Port port;
+    urtp::Departures departures;
     Transmitter transmitter;
     GroupTable groups;
     Jobs jobs;

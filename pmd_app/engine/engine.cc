@@ -70,7 +70,7 @@ void look_at_link(Core& core, Net& net, Nanos now) {
 
 Net::Net(const EngineConfig& config, const Port& its_port, Prng& prng, Counters& counters)
     : port(its_port),
-      transmitter(its_port, counters),
+      transmitter(its_port, departures, counters),
       groups(config.groups_max),
       jobs(jobs_config(config, its_port, prng, &groups), counters) {}
 

@@ -13,8 +13,12 @@ constexpr unsigned kTurnFrames = 4;  ///< of one endpoint before the next one's 
 
 }  // namespace
 
-Transmitter::Transmitter(const Port& port, Counters& counters) noexcept
-    : port_(port), counters_(counters), rate_known_(port.info.link_bits_per_second != 0) {
+Transmitter::Transmitter(const Port& port, urtp::Departures& departures,
+                         Counters& counters) noexcept
+    : port_(port),
+      departures_(departures),
+      counters_(counters),
+      rate_known_(port.info.link_bits_per_second != 0) {
     frame_octets_max_ =
         port.info.mtu + std::uint32_t{sizeof(wire::EthernetHeader)} + kFrameOverhead;
     budget_octets_ = 2ULL * frame_octets_max_;
@@ -30,10 +34,11 @@ Transmitter::Transmitter(const Port& port, Counters& counters) noexcept
         frames_max_ = std::min<std::uint32_t>(frames_max_, port.info.tx_ring_frames);
 }
 
-void Transmitter::look_at_port() noexcept {
+void Transmitter::look_at_port(Nanos now) noexcept {
     flush();
     const std::uint32_t pending = std::min(port_.tx_pending(port_.context), kSentMax);
     in_flight_frames_ = pending + burst_count_;
+    departures_.leave_until(sent_next_ - pending, now);
     in_flight_octets_ = 0;
     if (!rate_known_) return;
     for (std::uint32_t n = 1; n <= pending; ++n)
@@ -45,6 +50,7 @@ void Transmitter::look_at_port() noexcept {
 void Transmitter::push(Segment* frame) noexcept {
     ULC_CHECK(burst_count_ < kBurst);
     burst_[burst_count_++] = frame;
+    ++departures_.next;
     in_flight_octets_ += frame->length + kFrameOverhead;
     ++in_flight_frames_;
     if (burst_count_ == kBurst) flush();
@@ -75,6 +81,7 @@ void Transmitter::drop_all() noexcept {
     counters_.add(Counter::drop_link_down, burst_count_);
     for (std::uint32_t n = 0; n < burst_count_; ++n)
         port_.pool.drop(burst_[n]);
+    departures_.next -= burst_count_;
     burst_count_ = 0;  // in_flight_frames_ stays too high until the next look
 }
 
@@ -206,7 +213,7 @@ bool transmit_members(Core& core, unsigned& budget, Nanos now) {
 bool transmit(Core& core, Nanos now) {
     bool moved = false;
     for (const auto& net : core.nets) {
-        net->transmitter.begin_round();
+        net->transmitter.begin_round(now);
         if (net->port.tx_failed != nullptr) take_given_up(core, *net, now);
         if (net->jobs.next_look() == 0) moved |= transmit_jobs(core, *net, now);
     }

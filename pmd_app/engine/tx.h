@@ -11,16 +11,17 @@
 
 #include "base/counters.h"
 #include "engine/port.h"
+#include "urtp/departures.h"
 
 namespace ulc::engine {
 
 class Transmitter {
 public:
-    Transmitter(const Port& port, Counters& counters) noexcept;
+    Transmitter(const Port& port, urtp::Departures& departures, Counters& counters) noexcept;
 
     /// Once a round, before the first frame: asks the port what is pending, unless nothing can be.
-    void begin_round() noexcept {
-        if (in_flight_frames_ > 0) look_at_port();
+    void begin_round(Nanos now) noexcept {
+        if (in_flight_frames_ > 0) look_at_port(now);
     }
     /// Whether one more frame may be given to push().
     [[nodiscard]] bool may_push() const noexcept {
@@ -42,10 +43,11 @@ private:
     static constexpr std::uint32_t kSentMax = 1024;      ///< power of two
     static constexpr std::uint32_t kFrameOverhead = 24;  ///< FCS, preamble, gap
 
-    void look_at_port() noexcept;
+    void look_at_port(Nanos now) noexcept;
     void send_burst() noexcept;
 
     Port port_;
+    urtp::Departures& departures_;
     Counters& counters_;
     std::uint64_t budget_octets_;
     std::uint64_t in_flight_octets_ = 0;

@@ -178,6 +178,8 @@ struct Member::Impl {
     Segment* send_request(RxStream& rx, Nanos now);
     void repaired(RxStream& rx, Nanos arrived) noexcept;
     void on_request(const wire::FrameView& frame, Session& session, Nanos now) noexcept;
+    [[nodiscard]] bool asks_too_soon(const TxStream& tx, const TxSlot& slot,
+                                     Nanos now) const noexcept;
     void request_one(TxStream& tx, Seq seq, std::uint32_t at, Nanos now) noexcept;
     void expect(Rank source, Nanos now);
     void expect_timer(Session& session, Nanos now);
@@ -202,6 +204,7 @@ struct Member::Impl {
 
     MemberConfig config_;  ///< params as the profile tunes them; constant after construction
     Policy policy_;
+    const Departures* departures_;
     const SegmentPool pool_;
     Counters& counters_;
     Prng random_;

@@ -10,6 +10,7 @@ namespace ulc::urtp {
 
 namespace {
 
+constexpr Departures kAllLeft;  ///< of a port of which nothing is known
 constexpr std::size_t kGroupMembersMax = 4096;
 
 void start(RxStream& rx, StreamId id, Session& session, Group* group, std::uint32_t window,
@@ -30,6 +31,7 @@ void start(RxStream& rx, StreamId id, Session& session, Group* group, std::uint3
 Member::Impl::Impl(const MemberConfig& config, std::span<const Peer> roster,
                    const SegmentPool& pool, Counters& counters)
     : config_(config),
+      departures_(config.departures != nullptr ? config.departures : &kAllLeft),
       pool_(pool),
       counters_(counters),
       random_(config.seed),

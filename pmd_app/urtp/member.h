@@ -17,6 +17,7 @@
 #include "base/counters.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "urtp/departures.h"
 #include "urtp/params.h"
 #include "wire/header.h"
 #include "wire/ids.h"
@@ -106,6 +107,8 @@ struct MemberConfig {
     bool crc = false;
     std::uint64_t seed = 0;
     Params params;
+    const Departures* departures =
+        nullptr;  ///< of its port; outlives it; nullptr: all leave at once
     std::string_view profile =
         kDefaultProfile;  ///< one that resolve() takes; read by the constructor only
 };

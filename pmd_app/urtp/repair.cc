@@ -114,6 +114,7 @@ Segment* Member::Impl::repeat(TxStream& tx, TxSlot& slot, Nanos now) {
     if (readdress) wire::set_destination(segment->frame, to);
     forget_repair(tx, slot);
     slot.sent_at = now;
+    slot.ticket = departures_->next;
     slot.transmissions = static_cast<std::uint8_t>(std::min(slot.transmissions + 1, 255));
     tx.pacer.on_packet(now);
     count(several ? Counter::repair_multicast : Counter::repair_unicast);

@@ -162,6 +162,18 @@ void Member::Impl::on_request(const wire::FrameView& frame, Session& session, Na
     }
 }
 
+/// Of a packet for which no repair waits: it is not on the wire for δ yet, or its repair is on the way.
+bool Member::Impl::asks_too_soon(const TxStream& tx, const TxSlot& slot, Nanos now) const noexcept {
+    const Params& p = config_.params;
+    const Nanos srtt = tx.rtt.smoothed();
+    const Nanos gap = p.timed_by_rtt ? std::min(p.min_req_gap, srtt / 2) : p.min_req_gap;
+    const Nanos left_at = departures_->left_at(slot.ticket);
+    // Some devices report in batches, the last of which may stay unfinished.
+    if (left_at == kNever) return now - slot.sent_at < p.max_send_wait;
+    if (now - std::max(slot.sent_at, left_at) < gap) return true;
+    return p.timed_by_rtt && slot.transmissions > 1 && now - slot.sent_at < srtt - srtt / 4;
+}
+
 /// URTP's three cases (§3.2.1): sent long ago, sent just now, not sent yet.
 void Member::Impl::request_one(TxStream& tx, Seq seq, std::uint32_t at, Nanos now) noexcept {
     if (!seq.before(tx.sent)) {
@@ -170,21 +182,13 @@ void Member::Impl::request_one(TxStream& tx, Seq seq, std::uint32_t at, Nanos no
     }
     if (seq.before(tx.base) || seq.before(tx.next[at])) return;  // it has it: the request is old
     TxSlot& slot = tx.slot(seq);
-    const Nanos srtt = tx.rtt.smoothed();
-    Nanos gap = config_.params.min_req_gap;
-    if (config_.params.timed_by_rtt) {
-        gap = std::min(gap, srtt / 2);
-        if (slot.transmissions > 1)
-            gap = std::max(gap, srtt - srtt / 4);  // its repair may be on the way
-    }
-    if (now - slot.sent_at < gap) {
-        count(Counter::req_too_soon);
+    const auto asker = static_cast<std::uint16_t>(at);
+    if (slot.asked_by != TxSlot::kNobody) {
+        if (slot.asked_by != asker) slot.asked_by = TxSlot::kSeveral;
         return;
     }
-    const bool waits = slot.asked_by != TxSlot::kNobody;
-    const auto asker = static_cast<std::uint16_t>(at);
-    if (waits) {
-        if (slot.asked_by != asker) slot.asked_by = TxSlot::kSeveral;
+    if (asks_too_soon(tx, slot, now)) {
+        count(Counter::req_too_soon);
         return;
     }
     tx.patience = 0;

@@ -31,9 +31,12 @@ struct TxSlot {
 
     Segment* segment = nullptr;
     TxStream* stream = nullptr;
-    TxSlot* link = nullptr;            ///< commit order, until first transmission
-    Nanos sent_at = 0;                 ///< of the latest transmission
-    std::uint32_t due = 0;             ///< of the repair that is asked for (repair.cc)
+    TxSlot* link = nullptr;  ///< commit order, until first transmission
+    Nanos sent_at = 0;       ///< of the latest transmission
+    union {
+        std::uint32_t ticket = 0;  ///< of the latest transmission (departures.h)
+        std::uint32_t due;         ///< of the repair, while one is asked for (repair.cc)
+    };
     std::uint16_t asked_by = kNobody;  ///< group index whose request waits, or kSeveral
     std::uint8_t transmissions = 0;    ///< saturating
 };

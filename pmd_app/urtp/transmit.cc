@@ -96,6 +96,7 @@ Segment* Member::Impl::send_new(Nanos now) {
     }
     slot->sent_at = now;
     slot->transmissions = 1;
+    slot->ticket = departures_->next;
     TxStream& tx = *slot->stream;
     if (tx.probe_wait == 0) restart_probe(tx, now);
     ++tx.sent;

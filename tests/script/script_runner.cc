@@ -214,6 +214,7 @@ public:
         if (line.verb == "nothing") return nothing(line);
         if (line.verb == "deliver") return deliver(line);
         if (line.verb == "event") return event(line);
+        if (line.verb == "port") return port(line);
         if (line.verb == "count") return count(line);
         if (line.verb == "receive") return member_->expect(rank_of(line.get("from")), now_);
         if (line.verb == "gone") {
@@ -267,8 +268,9 @@ private:
         const auto size = static_cast<std::uint16_t>(std::stoul(line.words.at(0)));
         roster_ = roster_of(size);
         const std::string profile = line.get("profile", std::string(kDefaultProfile));
-        member_ = std::make_unique<Member>(config_of(0, p, line.number("first"), profile), roster_,
-                                           pool_.table(), counters_);
+        MemberConfig config = config_of(0, p, line.number("first"), profile);
+        config.departures = &departures_;
+        member_ = std::make_unique<Member>(config, roster_, pool_.table(), counters_);
     }
 
     void collect() {
@@ -280,6 +282,8 @@ private:
             }
             out_.push_back({now_, describe(view)});
             pool_.table().drop(segment);
+            ++departures_.next;
+            if (!port_busy_) departures_.leave_until(departures_.next, now_);
         }
     }
     /// Fires the next timer if it is due by then; false: none is.
@@ -454,6 +458,12 @@ private:
             throw Failed("another event");
         }
     }
+    /// `port busy`: frames stay in it; `port idle`: they have left now, and all others leave at once.
+    void port(const Line& line) {
+        collect();
+        port_busy_ = line.words.at(0) == "busy";
+        if (!port_busy_) departures_.leave_until(departures_.next, now_);
+    }
     void count(const Line& line) {
         for (std::size_t i = 0; i < kCounterCount; ++i) {
             if (kCounterInfo[i].id != line.words.at(0)) continue;
@@ -468,6 +478,8 @@ private:
     CountingPool pool_;
     Counters counters_;
     std::vector<Peer> roster_;
+    Departures departures_;
+    bool port_busy_ = false;
     std::unique_ptr<Member> member_;
     Nanos now_ = kStart;
     std::deque<Sent> out_;

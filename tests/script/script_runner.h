@@ -3,6 +3,7 @@
 //   # comment
 //   job 3 window=32 first=4294967295      first non-comment line: size of the job, then parameters (times in us)
 //                                         profile=urtp-1997 is laid over them
+//   port busy | idle                      frames stay in the port until it is idle; idle at first
 //   at 10us                               the clock moves on; timers on the way fire
 //   recv DATA from=1 seq=1 text=b         a frame arrives (fields below; flags default to FL)
 //   send stream=1 text=hello              the client submits one packet; `send … blocked` expects a refusal

@@ -112,15 +112,12 @@ std::uint32_t global_of(const TxSlot& slot) noexcept {
 
 /// As request_one(), but to all.
 void Member::Impl::resend(TxStream& tx, Seq seq, Nanos now) noexcept {
-    TxSlot& slot = tx.slot(seq);
-    const Nanos srtt = tx.rtt.smoothed();
-    Nanos gap = std::min(config_.params.min_req_gap, srtt / 2);
-    if (slot.transmissions > 1) gap = std::max(gap, srtt - srtt / 4);
-    if (now - slot.sent_at < gap) {
+    const TxSlot& slot = tx.slot(seq);
+    if (slot.asked_by != TxSlot::kNobody) return;
+    if (asks_too_soon(tx, slot, now)) {
         count(Counter::req_too_soon);
         return;
     }
-    if (slot.asked_by != TxSlot::kNobody) return;
     queue_repair(tx, seq, TxSlot::kSeveral, now);
 }
 

@@ -1,0 +1,37 @@
+// When frames left a port: what a member must know to tell a request that was formed before the packet it asks for was on the wire
+// from one that shows a loss. URTP's δ (§3.2.1) counts from there. The engine keeps it for all members on the port, which stamp each
+// packet that they hand out with the ticket of the port's next frame.
+//
+//          left − kRemembered      left          next
+//   ─────────────────┴──────────────┴─────────────┴──────▶ tickets
+//      long ago      │ left at `at` │ in the port │ not given to it
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/units.h"
+
+namespace ulc::urtp {
+
+struct Departures {
+    static constexpr std::uint32_t kRemembered = 256;  ///< power of two
+    static constexpr Nanos kLongAgo = 0;
+
+    std::uint32_t next = 0;  ///< ticket of the next frame that the port is given
+    std::uint32_t left = 0;  ///< frames before it are transmitted, or given up
+    std::array<Nanos, kRemembered> at = {};
+
+    /// Frames before `ticket` have left by now. A port that says less than before is not believed.
+    void leave_until(std::uint32_t ticket, Nanos now) noexcept {
+        for (; static_cast<std::int32_t>(ticket - left) > 0; ++left)
+            at[left % kRemembered] = now;
+    }
+    /// kNever: it has not yet. A frame that never went to the port shares its ticket with the next one that did.
+    [[nodiscard]] Nanos left_at(std::uint32_t ticket) const noexcept {
+        if (ticket - left < next - left) return kNever;
+        return left - ticket - 1 < kRemembered ? at[ticket % kRemembered] : kLongAgo;
+    }
+};
+
+}  // namespace ulc::urtp
