@@ -10,6 +10,29 @@ using ulc::coll::Op;
 
 namespace {
 
+[[nodiscard]] int barrier(ulc_endpoint* ep, ulc_group group, const char* algorithm, bool offload,
+                          ulc_coll** out) {
+    return ulc::coll::start({.ep = ep,
+                             .group = group,
+                             .op = Op::kBarrier,
+                             .algorithm = algorithm,
+                             .offload = offload,
+                             .operation = out});
+}
+
+[[nodiscard]] int broadcast(ulc_endpoint* ep, ulc_group group, uint16_t root, void* buffer,
+                            size_t length, const char* algorithm, bool offload, ulc_coll** out) {
+    return ulc::coll::start({.ep = ep,
+                             .group = group,
+                             .op = Op::kBroadcast,
+                             .root = root,
+                             .output = buffer,
+                             .count = length,
+                             .algorithm = algorithm,
+                             .offload = offload,
+                             .operation = out});
+}
+
 /// The operation that start(…, nullptr, &operation) began, waited for.
 template <typename Start, typename... Given>
 [[nodiscard]] int whole(Start start, ulc_endpoint* ep, Given... given) {
@@ -21,20 +44,12 @@ template <typename Start, typename... Given>
 }  // namespace
 
 int ulc_barrier_start(ulc_endpoint* ep, ulc_group group, const char* algorithm, ulc_coll** out) {
-    return ulc::coll::start(
-        {.ep = ep, .group = group, .op = Op::kBarrier, .algorithm = algorithm, .operation = out});
+    return barrier(ep, group, algorithm, true, out);
 }
 
 int ulc_broadcast_start(ulc_endpoint* ep, ulc_group group, uint16_t root, void* buffer,
                         size_t length, const char* algorithm, ulc_coll** out) {
-    return ulc::coll::start({.ep = ep,
-                             .group = group,
-                             .op = Op::kBroadcast,
-                             .root = root,
-                             .output = buffer,
-                             .count = length,
-                             .algorithm = algorithm,
-                             .operation = out});
+    return broadcast(ep, group, root, buffer, length, algorithm, true, out);
 }
 
 int ulc_gather_start(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input,
@@ -250,10 +265,17 @@ int ulc_coll_wait(ulc_endpoint* ep, ulc_coll* operation, int64_t timeout_ns) {
     return state;
 }
 
-int ulc_barrier(ulc_endpoint* ep, ulc_group group) { return whole(ulc_barrier_start, ep, group); }
+// Who waits anyway is served best by itself: these two are not offloaded.
+int ulc_barrier(ulc_endpoint* ep, ulc_group group) {
+    ulc_coll* operation = nullptr;
+    const int started = barrier(ep, group, nullptr, false, &operation);
+    return started != ULC_OK ? started : ulc_coll_wait(ep, operation, ULC_WAIT_FOREVER);
+}
 
 int ulc_broadcast(ulc_endpoint* ep, ulc_group group, uint16_t root, void* buffer, size_t length) {
-    return whole(ulc_broadcast_start, ep, group, root, buffer, length);
+    ulc_coll* operation = nullptr;
+    const int started = broadcast(ep, group, root, buffer, length, nullptr, false, &operation);
+    return started != ULC_OK ? started : ulc_coll_wait(ep, operation, ULC_WAIT_FOREVER);
 }
 
 int ulc_gather(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input, void* output,

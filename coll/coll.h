@@ -1,6 +1,7 @@
 /* Collectives over groups, on ulc.h. Every operation starts (non-blocking), is tested, and may be waited for. All members of the
  * group call the same operations in the same order. Each byte crosses a broadcast medium once where the
- * algorithm allows (URTP §4). Buffers stay the caller's and untouched until done. */
+ * algorithm allows (URTP §4). Buffers stay the caller's and untouched until done. With ULC_OFFLOAD=1 in the environment the engine
+ * carries on a barrier or broadcast that was started while the application does something else. */
 #ifndef ULC_COLL_H
 #define ULC_COLL_H
 

@@ -294,8 +294,8 @@ private:
         memory.reduce.context = &operation->reduction;
         memory.reduce.grain = judge.call.grain;
     }
-    const int error =
-        operation->run.start(arguments.ep, arguments.group, schedule, memory, judge.identity());
+    const int error = operation->run.start(arguments.ep, arguments.group, schedule, memory,
+                                           judge.identity(), arguments.offload);
     if (error == ULC_OK) *arguments.operation = operation.release();
     return error;
 }

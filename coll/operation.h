@@ -41,6 +41,7 @@ struct Arguments {
     GivenBlocks out;
     const ulc_reduction* reduction = nullptr;
     const char* algorithm = nullptr;
+    bool offload = false;  ///< to the engine, where the endpoint and the schedule allow it
     ulc_coll** operation = nullptr;
 };
 

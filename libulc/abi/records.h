@@ -26,6 +26,9 @@ enum class SubmitKind : std::uint8_t {
     kRemoveGroup = 5,  ///< stream: group handle
     kExpect = 6,       ///< stream: the one rank that a pending receive names
     kLeave = 7,        ///< no more submissions; engine drains, then completes kLeft
+    kOffload =
+        8,  ///< stream: group; tag: of its messages; body.block: an OffloadRequest in the tx arena
+    kCancelOffload = 9,  ///< cookie of a kOffload, which then ends with kClosed
 };
 
 enum SubmitFlag : std::uint8_t {
@@ -77,7 +80,10 @@ enum class CompletionKind : std::uint8_t {
     kPeerLeft = 7,     ///< source
     kPeerDied = 8,     ///< source
     kFault = 10,       ///< status: what went wrong; source: with whom; tag: how many packets
-    kLeft = 9,         ///< last record: everything acknowledged (status kOk) or given up (Err)
+    /// stream: cookie; status; kMismatch: source and tag of the message that differs. kCompleteInline: it was begun;
+    /// inline_octets: u16 ranks, each the source of one message that the client got itself. Else it was refused.
+    kOffloadDone = 11,
+    kLeft = 9,  ///< last record: everything acknowledged (status kOk) or given up (Err)
 };
 
 enum CompletionFlag : std::uint8_t {

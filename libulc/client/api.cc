@@ -93,6 +93,7 @@ int ulc_open(const char* engine, ulc_endpoint** out) {
     ulc::client::Limits limits;
     static_cast<void>(env_number("ULC_UNEXPECTED_OCTETS", UINT64_MAX, limits.unexpected_octets));
     static_cast<void>(env_number("ULC_COLL_CHECK", 1, limits.check_collectives));
+    static_cast<void>(env_number("ULC_OFFLOAD", 1, limits.offload));
     const std::size_t prefix = sizeof kEmbedded - 1;
     try {
         std::string where = engine;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 namespace ulc::client {
 namespace {
@@ -35,6 +36,7 @@ Endpoint::Endpoint(const abi::Region& region, const Hooks& hooks, const Limits& 
       inbox_(region, limits.unexpected_octets),
       groups_(submitter_, outbox_) {
     checks_collectives_ = limits.check_collectives != 0;
+    offloads_collectives_ = limits.offload != 0;
     if (!outbox_.ok()) throw std::bad_alloc();
 }
 
@@ -47,7 +49,7 @@ Endpoint::~Endpoint() {
 int Endpoint::poll() {
     if (ended_ != 0) return -ended_;
     bool moved = hooks_.progress != nullptr && hooks_.progress(hooks_.context) == 1;
-    int events = 0;
+    int events = std::exchange(events_aside_, 0);
     bool stalled = false;
     for (unsigned n = 0; n < kPollRecordsMax; ++n) {
         const abi::CompletionRecord* record = completions_.front();
@@ -112,6 +114,11 @@ bool Endpoint::dispatch(const abi::CompletionRecord& record) {
             return false;
         case abi::CompletionKind::kSendDone:
             return outbox_.on_send_done(record.stream, record.status);
+        case abi::CompletionKind::kOffloadDone:
+            if (record.stream >= offloads_.size() || offloads_[record.stream] == nullptr)
+                return false;
+            std::exchange(offloads_[record.stream], nullptr)->on_done(record);
+            return true;
         case abi::CompletionKind::kJobFormed:
             if (state_ != State::kForming) return false;
             on_formed(record);
@@ -167,6 +174,8 @@ void Endpoint::end(int error) {
     outbox_.fail_all(error);
     inbox_.fail_all(error);
     groups_.fail_all(error);
+    for (OffloadRun*& run : offloads_)
+        if (run != nullptr) std::exchange(run, nullptr)->on_ended(error);
 }
 
 }  // namespace ulc::client

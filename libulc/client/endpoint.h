@@ -12,6 +12,7 @@
 // Unexpected arrivals and groups allocate; allocation failure is an error of the call, or stops the inbox (see there).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -23,6 +24,7 @@
 #include "client/groups.h"
 #include "client/hooks.h"
 #include "client/inbox.h"
+#include "client/offload.h"
 #include "client/outbox.h"
 #include "client/submitter.h"
 #include "client/ulc.h"
@@ -32,6 +34,8 @@ namespace ulc::client {
 struct Limits {
     std::uint64_t unexpected_octets = Inbox::kMemoryOctetsDefault;
     std::uint64_t check_collectives = 1;  ///< 0: messages of collectives bear no signature
+    std::uint64_t offload =
+        0;  ///< 1: barriers and broadcasts that are started are handed to the engine
 };
 
 class Endpoint {
@@ -74,6 +78,20 @@ public:
     [[nodiscard]] int peek(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
                            std::uint64_t* found) noexcept;
     [[nodiscard]] bool checks_collectives() const noexcept { return checks_collectives_; }
+    [[nodiscard]] bool offloads_collectives() const noexcept { return offloads_collectives_; }
+    /// Completions taken so far, free running.
+    [[nodiscard]] std::uint32_t completions_taken() const noexcept {
+        return completions_.consumed();
+    }
+    /// Whether [memory, memory + octets) lies in the tx arena; then *offset is set.
+    [[nodiscard]] bool in_arena(const void* memory, std::uint64_t octets,
+                                std::uint32_t* offset) const noexcept {
+        return outbox_.arena().contains(memory, octets, offset);
+    }
+    /// Hands over a schedule; request: in the tx arena until run.on_done(). False: no room for the record now.
+    [[nodiscard]] bool offload(OffloadRun& run, std::uint32_t group, std::uint64_t tag,
+                               std::span<const unsigned char> request);
+    [[nodiscard]] bool cancel_offload(std::uint32_t cookie) noexcept;
     [[nodiscard]] void* allocate(std::size_t octets) noexcept;
     void free(void* memory) noexcept;
 
@@ -89,6 +107,8 @@ public:
     // --- progress
     /// As ulc_poll(). No system call, no blocking.
     int poll();
+    /// poll() in the midst of another call: the caller's next poll() tells of these events too.
+    void poll_aside() { events_aside_ += std::max(poll(), 0); }
     /// Tells the engine which sources this endpoint waits for (URTP §3.1). wait() and long fruitless polling do it
     /// themselves; a driver without wait(), as the simulator, calls it when the application has nothing left to do.
     void announce_awaited() noexcept;
@@ -129,10 +149,13 @@ private:
     Outbox outbox_;
     Inbox inbox_;
     Groups groups_;
+    std::vector<OffloadRun*> offloads_;  ///< by cookie; nullptr: free
 
     State state_ = State::kIdle;
     bool leave_pushed_ = false;
+    int events_aside_ = 0;
     bool checks_collectives_ = true;
+    bool offloads_collectives_ = false;
     IdleLadder ladder_;
     Nanos waited_at_ = 0;  ///< the time as wait() last read it
     int ended_ = 0;        ///< ULC_ERR_… that ended the endpoint

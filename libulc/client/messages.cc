@@ -1,4 +1,5 @@
 // The entries for messages, groups and arena memory: who may call, and with what; the work is in outbox, inbox, groups.
+#include <algorithm>
 #include <new>
 
 #include "client/endpoint.h"
@@ -93,6 +94,34 @@ int Endpoint::peek(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
     if (arrival == nullptr) return ULC_ERR_AGAIN;
     *found = arrival->tag;
     return ULC_OK;
+}
+
+bool Endpoint::offload(OffloadRun& run, std::uint32_t group, std::uint64_t tag,
+                       std::span<const unsigned char> request) {
+    std::uint32_t offset = 0;
+    if (may_communicate() != ULC_OK || !in_arena(request.data(), request.size(), &offset))
+        return false;
+    const auto free = std::ranges::find(offloads_, nullptr);
+    const auto cookie = static_cast<std::uint32_t>(free - offloads_.begin());
+    if (free == offloads_.end()) offloads_.push_back(nullptr);
+    abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kOffload);
+    if (record == nullptr) return false;
+    record->stream = group;
+    record->cookie = cookie;
+    record->tag = tag;
+    record->body.block = {offset, static_cast<std::uint32_t>(request.size()), 0, 0, 0, 0};
+    submitter_.publish();
+    offloads_[cookie] = &run;
+    run.on_started(cookie);
+    return true;
+}
+
+bool Endpoint::cancel_offload(std::uint32_t cookie) noexcept {
+    abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kCancelOffload);
+    if (record == nullptr) return false;
+    record->cookie = cookie;
+    submitter_.publish();
+    return true;
 }
 
 void* Endpoint::allocate(std::size_t octets) noexcept {

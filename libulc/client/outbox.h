@@ -62,6 +62,7 @@ public:
     /// Every arena payload was copied by the engine as well.
     [[nodiscard]] bool idle() const noexcept { return pending_.empty() && in_flight_ == 0; }
     [[nodiscard]] TxArena& arena() noexcept { return arena_; }
+    [[nodiscard]] const TxArena& arena() const noexcept { return arena_; }
 
 private:
     enum class Step : std::uint8_t { kFinished, kBlocked, kRingFull };

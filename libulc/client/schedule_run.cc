@@ -36,7 +36,8 @@ constexpr unsigned kLooksPerTest = 16;
 }  // namespace
 
 int ScheduleRun::start(ulc_endpoint* ep, ulc_group group, const abi::Schedule& schedule,
-                       const RunMemory& memory, const RunIdentity& identity) noexcept {
+                       const RunMemory& memory, const RunIdentity& identity,
+                       bool offload) noexcept {
     const std::uint16_t self = ulc_group_index(ep, group);
     if (self == ULC_RANK_ANY) return ULC_ERR_INVALID;
     exec::Setup setup;
@@ -80,8 +81,75 @@ int ScheduleRun::start(ulc_endpoint* ep, ulc_group group, const abi::Schedule& s
         return ULC_ERR_NO_MEMORY;
     }
     tag_ = operation_tag(group, number_) | identity_.signature.bits();
-    static_cast<void>(start_ready());
+    schedule_ = schedule;
+    if (offload && ep->offloads_collectives() && members_ > 1) hand_over(schedule, setup);
+    if (!away_) static_cast<void>(start_ready());
     return ULC_OK;
+}
+
+// ---------------------------------------------------------------- offload
+
+/// To the engine, if it suits and there is room.
+void ScheduleRun::hand_over(const abi::Schedule& schedule, const exec::Setup& setup) noexcept {
+    try {
+        if (!OffloadRun::suits(schedule)) return;
+        own_.assign(schedule.step_count, kEngines);
+        ep_->poll_aside();  // what has come leaves the rings and the arena, which nobody looks at while the caller computes
+        take_early(schedule);
+        if (error_ == ULC_OK)
+            away_ = offload_.start(ep_, group_, schedule, setup, {tag_, ~Signature::kMask}, own_);
+    } catch (const std::bad_alloc&) {
+        // Carried out here: what was taken early is found there too.
+    }
+}
+
+/// Receives of what has come already.
+void ScheduleRun::take_early(const abi::Schedule& schedule) noexcept {
+    for (std::uint32_t i = 0; i < schedule.step_count && error_ == ULC_OK; ++i) {
+        const Step& step = schedule.steps[i];
+        std::uint64_t found = 0;
+        if (step.kind == StepKind::kRecv &&
+            ulc_internal_peek(ep_, rank_of(step.peer), tag_, ~Signature::kMask, &found) == ULC_OK)
+            receive_here(i);
+    }
+}
+
+/// The step's message is with the client, or on its way.
+void ScheduleRun::receive_here(std::uint32_t index) noexcept {
+    if (const int error = start_step(index); error != ULC_OK) {
+        fail(error);
+        return;
+    }
+    own_[index] = kPosted;
+    in_flight_[in_flight_count_++] = index;
+}
+
+/// What the engine said. True: something was started.
+bool ScheduleRun::settle_offload() noexcept {
+    if (offload_.running() || settled_) return false;
+    if (offload_.refused()) {
+        away_ = false;
+        return start_ready();
+    }
+    settled_ = true;
+    if (offload_.status() == ULC_ERR_MISMATCH) {
+        const char* unlike = identity_.signature.unlike(Signature::of_tag(offload_.found_tag()));
+        mismatch(offload_.source(), unlike != nullptr ? unlike : "gave another length");
+    } else if (offload_.status() != ULC_OK) {
+        fail(offload_.status());
+    }
+    if (error_ != ULC_OK) return false;
+    for (const std::uint16_t source : offload_.passed()) {
+        for (std::uint32_t i = 0; i < schedule_.step_count; ++i) {
+            const Step& step = schedule_.steps[i];
+            if (step.kind != StepKind::kRecv || own_[i] != kEngines || rank_of(step.peer) != source)
+                continue;
+            receive_here(i);
+            break;
+        }
+    }
+    offload_.copy_out(schedule_, own_);
+    return true;
 }
 
 /// ULC_RANK_ANY: the group was freed meanwhile.
@@ -100,6 +168,12 @@ bool ScheduleRun::start_ready() noexcept {
     bool any = false;
     std::uint32_t index = 0;
     while (error_ == ULC_OK && executor_->next(index)) {
+        if (!own_.empty() && own_[index] != kEngines) {
+            executor_->started();
+            if (own_[index] == kHere) static_cast<void>(executor_->complete(index));
+            any = true;
+            continue;
+        }
         const int error = start_step(index);
         if (error == ULC_ERR_AGAIN) break;
         if (error != ULC_OK) {
@@ -172,7 +246,8 @@ void ScheduleRun::judge_receive(std::uint32_t step, const ulc_status& status) no
     if (unlike != nullptr) {
         mismatch(status.source, unlike);
     } else {
-        // It was under way, so this cannot be refused.
+        if (!own_.empty()) own_[step] = kHere;
+        // It was under way, so this cannot be refused; unless it was taken early, which start_ready() sees.
         static_cast<void>(executor_->complete(step));
     }
 }
@@ -274,12 +349,13 @@ int ScheduleRun::test() noexcept {
     bool started = true;
     for (unsigned round = 0; started && round < kRoundsPerTest; ++round) {
         moved = take_finished() || moved;
-        started = error_ == ULC_OK && start_ready();
+        started = error_ == ULC_OK && (away_ ? settle_offload() : start_ready());
     }
     look_again_ = started;
-    if (error_ == ULC_OK && !moved && !executor_->done()) look_at_members();
-    const bool failed = error_ != ULC_OK && told_all() && in_flight_count_ == 0;
-    if (!failed && (error_ != ULC_OK || !executor_->done())) return ULC_ERR_AGAIN;
+    if (error_ == ULC_OK && !moved && !finished()) look_at_members();
+    const bool failed = error_ != ULC_OK && told_all() && offload_.cancel() &&
+                        !offload_.running() && in_flight_count_ == 0;
+    if (!failed && (error_ != ULC_OK || !finished())) return ULC_ERR_AGAIN;
     end();
     return error_;
 }

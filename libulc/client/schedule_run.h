@@ -1,6 +1,6 @@
 // A schedule carried out by the library: exec::Executor on one side, requests of this endpoint on the other.
-// coll/ makes schedules and starts them here; a schedule that the engine carries out (offload) will be started in
-// the same place.
+// coll/ makes schedules and starts them here. One that may be offloaded is the engine's to carry out (client/offload.h), but for
+// messages that came before it; if the engine has no room for it, or those were too many, it is carried out here after all.
 //
 //   start ─▶ [ running ] ──all steps done──▶ done
 //                 │ a request failed, a message had another length, a member died
@@ -17,8 +17,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "abi/schedule.h"
+#include "client/offload.h"
 #include "client/signature.h"
 #include "client/ulc.h"
 #include "exec/executor.h"
@@ -52,7 +54,8 @@ public:
     /// Returns ULC_OK, or without having started anything: INVALID (not a member, or a wrong schedule), NO_MEMORY,
     /// LIMIT (see Operations), MISMATCH (of an operation before).
     [[nodiscard]] int start(ulc_endpoint* ep, ulc_group group, const abi::Schedule& schedule,
-                            const RunMemory& memory, const RunIdentity& identity = {}) noexcept;
+                            const RunMemory& memory, const RunIdentity& identity = {},
+                            bool offload = false) noexcept;
 
     /// Advances with what the last ulc_poll() brought; bounded work. ULC_OK: done. AGAIN: under way. Else it failed
     /// and nothing of it is under way any more: PEER_LEFT, PEER_DIED, MISMATCH, CLOSED, …
@@ -62,10 +65,19 @@ public:
     [[nodiscard]] int wait(std::int64_t timeout_ns) noexcept;
 
 private:
+    enum Own : std::uint8_t { kEngines = 0, kPosted = 1, kHere = 2 };
+
     /// test() has more to do at once: poll, do not wait.
     [[nodiscard]] bool busy() const noexcept {
-        return error_ == ULC_OK && (look_again_ || executor_->local_work_left());
+        return error_ == ULC_OK && !away_ && (look_again_ || executor_->local_work_left());
     }
+    [[nodiscard]] bool finished() const noexcept {
+        return away_ ? settled_ && in_flight_count_ == 0 : executor_->done();
+    }
+    void hand_over(const abi::Schedule& schedule, const exec::Setup& setup) noexcept;
+    void take_early(const abi::Schedule& schedule) noexcept;
+    void receive_here(std::uint32_t index) noexcept;
+    [[nodiscard]] bool settle_offload() noexcept;
     [[nodiscard]] bool start_ready() noexcept;
     [[nodiscard]] int start_step(std::uint32_t index) noexcept;
     [[nodiscard]] bool take_finished() noexcept;
@@ -91,8 +103,14 @@ private:
     std::uint32_t in_flight_count_ = 0;
     std::uint16_t members_ = 0;
     std::uint16_t looked_at_ = 0;
-    bool told_ = false;        ///< after a mismatch: the others have been sent word
-    bool look_again_ = false;  ///< test() stopped at its bound
+    // --- offload
+    OffloadRun offload_;
+    abi::Schedule schedule_{};
+    std::vector<std::uint8_t> own_;  ///< by step, of receives: Own
+    bool away_ = false;              ///< the engine carries it out
+    bool settled_ = false;           ///< it has, and what is left is in flight
+    bool told_ = false;              ///< after a mismatch: the others have been sent word
+    bool look_again_ = false;        ///< test() stopped at its bound
     int error_ = ULC_OK;
 };
 

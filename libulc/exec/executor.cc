@@ -40,7 +40,9 @@ Result<Executor> Executor::make(const Schedule& schedule, const Setup& setup,
     const Shape shape{.members = setup.members,
                       .self = setup.self,
                       .octets = {setup.octets[0], setup.octets[1], setup.octets[2]},
-                      .may_reduce = setup.reduce.apply != nullptr};
+                      .may_reduce = setup.reduce.apply != nullptr,
+                      .may_copy = setup.may_copy,
+                      .steps_max = setup.steps_max};
     const Fault found = validate(schedule, shape);
     if (fault != nullptr) *fault = found;
     if (found.error != Err::kOk) return found.error;

@@ -47,6 +47,8 @@ struct Setup {
     unsigned char* scratch = nullptr;
     std::uint64_t octets[kBuffers] = {0, 0, 0};
     ReduceOp reduce = {};  ///< without apply: kReduce steps are refused
+    bool may_copy = true;  ///< as Shape's
+    std::uint32_t steps_max = abi::kStepsMax;
 };
 
 class Executor {

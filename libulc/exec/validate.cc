@@ -63,6 +63,7 @@ constexpr std::uint16_t kSubsetMembersMax = 64;
             if (step.buffer == BufferId::kInput) return "input is read only";
             return wrong_peer(step, shape);
         case StepKind::kCopy:
+            if (!shape.may_copy && step.length != 0) return "copying is not allowed here";
             return wrong_local(step, shape);
         case StepKind::kReduce:
             if (!shape.may_reduce) return "reduction is not allowed here";
@@ -86,17 +87,16 @@ constexpr std::uint16_t kSubsetMembersMax = 64;
     return nullptr;
 }
 
-/// Steps may share entries of the table, so the work is bounded apart from the table's size.
-constexpr std::uint64_t kDependsUsedMax = std::uint64_t{4} * abi::kStepsMax;
-
 }  // namespace
 
 Fault validate(const Schedule& schedule, const Shape& shape) noexcept {
     if (shape.members == 0 || shape.self >= shape.members) {
         return {Err::kInvalid, 0, "own index is not in the group"};
     }
-    if (schedule.step_count > abi::kStepsMax || schedule.depends_count > kDependsUsedMax) {
-        return {Err::kLimit, abi::kStepsMax, "too many steps"};
+    // Steps may share entries of the table, so the work is bounded apart from the table's size.
+    const std::uint64_t depends_max = std::uint64_t{kDependsPerStepMax} * shape.steps_max;
+    if (schedule.step_count > shape.steps_max || schedule.depends_count > depends_max) {
+        return {Err::kLimit, shape.steps_max, "too many steps"};
     }
     if (schedule.scratch_octets > shape.octets[static_cast<std::size_t>(BufferId::kScratch)]) {
         return {Err::kInvalid, 0, "scratch is smaller than the schedule needs"};
@@ -105,7 +105,7 @@ Fault validate(const Schedule& schedule, const Shape& shape) noexcept {
     for (std::uint32_t i = 0; i < schedule.step_count; ++i) {
         const char* reason = wrong_step(schedule.steps[i], shape);
         depends_used += schedule.steps[i].depends_count;
-        if (depends_used > kDependsUsedMax) return {Err::kLimit, i, "too many dependencies"};
+        if (depends_used > depends_max) return {Err::kLimit, i, "too many dependencies"};
         if (reason == nullptr) reason = wrong_depends(schedule, i);
         if (reason != nullptr) return {Err::kInvalid, i, reason};
     }

@@ -18,7 +18,11 @@ struct Shape {
     std::uint16_t self;              ///< own index, < members
     std::uint64_t octets[kBuffers];  ///< sizes of input (read only), output, scratch
     bool may_reduce;                 ///< false in the engine: it carries no operators
+    bool may_copy = true;            ///< false in the engine: nothing local but empty steps
+    std::uint32_t steps_max = abi::kStepsMax;  ///< dependencies: kDependsPerStepMax times as many
 };
+
+inline constexpr std::uint32_t kDependsPerStepMax = 4;
 
 /// The first step that is wrong, and why; error kOk: none is.
 struct Fault {

@@ -22,16 +22,23 @@ bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
         if (endpoint.deliverer->unfinished()) endpoint.work |= kWorkDeliver;
     }
     if (moved) endpoint.work |= kWorkSettle;
+    if (endpoint.offloads != nullptr && endpoint.offloads->busy()) endpoint.work |= kWorkSend;
     return moved;
 }
 
 bool send(Core& core, Endpoint& endpoint, Nanos now) {
     endpoint.work &= static_cast<std::uint8_t>(~kWorkSend);
-    if (endpoint.sends.empty()) return false;
-    endpoint.work |= kWorkSettle;  // a refusal may have armed a timer
-    if (!endpoint.sends.pump(core.send_context(endpoint), now)) return false;
-    endpoint.work |= kWorkTransmit;
-    return true;
+    Offloads* offloads = endpoint.offloads.get();
+    bool moved = offloads != nullptr && offloads->run(endpoint.sends, endpoint.completions);
+    if (!endpoint.sends.empty()) {
+        endpoint.work |= kWorkSettle;  // a refusal may have armed a timer
+        if (endpoint.sends.pump(core.send_context(endpoint), now)) {
+            endpoint.work |= kWorkTransmit;
+            moved = true;
+        }
+    }
+    if (offloads != nullptr && offloads->busy()) endpoint.work |= kWorkSend;
+    return moved;
 }
 
 // Events of the member and its next timer.
@@ -80,7 +87,8 @@ bool serve(Core& core, Endpoint& endpoint, Nanos now) {
         moved = true;
     }
     if (endpoint.taking && endpoint.submissions.ready()) moved |= drain(core, endpoint, now);
-    if ((endpoint.work & kWorkSend) != 0 || endpoint.sends.retry())
+    if ((endpoint.work & kWorkSend) != 0 || endpoint.sends.retry() ||
+        (endpoint.offloads != nullptr && endpoint.offloads->retry()))
         moved |= send(core, endpoint, now);
     if (endpoint.member == nullptr) return moved;
     if (endpoint.timer <= now) {
@@ -116,6 +124,7 @@ void linger(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now)
         endpoint.reachable = false;
         endpoint.sends.abort(endpoint.net->port.pool);
     }
+    drop_offloads(endpoint);
     endpoint.leave_reason = reason;
     endpoint.linger_until = now + core.config.linger_max;
     endpoint.state = endpoint.job == kNoJob ? EndpointState::kClosed : EndpointState::kLingering;

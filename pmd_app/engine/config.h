@@ -35,9 +35,12 @@ struct EngineConfig {
     std::uint32_t groups_max = 1024;   ///< of each net, over all endpoints
     std::uint32_t pending_sends =
         128;  ///< records of one endpoint that wait for the transport; power of two
-    std::uint32_t records_per_round = 64;  ///< taken from one endpoint
-    std::uint32_t packets_per_round = 64;  ///< delivered to one endpoint
-    std::uint32_t frames_per_round = 128;  ///< sent by all endpoints, on all nets
+    std::uint32_t offloads_max =
+        8;  ///< schedules of one endpoint that the engine carries out at once
+    std::uint32_t offload_steps_max = 512;  ///< of one schedule
+    std::uint32_t records_per_round = 64;   ///< taken from one endpoint
+    std::uint32_t packets_per_round = 64;   ///< delivered to one endpoint
+    std::uint32_t frames_per_round = 128;   ///< sent by all endpoints, on all nets
     Nanos linger_max =
         10 * kSecond;  ///< an endpoint whose client left waits at most so long for its data
     Nanos join_timeout = 60 * kSecond;  ///< when the client names none

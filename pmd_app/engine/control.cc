@@ -272,6 +272,9 @@ bool report_gone(Core& core, Endpoint& endpoint) {
                                                              : CompletionKind::kPeerDied);
         if (out == nullptr) return false;
         endpoint.deliverer->forget(rank);
+        if (endpoint.offloads != nullptr)
+            endpoint.offloads->peer_gone(rank, endpoint.gone[rank] == kGoneDied);
+        endpoint.work |= kWorkSend;
         out->source = rank;
         publish(core, endpoint);
         return true;
@@ -311,6 +314,7 @@ bool end_when_drained(Endpoint& endpoint, Nanos now) {
     if (!leaving && endpoint.state != EndpointState::kLingering) return false;
     const bool records = endpoint.taking && endpoint.submissions.ready();
     const bool quiet = !records && endpoint.sends.empty() &&
+                       (endpoint.offloads == nullptr || endpoint.offloads->empty()) &&
                        (endpoint.member == nullptr || endpoint.member->drained());
     if (!quiet && now < endpoint.linger_until) return false;
     endpoint.left_status = quiet ? Err::kOk : Err::kTimeout;
@@ -337,11 +341,14 @@ bool control_record(Core& core, Endpoint& endpoint, const SubmissionRecord& reco
                 return true;
             }
             endpoint.state = EndpointState::kLeaving;
+            if (endpoint.offloads != nullptr) endpoint.offloads->cancel_all();
             endpoint.linger_until = now + core.config.linger_max;
             endpoint.work |= kWorkControl;
             return true;
         case SubmitKind::kSend:
         case SubmitKind::kExpect:
+        case SubmitKind::kOffload:
+        case SubmitKind::kCancelOffload:
             break;
     }
     return false;
@@ -367,7 +374,13 @@ void fault(Endpoint& endpoint, Err error, Rank rank, std::uint32_t packets) {
     endpoint.faults.push_back({error, rank, packets});
 }
 
+void drop_offloads(Endpoint& endpoint) noexcept {
+    if (endpoint.deliverer != nullptr) endpoint.deliverer->set_offloads(nullptr);
+    endpoint.offloads.reset();
+}
+
 void leave_job(Endpoint& endpoint, Nanos now) {
+    drop_offloads(endpoint);
     endpoint.sends.abort(endpoint.net->port.pool);
     for (const GroupHandle group : endpoint.groups)
         endpoint.net->groups.leave(group, &endpoint);

@@ -19,6 +19,7 @@
 #include "engine/deliver.h"
 #include "engine/group_table.h"
 #include "engine/jobs.h"
+#include "engine/offload.h"
 #include "engine/port.h"
 #include "engine/send_queue.h"
 #include "engine/tx.h"
@@ -78,6 +79,7 @@ struct Endpoint {
     abi::Region region;
     SendQueue sends;
     std::unique_ptr<Deliverer> deliverer;
+    std::unique_ptr<Offloads> offloads;  ///< from its first schedule on
 
     // --- control
     JobId job = kNoJob;
@@ -151,7 +153,8 @@ struct Core {
                 e.completions,
                 counters,
                 e.net->port.info.mtu,
-                e.state == EndpointState::kLingering};
+                e.state == EndpointState::kLingering,
+                e.offloads.get()};
     }
 };
 
@@ -190,6 +193,8 @@ void peer_gone(Core& core, Endpoint& endpoint, Rank rank, GoneState how, Nanos n
 void fault(Endpoint& endpoint, Err error, Rank rank, std::uint32_t packets);
 /// Ends the endpoint's membership of its job, told to its peers.
 void leave_job(Endpoint& endpoint, Nanos now);
+/// Its schedules are forgotten: nobody is to be told.
+void drop_offloads(Endpoint& endpoint) noexcept;
 
 // --- tx.cc
 /// Frames of jobs and members to the ports and to endpoints of this node. True: moved.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "engine/offload.h"
 
 namespace ulc::engine {
 namespace {
@@ -90,11 +91,17 @@ bool Deliverer::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::Complet
     Source& source = source_of(rank);
     const bool broken_off = packet.first || (packet.after_loss && packet.stream == source.stream);
     if (source.open && broken_off && !abandon(rank, source, cq, counters)) return false;
+    if (packet.first) source.sink = sink_of(rank, packet);
+    if (source.sink) {
+        deliver_to_schedule(source, packet, counters);
+        return true;
+    }
     if (packet.first && packet.last) {
         abi::CompletionRecord* out = cq.claim();
         if (out == nullptr) return false;
         if (packet.length <= abi::kInlineOctetsMax) {
             complete_inline(rank, packet, *out);
+            note_passed(rank, packet.has_tag, packet.tag, cq);
             cq.publish();
         } else if (!deliver_single(rank, source, packet, *out, cq)) {
             return false;
@@ -109,6 +116,38 @@ bool Deliverer::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::Complet
         return true;
     }
     return append(rank, source, packet, cq, counters);
+}
+
+Sink Deliverer::sink_of(Rank rank, const urtp::ReadyPacket& packet) noexcept {
+    if (offloads_ == nullptr || !packet.has_tag || !is_operation(packet.tag)) return {};
+    return offloads_->match(rank, packet.tag, packet.last ? packet.length : packet.message_length);
+}
+
+// Whether it may go to memory of the schedule is the schedule's to say; this only keeps count.
+void Deliverer::deliver_to_schedule(Source& source, const urtp::ReadyPacket& packet,
+                                    Counters& counters) {
+    if (packet.first) {
+        source.open = true;
+        source.length = packet.last ? packet.length : packet.message_length;
+        source.done = 0;
+        source.filled = 0;
+        source.stream = packet.stream;
+    }
+    const std::uint64_t after = source.done + packet.length;
+    const bool honest = packet.stream == source.stream &&
+                        (packet.last ? after == source.length : after < source.length);
+    if (honest) offloads_->write(source.sink, source.done, packet.payload, packet.length);
+    source.done = after;
+    if (honest && !packet.last) return;
+    counters.add(honest ? Counter::messages_received : Counter::drop_framing);
+    offloads_->arrived(source.sink, !honest);
+    source.sink = {};
+    source.open = false;
+}
+
+void Deliverer::note_passed(Rank rank, bool has_tag, std::uint64_t tag,
+                            const abi::CompletionProducer& cq) noexcept {
+    if (has_tag && is_operation(tag)) passed_.note(cq.produced(), rank, tag);
 }
 
 void Deliverer::complete_inline(Rank rank, const urtp::ReadyPacket& packet,
@@ -140,6 +179,7 @@ bool Deliverer::deliver_single(Rank rank, Source& source, const urtp::ReadyPacke
     out.tag = packet.tag;
     out.body.block = {block, packet.length, packet.length, 0, 0, 0};
     arena_.lend(block);
+    note_passed(rank, packet.has_tag, packet.tag, cq);
     cq.publish();
     return true;
 }
@@ -223,6 +263,7 @@ bool Deliverer::flush(Rank rank, Source& source, abi::CompletionProducer& cq, bo
     out->tag = source.tag;
     out->body.block = {source.block, source.filled, source.length, 0, source.done, 0};
     arena_.lend(source.block);
+    if (source.done == 0) note_passed(rank, source.has_tag, source.tag, cq);
     cq.publish();
     source.done += source.filled;
     source.filled = 0;
@@ -233,6 +274,12 @@ bool Deliverer::flush(Rank rank, Source& source, abi::CompletionProducer& cq, bo
 // Ends a message whose source broke it off. If the client has seen a part, it is told. False: no slot.
 bool Deliverer::abandon(Rank rank, Source& source, abi::CompletionProducer& cq,
                         Counters& counters) {
+    if (source.sink) {
+        offloads_->arrived(source.sink, true);
+        source.sink = {};
+        source.open = false;
+        return true;
+    }
     if (source.done > 0) {
         abi::CompletionRecord* out = cq.claim();
         if (out == nullptr) return false;
@@ -298,6 +345,8 @@ bool Deliverer::release(std::uint32_t offset) noexcept {
 void Deliverer::forget(Rank source) noexcept {
     if (source >= index_.size() || index_[source] == 0) return;
     Source& state = sources_[index_[source] - 1U];
+    if (state.sink && offloads_ != nullptr) offloads_->arrived(state.sink, true);
+    state.sink = {};
     give_back(state);
     state.open = false;
 }

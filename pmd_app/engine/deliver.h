@@ -13,6 +13,8 @@
 //
 // Packets of one source arrive message by message (docs/PROTOCOL.md §6.1), so there is one open message a source. A source
 // that breaks this is counted (drop_framing) and hurts its own messages only.
+//
+// A message of an offloaded schedule goes where that says (offload.h), with neither block nor completion.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +23,14 @@
 #include "abi/region.h"
 #include "base/counters.h"
 #include "base/units.h"
+#include "engine/passed_log.h"
 #include "engine/rx_arena.h"
+#include "engine/sink.h"
 #include "urtp/member.h"
 
 namespace ulc::engine {
+
+class Offloads;
 
 class Deliverer {
 public:
@@ -47,6 +53,22 @@ public:
     /// A source is gone: its half message is dropped. The client learns it from kPeerLeft or kPeerDied.
     void forget(Rank source) noexcept;
 
+    /// Who is asked first about a message of a collective operation; nullptr: nobody.
+    void set_offloads(Offloads* offloads) noexcept { offloads_ = offloads; }
+    /// Those that went to the client.
+    [[nodiscard]] const PassedLog& passed() const noexcept { return passed_; }
+    /// found(source) for each of that tag that will, and of which the client has heard nothing yet.
+    template <typename Found>
+    void each_half_passed(std::uint64_t tag, std::uint64_t mask, Found found) const {
+        for (Rank rank = 0; rank < index_.size(); ++rank) {
+            if (index_[rank] == 0) continue;
+            const Source& source = sources_[index_[rank] - 1U];
+            const bool begun = source.open && !source.sink && source.has_tag && source.done == 0 &&
+                               source.filled > 0;
+            if (begun && ((source.tag ^ tag) & mask) == 0) found(rank);
+        }
+    }
+
     [[nodiscard]] const RxArena& arena() const noexcept { return arena_; }
 
 private:
@@ -59,6 +81,7 @@ private:
         std::uint64_t length = 0;
         std::uint64_t tag = 0;
         std::uint32_t stream = 0;
+        Sink sink;  ///< where the open message goes, if not to the client
         bool reserve_free = false;
         bool block_is_reserve = false;
         bool open = false;
@@ -72,6 +95,10 @@ private:
                  Counters& counters);
     static void complete_inline(Rank rank, const urtp::ReadyPacket& packet,
                                 abi::CompletionRecord& out);
+    [[nodiscard]] Sink sink_of(Rank rank, const urtp::ReadyPacket& packet) noexcept;
+    void deliver_to_schedule(Source& source, const urtp::ReadyPacket& packet, Counters& counters);
+    void note_passed(Rank rank, bool has_tag, std::uint64_t tag,
+                     const abi::CompletionProducer& cq) noexcept;
     bool deliver_single(Rank rank, Source& source, const urtp::ReadyPacket& packet,
                         abi::CompletionRecord& out, abi::CompletionProducer& cq);
     void open_message(Source& source, const urtp::ReadyPacket& packet);
@@ -90,6 +117,8 @@ private:
     RxArena arena_;
     std::vector<std::uint16_t> index_;  ///< by rank: 1 + index into sources_, 0: has not sent
     std::vector<Source> sources_;
+    PassedLog passed_;
+    Offloads* offloads_ = nullptr;
     std::uint32_t reserved_octets_ = 0;
     std::uint16_t mtu_ = 1500;
     bool blocked_ = false;

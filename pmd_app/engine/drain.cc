@@ -7,6 +7,9 @@
 // what gives memory back waits for no record (abi/release_ring.h). The other records may wait behind sends: kRemoveGroup and
 // kLeave mean to come after them, who waits for its kAddGroup takes messages meanwhile, and kExpect only hastens a repair that
 // the source's probe brings anyway.
+#include <algorithm>
+
+#include "base/check.h"
 #include "engine/core.h"
 
 namespace ulc::engine {
@@ -52,6 +55,30 @@ void on_expect(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
     endpoint.work |= kWorkTransmit | kWorkSettle;
 }
 
+// False: corrupt. A slot of the completion ring is free.
+bool on_offload(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
+    if (endpoint.offloads == nullptr) {
+        endpoint.offloads = std::make_unique<Offloads>(
+            core.config.offloads_max, core.config.offload_steps_max, core.counters);
+        endpoint.deliverer->set_offloads(endpoint.offloads.get());
+    }
+    Offloads& offloads = *endpoint.offloads;
+    const urtp::Member* member =
+        endpoint.state == EndpointState::kOpen ? endpoint.member.get() : nullptr;
+    const Err error = offloads.take(record, {endpoint.region, member, *endpoint.deliverer});
+    if (error == Err::kCorrupt) return false;
+    if (error != Err::kOk) {
+        ULC_CHECK(Offloads::answer(endpoint.completions, record.cookie, error));
+        core.counters.add(Counter::completions);
+        return true;
+    }
+    for (Rank rank = 0; rank < endpoint.gone.size(); ++rank) {
+        if (endpoint.gone[rank] != kHere && std::ranges::count(endpoint.gone_unreported, rank) == 0)
+            offloads.peer_gone(rank, endpoint.gone[rank] == kGoneDied);
+    }
+    return true;
+}
+
 // False: no correct client writes this.
 bool on_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
     switch (record.kind) {
@@ -59,6 +86,12 @@ bool on_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
             return on_send(core, endpoint, record);
         case SubmitKind::kExpect:
             on_expect(core, endpoint, record, now);
+            return true;
+        case SubmitKind::kOffload:
+            if (endpoint.state == EndpointState::kLingering) return true;  // nobody waits for it
+            return on_offload(core, endpoint, record);
+        case SubmitKind::kCancelOffload:
+            if (endpoint.offloads != nullptr) endpoint.offloads->cancel(record.cookie);
             return true;
         case SubmitKind::kJoinJob:
         case SubmitKind::kAddGroup:

@@ -33,7 +33,9 @@ Nanos deadline_of(const Endpoint& endpoint, Nanos now) {
     const bool waits_for_client = endpoint.deliverer != nullptr && endpoint.deliverer->blocked();
     if ((endpoint.work & kWorkDeliver) != 0 && !waits_for_client) return 0;
     if ((endpoint.work & (kWorkSend | kWorkTransmit | kWorkSettle)) != 0) return 0;
-    if (waits_for_client || endpoint.sends.retry() || (endpoint.work & kWorkControl) != 0)
+    const bool offload_waits = endpoint.offloads != nullptr && endpoint.offloads->retry();
+    if (waits_for_client || endpoint.sends.retry() || offload_waits ||
+        (endpoint.work & kWorkControl) != 0)
         deadline = std::min(deadline, now + kClientPatience);
     return deadline;
 }
@@ -54,7 +56,8 @@ Nanos deadline_of(const Core& core, Nanos now) {
 // Whether serve() would find anything: what an idle endpoint costs in each round.
 bool has_turn(const Endpoint& endpoint, Nanos now) {
     return (endpoint.work & (kWorkDeliver | kWorkSend)) != 0 || endpoint.timer <= now ||
-           endpoint.sends.retry() || (endpoint.taking && endpoint.submissions.ready());
+           endpoint.sends.retry() || (endpoint.taking && endpoint.submissions.ready()) ||
+           (endpoint.offloads != nullptr && endpoint.offloads->retry());
 }
 
 // The port mends its own link when asked (a memif client connects again); the change of state is counted.

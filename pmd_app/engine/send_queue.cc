@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "engine/offload.h"
 
 namespace ulc::engine {
 namespace {
@@ -119,6 +120,7 @@ SendQueue::Verdict SendQueue::accept(const abi::Region& region, Err stream_error
     pending.state = State::kQueued;
     pending.message = kNoMessage;
     pending.status = Err::kOk;
+    pending.sink = {};
     Verdict verdict = Verdict::kOk;
     if (!is_whole(pending.record)) {
         verdict = place_chunk(pending, stream_error);
@@ -130,6 +132,13 @@ SendQueue::Verdict SendQueue::accept(const abi::Region& region, Err stream_error
     }
     if (verdict != Verdict::kCorrupt) ++tail_;
     return verdict;
+}
+
+bool SendQueue::inject(const SubmissionRecord& record, Sink sink) noexcept {
+    if (slot() == nullptr || find_open(record.stream) != kNoMessage) return false;
+    Pending& pending = at(tail_++);
+    pending = {.record = record, .sink = sink};
+    return true;
 }
 
 // The messages that have begun and wait for chunks.
@@ -305,6 +314,11 @@ void SendQueue::finish(Pending& pending, Err status) noexcept {
 // Writes kSendDone, now or in a later scan. True: done.
 bool SendQueue::answer(Pending& pending, const SendContext& context) noexcept {
     const SubmissionRecord& record = pending.record;
+    if (pending.sink) {
+        if (context.offloads != nullptr) context.offloads->on_sent(pending.sink, pending.status);
+        pending.state = State::kDone;
+        return true;
+    }
     // Sent well and to be acknowledged: its last record is answered by answer_acknowledged().
     const bool later = wants_acked(record) && pending.status == Err::kOk &&
                        (is_whole(record) || (record.flags & abi::kSubmitLast) != 0);

@@ -24,10 +24,13 @@
 #include "base/counters.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "engine/sink.h"
 #include "urtp/member.h"
 #include "wire/segment.h"
 
 namespace ulc::engine {
+
+class Offloads;
 
 /// What a send queue works with; all outlive the call.
 struct SendContext {
@@ -37,7 +40,8 @@ struct SendContext {
     abi::CompletionProducer& cq;
     Counters& counters;
     std::uint16_t mtu;
-    bool client_gone = false;  ///< nobody reads answers
+    bool client_gone = false;      ///< nobody reads answers
+    Offloads* offloads = nullptr;  ///< hears of the sends that it injected
 };
 
 class SendQueue {
@@ -56,6 +60,10 @@ public:
     /// Judges the kSend record in slot(): flags, block, place in its message. stream_error: kOk, or why its stream or
     /// the moment is wrong; then the record is queued only to be answered.
     [[nodiscard]] Verdict accept(const abi::Region& region, Err stream_error) noexcept;
+
+    /// Queues a whole message of an offloaded schedule, a record as accept() would pass it. False: the queue is full, or the
+    /// client is in the middle of a message on that stream.
+    [[nodiscard]] bool inject(const abi::SubmissionRecord& record, Sink sink) noexcept;
 
     /// Transmits what the rules allow and answers what is done. True: moved.
     bool pump(const SendContext& context, Nanos now);
@@ -80,6 +88,7 @@ private:
         State state = State::kQueued;
         std::uint8_t message = kNoMessage;  ///< into open_, of a record that is not a whole message
         Err status = Err::kOk;
+        Sink sink;  ///< of an offloaded schedule, which is answered instead of the client
     };
     struct OpenMessage {
         std::uint64_t length = 0;

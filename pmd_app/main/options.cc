@@ -360,6 +360,8 @@ NodeOptions node_options_of(const Options& o) {
     node.engine.seed = 0;
     node.engine.endpoints_max = static_cast<std::uint16_t>(o.endpoints);
     node.engine.join_timeout = o.join_timeout;
+    node.engine.offloads_max = o.offloads;
+    node.engine.offload_steps_max = o.offload_steps;
     node.idle.spin = o.spin;
     node.idle.nap_after = o.nap_after;
     node.idle.nap_max = o.nap;

@@ -2,7 +2,7 @@
 // real engine serves it. The region is one heap block of exactly its size, so the sanitizer sees the engine leave it. An
 // honest client of the same job must be neither closed nor misled.
 //
-//   input: operations until it ends: one octet says which (mod 7), then
+//   input: operations until it ends: one octet says which (mod 8), then
 //     0  a record as it is          60 octets (all but the mark)
 //     1  a well-formed kind         kind, flags, stream (1), cookie (1), offset (4), length (4), message length (4)
 //     2  scribble                   offset (4), 8 octets
@@ -10,6 +10,8 @@
 //     4  rounds of the engine       count (1)
 //     5  the honest client sends to the hostile one: length (1)
 //     6  a block given back         offset / 64 (2)
+//     7  a schedule                 steps mod 16 (1), dependencies mod 16 (1), input (4), output (4), seen (1), then each step: kind (1),
+//                                   buffer (1), peer (1), dependencies from (1), how many (1), offset (2), length (2); each dependency (1)
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "abi/region.h"
+#include "abi/schedule.h"
 #include "base/check.h"
 #include "engine/engine.h"
 
@@ -123,10 +126,12 @@ struct Client {
         record.body.block = {0, sizeof request, sizeof request, 0, 0, 0};
         ULC_CHECK(submissions.push(record));
     }
+    std::uint32_t world = 0;
     bool drain() {
         bool formed = false;
         while (const abi::CompletionRecord* record = completions.front()) {
             formed |= record->kind == abi::CompletionKind::kJobFormed;
+            if (record->kind == abi::CompletionKind::kJobFormed) world = record->stream;
             completions.pop();
         }
         return formed;
@@ -179,7 +184,7 @@ struct World {
 
     void shaped_record(Input& in) {
         SubmissionRecord record{};
-        record.kind = static_cast<SubmitKind>(in.get<std::uint8_t>() % 8);
+        record.kind = static_cast<SubmitKind>(in.get<std::uint8_t>() % 11);
         record.flags = in.get<std::uint8_t>();
         const auto stream = in.get<std::uint8_t>();
         record.stream = stream < 128 ? stream % 3 : hostile_world() + stream % 2;
@@ -192,12 +197,53 @@ struct World {
     }
     [[nodiscard]] static std::uint32_t hostile_world() { return 0x80000000U; }
 
+    /// Almost what the engine takes.
+    void schedule(Input& in) {
+        abi::OffloadRequest request{};
+        request.step_count = in.get<std::uint8_t>() % 16U;
+        request.depends_count = in.get<std::uint8_t>() % 16U;
+        request.input_offset = in.get<std::uint16_t>();
+        request.input_octets = in.get<std::uint16_t>();
+        request.output_offset = in.get<std::uint16_t>();
+        request.output_octets = in.get<std::uint16_t>();
+        request.seen = in.get<std::uint8_t>();
+        request.tag_mask = ~std::uint64_t{0};
+        std::vector<std::byte> octets(sizeof request);
+        std::memcpy(octets.data(), &request, sizeof request);
+        const auto append = [&](const auto& what) {
+            octets.resize(octets.size() + sizeof what);
+            std::memcpy(octets.data() + octets.size() - sizeof what, &what, sizeof what);
+        };
+        for (std::uint32_t i = 0; i < request.step_count; ++i) {
+            abi::Step step{};
+            step.kind = static_cast<abi::StepKind>(in.get<std::uint8_t>() % 7);
+            step.buffer = static_cast<abi::BufferId>(in.get<std::uint8_t>() % 4);
+            step.peer = in.get<std::uint8_t>() % 3;
+            step.depends_first = in.get<std::uint8_t>() % 17;
+            step.depends_count = in.get<std::uint8_t>() % 4;
+            step.offset = in.get<std::uint16_t>();
+            step.length = in.get<std::uint16_t>();
+            append(step);
+        }
+        for (std::uint32_t i = 0; i < request.depends_count; ++i)
+            append(std::uint32_t{in.get<std::uint8_t>()} % 17U);
+        std::memcpy(hostile.region.tx(512, static_cast<std::uint32_t>(octets.size())),
+                    octets.data(), octets.size());
+        SubmissionRecord record{};
+        record.kind = SubmitKind::kOffload;
+        record.stream = hostile.world;
+        record.tag = std::uint64_t{2} << 62;
+        record.body.block = {512, static_cast<std::uint32_t>(octets.size()), 0, 0, 0, 0};
+        (void)hostile.submissions.push(record);
+    }
+
     void honest_send(Input& in) {
         SubmissionRecord record{};
         record.kind = SubmitKind::kSend;
         record.stream = 1;
         const std::uint32_t length = in.get<std::uint8_t>() * 5U;
-        record.flags = abi::kSubmitFirst | abi::kSubmitLast;
+        record.flags = abi::kSubmitFirst | abi::kSubmitLast | abi::kSubmitHasTag;
+        record.tag = std::uint64_t{2} << 62;  // a schedule may be waiting for it
         if (length <= abi::kInlineOctetsMax) {
             record.flags |= abi::kSubmitInline;
             record.inline_length = static_cast<std::uint16_t>(length);
@@ -208,7 +254,7 @@ struct World {
     }
 
     void step(Input& in) {
-        switch (in.get<std::uint8_t>() % 7) {
+        switch (in.get<std::uint8_t>() % 8) {
             case 0: {
                 SubmissionRecord record{};
                 in.read(reinterpret_cast<char*>(&record) + sizeof record.mark,
@@ -236,6 +282,9 @@ struct World {
                 break;
             case 5:
                 honest_send(in);
+                break;
+            case 7:
+                schedule(in);
                 break;
             case 6:
                 hostile.releases.push(in.get<std::uint16_t>() * abi::kReleaseUnit);

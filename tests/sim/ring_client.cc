@@ -212,6 +212,9 @@ void RingClient::on_record(const abi::CompletionRecord& record) {
             }
             if (!sends_done.emplace(record.stream, record.status).second) ++broken;
             return;
+        case CompletionKind::kOffloadDone:
+            offloads_done[record.stream] = record.status;
+            return;
         case CompletionKind::kJobFormed:
             world = record.stream;
             rank = record.source;

@@ -69,8 +69,9 @@ public:
     std::vector<Rank> peers_left;
     std::vector<Rank> peers_died;
     std::map<Rank, std::uint64_t> faults;  ///< packets that the profile detect reported, by source
-    std::map<std::uint32_t, int> sends_done;  ///< cookie → status
-    std::map<GroupHandle, int> groups;        ///< kGroupReady: 0, kGroupFailed: status
+    std::map<std::uint32_t, int> sends_done;     ///< cookie → status
+    std::map<std::uint32_t, int> offloads_done;  ///< the same of schedules
+    std::map<GroupHandle, int> groups;           ///< kGroupReady: 0, kGroupFailed: status
     std::uint64_t last_cookie = 0;
     GroupHandle world = 0;
     Rank rank = kNoRank;

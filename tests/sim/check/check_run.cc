@@ -103,7 +103,11 @@ std::string check_traffic(SimCluster& cluster, const RandomScenario& scenario,
 }
 
 std::string check_collectives(const RandomScenario& scenario, CheckResult& result) {
-    LibCluster lib(scenario.cluster, scenario.ranks);
+    LibCluster lib(scenario.cluster, scenario.ranks, [&](std::uint16_t rank) {
+        client::Limits limits;
+        limits.offload = (scenario.seed + rank) % 3 == 0 ? 0 : 1;
+        return limits;
+    });
     SimCluster& cluster = lib.cluster();
     if (!lib.form(kFormLimit)) return "the job did not form";
     plan_events(cluster, scenario.events);

@@ -1,0 +1,16 @@
+// Names one step of one schedule that the engine carries out (offload.h), for who sends it or receives for it. A name that
+// outlived its schedule finds nothing.
+#pragma once
+
+#include <cstdint>
+
+namespace ulc::engine {
+
+struct Sink {
+    std::uint32_t offload = 0;  ///< 0: none
+    std::uint32_t step = 0;
+
+    [[nodiscard]] explicit operator bool() const noexcept { return offload != 0; }
+};
+
+}  // namespace ulc::engine
