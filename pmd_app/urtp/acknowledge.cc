@@ -180,7 +180,7 @@ TxStream* Member::Impl::on_ack(const wire::AckEntry& entry, Session& session, st
         moved.rtt = std::max<Nanos>(rtt, 0);
     }
     while (tx->patience < kPatienceMax && delay_us != kDelayUnknown &&
-           delay_us * kMicrosecond >= ack_delay(tx->patience)) {
+           delay_us * kMicrosecond >= reply_delay(tx->patience)) {
         ++tx->patience;  // it waits longer the next time
     }
     if (tx->acknowledge(at, next)) release_acknowledged(*tx, now);

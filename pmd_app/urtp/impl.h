@@ -18,8 +18,9 @@
 namespace ulc::urtp {
 
 inline constexpr std::size_t kGroupsMax = 1024;
-inline constexpr std::uint8_t kPatienceMax = 6;      ///< the most that Params::ack_delay doubles
-inline constexpr std::uint32_t kControlRunMax = 16;  ///< control frames before a packet's turn
+inline constexpr std::uint8_t kPatienceMax = 6;       ///< the most that Params::ack_delay doubles
+inline constexpr std::uint8_t kReplyPatienceMax = 2;  ///< the same of a wait for an answer
+inline constexpr std::uint32_t kControlRunMax = 16;   ///< control frames before a packet's turn
 inline constexpr std::uint16_t kDelayUnknown =
     0xffff;  ///< AckEntry::delay_us that gives no RTT sample
 
@@ -170,6 +171,13 @@ struct Member::Impl {
         return std::min(p.ack_delay << patience, std::max(p.ack_delay, p.ack_delay_max));
     }
 
+    /// The same at the sender where acknowledgements only ride on data: as long as the application takes to answer.
+    [[nodiscard]] Nanos reply_delay(std::uint8_t patience) const noexcept {
+        const Params& p = config_.params;
+        return p.ack_delay == kNever ? p.min_send_wait << std::min(patience, kReplyPatienceMax)
+                                     : ack_delay(patience);
+    }
+
     // --- request.cc: REQ on both sides
     void on_gap(RxStream& rx, bool new_gap, Nanos now) noexcept;
     void ask_later(RxStream& rx, Nanos now) noexcept;
@@ -178,9 +186,9 @@ struct Member::Impl {
     Segment* send_request(RxStream& rx, Nanos now);
     void repaired(RxStream& rx, Nanos arrived) noexcept;
     void on_request(const wire::FrameView& frame, Session& session, Nanos now) noexcept;
-    [[nodiscard]] bool asks_too_soon(const TxStream& tx, const TxSlot& slot,
+    [[nodiscard]] bool asks_too_soon(const TxStream& tx, const TxSlot& slot, bool overtaken,
                                      Nanos now) const noexcept;
-    void request_one(TxStream& tx, Seq seq, std::uint32_t at, Nanos now) noexcept;
+    void request_one(TxStream& tx, Seq seq, std::uint32_t at, bool overtaken, Nanos now) noexcept;
     void expect(Rank source, Nanos now);
     void expect_timer(Session& session, Nanos now);
     void expect_ends(Session& session, Nanos now) noexcept;
@@ -191,6 +199,7 @@ struct Member::Impl {
     // --- probe.cc: liveness of the tail, death
     [[nodiscard]] Nanos tail_wait(const TxStream& tx) const noexcept;
     void restart_probe(TxStream& tx, Nanos now) noexcept;
+    void hasten_probe(TxStream& tx, Nanos now) noexcept;
     void probe_now(TxStream& tx, Nanos now) noexcept;
     void want_segments(Nanos now) noexcept;
     void send_timer(TxStream& tx, Nanos now);

@@ -12,26 +12,34 @@ namespace {
 /// At least as many probes: a pause of our own process is not the peer's silence.
 constexpr std::uint32_t kUnansweredMin = 4;
 
-Nanos probe_timeout(const TxStream& tx, Nanos ack_delay, const Params& params) noexcept {
-    // A stream whose packets ask for acknowledgement hears as soon as a round trip is over.
-    const Nanos wait = tx.ask_every != TxStream::kNeverAsk
-                           ? std::min(tx.rtt.bound(), 2 * tx.rtt.smoothed())
-                           : tx.rtt.bound() + ack_delay;
-    return std::clamp(wait, std::max(params.min_send_wait, kMicrosecond),
-                      std::max(params.max_send_wait, kMicrosecond));
-}
-
 }  // namespace
 
 Nanos Member::Impl::tail_wait(const TxStream& tx) const noexcept {
     const Params& p = config_.params;
-    return probe_timeout(tx, p.ack_delay == kNever ? 0 : ack_delay(tx.patience), p);
+    // No answer may come before the packet that waits for room.
+    const bool rides = p.ack_delay == kNever;
+    const Nanos delay = reply_delay(rides && tx.wants_credit ? 0 : tx.patience);
+    Nanos wait = tx.rtt.bound() + delay;
+    if (tx.ask_every != TxStream::kNeverAsk) {
+        // Its packets ask for acknowledgement, so it hears as soon as a round trip is over.
+        wait = std::min(tx.rtt.bound(), 2 * tx.rtt.smoothed());
+    } else if (rides) {
+        wait = std::max(tx.rtt.bound(), delay);
+    }
+    return std::clamp(wait, std::max(p.min_send_wait, kMicrosecond),
+                      std::max(p.max_send_wait, kMicrosecond));
 }
 
 /// News, or a first transmission: the tail's time counts from now.
 void Member::Impl::restart_probe(TxStream& tx, Nanos now) noexcept {
     tx.probe_wait = 0;
     tx.probe_at = now + tail_wait(tx);
+    timers_.arm_by(tx.timer, tx.probe_at);
+}
+
+/// A packet waits for room from now on: the tail may be waited for less long.
+void Member::Impl::hasten_probe(TxStream& tx, Nanos now) noexcept {
+    tx.probe_at = std::min(tx.probe_at, now + tail_wait(tx));
     timers_.arm_by(tx.timer, tx.probe_at);
 }
 

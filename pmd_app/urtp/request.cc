@@ -149,7 +149,7 @@ void Member::Impl::on_request(const wire::FrameView& frame, Session& session, Na
     const Seq next{body.ack.next};
     const std::uint32_t octets = body.bitmap_octets;
     if (octets == 0) {
-        request_one(*tx, next, at, now);
+        request_one(*tx, next, at, false, now);
         return;
     }
     const auto* bitmap = reinterpret_cast<const std::uint8_t*>(frame.body + sizeof(wire::ReqBody));
@@ -157,25 +157,28 @@ void Member::Impl::on_request(const wire::FrameView& frame, Session& session, Na
         for (std::uint32_t zeros = static_cast<std::uint8_t>(~bitmap[i]); zeros != 0;
              zeros &= zeros - 1) {
             request_one(*tx, next + (8 * i + static_cast<std::uint32_t>(std::countr_zero(zeros))),
-                        at, now);
+                        at, true, now);
         }
     }
 }
 
-/// Of a packet for which no repair waits: it is not on the wire for δ yet, or its repair is on the way.
-bool Member::Impl::asks_too_soon(const TxStream& tx, const TxSlot& slot, Nanos now) const noexcept {
+/// Of a packet for which no repair waits: it is not off the wire for δ yet, or its repair is on the way. overtaken: the receiver has
+/// heard of what was sent after it, so it is not on its way, however short a time ago it left.
+bool Member::Impl::asks_too_soon(const TxStream& tx, const TxSlot& slot, bool overtaken,
+                                 Nanos now) const noexcept {
     const Params& p = config_.params;
     const Nanos srtt = tx.rtt.smoothed();
     const Nanos gap = p.timed_by_rtt ? std::min(p.min_req_gap, srtt / 2) : p.min_req_gap;
     const Nanos left_at = departures_->left_at(slot.ticket);
     // Some devices report in batches, the last of which may stay unfinished.
     if (left_at == kNever) return now - slot.sent_at < p.max_send_wait;
-    if (now - std::max(slot.sent_at, left_at) < gap) return true;
+    if (!overtaken && now - std::max(slot.sent_at, left_at) < gap) return true;
     return p.timed_by_rtt && slot.transmissions > 1 && now - slot.sent_at < srtt - srtt / 4;
 }
 
 /// URTP's three cases (§3.2.1): sent long ago, sent just now, not sent yet.
-void Member::Impl::request_one(TxStream& tx, Seq seq, std::uint32_t at, Nanos now) noexcept {
+void Member::Impl::request_one(TxStream& tx, Seq seq, std::uint32_t at, bool overtaken,
+                               Nanos now) noexcept {
     if (!seq.before(tx.sent)) {
         count(Counter::req_unsent);
         return;
@@ -187,7 +190,7 @@ void Member::Impl::request_one(TxStream& tx, Seq seq, std::uint32_t at, Nanos no
         if (slot.asked_by != asker) slot.asked_by = TxSlot::kSeveral;
         return;
     }
-    if (asks_too_soon(tx, slot, now)) {
+    if (asks_too_soon(tx, slot, overtaken, now)) {
         count(Counter::req_too_soon);
         return;
     }

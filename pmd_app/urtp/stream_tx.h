@@ -96,7 +96,7 @@ struct TxStream {
     std::uint16_t want_at = TxSlot::kNobody;  ///< of this destination, or of kSeveral
     bool want_turn = false;                   ///< the tail timer asks for room and for news in turn
     std::uint8_t patience = 0;  ///< the receiver's, as its acknowledgements and vain probes show it
-    bool wants_credit = false;  ///< a packet waits for credit or window, with nothing on the wire
+    bool wants_credit = false;  ///< a packet waits for credit or window
 
     std::variant<std::monostate, LossBased, AdaptiveBackoff, DelayBased>
         congestion;    ///< the policy's state

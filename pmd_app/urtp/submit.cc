@@ -85,7 +85,10 @@ Admission Member::Impl::may_send(StreamId stream, std::uint64_t subset, bool has
         return Admission::kWindow;
     }
     if (!tx->has_room()) {
-        tx->wants_credit = true;
+        if (!tx->wants_credit) {
+            tx->wants_credit = true;
+            if (tx->on_wire() && config_.params.ack_delay == kNever) hasten_probe(*tx, now);
+        }
         if (!tx->on_wire() && tx->probe_at == kNever && !config_.params.detect_only)
             restart_probe(*tx, now);
         policy_.on_refused(*this, *tx, now);

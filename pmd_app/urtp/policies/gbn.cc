@@ -33,7 +33,7 @@ void repeat_from_oldest(Core& core, TxStream& tx, std::uint32_t at, Nanos now) n
     const Seq oldest = tx.next[at];
     const Seq edge = oldest.before(tx.edge[at]) ? tx.edge[at] : oldest + 1;
     for (Seq seq = oldest; seq.before(tx.sent) && seq.before(edge); ++seq)
-        core.request_one(tx, seq, at, now);
+        core.request_one(tx, seq, at, false, now);
 }
 
 /// A receiver without room for even the next one will take it at the timer's pace.

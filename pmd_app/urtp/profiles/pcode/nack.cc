@@ -114,7 +114,7 @@ std::uint32_t global_of(const TxSlot& slot) noexcept {
 void Member::Impl::resend(TxStream& tx, Seq seq, Nanos now) noexcept {
     const TxSlot& slot = tx.slot(seq);
     if (slot.asked_by != TxSlot::kNobody) return;
-    if (asks_too_soon(tx, slot, now)) {
+    if (asks_too_soon(tx, slot, false, now)) {
         count(Counter::req_too_soon);
         return;
     }
