@@ -77,25 +77,24 @@ bool is_pci_address(std::string_view device) {
 
 std::optional<DeviceSpec> parse_device(std::string_view device, unsigned number, std::string& why) {
     DeviceSpec spec;
-    if (is_pci_address(device)) {
-        spec.kind = DeviceKind::kPci;
-        spec.name = device.size() == 7 ? "0000:" + std::string(device) : std::string(device);
-        return spec;
-    }
     std::string_view rest = device;
-    const std::size_t comma = rest.find(',');
-    spec.name = rest.substr(0, comma);
-    if (!spec.name.starts_with("net_") && !spec.name.starts_with("eth_")) {
+    const std::string_view head = rest.substr(0, rest.find(','));
+    if (is_pci_address(head)) {
+        spec.kind = DeviceKind::kPci;
+        spec.name = head.size() == 7 ? "0000:" + std::string(head) : std::string(head);
+    } else if (head.starts_with("net_") || head.starts_with("eth_")) {
+        spec.name = head;
+        spec.kind = kind_of(spec.name);
+        while (std::isdigit(static_cast<unsigned char>(spec.name.back())) != 0)
+            spec.name.pop_back();
+        spec.name += std::to_string(number);
+    } else {
         why = "device '" + std::string(device) +
               "' is neither a PCI address (0000:03:00.0; see dpdk-devbind.py --status) nor a DPDK "
               "virtual "
               "device (net_memif,... net_af_packet,iface=eth0 net_tap,...)";
         return std::nullopt;
     }
-    spec.kind = kind_of(spec.name);
-    while (std::isdigit(static_cast<unsigned char>(spec.name.back())) != 0)
-        spec.name.pop_back();
-    spec.name += std::to_string(number);
     while (rest.find(',') != std::string_view::npos) {
         rest.remove_prefix(rest.find(',') + 1);
         const std::string_view argument = rest.substr(0, rest.find(','));

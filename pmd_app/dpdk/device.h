@@ -1,6 +1,7 @@
 // Device strings: what a user writes for a port, and what DPDK is given for it. Pure.
 //
 //   0000:03:00.0                                   a NIC bound with dpdk-devbind
+//   0000:03:00.0,media=10half                      the same, with arguments of its driver
 //   net_memif,role=client,socket=/run/a.sock       any DPDK virtual device; its number is ours
 //   net_af_packet0,iface=eth0
 //

@@ -16,6 +16,7 @@
 
 #include "dpdk/device.h"
 #include "dpdk/log.h"
+#include "dpdk/own_drivers.h"
 #include "dpdk/parked.h"
 #include "dpdk/runtime_dir.h"
 
@@ -85,13 +86,16 @@ std::vector<std::string> eal_arguments(const EalOptions& options, bool hugepages
     args.push_back("--log-level=" + options.log_level);
     args.insert(args.end(), {"-m", std::to_string(options.memory_mb)});
     args.emplace_back(hugepages ? "--huge-unlink" : "--no-huge");
-    bool any_pci = false;
+    std::vector<std::string> addresses;
     for (const std::string& device : options.devices) {
-        if (!is_pci_address(device)) continue;
+        const std::string address = device.substr(0, device.find(','));
+        if (!is_pci_address(address)) continue;
         args.insert(args.end(), {"-a", device});
-        any_pci = true;
+        addresses.push_back(address);
     }
-    if (!any_pci) args.emplace_back("--no-pci");
+    if (addresses.empty()) args.emplace_back("--no-pci");
+    const std::vector<std::string> own = own_driver_arguments(addresses);
+    args.insert(args.end(), own.begin(), own.end());
     args.insert(args.end(), options.extra_args.begin(), options.extra_args.end());
     return args;
 }

@@ -5,6 +5,7 @@
 //   --huge-unlink         with hugepages, so that a crash leaves no file behind
 //   --no-huge -m N        when hugepages are not there or not wanted; said in EalReport::notes
 //   --no-pci / -a ADDR    only the PCI devices that were named are touched
+//   -d, --iova-mode=pa    for NICs that our own drivers are for; see own_drivers.h
 //   --lcores 0@(mask)     the calling thread stays where its parent put it (the default pins it to CPU 0)
 //   --no-telemetry        no extra socket and thread
 // Virtual devices are made later, one by one, by EthdevPort::open().

@@ -16,6 +16,7 @@
 
 #include "dpdk/device_check.h"
 #include "dpdk/log.h"
+#include "dpdk/own_drivers.h"
 #include "dpdk/parked.h"
 
 namespace ulc::dpdk {
@@ -178,6 +179,12 @@ Err EthdevPort::probe(const PortOptions& options, std::string& why) {
     }
     if (rte_eth_dev_get_port_by_name(spec_.name.c_str(), &id_) != 0) {
         why = with_log("no DPDK port '" + spec_.name + "'");
+        if (spec_.kind == DeviceKind::kPci && is_tulip(spec_.name) && tulip_plugin().empty()) {
+            why +=
+                "; it is a DEC 21143, whose driver is not built; run: tools/driver-headers && "
+                "tools/build release";
+            return Err::kInvalid;
+        }
         why += spec_.kind == DeviceKind::kPci
                    ? "; is it bound? run: dpdk-devbind.py -b vfio-pci " + spec_.name
                    : "; check its name and arguments";
@@ -236,11 +243,17 @@ Err EthdevPort::configure(const PortOptions& options, std::string& why) {
     rte_eth_txconf tx_conf{};
     if (rte_eth_dev_info_get(id_, &info) == 0) tx_conf = info.default_txconf;
     tx_conf.offloads = 0;  // above all not FAST_FREE: frames are shared with the sender
-    if (const int r = rte_eth_tx_queue_setup(id_, 0, tx_ring_size_, SOCKET_ID_ANY, &tx_conf);
-        r < 0) {
-        return failed("transmit queue refused", r);
+    // Every frame reports that it is sent. By default many drivers let one in 32 do so, and the engine, which keeps
+    // few frames in the ring, would wait for a report that only later frames bring.
+    const std::uint16_t report_default = tx_conf.tx_rs_thresh;
+    tx_conf.tx_rs_thresh = 1;
+    int r = rte_eth_tx_queue_setup(id_, 0, tx_ring_size_, SOCKET_ID_ANY, &tx_conf);
+    reports_each_frame_ = r == 0;
+    if (r < 0) {
+        tx_conf.tx_rs_thresh = report_default;
+        r = rte_eth_tx_queue_setup(id_, 0, tx_ring_size_, SOCKET_ID_ANY, &tx_conf);
     }
-    return Err::kOk;
+    return r < 0 ? failed("transmit queue refused", r) : Err::kOk;
 }
 
 Err EthdevPort::start(bool promiscuous, std::string& why) {
@@ -279,7 +292,7 @@ void EthdevPort::choose_tx_account() {
                                     [&](const char* name) { return driver == name; });
     if (copies && !shares_memory) {
         tx_account_ = TxAccount::kCopies;
-    } else if (rte_eth_tx_descriptor_status(id_, 0, 0) >= 0) {
+    } else if (reports_each_frame_ && rte_eth_tx_descriptor_status(id_, 0, 0) >= 0) {
         tx_account_ = TxAccount::kDescriptors;
     } else if (rte_eth_tx_done_cleanup(id_, 0, 0) >= 0) {
         tx_account_ = TxAccount::kCleanup;

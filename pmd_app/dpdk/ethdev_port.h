@@ -73,7 +73,8 @@ private:
     Port port_;
     std::uint16_t id_ = 0;
     TxAccount tx_account_ = TxAccount::kUnknown;
-    bool away_ = false;  ///< memif is being connected again: no burst may run
+    bool reports_each_frame_ = false;  ///< the driver was told to, and did not refuse
+    bool away_ = false;                ///< memif is being connected again: no burst may run
     std::uint16_t tx_ring_size_ = 0;
     std::uint32_t tx_counted_ = 0;  ///< handed to the device and not seen complete
     BurstMark mark_;

@@ -135,8 +135,8 @@ TEST_F(TulipQtest, is_known_by_its_ids_rom_and_phy) {
     EXPECT_EQ(address, kOwn);
     ASSERT_EQ(chip_->set_up_phy(Media::kNegotiate), Fault::kNone);
     EXPECT_EQ(chip_->mii().phy(), 1);
-    Link link;
-    ASSERT_EQ(chip_->follow_link(link), Fault::kNone);
+    const Link link = chip_->mii().link();
+    ASSERT_EQ(chip_->apply(link), Fault::kNone);
     EXPECT_EQ(link, (Link{.up = true, .full_duplex = true, .mbit = 100}));
     EXPECT_EQ(chip_->check(), Fault::kNone);
 }

@@ -72,20 +72,20 @@ TEST(TulipChip, follows_what_the_phys_agreed_on) {
     chip.start_receive();
     for (const Case& c : cases) {
         model.phy[5] = c.partner;
-        Link link;
-        ASSERT_EQ(chip.follow_link(link), Fault::kNone);
+        const Link link = chip.mii().link();
+        ASSERT_EQ(chip.apply(link), Fault::kNone);
         EXPECT_EQ(link, c.link) << "partner " << c.partner;
         const std::uint32_t mode = model.csr(Csr::kOperationMode);
         EXPECT_EQ(mode & (csr6::kFD | csr6::kTTM), c.mode);
         EXPECT_EQ(mode & (csr6::kSR | csr6::kST), csr6::kSR | csr6::kST) << "runs on";
     }
     model.phy[1] &= ~0x20;
-    Link link{true, true, 100};
-    ASSERT_EQ(chip.follow_link(link), Fault::kNone);
-    EXPECT_FALSE(link.up) << "still negotiating";
+    const std::uint32_t before = model.csr(Csr::kOperationMode);
+    EXPECT_FALSE(chip.mii().link().up) << "still negotiating";
     model.faults.link_down = true;
-    ASSERT_EQ(chip.follow_link(link), Fault::kNone);
-    EXPECT_FALSE(link.up);
+    EXPECT_FALSE(chip.mii().link().up);
+    ASSERT_EQ(chip.apply({}), Fault::kNone);
+    EXPECT_EQ(model.csr(Csr::kOperationMode), before) << "what was stays, for when it comes back";
 }
 
 TEST(TulipChip, forces_a_medium) {
@@ -98,8 +98,8 @@ TEST(TulipChip, forces_a_medium) {
         Chip chip(model, Model::k21143);
         ASSERT_EQ(chip.reset({}), Fault::kNone);
         ASSERT_EQ(chip.set_up_phy(media), Fault::kNone);
-        Link link;
-        ASSERT_EQ(chip.follow_link(link), Fault::kNone);
+        const Link link = chip.mii().link();
+        ASSERT_EQ(chip.apply(link), Fault::kNone);
         EXPECT_EQ(link, expected);
     }
 }

@@ -14,6 +14,13 @@ constexpr int kStopTries = 500;
 /// PHYs want their reset line low for up to 1 ms (the ROM's sequence pulses it).
 constexpr Nanos kPortStepWait = 1 * kMillisecond;
 
+/// Whether those of `processes` (CSR6<SR>, <ST>) are stopped.
+bool stands(std::uint32_t status, std::uint32_t processes) noexcept {
+    const bool transmits = csr5::transmit_state(status) != 0 && (processes & csr6::kST) != 0;
+    const bool receives = csr5::receive_state(status) != 0 && (processes & csr6::kSR) != 0;
+    return !transmits && !receives;
+}
+
 }  // namespace
 
 /// CSR6 without the processes.
@@ -57,7 +64,7 @@ Fault Chip::reset(const PortSequence& sequence) noexcept {
         bus_.wait(kResetWait);
         status = bus_.read(Csr::kStatus);
         if (status == kNoAnswer) return Fault::kGone;
-    } while (!stands(status) && --tries > 0);
+    } while (!stands(status, csr6::kSR | csr6::kST) && --tries > 0);
     if (tries == 0) return Fault::kResetTimeout;
     bus_.write(Csr::kInterruptMask, 0);
     bus_.write(Csr::kStatus, csr5::kClearable);
@@ -84,31 +91,22 @@ void Chip::set_lists(std::uint32_t transmit_bus, std::uint32_t receive_bus) noex
 void Chip::start_transmit() noexcept { run(running_ | csr6::kST); }
 void Chip::start_receive() noexcept { run(running_ | csr6::kSR); }
 
-bool Chip::stands(std::uint32_t status) const noexcept {
-    return csr5::transmit_state(status) == 0 && csr5::receive_state(status) == 0;
-}
-
-Fault Chip::stop() noexcept {
-    run(0);
+Fault Chip::stop(std::uint32_t processes) noexcept {
+    run(running_ & ~processes);
     for (int tries = kStopTries; tries > 0; --tries) {
         const std::uint32_t status = bus_.read(Csr::kStatus);
         if (status == kNoAnswer) return Fault::kGone;
-        if (stands(status)) return Fault::kNone;
+        if (stands(status, processes)) return Fault::kNone;
         bus_.wait(kStopWait);
     }
     return Fault::kStopTimeout;
 }
 
-Fault Chip::follow_link(Link& link) noexcept {
-    link = mii_.link();
+Fault Chip::apply(const Link& link) noexcept {
     const bool same = link.full_duplex == link_.full_duplex && link.mbit == link_.mbit;
-    // Without a link there is nothing to follow: what was stays, for when it comes back.
     if (!link.up || same) return Fault::kNone;
     const std::uint32_t were_running = running_;
-    if (const Fault fault = stop(); fault != Fault::kNone) {
-        link = {};
-        return fault;
-    }
+    if (const Fault fault = stop(); fault != Fault::kNone) return fault;
     link_ = link;
     run(were_running);
     return Fault::kNone;
@@ -121,7 +119,7 @@ void Chip::set_reception(Reception reception) noexcept {
 
 Fault Chip::raise_threshold() noexcept {
     const std::uint32_t were_running = running_;
-    if (const Fault fault = stop(); fault != Fault::kNone) return fault;
+    if (const Fault fault = stop(csr6::kST); fault != Fault::kNone) return fault;
     if (threshold_ != TransmitThreshold::kWhole)
         threshold_ = static_cast<TransmitThreshold>(static_cast<int>(threshold_) + 1);
     run(were_running);

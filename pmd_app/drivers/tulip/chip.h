@@ -58,11 +58,12 @@ public:
 
     /// Stops both processes; waits for the frames under way, up to 5 ms (a frame takes 1.2 ms at
     /// 10 Mb/s). Errors: kGone, kStopTimeout.
-    Fault stop() noexcept;
+    Fault stop() noexcept { return stop(csr6::kSR | csr6::kST); }
 
-    /// Asks the PHY, and makes the chip's speed and duplex follow; processes that run are stopped for
-    /// it and started again. `link` is down on any error. Errors: as stop().
-    Fault follow_link(Link& link) noexcept;
+    /// Makes the chip's speed and duplex those of `link`, as Mii::link() told it; processes that run
+    /// are stopped for it and started again. A link that is down changes nothing: what was stays, for
+    /// when it comes back. Errors: as stop().
+    Fault apply(const Link& link) noexcept;
 
     /// Takes force at once.
     void set_reception(Reception reception) noexcept;
@@ -83,15 +84,16 @@ public:
     void demand_transmit() noexcept { bus_.write(Csr::kTransmitPollDemand, 1); }
     void demand_receive() noexcept { bus_.write(Csr::kReceivePollDemand, 1); }
 
+    /// Touches CSR9 only, which nothing else here does after the start.
     [[nodiscard]] Mii& mii() noexcept { return mii_; }
     /// Loops frames back inside the chip, from the next start on: for tests of a card without a cable.
     void set_internal_loopback(bool on) noexcept { loopback_ = on; }
 
 private:
     [[nodiscard]] std::uint32_t mode() const noexcept;
+    Fault stop(std::uint32_t processes) noexcept;
     void run(std::uint32_t processes) noexcept;
     void drive_port(std::uint16_t value) noexcept;
-    [[nodiscard]] bool stands(std::uint32_t status) const noexcept;
 
     Bus& bus_;
     Mii mii_;

@@ -119,8 +119,8 @@ bool TxRing::drop(TxDone& done) noexcept {
 }
 
 bool TxRing::done_at(std::uint32_t offset) noexcept {
-    if (offset >= size() - free_) return true;
-    return (status_of(descriptors_[after(oldest_, offset)]) & kOwn) == 0;
+    if (offset < free_) return true;
+    return (status_of(descriptors_[after(next_, offset)]) & kOwn) == 0;
 }
 
 }  // namespace ulc::tulip

@@ -68,7 +68,8 @@ public:
     [[nodiscard]] std::uint32_t pending() const noexcept { return pending_; }
     /// Descriptors that are free.
     [[nodiscard]] std::uint32_t room() const noexcept { return free_; }
-    /// Whether the chip is done with the `offset`-th descriptor from the oldest in use.
+    /// Whether the chip is done with the descriptor `offset` places after the next to be filled:
+    /// what ethdev calls the status of a transmit descriptor.
     [[nodiscard]] bool done_at(std::uint32_t offset) noexcept;
     [[nodiscard]] std::uint32_t size() const noexcept {
         return static_cast<std::uint32_t>(descriptors_.size());

@@ -3,6 +3,8 @@
 //   exchange [ROUNDS]     exit 0 if all was right, 1 if not
 //   exchange exit STATUS  forms the job, then rank 1 exits with STATUS while the others wait for it
 //   exchange hang         forms the job, says so, then waits for ever
+//   exchange outlive      the same for the last rank; the others wait for a message of it, and end with 0 when they are told
+//                         that it died
 #include <ulc.h>
 #include <unistd.h>
 
@@ -95,6 +97,21 @@ void wait_for_ever(ulc_endpoint* ep) {
     }
 }
 
+int outlive(ulc_endpoint* ep) {
+    const auto last = static_cast<std::uint16_t>(ulc_size(ep) - 1);
+    if (ulc_rank(ep) == last) wait_for_ever(ep);
+    std::puts("formed");
+    std::fflush(stdout);
+    char octet = 0;
+    ulc_request request;
+    ulc_status status;
+    need("receive", ulc_receive(ep, last, kUnicast, UINT64_MAX, &octet, sizeof octet, &request));
+    need("wait", ulc_wait_for(ep, &request, &status, kLimit));
+    if (status.error != ULC_ERR_PEER_DIED) die("the last rank's death was not told", status.error);
+    std::printf("rank %u was told: %s\n", ulc_rank(ep), ulc_error_text(status.error));
+    return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -104,6 +121,7 @@ int main(int argc, char** argv) {
     need("join", ulc_join_wait(ep, nullptr, ULC_RANK_ANY, 0, kLimit));
     if (mode == "exit" && ulc_rank(ep) == 1) return std::atoi(argv[2]);
     if (mode == "exit" || mode == "hang") wait_for_ever(ep);
+    if (mode == "outlive") return outlive(ep);
     const auto rounds = static_cast<unsigned>(std::atoi(mode.c_str()));
     for (unsigned round = 0; round < rounds; ++round) {
         send_round(ep, round);

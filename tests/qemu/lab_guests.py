@@ -1,0 +1,124 @@
+"""Starts the guests of one test on one segment, waits for what they say, and ends all of them."""
+import dataclasses
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+
+RESULT = re.compile(r"^LAB-RESULT (\d+)", re.MULTILINE)
+PANIC = re.compile(r"Kernel panic|Out of memory|segfault at")
+POLL_SECONDS = 0.1
+
+
+@dataclasses.dataclass
+class Test:
+    name: str
+    shows: str
+    script: str  # of tests/qemu/guests, without .sh
+    nodes: int
+    programs: list  # of build/release, that the guests run
+    always: bool = True  # in the test command
+    machine: tuple = ("-M", "pc")
+    memory_mb: int = 384
+    timeout: int = 120
+    judges: tuple = (0,)  # the nodes whose result counts; the others are ended once these have ended
+    # By node; the last is for all others.
+    nics: tuple = ("tulip",)
+    drivers: tuple = ("uio_pci_generic",)  # what the NIC is bound to; "none": left to the kernel
+    power_off: dict = dataclasses.field(default_factory=dict)  # node -> a line of any console after which it loses power
+
+
+def mac_of(node):
+    return f"02:21:14:30:00:{node:02x}"
+
+
+def hub_command(folder, nodes):
+    command = ["qemu-system-x86_64", "-M", "none", "-nodefaults", "-no-user-config", "-display", "none"]
+    for i in range(nodes):
+        command += ["-netdev", f"stream,id=s{i},server=on,addr.type=unix,addr.path={folder}/w{i}", "-netdev", f"hubport,id=h{i},hubid=0,netdev=s{i}"]
+    return command
+
+
+def guest_command(test, image, folder, node):
+    kernel, root = image
+    nic, driver = (choices[min(node, len(choices) - 1)] for choices in (test.nics, test.drivers))
+    words = f"console=ttyS0 quiet panic=-1 nokaslr mitigations=off lab_test={test.script} lab_node={node} lab_nodes={test.nodes} lab_driver={driver}"
+    if "intel-iommu" in " ".join(test.machine):
+        words += " intel_iommu=on"
+    return [
+        "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", *test.machine, "-m", str(test.memory_mb),
+        "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-kernel", str(kernel), "-initrd", str(root), "-append", words,
+        "-serial", f"file:{folder}/console{node}", "-netdev", f"stream,id=n0,server=off,addr.type=unix,addr.path={folder}/w{node}",
+        "-device", f"{nic},netdev=n0,mac={mac_of(node)}",
+    ]
+
+
+def said(folder, node):
+    try:
+        return pathlib.Path(folder, f"console{node}").read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def wait_for_sockets(folder, nodes, hub):
+    until = time.monotonic() + 10
+    while not all(pathlib.Path(folder, f"w{i}").exists() for i in range(nodes)):
+        if time.monotonic() > until or hub.poll() is not None:
+            raise RuntimeError("the hub does not listen")
+        time.sleep(0.02)
+
+
+def judge(test, folder, guests):
+    """None while the test runs; then (passed, why)."""
+    texts = [said(folder, i) for i in range(test.nodes)]
+    for node, text in enumerate(texts):
+        if PANIC.search(text):
+            return False, f"node {node} crashed"
+    for node, mark in test.power_off.items():
+        if guests[node].poll() is None and any(mark in t for t in texts):
+            guests[node].kill()  # as if the plug were pulled
+    results = {i: RESULT.search(texts[i]) for i in test.judges}
+    for node, result in results.items():
+        if result and result.group(1) != "0":
+            return False, f"node {node} ended with {result.group(1)}"
+        if not result and guests[node].poll() is not None:
+            return False, f"node {node} went off without a result"
+    return (True, "") if all(results.values()) else None
+
+
+def run(test, image, keep):
+    """Runs `test`; true if it passed. A failure shows the end of every console."""
+    folder = tempfile.mkdtemp(prefix="ulc-lab-")
+    started = time.monotonic()
+    processes = []
+    passed, why = False, f"no result within {test.timeout} s"
+    try:
+        hub = subprocess.Popen(hub_command(folder, test.nodes), stderr=subprocess.DEVNULL)  # it warns of a segment without a NIC
+        processes.append(hub)
+        wait_for_sockets(folder, test.nodes, hub)
+        guests = [subprocess.Popen(guest_command(test, image, folder, i)) for i in range(test.nodes)]
+        processes += guests
+        while time.monotonic() - started < test.timeout:
+            verdict = judge(test, folder, guests)
+            if verdict is not None:
+                passed, why = verdict
+                break
+            time.sleep(POLL_SECONDS)
+    finally:
+        for process in processes:
+            process.kill()
+        for process in processes:
+            process.wait()
+    seconds = time.monotonic() - started
+    print(f"{'ok    ' if passed else 'FAILED'} {test.name} ({seconds:.0f} s){'' if passed else ': ' + why}", flush=True)
+    for node in range(test.nodes):
+        lines = said(folder, node).splitlines()
+        for line in [x for x in lines if x.startswith(("LAB:", "frame_echo:"))] if passed else lines[-25:]:
+            print(f"    node {node}: {line}", flush=True)
+    if keep:
+        print(f"    consoles: {folder}")
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+    return passed

@@ -1,0 +1,172 @@
+"""What the lab's guests boot: Debian's kernel, and a small root of busybox, DPDK and this project's build."""
+import lzma
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+CACHE = ROOT / "build" / "lab"
+BUILD = ROOT / "build" / "release"
+
+# Modules in the order in which they are loaded; those that the kernel has built in are not in the package.
+MODULES = [
+    "uio", "uio_pci_generic", "irqbypass", "vfio_virqfd", "vfio", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci",
+    "af_packet", "mii", "8139cp",
+]
+# Of DPDK's plug-ins only these: each brings libraries, and the guest is copied at every boot.
+PLUGINS = ["bus_pci", "bus_vdev", "mempool_ring", "net_af_packet", "net_e1000", "net_virtio"]
+PACKAGES = ["busybox-static", "dpdk-dev"]
+XZ_MAGIC = b"\xfd7zXZ\x00"
+
+
+class Missing(Exception):
+    """The lab cannot run here, and why."""
+
+
+def say(text):
+    print(f"  {text}", flush=True)
+
+
+def output_of(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def package_names():
+    """The kernel's package by its own name: the meta-package depends on the newest."""
+    try:
+        depends = output_of("apt-cache", "depends", "linux-image-amd64")
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Missing("apt knows no linux-image-amd64; run: apt-get update") from error
+    found = re.search(r"Depends: (linux-image-\S+)", depends)
+    if not found:
+        raise Missing("apt knows no kernel for linux-image-amd64; run: apt-get update")
+    return [found.group(1)] + PACKAGES
+
+
+def unpack(package):
+    """The files of a Debian package in a folder of the cache; fetched once a version."""
+    policy = re.search(r"Candidate: (\S+)", output_of("apt-cache", "policy", package))
+    folder = CACHE / f"{package}_{policy.group(1).replace(':', '%3a') if policy else 'none'}"
+    if folder.is_dir():
+        return folder
+    say(f"fetching {package}")
+    fetched = CACHE / "fetched"
+    shutil.rmtree(fetched, ignore_errors=True)
+    fetched.mkdir(parents=True)
+    try:
+        subprocess.run(["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", package], cwd=fetched, check=True, capture_output=True)
+    except subprocess.CalledProcessError as error:
+        raise Missing(f"the package {package} could not be fetched: {error.stderr.decode().strip()[-200:]}") from error
+    partial = CACHE / "partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    subprocess.run(["dpkg-deb", "-x", next(fetched.glob("*.deb")), partial], check=True)
+    partial.rename(folder)
+    return folder
+
+
+def kernel_of(package):
+    """The uncompressed kernel: QEMU starts it three times as fast as the compressed one."""
+    plain = package / "vmlinux"
+    if not plain.exists():
+        packed = next((package / "boot").glob("vmlinuz-*")).read_bytes()
+        start = packed.find(XZ_MAGIC)
+        if start < 0:
+            raise Missing("the kernel of the package is not packed by xz; please report it")
+        plain.write_bytes(lzma.LZMADecompressor().decompress(packed[start:]))
+    return plain
+
+
+def libraries_of(programs):
+    """All shared libraries that `programs` load, as the loader of this machine finds them."""
+    text = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False).stdout
+    missing = re.search(r"(\S+) => not found", text)
+    if missing:
+        raise Missing(f"{missing.group(1)} is not on this machine; run: tools/setup test")
+    return sorted(set(re.findall(r"(?:=> |^\s)(/\S+) \(0x", text, re.MULTILINE)))
+
+
+class Archive:
+    """A cpio archive of the form 'newc' (Linux, Documentation/driver-api/early-userspace/buffer-format)."""
+
+    def __init__(self):
+        self.parts = []
+        self.known = set()
+        self.count = 0
+
+    def add(self, name, mode, content=b""):
+        name = name.strip("/")
+        if name in self.known:
+            return
+        parent = os.path.dirname(name)
+        if parent:
+            self.add(parent, 0o40755)
+        self.known.add(name)
+        self.count += 1
+        fields = [self.count, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name) + 1, 0]
+        head = b"070701" + b"".join(b"%08X" % f for f in fields) + name.encode() + b"\0"
+        self.parts += [head, b"\0" * (-len(head) % 4), content, b"\0" * (-len(content) % 4)]
+
+    def add_file(self, name, path):
+        self.add(name, 0o100755, pathlib.Path(path).read_bytes())
+
+    def add_built(self, name, path):
+        """Without what only a debugger reads: the root lies in the guest's memory."""
+        stripped = CACHE / "stripped"
+        subprocess.run(["strip", "--strip-debug", "-o", stripped, path], check=True)
+        self.add_file(name, stripped)
+
+    def add_link(self, name, target):
+        self.add(name, 0o120777, target.encode())
+
+    def write(self, path):
+        self.add("TRAILER!!!", 0)
+        path.write_bytes(b"".join(self.parts))
+
+
+def build_programs(programs):
+    missing = [p for p in programs if not (BUILD / p).exists()]
+    if missing or not (BUILD / "build.ninja").exists():
+        raise Missing(f"{missing[0] if missing else 'build/release'} is not built; run: tools/driver-headers && tools/build release")
+
+
+def prepare(programs):
+    """Paths of (kernel, root). `programs`: of build/release, relative to it; they lie in /ulc of the guest."""
+    if not shutil.which("qemu-system-x86_64"):
+        raise Missing("QEMU is missing; run: tools/setup test")
+    programs = sorted(set(programs))
+    build_programs(programs)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    kernel_package, busybox, dpdk = (unpack(name) for name in package_names())
+    archive = Archive()
+    archive.add_file("init", ROOT / "tests/qemu/guest_init.sh")
+    archive.add_file("bin/busybox", busybox / "bin/busybox")
+    archive.add_link("bin/sh", "busybox")
+    for script in sorted((ROOT / "tests/qemu/guests").glob("*.sh")):
+        archive.add_file(f"lab/{script.name}", script)
+    for name, seed in (("A.mtx", 1), ("B.mtx", 2)):
+        archive.add(f"lab/{name}", 0o100644, output_of(str(ROOT / "tools/mtx-gen"), "96", "96", "--seed", str(seed)).encode())
+    for name in MODULES:
+        for path in kernel_package.rglob(f"{name}.ko"):
+            archive.add_file(f"modules/{name}.ko", path)
+    testpmd = dpdk / "usr/bin/dpdk-testpmd"
+    plugins = pathlib.Path(next(iter(sorted(pathlib.Path("/usr/lib").glob("*/dpdk/pmds-*")))))
+    plugin_files = [plugins / f"librte_{p}.so" for p in PLUGINS]
+    for path in plugin_files:
+        archive.add_file(str(path.resolve()), path.resolve())
+        archive.add_link(str(path), os.path.relpath(path.resolve(), plugins))
+    archive.add_file("ulc/dpdk-testpmd", testpmd)
+    built = [BUILD / p for p in programs]
+    for path in built:
+        archive.add_built(f"ulc/{path.name}", path)
+    for library in libraries_of([testpmd, *plugin_files, *built]):
+        real = os.path.realpath(library)
+        if library.startswith(str(ROOT)):
+            archive.add_built(f"ulc/{os.path.basename(library)}", real)
+        else:  # a library that is a plug-in as well must be one file, or it is loaded twice
+            archive.add_file(real, real)
+            archive.add_link(library, real)
+    image = CACHE / "root.cpio"
+    archive.write(image)
+    return kernel_of(kernel_package), image

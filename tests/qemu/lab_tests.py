@@ -1,0 +1,20 @@
+"""The tests of the lab."""
+from lab_guests import Test
+
+DRIVER = "pmd_app/drivers/tulip/librte_net_tulip.so"
+IOMMU = ("-M", "q35,kernel-irqchip=off", "-device", "intel-iommu,aw-bits=48")
+
+SYSTEM = [DRIVER, "pmd_app/main/ulc-engine", "tools/ulc", "tests/process/process_exchange", "bench/apps/ulc-matmul"]
+
+TESTS = [
+    Test("testpmd_uio", "dpdk-testpmd on our driver under uio_pci_generic: frames of 60 to 1514 octets there and back, filter, stop and start",
+         "testpmd", 2, [DRIVER, "tests/qemu/frame_echo"]),
+    Test("testpmd_vfio", "the same under vfio-pci with an IOMMU",
+         "testpmd", 2, [DRIVER, "tests/qemu/frame_echo"], always=False, drivers=("vfio-pci",), machine=IOMMU),
+    Test("cluster", "4 machines on a hub, each engine on our driver: exchange with multicast, matrix product by allgather and by broadcast, "
+         "then one loses power and the others are told",
+         "cluster", 4, SYSTEM, judges=(0, 1, 2), power_off={3: "LAB: 3 waits for its end"}),
+    Test("mixed", "the same on four NICs: tulip, e1000 and virtio by DPDK, rtl8139 by the kernel's driver and af_packet",
+         "cluster", 4, SYSTEM, always=False, judges=(0, 1, 2), power_off={3: "LAB: 3 waits for its end"},
+         nics=("tulip", "e1000", "rtl8139", "virtio-net-pci"), drivers=("uio_pci_generic", "uio_pci_generic", "none", "uio_pci_generic")),
+]
