@@ -134,12 +134,12 @@ int on_stop(rte_eth_dev* device) {
 
 int on_close(rte_eth_dev* device) {
     if (rte_eal_process_type() != RTE_PROC_PRIMARY) return 0;
-    auto** place = static_cast<Port**>(device->data->dev_private);
-    (*place)->stop();
-    (*place)->release_receive();
-    (*place)->release_transmit();
-    delete *place;
-    *place = nullptr;
+    auto* own = static_cast<Private*>(device->data->dev_private);
+    own->port->stop();
+    own->port->release_receive();
+    own->port->release_transmit();
+    delete own->port;
+    own->port = nullptr;
     return 0;
 }
 
@@ -398,7 +398,7 @@ int set_up(rte_eth_dev* device) {
         delete port;
         return refuse(pci, text_of(fault));
     }
-    *static_cast<Port**>(device->data->dev_private) = port;
+    static_cast<Private*>(device->data->dev_private)->port = port;
     device->data->mac_addrs =
         static_cast<rte_ether_addr*>(rte_zmalloc("tulip_mac", sizeof(rte_ether_addr), 0));
     if (device->data->mac_addrs == nullptr) {
@@ -416,7 +416,7 @@ int set_up(rte_eth_dev* device) {
 }
 
 int on_probe(rte_pci_driver* /*driver*/, rte_pci_device* device) {
-    return rte_eth_dev_pci_generic_probe(device, sizeof(Port*), set_up);
+    return rte_eth_dev_pci_generic_probe(device, sizeof(Private), set_up);
 }
 
 int on_remove(rte_pci_device* device) { return rte_eth_dev_pci_generic_remove(device, on_close); }

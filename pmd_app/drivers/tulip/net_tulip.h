@@ -151,8 +151,13 @@ private:
     PortCounters counters_{};
 };
 
+/// What DPDK keeps for the device: a Port needs construction, which its memory does not get.
+struct Private {
+    Port* port;
+};
+
 [[nodiscard]] inline Port& port_of(rte_eth_dev* device) noexcept {
-    return **static_cast<Port**>(device->data->dev_private);
+    return *static_cast<Private*>(device->data->dev_private)->port;
 }
 
 }  // namespace ulc::tulip
