@@ -29,7 +29,8 @@ struct Port {
     /// Frames handed to tx whose transmission is not complete; never underestimates by more than a burst.
     std::uint32_t (*tx_pending)(void* context) = nullptr;
     /// The next frame that was taken and given up (on a hub after 16 collisions), with the reference that tx() took; nullptr: none.
-    /// The entry is empty where the device says of no frame that it failed.
+    /// The entry is empty where the device says of no frame that it failed, as with ethdev, whose statistics count but name none: then
+    /// receivers miss it, ask, and it is repaired; with the profile `detect` they alone report it.
     Segment* (*tx_failed)(void* context) = nullptr;
     /// True while the link is up; cheap enough for once a millisecond, not for each round.
     bool (*link_up)(void* context) = nullptr;

@@ -9,6 +9,12 @@
 
 namespace ulc::urtp {
 
+CongestionLimits Member::Impl::congestion_limits(const TxStream& tx) const noexcept {
+    // As many as need not ask for acknowledgement, and as a group's residues take to come round.
+    const auto acks = tx.group != nullptr ? tx.group->ack_modulus : config_.params.ack_window;
+    return {.most = static_cast<float>(tx.window), .first = static_cast<float>(2 * acks)};
+}
+
 void Member::Impl::bound_stream(TxStream& tx, double window, Nanos now) noexcept {
     const auto srtt = static_cast<double>(tx.rtt.smoothed());
     if (tx.group != nullptr) {

@@ -158,6 +158,7 @@ struct Member::Impl {
     void on_nack(const wire::FrameView& frame, Session& session, Nanos now) noexcept;
 
     // --- congestion.cc: for policies
+    [[nodiscard]] CongestionLimits congestion_limits(const TxStream& tx) const noexcept;
     /// `window` packets may be under way from now on.
     void bound_stream(TxStream& tx, double window, Nanos now) noexcept;
     /// A round trip has passed since the last cut: what is heard now may be its effect.

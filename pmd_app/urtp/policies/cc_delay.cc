@@ -7,11 +7,7 @@ namespace ulc::urtp {
 namespace {
 
 void on_opened(Core& core, TxStream& tx) noexcept {
-    CongestionLimits limits;
-    limits.most = static_cast<float>(tx.window);
-    // As many as need not ask for acknowledgement, and as a group's residues take to come round.
-    const auto acks = tx.group != nullptr ? tx.group->ack_modulus : core.config_.params.ack_window;
-    limits.first = static_cast<float>(2 * acks);
+    const CongestionLimits limits = core.congestion_limits(tx);
     core.bound_stream(tx, tx.congestion.emplace<DelayBased>(limits).window(), 0);
 }
 
