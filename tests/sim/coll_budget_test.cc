@@ -49,6 +49,11 @@ TEST(CollectiveBudget, an_allgather_takes_little_more_than_the_wire) {
 }
 
 TEST(CollectiveBudget, broadcast_and_allgather_put_each_octet_on_the_wire_once) {
+    for (const std::uint16_t nodes : {2, 16, 64}) {
+        const CollectiveTiming small = timed(nodes, CollectiveKind::kAllgather, "", 1024);
+        EXPECT_GE(small.payload_octets, nodes * 1024.0) << nodes;
+        EXPECT_LE(small.payload_octets, 1.05 * nodes * 1024.0) << nodes;
+    }
     for (const std::uint16_t nodes : {2, 5, 16}) {
         const double whole = 64 * 1024;
         const CollectiveTiming broadcast = timed(nodes, CollectiveKind::kBroadcast, "", 64 * 1024);

@@ -19,7 +19,7 @@ namespace ulc::sim {
 namespace {
 
 constexpr std::uint16_t kRanksMax = 17;
-constexpr double kShare = 0.04;
+constexpr double kShare = 0.03;
 constexpr double kLossMax = 0.05;
 /// Nothing, inside a record, inside a packet, the longest packet and one octet more, some packets, several segments.
 constexpr std::size_t kSizes[] = {0, 1, 40, 600, 1460, 1487, 9000, 70000};
