@@ -60,12 +60,12 @@ public:
     /// found(source) for each of that tag that will, and of which the client has heard nothing yet.
     template <typename Found>
     void each_half_passed(std::uint64_t tag, std::uint64_t mask, Found found) const {
-        for (Rank rank = 0; rank < index_.size(); ++rank) {
+        for (std::size_t rank = 0; rank < index_.size(); ++rank) {
             if (index_[rank] == 0) continue;
             const Source& source = sources_[index_[rank] - 1U];
             const bool begun = source.open && !source.sink && source.has_tag && source.done == 0 &&
                                source.filled > 0;
-            if (begun && ((source.tag ^ tag) & mask) == 0) found(rank);
+            if (begun && ((source.tag ^ tag) & mask) == 0) found(static_cast<Rank>(rank));
         }
     }
 
