@@ -148,6 +148,12 @@ Err EthdevPort::open(const PortOptions& options, std::unique_ptr<EthdevPort>& ou
     }
     if (e != Err::kOk) return e;
     port->choose_tx_account();
+    if (options.exception) {
+        e = ExceptionPath::open(port->id_, ports_opened - 1, port->port_.info.mtu,
+                                options.ether_type, port->rx_pool_.mempool(), port->exception_,
+                                why);
+        if (e != Err::kOk) return e;
+    }
     port->fill_table();
     out = std::move(port);
     return Err::kOk;
@@ -318,6 +324,7 @@ void EthdevPort::fill_table() {
 }
 
 EthdevPort::~EthdevPort() {
+    exception_.reset();  // it sends through this device
     if (!probed_ && reconnect_ == nullptr) return;
     if (reconnect_ != nullptr) {
         reconnect_->wait();
@@ -337,6 +344,10 @@ EthdevPort::~EthdevPort() {
     mute_log(false);
 }
 
+std::string EthdevPort::exception_interface() const {
+    return exception_ ? exception_->interface() : "";
+}
+
 // ---- the hot path -------------------------------------------------------------------------------
 
 rte_mbuf* EthdevPort::one_buffer(rte_mbuf* mbuf) noexcept {
@@ -352,9 +363,13 @@ std::uint16_t EthdevPort::rx(void* context, Segment** out, std::uint16_t n) {
         return 0;
     std::array<rte_mbuf*, kBurstFramesMax> burst;
     self.mark_.enter();
-    const std::uint16_t received =
+    std::uint16_t received =
         rte_eth_rx_burst(self.id_, 0, burst.data(), std::min(n, kBurstFramesMax));
     self.mark_.leave();
+    if (self.exception_) [[unlikely]] {
+        received = self.exception_->take(burst.data(), received);
+        self.tx_counted_ += self.exception_->serve(tx_pending(context));
+    }
     std::uint16_t kept = 0;
     for (std::uint16_t i = 0; i < received; ++i) {
         rte_mbuf* mbuf = burst[i];

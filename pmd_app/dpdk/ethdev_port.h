@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "dpdk/device.h"
+#include "dpdk/exception_path.h"
 #include "dpdk/frame_pool.h"
 #include "dpdk/memif_guard.h"
 #include "engine/port.h"
@@ -29,6 +30,8 @@ struct PortOptions {
     std::uint16_t rx_descriptors = 1024;
     std::uint16_t tx_descriptors = 1024;
     bool promiscuous = false;  ///< receive every unicast frame (a switch port)
+    bool exception = false;    ///< frames of other types go to a TAP interface; exception_path.h
+    std::uint16_t ether_type = 0x88B5;  ///< ours
 };
 
 struct PortDrops {
@@ -49,6 +52,8 @@ public:
     [[nodiscard]] const Port& port() const noexcept { return port_; }
     [[nodiscard]] const DeviceSpec& device() const noexcept { return spec_; }
     [[nodiscard]] const PortDrops& drops() const noexcept { return drops_; }
+    /// The name of the exception interface; empty without one.
+    [[nodiscard]] std::string exception_interface() const;
     [[nodiscard]] std::uint16_t ethdev_id() const noexcept { return id_; }
 
 private:
@@ -85,6 +90,7 @@ private:
     bool probed_ = false;
     bool was_parked_ = false;  ///< parked.h
     std::unique_ptr<Reconnect> reconnect_;
+    std::unique_ptr<ExceptionPath> exception_;
 };
 
 }  // namespace ulc::dpdk

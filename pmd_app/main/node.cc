@@ -47,6 +47,8 @@ std::string Node::ports_as_text() const {
         if (n > 0) text += ", ";
         if (ports_.size() > 1 || names_[n] != "0") text += names_[n] + ": ";
         text += ports_[n]->device().name + " as " + text_of(ports_[n]->port().info.mac);
+        const std::string interface = ports_[n]->exception_interface();
+        if (!interface.empty()) text += ", IP by " + interface;
     }
     return text;
 }

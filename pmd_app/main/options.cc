@@ -336,6 +336,8 @@ NodeOptions node_options_of(const Options& o) {
         port.device = net.device;
         port.mtu = static_cast<std::uint16_t>(o.mtu);
         port.segments = o.segments;
+        port.exception = o.exception;
+        port.ether_type = static_cast<std::uint16_t>(o.ether_type);
         port.rx_descriptors = static_cast<std::uint16_t>(o.rx_descriptors);
         port.tx_descriptors = static_cast<std::uint16_t>(o.tx_descriptors);
         node.nets.push_back({net.name, port});

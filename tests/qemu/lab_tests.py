@@ -17,4 +17,6 @@ TESTS = [
     Test("mixed", "the same on four NICs: tulip, e1000 and virtio by DPDK, rtl8139 by the kernel's driver and af_packet",
          "cluster", 4, SYSTEM, always=False, judges=(0, 1, 2), power_off={3: "LAB: 3 waits for its end"},
          nics=("tulip", "e1000", "rtl8139", "virtio-net-pci"), drivers=("uio_pci_generic", "uio_pci_generic", "none", "uio_pci_generic")),
+    Test("exception", "IP on the same NIC: ping and HTTP between two machines through the exception interface, while ULC's own traffic runs",
+         "exception", 2, SYSTEM, always=False, judges=(0, 1)),
 ]

@@ -1,0 +1,118 @@
+#include "dpdk/exception_path.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include <rte_byteorder.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_ether.h>
+
+#include "dpdk/log.h"
+
+namespace ulc::dpdk {
+namespace {
+
+constexpr std::uint16_t kRing = 256;
+/// Frames of the kernel at a time, and how many rounds of the port between two looks.
+constexpr std::uint16_t kFramesAtOnce = 4;
+constexpr std::uint32_t kRoundsBetween = 16;
+/// The kernel's frames wait while more than these are under way.
+constexpr std::uint32_t kPendingMax = 4;
+/// Behind a tag, the type that counts is the next one; ours may be tagged too.
+constexpr std::size_t kTypeOffset = 12;
+constexpr std::size_t kTaggedTypeOffset = 16;
+
+std::uint16_t type_at(const rte_mbuf* frame, std::size_t offset) noexcept {
+    if (frame->data_len < offset + sizeof(std::uint16_t)) return 0;
+    return *rte_pktmbuf_mtod_offset(frame, const rte_be16_t*, offset);
+}
+
+std::uint16_t type_of(const rte_mbuf* frame) noexcept {
+    const std::uint16_t type = type_at(frame, kTypeOffset);
+    return type == RTE_BE16(RTE_ETHER_TYPE_VLAN) ? type_at(frame, kTaggedTypeOffset) : type;
+}
+
+Err refuse(const std::string& interface, int result, std::string& why) {
+    const std::string said = take_recent_log();
+    why = "the exception interface " + interface + " could not be made: " + rte_strerror(-result);
+    if (!said.empty()) why += " (" + said + ")";
+    why +=
+        "; it needs CAP_NET_ADMIN and /dev/net/tun: run as root after 'modprobe tun', or leave "
+        "exception out";
+    return result == -EPERM || result == -EACCES ? Err::kPermission : Err::kSystem;
+}
+
+}  // namespace
+
+Err ExceptionPath::open(std::uint16_t nic, unsigned number, std::uint16_t mtu,
+                        std::uint16_t ether_type, rte_mempool* pool,
+                        std::unique_ptr<ExceptionPath>& out, std::string& why) {
+    std::unique_ptr<ExceptionPath> path(new ExceptionPath);
+    path->nic_ = nic;
+    path->ether_type_ = rte_cpu_to_be_16(ether_type);
+    path->device_ = "net_tap" + std::to_string(number);
+    path->interface_ = "ulc" + std::to_string(number);
+    rte_ether_addr mac;
+    rte_eth_macaddr_get(nic, &mac);
+    std::array<char, RTE_ETHER_ADDR_FMT_SIZE> text{};
+    rte_ether_format_addr(text.data(), text.size(), &mac);
+    const std::string arguments = "iface=" + path->interface_ + ",mac=" + text.data();
+    (void)take_recent_log();
+    mute_log(
+        true);  // it tells of queueing disciplines that it would like; what matters is kept for refuse()
+    int result = rte_eal_hotplug_add("vdev", path->device_.c_str(), arguments.c_str());
+    mute_log(false);
+    if (result != 0) return refuse(path->interface_, result, why);
+    path->open_ = rte_eth_dev_get_port_by_name(path->device_.c_str(), &path->tap_) == 0;
+    if (!path->open_) return refuse(path->interface_, -ENODEV, why);
+    const rte_eth_conf conf{};
+    result = rte_eth_dev_configure(path->tap_, 1, 1, &conf);
+    if (result == 0)
+        result = rte_eth_rx_queue_setup(path->tap_, 0, kRing, SOCKET_ID_ANY, nullptr, pool);
+    if (result == 0) result = rte_eth_tx_queue_setup(path->tap_, 0, kRing, SOCKET_ID_ANY, nullptr);
+    if (result == 0) result = rte_eth_dev_set_mtu(path->tap_, mtu);
+    if (result == 0) result = rte_eth_dev_start(path->tap_);
+    if (result != 0) return refuse(path->interface_, result, why);
+    out = std::move(path);
+    return Err::kOk;
+}
+
+ExceptionPath::~ExceptionPath() {
+    if (!open_) return;
+    rte_eth_dev_stop(tap_);
+    rte_eal_hotplug_remove("vdev", device_.c_str());
+}
+
+std::uint16_t ExceptionPath::take(rte_mbuf** frames, std::uint16_t count) noexcept {
+    std::uint16_t kept = 0;
+    for (std::uint16_t i = 0; i < count; ++i) {
+        if (type_of(frames[i]) == ether_type_) {
+            frames[kept++] = frames[i];
+            continue;
+        }
+        if (rte_eth_tx_burst(tap_, 0, &frames[i], 1) == 1) {
+            ++counts_.to_kernel;
+        } else {
+            ++counts_.lost;
+            rte_pktmbuf_free(frames[i]);
+        }
+    }
+    return kept;
+}
+
+std::uint16_t ExceptionPath::serve(std::uint32_t nic_pending) noexcept {
+    if (++calls_ % kRoundsBetween != 0 || nic_pending > kPendingMax) return 0;
+    std::array<rte_mbuf*, kFramesAtOnce> frames;
+    const std::uint16_t count = rte_eth_rx_burst(tap_, 0, frames.data(), frames.size());
+    if (count == 0) return 0;
+    const std::uint16_t sent = rte_eth_tx_burst(nic_, 0, frames.data(), count);
+    for (std::uint16_t i = sent; i < count; ++i)
+        rte_pktmbuf_free(frames[i]);
+    counts_.from_kernel += sent;
+    counts_.lost += count - sent;
+    return sent;
+}
+
+}  // namespace ulc::dpdk
