@@ -137,7 +137,7 @@ struct Core {
     JobEvent job_event;      ///< of run_jobs(): kept, so that no round clears its text
     std::uint32_t turn = 0;  ///< round robin over `active`
     Nanos now = 0;           ///< of this round
-    Nanos deadline = 0;
+    bool moved = true;       ///< in this round, or since: the next one is due at once
     bool stopping = false;
 
     [[nodiscard]] Endpoint* find(Handle handle) noexcept {
@@ -197,7 +197,7 @@ void leave_job(Endpoint& endpoint, Nanos now);
 void drop_offloads(Endpoint& endpoint) noexcept;
 
 // --- tx.cc
-/// Frames of jobs and members to the ports and to endpoints of this node. True: moved.
-bool transmit(Core& core, Nanos now);
+/// Frames of jobs and members to the ports and to endpoints of this node. members: some endpoint has kWorkTransmit. True: moved.
+bool transmit(Core& core, bool members, Nanos now);
 
 }  // namespace ulc::engine

@@ -89,19 +89,19 @@ bool Deliverer::discard(urtp::Member& member, unsigned budget, Nanos now) {
 bool Deliverer::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::CompletionProducer& cq,
                         Counters& counters) {
     Source& source = source_of(rank);
-    const bool broken_off = packet.first || (packet.after_loss && packet.stream == source.stream);
+    const bool broken_off = packet.first() || (packet.after_loss && packet.stream == source.stream);
     if (source.open && broken_off && !abandon(rank, source, cq, counters)) return false;
-    if (packet.first) source.sink = sink_of(rank, packet);
+    if (packet.first()) source.sink = sink_of(rank, packet);
     if (source.sink) {
         deliver_to_schedule(source, packet, counters);
         return true;
     }
-    if (packet.first && packet.last) {
+    if (packet.first() && packet.last()) {
         abi::CompletionRecord* out = cq.claim();
         if (out == nullptr) return false;
         if (packet.length <= abi::kInlineOctetsMax) {
             complete_inline(rank, packet, *out);
-            note_passed(rank, packet.has_tag, packet.tag, cq);
+            note_passed(rank, packet.has_tag(), packet.tag, cq);
             cq.publish();
         } else if (!deliver_single(rank, source, packet, *out, cq)) {
             return false;
@@ -110,7 +110,7 @@ bool Deliverer::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::Complet
         counters.add(Counter::messages_received);
         return true;
     }
-    if (packet.first) open_message(source, packet);
+    if (packet.first()) open_message(source, packet);
     if (!source.open) {
         counters.add(Counter::drop_framing);
         return true;
@@ -119,26 +119,26 @@ bool Deliverer::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::Complet
 }
 
 Sink Deliverer::sink_of(Rank rank, const urtp::ReadyPacket& packet) noexcept {
-    if (offloads_ == nullptr || !packet.has_tag || !is_operation(packet.tag)) return {};
-    return offloads_->match(rank, packet.tag, packet.last ? packet.length : packet.message_length);
+    if (offloads_ == nullptr || !packet.has_tag() || !is_operation(packet.tag)) return {};
+    return offloads_->match(rank, packet.tag, packet.last() ? packet.length : packet.message_length);
 }
 
 // Whether it may go to memory of the schedule is the schedule's to say; this only keeps count.
 void Deliverer::deliver_to_schedule(Source& source, const urtp::ReadyPacket& packet,
                                     Counters& counters) {
-    if (packet.first) {
+    if (packet.first()) {
         source.open = true;
-        source.length = packet.last ? packet.length : packet.message_length;
+        source.length = packet.last() ? packet.length : packet.message_length;
         source.done = 0;
         source.filled = 0;
         source.stream = packet.stream;
     }
     const std::uint64_t after = source.done + packet.length;
     const bool honest = packet.stream == source.stream &&
-                        (packet.last ? after == source.length : after < source.length);
+                        (packet.last() ? after == source.length : after < source.length);
     if (honest) offloads_->write(source.sink, source.done, packet.payload, packet.length);
     source.done = after;
-    if (honest && !packet.last) return;
+    if (honest && !packet.last()) return;
     counters.add(honest ? Counter::messages_received : Counter::drop_framing);
     offloads_->arrived(source.sink, !honest);
     source.sink = {};
@@ -154,7 +154,7 @@ void Deliverer::complete_inline(Rank rank, const urtp::ReadyPacket& packet,
                                 abi::CompletionRecord& out) {
     out.kind = abi::CompletionKind::kMessage;
     out.flags = abi::kCompleteInline | abi::kCompleteFirst | abi::kCompleteLast |
-                (packet.has_tag ? abi::kCompleteHasTag : 0);
+                (packet.has_tag() ? abi::kCompleteHasTag : 0);
     out.inline_length = static_cast<std::uint16_t>(packet.length);
     out.source = rank;
     out.status = 0;
@@ -171,7 +171,7 @@ bool Deliverer::deliver_single(Rank rank, Source& source, const urtp::ReadyPacke
     std::memcpy(region_.rx(block, packet.length), packet.payload, packet.length);
     out.kind = abi::CompletionKind::kMessage;
     out.flags =
-        abi::kCompleteFirst | abi::kCompleteLast | (packet.has_tag ? abi::kCompleteHasTag : 0);
+        abi::kCompleteFirst | abi::kCompleteLast | (packet.has_tag() ? abi::kCompleteHasTag : 0);
     out.inline_length = 0;
     out.source = rank;
     out.status = 0;
@@ -179,7 +179,7 @@ bool Deliverer::deliver_single(Rank rank, Source& source, const urtp::ReadyPacke
     out.tag = packet.tag;
     out.body.block = {block, packet.length, packet.length, 0, 0, 0};
     arena_.lend(block);
-    note_passed(rank, packet.has_tag, packet.tag, cq);
+    note_passed(rank, packet.has_tag(), packet.tag, cq);
     cq.publish();
     return true;
 }
@@ -190,7 +190,7 @@ void Deliverer::open_message(Source& source, const urtp::ReadyPacket& packet) {
     source.done = 0;
     source.filled = 0;
     source.tag = packet.tag;
-    source.has_tag = packet.has_tag;
+    source.has_tag = packet.has_tag();
     source.stream = packet.stream;
     source.whole = false;
     if (source.length == 0 || source.length > arena_.octets() / 2) return;
@@ -205,7 +205,7 @@ bool Deliverer::append(Rank rank, Source& source, const urtp::ReadyPacket& packe
                        abi::CompletionProducer& cq, Counters& counters) {
     const std::uint64_t after = source.done + source.filled + packet.length;
     const bool honest = packet.stream == source.stream &&
-                        (packet.last ? after == source.length : after < source.length) &&
+                        (packet.last() ? after == source.length : after < source.length) &&
                         packet.length > 0;
     if (!honest) {
         if (!abandon(rank, source, cq, counters)) return false;
@@ -215,7 +215,7 @@ bool Deliverer::append(Rank rank, Source& source, const urtp::ReadyPacket& packe
     // The completions this packet may need: its own, and one of the chunk before it.
     const bool overflows =
         source.block != RxArena::kNone && source.capacity - source.filled < packet.length;
-    const std::uint32_t needed = (overflows ? 1U : 0U) + (packet.last ? 1U : 0U);
+    const std::uint32_t needed = (overflows ? 1U : 0U) + (packet.last() ? 1U : 0U);
     if (needed > 0 && cq.room(needed) < needed) return false;
     if (overflows) {
         (void)flush(rank, source, cq, false);
@@ -225,7 +225,7 @@ bool Deliverer::append(Rank rank, Source& source, const urtp::ReadyPacket& packe
     std::memcpy(region_.rx(source.block, source.capacity) + source.filled, packet.payload,
                 packet.length);
     source.filled += packet.length;
-    if (!packet.last) return true;
+    if (!packet.last()) return true;
     (void)flush(rank, source, cq, true);
     source.open = false;
     counters.add(Counter::completions);

@@ -169,7 +169,7 @@ void Engine::detach(EndpointId id, DetachReason reason, Nanos now) {
     endpoint->detached = true;
     linger(*core_, *endpoint, died ? wire::LeaveReason::kDied : wire::LeaveReason::kLeft, now);
     if (died) endpoint->taking = endpoint->reachable = false;
-    core_->deadline = 0;
+    core_->moved = true;
     if (endpoint->state == EndpointState::kClosed) remove(*core_, *endpoint);
 }
 
@@ -201,10 +201,12 @@ bool Engine::poll(Nanos now) {
     core.counters.add(Counter::rounds);
     bool moved = false;
     bool ended = false;
+    unsigned work = 0;
     for (Endpoint* endpoint : core.active) {
         if (has_turn(*endpoint, now)) moved |= serve(core, *endpoint, now);
+        work |= endpoint->work;
     }
-    moved |= transmit(core, now);
+    moved |= transmit(core, (work & kWorkTransmit) != 0, now);
     for (const auto& net : core.nets) {
         if (now >= net->link_due) look_at_link(core, *net, now);
         moved |= receive(core, *net, now);
@@ -217,12 +219,14 @@ bool Engine::poll(Nanos now) {
     }
     if (ended) remove_ended(core);
     if (++core.turn >= core.active.size()) core.turn = 0;
-    core.deadline = moved ? 0 : deadline_of(core, now);
+    core.moved = moved;
     if (moved) core.counters.add(Counter::rounds_busy);
     return moved;
 }
 
-Nanos Engine::next_deadline() const noexcept { return core_->deadline; }
+Nanos Engine::next_deadline() const noexcept {
+    return core_->moved ? 0 : deadline_of(*core_, core_->now);
+}
 
 bool Engine::prepare_sleep() {
     for (Endpoint* endpoint : core_->active) {

@@ -157,8 +157,11 @@ bool transmit_jobs(Core& core, Net& net, Nanos now) {
 }
 
 // What the port gave up is its member's to send again, or to tell of. Control frames are not missed: timers say them again.
-void take_given_up(Core& core, Net& net, Nanos now) {
+// True: there was some.
+bool take_given_up(Core& core, Net& net, Nanos now) {
+    bool any = false;
     while (Segment* segment = net.port.tx_failed(net.port.context)) {
+        any = true;
         core.counters.add(Counter::tx_given_up);
         wire::FrameView view;
         if (wire::parse(segment->frame, segment->length, core.config.ether_type, view) ==
@@ -173,6 +176,7 @@ void take_given_up(Core& core, Net& net, Nanos now) {
         }
         net.port.pool.drop(segment);
     }
+    return any;
 }
 
 // Up to kTurnFrames of one endpoint. False: it had none, or may not.
@@ -210,14 +214,17 @@ bool transmit_members(Core& core, unsigned& budget, Nanos now) {
 
 }  // namespace
 
-bool transmit(Core& core, Nanos now) {
+bool transmit(Core& core, bool members, Nanos now) {
     bool moved = false;
+    bool kept = false;
     for (const auto& net : core.nets) {
         net->transmitter.begin_round(now);
-        if (net->port.tx_failed != nullptr) take_given_up(core, *net, now);
+        if (net->port.tx_failed != nullptr) members |= take_given_up(core, *net, now);
         if (net->jobs.next_look() == 0) moved |= transmit_jobs(core, *net, now);
+        kept |= net->transmitter.kept();
     }
-    unsigned budget = core.config.frames_per_round;
+    if (!members && !kept) return moved;
+    unsigned budget = members ? core.config.frames_per_round : 0;
     while (budget > 0 && transmit_members(core, budget, now))
         moved = true;
     for (const auto& net : core.nets) {

@@ -63,7 +63,7 @@ struct Member::Impl {
 
     // --- submit.cc: admission and composition of new packets
     TxStream* existing_tx_stream(StreamId stream) noexcept;
-    TxStream* tx_stream(StreamId stream, Admission& why);  ///< makes it
+    TxStream* make_tx_stream(StreamId stream, Admission& why);  ///< nullptr: why not
     void begin_rationed(TxStream& tx);
     Admission may_send(StreamId stream, std::uint64_t subset, bool has_subset, Nanos now,
                        const MessageSize& size);
@@ -71,6 +71,7 @@ struct Member::Impl {
     void commit(const PacketMeta& meta, const PacketPlan& plan, Segment* segment,
                 std::uint32_t length, Nanos now);
     using Blockers = FixedVector<TxStream*, wire::kAfterEntriesMax + 1>;
+    /// Streams that the next packet of this one must name; more than kAfterEntriesMax: not all.
     void find_predecessors(const TxStream& stream, std::uint64_t subset, bool has_subset,
                            Blockers& out) const noexcept;
     [[nodiscard]] bool shares_unacknowledged(const TxStream& earlier, const TxStream& stream,
@@ -78,7 +79,12 @@ struct Member::Impl {
 
     // --- transmit.cc: what goes to the wire, in which order
     Segment* next_tx(Nanos now);
-    [[nodiscard]] bool has_tx() const noexcept;
+    [[nodiscard]] bool has_control() const noexcept {
+        return !(control_.empty() && probes_.empty() && group_control_.empty());
+    }
+    [[nodiscard]] bool has_tx() const noexcept {
+        return new_head_ != nullptr || has_control() || !repairing_.empty();
+    }
     Segment* control_frame() noexcept;
     Segment* send_control(Nanos now);
     Segment* send_new(Nanos now);
@@ -245,10 +251,12 @@ struct Member::Impl {
     TxSlot* new_head_ = nullptr;  ///< committed, never transmitted, in commit order
     TxSlot* new_tail_ = nullptr;
 
+    /// From may_send() by way of plan() to commit().
     struct Draft {
+        TxStream* stream = nullptr;  ///< that was admitted
+        Blockers predecessors;       ///< of its next packet
         std::uint8_t flags = 0;
         wire::Extensions extensions;
-        TxStream* stream = nullptr;
     } draft_;
 };
 

@@ -74,14 +74,16 @@ struct PacketPlan {
 struct ReadyPacket {
     Segment* segment = nullptr;  ///< still the member's; pop() drops it
     const std::byte* payload = nullptr;
-    std::uint32_t length = 0;
-    StreamId stream = 0;  ///< own rank (unicast) or group handle
-    bool first = false;
-    bool last = false;
-    bool has_tag = false;
     std::uint64_t tag = 0;
-    std::uint64_t message_length = 0;  ///< valid with first; == length when also last
-    bool after_loss = false;           ///< packets of this stream before it were lost
+    std::uint64_t message_length = 0;  ///< valid with first(); == length when also last()
+    StreamId stream = 0;               ///< own rank (unicast) or group handle
+    std::uint16_t length = 0;
+    std::uint8_t flags = 0;   ///< wire::Flag
+    bool after_loss = false;  ///< packets of this stream before it were lost
+
+    [[nodiscard]] bool first() const noexcept { return (flags & wire::kFlagFirst) != 0; }
+    [[nodiscard]] bool last() const noexcept { return (flags & wire::kFlagLast) != 0; }
+    [[nodiscard]] bool has_tag() const noexcept { return (flags & wire::kFlagTag) != 0; }
 };
 
 enum class EventKind : std::uint8_t {

@@ -1,32 +1,16 @@
 // Putting packets in order (docs/PROTOCOL.md §4, §5). The packet at `next` whose entries are met joins its source's ready
 // queue straight away; others are held in the store. Whatever joins may unblock the source's other streams.
 // No policy is called in order: moved() compares a number that one has set, on_gap() is reached only when there is a gap.
-#include <cstring>
-
 #include "urtp/impl.h"
 
 namespace ulc::urtp {
-
-namespace {
-
-bool same(const Mac& a, const Mac& b) noexcept {
-    std::uint32_t a4, b4;
-    std::uint16_t a2, b2;
-    std::memcpy(&a4, a.octets.data(), 4);
-    std::memcpy(&b4, b.octets.data(), 4);
-    std::memcpy(&a2, a.octets.data() + 4, 2);
-    std::memcpy(&b2, b.octets.data() + 4, 2);
-    return a4 == b4 && a2 == b2;
-}
-
-}  // namespace
 
 void Member::Impl::on_frame(const wire::FrameView& frame, Segment* segment, Nanos now) {
     bool kept = false;
     Session* session = nullptr;
     if (frame.rank == config_.rank) {
         count(Counter::drop_own_echo);
-    } else if (frame.rank >= roster_.size() || !same(roster_[frame.rank].mac, frame.source)) {
+    } else if (frame.rank >= roster_.size() || roster_[frame.rank].mac != frame.source) {
         count(Counter::drop_wrong_source);
     } else if (session = session_of(frame.rank); session == nullptr) {
         count(Counter::drop_unknown_handle);  // it left or died here
@@ -98,20 +82,14 @@ bool is_target(const wire::FrameView& frame, const RxStream& rx) noexcept {
 void fill(RxNode& node, const wire::FrameView& frame, Segment* segment, RxStream& rx,
           Nanos now) noexcept {
     node.link = nullptr;
-    node.segment = segment;
-    node.payload = frame.body;
+    node.packet = {segment, frame.body,   frame.tag,   frame.message_length,
+                   rx.id,   frame.length, frame.flags, rx.after_loss};
+    rx.after_loss = false;
     node.after = frame.after;
     node.stream = &rx;
     node.arrived = now;
-    node.tag = frame.tag;
-    node.message_length = frame.message_length;
-    node.stream_id = rx.id;
     node.seq = frame.seq;
     node.global = frame.global;
-    node.after_loss = rx.after_loss;
-    rx.after_loss = false;
-    node.length = frame.length;
-    node.flags = frame.flags;
     node.after_count = frame.after_count;
 }
 
@@ -241,12 +219,12 @@ RxNode* Member::Impl::take_node(RxStream& rx, Seq seq, bool in_order) noexcept {
 }
 
 void Member::Impl::free_node(Session& session, RxNode& node) noexcept {
-    if (node.segment != nullptr) pool_.drop(node.segment);
-    node.segment = nullptr;
+    if (node.packet.segment != nullptr) pool_.drop(node.packet.segment);
+    node.packet.segment = nullptr;
     if (node.reserved) {
         session.reserved_used = false;
     } else {
-        if (node.slot) slot_returned(session, node.stream_id);
+        if (node.slot) slot_returned(session, node.packet.stream);
         --session.held;
         store_.give_back(node);
     }
@@ -324,9 +302,9 @@ bool Member::Impl::drain(RxStream& rx, Nanos now) noexcept {
             break;
         }
         any = true;
-        const bool ack_now = (node->flags & wire::kFlagAckNow) != 0;
+        const bool ack_now = (node->packet.flags & wire::kFlagAckNow) != 0;
         const std::uint32_t global = node->global;
-        if (node->segment != nullptr) {
+        if (node->packet.segment != nullptr) {
             join(rx, *node);
         } else {
             advance(rx, node->arrived);
@@ -370,17 +348,7 @@ Rank Member::Impl::next_source() noexcept {
 bool Member::Impl::front(Rank source, ReadyPacket& out) noexcept {
     const Session* session = source < sessions_.size() ? sessions_[source].get() : nullptr;
     if (session == nullptr || session->ready_head == nullptr) return false;
-    const RxNode& node = *session->ready_head;
-    out.segment = node.segment;
-    out.payload = node.payload;
-    out.length = node.length;
-    out.stream = node.stream_id;
-    out.first = (node.flags & wire::kFlagFirst) != 0;
-    out.last = (node.flags & wire::kFlagLast) != 0;
-    out.has_tag = (node.flags & wire::kFlagTag) != 0;
-    out.tag = node.tag;
-    out.message_length = node.message_length;
-    out.after_loss = node.after_loss;
+    out = session->ready_head->packet;
     return true;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "urtp/member.h"
 #include "wire/header.h"
 #include "wire/segment.h"
 
@@ -19,22 +20,16 @@ struct RxStream;
 /// One held packet. In the pool's free list, in a hash chain, or in its source's ready queue: one link is enough.
 struct RxNode {
     RxNode* link = nullptr;
-    Segment* segment = nullptr;  ///< nullptr: a subset packet for others, held for its number only
-    const std::byte* payload = nullptr;
+    /// segment nullptr: a subset packet for others, held for its number only.
+    ReadyPacket packet;
     const wire::AfterEntry* after = nullptr;  ///< inside the segment
     RxStream* stream = nullptr;  ///< while out of order; a stream may end before it is popped
     Nanos arrived = 0;
-    std::uint64_t tag = 0;
-    std::uint64_t message_length = 0;
-    StreamId stream_id = 0;
     Seq seq;
     std::uint32_t global = 0;  ///< PCODE's counter
-    std::uint16_t length = 0;
-    std::uint8_t flags = 0;
     std::uint8_t after_count = 0;
-    bool reserved = false;    ///< the source's own reserved node, not the pool's
-    bool after_loss = false;  ///< packets of its stream before it were lost
-    bool slot = false;        ///< taken from the stream's own share (policies/room.h)
+    bool reserved = false;  ///< the source's own reserved node, not the pool's
+    bool slot = false;      ///< taken from the stream's own share (policies/room.h)
 };
 
 class RxStore {

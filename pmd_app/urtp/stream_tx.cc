@@ -20,16 +20,29 @@ TxStream::TxStream(StreamId stream, Group* of_group, std::span<const Rank> of_me
       members(static_cast<std::uint16_t>(of_members.size())),
       destinations(members),
       slots(std::make_unique<TxSlot[]>(ring)),
-      next(std::make_unique<Seq[]>(members)),
-      edge(std::make_unique<Seq[]>(members)),
-      absent(std::make_unique<std::uint32_t[]>(members)),
-      rank(std::make_unique<Rank[]>(members)),
+      next(&single_.next),
+      edge(&single_.edge),
+      absent(&single_.absent),
+      rank(&single_.rank),
       freed(first),
       rtt(initial_rtt) {
     ULC_CHECK((ring & (ring - 1)) == 0);
+    if (members > 1) {
+        arrays_ = std::make_unique<std::byte[]>(sizeof(Single) * members);
+        std::byte* at = arrays_.get();
+        const auto array = [&at, this]<typename T>(T*& out) {
+            out = ::new (static_cast<void*>(at)) T[members];
+            at += sizeof(T) * members;
+        };
+        array(next);
+        array(edge);
+        array(absent);
+        array(rank);
+    }
     for (std::uint32_t i = 0; i < members; ++i) {
         next[i] = first;
         edge[i] = limit;
+        absent[i] = 0;
         rank[i] = of_members[i];
     }
     if (own < members) {

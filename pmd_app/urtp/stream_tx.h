@@ -16,6 +16,7 @@
 #include "urtp/pacer.h"
 #include "urtp/rtt.h"
 #include "urtp/timers.h"
+#include "wire/build.h"
 #include "wire/ids.h"
 #include "wire/segment.h"
 
@@ -84,10 +85,10 @@ struct TxStream {
     std::uint16_t destinations;  ///< left
     Pacer pacer;
     std::unique_ptr<TxSlot[]> slots;
-    std::unique_ptr<Seq[]> next;              ///< acknowledged before it
-    std::unique_ptr<Seq[]> edge;              ///< accepts numbers before it (credit)
-    std::unique_ptr<std::uint32_t[]> absent;  ///< all ones: not, or no longer, a destination
-    std::unique_ptr<Rank[]> rank;
+    Seq* next;              ///< acknowledged before it
+    Seq* edge;              ///< accepts numbers before it (credit)
+    std::uint32_t* absent;  ///< all ones: not, or no longer, a destination
+    Rank* rank;
 
     // reservations, where a policy makes them (policies/room.h)
     std::unique_ptr<Seq[]> granted;  ///< by destination: has room for what is before it
@@ -110,8 +111,17 @@ struct TxStream {
     Link<TxStream> active_link;
     Link<TxStream> probe_link;
     Link<TxStream> repair_link;
+    wire::Head head;  ///< of its packets
 
 private:
+    /// The arrays of a single destination, so that no cache line is touched for them; of a group's they are allocated.
+    struct Single {
+        Seq next;
+        Seq edge;
+        std::uint32_t absent = 0;
+        Rank rank = kNoRank;
+    } single_;
+    std::unique_ptr<std::byte[]> arrays_;
     bool settle_base() noexcept;
     void settle_limit() noexcept;
 };

@@ -31,9 +31,7 @@ void Member::Impl::begin_rationed(TxStream& tx) {
         tx.granted[at] = tx.base;
 }
 
-TxStream* Member::Impl::tx_stream(StreamId stream, Admission& why) {
-    if (TxStream* tx = existing_tx_stream(stream); tx != nullptr) [[likely]]
-        return tx;
+TxStream* Member::Impl::make_tx_stream(StreamId stream, Admission& why) {
     why = Admission::kUnknown;
     if (!is_group(stream)) {
         if (stream >= roster_.size() || stream == config_.rank) return nullptr;
@@ -46,6 +44,7 @@ TxStream* Member::Impl::tx_stream(StreamId stream, Admission& why) {
             session->tx = std::make_unique<TxStream>(
                 stream, nullptr, std::span<const Rank>(&session->rank, 1), 1, config_.params.window,
                 config_.first_seq, config_.params.initial_rtt);
+            session->tx->head = wire::make_head(head_to(session->rank, wire::FrameType::kData));
             timers_.enroll();
             begin_rationed(*session->tx);
             if (policy_.on_opened != nullptr) policy_.on_opened(*this, *session->tx);
@@ -58,6 +57,10 @@ TxStream* Member::Impl::tx_stream(StreamId stream, Admission& why) {
         group->tx =
             std::make_unique<TxStream>(stream, group, group->ranks, group->own, group->window,
                                        config_.first_seq, config_.params.initial_rtt);
+        wire::FrameHead head = head_to(
+            kNoRank, group->pcode != nullptr ? wire::FrameType::kCounted : wire::FrameType::kMcast);
+        head.handle = stream;
+        group->tx->head = wire::make_head(head);
         timers_.enroll();
         begin_rationed(*group->tx);
         if (policy_.on_opened != nullptr) policy_.on_opened(*this, *group->tx);
@@ -73,9 +76,13 @@ TxStream* Member::Impl::tx_stream(StreamId stream, Admission& why) {
 
 Admission Member::Impl::may_send(StreamId stream, std::uint64_t subset, bool has_subset, Nanos now,
                                  const MessageSize& size) {
-    Admission why;
-    TxStream* tx = tx_stream(stream, why);
-    if (tx == nullptr) return why;
+    draft_.stream = nullptr;
+    TxStream* tx = existing_tx_stream(stream);
+    if (tx == nullptr) [[unlikely]] {
+        Admission why;
+        tx = make_tx_stream(stream, why);
+        if (tx == nullptr) return why;
+    }
     if (tx->pacer.next() > now) {
         timers_.arm_by(tx->timer, tx->pacer.next());
         return Admission::kWindow;
@@ -102,11 +109,16 @@ Admission Member::Impl::may_send(StreamId stream, std::uint64_t subset, bool has
         if (!tx->on_wire() && tx->probe_at == kNever) restart_probe(*tx, now);
         return Admission::kWindow;
     }
-    Blockers blockers;
-    find_predecessors(*tx, subset, has_subset, blockers);
-    if (blockers.size() <= wire::kAfterEntriesMax) return Admission::kYes;
+    draft_.predecessors.clear();
+    // Two unicast streams share no receiver.
+    if (tx->group != nullptr || !active_groups_.empty())
+        find_predecessors(*tx, subset, has_subset, draft_.predecessors);
+    if (draft_.predecessors.size() <= wire::kAfterEntriesMax) {
+        draft_.stream = tx;
+        return Admission::kYes;
+    }
     count(Counter::after_wait);
-    for (TxStream* blocker : blockers)
+    for (TxStream* blocker : draft_.predecessors)
         probe_now(*blocker, now);
     return Admission::kAfter;
 }
@@ -143,7 +155,7 @@ void Member::Impl::find_predecessors(const TxStream& stream, std::uint64_t subse
          t = active_groups_.after(*t)) {
         consider(t);
     }
-    if (stream.group == nullptr) return;  // two unicast streams share no receiver
+    if (stream.group == nullptr) return;
     if (active_unicast_.size() <= stream.members) {
         for (TxStream* t = active_unicast_.front(); t != nullptr && !out.full();
              t = active_unicast_.after(*t)) {
@@ -173,10 +185,8 @@ bool asks(const TxStream& tx) noexcept {
 }  // namespace
 
 PacketPlan Member::Impl::plan(const PacketMeta& meta, Nanos now) {
-    Admission why;
-    TxStream* tx = tx_stream(meta.stream, why);
-    ULC_CHECK(tx != nullptr && tx->has_room());
-    draft_.stream = tx;
+    const TxStream* tx = draft_.stream;
+    ULC_CHECK(tx != nullptr && tx->id == meta.stream && tx->has_room());
     std::uint8_t flags = 0;
     if (meta.first) flags |= wire::kFlagFirst;
     if (meta.last) flags |= wire::kFlagLast;
@@ -192,10 +202,7 @@ PacketPlan Member::Impl::plan(const PacketMeta& meta, Nanos now) {
         flags |= wire::kFlagSubset;
         extensions.subset = meta.subset;
     }
-    Blockers blockers;
-    find_predecessors(*tx, meta.subset, meta.has_subset, blockers);
-    ULC_CHECK(blockers.size() <= wire::kAfterEntriesMax);
-    for (const TxStream* earlier : blockers) {
+    for (const TxStream* earlier : draft_.predecessors) {
         extensions.after[extensions.after_count++] = {earlier->id,
                                                       entry_number(earlier->tail).value};
     }
@@ -213,10 +220,9 @@ PacketPlan Member::Impl::plan(const PacketMeta& meta, Nanos now) {
     }
     draft_.flags = flags;
     const bool counted = tx->group != nullptr && tx->group->pcode != nullptr;
-    return {
-        static_cast<std::uint16_t>(wire::payload_offset(flags, extensions.after_count, counted)),
-        static_cast<std::uint16_t>(
-            wire::payload_max(flags, extensions.after_count, config_.mtu, counted))};
+    const std::size_t extra = wire::extension_octets(flags, extensions.after_count, counted);
+    return {static_cast<std::uint16_t>(wire::kHeadOctets + extra),
+            static_cast<std::uint16_t>(wire::payload_max(flags, extra, config_.mtu))};
 }
 
 void Member::Impl::commit(const PacketMeta& meta, const PacketPlan& plan, Segment* segment,
@@ -225,17 +231,9 @@ void Member::Impl::commit(const PacketMeta& meta, const PacketPlan& plan, Segmen
     ULC_CHECK(tx != nullptr && tx->id == meta.stream && length <= plan.payload_max);
     draft_.stream = nullptr;
     const bool group = tx->group != nullptr;
-    wire::FrameHead head = head_to(group ? kNoRank : tx->rank[0],
-                                   group ? wire::FrameType::kMcast : wire::FrameType::kData);
-    if (group) head.handle = tx->id;
-    if (group && tx->group->pcode != nullptr) {
-        head.type = wire::FrameType::kCounted;
-        draft_.extensions.global = next_global(*tx->group);
-    }
-    head.flags = draft_.flags;
-    head.seq = tx->tail;
-    segment->length = static_cast<std::uint32_t>(
-        wire::build_data(segment->frame, head, draft_.extensions, length));
+    if (group && tx->group->pcode != nullptr) draft_.extensions.global = next_global(*tx->group);
+    segment->length = static_cast<std::uint32_t>(wire::build_data(
+        segment->frame, tx->head, draft_.flags, tx->tail, draft_.extensions, length));
     if (tx->destinations == 0) {  // a group of one: nobody to tell
         pool_.drop(segment);
         return;

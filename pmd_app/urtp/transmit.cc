@@ -16,14 +16,8 @@ wire::FrameHead Member::Impl::head_to(Rank rank, wire::FrameType type) const noe
     return head;
 }
 
-bool Member::Impl::has_tx() const noexcept {
-    return new_head_ != nullptr || !control_.empty() || !probes_.empty() || !repairing_.empty() ||
-           !group_control_.empty();
-}
-
 Segment* Member::Impl::next_tx(Nanos now) {
-    const bool control = !control_.empty() || !probes_.empty() || !group_control_.empty();
-    if (control && control_run_ < kControlRunMax) {
+    if (has_control() && control_run_ < kControlRunMax) {
         if (Segment* segment = send_control(now)) {
             ++control_run_;
             return segment;

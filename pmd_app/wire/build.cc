@@ -11,22 +11,14 @@ namespace {
 
 constexpr std::size_t kLengthMax = 0xffff;
 
-void write_head(std::byte* frame, const FrameHead& head, std::size_t length) noexcept {
+void write_head(std::byte* frame, const Head& head, std::uint8_t flags, Seq seq,
+                std::size_t length) noexcept {
     ULC_CHECK(length <= kLengthMax);
-    auto& ethernet = *reinterpret_cast<EthernetHeader*>(frame);
-    ethernet.destination = head.destination;
-    ethernet.source = head.source;
-    ethernet.type = head.ether_type;
-    const bool frozen = head.type == FrameType::kJob || head.type == FrameType::kNode;
-    const unsigned version = frozen ? kVersionFrozen : kVersion;
+    std::memcpy(frame, &head, sizeof head);
     auto& header = *reinterpret_cast<Header*>(frame + sizeof(EthernetHeader));
-    header.version_type =
-        static_cast<std::uint8_t>((version << 4U) | static_cast<unsigned>(head.type));
-    header.flags = head.flags;
+    header.flags = flags;
     header.length = static_cast<std::uint16_t>(length);
-    header.handle = head.handle;
-    header.rank = head.rank;
-    header.seq = head.seq.value;
+    header.seq = seq.value;
 }
 
 std::size_t pad(std::byte* frame, std::size_t octets) noexcept {
@@ -41,8 +33,9 @@ std::byte* put_u64(std::byte* at, std::uint64_t value) noexcept {
     return at + sizeof wire_value;
 }
 
-void write_extensions(std::byte* at, std::uint8_t flags, const Extensions& extensions,
-                      bool counted) noexcept {
+/// Returns where the payload stands.
+std::byte* write_extensions(std::byte* at, std::uint8_t flags, const Extensions& extensions,
+                            bool counted) noexcept {
     if (counted) {
         const Be32 global = extensions.global;
         std::memcpy(at, &global, sizeof global);
@@ -60,25 +53,45 @@ void write_extensions(std::byte* at, std::uint8_t flags, const Extensions& exten
     }
     if ((flags & kFlagSubset) != 0) at = put_u64(at, extensions.subset);
     if ((flags & kFlagTag) != 0) at = put_u64(at, extensions.tag);
-    if ((flags & (kFlagFirst | kFlagLast)) == kFlagFirst) put_u64(at, extensions.message_length);
+    if ((flags & (kFlagFirst | kFlagLast)) == kFlagFirst)
+        at = put_u64(at, extensions.message_length);
+    return at;
 }
 
 }  // namespace
 
-std::size_t build_data(std::byte* frame, const FrameHead& head, const Extensions& extensions,
-                       std::size_t payload_octets) noexcept {
-    const bool crc = (head.flags & kFlagCrc) != 0;
+Head make_head(const FrameHead& head) noexcept {
+    const bool frozen = head.type == FrameType::kJob || head.type == FrameType::kNode;
+    const unsigned version = frozen ? kVersionFrozen : kVersion;
+    Head out{};
+    out.ethernet = {head.destination, head.source, head.ether_type};
+    out.header.version_type =
+        static_cast<std::uint8_t>((version << 4U) | static_cast<unsigned>(head.type));
+    out.header.handle = head.handle;
+    out.header.rank = head.rank;
+    return out;
+}
+
+std::size_t build_data(std::byte* frame, const Head& head, std::uint8_t flags, Seq seq,
+                       const Extensions& extensions, std::size_t payload_octets) noexcept {
+    const bool crc = (flags & kFlagCrc) != 0;
     const std::size_t length = payload_octets + (crc ? sizeof(Be32) : 0);
-    write_head(frame, head, length);
-    const bool counted = head.type == FrameType::kCounted;
-    write_extensions(frame + kHeadOctets, head.flags, extensions, counted);
-    std::size_t end = payload_offset(head.flags, extensions.after_count, counted) + payload_octets;
+    write_head(frame, head, flags, seq, length);
+    const bool counted =
+        (head.header.version_type & 0x0fU) == static_cast<unsigned>(FrameType::kCounted);
+    const std::byte* payload = write_extensions(frame + kHeadOctets, flags, extensions, counted);
+    std::size_t end = static_cast<std::size_t>(payload - frame) + payload_octets;
     if (crc) {
         const Be32 sum = crc32c(frame + sizeof(EthernetHeader), end - sizeof(EthernetHeader));
         std::memcpy(frame + end, &sum, sizeof sum);
         end += sizeof sum;
     }
     return pad(frame, end);
+}
+
+std::size_t build_data(std::byte* frame, const FrameHead& head, const Extensions& extensions,
+                       std::size_t payload_octets) noexcept {
+    return build_data(frame, make_head(head), head.flags, head.seq, extensions, payload_octets);
 }
 
 std::size_t build_ack(std::byte* frame, const FrameHead& head,
@@ -126,7 +139,7 @@ std::size_t build_nack(std::byte* frame, const FrameHead& head, const NackBody& 
 std::size_t build_control(std::byte* frame, const FrameHead& head,
                           std::size_t body_octets) noexcept {
     ULC_CHECK(head.flags == 0);
-    write_head(frame, head, body_octets);
+    write_head(frame, make_head(head), head.flags, head.seq, body_octets);
     return pad(frame, kHeadOctets + body_octets);
 }
 

@@ -54,15 +54,26 @@ struct Extensions {
     return kHeadOctets + extension_octets(flags, after_count, counted);
 }
 
-/// Payload octets that fit in a frame of `mtu` octets after the Ethernet header. mtu ≥ 128.
-[[nodiscard]] constexpr std::size_t payload_max(std::uint8_t flags, std::size_t after_count,
-                                                std::size_t mtu, bool counted = false) noexcept {
-    return mtu - sizeof(Header) - extension_octets(flags, after_count, counted) -
-           ((flags & kFlagCrc) != 0 ? sizeof(Be32) : 0);
+/// Payload octets that fit in a frame of `mtu` octets after the Ethernet header. mtu ≥ 128. extensions: extension_octets().
+[[nodiscard]] constexpr std::size_t payload_max(std::uint8_t flags, std::size_t extensions,
+                                                std::size_t mtu) noexcept {
+    return mtu - sizeof(Header) - extensions - ((flags & kFlagCrc) != 0 ? sizeof(Be32) : 0);
 }
+
+/// What the frames of one stream begin with; flags, length and seq are each frame's own.
+struct Head {
+    EthernetHeader ethernet;
+    Header header;
+};
+static_assert(sizeof(Head) == kHeadOctets && alignof(Head) == 1);
+
+[[nodiscard]] Head make_head(const FrameHead& head) noexcept;
 
 /// kData, kMcast and kCounted: headers and extensions before a payload that stands at payload_offset(), CRC if flagged, padding.
 /// frame: at least max(60, payload_offset + payload_octets + 4 with CRC) octets.
+[[nodiscard]] std::size_t build_data(std::byte* frame, const Head& head, std::uint8_t flags,
+                                     Seq seq, const Extensions& extensions,
+                                     std::size_t payload_octets) noexcept;
 [[nodiscard]] std::size_t build_data(std::byte* frame, const FrameHead& head,
                                      const Extensions& extensions,
                                      std::size_t payload_octets) noexcept;

@@ -20,7 +20,7 @@ TEST(Member, delivers_a_unicast_packet_with_its_tag) {
     EXPECT_EQ(w.members[1]->next_source(), 0);
     ReadyPacket packet;
     ASSERT_TRUE(w.members[1]->front(0, packet));
-    EXPECT_TRUE(packet.first && packet.last && packet.has_tag);
+    EXPECT_TRUE(packet.first() && packet.last() && packet.has_tag());
     EXPECT_EQ(packet.tag, 42U);
     EXPECT_EQ(packet.stream, 1U);
     EXPECT_EQ(w.receive(1, 0), Strings{"hello"});
