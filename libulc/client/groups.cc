@@ -255,7 +255,7 @@ unsigned Groups::sweep() {
     return static_cast<unsigned>(before - forming_.size());
 }
 
-unsigned Groups::progress() {
+unsigned Groups::advance_all() {
     while (!to_remove_.empty()) {
         abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kRemoveGroup);
         if (record == nullptr) break;

@@ -63,7 +63,7 @@ public:
     void peer_gone(std::uint16_t rank, int error);
     void fail_all(int error);
     /// Sends what found no room. Returns how many creations ended.
-    unsigned progress();
+    unsigned progress() { return to_remove_.empty() && forming_.empty() ? 0 : advance_all(); }
 
     /// What libulc's own messages bear.
     static constexpr std::uint64_t kTagReport = (std::uint64_t{3} << 62) | 1;
@@ -117,6 +117,7 @@ private:
     void end(Forming& forming);
     [[nodiscard]] bool send_control(std::uint16_t to, std::uint64_t tag, const Forming& forming);
     void remove_here(std::uint32_t handle);
+    unsigned advance_all();
     unsigned sweep();
 
     Submitter& submitter_;

@@ -119,8 +119,7 @@ void Outbox::dequeue(Request& request) noexcept {
     }
 }
 
-unsigned Outbox::progress() noexcept {
-    if (pending_.empty()) return 0;
+unsigned Outbox::advance_pending() noexcept {
     unsigned ended = 0;
     unsigned blocked = 0;
     ++pass_;

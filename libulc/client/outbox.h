@@ -51,7 +51,7 @@ public:
     /// A kSendDone record. False: no such cookie.
     [[nodiscard]] bool on_send_done(std::uint32_t cookie, int status) noexcept;
     /// Hands over what waits, as far as there is room. Returns how many requests ended.
-    unsigned progress() noexcept;
+    unsigned progress() noexcept { return pending_.empty() ? 0 : advance_pending(); }
     /// Sends to a rank that is gone end with `error`.
     void peer_gone(std::uint16_t rank, int error) noexcept;
     /// The endpoint ended: so does everything.
@@ -88,6 +88,7 @@ private:
         std::uint32_t blocked_pass = 0;
     };
 
+    unsigned advance_pending() noexcept;
     [[nodiscard]] Step advance(Request& request, bool whole_only) noexcept;
     [[nodiscard]] Step hand_inline(Request& request) noexcept;
     [[nodiscard]] Step hand_own_block(Request& request, std::uint32_t offset) noexcept;

@@ -41,9 +41,8 @@ bool send(Core& core, Endpoint& endpoint, Nanos now) {
     return moved;
 }
 
-// Events of the member and its next timer.
-void look_at_member(Core& core, Endpoint& endpoint, Nanos now) {
-    endpoint.work &= static_cast<std::uint8_t>(~kWorkSettle);
+// What the member tells of its peers.
+[[gnu::noinline]] void take_events(Core& core, Endpoint& endpoint, Nanos now) {
     urtp::Event event;
     while (endpoint.member->poll_event(event)) {
         switch (event.kind) {
@@ -61,8 +60,18 @@ void look_at_member(Core& core, Endpoint& endpoint, Nanos now) {
                 break;
         }
     }
-    endpoint.timer = endpoint.member->next_timer();
-    if (endpoint.member->has_tx()) endpoint.work |= kWorkTransmit;
+}
+
+// Events of the member and its next timer.
+void look_at_member(Core& core, Endpoint& endpoint, Nanos now) {
+    endpoint.work &= static_cast<std::uint8_t>(~kWorkSettle);
+    urtp::Member::Outlook outlook = endpoint.member->outlook();
+    if (outlook.event) [[unlikely]] {
+        take_events(core, endpoint, now);
+        outlook = endpoint.member->outlook();
+    }
+    endpoint.timer = outlook.timer;
+    if (outlook.tx) endpoint.work |= kWorkTransmit;
 }
 
 // Completions are in the ring; a client that sleeps is woken. Memory order: the marks were stored with release;
@@ -70,23 +79,23 @@ void look_at_member(Core& core, Endpoint& endpoint, Nanos now) {
 // sleeps (C in abi/slot_ring.h), so one of the two sees the other.
 void wake_client(Core& core, Endpoint& endpoint) {
     endpoint.woken_at = endpoint.completions.produced();
+    if (core.config.wake == nullptr) return;  // an engine inside the application: clients nap
     abi::EndpointControl& control = endpoint.region.control();
     if (!abi::client_needs_wake(control)) return;
     core.counters.add(Counter::client_wakes);
-    if (core.config.wake != nullptr)
-        core.config.wake(core.config.wake_context, endpoint.handle, &control.wake_sequence);
+    core.config.wake(core.config.wake_context, endpoint.handle, &control.wake_sequence);
 }
 
 }  // namespace
 
-bool serve(Core& core, Endpoint& endpoint, Nanos now) {
+[[gnu::flatten]] bool serve(Core& core, Endpoint& endpoint, Nanos now) {
     bool moved = false;
     if ((endpoint.work & kWorkDeliver) != 0 && endpoint.member != nullptr &&
         deliver(core, endpoint, now)) {
         endpoint.work |= kWorkTransmit;  // room that returned may make an acknowledgement due
         moved = true;
     }
-    if (endpoint.taking && endpoint.submissions.ready()) moved |= drain(core, endpoint, now);
+    if (endpoint.taking) moved |= drain(core, endpoint, now);
     if ((endpoint.work & kWorkSend) != 0 || endpoint.sends.retry() ||
         (endpoint.offloads != nullptr && endpoint.offloads->retry()))
         moved |= send(core, endpoint, now);
@@ -99,7 +108,7 @@ bool serve(Core& core, Endpoint& endpoint, Nanos now) {
     return moved;
 }
 
-bool settle(Core& core, Endpoint& endpoint, Nanos now) {
+[[gnu::flatten]] bool settle(Core& core, Endpoint& endpoint, Nanos now) {
     bool moved = false;
     if (endpoint.member != nullptr) {
         if ((endpoint.work & kWorkDeliver) != 0) moved |= deliver(core, endpoint, now);

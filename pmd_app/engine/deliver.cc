@@ -56,13 +56,15 @@ Deliverer::Source& Deliverer::source_of(Rank rank) {
             break;
         }
         urtp::ReadyPacket packet;
-        for (unsigned n = 0; n < kSourceBurstMax && budget > 0 && member.front(rank, packet); ++n) {
+        bool more = true;
+        for (unsigned n = 0; more && n < kSourceBurstMax && budget > 0; ++n) {
+            if (!member.front(rank, packet)) break;
             if (!deliver(rank, packet, cq, counters)) {
                 blocked_ = true;
                 if (first_blocked == kNoRank) first_blocked = rank;
                 break;
             }
-            member.pop(rank, now);
+            more = member.pop(rank, now);
             --budget;
             moved = true;
         }

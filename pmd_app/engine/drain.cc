@@ -105,15 +105,14 @@ bool on_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
 
 }  // namespace
 
-bool drain(Core& core, Endpoint& endpoint, Nanos now) {
+[[gnu::flatten]] bool drain(Core& core, Endpoint& endpoint, Nanos now) {
     bool moved = false;
     for (std::uint32_t n = 0; endpoint.taking && n < core.config.records_per_round; ++n) {
-        if (!endpoint.submissions.ready()) break;
         const bool gone = endpoint.state == EndpointState::kLingering;
         if (!gone && endpoint.completions.room() == 0) break;  // some records are answered at once
         SubmissionRecord* slot = endpoint.sends.slot();
         if (slot == nullptr) break;
-        if (!endpoint.submissions.take(*slot)) break;  // the client took its mark back
+        if (!endpoint.submissions.take(*slot)) break;
         core.counters.add(Counter::submissions);
         moved = true;
         if (!on_record(core, endpoint, *slot, now)) {

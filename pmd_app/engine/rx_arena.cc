@@ -77,7 +77,7 @@ void RxArena::take(std::uint16_t head, std::uint32_t size) noexcept {
     free_ -= size;
 }
 
-std::uint32_t RxArena::allocate(std::uint32_t octets) noexcept {
+[[gnu::flatten]] std::uint32_t RxArena::allocate(std::uint32_t octets) noexcept {
     if (octets == 0 || octets > octets_) return kNone;
     const std::uint32_t size = granules_for(octets);
     if (size > count_) return kNone;
@@ -145,7 +145,8 @@ void RxArena::lend(std::uint32_t offset) noexcept {
     ++lent_;
 }
 
-RxArena::Release RxArena::release(std::uint32_t offset, std::uint16_t& owner) noexcept {
+[[gnu::flatten]] RxArena::Release RxArena::release(std::uint32_t offset,
+                                                   std::uint16_t& owner) noexcept {
     const std::uint32_t index = offset >> shift_;
     if (index >= count_ || (index << shift_) != offset) return Release::kBad;
     Granule& block = granules_[index];

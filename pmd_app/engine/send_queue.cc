@@ -162,6 +162,7 @@ SendQueue::Blocked SendQueue::open_blocks() noexcept {
         open = open_count_;
         moved |= scan(context, now);
     }
+    retry_ |= !awaiting_.empty();
     return moved;
 }
 
@@ -231,7 +232,7 @@ bool SendQueue::transmit(Pending& pending, const SendContext& context, Nanos now
     const std::uint64_t subset = has_subset ? record.body.block.subset : 0;
     bool moved = false;
     while (pending.state == State::kQueued) {
-        if (wants_acked(record) && awaiting_.full()) return moved;  // retry() is true anyway
+        if (wants_acked(record) && awaiting_.full()) return moved;  // so retry() is true
         switch (
             context.member->may_send(record.stream, subset, has_subset, now, size_of(pending))) {
             case urtp::Admission::kYes:
@@ -349,6 +350,7 @@ bool SendQueue::answer_acknowledged(const SendContext& context) noexcept {
 
 void SendQueue::abort(const SegmentPool& pool) noexcept {
     head_ = tail_;
+    retry_ = false;
     for (OpenMessage& message : open_)
         message.used = false;
     open_count_ = 0;

@@ -74,7 +74,7 @@ public:
     /// Nothing waits, neither for the transport nor for an answer.
     [[nodiscard]] bool empty() const noexcept { return head_ == tail_ && awaiting_.empty(); }
     /// Something waits for what no frame announces: room for an answer, a segment, a last reference.
-    [[nodiscard]] bool retry() const noexcept { return retry_ || !awaiting_.empty(); }
+    [[nodiscard]] bool retry() const noexcept { return retry_; }
 
 private:
     enum class State : std::uint8_t { kQueued, kAnswer, kDone };

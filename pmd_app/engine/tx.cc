@@ -58,22 +58,23 @@ void Transmitter::push(Segment* frame) noexcept {
 
 void Transmitter::send_burst() noexcept {
     // Lengths are read before the port owns the frames: it may have freed them when tx returns.
-    std::uint16_t lengths[kBurst];
-    for (std::uint32_t n = 0; n < burst_count_; ++n)
-        lengths[n] = static_cast<std::uint16_t>(burst_[n]->length);
+    std::uint64_t octets = 0;
+    for (std::uint32_t n = 0; n < burst_count_; ++n) {
+        octets += burst_[n]->length;
+        sent_[(sent_next_ + n) & (kSentMax - 1)] =
+            static_cast<std::uint16_t>(burst_[n]->length + kFrameOverhead);
+    }
     const std::uint32_t taken =
         port_.tx(port_.context, burst_, static_cast<std::uint16_t>(burst_count_));
     ULC_CHECK(taken <= burst_count_);
-    std::uint64_t octets = 0;
-    for (std::uint32_t n = 0; n < taken; ++n) {
-        octets += lengths[n];
-        sent_[sent_next_++ & (kSentMax - 1)] =
-            static_cast<std::uint16_t>(lengths[n] + kFrameOverhead);
+    for (std::uint32_t n = taken; n < burst_count_; ++n) {  // still ours
+        octets -= burst_[n]->length;
+        burst_[n - taken] = burst_[n];
     }
     counters_.add(Counter::tx_frames, taken);
     counters_.add(Counter::tx_bytes, octets);
     if (taken < burst_count_) counters_.add(Counter::tx_ring_full);
-    std::copy(burst_ + taken, burst_ + burst_count_, burst_);
+    sent_next_ += taken;
     burst_count_ -= taken;
 }
 
@@ -195,21 +196,27 @@ bool transmit_turn(Core& core, Endpoint& endpoint, unsigned& budget, Nanos now) 
         route(core, endpoint, segment, now);
         --budget;
         moved = true;
+        if (!endpoint.member->has_tx()) {
+            endpoint.work &= static_cast<std::uint8_t>(~kWorkTransmit);
+            return moved;
+        }
     }
     return moved;
 }
 
-// One turn of each endpoint that may have frames, from core.turn on. True: moved.
-bool transmit_members(Core& core, unsigned& budget, Nanos now) {
-    bool moved = false;
+// One turn of each endpoint that may have frames, from core.turn on. moved: there were some. True: some may have more.
+bool transmit_members(Core& core, unsigned& budget, bool& moved, Nanos now) {
+    bool more = false;
     std::size_t at = core.turn < core.active.size() ? core.turn : 0;
     for (std::size_t left = core.active.size(); left > 0; --left) {
         Endpoint& endpoint = *core.active[at];
         if (++at == core.active.size()) at = 0;
         if ((endpoint.work & kWorkTransmit) == 0 || endpoint.member == nullptr) continue;
-        moved |= transmit_turn(core, endpoint, budget, now);
+        if (!transmit_turn(core, endpoint, budget, now)) continue;
+        moved = true;
+        more |= (endpoint.work & kWorkTransmit) != 0;
     }
-    return moved;
+    return more;
 }
 
 }  // namespace
@@ -225,8 +232,8 @@ bool transmit(Core& core, bool members, Nanos now) {
     }
     if (!members && !kept) return moved;
     unsigned budget = members ? core.config.frames_per_round : 0;
-    while (budget > 0 && transmit_members(core, budget, now))
-        moved = true;
+    while (budget > 0 && transmit_members(core, budget, moved, now)) {
+    }
     for (const auto& net : core.nets) {
         net->transmitter.flush();
         // A frame that waits for a link would wait for ever when the other end is gone; a cable would have lost it too.

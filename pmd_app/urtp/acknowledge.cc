@@ -53,7 +53,8 @@ wire::AckEntry Member::Impl::tell(RxStream& rx, Nanos now) noexcept {
 }
 
 /// An acknowledgement that rides on a DATA frame to its source; in mid-message only when it is nearly due.
-bool Member::Impl::piggyback(Session& session, bool last, wire::AckEntry& out, Nanos now) noexcept {
+[[gnu::flatten]] bool Member::Impl::piggyback(Session& session, bool last, wire::AckEntry& out,
+                                              Nanos now) noexcept {
     RxStream* rx = &session.unicast;
     if (rx->unacknowledged() == 0 && !rx->ack_due) rx = session.unacked_group;
     if (rx == nullptr || config_.params.detect_only) return false;
@@ -146,8 +147,8 @@ TxStream* Member::Impl::sending(StreamId stream, const Session& session,
 }
 
 /// Takes one entry. Returns its stream, and the destination's index in it; nullptr: no such stream or number.
-TxStream* Member::Impl::on_ack(const wire::AckEntry& entry, Session& session, std::uint32_t& at,
-                               Nanos now) noexcept {
+[[gnu::flatten]] TxStream* Member::Impl::on_ack(const wire::AckEntry& entry, Session& session,
+                                                std::uint32_t& at, Nanos now) noexcept {
     TxStream* tx = sending(entry.stream, session, at);
     if (tx == nullptr) {
         count(nothing_sent(entry, session) ? Counter::req_unsent : Counter::drop_ack_stream);

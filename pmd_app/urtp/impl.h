@@ -68,6 +68,7 @@ struct Member::Impl {
     Admission may_send(StreamId stream, std::uint64_t subset, bool has_subset, Nanos now,
                        const MessageSize& size);
     PacketPlan plan(const PacketMeta& meta, Nanos now);
+    [[nodiscard]] wire::Head head_of(const TxStream& tx) const noexcept;
     void commit(const PacketMeta& meta, const PacketPlan& plan, Segment* segment,
                 std::uint32_t length, Nanos now);
     using Blockers = FixedVector<TxStream*, wire::kAfterEntriesMax + 1>;
@@ -114,7 +115,7 @@ struct Member::Impl {
     void unblock(Session& session, Nanos now) noexcept;
     void moved(RxStream& rx, Nanos now) noexcept;
     bool front(Rank source, ReadyPacket& out) noexcept;
-    void pop(Rank source, Nanos now);
+    bool pop(Rank source, Nanos now);
     Rank next_source() noexcept;
 
     // --- acknowledge.cc: acknowledgements and credit, both directions
@@ -225,6 +226,7 @@ struct Member::Impl {
     Counters& counters_;
     Prng random_;
     std::vector<Peer> roster_;
+    const wire::Head data_head_;                      ///< of DATA, but for whom it is to
     std::vector<std::unique_ptr<Session>> sessions_;  ///< by rank; made lazily
     std::vector<GroupHandle>
         group_handles_;  ///< parallel to groups_: the lookup touches only these

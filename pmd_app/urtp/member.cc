@@ -36,6 +36,7 @@ Member::Impl::Impl(const MemberConfig& config, std::span<const Peer> roster,
       counters_(counters),
       random_(config.seed),
       roster_(roster.begin(), roster.end()),
+      data_head_(wire::make_head(head_to(kNoRank, wire::FrameType::kData))),
       sessions_(roster.size()) {
     ULC_CHECK(resolve(config.profile, policy_, config_.params) == Err::kOk);
     config_.profile = {};
@@ -320,13 +321,17 @@ void Member::on_frame(const wire::FrameView& frame, Segment* segment, Nanos now)
 }
 Rank Member::next_source() noexcept { return impl_->next_source(); }
 bool Member::front(Rank source, ReadyPacket& out) noexcept { return impl_->front(source, out); }
-void Member::pop(Rank source, Nanos now) { impl_->pop(source, now); }
+bool Member::pop(Rank source, Nanos now) { return impl_->pop(source, now); }
 void Member::expect(Rank source, Nanos now) {
     if (source < impl_->roster_.size()) impl_->expect(source, now);
 }
 Nanos Member::next_timer() const noexcept { return impl_->timers_.next(); }
 void Member::on_timer(Nanos now) { impl_->on_timer(now); }
 void Member::peer_gone(Rank rank, EventKind kind, Nanos now) { impl_->peer_gone(rank, kind, now); }
+Member::Outlook Member::outlook() const noexcept {
+    return {impl_->timers_.next(), impl_->sends_failed_ > 0 || !impl_->news_.empty(),
+            impl_->has_tx()};
+}
 bool Member::poll_event(Event& out) noexcept { return impl_->poll_event(out); }
 bool Member::forgets() const noexcept { return impl_->config_.params.detect_only; }
 void Member::want_segments(Nanos now) noexcept { impl_->want_segments(now); }

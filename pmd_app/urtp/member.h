@@ -160,7 +160,8 @@ public:
     [[nodiscard]] Rank next_source() noexcept;
     /// Head of a source's ready queue; false: empty.
     [[nodiscard]] bool front(Rank source, ReadyPacket& out) noexcept;
-    void pop(Rank source, Nanos now);
+    /// True: another packet of that source is ready.
+    bool pop(Rank source, Nanos now);
     /// The client has a receive pending that names this source alone (URTP §3: REQ on receive). Idempotent;
     /// disarmed by the next packet in order from it.
     void expect(Rank source, Nanos now);
@@ -170,6 +171,13 @@ public:
     void on_timer(Nanos now);
     /// A peer left or died: its streams end, group streams go on without it.
     void peer_gone(Rank rank, EventKind kind, Nanos now);
+    /// All that the engine asks after it touched a member, in one call.
+    struct Outlook {
+        Nanos timer = kNever;  ///< next_timer()
+        bool event = false;    ///< poll_event() has one
+        bool tx = false;       ///< has_tx()
+    };
+    [[nodiscard]] Outlook outlook() const noexcept;
     [[nodiscard]] bool poll_event(Event& out) noexcept;
     /// There is no segment for a new packet: asks some stream that retains packets for acknowledgement.
     void want_segments(Nanos now) noexcept;

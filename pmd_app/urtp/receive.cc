@@ -5,7 +5,8 @@
 
 namespace ulc::urtp {
 
-void Member::Impl::on_frame(const wire::FrameView& frame, Segment* segment, Nanos now) {
+[[gnu::flatten]] void Member::Impl::on_frame(const wire::FrameView& frame, Segment* segment,
+                                             Nanos now) {
     bool kept = false;
     Session* session = nullptr;
     if (frame.rank == config_.rank) {
@@ -352,7 +353,7 @@ bool Member::Impl::front(Rank source, ReadyPacket& out) noexcept {
     return true;
 }
 
-void Member::Impl::pop(Rank source, Nanos now) {
+[[gnu::flatten]] bool Member::Impl::pop(Rank source, Nanos now) {
     ULC_CHECK(source < sessions_.size() && sessions_[source] != nullptr);
     Session& session = *sessions_[source];
     RxNode* node = session.ready_head;
@@ -364,6 +365,7 @@ void Member::Impl::pop(Rank source, Nanos now) {
     }
     free_node(session, *node);
     if (!starved_.empty()) policy_.on_room(*this, now);
+    return session.ready_head != nullptr;
 }
 
 }  // namespace ulc::urtp

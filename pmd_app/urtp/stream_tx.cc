@@ -1,6 +1,7 @@
 #include "urtp/stream_tx.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/check.h"
 
@@ -28,8 +29,7 @@ TxStream::TxStream(StreamId stream, Group* of_group, std::span<const Rank> of_me
       rtt(initial_rtt) {
     ULC_CHECK((ring & (ring - 1)) == 0);
     if (members > 1) {
-        arrays_ = std::make_unique<std::byte[]>(sizeof(Single) * members);
-        std::byte* at = arrays_.get();
+        auto* at = static_cast<std::byte*>(::operator new(sizeof(Single) * members));
         const auto array = [&at, this]<typename T>(T*& out) {
             out = ::new (static_cast<void*>(at)) T[members];
             at += sizeof(T) * members;
@@ -51,6 +51,10 @@ TxStream::TxStream(StreamId stream, Group* of_group, std::span<const Rank> of_me
     }
     timer.kind = TimerOwner::kSend;
     timer.owner = this;
+}
+
+TxStream::~TxStream() {
+    if (members > 1) ::operator delete(next);
 }
 
 bool TxStream::acknowledge(std::uint32_t at, Seq seen) noexcept {

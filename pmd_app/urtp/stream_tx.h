@@ -16,7 +16,6 @@
 #include "urtp/pacer.h"
 #include "urtp/rtt.h"
 #include "urtp/timers.h"
-#include "wire/build.h"
 #include "wire/ids.h"
 #include "wire/segment.h"
 
@@ -47,6 +46,7 @@ struct TxStream {
     /// value: none). Allocates; nothing else here does.
     TxStream(StreamId stream, Group* of_group, std::span<const Rank> members, std::size_t own,
              std::uint32_t ring, Seq first, Nanos initial_rtt);
+    ~TxStream();
     TxStream(const TxStream&) = delete;
     TxStream& operator=(const TxStream&) = delete;
 
@@ -111,7 +111,6 @@ struct TxStream {
     Link<TxStream> active_link;
     Link<TxStream> probe_link;
     Link<TxStream> repair_link;
-    wire::Head head;  ///< of its packets
 
 private:
     /// The arrays of a single destination, so that no cache line is touched for them; of a group's they are allocated.
@@ -121,7 +120,6 @@ private:
         std::uint32_t absent = 0;
         Rank rank = kNoRank;
     } single_;
-    std::unique_ptr<std::byte[]> arrays_;
     bool settle_base() noexcept;
     void settle_limit() noexcept;
 };

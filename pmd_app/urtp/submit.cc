@@ -44,7 +44,6 @@ TxStream* Member::Impl::make_tx_stream(StreamId stream, Admission& why) {
             session->tx = std::make_unique<TxStream>(
                 stream, nullptr, std::span<const Rank>(&session->rank, 1), 1, config_.params.window,
                 config_.first_seq, config_.params.initial_rtt);
-            session->tx->head = wire::make_head(head_to(session->rank, wire::FrameType::kData));
             timers_.enroll();
             begin_rationed(*session->tx);
             if (policy_.on_opened != nullptr) policy_.on_opened(*this, *session->tx);
@@ -57,10 +56,6 @@ TxStream* Member::Impl::make_tx_stream(StreamId stream, Admission& why) {
         group->tx =
             std::make_unique<TxStream>(stream, group, group->ranks, group->own, group->window,
                                        config_.first_seq, config_.params.initial_rtt);
-        wire::FrameHead head = head_to(
-            kNoRank, group->pcode != nullptr ? wire::FrameType::kCounted : wire::FrameType::kMcast);
-        head.handle = stream;
-        group->tx->head = wire::make_head(head);
         timers_.enroll();
         begin_rationed(*group->tx);
         if (policy_.on_opened != nullptr) policy_.on_opened(*this, *group->tx);
@@ -225,6 +220,23 @@ PacketPlan Member::Impl::plan(const PacketMeta& meta, Nanos now) {
             static_cast<std::uint16_t>(wire::payload_max(flags, extra, config_.mtu))};
 }
 
+/// What its packets begin with.
+wire::Head Member::Impl::head_of(const TxStream& tx) const noexcept {
+    wire::Head head = data_head_;
+    if (tx.group != nullptr) {
+        const auto type =
+            tx.group->pcode != nullptr ? wire::FrameType::kCounted : wire::FrameType::kMcast;
+        head.ethernet.destination = kBroadcastMac;
+        head.header.version_type = wire::version_type(type);
+        head.header.handle = tx.id;
+    } else {
+        const Peer& peer = roster_[tx.rank[0]];
+        head.ethernet.destination = peer.mac;
+        head.header.handle = peer.handle;
+    }
+    return head;
+}
+
 void Member::Impl::commit(const PacketMeta& meta, const PacketPlan& plan, Segment* segment,
                           std::uint32_t length, Nanos now) {
     TxStream* tx = draft_.stream;
@@ -233,7 +245,7 @@ void Member::Impl::commit(const PacketMeta& meta, const PacketPlan& plan, Segmen
     const bool group = tx->group != nullptr;
     if (group && tx->group->pcode != nullptr) draft_.extensions.global = next_global(*tx->group);
     segment->length = static_cast<std::uint32_t>(wire::build_data(
-        segment->frame, tx->head, draft_.flags, tx->tail, draft_.extensions, length));
+        segment->frame, head_of(*tx), draft_.flags, tx->tail, draft_.extensions, length));
     if (tx->destinations == 0) {  // a group of one: nobody to tell
         pool_.drop(segment);
         return;

@@ -16,7 +16,7 @@ wire::FrameHead Member::Impl::head_to(Rank rank, wire::FrameType type) const noe
     return head;
 }
 
-Segment* Member::Impl::next_tx(Nanos now) {
+[[gnu::flatten]] Segment* Member::Impl::next_tx(Nanos now) {
     if (has_control() && control_run_ < kControlRunMax) {
         if (Segment* segment = send_control(now)) {
             ++control_run_;

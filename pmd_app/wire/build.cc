@@ -61,12 +61,9 @@ std::byte* write_extensions(std::byte* at, std::uint8_t flags, const Extensions&
 }  // namespace
 
 Head make_head(const FrameHead& head) noexcept {
-    const bool frozen = head.type == FrameType::kJob || head.type == FrameType::kNode;
-    const unsigned version = frozen ? kVersionFrozen : kVersion;
     Head out{};
     out.ethernet = {head.destination, head.source, head.ether_type};
-    out.header.version_type =
-        static_cast<std::uint8_t>((version << 4U) | static_cast<unsigned>(head.type));
+    out.header.version_type = version_type(head.type);
     out.header.handle = head.handle;
     out.header.rank = head.rank;
     return out;
@@ -77,8 +74,7 @@ std::size_t build_data(std::byte* frame, const Head& head, std::uint8_t flags, S
     const bool crc = (flags & kFlagCrc) != 0;
     const std::size_t length = payload_octets + (crc ? sizeof(Be32) : 0);
     write_head(frame, head, flags, seq, length);
-    const bool counted =
-        (head.header.version_type & 0x0fU) == static_cast<unsigned>(FrameType::kCounted);
+    const bool counted = head.header.version_type == version_type(FrameType::kCounted);
     const std::byte* payload = write_extensions(frame + kHeadOctets, flags, extensions, counted);
     std::size_t end = static_cast<std::size_t>(payload - frame) + payload_octets;
     if (crc) {

@@ -67,6 +67,12 @@ struct Head {
 };
 static_assert(sizeof(Head) == kHeadOctets && alignof(Head) == 1);
 
+[[nodiscard]] constexpr std::uint8_t version_type(FrameType type) noexcept {
+    const bool frozen = type == FrameType::kJob || type == FrameType::kNode;
+    return static_cast<std::uint8_t>((frozen ? kVersionFrozen : kVersion) << 4U |
+                                     static_cast<unsigned>(type));
+}
+
 [[nodiscard]] Head make_head(const FrameHead& head) noexcept;
 
 /// kData, kMcast and kCounted: headers and extensions before a payload that stands at payload_offset(), CRC if flagged, padding.

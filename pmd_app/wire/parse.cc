@@ -225,8 +225,8 @@ Counter check_header(const Header& header, FrameView& out) noexcept {
 
 }  // namespace
 
-Counter parse(const std::byte* frame, std::size_t octets, std::uint16_t ether_type,
-              FrameView& out) noexcept {
+[[gnu::flatten]] Counter parse(const std::byte* frame, std::size_t octets, std::uint16_t ether_type,
+                               FrameView& out) noexcept {
     out = FrameView{};
     if (octets < sizeof(EthernetHeader)) return Counter::drop_short;
     const auto& ethernet = *reinterpret_cast<const EthernetHeader*>(frame);
