@@ -122,7 +122,8 @@ bool Deliverer::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::Complet
 
 Sink Deliverer::sink_of(Rank rank, const urtp::ReadyPacket& packet) noexcept {
     if (offloads_ == nullptr || !packet.has_tag() || !is_operation(packet.tag)) return {};
-    return offloads_->match(rank, packet.tag, packet.last() ? packet.length : packet.message_length);
+    return offloads_->match(rank, packet.tag,
+                            packet.last() ? packet.length : packet.message_length);
 }
 
 // Whether it may go to memory of the schedule is the schedule's to say; this only keeps count.

@@ -56,7 +56,7 @@ void on_expect(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
 }
 
 // False: corrupt. A slot of the completion ring is free.
-bool on_offload(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
+[[gnu::noinline]] bool on_offload(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
     if (endpoint.offloads == nullptr) {
         endpoint.offloads = std::make_unique<Offloads>(
             core.config.offloads_max, core.config.offload_steps_max, core.counters);
