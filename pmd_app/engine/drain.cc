@@ -72,7 +72,7 @@ void on_expect(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
         core.counters.add(Counter::completions);
         return true;
     }
-    for (Rank rank = 0; rank < endpoint.gone.size(); ++rank) {
+    for (Rank rank = 0; rank < endpoint.member->size(); ++rank) {
         if (endpoint.gone[rank] != kHere && std::ranges::count(endpoint.gone_unreported, rank) == 0)
             offloads.peer_gone(rank, endpoint.gone[rank] == kGoneDied);
     }
