@@ -13,7 +13,7 @@ BUILD = ROOT / "build" / "release"
 # Modules in the order in which they are loaded; those that the kernel has built in are not in the package.
 MODULES = [
     "uio", "uio_pci_generic", "irqbypass", "vfio_virqfd", "vfio", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci",
-    "af_packet", "mii", "8139cp", "tun",
+    "af_packet", "mii", "8139cp", "tun", "tulip",
 ]
 # Of DPDK's plug-ins only these: each brings libraries, and the guest is copied at every boot.
 PLUGINS = ["bus_pci", "bus_vdev", "mempool_ring", "net_af_packet", "net_e1000", "net_virtio", "net_tap"]

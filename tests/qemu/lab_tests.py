@@ -19,4 +19,6 @@ TESTS = [
          nics=("tulip", "e1000", "rtl8139", "virtio-net-pci"), drivers=("uio_pci_generic", "uio_pci_generic", "none", "uio_pci_generic")),
     Test("exception", "IP on the same NIC: ping and HTTP between two machines through the exception interface, while ULC's own traffic runs",
          "exception", 2, SYSTEM, always=False, judges=(0, 1)),
+    Test("kernel", "round trip and stream between the same two NICs: the kernel's driver with UDP and TCP, then our driver with ULC; a ratio, no speed",
+         "kernel", 2, SYSTEM + ["tests/qemu/nic_pingpong"], always=False, judges=(0, 1), drivers=("none",)),
 ]

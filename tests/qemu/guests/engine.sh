@@ -2,7 +2,7 @@
 start_engine() { # start_engine OPTIONS...
     hugepages 128
     device=$(nic)
-    if [ "$lab_driver" = none ]; then # the kernel's driver has it
+    if [ -d "/sys/bus/pci/devices/$device/net" ]; then # the kernel's driver has it
         interface=$(ls "/sys/bus/pci/devices/$device/net")
         ip link set "$interface" up
         device="net_af_packet,iface=$interface"
