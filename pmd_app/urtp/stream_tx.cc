@@ -21,10 +21,6 @@ TxStream::TxStream(StreamId stream, Group* of_group, std::span<const Rank> of_me
       members(static_cast<std::uint16_t>(of_members.size())),
       destinations(members),
       slots(std::make_unique<TxSlot[]>(ring)),
-      next(&single_.next),
-      edge(&single_.edge),
-      absent(&single_.absent),
-      rank(&single_.rank),
       freed(first),
       rtt(initial_rtt) {
     ULC_CHECK((ring & (ring - 1)) == 0);
@@ -38,6 +34,11 @@ TxStream::TxStream(StreamId stream, Group* of_group, std::span<const Rank> of_me
         array(edge);
         array(absent);
         array(rank);
+    } else {
+        next = &single_.next;
+        edge = &single_.edge;
+        absent = &single_.absent;
+        rank = &single_.rank;
     }
     for (std::uint32_t i = 0; i < members; ++i) {
         next[i] = first;

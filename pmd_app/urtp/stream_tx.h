@@ -85,10 +85,10 @@ struct TxStream {
     std::uint16_t destinations;  ///< left
     Pacer pacer;
     std::unique_ptr<TxSlot[]> slots;
-    Seq* next;              ///< acknowledged before it
-    Seq* edge;              ///< accepts numbers before it (credit)
-    std::uint32_t* absent;  ///< all ones: not, or no longer, a destination
-    Rank* rank;
+    Seq* next = nullptr;              ///< acknowledged before it
+    Seq* edge = nullptr;              ///< accepts numbers before it (credit)
+    std::uint32_t* absent = nullptr;  ///< all ones: not, or no longer, a destination
+    Rank* rank = nullptr;
 
     // reservations, where a policy makes them (policies/room.h)
     std::unique_ptr<Seq[]> granted;  ///< by destination: has room for what is before it

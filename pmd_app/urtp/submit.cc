@@ -253,7 +253,7 @@ void Member::Impl::commit(const PacketMeta& meta, const PacketPlan& plan, Segmen
     TxSlot& slot = tx->slot(tx->tail);
     if (slot.segment != nullptr) [[unlikely]]
         let_go(*tx);  // retained lazily
-    slot = {segment, tx, nullptr, now, 0, TxSlot::kNobody, 0};
+    slot = {segment, tx, nullptr, now, {0}, TxSlot::kNobody, 0};
     (new_tail_ != nullptr ? new_tail_->link : new_head_) = &slot;
     new_tail_ = &slot;
     ++tx->tail;
