@@ -91,6 +91,9 @@ enum CompletionFlag : std::uint8_t {
     kCompleteHasTag = 0x02,
     kCompleteFirst = 0x08,
     kCompleteLast = 0x10,
+    /// The block is its source's way through a full arena: to be given back at once, whoever waits for the message. A client that
+    /// keeps it waits for ever for what that source sends next.
+    kCompleteReserve = 0x20,
 };
 
 struct alignas(kCacheLine) CompletionRecord {

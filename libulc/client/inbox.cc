@@ -172,7 +172,8 @@ Inbox::Taken Inbox::on_whole(const abi::CompletionRecord& record, const unsigned
         arrival->storage = Storage::kInline;
         arrival->data = arrival->inline_octets;
         std::memcpy(arrival->data, payload, length);
-    } else if (arena_held_ + length <= region_.layout().rx_arena_octets / 2) {
+    } else if (!has(record, abi::kCompleteReserve) &&
+               arena_held_ + length <= region_.layout().rx_arena_octets / 2) {
         arrival->storage = Storage::kArena;
         arrival->arena_offset = block;
         arrival->data = reinterpret_cast<unsigned char*>(region_.rx(block, length));

@@ -2,8 +2,8 @@
 //
 // A whole message that meets its receive is copied once, from record or arena into the buffer. Otherwise it waits:
 //   inline            in the Arrival
-//   one arena block   there, while such blocks hold at most half of the rx arena; beyond that in a copy, so that messages that
-//                     nobody asks for cannot stop those that somebody awaits
+//   one arena block   there, while such blocks hold at most half of the rx arena; beyond that, or if the engine had no other
+//                     block for that source, in a copy, so that messages that nobody asks for cannot stop those that somebody awaits
 //   in chunks         in a copy that grows with them; a receive that matches meanwhile takes over where it stands
 // Copies and Arrivals are bounded by `memory_octets`. At the bound the inbox takes no further message (poll says
 // ULC_ERR_LIMIT) until the application receives some; nothing is lost, the engine's credit stops the senders.

@@ -235,9 +235,10 @@ Err EthdevPort::configure(const PortOptions& options, std::string& why) {
     if (const Err e = tx_pool_.create("ulc_tx" + number, options.segments, octets, why);
         e != Err::kOk)
         return e;
+    port_.info.rx_frames =
+        options.receive_segments != 0 ? options.receive_segments : options.segments;
     const std::uint32_t receive =
-        (options.receive_segments != 0 ? options.receive_segments : options.segments) +
-        kDeviceReceiveReserve + (device_knows_mtu ? rx_ring : 0);
+        port_.info.rx_frames + kDeviceReceiveReserve + (device_knows_mtu ? rx_ring : 0);
     if (const Err e = rx_pool_.create("ulc_rx" + number, receive, octets, why); e != Err::kOk)
         return e;
     if (const int r =

@@ -102,6 +102,13 @@ void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
     config.world = job.world;
     config.crc = core.config.crc;
     config.seed = core.prng.next();
+    config.node_context = &endpoint;
+    config.node_heard = [](const void* context, Rank rank) {
+        const auto& own = *static_cast<const Endpoint*>(context);
+        if (own.member->peer(rank).mac == own.net->port.info.mac) return kNever;  // we would know
+        return own.net->jobs.last_heard(own.nodes[rank]);
+    };
+    config.port_frames = &endpoint.net->rx_frames_left;
     config.params = core.config.params;
     config.params.fit_wire(endpoint.net->port.info.link_bits_per_second,
                            endpoint.net->port.info.half_duplex);

@@ -116,6 +116,9 @@ struct Net {
     Transmitter transmitter;
     GroupTable groups;
     Jobs jobs;
+    /// Received frames that members may still hold. The rest is for one packet of each source, and for control: a node whose
+    /// memory is full of packets that wait for others must still receive those.
+    std::uint32_t rx_frames_left;
     Nanos link_due = 0;  ///< when to look at the link again
     bool link_is_up = true;
 };

@@ -23,7 +23,22 @@ Deliverer::Deliverer(const abi::Region& region)
 void Deliverer::begin_job(std::uint16_t ranks, std::uint16_t mtu) {
     index_.assign(ranks, 0);
     sources_.clear();
+    reserves_.assign(1, {});
     mtu_ = mtu;
+    if (std::uint64_t{ranks} * mtu_ <= arena_.octets() / 2) return;
+    reserves_[0].block = arena_.reserve(mtu_, 0);
+    reserves_[0].free = reserves_[0].block != RxArena::kNone;
+}
+
+// 0: reserves have half of the arena already.
+std::uint16_t Deliverer::make_reserve() {
+    if (reserved_octets_ + mtu_ > arena_.octets() / 2) return 0;
+    const auto index = static_cast<std::uint16_t>(reserves_.size());
+    const std::uint32_t block = arena_.reserve(mtu_, index);
+    if (block == RxArena::kNone) return 0;
+    reserves_.push_back({block, true});
+    reserved_octets_ += arena_.capacity(block);
+    return index;
 }
 
 Deliverer::Source& Deliverer::source_of(Rank rank) {
@@ -31,12 +46,7 @@ Deliverer::Source& Deliverer::source_of(Rank rank) {
     if (index == 0) {
         sources_.emplace_back();
         index = static_cast<std::uint16_t>(sources_.size());
-        Source& source = sources_.back();
-        if (reserved_octets_ + mtu_ <= arena_.octets() / 2) {
-            source.reserve = arena_.reserve(mtu_, index);
-            source.reserve_free = source.reserve != RxArena::kNone;
-            if (source.reserve_free) reserved_octets_ += arena_.capacity(source.reserve);
-        }
+        sources_.back().reserve = make_reserve();
     }
     return sources_[index - 1U];
 }
@@ -173,8 +183,9 @@ bool Deliverer::deliver_single(Rank rank, Source& source, const urtp::ReadyPacke
     if (block == RxArena::kNone) return false;
     std::memcpy(region_.rx(block, packet.length), packet.payload, packet.length);
     out.kind = abi::CompletionKind::kMessage;
-    out.flags =
-        abi::kCompleteFirst | abi::kCompleteLast | (packet.has_tag() ? abi::kCompleteHasTag : 0);
+    out.flags = abi::kCompleteFirst | abi::kCompleteLast |
+                (packet.has_tag() ? abi::kCompleteHasTag : 0) |
+                (is_reserve ? abi::kCompleteReserve : 0);
     out.inline_length = 0;
     out.source = rank;
     out.status = 0;
@@ -225,13 +236,18 @@ bool Deliverer::append(Rank rank, Source& source, const urtp::ReadyPacket& packe
         counters.add(Counter::completions);
     }
     if (source.block == RxArena::kNone && !next_chunk(source, packet.length)) return false;
+    if (source.block_is_reserve && cq.room() == 0) {  // it goes to the client at once
+        give_back(source);
+        return false;
+    }
     std::memcpy(region_.rx(source.block, source.capacity) + source.filled, packet.payload,
                 packet.length);
     source.filled += packet.length;
-    if (!packet.last()) return true;
-    (void)flush(rank, source, cq, true);
-    source.open = false;
+    if (!packet.last() && !source.block_is_reserve) return true;
+    (void)flush(rank, source, cq, packet.last());
     counters.add(Counter::completions);
+    if (!packet.last()) return true;
+    source.open = false;
     counters.add(Counter::messages_received);
     return true;
 }
@@ -258,7 +274,8 @@ bool Deliverer::flush(Rank rank, Source& source, abi::CompletionProducer& cq, bo
     out->kind = abi::CompletionKind::kMessage;
     out->flags = static_cast<std::uint8_t>((source.done == 0 ? abi::kCompleteFirst : 0) |
                                            (last ? abi::kCompleteLast : 0) |
-                                           (source.has_tag ? abi::kCompleteHasTag : 0));
+                                           (source.has_tag ? abi::kCompleteHasTag : 0) |
+                                           (source.block_is_reserve ? abi::kCompleteReserve : 0));
     out->inline_length = 0;
     out->source = rank;
     out->status = 0;
@@ -271,6 +288,7 @@ bool Deliverer::flush(Rank rank, Source& source, abi::CompletionProducer& cq, bo
     source.done += source.filled;
     source.filled = 0;
     source.block = RxArena::kNone;
+    source.block_is_reserve = false;
     return true;
 }
 
@@ -301,26 +319,28 @@ bool Deliverer::abandon(Rank rank, Source& source, abi::CompletionProducer& cq,
     return true;
 }
 
-// From the common part, else the source's reserve.
+// From the common part, else the reserve that the source may use.
 std::uint32_t Deliverer::allocate(Source& source, std::uint32_t octets, bool& is_reserve) {
     is_reserve = false;
     const std::uint32_t block = arena_.allocate(octets);
-    if (block != RxArena::kNone || !source.reserve_free) return block;
-    if (octets > arena_.capacity(source.reserve)) return RxArena::kNone;
-    source.reserve_free = false;
+    Reserve& reserve = reserves_[source.reserve];
+    if (block != RxArena::kNone || !reserve.free || octets > arena_.capacity(reserve.block))
+        return block;
+    reserve.free = false;
     is_reserve = true;
-    return source.reserve;
+    return reserve.block;
 }
 
 // Takes the block being filled back unseen.
 void Deliverer::give_back(Source& source) noexcept {
     if (source.block == RxArena::kNone) return;
     if (source.block_is_reserve) {
-        source.reserve_free = true;
+        reserves_[source.reserve].free = true;
     } else {
         arena_.free(source.block);
     }
     source.block = RxArena::kNone;
+    source.block_is_reserve = false;
 }
 
 bool Deliverer::take_back() noexcept {
@@ -336,8 +356,8 @@ bool Deliverer::release(std::uint32_t offset) noexcept {
         case RxArena::Release::kFreed:
             return true;
         case RxArena::Release::kReserve:
-            ULC_CHECK(owner != RxArena::kNoOwner && owner <= sources_.size());
-            sources_[owner - 1U].reserve_free = true;
+            ULC_CHECK(owner < reserves_.size());
+            reserves_[owner].free = true;
             return true;
         case RxArena::Release::kBad:
             return false;

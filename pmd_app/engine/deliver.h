@@ -72,8 +72,13 @@ public:
     [[nodiscard]] const RxArena& arena() const noexcept { return arena_; }
 
 private:
+    /// A block for one packet that only its owners use, and that a client gives back at once.
+    struct Reserve {
+        std::uint32_t block = RxArena::kNone;
+        bool free = false;
+    };
     struct Source {
-        std::uint32_t reserve = RxArena::kNone;
+        std::uint16_t reserve = 0;             ///< index of its own, or of the common one
         std::uint32_t block = RxArena::kNone;  ///< being filled
         std::uint32_t capacity = 0;
         std::uint32_t filled = 0;
@@ -82,7 +87,6 @@ private:
         std::uint64_t tag = 0;
         std::uint32_t stream = 0;
         Sink sink;  ///< where the open message goes, if not to the client
-        bool reserve_free = false;
         bool block_is_reserve = false;
         bool open = false;
         bool whole = false;  ///< one block for the whole message
@@ -90,6 +94,7 @@ private:
     };
 
     Source& source_of(Rank rank);
+    std::uint16_t make_reserve();
     /// False: no room; nothing has changed that a second try would repeat.
     bool deliver(Rank rank, const urtp::ReadyPacket& packet, abi::CompletionProducer& cq,
                  Counters& counters);
@@ -119,6 +124,8 @@ private:
     std::vector<Source> sources_;
     PassedLog passed_;
     Offloads* offloads_ = nullptr;
+    std::vector<Reserve>
+        reserves_;  ///< the first is common to all sources that have none of their own
     std::uint32_t reserved_octets_ = 0;
     std::uint16_t mtu_ = 1500;
     bool blocked_ = false;

@@ -75,7 +75,10 @@ Net::Net(const EngineConfig& config, const Port& its_port, Prng& prng, Counters&
     : port(its_port),
       transmitter(its_port, departures, counters),
       groups(config.groups_max),
-      jobs(jobs_config(config, its_port, prng, &groups), counters) {}
+      jobs(jobs_config(config, its_port, prng, &groups), counters),
+      rx_frames_left(its_port.info.rx_frames == 0
+                         ? UINT32_MAX
+                         : its_port.info.rx_frames - its_port.info.rx_frames / 4) {}
 
 Core::Core(const EngineConfig& engine_config, std::span<const Port> ports)
     : config(engine_config),

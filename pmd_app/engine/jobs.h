@@ -135,6 +135,9 @@ public:
     [[nodiscard]] NodeIndex node_of(const Mac& mac) const noexcept { return liveness_.find(mac); }
     /// Any other frame came from that node. One store.
     void heard(NodeIndex node, Nanos now) noexcept { liveness_.heard(node, now); }
+    [[nodiscard]] Nanos last_heard(NodeIndex node) const noexcept {
+        return liveness_.last_heard(node);
+    }
     /// A frame came for an endpoint handle that is unknown here: tells its source, at a limited rate.
     void unknown_handle(const Mac& source, Handle handle, Nanos now) {
         liveness_.unknown_handle(source, handle, now);

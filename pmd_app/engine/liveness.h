@@ -68,6 +68,12 @@ public:
         const std::size_t slot = node & kNodeSlotMask;
         if (slot < nodes_.size() && nodes_[slot].index == node) nodes_[slot].last_heard = now;
     }
+    /// −kNever / 2, as good as never: no such node is watched.
+    [[nodiscard]] Nanos last_heard(NodeIndex node) const noexcept {
+        const std::size_t slot = node & kNodeSlotMask;
+        const bool watched = slot < nodes_.size() && nodes_[slot].index == node;
+        return watched ? nodes_[slot].last_heard : -kNever / 2;
+    }
     /// A frame from there named that incarnation. If it is not the watched one, ask now: the frame may
     /// be an old one, only a PONG to a fresh token is proof.
     void hint(const Mac& mac, std::uint32_t incarnation);

@@ -12,8 +12,10 @@ namespace ulc {
 
 struct PortInfo {
     Mac mac;
-    std::uint16_t mtu = 1500;                ///< octets after the Ethernet header
-    std::uint16_t tx_ring_frames = 0;        ///< what the device accepts at once
+    std::uint16_t mtu = 1500;          ///< octets after the Ethernet header
+    std::uint16_t tx_ring_frames = 0;  ///< what the device accepts at once
+    std::uint32_t rx_frames =
+        0;  ///< received frames that may be held beyond the device's ring; 0: any number
     std::uint64_t link_bits_per_second = 0;  ///< 0: unknown
     bool half_duplex = false;                ///< the medium carries one frame at a time (a hub)
 };

@@ -42,7 +42,7 @@ Member::Impl::Impl(const MemberConfig& config, std::span<const Peer> roster,
     config_.profile = {};
     ULC_CHECK(config.rank < roster_.size() && roster_.size() < kNoRank);
     ULC_CHECK(std::has_single_bit(config_.params.window));
-    store_ = RxStore(config_.params.rx_pool_packets);
+    store_ = RxStore(config_.params.rx_pool_packets, config_.port_frames);
     std::vector<Rank> all(roster_.size());
     for (std::size_t i = 0; i < all.size(); ++i)
         all[i] = static_cast<Rank>(i);

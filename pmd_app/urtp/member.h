@@ -108,6 +108,13 @@ struct MemberConfig {
     GroupHandle world = 0;
     bool crc = false;
     std::uint64_t seed = 0;
+    /// Frames of the port that the receivers of all its members may still hold, but for one of each source; counted down and up
+    /// here. Outlives the member. nullptr: any number.
+    std::uint32_t* port_frames = nullptr;
+    /// When the rank's node was last heard of, on whatever behalf. A node that lives says of a rank that has ended that it is gone,
+    /// so while it is heard its ranks live. nullptr: only the rank itself speaks for it.
+    Nanos (*node_heard)(const void* context, Rank rank) = nullptr;
+    const void* node_context = nullptr;
     Params params;
     const Departures* departures =
         nullptr;  ///< of its port; outlives it; nullptr: all leave at once

@@ -1,6 +1,6 @@
 // Liveness of a stream's tail, and death. Data without news for PTO = srtt + 4 var + ack_delay makes the sender ask
-// (as the policy says: PROBE), at doubling intervals. Any frame from a peer answers for it; a peer whose probes stay unanswered for `peer_dead`
-// is dead. Silence that nobody asked about means nothing (U-Net MPI §5.4).
+// (as the policy says: PROBE), at doubling intervals. Any frame from a peer answers for it, and any frame from its node keeps it
+// alive; a peer whose probes stay unanswered for `peer_dead` meanwhile is dead. Silence that nobody asked about means nothing (U-Net MPI §5.4).
 #include <algorithm>
 
 #include "urtp/impl.h"
@@ -64,11 +64,15 @@ void Member::Impl::want_segments(Nanos now) noexcept {
     }
 }
 
-/// True: this peer has been asked often and long enough.
+/// True: this peer has been asked often and long enough, and its node is silent as well. A slow host that others outrun loses most
+/// of what it is asked, and may lose all of it that is for one of its ranks, while it answers the others.
 bool Member::Impl::count_unanswered(Session& session, Nanos now) noexcept {
     if (session.unanswered_since == kNever) session.unanswered_since = now;
-    return ++session.unanswered > kUnansweredMin &&
-           now - session.unanswered_since >= config_.params.peer_dead;
+    const Nanos dead = config_.params.peer_dead;
+    if (++session.unanswered <= kUnansweredMin || now - session.unanswered_since < dead)
+        return false;
+    return config_.node_heard == nullptr ||
+           now - config_.node_heard(config_.node_context, session.rank) >= dead;
 }
 
 void Member::Impl::send_timer(TxStream& tx, Nanos now) {

@@ -3,6 +3,7 @@
 // in order touches no table.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <memory>
@@ -34,7 +35,9 @@ struct RxNode {
 
 class RxStore {
 public:
-    explicit RxStore(std::uint32_t nodes = 0) noexcept : capacity_(nodes) {}
+    /// port_frames: how many more frames of the port receivers may hold, those of other endpoints too; outlives this. nullptr: any.
+    explicit RxStore(std::uint32_t nodes = 0, std::uint32_t* port_frames = nullptr) noexcept
+        : capacity_(nodes), port_frames_(port_frames) {}
 
     /// Allocates, at the first session of a member: an endpoint that nobody talks to costs nothing.
     void open() {
@@ -44,23 +47,30 @@ public:
         buckets_ = std::make_unique<RxNode*[]>(buckets);
         mask_ = buckets - 1;
         for (std::uint32_t i = capacity_; i > 0; --i)
-            give_back(nodes_[i - 1]);
+            put(nodes_[i - 1]);
     }
 
     [[nodiscard]] std::uint32_t free_count() const noexcept { return free_count_; }
+    /// Of these, what the port has frames for now.
+    [[nodiscard]] std::uint32_t room() const noexcept {
+        return port_frames_ == nullptr ? free_count_ : std::min(free_count_, *port_frames_);
+    }
 
-    /// nullptr: the pool is used up.
+    /// nullptr: the pool, or the port's share for all, is used up.
     [[nodiscard]] RxNode* take() noexcept {
         RxNode* node = free_;
         if (node == nullptr) return nullptr;
+        if (port_frames_ != nullptr) {
+            if (*port_frames_ == 0) return nullptr;
+            --*port_frames_;
+        }
         free_ = node->link;
         --free_count_;
         return node;
     }
     void give_back(RxNode& node) noexcept {
-        node.link = free_;
-        free_ = &node;
-        ++free_count_;
+        if (port_frames_ != nullptr) ++*port_frames_;
+        put(node);
     }
 
     void insert(RxNode& node) noexcept {
@@ -85,12 +95,18 @@ public:
     }
 
 private:
+    void put(RxNode& node) noexcept {
+        node.link = free_;
+        free_ = &node;
+        ++free_count_;
+    }
     [[nodiscard]] RxNode*& bucket_of(const RxStream* stream, Seq seq) const noexcept {
         const auto salt = static_cast<std::uint32_t>(std::bit_cast<std::uintptr_t>(stream) >> 6U);
         return buckets_[(salt * 0x9e3779b1U + seq.value) & mask_];
     }
 
     std::uint32_t capacity_;
+    std::uint32_t* port_frames_;
     std::uint32_t free_count_ = 0;
     std::uint32_t mask_ = 0;
     RxNode* free_ = nullptr;

@@ -2,8 +2,11 @@
 // another will do, and not in a circle.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <vector>
 
+#include "tests/sim/lib_cluster.h"
 #include "tests/sim/programs/message_programs.h"
 #include "tests/sim/sim_cluster.h"
 
@@ -50,6 +53,86 @@ TEST(SmallRings, ranks_that_flood_each_other_get_all_across) {
         SCOPED_TRACE(ranks);
         flood(ranks, smallest(ranks));
     }
+}
+
+// Every frame of both nodes once held data that the other had not acknowledged, and an acknowledgement needs a frame.
+TEST(SmallRings, two_nodes_with_few_frames_can_still_acknowledge) {
+    ClusterConfig config;
+    config.net.ports = 2;
+    config.net.bits_per_second = 1'000'000'000;
+    config.net.latency = 200 * kMicrosecond;  // so that both fill their pools before they hear
+    config.net.segments = 64;
+    config.engine.profile = "urtp+open";
+    flood(2, config);
+}
+
+// What waits for a lost packet once took all frames that a node receives into, and so the repair could never come: the pools
+// of several endpoints, or senders, are more than the port's.
+TEST(SmallRings, a_node_full_of_packets_that_wait_still_receives_what_they_wait_for) {
+    constexpr Rank kSenders = 3;
+    constexpr std::uint64_t kEach = 80;
+    ClusterConfig config;
+    config.net.ports = kSenders + 1;
+    config.net.segments = 128;
+    config.engine.profile = "urtp+open";
+    config.engine.params.rx_pool_packets = 1024;
+    SimCluster cluster(config);
+    ASSERT_TRUE(
+        cluster.form(kSenders + 1, [](std::size_t n) { return static_cast<std::uint16_t>(n); }));
+    const std::vector<std::byte> payload(20);
+    for (Rank from = 0; from < kSenders; ++from)
+        cluster.net().faults().lose_next(from, kSenders, 1);
+    std::uint64_t sent[kSenders] = {};
+    const auto tick = [&] {
+        for (Rank from = 0; from < kSenders; ++from) {
+            while (sent[from] < kEach && cluster.client(from).send(kSenders, sent[from], payload))
+                ++sent[from];
+            cluster.client(from).poll();
+        }
+        cluster.client(kSenders).poll();
+    };
+    EXPECT_TRUE(cluster.run(
+        2 * kSecond, [&] { return cluster.client(kSenders).messages.size() == kSenders * kEach; },
+        tick))
+        << cluster.client(kSenders).messages.size();
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
+// Messages that nobody asks for once kept the last blocks of the arena, and those that somebody awaited never came: each source is
+// to have a way through, and nobody may keep it.
+TEST(SmallRings, awaited_messages_pass_those_that_nobody_asks_for) {
+    constexpr std::uint16_t kRanks = 30;
+    constexpr std::size_t kLength = 1400;
+    ClusterConfig config;
+    config.net.ports = 3;
+    config.sizes = {64, 64, 64U << 10, 64U << 10};
+    LibCluster lib(config, kRanks);
+    ASSERT_TRUE(lib.form());
+    const std::vector<unsigned char> octets(kLength, 1);
+    std::vector<std::vector<unsigned char>> got(kRanks, std::vector<unsigned char>(kLength));
+    std::vector<ulc_request> receives(kRanks);
+    for (std::uint16_t rank = 1; rank < kRanks; ++rank)
+        ASSERT_EQ(ulc_receive(lib.endpoint(0), rank, 2, UINT64_MAX, got[rank].data(), kLength,
+                              &receives[rank]),
+                  ULC_OK);
+    std::vector<ulc_request> sends(kRanks * 2U);
+    std::vector<unsigned> sent(kRanks, 0);
+    std::vector<bool> done(kRanks, false);
+    done[0] = true;
+    const auto all_done = [&] { return std::ranges::count(done, false) == 0; };
+    const auto act = [&](std::uint16_t rank, Nanos now) {
+        ulc_status status{};
+        for (std::uint16_t from = 1; rank == 0 && from < kRanks; ++from)
+            if (!done[from])
+                done[from] = ulc_test(lib.endpoint(0), &receives[from], &status) == ULC_OK;
+        for (; rank != 0 && sent[rank] < 2; ++sent[rank])  // tag 1, then tag 2
+            if (ulc_send(lib.endpoint(rank), 0, sent[rank] + 1, octets.data(), kLength,
+                         &sends[2U * rank + sent[rank]]) != ULC_OK)
+                break;
+        return now + kMillisecond;
+    };
+    EXPECT_TRUE(lib.run(5 * kSecond, all_done, act))
+        << std::ranges::count(done, false) << " have not come";
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
+#include <vector>
 
 #include "urtp_world.h"
 
@@ -251,6 +253,70 @@ TEST(Member, probes_for_a_tail_that_is_lost_after_a_wait_for_credit) {
     w.run_for(kSecond);
     EXPECT_TRUE(lost);
     EXPECT_EQ(w.receive(1, 0), Strings{"tail"});
+}
+
+// A slow host that others outrun loses nearly all that it is asked. It once counted as dead for a rank of whose questions it had lost
+// every one, while it answered those of the others.
+TEST(Member, a_peer_lives_while_its_node_is_heard) {
+    CountingPool pool;
+    for (const bool node_lives : {true, false}) {
+        Counters counters;
+        struct Clock {
+            Nanos heard = 0;
+        } node;
+        MemberConfig config = config_of(0, {.peer_dead = 100 * kMillisecond});
+        config.node_context = &node;
+        config.node_heard = [](const void* context, Rank) {
+            return static_cast<const Clock*>(context)->heard;
+        };
+        Member member(config, roster_of(2), pool.table(), counters);
+        ASSERT_EQ(submit(member, pool.table(), {.stream = 1, .message_length = 1}, "x", 0),
+                  Admission::kYes);
+        for (Nanos now = 0; now < kSecond; now += kMillisecond) {
+            if (node_lives) node.heard = now;
+            if (member.next_timer() <= now) member.on_timer(now);
+            while (Segment* segment = member.next_tx(now))
+                pool.table().drop(segment);
+        }
+        EXPECT_GE(counters.get(Counter::probe_sent), 5U);
+        EXPECT_EQ(counters.get(Counter::peers_dead), node_lives ? 0U : 1U);
+    }
+}
+
+// Whoever waits for acknowledgements asks for them in each of its rounds, and a probe goes first: on a slow host, which sends a
+// frame a round, the repair that would have brought them never went.
+TEST(Member, a_repair_goes_before_the_question_that_awaits_it) {
+    World w(6);
+    Member& member = *w.members[0];
+    for (Rank to = 1; to <= 5; ++to)
+        ASSERT_EQ(w.send(0, to, "in the way"), Admission::kYes);
+    wire::FrameView first;
+    std::vector<Segment*> frames;
+    while (Segment* segment = member.next_tx(w.now))
+        frames.push_back(segment);
+    ASSERT_EQ(frames.size(), 5U);
+    ASSERT_EQ(wire::parse(frames[0]->frame, frames[0]->length, wire::kEtherTypeDefault, first),
+              Counter::kCount);
+    w.now += kMillisecond;
+    ASSERT_TRUE(member.send_failed(first, w.now)) << "the port gave it up: to be sent again";
+    for (Segment* segment : frames)
+        w.pool.table().drop(segment);
+    ASSERT_EQ(w.send(0, kWorld, "waits"), Admission::kAfter);
+    std::vector<wire::FrameType> sent;
+    for (int round = 0; round < 3; ++round) {
+        Segment* segment = member.next_tx(w.now);
+        if (segment == nullptr) break;
+        wire::FrameView view;
+        ASSERT_EQ(wire::parse(segment->frame, segment->length, wire::kEtherTypeDefault, view),
+                  Counter::kCount);
+        sent.push_back(view.type);
+        w.pool.table().drop(segment);
+        w.now += kMillisecond;
+        (void)w.send(0, kWorld, "waits");
+    }
+    ASSERT_FALSE(sent.empty());
+    EXPECT_EQ(sent[0], wire::FrameType::kData);
+    EXPECT_EQ(std::count(sent.begin(), sent.end(), wire::FrameType::kProbe), 2) << "then it asks";
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ Port Nic::port() noexcept {
     port.info.mac = config_.mac;
     port.info.mtu = config_.mtu;
     port.info.tx_ring_frames = costs_.tx_ring_frames;
+    port.info.rx_frames = config_.segments;
     port.info.link_bits_per_second = config_.bits_per_second;
     port.info.half_duplex = config_.half_duplex;
     port.pool = tx_pool_.table();
