@@ -244,8 +244,8 @@ void RingClient::on_record(const abi::CompletionRecord& record) {
             open_.erase(record.source);
             return;
         case CompletionKind::kFault:
-            faults[record.source] += record.tag;
-            open_.erase(record.source);
+            faults[record.source] +=
+                record.tag;  // a message that it breaks off has a record of its own
             return;
         case CompletionKind::kLeft:
             left = true;

@@ -1,6 +1,7 @@
 #include "tests/sim/check/check_run.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "tests/sim/lib_cluster.h"
 
@@ -102,6 +103,33 @@ std::string check_traffic(SimCluster& cluster, const RandomScenario& scenario,
     return error;
 }
 
+// Makes the group everywhere: ULC_OK, or the error of the first member that fails.
+int make_group(LibCluster& lib, const std::vector<std::uint16_t>& ranks,
+               std::vector<ulc_group>& handles) {
+    std::vector<ulc_request> requests(lib.ranks());
+    std::vector<int> states(lib.ranks(), ULC_OK);
+    handles.assign(lib.ranks(), 0);
+    for (const std::uint16_t rank : ranks)
+        states[rank] =
+            ulc_group_create(lib.endpoint(rank), ranks.data(),
+                             static_cast<std::uint16_t>(ranks.size()), &requests[rank]) == ULC_OK
+                ? ULC_ERR_AGAIN
+                : ULC_ERR_LIMIT;
+    const auto look = [&](std::uint16_t rank, Nanos) {
+        ulc_status status{};
+        if (states[rank] != ULC_ERR_AGAIN ||
+            ulc_test(lib.endpoint(rank), &requests[rank], &status) != ULC_OK)
+            return kNever;
+        states[rank] = status.error;
+        handles[rank] = status.group;
+        return kNever;
+    };
+    const auto made = [&] { return std::ranges::count(states, ULC_ERR_AGAIN) == 0; };
+    (void)lib.run(kFormLimit, made, look);
+    const auto failed = std::ranges::find_if(states, [](int state) { return state != ULC_OK; });
+    return failed == states.end() ? ULC_OK : *failed;
+}
+
 std::string check_collectives(const RandomScenario& scenario, CheckResult& result) {
     LibCluster lib(scenario.cluster, scenario.ranks, [&](std::uint16_t rank) {
         client::Limits limits;
@@ -110,27 +138,50 @@ std::string check_collectives(const RandomScenario& scenario, CheckResult& resul
     });
     SimCluster& cluster = lib.cluster();
     if (!lib.form(kFormLimit)) return "the job did not form";
+    std::vector<std::vector<CollectiveActor>> actors(scenario.ranks);  // by rank
+    for (const RandomScenario::GroupWork& work : scenario.work) {
+        std::vector<ulc_group> handles;
+        if (work.ranks.empty()) {
+            for (std::uint16_t rank = 0; rank < scenario.ranks; ++rank)
+                handles.push_back(ulc_world(lib.endpoint(rank)));
+        } else if (const int error = make_group(lib, work.ranks, handles); error != ULC_OK) {
+            return std::string("a group was not made: ") + ulc_error_text(error);
+        }
+        for (std::uint16_t rank = 0; rank < scenario.ranks; ++rank)
+            if (handles[rank] != 0)
+                actors[rank].emplace_back(lib.endpoint(rank), handles[rank], work.operations,
+                                          scenario.seed * 100 + rank + handles[rank],
+                                          scenario.overlap);
+    }
     plan_events(cluster, scenario.events);
-    std::vector<CollectiveActor> actors;
-    for (std::uint16_t rank = 0; rank < scenario.ranks; ++rank)
-        actors.emplace_back(lib.endpoint(rank), ulc_world(lib.endpoint(rank)), scenario.operations,
-                            scenario.seed * 100 + rank);
-    const auto ended = [&] {
-        return cluster.turns() > kTurnsMax ||
-               std::ranges::all_of(actors, [](const CollectiveActor& a) { return a.ended(); });
+    const auto all_ended = [](const std::vector<CollectiveActor>& of_rank) {
+        return std::ranges::all_of(of_rank, [](const CollectiveActor& a) { return a.ended(); });
     };
-    const auto act = [&](std::uint16_t rank, Nanos now) { return actors[rank].step(now); };
+    const auto ended = [&] {
+        return cluster.turns() > kTurnsMax || std::ranges::all_of(actors, all_ended);
+    };
+    const auto act = [&](std::uint16_t rank, Nanos now) {
+        Nanos next = kNever;
+        for (CollectiveActor& actor : actors[rank]) {
+            if (scenario.blocking) actor.run_until_waiting();
+            next = std::min(
+                next, scenario.blocking && !actor.ended() ? now + kMillisecond : actor.step(now));
+        }
+        return next;
+    };
     cluster.at(cluster.now() + scenario.faulty, [&cluster] { heal(cluster); });
     const bool in_time =
         lib.run(scenario.faulty + kHealedPatiences * scenario.patience, ended, act);
     std::string error;
-    for (std::uint16_t rank = 0; rank < scenario.ranks && error.empty(); ++rank) {
-        const CollectiveActor& actor = actors[rank];
-        result.deliveries += actor.at();
-        if (actor.done() && actor.wrong().empty()) continue;
-        error = "rank " + std::to_string(rank) + " at operation " + std::to_string(actor.at()) +
-                ": " + (in_time ? ulc_error_text(actor.error()) : "not in time") + " " +
-                actor.wrong() + at(cluster);
+    for (std::uint16_t rank = 0; rank < scenario.ranks; ++rank) {
+        for (const CollectiveActor& actor : actors[rank]) {
+            result.deliveries += actor.at();
+            if (!error.empty() || (actor.done() && actor.wrong().empty())) continue;
+            error =
+                "rank " + std::to_string(rank) + ", " + std::to_string(actor.at()) +
+                " operations done: " + (in_time ? ulc_error_text(actor.error()) : "not in time") +
+                " " + actor.wrong() + at(cluster);
+        }
     }
     result.virtual_time = cluster.now();
     result.turns = cluster.turns();

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "coll/reduction.h"
 #include "tests/sim/host/presets.h"
 
 namespace ulc::sim {
@@ -150,33 +151,90 @@ void draw_traffic(Draw& draw, RandomScenario& s) {
     if (draw.chance(0.3)) s.traffic.read_gap = draw.nanos(kMicrosecond, 2 * kMillisecond);
     if (draw.chance(0.4)) s.traffic.think = draw.nanos(kMicrosecond, kMillisecond);
     s.traffic.own_groups = draw.chance(0.7);
+    s.traffic.repairs = s.cluster.engine.profile.find("detect") == std::string::npos;
 }
 
-void draw_operations(Draw& draw, RandomScenario& s) {
-    const std::uint64_t count = draw.between(1, 12);
-    for (std::uint64_t n = 0; n < count; ++n) {
-        Operation op;
-        op.kind = draw.one_of(
-            {CollectiveKind::kBarrier, CollectiveKind::kBroadcast, CollectiveKind::kAllgather});
-        op.octets = draw.one_of<std::size_t>({0, 1, 40, 1000, 5000, 30'000});
-        op.root = static_cast<std::uint16_t>(draw.between(0, s.ranks - 1U));
-        op.in_place = draw.chance(0.5);
-        switch (op.kind) {
-            case CollectiveKind::kBarrier:
-                op.algorithm = draw.one_of({"", "gather_broadcast", "dissemination"});
-                break;
-            case CollectiveKind::kBroadcast:
-                op.algorithm = draw.one_of({"", "multicast", "binomial", "multicast@1000"});
-                break;
-            case CollectiveKind::kAllgather:
-                op.algorithm =
-                    draw.one_of({"", "round_robin@2000", "concurrent", "concurrent:3@700", "ring"});
-                break;
-            default:  // not drawn
-                break;
-        }
-        s.operations.push_back(op);
+// The operation of coll/ whose algorithms the call may name: with blocks by rank some have fewer.
+coll::Op op_of(const Operation& operation) {
+    const coll::Op op = operation_of(operation.kind);
+    if (!operation.uneven) return op;
+    switch (op) {
+        case coll::Op::kGather:
+            return coll::Op::kGatherv;
+        case coll::Op::kScatter:
+            return coll::Op::kScatterv;
+        case coll::Op::kAlltoall:
+            return coll::Op::kAlltoallv;
+        default:
+            return op;
     }
+}
+
+std::string draw_algorithm(Draw& draw, coll::Op op) {
+    if (draw.chance(0.2)) return {};  // the library chooses
+    std::vector<std::string_view> names;
+    for (const coll::Algorithm& algorithm : coll::algorithms())
+        if (algorithm.op == op) names.push_back(algorithm.name);
+    std::string choice(names[draw.between(0, names.size() - 1)]);
+    if (draw.chance(0.4)) choice += ":" + std::to_string(draw.between(1, 5));
+    if (draw.chance(0.5))
+        choice += "@" + std::to_string(draw.one_of<unsigned>({500, 700, 2000, 16'384}));
+    return choice;
+}
+
+void draw_reduction(Draw& draw, Operation& op) {
+    op.user = draw.chance(0.25);
+    do {
+        op.type = static_cast<std::uint32_t>(draw.between(ULC_INT8, ULC_LONG_DOUBLE_INT));
+        op.op = static_cast<std::uint32_t>(draw.between(ULC_SUM, ULC_MAXLOC));
+    } while (coll::apply_of(op.type, op.op) == nullptr);
+}
+
+Operation draw_operation(Draw& draw, std::size_t ranks, bool slow) {
+    Operation op;
+    op.kind = static_cast<CollectiveKind>(draw.between(0, kCollectiveKinds - 1));
+    op.octets = draw.one_of<std::size_t>({0, 1, 40, 1000, 5000, 30'000});
+    const bool vectors =
+        op.kind == CollectiveKind::kBroadcast ||
+        (op.kind >= CollectiveKind::kReduce && op.kind != CollectiveKind::kReduceScatter);
+    const std::size_t most = slow ? 60'000 : 240'000;  // with all blocks together
+    if (!vectors) op.octets = std::min(op.octets, most / ranks);
+    op.root = static_cast<std::uint16_t>(draw.between(0, ranks - 1));
+    op.in_place = draw.chance(0.5);
+    op.uneven = draw.chance(0.3);
+    if (op.kind >= CollectiveKind::kReduce) draw_reduction(draw, op);
+    op.algorithm = draw_algorithm(draw, op_of(op));
+    return op;
+}
+
+void draw_work(Draw& draw, RandomScenario& s) {
+    const bool slow = s.cluster.net.bits_per_second <= 10'000'000;
+    s.overlap = draw.chance(0.4) ? draw.between(2, 4) : 1;
+    s.blocking = draw.chance(0.3);
+    s.work.resize(s.ranks >= 3 && draw.chance(0.3) ? draw.between(2, 3) : 1);
+    for (RandomScenario::GroupWork& work : s.work) {
+        std::size_t ranks = s.ranks;
+        if (&work != s.work.data()) {
+            for (std::uint16_t rank = 0; rank < s.ranks; ++rank)
+                work.ranks.insert(
+                    work.ranks.begin() + static_cast<std::ptrdiff_t>(draw.between(0, rank)), rank);
+            work.ranks.resize(ranks = draw.between(2, s.ranks));
+        }
+        for (std::uint64_t left = draw.between(1, 12); left > 0; --left)
+            work.operations.push_back(draw_operation(draw, ranks, slow));
+    }
+}
+
+// A job's transport: one protocol, and now and then another way to acknowledge and to meet congestion than its own. Collectives
+// need one that repairs.
+std::string draw_profile(Draw& draw, bool collective) {
+    std::string profile =
+        draw.one_of({"urtp", "urtp", "urtp", "urtp", "urtp-1997", "gbn", "conservative", "credit",
+                     "optimistic", "p0", "p1", "pcode", "detect"});
+    if (profile == "detect") return collective ? "urtp" : profile;
+    if (draw.chance(0.3)) profile += draw.one_of({"+lazy", "+block", "+eager"});
+    if (draw.chance(0.3)) profile += draw.one_of({"+open", "+aimd", "+backoff", "+delay"});
+    return profile;
 }
 
 void draw_events(Draw& draw, RandomScenario& s) {
@@ -222,23 +280,6 @@ double frame_cost(const HostCosts& host, std::uint16_t mtu) {
     return static_cast<double>(fixed) / host.speed + octets * mtu;
 }
 
-// Known: a host that others outrun by far loses what they ask it in its full ring, and counts as dead. So those that are more
-// than kSpeedsApart times as fast as the slowest become like it, and kSpeedsApart times as fast.
-constexpr double kSpeedsApart = 10;
-void bring_together(RandomScenario& s) {
-    std::vector<HostCosts>& hosts = s.cluster.hosts;
-    const std::uint16_t mtu = s.cluster.net.mtu;
-    const auto costs_less = [mtu](const HostCosts& a, const HostCosts& b) {
-        return frame_cost(a, mtu) < frame_cost(b, mtu);
-    };
-    const HostCosts slowest = *std::ranges::max_element(hosts, costs_less);
-    for (HostCosts& host : hosts) {
-        if (frame_cost(host, mtu) * kSpeedsApart >= frame_cost(slowest, mtu)) continue;
-        host = slowest;
-        host.speed *= kSpeedsApart;
-    }
-}
-
 // A peer is called dead after so long that its host, however slow, could have taken 20,000 frames meanwhile: whoever runs such
 // hosts sets it so. The slowest place, for one frame of the largest size.
 void set_patience(RandomScenario& s) {
@@ -249,11 +290,7 @@ void set_patience(RandomScenario& s) {
     double frame = static_cast<double>(line_time(net.mtu, slowest));
     for (const HostCosts& host : s.cluster.hosts)
         frame = std::max(frame, frame_cost(host, net.mtu));
-    double slowed = 1;
-    for (const ScenarioEvent& event : s.events)
-        if (event.kind == EventKind::kSlowNode) slowed = std::min(slowed, event.speed);
-    s.patience =
-        std::clamp(static_cast<Nanos>(frame / slowed * 20'000), 2 * kSecond, 600 * kSecond);
+    s.patience = std::clamp(static_cast<Nanos>(frame * 20'000), 2 * kSecond, 600 * kSecond);
     s.cluster.engine.params.peer_dead = s.patience;
     s.cluster.engine.jobs.liveness.node_dead = s.patience;
 }
@@ -277,6 +314,19 @@ const char* name_of(EventKind kind) {
                                              "pause-node", "pause-client", "kill-client",
                                              "kill-node"};
     return kNames[static_cast<std::size_t>(kind)];
+}
+
+void describe_work(std::ostream& out, const RandomScenario::GroupWork& work) {
+    out << "\n   ";
+    for (const std::uint16_t rank : work.ranks)
+        out << ' ' << rank;
+    out << (work.ranks.empty() ? " world:" : ":");
+    for (const Operation& op : work.operations) {
+        out << ' ' << coll::name_of(op_of(op)) << '/' << op.algorithm << " of " << op.octets;
+        if (op.kind >= CollectiveKind::kReduce) out << " type " << op.type << " op " << op.op;
+        out << " root " << op.root << (op.in_place ? " in place" : "")
+            << (op.uneven ? " uneven" : "") << (op.user ? " user" : "") << ';';
+    }
 }
 
 }  // namespace
@@ -303,12 +353,12 @@ RandomScenario random_scenario(std::uint64_t seed) {
     const std::uint16_t hosts = mixed ? nodes : std::uint16_t{1};
     for (std::uint16_t node = 0; node < hosts; ++node)
         s.cluster.hosts.push_back(draw_host(draw));
-    bring_together(s);
     draw_engine(draw, s.cluster.engine);
     draw_region(draw, s.cluster.sizes);
     s.collective = draw.chance(0.25);
+    s.cluster.engine.profile = draw_profile(draw, s.collective);
     if (s.collective) {
-        draw_operations(draw, s);
+        draw_work(draw, s);
     } else {
         draw_traffic(draw, s);
     }
@@ -334,13 +384,15 @@ std::string RandomScenario::describe() const {
         << net.faults.reorder_delay << " ns, for " << faulty << " ns\n  hosts:";
     for (const HostCosts& host : cluster.hosts)
         out << ' ' << host.name;
-    out << "\n  window " << p.window << ", ack_window " << p.ack_window << ", ack_delay "
-        << p.ack_delay << ", min_req_gap " << p.min_req_gap << ", rx_pool " << p.rx_pool_packets
-        << ", pending_sends " << cluster.engine.pending_sends << ", rings "
-        << cluster.sizes.sq_slots << '/' << cluster.sizes.cq_slots << ", arenas "
+    out << "\n  profile " << cluster.engine.profile << "\n  window " << p.window << ", ack_window "
+        << p.ack_window << ", ack_delay " << p.ack_delay << ", min_req_gap " << p.min_req_gap
+        << ", rx_pool " << p.rx_pool_packets << ", pending_sends " << cluster.engine.pending_sends
+        << ", rings " << cluster.sizes.sq_slots << '/' << cluster.sizes.cq_slots << ", arenas "
         << cluster.sizes.tx_arena_octets << '/' << cluster.sizes.rx_arena_octets << "\n  ";
     if (collective) {
-        out << operations.size() << " collectives";
+        out << "collectives, " << overlap << " at once" << (blocking ? ", blocking:" : ":");
+        for (const GroupWork& each : work)
+            describe_work(out, each);
     } else {
         out << traffic.messages << " messages a rank, to " << traffic.length_max
             << " octets, read gap " << traffic.read_gap << ", think " << traffic.think;

@@ -19,7 +19,15 @@ struct RandomScenario {
     /// Collectives through libulc; else traffic of every kind, on the rings.
     bool collective = false;
     TrafficConfig traffic;
-    std::vector<Operation> operations;
+    /// Operations of one group, which all of its members carry out.
+    struct GroupWork {
+        std::vector<std::uint16_t> ranks;  ///< in the group's order; empty: the world
+        std::vector<Operation> operations;
+    };
+    std::vector<GroupWork>
+        work;  ///< collectives: the world's first, then those of overlapping groups, at the same time
+    std::size_t overlap = 1;  ///< collectives: so many of one group are under way at most
+    bool blocking = false;    ///< collectives: each rank goes on until it would have to wait
     std::vector<ScenarioEvent> events;
     Nanos patience =
         0;  ///< peer_dead and node_dead, by the slowest host; and thirty of it for all to get done when healed

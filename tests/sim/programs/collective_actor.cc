@@ -10,49 +10,65 @@ constexpr Nanos kLookAgain =
 }  // namespace
 
 CollectiveActor::CollectiveActor(ulc_endpoint* ep, ulc_group group,
-                                 const std::vector<Operation>& program, std::uint64_t seed)
+                                 const std::vector<Operation>& program, std::uint64_t seed,
+                                 std::size_t width)
     : ep_(ep),
       group_(group),
       self_(ulc_group_index(ep, group)),
       ranks_(ulc_group_size(ep, group)),
       program_(&program),
-      prng_(seed) {}
+      prng_(seed),
+      width_(width) {}
 
 void CollectiveActor::run_until_waiting() {
-    while (!ended()) {
-        if (running_ == nullptr && (error_ = start()) != ULC_OK) return;
-        if (!test()) return;
+    for (bool moved = true; moved && !ended();) {
+        moved = false;
+        while (may_start() && (error_ = start()) == ULC_OK)
+            moved = true;
+        for (std::size_t n = running_.size(); n-- > 0 && error_ == ULC_OK;)
+            moved |= test(n);
     }
 }
 
 Nanos CollectiveActor::step(Nanos now) {
     if (ended()) return kNever;
-    if (running_ == nullptr) {
-        if (prng_.chance(0.7)) return now + kSkew;
-        error_ = start();
-        return now;
+    const bool more = may_start();
+    if (more) {
+        if (!prng_.chance(0.7)) {
+            error_ = start();
+            return now;
+        }
+        if (running_.empty()) return now + kSkew;
     }
-    return test() ? now : now + kLookAgain;
+    const std::size_t first = running_.size() == 1 ? 0 : prng_.below(running_.size());
+    for (std::size_t n = 0; n < running_.size(); ++n)
+        if (test((first + n) % running_.size())) return now;
+    return now + (more ? kSkew : kLookAgain);
 }
 
-bool CollectiveActor::test() {
-    const int state = ulc_coll_test(ep_, running_);
+bool CollectiveActor::test(std::size_t which) {
+    Running& one = running_[which];
+    const int state = ulc_coll_test(ep_, one.operation);
     if (state == ULC_ERR_AGAIN) return false;
-    running_ = nullptr;
-    error_ = state;
-    if (state != ULC_OK) {
+    if (state == ULC_OK) {
+        const std::string octet = one.data.wrong();
+        if (!octet.empty()) wrong_ = "operation " + std::to_string(one.number) + " " + octet;
+        ++at_;
+    } else {
+        error_ = state;
         error_text_ = ulc_last_error_text();
-        return true;
     }
-    const std::string octet = data_.wrong();
-    if (!octet.empty()) wrong_ = "operation " + std::to_string(at_) + " " + octet;
-    ++at_;
+    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(which));
     return true;
 }
 
 int CollectiveActor::start() {
-    data_ = CollectiveData((*program_)[at_], self_, ranks_, at_);
-    return data_.start(ep_, group_, &running_);
+    Running one{begun_, nullptr, CollectiveData((*program_)[begun_], self_, ranks_, begun_)};
+    const int error = one.data.start(ep_, group_, &one.operation);
+    if (error != ULC_OK) return error;
+    ++begun_;
+    running_.push_back(std::move(one));
+    return error;
 }
 
 }  // namespace ulc::sim

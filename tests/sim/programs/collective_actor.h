@@ -1,4 +1,5 @@
-// What one rank of a group does with coll.h: a list of collective operations, one after the other, every octet checked.
+// What one rank of a group does with coll.h: a list of collective operations, one after the other or several under way, every
+// octet checked.
 #pragma once
 
 #include <coll.h>
@@ -15,16 +16,19 @@ namespace ulc::sim {
 
 class CollectiveActor {
 public:
-    /// program: outlives this; the same at every rank of the group. seed: of the skew of step().
+    /// program: outlives this; the same at every rank of the group. seed: of the skew of step(). width: so many are under way
+    /// at most; they are tested in any order.
     CollectiveActor(ulc_endpoint* ep, ulc_group group, const std::vector<Operation>& program,
-                    std::uint64_t seed);
+                    std::uint64_t seed, std::size_t width = 1);
 
     [[nodiscard]] bool done() const { return at_ == program_->size(); }
-    /// The operation that is under way, or comes next.
+    /// Operations that are done.
     [[nodiscard]] std::size_t at() const { return at_; }
     [[nodiscard]] int error() const { return error_; }
-    /// nullptr: nothing.
-    [[nodiscard]] ulc_coll* running() const { return running_; }
+    /// The oldest that is under way; nullptr: nothing.
+    [[nodiscard]] ulc_coll* running() const {
+        return running_.empty() ? nullptr : running_.front().operation;
+    }
     /// What ulc_last_error_text() said of it.
     [[nodiscard]] const std::string& error_text() const { return error_text_; }
     /// What was wrong with a result; empty: nothing.
@@ -37,7 +41,15 @@ public:
     Nanos step(Nanos now);
 
 private:
-    bool test();  ///< false: under way
+    struct Running {
+        std::size_t number;
+        ulc_coll* operation;
+        CollectiveData data;
+    };
+    [[nodiscard]] bool may_start() const {
+        return begun_ < program_->size() && running_.size() < width_;
+    }
+    bool test(std::size_t which);  ///< false: under way
     int start();
 
     ulc_endpoint* ep_;
@@ -46,8 +58,9 @@ private:
     std::uint16_t ranks_;
     const std::vector<Operation>* program_;
     Prng prng_;
-    ulc_coll* running_ = nullptr;
-    CollectiveData data_;
+    std::size_t width_;
+    std::vector<Running> running_;  ///< oldest first
+    std::size_t begun_ = 0;
     std::size_t at_ = 0;
     int error_ = ULC_OK;
     std::string wrong_;

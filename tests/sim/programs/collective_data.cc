@@ -1,6 +1,10 @@
 #include "tests/sim/programs/collective_data.h"
 
 #include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "coll/reduction.h"
 
 namespace ulc::sim {
 namespace {
@@ -8,6 +12,78 @@ namespace {
 /// Octet i of what `from` gives (to `to`, where it gives each something else).
 unsigned char octet_of(std::uint64_t stamp, std::uint32_t from, std::uint32_t to, std::size_t i) {
     return static_cast<unsigned char>(stamp * 31 + from * 7 + to * 101 + i * 13 + i / 251);
+}
+
+constexpr std::size_t kLongDoubleOctets = 10;  ///< of sizeof(long double) that mean something
+
+template <typename T>
+void put(unsigned char* out, T value) {
+    constexpr bool kPadded = std::is_same_v<T, long double>;
+    std::memcpy(out, &value, kPadded ? kLongDoubleOctets : sizeof value);
+}
+
+template <typename T>
+void put_complex(unsigned char* out, unsigned n, std::uint32_t op) {
+    put(out, static_cast<T>(1 + n % 2));
+    put(out + sizeof(T), static_cast<T>(op == ULC_PROD ? 0 : n % 3));
+}
+
+template <typename T>
+void put_pair(unsigned char* out, unsigned n) {
+    put(out, static_cast<T>(n % 5));
+    put(out + std::max(sizeof(T), sizeof(int)), static_cast<int>(n % 7));
+}
+
+/// An element that a rank gives: any octets for whole numbers; else so small that every bracketing gives the same.
+void put_element(const Operation& of, unsigned char* out, unsigned n) {
+    switch (of.type) {
+        case ULC_FLOAT:
+            return put(out, static_cast<float>(1 + n % 2));
+        case ULC_DOUBLE:
+            return put(out, static_cast<double>(1 + n % 2));
+        case ULC_LONG_DOUBLE:
+            return put(out, static_cast<long double>(1 + n % 2));
+        case ULC_FLOAT_COMPLEX:
+            return put_complex<float>(out, n, of.op);
+        case ULC_DOUBLE_COMPLEX:
+            return put_complex<double>(out, n, of.op);
+        case ULC_LONG_DOUBLE_COMPLEX:
+            return put_complex<long double>(out, n, of.op);
+        case ULC_FLOAT_INT:
+            return put_pair<float>(out, n);
+        case ULC_DOUBLE_INT:
+            return put_pair<double>(out, n);
+        case ULC_LONG_INT:
+            return put_pair<long>(out, n);
+        case ULC_SHORT_INT:
+            return put_pair<short>(out, n);
+        case ULC_2INT:
+            return put_pair<int>(out, n);
+        case ULC_LONG_DOUBLE_INT:
+            return put_pair<long double>(out, n);
+        default:
+            for (std::size_t i = 0; i < ulc_type_octets(of.type); ++i)
+                out[i] = static_cast<unsigned char>(n * 37 + i * 11 + n / 7);
+    }
+}
+
+/// Octets of an element that mean nothing: what lies there after a reduction does not matter.
+bool is_padding(std::uint32_t type, std::size_t at) {
+    switch (type) {
+        case ULC_LONG_DOUBLE:
+        case ULC_LONG_DOUBLE_COMPLEX:
+            return at % sizeof(long double) >= kLongDoubleOctets;
+        case ULC_DOUBLE_INT:
+        case ULC_LONG_INT:
+            return at >= sizeof(double) + sizeof(int);
+        case ULC_SHORT_INT:
+            return at >= sizeof(short) && at < sizeof(int);
+        case ULC_LONG_DOUBLE_INT:
+            return (at >= kLongDoubleOctets && at < sizeof(long double)) ||
+                   at >= sizeof(long double) + sizeof(int);
+        default:
+            return false;
+    }
 }
 
 /// (a, b) stands for x ↦ a·x + b; into ∘ from applies `into` first.
@@ -82,7 +158,22 @@ CollectiveData::CollectiveData(const Operation& operation, std::uint16_t rank, s
 
 std::size_t CollectiveData::length_of(std::uint32_t who) const {
     const std::size_t length = op_.uneven ? op_.octets * (who * 5 % 4) / 2 : op_.octets;
-    return op_.user ? length / 2 * 2 : length;
+    return reduces() ? length / unit() * unit() : length;
+}
+
+std::size_t CollectiveData::unit() const { return op_.user ? 2 : ulc_type_octets(op_.type); }
+
+CollectiveData::Octets CollectiveData::operand(std::uint16_t rank, std::size_t octets) const {
+    Octets out(octets, 0);
+    if (op_.user) {
+        for (std::size_t i = 0; i < octets; ++i)
+            out[i] = octet_of(stamp_, rank, 0, i);
+        return out;
+    }
+    for (std::size_t at = 0; at < octets; at += unit())
+        put_element(op_, out.data() + at,
+                    static_cast<unsigned>(stamp_ * 31 + rank * 7U + at / unit() * 13));
+    return out;
 }
 
 /// Uneven blocks lie in descending order with gaps, so that offsets count; those of a reduction have none.
@@ -122,16 +213,13 @@ void CollectiveData::expect_blocks(bool exchange) {
 CollectiveData::Octets CollectiveData::folded(std::uint16_t ranks) const {
     Octets sum;
     for (std::uint16_t rank = 0; rank < ranks; ++rank) {
-        Octets one;
-        for (std::size_t i = 0; i < input_.size(); ++i)
-            one.push_back(octet_of(stamp_, rank, 0, i));
-        if (sum.empty()) {
+        const Octets one = operand(rank, input_.size());
+        if (rank == 0) {
             sum = one;
         } else if (op_.user) {
             compose(nullptr, sum.data(), one.data(), one.size() / 2);
         } else {
-            for (std::size_t i = 0; i < one.size(); ++i)
-                sum[i] = static_cast<unsigned char>(sum[i] + one[i]);
+            coll::apply_of(op_.type, op_.op)(nullptr, sum.data(), one.data(), one.size());
         }
     }
     return sum;
@@ -142,11 +230,10 @@ void CollectiveData::reduction() {
     if (op_.kind == CollectiveKind::kReduceScatter) {
         lay_out(false);
         octets = offsets_.back() + lengths_.back();
-    } else if (op_.uneven) {
-        octets = op_.octets;
+    } else {
+        octets = op_.octets / unit() * unit();
     }
-    for (std::size_t i = 0; i < octets; ++i)
-        input_.push_back(octet_of(stamp_, rank_, 0, i));
+    input_ = operand(rank_, octets);
     const bool before = op_.kind == CollectiveKind::kScan || op_.kind == CollectiveKind::kExscan;
     const int own = op_.kind == CollectiveKind::kExscan ? 0 : 1;
     const Octets result = folded(static_cast<std::uint16_t>(before ? rank_ + own : ranks_));
@@ -157,6 +244,8 @@ void CollectiveData::reduction() {
     } else if (op_.kind != CollectiveKind::kReduce || at_root()) {
         expected_.assign(result.begin(), result.end());
     }
+    for (std::size_t i = 0; i < expected_.size() && !op_.user; ++i)
+        if (is_padding(op_.type, i % unit())) expected_[i] = -1;
 }
 
 std::string CollectiveData::wrong() const {
@@ -222,11 +311,10 @@ int CollectiveData::start_vector(ulc_endpoint* ep, ulc_group group, ulc_coll** o
     if (op_.kind == CollectiveKind::kBroadcast)
         return ulc_broadcast_start(ep, group, op_.root, output, op_.octets, name, out);
     ulc_reduction reduction{};
-    reduction.type = op_.user ? ULC_OCTETS(2U) : std::uint32_t{ULC_UINT8};
-    reduction.op = op_.user ? ULC_USER : ULC_SUM;
+    reduction.type = op_.user ? ULC_OCTETS(2U) : op_.type;
+    reduction.op = op_.user ? std::uint32_t{ULC_USER} : op_.op;
     reduction.function = op_.user ? compose : nullptr;
-    const std::size_t unit = op_.user ? 2 : 1;
-    const std::size_t count = input_.size() / unit;
+    const std::size_t count = input_.size() / unit();
     const bool rooted = op_.kind == CollectiveKind::kReduce;
     const bool in_place = op_.in_place && (!rooted || at_root());
     const void* input = in_place ? nullptr : memory_of(input_);
@@ -239,11 +327,11 @@ int CollectiveData::start_vector(ulc_endpoint* ep, ulc_group group, ulc_coll** o
     if (op_.kind == CollectiveKind::kExscan)
         return ulc_exscan_start(ep, group, input, output, count, reduction, name, out);
     if (!op_.uneven)
-        return ulc_reduce_scatter_block_start(ep, group, input, output, lengths_[rank_] / unit,
+        return ulc_reduce_scatter_block_start(ep, group, input, output, lengths_[rank_] / unit(),
                                               reduction, name, out);
     std::vector<std::size_t> counts = lengths_;
     for (std::size_t& one : counts)
-        one /= unit;
+        one /= unit();
     return ulc_reduce_scatter_start(ep, group, input, output, counts.data(), reduction, name, out);
 }
 

@@ -1,5 +1,6 @@
 // What a rank gives to a collective operation and what it must then hold, for operations whose octets a test checks. Reductions
-// are sums of octets, or compose functions x ↦ a·x + b of octets, which no two commute.
+// are of any type and operator, with values whose result does not depend on brackets (small whole numbers in floating point), or
+// compose functions x ↦ a·x + b of octets, which no two commute. What an operator gives is held by tests/unit/coll_reduction_test.cc.
 #pragma once
 
 #include <coll.h>
@@ -39,6 +40,9 @@ struct Operation {
     bool uneven = false;  ///< blocks by rank have about so many octets: the form with a v
     bool user =
         false;  ///< reductions: an operator of the user that does not commute; octets are even
+    std::uint32_t type =
+        ULC_UINT8;  ///< reductions, unless `user`; octets are cut to whole elements
+    std::uint32_t op = ULC_SUM;
 };
 
 class CollectiveData {
@@ -58,6 +62,10 @@ private:
 
     [[nodiscard]] bool at_root() const { return rank_ == op_.root; }
     [[nodiscard]] std::size_t length_of(std::uint32_t who) const;
+    [[nodiscard]] bool reduces() const { return op_.kind >= CollectiveKind::kReduce; }
+    /// Octets of an element of a reduction.
+    [[nodiscard]] std::size_t unit() const;
+    [[nodiscard]] Octets operand(std::uint16_t rank, std::size_t octets) const;
     void lay_out(bool exchange);
     void give_blocks(Octets& memory, bool exchange) const;
     void expect_blocks(bool exchange);

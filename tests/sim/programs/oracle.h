@@ -2,6 +2,7 @@
 // multicast, with the right octets. The octets of a message follow from its number, so none are kept.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -54,6 +55,24 @@ public:
             return who + " before " + std::to_string(due.number) + ": lost or out of order";
         if (due.stream != message.stream) return who + " by the wrong stream";
         if (message.payload != payload(due.number, due.length)) return who + " has wrong octets";
+        return {};
+    }
+
+    /// The same where nothing is repaired: those before it in its stream were lost and do not come any more, and other
+    /// streams are as fast as they like.
+    std::string received_in_stream(Rank receiver, const Message& message) {
+        auto& queue = due_[{message.source, receiver}];
+        const auto found = std::ranges::find(queue, message.tag, &Due::number);
+        const std::string who = "from " + std::to_string(message.source) + " to " +
+                                std::to_string(receiver) + ": number " +
+                                std::to_string(message.tag);
+        if (found == queue.end()) return who + " was not due: doubled, late or never sent";
+        const Due due = *found;
+        if (due.stream != message.stream) return who + " by the wrong stream";
+        if (message.payload != payload(due.number, due.length)) return who + " has wrong octets";
+        outstanding_ -= std::erase_if(queue, [&due](const Due& other) {
+            return other.stream == due.stream && other.number <= due.number;
+        });
         return {};
     }
 

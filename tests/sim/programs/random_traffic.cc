@@ -103,7 +103,7 @@ bool Traffic::all_sent() const {
 }
 
 bool Traffic::finished() const {
-    return !error_.empty() || (oracle_.outstanding() == 0 && all_sent());
+    return !error_.empty() || (all_sent() && (oracle_.outstanding() == 0 || !config_.repairs));
 }
 
 Nanos Traffic::around(Nanos mean) {
@@ -134,7 +134,8 @@ void Traffic::poll(Rank rank) {
     for (const Message& message : client.messages) {
         if (is_dead(message.source)) continue;
         ++delivered_;
-        const std::string error = oracle_.received(rank, message);
+        const std::string error = config_.repairs ? oracle_.received(rank, message)
+                                                  : oracle_.received_in_stream(rank, message);
         if (!error.empty() && error_.empty()) error_ = error;
     }
     client.messages.clear();

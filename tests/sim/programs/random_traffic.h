@@ -18,6 +18,7 @@ struct TrafficConfig {
     Nanos read_gap = 0;                ///< mean time between two looks of a reader; 0: at once
     Nanos think = 0;  ///< mean time between two messages of a rank; 0: as fast as it goes
     bool own_groups = true;
+    bool repairs = true;  ///< false: the profile repairs nothing, and what is lost is not due
 };
 
 class Traffic {
