@@ -24,10 +24,11 @@ using WakeFn = void (*)(void* context, EndpointId endpoint, std::atomic<std::uin
 struct EngineConfig {
     urtp::Params params;
     std::string profile{urtp::kDefaultProfile};  ///< of jobs that name none
-    /// mac, mtu, ether_type, incarnation, seed and group_in_use are the engine's to fill.
+    /// mac, mtu, ether_type, crc, incarnation, seed and group_in_use are the engine's to fill.
     JobsConfig jobs;
     std::uint16_t ether_type = wire::kEtherTypeDefault;
-    bool crc = false;  ///< CRC32C in every data frame, for wires without a frame check sequence
+    /// CRC32C in every frame, and frames without are dropped: for wires without a frame check sequence. All engines of a wire alike.
+    bool crc = false;
     std::uint64_t seed =
         1;  ///< of handles, incarnation, handshakes; the daemon gives true randomness
 

@@ -43,7 +43,8 @@ void to_group(Core& core, Net& net, const wire::FrameView& view, Segment* segmen
 
 [[gnu::flatten]] void on_frame(Core& core, Net& net, Segment* segment, Nanos now) {
     wire::FrameView view;
-    Counter reason = wire::parse(segment->frame, segment->length, core.config.ether_type, view);
+    Counter reason =
+        wire::parse(segment->frame, segment->length, core.config.ether_type, view, core.config.crc);
     if (reason == Counter::kCount && view.source == net.port.info.mac)
         reason = Counter::drop_own_echo;
     if (reason != Counter::kCount) {

@@ -12,6 +12,7 @@ std::size_t Jobs::Impl::next_tx(std::byte* frame, Nanos now) {
     head.destination = kBroadcastMac;
     head.source = config.mac;
     head.ether_type = config.ether_type;
+    head.crc = config.crc;
     head.type = wire::FrameType::kJob;
     std::byte* body = frame + wire::kHeadOctets;
     std::size_t octets = put_reject(body, head.destination);

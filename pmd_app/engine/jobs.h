@@ -42,6 +42,7 @@ struct JobsConfig {
     std::uint32_t incarnation = 1;  ///< random at engine start, not 0
     std::uint16_t mtu = 1500;
     std::uint16_t ether_type = wire::kEtherTypeDefault;
+    bool crc = false;        ///< behind every frame
     std::uint64_t seed = 0;  ///< of nonces, first numbers, world handles, jitter
     std::uint8_t version_min = wire::kVersion;
     std::uint8_t version_max = wire::kVersion;

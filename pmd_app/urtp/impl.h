@@ -213,6 +213,7 @@ struct Member::Impl {
     void send_timer(TxStream& tx, Nanos now);
     bool count_unanswered(Session& session, Nanos now) noexcept;
     Segment* send_probe(TxStream& tx, Nanos now);
+    Segment* send_doubt(Session& session) noexcept;
     void on_probe(const wire::FrameView& frame, Session& session, Nanos now);
     void answer(RxStream& rx) noexcept;
     void answer_in_slot(RxStream& rx, Nanos now) noexcept;

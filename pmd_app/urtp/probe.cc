@@ -71,8 +71,12 @@ bool Member::Impl::count_unanswered(Session& session, Nanos now) noexcept {
     const Nanos dead = config_.params.peer_dead;
     if (++session.unanswered <= kUnansweredMin || now - session.unanswered_since < dead)
         return false;
-    return config_.node_heard == nullptr ||
-           now - config_.node_heard(config_.node_context, session.rank) >= dead;
+    if (config_.node_heard == nullptr ||
+        now - config_.node_heard(config_.node_context, session.rank) >= dead)
+        return true;
+    session.in_doubt = true;  // the node says GONE only to what names the rank's own handle
+    control_.push_back(session);
+    return false;
 }
 
 void Member::Impl::send_timer(TxStream& tx, Nanos now) {
@@ -125,6 +129,19 @@ Segment* Member::Impl::send_probe(TxStream& tx, Nanos now) {
     const StreamId stream = tx.id;
     tx.probed_at = now;
     segment->length = static_cast<std::uint32_t>(wire::build_probe(segment->frame, head, stream));
+    count(Counter::probe_sent);
+    return segment;
+}
+
+/// To one rank, under its own handle: it answers, or its node says that it is gone.
+Segment* Member::Impl::send_doubt(Session& session) noexcept {
+    Segment* segment = control_frame();
+    if (segment == nullptr) return nullptr;
+    session.in_doubt = false;
+    wire::FrameHead head = head_to(session.rank, wire::FrameType::kProbe);
+    head.seq = session.tx != nullptr ? session.tx->sent : config_.first_seq;
+    segment->length =
+        static_cast<std::uint32_t>(wire::build_probe(segment->frame, head, session.rank));
     count(Counter::probe_sent);
     return segment;
 }

@@ -13,6 +13,7 @@ wire::FrameHead Member::Impl::head_to(Rank rank, wire::FrameType type) const noe
     head.type = type;
     head.handle = all ? 0 : roster_[rank].handle;
     head.rank = config_.rank;
+    head.crc = config_.crc;
     return head;
 }
 
@@ -41,6 +42,11 @@ Segment* Member::Impl::control_frame() noexcept {
 
 Segment* Member::Impl::send_control(Nanos now) {
     while (Session* session = control_.front()) {
+        if (session->in_doubt) {
+            Segment* segment = send_doubt(*session);
+            if (segment != nullptr) control_.rotate();
+            return segment;
+        }
         RxStream* asking = nullptr;
         RxStream* due = nullptr;
         RxStream* flow = nullptr;

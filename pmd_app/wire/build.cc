@@ -136,7 +136,13 @@ std::size_t build_control(std::byte* frame, const FrameHead& head,
                           std::size_t body_octets) noexcept {
     ULC_CHECK(head.flags == 0);
     write_head(frame, make_head(head), head.flags, head.seq, body_octets);
-    return pad(frame, kHeadOctets + body_octets);
+    std::size_t end = kHeadOctets + body_octets;
+    if (head.crc) {
+        const Be32 sum = control_crc(frame, end);
+        std::memcpy(frame + end, &sum, sizeof sum);
+        end += sizeof sum;
+    }
+    return pad(frame, end);
 }
 
 }  // namespace ulc::wire

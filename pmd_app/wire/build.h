@@ -23,6 +23,7 @@ struct FrameHead {
     std::uint32_t handle = 0;
     Rank rank = 0;
     Seq seq;
+    bool crc = false;  ///< control frames: a CRC32C behind the body (data frames: kFlagCrc)
 };
 
 /// Values of the extensions that FrameHead::flags announces; the others are ignored.
@@ -108,7 +109,8 @@ static_assert(sizeof(Head) == kHeadOctets && alignof(Head) == 1);
 [[nodiscard]] std::size_t build_nack(std::byte* frame, const FrameHead& head,
                                      const NackBody& body) noexcept;
 
-/// Any control frame whose body stands at kHeadOctets already (kJob and kNode: wire/job.h writes it there).
+/// Any control frame whose body stands at kHeadOctets already (kJob and kNode: wire/job.h writes it there). With head.crc the frame
+/// needs four octets more.
 [[nodiscard]] std::size_t build_control(std::byte* frame, const FrameHead& head,
                                         std::size_t body_octets) noexcept;
 

@@ -13,4 +13,10 @@ namespace ulc::wire {
 /// The table version, whatever the processor: the reference that tests hold the other against.
 [[nodiscard]] std::uint32_t crc32c_portable(const std::byte* data, std::size_t octets) noexcept;
 
+/// Of a control frame whose body ends at `end`: from the source address on, because JOIN believes it.
+[[nodiscard]] inline std::uint32_t control_crc(const std::byte* frame, std::size_t end) noexcept {
+    constexpr std::size_t kSourceAt = 6;
+    return crc32c(frame + kSourceAt, end - kSourceAt);
+}
+
 }  // namespace ulc::wire

@@ -221,7 +221,8 @@ struct NodeView {
 
 /// Ranks in one roster part at that MTU.
 [[nodiscard]] constexpr std::size_t roster_entries_max(std::size_t mtu) noexcept {
-    return (mtu - sizeof(Header) - sizeof(JobHead) - sizeof(RosterBody)) / sizeof(RosterEntry);
+    return (mtu - sizeof(Header) - sizeof(JobHead) - sizeof(RosterBody) - sizeof(Be32)) /
+           sizeof(RosterEntry);  // Be32: a CRC
 }
 static_assert(roster_entries_max(1500) == 98);
 

@@ -200,6 +200,13 @@ Counter check_control(const FrameView& out) noexcept {
     return Counter::kCount;
 }
 
+/// What stands behind the body is the frame's CRC. To whoever does not ask, it is padding.
+bool has_control_crc(const std::byte* frame, std::size_t octets, const FrameView& out) noexcept {
+    const std::size_t end = kHeadOctets + out.length;
+    return octets >= end + sizeof(Be32) &&
+           control_crc(frame, end) == *reinterpret_cast<const Be32*>(frame + end);
+}
+
 /// Version, type, flags and the fixed fields; fills the view from the header.
 Counter check_header(const Header& header, FrameView& out) noexcept {
     const TypeRule& rule = kRules[header.version_type & 0x0fU];
@@ -226,7 +233,7 @@ Counter check_header(const Header& header, FrameView& out) noexcept {
 }  // namespace
 
 [[gnu::flatten]] Counter parse(const std::byte* frame, std::size_t octets, std::uint16_t ether_type,
-                               FrameView& out) noexcept {
+                               FrameView& out, bool must_have_crc) noexcept {
     out = FrameView{};
     if (octets < sizeof(EthernetHeader)) return Counter::drop_short;
     const auto& ethernet = *reinterpret_cast<const EthernetHeader*>(frame);
@@ -250,6 +257,9 @@ Counter check_header(const Header& header, FrameView& out) noexcept {
     if (out.length > cursor.left) return Counter::drop_short;
 #endif
     out.body = cursor.at;
+    if (must_have_crc &&
+        !(data ? (out.flags & kFlagCrc) != 0 : has_control_crc(frame, octets, out)))
+        return Counter::drop_crc;
     return data ? check_payload(header, out) : check_control(out);
 }
 

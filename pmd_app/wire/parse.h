@@ -32,9 +32,10 @@ struct FrameView {
     std::uint32_t global = 0;          ///< kCounted
 };
 
-/// kCount means: parsed. Else the drop_* counter that says why not.
-/// Cost: no branch beyond the checks, no allocation; CRC only when flagged.
+/// kCount means: parsed. Else the drop_* counter that says why not. must_have_crc: a frame without a CRC, flagged in data and behind
+/// the body of control, is dropped like one with a wrong one.
+/// Cost: no branch beyond the checks, no allocation; CRC only when flagged or required.
 [[nodiscard]] Counter parse(const std::byte* frame, std::size_t octets, std::uint16_t ether_type,
-                            FrameView& out) noexcept;
+                            FrameView& out, bool must_have_crc = false) noexcept;
 
 }  // namespace ulc::wire

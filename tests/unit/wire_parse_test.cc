@@ -8,6 +8,7 @@
 
 #include "wire/build.h"
 #include "wire/crc32c.h"
+#include "wire/job.h"
 
 namespace ulc::wire {
 namespace {
@@ -200,6 +201,38 @@ TEST(WireParse, extensions_out_of_range_are_named) {
     // No room for the CRC.
     Octets crc = data_frame(FrameType::kData, one | kFlagCrc, 0);
     EXPECT_EQ(reason(changed(crc, kLengthAt + 1, 3)), Counter::drop_extension);
+}
+
+// Control frames have no flag for it: what stands behind their body is a CRC if the wire is configured so, and padding if not.
+TEST(WireParse, a_wire_with_crc_takes_no_frame_without) {
+    for (const bool job : {false, true}) {
+        std::byte frame[128] = {};
+        FrameHead head;
+        head.destination = kBroadcastMac;
+        head.source = Mac{{2, 0, 0, 0, 0, 1}};
+        head.type = job ? FrameType::kNode : FrameType::kProbe;
+        if (!job) head.handle = 7;
+        for (const bool crc : {true, false}) {
+            head.crc = crc;
+            const std::size_t octets =
+                job ? build_control(frame, head, put_node(frame + kHeadOctets, NodeBody{}))
+                    : build_probe(frame, head, 3);
+            FrameView view;
+            EXPECT_EQ(parse(frame, octets, kEtherTypeDefault, view), Counter::kCount);
+            EXPECT_EQ(parse(frame, octets, kEtherTypeDefault, view, true),
+                      crc ? Counter::kCount : Counter::drop_crc);
+            const std::size_t end = kHeadOctets + view.length + (crc ? 4U : 0U);
+            for (std::size_t at = sizeof(Mac); crc && at < end; ++at) {
+                frame[at] ^= std::byte{0x10};
+                EXPECT_NE(parse(frame, octets, kEtherTypeDefault, view, true), Counter::kCount)
+                    << at;
+                frame[at] ^= std::byte{0x10};
+            }
+            EXPECT_EQ(parse(frame, kHeadOctets + view.length, kEtherTypeDefault, view, true),
+                      Counter::drop_crc)
+                << "cut short";
+        }
+    }
 }
 
 TEST(WireParse, crc_covers_header_extensions_and_payload) {

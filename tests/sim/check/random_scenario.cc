@@ -354,6 +354,10 @@ RandomScenario random_scenario(std::uint64_t seed) {
     for (std::uint16_t node = 0; node < hosts; ++node)
         s.cluster.hosts.push_back(draw_host(draw));
     draw_engine(draw, s.cluster.engine);
+    if (s.cluster.engine.crc && draw.chance(0.7)) {  // damage that nothing below shows
+        s.cluster.net.faults.corrupt = draw.one_of<double>({0.0001, 0.001, 0.01, 0.05});
+        s.cluster.net.faults.corrupt_octets_max = static_cast<std::uint32_t>(draw.between(1, 16));
+    }
     draw_region(draw, s.cluster.sizes);
     s.collective = draw.chance(0.25);
     s.cluster.engine.profile = draw_profile(draw, s.collective);
@@ -380,8 +384,9 @@ std::string RandomScenario::describe() const {
         << ", latency " << net.latency << " ns, buffer " << net.buffer_octets << ", shared "
         << net.shared_octets << ", segments " << net.segments << "\n  faults: loss "
         << net.faults.loss << ", burst " << net.faults.burst.enter << ", duplicate "
-        << net.faults.duplicate << ", reorder " << net.faults.reorder << " up to "
-        << net.faults.reorder_delay << " ns, for " << faulty << " ns\n  hosts:";
+        << net.faults.duplicate << ", damage " << net.faults.corrupt << ", reorder "
+        << net.faults.reorder << " up to " << net.faults.reorder_delay << " ns, for " << faulty
+        << " ns\n  hosts:";
     for (const HostCosts& host : cluster.hosts)
         out << ' ' << host.name;
     out << "\n  profile " << cluster.engine.profile << "\n  window " << p.window << ", ack_window "

@@ -144,9 +144,10 @@ void Traffic::poll(Rank rank) {
             error_ = "send failed with " + std::to_string(status);
     client.sends_done.clear();
     if (client.broken != 0 && error_.empty()) error_ = "a completion breaks the contract";
-    if (!anyone_dead_ && error_.empty() &&
-        !(client.peers_died.empty() && client.peers_left.empty()))
-        error_ = "rank " + std::to_string(rank) + " was told that a peer is gone, and none is";
+    const auto lives = [this](Rank peer) { return !is_dead(peer); };
+    if (error_.empty() && (std::ranges::any_of(client.peers_died, lives) ||
+                           std::ranges::any_of(client.peers_left, lives)))
+        error_ = "rank " + std::to_string(rank) + " was told that a peer is gone which is not";
     if (client.closed() != 0 && error_.empty())
         error_ = "rank " + std::to_string(rank) + " was closed: " + std::to_string(client.closed());
 }

@@ -23,7 +23,10 @@ Segment* Member::Impl::send_status(Group& group) noexcept {
     std::array<Be32, wire::kStatusEntriesMax> next;
     const std::size_t first = state.status_from;
     const std::size_t count_all = group.ranks.size() - first;
-    const std::size_t entries = std::min(count_all, next.size());
+    const std::size_t fit =
+        (config_.mtu - sizeof(wire::Header) - sizeof(wire::StatusBody) - sizeof(Be32)) /
+        sizeof(Be32);  // with a CRC
+    const std::size_t entries = std::min({count_all, next.size(), fit});
     for (std::size_t i = 0; i < entries; ++i) {
         Session* session = sessions_[group.ranks[first + i]].get();
         const RxStream* rx = session != nullptr ? heard(group, *session) : nullptr;
