@@ -180,11 +180,7 @@ struct Member::Impl {
     }
 
     /// The same at the sender where acknowledgements only ride on data: as long as the application takes to answer.
-    [[nodiscard]] Nanos reply_delay(std::uint8_t patience) const noexcept {
-        const Params& p = config_.params;
-        return p.ack_delay == kNever ? p.min_send_wait << std::min(patience, kReplyPatienceMax)
-                                     : ack_delay(patience);
-    }
+    [[nodiscard]] Nanos reply_delay(std::uint8_t patience) const noexcept;  // probe.cc
 
     // --- request.cc: REQ on both sides
     void on_gap(RxStream& rx, bool new_gap, Nanos now) noexcept;

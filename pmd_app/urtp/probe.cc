@@ -14,6 +14,12 @@ constexpr std::uint32_t kUnansweredMin = 4;
 
 }  // namespace
 
+Nanos Member::Impl::reply_delay(std::uint8_t patience) const noexcept {
+    const Params& p = config_.params;
+    return p.ack_delay == kNever ? p.min_send_wait << std::min(patience, kReplyPatienceMax)
+                                 : ack_delay(patience);
+}
+
 Nanos Member::Impl::tail_wait(const TxStream& tx) const noexcept {
     const Params& p = config_.params;
     // No answer may come before the packet that waits for room.
