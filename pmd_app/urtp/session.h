@@ -28,10 +28,10 @@ struct Session {
     bool gone = false;
     bool gone_untold = false;
     EventKind gone_as{};
-    bool starved =
-        false;  ///< was told less credit than it could use, or lost packets for want of room
-    bool reserved_used = false;
-    bool in_doubt = false;         ///< to be asked by a frame of its own whether it lives
+    /// Was told less credit than it could use, or lost packets for want of room.
+    bool starved : 1 = false;
+    bool reserved_used : 1 = false;
+    bool in_doubt : 1 = false;     ///< to be asked by a frame of its own whether it lives
     bool expecting = false;        ///< a pending receive names this source
     std::uint32_t held = 0;        ///< nodes of the pool that its packets occupy
     std::uint32_t blocked = 0;     ///< streams whose head waits for `after` entries
