@@ -135,7 +135,8 @@ SendQueue::Verdict SendQueue::accept(const abi::Region& region, Err stream_error
 }
 
 bool SendQueue::inject(const SubmissionRecord& record, Sink sink) noexcept {
-    if (slot() == nullptr || find_open(record.stream) != kNoMessage) return false;
+    // The last slot is for chunks: what is queued here may wait for the end of a message that has not come yet.
+    if (tail_ - head_ >= mask_ || find_open(record.stream) != kNoMessage) return false;
     Pending& pending = at(tail_++);
     pending = {.record = record, .sink = sink};
     return true;
@@ -168,14 +169,31 @@ SendQueue::Blocked SendQueue::open_blocks() noexcept {
 
 bool SendQueue::scan(const SendContext& context, Nanos now) {
     bool moved = false;
+    bool gaps = false;
     Blocked blocked = open_blocks();
     for (std::uint32_t n = head_; n != tail_; ++n) {
         Pending& pending = at(n);
         if (pending.state != State::kDone) moved |= advance(pending, context, blocked, now);
-        if (pending.state == State::kDone && n == head_) ++head_;
+        if (pending.state == State::kDone) {
+            if (n == head_) {
+                ++head_;
+            } else {
+                gaps = true;
+            }
+        }
         if (blocked.group && open_count_ == 0) break;
     }
+    if (gaps && tail_ - head_ >= mask_) close_gaps();
     return moved;
+}
+
+// Chunks that passed what waits for their message's end leave their slots to the next ones.
+void SendQueue::close_gaps() noexcept {
+    std::uint32_t to = tail_;
+    for (std::uint32_t n = tail_; n != head_;) {
+        if (at(--n).state != State::kDone && --to != n) at(to) = at(n);
+    }
+    head_ = to;
 }
 
 // One record's turn in a scan.

@@ -11,6 +11,8 @@
 //
 // Ranks are remembered as 64 bits of rank mod 64: a collision delays, it never reorders. So a client must not submit,
 // between the chunks of one message, as many others that share a destination as fill this queue: it would stop itself.
+// The engine, which injects sends of schedules, knows nothing of that: it always leaves a slot, and slots of chunks that are done
+// are taken from behind what they passed.
 //
 // "Every destination has it in order" (kSubmitNotifyAcked) is seen by the segment: the transport gives up its reference
 // then, so the queue's own is the last one.
@@ -130,6 +132,7 @@ private:
     [[nodiscard]] Verdict place_chunk(Pending& pending, Err stream_error) noexcept;
     [[nodiscard]] Blocked open_blocks() noexcept;
     bool scan(const SendContext& context, Nanos now);
+    void close_gaps() noexcept;
     bool advance(Pending& pending, const SendContext& context, Blocked& blocked, Nanos now);
     [[nodiscard]] urtp::MessageSize size_of(const Pending& pending) const noexcept;
     bool transmit(Pending& pending, const SendContext& context, Nanos now);

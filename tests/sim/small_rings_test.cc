@@ -1,5 +1,6 @@
 // Rings and memory as small as they may be, and more under way than they hold: whoever waits must wait for something that
 // another will do, and not in a circle.
+#include <coll.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -133,6 +134,62 @@ TEST(SmallRings, awaited_messages_pass_those_that_nobody_asks_for) {
     };
     EXPECT_TRUE(lib.run(5 * kSecond, all_done, act))
         << std::ranges::count(done, false) << " have not come";
+}
+
+// What the engine sends for a collective waits, in the queue of the client's sends, for the end of a message in chunks. Its chunks passed,
+// but kept their slots behind what waited, and when these were used up the message could not end (seed 8788 of `ulc-sim check`).
+TEST(SmallRings, a_long_message_ends_beside_collectives_that_the_engine_carries_out) {
+    constexpr std::uint16_t kRanks = 12;
+    constexpr std::size_t kLong = 160'000;  // 20 chunks
+    ClusterConfig config = smallest(kRanks);
+    config.sizes.sq_slots = 32;  // so that all of it is with the engine at once
+    const auto offloading = [](std::uint16_t) {
+        client::Limits limits;
+        limits.offload = 1;
+        return limits;
+    };
+    LibCluster lib(config, 0, offloading);
+    ASSERT_TRUE(lib.form());
+    std::vector<std::vector<unsigned char>> octets(kRanks, std::vector<unsigned char>(kLong));
+    std::vector<ulc_request> requests(kRanks);
+    std::vector<std::vector<ulc_coll*>> running(kRanks);
+    std::vector<bool> begun(kRanks, false);
+    std::vector<bool> done(kRanks, false);
+    const auto start = [&](std::uint16_t rank) {
+        ulc_endpoint* ep = lib.endpoint(rank);
+        unsigned char* memory = octets[rank].data();
+        const int error = rank == 0
+                              ? ulc_multicast(ep, ulc_world(ep), ULC_SUBSET_ALL, 1, memory, kLong,
+                                              &requests[rank])
+                              : ulc_receive(ep, 0, 1, UINT64_MAX, memory, kLong, &requests[rank]);
+        ASSERT_EQ(error, ULC_OK);
+        running[rank].resize(3);  // each sends to four others from rank 0
+        for (ulc_coll*& each : running[rank])
+            ASSERT_EQ(ulc_broadcast_start(ep, ulc_world(ep), 0, nullptr, 0, "binomial", &each),
+                      ULC_OK);
+    };
+    const auto act = [&](std::uint16_t rank, Nanos now) {
+        if (!begun[rank]) {
+            start(rank);
+            lib.cluster().pause_client(rank, now + kMillisecond);  // its engine goes on
+        }
+        begun[rank] = true;
+        std::erase_if(running[rank], [&](ulc_coll* each) {
+            return ulc_coll_test(lib.endpoint(rank), each) == ULC_OK;
+        });
+        ulc_status status{};
+        if (!done[rank])
+            done[rank] = ulc_test(lib.endpoint(rank), &requests[rank], &status) == ULC_OK;
+        return now + kMillisecond;
+    };
+    const auto all_done = [&] {
+        return std::ranges::count(done, false) == 0 &&
+               std::ranges::all_of(running, [](const auto& of_rank) { return of_rank.empty(); });
+    };
+    EXPECT_TRUE(lib.run(5 * kSecond, all_done, act))
+        << std::ranges::count(done, false) << " have not got it";
+    EXPECT_GT(lib.cluster().count(Counter::offload_taken), 0U);
+    EXPECT_EQ(lib.shut_down(), 0U);
 }
 
 }  // namespace
