@@ -139,7 +139,8 @@ public:
     void on_acked(float packets, Nanos rtt, bool round_trip) noexcept {
         if (rtt >= 0) trips_.sample(rtt);
         const float target = kTarget * trips_.shortest();
-        if (trips_.latest() <= target) {
+        // Repairs give no sample: where only they are under way, each acknowledgement would cut by the same old one.
+        if (rtt < 0 || trips_.latest() <= target) {
             window_ += starting_ ? packets : packets / std::max(window_, 1.0F);
         } else {
             starting_ = false;

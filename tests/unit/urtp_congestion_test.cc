@@ -121,6 +121,20 @@ TEST(DelayBased, holds_the_round_trip_at_three_times_the_shortest) {
     EXPECT_EQ(control.window(), kLeastWindow);
 }
 
+// Seed 4131 of `ulc-sim check`: where all that was under way had been sent again, the last sample stayed too long a one, each
+// acknowledgement cut by it, and a packet went out every ten round trips.
+TEST(DelayBased, acknowledgements_without_a_sample_cut_nothing) {
+    DelayBased control(kLimits);
+    control.on_acked(1, kShort, true);
+    control.on_acked(1, kQueue, true);  // its packet was in a queue
+    const float before = control.window();
+    for (int i = 0; i < 10; ++i)
+        control.on_acked(1, -1, true);
+    EXPECT_NEAR(control.window(), before + 10 / before, 0.6);
+    control.on_acked(1, kQueue, true);
+    EXPECT_LT(control.window(), before + 10 / before);
+}
+
 TEST(Pacer, spaces_packets_and_saves_up_only_a_short_burst) {
     Pacer pacer;
     Nanos now = kSecond;
