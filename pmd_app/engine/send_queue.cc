@@ -134,9 +134,18 @@ SendQueue::Verdict SendQueue::accept(const abi::Region& region, Err stream_error
     return verdict;
 }
 
+// A message that still lacks chunks shares a destination: what waited for its end could keep them out of this queue.
+bool SendQueue::waits_for_chunks(std::uint32_t stream) const noexcept {
+    if (open_count_ == 0) return false;
+    return std::ranges::any_of(open_, [&](const OpenMessage& message) {
+        const bool shares =
+            is_group(stream) || is_group(message.stream) || message.stream == stream;
+        return message.used && !message.complete && shares;
+    });
+}
+
 bool SendQueue::inject(const SubmissionRecord& record, Sink sink) noexcept {
-    // The last slot is for chunks: what is queued here may wait for the end of a message that has not come yet.
-    if (tail_ - head_ >= mask_ || find_open(record.stream) != kNoMessage) return false;
+    if (slot() == nullptr || waits_for_chunks(record.stream)) return false;
     Pending& pending = at(tail_++);
     pending = {.record = record, .sink = sink};
     return true;
@@ -169,31 +178,14 @@ SendQueue::Blocked SendQueue::open_blocks() noexcept {
 
 bool SendQueue::scan(const SendContext& context, Nanos now) {
     bool moved = false;
-    bool gaps = false;
     Blocked blocked = open_blocks();
     for (std::uint32_t n = head_; n != tail_; ++n) {
         Pending& pending = at(n);
         if (pending.state != State::kDone) moved |= advance(pending, context, blocked, now);
-        if (pending.state == State::kDone) {
-            if (n == head_) {
-                ++head_;
-            } else {
-                gaps = true;
-            }
-        }
+        if (pending.state == State::kDone && n == head_) ++head_;
         if (blocked.group && open_count_ == 0) break;
     }
-    if (gaps && tail_ - head_ >= mask_) close_gaps();
     return moved;
-}
-
-// Chunks that passed what waits for their message's end leave their slots to the next ones.
-void SendQueue::close_gaps() noexcept {
-    std::uint32_t to = tail_;
-    for (std::uint32_t n = tail_; n != head_;) {
-        if (at(--n).state != State::kDone && --to != n) at(to) = at(n);
-    }
-    head_ = to;
 }
 
 // One record's turn in a scan.

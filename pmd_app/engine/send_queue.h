@@ -11,8 +11,8 @@
 //
 // Ranks are remembered as 64 bits of rank mod 64: a collision delays, it never reorders. So a client must not submit,
 // between the chunks of one message, as many others that share a destination as fill this queue: it would stop itself.
-// The engine, which injects sends of schedules, knows nothing of that: it always leaves a slot, and slots of chunks that are done
-// are taken from behind what they passed.
+// Sends of schedules, of which the client does not know when they come, are queued only where no message lacks chunks that they would
+// wait for; a client that sends long messages without a pause holds them up so long.
 //
 // "Every destination has it in order" (kSubmitNotifyAcked) is seen by the segment: the transport gives up its reference
 // then, so the queue's own is the last one.
@@ -64,7 +64,7 @@ public:
     [[nodiscard]] Verdict accept(const abi::Region& region, Err stream_error) noexcept;
 
     /// Queues a whole message of an offloaded schedule, a record as accept() would pass it. False: the queue is full, or the
-    /// client is in the middle of a message on that stream.
+    /// client is in the middle of a message that shares a destination.
     [[nodiscard]] bool inject(const abi::SubmissionRecord& record, Sink sink) noexcept;
 
     /// Transmits what the rules allow and answers what is done. True: moved.
@@ -130,9 +130,9 @@ private:
                                           const abi::Region& region) noexcept;
     [[nodiscard]] std::uint8_t find_open(std::uint32_t stream) const noexcept;
     [[nodiscard]] Verdict place_chunk(Pending& pending, Err stream_error) noexcept;
+    [[nodiscard]] bool waits_for_chunks(std::uint32_t stream) const noexcept;
     [[nodiscard]] Blocked open_blocks() noexcept;
     bool scan(const SendContext& context, Nanos now);
-    void close_gaps() noexcept;
     bool advance(Pending& pending, const SendContext& context, Blocked& blocked, Nanos now);
     [[nodiscard]] urtp::MessageSize size_of(const Pending& pending) const noexcept;
     bool transmit(Pending& pending, const SendContext& context, Nanos now);

@@ -136,8 +136,8 @@ TEST(SmallRings, awaited_messages_pass_those_that_nobody_asks_for) {
         << std::ranges::count(done, false) << " have not come";
 }
 
-// What the engine sends for a collective waits, in the queue of the client's sends, for the end of a message in chunks. Its chunks passed,
-// but kept their slots behind what waited, and when these were used up the message could not end (seed 8788 of `ulc-sim check`).
+// What the engine sends for a collective once waited, in the queue of the client's sends, for the end of a message in chunks, and kept
+// the slots that the rest of the message needed (seeds 6054, 8788 and 9605 of `ulc-sim check`).
 TEST(SmallRings, a_long_message_ends_beside_collectives_that_the_engine_carries_out) {
     constexpr std::uint16_t kRanks = 12;
     constexpr std::size_t kLong = 160'000;  // 20 chunks
