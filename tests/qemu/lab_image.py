@@ -126,9 +126,13 @@ class Archive:
 
 
 def build_programs(programs):
+    """Those of a plain build are there; what only tests need is built when it is first wanted."""
+    advice = "run: tools/driver-headers && tools/build release"
+    if not (BUILD / "build.ninja").exists():
+        raise Missing(f"build/release is not there; {advice}")
     missing = [p for p in programs if not (BUILD / p).exists()]
-    if missing or not (BUILD / "build.ninja").exists():
-        raise Missing(f"{missing[0] if missing else 'build/release'} is not built; run: tools/driver-headers && tools/build release")
+    if missing and subprocess.run(["ninja", "-C", BUILD, *missing], capture_output=True, check=False).returncode != 0:
+        raise Missing(f"{missing[0]} cannot be built; {advice}")
 
 
 def prepare(programs):
