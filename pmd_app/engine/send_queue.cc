@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "engine/complete.h"
 #include "engine/offload.h"
 
 namespace ulc::engine {
@@ -32,17 +33,7 @@ bool wants_acked(const SubmissionRecord& r) noexcept {
 }
 
 bool write_done(abi::CompletionProducer& cq, std::uint32_t cookie, Err status) noexcept {
-    abi::CompletionRecord* out = cq.claim();
-    if (out == nullptr) return false;
-    out->kind = abi::CompletionKind::kSendDone;
-    out->flags = 0;
-    out->inline_length = 0;
-    out->source = 0;
-    out->status = static_cast<std::int16_t>(status);
-    out->stream = cookie;
-    out->tag = 0;
-    cq.publish();
-    return true;
+    return write_status(cq, abi::CompletionKind::kSendDone, cookie, status);
 }
 
 }  // namespace
