@@ -274,8 +274,8 @@ Link Port::link() noexcept {
     if (link != link_) {
         const Standstill both(tx_lock_, rx_lock_);
         if (const Fault fault = chip_.apply(link); fault != Fault::kNone) {
-            recover(fault);
-            return link_;
+            if (running_) recover(fault);  // before the start there may be no rings yet
+            return {};
         }
         link_ = link;
     }
