@@ -345,9 +345,7 @@ EthdevPort::~EthdevPort() {
     mute_log(false);
 }
 
-std::string EthdevPort::exception_interface() const {
-    return exception_ ? exception_->interface() : "";
-}
+const ExceptionPath* EthdevPort::exception() const noexcept { return exception_.get(); }
 
 // ---- the hot path -------------------------------------------------------------------------------
 
@@ -369,7 +367,7 @@ std::uint16_t EthdevPort::rx(void* context, Segment** out, std::uint16_t n) {
     self.mark_.leave();
     if (self.exception_) [[unlikely]] {
         received = self.exception_->take(burst.data(), received);
-        self.tx_counted_ += self.exception_->serve(tx_pending(context));
+        if (self.exception_->due()) self.tx_counted_ += self.exception_->serve(tx_pending(context));
     }
     std::uint16_t kept = 0;
     for (std::uint16_t i = 0; i < received; ++i) {

@@ -52,8 +52,8 @@ public:
     [[nodiscard]] const Port& port() const noexcept { return port_; }
     [[nodiscard]] const DeviceSpec& device() const noexcept { return spec_; }
     [[nodiscard]] const PortDrops& drops() const noexcept { return drops_; }
-    /// The name of the exception interface; empty without one.
-    [[nodiscard]] std::string exception_interface() const;
+    /// nullptr without one. Its counts are the port's thread's.
+    [[nodiscard]] const ExceptionPath* exception() const noexcept;
     [[nodiscard]] std::uint16_t ethdev_id() const noexcept { return id_; }
 
 private:

@@ -102,8 +102,10 @@ std::uint16_t ExceptionPath::take(rte_mbuf** frames, std::uint16_t count) noexce
     return kept;
 }
 
+bool ExceptionPath::due() noexcept { return ++calls_ % kRoundsBetween == 0; }
+
 std::uint16_t ExceptionPath::serve(std::uint32_t nic_pending) noexcept {
-    if (++calls_ % kRoundsBetween != 0 || nic_pending > kPendingMax) return 0;
+    if (nic_pending > kPendingMax) return 0;
     std::array<rte_mbuf*, kFramesAtOnce> frames;
     const std::uint16_t count = rte_eth_rx_burst(tap_, 0, frames.data(), frames.size());
     if (count == 0) return 0;

@@ -34,8 +34,11 @@ public:
     /// Of `count` frames from the NIC, keeps ours in order and gives the others to the kernel. Returns how many are kept.
     std::uint16_t take(rte_mbuf** frames, std::uint16_t count) noexcept;
 
-    /// Sends a few frames of the kernel, if any, when `nic_pending` frames or fewer are under way; looks for them only
-    /// now and then. Returns how many the NIC took. One system call when there are some, else none.
+    /// Whether it is time to look for frames of the kernel: once in a number of rounds of the port.
+    [[nodiscard]] bool due() noexcept;
+
+    /// Sends a few frames of the kernel, if any, when few of `nic_pending` frames are under way. Returns how many the NIC
+    /// took. One system call when there are some, else none.
     std::uint16_t serve(std::uint32_t nic_pending) noexcept;
 
     [[nodiscard]] const ExceptionCounts& counts() const noexcept { return counts_; }

@@ -44,6 +44,8 @@ void serve(Node& node, AttachServer& server, EngineLoop& loop) {
     server.stop();
     loop.stop();
     engine.join();
+    if (const std::string carried = node.exceptions_as_text(); !carried.empty())
+        spdlog::info("{}", carried);
 }
 
 int run(int argc, char** argv) {

@@ -47,8 +47,22 @@ std::string Node::ports_as_text() const {
         if (n > 0) text += ", ";
         if (ports_.size() > 1 || names_[n] != "0") text += names_[n] + ": ";
         text += ports_[n]->device().name + " as " + text_of(ports_[n]->port().info.mac);
-        const std::string interface = ports_[n]->exception_interface();
-        if (!interface.empty()) text += ", IP by " + interface;
+        if (const auto* path = ports_[n]->exception(); path != nullptr)
+            text += ", IP by " + path->interface();
+    }
+    return text;
+}
+
+std::string Node::exceptions_as_text() const {
+    std::string text;
+    for (const auto& port : ports_) {
+        const dpdk::ExceptionPath* path = port->exception();
+        if (path == nullptr) continue;
+        const dpdk::ExceptionCounts& counts = path->counts();
+        text += (text.empty() ? "" : "; ") + path->interface() + ": " +
+                std::to_string(counts.to_kernel) + " frames to the kernel, " +
+                std::to_string(counts.from_kernel) + " from it, " + std::to_string(counts.lost) +
+                " not taken by the other side";
     }
     return text;
 }

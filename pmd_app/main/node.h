@@ -40,6 +40,8 @@ public:
     [[nodiscard]] Result<std::uint32_t> net(std::string_view name) const;
     /// "net_memif0 as 02:…", each net after a comma; with their names if there are several.
     [[nodiscard]] std::string ports_as_text() const;
+    /// What went over the exception interfaces; empty without one. After the engine's thread has ended.
+    [[nodiscard]] std::string exceptions_as_text() const;
 
 private:
     Node() = default;
