@@ -34,6 +34,7 @@ ChildSpec switch_process(const ClusterOptions& options, const ClusterPrograms& p
     fault("--dup", options.duplicate);
     fault("--reorder", options.reorder);
     fault("--delay", options.delay_us);
+    if (options.bits_per_second > 0) add("--rate", std::to_string(options.bits_per_second));
     return spec;
 }
 
@@ -80,8 +81,9 @@ std::string complete(ClusterOptions& options) {
         return fmt::format("--nodes {} would leave nodes without ranks; use at most --nodes {}",
                            options.nodes, options.ranks);
     }
-    if (options.nodes == 1 && options.faulty()) {
-        return "with one node nothing crosses a wire, so there is nothing to lose; add --nodes 2";
+    if (options.nodes == 1 && options.needs_switch()) {
+        return "with one node nothing crosses a wire, so there is nothing to lose or to slow; add "
+               "--nodes 2";
     }
     return "";
 }
@@ -89,7 +91,7 @@ std::string complete(ClusterOptions& options) {
 ClusterPlan make_plan(const ClusterOptions& options, const ClusterPrograms& programs,
                       const std::string& directory) {
     ClusterPlan plan{.nodes = options.nodes};
-    plan.has_switch = options.nodes > 2 || options.faulty();
+    plan.has_switch = options.nodes > 2 || options.needs_switch();
     if (plan.has_switch) {
         plan.infrastructure.push_back(switch_process(options, programs, plan.nodes, directory));
     }

@@ -2,8 +2,8 @@
 // without starting it.
 //
 //   nodes 1             engine 0 alone; messages never leave it
-//   nodes 2, no faults  engine 0 (memif server) ── engine 1 (memif client)
-//   else                engine k (memif client k) ── ulc-switch (a memif server port per node, seeded faults)
+//   nodes 2, ideal wire engine 0 (memif server) ── engine 1 (memif client)
+//   else                engine k (memif client k) ── ulc-switch (a memif server port per node, seeded faults, line rate)
 //   --embedded          no engine processes: each rank is a node with its engine inside; wired the same way
 //
 // Rank r runs on node r mod nodes, so that neighbours talk over the wire.
@@ -25,14 +25,16 @@ struct ClusterOptions {
     double duplicate = 0;
     double reorder = 0;
     double delay_us = 0;
+    std::uint64_t bits_per_second = 0;  ///< of every link; 0: as fast as the machine is
     std::uint64_t seed = 1;
     std::string job;
     std::string nonce;  ///< 32 hexadecimal digits
     std::vector<std::string> engine_options;
     std::vector<std::string> application;  ///< program and arguments
 
-    [[nodiscard]] bool faulty() const {
-        return loss > 0 || duplicate > 0 || reorder > 0 || delay_us > 0;
+    /// The wire is one that only the switch can play.
+    [[nodiscard]] bool needs_switch() const {
+        return loss > 0 || duplicate > 0 || reorder > 0 || delay_us > 0 || bits_per_second > 0;
     }
 };
 
@@ -53,6 +55,9 @@ struct ClusterPlan {
 
 inline constexpr unsigned kRanksMax = 512;
 inline constexpr unsigned kNodesMax = 64;
+/// Bits a second of a link: what Ethernet was and will be.
+inline constexpr std::uint64_t kRateMin = 1'000'000;
+inline constexpr std::uint64_t kRateMax = 1'000'000'000'000;
 
 /// What is wrong with the options, as a sentence; empty if nothing. Fills in the defaults.
 [[nodiscard]] std::string complete(ClusterOptions& options);

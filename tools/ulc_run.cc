@@ -69,7 +69,7 @@ std::string find_programs(const ClusterOptions& cluster, ClusterPrograms* progra
     if (!cluster.embedded && programs->engine.empty()) {
         return "the program ulc-engine is not there; " + build + "ULC_ENGINE_PATH";
     }
-    if ((cluster.nodes > 2 || cluster.faulty()) && programs->ether_switch.empty()) {
+    if ((cluster.nodes > 2 || cluster.needs_switch()) && programs->ether_switch.empty()) {
         return "the program ulc-switch is not there; " + build + "ULC_SWITCH_PATH";
     }
     if (cluster.embedded) {
@@ -124,9 +124,16 @@ int run(RunOptions& options) {
     return status;
 }
 
-void add_fault_options(CLI::App& command, ClusterOptions& cluster) {
+void add_wire_options(CLI::App& command, ClusterOptions& cluster) {
     const std::string group =
-        "Faults (a switch loses, repeats, reorders and delays frames; same seed, same choices)";
+        "Wire (a switch with links of that rate, which loses, repeats, reorders and delays frames; "
+        "same seed, same choices)";
+    command
+        .add_option(
+            "--rate", cluster.bits_per_second,
+            "Speed of every link, in bit/s: 100000000 is Fast Ethernet (as fast as it goes)")
+        ->check(CLI::Range(kRateMin, kRateMax))
+        ->group(group);
     const auto probability = CLI::Range(0.0, 1.0);
     command.add_option("--loss", cluster.loss, "Probability that a frame is lost")
         ->check(probability)
@@ -157,7 +164,7 @@ void add_run_command(CLI::App& app, int* exit_code) {
         "Nodes, that is engines (2, or 1 for one rank); rank r runs on node r mod nodes");
     command->add_flag("--embedded", options->cluster.embedded,
                       "No engines: each rank is a node with its engine inside");
-    add_fault_options(*command, options->cluster);
+    add_wire_options(*command, options->cluster);
     command->add_option("--job", options->cluster.job, "Name of the job (made up)");
     command
         ->add_option("--engine-option", options->cluster.engine_options,

@@ -33,16 +33,13 @@ public:
     /// the link's order (a reordered frame).
     [[nodiscard]] bool push(Waiting frame, bool held) {
         if (heap_.size() == frames_max_) return false;
-        if (rate_ != 0 && !held) {
-            const Nanos start = std::max(free_at_, frame.due);
-            if (octets_in(start - frame.due) > buffer_) return false;
-            free_at_ = start + wire_time(frame.length);
-            frame.due = free_at_;
-        }
+        if (!held && !take_wire(frame)) return false;
         frame.order = order_++;
         put_back(frame);
         return true;
     }
+    /// A frame that the link damages: it takes its time, and nobody gets it.
+    void waste(Waiting frame) noexcept { (void)take_wire(frame); }
     /// A frame that pop() gave and the port did not take: to its old place.
     void put_back(const Waiting& frame) {
         heap_.push_back(frame);
@@ -70,6 +67,15 @@ public:
     }
 
 private:
+    /// When the last of its bits has left, behind what waits already. False: no room.
+    bool take_wire(Waiting& frame) noexcept {
+        if (rate_ == 0) return true;
+        const Nanos start = std::max(free_at_, frame.due);
+        if (octets_in(start - frame.due) > buffer_) return false;
+        free_at_ = start + wire_time(frame.length);
+        frame.due = free_at_;
+        return true;
+    }
     static bool later(const Waiting& a, const Waiting& b) noexcept {
         return a.due != b.due ? a.due > b.due : a.order > b.order;
     }

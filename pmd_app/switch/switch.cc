@@ -129,7 +129,10 @@ void Switch::offer(std::uint16_t to, const Waiting& frame) {
     Fate fate;
     if (config_.faults.any()) fate = output.faults.judge();
     if (!output.up) return add(output.row, SwitchCounter::dropped_down);
-    if (fate.copies == 0) return add(output.row, SwitchCounter::lost);
+    if (fate.copies == 0) {
+        output.queue.waste(frame);
+        return add(output.row, SwitchCounter::lost);
+    }
     if (fate.copies == 2) add(output.row, SwitchCounter::duplicated);
     if (fate.held) add(output.row, SwitchCounter::reordered);
     for (int copy = 0; copy < fate.copies; ++copy) {

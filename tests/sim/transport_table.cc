@@ -1,6 +1,6 @@
 // Prints what each profile makes of a wire, as Markdown: docs/BENCHMARKS.md says with which arguments.
 //   transport_table PROFILE…             incast, random loss and multicast, for each
-//   transport_table seeds N PROFILE…     the cases that chance decides: median and worst of N seeds
+//   transport_table seeds A-B PROFILE…   the cases that chance decides: median and worst of those seeds
 //   transport_table latency PROFILE…     one way of short and long messages, and the repair of a lost multicast
 #include <algorithm>
 #include <cstdio>
@@ -39,29 +39,46 @@ struct Spread {
     }
 };
 
-void seeds_row(const std::string& name, GoodputCase c, unsigned seeds) {
+struct Seeds {
+    std::uint64_t first = 1;
+    std::uint64_t last = 1;
+};
+
+/// "11-20".
+Seeds seeds_of(const std::string& text) {
+    Seeds seeds;
+    const std::size_t dash = text.find('-');
+    seeds.first = std::stoull(text);
+    seeds.last = dash == std::string::npos ? seeds.first : std::stoull(text.substr(dash + 1));
+    return seeds;
+}
+
+void seeds_row(const std::string& name, GoodputCase c, const Seeds& seeds) {
     Spread share;
     Spread jain;
     Spread control{{}, true};
-    for (c.seed = 1; c.seed <= seeds; ++c.seed) {
+    Spread repeated{{}, true};
+    for (c.seed = seeds.first; c.seed <= seeds.last; ++c.seed) {
         const GoodputResult r = measure_goodput(c);
         share.values.push_back(100 * r.share);
         jain.values.push_back(r.jain);
         control.values.push_back(r.control);
+        repeated.values.push_back(100 * r.repeated);
     }
     const auto [share_median, share_worst] = share.figures();
     const auto [jain_median, jain_worst] = jain.figures();
     const auto [control_median, control_worst] = control.figures();
-    std::printf("| %s | %s | %.1f, %.1f %% | %.3f, %.3f | %.2f, %.2f |\n", c.profile.c_str(),
-                name.c_str(), share_median, share_worst, jain_median, jain_worst, control_median,
-                control_worst);
+    const auto [repeated_median, repeated_worst] = repeated.figures();
+    std::printf("| %s | %s | %.1f, %.1f %% | %.3f, %.3f | %.2f, %.2f | %.1f, %.1f %% |\n",
+                c.profile.c_str(), name.c_str(), share_median, share_worst, jain_median, jain_worst,
+                control_median, control_worst, repeated_median, repeated_worst);
     std::fflush(stdout);
 }
 
-void seeds_table(unsigned seeds, const std::vector<std::string>& profiles) {
+void seeds_table(const Seeds& seeds, const std::vector<std::string>& profiles) {
     std::printf(
-        "| profile | case | share: median, worst | Jain | control |\n"
-        "| --- | --- | --- | --- | --- |\n");
+        "| profile | case | share: median, worst | Jain | control | repairs |\n"
+        "| --- | --- | --- | --- | --- | --- |\n");
     for (const std::string& profile : profiles) {
         for (const std::uint64_t rate : {100'000'000ULL, 1'000'000'000ULL, 10'000'000'000ULL}) {
             GoodputCase c;
@@ -103,10 +120,10 @@ int main(int argc, char** argv) {
         return 0;
     }
     if (profiles.size() >= 2 && profiles[0] == "seeds") {
-        const unsigned seeds = static_cast<unsigned>(std::stoul(profiles[1]));
+        const Seeds seeds = seeds_of(profiles[1]);
         profiles.erase(profiles.begin(), profiles.begin() + 2);
         if (profiles.empty()) profiles = {"urtp"};
-        seeds_table(std::max(1U, seeds), profiles);
+        seeds_table(seeds, profiles);
         return 0;
     }
     if (profiles.empty()) profiles = {"urtp"};

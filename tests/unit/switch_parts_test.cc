@@ -152,6 +152,14 @@ TEST(OutQueue, with_a_rate_spaces_frames_by_their_time_on_the_wire) {
     EXPECT_EQ(queue.next_due(), kSecond + 123'040);
 }
 
+TEST(OutQueue, a_frame_lost_on_the_wire_takes_its_time) {
+    OutQueue queue(100'000'000, 1 << 20, 64);
+    queue.waste({.due = 1000, .length = 1514});
+    EXPECT_TRUE(queue.empty());
+    ASSERT_TRUE(queue.push({.due = 1000, .length = 1514}, false));
+    EXPECT_EQ(queue.next_due(), 1000 + 2 * 123'040);
+}
+
 TEST(OutQueue, a_full_buffer_refuses_and_drains) {
     OutQueue queue(100'000'000, 10'000, 64);
     int taken = 0;
