@@ -19,8 +19,9 @@ namespace {
 constexpr std::int64_t kLimit = 60'000'000'000;  // ns
 constexpr std::uint64_t kUnicast = 1;
 constexpr std::uint64_t kMulticast = 2;
-constexpr std::size_t kLengths[] = {0, 1, 40, 41, 1000, 1486, 1487, 5000, 70'000};
-constexpr std::size_t kLongest = 70'000;
+constexpr std::size_t kLengths[] = {0,    1,    40,   41,   1000, 1469,   1470,
+                                    1478, 1479, 1486, 1487, 5000, 100'000};
+constexpr std::size_t kLongest = 100'000;
 
 [[noreturn]] void die(const char* what, int error) {
     std::fprintf(stderr, "rank %s: %s: %s (%s)\n", std::getenv("ULC_RANK"), what,

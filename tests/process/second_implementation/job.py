@@ -1,0 +1,172 @@
+"""Forming and leaving a job: docs/PROTOCOL.md §7."""
+import struct
+from dataclasses import dataclass
+
+from frames import BROADCAST, JOB, Frame, need
+
+JOIN, ROSTER, ROSTER_ACK, REJECT, BYE, COMMIT = range(1, 7)
+PARTIAL, HOLDS_ALL, IS_FORMED, WORLD_IN_USE = range(1, 5)
+BY_HAND = 1
+HEAD = struct.Struct(">BBBx64s16s")
+JOIN_BODY = struct.Struct(">HBBIHxx32s")
+CLAIM = struct.Struct(">HI")
+ROSTER_BODY = struct.Struct(">IIIHHHHHBx")
+ENTRY = struct.Struct(">6sII")
+LEFT = 1
+VERSION = 1
+FIRST_WAIT, LONGEST_WAIT = 200e-6, 50e-3
+
+
+class JobFailed(Exception):
+    pass
+
+
+@dataclass
+class Member:
+    mac: bytes
+    handle: int
+    incarnation: int
+    gone: int = 0
+
+
+class Job:
+    """One rank of a job, with an engine of its own. Rank 0 is the publisher."""
+
+    def __init__(self, wire, random, name, size, rank, profile=b"urtp", nonce=None):
+        self.wire, self.random = wire, random
+        self.name, self.size, self.rank, self.profile = name, size, rank, profile
+        self.flags, self.nonce = (BY_HAND, bytes(16)) if nonce is None else (0, nonce)
+        self.me = Member(wire.mac, random.getrandbits(31), random.getrandbits(32))
+        self.claims = {rank: self.me}  # as the publisher hears them
+        self.members = {}  # by rank, once a roster is there
+        self.formed = False
+        self.number = random.getrandbits(31)  # of the roster
+        self.holders, self.done = set(), set()  # MACs of engines that hold the roster, that have formed
+        self.again, self.wait = 0.0, FIRST_WAIT
+        self.byes = 0
+
+    # --- what is sent
+    def send(self, to, kind, body):
+        head = HEAD.pack(kind, self.flags, len(self.name), self.name, self.nonce)
+        self.wire.send(to, Frame(JOB, version=0, body=head + body).octets())
+
+    def send_join(self):
+        nonce, self.nonce = self.nonce, bytes(16) if self.flags & BY_HAND else self.nonce
+        self.send(BROADCAST, JOIN, JOIN_BODY.pack(self.size, VERSION, VERSION, self.me.incarnation, 1, self.profile) +
+                  CLAIM.pack(self.rank, self.me.handle))
+        self.nonce = nonce
+
+    def send_roster(self):
+        """All ranks in one part: 102 of them fit into a frame."""
+        entries = [ENTRY.pack(m.mac, m.handle, m.incarnation) for _, m in sorted(self.members.items())]
+        self.send(BROADCAST, ROSTER, ROSTER_BODY.pack(self.number, self.world, self.first_seq, self.size, 0, 1, 0,
+                                                      len(entries), VERSION) + b"".join(entries))
+
+    def send_roster_ack(self, to, number, state):
+        self.send(to, ROSTER_ACK, struct.pack(">IHBB", number, 1, state, 0))
+
+    def leave(self):
+        self.byes, self.again, self.wait = 4, 0.0, 5e-3
+
+    def on_time(self, now):
+        if now < self.again:
+            return
+        self.again, self.wait = now + self.wait, min(2 * self.wait, LONGEST_WAIT)
+        if self.byes:
+            self.byes -= 1
+            self.send(BROADCAST, BYE, struct.pack(">HBBI", self.rank, LEFT, 0, self.me.handle))
+            return
+        if not self.formed:
+            self.send_join()
+        if self.rank == 0 and self.members:
+            if not self.formed:
+                self.send_roster()
+            elif self.engines() - self.done:
+                self.send(BROADCAST, COMMIT, struct.pack(">II", self.number, 0))
+
+    def at_once(self, first_wait=1e-3):
+        self.again, self.wait = 0.0, first_wait
+
+    def engines(self):
+        return {m.mac for m in self.members.values() if not m.gone} - {self.wire.mac}
+
+    # --- what is received
+    def on_frame(self, source, body):
+        need(len(body) >= HEAD.size, "JobHead")
+        kind, flags, length, name, nonce = HEAD.unpack_from(body)
+        if name != self.name.ljust(64, b"\0") or length != len(self.name) or flags != self.flags:
+            return  # another job
+        handler = {JOIN: self.on_join, ROSTER: self.on_roster, ROSTER_ACK: self.on_roster_ack, REJECT: self.on_reject,
+                   BYE: self.on_bye, COMMIT: self.on_commit}.get(kind)
+        need(handler, "kind")
+        handler(source, nonce, body[HEAD.size:])
+
+    def on_join(self, source, nonce, body):
+        size, least, greatest, incarnation, claims, profile = JOIN_BODY.unpack_from(body)
+        if self.formed or (not self.flags and nonce != self.nonce):
+            return
+        for i in range(claims):
+            rank, handle = CLAIM.unpack_from(body, JOIN_BODY.size + i * CLAIM.size)
+            if self.rank == 0:
+                if size != self.size or profile != self.profile.ljust(32, b"\0") or not least <= VERSION <= greatest:
+                    raise JobFailed("ranks differ in size, profile or version")
+                self.claims[rank] = Member(source, handle, incarnation)
+            elif rank == 0:
+                self.send_join()
+        if self.rank == 0 and len(self.claims) == self.size and not self.members:
+            self.members = self.claims
+            self.world = 1 << 31 | self.random.getrandbits(31)
+            self.first_seq = self.random.getrandbits(32)
+            self.nonce = self.nonce if not self.flags else self.random.randbytes(16)
+            self.at_once()
+
+    def on_roster(self, source, nonce, body):
+        number, world, first_seq, size, part, parts, first, entries, version = ROSTER_BODY.unpack_from(body)
+        need(len(body) == ROSTER_BODY.size + entries * ENTRY.size, "entries")
+        members = {first + i: Member(*ENTRY.unpack_from(body, ROSTER_BODY.size + i * ENTRY.size)) for i in range(entries)}
+        mine = members.get(self.rank)
+        if self.rank == 0 or size != self.size or not mine or (mine.mac, mine.handle) != (self.me.mac, self.me.handle):
+            return
+        need(parts == 1 and part == 0 and version == VERSION, "a roster of one part is all that this one understands")
+        if self.formed:
+            self.send_roster_ack(source, number, IS_FORMED)
+            return
+        self.number, self.world, self.first_seq, self.members, self.nonce = number, world, first_seq, members, nonce
+        self.send_roster_ack(source, number, HOLDS_ALL)
+
+    def on_commit(self, source, nonce, body):
+        (number,) = struct.unpack_from(">I", body)
+        if self.rank == 0:
+            return
+        if nonce == self.nonce and number == self.number and self.members:
+            self.formed = True
+        self.send_roster_ack(source, number, IS_FORMED)
+
+    def on_roster_ack(self, source, nonce, body):
+        number, parts, state, octets = struct.unpack_from(">IHBB", body)
+        if self.rank != 0 or number != self.number or nonce != self.nonce:
+            return
+        if state == WORLD_IN_USE:
+            self.world, self.number, self.holders = 1 << 31 | self.random.getrandbits(31), self.number + 1, set()
+            self.at_once()
+        if state in (HOLDS_ALL, IS_FORMED):
+            self.holders.add(source)
+        if state == IS_FORMED:
+            self.done.add(source)
+        if self.members and not self.formed and self.engines() <= self.holders:
+            self.formed = True
+            self.at_once()
+
+    def on_reject(self, source, nonce, body):
+        (error,) = struct.unpack_from(">I", body)
+        raise JobFailed(f"rejected: error {error}")
+
+    def on_bye(self, source, nonce, body):
+        rank, reason, handle = struct.unpack_from(">HBxI", body)
+        self.gone(handle, reason)
+
+    def gone(self, handle, reason):
+        """BYE, or GONE of §8."""
+        for member in self.members.values():
+            if member.handle == handle:
+                member.gone = reason

@@ -1,0 +1,268 @@
+"""One rank: ordering (docs/PROTOCOL.md §5), messages and groups (§6), what a node answers (§8). Time is the argument `now`."""
+import collections
+import struct
+
+from frames import (A, ACK, BROADCAST, C, DATA, F, HEADER, JOB, L, MCAST, MTU, N, NODE, PROBE, R, REQ, S, T, AckEntry, Frame,
+                    Malformed, ahead, need, plus, requested)
+from streams import WINDOW, Receiving, Sending
+
+PING, PONG, GONE = 1, 2, 3
+NODE_BODY = struct.Struct(">BBxxIQ")
+Message = collections.namedtuple("Message", "source stream tag octets")
+
+
+class Rank:
+    def __init__(self, wire, job):
+        self.wire, self.job = wire, job
+        self.groups = {}  # handle → ranks in order
+        self.sending = {}  # by name of the stream: rank or group
+        self.receiving = collections.defaultdict(dict)  # source → name of the stream → Receiving
+        self.to_send = collections.deque()  # [name, subset, tag, octets, offset], in order of submission
+        self.inbox = collections.deque()
+        self.counters = collections.Counter()
+
+    # --- for the application
+    def submit(self, to, tag, octets, subset=0):
+        """to: a rank or a group."""
+        self.to_send.append([to, subset, tag, octets, 0])
+
+    def idle(self):
+        """All that was submitted is acknowledged."""
+        return not self.to_send and not any(stream.kept for stream in self.sending.values())
+
+    def form_group(self, handle, ranks):
+        self.groups[handle] = ranks
+
+    # --- one round
+    def step(self, now, seconds):
+        """Waits so long for frames, then does what is due."""
+        for source, to, frame in self.wire.receive(seconds):
+            try:
+                self.on_frame(source, to, frame, now())
+            except (Malformed, struct.error) as why:
+                self.counters[f"bad {why}"] += 1
+        self.job.on_time(now())
+        if self.job.formed:
+            if not self.groups:
+                self.form_group(self.job.world, list(range(self.job.size)))
+            self.acknowledge_and_ask(now())
+            self.transmit(now())
+            self.probe(now())
+
+    # --- receiving
+    def on_frame(self, source, to, frame, now):
+        if frame.type == JOB:
+            self.job.on_frame(source, frame.body)
+        elif frame.type == NODE:
+            self.on_node(source, frame.body)
+        elif self.known(source, to, frame):
+            self.HANDLERS[frame.type](self, frame, to == BROADCAST, now)
+
+    def known(self, source, to, frame):
+        """§3: the handle is ours, MAC and rank agree with the roster."""
+        if not self.job.formed:
+            return False
+        if frame.handle not in self.groups and frame.handle != self.job.me.handle:
+            self.counters["unknown_handle"] += 1
+            if to == self.wire.mac:
+                self.send_node(source, GONE, 2, frame.handle)
+            return False
+        member = self.job.members.get(frame.rank)
+        if not member or member.mac != source:
+            self.counters["wrong_source"] += 1
+            return False
+        return True
+
+    def on_node(self, source, body):
+        kind, reason, incarnation, token = NODE_BODY.unpack(body)
+        if kind == PING:
+            self.counters["pings"] += 1
+            self.send_node(source, PONG, 0, token)
+        elif kind == GONE:
+            self.job.gone(token, reason)
+
+    def send_node(self, to, kind, reason, token):
+        body = NODE_BODY.pack(kind, reason, self.job.me.incarnation, token)
+        self.wire.send(to, Frame(NODE, version=0, body=body).octets())
+
+    def stream_from(self, source, name):
+        streams = self.receiving[source]
+        if name not in streams:
+            ranks = self.groups.get(name)
+            streams[name] = Receiving(self.job.first_seq, ranks.index(self.job.rank) if ranks else None, len(ranks or ()))
+        return streams[name]
+
+    def on_packet(self, frame, by_broadcast, now):
+        name = frame.handle if frame.type == MCAST else self.job.rank
+        if frame.ack:
+            self.on_entry(frame.rank, frame.ack, now)
+        stream = self.stream_from(frame.rank, name)
+        for other, number in frame.after:
+            if self.hears(other) and ahead(number, self.stream_from(frame.rank, other).next) > WINDOW:
+                self.counters["after_unmeetable"] += 1
+                return
+        refused = stream.put(frame, now)
+        if refused:
+            self.counters[refused] += 1
+            if refused == "duplicate" and not (by_broadcast and frame.type == MCAST):
+                stream.due(0.0)
+        if frame.flags & N:
+            stream.due(0.0)
+        self.take_in_order(frame.rank)
+
+    def hears(self, name):
+        return name == self.job.rank or name in self.groups
+
+    def take_in_order(self, source):
+        """Each stream as far as it goes, until none goes on: a packet of one may be what another waits for."""
+        streams = self.receiving[source]
+        moved = True
+        while moved:
+            moved = False
+            for name, stream in list(streams.items()):
+                while stream.next in stream.held and self.may_join(source, stream.held[stream.next][0]):
+                    frame, moved = stream.take(), True
+                    if self.is_named(frame):
+                        self.on_ready(source, name, stream, frame)
+
+    def is_named(self, frame):
+        return not frame.subset or frame.subset >> self.groups[frame.handle].index(self.job.rank) & 1
+
+    def may_join(self, source, frame):
+        return not self.is_named(frame) or all(
+            not self.hears(name) or ahead(self.stream_from(source, name).next, number) > 0 for name, number in frame.after)
+
+    def on_ready(self, source, name, stream, frame):
+        """§6.1. A packet that fits no message is not delivered."""
+        if frame.flags & F:
+            stream.message = (frame.tag, frame.total, [])
+        if stream.message is None:
+            self.counters["no_message"] += 1
+            return
+        tag, total, parts = stream.message
+        parts.append(frame.body)
+        if frame.flags & L:
+            octets = b"".join(parts)
+            if total in (0, len(octets)):
+                self.inbox.append(Message(source, name, tag, octets))
+            stream.message = None
+
+    # --- what others say about our streams
+    def on_entry(self, rank, entry, now):
+        name = entry.stream if entry.stream in self.sending else None
+        need(name is not None and (name >> 31 or name == rank), "acknowledges no stream of ours")
+        self.sending[name].on_entry(rank, entry, now)
+
+    def on_ack(self, frame, by_broadcast, now):
+        need(0 < len(frame.body) <= 16 * 12 and len(frame.body) % 12 == 0, "entries")
+        for i in range(0, len(frame.body), 12):
+            self.on_entry(frame.rank, AckEntry.of(frame.body[i:i + 12]), now)
+
+    def on_req(self, frame, by_broadcast, now):
+        entry = AckEntry.of(frame.body[:12])
+        numbers = requested(entry, frame.body)
+        self.on_entry(frame.rank, entry, now)
+        for octets in self.sending[entry.stream].repairs(numbers, now):
+            self.counters["repairs"] += 1
+            self.wire.send(self.job.members[frame.rank].mac, octets)
+
+    def on_probe(self, frame, by_broadcast, now):
+        (name,) = struct.unpack(">I", frame.body)
+        need(self.hears(name), "probes no stream to us")
+        stream = self.stream_from(frame.rank, name)
+        need(ahead(frame.seq, stream.next) <= WINDOW, "probe far ahead")
+        self.counters["probes"] += 1
+        stream.heard_of(frame.seq)
+        stream.due(0.0)
+
+    HANDLERS = {DATA: on_packet, MCAST: on_packet, ACK: on_ack, REQ: on_req, PROBE: on_probe}
+
+    # --- sending
+    def acknowledge_and_ask(self, now):
+        for source, streams in self.receiving.items():
+            member = self.job.members[source]
+            if member.gone:
+                continue
+            for name, stream in streams.items():
+                least = self.stream_to(source).round_trip.wait()
+                body = stream.ask(name, now, least)
+                if body:
+                    self.counters["requests"] += 1
+                    self.wire.send(member.mac, Frame(REQ, member.handle, self.job.rank, body=body).octets())
+            due = [(name, s) for name, s in streams.items() if s.ack_at is not None and s.ack_at <= now][:16]
+            if due:
+                body = b"".join(stream.entry(name, now).octets() for name, stream in due)
+                self.wire.send(member.mac, Frame(ACK, member.handle, self.job.rank, body=body).octets())
+
+    def stream_to(self, name):
+        if name not in self.sending:
+            ranks = self.groups.get(name, [name])
+            living = [r for r in ranks if r != self.job.rank and not self.job.members[r].gone]
+            self.sending[name] = Sending(name, living, self.job.first_seq)
+        return self.sending[name]
+
+    def transmit(self, now):
+        """New packets in order of submission, as far as window and credit go."""
+        for rank, member in self.job.members.items():
+            if member.gone:
+                for stream in self.sending.values():
+                    stream.gone(rank)
+        while self.to_send and self.stream_to(self.to_send[0][0]).may_send():
+            message = self.to_send[0]
+            name, subset, tag, octets, offset = message
+            stream = self.sending[name]
+            frame = Frame(DATA, 0, self.job.rank, stream.next)
+            if name in self.groups:
+                frame.type, frame.handle, to = MCAST, name, BROADCAST
+            else:
+                frame.handle, to = self.job.members[name].handle, self.job.members[name].mac
+            frame.after = self.predecessors(stream, self.named(name, subset))
+            need(len(frame.after) <= 4, "this implementation does not wait for predecessors")
+            frame.subset, frame.tag = subset, tag
+            frame.flags = (R if frame.after else 0) | (S if subset else 0) | (C if self.wire.crc else 0)
+            if frame.type == DATA:
+                self.piggyback(frame, name, now)
+            self.cut(frame, octets, offset)
+            message[4] += len(frame.body)
+            packet = frame.octets()
+            stream.sent(packet, now)
+            self.wire.send(to, packet)
+            if frame.flags & L:
+                self.to_send.popleft()
+
+    def cut(self, frame, octets, offset):
+        """§6.1: as much of the message as the frame has room for."""
+        if offset == 0:
+            frame.flags |= F | (T if frame.tag else 0)
+        frame.flags |= L  # without the length of what goes on
+        crc = 4 if frame.flags & C else 0
+        if len(octets) - offset > MTU - HEADER.size - len(frame.extensions()) - crc:
+            frame.flags &= ~L
+            frame.total = len(octets)
+        room = MTU - HEADER.size - len(frame.extensions()) - crc
+        frame.body = octets[offset:offset + room]
+
+    def named(self, name, subset):
+        ranks = self.groups.get(name, [name])
+        return {r for i, r in enumerate(ranks) if r != self.job.rank and (not subset or subset >> i & 1)}
+
+    def predecessors(self, stream, destinations):
+        """§5: the last number of each other stream that a destination of this packet lacks something of."""
+        return [(other.name, plus(other.next, -1)) for other in self.sending.values()
+                if other is not stream and destinations & set(other.lacking())]
+
+    def piggyback(self, frame, to, now):
+        due = [(name, s) for name, s in self.receiving[to].items() if s.ack_at is not None]
+        if due:
+            frame.flags |= A
+            frame.ack = due[0][1].entry(due[0][0], now)
+
+    def probe(self, now):
+        for stream in self.sending.values():
+            lacking = stream.lacking()
+            if not lacking or not stream.probe_due(now):
+                continue
+            one = self.job.members[lacking[0]]
+            to, handle = (one.mac, one.handle) if len(lacking) == 1 else (BROADCAST, stream.name)
+            body = struct.pack(">I", stream.name)
+            self.wire.send(to, Frame(PROBE, handle, self.job.rank, stream.next, body=body).octets())
