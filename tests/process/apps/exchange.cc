@@ -1,6 +1,7 @@
 // A small real application for the process tests: every rank sends numbered messages of many lengths to every other rank
 // and multicasts some to all; every octet that arrives is checked, and the order too.
 //   exchange [ROUNDS]     exit 0 if all was right, 1 if not
+//   exchange groups ROUNDS  also makes a group of all ranks, the last first, and multicasts in it, in odd rounds to one member
 //   exchange exit STATUS  forms the job, then rank 1 exits with STATUS while the others wait for it
 //   exchange hang         forms the job, says so, then waits for ever
 //   exchange outlive      the same for the last rank; the others wait for a message of it, and end with 0 when they are told
@@ -19,6 +20,7 @@ namespace {
 constexpr std::int64_t kLimit = 60'000'000'000;  // ns
 constexpr std::uint64_t kUnicast = 1;
 constexpr std::uint64_t kMulticast = 2;
+constexpr std::uint64_t kInGroup = 3;
 constexpr std::size_t kLengths[] = {0,    1,    40,   41,   1000, 1469,   1470,
                                     1478, 1479, 1486, 1487, 5000, 100'000};
 constexpr std::size_t kLongest = 100'000;
@@ -50,7 +52,32 @@ void start(ulc_endpoint* ep, const char* what, Start&& send) {
     need(what, error);
 }
 
-void send_round(ulc_endpoint* ep, unsigned round) {
+/// All ranks, the last first.
+ulc_group make_group(ulc_endpoint* ep) {
+    std::vector<std::uint16_t> ranks;
+    for (std::uint16_t rank = ulc_size(ep); rank > 0; --rank)
+        ranks.push_back(static_cast<std::uint16_t>(rank - 1));
+    ulc_request request;
+    ulc_status status{};
+    need("group", ulc_group_create(ep, ranks.data(), ulc_size(ep), &request));
+    need("wait", ulc_wait_for(ep, &request, &status, kLimit));
+    need("group", status.error);
+    return status.group;
+}
+
+/// Whom the message in the group is for: one member in odd rounds, if that is not the source itself; else all.
+std::uint64_t subset_of(const ulc_endpoint* ep, std::uint16_t source, unsigned round) {
+    const unsigned index = round % ulc_size(ep);
+    const bool to_all = round % 2 == 0 || ulc_size(ep) - 1 - index == source;
+    return to_all ? ULC_SUBSET_ALL : std::uint64_t{1} << index;
+}
+
+bool is_for(const ulc_endpoint* ep, std::uint64_t subset) {
+    const unsigned own = ulc_size(ep) - 1U - ulc_rank(ep);
+    return subset == ULC_SUBSET_ALL || (subset >> own & 1U) != 0;
+}
+
+void send_round(ulc_endpoint* ep, ulc_group group, unsigned round) {
     const std::uint16_t me = ulc_rank(ep);
     const auto one = payload_of(me, round, kUnicast);
     for (std::uint16_t to = 0; to < ulc_size(ep); ++to) {
@@ -63,12 +90,20 @@ void send_round(ulc_endpoint* ep, unsigned round) {
         return ulc_multicast(ep, ulc_world(ep), ULC_SUBSET_ALL, kMulticast, all.data(), all.size(),
                              nullptr);
     });
+    if (group == 0) return;
+    const auto some = payload_of(me, round, kInGroup);
+    start(ep, "multicast in the group", [&] {
+        return ulc_multicast(ep, group, subset_of(ep, me, round), kInGroup, some.data(),
+                             some.size(), nullptr);
+    });
 }
 
-/// The next two messages of a source must be its unicast and its multicast of this round, in this order.
-void receive_round(ulc_endpoint* ep, std::uint16_t from, unsigned round) {
+/// The next messages of a source must be its unicast and its multicasts of this round, in this order.
+void receive_round(ulc_endpoint* ep, ulc_group group, std::uint16_t from, unsigned round) {
     std::vector<unsigned char> buffer(kLongest);
-    for (const std::uint64_t tag : {kUnicast, kMulticast}) {
+    std::vector<std::uint64_t> tags{kUnicast, kMulticast};
+    if (group != 0 && is_for(ep, subset_of(ep, from, round))) tags.push_back(kInGroup);
+    for (const std::uint64_t tag : tags) {
         ulc_request request;
         ulc_status status{};
         need("receive", ulc_receive(ep, from, 0, 0, buffer.data(), buffer.size(), &request));
@@ -123,11 +158,12 @@ int main(int argc, char** argv) {
     if (mode == "exit" && ulc_rank(ep) == 1) return std::atoi(argv[2]);
     if (mode == "exit" || mode == "hang") wait_for_ever(ep);
     if (mode == "outlive") return outlive(ep);
-    const auto rounds = static_cast<unsigned>(std::atoi(mode.c_str()));
+    const ulc_group group = mode == "groups" ? make_group(ep) : 0;
+    const auto rounds = static_cast<unsigned>(std::atoi(group != 0 ? argv[2] : mode.c_str()));
     for (unsigned round = 0; round < rounds; ++round) {
-        send_round(ep, round);
+        send_round(ep, group, round);
         for (std::uint16_t from = 0; from < ulc_size(ep); ++from) {
-            if (from != ulc_rank(ep)) receive_round(ep, from, round);
+            if (from != ulc_rank(ep)) receive_round(ep, group, from, round);
         }
     }
     std::printf("rank %u of %u: %u rounds right\n", ulc_rank(ep), ulc_size(ep), rounds);

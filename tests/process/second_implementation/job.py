@@ -36,7 +36,7 @@ class Job:
         self.wire, self.random = wire, random
         self.name, self.size, self.rank, self.profile = name, size, rank, profile
         self.flags, self.nonce = (BY_HAND, bytes(16)) if nonce is None else (0, nonce)
-        self.me = Member(wire.mac, random.getrandbits(31), random.getrandbits(32))
+        self.me = Member(wire.mac, random.getrandbits(31) or 1, random.getrandbits(32) or 1)
         self.claims = {rank: self.me}  # as the publisher hears them
         self.members = {}  # by rank, once a roster is there
         self.formed = False
@@ -129,16 +129,15 @@ class Job:
             return
         need(parts == 1 and part == 0 and version == VERSION, "a roster of one part is all that this one understands")
         if self.formed:
-            self.send_roster_ack(source, number, IS_FORMED)
             return
-        self.number, self.world, self.first_seq, self.members, self.nonce = number, world, first_seq, members, nonce
+        self.publisher, self.number, self.world, self.first_seq, self.members, self.nonce = source, number, world, first_seq, members, nonce
         self.send_roster_ack(source, number, HOLDS_ALL)
 
     def on_commit(self, source, nonce, body):
         (number,) = struct.unpack_from(">I", body)
         if self.rank == 0:
             return
-        if nonce == self.nonce and number == self.number and self.members:
+        if self.members and (source, nonce, number) == (self.publisher, self.nonce, self.number):
             self.formed = True
         self.send_roster_ack(source, number, IS_FORMED)
 
@@ -149,7 +148,7 @@ class Job:
         if state == WORLD_IN_USE:
             self.world, self.number, self.holders = 1 << 31 | self.random.getrandbits(31), self.number + 1, set()
             self.at_once()
-        if state in (HOLDS_ALL, IS_FORMED):
+        if state == HOLDS_ALL:
             self.holders.add(source)
         if state == IS_FORMED:
             self.done.add(source)
@@ -163,10 +162,10 @@ class Job:
 
     def on_bye(self, source, nonce, body):
         rank, reason, handle = struct.unpack_from(">HBxI", body)
-        self.gone(handle, reason)
+        self.gone(source, handle, reason)
 
-    def gone(self, handle, reason):
+    def gone(self, source, handle, reason):
         """BYE, or GONE of §8."""
         for member in self.members.values():
-            if member.handle == handle:
+            if (member.mac, member.handle) == (source, handle):
                 member.gone = reason

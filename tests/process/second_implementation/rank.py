@@ -4,6 +4,7 @@ import struct
 
 from frames import (A, ACK, BROADCAST, C, DATA, F, HEADER, JOB, L, MCAST, MTU, N, NODE, PROBE, R, REQ, S, T, AckEntry, Frame,
                     Malformed, ahead, need, plus, requested)
+from groups import Groups
 from streams import WINDOW, Receiving, Sending
 
 PING, PONG, GONE = 1, 2, 3
@@ -15,8 +16,10 @@ class Rank:
     def __init__(self, wire, job):
         self.wire, self.job = wire, job
         self.groups = {}  # handle → ranks in order
+        self.making = Groups(job.rank, self.submit, self.groups.__setitem__)
         self.sending = {}  # by name of the stream: rank or group
         self.receiving = collections.defaultdict(dict)  # source → name of the stream → Receiving
+        self.unfinished = {}  # source → the message of it that is being put together
         self.to_send = collections.deque()  # [name, subset, tag, octets, offset], in order of submission
         self.inbox = collections.deque()
         self.counters = collections.Counter()
@@ -30,9 +33,6 @@ class Rank:
         """All that was submitted is acknowledged."""
         return not self.to_send and not any(stream.kept for stream in self.sending.values())
 
-    def form_group(self, handle, ranks):
-        self.groups[handle] = ranks
-
     # --- one round
     def step(self, now, seconds):
         """Waits so long for frames, then does what is due."""
@@ -44,7 +44,7 @@ class Rank:
         self.job.on_time(now())
         if self.job.formed:
             if not self.groups:
-                self.form_group(self.job.world, list(range(self.job.size)))
+                self.groups[self.job.world] = list(range(self.job.size))
             self.acknowledge_and_ask(now())
             self.transmit(now())
             self.probe(now())
@@ -79,7 +79,7 @@ class Rank:
             self.counters["pings"] += 1
             self.send_node(source, PONG, 0, token)
         elif kind == GONE:
-            self.job.gone(token, reason)
+            self.job.gone(source, token, reason)
 
     def send_node(self, to, kind, reason, token):
         body = NODE_BODY.pack(kind, reason, self.job.me.incarnation, token)
@@ -123,7 +123,7 @@ class Rank:
                 while stream.next in stream.held and self.may_join(source, stream.held[stream.next][0]):
                     frame, moved = stream.take(), True
                     if self.is_named(frame):
-                        self.on_ready(source, name, stream, frame)
+                        self.on_ready(source, name, frame)
 
     def is_named(self, frame):
         return not frame.subset or frame.subset >> self.groups[frame.handle].index(self.job.rank) & 1
@@ -132,26 +132,31 @@ class Rank:
         return not self.is_named(frame) or all(
             not self.hears(name) or ahead(self.stream_from(source, name).next, number) > 0 for name, number in frame.after)
 
-    def on_ready(self, source, name, stream, frame):
-        """§6.1. A packet that fits no message is not delivered."""
+    def on_ready(self, source, name, frame):
+        """§6.1: one message of a source at a time."""
         if frame.flags & F:
-            stream.message = (frame.tag, frame.total, [])
-        if stream.message is None:
-            self.counters["no_message"] += 1
-            return
-        tag, total, parts = stream.message
+            self.unfinished[source] = (name, frame.tag, frame.total or len(frame.body), [])
+        of, tag, total, parts = self.unfinished.get(source, (None, 0, 0, []))
         parts.append(frame.body)
-        if frame.flags & L:
-            octets = b"".join(parts)
-            if total in (0, len(octets)):
-                self.inbox.append(Message(source, name, tag, octets))
-            stream.message = None
+        octets = sum(map(len, parts))
+        lengths_agree = octets == total if frame.flags & L else octets < total
+        if of != name or not lengths_agree or not (frame.body or frame.flags & F and frame.flags & L):
+            self.counters["framing"] += 1
+            self.unfinished.pop(source, None)
+        elif frame.flags & L:
+            del self.unfinished[source]
+            self.on_message(Message(source, name, tag, b"".join(parts)))
+
+    def on_message(self, message):
+        if message.tag >> 62 == 3:
+            self.making.on_control(message.source, message.tag, message.octets)
+        else:
+            self.inbox.append(message)
 
     # --- what others say about our streams
     def on_entry(self, rank, entry, now):
-        name = entry.stream if entry.stream in self.sending else None
-        need(name is not None and (name >> 31 or name == rank), "acknowledges no stream of ours")
-        self.sending[name].on_entry(rank, entry, now)
+        need(entry.stream in self.groups or entry.stream == rank, "acknowledges no stream of ours")
+        self.stream_to(entry.stream).on_entry(rank, entry, now)  # or nothing was sent in it yet: its receiver awaits that
 
     def on_ack(self, frame, by_broadcast, now):
         need(0 < len(frame.body) <= 16 * 12 and len(frame.body) % 12 == 0, "entries")

@@ -109,7 +109,6 @@ class Receiving:
         self.told = first  # `next` as last acknowledged
         self.ack_at = None  # when an acknowledgement is due
         self.ask_at, self.wait = None, FIRST_RECV_WAIT
-        self.message = None  # the one that is being put together
 
     def put(self, frame, now):
         """Keeps it. Answers why not, if not."""
