@@ -1,6 +1,6 @@
 // A small model of the 21143's registers, rings, serial ROM and PHY, with faults that no emulator has.
 // Written from the manual, not from the driver: it is the driver's judge. Memory is an arena whose
-// bus address of octet 0 is kArenaBus.
+// bus address of octet 0 is kArenaBus, or all memory of the process below 4 GiB.
 #pragma once
 
 #include <array>
@@ -32,6 +32,7 @@ struct ModelFaults {
 
 class TulipModel : public Bus {
 public:
+    /// 0: no arena, a bus address is the process's own.
     explicit TulipModel(std::size_t arena_octets = 1 << 17) : arena_(arena_octets) {
         rom_[20] = 0x02;
         for (int i = 1; i < 6; ++i)
@@ -50,6 +51,9 @@ public:
     std::uint32_t setup_control = 0;
     std::vector<std::uint32_t> port_writes;  ///< to CSR15, CSR12
     std::uint32_t missed = 0;                ///< what the next read of CSR8 gives
+    int link_up_after_reads = 0;        ///< of the PHY's status; then a link that is down comes up
+    std::uint64_t receive_demands = 0;  ///< writes to CSR2
+    std::uint64_t transmit_lists = 0;   ///< writes to CSR4
     Nanos waited = 0;
     std::uint64_t accesses = 0;
 
@@ -59,7 +63,10 @@ public:
         rom_[127] = static_cast<std::uint8_t>(crc >> 8);
     }
 
-    [[nodiscard]] std::byte* at(std::uint32_t bus) { return arena_.data() + (bus - kArenaBus); }
+    [[nodiscard]] std::byte* at(std::uint32_t bus) {
+        if (arena_.empty()) return reinterpret_cast<std::byte*>(std::uintptr_t{bus});
+        return arena_.data() + (bus - kArenaBus);
+    }
     [[nodiscard]] std::uint32_t csr(Csr c) const { return csr_[static_cast<std::size_t>(c)]; }
     [[nodiscard]] bool receives() const { return (csr(Csr::kOperationMode) & csr6::kSR) != 0; }
 
@@ -114,6 +121,9 @@ public:
                 return transmit();
             case Csr::kTransmitPollDemand:
                 return transmit();
+            case Csr::kReceivePollDemand:
+                ++receive_demands;
+                return;
             case Csr::kReceiveListBase:
                 rx_at_ = value;
                 reg = value;
@@ -121,6 +131,7 @@ public:
             case Csr::kTransmitListBase:
                 tx_at_ = value;
                 reg = value;
+                ++transmit_lists;
                 return;
             case Csr::kRomAndMii:
                 rom_wires(value);
@@ -242,7 +253,9 @@ private:
         mii_bits_ = mii_ones_ = mii_last_ones_ = 0;
     }
 
-    [[nodiscard]] std::uint16_t phy_value(std::uint32_t reg) const {
+    [[nodiscard]] std::uint16_t phy_value(std::uint32_t reg) {
+        if (reg == 1 && link_up_after_reads > 0 && --link_up_after_reads == 0)
+            faults.link_down = false;
         if (reg == 1 && faults.link_down) return phy[1] & ~4U;
         return phy[reg];
     }

@@ -135,7 +135,9 @@ Fault Chip::check() noexcept {
     if ((missed & csr8::kMissedOverflow) != 0) missed_.no_descriptor += csr8::kMissedMask + 1;
     missed_.fifo_overflow += (missed >> csr8::kFifoShift) & csr8::kFifoMask;
     if ((missed & csr8::kFifoOverflow) != 0) missed_.fifo_overflow += csr8::kFifoMask + 1;
-    return (status & csr5::kFBE) != 0 ? Fault::kBusError : Fault::kNone;
+    if ((status & csr5::kFBE) != 0) return Fault::kBusError;
+    const std::uint32_t processes = bus_.read(Csr::kOperationMode) & (csr6::kSR | csr6::kST);
+    return processes == running_ ? Fault::kNone : Fault::kForgot;
 }
 
 }  // namespace ulc::tulip

@@ -75,7 +75,7 @@ public:
     Fault raise_threshold() noexcept;
 
     /// Reads and clears the status; adds up missed frames. A few register reads: not for every frame.
-    /// Errors: kGone, kBusError.
+    /// Errors: kGone, kBusError, kForgot.
     Fault check() noexcept;
     [[nodiscard]] const MissedFrames& missed() const noexcept { return missed_; }
     void clear_missed() noexcept { missed_ = {}; }

@@ -7,8 +7,8 @@
 namespace ulc::tulip {
 
 enum class [[nodiscard]] Fault : std::uint8_t{
-    kNone,         kGone,       kResetTimeout, kStopTimeout, kSetupTimeout, kBusError,
-    kTransmitHung, kRomMissing, kRomChecksum,  kRomAddress,  kNoPhy,
+    kNone,         kGone,   kResetTimeout, kStopTimeout, kSetupTimeout, kBusError,
+    kTransmitHung, kForgot, kRomMissing,   kRomChecksum, kRomAddress,   kNoPhy,
 };
 
 /// Static storage.
@@ -32,6 +32,10 @@ enum class [[nodiscard]] Fault : std::uint8_t{
             return "fatal PCI bus error (CSR5<FBE>); the chip is reset";
         case Fault::kTransmitHung:
             return "the chip left a frame unsent for too long; it is reset";
+        case Fault::kForgot:
+            return "the chip forgot its state (it lost power, or something else reset it); it is "
+                   "set "
+                   "up again";
         case Fault::kRomMissing:
             return "no serial ROM answers; give the address with the device argument mac=";
         case Fault::kRomChecksum:

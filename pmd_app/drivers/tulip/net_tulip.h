@@ -14,7 +14,6 @@
 
 #include <ethdev_driver.h>
 #include <ethdev_pci.h>
-#include <rte_io.h>
 #include <rte_mbuf.h>
 #include <rte_spinlock.h>
 
@@ -28,7 +27,7 @@ namespace ulc::tulip {
 extern int g_log_type;
 #define TULIP_LOG(level, ...) rte_log(RTE_LOG_##level, g_log_type, "net_tulip: " __VA_ARGS__)
 
-/// Registers of a card in memory space.
+/// Registers of a card in memory space (memory_bus.cc).
 class MemoryBus final : public Bus {
 public:
     explicit MemoryBus(void* bar) noexcept : bar_(static_cast<std::uint8_t*>(bar)) {}
@@ -148,6 +147,8 @@ private:
     std::uint64_t link_asked_at_ = 0;  ///< timer cycles
     std::uint64_t progress_at_ = 0;    ///< when the chip last returned a transmit descriptor
     std::uint64_t watch_at_ = 0;       ///< when the chip's status is next looked at
+    std::uint64_t retry_at_ = 0;       ///< before this, no reset after one that failed
+    Fault unrepaired_ = Fault::kNone;  ///< why the last reset did not help
     PortCounters counters_{};
 };
 

@@ -107,7 +107,7 @@ std::uint16_t Port::receive(rte_mbuf** frames, std::uint16_t count) noexcept {
         frames[taken++] = mbuf;
     }
     if (ran_dry) chip_.demand_receive();
-    if (taken == 0) watch(rte_get_timer_cycles());
+    watch(rte_get_timer_cycles());
     return taken;
 }
 
@@ -203,23 +203,26 @@ std::uint16_t Port::transmit(rte_mbuf** frames, std::uint16_t count) noexcept {
     return given;
 }
 
-/// Looks at the chip now and then, while nothing is received; holds the receive lock.
+/// Looks at the chip now and then; holds the receive lock.
 void Port::watch(std::uint64_t now) noexcept {
     if (now < watch_at_) return;
     const TryLock other(tx_lock_);
     if (!other) return;
     watch_at_ = now + watch_cycles();
     reap();
-    Fault fault = chip_.check();
+    Fault fault =
+        unrepaired_;  // until it is, also if the chip answers again: it knows nothing of its rings
+    if (fault == Fault::kNone) fault = chip_.check();
     if (tx_->pending() == 0) progress_at_ = now;
     if (fault == Fault::kNone && now > progress_at_ && now - progress_at_ > hang_cycles())
         fault = Fault::kTransmitHung;
     if (fault != Fault::kNone) recover(fault);
 }
 
-/// Resets the chip and starts again; what was under way is lost and counted. Tried again with the
-/// next watch for as long as it fails, each time within the bounds of Chip::reset(). Both locks held.
+/// Resets the chip and starts again; what was under way is lost and counted. Tried again every second for as long as it
+/// fails, whoever finds the fault, each time within the bounds of Chip::reset() and bring_up(). Both locks held.
 void Port::recover(Fault fault) noexcept {
+    if (rte_get_timer_cycles() < retry_at_) return;
     TULIP_LOG(ERR, "port %u: %s\n", device_->data->port_id, text_of(fault).data());
     ++counters_.recoveries;
     drop_transmit();
@@ -229,12 +232,13 @@ void Port::recover(Fault fault) noexcept {
         again = bring_up();
     }
     progress_at_ = rte_get_timer_cycles();
+    unrepaired_ = again;
     if (again == Fault::kNone) {
         TULIP_LOG(NOTICE, "port %u runs again\n", device_->data->port_id);
         return;
     }
     ++counters_.failed_recoveries;
-    watch_at_ = progress_at_ + retry_cycles();
+    retry_at_ = progress_at_ + retry_cycles();
     TULIP_LOG(ERR, "port %u does not come back: %s\n", device_->data->port_id,
               text_of(again).data());
 }

@@ -72,16 +72,6 @@ const rte_memzone* reserve(rte_eth_dev* device, const char* name, std::size_t oc
 
 }  // namespace
 
-std::uint32_t MemoryBus::read(Csr csr) noexcept { return rte_read32(bar_ + offset_of(csr)); }
-
-void MemoryBus::write(Csr csr, std::uint32_t value) noexcept {
-    rte_write32(value, bar_ + offset_of(csr));  // with a write barrier before it
-}
-
-void MemoryBus::wait(Nanos span) noexcept {
-    rte_delay_us_block(static_cast<unsigned>((span + kMicrosecond - 1) / kMicrosecond));
-}
-
 Fault Port::probe(const PortArguments& arguments) noexcept {
     arguments_ = arguments;
     // The ROM first: it says how the PHY is switched on, and answers also before a reset.
@@ -244,6 +234,7 @@ int Port::start() noexcept {
         return -EIO;
     }
     progress_at_ = rte_get_timer_cycles();
+    unrepaired_ = Fault::kNone;
     running_ = true;
     return 0;
 }
