@@ -14,6 +14,7 @@ mkdir -p /run/ulc /var
 ln -s /run /var/run
 mount -t hugetlbfs none /dev/hugepages
 ip link set lo up
+export GCOV_PREFIX=/out # where a build that counts its lines puts what it counted
 export PATH=/ulc:/bin LD_LIBRARY_PATH=/ulc:$(echo /usr/lib/*/dpdk/pmds-*) HOME=/tmp XDG_RUNTIME_DIR=/run
 
 # From the kernel's command line: lab_test, lab_node (from 0), lab_nodes, lab_driver (uio_pci_generic, vfio-pci, none).
@@ -55,6 +56,10 @@ if [ "$lab_driver" = none ] || bind_nic "$lab_driver"; then
     # shellcheck disable=SC1090 # one of those in tests/qemu/guests
     (. "/lab/$lab_test.sh")
     status=$?
+fi
+if [ -d /out ]; then # for the host: tools/driver-coverage
+    stty -F /dev/ttyS1 raw
+    tar -c -C /out . >/dev/ttyS1
 fi
 echo "LAB-RESULT $status"
 sleep 1

@@ -52,7 +52,7 @@ def guest_command(test, image, folder, node):
     return [
         "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", *test.machine, "-m", str(test.memory_mb),
         "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-kernel", str(kernel), "-initrd", str(root), "-append", words,
-        "-serial", f"file:{folder}/console{node}", "-netdev", f"stream,id=n0,server=off,addr.type=unix,addr.path={folder}/w{node}",
+        "-serial", f"file:{folder}/console{node}", "-serial", f"file:{folder}/out{node}.tar", "-netdev", f"stream,id=n0,server=off,addr.type=unix,addr.path={folder}/w{node}",
         "-device", f"{nic},netdev=n0,mac={mac_of(node)}",
     ]
 
@@ -90,8 +90,8 @@ def judge(test, folder, guests):
     return (True, "") if all(results.values()) else None
 
 
-def run(test, image, keep):
-    """Runs `test`; true if it passed. A failure shows the end of every console."""
+def run(test, image, keep=False, harvest=None):
+    """Runs `test`; true if it passed. A failure shows the end of every console. `harvest`: gets what guests left in /out, by node."""
     folder = tempfile.mkdtemp(prefix="ulc-lab-")
     started = time.monotonic()
     processes = []
@@ -119,6 +119,10 @@ def run(test, image, keep):
         lines = said(folder, node).splitlines()
         for line in [x for x in lines if x.startswith(("LAB:", "frame_echo:"))] if passed else lines[-25:]:
             print(f"    node {node}: {line}", flush=True)
+    for node in range(test.nodes if harvest else 0):
+        target = pathlib.Path(harvest, f"{test.name}-{node}")
+        target.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["tar", "-xf", f"{folder}/out{node}.tar", "-C", target], stderr=subprocess.DEVNULL, check=False)
     if keep:
         print(f"    consoles: {folder}")
     else:
