@@ -1,5 +1,5 @@
 // The glue of the NIC driver as an application of DPDK meets it, with the register model as its card: the file that reaches
-// registers in memory (memory_bus.cc) is replaced by one that reaches the model, and the PCI bus by two functions. DPDK itself
+// registers in memory (net_tulip_memory.cc) is replaced by one that reaches the model, and the PCI bus by two functions. DPDK itself
 // is the real one, on memory below 4 GiB whose bus addresses are the process's own.
 #pragma once
 

@@ -27,7 +27,7 @@ namespace ulc::tulip {
 extern int g_log_type;
 #define TULIP_LOG(level, ...) rte_log(RTE_LOG_##level, g_log_type, "net_tulip: " __VA_ARGS__)
 
-/// Registers of a card in memory space (memory_bus.cc).
+/// Registers of a card in memory space (net_tulip_memory.cc).
 class MemoryBus final : public Bus {
 public:
     explicit MemoryBus(void* bar) noexcept : bar_(static_cast<std::uint8_t*>(bar)) {}
