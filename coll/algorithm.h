@@ -83,6 +83,7 @@ struct Algorithm {
     std::string_view name;
     MakeFn make;
     std::string_view help;
+    bool has_k = false;  ///< takes ":k"
 };
 
 void barrier_gather_broadcast(const Call& call, Plan& plan);

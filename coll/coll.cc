@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "client/error_text.h"
 #include "coll/operation.h"
 
 using ulc::coll::Op;
@@ -248,6 +249,30 @@ int ulc_exscan_start(ulc_endpoint* ep, ulc_group group, const void* input, void*
                              .reduction = &reduction,
                              .algorithm = algorithm,
                              .operation = out});
+}
+
+const char* ulc_coll_algorithm(ulc_endpoint* ep, ulc_group group, const char* operation,
+                               size_t octets) {
+    using namespace ulc::coll;
+    if (ep == nullptr || operation == nullptr || ulc_group_index(ep, group) == ULC_RANK_ANY) {
+        ulc::client::set_last_error(
+            "ulc_coll_algorithm: the endpoint or the operation is NULL, or this rank is no member "
+            "of "
+            "group 0x%08x",
+            group);
+        return nullptr;
+    }
+    for (std::uint8_t i = 0; i < kOps; ++i) {
+        const auto op = static_cast<Op>(i);
+        if (name_of(op) != operation) continue;
+        Choice choice;
+        const Rule* rule = nullptr;
+        const bool chosen = select(ep, group, op, octets, choice, &rule) == ULC_OK;
+        return chosen ? rule->choice.c_str() : nullptr;
+    }
+    ulc::client::set_last_error("ulc_coll_algorithm: there is no operation \"%s\"; see coll.h",
+                                operation);
+    return nullptr;
 }
 
 int ulc_coll_test(ulc_endpoint* ep, ulc_coll* operation) {

@@ -77,7 +77,7 @@ ULC_API size_t ulc_type_octets(uint32_t type);
 /* One collective under way; made by a start call, freed by ulc_coll_test() when it says done. */
 typedef struct ulc_coll ulc_coll;
 
-/* Algorithms. NULL chooses by the table in coll/selection.cc. Else, the same at every member:
+/* Algorithms. NULL chooses by the selection table (ulc_coll_algorithm() below). Else, the same at every member:
  *   barrier     "gather_broadcast" (URTP §4.5), "dissemination" (k messages a round), "chain" (GAMMA §5.3: k chains,
  *               for hubs)
  *   broadcast   "multicast" (URTP §4.2), "binomial" (tree over unicast, for reference)
@@ -100,9 +100,9 @@ typedef struct ulc_coll ulc_coll;
  * are read by the start call only. Blocks that are written may not overlap, nor may input and output.
  *
  * Errors of the start functions: INVALID (not a member, root out of range, null buffer with a length, unknown
- * algorithm; ulc_last_error_text() says which), LIMIT (the result exceeds the address space), NO_MEMORY, NOT_FORMED,
+ * algorithm, a mistake in the file of ULC_COLL_TABLE; ulc_last_error_text() says which), LIMIT (the result exceeds the address space), NO_MEMORY, NOT_FORMED,
  * and too many under way: none begins 65,535 or more behind the oldest of its group (LIMIT).
- * A call that fails is not counted as one of the group's operations. Messages bear a hash of operation, root, type and operator, and
+ * A call that fails is not counted as one of the group's operations. Messages bear a hash of operation, root, type, operator, algorithm and
  * length, by which members find that they disagree (unless all wait and none has sent anything); ULC_COLL_CHECK=0 in the environment leaves it out. Cost: some 100 ns and one message. */
 ULC_API int ulc_barrier_start(ulc_endpoint* ep, ulc_group group, const char* algorithm,
                               ulc_coll** out);
@@ -183,6 +183,15 @@ ULC_API int ulc_exscan_start(ulc_endpoint* ep, ulc_group group, const void* inpu
 ULC_API int ulc_coll_test(ulc_endpoint* ep, ulc_coll* operation);
 /* ulc_coll_test() until done, ulc_wait() in between. TIMEOUT: still under way, not freed. */
 ULC_API int ulc_coll_wait(ulc_endpoint* ep, ulc_coll* operation, int64_t timeout_ns);
+
+/* What a start call with algorithm NULL takes, as "name", "name:k" or "name:k@octets"; valid until the process ends. operation: "barrier",
+ * "broadcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "alltoall", "alltoallv", "reduce", "allreduce",
+ * "reduce_scatter", "scan" or "exscan"; octets: of the vector, or of each rank's block. It goes by what all members know alike: operation, size,
+ * members, the most of them on one node, and the medium (rank 0's ULC_MEDIUM, else a hub where its port is half duplex, else a switch). The
+ * table is what ships, and before it that of the file that ULC_COLL_TABLE names at the first collective (`ulc tune` makes one). NULL:
+ * no such operation, not a member, or a mistake in that file; ulc_last_error_text() says which. */
+ULC_API const char* ulc_coll_algorithm(ulc_endpoint* ep, ulc_group group, const char* operation,
+                                       size_t octets);
 
 /* Start and wait, forever. */
 ULC_API int ulc_barrier(ulc_endpoint* ep, ulc_group group);

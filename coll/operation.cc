@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "client/error_text.h"
+#include "client/ulc_internal.h"
 #include "coll/reduction.h"
 #include "coll/selection.h"
 
@@ -88,7 +89,10 @@ public:
                 length = (length ^ blocks.length(rank)) * 0x100000001b3U;  // FNV-1a
         }
         const ulc_reduction* r = given_.reduction;
-        const std::uint32_t type = r == nullptr ? 0 : r->type * 16 + r->op;
+        std::uint32_t type = r == nullptr ? 0 : r->type * 16 + r->op;
+        for (const std::uint64_t part : {static_cast<std::uint64_t>(chosen - algorithms().data()),
+                                         std::uint64_t{call.concurrent}, call.segment})
+            type = (type ^ static_cast<std::uint32_t>(part)) * 16777619U;  // FNV-1
         const std::uint16_t root = uses_.rooted ? call.root : std::uint16_t{0};
         return {name_, client::Signature(static_cast<std::uint32_t>(call.op), root, type, length)};
     }
@@ -252,9 +256,12 @@ private:
             call.op != Op::kGatherv && call.op != Op::kScatterv && call.op != Op::kAlltoallv;
         std::uint64_t octets = alike ? call.octets : 0;
         if (call.op == Op::kAllgather && given_.uneven) octets = memory.output_octets / call.ranks;
+        if (call.op == Op::kReduceScatter) octets = call.octets / call.ranks;
         Choice choice;
         if (given_.algorithm == nullptr) {
-            choice = select(call.op, call.ranks, octets);
+            if (const int error = select(given_.ep, given_.group, call.op, octets, choice);
+                error != ULC_OK)
+                return error;
         } else if (parse_choice(call.op, given_.algorithm, choice) != Err::kOk) {
             set_last_error("%s: there is no algorithm \"%s\" for this operation; see coll.h", name_,
                            given_.algorithm);
@@ -301,6 +308,23 @@ private:
 }
 
 }  // namespace
+
+int select(ulc_endpoint* ep, ulc_group group, Op op, std::uint64_t octets, Choice& out,
+           const Rule** rule) {
+    const Selection& chosen = selection();
+    if (!chosen.mistake().empty()) {
+        set_last_error("%s", chosen.mistake().c_str());
+        return ULC_ERR_INVALID;
+    }
+    Situation at;
+    at.op = op;
+    at.medium = static_cast<Medium>(ulc_internal_medium(ep));
+    at.per_node = ulc_internal_per_node(ep, group);
+    at.ranks = ulc_group_size(ep, group);
+    at.octets = octets;
+    out = chosen.find(at, rule);
+    return ULC_OK;
+}
 
 int start(const Arguments& arguments) noexcept {
     try {

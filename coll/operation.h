@@ -10,6 +10,7 @@
 
 #include "client/schedule_run.h"
 #include "coll/algorithm.h"
+#include "coll/table.h"
 
 /// One operation of a caller; nothing of it outlives it.
 struct ulc_coll {
@@ -44,6 +45,11 @@ struct Arguments {
     bool offload = false;  ///< to the engine, where the endpoint and the schedule allow it
     ulc_coll** operation = nullptr;
 };
+
+/// The choice of the table in force for a member of the group; octets as Situation's. Errors: INVALID (a mistake in the table; the
+/// text is set).
+[[nodiscard]] int select(ulc_endpoint* ep, ulc_group group, Op op, std::uint64_t octets,
+                         Choice& out, const Rule** rule = nullptr);
 
 /// As the start functions of coll.h.
 [[nodiscard]] int start(const Arguments& arguments) noexcept;

@@ -1,90 +1,87 @@
 #include "coll/selection.h"
 
-#include <charconv>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <utility>
 
 #include "base/check.h"
+#include "coll/table_text.h"
 
 namespace ulc::coll {
 namespace {
 
-constexpr std::uint16_t kAnyRanks = UINT16_MAX;
-constexpr std::uint64_t kAnyOctets = UINT64_MAX;
-/// Long enough that a segment's fixed cost vanishes, short enough that eight of them fit a receiver's memory.
-constexpr std::uint64_t kSegmentDefault = 64 * 1024;
+[[nodiscard]] Table make_shipped() {
+    std::vector<Rule> rules;
+    for (const ShippedRule& rule : shipped_rules())
+        rules.push_back(
+            {rule.op, rule.medium, rule.per_node, rule.ranks, rule.octets, rule.choice});
+    Table table;
+    ULC_CHECK(table.set(std::move(rules)) == Err::kOk);
+    return table;
+}
 
-// The last line of each operation matches everything. Reasons are figures of a simulated Fast Ethernet switch of 16 ranks
-// (docs/BENCHMARKS.md, "Which algorithm").
-constexpr Rule kRules[] = {
-    {Op::kBarrier, 8, kAnyOctets, "gather_broadcast",
-     "a third of the frames: 8 nodes that share two cores take 157 us, dissemination:3 200 (on a "
-     "switch 74 and 47)"},
-    {Op::kBarrier, kAnyRanks, kAnyOctets, "dissemination:3",
-     "60 us, the next best 66; of 64 ranks 90 and 100"},
-    {Op::kBroadcast, kAnyRanks, kAnyOctets, "multicast", "each byte is on the wire once"},
-    {Op::kGather, kAnyRanks, kAnyOctets, "direct", "the root's port carries all in any case"},
-    {Op::kGatherv, kAnyRanks, kAnyOctets, "direct", "the root's port carries all in any case"},
-    {Op::kScatter, kAnyRanks, 64, "packed", "8 octets: 32 us, direct 111"},
-    {Op::kScatter, kAnyRanks, kAnyOctets, "direct", "256 octets: 408 us, packed 447"},
-    {Op::kScatterv, kAnyRanks, kAnyOctets, "direct", "needs no lengths of others"},
-    {Op::kAllgather, 4, kAnyOctets, "concurrent:4", "URTP figure 8: k near 4 is best on 4 nodes"},
-    {Op::kAllgather, 8, kAnyOctets, "concurrent:2", "k falls as the ranks grow (URTP §4.3)"},
-    {Op::kAllgather, kAnyRanks, kAnyOctets, "concurrent:1",
-     "bounds what all sources have under way"},
-    {Op::kAlltoall, kAnyRanks, 1024, "pairwise:64", "8 octets: 117 us, pairwise:4 124"},
-    {Op::kAlltoall, kAnyRanks, kAnyOctets, "pairwise:4",
-     "no port is given more than four blocks at a time"},
-    {Op::kAlltoallv, kAnyRanks, kAnyOctets, "pairwise:4",
-     "no port is given more than four blocks at a time"},
-    {Op::kReduce, kAnyRanks, 16384, "binomial", "16 KiB: 6.1 ms, the chain 8.2"},
-    {Op::kReduce, kAnyRanks, kAnyOctets, "chain@4096", "64 KiB: 12.5 ms, binomial 22.3"},
-    {Op::kAllreduce, kAnyRanks, 1024, "binomial_multicast", "1 KiB: 0.88 ms, pairwise 1.05"},
-    {Op::kAllreduce, kAnyRanks, kAnyOctets, "pairwise_multicast:4",
-     "4 KiB: 1.1 ms, binomial_multicast 2.5"},
-    {Op::kReduceScatter, kAnyRanks, 16384, "pairwise:64", "8 octets each: 117 us, pairwise:4 124"},
-    {Op::kReduceScatter, kAnyRanks, kAnyOctets, "pairwise:4",
-     "no port is given more than four blocks at a time"},
-    {Op::kScan, kAnyRanks, 8192, "doubling", "4 KiB: 2.9 ms, multicast 5.3, the chain 7.2"},
-    {Op::kScan, kAnyRanks, kAnyOctets, "chain@4096", "16 KiB: 8.2 ms, doubling 10.1"},
-    {Op::kExscan, kAnyRanks, 8192, "doubling", "as scan"},
-    {Op::kExscan, kAnyRanks, kAnyOctets, "chain@4096", "as scan"},
+struct CloseFile {
+    void operator()(std::FILE* file) const { static_cast<void>(std::fclose(file)); }
 };
 
-/// The digits of `text` up to its end. False: there are other characters, none, or the value is 0.
-template <typename T>
-[[nodiscard]] bool parse_positive(std::string_view text, T& out) noexcept {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-    return error == std::errc{} && end == text.data() + text.size() && out > 0;
+/// False: errno says why.
+[[nodiscard]] bool read_file(const char* path, std::string& out) {
+    const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path, "rbe"));
+    if (!file) return false;
+    char piece[4096];
+    errno = 0;
+    std::size_t got = 0;
+    while (out.size() <= kTableOctetsMax &&
+           (got = std::fread(piece, 1, sizeof piece, file.get())) > 0)
+        out.append(piece, got);
+    return std::ferror(file.get()) == 0;
 }
 
 }  // namespace
 
-Err parse_choice(Op op, std::string_view text, Choice& out) noexcept {
-    out = {.algorithm = nullptr, .segment = kSegmentDefault, .concurrent = 1};
-    const std::size_t at = text.find('@');
-    if (at != std::string_view::npos) {
-        if (!parse_positive(text.substr(at + 1), out.segment)) return Err::kInvalid;
-        text = text.substr(0, at);
-    }
-    const std::size_t colon = text.find(':');
-    if (colon != std::string_view::npos) {
-        if (!parse_positive(text.substr(colon + 1), out.concurrent)) return Err::kInvalid;
-        text = text.substr(0, colon);
-    }
-    out.algorithm = find_algorithm(op, text);
-    return out.algorithm == nullptr ? Err::kInvalid : Err::kOk;
+const Table& shipped() noexcept {
+    static const Table table = make_shipped();
+    return table;
 }
 
-Choice select(Op op, std::uint16_t ranks, std::uint64_t octets) noexcept {
-    for (const Rule& rule : kRules) {
-        if (rule.op != op || ranks > rule.ranks_max || octets > rule.octets_max) continue;
-        Choice choice;
-        ULC_CHECK(parse_choice(op, rule.choice, choice) == Err::kOk);
-        return choice;
+Err Selection::read(const char* path) {
+    std::string text;
+    TableText table;
+    if (!read_file(path, text)) {
+        mistake_ = std::string(path) + ": cannot be read (" + std::strerror(errno) +
+                   "); mend the path in ULC_COLL_TABLE, or unset it";
+    } else if (text.size() > kTableOctetsMax) {
+        mistake_ = std::string(path) + ": is longer than a selection table may be";
+    } else if (parse_table(path, text, table, mistake_) == Err::kOk) {
+        return own_.set(std::move(table.rules));
     }
-    ULC_CHECK(false && "every operation has a last line that matches");
-    return {};
+    return Err::kInvalid;
 }
 
-std::span<const Rule> rules() noexcept { return kRules; }
+const Choice& Selection::find(Situation at, const Rule** rule) const noexcept {
+    if (at.ranks > 1 && at.per_node >= at.ranks) at.medium = Medium::kNode;
+    const Choice* choice = own_.find(at, rule);
+    if (choice == nullptr) choice = shipped().find(at, rule);
+    if (choice == nullptr) {
+        at.medium = Medium::kSwitch;
+        choice = shipped().find(at, rule);
+    }
+    ULC_CHECK(choice != nullptr);
+    return *choice;
+}
+
+const Selection& selection() {
+    static const Selection chosen = [] {
+        Selection made;
+        const char* path =
+            std::getenv("ULC_COLL_TABLE");  // NOLINT(concurrency-mt-unsafe): read only
+        if (path != nullptr && *path != '\0') static_cast<void>(made.read(path));
+        return made;
+    }();
+    return chosen;
+}
 
 }  // namespace ulc::coll

@@ -1,35 +1,51 @@
-// Which algorithm a call takes. A table (selection.cc), first match wins, so that `ulc tune` can write another;
-// a name given by the caller overrides it.
+// Which algorithm a call takes that names none: by the table of the file that ULC_COLL_TABLE names, where one of its rules matches, else by
+// what ships (coll/tables/, measured; docs/BENCHMARKS.md, "Which algorithm").
 #pragma once
 
-#include <cstdint>
-#include <string_view>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
-#include "coll/algorithm.h"
+#include "coll/table.h"
 
 namespace ulc::coll {
 
-/// One line: calls of `op` with at most so many ranks and octets take `choice`.
-struct Rule {
+/// A rule of coll/tables/ as the build has made it.
+struct ShippedRule {
     Op op;
-    std::uint16_t ranks_max;
-    std::uint64_t octets_max;
-    std::string_view choice;  ///< as parse_choice() reads it
-    std::string_view reason;
+    Medium medium;
+    Span per_node;
+    Span ranks;
+    Span octets;
+    const char* choice;
 };
 
-struct Choice {
-    const Algorithm* algorithm = nullptr;
-    std::uint64_t segment = 0;
-    std::uint32_t concurrent = 1;
+/// Of coll/tables/; made by coll/shipped_rules.py.
+[[nodiscard]] std::span<const ShippedRule> shipped_rules() noexcept;
+
+/// Every call matches one, for want of others that of a switch.
+[[nodiscard]] const Table& shipped() noexcept;
+
+class Selection {
+public:
+    Selection() = default;
+    /// own: rules before the shipped ones. Errors: as Table::set().
+    [[nodiscard]] Err set(std::vector<Rule> own) { return own_.set(std::move(own)); }
+    /// Reads a file of coll/table_text.h. Errors: kInvalid, and mistake() says what to mend.
+    [[nodiscard]] Err read(const char* path);
+    [[nodiscard]] const std::string& mistake() const noexcept { return mistake_; }
+
+    /// The choice; *rule: where it stands. A group on one node is Medium::kNode; a medium without a rule is taken for a switch.
+    [[nodiscard]] const Choice& find(Situation at, const Rule** rule = nullptr) const noexcept;
+
+private:
+    Table own_;
+    std::string mistake_;
 };
 
-/// "name", "name:k", "name@segment" or "name:k@segment" (decimal; segment in octets). Errors: kInvalid.
-[[nodiscard]] Err parse_choice(Op op, std::string_view text, Choice& out) noexcept;
-
-/// The table's choice; every call has one.
-[[nodiscard]] Choice select(Op op, std::uint16_t ranks, std::uint64_t octets) noexcept;
-[[nodiscard]] std::span<const Rule> rules() noexcept;
+/// The table in force in this process: of ULC_COLL_TABLE as it was at the first call. A mistake in it is every operation's error.
+[[nodiscard]] const Selection& selection();
 
 }  // namespace ulc::coll

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "programs.h"
+
 namespace ulc::tools {
 namespace {
 
@@ -53,6 +55,8 @@ ChildSpec rank_process(const ClusterOptions& options, const ClusterPrograms& pro
     spec.environment = {"ULC_ENGINE=" + engine, "ULC_JOB=" + options.job,
                         fmt::format("ULC_RANK={}", rank), fmt::format("ULC_SIZE={}", options.ranks),
                         "ULC_NONCE=" + options.nonce};
+    // Nodes of one machine share its cores, and algorithms are chosen for that, unless the user says what they shall be chosen for.
+    if (environment_of("ULC_MEDIUM").empty()) spec.environment.emplace_back("ULC_MEDIUM=machine");
     if (!programs.library_path.empty())
         spec.environment.push_back("LD_LIBRARY_PATH=" + programs.library_path);
     if (rank == 0) spec.stdin_from = StdinFrom::kParent;

@@ -71,11 +71,14 @@ struct alignas(kCacheLine) SubmissionRecord {
 static_assert(sizeof(SubmissionRecord) == kCacheLine);
 
 enum class CompletionKind : std::uint8_t {
-    kMessage = 1,      ///< (a chunk of) a message: source, stream, tag
-    kSendDone = 2,     ///< cookie; status
-    kJobFormed = 3,    ///< stream: world group handle; source: own rank; block.length: size
-    kJobFailed = 4,    ///< status: Err; inline_octets: text for the user, not terminated
-    kGroupReady = 5,   ///< stream: the group is registered here; tag: cookie
+    kMessage = 1,   ///< (a chunk of) a message: source, stream, tag
+    kSendDone = 2,  ///< cookie; status
+    /// stream: world group handle; source: own rank; block.length: size, message_length: the most ranks on one node,
+    /// message_offset: the Medium.
+    kJobFormed = 3,
+    kJobFailed = 4,  ///< status: Err; inline_octets: text for the user, not terminated
+    /// stream: the group is registered here; tag: cookie; block.message_length: the most of its ranks on one node
+    kGroupReady = 5,
     kGroupFailed = 6,  ///< the same; status
     kPeerLeft = 7,     ///< source
     kPeerDied = 8,     ///< source
@@ -121,7 +124,7 @@ struct JoinRequest {
     std::uint16_t name_length;
     std::uint16_t rank;
     std::uint16_t size;
-    std::uint16_t reserved;
+    std::uint16_t medium;      ///< 0: as the engine's port says, else 1 + a Medium that can be said
     unsigned char nonce[16];   ///< zeros: none given
     std::uint64_t timeout_ns;  ///< 0: the engine's default
     char profile

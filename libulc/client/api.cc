@@ -43,6 +43,19 @@ bool env_number(const char* name, std::uint64_t most, std::uint64_t& out) {
     return true;
 }
 
+/// ULC_MEDIUM as JoinRequest::medium. False: no such medium; the error's text is set.
+bool say_medium(std::uint16_t& out) {
+    const char* word = env("ULC_MEDIUM");
+    if (word == nullptr) return true;
+    ulc::Medium medium{};
+    if (!ulc::medium_of(word, medium) || medium >= ulc::Medium::kNode) {
+        set_last_error("ULC_MEDIUM=%s is not a medium; say switch, hub, shallow or machine", word);
+        return false;
+    }
+    out = static_cast<std::uint16_t>(1 + static_cast<std::uint8_t>(medium));
+    return true;
+}
+
 /// 32 hexadecimal digits → 16 octets.
 bool parse_nonce(const char* text, unsigned char* out) {
     if (std::strlen(text) != 32) return false;
@@ -94,6 +107,7 @@ int ulc_open(const char* engine, ulc_endpoint** out) {
     static_cast<void>(env_number("ULC_UNEXPECTED_OCTETS", UINT64_MAX, limits.unexpected_octets));
     static_cast<void>(env_number("ULC_COLL_CHECK", 1, limits.check_collectives));
     static_cast<void>(env_number("ULC_OFFLOAD", 1, limits.offload));
+    if (!say_medium(limits.medium)) return ULC_ERR_INVALID;
     const std::size_t prefix = sizeof kEmbedded - 1;
     try {
         std::string where = engine;
@@ -278,6 +292,13 @@ int ulc_internal_peek(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t ma
                       uint64_t* found) {
     return ep->peek(from, tag, mask, found);
 }
+
+uint16_t ulc_internal_per_node(ulc_endpoint* ep, ulc_group group) {
+    const auto* found = ep->group(group);
+    return found == nullptr ? uint16_t{0} : found->per_node;
+}
+
+uint8_t ulc_internal_medium(const ulc_endpoint* ep) { return static_cast<uint8_t>(ep->medium()); }
 
 int ulc_internal_receive(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, void* buffer,
                          size_t capacity, ulc_request* req) {

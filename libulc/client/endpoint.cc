@@ -37,6 +37,7 @@ Endpoint::Endpoint(const abi::Region& region, const Hooks& hooks, const Limits& 
       groups_(submitter_, outbox_) {
     checks_collectives_ = limits.check_collectives != 0;
     offloads_collectives_ = limits.offload != 0;
+    medium_said_ = limits.medium;
     if (!outbox_.ok()) throw std::bad_alloc();
 }
 
@@ -131,8 +132,8 @@ bool Endpoint::dispatch(const abi::CompletionRecord& record) {
         case abi::CompletionKind::kGroupFailed: {
             const bool ready = record.kind == abi::CompletionKind::kGroupReady;
             const int status = record.status != 0 ? int{record.status} : int{ULC_ERR_SYSTEM};
-            return groups_.on_registered(static_cast<std::uint32_t>(record.tag),
-                                         ready ? 0 : status);
+            return groups_.on_registered(static_cast<std::uint32_t>(record.tag), ready ? 0 : status,
+                                         ready ? per_node_of(record) : std::uint16_t{1});
         }
         case abi::CompletionKind::kPeerLeft:
         case abi::CompletionKind::kPeerDied: {

@@ -21,6 +21,7 @@
 
 #include "abi/region.h"
 #include "base/idle_ladder.h"
+#include "base/medium.h"
 #include "client/groups.h"
 #include "client/hooks.h"
 #include "client/inbox.h"
@@ -36,6 +37,7 @@ struct Limits {
     std::uint64_t check_collectives = 1;  ///< 0: messages of collectives bear no signature
     std::uint64_t offload =
         0;  ///< 1: barriers and broadcasts that are started are handed to the engine
+    std::uint16_t medium = 0;  ///< of jobs whose rank 0 this is: as JoinRequest::medium
 };
 
 class Endpoint {
@@ -60,6 +62,7 @@ public:
     [[nodiscard]] std::uint16_t size() const noexcept { return size_; }
     [[nodiscard]] std::uint32_t world() const noexcept { return world_; }
     [[nodiscard]] int peer_state(std::uint16_t rank) const noexcept;
+    [[nodiscard]] Medium medium() const noexcept { return medium_; }
     /// What the engine said when the job failed; may be empty.
     [[nodiscard]] const std::string& job_text() const noexcept { return job_text_; }
 
@@ -131,6 +134,7 @@ private:
     [[nodiscard]] bool dispatch(const abi::CompletionRecord& record);
     [[nodiscard]] Inbox::Taken on_message(const abi::CompletionRecord& record);
     void on_formed(const abi::CompletionRecord& record);
+    [[nodiscard]] std::uint16_t per_node_of(const abi::CompletionRecord& record) const noexcept;
     void on_job_failed(const abi::CompletionRecord& record);
     void on_peer_gone(std::uint16_t rank, int error);
     void on_empty_poll();
@@ -166,6 +170,8 @@ private:
     std::uint32_t world_ = 0;
     std::uint16_t rank_ = ULC_RANK_ANY;
     std::uint16_t size_ = 0;
+    std::uint16_t medium_said_ = 0;
+    Medium medium_ = Medium::kSwitch;
     std::vector<std::uint8_t> peer_errors_;  ///< by rank: 0, PEER_LEFT, PEER_DIED
     std::uint32_t empty_polls_ = 0;
     std::string job_text_;

@@ -21,12 +21,14 @@ std::uint64_t hash_of(std::span<const std::uint16_t> ranks) noexcept {
 
 }  // namespace
 
-void Groups::begin_job(std::uint32_t world, std::uint16_t self, std::uint16_t size) {
+void Groups::begin_job(std::uint32_t world, std::uint16_t self, std::uint16_t size,
+                       std::uint16_t per_node) {
     world_ = world;
     self_ = self;
     size_ = size;
     Group all;
     all.own_index = self;
+    all.per_node = per_node;
     all.ranks.resize(size);
     for (std::uint16_t rank = 0; rank < size; ++rank)
         all.ranks[rank] = rank;
@@ -93,12 +95,13 @@ bool Groups::submit_add(Forming& forming) {
     return true;
 }
 
-bool Groups::on_registered(std::uint32_t cookie, int status) {
+bool Groups::on_registered(std::uint32_t cookie, int status, std::uint16_t per_node) {
     const auto it = std::find_if(forming_.begin(), forming_.end(),
                                  [cookie](const Forming& f) { return f.cookie == cookie; });
     if (it == forming_.end() || it->stage != Stage::kRegistering) return false;
     outbox_.arena().free(it->block);
     it->registered = status == 0;
+    it->per_node = per_node;
     if (status != 0 && it->error == 0) it->error = status;
     it->stage = self_ == it->coordinator ? Stage::kWaiting : Stage::kReporting;
     advance(*it);
@@ -195,6 +198,7 @@ void Groups::end(Forming& forming) {
     } else {
         Group group;
         group.own_index = forming.own_index;
+        group.per_node = forming.per_node;
         group.ranks = forming.ranks;
         groups_.emplace(forming.handle, std::move(group));
         forming.request->stream = forming.handle;

@@ -32,7 +32,8 @@ namespace ulc::client {
 struct Group {
     std::vector<std::uint16_t> ranks;
     std::uint16_t own_index = 0;
-    Operations operations;  ///< collectives of coll/
+    std::uint16_t per_node = 1;  ///< the most of them on one node
+    Operations operations;       ///< collectives of coll/
 };
 
 class Groups {
@@ -46,7 +47,8 @@ public:
         : submitter_(submitter), outbox_(outbox) {}
 
     /// The job has formed.
-    void begin_job(std::uint32_t world, std::uint16_t self, std::uint16_t size);
+    void begin_job(std::uint32_t world, std::uint16_t self, std::uint16_t size,
+                   std::uint16_t per_node);
     /// As ulc_group_create(), arguments checked here. Errors: INVALID, AGAIN, LIMIT, NO_MEMORY.
     [[nodiscard]] int create(std::span<const std::uint16_t> ranks, ulc_request* request);
     /// As ulc_group_free(). Errors: INVALID, AGAIN.
@@ -56,7 +58,7 @@ public:
     [[nodiscard]] Group* find(std::uint32_t handle) noexcept;
 
     /// kGroupReady (status 0) or kGroupFailed. False: no such cookie.
-    [[nodiscard]] bool on_registered(std::uint32_t cookie, int status);
+    [[nodiscard]] bool on_registered(std::uint32_t cookie, int status, std::uint16_t per_node);
     /// A report or verdict from `source`. False: malformed.
     [[nodiscard]] bool on_control(std::uint16_t source, std::uint64_t tag,
                                   std::span<const unsigned char> octets);
@@ -104,6 +106,7 @@ private:
         std::size_t confirmed;  ///< coordinator: verdicts sent, by index
         std::uint16_t coordinator;
         std::uint16_t own_index;
+        std::uint16_t per_node;
         int error;
         Stage stage;
         bool registered;

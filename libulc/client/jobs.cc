@@ -32,6 +32,7 @@ int Endpoint::join(const char* job, std::size_t job_octets, std::uint16_t rank, 
     request.name_length = static_cast<std::uint16_t>(job_octets);
     request.rank = rank;
     request.size = size;
+    request.medium = medium_said_;
     if (nonce != nullptr) std::memcpy(request.nonce, nonce, sizeof request.nonce);
     request.timeout_ns = timeout > 0 && timeout != kNever ? static_cast<std::uint64_t>(timeout) : 0;
     std::memcpy(request.profile, profile_.data(), profile_.size());
@@ -63,6 +64,11 @@ int Endpoint::job_state() const noexcept {
     return ULC_ERR_CLOSED;
 }
 
+std::uint16_t Endpoint::per_node_of(const abi::CompletionRecord& record) const noexcept {
+    const std::uint64_t ranks = record.body.block.message_length;
+    return ranks >= 1 && ranks <= size_ ? static_cast<std::uint16_t>(ranks) : std::uint16_t{1};
+}
+
 void Endpoint::on_formed(const abi::CompletionRecord& record) {
     outbox_.arena().free(join_block_);
     join_block_ = TxArena::kNone;
@@ -74,9 +80,11 @@ void Endpoint::on_formed(const abi::CompletionRecord& record) {
     rank_ = record.source;
     size_ = static_cast<std::uint16_t>(size);
     world_ = record.stream;
+    const std::uint64_t medium = record.body.block.message_offset;
+    medium_ = medium < kMediaSaid ? static_cast<Medium>(medium) : Medium::kSwitch;
     try {
         peer_errors_.assign(size, 0);
-        groups_.begin_job(world_, rank_, size_);
+        groups_.begin_job(world_, rank_, size_, per_node_of(record));
     } catch (const std::bad_alloc&) {
         end(ULC_ERR_NO_MEMORY);
         return;

@@ -2,7 +2,8 @@
 // with the first packet that another one gave other arguments, and which.
 //
 //    14 ── 11    10 ── 8       7 ── 4                3 ── 0
-//    kind        root mod 8    type and operator     length
+//    kind        root mod 8    type, operator,       length
+//                              algorithm
 //
 // Type and length are hashed: of differing ones, 1 in 16 look alike. (Lengths of messages are compared besides.)
 #pragma once
@@ -44,8 +45,9 @@ public:
         if (other.bits_ == broken().bits_) return kToldOf;
         if (differ >> 11 != 0) return "called another operation";
         if ((differ >> 8 & 7U) != 0) return "gave another root";
-        if ((differ >> 4 & 15U) != 0) return "gave another type or operator";
-        return "gave another length";
+        if ((differ & 15U) != 0)
+            return "gave another length";  // of which other algorithms may follow
+        return "gave another type or operator, or took another algorithm";
     }
 
 private:

@@ -30,6 +30,10 @@ int ulc_internal_receive(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t
 int ulc_internal_peek(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
                       uint64_t* found);
 
+/* What all members of a group know alike: the most of its ranks on one node (0: no member), and the job's ulc::Medium. */
+uint16_t ulc_internal_per_node(ulc_endpoint* ep, ulc_group group);
+uint8_t ulc_internal_medium(const ulc_endpoint* ep);
+
 #ifdef __cplusplus
 }
 #endif

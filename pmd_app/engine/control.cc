@@ -2,6 +2,8 @@
 // the client is a flag or a list of the endpoint until its completion ring has room, so nothing is lost when it is full.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <span>
 
 #include "base/check.h"
 #include "engine/core.h"
@@ -41,6 +43,22 @@ void fail_job(Endpoint& endpoint, Err error, std::string_view text) {
     endpoint.work |= kWorkControl;
 }
 
+/// The most of the ranks that share a node.
+std::uint16_t ranks_per_node(const urtp::Member& member, std::span<const Rank> ranks) {
+    std::vector<Mac> nodes;
+    nodes.reserve(ranks.size());
+    for (const Rank rank : ranks)
+        nodes.push_back(member.peer(rank).mac);
+    std::sort(nodes.begin(), nodes.end());
+    std::ptrdiff_t most = 0;
+    for (auto first = nodes.begin(); first != nodes.end();) {
+        const auto last = std::upper_bound(first, nodes.end(), *first);
+        most = std::max(most, last - first);
+        first = last;
+    }
+    return static_cast<std::uint16_t>(most);
+}
+
 // ---------------------------------------------------------------- jobs
 
 bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
@@ -75,6 +93,9 @@ bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nan
     const auto wait = static_cast<Nanos>(
         std::min<std::uint64_t>(request.timeout_ns, static_cast<std::uint64_t>(kNever / 4)));
     join.deadline = now + (wait == 0 ? core.config.join_timeout : wait);
+    join.medium = endpoint.net->port.info.half_duplex ? Medium::kHub : Medium::kSwitch;
+    if (request.medium > 0 && request.medium <= kMediaSaid)
+        join.medium = static_cast<Medium>(request.medium - 1);
     const Result<JobId> result = endpoint.net->jobs.join(join, now);
     if (result.ok()) {
         endpoint.job = result.value();
@@ -121,6 +142,10 @@ void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
         std::make_unique<urtp::Member>(config, job.roster, endpoint.net->port.pool, core.counters);
     endpoint.forgets = endpoint.member->forgets();
     const auto ranks = static_cast<std::uint16_t>(job.roster.size());
+    core.ranks_scratch.resize(ranks);
+    std::iota(core.ranks_scratch.begin(), core.ranks_scratch.end(), Rank{0});
+    endpoint.per_node = ranks_per_node(*endpoint.member, core.ranks_scratch);
+    endpoint.medium = job.medium;
     endpoint.deliverer->begin_job(ranks, endpoint.net->port.info.mtu);
     endpoint.gone.assign(ranks, kHere);
     endpoint.nodes.resize(ranks);
@@ -167,6 +192,9 @@ bool report_group(Core& core, Endpoint& endpoint, const SubmissionRecord& record
     out->status = static_cast<std::int16_t>(error);
     out->stream = record.stream;
     out->tag = record.cookie;
+    out->body.block = {};
+    if (error == Err::kOk)
+        out->body.block.message_length = ranks_per_node(*endpoint.member, core.ranks_scratch);
     publish(core, endpoint);
     return true;
 }
@@ -248,7 +276,10 @@ bool report_job(Core& core, Endpoint& endpoint) {
         if (out == nullptr) return false;
         out->source = endpoint.member->rank();
         out->stream = endpoint.world;
-        out->body.block = {0, endpoint.member->size(), 0, 0, 0, 0};
+        out->body.block = {};
+        out->body.block.length = endpoint.member->size();
+        out->body.block.message_length = endpoint.per_node;
+        out->body.block.message_offset = static_cast<std::uint8_t>(endpoint.medium);
         endpoint.formed_unreported = false;
         publish(core, endpoint);
         return true;

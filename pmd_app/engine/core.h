@@ -93,6 +93,8 @@ struct Endpoint {
     std::vector<Fault> faults;          ///< to be reported; at most one for each rank and error
     std::vector<GroupHandle> groups;
     std::vector<GroupHandle> removing;  ///< kRemoveGroup waits for their streams to drain
+    std::uint16_t per_node = 1;         ///< the most ranks of the job on one node
+    Medium medium = Medium::kSwitch;
     bool formed_unreported = false;
     bool left_unreported = false;
     bool failed_unreported = false;

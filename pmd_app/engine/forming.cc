@@ -98,6 +98,7 @@ Result<JobId> Jobs::Impl::join(const JoinRequest& request, Nanos now) {
         record->size = request.size;
         record->profile = request.profile;
     }
+    if (request.rank == 0) record->medium = request.medium;
     record->locals.push_back(LocalRank{request.rank, request.endpoint, request.deadline});
     record->join_wait = config.join_wait_min;
     record->join_at = now;

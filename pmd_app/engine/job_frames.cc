@@ -183,6 +183,7 @@ std::size_t Jobs::Impl::put_roster(const JobRecord& record, std::size_t part, st
     roster.first_rank = static_cast<std::uint16_t>(first);
     roster.entries = static_cast<std::uint16_t>(count);
     roster.version = record.version;
+    roster.medium = static_cast<std::uint8_t>(record.medium);
     return wire::put_roster(
         body, wire::job_head(wire::JobKind::kRoster, record.name, record.nonce, record.by_hand),
         roster, entries);

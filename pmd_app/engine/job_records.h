@@ -79,6 +79,7 @@ struct Assembly {
     GroupHandle world = 0;
     std::uint32_t first_seq = 0;
     std::uint8_t version = 0;
+    Medium medium = Medium::kSwitch;
     bool ours = false;  ///< a part named one of our claims: no other roster may replace this one
     std::vector<urtp::Peer>
         peers;               ///< by rank; handle 0: not yet. Moved to the record when complete
@@ -124,6 +125,7 @@ struct JobRecord {
     GroupHandle world = 0;
     Seq first_seq;
     std::uint8_t version = 0;
+    Medium medium = Medium::kSwitch;  ///< of the local rank 0, else of the roster
 
     // failed
     Err error = Err::kOk;

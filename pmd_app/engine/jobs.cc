@@ -263,8 +263,8 @@ void Jobs::leave(JobId job, Handle endpoint, wire::LeaveReason reason, Nanos now
 bool Jobs::job(JobId job, JobView& out) const noexcept {
     const JobRecord* record = impl_->find(job);
     if (record == nullptr || record->phase != JobPhase::kFormed) return false;
-    out = JobView{record->name,      record->nonce,   record->roster, record->world,
-                  record->first_seq, record->version, record->profile};
+    out = JobView{record->name,      record->nonce,   record->roster,  record->world,
+                  record->first_seq, record->version, record->profile, record->medium};
     return true;
 }
 

@@ -24,6 +24,7 @@
 
 #include "base/counters.h"
 #include "base/error.h"
+#include "base/medium.h"
 #include "base/units.h"
 #include "engine/liveness.h"
 #include "urtp/member.h"
@@ -78,6 +79,7 @@ struct JoinRequest {
     Handle endpoint = 0;      ///< the handle under which this endpoint receives
     Nanos deadline = kNever;  ///< kFailed with kTimeout at this time
     std::string_view profile = urtp::kDefaultProfile;  ///< of the transport (urtp/policy.h); copied
+    Medium medium = Medium::kSwitch;                   ///< of the job, if rank 0 says so
 };
 
 enum class JobEventKind : std::uint8_t {
@@ -107,6 +109,7 @@ struct JobView {
     Seq first_seq;
     std::uint8_t version = wire::kVersion;
     std::string_view profile;  ///< that all ranks use
+    Medium medium = Medium::kSwitch;
 };
 
 class Jobs {

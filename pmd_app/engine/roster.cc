@@ -323,6 +323,7 @@ bool Jobs::Impl::take_part(JobRecord& record, const wire::JobBodyView& view, con
         assembly->world = body.world;
         assembly->first_seq = body.first_seq;
         assembly->version = body.version;
+        assembly->medium = static_cast<Medium>(body.medium);
         assembly->peers.resize(record.size);
         assembly->held.assign(body.parts, false);
     }
@@ -354,6 +355,7 @@ void Jobs::Impl::on_commit(const wire::JobBodyView& view, const Mac& source, Nan
             record->world = assembly->world;
             record->first_seq = Seq{assembly->first_seq};
             record->version = assembly->version;
+            record->medium = assembly->medium;
             assembly->held = {};
             assembly->ack_due = false;
             assembly->ack_at = kNever;

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/medium.h"
 
 namespace ulc::wire {
 namespace {
@@ -84,7 +85,7 @@ bool parse_roster(Reader& reader, JobBodyView& out) noexcept {
     if (roster == nullptr) return false;
     const std::uint32_t size = roster->size;
     const std::uint16_t entries = roster->entries;
-    if (size == 0 || size == kNoRank || !is_group(roster->world) || roster->reserved != 0) {
+    if (size == 0 || size == kNoRank || !is_group(roster->world) || roster->medium >= kMediaSaid) {
         return false;
     }
     if (roster->parts == 0 || roster->parts > kRosterPartsMax || roster->part >= roster->parts) {

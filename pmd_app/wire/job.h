@@ -101,7 +101,7 @@ struct RosterBody {
     Be16 first_rank;
     Be16 entries;  ///< ≥ 1; ranks first_rank … first_rank+entries-1
     std::uint8_t version;
-    std::uint8_t reserved;
+    std::uint8_t medium;  ///< what joins the nodes, as rank 0 has it (base/medium.h)
 };
 static_assert(sizeof(RosterBody) == 24);
 

@@ -55,7 +55,8 @@ TEST(signature, says_which_argument_differs) {
     EXPECT_EQ(unlike(Signature::of_tag(~Signature::kMask | mine.bits())), "");
     EXPECT_EQ(unlike(Signature(4, 2, 100, 4096)), "called another operation");
     EXPECT_EQ(unlike(Signature(3, 1, 100, 4096)), "gave another root");
-    EXPECT_EQ(unlike(Signature(3, 2, 101, 4096)), "gave another type or operator");
+    EXPECT_EQ(unlike(Signature(3, 2, 101, 4096)),
+              "gave another type or operator, or took another algorithm");
     EXPECT_EQ(unlike(Signature(3, 2, 100, 4097)), "gave another length");
     EXPECT_EQ(unlike(Signature::broken()), Signature::kToldOf);
     EXPECT_EQ(unlike(Signature()), "") << "that one checks nothing";

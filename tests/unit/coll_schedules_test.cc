@@ -8,7 +8,7 @@
 
 #include "base/prng.h"
 #include "coll/algorithm.h"
-#include "coll/selection.h"
+#include "coll/table.h"
 #include "tests/sim/schedule_goals.h"
 
 namespace ulc::sim {
@@ -237,18 +237,6 @@ TEST(coll_schedules, beyond_32_bits_they_fit_together_too) {
             const Verdict verdict = check_fit(schedules, ranks * kHuge);
             EXPECT_TRUE(verdict.ok) << describe(algorithm, call, verdict);
         }
-    }
-}
-
-TEST(coll_schedules, every_choice_of_the_table_exists_and_every_call_has_one) {
-    for (const coll::Rule& rule : coll::rules()) {
-        coll::Choice choice;
-        EXPECT_EQ(coll::parse_choice(rule.op, rule.choice, choice), Err::kOk) << rule.choice;
-    }
-    for (std::uint8_t i = 0; i < coll::kOps; ++i) {
-        const auto op = static_cast<Op>(i);
-        EXPECT_NE(coll::select(op, UINT16_MAX, UINT64_MAX).algorithm, nullptr);
-        EXPECT_NE(coll::select(op, 1, 0).algorithm, nullptr);
     }
 }
 

@@ -1,0 +1,83 @@
+// The selection table: which algorithm a call takes, by operation, medium, ranks on a node, ranks and octets. Rules do not overlap, so
+// their order means nothing. A table is made of text (coll/table_text.h) once; then a call compares a few numbers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/medium.h"
+#include "coll/algorithm.h"
+
+namespace ulc::coll {
+
+struct Choice {
+    const Algorithm* algorithm = nullptr;
+    std::uint64_t segment = 0;
+    std::uint32_t concurrent = 1;
+};
+
+/// "name", "name:k", "name@segment" or "name:k@segment" (decimal; segment in octets). Errors: kInvalid.
+[[nodiscard]] Err parse_choice(Op op, std::string_view text, Choice& out) noexcept;
+
+/// From … to, both within.
+struct Span {
+    std::uint64_t from = 0;
+    std::uint64_t to = std::numeric_limits<std::uint64_t>::max();
+
+    [[nodiscard]] bool has(std::uint64_t value) const noexcept {
+        return from <= value && value <= to;
+    }
+    [[nodiscard]] bool meets(const Span& other) const noexcept {
+        return from <= other.to && other.from <= to;
+    }
+    friend bool operator==(const Span&, const Span&) = default;
+};
+
+/// A call as far as every member knows it alike.
+struct Situation {
+    Op op = Op::kBarrier;
+    Medium medium = Medium::kSwitch;
+    std::uint16_t per_node = 1;  ///< the most members on one node
+    std::uint16_t ranks = 1;
+    std::uint64_t octets =
+        0;  ///< of the vector, or of each rank's block; 0 where ranks differ in that
+};
+
+struct Rule {
+    Op op = Op::kBarrier;
+    Medium medium = Medium::kSwitch;
+    Span per_node;
+    Span ranks;
+    Span octets;
+    std::string choice;  ///< as parse_choice() reads it
+    unsigned line = 0;   ///< of the text
+
+    [[nodiscard]] bool meets(const Rule& other) const noexcept {
+        return op == other.op && medium == other.medium && per_node.meets(other.per_node) &&
+               ranks.meets(other.ranks) && octets.meets(other.octets);
+    }
+};
+
+class Table {
+public:
+    /// Errors: kInvalid (a choice that parse_choice() refuses). Rules that overlap: the first one wins.
+    [[nodiscard]] Err set(std::vector<Rule> rules);
+    /// nullptr: no rule matches. Valid as long as the table.
+    [[nodiscard]] const Choice* find(const Situation& at,
+                                     const Rule** rule = nullptr) const noexcept;
+    [[nodiscard]] std::span<const Rule> rules() const noexcept { return rules_; }
+
+private:
+    std::vector<Rule> rules_;      ///< by operation and medium
+    std::vector<Choice> choices_;  ///< by rule
+    /// Where the rules of an operation and medium begin.
+    std::array<std::uint32_t, kOps * kMedia + 1> first_{};
+};
+
+}  // namespace ulc::coll
