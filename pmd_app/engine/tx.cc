@@ -188,6 +188,7 @@ bool transmit_turn(Core& core, Endpoint& endpoint, unsigned& budget, Nanos now) 
         endpoint.work |= kWorkSettle;  // what may not go yet has a timer now
         Segment* segment = endpoint.member->next_tx(now);
         if (segment == nullptr) {
+            if (endpoint.member->control_waits(now)) return moved;  // the port tells when it may go
             endpoint.work &= static_cast<std::uint8_t>(~kWorkTransmit);
             return moved;
         }

@@ -84,8 +84,10 @@ class AdaptiveBackoff {
 public:
     /// Packets more a round trip: a few are many among many streams.
     static constexpr float kGain = 0.5F;
-    /// Of the window, that is left.
+    /// Of the window, that is left: half, as of a stream with one bottleneck (Jacobson 1988). A group's is cut by whoever of its
+    /// members loses, so where several of their ports are full it is cut that much more often, and less is enough (0.7 as RFC 9438).
     static constexpr float kCut = 0.5F;
+    static constexpr float kGroupCut = 0.7F;
     /// When less of the round trip than this was no queue, it is congestion.
     static constexpr float kQueued = 0.8F;
     /// So many lost, and so large a share of the packets since the last cut, are no bit errors.
@@ -104,14 +106,14 @@ public:
         reno_.on_acked(packets, kGain);
         return true;
     }
-    /// packets: of one that only one of n destinations lacks, 1/n.
-    void on_lost(float packets, bool round_trip) noexcept {
+    /// packets: of one that only one of n destinations lacks, 1/n. cut: what is left of the window, if it comes to that.
+    void on_lost(float packets, bool round_trip, float cut = kCut) noexcept {
         lost_ += packets;
         if (!round_trip) return;
         const bool many = lost_ >= kManyLeast && lost_ > kManyLost * (lost_ + acked_);
         if (many || trips_.idle_share() < kQueued) {
             if (many) trips_.doubt();
-            reno_.cut(kCut);
+            reno_.cut(cut);
             lost_ = acked_ = 0;
         } else if (lost_ + acked_ > kMemory) {
             lost_ /= 2;

@@ -80,6 +80,12 @@ struct Member::Impl {
 
     // --- transmit.cc: what goes to the wire, in which order
     Segment* next_tx(Nanos now);
+    /// The last control frame is still in the port (Params::control_one_by_one). Not for ever, since some devices report late.
+    [[nodiscard]] bool control_waits(Nanos now) const noexcept {
+        return config_.params.control_one_by_one &&
+               departures_->left_at(control_ticket_) == kNever &&
+               now - control_at_ < config_.params.ack_delay_max;
+    }
     [[nodiscard]] bool has_control() const noexcept {
         return !(control_.empty() && probes_.empty() && group_control_.empty());
     }
@@ -88,12 +94,14 @@ struct Member::Impl {
     }
     Segment* control_frame() noexcept;
     Segment* send_control(Nanos now);
+    Segment* compose_control(Nanos now);
     Segment* send_new(Nanos now);
     [[nodiscard]] wire::FrameHead head_to(Rank rank, wire::FrameType type) const noexcept;
 
     // --- repair.cc: packets to transmit again
     void queue_repair(TxStream& tx, Seq seq, std::uint16_t asker, Nanos due) noexcept;
     void forget_repair(TxStream& tx, TxSlot& slot) noexcept;
+    bool find_repair(TxStream& tx) noexcept;
     Segment* send_repair(Nanos now);
     TxStream* stream_of(const wire::FrameView& frame) noexcept;
     bool send_failed(const wire::FrameView& frame, Nanos now) noexcept;
@@ -238,8 +246,10 @@ struct Member::Impl {
     List<TxStream, &TxStream::active_link> active_groups_;
     List<TxStream, &TxStream::probe_link> probes_;
     List<TxStream, &TxStream::repair_link> repairing_;
-    std::uint32_t control_run_ = 0;  ///< control frames sent since the last packet
-    std::uint32_t expecting_ = 0;    ///< sessions that a pending receive names
+    std::uint32_t control_run_ = 0;     ///< control frames sent since the last packet
+    std::uint32_t control_ticket_ = 0;  ///< of the last control frame (departures.h)
+    Nanos control_at_ = 0;              ///< when the port was given it
+    std::uint32_t expecting_ = 0;       ///< sessions that a pending receive names
     List<Session, &Session::control_link> control_;
     List<Session, &Session::news_link> news_;        ///< with something for poll_event()
     List<Session, &Session::awaited_link> awaited_;  ///< named by pending receives, in their order

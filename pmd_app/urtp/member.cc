@@ -316,6 +316,10 @@ void Member::commit(const PacketMeta& meta, const PacketPlan& plan, Segment* seg
 }
 Segment* Member::next_tx(Nanos now) { return impl_->next_tx(now); }
 bool Member::has_tx() const noexcept { return impl_->has_tx(); }
+
+bool Member::control_waits(Nanos now) const noexcept {
+    return impl_->has_control() && impl_->control_waits(now);
+}
 void Member::on_frame(const wire::FrameView& frame, Segment* segment, Nanos now) {
     impl_->on_frame(frame, segment, now);
 }

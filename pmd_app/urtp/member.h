@@ -158,6 +158,8 @@ public:
     /// with one reference for the port; nullptr: nothing (or no segment for a control frame) now.
     [[nodiscard]] Segment* next_tx(Nanos now);
     [[nodiscard]] bool has_tx() const noexcept;
+    /// A control frame is due, and waits until the one before it has left the port (Params::control_one_by_one).
+    [[nodiscard]] bool control_waits(Nanos now) const noexcept;
 
     // --- receiving
     /// A parsed frame of type DATA, MCAST, ACK, REQ or PROBE whose handle names this member or one of its groups.

@@ -10,6 +10,7 @@ void Params::fit_wire(std::uint64_t bits_per_second, bool half_duplex) noexcept 
     const auto shortest = static_cast<Nanos>(kShortestFrameBits * kSecond / bits_per_second);
     probe_slot = std::max(probe_slot, half_duplex ? 2 * shortest : shortest);
     if (!half_duplex) return;
+    control_one_by_one = true;
     // Stations that wait for a busy medium collide when it falls idle, so what need not be said is left out.
     ack_delay_max = std::max(ack_delay_max, 32 * ack_delay);
     ack_window = std::max(ack_window, std::min(2 * ack_window, window / 4));

@@ -94,6 +94,9 @@ struct Params {
     /// Group packets are as long as with URTP's number for each member: `after` entries of their own stream fill the place,
     /// one for two members, up to kAfterEntriesMax (8 members).
     bool number_vector = false;
+    /// The port is given a control frame when the one before it has left. Where the wire is shared, frames wait in the port for as long
+    /// as others talk: a request that was not formed yet is not needed when its packet has come, and an acknowledgement says more later.
+    bool control_one_by_one = false;
 
     /// Waits that spread what many say at once are long enough for the wire to carry it; and where it carries one frame at a
     /// time, acknowledgements of their own, which meet data there, are fewer. bits_per_second: 0, unknown, changes nothing.

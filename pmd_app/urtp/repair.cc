@@ -69,16 +69,26 @@ bool Member::Impl::send_failed(const wire::FrameView& frame, Nanos now) noexcept
     return true;
 }
 
+/// Moves repair_from to the first packet that somebody waits for. What one destination alone asked for, and has said since that it
+/// has, is forgotten: a request that was long on its way asks in vain. False: there is none.
+bool Member::Impl::find_repair(TxStream& tx) noexcept {
+    if (tx.repair_from.before(tx.base)) tx.repair_from = tx.base;
+    for (; tx.repairs > 0 && tx.repair_from.before(tx.sent); ++tx.repair_from) {
+        TxSlot& slot = tx.slot(tx.repair_from);
+        if (slot.asked_by == TxSlot::kNobody) continue;
+        const bool one = slot.asked_by < tx.members;
+        if (!one || !tx.repair_from.before(tx.next[slot.asked_by])) return true;
+        forget_repair(tx, slot);
+    }
+    return false;
+}
+
 /// Streams take turns. nullptr: nothing may go now, or there is no segment for a copy.
 Segment* Member::Impl::send_repair(Nanos now) {
     for (std::size_t streams = repairing_.size(); streams > 0; --streams) {
         TxStream& tx = *repairing_.front();
         repairing_.rotate();
-        if (tx.repair_from.before(tx.base)) tx.repair_from = tx.base;
-        while (tx.repair_from.before(tx.sent) &&
-               tx.slot(tx.repair_from).asked_by == TxSlot::kNobody)
-            ++tx.repair_from;
-        if (!tx.repair_from.before(tx.sent)) {  // all that is marked was acknowledged
+        if (!find_repair(tx)) {
             repairing_.remove(tx);
             continue;
         }

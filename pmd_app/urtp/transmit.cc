@@ -18,7 +18,8 @@ wire::FrameHead Member::Impl::head_to(Rank rank, wire::FrameType type) const noe
 }
 
 [[gnu::flatten]] Segment* Member::Impl::next_tx(Nanos now) {
-    if (has_control() && control_run_ < kControlRunMax) {
+    const bool may_control = !control_waits(now);
+    if (may_control && has_control() && control_run_ < kControlRunMax) {
         if (Segment* segment = send_control(now)) {
             ++control_run_;
             return segment;
@@ -30,7 +31,7 @@ wire::FrameHead Member::Impl::head_to(Rank rank, wire::FrameType type) const noe
         if (Segment* segment = send_repair(now)) return segment;
     }
     Segment* segment = send_new(now);
-    return segment == nullptr && had_its_turn ? send_control(now) : segment;
+    return segment == nullptr && had_its_turn && may_control ? send_control(now) : segment;
 }
 
 /// Room for one control frame; counted when there is none.
@@ -41,6 +42,15 @@ Segment* Member::Impl::control_frame() noexcept {
 }
 
 Segment* Member::Impl::send_control(Nanos now) {
+    const std::uint32_t ticket = departures_->next;
+    Segment* segment = compose_control(now);
+    if (segment == nullptr) return nullptr;
+    control_ticket_ = ticket;
+    control_at_ = now;
+    return segment;
+}
+
+Segment* Member::Impl::compose_control(Nanos now) {
     while (Session* session = control_.front()) {
         if (session->in_doubt) {
             Segment* segment = send_doubt(*session);

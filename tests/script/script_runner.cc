@@ -252,6 +252,7 @@ private:
         Params p;
         p.req_spread = 0;
         p.probe_slot = 0;
+        p.control_one_by_one = line.number("control_one_by_one") != 0;
         p.window = line.number("window", p.window);
         p.ack_window = line.number("ack_window", p.ack_window);
         p.rx_pool_packets = line.number("rx_pool_packets", p.rx_pool_packets);

@@ -20,7 +20,9 @@ void on_acked(Core& core, TxStream& tx, const AckNews& news, Nanos now) noexcept
 void on_lost(Core& core, TxStream& tx, Seq, Nanos now) noexcept {
     auto& control = std::get<AdaptiveBackoff>(tx.congestion);
     const bool may = core.may_cut(tx, now);
-    control.on_lost(1.0F / static_cast<float>(std::max<std::uint32_t>(1, tx.destinations)), may);
+    const float packets = 1.0F / static_cast<float>(std::max<std::uint32_t>(1, tx.destinations));
+    control.on_lost(packets, may,
+                    tx.group != nullptr ? AdaptiveBackoff::kGroupCut : AdaptiveBackoff::kCut);
     if (may) tx.cut_at = now;
     core.bound_stream(tx, control.window(), now);
 }
