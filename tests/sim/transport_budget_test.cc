@@ -63,7 +63,8 @@ TEST(Multicast, of_7_to_8_at_once_through_64_kib_fills_the_link) {
         for (std::uint64_t seed = kSeedFirst; seed < kSeedFirst + 2; ++seed) {
             const GoodputResult r = checked(all_to_all("urtp", rate, seed));
             EXPECT_GE(r.share, 0.90) << rate << ", seed " << seed;
-            EXPECT_GE(r.jain, 0.90) << rate << ", seed " << seed;
+            // At 100 Mb/s a sender has some 700 packets in the span, and half a dozen in its window.
+            EXPECT_GE(r.jain, rate == kRates[0] ? 0.85 : 0.95) << rate << ", seed " << seed;
             EXPECT_LE(r.control, 1.0) << rate << ", seed " << seed;
         }
     }
