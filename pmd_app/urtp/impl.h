@@ -23,6 +23,8 @@ inline constexpr std::uint8_t kReplyPatienceMax = 2;  ///< the same of a wait fo
 inline constexpr std::uint32_t kControlRunMax = 16;   ///< control frames before a packet's turn
 inline constexpr std::uint16_t kDelayUnknown =
     0xffff;  ///< AckEntry::delay_us that gives no RTT sample
+/// Transmissions of a packet up to which it is merely lost, by one of many or again; beyond, repetitions crowd each other out.
+inline constexpr int kBadLuck = 4;
 
 struct Member::Impl {
     Impl(const MemberConfig& config, std::span<const Peer> roster, const SegmentPool& pool,
@@ -100,6 +102,13 @@ struct Member::Impl {
 
     // --- repair.cc: packets to transmit again
     void queue_repair(TxStream& tx, Seq seq, std::uint16_t asker, Nanos due) noexcept;
+    /// Receivers save little of what follows a loss, and no congestion control bounds the sender: what it repeats in vain it repeats
+    /// ever more rarely, up to MaxSendWait, and less of it at once, or its repetitions would fill the path for ever.
+    [[nodiscard]] bool backs_off(const TxStream& tx) const noexcept {
+        return !config_.params.selective_repeat ||
+               (tx.group != nullptr && tx.group->pcode != nullptr);
+    }
+    std::uint32_t may_repeat(TxStream& tx, Seq first, Nanos now) noexcept;
     void forget_repair(TxStream& tx, TxSlot& slot) noexcept;
     bool find_repair(TxStream& tx) noexcept;
     Segment* send_repair(Nanos now);

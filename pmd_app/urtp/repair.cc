@@ -32,6 +32,24 @@ void Member::Impl::queue_repair(TxStream& tx, Seq seq, std::uint16_t asker, Nano
     repairing_.push_back(tx);
 }
 
+/// Somebody lacks `first`, and perhaps what was sent behind it: how many packets from there on may be repeated now. Half as many when
+/// `first` was repeated in vain before, twice as many when it is merely lost.
+std::uint32_t Member::Impl::may_repeat(TxStream& tx, Seq first, Nanos now) noexcept {
+    const TxSlot& slot = tx.slot(first);
+    if (slot.asked_by == TxSlot::kNobody) {
+        if (asks_too_soon(tx, slot, false, now)) {
+            count(Counter::req_too_soon);
+            return 0;
+        }
+        if (slot.transmissions <= 2) {
+            tx.repeats_halved -= tx.repeats_halved > 0 ? 1 : 0;
+        } else if (tx.window >> tx.repeats_halved > 1) {
+            ++tx.repeats_halved;
+        }
+    }
+    return tx.window >> tx.repeats_halved;
+}
+
 /// Takes the mark away.
 void Member::Impl::forget_repair(TxStream& tx, TxSlot& slot) noexcept {
     slot.asked_by = TxSlot::kNobody;

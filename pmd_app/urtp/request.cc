@@ -173,7 +173,13 @@ bool Member::Impl::asks_too_soon(const TxStream& tx, const TxSlot& slot, bool ov
     // Some devices report in batches, the last of which may stay unfinished.
     if (left_at == kNever) return now - slot.sent_at < p.max_send_wait;
     if (!overtaken && now - std::max(slot.sent_at, left_at) < gap) return true;
-    return p.timed_by_rtt && slot.transmissions > 1 && now - slot.sent_at < srtt - srtt / 4;
+    if (!p.timed_by_rtt || slot.transmissions <= 1) return false;
+    Nanos wait = srtt - srtt / 4;
+    if (slot.transmissions > kBadLuck && backs_off(tx)) {
+        wait <<= std::min(slot.transmissions - kBadLuck, 20);
+        wait = std::min(wait, std::max(srtt, p.max_send_wait / 2));
+    }
+    return now - slot.sent_at < wait;
 }
 
 /// URTP's three cases (§3.2.1): sent long ago, sent just now, not sent yet.

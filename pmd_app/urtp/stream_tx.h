@@ -98,6 +98,8 @@ struct TxStream {
     bool want_turn = false;                   ///< the tail timer asks for room and for news in turn
     std::uint8_t patience = 0;  ///< the receiver's, as its acknowledgements and vain probes show it
     bool wants_credit = false;  ///< a packet waits for credit or window
+    std::uint8_t repeats_halved =
+        0;  ///< times that a window is, for what is repeated at once (Core::may_repeat())
 
     std::variant<std::monostate, LossBased, AdaptiveBackoff, DelayBased>
         congestion;    ///< the policy's state

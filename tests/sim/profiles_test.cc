@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <string>
 
 #include "tests/sim/programs/random_traffic.h"
@@ -57,6 +58,31 @@ INSTANTIATE_TEST_SUITE_P(All, EveryWord, testing::ValuesIn(repairing_words()), [
     std::replace(name.begin(), name.end(), '-', '_');
     return name;
 });
+
+// Seven nodes of 10 Gb/s flood one of 100 Mb/s, all to all, and nothing but the profile bounds them.
+TEST(Overload, without_congestion_control_all_gets_through_a_port_that_is_outrun) {
+    for (const char* profile :
+         {"gbn+eager", "gbn+open", "p0+lazy", "p1+eager+open", "pcode+eager"}) {
+        SCOPED_TRACE(profile);
+        ClusterConfig config = config_of(profile, 0, 1);
+        config.net.ports = 8;
+        config.net.bits_per_second = 10'000'000'000;
+        config.net.port_bits_per_second.assign(8, 10'000'000'000);
+        config.net.port_bits_per_second[3] = 100'000'000;
+        config.net.buffer_octets = 64'000;
+        SimCluster cluster(config);
+        ASSERT_TRUE(cluster.form(8, [](std::size_t n) { return static_cast<std::uint16_t>(n); }));
+        Traffic traffic(cluster, 8, {.messages = 20, .length_max = 40'000}, 1);
+        ASSERT_TRUE(traffic.make_groups());
+        const Nanos begin = cluster.now();
+        EXPECT_EQ(traffic.run(60 * kSecond), "");
+        std::printf("%-16s %7.1f ms, %llu repetitions\n", profile,
+                    static_cast<double>(cluster.now() - begin) / kMillisecond,
+                    static_cast<unsigned long long>(cluster.count(Counter::repair_unicast) +
+                                                    cluster.count(Counter::repair_multicast)));
+        EXPECT_EQ(cluster.shut_down(), 0U);
+    }
+}
 
 TEST(Detect, what_does_not_arrive_is_reported_to_the_client) {
     SimCluster cluster(config_of("detect", 0.05, 3));

@@ -231,6 +231,28 @@ TEST(Profiles, acknowledge_a_multicast_as_often_as_they_say) {
     EXPECT_EQ(acknowledgements("eager", 9, 64), 8U * 64U);
 }
 
+// Seed 8582: each packet behind the one that an overrun port had lost brought a duplicate acknowledgement, and each of these another
+// repetition of the whole window, for ever.
+TEST(GoBackN, what_is_repeated_in_vain_becomes_less_and_rarer) {
+    World w(2, {}, {}, 1, 0, "gbn+eager");
+    bool overrun = true;
+    w.hook = [&](const wire::FrameView& f, Rank) {
+        const bool first = f.type == wire::FrameType::kData && f.seq.value == 0;
+        return overrun && first ? Fate::kLose : Fate::kPass;
+    };
+    for (int i = 0; i < 200; ++i)
+        ASSERT_EQ(w.send(0, 1, std::to_string(i)), Admission::kYes);
+    w.run_for(500 * kMillisecond);
+    const std::uint64_t begun = w.count(0, Counter::repair_unicast);
+    w.run_for(500 * kMillisecond);
+    EXPECT_LE(begun, 1400U) << "seven windows";
+    EXPECT_LE(w.count(0, Counter::repair_unicast) - begun, 20U) << "one each 50 ms";
+    EXPECT_GE(w.count(0, Counter::repair_unicast) - begun, 4U) << "and never none";
+    overrun = false;
+    w.run_for(kSecond);
+    EXPECT_EQ(w.receive(1, 0).size(), 200U);
+}
+
 TEST(GoBackN, repeats_everything_after_a_gap_and_asks_nothing) {
     World w(2, {}, {.gap = 1000}, 1, 0, "gbn");
     bool lost = false;

@@ -283,6 +283,57 @@ TEST(Member, a_peer_lives_while_its_node_is_heard) {
     }
 }
 
+// A node says GONE only to what names the handle of a rank. A rank that had ended while all its BYEs were lost was once never found
+// gone by whoever asked it in groups only, because its node lives.
+TEST(Member, asks_a_rank_in_doubt_under_its_own_handle) {
+    constexpr Nanos kDead = 100 * kMillisecond;
+    CountingPool pool;
+    Counters counters;
+    Nanos now = 0;
+    MemberConfig config = config_of(0, {.peer_dead = kDead});
+    config.node_context = &now;
+    config.node_heard = [](const void* context, Rank) {
+        return *static_cast<const Nanos*>(context);
+    };
+    Member asker(config, roster_of(3), pool.table(), counters);
+    Member asked(config_of(1), roster_of(3), pool.table(), counters);
+    ASSERT_EQ(submit(asker, pool.table(), {.stream = kWorld, .message_length = 1}, "x", now),
+              Admission::kYes);
+    int to_all = 0;
+    int own_handle = 0;
+    for (; now < 2 * kDead; now += kMillisecond) {
+        if (asker.next_timer() <= now) asker.on_timer(now);
+        while (Segment* segment = asker.next_tx(now)) {
+            wire::FrameView view;
+            ASSERT_EQ(wire::parse(segment->frame, segment->length, wire::kEtherTypeDefault, view),
+                      Counter::kCount);
+            to_all += view.type == wire::FrameType::kProbe && view.handle == kWorld ? 1 : 0;
+            if (view.handle != handle_of(1)) {
+                pool.table().drop(segment);
+                continue;
+            }
+            EXPECT_GE(now, kDead) << "not in doubt yet";
+            EXPECT_EQ(view.type, wire::FrameType::kProbe);
+            EXPECT_EQ(view.destination, mac_of(1));
+            if (own_handle++ == 0) {
+                asked.on_frame(view, segment, now);
+            } else {
+                pool.table().drop(segment);
+            }
+        }
+    }
+    EXPECT_GE(to_all, 4);
+    EXPECT_GE(own_handle, 1);
+    Segment* answer = asked.next_tx(now);
+    ASSERT_NE(answer, nullptr) << "who lives answers, though there is nothing to acknowledge";
+    wire::FrameView view;
+    ASSERT_EQ(wire::parse(answer->frame, answer->length, wire::kEtherTypeDefault, view),
+              Counter::kCount);
+    EXPECT_EQ(view.type, wire::FrameType::kAck);
+    EXPECT_EQ(view.handle, handle_of(0));
+    pool.table().drop(answer);
+}
+
 // Whoever waits for acknowledgements asks for them in each of its rounds, and a probe goes first: on a slow host, which sends a
 // frame a round, the repair that would have brought them never went.
 TEST(Member, a_repair_goes_before_the_question_that_awaits_it) {

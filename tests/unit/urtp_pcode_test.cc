@@ -2,6 +2,8 @@
 // fault is the conformance list's.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "urtp_world.h"
 #include "wire/build.h"
 
@@ -66,6 +68,30 @@ TEST(P0, ignores_what_comes_early_and_gets_all_after_it_again_on_request) {
     EXPECT_EQ(w.count(0, Counter::repair_multicast), 5U) << "every one above LastRcvd, to all";
 }
 
+// Seeds 593 and 6992: receivers that were outrun lost the one message they lacked among the repetitions of all behind it.
+TEST(P0, what_is_repeated_in_vain_becomes_less_and_rarer) {
+    Params params;
+    params.max_recv_wait = kMillisecond;  // a NACK each
+    World w(3, params, {}, 1, 0, "p0");
+    bool overrun = true;
+    w.hook = [&](const wire::FrameView& f, Rank to) {
+        const bool first = f.type == FrameType::kCounted && f.seq.value == 0;
+        return overrun && first && to == 2 ? Fate::kLose : Fate::kPass;
+    };
+    for (const std::string& text : texts(0, 200))
+        ASSERT_EQ(w.send(0, kWorld, text), Admission::kYes);
+    w.members[2]->expect(0, w.now);
+    w.run_for(500 * kMillisecond);
+    const std::uint64_t begun = w.count(0, Counter::repair_multicast);
+    w.run_for(500 * kMillisecond);
+    EXPECT_LE(begun, 1400U) << "seven windows";
+    EXPECT_LE(w.count(0, Counter::repair_multicast) - begun, 20U) << "one each 50 ms";
+    EXPECT_GE(w.count(0, Counter::repair_multicast) - begun, 5U) << "and never none";
+    overrun = false;
+    w.run_for(kSecond);
+    EXPECT_EQ(w.receive(2, 0), texts(0, 200));
+}
+
 TEST(P1, asks_for_status_when_its_buffer_is_full_and_not_before) {
     Params params;
     params.window = 32;
@@ -100,6 +126,50 @@ TEST(Pcode, tells_its_status_as_the_global_counter_grows) {
     EXPECT_EQ(w.count(0, Counter::probe_sent), 0U);
 }
 
+// It once had up to 256 entries whatever the MTU, and the port dropped what was longer.
+TEST(Pcode, a_status_keeps_to_the_mtu_and_its_parts_name_every_member) {
+    constexpr std::uint16_t kMembers = 700;
+    for (const std::uint16_t mtu : {256, 576, 1500}) {
+        for (const bool crc : {false, true}) {
+            CountingPool pool;
+            Counters counters;
+            MemberConfig config = config_of(0, {}, 0, "pcode");
+            config.mtu = mtu;
+            config.crc = crc;
+            Member member(config, roster_of(kMembers), pool.table(), counters);
+            wire::FrameHead head;
+            head.destination = kBroadcastMac;
+            head.source = mac_of(1);
+            head.type = FrameType::kStatus;
+            head.handle = kWorld;
+            head.rank = 1;
+            const wire::StatusBody wanted{.count = 1, .flags = wire::kStatusWanted};
+            const std::array<Be32, 1> none{};
+            Segment* asks = pool.table().get();
+            asks->length =
+                static_cast<std::uint32_t>(wire::build_status(asks->frame, head, wanted, none));
+            wire::FrameView view;
+            ASSERT_EQ(wire::parse(asks->frame, asks->length, wire::kEtherTypeDefault, view),
+                      Counter::kCount);
+            member.on_frame(view, asks, 0);
+            member.on_timer(kSecond);
+            std::uint32_t named = 0;
+            while (Segment* segment = member.next_tx(kSecond)) {
+                EXPECT_LE(segment->length, sizeof(wire::EthernetHeader) + mtu);
+                ASSERT_EQ(wire::parse(segment->frame, segment->length, wire::kEtherTypeDefault,
+                                      view, crc),
+                          Counter::kCount);
+                ASSERT_EQ(view.type, FrameType::kStatus);
+                const auto& body = *reinterpret_cast<const wire::StatusBody*>(view.body);
+                EXPECT_EQ(body.first, named);
+                named += body.count;
+                pool.table().drop(segment);
+            }
+            EXPECT_EQ(named, kMembers) << "mtu " << mtu;
+        }
+    }
+}
+
 TEST(Pcode, finds_a_loss_by_the_personal_counter_and_saves_what_came_early) {
     World w(3, {}, {}, 1, 0, "pcode");
     Nacks nacks;
@@ -111,6 +181,23 @@ TEST(Pcode, finds_a_loss_by_the_personal_counter_and_saves_what_came_early) {
     EXPECT_EQ(nacks.personal, 1);
     EXPECT_EQ(w.count(0, Counter::repair_multicast), 1U) << "the early ones are not sent again";
     EXPECT_EQ(w.count(1, Counter::drop_duplicate), 1U) << "to resend is to broadcast";
+}
+
+// A NACK asks up to the first message saved. The holes behind it once waited for the timer, which doubled as long as there were any.
+TEST(Pcode, asks_for_the_next_hole_as_soon_as_one_is_closed) {
+    World w(3, {}, {}, 1, 0, "pcode");
+    Nacks nacks;
+    count_nacks(w, nacks, [seen = 0U](const wire::FrameView& f, Rank to) mutable {
+        const bool odd = f.type == FrameType::kCounted && to == 2 && f.seq.value % 2 == 1;
+        if (!odd || f.seq.value < seen) return Fate::kPass;
+        seen = f.seq.value + 1;
+        return Fate::kLose;
+    });
+    for (const std::string& text : texts(0, 21))
+        ASSERT_EQ(w.send(0, kWorld, text), Admission::kYes);
+    w.run_for(10 * 25 * kMicrosecond);
+    EXPECT_EQ(w.receive(2, 0), texts(0, 21)) << "ten holes, each a round trip and its spread";
+    EXPECT_EQ(nacks.personal, 10);
 }
 
 TEST(Pcode, finds_a_loss_by_the_global_counter_though_the_sender_is_silent) {

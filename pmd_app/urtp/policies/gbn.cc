@@ -31,7 +31,10 @@ Seq next_ack(const RxStream& rx, std::uint32_t, const Params&) noexcept {
 /// As far as the receiver has room, and the oldest in any case.
 void repeat_from_oldest(Core& core, TxStream& tx, std::uint32_t at, Nanos now) noexcept {
     const Seq oldest = tx.next[at];
-    const Seq edge = oldest.before(tx.edge[at]) ? tx.edge[at] : oldest + 1;
+    if (!oldest.before(tx.sent)) return;
+    const Seq room = oldest.before(tx.edge[at]) ? tx.edge[at] : oldest + 1;
+    const Seq most = oldest + core.may_repeat(tx, oldest, now);
+    const Seq edge = room.before(most) ? room : most;
     for (Seq seq = oldest; seq.before(tx.sent) && seq.before(edge); ++seq)
         core.request_one(tx, seq, at, false, now);
 }

@@ -137,8 +137,13 @@ void Member::Impl::on_nack(const wire::FrameView& frame, Session& session, Nanos
     }
     if (body.kind == wire::NackKind::kGlobal) {
         const std::uint32_t span = body.to - body.from;
+        std::uint32_t most = 0;
         for (Seq seq = tx->base; seq.before(tx->sent); ++seq) {
-            if (global_of(tx->slot(seq)) - body.from < span) resend(*tx, seq, now);
+            if (global_of(tx->slot(seq)) - body.from >= span) continue;
+            if (most == 0) most = may_repeat(*tx, seq, now);
+            if (most == 0) return;
+            resend(*tx, seq, now);
+            if (--most == 0) return;
         }
         return;
     }
@@ -150,7 +155,9 @@ void Member::Impl::on_nack(const wire::FrameView& frame, Session& session, Nanos
     }
     status_of_ours(*group, at, from, now);  // LastRcvd
     const Seq end = to == from || tx->sent.before(to) ? tx->sent : to;
-    for (Seq seq = from.before(tx->base) ? tx->base : from; seq.before(end); ++seq)
+    Seq seq = from.before(tx->base) ? tx->base : from;
+    if (!seq.before(end)) return;
+    for (std::uint32_t left = may_repeat(*tx, seq, now); left > 0 && seq.before(end); --left, ++seq)
         resend(*tx, seq, now);
 }
 

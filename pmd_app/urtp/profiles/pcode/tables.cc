@@ -19,13 +19,18 @@ namespace ulc::urtp {
 namespace {
 
 constexpr std::uint32_t kUnboundedBuffer = 1024;  ///< stands for P0's
-constexpr Nanos kTailWaitMin = 100 * kMillisecond;
+/// A tail without news waits so many probe slots (one is a short frame's time on the wire) before STATUS is asked for, within these bounds.
+constexpr Nanos kTailWaitSlots = 1000;
+constexpr Nanos kTailWaitLeast = 2 * kMillisecond;
+constexpr Nanos kTailWaitMost = 100 * kMillisecond;
 
 void tune_all(Params& params) noexcept {
     params.receives_in_turn = true;  // one request is pending (fig. 2)
     // STATUS is asked for and answered by all to all: rarely, where the paper's own means work.
-    params.min_send_wait = std::max(params.min_send_wait, kTailWaitMin);
-    params.max_send_wait = std::max(params.min_send_wait, params.max_send_wait);
+    const Nanos wait =
+        std::clamp(kTailWaitSlots * params.probe_slot, kTailWaitLeast, kTailWaitMost);
+    params.min_send_wait = std::max(params.min_send_wait, wait);
+    params.max_send_wait = std::max({params.min_send_wait, params.max_send_wait, kTailWaitMost});
 }
 
 void tune_p0(Params& params) noexcept {
@@ -60,6 +65,13 @@ std::uint32_t credit(Core& core, RxStream& rx) noexcept {
     return rx.group == nullptr ? kUrtp.credit(core, rx) : rx.window;
 }
 
+/// A NACK asks up to the first message saved; what is missing behind it is another gap, with timers of its own (§5.7).
+void on_next_hole(Core& core, RxStream& rx, Nanos now) noexcept {
+    if (rx.group == nullptr) return;
+    core.stop_asking(rx);
+    core.on_gap(rx, true, now);
+}
+
 /// The buffer of sent messages is full: STATUS is asked for (§4).
 void on_refused(Core& core, TxStream& tx, Nanos now) noexcept {
     if (tx.group != nullptr) core.probe_now(tx, now);
@@ -73,6 +85,7 @@ constexpr Policy table(std::string_view word, std::string_view help,
     policy.tune = tune;
     policy.next_ack = next_ack;
     policy.credit = credit;
+    policy.on_next_hole = on_next_hole;
     policy.on_refused = on_refused;
     policy.on_opened = Uncontrolled::on_opened;  // its flow window bounds a group
     policy.on_acked = Uncontrolled::on_acked;
