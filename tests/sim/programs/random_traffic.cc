@@ -114,16 +114,18 @@ Nanos Traffic::around(Nanos mean) {
 Nanos Traffic::act(Rank rank, Nanos now) {
     State& s = state_[rank];
     if (s.dead) return kNever;
-    if (now >= s.read_at) {
-        poll(rank);
+    // A lag begins with what may be news: a reader that looked at nothing all the time would make the most of the turns.
+    if (config_.read_gap > 0 && s.read_at == kNever) {
         s.read_at = now + around(config_.read_gap);
+    } else if (now >= s.read_at) {
+        poll(rank);
+        s.read_at = config_.read_gap > 0 ? kNever : 0;
     }
     while (s.sent < config_.messages && now >= s.send_at) {
         if (!submit(rank)) break;
         s.send_at = now + around(config_.think);
     }
-    Nanos next = kNever;
-    if (config_.read_gap > 0) next = s.read_at;
+    Nanos next = config_.read_gap > 0 ? s.read_at : kNever;
     if (s.sent < config_.messages && s.send_at > now) next = std::min(next, s.send_at);
     return next;
 }
