@@ -100,7 +100,7 @@ Result<JobId> Jobs::Impl::join(const JoinRequest& request, Nanos now) {
     }
     if (request.rank == 0) record->medium = request.medium;
     record->locals.push_back(LocalRank{request.rank, request.endpoint, request.deadline});
-    record->join_wait = config.join_wait_min;
+    record->join_wait = std::max(config.join_wait_min, record->size * config.answer_slot);
     record->join_at = now;
     const JobId id = record->id;
     if (request.rank == 0) become_publisher(*record);
@@ -149,8 +149,9 @@ void Jobs::Impl::on_join(const wire::JobBodyView& view, const Mac& source, Nanos
     for (const auto& record : records) {
         if (!same_key(*record, view) || record->phase != JobPhase::kForming) continue;
         for (std::size_t i = 0; i < view.claims.size(); ++i) {
-            if (view.claims[i].rank == 0 && !record->publisher) {
-                // Rank 0 has come: claim again now rather than at the end of the back-off.
+            if (view.claims[i].rank == 0 && !record->publisher && record->rank0 != source) {
+                // Rank 0 has come: claim again now rather than at the end of the back-off. Once: it repeats itself, and thousands
+                // of claims at each of its own would fill the wire.
                 record->rank0 = source;
                 record->join_at = std::min(record->join_at, now + jitter(*record));
             }

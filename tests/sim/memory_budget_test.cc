@@ -81,6 +81,47 @@ TEST(MemoryBudget, an_endpoint_in_a_silent_job) {
     EXPECT_LE(formed, kIdleEndpointMax);
 }
 
+/// What an engine frees at its end: one endpoint in a job over so many nodes, and a session in which both sides have sent; with the
+/// window and pool that scenarios of a thousand nodes set (docs/TESTING.md, Size).
+std::size_t engine_octets(std::uint16_t nodes) {
+    ClusterConfig config;
+    config.net.ports = nodes;
+    config.sizes = {32, 64, 8U << 10, 16U << 10};
+    config.engine.params.window = 64;
+    config.engine.params.rx_pool_packets = 64;
+    SimCluster cluster(config);
+    EXPECT_TRUE(cluster.form(nodes, [](std::size_t n) { return static_cast<std::uint16_t>(n); }));
+    const std::vector<std::byte> payload(100);
+    for (const Rank from : {Rank{0}, Rank{1}}) {
+        const auto to = static_cast<Rank>(1 - from);
+        EXPECT_TRUE(cluster.client(from).send(to, 1, payload));
+        const auto arrived = [&] {
+            cluster.client(to).poll();
+            return !cluster.client(to).messages.empty();
+        };
+        EXPECT_TRUE(cluster.run(kSecond, arrived, [] {}));
+    }
+    const std::size_t before = heap_octets();
+    cluster.kill_node(1);
+    const std::size_t after = heap_octets();
+    return before > after ? before - after : 0;
+}
+
+TEST(MemoryBudget, a_simulated_engine) {
+    constexpr std::size_t kEngineMax = 256U << 10;
+    constexpr std::size_t kNodes = 1024;
+    const std::size_t of_16 = engine_octets(16);
+    const std::size_t of_64 = engine_octets(64);
+    ASSERT_GT(of_64, of_16) << "what each node of the job costs was not counted";
+    const std::size_t each = (of_64 - of_16) / 48;
+    const std::size_t whole = of_16 + (kNodes - 16) * each;
+    print("engine in a job of 16, one live session", of_16, kEngineMax);
+    print("  each further node of the job", each, 128);
+    print("  so in a job of 1,024", whole, kEngineMax);
+    EXPECT_LE(each, 128U);
+    EXPECT_LE(whole, kEngineMax);
+}
+
 /// Rank 0 of a job of `size`, with peers that it exchanges packets with, one frame at a time.
 class Exchange {
 public:

@@ -62,7 +62,7 @@ void SwitchMedium::transmit(std::uint16_t from, FramePtr frame, Nanos now) {
     port.host_free_at = end + duration(port, kGapOctets);
     ++port.counts.in_frames;
     port.counts.in_octets += frame->size();
-    events_.push(nanos_of(end), {Kind::kSent, from, nullptr, nullptr});
+    events_.push(nanos_of(end), {Kind::kSent, from, from, nullptr, nullptr});
     if (faults_.is_unplugged(from)) return;
     auto held = std::make_shared<Held>();
     held->octets = stored_octets(frame->size());
@@ -72,7 +72,7 @@ void SwitchMedium::transmit(std::uint16_t from, FramePtr frame, Nanos now) {
                              ? start + duration(port, std::min(config_.cut_through_octets, octets))
                              : end;
     events_.push(nanos_of(header) + config_.cable + config_.latency,
-                 {Kind::kForward, from, std::move(held), nullptr});
+                 {Kind::kForward, from, from, std::move(held), nullptr});
 }
 
 void SwitchMedium::advance(Nanos to, MediumSink& sink) {
@@ -90,10 +90,12 @@ void SwitchMedium::advance(Nanos to, MediumSink& sink) {
                 output(event.port, event.held, now_);
                 break;
             case Kind::kLeft:
-                release(event.port, *event.held);
+                for (std::uint16_t port = event.port; port <= event.last; ++port)
+                    if (port != event.held->from) release(port, *event.held);
                 break;
             case Kind::kArrived:
-                arrive(event.port, *event.held, now_, sink);
+                for (std::uint16_t port = event.port; port <= event.last; ++port)
+                    if (port != event.held->from) arrive(port, *event.held, now_, sink);
                 break;
             case Kind::kLate:
                 if (!faults_.is_unplugged(event.port))
@@ -106,20 +108,28 @@ void SwitchMedium::advance(Nanos to, MediumSink& sink) {
 
 /// The switch knows the destination: to which outputs, and whether they must wait for the last bit.
 void SwitchMedium::forward(const HeldPtr& held, Nanos now) {
+    Run run;
     const auto put = [&](std::uint16_t to) {
         const Port& in = ports_[held->from];
         if (config_.forwarding == Forwarding::kStoreAndForward || cuts_through(in, ports_[to])) {
-            output(to, held, now);
+            const Nanos end = enqueue(to, *held, now);
+            const bool next = to == run.last + 1 || (to == run.last + 2 && to - 1 == held->from);
+            if (end != run.end || !next) {
+                leave(run, held);
+                run = {end, to, to};
+            }
+            run.last = to;
             return;
         }
         const std::uint64_t octets = wire_octets(held->frame->size());
         const std::uint64_t seen = std::min(config_.cut_through_octets, octets);
         events_.push(now + nanos_of(duration(in, octets - seen)),
-                     {Kind::kOutput, to, held, nullptr});
+                     {Kind::kOutput, to, to, held, nullptr});
     };
     if (PortAddresses::is_group(held->frame)) {
         for (std::uint16_t to = 0; to < addresses_.count(); ++to)
             if (to != held->from) put(to);
+        leave(run, held);
         return;
     }
     const auto to = addresses_.port_of(held->frame);
@@ -128,26 +138,37 @@ void SwitchMedium::forward(const HeldPtr& held, Nanos now) {
         return;
     }
     put(*to);
+    leave(run, held);
 }
 
-/// Into the output's buffer, and out of it when what is before it has left.
+/// An output that had to wait.
 void SwitchMedium::output(std::uint16_t to, const HeldPtr& held, Nanos now) {
+    leave({enqueue(to, *held, now), to, to}, held);
+}
+
+/// Into the output's buffer. Returns when it will be out of it, after what is before it; kNever: there is no room.
+Nanos SwitchMedium::enqueue(std::uint16_t to, Held& held, Nanos now) noexcept {
     Port& port = ports_[to];
-    const std::uint64_t shared_more = held->copies == 0 ? held->octets : 0;
-    if (port.buffered + held->octets > config_.buffer_octets ||
+    const std::uint64_t shared_more = held.copies == 0 ? held.octets : 0;
+    if (port.buffered + held.octets > config_.buffer_octets ||
         shared_ + shared_more > config_.shared_octets) {
         ++port.counts.overflows;
-        return;
+        return kNever;
     }
-    ++held->copies;
+    ++held.copies;
     shared_ += shared_more;
-    port.buffered += held->octets;
+    port.buffered += held.octets;
     port.counts.buffer_octets_max = std::max(port.counts.buffer_octets_max, port.buffered);
     const Picos start = std::max(now * kPicosPerNano, port.out_free_at);
-    const Picos end = start + duration(port, wire_octets(held->frame->size()));
+    const Picos end = start + duration(port, wire_octets(held.frame->size()));
     port.out_free_at = end + duration(port, kGapOctets);
-    events_.push(nanos_of(end), {Kind::kLeft, to, held, nullptr});
-    events_.push(nanos_of(end) + config_.cable, {Kind::kArrived, to, held, nullptr});
+    return nanos_of(end);
+}
+
+void SwitchMedium::leave(const Run& run, const HeldPtr& held) {
+    if (run.end == kNever) return;
+    events_.push(run.end, {Kind::kLeft, run.first, run.last, held, nullptr});
+    events_.push(run.end + config_.cable, {Kind::kArrived, run.first, run.last, held, nullptr});
 }
 
 void SwitchMedium::release(std::uint16_t port, Held& held) noexcept {
@@ -163,7 +184,7 @@ void SwitchMedium::arrive(std::uint16_t to, const Held& held, Nanos now, MediumS
         if (copy.late == 0) {
             sink.on_arrival(to, copy.frame, now);
         } else {
-            events_.push(now + copy.late, {Kind::kLate, to, nullptr, copy.frame});
+            events_.push(now + copy.late, {Kind::kLate, to, to, nullptr, copy.frame});
         }
     }
 }

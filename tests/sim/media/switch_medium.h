@@ -94,14 +94,23 @@ private:
     struct Event {
         Kind kind = Kind::kSent;
         std::uint16_t port = 0;
-        HeldPtr held;    ///< kForward to kArrived
-        FramePtr frame;  ///< kLate
+        std::uint16_t last = 0;  ///< kLeft, kArrived: of the ports from `port` on but the source's
+        HeldPtr held;            ///< kForward to kArrived
+        FramePtr frame;          ///< kLate
+    };
+    /// Outputs next to each other that a frame leaves at one time: most are, where it goes to all.
+    struct Run {
+        Nanos end = kNever;
+        std::uint16_t first = 0;
+        std::uint16_t last = 0;
     };
 
     [[nodiscard]] static Picos duration(const Port& port, std::uint64_t octets) noexcept;
     [[nodiscard]] bool cuts_through(const Port& in, const Port& out) const noexcept;
     void forward(const HeldPtr& held, Nanos now);
     void output(std::uint16_t to, const HeldPtr& held, Nanos now);
+    [[nodiscard]] Nanos enqueue(std::uint16_t to, Held& held, Nanos now) noexcept;
+    void leave(const Run& run, const HeldPtr& held);
     void release(std::uint16_t port, Held& held) noexcept;
     void arrive(std::uint16_t to, const Held& held, Nanos now, MediumSink& sink);
 

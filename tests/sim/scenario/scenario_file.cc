@@ -245,8 +245,8 @@ void read_region(Table t, abi::RegionSizes& sizes) {
     };
     power("submission_slots", sizes.sq_slots);
     power("completion_slots", sizes.cq_slots);
-    t.number("tx_arena", sizes.tx_arena_octets, 65536, 1 << 30);
-    t.number("rx_arena", sizes.rx_arena_octets, 65536, 1 << 30);
+    t.number("tx_arena", sizes.tx_arena_octets, abi::kArenaOctetsMin, 1 << 30);
+    t.number("rx_arena", sizes.rx_arena_octets, abi::kArenaOctetsMin, 1 << 30);
     t.no_other_keys();
 }
 
