@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <dirent.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +19,7 @@
 #include "dpdk/log.h"
 #include "dpdk/own_drivers.h"
 #include "dpdk/parked.h"
+#include "dpdk/pci_card.h"
 #include "dpdk/runtime_dir.h"
 
 namespace ulc::dpdk {
@@ -58,6 +60,24 @@ std::string cpu_list(const cpu_set_t& cpus) {
     return list + ")";
 }
 
+/// Whether a card reads and writes memory at its physical addresses, which only hugepages keep.
+bool needs_hugepages(const EalOptions& options) {
+    return std::any_of(options.devices.begin(), options.devices.end(), [](const auto& device) {
+        const std::string address = device.substr(0, device.find(','));
+        return is_pci_address(address) && !behind_iommu(address);
+    });
+}
+
+/// Each card is there and no other process's. Before DPDK starts: it would reset the card of another engine.
+Err check_cards(const EalOptions& options, std::string& why) {
+    for (const std::string& device : options.devices) {
+        const std::string address = device.substr(0, device.find(','));
+        if (!is_pci_address(address)) continue;
+        if (const Err error = claim_card(address, why); error != Err::kOk) return error;
+    }
+    return Err::kOk;
+}
+
 Err choose_hugepages(const EalOptions& options, EalReport& report, std::string& why) {
     report.hugepages = false;
     if (options.hugepages == Hugepages::kNever) return Err::kOk;
@@ -70,6 +90,10 @@ Err choose_hugepages(const EalOptions& options, EalReport& report, std::string& 
     const std::string how = "reserve some with: sysctl -w vm.nr_hugepages=" + std::to_string(pages);
     const std::string state = std::to_string(free_mb) + " MB of hugepages are free, " +
                               std::to_string(options.memory_mb) + " MB are wanted";
+    if (needs_hugepages(options)) {
+        why = state + ", and a NIC without an IOMMU can use no other memory; " + how;
+        return Err::kNoMemory;
+    }
     if (options.hugepages == Hugepages::kAlways) {
         why = state + "; " + how + ", lower memory_mb, or set hugepages = \"auto\"";
         return Err::kNoMemory;
@@ -130,6 +154,7 @@ Err explain_init_failure(int error, const EalOptions& options, std::string& why)
 Err start_eal(const EalOptions& options, EalReport& report, std::string& why) {
     if (g_state == State::kStarted) return Err::kOk;
     if (g_state == State::kStopped) return explain_init_failure(EALREADY, options, why);
+    if (const Err error = check_cards(options, why); error != Err::kOk) return error;
     if (const Err error = choose_hugepages(options, report, why); error != Err::kOk) return error;
     cpu_set_t cpus;
     CPU_ZERO(&cpus);

@@ -18,6 +18,7 @@
 #include "dpdk/log.h"
 #include "dpdk/own_drivers.h"
 #include "dpdk/parked.h"
+#include "dpdk/pci_card.h"
 
 namespace ulc::dpdk {
 namespace {
@@ -191,9 +192,8 @@ Err EthdevPort::probe(const PortOptions& options, std::string& why) {
                 "tools/build release";
             return Err::kInvalid;
         }
-        why += spec_.kind == DeviceKind::kPci
-                   ? "; is it bound? run: dpdk-devbind.py -b vfio-pci " + spec_.name
-                   : "; check its name and arguments";
+        why += "; " + (spec_.kind == DeviceKind::kPci ? why_no_port(spec_.name)
+                                                      : "check its name and arguments");
         return Err::kInvalid;
     }
     return Err::kOk;
@@ -349,13 +349,6 @@ const ExceptionPath* EthdevPort::exception() const noexcept { return exception_.
 
 // ---- the hot path -------------------------------------------------------------------------------
 
-rte_mbuf* EthdevPort::one_buffer(rte_mbuf* mbuf) noexcept {
-    if (rte_pktmbuf_linearize(mbuf) == 0) return mbuf;
-    ++drops_.rx_too_long;
-    rte_pktmbuf_free(mbuf);
-    return nullptr;
-}
-
 std::uint16_t EthdevPort::rx(void* context, Segment** out, std::uint16_t n) {
     auto& self = *static_cast<EthdevPort*>(context);
     if (self.away_) [[unlikely]]
@@ -369,19 +362,17 @@ std::uint16_t EthdevPort::rx(void* context, Segment** out, std::uint16_t n) {
         received = self.exception_->take(burst.data(), received);
         if (self.exception_->due()) self.tx_counted_ += self.exception_->serve(tx_pending(context));
     }
-    std::uint16_t kept = 0;
     for (std::uint16_t i = 0; i < received; ++i) {
         rte_mbuf* mbuf = burst[i];
-        if (mbuf->nb_segs > 1) [[unlikely]] {
-            mbuf = self.one_buffer(mbuf);
-            if (mbuf == nullptr) continue;
-        }
+        // What is too long for one buffer is above the MTU: cut, it fails the engine's checks, which count it.
+        if (mbuf->nb_segs > 1) [[unlikely]]
+            (void)rte_pktmbuf_linearize(mbuf);
         Segment* segment = segment_of(mbuf);
         segment->frame = rte_pktmbuf_mtod(mbuf, std::byte*);
-        segment->length = mbuf->pkt_len;
-        out[kept++] = segment;
+        segment->length = mbuf->data_len;
+        out[i] = segment;
     }
-    return kept;
+    return received;
 }
 
 std::uint16_t EthdevPort::tx(void* context, Segment* const* frames, std::uint16_t n) {

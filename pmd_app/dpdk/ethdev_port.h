@@ -34,10 +34,6 @@ struct PortOptions {
     std::uint16_t ether_type = 0x88B5;  ///< ours
 };
 
-struct PortDrops {
-    std::uint64_t rx_too_long = 0;  ///< frames of several buffers that do not fit into one
-};
-
 class EthdevPort {
 public:
     /// Opens and starts a device; the EAL runs. A memif whose peer is not there yet opens all the same,
@@ -51,7 +47,6 @@ public:
     /// Valid while this object lives; copies are fine.
     [[nodiscard]] const Port& port() const noexcept { return port_; }
     [[nodiscard]] const DeviceSpec& device() const noexcept { return spec_; }
-    [[nodiscard]] const PortDrops& drops() const noexcept { return drops_; }
     /// nullptr without one. Its counts are the port's thread's.
     [[nodiscard]] const ExceptionPath* exception() const noexcept;
     [[nodiscard]] std::uint16_t ethdev_id() const noexcept { return id_; }
@@ -73,7 +68,6 @@ private:
     static std::uint32_t tx_pending(void* context);
     static bool link_up(void* context);
     bool reconnect_memif();
-    rte_mbuf* one_buffer(rte_mbuf* mbuf) noexcept;
 
     Port port_;
     std::uint16_t id_ = 0;
@@ -83,7 +77,6 @@ private:
     std::uint16_t tx_ring_size_ = 0;
     std::uint32_t tx_counted_ = 0;  ///< handed to the device and not seen complete
     BurstMark mark_;
-    PortDrops drops_;
     FramePool tx_pool_;
     FramePool rx_pool_;
     DeviceSpec spec_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <ctime>
 
 #include <rte_byteorder.h>
 #include <rte_errno.h>
@@ -15,9 +16,8 @@ namespace ulc::dpdk {
 namespace {
 
 constexpr std::uint16_t kRing = 256;
-/// Frames of the kernel at a time, and how many rounds of the port between two looks.
+/// Frames at a time, either way.
 constexpr std::uint16_t kFramesAtOnce = 4;
-constexpr std::uint32_t kRoundsBetween = 16;
 /// The kernel's frames wait while more than these are under way.
 constexpr std::uint32_t kPendingMax = 4;
 /// Behind a tag, the type that counts is the next one; ours may be tagged too.
@@ -32,6 +32,12 @@ std::uint16_t type_at(const rte_mbuf* frame, std::size_t offset) noexcept {
 std::uint16_t type_of(const rte_mbuf* frame) noexcept {
     const std::uint16_t type = type_at(frame, kTypeOffset);
     return type == RTE_BE16(RTE_ETHER_TYPE_VLAN) ? type_at(frame, kTaggedTypeOffset) : type;
+}
+
+Nanos clock_now(clockid_t clock) noexcept {
+    timespec now{};
+    clock_gettime(clock, &now);
+    return now.tv_sec * kSecond + now.tv_nsec;
 }
 
 Err refuse(const std::string& interface, int result, std::string& why) {
@@ -80,6 +86,8 @@ Err ExceptionPath::open(std::uint16_t nic, unsigned number, std::uint16_t mtu,
 }
 
 ExceptionPath::~ExceptionPath() {
+    while (queue_first_ != queue_end_)
+        rte_pktmbuf_free(queue_[queue_first_++ % kQueueFrames]);
     if (!open_) return;
     rte_eth_dev_stop(tap_);
     rte_eal_hotplug_remove("vdev", device_.c_str());
@@ -90,22 +98,30 @@ std::uint16_t ExceptionPath::take(rte_mbuf** frames, std::uint16_t count) noexce
     for (std::uint16_t i = 0; i < count; ++i) {
         if (type_of(frames[i]) == ether_type_) {
             frames[kept++] = frames[i];
-            continue;
-        }
-        if (rte_eth_tx_burst(tap_, 0, &frames[i], 1) == 1) {
-            ++counts_.to_kernel;
+        } else if (queue_end_ - queue_first_ < kQueueFrames) {
+            queue_[queue_end_++ % kQueueFrames] = frames[i];
         } else {
             ++counts_.lost;
             rte_pktmbuf_free(frames[i]);
         }
     }
+    ours_came_ |= kept > 0;
     return kept;
 }
 
-bool ExceptionPath::due() noexcept { return ++calls_ % kRoundsBetween == 0; }
+void ExceptionPath::to_kernel() noexcept {
+    for (std::uint16_t n = 0; n < kFramesAtOnce && queue_first_ != queue_end_; ++n) {
+        rte_mbuf* frame = queue_[queue_first_++ % kQueueFrames];
+        if (rte_eth_tx_burst(tap_, 0, &frame, 1) == 1) {
+            ++counts_.to_kernel;
+        } else {
+            ++counts_.lost;
+            rte_pktmbuf_free(frame);
+        }
+    }
+}
 
-std::uint16_t ExceptionPath::serve(std::uint32_t nic_pending) noexcept {
-    if (nic_pending > kPendingMax) return 0;
+std::uint16_t ExceptionPath::from_kernel() noexcept {
     std::array<rte_mbuf*, kFramesAtOnce> frames;
     const std::uint16_t count = rte_eth_rx_burst(tap_, 0, frames.data(), frames.size());
     if (count == 0) return 0;
@@ -114,6 +130,22 @@ std::uint16_t ExceptionPath::serve(std::uint32_t nic_pending) noexcept {
         rte_pktmbuf_free(frames[i]);
     counts_.from_kernel += sent;
     counts_.lost += count - sent;
+    return sent;
+}
+
+std::uint16_t ExceptionPath::serve(std::uint32_t nic_pending) noexcept {
+    const Nanos now = clock_now(CLOCK_MONOTONIC);
+    if (ours_came_ || nic_pending > 0) share_.on_ours(now);
+    ours_came_ = false;
+    if (!share_.may_work(now)) return 0;
+    // The clock of this thread's own time is a system call: not for a look that finds nothing.
+    const bool measured = queue_first_ != queue_end_ || now - moved_at_ < WorkShare::kQuietAfter;
+    const Nanos before = measured ? clock_now(CLOCK_THREAD_CPUTIME_ID) : 0;
+    const std::uint64_t moved = counts_.to_kernel + counts_.from_kernel + counts_.lost;
+    to_kernel();
+    const std::uint16_t sent = nic_pending > kPendingMax ? 0 : from_kernel();
+    if (counts_.to_kernel + counts_.from_kernel + counts_.lost != moved) moved_at_ = now;
+    if (measured) share_.on_work(now, clock_now(CLOCK_THREAD_CPUTIME_ID) - before);
     return sent;
 }
 

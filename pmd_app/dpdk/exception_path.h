@@ -1,8 +1,14 @@
 // IP keeps working on a NIC that the engine owns: frames that are not ours go to a TAP interface of the NIC's address, and
 // what the kernel sends there goes out (DESIGN.md decision 14; GAMMA §4.2).
 //
-// Only the port's thread calls this. Its work is bounded in each call, and what the kernel sends waits while the port has
-// frames of ours under way, so that they are not stuck behind it.
+// Only the port's thread calls this. While frames of ours come, all of it (system calls, and what the kernel does within them)
+// takes a twentieth of the thread's time at most: frames for the kernel wait in a queue, and are dropped when that is full,
+// which TCP takes for congestion. What the kernel sends waits besides while the port has frames of ours under way, so that
+// they are not stuck behind it.
+//
+//   NIC ─▶ take() ─ ours ─▶ engine
+//             └ others ─▶ queue ─▶ serve(): a few at a time, if there is credit ─▶ TAP     credit: +1/20 of the time that
+//   NIC ◀──────────────────────── serve() ◀─ TAP                                                 passes, − what serve() costs
 #pragma once
 
 #include <cstdint>
@@ -12,6 +18,8 @@
 #include <rte_mbuf.h>
 
 #include "base/error.h"
+#include "base/units.h"
+#include "dpdk/work_share.h"
 
 namespace ulc::dpdk {
 
@@ -31,21 +39,27 @@ public:
     ExceptionPath(const ExceptionPath&) = delete;
     ExceptionPath& operator=(const ExceptionPath&) = delete;
 
-    /// Of `count` frames from the NIC, keeps ours in order and gives the others to the kernel. Returns how many are kept.
+    /// Of `count` frames from the NIC, keeps ours in order and queues the others for the kernel. Returns how many are kept.
     std::uint16_t take(rte_mbuf** frames, std::uint16_t count) noexcept;
 
-    /// Whether it is time to look for frames of the kernel: once in a number of rounds of the port.
-    [[nodiscard]] bool due() noexcept;
+    /// Whether it is time to serve: once in a number of rounds of the port.
+    [[nodiscard]] bool due() noexcept { return ++calls_ % kRoundsBetween == 0; }
 
-    /// Sends a few frames of the kernel, if any, when few of `nic_pending` frames are under way. Returns how many the NIC
-    /// took. One system call when there are some, else none.
+    /// If its share of time allows, gives a few queued frames to the kernel, and sends a few of the kernel's when few of
+    /// `nic_pending` frames are under way. Returns how many the NIC took. A few system calls when there are frames, else one.
     std::uint16_t serve(std::uint32_t nic_pending) noexcept;
 
     [[nodiscard]] const ExceptionCounts& counts() const noexcept { return counts_; }
+    [[nodiscard]] const WorkShare& share() const noexcept { return share_; }
     [[nodiscard]] const std::string& interface() const noexcept { return interface_; }
 
 private:
+    static constexpr std::uint32_t kRoundsBetween = 16;
+    static constexpr std::uint32_t kQueueFrames = 256;  ///< power of two
+
     ExceptionPath() = default;
+    void to_kernel() noexcept;
+    std::uint16_t from_kernel() noexcept;
 
     std::string device_;     ///< DPDK's name of the TAP
     std::string interface_;  ///< the kernel's
@@ -54,6 +68,12 @@ private:
     bool open_ = false;
     std::uint16_t ether_type_ = 0;  ///< ours, as it lies in a frame
     std::uint32_t calls_ = 0;
+    std::uint32_t queue_first_ = 0;
+    std::uint32_t queue_end_ = 0;
+    rte_mbuf* queue_[kQueueFrames];             ///< for the kernel
+    bool ours_came_ = false;                    ///< since the last serve()
+    Nanos moved_at_ = -WorkShare::kQuietAfter;  ///< when serve() last had a frame
+    WorkShare share_;
     ExceptionCounts counts_;
 };
 

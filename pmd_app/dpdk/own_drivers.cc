@@ -6,12 +6,17 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <iterator>
+
+#include "dpdk/pci_card.h"
 
 namespace ulc::dpdk {
 namespace {
 
 constexpr const char* kPlugin = "librte_net_tulip.so";
 constexpr const char* kVendorDec = "0x1011";
+/// Nothing of a process lies there, and it leaves 3.75 GiB that 32 bits reach.
+constexpr const char* kLowAddresses = "--base-virtaddr=0x10000000";
 constexpr std::array kTulips{"0x0019", "0x0009"};
 
 std::string first_word(const std::string& path) {
@@ -60,8 +65,12 @@ std::string tulip_plugin() {
 }
 
 std::vector<std::string> own_driver_arguments(const std::vector<std::string>& addresses) {
-    if (std::none_of(addresses.begin(), addresses.end(), is_tulip)) return {};
+    std::vector<std::string> tulips;
+    std::copy_if(addresses.begin(), addresses.end(), std::back_inserter(tulips), is_tulip);
+    if (tulips.empty()) return {};
     std::vector<std::string> arguments{"--iova-mode=pa"};
+    if (std::all_of(tulips.begin(), tulips.end(), behind_iommu))
+        arguments = {"--iova-mode=va", kLowAddresses};
     if (const std::string plugin = tulip_plugin(); !plugin.empty())
         arguments.insert(arguments.end(), {"-d", plugin});
     return arguments;

@@ -13,7 +13,8 @@ namespace ulc::dpdk {
 [[nodiscard]] std::string tulip_plugin();
 
 /// EAL arguments for those of the PCI `addresses` that are ours: the plug-in (-d), and addresses of 32 bits, which is
-/// all that the chip knows (--iova-mode=pa). None for other NICs.
+/// all that the chip knows: an IOMMU gives any memory such addresses (--iova-mode=va, memory mapped low); without one
+/// they are the memory's own (--iova-mode=pa). None for other NICs.
 [[nodiscard]] std::vector<std::string> own_driver_arguments(
     const std::vector<std::string>& addresses);
 

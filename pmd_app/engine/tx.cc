@@ -11,6 +11,12 @@ namespace {
 constexpr Nanos kRingTime = 20 * kMicrosecond;
 constexpr unsigned kTurnFrames = 4;  ///< of one endpoint before the next one's turn
 
+/// Longer than any frame waits for the wire: twice the longest back-offs of 16 collisions (8,184 slots of 64 octets, IEEE 802.3
+/// 4.2.3.2.5), or on a wire of its own many times what may be in the ring; and what a host that is busy looks away.
+constexpr std::uint64_t kBackOffOctets = 2 * 8184 * 64;
+constexpr std::uint64_t kRingTurns = 20;
+constexpr Nanos kLookAway = 2 * kMillisecond;
+
 }  // namespace
 
 Transmitter::Transmitter(const Port& port, urtp::Departures& departures,
@@ -32,11 +38,43 @@ Transmitter::Transmitter(const Port& port, urtp::Departures& departures,
     frames_max_ = rate_known_ ? kSentMax : kBurst;
     if (port.info.tx_ring_frames != 0)
         frames_max_ = std::min<std::uint32_t>(frames_max_, port.info.tx_ring_frames);
+    stall_after_ = kLookAway;
+    if (rate_known_)
+        stall_after_ +=
+            wire_time(port.info.half_duplex ? kBackOffOctets : kRingTurns * budget_octets_);
+}
+
+Nanos Transmitter::wire_time(std::uint64_t octets) const noexcept {
+    const std::uint64_t rate = port_.info.link_bits_per_second / 8;
+    return static_cast<Nanos>(octets * static_cast<std::uint64_t>(kSecond) /
+                              std::max<std::uint64_t>(rate, 1));
+}
+
+/// Of the frames handed to the port, those that are not yet on the wire if it never waits.
+std::uint32_t Transmitter::frames_on_wire(Nanos now) const noexcept {
+    if (!rate_known_) return 0;
+    Nanos left = wire_free_at_ - now;
+    std::uint32_t frames = 0;
+    while (left > 0 && frames < kSentMax)
+        left -= wire_time(sent_[(sent_next_ - ++frames) & (kSentMax - 1)]);
+    return frames;
+}
+
+std::uint32_t Transmitter::pending_frames(Nanos now) noexcept {
+    const std::uint32_t pending = std::min(port_.tx_pending(port_.context), kSentMax);
+    const std::uint32_t reported = sent_next_ - pending;
+    if (reported != reported_) reported_at_ = now;
+    reported_ = reported;
+    if (!by_clock_ && pending > 0 && now - reported_at_ > stall_after_) {
+        by_clock_ = true;
+        counters_.add(Counter::tx_reports_missing);
+    }
+    return by_clock_ ? std::min(pending, frames_on_wire(now)) : pending;
 }
 
 void Transmitter::look_at_port(Nanos now) noexcept {
     flush();
-    const std::uint32_t pending = std::min(port_.tx_pending(port_.context), kSentMax);
+    const std::uint32_t pending = pending_frames(now);
     in_flight_frames_ = pending + burst_count_;
     departures_.leave_until(sent_next_ - pending, now);
     in_flight_octets_ = 0;
@@ -74,6 +112,12 @@ void Transmitter::send_burst() noexcept {
     counters_.add(Counter::tx_frames, taken);
     counters_.add(Counter::tx_bytes, octets);
     if (taken < burst_count_) counters_.add(Counter::tx_ring_full);
+    if (reported_ == sent_next_) reported_at_ = now_;  // nothing was pending: the wait begins
+    if (by_clock_ && rate_known_) {
+        wire_free_at_ = std::max(wire_free_at_, now_);
+        for (std::uint32_t n = 0; n < taken; ++n)
+            wire_free_at_ += wire_time(sent_[(sent_next_ + n) & (kSentMax - 1)]);
+    }
     sent_next_ += taken;
     burst_count_ -= taken;
 }

@@ -5,6 +5,9 @@
 //
 //   sent lengths   |…|L|L|L|L|    ring of the last kSentMax frames; the port says how many are pending, so their
 //                       └pending  octets are known
+//
+// A driver may report sent frames late, or in batches that these few frames never fill. A port that reports nothing for longer
+// than any frame can need (stall_after_) is no longer asked: from then on frames leave as fast as the link's rate says.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +24,7 @@ public:
 
     /// Once a round, before the first frame: asks the port what is pending, unless nothing can be.
     void begin_round(Nanos now) noexcept {
+        now_ = now;
         if (in_flight_frames_ > 0) look_at_port(now);
     }
     /// Whether one more frame may be given to push().
@@ -35,6 +39,11 @@ public:
         if (burst_count_ > 0) send_burst();
     }
     [[nodiscard]] bool kept() const noexcept { return burst_count_ > 0; }
+    /// After the link was down, when frames waited for it: the port's reports count again.
+    void on_link_up() noexcept {
+        by_clock_ = false;
+        reported_at_ = now_;
+    }
     /// Drops what the port has not taken: its link is down, or the engine ends.
     void drop_all() noexcept;
 
@@ -44,6 +53,9 @@ private:
     static constexpr std::uint32_t kFrameOverhead = 24;  ///< FCS, preamble, gap
 
     void look_at_port(Nanos now) noexcept;
+    [[nodiscard]] std::uint32_t pending_frames(Nanos now) noexcept;
+    [[nodiscard]] std::uint32_t frames_on_wire(Nanos now) const noexcept;
+    [[nodiscard]] Nanos wire_time(std::uint64_t octets) const noexcept;
     void send_burst() noexcept;
 
     Port port_;
@@ -57,6 +69,12 @@ private:
     std::uint32_t burst_count_ = 0;
     std::uint32_t sent_next_ = 0;
     bool rate_known_;
+    bool by_clock_ = false;       ///< the port's reports are not waited for
+    Nanos now_ = 0;               ///< of the round
+    Nanos stall_after_;           ///< without a report, and frames pending
+    Nanos reported_at_ = 0;       ///< when the port last reported a frame, or had none
+    Nanos wire_free_at_ = 0;      ///< by_clock_: when the last frame is on the wire
+    std::uint32_t reported_ = 0;  ///< frames, as sent_next_
     Segment* burst_[kBurst];
     std::uint16_t sent_[kSentMax] = {};
 };

@@ -53,6 +53,17 @@ std::string Node::ports_as_text() const {
     return text;
 }
 
+namespace {
+
+/// "3.1 % of the engine's time while frames of its own came".
+std::string share_as_text(const dpdk::WorkShare& share) {
+    const Nanos permille = share.busy() == 0 ? 0 : share.worked() * 1000 / share.busy();
+    return std::to_string(permille / 10) + "." + std::to_string(permille % 10) +
+           " % of the engine's time while frames of its own came";
+}
+
+}  // namespace
+
 std::string Node::exceptions_as_text() const {
     std::string text;
     for (const auto& port : ports_) {
@@ -62,7 +73,7 @@ std::string Node::exceptions_as_text() const {
         text += (text.empty() ? "" : "; ") + path->interface() + ": " +
                 std::to_string(counts.to_kernel) + " frames to the kernel, " +
                 std::to_string(counts.from_kernel) + " from it, " + std::to_string(counts.lost) +
-                " not taken by the other side";
+                " not taken by the other side, " + share_as_text(path->share());
     }
     return text;
 }

@@ -186,6 +186,37 @@ TEST(DpdkPort, a_server_can_be_closed_and_opened_again_in_one_process) {
     rmdir(dir.c_str());
 }
 
+TEST(DpdkPort, a_frame_above_the_mtu_comes_cut_for_the_engine_to_count) {
+    const std::string dir = scratch_directory();
+    const std::string socket = dir + "/a";
+    Children children;
+    const auto server = children.start([&] {
+        auto owner = open_or_exit(memif_options(socket, true));
+        const Port& port = owner->port();
+        Segment* cut = receive_one(port, 20'000);
+        CHILD_CHECK(cut != nullptr && cut->length < 5000);
+        CHILD_CHECK(pattern_holds(*cut, cut->length, 5));
+        port.pool.drop(cut);
+        Segment* whole = receive_one(port);
+        CHILD_CHECK(whole != nullptr && whole->length == 1000 && pattern_holds(*whole, 1000, 6));
+        port.pool.drop(whole);
+    });
+    const auto client = children.start([&] {
+        PortOptions options = memif_options(socket, false);
+        options.mtu = 9000;
+        auto owner = open_or_exit(options);
+        const Port& port = owner->port();
+        CHILD_CHECK(wait_for_link(port));
+        CHILD_CHECK(send_one(port, make_frame(port, 5000, 5)));
+        CHILD_CHECK(send_one(port, make_frame(port, 1000, 6)));
+        usleep(200'000);  // what is in the ring is lost when either side leaves
+    });
+    children.expect_success(server);
+    children.expect_success(client);
+    unlink(socket.c_str());
+    rmdir(dir.c_str());
+}
+
 TEST(DpdkPort, errors_say_what_to_do) {
     const std::string dir = scratch_directory();
     Children children;

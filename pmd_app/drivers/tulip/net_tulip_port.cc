@@ -17,6 +17,10 @@ constexpr Nanos kFilterWait = 100 * kMicrosecond;
 /// The setup frame waits behind the frames of the ring: up to 1,024 of 1.2 ms at 10 Mb/s.
 constexpr int kFilterTries = 15'000;
 constexpr std::uint32_t kLinkAskedPerSecond = 10;
+constexpr const char* kLowMemoryHelp =
+    "bind it to vfio-pci, where an IOMMU is, and start with --iova-mode=va "
+    "--base-virtaddr=0x10000000; without one, start "
+    "with --iova-mode=pa on a kernel booted with mem=4G";
 
 /// The control plane's hold on both queues: transmit first, as all who wait do.
 class Standstill {
@@ -63,9 +67,8 @@ const rte_memzone* reserve(rte_eth_dev* device, const char* name, std::size_t oc
         rte_eth_dma_zone_reserve(device, name, 0, octets, RTE_CACHE_LINE_SIZE, socket);
     if (zone == nullptr) return nullptr;
     if (zone->iova + octets <= std::uint64_t{1} << 32) return zone;
-    TULIP_LOG(ERR,
-              "the chip reaches 32 bits of addresses, and its rings would lie above; start with "
-              "--iova-mode=pa on memory below 4 GiB\n");
+    TULIP_LOG(ERR, "the chip reaches 32 bits of addresses, and its rings would lie above; %s\n",
+              kLowMemoryHelp);
     rte_memzone_free(zone);
     return nullptr;
 }
@@ -143,9 +146,8 @@ int Port::arm_receive() noexcept {
             if (mbuf != nullptr) rte_mbuf_raw_free(mbuf);
             while (i-- > 0)
                 rte_mbuf_raw_free(static_cast<rte_mbuf*>(rx_->owner_at(i)));
-            TULIP_LOG(ERR,
-                      "no receive buffers below 4 GiB: give the pool more, or start with "
-                      "--iova-mode=pa\n");
+            TULIP_LOG(ERR, "no receive buffers that 32 bits reach: give the pool more, or %s\n",
+                      kLowMemoryHelp);
             return -ENOMEM;
         }
         rx_->arm(i, {.owner = mbuf,
@@ -211,9 +213,8 @@ int Port::start() noexcept {
     const Standstill both(tx_lock_, rx_lock_);
     if (running_) return 0;
     if (rte_mem_check_dma_mask(32) != 0) {
-        TULIP_LOG(ERR,
-                  "the chip reaches 32 bits of addresses, and DPDK's memory lies above; start "
-                  "with --iova-mode=pa and less memory\n");
+        TULIP_LOG(ERR, "the chip reaches 32 bits of addresses, and DPDK's memory lies above; %s\n",
+                  kLowMemoryHelp);
         return -ENOMEM;
     }
     chip_.set_internal_loopback(device_->data->dev_conf.lpbk_mode != 0);

@@ -2,7 +2,8 @@
 //
 // Names and bits are those of the "21143 PCI/CardBus 10/100Mb/s Ethernet LAN Controller Hardware
 // Reference Manual" (Intel 278074-001, October 1998; "HRM" in this folder), chapter 3, "CSR
-// operation". A register is 32 bits wide; they lie 8 octets apart in I/O and in memory space.
+// operation". A register is 32 bits wide; they lie 8 octets apart in I/O and in memory space. Of a register that is read or
+// cleared as a whole, the bits are named too that nothing here asks for: a map for who reads a dump of the registers.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,6 @@ enum class Csr : std::uint8_t {
     kInterruptMask = 7,
     kMissedFrames = 8,
     kRomAndMii = 9,
-    kTimer = 11,
     kSiaStatus = 12,  ///< on the 21140A: the general-purpose port
     kSiaConnectivity = 13,
     kSiaGeneralPort = 15,

@@ -1,0 +1,50 @@
+// How much of a polling thread's time a side job may take. No clock, no DPDK.
+#pragma once
+
+#include <algorithm>
+
+#include "base/units.h"
+
+namespace ulc::dpdk {
+
+/// Time that work on the exception path may take: 1/kShare of what passes while frames of ours come, none of it saved for
+/// longer than kSavedMax. A clock for what passes, and one that counts only this thread's own time.
+class WorkShare {
+public:
+    static constexpr Nanos kShare = 20;
+    static constexpr Nanos kSavedMax = 200 * kMicrosecond;
+    static constexpr Nanos kQuietAfter = 1 * kMillisecond;
+
+    /// A frame of ours came or went.
+    void on_ours(Nanos now) noexcept { ours_at_ = now; }
+    [[nodiscard]] bool ours_come(Nanos now) const noexcept { return now - ours_at_ < kQuietAfter; }
+    /// Whether work may be done now.
+    [[nodiscard]] bool may_work(Nanos now) noexcept {
+        const Nanos passed = now - earned_at_;
+        earned_at_ = now;
+        if (!ours_come(now)) {
+            credit_ = kSavedMax;
+            return true;
+        }
+        busy_ += passed;
+        credit_ = std::min(credit_ + passed / kShare, kSavedMax);
+        return credit_ > 0;
+    }
+    void on_work(Nanos now, Nanos cost) noexcept {
+        if (!ours_come(now)) return;
+        credit_ -= cost;
+        worked_ += cost;
+    }
+    /// Of the time in which frames of ours came: how much there was, and how much of it the work took.
+    [[nodiscard]] Nanos busy() const noexcept { return busy_; }
+    [[nodiscard]] Nanos worked() const noexcept { return worked_; }
+
+private:
+    Nanos ours_at_ = -kQuietAfter;
+    Nanos earned_at_ = 0;
+    Nanos credit_ = 0;
+    Nanos busy_ = 0;
+    Nanos worked_ = 0;
+};
+
+}  // namespace ulc::dpdk

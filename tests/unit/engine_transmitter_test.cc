@@ -1,0 +1,148 @@
+// How many frames lie in the NIC's ring: few, so that urgent ones are not stuck behind bulk, and enough for the wire. Also with
+// drivers that do not say when a frame is sent, or say it late. Virtual time, a wire of 100 Mb/s.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <optional>
+
+#include "engine/tx.h"
+
+namespace ulc::engine {
+namespace {
+
+constexpr std::uint32_t kFrameOctets = 1514;
+constexpr Nanos kFrameTime = (kFrameOctets + 24) * 80;  // 100 Mb/s
+
+/// A NIC with a ring of 256 that sends at the link's rate, and tells of sent frames in batches.
+struct FakeNic {
+    std::uint32_t batch = 1;  ///< frames that are told of together
+    Nanos stands_until = 0;   ///< the wire carries nothing before
+    Nanos now = 0;
+    Nanos free_at = 0;
+    std::deque<Nanos> leaves;  ///< of each frame not told of yet
+    std::uint64_t sent = 0;
+    std::uint32_t most_waiting = 0;
+
+    static std::uint16_t tx(void* context, Segment* const* /*frames*/, std::uint16_t n) {
+        auto& self = *static_cast<FakeNic*>(context);
+        std::uint16_t taken = 0;
+        for (; taken < n && self.leaves.size() < 256; ++taken) {
+            self.free_at = std::max({self.free_at, self.now, self.stands_until}) + kFrameTime;
+            self.leaves.push_back(self.free_at);
+            ++self.sent;
+        }
+        self.most_waiting = std::max(self.most_waiting, self.waiting());
+        return taken;
+    }
+    [[nodiscard]] std::uint32_t waiting() const {
+        return static_cast<std::uint32_t>(
+            std::count_if(leaves.begin(), leaves.end(), [&](Nanos at) { return at > now; }));
+    }
+    static std::uint32_t pending(void* context) {
+        auto& self = *static_cast<FakeNic*>(context);
+        while (self.leaves.size() >= self.batch && self.leaves[self.batch - 1] <= self.now)
+            self.leaves.erase(self.leaves.begin(), self.leaves.begin() + self.batch);
+        return static_cast<std::uint32_t>(self.leaves.size());
+    }
+};
+
+class Rig {
+public:
+    explicit Rig(std::uint32_t batch, std::uint64_t rate = 100'000'000, bool half_duplex = false) {
+        nic.batch = batch;
+        port_.context = &nic;
+        port_.info.link_bits_per_second = rate;
+        port_.info.half_duplex = half_duplex;
+        port_.info.tx_ring_frames = 256;
+        port_.tx = FakeNic::tx;
+        port_.tx_pending = FakeNic::pending;
+        frame_.length = kFrameOctets;
+        transmitter_.emplace(port_, departures_, counters);
+    }
+    /// An engine with endless bulk, one round each 10 us.
+    void run(Nanos span) {
+        for (const Nanos end = nic.now + span; nic.now < end; nic.now += 10 * kMicrosecond) {
+            transmitter_->begin_round(nic.now);
+            while (transmitter_->may_push())
+                transmitter_->push(&frame_);
+            transmitter_->flush();
+        }
+    }
+    void pause(Nanos span) { nic.now += span; }
+    Transmitter& transmitter() { return *transmitter_; }
+
+    FakeNic nic;
+    Counters counters;
+
+private:
+    Port port_;
+    Segment frame_{};
+    urtp::Departures departures_{};
+    std::optional<Transmitter> transmitter_;
+};
+
+TEST(Transmitter, keeps_the_wire_busy_with_two_frames_in_the_ring) {
+    Rig rig(1);
+    rig.run(100 * kMillisecond);
+    EXPECT_GE(rig.nic.sent, 100 * kMillisecond / kFrameTime);
+    EXPECT_LE(rig.nic.most_waiting, 2U);
+    EXPECT_EQ(rig.counters.get(Counter::tx_reports_missing), 0U);
+}
+
+TEST(Transmitter, goes_by_the_clock_when_a_driver_reports_in_batches) {
+    for (const std::uint32_t batch : {4U, 32U, 64U, 255U}) {
+        Rig rig(batch);
+        rig.run(100 * kMillisecond);
+        EXPECT_GE(rig.nic.sent, 90 * kMillisecond / kFrameTime) << batch;
+        EXPECT_LE(rig.nic.most_waiting, 3U)
+            << "urgent frames are stuck behind few still; " << batch;
+        EXPECT_EQ(rig.counters.get(Counter::tx_reports_missing), 1U) << batch;
+    }
+}
+
+TEST(Transmitter, goes_on_when_a_driver_of_unknown_rate_reports_in_batches) {
+    Rig rig(64, 0);
+    rig.run(100 * kMillisecond);
+    EXPECT_GE(rig.nic.sent, 90 * kMillisecond / kFrameTime);
+}
+
+TEST(Transmitter, waits_for_collisions_on_a_hub) {
+    Rig rig(1, 100'000'000, true);
+    rig.run(kMillisecond);
+    rig.nic.stands_until =
+        rig.nic.now + 40 * kMillisecond;  // 16 collisions, the longest back-off each time
+    rig.nic.leaves.back() = rig.nic.free_at = rig.nic.stands_until;
+    rig.run(60 * kMillisecond);
+    EXPECT_LE(rig.nic.most_waiting, 2U);
+    EXPECT_EQ(rig.counters.get(Counter::tx_reports_missing), 0U);
+}
+
+TEST(Transmitter, takes_its_own_pause_for_no_silence_of_the_port) {
+    Rig rig(1);
+    rig.run(kMillisecond);
+    rig.pause(kSecond);
+    rig.run(kMillisecond);
+    EXPECT_EQ(rig.counters.get(Counter::tx_reports_missing), 0U);
+}
+
+TEST(Transmitter, believes_the_port_again_after_its_link_was_down) {
+    Rig rig(1);
+    rig.run(kMillisecond);
+    rig.nic.stands_until = rig.nic.now + 300 * kMillisecond;
+    for (Nanos& at : rig.nic.leaves)
+        at = rig.nic.stands_until;
+    rig.nic.free_at = rig.nic.stands_until;
+    rig.run(290 * kMillisecond);
+    EXPECT_EQ(rig.counters.get(Counter::tx_reports_missing), 1U);
+    rig.run(kSecond);  // the ring drains
+    rig.transmitter().on_link_up();
+    rig.nic.most_waiting = 0;
+    rig.run(kSecond);
+    EXPECT_LE(rig.nic.most_waiting, 2U);
+    EXPECT_EQ(rig.counters.get(Counter::tx_reports_missing), 1U);
+}
+
+}  // namespace
+}  // namespace ulc::engine

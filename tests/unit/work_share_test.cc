@@ -1,0 +1,64 @@
+// The exception path's share of the engine's time, in virtual time.
+#include "dpdk/work_share.h"
+
+#include <gtest/gtest.h>
+
+namespace ulc::dpdk {
+namespace {
+
+struct Thread {
+    WorkShare share;
+    Nanos now = kSecond;
+    std::uint64_t served = 0;
+
+    /// Rounds of 16 us, each with a frame of ours if `ours`; work of `cost` wherever it is allowed.
+    void run(Nanos span, bool ours, Nanos cost) {
+        for (const Nanos end = now + span; now < end; now += 16 * kMicrosecond) {
+            if (ours) share.on_ours(now);
+            if (!share.may_work(now)) continue;
+            ++served;
+            now += cost;
+            share.on_work(now, cost);
+        }
+    }
+};
+
+TEST(WorkShare, takes_a_twentieth_of_the_time_while_frames_of_ours_come) {
+    for (const Nanos cost : {Nanos{500}, 5 * kMicrosecond, 50 * kMicrosecond, 400 * kMicrosecond}) {
+        Thread thread;
+        thread.run(kSecond, true, cost);
+        const double part =
+            static_cast<double>(thread.share.worked()) / static_cast<double>(thread.share.busy());
+        EXPECT_LE(part, 0.051) << cost;
+        if (cost > kMicrosecond) {
+            EXPECT_GE(part, 0.045) << "and all of it is used; " << cost;
+        }
+    }
+}
+
+TEST(WorkShare, is_all_the_time_while_nothing_of_ours_comes) {
+    Thread thread;
+    thread.run(kSecond, false, 100 * kMicrosecond);
+    EXPECT_GE(thread.served, kSecond / (116 * kMicrosecond));
+    EXPECT_EQ(thread.share.worked(), 0) << "what costs ours nothing is not counted";
+}
+
+TEST(WorkShare, saves_little_for_later) {
+    Thread thread;
+    thread.run(kSecond, true, 0);
+    const Nanos before = thread.share.worked();
+    thread.run(2 * kMillisecond, true, 10 * kMicrosecond);
+    EXPECT_LE(thread.share.worked() - before,
+              WorkShare::kSavedMax + 2 * kMillisecond / 20 + 10 * kMicrosecond);
+}
+
+TEST(WorkShare, begins_anew_when_ours_come_again) {
+    Thread thread;
+    thread.run(kSecond, false, 100 * kMicrosecond);
+    thread.run(kSecond, true, 100 * kMicrosecond);
+    EXPECT_LE(thread.share.worked() * 20,
+              thread.share.busy() + 20 * WorkShare::kSavedMax + 20 * 100 * kMicrosecond);
+}
+
+}  // namespace
+}  // namespace ulc::dpdk
