@@ -275,6 +275,19 @@ const char* ulc_coll_algorithm(ulc_endpoint* ep, ulc_group group, const char* op
     return nullptr;
 }
 
+const char* ulc_coll_medium(ulc_endpoint* ep, ulc_group group, uint16_t* per_node) {
+    using namespace ulc::coll;
+    if (ep == nullptr || ulc_group_index(ep, group) == ULC_RANK_ANY) {
+        ulc::client::set_last_error(
+            "ulc_coll_medium: the endpoint is NULL, or this rank is no member of group 0x%08x",
+            group);
+        return nullptr;
+    }
+    const Situation at = situation(ep, group, Op::kBarrier, 0);
+    if (per_node != nullptr) *per_node = at.per_node;
+    return ulc::name_of(medium_of_group(at)).data();  // literals, so terminated
+}
+
 int ulc_coll_test(ulc_endpoint* ep, ulc_coll* operation) {
     if (operation == nullptr || operation->ep != ep) return ULC_ERR_INVALID;
     const int state = operation->run.test();

@@ -193,6 +193,10 @@ ULC_API int ulc_coll_wait(ulc_endpoint* ep, ulc_coll* operation, int64_t timeout
 ULC_API const char* ulc_coll_algorithm(ulc_endpoint* ep, ulc_group group, const char* operation,
                                        size_t octets);
 
+/* The medium that the choice goes by, "switch", "hub", "shallow", "machine", "crowded" or "node" (all members on one node), and in *per_node (may be
+ * NULL) the most members on one node. NULL: not a member. */
+ULC_API const char* ulc_coll_medium(ulc_endpoint* ep, ulc_group group, uint16_t* per_node);
+
 /* Start and wait, forever. */
 ULC_API int ulc_barrier(ulc_endpoint* ep, ulc_group group);
 ULC_API int ulc_broadcast(ulc_endpoint* ep, ulc_group group, uint16_t root, void* buffer,

@@ -309,6 +309,16 @@ private:
 
 }  // namespace
 
+Situation situation(ulc_endpoint* ep, ulc_group group, Op op, std::uint64_t octets) {
+    Situation at;
+    at.op = op;
+    at.medium = static_cast<Medium>(ulc_internal_medium(ep));
+    at.per_node = ulc_internal_per_node(ep, group);
+    at.ranks = ulc_group_size(ep, group);
+    at.octets = octets;
+    return at;
+}
+
 int select(ulc_endpoint* ep, ulc_group group, Op op, std::uint64_t octets, Choice& out,
            const Rule** rule) {
     const Selection& chosen = selection();
@@ -316,13 +326,7 @@ int select(ulc_endpoint* ep, ulc_group group, Op op, std::uint64_t octets, Choic
         set_last_error("%s", chosen.mistake().c_str());
         return ULC_ERR_INVALID;
     }
-    Situation at;
-    at.op = op;
-    at.medium = static_cast<Medium>(ulc_internal_medium(ep));
-    at.per_node = ulc_internal_per_node(ep, group);
-    at.ranks = ulc_group_size(ep, group);
-    at.octets = octets;
-    out = chosen.find(at, rule);
+    out = chosen.find(situation(ep, group, op, octets), rule);
     return ULC_OK;
 }
 

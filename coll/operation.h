@@ -46,6 +46,9 @@ struct Arguments {
     ulc_coll** operation = nullptr;
 };
 
+/// Of a member of the group.
+[[nodiscard]] Situation situation(ulc_endpoint* ep, ulc_group group, Op op, std::uint64_t octets);
+
 /// The choice of the table in force for a member of the group; octets as Situation's. Errors: INVALID (a mistake in the table; the
 /// text is set).
 [[nodiscard]] int select(ulc_endpoint* ep, ulc_group group, Op op, std::uint64_t octets,

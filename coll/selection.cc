@@ -62,7 +62,7 @@ Err Selection::read(const char* path) {
 }
 
 const Choice& Selection::find(Situation at, const Rule** rule) const noexcept {
-    if (at.ranks > 1 && at.per_node >= at.ranks) at.medium = Medium::kNode;
+    at.medium = medium_of_group(at);
     const Choice* choice = own_.find(at, rule);
     if (choice == nullptr) choice = shipped().find(at, rule);
     if (choice == nullptr) {

@@ -47,7 +47,14 @@ struct Situation {
     std::uint16_t ranks = 1;
     std::uint64_t octets =
         0;  ///< of the vector, or of each rank's block; 0 where ranks differ in that
+
+    friend bool operator==(const Situation&, const Situation&) = default;
 };
+
+/// kNode if all members share one node, whatever joins nodes.
+[[nodiscard]] constexpr Medium medium_of_group(const Situation& at) noexcept {
+    return at.ranks > 1 && at.per_node >= at.ranks ? Medium::kNode : at.medium;
+}
 
 struct Rule {
     Op op = Op::kBarrier;

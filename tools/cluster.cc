@@ -1,9 +1,11 @@
 #include "cluster.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 
+#include "base/medium.h"
 #include "programs.h"
 
 namespace ulc::tools {
@@ -17,6 +19,14 @@ std::string memif(const char* role, unsigned id, const std::string& socket) {
 std::string device_of_node(const ClusterPlan& plan, unsigned node, const std::string& directory) {
     if (plan.has_switch) return memif("client", node, directory + "/switch.memif");
     return memif(node == 0 ? "server" : "client", 0, directory + "/wire.memif");
+}
+
+/// That this process may use.
+unsigned cores() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+    return static_cast<unsigned>(CPU_COUNT(&set));
 }
 
 ChildSpec switch_process(const ClusterOptions& options, const ClusterPrograms& programs,
@@ -55,8 +65,13 @@ ChildSpec rank_process(const ClusterOptions& options, const ClusterPrograms& pro
     spec.environment = {"ULC_ENGINE=" + engine, "ULC_JOB=" + options.job,
                         fmt::format("ULC_RANK={}", rank), fmt::format("ULC_SIZE={}", options.ranks),
                         "ULC_NONCE=" + options.nonce};
-    // Nodes of one machine share its cores, and algorithms are chosen for that, unless the user says what they shall be chosen for.
-    if (environment_of("ULC_MEDIUM").empty()) spec.environment.emplace_back("ULC_MEDIUM=machine");
+    // What algorithms are chosen for, unless the user says it. Each engine polls, and so does each rank that waits.
+    const unsigned pollers = options.ranks + (options.embedded ? 0 : options.nodes);
+    const Medium medium = options.bits_per_second > 0 ? Medium::kSwitch
+                          : pollers > cores()         ? Medium::kCrowded
+                                                      : Medium::kMachine;
+    if (environment_of("ULC_MEDIUM").empty())
+        spec.environment.push_back(fmt::format("ULC_MEDIUM={}", name_of(medium)));
     if (!programs.library_path.empty())
         spec.environment.push_back("LD_LIBRARY_PATH=" + programs.library_path);
     if (rank == 0) spec.stdin_from = StdinFrom::kParent;

@@ -45,6 +45,7 @@ public:
     [[nodiscard]] int receive(std::uint16_t from, std::uint64_t tag,
                               std::vector<unsigned char>& into, ulc_status* status, double seconds);
 
+    [[nodiscard]] ulc_endpoint* endpoint() const { return ep_.get(); }
     [[nodiscard]] double timeout_seconds() const { return options_.timeout_seconds; }
     /// Says "<command>: <what>: <why>" unless error is ULC_OK; true if it is not.
     bool failed(const std::string& what, int error) const;

@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "launch.h"
 #include "programs.h"
+#include "tune_files.h"
 
 namespace ulc::tools {
 namespace {
@@ -91,6 +92,8 @@ int run(RunOptions& options) {
         return refuse(wrong, misread ? 2 : 127);
     }
     if (const auto wrong = complete(options.cluster); !wrong.empty()) return refuse(wrong, 2);
+    if (const auto wrong = mistake_in_environment(); !wrong.empty())
+        return refuse("ULC_COLL_TABLE: " + wrong, 2);
     ClusterPrograms programs;
     if (const auto missing = find_programs(options.cluster, &programs); !missing.empty())
         return refuse(missing, 127);

@@ -49,7 +49,8 @@ bool say_medium(std::uint16_t& out) {
     if (word == nullptr) return true;
     ulc::Medium medium{};
     if (!ulc::medium_of(word, medium) || medium >= ulc::Medium::kNode) {
-        set_last_error("ULC_MEDIUM=%s is not a medium; say switch, hub, shallow or machine", word);
+        set_last_error(
+            "ULC_MEDIUM=%s is not a medium; say switch, hub, shallow, machine or crowded", word);
         return false;
     }
     out = static_cast<std::uint16_t>(1 + static_cast<std::uint8_t>(medium));

@@ -32,6 +32,25 @@ TEST(CollectiveBudget, a_barrier_is_never_slower_than_the_best_of_the_known_ones
     }
 }
 
+TEST(CollectiveBudget, a_barrier_on_a_hub_is_never_slower_than_the_two_chains_of_the_thesis) {
+    for (std::uint16_t nodes = 2; nodes <= 32; ++nodes) {
+        ClusterConfig hub = fast_ethernet(nodes);
+        hub.net.medium = MediumKind::kHub;
+        const auto median = [&](const char* algorithm) {
+            CollectiveTiming timing =
+                time_collective(hub, {.kind = CollectiveKind::kBarrier, .algorithm = algorithm}, 9);
+            EXPECT_TRUE(timing.ok) << algorithm;
+            std::ranges::nth_element(timing.each_us, timing.each_us.begin() + 4);
+            return timing.each_us[4];
+        };
+        const double thesis = median("chain:2");
+        EXPECT_LE(median(""), thesis) << nodes << " nodes";
+        if (nodes % 8 == 0) {
+            EXPECT_GT(median("gather_broadcast"), thesis) << nodes << " nodes";
+        }
+    }
+}
+
 TEST(CollectiveBudget, a_broadcast_to_16_takes_no_longer_than_to_2) {
     constexpr std::size_t kOctets = 64 * 1024;
     const double to_2 = timed(2, CollectiveKind::kBroadcast, "", kOctets).us;

@@ -102,7 +102,8 @@ TEST(coll_table, every_mistake_is_told_with_file_line_and_key) {
          "is "
          "\"sum\""},
         {rules("{operation = \"scan\", medium = \"wire\", choice = \"chain\"}"),
-         "my.toml:3: medium: must be switch, hub, shallow, machine or node, and is \"wire\""},
+         "my.toml:3: medium: must be switch, hub, shallow, machine, crowded or node, and is "
+         "\"wire\""},
         {rules("{operation = \"scan\", choice = \"ring\"}"),
          "my.toml:3: choice: scan has no algorithm \"ring\"; there are multicast, chain or "
          "doubling"},

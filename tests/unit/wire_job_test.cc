@@ -227,8 +227,8 @@ TEST(WireJob, rosters_out_of_range_are_malformed) {
     EXPECT_FALSE(ok(with(good, 16, {0, 0}))) << "no parts";
     EXPECT_FALSE(ok(with(good, 16, {4, 1}))) << "more parts than the bitmap holds";
     EXPECT_FALSE(ok(with(good, 20, {0, 0}))) << "no entries";
-    EXPECT_TRUE(ok(with(good, 23, {3}))) << "nodes of one machine";
-    EXPECT_FALSE(ok(with(good, 23, {4}))) << "a medium that is not said";
+    EXPECT_TRUE(ok(with(good, 23, {4}))) << "nodes of one machine";
+    EXPECT_FALSE(ok(with(good, 23, {5}))) << "a medium that is not said";
     EXPECT_FALSE(ok(with(good, 24, {1}))) << "a multicast MAC";
     EXPECT_FALSE(ok(with(good, 30, {0x80}))) << "a group's handle";
     EXPECT_FALSE(ok(with(good, 34, {0, 0, 0, 0}))) << "incarnation 0";

@@ -4,6 +4,7 @@
 #include "tests/sim/check_schedule_command.h"
 #include "tests/sim/cli/commands.h"
 #include "tests/sim/tables/tables_command.h"
+#include "tests/sim/tuning/tune_command.h"
 
 int main(int argc, char** argv) {
     using ulc::sim::CheckOptions;
@@ -31,6 +32,7 @@ int main(int argc, char** argv) {
 
     int exit_code = 2;
     ulc::sim::add_tables_command(app, &exit_code);
+    ulc::sim::add_tune_command(app, &exit_code);
     ulc::sim::add_check_schedule_command(app, &exit_code);
 
     CLI11_PARSE(app, argc, argv);

@@ -76,9 +76,12 @@ ClusterConfig fast_ethernet(std::uint16_t nodes) {
 }
 
 CollectiveTiming time_collective(const ClusterConfig& config, const Operation& operation,
-                                 unsigned rounds) {
+                                 unsigned rounds, std::uint16_t ranks,
+                                 std::optional<ulc::Medium> medium) {
     CollectiveTiming timing;
-    LibCluster lib(config);
+    client::Limits limits;
+    if (medium) limits.medium = static_cast<std::uint16_t>(1 + static_cast<unsigned>(*medium));
+    LibCluster lib(config, ranks, [&](std::uint16_t) { return limits; });
     if (!lib.form()) return timing;
     WireCount count(config.engine.ether_type);
     Nanos spent = 0;
@@ -88,7 +91,11 @@ CollectiveTiming time_collective(const ClusterConfig& config, const Operation& o
         one.root = static_cast<std::uint16_t>((operation.root + round) % lib.ranks());
         const Nanos begun = lib.cluster().now();
         if (!run_once(lib, one, round)) return timing;
-        if (round >= kWarmUps) spent += lib.cluster().now() - begun;
+        if (round >= kWarmUps) {
+            const Nanos took = lib.cluster().now() - begun;
+            spent += took;
+            timing.each_us.push_back(static_cast<double>(took) / static_cast<double>(kMicrosecond));
+        }
         const Nanos quiet = lib.cluster().now() + kQuiet;
         static_cast<void>(lib.run(
             kQuiet, [&] { return lib.cluster().now() >= quiet; },

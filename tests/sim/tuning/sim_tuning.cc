@@ -1,0 +1,125 @@
+#include "tests/sim/tuning/sim_tuning.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string_view>
+
+#include "base/check.h"
+#include "coll/tuning/candidates.h"
+#include "tests/sim/programs/collective_timing.h"
+
+namespace ulc::sim {
+namespace {
+
+/// Octets that one operation may bring to all ranks together.
+constexpr std::uint64_t kMovedMax = 4U << 20;
+/// A choice that takes so many times the best of one size is not tried at greater ones.
+constexpr double kHopeless = 4;
+/// Times this far apart decide nothing, whatever their noise.
+constexpr double kNear = 1.5;
+
+[[nodiscard]] CollectiveKind kind_of(coll::Op op) {
+    for (std::uint8_t i = 0; i < kCollectiveKinds; ++i)
+        if (operation_of(static_cast<CollectiveKind>(i)) == op)
+            return static_cast<CollectiveKind>(i);
+    ULC_CHECK(false && "no such operation with blocks all alike");
+    return {};
+}
+
+/// On a switch all rounds are much alike; on a hub each has collisions of its own, and where buffers overflow each has other losses.
+[[nodiscard]] unsigned rounds_of(const coll::Situation& at) {
+    if (at.medium == ulc::Medium::kSwitch) return 3;
+    const unsigned rounds = at.octets <= 1024 ? 12 : 6;
+    return at.ranks > 16 ? rounds / 2 : rounds;
+}
+
+[[nodiscard]] double quantile(const std::vector<double>& sorted, double q) {
+    return sorted[static_cast<std::size_t>(
+        std::lround(q * static_cast<double>(sorted.size() - 1)))];
+}
+
+struct Timed {
+    double us = 0;     ///< median
+    double noise = 0;  ///< of the median, as a share
+};
+
+[[nodiscard]] Timed time_of(const coll::Situation& at, std::string_view choice) {
+    const Operation operation{.kind = kind_of(at.op),
+                              .algorithm = std::string(choice),
+                              .octets = static_cast<std::size_t>(at.octets)};
+    CollectiveTiming timing = time_collective(cluster_of(at), operation, rounds_of(at), at.ranks);
+    if (!timing.ok) return {};
+    std::ranges::sort(timing.each_us);
+    const double median = quantile(timing.each_us, 0.5);
+    const double spread = quantile(timing.each_us, 0.75) - quantile(timing.each_us, 0.25);
+    return {median, spread / median / std::sqrt(static_cast<double>(timing.each_us.size()))};
+}
+
+[[nodiscard]] std::uint64_t moved(const coll::Candidates& what, std::uint16_t ranks,
+                                  std::uint64_t octets) {
+    const bool all_to_all = what.op == coll::Op::kAllgather || what.op == coll::Op::kAlltoall ||
+                            what.op == coll::Op::kReduceScatter;
+    return octets * ranks * (all_to_all ? ranks : 1);
+}
+
+}  // namespace
+
+std::vector<TuningColumn> columns_of(const TuningGrid& grid) {
+    std::vector<TuningColumn> columns;
+    for (const coll::Candidates& what : coll::candidates()) {
+        if (!grid.ops.empty() && std::ranges::find(grid.ops, what.op) == grid.ops.end()) continue;
+        for (const ulc::Medium medium : grid.media) {
+            for (const std::uint16_t per_node : grid.per_node) {
+                for (const std::uint16_t ranks : grid.ranks) {
+                    if (ranks <= per_node) continue;
+                    TuningColumn column{
+                        {.op = what.op, .medium = medium, .per_node = per_node, .ranks = ranks},
+                        {}};
+                    for (const std::uint64_t octets : what.octets)
+                        if (moved(what, ranks, octets) <= kMovedMax)
+                            column.octets.push_back(octets);
+                    columns.push_back(column);
+                }
+            }
+        }
+    }
+    return columns;
+}
+
+ClusterConfig cluster_of(const coll::Situation& at) {
+    ClusterConfig config =
+        fast_ethernet(static_cast<std::uint16_t>((at.ranks + at.per_node - 1) / at.per_node));
+    if (at.medium == ulc::Medium::kHub) config.net.medium = MediumKind::kHub;
+    if (at.medium == ulc::Medium::kShallow) config.net.buffer_octets = kShallowOctets;
+    return config;
+}
+
+std::vector<coll::Cell> measure(const TuningColumn& column) {
+    const auto what = std::ranges::find(coll::candidates(), column.at.op, &coll::Candidates::op);
+    ULC_CHECK(what != coll::candidates().end());
+    std::vector<coll::Cell> cells;
+    std::set<std::string_view> hopeless;
+    for (const std::uint64_t octets : column.octets) {
+        coll::Cell cell{column.at, 0, {}};
+        cell.at.octets = octets;
+        std::vector<std::pair<std::string_view, Timed>> tried;
+        double best = HUGE_VAL;
+        for (const std::string_view choice : what->choices) {
+            if (hopeless.contains(choice)) continue;
+            const Timed timed = time_of(cell.at, choice);
+            if (timed.us == 0) continue;  // not done in time
+            tried.emplace_back(choice, timed);
+            best = std::min(best, timed.us);
+        }
+        for (const auto& [choice, timed] : tried) {
+            if (timed.us > kHopeless * best) hopeless.insert(choice);
+            if (timed.us < kNear * best) cell.noise = std::max(cell.noise, timed.noise);
+            cell.us.emplace_back(choice, timed.us);
+        }
+        if (!cell.us.empty()) cells.push_back(std::move(cell));
+    }
+    return cells;
+}
+
+}  // namespace ulc::sim

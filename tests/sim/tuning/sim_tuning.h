@@ -1,0 +1,40 @@
+// Measures selection tables in the simulator: every candidate of every operation on the media that a table distinguishes, at 100 Mb/s with
+// ideal hosts. What ships is made of it (`ulc-sim tune`), and a test measures samples again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "coll/table_text.h"
+#include "tests/sim/sim_cluster.h"
+
+namespace ulc::sim {
+
+/// What a port of a `shallow` switch buffers: 21 full frames.
+inline constexpr std::uint64_t kShallowOctets = 32 * 1024;
+
+/// One operation's sizes at one number of ranks: measured one after another, so that a choice far behind is left out of greater ones.
+struct TuningColumn {
+    coll::Situation at;  ///< octets: nothing
+    std::vector<std::uint64_t> octets;
+};
+
+struct TuningGrid {
+    std::vector<ulc::Medium> media{ulc::Medium::kSwitch, ulc::Medium::kShallow, ulc::Medium::kHub};
+    std::vector<std::uint16_t> per_node{1, 4};
+    std::vector<std::uint16_t> ranks{2, 4, 8, 16, 64};
+    std::vector<coll::Op> ops;  ///< empty: all that are measured
+};
+
+/// Whatever of the grid has several nodes and moves no more octets than can be simulated soon.
+[[nodiscard]] std::vector<TuningColumn> columns_of(const TuningGrid& grid);
+
+/// at.ranks on as many nodes as it takes, joined by at.medium.
+[[nodiscard]] ClusterConfig cluster_of(const coll::Situation& at);
+
+/// One cell a size.
+[[nodiscard]] std::vector<coll::Cell> measure(const TuningColumn& column);
+
+}  // namespace ulc::sim

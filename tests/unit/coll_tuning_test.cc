@@ -1,0 +1,118 @@
+// From measurements to rules, to text and back.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "coll/selection.h"
+#include "coll/tuning/decide.h"
+#include "coll/tuning/report.h"
+
+namespace ulc::coll {
+namespace {
+
+constexpr std::uint64_t kMax = UINT64_MAX;
+
+Cell cell(Op op, std::uint16_t ranks, std::uint64_t octets,
+          std::vector<std::pair<std::string, double>> us, double noise = 0) {
+    return {{.op = op, .ranks = ranks, .octets = octets}, noise, std::move(us)};
+}
+
+TEST(coll_tuning, the_fastest_wins_and_of_equals_the_first) {
+    EXPECT_EQ(winner(cell(Op::kScan, 4, 8, {{"chain", 10}, {"doubling", 8}}), ""), "doubling");
+    EXPECT_EQ(winner(cell(Op::kScan, 4, 8, {{"chain", 10}, {"doubling", 9.9}}), ""), "chain");
+    EXPECT_EQ(winner(cell(Op::kScan, 4, 8, {{"chain", 10}, {"doubling", 9}}, 0.2), ""), "chain");
+}
+
+TEST(coll_tuning, what_ships_is_kept_unless_another_one_is_faster_by_more_than_the_noise) {
+    const Cell quiet = cell(Op::kScan, 4, 8, {{"chain", 10}, {"doubling", 9}}, 0.05);
+    EXPECT_EQ(winner(quiet, "chain"), "doubling");
+    const Cell noisy =
+        cell(Op::kScan, 4, 8, {{"multicast", 9}, {"chain", 10}, {"doubling", 9}}, 0.2);
+    EXPECT_EQ(winner(noisy, "chain"), "chain");
+    EXPECT_EQ(winner(noisy, "binomial"), "multicast") << "not measured, so not kept";
+}
+
+TEST(coll_tuning, borders_are_geometric_means_and_neighbours_of_one_choice_are_one_rule) {
+    std::vector<Cell> cells;
+    for (const std::uint16_t ranks : {4, 16})
+        for (const std::uint64_t octets : {16U, 64U, 256U}) {
+            const bool chain = ranks == 16 && octets > 16;
+            cells.push_back(
+                cell(Op::kReduce, ranks, octets, {{"flat", 10}, {"chain", chain ? 5.0 : 20.0}}));
+        }
+    const auto rules = decide(cells, Reach::kEverything, nullptr);
+    ASSERT_EQ(rules.size(), 3U);
+    EXPECT_EQ(rules[0].choice, "flat");
+    EXPECT_EQ(rules[0].ranks, (Span{0, 8}));
+    EXPECT_EQ(rules[0].octets, Span{});
+    EXPECT_EQ(rules[1].ranks, (Span{9, kMax}));
+    EXPECT_EQ(rules[1].octets, (Span{0, 32}));
+    EXPECT_EQ(rules[2].choice, "chain");
+    EXPECT_EQ(rules[2].octets, (Span{33, kMax}));
+    EXPECT_EQ(rules[2].per_node, Span{});
+}
+
+TEST(coll_tuning, a_clusters_own_rules_reach_no_further_than_what_was_measured) {
+    std::vector<Cell> cells{cell(Op::kBarrier, 2, 0, {{"chain", 5}}),
+                            cell(Op::kBarrier, 4, 0, {{"chain:2", 5}})};
+    cells[1].at.per_node = 2;
+    const auto rules = decide(cells, Reach::kMeasured, nullptr);
+    ASSERT_EQ(rules.size(), 2U);
+    EXPECT_EQ(rules[0].ranks, (Span{2, 2}));
+    EXPECT_EQ(rules[0].per_node, (Span{1, 1}));
+    EXPECT_EQ(rules[1].ranks, (Span{4, 4}));
+    EXPECT_EQ(rules[1].per_node, (Span{2, 2}));
+}
+
+TEST(coll_tuning, operations_that_are_not_measured_take_what_others_took) {
+    const std::vector<Cell> cells{
+        cell(Op::kGather, 4, 8, {{"binomial", 10}, {"direct", 40}, {"token", 41}}),
+        cell(Op::kGather, 4, 1024, {{"binomial", 90}, {"direct", 80}, {"token", 70}}),
+        cell(Op::kScan, 4, 8, {{"doubling", 1}, {"chain", 2}})};
+    std::string all;
+    for (const Rule& rule : decide(cells, Reach::kEverything, nullptr))
+        all += std::string(name_of(rule.op)) + " " + rule.choice + "\n";
+    // A gatherv has no binomial, and one choice for all sizes.
+    EXPECT_EQ(all,
+              "gather binomial\ngather token\nscan doubling\ngatherv token\nexscan doubling\n");
+}
+
+TEST(coll_tuning, a_table_that_is_written_is_read_as_it_was) {
+    TableText table;
+    table.source = "a test";
+    table.cells = {cell(Op::kScan, 4, 8, {{"doubling", 1.5}, {"chain@4096", 2}}, 0.125),
+                   cell(Op::kScan, 4, 256, {{"doubling", 3}, {"chain@4096", 2}})};
+    table.rules = decide(table.cells, Reach::kMeasured, nullptr);
+    TableText read;
+    std::string mistake;
+    ASSERT_EQ(parse_table("t", write_table(table, "two\nlines"), read, mistake), Err::kOk)
+        << mistake;
+    EXPECT_EQ(read.source, "a test");
+    ASSERT_EQ(read.rules.size(), table.rules.size());
+    for (std::size_t i = 0; i < read.rules.size(); ++i) {
+        EXPECT_EQ(read.rules[i].op, table.rules[i].op);
+        EXPECT_EQ(read.rules[i].octets, table.rules[i].octets);
+        EXPECT_EQ(read.rules[i].ranks, table.rules[i].ranks);
+        EXPECT_EQ(read.rules[i].choice, table.rules[i].choice);
+    }
+    ASSERT_EQ(read.cells.size(), 2U);
+    EXPECT_EQ(read.cells[0].us, table.cells[0].us);
+    EXPECT_EQ(read.cells[0].noise, 0.125);
+    EXPECT_EQ(read.cells[1].at.octets, 256U);
+}
+
+TEST(coll_tuning, an_explanation_names_the_winner_its_time_and_what_the_others_take_more) {
+    TableText table;
+    table.cells = {
+        cell(Op::kReduce, 4, 1024, {{"flat", 20}, {"chain", 10}, {"binomial", 15}}, 0.03)};
+    table.rules = decide(table.cells, Reach::kMeasured, nullptr);
+    const std::string text = explain(table);
+    EXPECT_NE(text.find("| reduce | 4 | 1 | any | **chain** | 4 ranks, 1 KiB | 10.0 | noise 3 %; "
+                        "binomial +50 %, flat +100 % |"),
+              std::string::npos)
+        << text;
+}
+
+}  // namespace
+}  // namespace ulc::coll

@@ -1,0 +1,21 @@
+#!/usr/bin/env python3
+"""Makes selection tables (coll/tables/*.toml) the source of shipped_texts() of tools/tune_files.h.
+
+    embed_tables.py TABLE... OUTPUT
+"""
+import sys
+
+
+def main():
+    *tables, output = sys.argv[1:]
+    with open(output, "w", encoding="utf-8") as out:
+        out.write("// Made by tools/embed_tables.py of coll/tables/.\n#include \"tools/tune_files.h\"\n\n"
+                  "namespace ulc::tools {\n\nstd::span<const std::string_view> shipped_texts() noexcept {\n"
+                  "    static constexpr std::string_view kTexts[] = {\n")
+        for table in tables:
+            with open(table, encoding="utf-8") as file:
+                out.write("R\"TABLE(" + file.read() + ")TABLE\",\n")
+        out.write("    };\n    return kTexts;\n}\n\n}  // namespace ulc::tools\n")
+
+
+main()

@@ -1,0 +1,76 @@
+// Times every candidate of every collective on a real job. Rank 0 decides what is next and tells the others by a broadcast; all time
+// a batch of operations between barriers, and the batch's time is that of the last rank.
+#pragma once
+
+#include <coll.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "coll/table_text.h"
+#include "coll/tuning/candidates.h"
+
+namespace ulc::tools {
+
+struct TuneLimits {
+    double seconds = 60;                   ///< for all; what is not reached is left out, and said
+    std::vector<coll::Op> ops;             ///< empty: all
+    std::uint64_t octets_max = 64 * 1024;  ///< of a vector or block
+};
+
+/// One rank's part. Every member function returns an error of ulc.h unless it says otherwise.
+class TuneMeasure {
+public:
+    TuneMeasure(ulc_endpoint* ep, const TuneLimits& limits) : ep_(ep), limits_(limits) {}
+
+    /// Groups of all ranks, of the first half of them, …, of the first two.
+    [[nodiscard]] int make_groups();
+    /// Rank 0: measures, says on stderr how far it is, and tells the others when it is over.
+    [[nodiscard]] int lead(std::vector<coll::Cell>& out);
+    /// The others: do what rank 0 says until it is over.
+    [[nodiscard]] int follow();
+    /// Rank 0: columns that time was too short for.
+    [[nodiscard]] unsigned left_out() const noexcept { return left_out_; }
+
+private:
+    using Clock = std::chrono::steady_clock;
+    struct Group {
+        ulc_group handle;
+        std::uint16_t ranks;
+    };
+    /// What all ranks do next, as rank 0 broadcasts it.
+    struct Command {
+        std::uint32_t over;
+        std::uint32_t candidates;  ///< index in coll::candidates()
+        std::uint32_t choice;      ///< index in its choices
+        std::uint32_t group;
+        std::uint64_t octets;
+        std::uint64_t rounds;
+    };
+    struct Tried {
+        std::uint32_t choice;
+        std::uint64_t rounds;
+        std::vector<double> us;
+    };
+
+    [[nodiscard]] int tell(const Command& command);
+    /// us: of one operation, by rank 0's group.
+    [[nodiscard]] int batch(const Command& command, double& us);
+    [[nodiscard]] int operate(const Command& command, std::uint64_t round);
+    [[nodiscard]] int finish(ulc_coll* operation, int started);
+    [[nodiscard]] int cell(Command command, double batch_us, std::vector<bool>& hopeless,
+                           coll::Cell& out);
+    [[nodiscard]] bool time_is_over() const { return Clock::now() >= end_; }
+
+    ulc_endpoint* ep_;
+    TuneLimits limits_;
+    std::vector<Group> groups_;
+    std::vector<unsigned char> in_;
+    std::vector<unsigned char> out_;
+    Clock::time_point end_;
+    unsigned left_out_ = 0;
+};
+
+}  // namespace ulc::tools
