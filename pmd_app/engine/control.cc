@@ -146,6 +146,7 @@ void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
     std::iota(core.ranks_scratch.begin(), core.ranks_scratch.end(), Rank{0});
     endpoint.per_node = ranks_per_node(*endpoint.member, core.ranks_scratch);
     endpoint.medium = job.medium;
+    endpoint.sends.begin_job(ranks);
     endpoint.deliverer->begin_job(ranks, endpoint.net->port.info.mtu);
     endpoint.gone.assign(ranks, kHere);
     endpoint.nodes.resize(ranks);

@@ -143,15 +143,13 @@ bool SendQueue::inject(const SubmissionRecord& record, Sink sink) noexcept {
 }
 
 // The messages that have begun and wait for chunks.
-SendQueue::Blocked SendQueue::open_blocks() noexcept {
-    Blocked blocked;
-    if (open_count_ == 0) return blocked;
+void SendQueue::block_open() noexcept {
+    if (open_count_ == 0) return;
     for (OpenMessage& message : open_) {
         if (!message.used) continue;
         message.stalled = false;
-        if (message.started) blocked.add(message.stream);
+        if (message.started) blocked_.add(message.stream);
     }
-    return blocked;
 }
 
 [[gnu::flatten]] bool SendQueue::pump(const SendContext& context, Nanos now) {
@@ -169,25 +167,26 @@ SendQueue::Blocked SendQueue::open_blocks() noexcept {
 
 bool SendQueue::scan(const SendContext& context, Nanos now) {
     bool moved = false;
-    Blocked blocked = open_blocks();
+    blocked_.clear();
+    block_open();
     for (std::uint32_t n = head_; n != tail_; ++n) {
         Pending& pending = at(n);
-        if (pending.state != State::kDone) moved |= advance(pending, context, blocked, now);
+        if (pending.state != State::kDone) moved |= advance(pending, context, now);
         if (pending.state == State::kDone && n == head_) ++head_;
-        if (blocked.group && open_count_ == 0) break;
+        if (blocked_.group && open_count_ == 0) break;
     }
     return moved;
 }
 
 // One record's turn in a scan.
-bool SendQueue::advance(Pending& pending, const SendContext& context, Blocked& blocked, Nanos now) {
+bool SendQueue::advance(Pending& pending, const SendContext& context, Nanos now) {
     const std::uint32_t stream = pending.record.stream;
     bool moved = false;
     if (pending.state == State::kQueued) {
         OpenMessage* message = pending.message == kNoMessage ? nullptr : &open_[pending.message];
         const bool begun = message != nullptr && message->started;
         const bool stopped =
-            context.member == nullptr || (begun ? message->stalled : blocked.stops(stream));
+            context.member == nullptr || (begun ? message->stalled : blocked_.stops(stream));
         if (!stopped) {
             if (message != nullptr && message->status != Err::kOk) {
                 finish(pending, message->status);
@@ -198,7 +197,7 @@ bool SendQueue::advance(Pending& pending, const SendContext& context, Blocked& b
         }
         if (pending.state == State::kQueued) {
             if (message != nullptr) message->stalled = true;
-            blocked.add(stream);
+            blocked_.add(stream);
             return moved;
         }
         // Finished: a message in chunks goes on blocking until its last one.
@@ -210,7 +209,7 @@ bool SendQueue::advance(Pending& pending, const SendContext& context, Blocked& b
                 pending.message = kNoMessage;
                 retry_ = true;  // what it held back was passed over in this scan
             } else {
-                blocked.add(stream);
+                blocked_.add(stream);
             }
         }
     }

@@ -9,8 +9,8 @@
 //   after a blocked multicast       nothing may pass
 //   a message submitted in chunks   blocks from its first packet to its last; its own later chunks pass what it blocks
 //
-// Ranks are remembered as 64 bits of rank mod 64: a collision delays, it never reorders. So a client must not submit,
-// between the chunks of one message, as many others that share a destination as fill this queue: it would stop itself.
+// So a client must not submit, between the chunks of one message, as many others that share a destination as fill this queue: it
+// would stop itself.
 // Sends of schedules, of which the client does not know when they come, are queued only where no message lacks chunks that they would
 // wait for; a client that sends long messages without a pause holds them up so long.
 //
@@ -26,6 +26,7 @@
 #include "base/counters.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "engine/rank_set.h"
 #include "engine/sink.h"
 #include "urtp/member.h"
 #include "wire/segment.h"
@@ -50,6 +51,9 @@ class SendQueue {
 public:
     /// capacity: records; a power of two.
     explicit SendQueue(std::uint32_t capacity);
+
+    /// A job of that many ranks has formed: unicasts go to ranks below.
+    void begin_job(std::size_t ranks) { blocked_.ranks.resize(ranks); }
 
     /// Where the next submission is to be copied to; nullptr: full. Not queued before accept().
     [[nodiscard]] abi::SubmissionRecord* slot() noexcept;
@@ -108,20 +112,25 @@ private:
         Segment* segment = nullptr;
         std::uint32_t cookie = 0;
     };
+    /// What a scan could not finish.
     struct Blocked {
-        std::uint64_t ranks = 0;
+        RankSet ranks;
         bool group = false;
 
+        void clear() noexcept {
+            ranks.clear();
+            group = false;
+        }
         void add(std::uint32_t stream) noexcept {
             if (is_group(stream)) {
                 group = true;
             } else {
-                ranks |= 1ULL << (stream & 63U);
+                ranks.add(stream);
             }
         }
         [[nodiscard]] bool stops(std::uint32_t stream) const noexcept {
             if (group) return true;
-            return is_group(stream) ? ranks != 0 : (ranks >> (stream & 63U) & 1U) != 0;
+            return is_group(stream) ? !ranks.empty() : ranks.contains(stream);
         }
     };
 
@@ -131,9 +140,9 @@ private:
     [[nodiscard]] std::uint8_t find_open(std::uint32_t stream) const noexcept;
     [[nodiscard]] Verdict place_chunk(Pending& pending, Err stream_error) noexcept;
     [[nodiscard]] bool waits_for_chunks(std::uint32_t stream) const noexcept;
-    [[nodiscard]] Blocked open_blocks() noexcept;
+    void block_open() noexcept;
     bool scan(const SendContext& context, Nanos now);
-    bool advance(Pending& pending, const SendContext& context, Blocked& blocked, Nanos now);
+    bool advance(Pending& pending, const SendContext& context, Nanos now);
     [[nodiscard]] urtp::MessageSize size_of(const Pending& pending) const noexcept;
     bool transmit(Pending& pending, const SendContext& context, Nanos now);
     [[nodiscard]] bool send_packet(Pending& pending, const SendContext& context, Nanos now);
@@ -148,6 +157,7 @@ private:
     bool retry_ = false;
     std::unique_ptr<Pending[]> ring_;
     OpenMessage open_[kOpenMax];
+    Blocked blocked_;  ///< in this scan
     BoundedQueue<Awaiting> awaiting_;
 };
 

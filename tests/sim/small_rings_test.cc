@@ -192,5 +192,43 @@ TEST(SmallRings, a_long_message_ends_beside_collectives_that_the_engine_carries_
     EXPECT_EQ(lib.shut_down(), 0U);
 }
 
+// Sends to a rank 64 above that of a message in chunks once waited for its end, in the queue that its next chunks needed.
+TEST(SmallRings, sends_to_other_ranks_pass_a_message_in_chunks_however_many_ranks_there_are) {
+    constexpr std::uint16_t kRanks = 66;
+    constexpr std::size_t kLong = 160'000;  // 40 chunks, of which two are with the engine at a time
+    constexpr std::size_t kShorts = 200;    // more than ring and queue hold
+    ClusterConfig config = smallest(2);
+    LibCluster lib(config, kRanks);
+    ASSERT_TRUE(lib.form());
+    const std::vector<unsigned char> octets(kLong);
+    std::vector<unsigned char> got(kLong);
+    ulc_request longer{};
+    ulc_request received{};
+    std::vector<ulc_request> shorts(kShorts);
+    bool begun[2] = {};
+    bool done = false;
+    const auto act = [&](std::uint16_t rank, Nanos now) {
+        ulc_endpoint* ep = lib.endpoint(rank);
+        ulc_status status{};
+        if (rank == 0 && !begun[0]) {
+            begun[0] = true;
+            EXPECT_EQ(ulc_send(ep, 1, 1, octets.data(), kLong, &longer), ULC_OK);
+            for (ulc_request& each : shorts)
+                EXPECT_EQ(ulc_send(ep, 65, 1, nullptr, 0, &each), ULC_OK);
+        } else if (rank == 1 && !done) {
+            if (!begun[1]) {
+                EXPECT_EQ(ulc_receive(ep, 0, 1, UINT64_MAX, got.data(), kLong, &received), ULC_OK);
+            }
+            begun[1] = true;
+            done = ulc_test(ep, &received, &status) == ULC_OK;
+        }
+        return now + kMillisecond;
+    };
+    EXPECT_TRUE(lib.run(
+        2 * kSecond, [&] { return done; }, act))
+        << "it stopped itself";
+    EXPECT_EQ(lib.shut_down(), 0U);
+}
+
 }  // namespace
 }  // namespace ulc::sim

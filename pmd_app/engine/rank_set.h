@@ -1,0 +1,44 @@
+// Ranks of a job, one bit each. A summary of one bit for every 64th word says which words are not zero, so a set that names few
+// ranks is emptied without a look at the rest.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/check.h"
+#include "wire/ids.h"
+
+namespace ulc::engine {
+
+class RankSet {
+public:
+    /// For ranks 0 … ranks − 1; empty.
+    void resize(std::size_t ranks) {
+        words_.assign((ranks + 63) / 64, 0);
+        summary_ = 0;
+    }
+    void clear() noexcept {
+        for (; summary_ != 0; summary_ &= summary_ - 1)
+            for (std::size_t at = std::countr_zero(summary_); at < words_.size(); at += 64)
+                words_[at] = 0;
+    }
+    void add(std::uint32_t rank) noexcept {
+        const std::size_t at = rank / 64;
+        ULC_CHECK(at < words_.size());
+        words_[at] |= 1ULL << (rank & 63U);
+        summary_ |= 1ULL << (at & 63U);
+    }
+    [[nodiscard]] bool empty() const noexcept { return summary_ == 0; }
+    [[nodiscard]] bool contains(std::uint32_t rank) const noexcept {
+        const std::size_t at = rank / 64;
+        return at < words_.size() && (words_[at] >> (rank & 63U) & 1U) != 0;
+    }
+
+private:
+    std::vector<std::uint64_t> words_;
+    std::uint64_t summary_ = 0;  ///< bit i: one of the words i, i + 64, … is not zero
+};
+
+}  // namespace ulc::engine
