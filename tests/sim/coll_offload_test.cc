@@ -1,5 +1,4 @@
-// Collectives that the engine carries out while the application computes: nobody polls, tests or waits meanwhile. And what the engine
-// does with schedules that no correct client hands over.
+// Collectives that the engine carries out while the application computes: nobody polls, tests or waits meanwhile.
 #include <coll.h>
 #include <gtest/gtest.h>
 
@@ -300,6 +299,29 @@ TEST(Offload, finds_members_that_disagree) {
         << ulc_last_error_text();
 }
 
+TEST(Offload, finds_members_that_all_wait_for_one_another) {
+    constexpr std::uint16_t kRanks = 4;
+    const auto impatient = [](std::uint16_t rank) {
+        client::Limits limits = offloading(rank);
+        limits.patience_ms = 20;
+        return limits;
+    };
+    LibCluster lib(config_of(kRanks), 0, impatient);
+    ASSERT_TRUE(lib.form());
+    std::vector<ulc_coll*> running(kRanks);
+    std::vector<std::vector<unsigned char>> memory(kRanks, std::vector<unsigned char>(20000));
+    start_all(lib, [&](std::uint16_t rank) {
+        ulc_endpoint* ep = lib.endpoint(rank);
+        const std::uint16_t root = rank == 1 ? 2 : 1;
+        ASSERT_EQ(ulc_broadcast_start(ep, ulc_world(ep), root, memory[rank].data(), 20000, nullptr,
+                                      &running[rank]),
+                  ULC_OK);
+    });
+    ASSERT_TRUE(compute(lib, 20 * kMillisecond));
+    const std::vector<int> states = finish_all(lib, running, kSecond);
+    EXPECT_EQ(states, std::vector<int>(kRanks, ULC_ERR_MISMATCH));
+}
+
 TEST(Offload, is_cancelled_when_its_group_breaks) {
     constexpr std::uint16_t kRanks = 3;
     LibCluster lib(config_of(kRanks), 0, offloading);
@@ -328,216 +350,6 @@ TEST(Offload, is_cancelled_when_its_group_breaks) {
     EXPECT_EQ(
         lib.cluster().count(Counter::offload_done) + lib.cluster().count(Counter::offload_failed),
         lib.cluster().count(Counter::offload_taken));
-}
-
-// ---------------------------------------------------------------- hostile schedules
-
-/// Two ring clients of one job; the second hands over what it likes.
-class Hostile {
-public:
-    explicit Hostile(const ClusterConfig& config = config_of(2)) : cluster_(config) {
-        EXPECT_TRUE(cluster_.form(2, [](std::size_t n) { return static_cast<std::uint16_t>(n); }));
-        request.tag_mask = ~std::uint64_t{0};
-        request.output_octets = 1024;
-        record.kind = abi::SubmitKind::kOffload;
-        record.stream = client().world;
-        record.tag = ULC_TAG_COLL | 5;
-    }
-    RingClient& client() { return cluster_.client(1); }
-    [[nodiscard]] SimCluster& cluster() { return cluster_; }
-
-    static abi::Step step(abi::StepKind kind, std::uint64_t length = 0) {
-        abi::Step one{};
-        one.kind = kind;
-        one.buffer = abi::BufferId::kOutput;
-        one.length = length;
-        return one;
-    }
-    /// Writes the schedule where the record says and lets the engine look at it.
-    void submit(std::int64_t longer = 0) {
-        request.step_count = static_cast<std::uint32_t>(steps.size());
-        request.depends_count = static_cast<std::uint32_t>(depends.size());
-        const std::size_t octets = sizeof request + steps.size() * sizeof(abi::Step) +
-                                   depends.size() * sizeof(std::uint32_t);
-        constexpr std::uint32_t kAt = 4096;
-        auto* at = reinterpret_cast<unsigned char*>(
-            client().region().tx(kAt, static_cast<std::uint32_t>(octets)));
-        std::memcpy(at, &request, sizeof request);
-        if (!steps.empty())
-            std::memcpy(at + sizeof request, steps.data(), steps.size() * sizeof(abi::Step));
-        if (!depends.empty())
-            std::memcpy(at + sizeof request + steps.size() * sizeof(abi::Step), depends.data(),
-                        depends.size() * sizeof(std::uint32_t));
-        record.body.block = {
-            kAt, static_cast<std::uint32_t>(static_cast<std::int64_t>(octets) + longer), 0, 0, 0,
-            0};
-        EXPECT_TRUE(client().submit(record));
-        cluster_.touch(1);
-        const Nanos until = cluster_.now() + kMillisecond;
-        static_cast<void>(cluster_.run(
-            2 * kMillisecond, [&] { return cluster_.now() >= until; }, [&] { client().poll(); }));
-    }
-    [[nodiscard]] std::uint64_t count(Counter counter) const { return cluster_.count(counter); }
-
-    abi::OffloadRequest request{};
-    abi::SubmissionRecord record{};
-    std::vector<abi::Step> steps;
-    std::vector<std::uint32_t> depends;
-
-private:
-    SimCluster cluster_;
-};
-
-TEST(OffloadOfHostileClient, refuses_each_wrong_schedule_and_counts_it) {
-    using Spoil = void (*)(Hostile&);
-    const struct {
-        const char* what;
-        Counter counter;
-        Spoil spoil;
-    } cases[] = {
-        {"a reduction", Counter::offload_bad_schedule,
-         [](Hostile& h) { h.steps.push_back(Hostile::step(abi::StepKind::kReduce)); }},
-        {"a copy", Counter::offload_bad_schedule,
-         [](Hostile& h) {
-             h.steps.push_back(Hostile::step(abi::StepKind::kCopy, 8));
-             h.steps.back().from_buffer = abi::BufferId::kOutput;
-             h.steps.back().from_offset = 512;
-         }},
-        {"a range outside its buffer", Counter::offload_bad_schedule,
-         [](Hostile& h) { h.steps.push_back(Hostile::step(abi::StepKind::kRecv, 1025)); }},
-        {"an offset that wraps", Counter::offload_bad_schedule,
-         [](Hostile& h) {
-             h.steps.push_back(Hostile::step(abi::StepKind::kRecv, 8));
-             h.steps.back().offset = ~std::uint64_t{3};
-         }},
-        {"a peer outside the group", Counter::offload_bad_schedule,
-         [](Hostile& h) {
-             h.steps.push_back(Hostile::step(abi::StepKind::kRecv));
-             h.steps.back().peer = 2;
-         }},
-        {"a message to itself", Counter::offload_bad_schedule,
-         [](Hostile& h) {
-             h.steps.push_back(Hostile::step(abi::StepKind::kSend));
-             h.steps.back().peer = 1;
-         }},
-        {"a dependency on a later step", Counter::offload_bad_schedule,
-         [](Hostile& h) {
-             h.steps.push_back(Hostile::step(abi::StepKind::kRecv));
-             h.steps.back().depends_count = 1;
-             h.depends.push_back(0);
-         }},
-        {"dependencies outside the table", Counter::offload_bad_schedule,
-         [](Hostile& h) {
-             h.steps.push_back(Hostile::step(abi::StepKind::kRecv));
-             h.steps.back().depends_count = 1;
-         }},
-        {"too many steps", Counter::offload_over_quota,
-         [](Hostile& h) { h.steps.assign(513, Hostile::step(abi::StepKind::kRecv)); }},
-        {"dependencies shared by too many", Counter::offload_over_quota,
-         [](Hostile& h) {
-             h.steps.assign(512, Hostile::step(abi::StepKind::kRecv));
-             h.depends = {0};
-             for (std::size_t i = 1; i < h.steps.size(); ++i)
-                 h.steps[i].depends_count = 1;
-             h.depends.assign(64, 0);
-             for (std::size_t i = 64; i < h.steps.size(); ++i)
-                 h.steps[i].depends_count = 64;
-         }},
-        {"an unknown group", Counter::offload_bad_group, [](Hostile& h) { h.record.stream ^= 1U; }},
-        {"a rank for a group", Counter::offload_bad_group, [](Hostile& h) { h.record.stream = 0; }},
-        {"a tag of the user", Counter::offload_bad_group, [](Hostile& h) { h.record.tag = 5; }},
-        {"a mask that takes users' messages", Counter::offload_bad_group,
-         [](Hostile& h) { h.request.tag_mask = 0; }},
-    };
-    for (const auto& one : cases) {
-        Hostile hostile;
-        one.spoil(hostile);
-        hostile.submit();
-        EXPECT_EQ(hostile.count(one.counter), 1U) << one.what;
-        EXPECT_EQ(hostile.count(Counter::offload_taken), 0U) << one.what;
-        EXPECT_EQ(hostile.client().closed(), 0) << one.what;
-    }
-    Hostile honest;
-    honest.steps.push_back(Hostile::step(abi::StepKind::kRecv, 1024));
-    honest.submit();
-    EXPECT_EQ(honest.count(Counter::offload_taken), 1U);
-}
-
-TEST(OffloadOfHostileClient, closes_who_names_memory_that_is_not_its_own) {
-    using Spoil = void (*)(Hostile&);
-    const Spoil cases[] = {
-        [](Hostile& h) { h.request.output_offset = UINT32_MAX; },
-        [](Hostile& h) { h.request.input_octets = UINT32_MAX; },
-        [](Hostile& h) { h.request.reserved = 1; },
-        [](Hostile& h) { h.record.flags = abi::kSubmitFirst; },
-    };
-    for (const Spoil spoil : cases) {
-        Hostile hostile;
-        spoil(hostile);
-        hostile.submit();
-        EXPECT_NE(hostile.client().closed(), 0);
-    }
-    for (const std::int64_t longer : {-1, 1, -41, 1 << 30}) {
-        Hostile hostile;
-        hostile.steps.push_back(Hostile::step(abi::StepKind::kRecv));
-        hostile.submit(longer);
-        EXPECT_NE(hostile.client().closed(), 0) << longer;
-    }
-}
-
-TEST(OffloadOfHostileClient, takes_no_more_schedules_than_configured) {
-    Hostile hostile;
-    hostile.steps.push_back(Hostile::step(abi::StepKind::kRecv));
-    for (unsigned i = 0; i < 20; ++i) {
-        hostile.record.cookie = i;
-        hostile.submit();
-    }
-    EXPECT_EQ(hostile.count(Counter::offload_taken), 8U);
-    EXPECT_EQ(hostile.count(Counter::offload_over_quota), 12U);
-    hostile.record.kind = abi::SubmitKind::kCancelOffload;
-    for (unsigned i = 0; i < 8; ++i) {
-        hostile.record.cookie = i;
-        hostile.submit();
-    }
-    EXPECT_EQ(hostile.count(Counter::offload_failed), 8U);
-    EXPECT_EQ(hostile.client().closed(), 0);
-}
-
-// A message that the client has not seen when it writes the record, and that the engine has given it.
-TEST(OffloadOfClient, counts_what_it_could_not_know_of) {
-    Hostile client;
-    for (unsigned i = 0; i < 2; ++i)
-        EXPECT_TRUE(client.cluster().client(0).send(1, ULC_TAG_COLL | 5, {}));
-    client.cluster().touch(0);
-    const Nanos until = client.cluster().now() + kMillisecond;
-    static_cast<void>(
-        client.cluster().run(2 * kMillisecond, [&] { return client.cluster().now() >= until; }));
-    client.request.seen = 1;  // it knows that the job has formed
-    client.record.cookie = 7;
-    client.steps.assign(2, Hostile::step(abi::StepKind::kRecv));
-    client.submit();
-    EXPECT_EQ(client.count(Counter::offload_done), 1U);
-    ASSERT_EQ(client.client().offloads_done.count(7), 1U);
-    EXPECT_EQ(client.client().offloads_done[7], 0);
-    EXPECT_EQ(client.client().messages.size(), 2U);
-}
-
-// The engine cannot know which of its messages have passed: more did than its log keeps.
-TEST(OffloadOfHostileClient, refuses_a_schedule_that_comes_too_late) {
-    Hostile hostile;
-    hostile.request.seen = hostile.client().region().control().cq_consumed.load();
-    for (unsigned i = 0; i < 70; ++i) {
-        EXPECT_TRUE(hostile.cluster().client(0).send(1, ULC_TAG_COLL | 9, {}));
-        hostile.cluster().touch(0);
-        const Nanos until = hostile.cluster().now() + kMillisecond;
-        static_cast<void>(hostile.cluster().run(
-            2 * kMillisecond, [&] { return hostile.cluster().now() >= until; },
-            [&] { hostile.client().poll(); }));
-    }
-    hostile.steps.push_back(Hostile::step(abi::StepKind::kRecv));
-    hostile.submit();
-    EXPECT_EQ(hostile.count(Counter::offload_late), 1U);
-    EXPECT_EQ(hostile.count(Counter::offload_taken), 0U);
 }
 
 }  // namespace
