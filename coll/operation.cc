@@ -60,6 +60,11 @@ struct Uses {
     return {};
 }
 
+/// One step of FNV-1a.
+[[nodiscard]] constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) noexcept {
+    return (hash ^ value) * 0x100000001b3U;
+}
+
 /// From arguments to a Call with the memory that it works on. Every function returns ULC_OK or the error, whose text is set.
 class Judge {
 public:
@@ -86,15 +91,19 @@ public:
         if (!own && given_.uneven) {
             length = 0;
             for (std::uint16_t rank = 0; rank < call.ranks; ++rank)
-                length = (length ^ blocks.length(rank)) * 0x100000001b3U;  // FNV-1a
+                length = mixed(length, blocks.length(rank));
         }
         const ulc_reduction* r = given_.reduction;
-        std::uint32_t type = r == nullptr ? 0 : r->type * 16 + r->op;
-        for (const std::uint64_t part : {static_cast<std::uint64_t>(chosen - algorithms().data()),
-                                         std::uint64_t{call.concurrent}, call.segment})
-            type = (type ^ static_cast<std::uint32_t>(part)) * 16777619U;  // FNV-1
+        const std::uint32_t type = r == nullptr ? 0 : r->type * 16 + r->op;
         const std::uint16_t root = uses_.rooted ? call.root : std::uint16_t{0};
-        return {name_, client::Signature(static_cast<std::uint32_t>(call.op), root, type, length)};
+        const auto op = static_cast<std::uint32_t>(call.op);
+        const auto index = static_cast<std::uint64_t>(chosen - algorithms().data());
+        const std::uint64_t arguments = mixed(mixed(mixed(op, root), type), length);
+        const std::uint64_t algorithm = mixed(mixed(index, call.concurrent), call.segment);
+        const auto taken = static_cast<std::uint32_t>(algorithm ^ algorithm >> 32);
+        return {name_,
+                {client::Signature(op, root, type ^ taken, length),
+                 static_cast<std::uint32_t>(arguments ^ arguments >> 32), taken}};
     }
 
     Call call;

@@ -24,6 +24,7 @@ using ulc::client::set_last_error;
 constexpr char kEmbedded[] = "embedded:";
 constexpr std::uint64_t kUserTagBit = std::uint64_t{1} << 63;  ///< user receives: must be clear
 constexpr Nanos kCloseMax = 2 * ulc::kSecond;
+constexpr std::uint64_t kPatienceMsMax = 3'600'000;
 constexpr Nanos kLeaveMax = 15 * ulc::kSecond;
 static_assert(ULC_RANK_ANY == kAnySource);
 
@@ -107,6 +108,7 @@ int ulc_open(const char* engine, ulc_endpoint** out) {
     ulc::client::Limits limits;
     static_cast<void>(env_number("ULC_UNEXPECTED_OCTETS", UINT64_MAX, limits.unexpected_octets));
     static_cast<void>(env_number("ULC_COLL_CHECK", 1, limits.check_collectives));
+    static_cast<void>(env_number("ULC_COLL_PATIENCE_MS", kPatienceMsMax, limits.patience_ms));
     static_cast<void>(env_number("ULC_OFFLOAD", 1, limits.offload));
     if (!say_medium(limits.medium)) return ULC_ERR_INVALID;
     const std::size_t prefix = sizeof kEmbedded - 1;

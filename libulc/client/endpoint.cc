@@ -36,6 +36,8 @@ Endpoint::Endpoint(const abi::Region& region, const Hooks& hooks, const Limits& 
       inbox_(region, limits.unexpected_octets),
       groups_(submitter_, outbox_) {
     checks_collectives_ = limits.check_collectives != 0;
+    if (checks_collectives_ && hooks_.now != nullptr)
+        collective_patience_ = static_cast<Nanos>(limits.patience_ms) * kMillisecond;
     offloads_collectives_ = limits.offload != 0;
     medium_said_ = limits.medium;
     if (!outbox_.ok()) throw std::bad_alloc();

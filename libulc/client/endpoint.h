@@ -35,6 +35,8 @@ namespace ulc::client {
 struct Limits {
     std::uint64_t unexpected_octets = Inbox::kMemoryOctetsDefault;
     std::uint64_t check_collectives = 1;  ///< 0: messages of collectives bear no signature
+    std::uint64_t patience_ms =
+        1000;  ///< a collective that waits so long asks those that it waits for
     std::uint64_t offload =
         0;  ///< 1: barriers and broadcasts that are started are handed to the engine
     std::uint16_t medium = 0;  ///< of jobs whose rank 0 this is: as JoinRequest::medium
@@ -81,6 +83,11 @@ public:
     [[nodiscard]] int peek(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
                            std::uint64_t* found) noexcept;
     [[nodiscard]] bool checks_collectives() const noexcept { return checks_collectives_; }
+    /// kNever: collectives ask nobody.
+    [[nodiscard]] Nanos collective_patience() const noexcept { return collective_patience_; }
+    /// As client::ask() about an operation of the group.
+    [[nodiscard]] bool ask_about(std::uint16_t rank, std::uint32_t group, std::uint32_t number,
+                                 const Agreement& mine) noexcept;
     [[nodiscard]] bool offloads_collectives() const noexcept { return offloads_collectives_; }
     /// Completions taken so far, free running.
     [[nodiscard]] std::uint32_t completions_taken() const noexcept {
@@ -159,6 +166,7 @@ private:
     bool leave_pushed_ = false;
     int events_aside_ = 0;
     bool checks_collectives_ = true;
+    Nanos collective_patience_ = kNever;
     bool offloads_collectives_ = false;
     IdleLadder ladder_;
     Nanos waited_at_ = 0;  ///< the time as wait() last read it

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/group_handle.h"
+#include "client/inquiry.h"
 
 namespace ulc::client {
 namespace {
@@ -134,6 +135,7 @@ void Groups::on_report(Forming& forming, std::uint16_t source, const Control& co
 
 bool Groups::on_control(std::uint16_t source, std::uint64_t tag,
                         std::span<const unsigned char> octets) {
+    if (tag == kTagInquiry) return hear_inquiry(*this, outbox_, source, octets);
     Control control;
     if (octets.size() < sizeof control || (tag & kLibulcTags) != kLibulcTags) return false;
     std::memcpy(&control, octets.data(), sizeof control);

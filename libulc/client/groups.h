@@ -59,7 +59,7 @@ public:
 
     /// kGroupReady (status 0) or kGroupFailed. False: no such cookie.
     [[nodiscard]] bool on_registered(std::uint32_t cookie, int status, std::uint16_t per_node);
-    /// A report or verdict from `source`. False: malformed.
+    /// A report, a verdict or an inquiry (client/inquiry.h) from `source`. False: malformed.
     [[nodiscard]] bool on_control(std::uint16_t source, std::uint64_t tag,
                                   std::span<const unsigned char> octets);
     void peer_gone(std::uint16_t rank, int error);
@@ -70,6 +70,7 @@ public:
     /// What libulc's own messages bear.
     static constexpr std::uint64_t kTagReport = (std::uint64_t{3} << 62) | 1;
     static constexpr std::uint64_t kTagVerdict = (std::uint64_t{3} << 62) | 2;
+    static constexpr std::uint64_t kTagInquiry = (std::uint64_t{3} << 62) | 3;
 
 private:
     struct Control {

@@ -21,7 +21,7 @@ struct Hooks {
                   Nanos nap) = nullptr;
     /// Whether the engine still lives; may make a system call, asked rarely. nullptr: always.
     bool (*engine_alive)(void* context) = nullptr;
-    /// Monotonic time, for wait() only. nullptr: wait() is not used.
+    /// Monotonic time. nullptr: wait() is not used, and collectives never lose their patience.
     Nanos (*now)(void* context) = nullptr;
     /// Last call: gives back mapping, socket, engine.
     void (*close)(void* context) = nullptr;

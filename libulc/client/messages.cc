@@ -3,6 +3,7 @@
 #include <new>
 
 #include "client/endpoint.h"
+#include "client/inquiry.h"
 
 namespace ulc::client {
 
@@ -31,6 +32,13 @@ int Endpoint::send_to_self(const void* payload, std::uint64_t length, std::uint6
     if (!inbox_.deliver_local(rank_, tag, payload, length)) return ULC_ERR_NO_MEMORY;
     if (request != nullptr) Request::begin(request, RequestState::kQueued).done(ULC_OK);
     return ULC_OK;
+}
+
+bool Endpoint::ask_about(std::uint16_t rank, std::uint32_t group, std::uint32_t number,
+                         const Agreement& mine) noexcept {
+    if (may_communicate() != ULC_OK || peer_errors_[rank] != 0)
+        return true;  // it says nothing more
+    return ask(outbox_, rank, group, number, mine);
 }
 
 int Endpoint::multicast(std::uint32_t handle, std::uint64_t subset, std::uint64_t tag,

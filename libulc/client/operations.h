@@ -5,8 +5,11 @@
 // one: its messages are in order, so receives take the older ones first.)
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
+
+#include "client/signature.h"
 
 namespace ulc::client {
 
@@ -15,11 +18,12 @@ public:
     static constexpr unsigned kNumberBits = 16;
     static constexpr std::size_t kAheadMax = (std::size_t{1} << kNumberBits) - 1;
 
-    /// False: the oldest must end first. May throw std::bad_alloc.
-    [[nodiscard]] bool begin(std::uint32_t& number) {
+    /// mine: what this member gave. False: the oldest must end first. May throw std::bad_alloc.
+    [[nodiscard]] bool begin(std::uint32_t& number, const Agreement& mine = {}) {
         if (open_.size() >= kAheadMax) return false;
         open_.push_back(true);
         number = next_++;
+        given_[number % kRecalledMax] = mine;
         return true;
     }
     void end(std::uint32_t number) {
@@ -36,10 +40,27 @@ public:
         return number > 0 && (ago >= open_.size() || !open_[open_.size() - 1 - ago]);
     }
 
+    /// What this member gave to an operation that has begun; nullptr: it has not, or kRecalledMax began since.
+    [[nodiscard]] const Agreement* recall(std::uint32_t number) const noexcept {
+        const std::uint32_t ago = next_ - 1 - number;
+        return ago < kRecalledMax && ago < next_ ? &given_[number % kRecalledMax] : nullptr;
+    }
+
+    /// The last that another member said of an operation that it waits for.
+    struct Disagreement {
+        const char* what = nullptr;  ///< nullptr: nobody has said anything
+        std::uint32_t number = 0;
+        std::uint16_t rank = 0;
+    };
+    Disagreement disagreement;
+
     bool broken =
         false;  ///< members gave different arguments: no operation of the group can go well any more
 
 private:
+    static constexpr std::uint32_t kRecalledMax = 16;
+
+    std::array<Agreement, kRecalledMax> given_{};
     std::deque<bool> open_;  ///< from the oldest under way to the last begun
     std::uint32_t next_ = 0;
 };

@@ -23,6 +23,9 @@ constexpr unsigned kRoundsPerTest = 16;
 /// Members that are looked at in one test() that nothing moved.
 constexpr unsigned kLooksPerTest = 16;
 
+/// In patiences: the longest time between inquiries.
+constexpr Nanos kAskEveryMax = 8;
+
 /// Tag of an operation: bit 63 (coll/), 31 bits of the handle (its top bit is the same in all), 16 of the number, 15 of the
 /// signature.
 [[nodiscard]] std::uint64_t operation_tag(ulc_group group, std::uint32_t number) noexcept {
@@ -61,7 +64,7 @@ int ScheduleRun::start(ulc_endpoint* ep, ulc_group group, const abi::Schedule& s
     group_ = group;
     members_ = setup.members;
     identity_ = identity;
-    if (!ep->checks_collectives()) identity_.signature = {};
+    if (!ep->checks_collectives()) identity_.agreement = {};
     Operations& operations = ep->group(group)->operations;
     if (operations.broken) {
         set_last_error(
@@ -70,7 +73,7 @@ int ScheduleRun::start(ulc_endpoint* ep, ulc_group group, const abi::Schedule& s
         return ULC_ERR_MISMATCH;
     }
     try {
-        if (!operations.begin(number_)) {
+        if (!operations.begin(number_, identity_.agreement)) {
             set_last_error(
                 "%s: %zu operations of group 0x%08x began after one that is under way; "
                 "finish that first",
@@ -80,7 +83,7 @@ int ScheduleRun::start(ulc_endpoint* ep, ulc_group group, const abi::Schedule& s
     } catch (const std::bad_alloc&) {
         return ULC_ERR_NO_MEMORY;
     }
-    tag_ = operation_tag(group, number_) | identity_.signature.bits();
+    tag_ = operation_tag(group, number_) | identity_.agreement.signature.bits();
     schedule_ = schedule;
     if (offload && ep->offloads_collectives() && members_ > 1) hand_over(schedule, setup);
     if (!away_) static_cast<void>(start_ready());
@@ -133,7 +136,8 @@ bool ScheduleRun::settle_offload() noexcept {
     }
     settled_ = true;
     if (offload_.status() == ULC_ERR_MISMATCH) {
-        const char* unlike = identity_.signature.unlike(Signature::of_tag(offload_.found_tag()));
+        const char* unlike =
+            identity_.agreement.signature.unlike(Signature::of_tag(offload_.found_tag()));
         mismatch(offload_.source(), unlike != nullptr ? unlike : "gave another length");
     } else if (offload_.status() != ULC_OK) {
         fail(offload_.status());
@@ -240,7 +244,7 @@ bool ScheduleRun::take_finished() noexcept {
 
 /// A message of the operation has come: from a member that means the same?
 void ScheduleRun::judge_receive(std::uint32_t step, const ulc_status& status) noexcept {
-    const char* unlike = identity_.signature.unlike(Signature::of_tag(status.tag));
+    const char* unlike = identity_.agreement.signature.unlike(Signature::of_tag(status.tag));
     if (unlike == nullptr && status.length != executor_->step(step).length)
         unlike = "gave another length";
     if (unlike != nullptr) {
@@ -271,6 +275,10 @@ void ScheduleRun::look_at_members() noexcept {
     const std::uint64_t any_number = ((std::uint64_t{1} << Operations::kNumberBits) - 1)
                                      << Signature::kBits;
     const std::uint64_t broken = (tag_ & ~Signature::kMask) | Signature::broken().bits();
+    const client::Group* group = ep_->group(group_);
+    if (group != nullptr && group->operations.disagreement.what != nullptr &&
+        group->operations.disagreement.number == number_)
+        mismatch(group->operations.disagreement.rank, group->operations.disagreement.what);
     for (unsigned looks = 0; looks < kLooksPerTest && looks < members_ && error_ == ULC_OK;
          ++looks) {
         const std::uint16_t rank = rank_of(looked_at_);
@@ -285,9 +293,41 @@ void ScheduleRun::look_at_members() noexcept {
                 mismatch(rank, "gave another root, or another operation, in the one before");
             continue;
         }
-        const char* unlike = identity_.signature.unlike(Signature::of_tag(found));
+        const char* unlike = identity_.agreement.signature.unlike(Signature::of_tag(found));
         if (unlike != nullptr) mismatch(rank, unlike);
     }
+}
+
+/// Nothing has moved for long: what do those say that this operation waits for? The time is not looked at before the second test
+/// in which nothing moved.
+void ScheduleRun::ask_members() noexcept {
+    const Nanos patience = ep_->collective_patience();
+    if (patience == kNever || ++quiet_ == 1) return;
+    const Nanos now = ep_->hooks().now(ep_->hooks().context);
+    if (quiet_ == 2) {
+        ask_again_after_ = patience;
+        ask_at_ = now + patience;
+        asked_ = 0;
+    }
+    if (now < ask_at_ || !ask_sources()) return;
+    asked_ = 0;
+    ask_again_after_ = std::min(2 * ask_again_after_, kAskEveryMax * patience);
+    ask_at_ = now + ask_again_after_;
+}
+
+/// False: no room for all; to be called again.
+bool ScheduleRun::ask_sources() noexcept {
+    // Which messages the engine awaits is not known here, so all are asked from whom one is to come.
+    const std::uint32_t count = away_ ? schedule_.step_count : in_flight_count_;
+    for (std::uint16_t last = ULC_RANK_ANY; asked_ < count; ++asked_) {
+        const std::uint32_t index = away_ ? asked_ : in_flight_[asked_];
+        const Step& step = away_ ? schedule_.steps[index] : executor_->step(index);
+        const std::uint16_t rank = rank_of(step.peer);
+        if (step.kind != StepKind::kRecv || rank == last || rank == ULC_RANK_ANY) continue;
+        if (!ep_->ask_about(rank, group_, number_, identity_.agreement)) return false;
+        last = rank;
+    }
+    return true;
 }
 
 /// Has the member sent, to the operation before, what nobody here asked for? That one is over here, so nobody will.
@@ -296,7 +336,7 @@ bool ScheduleRun::left_over(std::uint16_t rank) const noexcept {
     std::uint64_t found = 0;
     const std::uint64_t tag = operation_tag(group_, number_ - 1);
     return ulc_internal_peek(ep_, rank, tag, ~Signature::kMask, &found) == ULC_OK &&
-           identity_.signature.bits() != 0 && Signature::of_tag(found).bits() != 0;
+           identity_.agreement.signature.bits() != 0 && Signature::of_tag(found).bits() != 0;
 }
 
 bool ScheduleRun::somebody_died() const noexcept {
@@ -309,7 +349,8 @@ bool ScheduleRun::somebody_died() const noexcept {
 
 /// After a mismatch, the others hear of it, as soon as there is room. False: not yet.
 bool ScheduleRun::told_all() noexcept {
-    if (error_ != ULC_ERR_MISMATCH || told_ || members_ < 2 || identity_.signature.bits() == 0)
+    if (error_ != ULC_ERR_MISMATCH || told_ || members_ < 2 ||
+        identity_.agreement.signature.bits() == 0)
         return true;
     const std::uint64_t tag = (tag_ & ~Signature::kMask) | Signature::broken().bits();
     told_ = ulc_internal_multicast(ep_, group_, ULC_SUBSET_ALL, tag, nullptr, 0, nullptr) !=
@@ -352,7 +393,9 @@ int ScheduleRun::test() noexcept {
         started = error_ == ULC_OK && (away_ ? settle_offload() : start_ready());
     }
     look_again_ = started;
+    if (moved) quiet_ = 0;
     if (error_ == ULC_OK && !moved && !finished()) look_at_members();
+    if (error_ == ULC_OK && !moved && !finished()) ask_members();
     const bool failed = error_ != ULC_OK && told_all() && offload_.cancel() &&
                         !offload_.running() && in_flight_count_ == 0;
     if (!failed && (error_ != ULC_OK || !finished())) return ULC_ERR_AGAIN;

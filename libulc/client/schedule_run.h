@@ -3,7 +3,7 @@
 // messages that came before it; if the engine has no room for it, or those were too many, it is carried out here after all.
 //
 //   start ─▶ [ running ] ──all steps done──▶ done
-//                 │ a request failed, a message had another length, a member died
+//                 │ a request failed, a message had another length, a member died or is of another mind
 //                 ▼
 //            [ failing ] ── receives cancelled, what is under way has ended ──▶ failed
 //
@@ -11,7 +11,7 @@
 // the same operations of a group in the same order, so the numbers agree, and operations of one group or of several
 // may be under way at once. The tag bears a signature of the arguments besides (client/signature.h), which receives do not
 // ask for but compare. Who finds another one tells all members by an empty message that bears a signature of its own, for which members look
-// whenever an operation of the group does not move; none can go well any more.
+// whenever an operation of the group does not move; none can go well any more. Who waits for long asks (client/inquiry.h).
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct RunMemory {
 /// What an operation is called in errors, and what its members must agree on.
 struct RunIdentity {
     const char* name = "collective";  ///< stays
-    Signature signature;
+    Agreement agreement;
 };
 
 class ScheduleRun {
@@ -85,6 +85,8 @@ private:
     [[nodiscard]] int freed() const noexcept;
     void judge_receive(std::uint32_t step, const ulc_status& status) noexcept;
     void look_at_members() noexcept;
+    void ask_members() noexcept;
+    [[nodiscard]] bool ask_sources() noexcept;
     [[nodiscard]] bool left_over(std::uint16_t rank) const noexcept;
     [[nodiscard]] bool somebody_died() const noexcept;
     void mismatch(std::uint16_t rank, const char* what) noexcept;
@@ -103,6 +105,10 @@ private:
     std::uint32_t in_flight_count_ = 0;
     std::uint16_t members_ = 0;
     std::uint16_t looked_at_ = 0;
+    std::uint32_t asked_ = 0;  ///< sources looked at in this inquiry
+    unsigned quiet_ = 0;       ///< tests in which nothing moved, since something did
+    Nanos ask_at_ = kNever;
+    Nanos ask_again_after_ = 0;
     // --- offload
     OffloadRun offload_;
     abi::Schedule schedule_{};

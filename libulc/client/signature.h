@@ -58,4 +58,20 @@ private:
     std::uint32_t bits_ = 0;
 };
 
+/// All that members must agree on, for who asks (client/inquiry.h): the signature, which is short, and hashes of the rest.
+struct Agreement {
+    Signature signature;
+    std::uint32_t arguments = 0;  ///< operation, root, type and operator, length
+    std::uint32_t algorithm = 0;  ///< with its parameters
+
+    /// As Signature::unlike().
+    [[nodiscard]] constexpr const char* unlike(const Agreement& other) const noexcept {
+        if (signature.bits() == 0 || other.signature.bits() == 0) return nullptr;
+        if (arguments == other.arguments)
+            return algorithm != other.algorithm ? "took another algorithm" : nullptr;
+        const char* what = signature.unlike(other.signature);
+        return what != nullptr ? what : "gave another root, type, operator or length";
+    }
+};
+
 }  // namespace ulc::client

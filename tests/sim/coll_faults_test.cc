@@ -52,12 +52,20 @@ struct Cast {
 /// A barrier in which everybody sends before it waits, so that none is silent.
 Operation meeting() { return {Kind::kBarrier, "dissemination:3"}; }
 
+/// A process that dies frees nothing; here, its memory is somebody's to the end.
+std::vector<ulc_coll*>& of_the_dead = *new std::vector<ulc_coll*>;
+
+/// Members ask each other soon.
+client::Limits impatient(std::uint16_t /*rank*/) {
+    client::Limits limits;
+    limits.patience_ms = 20;
+    return limits;
+}
+
 struct Disagreement {
     const char* what;
     Operation most;
     Operation one;
-    int silent =
-        -1;  ///< if this rank is the odd one, all wait and nobody has sent anything: not found, and left out
 };
 
 const std::vector<Disagreement>& disagreements() {
@@ -69,11 +77,13 @@ const std::vector<Disagreement>& disagreements() {
          {Kind::kBroadcast, "multicast@1000", 1000}},
         {"another length", {Kind::kAllgather, "", 40}, {Kind::kAllgather, "", 41}},
         {"another length", {Kind::kAllreduce, "", 400}, {Kind::kAllreduce, "", 0}},
-        {"another root", {Kind::kBroadcast, "", 100, 0}, {Kind::kBroadcast, "", 100, 2}, 0},
+        {"another root", {Kind::kBroadcast, "", 100, 0}, {Kind::kBroadcast, "", 100, 2}},
         {"another root", {Kind::kGather, "", 100, 0}, {Kind::kGather, "", 100, 3}},
         {"another root", {Kind::kReduce, "", 100, 3}, {Kind::kReduce, "", 100, 1}},
         {"another operation", meeting(), {Kind::kBroadcast, "", 100}},
         {"another operation", {Kind::kScan, "", 100}, {Kind::kExscan, "", 100}},
+        {"another operation", {Kind::kBroadcast, "", 100}, {Kind::kBarrier, "gather_broadcast"}},
+        {"another operation", {Kind::kBarrier, "gather_broadcast"}, {Kind::kBroadcast, "", 100}},
         {"another operation", {Kind::kAllreduce, "", 40}, {Kind::kAlltoall, "", 10}},
         {"another type or operator",
          {Kind::kAllreduce, "", 40},
@@ -85,8 +95,7 @@ const std::vector<Disagreement>& disagreements() {
 TEST(CollectiveFaults, a_rank_that_disagrees_is_found_and_named_and_nobody_waits) {
     for (const Disagreement& d : disagreements()) {
         for (const std::uint16_t odd : {0, 1, 2}) {
-            if (odd == d.silent) continue;
-            LibCluster lib(config_of(4, 3));
+            LibCluster lib(config_of(4, 3), 0, impatient);
             ASSERT_TRUE(lib.form());
             // What is not noticed at once is in the barriers: no rank gets through all of them.
             std::vector<std::vector<Operation>> programs(4,
@@ -102,6 +111,71 @@ TEST(CollectiveFaults, a_rank_that_disagrees_is_found_and_named_and_nobody_waits
             }
             EXPECT_TRUE(named) << d.what << ": " << cast.actors[0].error_text() << "; "
                                << cast.actors[odd].error_text();
+        }
+    }
+}
+
+/// Rank 0 and the others take each other for the root: all wait, and nobody has sent anything.
+std::vector<std::vector<Operation>> all_wait() {
+    std::vector<std::vector<Operation>> programs(4, {{Kind::kBroadcast, "", 100, 0}});
+    programs[0][0].root = 3;
+    return programs;
+}
+
+TEST(CollectiveFaults, members_that_all_wait_are_told_within_their_patience_and_not_before) {
+    LibCluster lib(config_of(4, 3), 0, impatient);
+    ASSERT_TRUE(lib.form());
+    Cast cast(lib, all_wait());
+    EXPECT_FALSE(cast.run(15 * kMillisecond));
+    EXPECT_TRUE(cast.run(10 * kMillisecond));
+    for (const CollectiveActor& actor : cast.actors)
+        EXPECT_EQ(actor.error(), ULC_ERR_MISMATCH);
+}
+
+TEST(CollectiveFaults, whoever_takes_another_algorithm_is_named) {
+    LibCluster lib(config_of(4, 3), 0, impatient);
+    ASSERT_TRUE(lib.form());
+    std::vector<std::vector<Operation>> programs(
+        4, {{Kind::kBroadcast, "multicast", 100}, meeting(), meeting()});
+    programs[3][0].algorithm = "binomial";  // waits for rank 2, whose part is over
+    Cast cast(lib, programs);
+    EXPECT_TRUE(cast.run(kSecond));
+    for (const CollectiveActor& actor : cast.actors)
+        EXPECT_EQ(actor.error(), ULC_ERR_MISMATCH);
+    EXPECT_NE(cast.actors[3].error_text().find("took another algorithm"), std::string::npos)
+        << cast.actors[3].error_text();
+}
+
+TEST(CollectiveFaults, without_signatures_nobody_asks) {
+    const auto unchecked = [](std::uint16_t rank) {
+        client::Limits limits = impatient(rank);
+        limits.check_collectives = 0;
+        return limits;
+    };
+    LibCluster lib(config_of(4, 3), 0, unchecked);
+    ASSERT_TRUE(lib.form());
+    Cast cast(lib, all_wait());
+    EXPECT_FALSE(cast.run(kSecond));
+    of_the_dead.insert(of_the_dead.end(), {cast.actors[0].running(), cast.actors[1].running(),
+                                           cast.actors[2].running(), cast.actors[3].running()});
+}
+
+// A rank that computes for a minute, or has not called yet, is of no other mind; and those that wait ask it ever more rarely.
+TEST(CollectiveFaults, a_member_that_comes_late_is_no_error) {
+    for (const std::uint16_t late : {0, 2}) {
+        ClusterConfig config = config_of(4, 3);
+        config.net.faults = {.loss = 0.02, .duplicate = 0.01, .reorder = 0.02};
+        LibCluster lib(config, 0, impatient);
+        ASSERT_TRUE(lib.form());
+        std::vector<Operation> program;
+        for (std::uint8_t kind = 0; kind < kCollectiveKinds; ++kind)
+            program.push_back({static_cast<Kind>(kind), "", 5000, 1});
+        Cast cast(lib, std::vector<std::vector<Operation>>(4, program));
+        lib.cluster().pause_client(late, lib.cluster().now() + 60 * kSecond);
+        EXPECT_TRUE(cast.run(62 * kSecond)) << late;
+        for (const CollectiveActor& actor : cast.actors) {
+            EXPECT_TRUE(actor.done()) << actor.at() << ' ' << actor.error_text();
+            EXPECT_EQ(actor.wrong(), "");
         }
     }
 }
@@ -134,9 +208,6 @@ std::vector<Operation> interruptible() {
         all.push_back({Kind::kBarrier, name});
     return all;
 }
-
-/// A process that dies frees nothing; here, its memory is somebody's to the end.
-std::vector<ulc_coll*>& of_the_dead = *new std::vector<ulc_coll*>;
 
 TEST(CollectiveFaults, a_death_gives_every_other_rank_the_same_error_in_time) {
     unsigned interrupted = 0;

@@ -12,7 +12,10 @@ LibCluster::LibCluster(const ClusterConfig& config, std::uint16_t ranks,
         const std::size_t index =
             cluster_.add_client(static_cast<std::uint16_t>(rank % config.net.ports));
         // The ring client of that index is not used: the region belongs to the endpoint.
-        endpoints_.push_back(client::make_endpoint(cluster_.client(index).region(), {},
+        client::Hooks hooks;
+        hooks.context = &cluster_;
+        hooks.now = [](void* context) { return static_cast<SimCluster*>(context)->now(); };
+        endpoints_.push_back(client::make_endpoint(cluster_.client(index).region(), hooks,
                                                    limits ? limits(rank) : client::Limits{}));
         ULC_CHECK(endpoints_.back() != nullptr);
         programs_.push_back(std::make_unique<Rank>(*this, rank));

@@ -45,6 +45,30 @@ TEST(operations, know_whether_the_one_before_is_over) {
     EXPECT_EQ(number, 3U);
 }
 
+TEST(operations, recall_what_was_given_to_the_last_ones) {
+    Operations operations;
+    std::uint32_t number = 0;
+    EXPECT_EQ(operations.recall(0), nullptr) << "none has begun";
+    for (std::uint32_t i = 0; i < 40; ++i)
+        ASSERT_TRUE(operations.begin(number, {{}, i, 0}));
+    EXPECT_EQ(operations.recall(40), nullptr);
+    EXPECT_EQ(operations.recall(UINT32_MAX), nullptr);
+    for (std::uint32_t i = 24; i < 40; ++i)
+        EXPECT_EQ(operations.recall(i)->arguments, i);
+    EXPECT_EQ(operations.recall(23), nullptr) << "too long ago";
+}
+
+TEST(agreement, says_what_the_signature_does_not_tell) {
+    const Signature signature(3, 2, 100, 4096);
+    const Agreement mine{signature, 1, 2};
+    EXPECT_EQ(mine.unlike(mine), nullptr);
+    EXPECT_STREQ(mine.unlike({signature, 1, 3}), "took another algorithm");
+    EXPECT_STREQ(mine.unlike({signature, 2, 2}), "gave another root, type, operator or length");
+    EXPECT_STREQ(mine.unlike({Signature(4, 2, 100, 4096), 2, 3}), "called another operation");
+    EXPECT_EQ(mine.unlike({Signature(), 2, 3}), nullptr) << "that one checks nothing";
+    EXPECT_EQ(Agreement().unlike(mine), nullptr);
+}
+
 TEST(signature, says_which_argument_differs) {
     const Signature mine(3, 2, 100, 4096);
     const auto unlike = [&](Signature other) {
