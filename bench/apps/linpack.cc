@@ -243,16 +243,13 @@ int run(Job& job, const Options& options) {
                 "the matrix is singular: there is no solution; give another matrix or --seed\n");
         return 1;
     }
-    int failed = 0;
-    if (job.rank() == 0) {
-        const Times times = median(std::move(runs));
+    return conclude(job, std::move(runs), [&](const Times& times) {
         std::printf("linpack: order %zu, blocks of %zu columns, %u rank%s, %s\n", system.order(),
                     kPanelColumns, unsigned{job.size()}, job.size() == 1 ? "" : "s",
                     options.broadcast());
         print_times("a solution", times, options.repeat);
-        failed = report(options, system, times, x);
-    }
-    return verdict(job, failed);
+        return report(options, system, times, x);
+    });
 }
 
 }  // namespace

@@ -208,17 +208,14 @@ int run(Job& job, const Options& options) {
     for (unsigned i = 0; i < options.repeat; ++i)
         runs.push_back(options.master ? product.run_master() : product.run_allgather());
     if (!options.master) product.gather();
-    int failed = 0;
-    if (job.rank() == 0) {
-        const Times times = median(std::move(runs));
+    return conclude(job, std::move(runs), [&](const Times& times) {
         std::printf("matmul: %zu x %zu times %zu x %zu on %u rank%s, %s, %s, kernel: %s\n", a.rows,
                     a.columns, b.rows, b.columns, unsigned{job.size()}, job.size() == 1 ? "" : "s",
                     options.master ? "master and slaves" : "allgather", options.broadcast(),
                     dgemm_kernel());
         print_times("a product", times, options.repeat);
-        failed = report(options, a, b, product.c(), times);
-    }
-    return verdict(job, failed);
+        return report(options, a, b, product.c(), times);
+    });
 }
 
 }  // namespace

@@ -71,8 +71,9 @@ void print_times(const char* unit, const Times& times, unsigned repeat);
 /// and all read the same.
 [[nodiscard]] bool agree(Job& job, const std::string& error, std::uint64_t hash);
 
-/// Collective: rank 0's exit status for all.
-[[nodiscard]] int verdict(Job& job, int of_rank_0);
+/// Collective: rank 0 prints and checks with `report`, given the median of the runs; its exit status for all.
+[[nodiscard]] int conclude(Job& job, std::vector<Times> runs,
+                           const std::function<int(const Times&)>& report);
 
 /// main() of an application: joins the job that `ulc run` names, runs `body` in it, leaves. The exit status.
 int run_in_job(const char* program, const std::function<int(Job&)>& body);

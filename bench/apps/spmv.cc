@@ -155,15 +155,12 @@ int run(Job& job, const Options& options) {
     std::vector<Times> runs;
     for (unsigned i = 0; i < options.repeat; ++i)
         runs.push_back(timed_run(job, options, iteration, x));
-    int failed = 0;
-    if (job.rank() == 0) {
-        const Times times = median(std::move(runs));
+    return conclude(job, std::move(runs), [&](const Times& times) {
         std::printf("spmv: %zu unknowns, %zu entries, %u rank%s, %s\n", a.rows, a.value.size(),
                     unsigned{job.size()}, job.size() == 1 ? "" : "s", options.broadcast());
         print_times("an iteration", times, options.repeat);
-        failed = check(options, a, times, x);
-    }
-    return verdict(job, failed);
+        return check(options, a, times, x);
+    });
 }
 
 }  // namespace
