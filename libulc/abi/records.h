@@ -29,6 +29,9 @@ enum class SubmitKind : std::uint8_t {
     kOffload =
         8,  ///< stream: group; tag: of its messages; body.block: an OffloadRequest in the tx arena
     kCancelOffload = 9,  ///< cookie of a kOffload, which then ends with kClosed
+    kListenGroup = 10,   ///< stream: group; cookie: the multicast address that it is to share
+    kUseAddress =
+        11,  ///< stream: group; cookie: its multicast address, to which all members listen; 0: broadcast
 };
 
 enum SubmitFlag : std::uint8_t {
@@ -76,13 +79,13 @@ enum class CompletionKind : std::uint8_t {
     /// stream: world group handle; source: own rank; block.length: size, message_length: the most ranks on one node,
     /// message_offset: the Medium.
     kJobFormed = 3,
-    kJobFailed = 4,  ///< status: Err; inline_octets: text for the user, not terminated
-    /// stream: the group is registered here; tag: cookie; block.message_length: the most of its ranks on one node
-    kGroupReady = 5,
-    kGroupFailed = 6,  ///< the same; status
-    kPeerLeft = 7,     ///< source
-    kPeerDied = 8,     ///< source
-    kFault = 10,       ///< status: what went wrong; source: with whom; tag: how many packets
+    kJobFailed = 4,      ///< status: Err; inline_octets: text for the user, not terminated
+    kGroupReady = 5,     ///< stream: the group is registered here; tag: cookie; inline: GroupOffers
+    kGroupFailed = 6,    ///< the same; status
+    kPeerLeft = 7,       ///< source
+    kPeerDied = 8,       ///< source
+    kGroupListens = 12,  ///< of kListenGroup; stream; tag: cookie; status
+    kFault = 10,         ///< status: what went wrong; source: with whom; tag: how many packets
     /// stream: cookie; status; kMismatch: source and tag of the message that differs. kCompleteInline: it was begun;
     /// inline_octets: u16 ranks, each the source of one message that the client got itself. Else it was refused.
     kOffloadDone = 11,
@@ -114,6 +117,16 @@ struct alignas(kCacheLine) CompletionRecord {
     } body;
 };
 static_assert(sizeof(CompletionRecord) == kCacheLine);
+
+/// Inline in kGroupReady: what the engine knows of the group's nodes, and the multicast addresses to which this one can listen
+/// (base/address_plan.h).
+struct GroupOffers {
+    std::uint8_t has_room;  ///< 1: it listens to the group's own address, which is offers[0]
+    std::uint8_t count;
+    std::uint16_t per_node;   ///< the most of the group's ranks on one node
+    std::uint32_t offers[9];  ///< AddressOffer::packed()
+};
+static_assert(sizeof(GroupOffers) == kInlineOctetsMax);
 
 inline constexpr std::size_t kJobNameOctetsMax = 64;
 inline constexpr std::size_t kProfileOctetsMax = 32;

@@ -1,6 +1,7 @@
 #include "client/endpoint.h"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -134,9 +135,15 @@ bool Endpoint::dispatch(const abi::CompletionRecord& record) {
         case abi::CompletionKind::kGroupFailed: {
             const bool ready = record.kind == abi::CompletionKind::kGroupReady;
             const int status = record.status != 0 ? int{record.status} : int{ULC_ERR_SYSTEM};
+            abi::GroupOffers offers{};
+            if (ready) std::memcpy(&offers, record.body.inline_octets, sizeof offers);
             return groups_.on_registered(static_cast<std::uint32_t>(record.tag), ready ? 0 : status,
-                                         ready ? per_node_of(record) : std::uint16_t{1});
+                                         offers);
         }
+        case abi::CompletionKind::kGroupListens:
+            groups_.on_listens(record.stream, static_cast<std::uint32_t>(record.tag),
+                               record.status);
+            return true;
         case abi::CompletionKind::kPeerLeft:
         case abi::CompletionKind::kPeerDied: {
             if (record.source >= size_) return false;

@@ -96,13 +96,22 @@ bool Groups::submit_add(Forming& forming) {
     return true;
 }
 
-bool Groups::on_registered(std::uint32_t cookie, int status, std::uint16_t per_node) {
+bool Groups::on_registered(std::uint32_t cookie, int status, const abi::GroupOffers& offers) {
     const auto it = std::find_if(forming_.begin(), forming_.end(),
                                  [cookie](const Forming& f) { return f.cookie == cookie; });
     if (it == forming_.end() || it->stage != Stage::kRegistering) return false;
+    if (offers.count > kOffersMax || (status == 0 && offers.count == 0)) return false;
     outbox_.arena().free(it->block);
     it->registered = status == 0;
-    it->per_node = per_node;
+    it->per_node =
+        std::clamp<std::uint16_t>(offers.per_node, 1, static_cast<std::uint16_t>(it->ranks.size()));
+    if (offers.has_room != 0) {
+        it->own_address = offers.offers[0];
+    } else {
+        for (std::size_t i = 0; i < offers.count; ++i)
+            (void)it->offers.push_back(AddressOffer::of(offers.offers[i]));
+        if (!it->offers.empty()) it->choice.add({it->offers.begin(), it->offers.end()});
+    }
     if (status != 0 && it->error == 0) it->error = status;
     it->stage = self_ == it->coordinator ? Stage::kWaiting : Stage::kReporting;
     advance(*it);
@@ -110,21 +119,23 @@ bool Groups::on_registered(std::uint32_t cookie, int status, std::uint16_t per_n
 }
 
 void Groups::take_early_reports(Forming& forming) {
-    std::erase_if(early_, [&](const Early& early) {
+    std::erase_if(early_, [&](const Report& early) {
         if (early.control.set_hash != forming.set_hash || early.control.nth != forming.nth)
             return false;
-        on_report(forming, early.source, early.control);
+        on_report(forming, early);
         return true;
     });
 }
 
-void Groups::on_report(Forming& forming, std::uint16_t source, const Control& control) {
-    const auto at = std::find(forming.ranks.begin(), forming.ranks.end(), source);
+void Groups::on_report(Forming& forming, const Report& report) {
+    const Control& control = report.control;
+    const auto at = std::find(forming.ranks.begin(), forming.ranks.end(), report.source);
     if (at == forming.ranks.end()) return;
     const auto index = static_cast<std::size_t>(at - forming.ranks.begin());
     if (forming.heard[index]) return;
     forming.heard[index] = true;
     --forming.missing;
+    if (!report.offers.empty()) forming.choice.add({report.offers.begin(), report.offers.end()});
     const auto status = static_cast<int>(std::uint32_t{control.status});
     if (control.list_hash != forming.list_hash || control.handle != forming.handle) {
         forming.error = ULC_ERR_MISMATCH;
@@ -136,6 +147,8 @@ void Groups::on_report(Forming& forming, std::uint16_t source, const Control& co
 bool Groups::on_control(std::uint16_t source, std::uint64_t tag,
                         std::span<const unsigned char> octets) {
     if (tag == kTagInquiry) return hear_inquiry(*this, outbox_, source, octets);
+    if (tag == Sharing::kTagListening || tag == Sharing::kTagUse)
+        return sharing_.on_word(source, tag, octets);
     Control control;
     if (octets.size() < sizeof control || (tag & kLibulcTags) != kLibulcTags) return false;
     std::memcpy(&control, octets.data(), sizeof control);
@@ -145,18 +158,37 @@ bool Groups::on_control(std::uint16_t source, std::uint64_t tag,
     if (tag == kTagVerdict) {
         if (it == forming_.end() || source != it->coordinator || it->stage != Stage::kWaiting)
             return true;  // given up meanwhile
-        it->error = static_cast<int>(std::uint32_t{control.status});
-        end(*it);
+        on_verdict(*it, control);
         return true;
     }
     if (tag != kTagReport) return false;
+    const Report report{source, control, read_offers(octets.subspan(sizeof control))};
     if (it == forming_.end()) {
-        if (early_.size() < kReportsMax) early_.push_back({source, control});
+        if (early_.size() < kReportsMax) early_.push_back(report);
         return true;
     }
-    on_report(*it, source, control);
+    on_report(*it, report);
     advance(*it);
     return true;
+}
+
+/// What follows a report; more than there may be is not looked at.
+AddressOffers Groups::read_offers(std::span<const unsigned char> octets) {
+    AddressOffers offers;
+    for (; octets.size() >= sizeof(Be32) && !offers.full(); octets = octets.subspan(sizeof(Be32))) {
+        Be32 packed;
+        std::memcpy(&packed, octets.data(), sizeof packed);
+        (void)offers.push_back(AddressOffer::of(packed));
+    }
+    return offers;
+}
+
+void Groups::on_verdict(Forming& forming, const Control& control) {
+    forming.error = static_cast<int>(std::uint32_t{control.status});
+    if (forming.error == 0)
+        sharing_.agreed(forming.handle, control.address & kAddressIdMax, forming.own_address,
+                        forming.coordinator);
+    end(forming);
 }
 
 bool Groups::send_control(std::uint16_t to, std::uint64_t tag, const Forming& forming) {
@@ -166,11 +198,21 @@ bool Groups::send_control(std::uint16_t to, std::uint64_t tag, const Forming& fo
     control.set_hash = forming.set_hash;
     control.list_hash = forming.list_hash;
     control.status = static_cast<std::uint32_t>(forming.error);
+    control.address = forming.address;
+    unsigned char octets[sizeof control + kOffersMax * sizeof(Be32)];
+    std::memcpy(octets, &control, sizeof control);
+    std::size_t length = sizeof control;
+    for (const AddressOffer& offer : forming.offers) {
+        if (tag != kTagReport) break;
+        const Be32 packed{offer.packed()};
+        std::memcpy(octets + length, &packed, sizeof packed);
+        length += sizeof packed;
+    }
     SendArgs args;
     args.stream = to;
     args.tag = tag;
-    args.payload = &control;
-    args.length = sizeof control;
+    args.payload = octets;
+    args.length = length;
     return outbox_.send(args, nullptr) == ULC_OK;
 }
 
@@ -183,8 +225,14 @@ void Groups::advance(Forming& forming) {
         if (!send_control(forming.coordinator, kTagReport, forming)) return;
         forming.stage = Stage::kWaiting;
     }
-    if (forming.stage == Stage::kWaiting && self_ == forming.coordinator && forming.missing == 0)
+    if (forming.stage == Stage::kWaiting && self_ == forming.coordinator && forming.missing == 0) {
         forming.stage = Stage::kConfirming;
+        if (forming.error == 0) {
+            forming.address = forming.choice.best(forming.own_address);
+            sharing_.agreed_here(forming.handle, forming.address, forming.own_address,
+                                 forming.ranks, self_);
+        }
+    }
     if (forming.stage != Stage::kConfirming) return;
     for (; forming.confirmed < forming.ranks.size(); ++forming.confirmed) {
         const std::uint16_t to = forming.ranks[forming.confirmed];
@@ -224,6 +272,7 @@ int Groups::free(std::uint32_t handle) {
     const auto it = groups_.find(handle);
     if (it == groups_.end() || handle == world_) return ULC_ERR_INVALID;
     groups_.erase(it);
+    sharing_.forget(handle);
     remove_here(handle);
     return ULC_OK;
 }
@@ -245,7 +294,8 @@ void Groups::peer_gone(std::uint16_t rank, int error) {
             advance(forming);
         }
     }
-    std::erase_if(early_, [rank](const Early& early) { return early.source == rank; });
+    std::erase_if(early_, [rank](const Report& early) { return early.source == rank; });
+    sharing_.peer_gone(rank);
     (void)sweep();
 }
 

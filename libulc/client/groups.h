@@ -1,15 +1,16 @@
 // Groups of one endpoint, and their creation (docs/PROTOCOL.md §6.2): collective, non-blocking.
 //
 //   every member        kAddGroup ─▶ engine ─▶ kGroupReady | kGroupFailed          registered here, or not
-//   then                Report{handle, nth, hashes, status} ─▶ coordinator          the lowest rank of the set
-//   coordinator         when all have reported (or died): Verdict{status} ─▶ every other member
+//   then                Report{handle, nth, hashes, status, offers} ─▶ coordinator  the lowest rank of the set
+//   coordinator         when all have reported (or died): Verdict{status, address} ─▶ every other member
 //
 // No member may multicast before the verdict, so that every member knows each group that a frame can name.
 // The coordinator is found from the *set*, and the nth creation over a set must have one ordered list everywhere: so
 // members that give different orders meet, and all get ULC_ERR_MISMATCH. Members that give different sets cannot be told
 // from members that have not called yet; they wait, until a peer leaves or the caller gives up.
 //
-// Reports and verdicts are unicast messages of libulc with a tag of its own, 32 octets, big-endian.
+// Reports and verdicts are unicast messages of libulc with a tag of its own, 32 octets, big-endian; a report of a node without room for
+// one more multicast address has up to 9 words more, its offers. What becomes of the address is sharing.h's.
 //
 // Limits: kGroupsMax groups; kReportsMax reports that came before the own call.
 #pragma once
@@ -21,10 +22,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "abi/records.h"
+#include "base/address_plan.h"
 #include "base/endian.h"
 #include "client/operations.h"
 #include "client/outbox.h"
 #include "client/request.h"
+#include "client/sharing.h"
 #include "client/submitter.h"
 
 namespace ulc::client {
@@ -44,7 +48,7 @@ public:
     static constexpr std::uint32_t kCookieBit = 1U << 31;
 
     Groups(Submitter& submitter, Outbox& outbox) noexcept
-        : submitter_(submitter), outbox_(outbox) {}
+        : submitter_(submitter), outbox_(outbox), sharing_(submitter, outbox) {}
 
     /// The job has formed.
     void begin_job(std::uint32_t world, std::uint16_t self, std::uint16_t size,
@@ -57,15 +61,23 @@ public:
     [[nodiscard]] const Group* find(std::uint32_t handle) const noexcept;
     [[nodiscard]] Group* find(std::uint32_t handle) noexcept;
 
-    /// kGroupReady (status 0) or kGroupFailed. False: no such cookie.
-    [[nodiscard]] bool on_registered(std::uint32_t cookie, int status, std::uint16_t per_node);
-    /// A report, a verdict or an inquiry (client/inquiry.h) from `source`. False: malformed.
+    /// kGroupReady (status 0, with its offers) or kGroupFailed. False: no such cookie, or no offers that an engine makes.
+    [[nodiscard]] bool on_registered(std::uint32_t cookie, int status,
+                                     const abi::GroupOffers& offers);
+    /// kGroupListens.
+    void on_listens(std::uint32_t handle, std::uint32_t address, int status) {
+        sharing_.on_listens(handle, address, status);
+    }
+    /// A report, a verdict, an inquiry (client/inquiry.h) or a word (client/sharing.h) from `source`. False: malformed.
     [[nodiscard]] bool on_control(std::uint16_t source, std::uint64_t tag,
                                   std::span<const unsigned char> octets);
     void peer_gone(std::uint16_t rank, int error);
     void fail_all(int error);
     /// Sends what found no room. Returns how many creations ended.
-    unsigned progress() { return to_remove_.empty() && forming_.empty() ? 0 : advance_all(); }
+    unsigned progress() {
+        sharing_.progress();
+        return to_remove_.empty() && forming_.empty() ? 0 : advance_all();
+    }
 
     /// What libulc's own messages bear.
     static constexpr std::uint64_t kTagReport = (std::uint64_t{3} << 62) | 1;
@@ -79,12 +91,13 @@ private:
         Be64 set_hash;   ///< of the ranks in ascending order
         Be64 list_hash;  ///< of the ranks in order
         Be32 status;
-        Be32 reserved;
+        Be32 address;  ///< of a verdict
     };
     static_assert(sizeof(Control) == 32);
-    struct Early {
+    struct Report {
         std::uint16_t source;
         Control control;
+        AddressOffers offers;  ///< none: there is room for any
     };
     enum class Stage : std::uint8_t {
         kRegistering,  ///< with the engine
@@ -105,6 +118,10 @@ private:
         std::uint32_t block;
         std::size_t missing;    ///< coordinator: reports still to come
         std::size_t confirmed;  ///< coordinator: verdicts sent, by index
+        AddressOffers offers;   ///< of this node; none: it listens to the own address
+        AddressId own_address;
+        AddressId address;     ///< coordinator: agreed
+        AddressChoice choice;  ///< coordinator
         std::uint16_t coordinator;
         std::uint16_t own_index;
         std::uint16_t per_node;
@@ -115,22 +132,25 @@ private:
     };
 
     [[nodiscard]] bool submit_add(Forming& forming);
-    void on_report(Forming& forming, std::uint16_t source, const Control& control);
+    void on_report(Forming& forming, const Report& report);
+    [[nodiscard]] static AddressOffers read_offers(std::span<const unsigned char> octets);
     void take_early_reports(Forming& forming);
     void advance(Forming& forming);
     void end(Forming& forming);
     [[nodiscard]] bool send_control(std::uint16_t to, std::uint64_t tag, const Forming& forming);
+    void on_verdict(Forming& forming, const Control& control);
     void remove_here(std::uint32_t handle);
     unsigned advance_all();
     unsigned sweep();
 
     Submitter& submitter_;
     Outbox& outbox_;
+    Sharing sharing_;
     std::unordered_map<std::uint32_t, Group> groups_;
     std::unordered_map<std::uint64_t, std::uint32_t> list_counts_;
     std::unordered_map<std::uint64_t, std::uint32_t> set_counts_;
     std::list<Forming> forming_;
-    std::vector<Early> early_;
+    std::vector<Report> early_;
     std::vector<std::uint32_t> to_remove_;  ///< kRemoveGroup records that found no room
     std::uint32_t world_ = 0;
     std::uint32_t next_cookie_ = 0;

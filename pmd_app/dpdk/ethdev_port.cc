@@ -16,6 +16,7 @@
 
 #include "dpdk/device_check.h"
 #include "dpdk/log.h"
+#include "dpdk/multicast.h"
 #include "dpdk/own_drivers.h"
 #include "dpdk/parked.h"
 #include "dpdk/pci_card.h"
@@ -134,7 +135,7 @@ Err EthdevPort::open(const PortOptions& options, std::unique_ptr<EthdevPort>& ou
     if (const Err e = port->probe(sized, why); e != Err::kOk) return e;
     const auto make_ready = [&] {
         const Err e = port->configure(sized, why);
-        return e == Err::kOk ? port->start(sized.promiscuous, why) : e;
+        return e == Err::kOk ? port->start(sized, why) : e;
     };
     Err e = Err::kOk;
     if (port->was_parked_) {
@@ -263,7 +264,7 @@ Err EthdevPort::configure(const PortOptions& options, std::string& why) {
     return r < 0 ? failed("transmit queue refused", r) : Err::kOk;
 }
 
-Err EthdevPort::start(bool promiscuous, std::string& why) {
+Err EthdevPort::start(const PortOptions& options, std::string& why) {
     reconnect_ = std::make_unique<Reconnect>();
     reconnect_->id = id_;
     if (spec_.kind == DeviceKind::kMemif) guard_memif_unmap();
@@ -282,11 +283,19 @@ Err EthdevPort::start(bool promiscuous, std::string& why) {
     rte_ether_addr mac{};
     rte_eth_macaddr_get(id_, &mac);
     std::memcpy(port_.info.mac.octets.data(), mac.addr_bytes, sizeof mac.addr_bytes);
-    // Group frames come by multicast or broadcast; a device that cannot pass all multicast passes all frames.
-    const bool all_multicast = rte_eth_allmulticast_enable(id_) == 0;
-    if (promiscuous || (!all_multicast && spec_.kind != DeviceKind::kMemif))
-        rte_eth_promiscuous_enable(id_);
+    choose_filter(options);
     return Err::kOk;
+}
+
+/// The kernel's own multicasts are not known here, so an exception interface needs all of them.
+void EthdevPort::choose_filter(const PortOptions& options) {
+    if (spec_.kind == DeviceKind::kPci && !options.promiscuous && !options.exception)
+        port_.info.multicast_filters = learn_multicast_filters(id_);
+    if (port_.info.multicast_filters != kPassesAll) return;
+    // A device that cannot pass all multicast passes all frames.
+    const bool all_multicast = rte_eth_allmulticast_enable(id_) == 0;
+    if (options.promiscuous || (!all_multicast && spec_.kind != DeviceKind::kMemif))
+        rte_eth_promiscuous_enable(id_);
 }
 
 void EthdevPort::choose_tx_account() {
@@ -322,6 +331,10 @@ void EthdevPort::fill_table() {
     port_.tx = tx;
     port_.tx_pending = tx_pending;
     port_.link_up = link_up;
+    if (port_.info.multicast_filters == kPassesAll) return;
+    port_.set_multicasts = [](void* context, std::span<const Mac> addresses) {
+        return dpdk::set_multicasts(static_cast<EthdevPort*>(context)->id_, addresses);
+    };
 }
 
 EthdevPort::~EthdevPort() {

@@ -58,7 +58,8 @@ private:
     EthdevPort() = default;
     Err probe(const PortOptions& options, std::string& why);
     Err configure(const PortOptions& options, std::string& why);
-    Err start(bool promiscuous, std::string& why);
+    Err start(const PortOptions& options, std::string& why);
+    void choose_filter(const PortOptions& options);
     Err choose_mtu(const PortOptions& options, std::string& why);
     void choose_tx_account();
     void fill_table();

@@ -152,8 +152,7 @@ void close_corrupt(Core& core, Endpoint& endpoint, Nanos now) {
 
 void remove(Core& core, Endpoint& endpoint) {
     std::erase(core.active, &endpoint);
-    for (const GroupHandle group : endpoint.groups)
-        endpoint.net->groups.leave(group, &endpoint);
+    leave_groups(core, endpoint);
     endpoint.sends.abort(endpoint.net->port.pool);
     core.table[endpoint.index].reset();
 }

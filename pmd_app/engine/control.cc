@@ -1,8 +1,7 @@
-// The slow side of an endpoint: joining and leaving its job, groups, peers that are gone. Everything that is to be told to
+// The slow side of an endpoint: joining and leaving its job, peers that are gone; groups are in groups.cc. Everything that is to be told to
 // the client is a flag or a list of the endpoint until its completion ring has room, so nothing is lost when it is full.
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <span>
 
 #include "base/check.h"
@@ -17,46 +16,12 @@ using abi::CompletionRecord;
 using abi::SubmissionRecord;
 using abi::SubmitKind;
 
-CompletionRecord* claim(Endpoint& endpoint, CompletionKind kind) {
-    CompletionRecord* out = endpoint.completions.claim();
-    if (out == nullptr) return nullptr;
-    out->kind = kind;
-    out->flags = 0;
-    out->inline_length = 0;
-    out->source = kNoRank;
-    out->status = 0;
-    out->stream = 0;
-    out->tag = 0;
-    return out;
-}
-
-void publish(Core& core, Endpoint& endpoint) {
-    endpoint.completions.publish();
-    core.counters.add(Counter::completions);
-}
-
 void fail_job(Endpoint& endpoint, Err error, std::string_view text) {
     endpoint.job = kNoJob;
     endpoint.failed_unreported = true;
     endpoint.failed_error = error;
     endpoint.failed_text = text;
     endpoint.work |= kWorkControl;
-}
-
-/// The most of the ranks that share a node.
-std::uint16_t ranks_per_node(const urtp::Member& member, std::span<const Rank> ranks) {
-    std::vector<Mac> nodes;
-    nodes.reserve(ranks.size());
-    for (const Rank rank : ranks)
-        nodes.push_back(member.peer(rank).mac);
-    std::sort(nodes.begin(), nodes.end());
-    std::ptrdiff_t most = 0;
-    for (auto first = nodes.begin(); first != nodes.end();) {
-        const auto last = std::upper_bound(first, nodes.end(), *first);
-        most = std::max(most, last - first);
-        first = last;
-    }
-    return static_cast<std::uint16_t>(most);
 }
 
 // ---------------------------------------------------------------- jobs
@@ -142,9 +107,6 @@ void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
         std::make_unique<urtp::Member>(config, job.roster, endpoint.net->port.pool, core.counters);
     endpoint.forgets = endpoint.member->forgets();
     const auto ranks = static_cast<std::uint16_t>(job.roster.size());
-    core.ranks_scratch.resize(ranks);
-    std::iota(core.ranks_scratch.begin(), core.ranks_scratch.end(), Rank{0});
-    endpoint.per_node = ranks_per_node(*endpoint.member, core.ranks_scratch);
     endpoint.medium = job.medium;
     endpoint.sends.begin_job(ranks);
     endpoint.deliverer->begin_job(ranks, endpoint.net->port.info.mtu);
@@ -157,6 +119,7 @@ void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
         if (mac != endpoint.net->port.info.mac) endpoint.local_only = false;
     }
     world->any_remote = !endpoint.local_only;
+    place_world(core, endpoint, *world);
     endpoint.formed_unreported = true;
     endpoint.work |= kWorkControl | kWorkSettle;
 }
@@ -182,91 +145,6 @@ void on_event(Core& core, Net& net, const JobEvent& event, Nanos now) {
             }
             return;
     }
-}
-
-// ---------------------------------------------------------------- groups
-
-bool report_group(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Err error) {
-    CompletionRecord* out = claim(
-        endpoint, error == Err::kOk ? CompletionKind::kGroupReady : CompletionKind::kGroupFailed);
-    ULC_CHECK(out != nullptr);  // control_record() made sure of it
-    out->status = static_cast<std::int16_t>(error);
-    out->stream = record.stream;
-    out->tag = record.cookie;
-    out->body.block = {};
-    if (error == Err::kOk)
-        out->body.block.message_length = ranks_per_node(*endpoint.member, core.ranks_scratch);
-    publish(core, endpoint);
-    return true;
-}
-
-// Members in index order, as the client says: own rank among them, each once, all in the job.
-Err judge_ranks(Core& core, const urtp::Member& member) {
-    const std::vector<Rank>& ranks = core.ranks_scratch;
-    if (ranks.size() < 2 || ranks.size() > member.size()) return Err::kInvalid;
-    core.seen_scratch.assign(member.size(), 0);
-    for (const Rank rank : ranks) {
-        if (rank >= member.size() || core.seen_scratch[rank] != 0) return Err::kInvalid;
-        core.seen_scratch[rank] = 1;
-    }
-    return core.seen_scratch[member.rank()] != 0 ? Err::kOk : Err::kInvalid;
-}
-
-Err add_group(Core& core, Endpoint& endpoint, GroupHandle handle) {
-    if (endpoint.member == nullptr || endpoint.state != EndpointState::kOpen)
-        return Err::kNotFormed;
-    if (!is_group(handle)) return Err::kInvalid;
-    urtp::Member& member = *endpoint.member;
-    Err error = judge_ranks(core, member);
-    if (error != Err::kOk) return error;
-    if (endpoint.net->groups.foreign(handle, endpoint.world)) return Err::kMismatch;
-    error = member.add_group(handle, core.ranks_scratch);
-    if (error != Err::kOk) return error;
-    LocalGroup* group = endpoint.net->groups.join(handle, endpoint.world, &endpoint);
-    if (group == nullptr) {
-        (void)member.remove_group(handle);
-        return Err::kLimit;
-    }
-    for (const Rank rank : core.ranks_scratch)
-        group->any_remote |= member.peer(rank).mac != endpoint.net->port.info.mac;
-    endpoint.groups.push_back(handle);
-    return Err::kOk;
-}
-
-bool on_add_group(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
-    const abi::Block& block = record.body.block;
-    const std::byte* shared = endpoint.region.tx(block.offset, block.length);
-    if (shared == nullptr || block.length % sizeof(Rank) != 0 || block.length > 2 * UINT16_MAX)
-        return false;
-    core.ranks_scratch.resize(block.length / sizeof(Rank));
-    if (block.length > 0) std::memcpy(core.ranks_scratch.data(), shared, block.length);
-    const Err error = add_group(core, endpoint, record.stream);
-    if (error != Err::kOk) core.counters.add(Counter::client_bad_record);
-    return report_group(core, endpoint, record, error);
-}
-
-void on_remove_group(Core& core, Endpoint& endpoint, GroupHandle handle) {
-    const bool known = handle != endpoint.world &&
-                       std::ranges::count(endpoint.groups, handle) == 1 &&
-                       std::ranges::count(endpoint.removing, handle) == 0;
-    if (!known || endpoint.member == nullptr) {
-        core.counters.add(Counter::client_bad_record);
-        return;
-    }
-    endpoint.removing.push_back(handle);
-    endpoint.work |= kWorkControl;
-}
-
-// Groups whose streams have drained meanwhile. Sends before kRemoveGroup may still wait, so the queue must be empty.
-bool remove_groups(Endpoint& endpoint) {
-    if (endpoint.removing.empty() || endpoint.member == nullptr || !endpoint.sends.empty())
-        return false;
-    return std::erase_if(endpoint.removing, [&](GroupHandle handle) {
-               if (endpoint.member->remove_group(handle) == Err::kAgain) return false;
-               endpoint.net->groups.leave(handle, &endpoint);
-               std::erase(endpoint.groups, handle);
-               return true;
-           }) > 0;
 }
 
 // ---------------------------------------------------------------- reports
@@ -348,7 +226,7 @@ bool report_left(Core& core, Endpoint& endpoint) {
 }
 
 // Leaving and lingering end when all is acknowledged, or at their time limit.
-bool end_when_drained(Endpoint& endpoint, Nanos now) {
+bool end_when_drained(Core& core, Endpoint& endpoint, Nanos now) {
     const bool leaving = endpoint.state == EndpointState::kLeaving;
     if (!leaving && endpoint.state != EndpointState::kLingering) return false;
     const bool records = endpoint.taking && endpoint.submissions.ready();
@@ -357,7 +235,7 @@ bool end_when_drained(Endpoint& endpoint, Nanos now) {
                        (endpoint.member == nullptr || endpoint.member->drained());
     if (!quiet && now < endpoint.linger_until) return false;
     endpoint.left_status = quiet ? Err::kOk : Err::kTimeout;
-    leave_job(endpoint, now);
+    leave_job(core, endpoint, now);
     endpoint.left_unreported = leaving;
     endpoint.state = leaving ? EndpointState::kLeft : EndpointState::kClosed;
     return true;
@@ -365,15 +243,33 @@ bool end_when_drained(Endpoint& endpoint, Nanos now) {
 
 }  // namespace
 
+CompletionRecord* claim(Endpoint& endpoint, CompletionKind kind) {
+    CompletionRecord* out = endpoint.completions.claim();
+    if (out == nullptr) return nullptr;
+    out->kind = kind;
+    out->flags = 0;
+    out->inline_length = 0;
+    out->source = kNoRank;
+    out->status = 0;
+    out->stream = 0;
+    out->tag = 0;
+    return out;
+}
+
+void publish(Core& core, Endpoint& endpoint) {
+    endpoint.completions.publish();
+    core.counters.add(Counter::completions);
+}
+
 bool control_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
     switch (record.kind) {
         case SubmitKind::kJoinJob:
             return on_join(core, endpoint, record, now);
         case SubmitKind::kAddGroup:
-            return on_add_group(core, endpoint, record);
         case SubmitKind::kRemoveGroup:
-            on_remove_group(core, endpoint, record.stream);
-            return true;
+        case SubmitKind::kListenGroup:
+        case SubmitKind::kUseAddress:
+            return group_record(core, endpoint, record, now);
         case SubmitKind::kLeave:
             if (endpoint.state != EndpointState::kOpen) {
                 core.counters.add(Counter::client_bad_record);
@@ -418,13 +314,10 @@ void drop_offloads(Endpoint& endpoint) noexcept {
     endpoint.offloads.reset();
 }
 
-void leave_job(Endpoint& endpoint, Nanos now) {
+void leave_job(Core& core, Endpoint& endpoint, Nanos now) {
     drop_offloads(endpoint);
     endpoint.sends.abort(endpoint.net->port.pool);
-    for (const GroupHandle group : endpoint.groups)
-        endpoint.net->groups.leave(group, &endpoint);
-    endpoint.groups.clear();
-    endpoint.removing.clear();
+    leave_groups(core, endpoint);
     endpoint.gone_unreported.clear();
     endpoint.faults.clear();
     endpoint.formed_unreported = false;  // it left before it could be told
@@ -436,8 +329,8 @@ void leave_job(Endpoint& endpoint, Nanos now) {
 }
 
 bool control(Core& core, Endpoint& endpoint, Nanos now) {
-    bool moved = remove_groups(endpoint);
-    moved |= end_when_drained(endpoint, now);
+    bool moved = remove_groups(core, endpoint);
+    moved |= end_when_drained(core, endpoint, now);
     if (endpoint.reachable && endpoint.state != EndpointState::kLingering &&
         endpoint.state != EndpointState::kClosed) {
         moved |= report_job(core, endpoint);

@@ -19,6 +19,7 @@
 #include "engine/deliver.h"
 #include "engine/group_table.h"
 #include "engine/jobs.h"
+#include "engine/multicast_filter.h"
 #include "engine/offload.h"
 #include "engine/port.h"
 #include "engine/send_queue.h"
@@ -117,6 +118,7 @@ struct Net {
     urtp::Departures departures;
     Transmitter transmitter;
     GroupTable groups;
+    MulticastFilter filter;
     Jobs jobs;
     /// Received frames that members may still hold. The rest is for one packet of each source, and for control: a node whose
     /// memory is full of packets that wait for others must still receive those.
@@ -192,14 +194,27 @@ bool run_jobs(Core& core, Net& net, Nanos now);
 bool control(Core& core, Endpoint& endpoint, Nanos now);
 /// kJoinJob, kAddGroup, kRemoveGroup, kLeave. The record was judged for shape only. False: corrupt.
 bool control_record(Core& core, Endpoint& endpoint, const abi::SubmissionRecord& record, Nanos now);
+/// Something that a client asked for in a record; its completion, for which there is room. nullptr: there is none.
+[[nodiscard]] abi::CompletionRecord* claim(Endpoint& endpoint, abi::CompletionKind kind);
+void publish(Core& core, Endpoint& endpoint);
 /// The transport or the jobs say that a rank is gone.
 void peer_gone(Core& core, Endpoint& endpoint, Rank rank, GoneState how, Nanos now);
 /// Something went wrong that no request tells.
 void fault(Endpoint& endpoint, Err error, Rank rank, std::uint32_t packets);
 /// Ends the endpoint's membership of its job, told to its peers.
-void leave_job(Endpoint& endpoint, Nanos now);
+void leave_job(Core& core, Endpoint& endpoint, Nanos now);
 /// Its schedules are forgotten: nobody is to be told.
 void drop_offloads(Endpoint& endpoint) noexcept;
+
+// --- groups.cc
+/// kAddGroup, kRemoveGroup, kListenGroup, kUseAddress; as control_record().
+bool group_record(Core& core, Endpoint& endpoint, const abi::SubmissionRecord& record, Nanos now);
+/// The endpoint's job has formed: how many ranks share a node, and the address of its world group, to which all nodes listen.
+void place_world(Core& core, Endpoint& endpoint, LocalGroup& world);
+/// Removes groups whose streams have drained. True: some.
+bool remove_groups(Core& core, Endpoint& endpoint);
+/// The endpoint is a member of nothing any more.
+void leave_groups(Core& core, Endpoint& endpoint) noexcept;
 
 // --- tx.cc
 /// Frames of jobs and members to the ports and to endpoints of this node. members: some endpoint has kWorkTransmit. True: moved.

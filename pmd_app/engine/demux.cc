@@ -29,10 +29,12 @@ void to_group(Core& core, Net& net, const wire::FrameView& view, Segment* segmen
               const Endpoint* from, Nanos now) {
     LocalGroup* group = net.groups.find(view.handle);
     if (group == nullptr) {
-        core.counters.add(Counter::drop_unknown_handle);
+        core.counters.add(from == nullptr ? net.filter.reason_of_unwanted(view.destination)
+                                          : Counter::drop_unknown_handle);
         net.port.pool.drop(segment);
         return;
     }
+    if (from == nullptr) ++group->frames;
     for (Endpoint* member : group->members) {
         if (member == from) continue;
         net.port.pool.hold(segment);

@@ -96,6 +96,8 @@ bool on_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
         case SubmitKind::kJoinJob:
         case SubmitKind::kAddGroup:
         case SubmitKind::kRemoveGroup:
+        case SubmitKind::kListenGroup:
+        case SubmitKind::kUseAddress:
         case SubmitKind::kLeave:
             if (endpoint.state == EndpointState::kLingering) return true;  // nobody to answer
             return control_record(core, endpoint, record, now);

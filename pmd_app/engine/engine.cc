@@ -77,6 +77,7 @@ Net::Net(const EngineConfig& config, const Port& its_port, Prng& prng, Counters&
     : port(its_port),
       transmitter(its_port, departures, counters),
       groups(config.groups_max),
+      filter(its_port.info.multicast_filters),
       jobs(jobs_config(config, its_port, prng, &groups), counters),
       rx_frames_left(its_port.info.rx_frames == 0
                          ? UINT32_MAX
@@ -223,6 +224,8 @@ bool Engine::poll(Nanos now) {
         ended |= endpoint->state == EndpointState::kClosed && endpoint->detached;
     }
     if (ended) remove_ended(core);
+    for (const auto& net : core.nets)
+        net->filter.settle(net->port, core.counters);
     if (++core.turn >= core.active.size()) core.turn = 0;
     core.moved = moved;
     if (moved) core.counters.add(Counter::rounds_busy);

@@ -21,9 +21,7 @@ LocalGroup* GroupTable::join(GroupHandle handle, GroupHandle world, Endpoint* me
         while (slots_[at].handle != 0)
             at = (at + 1) & mask_;
         group = &slots_[at];
-        group->handle = handle;
-        group->world = world;
-        group->any_remote = false;
+        *group = {.handle = handle, .world = world};
         ++used_;
     }
     if (group->world != world) return nullptr;
@@ -49,8 +47,7 @@ void GroupTable::erase(std::uint32_t at) noexcept {
             hole = next;
         }
     }
-    slots_[hole].handle = 0;
-    slots_[hole].members.clear();
+    slots_[hole] = {};
     --used_;
 }
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/address_plan.h"
+#include "base/units.h"
 #include "wire/ids.h"
 
 namespace ulc::engine {
@@ -15,7 +17,15 @@ struct LocalGroup {
     GroupHandle handle = 0;   ///< 0: free slot
     GroupHandle world = 0;    ///< of the job; groups of two jobs under one handle cannot both be
     bool any_remote = false;  ///< a member lives on another node
+    bool used = false;        ///< a member here sends to `address`
+    bool shares = false;      ///< which is not its own
+    AddressId own = kBroadcastAddress;
+    AddressId address = kBroadcastAddress;  ///< to which this node listens for it
+    Nanos since = 0;
+    std::uint64_t frames = 0;  ///< from the wire
     std::vector<Endpoint*> members;
+    std::vector<std::uint32_t>
+        nodes;  ///< NodeIndex of the others, ascending; where multicasts are filtered
 };
 
 class GroupTable {
@@ -33,6 +43,11 @@ public:
     [[nodiscard]] LocalGroup* join(GroupHandle handle, GroupHandle world, Endpoint* member);
     /// The endpoint is a member no more; the last one takes the group with it.
     void leave(GroupHandle handle, Endpoint* member) noexcept;
+    template <typename Visit>
+    void each(Visit visit) const {
+        for (const LocalGroup& group : slots_)
+            if (group.handle != 0) visit(group);
+    }
     /// The handle belongs to a job other than this one, so a group under it cannot be made.
     [[nodiscard]] bool foreign(GroupHandle handle, GroupHandle world) noexcept {
         const LocalGroup* group = find(handle);

@@ -3,12 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/units.h"
 #include "wire/ids.h"
 #include "wire/segment.h"
 
 namespace ulc {
+
+/// PortInfo::multicast_filters of a device that passes all multicasts.
+inline constexpr std::uint16_t kPassesAll = UINT16_MAX;
 
 struct PortInfo {
     Mac mac;
@@ -18,6 +22,7 @@ struct PortInfo {
         0;  ///< received frames that may be held beyond the device's ring; 0: any number
     std::uint64_t link_bits_per_second = 0;  ///< 0: unknown
     bool half_duplex = false;                ///< the medium carries one frame at a time (a hub)
+    std::uint16_t multicast_filters = kPassesAll;  ///< multicast addresses that the device compares
 };
 
 struct Port {
@@ -34,6 +39,9 @@ struct Port {
     /// The entry is empty where the device says of no frame that it failed, as with ethdev, whose statistics count but name none: then
     /// receivers miss it, ask, and it is repaired; with the profile `detect` they alone report it.
     Segment* (*tx_failed)(void* context) = nullptr;
+    /// From now on the device passes multicasts to these addresses, broadcasts, and as few others as it can. May take a
+    /// millisecond. False: these are too many, it passes all. The entry is empty where it does so anyway.
+    bool (*set_multicasts)(void* context, std::span<const Mac> addresses) = nullptr;
     /// True while the link is up; cheap enough for once a millisecond, not for each round.
     bool (*link_up)(void* context) = nullptr;
 };

@@ -98,7 +98,9 @@ struct Member::Impl {
     Segment* send_control(Nanos now);
     Segment* compose_control(Nanos now);
     Segment* send_new(Nanos now);
+    [[nodiscard]] wire::FrameHead head_from_us(wire::FrameType type) const noexcept;
     [[nodiscard]] wire::FrameHead head_to(Rank rank, wire::FrameType type) const noexcept;
+    [[nodiscard]] wire::FrameHead head_to(const Group& group, wire::FrameType type) const noexcept;
 
     // --- repair.cc: packets to transmit again
     void queue_repair(TxStream& tx, Seq seq, std::uint16_t asker, Nanos due) noexcept;

@@ -36,7 +36,7 @@ Member::Impl::Impl(const MemberConfig& config, std::span<const Peer> roster,
       counters_(counters),
       random_(config.seed),
       roster_(roster.begin(), roster.end()),
-      data_head_(wire::make_head(head_to(kNoRank, wire::FrameType::kData))),
+      data_head_(wire::make_head(head_from_us(wire::FrameType::kData))),
       sessions_(roster.size()) {
     ULC_CHECK(resolve(config.profile, policy_, config_.params) == Err::kOk);
     config_.profile = {};
@@ -301,6 +301,9 @@ Err Member::add_group(GroupHandle handle, std::span<const Rank> ranks) {
     return impl_->add_group(handle, ranks);
 }
 Err Member::remove_group(GroupHandle handle) { return impl_->remove_group(handle); }
+void Member::set_group_address(GroupHandle handle, const Mac& address) noexcept {
+    if (Group* group = impl_->find_group(handle); group != nullptr) group->address = address;
+}
 std::span<const Rank> Member::members(GroupHandle handle) const noexcept {
     const Group* group = impl_->find_group(handle);
     return group != nullptr ? std::span<const Rank>(group->ranks) : std::span<const Rank>();

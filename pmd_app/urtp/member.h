@@ -141,6 +141,8 @@ public:
     Err add_group(GroupHandle handle, std::span<const Rank> ranks);
     /// The group's streams must be drained, else kAgain.
     Err remove_group(GroupHandle handle);
+    /// What goes to all members goes there from now on; broadcast, until it is set. Unknown groups are ignored.
+    void set_group_address(GroupHandle handle, const Mac& address) noexcept;
     /// Members in index order; empty if unknown.
     [[nodiscard]] std::span<const Rank> members(GroupHandle handle) const noexcept;
 

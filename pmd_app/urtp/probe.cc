@@ -128,9 +128,8 @@ Segment* Member::Impl::send_probe(TxStream& tx, Nanos now) {
         ++lacking;
         to = tx.rank[i];
     }
-    if (lacking > 1) to = kNoRank;
-    wire::FrameHead head = head_to(to, wire::FrameType::kProbe);
-    if (to == kNoRank) head.handle = tx.id;
+    wire::FrameHead head = lacking > 1 ? head_to(*tx.group, wire::FrameType::kProbe)
+                                       : head_to(to, wire::FrameType::kProbe);
     head.seq = tx.sent;
     const StreamId stream = tx.id;
     tx.probed_at = now;

@@ -127,7 +127,7 @@ Segment* Member::Impl::send_repair(Nanos now) {
 Segment* Member::Impl::repeat(TxStream& tx, TxSlot& slot, Nanos now) {
     Segment* segment = slot.segment;
     const bool several = tx.group != nullptr && slot.asked_by == TxSlot::kSeveral;
-    const Mac to = several ? kBroadcastMac : roster_[tx.rank[several ? 0 : slot.asked_by]].mac;
+    const Mac to = several ? tx.group->address : roster_[tx.rank[several ? 0 : slot.asked_by]].mac;
     const bool readdress =
         reinterpret_cast<const wire::EthernetHeader*>(segment->frame)->destination != to;
     if (readdress && pool_.holders(segment) > 1) {

@@ -66,6 +66,7 @@ struct Session {
 
 struct Group {
     GroupHandle handle = 0;
+    Mac address = kBroadcastMac;          ///< to which its members listen
     std::vector<Rank> ranks;              ///< by index
     std::vector<std::uint16_t> index_of;  ///< by rank; kNoRank: not a member
     std::uint16_t own = 0;                ///< own index

@@ -226,7 +226,7 @@ wire::Head Member::Impl::head_of(const TxStream& tx) const noexcept {
     if (tx.group != nullptr) {
         const auto type =
             tx.group->pcode != nullptr ? wire::FrameType::kCounted : wire::FrameType::kMcast;
-        head.ethernet.destination = kBroadcastMac;
+        head.ethernet.destination = tx.group->address;
         head.header.version_type = wire::version_type(type);
         head.header.handle = tx.id;
     } else {

@@ -4,16 +4,28 @@
 
 namespace ulc::urtp {
 
-wire::FrameHead Member::Impl::head_to(Rank rank, wire::FrameType type) const noexcept {
+wire::FrameHead Member::Impl::head_from_us(wire::FrameType type) const noexcept {
     wire::FrameHead head;
-    const bool all = rank == kNoRank;
-    head.destination = all ? kBroadcastMac : roster_[rank].mac;
     head.source = config_.mac;
     head.ether_type = config_.ether_type;
     head.type = type;
-    head.handle = all ? 0 : roster_[rank].handle;
     head.rank = config_.rank;
     head.crc = config_.crc;
+    return head;
+}
+
+wire::FrameHead Member::Impl::head_to(Rank rank, wire::FrameType type) const noexcept {
+    wire::FrameHead head = head_from_us(type);
+    head.destination = roster_[rank].mac;
+    head.handle = roster_[rank].handle;
+    return head;
+}
+
+/// To all members.
+wire::FrameHead Member::Impl::head_to(const Group& group, wire::FrameType type) const noexcept {
+    wire::FrameHead head = head_from_us(type);
+    head.destination = group.address;
+    head.handle = group.handle;
     return head;
 }
 

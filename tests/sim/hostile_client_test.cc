@@ -66,7 +66,7 @@ private:
         auto* octets = reinterpret_cast<unsigned char*>(&record);
         for (std::size_t n = 0; n < sizeof record; ++n)
             octets[n] = static_cast<unsigned char>(prng_.next());
-        if (prng_.chance(0.9)) record.kind = static_cast<abi::SubmitKind>(1 + prng_.below(9));
+        if (prng_.chance(0.9)) record.kind = static_cast<abi::SubmitKind>(1 + prng_.below(11));
         if (prng_.chance(0.9)) record.flags &= 0x7f;
         if (prng_.chance(0.5)) record.inline_length = static_cast<std::uint16_t>(prng_.below(48));
         if (prng_.chance(0.5)) record.stream = static_cast<std::uint32_t>(prng_.below(4));

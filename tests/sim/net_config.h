@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "engine/port.h"
 #include "tests/sim/media/faults.h"
 #include "tests/sim/media/medium.h"
 #include "wire/ids.h"
@@ -35,6 +36,7 @@ struct NetConfig {
     std::uint64_t buffer_octets = 0;  ///< of each output of a switch; 0: as many as it takes
     std::uint64_t shared_octets = 0;  ///< of all outputs together; 0: as many as it takes
     std::uint32_t segments = 4096;    ///< of each port's pool
+    std::uint16_t multicast_filters = kPassesAll;  ///< that each interface has
     FaultRates faults;
     std::uint64_t seed = 1;
 

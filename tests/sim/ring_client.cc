@@ -235,6 +235,9 @@ void RingClient::on_record(const abi::CompletionRecord& record) {
                 block_of_cookie_.erase(it);
             }
             return;
+        case CompletionKind::kGroupListens:
+            listens[record.stream] = record.status;
+            return;
         case CompletionKind::kPeerLeft:
             peers_left.push_back(record.source);
             open_.erase(record.source);

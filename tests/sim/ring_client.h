@@ -72,6 +72,7 @@ public:
     std::map<std::uint32_t, int> sends_done;     ///< cookie → status
     std::map<std::uint32_t, int> offloads_done;  ///< the same of schedules
     std::map<GroupHandle, int> groups;           ///< kGroupReady: 0, kGroupFailed: status
+    std::map<GroupHandle, int> listens;          ///< kGroupListens: status
     std::uint64_t last_cookie = 0;
     GroupHandle world = 0;
     Rank rank = kNoRank;

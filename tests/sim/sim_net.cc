@@ -7,9 +7,13 @@ namespace ulc::sim {
 SimNet::SimNet(const NetConfig& config, std::vector<HostCosts> hosts) : made_(make_medium(config)) {
     if (hosts.empty()) hosts.emplace_back();
     for (std::uint16_t index = 0; index < config.ports; ++index) {
-        const Nic::Config nic{index,           mac_of(index),
-                              config.mtu,      config.rate_of(index),
-                              config.segments, config.medium == MediumKind::kHub};
+        const Nic::Config nic{index,
+                              mac_of(index),
+                              config.mtu,
+                              config.rate_of(index),
+                              config.segments,
+                              config.medium == MediumKind::kHub,
+                              config.multicast_filters};
         nics_.push_back(std::make_unique<Nic>(nic,
                                               hosts[std::min<std::size_t>(index, hosts.size() - 1)],
                                               [this](std::uint16_t from, FramePtr frame, Nanos at) {

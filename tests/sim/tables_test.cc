@@ -140,6 +140,9 @@ TEST(tables, urtps_shapes_hold_on_its_cluster) {
 
 TEST(tables, pcode_is_flat_where_tcp_is_linear) { expect_shapes(pcode_broadcast, {}); }
 
+TEST(tables, groups_share_addresses_at_less_cost_than_by_hash) {
+    expect_shapes(group_addresses, {});
+}
 TEST(tables, optimism_saves_what_express_says) { expect_shapes(express_flow, {}); }
 
 TEST(tables, the_default_is_the_best_policy_or_near_it) { expect_shapes(policies_compared, {}); }

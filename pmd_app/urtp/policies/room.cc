@@ -261,9 +261,9 @@ Segment* Member::Impl::send_reserve(TxStream& tx) noexcept {
     Segment* segment = control_frame();
     if (segment == nullptr) return nullptr;
     const bool all = tx.group != nullptr && tx.want_at == TxSlot::kSeveral;
-    wire::FrameHead head = head_to(all ? kNoRank : tx.rank[tx.group != nullptr ? tx.want_at : 0],
-                                   wire::FrameType::kFlow);
-    if (all) head.handle = tx.id;
+    const wire::FrameHead head =
+        all ? head_to(*tx.group, wire::FrameType::kFlow)
+            : head_to(tx.rank[tx.group != nullptr ? tx.want_at : 0], wire::FrameType::kFlow);
     const wire::FlowBody body{tx.id, tx.want_first.value, tx.want, wire::FlowKind::kReserve, 0};
     segment->length = static_cast<std::uint32_t>(wire::build_flow(segment->frame, head, body));
     count(Counter::reserve_sent);

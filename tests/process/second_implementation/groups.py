@@ -1,4 +1,5 @@
-"""Making a group together: docs/PROTOCOL.md §3 (its handle) and §6.2 (reports and verdicts)."""
+"""Making a group together: docs/PROTOCOL.md §3 (its handle) and §6.2 (reports and verdicts). Its frames go by broadcast, whatever address (§6.5) the
+others use: a raw socket hears all, so there is always room, and broadcast is always right."""
 import collections
 import struct
 
@@ -54,8 +55,8 @@ class Groups:
         return forming
 
     def on_control(self, source, tag, octets):
-        need(len(octets) == CONTROL.size and tag in (REPORT, VERDICT), "group control")
-        handle, nth, set_hash, list_hash, status = CONTROL.unpack(octets)
+        need(len(octets) >= CONTROL.size and tag in (REPORT, VERDICT), "group control")
+        handle, nth, set_hash, list_hash, status = CONTROL.unpack(octets[:CONTROL.size])
         forming = next((f for f in self.forming if not f.over and (f.set_hash, f.nth) == (set_hash, nth)), None)
         if forming is None:
             self.early.append((source, tag, octets))

@@ -56,7 +56,7 @@ class Rank:
         elif frame.type == NODE:
             self.on_node(source, frame.body)
         elif self.known(source, to, frame):
-            self.HANDLERS[frame.type](self, frame, to == BROADCAST, now)
+            self.HANDLERS[frame.type](self, frame, to != self.wire.mac, now)
 
     def known(self, source, to, frame):
         """§3: the handle is ours, MAC and rank agree with the roster."""
@@ -92,7 +92,7 @@ class Rank:
             streams[name] = Receiving(self.job.first_seq, ranks.index(self.job.rank) if ranks else None, len(ranks or ()))
         return streams[name]
 
-    def on_packet(self, frame, by_broadcast, now):
+    def on_packet(self, frame, to_all, now):
         name = frame.handle if frame.type == MCAST else self.job.rank
         if frame.ack:
             self.on_entry(frame.rank, frame.ack, now)
@@ -104,7 +104,7 @@ class Rank:
         refused = stream.put(frame, now)
         if refused:
             self.counters[refused] += 1
-            if refused == "duplicate" and not (by_broadcast and frame.type == MCAST):
+            if refused == "duplicate" and not (to_all and frame.type == MCAST):
                 stream.due(0.0)
         if frame.flags & N:
             stream.due(0.0)
@@ -158,12 +158,12 @@ class Rank:
         need(entry.stream in self.groups or entry.stream == rank, "acknowledges no stream of ours")
         self.stream_to(entry.stream).on_entry(rank, entry, now)  # or nothing was sent in it yet: its receiver awaits that
 
-    def on_ack(self, frame, by_broadcast, now):
+    def on_ack(self, frame, to_all, now):
         need(0 < len(frame.body) <= 16 * 12 and len(frame.body) % 12 == 0, "entries")
         for i in range(0, len(frame.body), 12):
             self.on_entry(frame.rank, AckEntry.of(frame.body[i:i + 12]), now)
 
-    def on_req(self, frame, by_broadcast, now):
+    def on_req(self, frame, to_all, now):
         entry = AckEntry.of(frame.body[:12])
         numbers = requested(entry, frame.body)
         self.on_entry(frame.rank, entry, now)
@@ -171,7 +171,7 @@ class Rank:
             self.counters["repairs"] += 1
             self.wire.send(self.job.members[frame.rank].mac, octets)
 
-    def on_probe(self, frame, by_broadcast, now):
+    def on_probe(self, frame, to_all, now):
         (name,) = struct.unpack(">I", frame.body)
         need(self.hears(name), "probes no stream to us")
         stream = self.stream_from(frame.rank, name)

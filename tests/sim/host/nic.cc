@@ -26,6 +26,7 @@ Nanos line_time(std::uint64_t octets, std::uint64_t bits_per_second) noexcept {
 
 Nic::Nic(const Config& config, const HostCosts& costs, HandOver hand_over)
     : config_(config),
+      all_multicasts_(config.multicast_filters == kPassesAll),
       costs_(costs),
       hand_over_(std::move(hand_over)),
       cpu_(costs.speed),
@@ -43,6 +44,7 @@ Port Nic::port() noexcept {
     port.info.rx_frames = config_.segments;
     port.info.link_bits_per_second = config_.bits_per_second;
     port.info.half_duplex = config_.half_duplex;
+    port.info.multicast_filters = config_.multicast_filters;
     port.pool = tx_pool_.table();
     port.rx = [](void* context, Segment** out, std::uint16_t n) {
         return static_cast<Nic*>(context)->rx(out, n);
@@ -59,6 +61,9 @@ Port Nic::port() noexcept {
         Segment* segment = failed.front();
         failed.pop_front();
         return segment;
+    };
+    port.set_multicasts = [](void* context, std::span<const Mac> addresses) {
+        return static_cast<Nic*>(context)->set_multicasts(addresses);
     };
     port.link_up = [](void*) { return true; };
     return port;
@@ -129,8 +134,25 @@ void Nic::on_sent(bool sent) {
     failed_.push_back(oldest.segment);
 }
 
+bool Nic::set_multicasts(std::span<const Mac> addresses) {
+    multicasts_.assign(addresses.begin(), addresses.end());
+    if (config_.multicast_filters == kPassesAll) return true;
+    all_multicasts_ = addresses.size() > config_.multicast_filters;
+    return !all_multicasts_;
+}
+
+bool Nic::passes(const Mac& destination) const noexcept {
+    const bool multicast = (destination.octets[0] & 1U) != 0 && destination != kBroadcastMac;
+    return !multicast || all_multicasts_ || std::ranges::count(multicasts_, destination) > 0;
+}
+
 Nanos Nic::on_arrival(const FramePtr& frame, Nanos at) {
     const std::size_t octets = frame->size();
+    if (octets >= sizeof(wire::EthernetHeader) &&
+        !passes(reinterpret_cast<const wire::EthernetHeader*>(frame->data())->destination)) {
+        ++stats.filtered;
+        return kNever;
+    }
     if (rx_ring_.size() >= costs_.rx_ring_frames ||
         octets > config_.mtu + sizeof(wire::EthernetHeader)) {
         ++stats.overruns;

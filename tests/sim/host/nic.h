@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <span>
+#include <vector>
 
 #include "base/counters.h"
 #include "base/units.h"
@@ -32,6 +34,7 @@ struct NicStats {
     std::uint64_t rx_frames = 0;
     std::uint64_t overruns = 0;  ///< the ring, or the pool, was full
     std::uint64_t given_up = 0;  ///< excessive collisions; told to the engine
+    std::uint64_t filtered = 0;  ///< multicasts that were not for us
 };
 
 class Nic {
@@ -43,6 +46,7 @@ public:
         std::uint64_t bits_per_second = 0;
         std::uint32_t segments = 4096;  ///< for sending, and as many again for receiving
         bool half_duplex = false;
+        std::uint16_t multicast_filters = kPassesAll;
     };
     /// Takes a frame that lies in the NIC at `at`, for the medium.
     using HandOver = std::function<void(std::uint16_t index, FramePtr frame, Nanos at)>;
@@ -92,6 +96,8 @@ private:
     [[nodiscard]] std::uint16_t rx(Segment** out, std::uint16_t n);
     [[nodiscard]] std::uint16_t tx(Segment* const* frames, std::uint16_t n);
     void send(Segment* segment);
+    [[nodiscard]] bool set_multicasts(std::span<const Mac> addresses);
+    [[nodiscard]] bool passes(const Mac& destination) const noexcept;
     void charge_submissions() noexcept;
     [[nodiscard]] Nanos bus_time(std::size_t octets) const noexcept;
     [[nodiscard]] bool takes_all_at_once(std::uint32_t threshold,
@@ -100,6 +106,8 @@ private:
     }
 
     Config config_;
+    std::vector<Mac> multicasts_;
+    bool all_multicasts_;
     HostCosts costs_;
     HandOver hand_over_;
     Cpu cpu_;

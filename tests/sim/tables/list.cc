@@ -10,6 +10,7 @@ constexpr TableEntry kTables[] = {
     {"pcode-broadcast", "PCODE §6.3–6.5", pcode_broadcast},
     {"express-flow", "Express §5.1", express_flow},
     {"policies", "ours", policies_compared},
+    {"addresses", "URTP §3.2.1", group_addresses},
 };
 
 }  // namespace

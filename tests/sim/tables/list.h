@@ -11,5 +11,6 @@ namespace ulc::sim {
 [[nodiscard]] Table pcode_broadcast(const TableOptions& options);    ///< pcode_broadcast.cc
 [[nodiscard]] Table policies_compared(const TableOptions& options);  ///< policies.cc
 [[nodiscard]] Table express_flow(const TableOptions& options);       ///< express_flow.cc
+[[nodiscard]] Table group_addresses(const TableOptions& options);    ///< group_addresses.cc
 
 }  // namespace ulc::sim

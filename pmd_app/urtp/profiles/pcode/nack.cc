@@ -50,8 +50,7 @@ Segment* Member::Impl::send_global_nack(Group& group) noexcept {
     body.from = from;
     body.to = to;
     body.kind = wire::NackKind::kGlobal;
-    wire::FrameHead head = head_to(kNoRank, wire::FrameType::kNack);
-    head.handle = group.handle;
+    const wire::FrameHead head = head_to(group, wire::FrameType::kNack);
     segment->length = static_cast<std::uint32_t>(wire::build_nack(segment->frame, head, body));
     count(Counter::nack_sent);
     return segment;

@@ -39,8 +39,7 @@ Segment* Member::Impl::send_status(Group& group) noexcept {
     body.first = static_cast<std::uint16_t>(first);
     body.count = static_cast<std::uint16_t>(entries);
     body.flags = state.status_wanted ? wire::kStatusWanted : 0;
-    wire::FrameHead head = head_to(kNoRank, wire::FrameType::kStatus);
-    head.handle = group.handle;
+    const wire::FrameHead head = head_to(group, wire::FrameType::kStatus);
     segment->length = static_cast<std::uint32_t>(
         wire::build_status(segment->frame, head, body, std::span(next).first(entries)));
     count(Counter::status_sent);

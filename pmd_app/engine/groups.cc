@@ -1,0 +1,308 @@
+// Groups of an endpoint, as its client makes and removes them, and their multicast addresses (URTP §3.2.1).
+//
+//   kAddGroup       registered. This node listens to the group's own address if there is room for one more; else it offers some of
+//                   those that it listens to (base/address_plan.h)
+//                   … the members agree: libulc's client/sharing.h …
+//   kListenGroup    this node listens to the address that the group is to share
+//   kUseAddress     all members listen: what is sent to the group goes there. Until then it goes to all nodes by broadcast
+//
+// A client that lies about addresses makes its own group deaf: one that a member here uses does not change any more. It can take
+// places of the filter, as every group does; what finds none shares or is broadcast.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "base/check.h"
+#include "engine/core.h"
+
+namespace ulc::engine {
+namespace {
+
+using abi::CompletionKind;
+using abi::CompletionRecord;
+using abi::SubmissionRecord;
+using abi::SubmitKind;
+
+constexpr std::uint64_t kWeightMax = 1U << 20;
+
+// Members in index order, as the client says: own rank among them, each once, all in the job.
+Err judge_ranks(Core& core, const urtp::Member& member) {
+    const std::vector<Rank>& ranks = core.ranks_scratch;
+    if (ranks.size() < 2 || ranks.size() > member.size()) return Err::kInvalid;
+    core.seen_scratch.assign(member.size(), 0);
+    for (const Rank rank : ranks) {
+        if (rank >= member.size() || core.seen_scratch[rank] != 0) return Err::kInvalid;
+        core.seen_scratch[rank] = 1;
+    }
+    return core.seen_scratch[member.rank()] != 0 ? Err::kOk : Err::kInvalid;
+}
+
+/// The most of the ranks that share a node.
+std::uint16_t ranks_per_node(const urtp::Member& member, std::span<const Rank> ranks) {
+    std::vector<Mac> nodes;
+    nodes.reserve(ranks.size());
+    for (const Rank rank : ranks)
+        nodes.push_back(member.peer(rank).mac);
+    std::sort(nodes.begin(), nodes.end());
+    std::ptrdiff_t most = 0;
+    for (auto first = nodes.begin(); first != nodes.end();) {
+        const auto last = std::upper_bound(first, nodes.end(), *first);
+        most = std::max(most, last - first);
+        first = last;
+    }
+    return static_cast<std::uint16_t>(most);
+}
+
+// ---------------------------------------------------------------- addresses
+
+/// The same at every member: a hash of the nodes.
+AddressId own_address(const Endpoint& endpoint, std::span<const Rank> ranks) {
+    std::vector<Mac> macs;
+    macs.reserve(ranks.size());
+    for (const Rank rank : ranks)
+        macs.push_back(endpoint.member->peer(rank).mac);
+    std::ranges::sort(macs, {}, &Mac::octets);
+    macs.erase(std::unique(macs.begin(), macs.end()), macs.end());
+    std::uint32_t hash = 0x811c9dc5U;  // FNV-1a, 32 bits, folded to 24
+    for (const Mac& mac : macs)
+        for (const std::uint8_t octet : mac.octets)
+            hash = (hash ^ octet) * 0x01000193U;
+    return std::max<AddressId>(1, (hash >> 24 ^ hash) & kAddressIdMax);
+}
+
+/// Ascending, without this one.
+std::vector<NodeIndex> nodes_of(const Endpoint& endpoint, std::span<const Rank> ranks) {
+    std::vector<NodeIndex> nodes;
+    nodes.reserve(ranks.size());
+    for (const Rank rank : ranks)
+        if (endpoint.nodes[rank] != kNoNode) nodes.push_back(endpoint.nodes[rank]);
+    std::ranges::sort(nodes);
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    return nodes;
+}
+
+/// One, and the frames a second that came.
+std::uint64_t weight_of(const LocalGroup& group, Nanos now) {
+    const auto age = static_cast<std::uint64_t>(std::max<Nanos>(now - group.since, kMillisecond));
+    const std::uint64_t frames = std::min<std::uint64_t>(group.frames, 1ULL << 32);
+    return 1 + std::min(kWeightMax, frames * static_cast<std::uint64_t>(kSecond) / age);
+}
+
+AddressOffers offers_of(const Endpoint& endpoint, const LocalGroup& group, Nanos now) {
+    std::vector<PlacedGroup> placed;
+    std::size_t nodes = 0;
+    endpoint.net->groups.each([&](const LocalGroup& other) {
+        nodes = std::max(nodes, other.nodes.size());
+        if (other.address != kBroadcastAddress)
+            placed.push_back({other.address, other.nodes, weight_of(other, now)});
+    });
+    return ulc::offers_of(placed, group.nodes, nodes);
+}
+
+/// A new group of this node, or another member of it.
+void place(Endpoint& endpoint, LocalGroup& group, std::span<const Rank> ranks, Nanos now) {
+    if (!group.any_remote || group.own != kBroadcastAddress) return;
+    MulticastFilter& filter = endpoint.net->filter;
+    group.since = now;
+    group.own = own_address(endpoint, ranks);
+    if (endpoint.net->port.info.multicast_filters != kPassesAll)
+        group.nodes = nodes_of(endpoint, ranks);
+    if (!filter.has_room(group.own)) return;
+    filter.listen(group.own);
+    group.address = group.own;
+}
+
+abi::GroupOffers offers_for_client(const Endpoint& endpoint, const LocalGroup& group, Nanos now) {
+    abi::GroupOffers out{};
+    if (group.address == group.own) {
+        out.has_room = 1;
+        out.count = 1;
+        out.offers[0] = group.own;
+        return out;
+    }
+    for (const AddressOffer& offer : offers_of(endpoint, group, now))
+        out.offers[out.count++] = offer.packed();
+    return out;
+}
+
+/// This node listens to `address` for the group, instead of what it listened to.
+Err listen(Net& net, LocalGroup& group, AddressId address) {
+    if (group.address == address) return Err::kOk;
+    if (group.used) return Err::kInvalid;
+    net.filter.release(group.address);
+    const bool room = net.filter.has_room(address);
+    if (room) group.address = address;
+    net.filter.listen(group.address);  // with what was released, there is room for the old one
+    return room ? Err::kOk : Err::kLimit;
+}
+
+void use(Core& core, Endpoint& endpoint, LocalGroup& group) {
+    endpoint.member->set_group_address(group.handle, mac_of_address(group.address));
+    group.used = true;
+    if (group.address == group.own || group.shares) return;
+    group.shares = true;
+    core.counters.add(Counter::multicast_groups_sharing);
+}
+
+void leave_group(Core& core, Endpoint& endpoint, GroupHandle handle) noexcept {
+    Net& net = *endpoint.net;
+    LocalGroup* group = net.groups.find(handle);
+    if (group != nullptr && group->members.size() == 1 && group->members[0] == &endpoint) {
+        net.filter.release(group->address);
+        if (group->shares) core.counters.add(Counter::multicast_groups_sharing, UINT64_MAX);
+    }
+    net.groups.leave(handle, &endpoint);
+}
+
+// ---------------------------------------------------------------- records
+
+Result<LocalGroup*> add_group(Core& core, Endpoint& endpoint, GroupHandle handle, Nanos now) {
+    if (endpoint.member == nullptr || endpoint.state != EndpointState::kOpen)
+        return Err::kNotFormed;
+    if (!is_group(handle)) return Err::kInvalid;
+    urtp::Member& member = *endpoint.member;
+    Err error = judge_ranks(core, member);
+    if (error != Err::kOk) return error;
+    if (endpoint.net->groups.foreign(handle, endpoint.world)) return Err::kMismatch;
+    error = member.add_group(handle, core.ranks_scratch);
+    if (error != Err::kOk) return error;
+    LocalGroup* group = endpoint.net->groups.join(handle, endpoint.world, &endpoint);
+    if (group == nullptr) {
+        (void)member.remove_group(handle);
+        return Err::kLimit;
+    }
+    for (const Rank rank : core.ranks_scratch)
+        group->any_remote |= member.peer(rank).mac != endpoint.net->port.info.mac;
+    endpoint.groups.push_back(handle);
+    place(endpoint, *group, core.ranks_scratch, now);
+    return group;
+}
+
+bool on_add_group(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
+    const abi::Block& block = record.body.block;
+    const std::byte* shared = endpoint.region.tx(block.offset, block.length);
+    if (shared == nullptr || block.length % sizeof(Rank) != 0 || block.length > 2 * UINT16_MAX)
+        return false;
+    core.ranks_scratch.resize(block.length / sizeof(Rank));
+    if (block.length > 0) std::memcpy(core.ranks_scratch.data(), shared, block.length);
+    const Result<LocalGroup*> made = add_group(core, endpoint, record.stream, now);
+    if (!made.ok()) core.counters.add(Counter::client_bad_record);
+    CompletionRecord* out =
+        claim(endpoint, made.ok() ? CompletionKind::kGroupReady : CompletionKind::kGroupFailed);
+    ULC_CHECK(out != nullptr);  // drain() made sure of it
+    out->stream = record.stream;
+    out->tag = record.cookie;
+    if (made.ok()) {
+        abi::GroupOffers offers = offers_for_client(endpoint, *made.value(), now);
+        offers.per_node = ranks_per_node(*endpoint.member, core.ranks_scratch);
+        out->flags = abi::kCompleteInline;
+        out->inline_length = sizeof offers;
+        std::memcpy(out->body.inline_octets, &offers, sizeof offers);
+    } else {
+        out->status = static_cast<std::int16_t>(made.error());
+    }
+    publish(core, endpoint);
+    return true;
+}
+
+void on_remove_group(Core& core, Endpoint& endpoint, GroupHandle handle) {
+    const bool known = handle != endpoint.world &&
+                       std::ranges::count(endpoint.groups, handle) == 1 &&
+                       std::ranges::count(endpoint.removing, handle) == 0;
+    if (!known || endpoint.member == nullptr) {
+        core.counters.add(Counter::client_bad_record);
+        return;
+    }
+    endpoint.removing.push_back(handle);
+    endpoint.work |= kWorkControl;
+}
+
+/// The endpoint's group that a record about addresses names; nullptr: none, or its address is not the client's to choose.
+LocalGroup* group_of(Endpoint& endpoint, const SubmissionRecord& record) {
+    const bool known = record.stream != endpoint.world && record.cookie <= kAddressIdMax &&
+                       std::ranges::count(endpoint.groups, record.stream) == 1;
+    return known ? endpoint.net->groups.find(record.stream) : nullptr;
+}
+
+void on_listen_group(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
+    LocalGroup* group = group_of(endpoint, record);
+    const Err error =
+        group != nullptr ? listen(*endpoint.net, *group, record.cookie) : Err::kInvalid;
+    if (error == Err::kInvalid) core.counters.add(Counter::client_bad_record);
+    CompletionRecord* out = claim(endpoint, CompletionKind::kGroupListens);
+    ULC_CHECK(out != nullptr);  // drain() made sure of it
+    out->stream = record.stream;
+    out->tag = record.cookie;
+    out->status = static_cast<std::int16_t>(error);
+    publish(core, endpoint);
+}
+
+void on_use_address(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
+    LocalGroup* group = group_of(endpoint, record);
+    // Broadcast reaches all, so that needs no listening.
+    const bool listens =
+        group != nullptr &&
+        (group->address == record.cookie ||
+         (record.cookie == kBroadcastAddress && listen(*endpoint.net, *group, 0) == Err::kOk));
+    if (!listens) {
+        core.counters.add(Counter::client_bad_record);
+        return;
+    }
+    use(core, endpoint, *group);
+}
+
+}  // namespace
+
+bool group_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
+    switch (record.kind) {
+        case SubmitKind::kAddGroup:
+            return on_add_group(core, endpoint, record, now);
+        case SubmitKind::kRemoveGroup:
+            on_remove_group(core, endpoint, record.stream);
+            return true;
+        case SubmitKind::kListenGroup:
+            on_listen_group(core, endpoint, record);
+            return true;
+        case SubmitKind::kUseAddress:
+            on_use_address(core, endpoint, record);
+            return true;
+        default:
+            return false;
+    }
+}
+
+void place_world(Core& core, Endpoint& endpoint, LocalGroup& world) {
+    std::vector<Rank>& all = core.ranks_scratch;
+    all.resize(endpoint.member->size());
+    std::iota(all.begin(), all.end(), Rank{0});
+    endpoint.per_node = ranks_per_node(*endpoint.member, all);
+    if (!world.any_remote) return;
+    place(endpoint, world, all, core.now);
+    if (world.address != world.own) {  // then the port passes all multicasts
+        endpoint.net->filter.listen(world.own);
+        world.address = world.own;
+    }
+    world.used = true;
+    endpoint.member->set_group_address(world.handle, mac_of_address(world.address));
+}
+
+// Sends before kRemoveGroup may still wait, so the queue must be empty.
+bool remove_groups(Core& core, Endpoint& endpoint) {
+    if (endpoint.removing.empty() || endpoint.member == nullptr || !endpoint.sends.empty())
+        return false;
+    return std::erase_if(endpoint.removing, [&](GroupHandle handle) {
+               if (endpoint.member->remove_group(handle) == Err::kAgain) return false;
+               leave_group(core, endpoint, handle);
+               std::erase(endpoint.groups, handle);
+               return true;
+           }) > 0;
+}
+
+void leave_groups(Core& core, Endpoint& endpoint) noexcept {
+    for (const GroupHandle group : endpoint.groups)
+        leave_group(core, endpoint, group);
+    endpoint.groups.clear();
+    endpoint.removing.clear();
+}
+
+}  // namespace ulc::engine

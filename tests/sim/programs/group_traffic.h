@@ -1,0 +1,42 @@
+// Groups of a simulated job that are made one after another, as MPI programs make communicators, and then used: each member multicasts
+// to each of its groups. For tests and tables of multicast addresses.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tests/sim/lib_cluster.h"
+
+namespace ulc::sim {
+
+class GroupTraffic {
+public:
+    using Ranks = std::vector<std::uint16_t>;
+
+    GroupTraffic(LibCluster& lib, std::vector<Ranks> groups);
+
+    /// Makes all groups, and waits until their addresses are settled. False: one was not made.
+    bool create();
+    /// Each member multicasts so many messages to each of its groups. False: not all came.
+    bool exchange(unsigned rounds);
+    /// Frees the group at all members.
+    void free(std::size_t group);
+
+    [[nodiscard]] const std::vector<Ranks>& groups() const noexcept { return groups_; }
+    [[nodiscard]] ulc_group handle(std::size_t group) const { return handles_[group]; }
+    /// Messages that all ranks received in exchange().
+    [[nodiscard]] std::uint64_t received() const noexcept { return received_; }
+    /// Group frames that came to nodes without a member, so far.
+    [[nodiscard]] std::uint64_t unwanted() const;
+
+private:
+    bool create(std::size_t group);
+    void settle();
+
+    LibCluster& lib_;
+    std::vector<Ranks> groups_;
+    std::vector<ulc_group> handles_;
+    std::uint64_t received_ = 0;
+};
+
+}  // namespace ulc::sim
