@@ -60,17 +60,24 @@ template <typename Text>
            time_of(cell, rule.choice) > 0;
 }
 
+/// A scatterv has not all that was measured of a scatter.
+[[nodiscard]] bool takes(Op op, std::string_view choice) {
+    Choice parsed;
+    return parse_choice(op, choice, parsed) == Err::kOk;
+}
+
 /// The fastest time of the others over that of the choice.
-[[nodiscard]] double gain_of(const Cell& cell, std::string_view choice) {
+[[nodiscard]] double gain_of(const Cell& cell, Op op, std::string_view choice) {
     double others = std::numeric_limits<double>::max();
     for (const auto& [name, us] : cell.us)
-        if (name != choice) others = std::min(others, us);
+        if (name != choice && takes(op, name)) others = std::min(others, us);
     return others / time_of(cell, choice);
 }
 
-[[nodiscard]] std::string others_text(const Cell& cell, std::string_view choice) {
+[[nodiscard]] std::string others_text(const Cell& cell, Op op, std::string_view choice) {
     auto others = cell.us;
-    std::erase_if(others, [&](const auto& one) { return one.first == choice; });
+    std::erase_if(others,
+                  [&](const auto& one) { return one.first == choice || !takes(op, one.first); });
     std::ranges::stable_sort(others, {}, [](const auto& one) { return one.second; });
     std::string text;
     for (std::size_t i = 0; i < std::min(others.size(), kOthersShown); ++i) {
@@ -88,7 +95,7 @@ template <typename Text>
                        "** | ";
     if (cells.empty()) return line + "not measured | | |\n";
     const Cell& cell = **std::ranges::min_element(
-        cells, {}, [&](const Cell* one) { return gain_of(*one, rule.choice); });
+        cells, {}, [&](const Cell* one) { return gain_of(*one, rule.op, rule.choice); });
     line += std::to_string(cell.at.ranks) + " ranks";
     if (cell.at.per_node > 1 && rule.medium != Medium::kNode)
         line += ", " + std::to_string(cell.at.per_node) + " a node";
@@ -96,7 +103,7 @@ template <typename Text>
     if (cells.size() > 1) line += " (of " + std::to_string(cells.size()) + ")";
     line += " | " + format("%.1f", time_of(cell, rule.choice)) + " | ";
     if (cell.noise > 0) line += format("noise %.0f %%; ", 100 * cell.noise);
-    return line + others_text(cell, rule.choice) + " |\n";
+    return line + others_text(cell, rule.op, rule.choice) + " |\n";
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ TEST(CollectiveBudget, a_barrier_on_a_hub_is_never_slower_than_the_two_chains_of
         };
         const double thesis = median("chain:2");
         EXPECT_LE(median(""), thesis) << nodes << " nodes";
-        if (nodes % 8 == 0) {
+        if (nodes % 16 == 0) {
             EXPECT_GT(median("gather_broadcast"), thesis) << nodes << " nodes";
         }
     }
