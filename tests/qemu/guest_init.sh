@@ -15,15 +15,14 @@ ln -s /run /var/run
 mount -t hugetlbfs none /dev/hugepages
 ip link set lo up
 export GCOV_PREFIX=/out # where a build that counts its lines puts what it counted
-export PATH=/ulc:/bin LD_LIBRARY_PATH=/ulc:$(echo /usr/lib/*/dpdk/pmds-*) HOME=/tmp XDG_RUNTIME_DIR=/run
+export PATH=/ulc:/bin:/usr/bin LD_LIBRARY_PATH=/ulc:$(echo /usr/lib/*/dpdk/pmds-*) HOME=/tmp XDG_RUNTIME_DIR=/run
 
-# From the kernel's command line: lab_test, lab_node (from 0), lab_nodes, lab_driver (uio_pci_generic, vfio-pci, none).
+# From the kernel's command line: lab_test, lab_node (from 0), lab_nodes, lab_driver (uio_pci_generic, vfio-pci;
+# kernel: its own; none: the test's affair).
 for word in $(cat /proc/cmdline); do
     case $word in lab_*) export "${word?}" ;; esac
 done
 : "${lab_test:?}" "${lab_node:?}" "${lab_nodes:?}" "${lab_driver:?}"
-
-load() { for module in "$@"; do [ -f "/modules/$module.ko" ] && insmod "/modules/$module.ko"; done; }
 
 # The NIC is the machine's only Ethernet controller.
 nic() {
@@ -32,16 +31,10 @@ nic() {
     done
 }
 
-# What dpdk-devbind.py -b DRIVER ADDRESS does.
-bind_nic() {
-    modprobe_like=$1
-    case $modprobe_like in
-        uio_pci_generic) load uio uio_pci_generic ;;
-        vfio-pci) load irqbypass vfio_virqfd vfio vfio_iommu_type1 vfio-pci-core vfio-pci ;;
-    esac
-    echo "$modprobe_like" >"/sys/bus/pci/devices/$(nic)/driver_override"
-    echo "$(nic)" >/sys/bus/pci/drivers_probe
-    [ -e "/sys/bus/pci/devices/$(nic)/driver" ] || { echo "LAB: $(nic) is not bound to $modprobe_like"; return 1; }
+bind_nic() { # bind_nic DRIVER
+    modprobe "$1" && dpdk-devbind.py -b "$1" "$(nic)" && return
+    say "$(nic) is not bound to $1"
+    return 1
 }
 
 hugepages() { # MB
@@ -49,14 +42,16 @@ hugepages() { # MB
 }
 
 say() { echo "LAB: $*"; }
-load af_packet
 status=1
-[ "$lab_driver" = none ] && load mii 8139cp
-if [ "$lab_driver" = none ] || bind_nic "$lab_driver"; then
+case $lab_driver in
+    none) true ;;
+    kernel) modprobe 8139cp; modprobe e100 ;;
+    *) bind_nic "$lab_driver" ;;
+esac && {
     # shellcheck disable=SC1090 # one of those in tests/qemu/guests
     (. "/lab/$lab_test.sh")
     status=$?
-fi
+}
 if [ -d /out ]; then # for the host: tools/driver-coverage
     stty -F /dev/ttyS1 raw
     tar -c -C /out . >/dev/ttyS1

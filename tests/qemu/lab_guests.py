@@ -23,6 +23,7 @@ class Test:
     programs: list  # of build/release, that the guests run
     always: bool = True  # in the test command
     machine: tuple = ("-M", "pc")
+    accelerator: str = "tcg,thread=multi"
     memory_mb: int = 384
     timeout: int = 120
     judges: tuple = (0,)  # the nodes whose result counts; the others are ended once these have ended
@@ -50,9 +51,10 @@ def guest_command(test, image, folder, node):
     if "intel-iommu" in " ".join(test.machine):
         words += " intel_iommu=on"
     return [
-        "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", *test.machine, "-m", str(test.memory_mb),
+        "qemu-system-x86_64", "-accel", test.accelerator, "-cpu", "max", *test.machine, "-m", str(test.memory_mb),
         "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-kernel", str(kernel), "-initrd", str(root), "-append", words,
-        "-serial", f"file:{folder}/console{node}", "-serial", f"file:{folder}/out{node}.tar", "-netdev", f"stream,id=n0,server=off,addr.type=unix,addr.path={folder}/w{node}",
+        "-serial", f"file:{folder}/console{node}", "-serial", f"file:{folder}/out{node}.tar",
+        "-netdev", f"stream,id=n0,server=off,addr.type=unix,addr.path={folder}/w{node}",
         "-device", f"{nic},netdev=n0,mac={mac_of(node)}",
     ]
 

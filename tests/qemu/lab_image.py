@@ -2,22 +2,25 @@
 import lzma
 import os
 import pathlib
+import py_compile
 import re
 import shutil
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CACHE = ROOT / "build" / "lab"
 BUILD = ROOT / "build" / "release"
 
-# Modules in the order in which they are loaded; those that the kernel has built in are not in the package.
-MODULES = [
-    "uio", "uio_pci_generic", "irqbypass", "vfio_virqfd", "vfio", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci",
-    "af_packet", "mii", "8139cp", "tun", "tulip",
-]
+# With what they depend on; those that the kernel has built in are not in its package.
+MODULES = ["uio_pci_generic", "vfio-pci", "8139cp", "e100", "tun", "tulip"]
+# What Debian's modprobe loads with a module although it could do without.
+SOFT_NEEDS = {"vfio_pci": ["vfio_iommu_type1"]}
 # Of DPDK's plug-ins only these: each brings libraries, and the guest is copied at every boot.
 PLUGINS = ["bus_pci", "bus_vdev", "mempool_ring", "net_af_packet", "net_e1000", "net_virtio", "net_tap"]
 PACKAGES = ["busybox-static", "dpdk-dev"]
+# What dpdk-devbind.py needs.
+DEVBIND_PACKAGES = ["dpdk", "pciutils", "libpci3", "python3.11-minimal", "libpython3.11-minimal"]
 XZ_MAGIC = b"\xfd7zXZ\x00"
 
 
@@ -78,9 +81,10 @@ def kernel_of(package):
     return plain
 
 
-def libraries_of(programs):
-    """All shared libraries that `programs` load, as the loader of this machine finds them."""
-    text = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False).stdout
+def libraries_of(programs, folder=""):
+    """All shared libraries that `programs` load, as the loader of this machine finds them, or in `folder`."""
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
+    text = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False, env=environment).stdout
     missing = re.search(r"(\S+) => not found", text)
     if missing:
         raise Missing(f"{missing.group(1)} is not on this machine; run: tools/setup test")
@@ -135,6 +139,78 @@ def build_programs(programs):
         raise Missing(f"{missing[0]} cannot be built; {advice}")
 
 
+def module_name(name):
+    return name.replace("-", "_")
+
+
+def add_modules(archive, package):
+    """MODULES and what they depend on, with the list that modprobe reads."""
+    files = {module_name(path.stem): path for path in package.rglob("*.ko")}
+    wanted = {}
+
+    def want(name):
+        """What `name` needs, as modules.dep says it: the last is loaded first."""
+        if name in wanted or name not in files:
+            return wanted.get(name, [])
+        wanted[name] = []
+        depends = re.search(rb"\0depends=([^\0]*)", files[name].read_bytes())
+        names = SOFT_NEEDS.get(name, []) + (depends.group(1).decode().split(",") if depends else [])
+        chain = [n for need in map(module_name, names) if need in files for n in [need, *want(need)] if n != name]
+        wanted[name] = [n for i, n in enumerate(chain) if n not in chain[i + 1:]]
+        return wanted[name]
+
+    for module in MODULES:
+        want(module_name(module))
+    folder = next((package / "lib/modules").iterdir()).name
+    for name in wanted:
+        archive.add_file(f"lib/modules/{folder}/{files[name].name}", files[name])
+    lines = [f"{files[name].name}: {' '.join(files[n].name for n in needs)}\n" for name, needs in wanted.items()]
+    archive.add(f"lib/modules/{folder}/modules.dep", 0o100644, "".join(lines).encode())
+
+
+def add_devbind(archive, roots):
+    """dpdk-devbind.py, lspci for it, and the least of Python; compiled where the host's Python can, since the guest is slow."""
+    for root in roots:
+        for path in sorted(p for p in root.rglob("*") if p.is_file() and not p.is_symlink()):
+            name = str(path.relative_to(root))
+            if name.startswith(("usr/bin/", "lib/", "usr/lib/x86_64-linux-gnu/")):
+                archive.add_file(name, path)
+            elif path.suffix == ".py" and sys.version_info[:2] != (3, 11):
+                archive.add_file(name, path)
+            elif path.suffix == ".py":
+                compiled = path.with_suffix(".pyc")
+                if not compiled.exists():
+                    py_compile.compile(str(path), cfile=str(compiled), doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+                archive.add(name + "c", 0o100644, compiled.read_bytes())
+    archive.add("usr/lib/python3.11/lib-dynload", 0o40755)  # it looks for that folder
+    archive.add_link("usr/bin/python3", "python3.11")
+    archive.add_link("usr/bin/env", "/bin/busybox")
+    folder = next(p.parent for root in roots for p in root.rglob("libpci.so.3"))
+    archive.add_link(f"{folder.relative_to(next(r for r in roots if folder.is_relative_to(r)))}/libpci.so.3",
+                     os.path.basename(os.path.realpath(folder / "libpci.so.3")))
+    programs = [p for root in roots for p in (root / "usr/bin/lspci", root / "usr/bin/python3.11") if p.exists()]
+    for library in libraries_of(programs, folder):
+        if not library.startswith(str(CACHE)):
+            add_library(archive, library)
+
+
+def add_library(archive, library):
+    real = os.path.realpath(library)  # a library that is a plug-in as well must be one file, or it is loaded twice
+    archive.add_file(real, real)
+    archive.add_link(library, real)
+
+
+def add_readme(archive):
+    """The commands of README's chapter on the real NIC, for the guest to type, and the example that they run."""
+    chapter = (ROOT / "README.md").read_text().split("## The real NIC")[1].split("\n## ")[0]
+    lines = [line.split("  #")[0].strip() for line in chapter.splitlines() if line.startswith(" " * 7)]
+    archive.add("lab/readme.lines", 0o100644, "".join(f"{line}\n" for line in lines).encode())
+    if (BUILD / "libulc/libulc.so").exists():
+        flags = [f"-I{ROOT}/libulc/client", f"-I{ROOT}/coll", f"-L{BUILD}/libulc", "-lulc"]
+        subprocess.run(["cc", ROOT / "docs/examples/hello.c", *flags, "-o", CACHE / "hello"], check=True)
+        archive.add_file("ulc/hello", CACHE / "hello")
+
+
 def prepare(programs):
     """Paths of (kernel, root). `programs`: of build/release, relative to it; they lie in /ulc of the guest."""
     if not shutil.which("qemu-system-x86_64"):
@@ -143,6 +219,7 @@ def prepare(programs):
     build_programs(programs)
     CACHE.mkdir(parents=True, exist_ok=True)
     kernel_package, busybox, dpdk = (unpack(name) for name in package_names())
+    devbind = [unpack(name) for name in DEVBIND_PACKAGES]
     archive = Archive()
     archive.add_file("init", ROOT / "tests/qemu/guest_init.sh")
     archive.add_file("bin/busybox", busybox / "bin/busybox")
@@ -151,9 +228,9 @@ def prepare(programs):
         archive.add_file(f"lab/{script.name}", script)
     for name, seed in (("A.mtx", 1), ("B.mtx", 2)):
         archive.add(f"lab/{name}", 0o100644, output_of(str(ROOT / "tools/mtx-gen"), "96", "96", "--seed", str(seed)).encode())
-    for name in MODULES:
-        for path in kernel_package.rglob(f"{name}.ko"):
-            archive.add_file(f"modules/{name}.ko", path)
+    add_modules(archive, kernel_package)
+    add_devbind(archive, devbind)
+    add_readme(archive)
     testpmd = dpdk / "usr/bin/dpdk-testpmd"
     plugins = pathlib.Path(next(iter(sorted(pathlib.Path("/usr/lib").glob("*/dpdk/pmds-*")))))
     plugin_files = [plugins / f"librte_{p}.so" for p in PLUGINS]
@@ -168,9 +245,8 @@ def prepare(programs):
         real = os.path.realpath(library)
         if library.startswith(str(ROOT)):
             archive.add_built(f"ulc/{os.path.basename(library)}", real)
-        else:  # a library that is a plug-in as well must be one file, or it is loaded twice
-            archive.add_file(real, real)
-            archive.add_link(library, real)
+        else:
+            add_library(archive, library)
     image = CACHE / "root.cpio"
     archive.write(image)
     return kernel_of(kernel_package), image

@@ -14,11 +14,19 @@ TESTS = [
     Test("cluster", "4 machines on a hub, each engine on our driver: exchange with multicast, matrix product by allgather and by broadcast, "
          "then one loses power and the others are told",
          "cluster", 4, SYSTEM, judges=(0, 1, 2), power_off={3: "LAB: 3 waits for its end"}),
+    Test("readme", "what README says of the real NIC, line by line, on two machines with an IOMMU",
+         "readme", 2, [DRIVER, "pmd_app/main/ulc-engine", "tools/ulc"], judges=(0, 1), drivers=("none",), machine=IOMMU, memory_mb=1024),
+    Test("faults", "one machine with 4.5 GiB, whose NIC nobody, the kernel or another engine has, without hugepages, without an IOMMU, with memory "
+         "beyond 32 bits: each time a sentence that says what to type",
+         "faults", 1, SYSTEM, always=False, drivers=("none",), memory_mb=4608),
     Test("mixed", "the same on four NICs: tulip, e1000 and virtio by DPDK, rtl8139 by the kernel's driver and af_packet",
          "cluster", 4, SYSTEM, always=False, judges=(0, 1, 2), power_off={3: "LAB: 3 waits for its end"},
-         nics=("tulip", "e1000", "rtl8139", "virtio-net-pci"), drivers=("uio_pci_generic", "uio_pci_generic", "none", "uio_pci_generic")),
+         nics=("tulip", "e1000", "rtl8139", "virtio-net-pci"), drivers=("uio_pci_generic", "uio_pci_generic", "kernel", "uio_pci_generic")),
     Test("exception", "IP on the same NIC: ping and HTTP between two machines through the exception interface, while ULC's own traffic runs",
          "exception", 2, SYSTEM, always=False, judges=(0, 1)),
+    Test("instructions", "instructions a message costs, counted by the machine: the kernel's driver and UDP, then our driver and ULC",
+         "instructions", 2, [DRIVER, "pmd_app/main/libulc-engine.so", "tests/qemu/nic_instructions"], always=False, judges=(0, 1), drivers=("none",),
+         accelerator="tcg", machine=("-M", "pc", "-icount", "shift=0"), timeout=200),
     Test("kernel", "round trip and stream between the same two NICs: the kernel's driver with UDP and TCP, then our driver with ULC; a ratio, no speed",
          "kernel", 2, SYSTEM + ["tests/qemu/nic_pingpong"], always=False, judges=(0, 1), drivers=("none",)),
 ]

@@ -1,7 +1,7 @@
 # The only NIC belongs to the engine, and the kernel still has its network: ping, and files by HTTP, while ranks exchange
 # messages whose every octet is checked.
 . /lab/engine.sh || return 1
-load tun
+modprobe tun
 start_engine --exception || return 1
 ip addr add "10.9.0.$((lab_node + 1))/24" dev ulc0
 [ "$(cat /sys/class/net/ulc0/address)" = "02:21:14:30:00:0$lab_node" ] || { say "ulc0 has another address than the NIC"; return 1; }

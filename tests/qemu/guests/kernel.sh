@@ -1,5 +1,5 @@
 # The same two NICs, first with the kernel's driver and its UDP and TCP, then with our driver and ULC.
-load mii tulip
+modprobe tulip
 interface=$(ls "/sys/bus/pci/devices/$(nic)/net")
 ip link set "$interface" up
 ip addr add "10.9.1.$((lab_node + 1))/24" dev "$interface"
@@ -11,7 +11,6 @@ for stack in udp tcp; do
     say "$(cat /tmp/stack)"
 done
 ip link set "$interface" down
-echo "$(nic)" >"/sys/bus/pci/devices/$(nic)/driver/unbind"
 bind_nic uio_pci_generic || return 1
 . /lab/engine.sh || return 1
 start_engine || return 1
