@@ -91,7 +91,7 @@ void Transmitter::push(Segment* frame) noexcept {
     ++departures_.next;
     in_flight_octets_ += frame->length + kFrameOverhead;
     ++in_flight_frames_;
-    if (burst_count_ == kBurst) flush();
+    if (burst_count_ % kFlushFrames == 0) flush();
 }
 
 void Transmitter::send_burst() noexcept {

@@ -49,6 +49,8 @@ public:
 
 private:
     static constexpr std::uint32_t kBurst = 32;
+    /// The port gets so many at a time, so that the other end begins with them while the rest is composed.
+    static constexpr std::uint32_t kFlushFrames = 8;
     static constexpr std::uint32_t kSentMax = 1024;      ///< power of two
     static constexpr std::uint32_t kFrameOverhead = 24;  ///< FCS, preamble, gap
 
