@@ -162,13 +162,14 @@ Err map_region(const char* path, const abi::Offer& offer, int fd, Link& link) {
     return error;
 }
 
-Err handshake(const char* path, const char* net, Link& link, abi::RegionLayout& layout) {
+Err handshake(const char* path, const char* net, const Limits& limits, Link& link,
+              abi::RegionLayout& layout) {
     abi::Hello hello{};
     hello.magic = abi::kHelloMagic;
     hello.abi_version = abi::kAbiVersion;
     hello.kind = abi::HelloKind::kAttach;
     hello.client_pid = static_cast<std::uint32_t>(getpid());
-    hello.wanted = {0, 0, 0, 0};
+    hello.wanted = {0, 0, limits.offload != 0 ? kOffloadArenaOctets : 0, 0};
     std::strncpy(hello.net, net, sizeof hello.net - 1);
     // EPIPE: the engine has answered already, and refused.
     if (send(link.socket, &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello && errno != EPIPE)
@@ -207,7 +208,7 @@ Result<std::unique_ptr<ulc_endpoint>> attach_daemon(const char* path, const char
     if (!link) return Err::kNoMemory;
     abi::RegionLayout layout{};
     Err error = connect_to(path, *link);
-    if (error == Err::kOk) error = handshake(path, net, *link, layout);
+    if (error == Err::kOk) error = handshake(path, net, limits, *link, layout);
     if (error != Err::kOk) return error;
 
     Hooks hooks;

@@ -93,9 +93,11 @@ Result<std::unique_ptr<ulc_endpoint>> attach_embedded(const char* devices, const
     if (link->entry == nullptr) return Err::kVersion;
 
     const char* options = std::getenv("ULC_ENGINE_OPTIONS");  // NOLINT(concurrency-mt-unsafe)
+    std::string given = options == nullptr ? "" : options;
+    if (limits.offload != 0 && given.find("--tx-arena") == std::string::npos)
+        given += " --tx-arena " + std::to_string(kOffloadArenaOctets);
     char text[400] = "";
-    int status = link->entry->open(devices, options == nullptr ? "" : options, &link->engine, text,
-                                   sizeof text);
+    int status = link->entry->open(devices, given.c_str(), &link->engine, text, sizeof text);
     if (status != 0) {
         set_last_error("embedded engine on %s: %s", devices, text);
         return known(status);

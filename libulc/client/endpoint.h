@@ -32,6 +32,10 @@
 
 namespace ulc::client {
 
+/// Of who offloads, unless the engine gives more: data of such a collective lie in the tx arena, so it has room for a broadcast of 1 MiB,
+/// its schedule, and sends beside it.
+inline constexpr std::uint32_t kOffloadArenaOctets = 4U << 20;
+
 struct Limits {
     std::uint64_t unexpected_octets = Inbox::kMemoryOctetsDefault;
     std::uint64_t check_collectives = 1;  ///< 0: messages of collectives bear no signature

@@ -101,6 +101,8 @@ void ScheduleRun::hand_over(const abi::Schedule& schedule, const exec::Setup& se
         take_early(schedule);
         if (error_ == ULC_OK)
             away_ = offload_.start(ep_, group_, schedule, setup, {tag_, ~Signature::kMask}, own_);
+        // An engine inside the application hears of it now, and has its helper go on.
+        if (away_ && ep_->hooks().progress != nullptr) ep_->poll_aside();
     } catch (const std::bad_alloc&) {
         // Carried out here: what was taken early is found there too.
     }

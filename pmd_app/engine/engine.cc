@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "engine/core.h"
+#include "engine/offload.h"
 
 namespace ulc::engine {
 namespace {
@@ -255,6 +256,12 @@ void Engine::awake() {
     for (Endpoint* endpoint : core_->active) {
         if (endpoint->reachable) abi::engine_awake(endpoint->region.control());
     }
+}
+
+bool Engine::offloading() const noexcept {
+    return std::ranges::any_of(core_->active, [](const Endpoint* endpoint) {
+        return endpoint->offloads != nullptr && !endpoint->offloads->empty();
+    });
 }
 
 void Engine::stop_accepting() noexcept { core_->stopping = true; }

@@ -76,6 +76,9 @@ public:
     [[nodiscard]] bool prepare_sleep();
     void awake();
 
+    /// It carries out a schedule of some client, which may be computing meanwhile.
+    [[nodiscard]] bool offloading() const noexcept;
+
     // --- ends
     /// Refuses new endpoints and jobs.
     void stop_accepting() noexcept;

@@ -271,7 +271,9 @@ abi::RegionSizes AttachServer::sizes_for(const abi::RegionSizes& wanted) const {
     const abi::RegionSizes& most = options_.sizes_max;
     return {choose(wanted.sq_slots, usual.sq_slots, most.sq_slots),
             choose(wanted.cq_slots, usual.cq_slots, most.cq_slots),
-            choose(wanted.tx_arena_octets, usual.tx_arena_octets, most.tx_arena_octets),
+            // Who offloads asks for more; an engine that was given more than that keeps it.
+            choose(std::max(wanted.tx_arena_octets, usual.tx_arena_octets), usual.tx_arena_octets,
+                   most.tx_arena_octets),
             choose(wanted.rx_arena_octets, usual.rx_arena_octets, most.rx_arena_octets)};
 }
 

@@ -2,8 +2,13 @@
 //
 // Whoever polls runs the engine: the application's own calls, under a lock that is only ever tried. One helper thread
 // naps 1 ms and takes a round when the application has not polled for as long, so that a rank that computes still answers
-// probes, repairs and pings, and is neither dead nor lossy (decision 13).
+// probes, repairs and pings, and is neither dead nor lossy (decision 13). While a collective is offloaded it is woken at once and stays in the
+// engine, so that the collective goes on behind the computation, if there is a processor left for this thread.
+#include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -19,6 +24,7 @@
 #include "abi/region.h"
 #include "base/check.h"
 #include "main/clock.h"
+#include "main/engine_loop.h"
 #include "main/node.h"
 #include "main/options.h"
 
@@ -33,6 +39,7 @@ struct EmbeddedEngine {
     std::atomic_flag busy = ATOMIC_FLAG_INIT;
     std::atomic<Nanos> polled_at{0};
     std::atomic<bool> stop{false};
+    std::atomic<std::uint32_t> offloading{0};  ///< futex word; written by who has the engine
     std::thread helper;
     struct Mapping {
         void* memory;
@@ -49,6 +56,8 @@ namespace {
 using abi::EmbeddedEngine;
 
 constexpr Nanos kHelperNap = kMillisecond;
+constexpr Nanos kHelperNapOffload = 20 * kMicrosecond;
+constexpr Nanos kHelperStay = 50 * kMicrosecond;
 constexpr Nanos kDrainMax = 12 * kSecond;
 
 /// Holds the engine while it lives, if it got it.
@@ -79,22 +88,56 @@ auto with_engine(EmbeddedEngine& engine, Action action) {
     }
 }
 
-void nap(Nanos length) {
-    const timespec time{0, static_cast<long>(length)};
-    nanosleep(&time, nullptr);
+/// One round by who has the engine. The helper is woken when a collective was handed over.
+bool round(EmbeddedEngine& engine, Nanos now) {
+    const bool moved = engine.node->engine().poll(now);
+    const std::uint32_t offloading = engine.node->engine().offloading() ? 1 : 0;
+    if (offloading != engine.offloading.load(std::memory_order_relaxed)) {
+        engine.offloading.store(offloading, std::memory_order_relaxed);
+        if (offloading != 0) wake_futex(nullptr, 0, &engine.offloading);
+    }
+    return moved;
+}
+
+/// Naps; a short time while a collective is offloaded. The time for which the application may be silent until a round is due.
+Nanos nap(EmbeddedEngine& engine) {
+    if (engine.offloading.load(std::memory_order_relaxed) != 0) {
+        const timespec length{0, static_cast<long>(kHelperNapOffload)};
+        nanosleep(&length, nullptr);
+    } else {
+        // Returns at once if it is not 0 any more; a wake-up that is missed costs one nap.
+        const timespec length{0, static_cast<long>(kHelperNap)};
+        syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&engine.offloading), FUTEX_WAIT, 0,
+                &length, nullptr, 0);
+    }
+    return engine.offloading.load(std::memory_order_relaxed) != 0 ? kHelperNapOffload : kHelperNap;
+}
+
+/// Rounds until nothing moves; while a collective is offloaded, until nothing has moved for kHelperStay.
+void take_rounds(EmbeddedEngine& engine) {
+    Nanos moved_at = engine.clock.now();
+    while (!engine.stop.load(std::memory_order_relaxed)) {
+        const Nanos now = engine.clock.now();
+        if (round(engine, now)) {
+            moved_at = now;
+            continue;
+        }
+        if (engine.offloading.load(std::memory_order_relaxed) == 0 || now - moved_at > kHelperStay)
+            return;
+        std::this_thread::yield();
+    }
 }
 
 void help(EmbeddedEngine* engine) {
+    static_cast<void>(prctl(PR_SET_TIMERSLACK, 1000));  // of this thread: the default is 50 us
     const bool cached = dpdk::adopt_thread();
     while (!engine->stop.load(std::memory_order_relaxed)) {
-        nap(kHelperNap);
+        const Nanos silence = nap(*engine);
         const Nanos now = engine->clock.now();
-        if (now - engine->polled_at.load(std::memory_order_relaxed) < kHelperNap) continue;
+        if (now - engine->polled_at.load(std::memory_order_relaxed) < silence) continue;
         const Turn turn(*engine);
         if (!turn.mine()) continue;
-        while (engine->node->engine().poll(engine->clock.now()) &&
-               !engine->stop.load(std::memory_order_relaxed)) {
-        }
+        take_rounds(*engine);
     }
     if (cached) dpdk::release_thread();
 }
@@ -199,7 +242,7 @@ int poll(EmbeddedEngine* engine) {
     if (!turn.mine()) return 2;
     const Nanos now = engine->clock.now();
     engine->polled_at.store(now, std::memory_order_relaxed);
-    return engine->node->engine().poll(now) ? 1 : 0;
+    return round(*engine, now) ? 1 : 0;
 }
 
 void close(EmbeddedEngine* engine) {
