@@ -1,205 +1,198 @@
 // Every collective over sizes, on all ranks of a job, each with the table's choice and with named algorithms, among them the
-// tree over unicast for reference. The time of an operation is that of the rank that was done last. The root of a broadcast goes round
-// (URTP §4.1), so that one broadcast cannot run ahead of the next.
+// tree over unicast for reference. Four ways to look at it, by the last word of the name:
+//
+//   broadcast/1024           calls back to back; the root goes round (URTP §4.1), so that one broadcast cannot run ahead of the
+//                            next. Time a call, of the rank that was done last
+//   broadcast/1024/single    a barrier before each; from a rank's leaving the barrier until it has returned. Time: of the rank
+//                            that took longest, mean over the calls; counter mean_us: the mean over ranks
+//   broadcast/1024/skewed    as single, but each rank computes first, for a time drawn uniformly from 0 to 100 µs (seeded by rank
+//                            and call). Time: from the last rank's arrival to the last rank's end
+//   broadcast/1024/counted   as the first, and what crosses the switch in a call: payload_octets beside least_octets, what a
+//                            broadcast medium must carry, packets with payload, control packets. Needs ULC_BENCH_SWITCH (bench/counted_switch)
 //
 //   ulc run -n 8 --nodes 8 ulc-bench-collective
 //   mpirun -np 8 --mca btl tcp,self ulc-bench-collective-mpi        (the reference)
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <string>
+#include <thread>
 
-#include "bench/common/driver.h"
+#include "base/prng.h"
+#include "bench/collective_operations.h"
+#include "bench/common/switch_counts.h"
 
 namespace {
 
 using namespace ulc::bench;
 using Clock = std::chrono::steady_clock;
 
-enum What : std::uint32_t {
-    kBarrier,
-    kBroadcast,
-    kAllgather,
-    kGather,
-    kScatter,
-    kAlltoall,
-    kReduce,
-    kAllreduce,
-    kReduceScatter,
-    kScan,
-};
+enum Mode : std::uint32_t { kBackToBack, kSingle, kSkewed, kCounted };
+constexpr const char* kModeSuffix[] = {"", "/single", "/skewed", "/counted"};
+
+constexpr std::uint64_t kSkewNsMax = 100'000;
+/// All is quiet after so long: acknowledgements wait at most 800 µs.
+constexpr std::chrono::milliseconds kQuiet{30};
+constexpr int kLooksMax = 100;
 
 double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-Outcome run_barrier(Transport& transport, const Command& command) {
+Outcome back_to_back(Transport& transport, const Command& command, const Operation& operation) {
+    transport.barrier(nullptr);
     const auto start = Clock::now();
     for (std::uint32_t i = 0; i < command.rounds; ++i)
-        transport.barrier(command.algorithm_or_null());
-    return {seconds_since(start), true};
+        operation.once(static_cast<std::uint16_t>(i % transport.size()));
+    return {.seconds = seconds_since(start)};
 }
 
-Outcome run_broadcast(Transport& transport, const Command& command) {
-    const std::uint16_t ranks = transport.size();
-    std::vector<unsigned char> buffer = payload_of(transport.rank(), command.octets);
+/// What a rank computes before a call, in seconds.
+double arrive_late(std::uint16_t rank, std::uint32_t call) {
+    ulc::Prng random((std::uint64_t{rank} << 32) + call + 1);
+    const std::chrono::nanoseconds late(random.below(kSkewNsMax));
     const auto start = Clock::now();
-    for (std::uint32_t i = 0; i < command.rounds; ++i) {
-        const auto root = static_cast<std::uint16_t>(i % ranks);
-        transport.broadcast(root, buffer.data(), command.octets, command.algorithm_or_null());
+    while (Clock::now() - start < late) {
     }
-    const double seconds = seconds_since(start);
-    // The first root's octets went round from root to root.
-    return {seconds, buffer == payload_of(0, command.octets)};
+    return seconds_since(start);
 }
 
-Outcome run_allgather(Transport& transport, const Command& command) {
-    const std::size_t octets = command.octets;
-    const std::vector<unsigned char> input = payload_of(transport.rank(), octets);
-    std::vector<unsigned char> output(octets * transport.size());
-    const auto start = Clock::now();
-    for (std::uint32_t i = 0; i < command.rounds; ++i)
-        transport.allgather(input.data(), output.data(), octets, command.algorithm_or_null());
-    Outcome outcome{seconds_since(start), true};
-    for (std::uint16_t rank = 0; rank < transport.size(); ++rank) {
-        const std::vector<unsigned char> expected = payload_of(rank, octets);
-        outcome.right = std::memcmp(output.data() + rank * octets, expected.data(), octets) == 0 &&
-                        outcome.right;
+/// Sums over calls of the longest time and of the mean time; of what came after the last arrival, if they were skewed.
+Outcome one_by_one(Transport& transport, const Command& command, const Operation& operation) {
+    struct Times {
+        double late = 0, done = 0;
+    };
+    const std::uint32_t calls = command.rounds;
+    std::vector<Times> own(calls);
+    for (std::uint32_t i = 0; i < calls; ++i) {
+        transport.barrier(nullptr);
+        const auto start = Clock::now();
+        if (command.mode == kSkewed) own[i].late = arrive_late(transport.rank(), i);
+        operation.once(static_cast<std::uint16_t>(i % transport.size()));
+        own[i].done = seconds_since(start);
     }
+    std::vector<Times> all(std::size_t{calls} * transport.size());
+    transport.allgather(own.data(), all.data(), calls * sizeof(Times), nullptr);
+    Outcome outcome;
+    double mean = 0;
+    for (std::uint32_t i = 0; i < calls; ++i) {
+        double late = 0;
+        double done = 0;
+        for (std::size_t at = i; at < all.size(); at += calls) {
+            late = std::max(late, all[at].late);
+            done = std::max(done, all[at].done);
+            mean += (all[at].done - all[at].late) / transport.size();
+        }
+        outcome.seconds += std::max(0.0, done - late);
+    }
+    outcome.values[0] = 1e6 * mean / calls;
     return outcome;
 }
 
-/// Blocks to or from a root that goes round, or to and from all.
-Outcome run_blocks(Transport& transport, const Command& command) {
-    const std::size_t octets = command.octets;
-    const std::uint16_t ranks = transport.size();
-    const std::uint16_t self = transport.rank();
-    const char* algorithm = command.algorithm_or_null();
-    std::vector<unsigned char> one = payload_of(self, octets);
-    std::vector<unsigned char> in;  // what goes to each rank is that rank's
-    for (std::uint16_t rank = 0; rank < ranks; ++rank) {
-        const std::vector<unsigned char> block =
-            payload_of(command.what == kAlltoall ? self * 1000U + rank : rank, octets);
-        in.insert(in.end(), block.begin(), block.end());
-    }
-    std::vector<unsigned char> out(octets * ranks);
+Outcome counted(Transport& transport, const Command& command, const Operation& operation) {
+    SwitchCounts before;
+    SwitchCounts after;
+    transport.barrier(nullptr);
+    std::this_thread::sleep_for(kQuiet);
+    const bool counts = transport.rank() == 0;
+    bool answered = !counts || read_switch_counts(before);
+    std::this_thread::sleep_for(kQuiet);
     const auto start = Clock::now();
-    for (std::uint32_t i = 0; i < command.rounds; ++i) {
-        const auto root = static_cast<std::uint16_t>(i % ranks);
-        if (command.what == kGather) {
-            transport.gather(root, one.data(), out.data(), octets, algorithm);
-        } else if (command.what == kScatter) {
-            transport.scatter(root, in.data(), one.data(), octets, algorithm);
-        } else {
-            transport.alltoall(in.data(), out.data(), octets, algorithm);
-        }
+    for (std::uint32_t i = 0; i < command.rounds; ++i)
+        operation.once(static_cast<std::uint16_t>(i % transport.size()));
+    Outcome outcome{.seconds = seconds_since(start)};
+    // Others may be at it still; then they wait for rank 0's word, and say nothing themselves.
+    SwitchCounts last;
+    for (int looks = 0; counts && answered && looks < kLooksMax; ++looks) {
+        std::this_thread::sleep_for(kQuiet);
+        answered = read_switch_counts(after);
+        if (after == last) break;
+        last = after;
     }
-    Outcome outcome{seconds_since(start), one == payload_of(self, octets)};
-    if (command.what == kScatter) return outcome;
-    for (std::uint16_t rank = 0; rank < ranks; ++rank) {
-        const std::vector<unsigned char> expected =
-            payload_of(command.what == kAlltoall ? rank * 1000U + self : rank, octets);
-        outcome.right =
-            std::memcmp(out.data() + rank * octets, expected.data(), octets) == 0 && outcome.right;
-    }
-    return outcome;
-}
-
-/// Sums of doubles that are exact: element i of rank r is r + i.
-Outcome run_reduction(Transport& transport, const Command& command) {
-    const std::uint16_t ranks = transport.size();
-    const std::size_t count = command.octets / sizeof(double);
-    const char* algorithm = command.algorithm_or_null();
-    const std::size_t given = command.what == kReduceScatter ? count * ranks : count;
-    std::vector<double> in(given);
-    for (std::size_t i = 0; i < given; ++i)
-        in[i] = static_cast<double>(transport.rank() + i);
-    std::vector<double> out(count);
-    const auto start = Clock::now();
-    for (std::uint32_t i = 0; i < command.rounds; ++i) {
-        const auto root = static_cast<std::uint16_t>(i % ranks);
-        if (command.what == kReduce) {
-            transport.reduce(root, in.data(), out.data(), count, algorithm);
-        } else if (command.what == kAllreduce) {
-            transport.allreduce(in.data(), out.data(), count, algorithm);
-        } else if (command.what == kReduceScatter) {
-            transport.reduce_scatter(in.data(), out.data(), count, algorithm);
-        } else {
-            transport.scan(in.data(), out.data(), count, algorithm);
-        }
-    }
-    Outcome outcome{seconds_since(start), true};
-    const std::size_t before = command.what == kReduceScatter ? transport.rank() * count : 0;
-    const std::size_t folded = command.what == kScan ? transport.rank() + 1U : ranks;
-    for (std::size_t i = 0; i < count; ++i) {
-        const std::size_t sum = folded * (folded - 1) / 2 + folded * (before + i);
-        outcome.right = outcome.right && out[i] == static_cast<double>(sum);
-    }
+    unsigned char word = 1;
+    transport.broadcast(0, &word, sizeof word, nullptr);
+    const auto each = [&](std::uint64_t SwitchCounts::*of) {
+        return static_cast<double>(after.*of - before.*of) / command.rounds;
+    };
+    outcome.right = answered;
+    outcome.values = {each(&SwitchCounts::payload_octets),
+                      static_cast<double>(octets_at_least(static_cast<Collective>(command.what),
+                                                          command.octets, transport.size())),
+                      each(&SwitchCounts::packets), each(&SwitchCounts::control)};
     return outcome;
 }
 
 Outcome execute(Transport& transport, const Command& command) {
-    switch (static_cast<What>(command.what)) {
-        case kBarrier:
-            return run_barrier(transport, command);
-        case kBroadcast:
-            return run_broadcast(transport, command);
-        case kAllgather:
-            return run_allgather(transport, command);
-        case kGather:
-        case kScatter:
-        case kAlltoall:
-            return run_blocks(transport, command);
-        case kReduce:
-        case kAllreduce:
-        case kReduceScatter:
-        case kScan:
-            return run_reduction(transport, command);
+    const Operation operation = make_operation(transport, static_cast<Collective>(command.what),
+                                               command.octets, command.algorithm_or_null());
+    Outcome outcome;
+    switch (static_cast<Mode>(command.mode)) {
+        case kBackToBack:
+            outcome = back_to_back(transport, command, operation);
+            break;
+        case kSingle:
+        case kSkewed:
+            outcome = one_by_one(transport, command, operation);
+            break;
+        case kCounted:
+            outcome = counted(transport, command, operation);
+            break;
     }
-    return {0, false};
+    outcome.right = operation.right() && outcome.right;
+    return outcome;
 }
 
-void add(std::vector<Case>& all, What what, const char* name, const std::string& algorithm,
-         std::uint64_t octets, std::uint16_t ranks) {
+void add(std::vector<Case>& all, Collective what, const std::string& algorithm,
+         std::uint64_t octets, std::uint16_t ranks, Mode mode) {
     Case one;
-    one.name = name;
+    one.name = name_of(what);
     if (!algorithm.empty()) one.name += '/' + algorithm;
-    if (what != kBarrier) one.name += '/' + std::to_string(octets);
-    one.command.what = what;
+    if (what != Collective::kBarrier) one.name += '/' + std::to_string(octets);
+    one.name += kModeSuffix[mode];
+    one.command.what = static_cast<std::uint32_t>(what);
+    one.command.mode = mode;
     one.command.octets = octets;
-    one.command.rounds = octets <= 4096 ? 100 : octets <= 65536 ? 20 : 4;
-    // Every rank is the root at least once.
-    one.command.rounds = std::max<std::uint32_t>(one.command.rounds, ranks);
+    // Every rank is the root at least once. Long enough that a clock's reading and the first call's surprises are a small part.
+    one.rounds_min = ranks;
+    one.command.rounds = std::max<std::uint32_t>(ranks, octets <= 4096 ? 200 : 50);
+    if (mode == kSingle || mode == kSkewed) one.value_names = {"mean_us"};
+    if (mode == kCounted) {
+        one.value_names = {"payload_octets", "least_octets", "packets", "control"};
+        one.iterations = 1;
+    }
     set_algorithm(one.command, algorithm);
     all.push_back(one);
 }
 
 std::vector<Case> cases(const Transport& transport) {
     std::vector<Case> all;
-    const auto with = [&](What what, const char* name, std::uint64_t octets,
+    const auto with = [&](Collective what, std::uint64_t octets,
                           std::initializer_list<const char*> algorithms) {
-        add(all, what, name, "", octets, transport.size());
+        for (const Mode mode : {kBackToBack, kSingle, kSkewed})
+            add(all, what, "", octets, transport.size(), mode);
         if (!transport.has_algorithms()) return;
         for (const char* algorithm : algorithms)
-            add(all, what, name, algorithm, octets, transport.size());
+            add(all, what, algorithm, octets, transport.size(), kBackToBack);
+        if (!has_switch_counts()) return;
+        add(all, what, "", octets, transport.size(), kCounted);
+        for (const char* algorithm : algorithms)
+            add(all, what, algorithm, octets, transport.size(), kCounted);
     };
-    with(kBarrier, "barrier", 0, {"gather_broadcast", "dissemination"});
-    for (const std::uint64_t octets : {8U, 1024U, 16384U, 65536U, 1048576U})
-        with(kBroadcast, "broadcast", octets, {"multicast", "binomial"});
-    for (const std::uint64_t octets : {8U, 1024U, 16384U, 65536U})
-        with(kAllgather, "allgather", octets,
-             {"round_robin", "concurrent:1", "concurrent:4", "ring"});
-    for (const std::uint64_t octets : {8U, 1024U, 16384U}) {
-        with(kGather, "gather", octets, {"direct", "token:2", "binomial"});
-        with(kScatter, "scatter", octets, {"packed", "direct", "binomial"});
-        with(kAlltoall, "alltoall", octets, {"multicast", "pairwise:4"});
-        with(kReduceScatter, "reduce_scatter", octets, {"multicast", "pairwise:4", "binomial"});
-    }
+    using enum Collective;
+    with(kBarrier, 0, {"gather_broadcast", "chain:2", "dissemination", "dissemination:3"});
     for (const std::uint64_t octets : {8U, 1024U, 16384U, 65536U, 1048576U}) {
-        with(kReduce, "reduce", octets, {"flat", "chain@16384", "binomial"});
-        with(kAllreduce, "allreduce", octets,
-             {"multicast", "binomial_multicast", "pairwise_multicast:2", "binomial"});
-        with(kScan, "scan", octets, {"multicast", "chain@16384", "doubling"});
+        with(kBroadcast, octets, {"multicast", "binomial"});
+        with(kReduce, octets, {"flat", "chain@16384", "binomial"});
+        with(kAllreduce, octets,
+             {"multicast", "binomial_multicast", "pairwise_multicast:4", "binomial"});
+        with(kScan, octets, {"multicast", "chain@16384", "doubling"});
+        with(kExscan, octets, {"multicast", "chain@16384", "doubling"});
+    }
+    for (const std::uint64_t octets : {8U, 1024U, 16384U, 65536U}) {
+        with(kAllgather, octets, {"round_robin", "concurrent:1", "concurrent:4", "ring"});
+        with(kGather, octets, {"direct", "token:2", "binomial"});
+        with(kScatter, octets, {"packed", "direct", "binomial"});
+        with(kAlltoall, octets, {"multicast", "pairwise:4"});
+        with(kReduceScatter, octets, {"multicast", "pairwise:4", "binomial"});
     }
     return all;
 }

@@ -48,15 +48,22 @@ FIGURES = [
      [("kernel TCP, polled, veth", ("kernel", "kernel/tcp/polled/veth/stream/65536", "bytes_per_second"), None),
       ("kernel TCP, polled, loopback", ("kernel", "kernel/tcp/polled/loopback/stream/65536",
                                         "bytes_per_second"), None)], None),
-    ("barrier, 4 nodes", ("collective4", "barrier", "us"),
-     [("Open MPI over TCP", ("mpi_collective4", "mpi/barrier", "us"), None)], None),
-    ("broadcast 64 KiB, 4 nodes", ("collective4", "broadcast/65536", "us"),
-     [("Open MPI over TCP", ("mpi_collective4", "mpi/broadcast/65536", "us"), None)], None),
-    ("allgather 1 KiB, 4 nodes", ("collective4", "allgather/1024", "us"),
-     [("Open MPI over TCP", ("mpi_collective4", "mpi/allgather/1024", "us"), None)], None),
+    *((f"{name}, 4 nodes, {wired}", (of_set, benchmark, "us"),
+       [("Open MPI over TCP", ("mpi_collective4", f"mpi/{benchmark}", "us"), ("<=", limit))], None)
+      for wired, of_set, limit in (("embedded", "embedded_collective4", 1), ("daemons", "collective4", 3))
+      for name, benchmark in (("barrier", "barrier"), ("broadcast 64 KiB", "broadcast/65536"), ("allgather 1 KiB", "allgather/1024"),
+                              ("allreduce 8 B", "allreduce/8"), ("alltoall 1 KiB", "alltoall/1024"))),
     ("barrier, 8 nodes", ("collective8", "barrier", "us"),
      [("Open MPI over TCP", ("mpi_collective8", "mpi/barrier", "us"), None)], ("<=", 200)),
 ]
+
+FIGURES += [
+    (f"{text} (GAMMA {section}), embedded", ("models2", benchmark, metric), [], None) for text, section, benchmark, metric in [
+        ("half-power point", "§2.1.3", "half_power", "half_power_octets"),
+        ("asymptotic bandwidth, end to end", "§2.1.2", "half_power", "asymptotic_MBps"),
+        ("LogP, 8 B: L", "§2.2", "logp/8", "L_us"), ("LogP, 8 B: o_s", "§2.2", "logp/8", "os_us"),
+        ("LogP, 8 B: o_r", "§2.2", "logp/8", "or_us"), ("LogP, 8 B: g", "§2.2", "logp/8", "g_us"),
+        ("BSP, 2 ranks: l", "§2.3", "bsp", "l_us"), ("BSP, 2 ranks: g, an octet", "§2.3", "bsp", "g_ns_per_octet")]]
 
 # A plot: file, title, what the numbers are, curves (text, set, pattern with the size in a group, metric).
 SIZE = r"(\d+)"
@@ -80,8 +87,21 @@ PLOTS = [
         ("Open MPI (TCP) broadcast", "mpi_collective4", "mpi/broadcast/" + SIZE, "us"),
         ("Open MPI (TCP) allgather", "mpi_collective4", "mpi/allgather/" + SIZE, "us")]),
 ]
+PLOTS.append(("models_throughput", "Throughput, embedded (GAMMA §2.1.3)", "MB/s", [
+    (f"{side.replace('_', ' ')}, {technique}", "models2", f"{side}/{technique}/{SIZE}", "bytes_per_second")
+    for side, techniques in (("end_to_end", ("single", "burst")), ("sender_side", ("single", "burst", "stream")),
+                             ("receiver_side", ("single", "burst", "stream"))) for technique in techniques]))
+# The same over the number of ranks N, from the sets models<N>: file, title, unit, metric of collective/<operation>.
+RANK_PLOTS = [("models_latency", "L(N) of collectives, embedded (GAMMA §2.4)", "µs", "L_us"),
+              ("models_bandwidth", "B(N) of collectives, embedded (GAMMA §2.4)", "MB/s", "B_MBps"),
+              ("models_aggregate", "Aggregate bandwidth of collectives, embedded (GAMMA §2.4)", "MB/s", "BA_MBps")]
+# What Google Benchmark says of each run besides the counters.
+RUN_KEYS = {"family_index", "per_family_instance_index", "repetitions", "repetition_index", "threads", "iterations", "real_time",
+            "cpu_time", "bytes_per_second", "items_per_second"}
 MICROSECONDS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
-UNITS = {"us": "µs", "ns_per_item": "ns", "items_per_second": "M/s", "bytes_per_second": "MB/s"}
+UNITS = {"us": "µs", "ns_per_item": "ns", "items_per_second": "M/s", "bytes_per_second": "MB/s",
+         "half_power_octets": "octets", "asymptotic_MBps": "MB/s", "L_us": "µs", "os_us": "µs", "or_us": "µs", "g_us": "µs", "l_us": "µs",
+         "g_ns_per_octet": "ns"}
 SCALES = {"items_per_second": 1e-6, "bytes_per_second": 1e-6}
 
 
@@ -106,6 +126,9 @@ def read_raw(folder):
             for metric in ("items_per_second", "bytes_per_second"):
                 if metric in run:
                     metrics.setdefault(metric, []).append(run[metric])
+            for metric, value in run.items():
+                if metric not in RUN_KEYS and isinstance(value, (int, float)) and not isinstance(value, bool):
+                    metrics.setdefault(metric, []).append(value)
             if run.get("items_per_second"):
                 metrics.setdefault("ns_per_item", []).append(1e9 / run["items_per_second"])
     return found, problems
@@ -178,9 +201,25 @@ def curve_of(found, of_set, pattern, metric):
     return sorted(points)
 
 
+def curves_over_ranks(found, metric):
+    """{operation: [(N, value)]} of the sets models<N>."""
+    curves = {}
+    for of_set, benchmarks in found.items():
+        ranks = re.fullmatch(r"models(\d+)", of_set)
+        for name in benchmarks if ranks else ():
+            value = name.startswith("collective/") and median_of(found, (of_set, name, metric))
+            if value and value > 0:
+                curves.setdefault(name.removeprefix("collective/"), []).append((int(ranks.group(1)), value))
+    return {name: sorted(points) for name, points in curves.items()}
+
+
 def plot(folder, found, name, title, unit, curves):
+    """A plot over the size of a message; see draw()."""
+    return draw(folder, name, title, "octets of a message", unit, {text: curve_of(found, *rest) for text, *rest in curves})
+
+
+def draw(folder, name, title, across, unit, data):
     """Writes data and an SVG; returns the curves' points for the JSON file."""
-    data = {text: curve_of(found, *rest) for text, *rest in curves}
     data = {text: points for text, points in data.items() if points}
     if not data or shutil.which("gnuplot") is None:
         return data
@@ -188,7 +227,7 @@ def plot(folder, found, name, title, unit, curves):
     (folder / f"{name}.dat").write_text(blocks + "\n")
     lines = ", ".join(f"'{name}.dat' index {i} using 1:2 with linespoints title '{text}'" for i, text in enumerate(data))
     script = (f"set terminal svg size 900,600 background 'white'\nset output '{name}.svg'\nset title '{title}'\n"
-              f"set logscale xy\nset xlabel 'octets of a message'\nset ylabel '{unit}'\nset key left top\nset grid\n"
+              f"set logscale xy\nset xlabel '{across}'\nset ylabel '{unit}'\nset key left top\nset grid\n"
               f"plot {lines}\n")
     (folder / f"{name}.gnuplot").write_text(script)
     subprocess.run(["gnuplot", f"{name}.gnuplot"], cwd=folder, check=False)
@@ -205,6 +244,8 @@ def main():
         sys.exit(f"error: no results in {options.folder / 'raw'}")
     rows = make_rows(found)
     plots = {name: plot(options.folder, found, name, *rest) for name, *rest in PLOTS}
+    for name, title, unit, metric in RANK_PLOTS:
+        plots[name] = draw(options.folder, name, title, "ranks", unit, curves_over_ranks(found, metric))
     table = table_of(rows)
     result = {"figures": [{k: v for k, v in row.items() if k != "scale"} | {
         "value": row["value"] and row["value"] * row["scale"],

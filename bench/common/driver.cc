@@ -14,7 +14,7 @@ Outcome execute_everywhere(Transport& transport, const Execute& execute, const C
     const Outcome own = execute(transport, command);
     std::vector<Outcome> all(transport.size());
     transport.allgather(&own, all.data(), sizeof own, nullptr);
-    Outcome slowest;
+    Outcome slowest = all[0];
     for (const Outcome& one : all) {
         slowest.seconds = std::max(slowest.seconds, one.seconds);
         slowest.right = slowest.right && one.right;
@@ -31,17 +31,31 @@ void follow(Transport& transport, const Execute& execute) {
     }
 }
 
+/// Few rounds first, without a clock, as the references do: the far side slept, buffers are touched first, caches fill. Then as many
+/// as the case wants, or as take kIterationSeconds.
+void warm_up(Transport& transport, const Execute& execute, const Case& one, Command& command) {
+    if (one.rounds_min != 0) command.rounds = std::min(one.command.rounds, 2 * one.rounds_min);
+    transport.broadcast(0, &command, sizeof command, nullptr);
+    const Outcome outcome = execute_everywhere(transport, execute, command);
+    if (one.rounds_min == 0) return;
+    const double wanted = kIterationSeconds * command.rounds / std::max(1e-9, outcome.seconds);
+    command.rounds =
+        std::max(one.rounds_min, wanted < one.command.rounds ? static_cast<std::uint32_t>(wanted)
+                                                             : one.command.rounds);
+}
+
 void measure(benchmark::State& state, Transport& transport, const Execute& execute, const Case& one,
              bool& all_right) {
     Command command = one.command;
+    warm_up(transport, execute, one, command);
     const double operations = command.rounds * one.operations_per_round;
-    // Once without a clock, as the references do: the far side slept, buffers are touched first, caches fill.
-    transport.broadcast(0, &command, sizeof command, nullptr);
-    static_cast<void>(execute_everywhere(transport, execute, command));
     for (auto _ : state) {
         transport.broadcast(0, &command, sizeof command, nullptr);
         const Outcome outcome = execute_everywhere(transport, execute, command);
         state.SetIterationTime(outcome.seconds / operations);
+        for (std::size_t i = 0; i < one.value_names.size(); ++i)
+            state.counters[one.value_names[i]] +=
+                outcome.values[i] / static_cast<double>(state.max_iterations);
         if (outcome.right) continue;
         all_right = false;
         state.SkipWithError("octets arrived wrong");

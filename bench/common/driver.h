@@ -6,6 +6,8 @@
 // of Google Benchmark works (filters, repetitions, JSON), since the others only follow.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -18,6 +20,7 @@ namespace ulc::bench {
 struct Command {
     std::uint32_t what = 0;    ///< of the program; kEnd: no more
     std::uint32_t rounds = 0;  ///< operations in one iteration
+    std::uint32_t mode = 0;    ///< of the program
     std::uint64_t octets = 0;
     char algorithm[40] = {};  ///< empty: the transport's choice
 
@@ -27,10 +30,14 @@ struct Command {
 };
 inline constexpr std::uint32_t kEnd = UINT32_MAX;
 
+/// Further figures of a case.
+inline constexpr std::size_t kValuesMax = 4;
+
 /// What a rank found: how long its part took, and whether all octets were right.
 struct Outcome {
     double seconds = 0;
     bool right = true;
+    std::array<double, kValuesMax> values{};  ///< rank 0's count: what the case's value_names name
 };
 
 /// One line of the report.
@@ -38,9 +45,14 @@ struct Case {
     std::string name;  ///< behind the transport's
     Command command;
     unsigned iterations = 10;
+    /// Rounds may become so few that an iteration takes kIterationSeconds; 0: they stay as they are.
+    std::uint32_t rounds_min = 0;
     double operations_per_round = 1;     ///< the reported time is that of one operation
     std::uint64_t octets_processed = 0;  ///< an iteration; 0: no rate is reported
+    /// Of Outcome::values, of which the mean over the iterations is reported.
+    std::vector<std::string> value_names;
 };
+inline constexpr double kIterationSeconds = 0.01;
 
 using Execute = std::function<Outcome(Transport&, const Command&)>;
 

@@ -22,6 +22,10 @@ public:
     /// The other side: one message here, then the same octets back.
     virtual void echo(std::uint16_t peer, void* buffer, std::size_t octets) = 0;
 
+    /// One message; returns when the payload may be changed.
+    virtual void send(std::uint16_t peer, const void* payload, std::size_t octets) = 0;
+    virtual void receive(std::uint16_t peer, void* buffer, std::size_t octets) = 0;
+
     /// `count` equal messages, as many under way as the transport likes, at most kStreamWindow.
     virtual void stream_out(std::uint16_t peer, const void* payload, std::size_t octets,
                             unsigned count) = 0;
@@ -50,6 +54,8 @@ public:
                                 const char* algorithm) = 0;
     virtual void scan(const double* input, double* output, std::size_t count,
                       const char* algorithm) = 0;
+    virtual void exscan(const double* input, double* output, std::size_t count,
+                        const char* algorithm) = 0;
     /// Whether `algorithm` arguments mean anything; else only nullptr is given.
     [[nodiscard]] virtual bool has_algorithms() const = 0;
 };

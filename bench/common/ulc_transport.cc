@@ -40,11 +40,19 @@ public:
     }
 
     void echo(std::uint16_t peer, void* buffer, std::size_t octets) override {
+        receive(peer, buffer, octets);
+        send(peer, buffer, octets);
+    }
+
+    void send(std::uint16_t peer, const void* payload, std::size_t octets) override {
+        ulc_request request;
+        require(ulc_send(ep_, peer, kTagPing, payload, octets, &request), "send");
+        wait(request, "send");
+    }
+    void receive(std::uint16_t peer, void* buffer, std::size_t octets) override {
         ulc_request request;
         require(ulc_receive(ep_, peer, kTagPing, kTagAll, buffer, octets, &request), "receive");
         wait(request, "receive");
-        require(ulc_send(ep_, peer, kTagPing, buffer, octets, &request), "send");
-        wait(request, "send");
     }
 
     void stream_out(std::uint16_t peer, const void* payload, std::size_t octets,
@@ -121,6 +129,10 @@ public:
     void scan(const double* input, double* output, std::size_t count,
               const char* algorithm) override {
         collective("scan", ulc_scan_start, algorithm, input, output, count, kSum);
+    }
+    void exscan(const double* input, double* output, std::size_t count,
+                const char* algorithm) override {
+        collective("exscan", ulc_exscan_start, algorithm, input, output, count, kSum);
     }
 
 private:

@@ -37,9 +37,16 @@ public:
         MPI_Wait(&receive, MPI_STATUS_IGNORE);
     }
     void echo(std::uint16_t peer, void* buffer, std::size_t octets) override {
+        receive(peer, buffer, octets);
+        send(peer, buffer, octets);
+    }
+
+    void send(std::uint16_t peer, const void* payload, std::size_t octets) override {
+        MPI_Send(payload, count_of(octets), MPI_BYTE, peer, kTagPing, MPI_COMM_WORLD);
+    }
+    void receive(std::uint16_t peer, void* buffer, std::size_t octets) override {
         MPI_Recv(buffer, count_of(octets), MPI_BYTE, peer, kTagPing, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
-        MPI_Send(buffer, count_of(octets), MPI_BYTE, peer, kTagPing, MPI_COMM_WORLD);
     }
 
     void stream_out(std::uint16_t peer, const void* payload, std::size_t octets,
@@ -112,11 +119,14 @@ public:
     void scan(const double* input, double* output, std::size_t count, const char*) override {
         MPI_Scan(input, output, count_of(count), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     }
+    void exscan(const double* input, double* output, std::size_t count, const char*) override {
+        MPI_Exscan(input, output, count_of(count), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    }
 
 private:
     static int count_of(std::size_t octets) { return static_cast<int>(octets); }
 
-    std::string name_ = "mpi";
+    std::string name_ = ULC_MPI_NAME;  // of the build: "mpi" is Open MPI, "mpich" is MPICH
     std::uint16_t rank_ = 0;
     std::uint16_t size_ = 0;
 };
