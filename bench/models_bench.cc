@@ -9,7 +9,7 @@
 //   half_power                §2.1.3: S_h with T(S_h) = B/2, T(S) = S/D(S) of end_to_end/single, B = T(4 MiB); interpolated between
 //                             sizes that differ by √2 at most
 //   logp/S                    §2.2, as [CLMY96] of its references measures: o_s, time in a send that waits for nothing; o_r, time in
-//                             a receive of what came 100 µs ago; g, time a message in a stream; L = round trip/2 − o_s − o_r.
+//                             a receive of what came 100 µs ago (medians); g, time a message in a stream; L = round trip/2 − o_s − o_r.
 //                             A daemon's work is in L: it is not the CPU time of who communicates
 //   bsp                       §2.3: l, a barrier; g, ns an octet that each rank sends and receives in a total exchange of 64 KiB a
 //                             pair, less the barrier
@@ -156,25 +156,33 @@ void compute(std::chrono::microseconds time) {
     }
 }
 
+/// 0: there are none.
+double median(std::vector<double> values) {
+    if (values.empty()) return 0;
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
 Outcome logp(Transport& transport, const Command& command) {
     Outcome outcome;
     const double half = half_round_trip(transport, command.octets, 200, 1, outcome.right);
     Transfer one(transport, command.octets, 1);
-    double in_send = 0;
-    double in_receive = 0;
+    std::vector<double> in_send;
+    std::vector<double> in_receive;
     unsigned char word = 1;
     for (std::uint32_t i = 0; i < command.rounds; ++i) {
         const auto start = Clock::now();
         if (transport.rank() == 0) {
             one.go(0);
-            in_send += seconds_since(start);
+            in_send.push_back(seconds_since(start));
             transport.receive(1, &word, 1);
             compute(kArrived);  // the next send finds nothing to wait for
         } else {
             compute(2 * kArrived);
             const auto arrived = Clock::now();
             one.go(0);
-            in_receive += seconds_since(arrived);
+            in_receive.push_back(seconds_since(arrived));
             transport.send(0, &word, 1);
         }
     }
@@ -185,7 +193,7 @@ Outcome logp(Transport& transport, const Command& command) {
     const double gap = seconds_since(start) / 5000;
     outcome.right = outcome.right && one.right() && many.right();
     // Each side knows its own overhead; rank 0 reports.
-    double mine[2] = {in_send / command.rounds, in_receive / command.rounds};
+    double mine[2] = {median(in_send), median(in_receive)};
     if (transport.rank() == 1) {
         transport.send(0, mine, sizeof mine);
     } else {
