@@ -212,8 +212,8 @@ void add_algorithms(Table& table, const Cluster& cluster, bool quick) {
         const double two = cluster.allgather(8, octets, "concurrent:1");
         table.figures.push_back({"algorithm 1 ÷ 2, " + std::to_string(octets) + " B, 8 hosts", "",
                                  1.75, one / two, "§4.3: 1.5 to 2"});
-        if (octets == 1024)
-            table.shapes.push_back({"algorithm 2 (k = 1) is faster than 1 on 8 hosts, 1 KB (§4.3)",
+        if (octets == 32)
+            table.shapes.push_back({"algorithm 2 (k = 1) is faster than 1 on 8 hosts, 32 B (§4.3)",
                                     text("%.1f to %.1f ms", two, one), two < one});
     }
 }
