@@ -2,7 +2,7 @@
 from frames import ACK, DATA, JOB, MCAST, NODE, PROBE, REQ, A, AckEntry, C, F, Frame, L, R, S, T, plus
 
 
-def bad_frames(rank):
+def bad_frames(rank, now):
     """rank: 1 of a formed job of two, its streams to 0 acknowledged. What is sent to 0, from the ULC header on."""
     job, data, group = rank.job, rank.sending[0], rank.sending[rank.job.world]
     theirs = rank.receiving[0][1].next
@@ -20,8 +20,13 @@ def bad_frames(rank):
     def ack(entries=1, stream=1, number=theirs, **fields):
         return frame(ACK, **{"body": AckEntry(stream, number, 256, 0).octets() * entries, **fields})
 
+    def continues_nothing(flags, now):  # takes a number, so it comes last
+        octets = frame(DATA, flags, seq=data.next, body=b"x")
+        data.sent(octets, now)
+        return octets
+
     entry = AckEntry(1, theirs, 256, 0)
-    return {
+    bad = {
         "drop_version": [fresh(version=0), fresh(version=2), Frame(JOB, body=bytes(84)).octets()],
         "drop_type": [frame(0), frame(12), frame(15)],
         "drop_short": [fresh()[:2] + b"\x10\0" + fresh()[4:]],  # length 4096
@@ -45,3 +50,5 @@ def bad_frames(rank):
         "drop_job": [Frame(JOB, version=0, body=b"\x09" + bytes(83)).octets(), Frame(JOB, version=0, body=b"\1").octets(),
                      Frame(NODE, version=0, body=b"\4" + bytes(15)).octets(), Frame(NODE, version=0, body=b"\1").octets()],
     }
+    bad["drop_framing"] = [continues_nothing(0, now), continues_nothing(L, now)]
+    return bad

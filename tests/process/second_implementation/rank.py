@@ -13,8 +13,8 @@ Message = collections.namedtuple("Message", "source stream tag octets")
 
 
 class Rank:
-    def __init__(self, wire, job):
-        self.wire, self.job = wire, job
+    def __init__(self, wire, job, credit=WINDOW):
+        self.wire, self.job, self.credit = wire, job, credit
         self.groups = {}  # handle → ranks in order
         self.making = Groups(job.rank, self.submit, self.groups.__setitem__)
         self.sending = {}  # by name of the stream: rank or group
@@ -43,8 +43,6 @@ class Rank:
                 self.counters[f"bad {why}"] += 1
         self.job.on_time(now())
         if self.job.formed:
-            if not self.groups:
-                self.groups[self.job.world] = list(range(self.job.size))
             self.acknowledge_and_ask(now())
             self.transmit(now())
             self.probe(now())
@@ -53,6 +51,8 @@ class Rank:
     def on_frame(self, source, to, frame, now):
         if frame.type == JOB:
             self.job.on_frame(source, frame.body)
+            if self.job.formed:  # the next frame may be one of the world
+                self.groups.setdefault(self.job.world, list(range(self.job.size)))
         elif frame.type == NODE:
             self.on_node(source, frame.body)
         elif self.known(source, to, frame):
@@ -89,7 +89,7 @@ class Rank:
         streams = self.receiving[source]
         if name not in streams:
             ranks = self.groups.get(name)
-            streams[name] = Receiving(self.job.first_seq, ranks.index(self.job.rank) if ranks else None, len(ranks or ()))
+            streams[name] = Receiving(self.job.first_seq, self.credit, ranks.index(self.job.rank) if ranks else None, len(ranks or ()))
         return streams[name]
 
     def on_packet(self, frame, to_all, now):

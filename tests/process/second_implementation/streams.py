@@ -6,7 +6,7 @@ from frames import UNKNOWN_DELAY, AckEntry, ahead, need, plus, request_bitmap
 WINDOW = 256
 ACK_WINDOW = GROUP_ACK_WINDOW = 16
 ACK_DELAY = 200e-6
-AT_ONCE = 32  # packets under way before and whatever the receivers say: 2 · ack_window (§4, Congestion), never more
+AT_ONCE = 32  # packets under way, never more: 2 · ack_window (§4, Congestion)
 FIRST_RECV_WAIT, LONGEST_RECV_WAIT = 100e-6, 100e-3
 FIRST_SEND_WAIT, LONGEST_SEND_WAIT = 100e-6, 100e-3
 REQUEST_OCTETS = 128
@@ -39,7 +39,7 @@ class Sending:
     def __init__(self, name, destinations, first):
         self.name, self.next = name, first
         self.acked = {rank: first for rank in destinations}  # each one's `next`
-        self.limit = {rank: plus(first, AT_ONCE) for rank in destinations}
+        self.limit = {rank: plus(first, WINDOW) for rank in destinations}
         self.kept = {}  # by number
         self.round_trip = RoundTrip()
         self.progress, self.wait = 0.0, FIRST_SEND_WAIT
@@ -48,7 +48,7 @@ class Sending:
         return min(self.acked.values(), key=lambda number: ahead(number, self.next), default=self.next)
 
     def may_send(self):
-        return (ahead(self.next, self.base()) < min(WINDOW, AT_ONCE) and
+        return (ahead(self.next, self.base()) < AT_ONCE and
                 all(ahead(limit, self.next) > 0 for limit in self.limit.values()))
 
     def sent(self, octets, now):
@@ -101,7 +101,8 @@ class Sending:
 class Receiving:
     """One numbering of another rank, as it arrives here. index: ours in the group, None for unicast."""
 
-    def __init__(self, first, index=None, members=0):
+    def __init__(self, first, credit, index=None, members=0):
+        self.credit, self.limit = credit, plus(first, WINDOW)  # limit: first number that may not be sent, as far as we told
         self.next, self.top = first, first  # top: first number that is not known to be sent
         self.held = {}  # number → (frame, when it came)
         self.index, self.modulus = index, max(GROUP_ACK_WINDOW, members)
@@ -117,6 +118,8 @@ class Receiving:
             return "duplicate"
         if offset >= WINDOW:
             return "beyond_window"
+        if ahead(frame.seq, self.limit) >= 0:
+            return "beyond_credit"
         self.held[frame.seq] = (frame, now)
         self.heard_of(plus(frame.seq, 1))
         return None
@@ -129,9 +132,10 @@ class Receiving:
         """The packet at next is in order: §4 says when to acknowledge it."""
         frame, self.came = self.held.pop(self.next)
         before, self.next = self.next, plus(self.next, 1)
+        untold, soon = ahead(self.next, self.told), max(self.credit // 2, 1)  # who may send little hears sooner
         if self.index is None:
-            self.due(self.came + ACK_DELAY if ahead(self.next, self.told) < ACK_WINDOW else 0.0)
-        elif before % self.modulus == self.index:
+            self.due(0.0 if untold >= min(ACK_WINDOW, soon) else self.came + ACK_DELAY)
+        elif before % self.modulus == self.index or self.credit < 2 * self.modulus and untold >= min(self.modulus, soon):
             self.due(0.0)
         return frame
 
@@ -140,9 +144,9 @@ class Receiving:
 
     def entry(self, name, now):
         """Where this stream stands; whoever calls it sends it."""
-        self.told, self.ack_at = self.next, None
+        self.told, self.limit, self.ack_at = self.next, plus(self.next, self.credit), None
         delay = UNKNOWN_DELAY if self.came is None else min(int((now - self.came) * 1e6), UNKNOWN_DELAY)
-        return AckEntry(name, self.next, WINDOW, delay)
+        return AckEntry(name, self.next, self.credit, delay)
 
     def missing(self):
         return [n for n in (plus(self.next, i) for i in range(ahead(self.top, self.next))) if n not in self.held]
