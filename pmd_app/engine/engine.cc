@@ -68,7 +68,6 @@ void look_at_link(Core& core, Net& net, Nanos now) {
     net.link_due = now + kLinkPatience;
     const bool up = net.port.link_up(net.port.context);
     if (up != net.link_is_up) core.counters.add(up ? Counter::link_ups : Counter::link_downs);
-    if (up && !net.link_is_up) net.transmitter.on_link_up();
     net.link_is_up = up;
 }
 

@@ -15,6 +15,7 @@ constexpr unsigned kTurnFrames = 4;  ///< of one endpoint before the next one's 
 /// 4.2.3.2.5), or on a wire of its own many times what may be in the ring; and what a host that is busy looks away.
 constexpr std::uint64_t kBackOffOctets = 2 * 8184 * 64;
 constexpr std::uint64_t kRingTurns = 20;
+constexpr std::uint32_t kFrameByFrame = 2;  ///< frames in one report: no batch that could stall us
 constexpr Nanos kLookAway = 2 * kMillisecond;
 
 }  // namespace
@@ -63,7 +64,9 @@ std::uint32_t Transmitter::frames_on_wire(Nanos now) const noexcept {
 std::uint32_t Transmitter::pending_frames(Nanos now) noexcept {
     const std::uint32_t pending = std::min(port_.tx_pending(port_.context), kSentMax);
     const std::uint32_t reported = sent_next_ - pending;
-    if (reported != reported_) reported_at_ = now;
+    const std::uint32_t news = reported - reported_;
+    if (news != 0) reported_at_ = now;
+    if (news != 0 && news <= kFrameByFrame) by_clock_ = false;
     reported_ = reported;
     if (!by_clock_ && pending > 0 && now - reported_at_ > stall_after_) {
         by_clock_ = true;

@@ -7,7 +7,8 @@
 //                       └pending  octets are known
 //
 // A driver may report sent frames late, or in batches that these few frames never fill. A port that reports nothing for longer
-// than any frame can need (stall_after_) is no longer asked: from then on frames leave as fast as the link's rate says.
+// than any frame can need (stall_after_) is no longer waited for: frames leave as fast as the link's rate says, until it
+// reports frame by frame (it was the link that was down, or a hub that was busy).
 #pragma once
 
 #include <cstdint>
@@ -39,11 +40,6 @@ public:
         if (burst_count_ > 0) send_burst();
     }
     [[nodiscard]] bool kept() const noexcept { return burst_count_ > 0; }
-    /// After the link was down, when frames waited for it: the port's reports count again.
-    void on_link_up() noexcept {
-        by_clock_ = false;
-        reported_at_ = now_;
-    }
     /// Drops what the port has not taken: its link is down, or the engine ends.
     void drop_all() noexcept;
 

@@ -25,7 +25,7 @@ class Test:
     machine: tuple = ("-M", "pc")
     accelerator: str = "tcg,thread=multi"
     memory_mb: int = 384
-    timeout: int = 120
+    timeout: int = 200
     judges: tuple = (0,)  # the nodes whose result counts; the others are ended once these have ended
     # By node; the last is for all others.
     nics: tuple = ("tulip",)
