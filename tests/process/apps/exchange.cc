@@ -6,7 +6,6 @@
 //   exchange hang         forms the job, says so, then waits for ever
 //   exchange outlive      the same for the last rank; the others wait for a message of it, and end with 0 when they are told
 //                         that it died
-//   exchange bereft       each waits for a message of the next rank that never comes, and ends with 0 when told that it died
 #include <ulc.h>
 #include <unistd.h>
 
@@ -134,24 +133,19 @@ void wait_for_ever(ulc_endpoint* ep) {
     }
 }
 
-/// Waits for a message of `from`, and for the word that it died instead.
-int wait_for_death(ulc_endpoint* ep, std::uint16_t from) {
-    char octet = 0;
-    ulc_request request;
-    ulc_status status;
-    need("receive", ulc_receive(ep, from, kUnicast, UINT64_MAX, &octet, sizeof octet, &request));
-    need("wait", ulc_wait_for(ep, &request, &status, kLimit));
-    if (status.error != ULC_ERR_PEER_DIED) die("a rank's death was not told", status.error);
-    std::printf("rank %u was told: %s\n", ulc_rank(ep), ulc_error_text(status.error));
-    return 0;
-}
-
 int outlive(ulc_endpoint* ep) {
     const auto last = static_cast<std::uint16_t>(ulc_size(ep) - 1);
     if (ulc_rank(ep) == last) wait_for_ever(ep);
     std::puts("formed");
     std::fflush(stdout);
-    return wait_for_death(ep, last);
+    char octet = 0;
+    ulc_request request;
+    ulc_status status;
+    need("receive", ulc_receive(ep, last, kUnicast, UINT64_MAX, &octet, sizeof octet, &request));
+    need("wait", ulc_wait_for(ep, &request, &status, kLimit));
+    if (status.error != ULC_ERR_PEER_DIED) die("the last rank's death was not told", status.error);
+    std::printf("rank %u was told: %s\n", ulc_rank(ep), ulc_error_text(status.error));
+    return 0;
 }
 
 }  // namespace
@@ -164,8 +158,6 @@ int main(int argc, char** argv) {
     if (mode == "exit" && ulc_rank(ep) == 1) return std::atoi(argv[2]);
     if (mode == "exit" || mode == "hang") wait_for_ever(ep);
     if (mode == "outlive") return outlive(ep);
-    if (mode == "bereft")
-        return wait_for_death(ep, static_cast<std::uint16_t>((ulc_rank(ep) + 1) % ulc_size(ep)));
     const ulc_group group = mode == "groups" ? make_group(ep) : 0;
     const auto rounds = static_cast<unsigned>(std::atoi(group != 0 ? argv[2] : mode.c_str()));
     for (unsigned round = 0; round < rounds; ++round) {
