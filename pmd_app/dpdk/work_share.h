@@ -26,7 +26,7 @@ public:
             credit_ = kSavedMax;
             return true;
         }
-        busy_ += passed;
+        busy_ += std::min(passed, kQuietAfter);  // nobody looked for longer: then ours did not come
         credit_ = std::min(credit_ + passed / kShare, kSavedMax);
         return credit_ > 0;
     }
