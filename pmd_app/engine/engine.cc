@@ -263,6 +263,13 @@ bool Engine::offloading() const noexcept {
     });
 }
 
+Result<AddressId> Engine::group_address(std::uint32_t net, GroupHandle group) const {
+    ULC_CHECK(net < core_->nets.size());
+    const LocalGroup* local = core_->nets[net]->groups.find(group);
+    if (local == nullptr) return Err::kInvalid;
+    return local->address;
+}
+
 void Engine::stop_accepting() noexcept { core_->stopping = true; }
 
 bool Engine::drained() const noexcept {

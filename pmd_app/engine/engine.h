@@ -79,6 +79,9 @@ public:
     /// It carries out a schedule of some client, which may be computing meanwhile.
     [[nodiscard]] bool offloading() const noexcept;
 
+    /// To which address this node listens for a group (base/address_plan.h). kInvalid: none of its endpoints is a member.
+    [[nodiscard]] Result<AddressId> group_address(std::uint32_t net, GroupHandle group) const;
+
     // --- ends
     /// Refuses new endpoints and jobs.
     void stop_accepting() noexcept;
