@@ -139,9 +139,7 @@ void SimCluster::wake(Node& node, Nanos at) {
     if (at >= node.wake_at) return;
     node.wake_at = at;
     // An engine's deadline is asked for again after each of its turns.
-    if (std::ranges::find(node.queued, at) != node.queued.end()) return;
-    node.queued.push_back(at);
-    wake_queue_.push(at, node.index);
+    if (node.queued.insert(at).second) wake_queue_.push(at, node.index);
 }
 
 // When an idle host learns of a frame that lies in its memory since `arrived`.
@@ -174,8 +172,7 @@ void SimCluster::run_due() {
     while (wake_queue_.next() <= now()) {
         const Nanos due = wake_queue_.next();
         Node& node = nodes_[wake_queue_.pop()];
-        *std::ranges::find(node.queued, due) = node.queued.back();
-        node.queued.pop_back();
+        node.queued.erase(due);
         if (node.wake_at != due) continue;  // an earlier one took its place
         node.wake_at = kNever;
         turn(node);

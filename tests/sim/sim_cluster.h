@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/engine.h"
@@ -108,9 +109,9 @@ private:
     struct Node {
         std::unique_ptr<engine::Engine> engine;
         std::vector<std::size_t> clients;
-        Nanos wake_at = kNever;     ///< its next turn
-        std::vector<Nanos> queued;  ///< times at which the wake queue has it, few
-        Nanos free_at = 0;          ///< the processor
+        Nanos wake_at = kNever;            ///< its next turn
+        std::unordered_set<Nanos> queued;  ///< times at which the wake queue has it; not iterated
+        Nanos free_at = 0;                 ///< the processor
         Nanos paused_until = 0;
         Nanos busy = 0;
         std::uint16_t index = 0;
