@@ -53,7 +53,7 @@ int start_job(const TuneOptions& options) {
     std::vector<std::string> words{self, "run", "-n", std::to_string(options.ranks)};
     if (options.nodes > 0) words.insert(words.end(), {"--nodes", std::to_string(options.nodes)});
     if (options.embedded) words.emplace_back("--embedded");
-    words.insert(words.end(), {"--", self, "tune", "--output", options.output, "--seconds",
+    words.insert(words.end(), {self, "tune", "--output", options.output, "--seconds",
                                fmt::format("{}", options.limits.seconds), "--octets-max",
                                std::to_string(options.limits.octets_max)});
     words.insert(words.end(), options.ops.begin(), options.ops.end());
