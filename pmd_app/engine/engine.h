@@ -23,6 +23,7 @@
 #include <span>
 
 #include "abi/endpoint_region.h"
+#include "base/address_plan.h"
 #include "base/counters.h"
 #include "base/error.h"
 #include "base/units.h"
