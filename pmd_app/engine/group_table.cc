@@ -20,8 +20,9 @@ LocalGroup* GroupTable::join(GroupHandle handle, GroupHandle world, Endpoint* me
         std::uint32_t at = handle & mask_;
         while (slots_[at].handle != 0)
             at = (at + 1) & mask_;
-        group = &slots_[at];
-        *group = {.handle = handle, .world = world};
+        slots_[at] = {handle,
+                      std::make_unique<LocalGroup>(LocalGroup{.handle = handle, .world = world})};
+        group = slots_[at].group.get();
         ++used_;
     }
     if (group->world != world) return nullptr;
@@ -33,7 +34,11 @@ void GroupTable::leave(GroupHandle handle, Endpoint* member) noexcept {
     LocalGroup* group = find(handle);
     if (group == nullptr) return;
     std::erase(group->members, member);
-    if (group->members.empty()) erase(static_cast<std::uint32_t>(group - slots_.data()));
+    if (!group->members.empty()) return;
+    std::uint32_t at = handle & mask_;
+    while (slots_[at].handle != handle)
+        at = (at + 1) & mask_;
+    erase(at);
 }
 
 // Closes the gap: each later group of the run that may stand here moves here.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/address_plan.h"
@@ -14,7 +15,7 @@ namespace ulc::engine {
 struct Endpoint;
 
 struct LocalGroup {
-    GroupHandle handle = 0;   ///< 0: free slot
+    GroupHandle handle = 0;
     GroupHandle world = 0;    ///< of the job; groups of two jobs under one handle cannot both be
     bool any_remote = false;  ///< a member lives on another node
     bool used = false;        ///< a member here sends to `address`
@@ -35,7 +36,7 @@ public:
 
     [[nodiscard]] LocalGroup* find(GroupHandle handle) noexcept {
         for (std::uint32_t at = handle & mask_;; at = (at + 1) & mask_) {
-            if (slots_[at].handle == handle) return &slots_[at];
+            if (slots_[at].handle == handle) return slots_[at].group.get();
             if (slots_[at].handle == 0) return nullptr;
         }
     }
@@ -45,8 +46,8 @@ public:
     void leave(GroupHandle handle, Endpoint* member) noexcept;
     template <typename Visit>
     void each(Visit visit) const {
-        for (const LocalGroup& group : slots_)
-            if (group.handle != 0) visit(group);
+        for (const Slot& slot : slots_)
+            if (slot.handle != 0) visit(*slot.group);
     }
     /// The handle belongs to a job other than this one, so a group under it cannot be made.
     [[nodiscard]] bool foreign(GroupHandle handle, GroupHandle world) noexcept {
@@ -55,12 +56,17 @@ public:
     }
 
 private:
+    struct Slot {
+        GroupHandle handle = 0;  ///< 0: free
+        std::unique_ptr<LocalGroup> group;
+    };
+
     void erase(std::uint32_t at) noexcept;
 
     std::uint32_t mask_;
     std::uint32_t used_ = 0;
     std::uint32_t limit_;
-    std::vector<LocalGroup> slots_;
+    std::vector<Slot> slots_;
 };
 
 }  // namespace ulc::engine

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -167,6 +168,10 @@ private:
         port.tx_failed = [](void* context) {
             const Port& behind = static_cast<Cable*>(context)->inner;
             return behind.tx_failed(behind.context);
+        };
+        port.set_multicasts = [](void* context, std::span<const Mac> addresses) {
+            const Port& behind = static_cast<Cable*>(context)->inner;
+            return behind.set_multicasts(behind.context, addresses);
         };
         port.link_up = [](void* context) { return *static_cast<Cable*>(context)->up; };
         return port;

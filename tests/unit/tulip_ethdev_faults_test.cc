@@ -286,8 +286,7 @@ TEST_F(TulipEthdev, with_too_few_buffers_does_not_start) {
     std::vector<rte_mbuf*> taken(kBuffers - kRing / 2);
     ASSERT_EQ(rte_pktmbuf_alloc_bulk(pool, taken.data(), static_cast<unsigned>(taken.size())), 0);
     EXPECT_EQ(rte_eth_dev_start(id), -ENOMEM);
-    EXPECT_NE(take_log().find("give the pool more, or start with --iova-mode=pa"),
-              std::string::npos);
+    EXPECT_NE(take_log().find("give the pool more, or bind it to vfio-pci"), std::string::npos);
     rte_pktmbuf_free_bulk(taken.data(), static_cast<unsigned>(taken.size()));
 }
 
