@@ -140,7 +140,7 @@ TEST(tables, urtps_shapes_hold_on_its_cluster) {
 
 TEST(tables, pcode_is_flat_where_tcp_is_linear) { expect_shapes(pcode_broadcast, {}); }
 
-TEST(tables, nobody_gets_frames_in_vain_while_no_group_shares) {
+TEST(tables, groups_share_addresses_at_less_cost_than_by_hash_or_broadcast) {
     expect_shapes(group_addresses, {});
 }
 TEST(tables, optimism_saves_what_express_says) { expect_shapes(express_flow, {}); }

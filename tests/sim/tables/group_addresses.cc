@@ -135,6 +135,7 @@ Table group_addresses(const TableOptions& options) {
         }() / wanted_of(groups));
     }
     busiest.columns = sharing.columns = cost.columns;
+    bool cheaper = true;
     bool none_at_first = true;
     for (const std::uint16_t number : filters) {
         const std::string name = std::to_string(number) + " filters";
@@ -150,6 +151,7 @@ Table group_addresses(const TableOptions& options) {
             used.values.push_back(m.addresses);
             share.values.push_back(m.sharing);
             if (m.sharing == 0) none_at_first &= m.unwanted == 0;
+            cheaper &= m.unwanted <= m.by_hash && m.unwanted < broadcast.values[i];
         }
         cost.rows.push_back(ours);
         cost.rows.push_back(hash);
@@ -159,6 +161,8 @@ Table group_addresses(const TableOptions& options) {
     cost.rows.push_back(broadcast);
     table.grids = {cost, busiest, sharing};
     table.shapes = {
+        {"never dearer than a hash of the group, nor as dear as broadcast", cheaper ? "yes" : "no",
+         cheaper},
         {"nothing unwanted while no group shares", none_at_first ? "yes" : "no", none_at_first}};
     return table;
 }
