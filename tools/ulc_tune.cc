@@ -58,6 +58,7 @@ int start_job(const TuneOptions& options) {
                                std::to_string(options.limits.octets_max)});
     words.insert(words.end(), options.ops.begin(), options.ops.end());
     std::vector<char*> argv;
+    argv.reserve(words.size() + 1);
     for (std::string& word : words)
         argv.push_back(word.data());
     argv.push_back(nullptr);
