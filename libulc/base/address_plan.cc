@@ -38,6 +38,7 @@ std::vector<Known> addresses_of(std::span<const PlacedGroup> placed) {
 struct Candidate {
     std::uint64_t cost;
     AddressId address;
+    // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 misreads a defaulted <=>.
     auto operator<=>(const Candidate&) const noexcept = default;
 };
 
