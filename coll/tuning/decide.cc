@@ -37,8 +37,7 @@ template <typename Field>
     for (const Cell* cell : cells)
         points.push_back(field(*cell));
     std::ranges::sort(points);
-    const auto [first, last] = std::ranges::unique(points);
-    points.erase(first, last);
+    points.erase(std::unique(points.begin(), points.end()), points.end());
     return points;
 }
 

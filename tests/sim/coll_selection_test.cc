@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "coll/selection.h"
@@ -28,10 +29,11 @@ std::string known(LibCluster& lib, const std::vector<std::uint16_t>& members,
         std::uint16_t per_node = 0;
         const char* medium = ulc_coll_medium(lib.endpoint(members[i]), groups[i], &per_node);
         if (medium == nullptr) return "rank " + std::to_string(members[i]) + " knows nothing";
-        const std::string one = std::string(medium) + "/" + std::to_string(per_node);
-        if (!all.empty() && one != all)
-            return "rank " + std::to_string(members[i]) + " says " + one + ", others " + all;
-        all = one;
+        std::string one = medium;
+        one += "/";
+        one += std::to_string(per_node);
+        if (!all.empty() && one != all) return one.append(" against ").append(all);
+        all = std::move(one);
     }
     return all;
 }
@@ -102,9 +104,8 @@ TEST(CollectiveSelection, a_group_counts_its_own_members_on_a_node) {
             return true;
         };
         ASSERT_TRUE(lib.run(kSecond, all_made, [](std::uint16_t, Nanos) { return kNever; }));
-        std::vector<ulc_group> handles;
-        for (const ulc_status& status : made)
-            handles.push_back(status.group);
+        std::vector<ulc_group> handles(made.size());
+        std::ranges::transform(made, handles.begin(), &ulc_status::group);
         EXPECT_EQ(known(lib, members, handles), expected[i]);
     }
     EXPECT_EQ(known_of_world(lib), "switch/3");

@@ -76,10 +76,11 @@ TEST(Overload, without_congestion_control_all_gets_through_a_port_that_is_outrun
         ASSERT_TRUE(traffic.make_groups());
         const Nanos begin = cluster.now();
         EXPECT_EQ(traffic.run(60 * kSecond), "");
-        std::printf("%-16s %7.1f ms, %llu repetitions\n", profile,
+        const std::uint64_t repetitions =
+            cluster.count(Counter::repair_unicast) + cluster.count(Counter::repair_multicast);
+        std::printf("%-16s %7.1f ms, %s repetitions\n", profile,
                     static_cast<double>(cluster.now() - begin) / kMillisecond,
-                    static_cast<unsigned long long>(cluster.count(Counter::repair_unicast) +
-                                                    cluster.count(Counter::repair_multicast)));
+                    std::to_string(repetitions).c_str());
         EXPECT_EQ(cluster.shut_down(), 0U);
     }
 }
