@@ -82,6 +82,7 @@ void start_dpdk() {
                                        "--lcores=0",
                                        prefix};
         std::vector<char*> argv;
+        argv.reserve(std::size(words));
         for (std::string& word : words)
             argv.push_back(word.data());
         return rte_eal_init(static_cast<int>(argv.size()), argv.data()) >= 0;
