@@ -34,6 +34,7 @@ template <typename Field>
 [[nodiscard]] std::vector<std::uint64_t> points_of(const std::vector<const Cell*>& cells,
                                                    Field field) {
     std::vector<std::uint64_t> points;
+    points.reserve(cells.size());
     for (const Cell* cell : cells)
         points.push_back(field(*cell));
     std::ranges::sort(points);
