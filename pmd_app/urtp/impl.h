@@ -97,6 +97,8 @@ struct Member::Impl {
     Segment* control_frame() noexcept;
     Segment* send_control(Nanos now);
     Segment* compose_control(Nanos now);
+    static RxStream* next_to_speak(Session& session) noexcept;
+    Segment* speak(RxStream& rx, Nanos now) noexcept;
     Segment* send_new(Nanos now);
     [[nodiscard]] wire::FrameHead head_from_us(wire::FrameType type) const noexcept;
     [[nodiscard]] wire::FrameHead head_to(Rank rank, wire::FrameType type) const noexcept;

@@ -43,7 +43,8 @@ struct Session {
     [[nodiscard]] RxStream* streams() noexcept { return &unicast; }  ///< all from it
     RxStream* unacked_group =
         nullptr;  ///< the group stream that moved last: rides on the next DATA to it
-    std::unique_ptr<TxStream> tx;  ///< from us to it
+    const RxStream* spoke = nullptr;  ///< that had the last control frame: the others' turn is next
+    std::unique_ptr<TxStream> tx;     ///< from us to it
     Rtt rtt;
     ReplyTime reply;  ///< of pending receives that name it, until a packet comes
 

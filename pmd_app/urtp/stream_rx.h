@@ -21,6 +21,7 @@ struct KeptRoom {
     bool rationed = false;  ///< else the pool is shared, and credit alone bounds a source
     bool grant_due = false;
     bool refuse_due = false;
+    bool flow_spoke = false;       ///< the stream's last control frame was FLOW
     std::uint16_t slots = 0;       ///< nodes of its own
     std::uint16_t slots_used = 0;  ///< of these, taken
     std::uint16_t granted = 0;     ///< nodes kept for numbers before granted_to that have not come
@@ -70,6 +71,7 @@ struct RxStream {
 
     Timer timer;
 
+    [[nodiscard]] bool flow_due() const noexcept { return room.grant_due || room.refuse_due; }
     [[nodiscard]] bool missing() const noexcept {
         return static_cast<std::uint32_t>(high - next) > held;
     }

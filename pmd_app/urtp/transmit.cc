@@ -62,34 +62,49 @@ Segment* Member::Impl::send_control(Nanos now) {
     return segment;
 }
 
+/// The session's stream whose turn it is to speak; nullptr: none has anything to say. In turn, since timers may ask for more than
+/// a slow host can send: were the first stream always first, the others would never be asked for what they lack.
+RxStream* Member::Impl::next_to_speak(Session& session) noexcept {
+    RxStream* first = nullptr;
+    bool behind = false;
+    for (RxStream* rx = session.streams(); rx != nullptr; rx = rx->sibling) {
+        if (rx->request_due && !rx->missing() && !session.expecting) rx->request_due = false;
+        if (rx->room.refuse_due && !rx->missing()) rx->room.refuse_due = false;
+        if (rx->request_due || rx->ack_due ||
+            rx->flow_due()) {  // else a repair closed it, or it rode on data
+            if (behind) return rx;
+            if (first == nullptr) first = rx;
+        }
+        behind |= rx == session.spoke;
+    }
+    return first;
+}
+
+/// FLOW, REQ, or the session's acknowledgements. FLOW goes first, but not twice before the same stream's REQ.
+Segment* Member::Impl::speak(RxStream& rx, Nanos now) noexcept {
+    const bool flow = rx.flow_due() && !(rx.request_due && rx.room.flow_spoke);
+    Segment* segment = flow              ? send_flow(rx)
+                       : !rx.request_due ? send_ack(*rx.session, now)
+                       : rx.counted      ? send_nack(rx, now)
+                                         : send_request(rx, now);
+    if (segment == nullptr) return nullptr;
+    rx.room.flow_spoke = flow;
+    rx.session->spoke = &rx;
+    return segment;
+}
+
 Segment* Member::Impl::compose_control(Nanos now) {
     while (Session* session = control_.front()) {
+        Segment* segment = nullptr;
         if (session->in_doubt) {
-            Segment* segment = send_doubt(*session);
-            if (segment != nullptr) control_.rotate();
-            return segment;
-        }
-        RxStream* asking = nullptr;
-        RxStream* due = nullptr;
-        RxStream* flow = nullptr;
-        for (RxStream* rx = session->streams(); rx != nullptr; rx = rx->sibling) {
-            if (rx->request_due && !rx->missing() && !session->expecting) rx->request_due = false;
-            if (rx->request_due && asking == nullptr) asking = rx;
-            if (rx->ack_due) due = rx;
-            if (rx->room.refuse_due && !rx->missing()) rx->room.refuse_due = false;
-            if (rx->room.grant_due || rx->room.refuse_due) flow = rx;
-        }
-        if (asking == nullptr && due == nullptr &&
-            flow == nullptr) {  // sent, closed by a repair, or rode on data
+            segment = send_doubt(*session);
+        } else if (RxStream* rx = next_to_speak(*session); rx != nullptr) {
+            segment = speak(*rx, now);
+        } else {
             control_.remove(*session);
             continue;
         }
-        Segment* segment = flow != nullptr     ? send_flow(*flow)
-                           : asking == nullptr ? send_ack(*session, now)
-                           : asking->counted   ? send_nack(*asking, now)
-                                               : send_request(*asking, now);
-        if (segment == nullptr) return nullptr;
-        control_.rotate();
+        if (segment != nullptr) control_.rotate();
         return segment;
     }
     while (TxStream* tx = probes_.front()) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <vector>
 
 #include "urtp_world.h"
@@ -155,6 +156,36 @@ TEST(Member, a_slow_host_that_awaits_many_still_sends_its_own) {
         if (Segment* segment = w.members[0]->next_tx(w.now)) w.pool.table().drop(segment);
     }
     EXPECT_LT(frames, 50U + 2 * 16);
+}
+
+// A host that sends one frame while timers ask for two once asked about the first stream of a source for ever, and never about the
+// others; nor did it acknowledge them. Where the first one's packets waited for theirs, nothing came in order any more.
+TEST(Member, a_slow_host_speaks_of_each_stream_of_a_source_in_turn) {
+    World w(2, {.max_recv_wait = kMillisecond}, {.gap = kMillisecond});
+    constexpr GroupHandle kWhole = kGroupBit | 100;
+    constexpr GroupHandle kLost = kGroupBit | 101;
+    const Rank ranks[] = {0, 1};
+    for (const GroupHandle group : {kWhole, kLost})
+        for (const auto& member : w.members)
+            ASSERT_EQ(member->add_group(group, ranks), Err::kOk);
+    std::map<StreamId, int> asked;
+    int acknowledged = 0;
+    w.hook = [&](const wire::FrameView& f, Rank to) {
+        if (f.type == wire::FrameType::kReq)
+            ++asked[reinterpret_cast<const wire::ReqBody*>(f.body)->ack.stream];
+        if (f.type == wire::FrameType::kAck) ++acknowledged;
+        const bool data = f.type == wire::FrameType::kData || f.type == wire::FrameType::kMcast;
+        const bool lost = data && f.seq.value == 0 && f.handle != kWhole;
+        return to == 1 || lost ? Fate::kLose : Fate::kPass;
+    };
+    ASSERT_EQ(w.send(1, kWhole, "whole"), Admission::kYes);
+    for (const StreamId stream : {StreamId{0}, StreamId{kWorld}, StreamId{kLost}})
+        for (const char* text : {"lost", "held"})
+            ASSERT_EQ(w.send(1, stream, text), Admission::kYes);
+    w.run_for(kSecond);
+    for (const StreamId stream : {StreamId{0}, StreamId{kWorld}, StreamId{kLost}})
+        EXPECT_GT(asked[stream], 100) << "of a thousand frames, about " << stream;
+    EXPECT_GT(acknowledged, 5) << "at each of the source's questions";
 }
 
 TEST(Member, asks_no_more_often_for_awaiting_many) {
