@@ -32,8 +32,8 @@ nic() {
 }
 
 bind_nic() { # bind_nic DRIVER
-    modprobe "$1" && dpdk-devbind.py -b "$1" "$(nic)" && return
-    say "$(nic) is not bound to $1"
+    modprobe "$1" && dpdk-devbind.py -b "$1" "$(nic)" >/tmp/bind 2>&1 && return
+    say "$(nic) is not bound to $1: $(grep -v libkmod /tmp/bind)" # lspci misses lists of modules that nothing here needs
     return 1
 }
 

@@ -1,8 +1,10 @@
 """Starts the guests of one test on one segment, waits for what they say, and ends all of them."""
 import dataclasses
+import json
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -31,6 +33,7 @@ class Test:
     nics: tuple = ("tulip",)
     drivers: tuple = ("uio_pci_generic",)  # what the NIC is bound to; "none": left to the kernel
     power_off: dict = dataclasses.field(default_factory=dict)  # node -> a line of any console after which it loses power
+    pull_card: dict = dataclasses.field(default_factory=dict)  # node -> the same, after which its NIC is taken out
 
 
 def mac_of(node):
@@ -55,8 +58,23 @@ def guest_command(test, image, folder, node):
         "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-kernel", str(kernel), "-initrd", str(root), "-append", words,
         "-serial", f"file:{folder}/console{node}", "-serial", f"file:{folder}/out{node}.tar",
         "-netdev", f"stream,id=n0,server=off,addr.type=unix,addr.path={folder}/w{node}",
-        "-device", f"{nic},netdev=n0,mac={mac_of(node)}",
+        "-device", f"{nic},netdev=n0,id=card,mac={mac_of(node)}", "-qmp", f"unix:{folder}/monitor{node},server=on,wait=off",
     ]
+
+
+def pull_card(folder, node):
+    """Asks the guest by ACPI to let go of its NIC, and takes it."""
+    with socket.socket(socket.AF_UNIX) as monitor:
+        monitor.settimeout(10)
+        monitor.connect(f"{folder}/monitor{node}")
+        for command in ({"execute": "qmp_capabilities"}, {"execute": "device_del", "arguments": {"id": "card"}}):
+            monitor.sendall(json.dumps(command).encode())
+        answers = b""
+        while answers.count(b'"return"') < 2:
+            more = monitor.recv(4096)
+            if not more or b'"error"' in more:
+                raise RuntimeError(f"the NIC cannot be taken out: {more.decode()}")
+            answers += more
 
 
 def said(folder, node):
@@ -74,8 +92,8 @@ def wait_for_sockets(folder, nodes, hub):
         time.sleep(0.02)
 
 
-def judge(test, folder, guests):
-    """None while the test runs; then (passed, why)."""
+def judge(test, folder, guests, pulled):
+    """None while the test runs; then (passed, why). `pulled`: the nodes whose NIC is out."""
     texts = [said(folder, i) for i in range(test.nodes)]
     for node, text in enumerate(texts):
         if PANIC.search(text):
@@ -83,6 +101,10 @@ def judge(test, folder, guests):
     for node, mark in test.power_off.items():
         if guests[node].poll() is None and any(mark in t for t in texts):
             guests[node].kill()  # as if the plug were pulled
+    for node, mark in test.pull_card.items():
+        if node not in pulled and any(mark in t for t in texts):
+            pull_card(folder, node)
+            pulled.add(node)
     results = {i: RESULT.search(texts[i]) for i in test.judges}
     for node, result in results.items():
         if result and result.group(1) != "0":
@@ -104,8 +126,9 @@ def run(test, image, keep=False, harvest=None):
         wait_for_sockets(folder, test.nodes, hub)
         guests = [subprocess.Popen(guest_command(test, image, folder, i)) for i in range(test.nodes)]
         processes += guests
+        pulled = set()
         while time.monotonic() - started < test.timeout:
-            verdict = judge(test, folder, guests)
+            verdict = judge(test, folder, guests, pulled)
             if verdict is not None:
                 passed, why = verdict
                 break

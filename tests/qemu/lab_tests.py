@@ -17,8 +17,10 @@ TESTS = [
     Test("readme", "what README says of the real NIC, line by line, on two machines with an IOMMU",
          "readme", 2, [DRIVER, "pmd_app/main/ulc-engine", "tools/ulc"], judges=(0, 1), drivers=("none",), machine=IOMMU, memory_mb=1024),
     Test("faults", "one machine with 4.5 GiB, whose NIC nobody, the kernel or another engine has, without hugepages, without an IOMMU, with memory "
-         "beyond 32 bits: each time a sentence that says what to type",
-         "faults", 1, SYSTEM, always=False, drivers=("none",), memory_mb=4608),
+         "beyond 32 bits, with a serial ROM that lies: each time a sentence that says what to type",
+         "faults", 1, SYSTEM, always=False, drivers=("none",), memory_mb=4608, machine=("-M", "pc", "-device", "tulip,addr=9,mac=03:21:14:30:00:09")),
+    Test("removal", "the NIC is taken out of a running machine: its engine lives, its client is told, and the next start says what is wrong",
+         "removal", 2, SYSTEM, always=False, judges=(0,), pull_card={0: "LAB: 0 waits for its card to go"}),
     Test("mixed", "the same on four NICs: tulip, e1000 and virtio by DPDK, rtl8139 by the kernel's driver and af_packet",
          "cluster", 4, SYSTEM, always=False, judges=(0, 1, 2), power_off={3: "LAB: 3 waits for its end"},
          nics=("tulip", "e1000", "rtl8139", "virtio-net-pci"), drivers=("uio_pci_generic", "uio_pci_generic", "kernel", "uio_pci_generic")),

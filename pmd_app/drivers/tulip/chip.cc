@@ -51,6 +51,7 @@ void Chip::drive_port(std::uint16_t value) noexcept {
     bus_.wait(kPortStepWait);
 }
 
+/// HRM chapter 4, "Startup procedure": the bus mode after the reset, then the port; the rest of it is set_lists() and run().
 Fault Chip::reset(const PortSequence& sequence) noexcept {
     running_ = 0;
     // The port is chosen before the reset, so that the chip comes up on MII (HRM, CSR6<PS>).
@@ -83,6 +84,7 @@ Fault Chip::set_up_phy(Media media) noexcept {
     return Fault::kNone;
 }
 
+/// Only while the processes stand (HRM, CSR3 and CSR4).
 void Chip::set_lists(std::uint32_t transmit_bus, std::uint32_t receive_bus) noexcept {
     bus_.write(Csr::kReceiveListBase, receive_bus);
     bus_.write(Csr::kTransmitListBase, transmit_bus);
@@ -91,6 +93,7 @@ void Chip::set_lists(std::uint32_t transmit_bus, std::uint32_t receive_bus) noex
 void Chip::start_transmit() noexcept { run(running_ | csr6::kST); }
 void Chip::start_receive() noexcept { run(running_ | csr6::kSR); }
 
+/// A process ends the frame that it is at, then CSR5<TS> or <RS> says that it stands (HRM, CSR6<ST>, <SR>).
 Fault Chip::stop(std::uint32_t processes) noexcept {
     run(running_ & ~processes);
     for (int tries = kStopTries; tries > 0; --tries) {
@@ -102,6 +105,7 @@ Fault Chip::stop(std::uint32_t processes) noexcept {
     return Fault::kStopTimeout;
 }
 
+/// Speed and duplex change only while both processes stand (HRM, CSR6<TTM>, <FD>).
 Fault Chip::apply(const Link& link) noexcept {
     const bool same = link.full_duplex == link_.full_duplex && link.mbit == link_.mbit;
     if (!link.up || same) return Fault::kNone;
@@ -117,6 +121,7 @@ void Chip::set_reception(Reception reception) noexcept {
     run(running_);
 }
 
+/// Changes only while the transmit process stands (HRM, CSR6<TR>).
 Fault Chip::raise_threshold() noexcept {
     const std::uint32_t were_running = running_;
     if (const Fault fault = stop(csr6::kST); fault != Fault::kNone) return fault;
@@ -126,6 +131,7 @@ Fault Chip::raise_threshold() noexcept {
     return Fault::kNone;
 }
 
+/// A one written to CSR5 clears its bit; reading CSR8 clears its counters (HRM, CSR5 and CSR8).
 Fault Chip::check() noexcept {
     const std::uint32_t status = bus_.read(Csr::kStatus);
     if (status == kNoAnswer) return Fault::kGone;

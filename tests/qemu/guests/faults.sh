@@ -29,6 +29,10 @@ bind_nic uio_pci_generic || return 1
 engine "the chip reaches 32 bits of addresses, and .* lie.* above; bind it to vfio-pci, where an IOMMU is" || return 1
 refused "mac=01:00:00:00:00:00: a unicast address" ulc-engine --device "$card,mac=01:00:00:00:00:00" --memory 96 || return 1
 
+liar=0000:00:09.0 # a second card, whose ROM has a right checksum and a group's address
+dpdk-devbind.py -b uio_pci_generic $liar >/tmp/bind 2>&1
+refused "the serial ROM holds no unicast address; give one with the device argument mac=" ulc-engine --device $liar --memory 96 || return 1
+
 # The rest needs memory that the chip reaches: what lies above is taken away by others.
 hugepages 0
 mkdir -p /tmp/high && mount -t tmpfs -o size=2g,huge=never none /tmp/high
@@ -48,5 +52,10 @@ ulc stat >/dev/null || { say "the first engine does not answer"; return 1; }
 kill $first
 wait $first || { say "the first engine did not end cleanly"; return 1; }
 start_and_hold || return 1 # the card is free again
+kill $first
+wait $first
+card=$liar,mac=02:21:14:30:00:09
+start_and_hold || return 1
+grep -q '02:21:14:30:00:09' /tmp/first || { say "the address is not the one given: $(cat /tmp/first)"; return 1; }
 kill $first
 wait $first
