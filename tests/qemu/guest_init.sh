@@ -45,7 +45,7 @@ say() { echo "LAB: $*"; }
 status=1
 case $lab_driver in
     none) true ;;
-    kernel) modprobe 8139cp; modprobe e100 ;;
+    kernel) modprobe e100 ;;
     *) bind_nic "$lab_driver" ;;
 esac && {
     # shellcheck disable=SC1090 # one of those in tests/qemu/guests

@@ -13,7 +13,7 @@ CACHE = ROOT / "build" / "lab"
 BUILD = ROOT / "build" / "release"
 
 # With what they depend on; those that the kernel has built in are not in its package.
-MODULES = ["uio_pci_generic", "vfio-pci", "8139cp", "e100", "tun", "tulip"]
+MODULES = ["uio_pci_generic", "vfio-pci", "e100", "tun", "tulip"]
 # What Debian's modprobe loads with a module although it could do without.
 SOFT_NEEDS = {"vfio_pci": ["vfio_iommu_type1"]}
 # Of DPDK's plug-ins only these: each brings libraries, and the guest is copied at every boot.
