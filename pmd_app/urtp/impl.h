@@ -25,6 +25,8 @@ inline constexpr std::uint16_t kDelayUnknown =
     0xffff;  ///< AckEntry::delay_us that gives no RTT sample
 /// Transmissions of a packet up to which it is merely lost, by one of many or again; beyond, repetitions crowd each other out.
 inline constexpr int kBadLuck = 4;
+/// The same, up to which it says nothing about what is behind it.
+inline constexpr std::uint8_t kBlameless = 3;
 
 struct Member::Impl {
     Impl(const MemberConfig& config, std::span<const Peer> roster, const SegmentPool& pool,
@@ -113,6 +115,11 @@ struct Member::Impl {
                (tx.group != nullptr && tx.group->pcode != nullptr);
     }
     std::uint32_t may_repeat(TxStream& tx, Seq first, Nanos now) noexcept;
+    /// Of a packet that is repeated for one before it: its own luck does not count yet.
+    static void hold_blameless(TxSlot& slot) noexcept {
+        slot.transmissions =
+            std::min(slot.transmissions, static_cast<std::uint8_t>(kBlameless - 1));
+    }
     void forget_repair(TxStream& tx, TxSlot& slot) noexcept;
     bool find_repair(TxStream& tx) noexcept;
     Segment* send_repair(Nanos now);

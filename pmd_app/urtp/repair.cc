@@ -41,7 +41,7 @@ std::uint32_t Member::Impl::may_repeat(TxStream& tx, Seq first, Nanos now) noexc
             count(Counter::req_too_soon);
             return 0;
         }
-        if (slot.transmissions <= 2) {
+        if (slot.transmissions <= kBlameless) {
             tx.repeats_halved -= tx.repeats_halved > 0 ? 1 : 0;
         } else if (tx.window >> tx.repeats_halved > 1) {
             ++tx.repeats_halved;

@@ -253,6 +253,22 @@ TEST(GoBackN, what_is_repeated_in_vain_becomes_less_and_rarer) {
     EXPECT_EQ(w.receive(1, 0).size(), 200U);
 }
 
+// At a loss of one in ten a packet has gone many times behind others, which its receiver dropped, when it becomes the oldest.
+TEST(GoBackN, what_was_repeated_behind_another_is_not_repeated_in_vain) {
+    World w(2, {}, {.loss = 0.1}, 1, 0, "gbn+block");
+    std::size_t received = 0;
+    std::size_t sent = 0;
+    int ms = 0;
+    for (; received < 2000 && ms < 3000; ++ms) {
+        while (sent < 2000 && w.send(0, 1, std::to_string(sent)) == Admission::kYes)
+            ++sent;
+        w.run_for(kMillisecond);
+        received += w.receive(1, 0).size();
+    }
+    EXPECT_EQ(received, 2000U);
+    EXPECT_LT(ms, 700) << "0.1 ms a packet; 1.4 if the behind ones were blamed";
+}
+
 TEST(GoBackN, repeats_everything_after_a_gap_and_asks_nothing) {
     World w(2, {}, {.gap = 1000}, 1, 0, "gbn");
     bool lost = false;

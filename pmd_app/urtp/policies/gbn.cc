@@ -35,8 +35,11 @@ void repeat_from_oldest(Core& core, TxStream& tx, std::uint32_t at, Nanos now) n
     const Seq room = oldest.before(tx.edge[at]) ? tx.edge[at] : oldest + 1;
     const Seq most = oldest + core.may_repeat(tx, oldest, now);
     const Seq edge = room.before(most) ? room : most;
-    for (Seq seq = oldest; seq.before(tx.sent) && seq.before(edge); ++seq)
+    for (Seq seq = oldest; seq.before(tx.sent) && seq.before(edge); ++seq) {
+        // What goes again behind the oldest was dropped behind it: not in vain.
+        if (seq != oldest) core.hold_blameless(tx.slot(seq));
         core.request_one(tx, seq, at, false, now);
+    }
 }
 
 /// A receiver without room for even the next one will take it at the timer's pace.
