@@ -272,6 +272,12 @@ void draw_events(Draw& draw, RandomScenario& s) {
     }
 }
 
+// Interfaces that compare few multicast addresses: groups share them, or use broadcast. From a stream of its own, so that a seed's other
+// choices are what they were.
+void draw_filters(Draw draw, NetConfig& net) {
+    if (draw.chance(0.5)) net.multicast_filters = draw.one_of<std::uint16_t>({1, 2, 2, 3, 4, 14});
+}
+
 // One frame of the largest size, sent and received by the host's processor.
 double frame_cost(const HostCosts& host, std::uint16_t mtu) {
     const double octets = (host.send_octet + host.receive_octet) / host.speed + host.bus_octet;
@@ -367,6 +373,7 @@ RandomScenario random_scenario(std::uint64_t seed) {
         draw_traffic(draw, s);
     }
     draw_events(draw, s);
+    draw_filters(Draw(~seed), s.cluster.net);
     set_patience(s);
     s.faulty = draw.nanos(10 * kMillisecond, 500 * kMillisecond);
     for (const ScenarioEvent& event : s.events)
@@ -382,11 +389,12 @@ std::string RandomScenario::describe() const {
         << " ranks, " << net.bits_per_second / 1'000'000 << " Mb/s"
         << (net.port_bits_per_second.empty() ? "" : " (mixed)") << ", mtu " << net.mtu
         << ", latency " << net.latency << " ns, buffer " << net.buffer_octets << ", shared "
-        << net.shared_octets << ", segments " << net.segments << "\n  faults: loss "
-        << net.faults.loss << ", burst " << net.faults.burst.enter << ", duplicate "
-        << net.faults.duplicate << ", damage " << net.faults.corrupt << ", reorder "
-        << net.faults.reorder << " up to " << net.faults.reorder_delay << " ns, for " << faulty
-        << " ns\n  hosts:";
+        << net.shared_octets << ", segments " << net.segments;
+    if (net.multicast_filters != kPassesAll) out << ", filters " << net.multicast_filters;
+    out << "\n  faults: loss " << net.faults.loss << ", burst " << net.faults.burst.enter
+        << ", duplicate " << net.faults.duplicate << ", damage " << net.faults.corrupt
+        << ", reorder " << net.faults.reorder << " up to " << net.faults.reorder_delay
+        << " ns, for " << faulty << " ns\n  hosts:";
     for (const HostCosts& host : cluster.hosts)
         out << ' ' << host.name;
     out << "\n  profile " << cluster.engine.profile << "\n  window " << p.window << ", ack_window "
