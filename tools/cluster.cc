@@ -1,6 +1,7 @@
 #include "cluster.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -38,6 +39,7 @@ ChildSpec switch_process(const ClusterOptions& options, const ClusterPrograms& p
     };
     add("--ports", std::to_string(nodes));
     add("--socket", directory + "/switch.memif");
+    add("--mtu", std::to_string(options.mtu));
     add("--seed", std::to_string(options.seed));
     const auto fault = [&](const char* option, double value) {
         if (value > 0) add(option, fmt::format("{}", value));
@@ -50,12 +52,25 @@ ChildSpec switch_process(const ClusterOptions& options, const ClusterPrograms& p
     return spec;
 }
 
+/// What each engine is told besides what the user says (`more`: in the environment). Of long frames there are half as many.
+std::vector<std::string> engine_options(const ClusterOptions& options, const std::string& more) {
+    const std::string given = fmt::format(" {} {}", fmt::join(options.engine_options, " "), more);
+    const auto says = [&](const char* option) { return given.find(option) != std::string::npos; };
+    std::vector<std::string> words;
+    if (!says(" --mtu")) words.push_back(fmt::format("--mtu={}", options.mtu));
+    if (options.mtu > kMtuEthernet && !says(" --segments") && !says(" --memory"))
+        words.emplace_back("--segments=2048");
+    words.insert(words.end(), options.engine_options.begin(), options.engine_options.end());
+    return words;
+}
+
 ChildSpec engine_process(const ClusterOptions& options, const ClusterPrograms& programs,
                          const std::string& device, unsigned node, const std::string& directory) {
     ChildSpec spec{.name = fmt::format("engine {}", node)};
     spec.argv = {programs.engine, "--device", device, "--socket",
                  fmt::format("{}/engine-{}.sock", directory, node)};
-    spec.argv.insert(spec.argv.end(), options.engine_options.begin(), options.engine_options.end());
+    const std::vector<std::string> more = engine_options(options, "");
+    spec.argv.insert(spec.argv.end(), more.begin(), more.end());
     return spec;
 }
 
@@ -72,6 +87,11 @@ ChildSpec rank_process(const ClusterOptions& options, const ClusterPrograms& pro
                                                       : Medium::kMachine;
     if (environment_of("ULC_MEDIUM").empty())
         spec.environment.push_back(fmt::format("ULC_MEDIUM={}", name_of(medium)));
+    if (options.embedded) {
+        const std::string own = environment_of("ULC_ENGINE_OPTIONS");
+        spec.environment.push_back(fmt::format("ULC_ENGINE_OPTIONS={} {}",
+                                               fmt::join(engine_options(options, own), " "), own));
+    }
     if (!programs.library_path.empty())
         spec.environment.push_back("LD_LIBRARY_PATH=" + programs.library_path);
     if (rank == 0) spec.stdin_from = StdinFrom::kParent;
@@ -96,6 +116,7 @@ std::string complete(ClusterOptions& options) {
             "{} nodes are more than this machine's switch takes ({}); use fewer --nodes",
             options.nodes, kNodesMax);
     }
+    if (options.mtu == 0) options.mtu = options.needs_switch() ? kMtuEthernet : kMtuOwnWire;
     if (options.nodes > options.ranks) {
         return fmt::format("--nodes {} would leave nodes without ranks; use at most --nodes {}",
                            options.nodes, options.ranks);

@@ -26,6 +26,7 @@ struct ClusterOptions {
     double reorder = 0;
     double delay_us = 0;
     std::uint64_t bits_per_second = 0;  ///< of every link; 0: as fast as the machine is
+    unsigned mtu = 0;                   ///< 0: kMtuOwnWire, or kMtuEthernet where needs_switch()
     std::uint64_t seed = 1;
     std::string job;
     std::string nonce;  ///< 32 hexadecimal digits
@@ -55,6 +56,11 @@ struct ClusterPlan {
 
 inline constexpr unsigned kRanksMax = 512;
 inline constexpr unsigned kNodesMax = 64;
+/// Of a wire that imitates nothing: a tenth of the frames, each of which costs every process that it passes.
+inline constexpr unsigned kMtuOwnWire = 9000;
+inline constexpr unsigned kMtuEthernet = 1500;
+inline constexpr unsigned kMtuMin = 256;
+inline constexpr unsigned kMtuMax = 9216;
 /// Bits a second of a link: what Ethernet was and will be.
 inline constexpr std::uint64_t kRateMin = 1'000'000;
 inline constexpr std::uint64_t kRateMax = 1'000'000'000'000;

@@ -151,6 +151,12 @@ void add_wire_options(CLI::App& command, ClusterOptions& cluster) {
         ->check(CLI::Range(0.0, 1e7))
         ->group(group);
     command.add_option("--seed", cluster.seed, "Seed of the choices (1)")->group(group);
+    command
+        .add_option(
+            "--mtu", cluster.mtu,
+            "Octets of a frame's payload (1500; 9000 if no other option of the wire is given)")
+        ->check(CLI::Range(kMtuMin, kMtuMax))
+        ->group(group);
 }
 
 }  // namespace
@@ -171,7 +177,7 @@ void add_run_command(CLI::App& app, int* exit_code) {
     command->add_option("--job", options->cluster.job, "Name of the job (made up)");
     command
         ->add_option("--engine-option", options->cluster.engine_options,
-                     "Option for every ulc-engine, as one word: --engine-option=--log-level=debug")
+                     "Option for every engine, as one word: --engine-option=--log-level=debug")
         ->allow_extra_args(false);
     command->add_option("--timeout", options->launch.timeout_seconds,
                         "End everything after so many seconds, status 124");

@@ -19,7 +19,8 @@ namespace {
 volatile sig_atomic_t g_stop = 0;
 volatile sig_atomic_t g_report = 0;
 
-constexpr std::uint32_t kReceiveSegments = 2048;
+constexpr std::uint32_t kReceiveOctets = 2048 * 1500;  // of each port; memif stations wait for room
+constexpr std::uint32_t kReceiveSegmentsMin = 512;
 constexpr std::uint32_t kTransmitSegments = 64;  // a switch makes no frames of its own
 constexpr std::uint32_t kBaseMb = 48;
 
@@ -100,7 +101,9 @@ int start(const SwitchOptions& options) {
     const std::vector<std::string> devices = options.all_devices();
     const auto count = static_cast<std::uint32_t>(devices.size());
     const std::uint32_t frame_octets = 2048 + 512 + (options.mtu > 1500 ? options.mtu : 0U);
-    const std::uint64_t needed = std::uint64_t{count} * (kReceiveSegments + 1024) * frame_octets;
+    const std::uint32_t segments = std::max<std::uint32_t>(
+        kReceiveSegmentsMin, kReceiveOctets / std::max<std::uint32_t>(options.mtu, 1500));
+    const std::uint64_t needed = std::uint64_t{count} * (segments + 1024) * frame_octets;
     dpdk::EalOptions eal;
     eal.program = "ulc-switch";
     eal.devices = devices;
@@ -120,7 +123,7 @@ int start(const SwitchOptions& options) {
         port.device = device;
         port.mtu = options.mtu;
         port.segments = kTransmitSegments;
-        port.receive_segments = kReceiveSegments;
+        port.receive_segments = segments;
         port.promiscuous = true;
         owners.emplace_back();
         if (dpdk::EthdevPort::open(port, owners.back(), why) != Err::kOk) {
