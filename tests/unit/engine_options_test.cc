@@ -89,6 +89,8 @@ TEST(EngineOptions, what_cannot_be_is_refused_in_words) {
     EXPECT_NE(refusal("a:net_tap0;a:net_tap1").find("two nets are called a"), std::string::npos);
     EXPECT_NE(refusal("a:net_tap0;b:net_tap0").find("net_tap0 is there twice"), std::string::npos);
     EXPECT_NE(refusal("lab:").find("--device is empty"), std::string::npos);
+    EXPECT_NE(refusal("net_tap0", "--mtu 575").find("--mtu must be at least 576"),
+              std::string::npos);
     const std::string long_name(32, 'n');
     EXPECT_NE(refusal((long_name + ":net_tap").c_str()).find("longer than 31"), std::string::npos);
     std::string many;
