@@ -5,6 +5,9 @@
 
 namespace ulc::tools {
 
+/// What `ulc run` gets for "--": see words_of() in ulc.cc. No program is called so.
+inline constexpr const char* kProgramFollows = "\x1e--";
+
 void add_run_command(CLI::App& app, int* exit_code);
 void add_switch_command(CLI::App& app, int* exit_code);
 void add_stat_command(CLI::App& app, int* exit_code);

@@ -1,10 +1,29 @@
 // ulc: one command for people. Parses the subcommand; each lives in its own ulc_<name>.cc.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "commands.h"
 
 /// Exit status after a command line that cannot be understood, as of most commands.
 constexpr int kUsage = 2;
+
+namespace {
+
+/// CLI11 takes a "--" from a subcommand and gives what follows to nobody; `ulc run` knows it by another name.
+std::vector<std::string> words_of(int argc, char** argv) {
+    std::vector<std::string> words(argv + 1, argv + argc);
+    if (!words.empty() && words[0] == "run") {
+        const auto mark = std::ranges::find(words, "--");
+        if (mark != words.end()) *mark = ulc::tools::kProgramFollows;
+    }
+    std::ranges::reverse(words);  // as CLI11 wants them
+    return words;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
     CLI::App app{"ulc: user-level communication for Ethernet clusters", "ulc"};
@@ -20,7 +39,7 @@ int main(int argc, char** argv) {
     ulc::tools::add_tune_command(app, &exit_code);
     ulc::tools::add_doctor_command(app, &exit_code);
     try {
-        app.parse(argc, argv);
+        app.parse(words_of(argc, argv));
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : kUsage;
     }

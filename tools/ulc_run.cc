@@ -4,6 +4,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -198,7 +199,9 @@ void add_run_command(CLI::App& app, int* exit_code) {
     command->callback([options, command, exit_code] {
         options->cluster.application = command->remaining();
         auto& application = options->cluster.application;
-        if (!application.empty() && application[0] == "--") application.erase(application.begin());
+        if (!application.empty() && application[0] == kProgramFollows)
+            application.erase(application.begin());
+        std::ranges::replace(application, kProgramFollows, "--");  // one of the program's own
         *exit_code = run(*options);
     });
 }
