@@ -16,7 +16,7 @@ std::span<const Candidates> candidates() {
         {Op::kScatter, true, {"direct", "packed", "binomial"}, blocks},
         {Op::kAllgather,
          true,
-         {"concurrent", "concurrent:2", "concurrent:4", "round_robin", "ring"},
+         {"concurrent", "concurrent@4096", "concurrent@1486", "round_robin", "ring"},
          blocks},
         {Op::kAlltoall,
          true,

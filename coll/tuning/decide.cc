@@ -1,10 +1,14 @@
+// The cells of an operation and medium lie in a grid of ranks a node, ranks and octets. It is cut into slabs of ranks a node, each of
+// these into slabs of ranks and those into spans of octets, so that in each box one choice is near the best of every cell. Of all such
+// cuts the fewest boxes: along each axis by dynamic programming over where the last slab begins.
 #include "coll/tuning/decide.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <string>
+#include <utility>
 
 #include "coll/tuning/candidates.h"
 
@@ -12,6 +16,21 @@ namespace ulc::coll {
 namespace {
 
 constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+constexpr double kNever = std::numeric_limits<double>::infinity();
+/// A choice that is not in a cell was so many times slower than the best at a smaller size.
+constexpr double kHopeless = 4;
+/// What leaving an incumbent counts, beside a loss: as good as nothing.
+constexpr double kChange = 1e-3;
+/// Sums of losses that differ by less are equal.
+constexpr double kSame = 1e-9;
+
+constexpr std::size_t kAxes = 3;  // ranks a node, ranks, octets
+
+struct Point {
+    std::array<std::uint64_t, kAxes> at;
+    std::vector<double> loss;  ///< by choice: logarithm of its share of the best; kNever: too much
+};
+using Points = std::vector<const Point*>;
 
 /// For which numbers each point of a grid speaks; open: the ends reach to 0 and for ever.
 [[nodiscard]] std::vector<Span> spans_of(const std::vector<std::uint64_t>& points, bool open) {
@@ -30,98 +49,192 @@ constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
     return spans;
 }
 
-template <typename Field>
-[[nodiscard]] std::vector<std::uint64_t> points_of(const std::vector<const Cell*>& cells,
-                                                   Field field) {
-    std::vector<std::uint64_t> points;
-    points.reserve(cells.size());
-    for (const Cell* cell : cells)
-        points.push_back(field(*cell));
-    std::ranges::sort(points);
-    points.erase(std::unique(points.begin(), points.end()), points.end());
-    return points;
+/// The coordinates of the points along an axis, in order.
+[[nodiscard]] std::vector<std::uint64_t> coordinates(const std::vector<Point>& points,
+                                                     std::size_t axis) {
+    std::vector<std::uint64_t> all;
+    all.reserve(points.size());
+    for (const Point& point : points)
+        all.push_back(point.at[axis]);
+    std::ranges::sort(all);
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
 }
 
-/// What an operation takes at one number of ranks: spans of octets with their choices.
-using Row = std::vector<std::pair<Span, std::string>>;
+struct Box {
+    std::array<Span, kAxes> spans;
+    std::size_t choice = 0;
+};
 
-/// Neighbours of one choice are one.
-void merge(Row& row) {
-    Row merged;
-    for (auto& [span, choice] : row) {
-        if (!merged.empty() && merged.back().second == choice)
-            merged.back().first.to = span.to;
-        else
-            merged.emplace_back(span, choice);
+struct Cover {
+    double loss = 0;
+    std::vector<Box> boxes;
+
+    [[nodiscard]] bool better_than(const Cover& other) const {
+        if (boxes.size() != other.boxes.size()) return boxes.size() < other.boxes.size();
+        return loss < other.loss - kSame;
     }
-    row = std::move(merged);
-}
-
-/// The choice that loses least against the best of each size.
-[[nodiscard]] std::string for_any_size(const std::vector<const Cell*>& cells, Op op) {
-    std::map<std::string, double> loss;
-    std::vector<std::string> order;
-    for (const Cell* cell : cells) {
-        const auto best =
-            std::ranges::min_element(cell->us, {}, [](const auto& one) { return one.second; });
-        for (const auto& [choice, us] : cell->us) {
-            Choice parsed;
-            if (parse_choice(op, choice, parsed) != Err::kOk) continue;
-            if (!loss.contains(choice)) order.push_back(choice);
-            loss[choice] += std::log(us / best->second);
-        }
-    }
-    // As many times 2 % as there are cells are nothing.
-    const double nothing = kEqualShare * static_cast<double>(cells.size());
-    double least = std::numeric_limits<double>::max();
-    for (const auto& [choice, sum] : loss)
-        least = std::min(least, sum);
-    for (const std::string& choice : order)
-        if (loss[choice] <= least + nothing) return choice;
-    return "";
-}
+};
 
 class Grid {
 public:
-    Grid(Reach reach, const Table* shipped, std::vector<Rule>& out)
-        : open_(reach == Reach::kEverything), shipped_(shipped), out_(out) {}
-
-    /// Cells of one operation, medium and number of ranks a node; op: what the rules are for.
-    void rules(Op op, bool any_size, const std::vector<const Cell*>& cells, const Span& per_node) {
-        const auto ranks =
-            points_of(cells, [](const Cell& c) { return std::uint64_t{c.at.ranks}; });
-        const std::vector<Span> spans = spans_of(ranks, open_);
-        std::vector<std::pair<Span, Row>> rows;
-        for (std::size_t i = 0; i < ranks.size(); ++i) {
-            std::vector<const Cell*> these;
-            std::ranges::copy_if(cells, std::back_inserter(these),
-                                 [&](const Cell* c) { return c->at.ranks == ranks[i]; });
-            Row found = row(op, any_size, these);
-            if (!rows.empty() && rows.back().second == found)
-                rows.back().first.to = spans[i].to;
-            else
-                rows.emplace_back(spans[i], std::move(found));
+    Grid(const std::vector<Point>& points, bool open) {
+        for (std::size_t axis = 0; axis < kAxes; ++axis) {
+            values_[axis] = coordinates(points, axis);
+            spans_[axis] = spans_of(values_[axis], open || axis == kAxes - 1);
         }
-        const Medium medium = cells.front()->at.medium;
-        for (const auto& [span, row] : rows)
-            for (const auto& [octets, choice] : row)
-                out_.push_back({op, medium, per_node, span, octets, choice});
+    }
+
+    /// False: no choice does for some cell.
+    [[nodiscard]] bool cover(const Points& points, Cover& out, std::size_t axis = 0) const {
+        if (points.empty()) return false;  // a box speaks for some cell
+        if (axis == kAxes) return one_box(points, out);
+        const std::vector<std::uint64_t>& values = values_[axis];
+        std::vector<Cover> best(values.size() + 1);  // of the first so many values
+        std::vector<bool> found(values.size() + 1, false);
+        found[0] = true;
+        for (std::size_t end = 1; end <= values.size(); ++end) {
+            for (std::size_t begin = end; begin-- > 0;) {
+                Cover slab;
+                if (!found[begin] ||
+                    !cover(part(points, axis, values[begin], values[end - 1]), slab, axis + 1))
+                    continue;
+                const Span span{spans_[axis][begin].from, spans_[axis][end - 1].to};
+                for (Box& box : slab.boxes)
+                    box.spans[axis] = span;
+                Cover all = best[begin];
+                all.loss += slab.loss;
+                all.boxes.insert(all.boxes.end(), slab.boxes.begin(), slab.boxes.end());
+                if (found[end] && !all.better_than(best[end])) continue;
+                best[end] = std::move(all);
+                found[end] = true;
+            }
+        }
+        out = std::move(best.back());
+        return found.back();
     }
 
 private:
-    [[nodiscard]] Row row(Op op, bool any_size, const std::vector<const Cell*>& cells) const {
-        if (any_size) return {{Span{}, for_any_size(cells, op)}};
-        const auto octets = points_of(cells, [](const Cell& c) { return c.at.octets; });
-        const std::vector<Span> spans = spans_of(octets, true);
-        Row row;
-        for (std::size_t i = 0; i < octets.size(); ++i) {
-            const auto cell = std::ranges::find_if(
-                cells, [&](const Cell* c) { return c->at.octets == octets[i]; });
-            row.emplace_back(spans[i], winner(**cell, incumbent((*cell)->at)));
+    [[nodiscard]] static bool one_box(const Points& points, Cover& out) {
+        double least = kNever;
+        for (std::size_t choice = 0; choice < points[0]->loss.size(); ++choice) {
+            double sum = 0;
+            for (const Point* point : points)
+                sum += point->loss[choice];
+            if (!(sum < least - kSame)) continue;
+            least = sum;
+            out = {sum, {{{}, choice}}};
         }
-        merge(row);
-        return row;
+        return least < kNever;
     }
+    [[nodiscard]] static Points part(const Points& points, std::size_t axis, std::uint64_t from,
+                                     std::uint64_t to) {
+        Points some;
+        std::ranges::copy_if(points, std::back_inserter(some), [&](const Point* point) {
+            return Span{from, to}.has(point->at[axis]);
+        });
+        return some;
+    }
+
+    std::array<std::vector<std::uint64_t>, kAxes> values_;
+    std::array<std::vector<Span>, kAxes> spans_;
+};
+
+/// One operation on one medium.
+class Ground {
+public:
+    /// op: what the rules are for. cells: of what was measured for it.
+    Ground(Op op, std::vector<const Cell*> cells, const Table* shipped)
+        : op_(op), cells_(std::move(cells)), shipped_(shipped) {
+        for (const Cell* cell : cells_)
+            for (const auto& [name, us] : cell->us) {
+                Choice parsed;
+                if (parse_choice(op_, name, parsed) == Err::kOk &&
+                    std::ranges::find(choices_, name) == choices_.end())
+                    choices_.push_back(name);
+            }
+    }
+
+    void rules(bool any_size, Reach reach, std::vector<Rule>& out) const {
+        if (choices_.empty()) return;
+        const std::vector<Point> all = any_size ? columns() : points();
+        if (reach == Reach::kEverything || on_one_node()) return add_rules(all, reach, out);
+        for (const std::uint64_t per_node : coordinates(all, 0)) {
+            std::vector<Point> some;
+            std::ranges::copy_if(all, std::back_inserter(some),
+                                 [&](const Point& point) { return point.at[0] == per_node; });
+            add_rules(some, reach, out);
+        }
+    }
+
+private:
+    [[nodiscard]] Medium medium() const { return cells_.front()->at.medium; }
+    [[nodiscard]] bool on_one_node() const { return medium() == Medium::kNode; }
+    [[nodiscard]] std::array<std::uint64_t, kAxes> place_of(const Cell& cell) const {
+        return {on_one_node() ? 0U : cell.at.per_node, cell.at.ranks, cell.at.octets};
+    }
+
+    void add_rules(const std::vector<Point>& points, Reach reach, std::vector<Rule>& out) const {
+        Points these;
+        for (const Point& point : points)
+            these.push_back(&point);
+        Cover cover;
+        if (!Grid(points, reach == Reach::kEverything).cover(these, cover)) return;
+        for (const Box& box : cover.boxes)
+            out.push_back({op_, medium(), on_one_node() ? Span{} : box.spans[0], box.spans[1],
+                           box.spans[2], choices_[box.choice]});
+    }
+
+    [[nodiscard]] std::vector<Point> points() const {
+        std::vector<Point> all;
+        for (const Cell* cell : cells_) {
+            const std::string_view held = incumbent(cell->at);
+            const double equal = std::max(kEqualShare, cell->noise);
+            const bool holds = loss_of(*cell, held) <= equal;
+            Point point{place_of(*cell), {}};
+            for (const std::string& choice : choices_) {
+                const double loss = loss_of(*cell, choice);
+                if (loss > std::max(kLossMax, cell->noise))
+                    point.loss.push_back(kNever);
+                else
+                    point.loss.push_back((loss <= equal ? 0 : std::log1p(loss)) +
+                                         (holds && choice != held ? kChange : 0));
+            }
+            all.push_back(std::move(point));
+        }
+        return all;
+    }
+
+    /// One point for all sizes: means, against the best of the means.
+    [[nodiscard]] std::vector<Point> columns() const {
+        std::vector<Point> all;
+        for (const Cell* cell : cells_) {
+            auto place = place_of(*cell);
+            place.back() = 0;
+            auto column = std::ranges::find(all, place, &Point::at);
+            if (column == all.end())
+                column = all.insert(all.end(), {place, std::vector<double>(choices_.size())});
+            for (std::size_t i = 0; i < choices_.size(); ++i)
+                column->loss[i] += std::log(std::min(kHopeless, 1 + loss_of(*cell, choices_[i])));
+        }
+        for (Point& column : all) {
+            auto place = column.at;
+            const auto sizes = std::ranges::count_if(cells_, [&](const Cell* cell) {
+                const auto other = place_of(*cell);
+                return other[0] == place[0] && other[1] == place[1];
+            });
+            const double best = *std::ranges::min_element(column.loss);
+            for (double& loss : column.loss) {
+                loss = (loss - best) / static_cast<double>(sizes);
+                if (loss > std::log1p(kLossMax))
+                    loss = kNever;
+                else if (loss <= std::log1p(kEqualShare))
+                    loss = 0;
+            }
+        }
+        return all;
+    }
+
     [[nodiscard]] std::string_view incumbent(Situation at) const {
         if (shipped_ == nullptr) return "";
         const Rule* rule = nullptr;
@@ -130,9 +243,10 @@ private:
         return shipped_->find(at, &rule) != nullptr ? std::string_view(rule->choice) : "";
     }
 
-    bool open_;
+    Op op_;
+    std::vector<const Cell*> cells_;
     const Table* shipped_;
-    std::vector<Rule>& out_;
+    std::vector<std::string> choices_;
 };
 
 }  // namespace
@@ -143,39 +257,23 @@ double time_of(const Cell& cell, std::string_view choice) {
     return found == cell.us.end() ? 0 : found->second;
 }
 
-std::string_view winner(const Cell& cell, std::string_view incumbent) {
-    double best = std::numeric_limits<double>::max();
-    for (const auto& [choice, us] : cell.us)
+double loss_of(const Cell& cell, std::string_view choice) {
+    double best = kNever;
+    for (const auto& [name, us] : cell.us)
         best = std::min(best, us);
-    const double equal = best * (1 + std::max(kEqualShare, cell.noise));
-    const double held = time_of(cell, incumbent);
-    if (held > 0 && held <= equal) return incumbent;
-    for (const auto& [choice, us] : cell.us)
-        if (us <= equal) return choice;
-    return "";
+    const double us = time_of(cell, choice);
+    return us > 0 ? us / best - 1 : kNever;
 }
 
 std::vector<Rule> decide(std::span<const Cell> cells, Reach reach, const Table* shipped) {
     std::vector<Rule> rules;
-    Grid grid(reach, shipped, rules);
     for (std::uint8_t m = 0; m < kMedia; ++m) {
-        const auto medium = static_cast<Medium>(m);
-        std::vector<const Cell*> here;
-        for (const Cell& cell : cells)
-            if (cell.at.medium == medium) here.push_back(&cell);
-        const bool one_node = medium == Medium::kNode;
-        const auto per_node =
-            one_node ? std::vector<std::uint64_t>{0}
-                     : points_of(here, [](const Cell& c) { return std::uint64_t{c.at.per_node}; });
-        const std::vector<Span> spans = spans_of(per_node, one_node || reach == Reach::kEverything);
         const auto add = [&](Op op, Op measured, bool any_size) {
-            for (std::size_t i = 0; i < per_node.size(); ++i) {
-                std::vector<const Cell*> these;
-                std::ranges::copy_if(here, std::back_inserter(these), [&](const Cell* c) {
-                    return c->at.op == measured && (one_node || c->at.per_node == per_node[i]);
-                });
-                if (!these.empty()) grid.rules(op, any_size, these, spans[i]);
-            }
+            std::vector<const Cell*> these;
+            for (const Cell& cell : cells)
+                if (cell.at.medium == static_cast<Medium>(m) && cell.at.op == measured)
+                    these.push_back(&cell);
+            if (!these.empty()) Ground(op, std::move(these), shipped).rules(any_size, reach, rules);
         };
         for (const Candidates& one : candidates())
             add(one.op, one.op, false);

@@ -1,4 +1,4 @@
-// From measurements to rules: which choice wins a cell, and for which calls the cells of a grid speak.
+// From measurements to rules: which choice a call takes, and for which calls the cells of a grid speak.
 #pragma once
 
 #include <span>
@@ -12,21 +12,24 @@ namespace ulc::coll {
 
 /// Times that differ by less are taken for equal, and by less than a cell's noise.
 inline constexpr double kEqualShare = 0.02;
+/// What a rule may lose against the best of a cell, unless noise is more: for less the table is not cut into more rules.
+inline constexpr double kLossMax = 0.08;
 
 enum class Reach : std::uint8_t {
     kEverything,  ///< rules cover every number of ranks: what ships
     kMeasured,    ///< nothing beyond the ranks and ranks a node that were measured: a cluster's own
 };
 
-/// The choice of a cell: the incumbent if no other one is faster by more than the noise ("": none), else the first of those that are as
-/// fast as the fastest.
-[[nodiscard]] std::string_view winner(const Cell& cell, std::string_view incumbent);
-
 /// Microseconds of a choice in a cell; 0: not measured.
 [[nodiscard]] double time_of(const Cell& cell, std::string_view choice);
 
-/// Rules without overlap. shipped: the incumbents of a cluster's own table; nullptr: none. Where the numbers of a grid meet, the border
-/// is their geometric mean.
+/// The share by which a choice is slower than the best of a cell; infinity: not measured, which means far behind.
+[[nodiscard]] double loss_of(const Cell& cell, std::string_view choice);
+
+/// The fewest rules without overlap whose choices lose no more than kLossMax in any cell (of operations that take one choice for all sizes:
+/// against the best such choice, in the mean over sizes). Of as few, those that lose least; of equals, the incumbents, then the
+/// candidates that stand first. shipped: the incumbents of a cluster's own table; nullptr: none. Where the numbers of a grid meet, the
+/// border is their geometric mean.
 [[nodiscard]] std::vector<Rule> decide(std::span<const Cell> cells, Reach reach,
                                        const Table* shipped);
 

@@ -18,19 +18,76 @@ Cell cell(Op op, std::uint16_t ranks, std::uint64_t octets,
     return {{.op = op, .ranks = ranks, .octets = octets}, noise, std::move(us)};
 }
 
+std::string choices_of(const std::vector<Rule>& rules) {
+    std::string all;
+    for (const Rule& rule : rules)
+        all += (all.empty() ? "" : " ") + rule.choice;
+    return all;
+}
+
+/// Of one cell.
+std::string chosen(const Cell& cell, const Table* shipped = nullptr) {
+    return choices_of(decide({&cell, 1}, Reach::kEverything, shipped));
+}
+
 TEST(coll_tuning, the_fastest_wins_and_of_equals_the_first) {
-    EXPECT_EQ(winner(cell(Op::kScan, 4, 8, {{"chain", 10}, {"doubling", 8}}), ""), "doubling");
-    EXPECT_EQ(winner(cell(Op::kScan, 4, 8, {{"chain", 10}, {"doubling", 9.9}}), ""), "chain");
-    EXPECT_EQ(winner(cell(Op::kScan, 4, 8, {{"chain", 10}, {"doubling", 9}}, 0.2), ""), "chain");
+    EXPECT_EQ(chosen(cell(Op::kReduce, 4, 8, {{"chain", 10}, {"binomial", 9.6}})), "binomial");
+    EXPECT_EQ(chosen(cell(Op::kReduce, 4, 8, {{"chain", 10}, {"binomial", 9.9}})), "chain");
+    EXPECT_EQ(chosen(cell(Op::kReduce, 4, 8, {{"chain", 10}, {"binomial", 9}}, 0.2)), "chain");
 }
 
 TEST(coll_tuning, what_ships_is_kept_unless_another_one_is_faster_by_more_than_the_noise) {
-    const Cell quiet = cell(Op::kScan, 4, 8, {{"chain", 10}, {"doubling", 9}}, 0.05);
-    EXPECT_EQ(winner(quiet, "chain"), "doubling");
-    const Cell noisy =
-        cell(Op::kScan, 4, 8, {{"multicast", 9}, {"chain", 10}, {"doubling", 9}}, 0.2);
-    EXPECT_EQ(winner(noisy, "chain"), "chain");
-    EXPECT_EQ(winner(noisy, "binomial"), "multicast") << "not measured, so not kept";
+    Table ships;
+    ASSERT_EQ(ships.set({{.op = Op::kReduce, .choice = "chain"}}), Err::kOk);
+    EXPECT_EQ(chosen(cell(Op::kReduce, 4, 8, {{"chain", 10}, {"binomial", 9}}, 0.05), &ships),
+              "binomial");
+    const Cell noisy = cell(Op::kReduce, 4, 8, {{"flat", 9}, {"chain", 10}, {"binomial", 9}}, 0.2);
+    EXPECT_EQ(chosen(noisy, &ships), "chain");
+    ASSERT_EQ(ships.set({{.op = Op::kReduce, .choice = "chain:3"}}), Err::kOk);
+    EXPECT_EQ(chosen(noisy, &ships), "flat") << "not measured, so not kept";
+}
+
+TEST(coll_tuning, a_rule_is_cut_only_where_one_choice_for_both_would_lose_much) {
+    // One choice near the best of both is one rule, though it is the best of neither.
+    const auto of = [](double middling) {
+        const std::vector<Cell> cells{
+            cell(Op::kReduce, 4, 8, {{"flat", 10}, {"chain", middling}, {"binomial", 20}}),
+            cell(Op::kReduce, 16, 8, {{"flat", 20}, {"chain", middling}, {"binomial", 10}})};
+        return choices_of(decide(cells, Reach::kEverything, nullptr));
+    };
+    EXPECT_EQ(of(10 * (1 + 0.9 * kLossMax)), "chain");
+    EXPECT_EQ(of(10 * (1 + 1.1 * kLossMax)), "flat binomial");
+}
+
+TEST(coll_tuning, a_choice_that_was_given_up_at_smaller_sizes_is_not_taken_at_greater_ones) {
+    const std::vector<Cell> cells{cell(Op::kReduce, 4, 8, {{"flat", 10}, {"chain", 41}}),
+                                  cell(Op::kReduce, 4, 1024, {{"flat", 100}}),
+                                  cell(Op::kGather, 4, 8, {{"direct", 10}, {"token", 50}}),
+                                  cell(Op::kGather, 4, 1024, {{"direct", 110}, {"token:2", 100}})};
+    EXPECT_EQ(choices_of(decide(cells, Reach::kEverything, nullptr)), "direct token:2 flat direct")
+        << "the last is the gatherv, of any size";
+}
+
+TEST(coll_tuning, of_cuts_of_a_grid_the_one_with_the_fewest_rules_is_taken) {
+    // By ranks and then sizes it takes two rules, by sizes alone two more in each column.
+    std::vector<Cell> cells;
+    for (const std::uint16_t per_node : {1, 4})
+        for (const std::uint16_t ranks : {8, 16})
+            for (const std::uint64_t octets : {8U, 1024U}) {
+                const bool chain = ranks == 16;
+                Cell one = cell(Op::kReduce, ranks, octets,
+                                {{"flat", chain ? 20.0 : 10.0}, {"chain", chain ? 10.0 : 20.0}});
+                one.at.per_node = per_node;
+                cells.push_back(std::move(one));
+            }
+    const auto rules = decide(cells, Reach::kEverything, nullptr);
+    EXPECT_EQ(choices_of(rules), "flat chain");
+    EXPECT_EQ(rules[0].per_node, Span{});
+    EXPECT_EQ(rules[0].ranks, (Span{0, 11}));
+    EXPECT_EQ(rules[1].octets, Span{});
+    // Neighbours of a hole in the grid reach over it.
+    cells.erase(cells.begin() + 4, cells.begin() + 6);  // 4 a node, 8 ranks
+    EXPECT_EQ(choices_of(decide(cells, Reach::kEverything, nullptr)), "flat chain");
 }
 
 TEST(coll_tuning, borders_are_geometric_means_and_neighbours_of_one_choice_are_one_rule) {

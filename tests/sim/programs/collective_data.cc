@@ -35,7 +35,7 @@ void put_pair(unsigned char* out, unsigned n) {
 }
 
 /// An element that a rank gives: any octets for whole numbers; else so small that every bracketing gives the same.
-void put_element(const Operation& of, unsigned char* out, unsigned n) {
+void put_element(const Operation& of, unsigned char* out, std::size_t octets, unsigned n) {
     switch (of.type) {
         case ULC_FLOAT:
             return put(out, static_cast<float>(1 + n % 2));
@@ -62,7 +62,7 @@ void put_element(const Operation& of, unsigned char* out, unsigned n) {
         case ULC_LONG_DOUBLE_INT:
             return put_pair<long double>(out, n);
         default:
-            for (std::size_t i = 0; i < ulc_type_octets(of.type); ++i)
+            for (std::size_t i = 0; i < octets; ++i)
                 out[i] = static_cast<unsigned char>(n * 37 + i * 11 + n / 7);
     }
 }
@@ -163,16 +163,18 @@ std::size_t CollectiveData::length_of(std::uint32_t who) const {
 
 std::size_t CollectiveData::unit() const { return op_.user ? 2 : ulc_type_octets(op_.type); }
 
-CollectiveData::Octets CollectiveData::operand(std::uint16_t rank, std::size_t octets) const {
+CollectiveData::Octets CollectiveData::operand(std::uint16_t rank, std::size_t from,
+                                               std::size_t octets) const {
     Octets out(octets, 0);
     if (op_.user) {
         for (std::size_t i = 0; i < octets; ++i)
-            out[i] = octet_of(stamp_, rank, 0, i);
+            out[i] = octet_of(stamp_, rank, 0, from + i);
         return out;
     }
-    for (std::size_t at = 0; at < octets; at += unit())
-        put_element(op_, out.data() + at,
-                    static_cast<unsigned>(stamp_ * 31 + rank * 7U + at / unit() * 13));
+    const std::size_t element = unit();
+    auto n = static_cast<unsigned>(stamp_ * 31 + rank * 7U + from / element * 13);
+    for (std::size_t at = 0; at < octets; at += element, n += 13)
+        put_element(op_, out.data() + at, element, n);
     return out;
 }
 
@@ -209,11 +211,12 @@ void CollectiveData::expect_blocks(bool exchange) {
     output_.assign(expected_.size(), 0);
 }
 
-/// The fold of the vectors of ranks 0 … ranks-1.
-CollectiveData::Octets CollectiveData::folded(std::uint16_t ranks) const {
+/// The fold of that part of the vectors of ranks 0 … ranks-1.
+CollectiveData::Octets CollectiveData::folded(std::uint16_t ranks, std::size_t from,
+                                              std::size_t octets) const {
     Octets sum;
     for (std::uint16_t rank = 0; rank < ranks; ++rank) {
-        const Octets one = operand(rank, input_.size());
+        const Octets one = operand(rank, from, octets);
         if (rank == 0) {
             sum = one;
         } else if (op_.user) {
@@ -233,19 +236,23 @@ void CollectiveData::reduction() {
     } else {
         octets = op_.octets / unit() * unit();
     }
-    input_ = operand(rank_, octets);
+    input_ = operand(rank_, 0, octets);
     const bool before = op_.kind == CollectiveKind::kScan || op_.kind == CollectiveKind::kExscan;
     const int own = op_.kind == CollectiveKind::kExscan ? 0 : 1;
-    const Octets result = folded(static_cast<std::uint16_t>(before ? rank_ + own : ranks_));
     output_ = op_.in_place ? input_ : Octets(octets, 0);
+    std::size_t from = 0;
     if (op_.kind == CollectiveKind::kReduceScatter) {
-        const auto begin = result.begin() + static_cast<std::ptrdiff_t>(offsets_[rank_]);
-        expected_.assign(begin, begin + static_cast<std::ptrdiff_t>(lengths_[rank_]));
-    } else if (op_.kind != CollectiveKind::kReduce || at_root()) {
-        expected_.assign(result.begin(), result.end());
+        from = offsets_[rank_];
+        octets = lengths_[rank_];
+    } else if (op_.kind == CollectiveKind::kReduce && !at_root()) {
+        return;
     }
+    const Octets result =
+        folded(static_cast<std::uint16_t>(before ? rank_ + own : ranks_), from, octets);
+    expected_.assign(result.begin(), result.end());
+    const std::size_t element = unit();
     for (std::size_t i = 0; i < expected_.size() && !op_.user; ++i)
-        if (is_padding(op_.type, i % unit())) expected_[i] = -1;
+        if (is_padding(op_.type, i % element)) expected_[i] = -1;
 }
 
 std::string CollectiveData::wrong() const {

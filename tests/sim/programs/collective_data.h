@@ -65,12 +65,12 @@ private:
     [[nodiscard]] bool reduces() const { return op_.kind >= CollectiveKind::kReduce; }
     /// Octets of an element of a reduction.
     [[nodiscard]] std::size_t unit() const;
-    [[nodiscard]] Octets operand(std::uint16_t rank, std::size_t octets) const;
+    [[nodiscard]] Octets operand(std::uint16_t rank, std::size_t from, std::size_t octets) const;
     void lay_out(bool exchange);
     void give_blocks(Octets& memory, bool exchange) const;
     void expect_blocks(bool exchange);
     void reduction();
-    [[nodiscard]] Octets folded(std::uint16_t ranks) const;
+    [[nodiscard]] Octets folded(std::uint16_t ranks, std::size_t from, std::size_t octets) const;
     [[nodiscard]] int start_vector(ulc_endpoint* ep, ulc_group group, ulc_coll** out);
     [[nodiscard]] int start_blocks(ulc_endpoint* ep, ulc_group group, ulc_coll** out);
 

@@ -14,6 +14,9 @@ namespace ulc::sim {
 
 /// What a port of a `shallow` switch buffers: 21 full frames.
 inline constexpr std::uint64_t kShallowOctets = 32 * 1024;
+/// What a port of a `switch` buffers at the least. Where nobody knows the switch, a choice must do on this one and on one that never runs
+/// out: the slower time counts.
+inline constexpr std::uint64_t kSwitchOctets = 64 * 1024;
 
 /// One operation's sizes at one number of ranks: measured one after another, so that a choice far behind is left out of greater ones.
 struct TuningColumn {
@@ -31,8 +34,8 @@ struct TuningGrid {
 /// Whatever of the grid has several nodes and moves no more octets than can be simulated soon.
 [[nodiscard]] std::vector<TuningColumn> columns_of(const TuningGrid& grid);
 
-/// at.ranks on as many nodes as it takes, joined by at.medium.
-[[nodiscard]] ClusterConfig cluster_of(const coll::Situation& at);
+/// at.ranks on as many nodes as it takes, joined by whatever at.medium may be.
+[[nodiscard]] std::vector<ClusterConfig> clusters_of(const coll::Situation& at);
 
 /// One cell a size.
 [[nodiscard]] std::vector<coll::Cell> measure(const TuningColumn& column);
