@@ -111,6 +111,7 @@ int tune(TuneOptions& options) {
         fmt::print(stderr, "ulc tune: no time for a single measurement; give more --seconds\n");
         return 1;
     }
+    coll::round_as_written(table.cells);
     table.rules = coll::decide(table.cells, coll::Reach::kMeasured, &coll::shipped());
     return write(options, table, measure.left_out());
 }

@@ -66,24 +66,34 @@ template <typename Text>
     return parse_choice(op, choice, parsed) == Err::kOk;
 }
 
-/// The fastest time of the others over that of the choice.
+/// The fastest time of the others over that of the choice; 0: there are no others.
 [[nodiscard]] double gain_of(const Cell& cell, Op op, std::string_view choice) {
-    double others = std::numeric_limits<double>::max();
+    double others = 0;
     for (const auto& [name, us] : cell.us)
-        if (name != choice && takes(op, name)) others = std::min(others, us);
+        if (name != choice && takes(op, name) && (others == 0 || us < others)) others = us;
     return others / time_of(cell, choice);
 }
 
-[[nodiscard]] std::string others_text(const Cell& cell, Op op, std::string_view choice) {
+/// The fastest `shown` of the others, each with what it takes more.
+[[nodiscard]] std::string others_text(const Cell& cell, Op op, std::string_view choice,
+                                      std::size_t shown) {
     auto others = cell.us;
     std::erase_if(others,
                   [&](const auto& one) { return one.first == choice || !takes(op, one.first); });
     std::ranges::stable_sort(others, {}, [](const auto& one) { return one.second; });
     std::string text;
-    for (std::size_t i = 0; i < std::min(others.size(), kOthersShown); ++i) {
+    for (std::size_t i = 0; i < std::min(others.size(), shown); ++i) {
         const double more = 100 * (others[i].second / time_of(cell, choice) - 1);
         text += (text.empty() ? "" : ", ") + others[i].first + format(" %+.0f %%", more);
     }
+    return text;
+}
+
+[[nodiscard]] std::string place_text(const Cell& cell, Medium medium) {
+    std::string text = std::to_string(cell.at.ranks) + " ranks";
+    if (cell.at.per_node > 1 && medium != Medium::kNode)
+        text += ", " + std::to_string(cell.at.per_node) + " a node";
+    if (cell.at.op != Op::kBarrier) text += ", " + octets_text(cell.at.octets);
     return text;
 }
 
@@ -93,20 +103,36 @@ template <typename Text>
                        range_text(rule.ranks, number) + " | " + range_text(rule.per_node, number) +
                        " | " + range_text(rule.octets, octets_text) + " | **" + rule.choice +
                        "** | ";
-    if (cells.empty()) return line + "not measured | | |\n";
-    const Cell& cell = **std::ranges::min_element(
-        cells, {}, [&](const Cell* one) { return gain_of(*one, rule.op, rule.choice); });
-    line += std::to_string(cell.at.ranks) + " ranks";
-    if (cell.at.per_node > 1 && rule.medium != Medium::kNode)
-        line += ", " + std::to_string(cell.at.per_node) + " a node";
-    if (cell.at.op != Op::kBarrier) line += ", " + octets_text(cell.at.octets);
+    if (cells.empty()) return line + "not measured | | | |\n";
+    const auto gain = [&](const Cell* one) { return gain_of(*one, rule.op, rule.choice); };
+    const Cell* least = nullptr;
+    const Cell* most = nullptr;
+    for (const Cell* one : cells) {
+        if (gain(one) == 0) continue;  // nothing else came so far
+        if (least == nullptr || gain(one) < gain(least)) least = one;
+        if (most == nullptr || gain(one) > gain(most)) most = one;
+    }
+    const Cell& cell = least == nullptr ? *cells.front() : *least;
+    line += place_text(cell, rule.medium);
     if (cells.size() > 1) line += " (of " + std::to_string(cells.size()) + ")";
     line += " | " + format("%.1f", time_of(cell, rule.choice)) + " | ";
-    if (cell.noise > 0) line += format("noise %.0f %%; ", 100 * cell.noise);
-    return line + others_text(cell, rule.op, rule.choice) + " |\n";
+    if (cell.noise >= 0.005) line += format("noise %.0f %%; ", 100 * cell.noise);
+    line += others_text(cell, rule.op, rule.choice, kOthersShown) + " |";
+    if (most != least)
+        line += " " + place_text(*most, rule.medium) + ": " +
+                others_text(*most, rule.op, rule.choice, 1);
+    return line + " |\n";
 }
 
 }  // namespace
+
+void round_as_written(std::vector<Cell>& cells) {
+    for (Cell& cell : cells) {
+        cell.noise = std::round(cell.noise * 1000) / 1000;
+        for (auto& [choice, us] : cell.us)
+            us = std::round(us * 10) / 10;
+    }
+}
 
 std::string write_table(const TableText& table, std::string_view comment) {
     std::string out;
@@ -148,10 +174,11 @@ std::string explain(const TableText& table) {
         for (const Rule& rule : table.rules) {
             if (rule.medium != medium) continue;
             if (!begun) {
-                out +=
-                    (out.empty() ? "**" : "\n**") + std::string(name_of(medium)) +
-                    "**\n\n| operation | ranks | a node | size | choice | measured at | µs | the "
-                    "others |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n";
+                out += (out.empty() ? "**" : "\n**") + std::string(name_of(medium)) +
+                       "**\n\n| operation | ranks | a node | size | choice | gains least at | µs | "
+                       "the "
+                       "others | gains most at |\n| --- | --- | --- | --- | --- | --- | --- | --- "
+                       "| --- |\n";
                 begun = true;
             }
             std::vector<const Cell*> cells;

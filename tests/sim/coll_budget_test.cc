@@ -67,6 +67,23 @@ TEST(CollectiveBudget, an_allgather_takes_little_more_than_the_wire) {
     EXPECT_GT(timed(16, CollectiveKind::kAllgather, "round_robin", kOctets).us, 1.3 * bound_us);
 }
 
+TEST(CollectiveBudget, an_allgather_does_not_collapse_where_ports_buffer_little) {
+    // What all send at once, 240 KiB a port, does not fit into the 64 KiB of each.
+    constexpr std::size_t kOctets = 16384;
+    ClusterConfig config = fast_ethernet(16);
+    const auto on = [&](std::uint64_t buffer, const char* algorithm) {
+        config.net.buffer_octets = buffer;
+        const CollectiveTiming timing = time_collective(
+            config, {.kind = CollectiveKind::kAllgather, .algorithm = algorithm, .octets = kOctets},
+            kRounds);
+        EXPECT_TRUE(timing.ok) << algorithm;
+        return timing.us;
+    };
+    const double endless = on(0, "concurrent");
+    EXPECT_LE(on(64 * 1024, ""), 1.1 * endless);
+    EXPECT_GT(on(64 * 1024, "concurrent"), 5 * endless);
+}
+
 TEST(CollectiveBudget, broadcast_and_allgather_put_each_octet_on_the_wire_once) {
     for (const std::uint16_t nodes : {2, 16, 64}) {
         const CollectiveTiming small = timed(nodes, CollectiveKind::kAllgather, "", 1024);

@@ -34,24 +34,6 @@ std::uint64_t seed_of_run() {
     return given == nullptr ? 1 : std::strtoull(given, nullptr, 10);
 }
 
-/// The operation of a test that calls the operation of coll/.
-CollectiveKind kind_of(coll::Op op) {
-    switch (op) {
-        case coll::Op::kGatherv:
-            return CollectiveKind::kGather;
-        case coll::Op::kScatterv:
-            return CollectiveKind::kScatter;
-        case coll::Op::kAlltoallv:
-            return CollectiveKind::kAlltoall;
-        default:
-            break;
-    }
-    std::uint8_t kind = 0;
-    while (operation_of(static_cast<CollectiveKind>(kind)) != op)
-        ++kind;
-    return static_cast<CollectiveKind>(kind);
-}
-
 Operation cell(const coll::Algorithm& algorithm, std::uint16_t ranks, std::size_t octets,
                Prng& prng) {
     Operation one;

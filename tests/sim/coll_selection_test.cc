@@ -3,15 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "coll/selection.h"
+#include "coll/table_text.h"
 #include "coll/tuning/decide.h"
 #include "tests/sim/lib_cluster.h"
 #include "tests/sim/tuning/sim_tuning.h"
@@ -150,6 +153,52 @@ TEST(CollectiveSelectionDeathTest,
     EXPECT_EXIT(start_with("none.toml", nullptr), invalid,
                 "none.toml: cannot be read .*mend the path in ULC_COLL_TABLE");
     std::remove(path);
+}
+
+/// Of each table that the simulator made, so many cells that are measured soon, spread over the file.
+std::vector<coll::Cell> sample_of(const std::string& name, std::size_t count) {
+    const std::string path = std::string(ULC_TABLES) + "/" + name;
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    coll::TableText table;
+    std::string mistake;
+    EXPECT_EQ(coll::parse_table(path, text.str(), table, mistake), Err::kOk) << mistake;
+    std::erase_if(table.cells, [](const coll::Cell& cell) {
+        return cell.at.octets * cell.at.ranks > 16384 || cell.at.ranks > 16;
+    });
+    std::vector<coll::Cell> sample;
+    for (std::size_t i = 0; i < count && !table.cells.empty(); ++i)
+        sample.push_back(table.cells[(2 * i + 1) * table.cells.size() / (2 * count)]);
+    return sample;
+}
+
+/// Virtual time knows no noise: what differs was changed in the transport since. A few times may; the choices must hold.
+TEST(CollectiveSelection, what_ships_is_what_the_simulator_measures) {
+    constexpr double kDrift = 0.05;
+    std::size_t measured = 0;
+    std::size_t drifted = 0;
+    for (const char* name : {"switch.toml", "shallow.toml", "hub.toml"}) {
+        for (const coll::Cell& shipped : sample_of(name, 10)) {
+            std::vector<std::string_view> choices;
+            for (const auto& [choice, us] : shipped.us)
+                choices.push_back(choice);
+            const coll::Cell now = measure(shipped.at, choices);
+            for (const auto& [choice, us] : shipped.us) {
+                const double differs = std::abs(coll::time_of(now, choice) / us - 1);
+                drifted += differs > std::max(kDrift, shipped.noise) ? 1 : 0;
+                ++measured;
+            }
+            const coll::Rule* rule = nullptr;
+            ASSERT_NE(coll::shipped().find(shipped.at, &rule), nullptr);
+            EXPECT_LE(coll::loss_of(now, rule->choice),
+                      std::max(coll::kLossMax, shipped.noise) + 2 * kDrift)
+                << name << ": " << coll::name_of(shipped.at.op) << ", " << shipped.at.ranks
+                << " ranks, " << shipped.at.octets << " octets: " << rule->choice;
+        }
+    }
+    EXPECT_GT(measured, 90U);
+    EXPECT_LE(10 * drifted, measured) << "make coll/tables/ again (docs/BENCHMARKS.md)";
+    std::printf("%zu times, %zu differ from those that ship\n", measured, drifted);
 }
 
 }  // namespace

@@ -159,6 +159,33 @@ TEST(coll_tuning, a_table_that_is_written_is_read_as_it_was) {
     EXPECT_EQ(read.cells[1].at.octets, 256U);
 }
 
+TEST(coll_tuning, what_is_rounded_is_read_as_it_was) {
+    TableText table;
+    table.cells = {cell(Op::kReduce, 4, 8, {{"flat", 10.04}, {"chain", 10.26}}, 0.0004),
+                   cell(Op::kReduce, 4, 64, {{"flat", 1.0 / 3}, {"chain", 2.0 / 3}}, 0.0126)};
+    round_as_written(table.cells);
+    TableText read;
+    std::string mistake;
+    ASSERT_EQ(parse_table("t", write_table(table, ""), read, mistake), Err::kOk) << mistake;
+    ASSERT_EQ(read.cells.size(), 2U);
+    for (std::size_t i = 0; i < 2; ++i) {
+        EXPECT_EQ(read.cells[i].us, table.cells[i].us);
+        EXPECT_EQ(read.cells[i].noise, table.cells[i].noise);
+    }
+}
+
+TEST(coll_tuning, an_explanation_shows_of_several_measurements_the_least_gain_and_the_greatest) {
+    TableText table;
+    table.cells = {cell(Op::kReduce, 4, 8, {{"flat", 11}, {"chain", 10}}),
+                   cell(Op::kReduce, 4, 64, {{"flat", 40}, {"chain", 20}, {"binomial", 50}}),
+                   cell(Op::kReduce, 4, 256, {{"flat", 45}, {"chain", 30}})};
+    table.rules = decide(table.cells, Reach::kMeasured, nullptr);
+    const std::string text = explain(table);
+    EXPECT_NE(text.find("| 4 ranks, 8 B (of 3) | 10.0 | flat +10 % | 4 ranks, 64 B: flat +100 % |"),
+              std::string::npos)
+        << text;
+}
+
 TEST(coll_tuning, an_explanation_names_the_winner_its_time_and_what_the_others_take_more) {
     TableText table;
     table.cells = {
@@ -166,7 +193,7 @@ TEST(coll_tuning, an_explanation_names_the_winner_its_time_and_what_the_others_t
     table.rules = decide(table.cells, Reach::kMeasured, nullptr);
     const std::string text = explain(table);
     EXPECT_NE(text.find("| reduce | 4 | 1 | any | **chain** | 4 ranks, 1 KiB | 10.0 | noise 3 %; "
-                        "binomial +50 %, flat +100 % |"),
+                        "binomial +50 %, flat +100 % | |"),
               std::string::npos)
         << text;
 }

@@ -112,6 +112,23 @@ coll::Op operation_of(CollectiveKind kind) {
     return kOperations[static_cast<std::size_t>(kind)];
 }
 
+CollectiveKind kind_of(coll::Op op) {
+    switch (op) {
+        case coll::Op::kGatherv:
+            return CollectiveKind::kGather;
+        case coll::Op::kScatterv:
+            return CollectiveKind::kScatter;
+        case coll::Op::kAlltoallv:
+            return CollectiveKind::kAlltoall;
+        default:
+            break;
+    }
+    std::uint8_t kind = 0;
+    while (operation_of(static_cast<CollectiveKind>(kind)) != op)
+        ++kind;
+    return static_cast<CollectiveKind>(kind);
+}
+
 CollectiveData::CollectiveData(const Operation& operation, std::uint16_t rank, std::uint16_t ranks,
                                std::uint64_t stamp)
     : op_(operation), rank_(rank), ranks_(ranks), stamp_(stamp) {

@@ -30,6 +30,8 @@ enum class CollectiveKind : std::uint8_t {
 inline constexpr std::uint8_t kCollectiveKinds = 11;
 /// The operation of coll/ with blocks all alike.
 [[nodiscard]] coll::Op operation_of(CollectiveKind kind);
+/// The kind of an operation; of a gatherv, a gather.
+[[nodiscard]] CollectiveKind kind_of(coll::Op op);
 
 struct Operation {
     CollectiveKind kind = CollectiveKind::kBarrier;

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <string_view>
 
 #include "base/check.h"
 #include "coll/tuning/candidates.h"
+#include "coll/tuning/decide.h"
+#include "tests/sim/host/presets.h"
 #include "tests/sim/programs/collective_timing.h"
 
 namespace ulc::sim {
@@ -15,17 +16,10 @@ namespace {
 /// Octets that one operation may bring to all ranks together.
 constexpr std::uint64_t kMovedMax = 4U << 20;
 /// A choice that takes so many times the best of one size is not tried at greater ones.
-constexpr double kHopeless = 4;
+/// (A pipeline is far behind with small vectors and wins with large ones.)
+constexpr double kHopeless = 16;
 /// Times this far apart decide nothing, whatever their noise.
 constexpr double kNear = 1.5;
-
-[[nodiscard]] CollectiveKind kind_of(coll::Op op) {
-    for (std::uint8_t i = 0; i < kCollectiveKinds; ++i)
-        if (operation_of(static_cast<CollectiveKind>(i)) == op)
-            return static_cast<CollectiveKind>(i);
-    ULC_CHECK(false && "no such operation with blocks all alike");
-    return {};
-}
 
 /// On a switch that loses nothing all rounds are much alike; on a hub each has collisions of its own, and where buffers overflow each
 /// has other losses.
@@ -103,7 +97,10 @@ std::vector<TuningColumn> columns_of(const TuningGrid& grid) {
 std::vector<ClusterConfig> clusters_of(const coll::Situation& at) {
     ClusterConfig config =
         fast_ethernet(static_cast<std::uint16_t>((at.ranks + at.per_node - 1) / at.per_node));
-    if (at.medium == ulc::Medium::kHub) config.net.medium = MediumKind::kHub;
+    if (at.medium == ulc::Medium::kHub) {
+        config.net.medium = MediumKind::kHub;
+        config.hosts = {*host_preset(kHubHosts)};
+    }
     if (at.medium == ulc::Medium::kShallow) config.net.buffer_octets = kShallowOctets;
     std::vector<ClusterConfig> all{config};
     if (at.medium == ulc::Medium::kSwitch)
@@ -111,28 +108,35 @@ std::vector<ClusterConfig> clusters_of(const coll::Situation& at) {
     return all;
 }
 
+coll::Cell measure(const coll::Situation& at, std::span<const std::string_view> choices) {
+    coll::Cell cell{at, 0, {}};
+    std::vector<Timed> all;
+    for (const std::string_view choice : choices) {
+        const Timed timed = time_of(at, choice);
+        if (timed.us == 0) continue;
+        all.push_back(timed);
+        cell.us.emplace_back(choice, timed.us);
+    }
+    double best = HUGE_VAL;
+    for (const Timed& timed : all)
+        best = std::min(best, timed.us);
+    for (const Timed& timed : all)
+        if (timed.us < kNear * best) cell.noise = std::max(cell.noise, timed.noise);
+    return cell;
+}
+
 std::vector<coll::Cell> measure(const TuningColumn& column) {
     const auto what = std::ranges::find(coll::candidates(), column.at.op, &coll::Candidates::op);
     ULC_CHECK(what != coll::candidates().end());
     std::vector<coll::Cell> cells;
-    std::set<std::string_view> hopeless;
+    std::vector<std::string_view> choices = what->choices;
     for (const std::uint64_t octets : column.octets) {
-        coll::Cell cell{column.at, 0, {}};
-        cell.at.octets = octets;
-        std::vector<std::pair<std::string_view, Timed>> tried;
-        double best = HUGE_VAL;
-        for (const std::string_view choice : what->choices) {
-            if (hopeless.contains(choice)) continue;
-            const Timed timed = time_of(cell.at, choice);
-            if (timed.us == 0) continue;  // not done in time
-            tried.emplace_back(choice, timed);
-            best = std::min(best, timed.us);
-        }
-        for (const auto& [choice, timed] : tried) {
-            if (timed.us > kHopeless * best) hopeless.insert(choice);
-            if (timed.us < kNear * best) cell.noise = std::max(cell.noise, timed.noise);
-            cell.us.emplace_back(choice, timed.us);
-        }
+        coll::Situation at = column.at;
+        at.octets = octets;
+        coll::Cell cell = measure(at, choices);
+        std::erase_if(choices, [&](std::string_view choice) {
+            return coll::loss_of(cell, choice) > kHopeless - 1;
+        });
         if (!cell.us.empty()) cells.push_back(std::move(cell));
     }
     return cells;

@@ -1,10 +1,10 @@
 // Measures selection tables in the simulator: every candidate of every operation on the media that a table distinguishes, at 100 Mb/s with
-// ideal hosts. What ships is made of it (`ulc-sim tune`), and a test measures samples again.
+// ideal hosts (on a hub, those of GAMMA). What ships is made of it (`ulc-sim tune`), and a test measures samples again.
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <string>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "coll/table_text.h"
@@ -17,6 +17,10 @@ inline constexpr std::uint64_t kShallowOctets = 32 * 1024;
 /// What a port of a `switch` buffers at the least. Where nobody knows the switch, a choice must do on this one and on one that never runs
 /// out: the slower time counts.
 inline constexpr std::uint64_t kSwitchOctets = 64 * 1024;
+
+/// What stands at a hub: computers as old as it. On ideal hosts one chain would be the best barrier, and on these it takes half as long
+/// again as two.
+inline constexpr const char* kHubHosts = "gamma-0.4";
 
 /// One operation's sizes at one number of ranks: measured one after another, so that a choice far behind is left out of greater ones.
 struct TuningColumn {
@@ -39,5 +43,9 @@ struct TuningGrid {
 
 /// One cell a size.
 [[nodiscard]] std::vector<coll::Cell> measure(const TuningColumn& column);
+
+/// Of these choices, those that end in time.
+[[nodiscard]] coll::Cell measure(const coll::Situation& at,
+                                 std::span<const std::string_view> choices);
 
 }  // namespace ulc::sim
