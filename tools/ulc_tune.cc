@@ -27,7 +27,7 @@ struct TuneOptions {
     std::string explain;
     std::vector<std::string> merge;
     bool explains = false;
-    bool everywhere = false;
+    bool afresh = false;
     unsigned ranks = 0;
     unsigned nodes = 0;
     bool embedded = false;
@@ -130,9 +130,8 @@ int merge(const TuneOptions& options) {
             if (std::ranges::find(all.cells, cell.at, &coll::Cell::at) == all.cells.end())
                 all.cells.push_back(std::move(cell));
     }
-    all.rules = options.everywhere
-                    ? coll::decide(all.cells, coll::Reach::kEverything, nullptr)
-                    : coll::decide(all.cells, coll::Reach::kMeasured, &coll::shipped());
+    all.rules = coll::decide(all.cells, coll::Reach::kMeasured,
+                             options.afresh ? nullptr : &coll::shipped());
     return write(options, all, 0);
 }
 
@@ -160,9 +159,8 @@ void add_tune_command(CLI::App& app, int* exit_code) {
         ->trigger_on_parse();
     command->add_option("--merge", options->merge,
                         "Make one table of several; of two measurements the first counts");
-    command->add_flag("--everywhere", options->everywhere,
-                      "With --merge: rules for any number of ranks, as those that ship, and "
-                      "nothing kept of these");
+    command->add_flag("--afresh", options->afresh,
+                      "With --merge: keep no choice for being what ships");
     command->add_option("-o,--output", options->output, "The table (ulc-selection.toml)");
     command->add_option("--seconds", options->limits.seconds, "Time for all measurements (60)")
         ->check(CLI::Range(0.1, 86400.0));

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "coll/selection.h"
@@ -59,9 +60,13 @@ protected:
 };
 
 TEST_F(CollShipped, the_rules_are_what_follows_from_the_cells) {
-    for (const TableText& table : tables_)
-        EXPECT_EQ(texts_of(decide(table.cells, Reach::kEverything, nullptr)), texts_of(table.rules))
+    for (const TableText& table : tables_) {
+        // What was measured on a job speaks for such jobs only.
+        const bool simulated = table.source.starts_with("ulc-sim tune");
+        const Reach reach = simulated ? Reach::kEverything : Reach::kMeasured;
+        EXPECT_EQ(texts_of(decide(table.cells, reach, nullptr)), texts_of(table.rules))
             << table.source << ": make the file again, do not write into it";
+    }
 }
 
 /// By the table that is compiled in, whoever made it.
