@@ -35,5 +35,5 @@ rank() { # rank JOB PROGRAM...
         sleep 5 # the others say theirs meanwhile
         return 1
     }
-    say "$ULC_JOB: $(tail -n 1 "/tmp/$ULC_JOB")"
+    [ ! -s "/tmp/$ULC_JOB" ] || say "$ULC_JOB: $(tail -n 1 "/tmp/$ULC_JOB")"
 }
