@@ -454,6 +454,7 @@ bool EthdevPort::link_up(void* context) {
     rte_eth_link link{};
     const bool up = !self.away_ && rte_eth_link_get_nowait(self.id_, &link) == 0 &&
                     link.link_status == RTE_ETH_LINK_UP;
+    if (self.exception_) self.exception_->on_link(link.link_speed);
     const bool connects = self.spec_.kind == DeviceKind::kMemif && !is_memif_server(self.spec_);
     reconnect.been_up |= up;
     if (!up && connects) self.reconnect_memif();

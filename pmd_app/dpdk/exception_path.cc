@@ -20,6 +20,8 @@ constexpr std::uint16_t kRing = 256;
 constexpr std::uint16_t kFramesAtOnce = 4;
 /// The kernel's frames wait while more than these are under way.
 constexpr std::uint32_t kPendingMax = 4;
+/// On the wire beside a frame's octets: preamble 8, FCS 4, gap 12.
+constexpr std::uint32_t kFrameOverhead = 24;
 /// Behind a tag, the type that counts is the next one; ours may be tagged too.
 constexpr std::size_t kTypeOffset = 12;
 constexpr std::size_t kTaggedTypeOffset = 16;
@@ -121,31 +123,46 @@ void ExceptionPath::to_kernel() noexcept {
     }
 }
 
-std::uint16_t ExceptionPath::from_kernel() noexcept {
-    std::array<rte_mbuf*, kFramesAtOnce> frames;
-    const std::uint16_t count = rte_eth_rx_burst(tap_, 0, frames.data(), frames.size());
-    if (count == 0) return 0;
-    const std::uint16_t sent = rte_eth_tx_burst(nic_, 0, frames.data(), count);
-    for (std::uint16_t i = sent; i < count; ++i)
-        rte_pktmbuf_free(frames[i]);
+Nanos ExceptionPath::wire_time(std::uint32_t octets) const noexcept {
+    if (mbits_ == RTE_ETH_SPEED_NUM_NONE || mbits_ == RTE_ETH_SPEED_NUM_UNKNOWN) return 0;
+    return Nanos{octets + kFrameOverhead} * 8 * kMicrosecond / mbits_;
+}
+
+std::uint16_t ExceptionPath::from_kernel(Nanos now) noexcept {
+    std::uint16_t sent = 0;
+    for (std::uint16_t n = 0; n < kFramesAtOnce && wire_share_.may_work(now); ++n) {
+        rte_mbuf* frame = nullptr;
+        if (rte_eth_rx_burst(tap_, 0, &frame, 1) == 0) break;
+        const Nanos on_wire = wire_time(frame->pkt_len);
+        if (rte_eth_tx_burst(nic_, 0, &frame, 1) == 1) {
+            wire_share_.on_work(now, on_wire);
+            ++sent;
+        } else {
+            ++counts_.lost;
+            rte_pktmbuf_free(frame);
+        }
+    }
     counts_.from_kernel += sent;
-    counts_.lost += count - sent;
     return sent;
 }
 
 std::uint16_t ExceptionPath::serve(std::uint32_t nic_pending) noexcept {
     const Nanos now = clock_now(CLOCK_MONOTONIC);
-    if (ours_came_ || nic_pending > 0) share_.on_ours(now);
+    if (ours_came_ || nic_pending > 0) {
+        thread_share_.on_ours(now);
+        wire_share_.on_ours(now);
+    }
     ours_came_ = false;
-    if (!share_.may_work(now)) return 0;
+    const bool wire_is_free = wire_share_.may_work(now) && nic_pending <= kPendingMax;
+    if (!thread_share_.may_work(now)) return 0;
     // The clock of this thread's own time is a system call: not for a look that finds nothing.
     const bool measured = queue_first_ != queue_end_ || now - moved_at_ < WorkShare::kQuietAfter;
     const Nanos before = measured ? clock_now(CLOCK_THREAD_CPUTIME_ID) : 0;
     const std::uint64_t moved = counts_.to_kernel + counts_.from_kernel + counts_.lost;
     to_kernel();
-    const std::uint16_t sent = nic_pending > kPendingMax ? 0 : from_kernel();
+    const std::uint16_t sent = wire_is_free ? from_kernel(now) : std::uint16_t{0};
     if (counts_.to_kernel + counts_.from_kernel + counts_.lost != moved) moved_at_ = now;
-    if (measured) share_.on_work(now, clock_now(CLOCK_THREAD_CPUTIME_ID) - before);
+    if (measured) thread_share_.on_work(now, clock_now(CLOCK_THREAD_CPUTIME_ID) - before);
     return sent;
 }
 

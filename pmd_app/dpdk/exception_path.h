@@ -3,12 +3,13 @@
 //
 // Only the port's thread calls this. While frames of ours come, all of it (system calls, and what the kernel does within them)
 // takes a twentieth of the thread's time at most: frames for the kernel wait in a queue, and are dropped when that is full,
-// which TCP takes for congestion. What the kernel sends waits besides while the port has frames of ours under way, so that
-// they are not stuck behind it.
+// which TCP takes for congestion. What the kernel sends takes a twentieth of the wire's time at most, where the link's speed is
+// known: on a slow wire a frame costs many times what it costs the thread. It waits besides while the port has frames of ours
+// under way, so that they are not stuck behind it.
 //
 //   NIC ─▶ take() ─ ours ─▶ engine
-//             └ others ─▶ queue ─▶ serve(): a few at a time, if there is credit ─▶ TAP     credit: +1/20 of the time that
-//   NIC ◀──────────────────────── serve() ◀─ TAP                                                 passes, − what serve() costs
+//             └ others ─▶ queue ─▶ serve(): a few at a time, if there is credit ─▶ TAP     credit: a part of the time that
+//   NIC ◀──────────────────────── serve() ◀─ TAP, if the wire has credit too                     passes, − what serve() costs
 #pragma once
 
 #include <cstdint>
@@ -42,6 +43,9 @@ public:
     /// Of `count` frames from the NIC, keeps ours in order and queues the others for the kernel. Returns how many are kept.
     std::uint16_t take(rte_mbuf** frames, std::uint16_t count) noexcept;
 
+    /// The link's speed, as ethdev says it; the wire's time is not shared where that is unknown.
+    void on_link(std::uint32_t mbits_per_second) noexcept { mbits_ = mbits_per_second; }
+
     /// Whether it is time to serve: once in a number of rounds of the port.
     [[nodiscard]] bool due() noexcept { return ++calls_ % kRoundsBetween == 0; }
 
@@ -50,7 +54,8 @@ public:
     std::uint16_t serve(std::uint32_t nic_pending) noexcept;
 
     [[nodiscard]] const ExceptionCounts& counts() const noexcept { return counts_; }
-    [[nodiscard]] const WorkShare& share() const noexcept { return share_; }
+    [[nodiscard]] const WorkShare& thread_share() const noexcept { return thread_share_; }
+    [[nodiscard]] const WorkShare& wire_share() const noexcept { return wire_share_; }
     [[nodiscard]] const std::string& interface() const noexcept { return interface_; }
 
 private:
@@ -59,7 +64,8 @@ private:
 
     ExceptionPath() = default;
     void to_kernel() noexcept;
-    std::uint16_t from_kernel() noexcept;
+    std::uint16_t from_kernel(Nanos now) noexcept;
+    [[nodiscard]] Nanos wire_time(std::uint32_t octets) const noexcept;
 
     std::string device_;     ///< DPDK's name of the TAP
     std::string interface_;  ///< the kernel's
@@ -73,7 +79,9 @@ private:
     rte_mbuf* queue_[kQueueFrames];             ///< for the kernel
     bool ours_came_ = false;                    ///< since the last serve()
     Nanos moved_at_ = -WorkShare::kQuietAfter;  ///< when serve() last had a frame
-    WorkShare share_;
+    std::uint32_t mbits_ = 0;
+    WorkShare thread_share_;
+    WorkShare wire_share_;
     ExceptionCounts counts_;
 };
 

@@ -55,11 +55,10 @@ std::string Node::ports_as_text() const {
 
 namespace {
 
-/// "3.1 % of the engine's time while frames of its own came".
-std::string share_as_text(const dpdk::WorkShare& share) {
+/// "3.1 %"
+std::string percent_of(const dpdk::WorkShare& share) {
     const Nanos permille = share.busy() == 0 ? 0 : share.worked() * 1000 / share.busy();
-    return std::to_string(permille / 10) + "." + std::to_string(permille % 10) +
-           " % of the engine's time while frames of its own came";
+    return std::to_string(permille / 10) + "." + std::to_string(permille % 10) + " %";
 }
 
 }  // namespace
@@ -73,7 +72,9 @@ std::string Node::exceptions_as_text() const {
         text += (text.empty() ? "" : "; ") + path->interface() + ": " +
                 std::to_string(counts.to_kernel) + " frames to the kernel, " +
                 std::to_string(counts.from_kernel) + " from it, " + std::to_string(counts.lost) +
-                " not taken by the other side, " + share_as_text(path->share());
+                " not taken by the other side, " + percent_of(path->thread_share()) +
+                " of the engine's time and " + percent_of(path->wire_share()) +
+                " of the wire's while frames of its own came";
     }
     return text;
 }

@@ -36,6 +36,20 @@ TEST(WorkShare, takes_a_twentieth_of_the_time_while_frames_of_ours_come) {
     }
 }
 
+TEST(WorkShare, of_a_wire_is_kept_by_frames_that_take_longer_than_the_looks) {
+    for (const Nanos frame : {Nanos{6'720}, Nanos{123'040}, Nanos{1'230'400}}) {
+        WorkShare wire;
+        Nanos now = kSecond;
+        for (; now < 3 * kSecond; now += 16 * kMicrosecond) {
+            wire.on_ours(now);
+            if (wire.may_work(now)) wire.on_work(now, frame);
+        }
+        const double part = static_cast<double>(wire.worked()) / (2.0 * kSecond);
+        EXPECT_LE(part, 0.051) << frame;
+        EXPECT_GE(part, 0.049) << "and all of it is used; " << frame;
+    }
+}
+
 TEST(WorkShare, is_all_the_time_while_nothing_of_ours_comes) {
     Thread thread;
     thread.run(kSecond, false, 100 * kMicrosecond);
