@@ -29,6 +29,7 @@ std::string text_of(const Rule& rule) {
 
 std::vector<std::string> texts_of(const std::vector<Rule>& rules) {
     std::vector<std::string> all;
+    all.reserve(rules.size());
     for (const Rule& rule : rules)
         all.push_back(text_of(rule));
     return all;
