@@ -168,7 +168,6 @@ Err Member::Impl::remove_group(GroupHandle handle) {
         before->sibling = rx->sibling;
         if (rx->session->unacked_group == rx.get()) rx->session->unacked_group = nullptr;
         if (rx->session->ask_by == rx.get()) rx->session->ask_by = nullptr;
-        if (rx->session->spoke == rx.get()) rx->session->spoke = nullptr;
     }
     groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(last_group_));
     group_handles_.erase(group_handles_.begin() + static_cast<std::ptrdiff_t>(last_group_));

@@ -32,9 +32,10 @@ struct Session {
     bool starved : 1 = false;
     bool reserved_used : 1 = false;
     bool in_doubt : 1 = false;     ///< to be asked by a frame of its own whether it lives
-    bool expecting = false;        ///< a pending receive names this source
+    bool expecting : 1 = false;    ///< a pending receive names this source
+    std::uint16_t blocked = 0;     ///< streams whose head waits for `after` entries
+    StreamId spoke = 0;            ///< that had the last control frame: the others' turn is next
     std::uint32_t held = 0;        ///< nodes of the pool that its packets occupy
-    std::uint32_t blocked = 0;     ///< streams whose head waits for `after` entries
     std::uint32_t lost = 0;        ///< packets of its that were lost, not yet told (profile detect)
     std::uint32_t unanswered = 0;  ///< probes since the last frame from it
     Nanos unanswered_since = kNever;
@@ -43,8 +44,7 @@ struct Session {
     [[nodiscard]] RxStream* streams() noexcept { return &unicast; }  ///< all from it
     RxStream* unacked_group =
         nullptr;  ///< the group stream that moved last: rides on the next DATA to it
-    const RxStream* spoke = nullptr;  ///< that had the last control frame: the others' turn is next
-    std::unique_ptr<TxStream> tx;     ///< from us to it
+    std::unique_ptr<TxStream> tx;  ///< from us to it
     Rtt rtt;
     ReplyTime reply;  ///< of pending receives that name it, until a packet comes
 

@@ -75,7 +75,7 @@ RxStream* Member::Impl::next_to_speak(Session& session) noexcept {
             if (behind) return rx;
             if (first == nullptr) first = rx;
         }
-        behind |= rx == session.spoke;
+        behind |= rx->id == session.spoke;
     }
     return first;
 }
@@ -89,7 +89,7 @@ Segment* Member::Impl::speak(RxStream& rx, Nanos now) noexcept {
                                          : send_request(rx, now);
     if (segment == nullptr) return nullptr;
     rx.room.flow_spoke = flow;
-    rx.session->spoke = &rx;
+    rx.session->spoke = rx.id;
     return segment;
 }
 
