@@ -34,7 +34,7 @@ struct Session {
     bool in_doubt : 1 = false;     ///< to be asked by a frame of its own whether it lives
     bool expecting : 1 = false;    ///< a pending receive names this source
     std::uint16_t blocked = 0;     ///< streams whose head waits for `after` entries
-    StreamId spoke = 0;            ///< that had the last control frame: the others' turn is next
+    StreamId spoke = kNoRank;      ///< that had the last control frame: the others' turn is next
     std::uint32_t held = 0;        ///< nodes of the pool that its packets occupy
     std::uint32_t lost = 0;        ///< packets of its that were lost, not yet told (profile detect)
     std::uint32_t unanswered = 0;  ///< probes since the last frame from it
