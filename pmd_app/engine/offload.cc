@@ -53,9 +53,10 @@ struct Offload {
     std::uint32_t group = 0;
     std::uint64_t tag = 0;
     std::uint64_t mask = 0;
-    std::uint32_t buffers[2] = {0, 0};  ///< input and output, offsets in the tx arena
-    std::vector<Rank> ranks;            ///< of the group's members
-    std::vector<std::uint16_t> index;   ///< by rank: 1 + index in the group, 0: no member
+    /// Offsets in the tx arena of input, output and scratch. Of scratch there is none, so only steps without octets name it.
+    std::uint32_t buffers[exec::kBuffers] = {0, 0, 0};
+    std::vector<Rank> ranks;           ///< of the group's members
+    std::vector<std::uint16_t> index;  ///< by rank: 1 + index in the group, 0: no member
     std::vector<Step> steps;
     std::vector<std::uint32_t> depends;
     std::vector<std::uint32_t> next_receive;  ///< by step: the next from the same peer

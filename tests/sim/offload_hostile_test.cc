@@ -189,6 +189,18 @@ TEST(OffloadOfHostileClient, takes_no_more_schedules_than_configured) {
     EXPECT_EQ(hostile.client().closed(), 0);
 }
 
+// A step without octets may name any buffer; there is no scratch, whose offset lay behind the end of an array.
+TEST(OffloadOfClient, sends_nothing_from_a_buffer_that_is_not_there) {
+    Hostile client;
+    client.steps.push_back(Hostile::step(abi::StepKind::kSend));
+    client.steps.back().buffer = abi::BufferId::kScratch;
+    client.submit();
+    EXPECT_EQ(client.count(Counter::offload_done), 1U);
+    client.cluster().client(0).poll();
+    ASSERT_EQ(client.cluster().client(0).messages.size(), 1U);
+    EXPECT_EQ(client.client().closed(), 0);
+}
+
 // A message that the client has not seen when it writes the record, and that the engine has given it.
 TEST(OffloadOfClient, counts_what_it_could_not_know_of) {
     Hostile client;
