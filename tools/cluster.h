@@ -56,7 +56,7 @@ struct ClusterPlan {
 
 inline constexpr unsigned kRanksMax = 512;
 inline constexpr unsigned kNodesMax = 64;
-/// Of a wire that imitates nothing: a tenth of the frames, each of which costs every process that it passes.
+/// Of a wire that imitates nothing: a sixth of the frames, each of which costs every process that it passes.
 inline constexpr unsigned kMtuOwnWire = 9000;
 inline constexpr unsigned kMtuEthernet = 1500;
 inline constexpr unsigned kMtuMin = 576;  ///< an engine takes no less

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
 constexpr double kNever = std::numeric_limits<double>::infinity();
-/// A choice that is not in a cell was so many times slower than the best at a smaller size.
+/// The most that one size counts in a mean over sizes: a choice that was given up there, or so many times slower than the best.
 constexpr double kHopeless = 4;
 /// What leaving an incumbent counts, beside a loss: as good as nothing.
 constexpr double kChange = 1e-3;

@@ -2,7 +2,7 @@
 // what the kernel sends there goes out (DESIGN.md decision 14; GAMMA §4.2).
 //
 // Only the port's thread calls this. While frames of ours come, all of it (system calls, and what the kernel does within them)
-// takes a twentieth of the thread's time at most: frames for the kernel wait in a queue, and are dropped when that is full,
+// is given a twentieth of the thread's time (docs/DRIVER.md: what is not counted): frames for the kernel wait in a queue, and are dropped when that is full,
 // which TCP takes for congestion. What the kernel sends takes a twentieth of the wire's time at most, where the link's speed is
 // known: on a slow wire a frame costs many times what it costs the thread. It waits besides while the port has frames of ours
 // under way, so that they are not stuck behind it.
