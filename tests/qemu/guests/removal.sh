@@ -9,7 +9,10 @@ if [ "$lab_node" = 1 ]; then
     wait $rank # for ever
     return 1
 fi
-until grep -q formed /tmp/removal; do usleep 50000; done
+until grep -q formed /tmp/removal; do
+    kill -0 $rank || { say "the rank ended before the job formed: $(tail -n 2 /tmp/removal)"; return 1; }
+    usleep 50000
+done
 say "0 waits for its card to go"
 wait $rank || { say "the rank was not told: $(tail -n 2 /tmp/removal); engine: $(tail -n 3 /tmp/engine)"; return 1; }
 say "$(tail -n 1 /tmp/removal)"
