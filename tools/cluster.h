@@ -1,9 +1,9 @@
 // A cluster on one machine as a list of processes: pure, so that what `ulc run` starts can be read and tested
 // without starting it.
 //
-//   nodes 1             engine 0 alone; messages never leave it
-//   nodes 2, ideal wire engine 0 (memif server) ── engine 1 (memif client)
-//   else                engine k (memif client k) ── ulc-switch (a memif server port per node, seeded faults, line rate)
+//   --wire shm          engine k is station k of a wire of shared memory; the default, unless the wire is to imitate something
+//   --wire memif        two nodes: engine 0 (memif server) ── engine 1 (memif client)
+//                       else: engine k (memif client k) ── ulc-switch (a memif server port per node, seeded faults, line rate)
 //   --embedded          no engine processes: each rank is a node with its engine inside; wired the same way
 //
 // Rank r runs on node r mod nodes, so that neighbours talk over the wire.
@@ -11,11 +11,15 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "children.h"
 
 namespace ulc::tools {
+
+inline constexpr std::string_view kWireShm = "shm";
+inline constexpr std::string_view kWireMemif = "memif";
 
 struct ClusterOptions {
     unsigned ranks = 0;
@@ -26,6 +30,7 @@ struct ClusterOptions {
     double reorder = 0;
     double delay_us = 0;
     std::uint64_t bits_per_second = 0;  ///< of every link; 0: as fast as the machine is
+    std::string wire;                   ///< "shm", "memif"; empty: memif where needs_switch()
     unsigned mtu = 0;                   ///< 0: kMtuOwnWire, or kMtuEthernet where needs_switch()
     std::uint64_t seed = 1;
     std::string job;
@@ -37,6 +42,8 @@ struct ClusterOptions {
     [[nodiscard]] bool needs_switch() const {
         return loss > 0 || duplicate > 0 || reorder > 0 || delay_us > 0 || bits_per_second > 0;
     }
+    /// After complete(): it is played by the switch.
+    [[nodiscard]] bool has_switch() const { return wire == kWireMemif && (nodes > 2 || needs_switch()); }
 };
 
 struct ClusterPrograms {

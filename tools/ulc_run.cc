@@ -41,8 +41,9 @@ std::string random_nonce() {
 /// A private folder, 0700, with a path short enough for a unix socket in it. Empty on failure.
 std::string make_run_directory() {
     constexpr std::size_t kRoomForNames = 32;  // "/engine-511.sock" and what the engine adds
-    for (const std::string& base :
-         {environment_of("XDG_RUNTIME_DIR"), environment_of("TMPDIR"), std::string("/tmp")}) {
+    // Folders in memory first: the wire may lie in it.
+    for (const std::string& base : {environment_of("XDG_RUNTIME_DIR"), std::string("/dev/shm"),
+                                    environment_of("TMPDIR"), std::string("/tmp")}) {
         std::string path = base + "/ulc-run.XXXXXX";
         if (base.empty() || path.size() + kRoomForNames > sizeof(sockaddr_un::sun_path)) continue;
         if (::mkdtemp(path.data()) != nullptr) return path;
@@ -71,7 +72,7 @@ std::string find_programs(const ClusterOptions& cluster, ClusterPrograms* progra
     if (!cluster.embedded && programs->engine.empty()) {
         return "the program ulc-engine is not there; " + build + "ULC_ENGINE_PATH";
     }
-    if ((cluster.nodes > 2 || cluster.needs_switch()) && programs->ether_switch.empty()) {
+    if (cluster.has_switch() && programs->ether_switch.empty()) {
         return "the program ulc-switch is not there; " + build + "ULC_SWITCH_PATH";
     }
     if (cluster.embedded) {
@@ -152,6 +153,12 @@ void add_wire_options(CLI::App& command, ClusterOptions& cluster) {
         ->check(CLI::Range(0.0, 1e7))
         ->group(group);
     command.add_option("--seed", cluster.seed, "Seed of the choices (1)")->group(group);
+    command
+        .add_option("--wire", cluster.wire,
+                    "shm: shared memory, which imitates nothing; memif: DPDK's, with the switch "
+                    "between more than two nodes (shm if no other option of the wire is given)")
+        ->check(CLI::IsMember({std::string(kWireShm), std::string(kWireMemif)}))
+        ->group(group);
     command
         .add_option(
             "--mtu", cluster.mtu,

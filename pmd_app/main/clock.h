@@ -24,6 +24,22 @@ namespace ulc::daemon {
     return static_cast<Nanos>(now.tv_sec) * kSecond + now.tv_nsec;
 }
 
+/// Ticks a second of the time stamp counter, measured over ten milliseconds; for a process without DPDK, which measures
+/// it at its start. 0: there is none.
+[[nodiscard]] inline std::uint64_t measure_tsc_hz() noexcept {
+#if defined(__x86_64__)
+    const Nanos began = monotonic_now();
+    const std::uint64_t first = __rdtsc();
+    const timespec length{.tv_sec = 0, .tv_nsec = 10 * kMillisecond};
+    nanosleep(&length, nullptr);
+    const std::uint64_t last = __rdtsc();
+    const Nanos took = monotonic_now() - began;
+    return (last - first) * static_cast<std::uint64_t>(kSecond) / static_cast<std::uint64_t>(took);
+#else
+    return 0;
+#endif
+}
+
 class EngineClock {
 public:
     /// tsc_hz: ticks a second as measured; 0: unknown, then clock_gettime() is used.

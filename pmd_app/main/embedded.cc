@@ -182,7 +182,7 @@ int open(const char* devices, const char* options, EmbeddedEngine** out, char* t
     if (const Err error = Node::open(node_options_of(parsed), nullptr, engine->node, notes, why);
         error != Err::kOk)
         return fail(error, why, text, octets);
-    engine->clock = EngineClock(dpdk::tsc_hz());
+    engine->clock = EngineClock(engine->node->tsc_hz());
     engine->helper = std::thread(help, engine.get());
     all.engines.push_back(engine.get());
     *out = engine.release();

@@ -79,7 +79,7 @@ int run(int argc, char** argv) {
     for (const std::string& note : notes)
         spdlog::info("{}", note);
     {
-        EngineLoop loop(node->engine(), EngineClock(dpdk::tsc_hz()), node_options.idle);
+        EngineLoop loop(node->engine(), EngineClock(node->tsc_hz()), node_options.idle);
         AttachServer server(attach_options_of(options), loop, counters);
         if (server.start(why) != Err::kOk) {
             spdlog::error("{}", why);

@@ -7,31 +7,48 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "main/clock.h"
 
 namespace ulc::daemon {
 
 Err Node::open(const NodeOptions& options, Counters* counters, std::unique_ptr<Node>& out,
                std::vector<std::string>& notes, std::string& why) {
-    dpdk::EalReport report;
-    if (const Err error = dpdk::start_eal(options.eal, report, why); error != Err::kOk)
-        return error;
-    notes = report.notes;
+    const bool needs_eal = std::ranges::any_of(
+        options.nets, [](const NodeNet& net) { return !shm::is_shm(net.port.device); });
+    if (needs_eal) {
+        dpdk::EalReport report;
+        if (const Err error = dpdk::start_eal(options.eal, report, why); error != Err::kOk)
+            return error;
+        notes = report.notes;
+    }
     std::unique_ptr<Node> node(new Node);
     std::vector<Port> tables;
     for (const NodeNet& net : options.nets) {
-        std::unique_ptr<dpdk::EthdevPort> port;
-        if (const Err error = dpdk::EthdevPort::open(net.port, port, why); error != Err::kOk)
-            return error;
-        tables.push_back(port->port());
-        node->ports_.push_back(std::move(port));
+        if (const Err error = node->open_port(net.port, why); error != Err::kOk) return error;
+        tables.push_back(node->ports_.back().table());
         node->names_.push_back(net.name);
     }
+    node->tsc_hz_ = needs_eal ? dpdk::tsc_hz() : measure_tsc_hz();
     engine::EngineConfig config = options.engine;
     if (config.seed == 0) config.seed = system_random();
     config.counters = counters;
     node->engine_ = std::make_unique<engine::Engine>(config, tables);
     out = std::move(node);
     return Err::kOk;
+}
+
+Err Node::open_port(const dpdk::PortOptions& options, std::string& why) {
+    OpenPort port;
+    Err error = Err::kOk;
+    if (shm::is_shm(options.device)) {
+        shm::PortOptions on_shm{.mtu = options.mtu, .segments = options.segments};
+        error = shm::parse_device(options.device, on_shm.device, why);
+        if (error == Err::kOk) error = shm::ShmPort::open(on_shm, port.shm, why);
+    } else {
+        error = dpdk::EthdevPort::open(options, port.ethdev, why);
+    }
+    if (error == Err::kOk) ports_.push_back(std::move(port));
+    return error;
 }
 
 Result<std::uint32_t> Node::net(std::string_view name) const {
@@ -46,8 +63,11 @@ std::string Node::ports_as_text() const {
     for (std::size_t n = 0; n < ports_.size(); ++n) {
         if (n > 0) text += ", ";
         if (ports_.size() > 1 || names_[n] != "0") text += names_[n] + ": ";
-        text += ports_[n]->device().name + " as " + text_of(ports_[n]->port().info.mac);
-        if (const auto* path = ports_[n]->exception(); path != nullptr)
+        const OpenPort& port = ports_[n];
+        text += port.shm != nullptr ? port.shm->name() : port.ethdev->device().name;
+        text += " as " + text_of(port.table().info.mac);
+        if (port.ethdev == nullptr) continue;
+        if (const auto* path = port.ethdev->exception(); path != nullptr)
             text += ", IP by " + path->interface();
     }
     return text;
@@ -65,8 +85,9 @@ std::string percent_of(const dpdk::WorkShare& share) {
 
 std::string Node::exceptions_as_text() const {
     std::string text;
-    for (const auto& port : ports_) {
-        const dpdk::ExceptionPath* path = port->exception();
+    for (const OpenPort& port : ports_) {
+        const dpdk::ExceptionPath* path =
+            port.ethdev != nullptr ? port.ethdev->exception() : nullptr;
         if (path == nullptr) continue;
         const dpdk::ExceptionCounts& counts = path->counts();
         text += (text.empty() ? "" : "; ") + path->interface() + ": " +

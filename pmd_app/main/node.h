@@ -12,6 +12,7 @@
 #include "dpdk/eal.h"
 #include "dpdk/ethdev_port.h"
 #include "engine/engine.h"
+#include "shm/shm_port.h"
 
 namespace ulc::daemon {
 
@@ -30,7 +31,7 @@ struct NodeOptions {
 
 class Node {
 public:
-    /// Starts DPDK if this process has not, opens the ports, makes the engine. counters: the shared page or nullptr.
+    /// Starts DPDK if a device needs it and this process has not, opens the ports, makes the engine. counters: the shared page or nullptr.
     /// Errors: those of start_eal() and EthdevPort::open(); why: one sentence with what to do. notes: for the log.
     static Err open(const NodeOptions& options, Counters* counters, std::unique_ptr<Node>& out,
                     std::vector<std::string>& notes, std::string& why);
@@ -40,14 +41,27 @@ public:
     [[nodiscard]] Result<std::uint32_t> net(std::string_view name) const;
     /// "net_memif0 as 02:…", each net after a comma; with their names if there are several.
     [[nodiscard]] std::string ports_as_text() const;
+    /// Of the time stamp counter; 0: unknown.
+    [[nodiscard]] std::uint64_t tsc_hz() const noexcept { return tsc_hz_; }
     /// What went over the exception interfaces; empty without one. After the engine's thread has ended.
     [[nodiscard]] std::string exceptions_as_text() const;
 
 private:
+    /// One of the two.
+    struct OpenPort {
+        std::unique_ptr<dpdk::EthdevPort> ethdev;
+        std::unique_ptr<shm::ShmPort> shm;
+        [[nodiscard]] const Port& table() const noexcept {
+            return ethdev != nullptr ? ethdev->port() : shm->port();
+        }
+    };
+
     Node() = default;
+    Err open_port(const dpdk::PortOptions& options, std::string& why);
     std::vector<std::string> names_;
+    std::uint64_t tsc_hz_ = 0;
     // Outlive the engine, which holds their segments.
-    std::vector<std::unique_ptr<dpdk::EthdevPort>> ports_;
+    std::vector<OpenPort> ports_;
     std::unique_ptr<engine::Engine> engine_;
 };
 

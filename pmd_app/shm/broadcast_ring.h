@@ -1,0 +1,259 @@
+// One station's transmitter on a wire of shared memory: a ring of octets that it alone writes and every other station
+// reads. A frame lies there once, however many it is for, as on a cable.
+//
+//   floor                 slowest reader            tail
+//     |                        |                      |
+//   --+------------------------+----------------------+--------------------     positions: octets since the wire was
+//     | [len|frame····][len|frame··][skip···][len|frame]                        made, 64 bits, never wrap;
+//   --+------------------------+----------------------+--------------------     place in the ring: position mod octets
+//
+// A record is four octets of length and the frame, padded to a cache line, so that a least frame of Ethernet takes one
+// line and a writer never touches a line that is being read. Records do not wrap: what is left before the end is skipped.
+//
+// The writer stays behind the slowest reader that listens (back-pressure: put() says false), so nothing is lost as long as
+// readers read. Of one that does not, the owner may run ahead (overrun()): it raises `floor`, below which nothing is
+// promised. A reader copies a frame out first and looks at the floor after that; below it the copy is worthless, and the
+// reader goes on at the tail. So a stopped process costs its peers a bounded wait, and itself what it missed.
+//
+// Memory order:
+//   A  writer: store(tail, release)      with   reader: load(tail, acquire)       the records before tail are whole
+//   B  reader: store(cursor, release)    with   writer: load(cursor, acquire)     it reads no more of what lies before
+//   C  writer: store(floor), fence(release), overwrites   with   reader: copies, fence(acquire), load(floor)
+//      a reader that copied any new octet sees the floor that was raised before it
+//
+// Trust: peers' processes are other machines as far as their frames go. A length that cannot be is not followed: the
+// reader counts it and goes on at the tail, which it bounds too.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "base/check.h"
+#include "base/units.h"
+
+namespace ulc::shm {
+
+inline constexpr unsigned kStationsMax = 64;
+inline constexpr std::uint32_t kRingOctetsMin = 1U << 16;
+inline constexpr std::uint32_t kRingOctetsMax = 1U << 26;
+inline constexpr std::uint64_t kAbsent = UINT64_MAX;  ///< cursor of a reader that does not listen
+inline constexpr std::uint32_t kSkip = UINT32_MAX;    ///< length of what is skipped before the end
+inline constexpr std::uint32_t kLengthOctets = sizeof(std::uint32_t);
+
+/// A word with its cache line to itself.
+struct alignas(kCacheLine) Line {
+    std::atomic<std::uint64_t> value;
+};
+
+/// What one station writes, in shared memory. Zeroed memory is a ring nobody has written.
+struct RingHead {
+    Line tail;
+    Line floor;
+};
+
+[[nodiscard]] constexpr bool ring_octets_valid(std::uint32_t octets) noexcept {
+    return octets >= kRingOctetsMin && octets <= kRingOctetsMax && (octets & (octets - 1)) == 0;
+}
+
+/// Octets that a frame takes.
+[[nodiscard]] constexpr std::uint64_t record_octets(std::uint32_t frame_octets) noexcept {
+    return (std::uint64_t{frame_octets} + kLengthOctets + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
+
+/// The owner's half. One thread.
+class RingWriter {
+public:
+    RingWriter() = default;
+    /// cursors: of each other station, what it has read of this ring.
+    RingWriter(RingHead* head, std::byte* ring, std::uint32_t octets,
+               std::span<Line* const> cursors) noexcept
+        : head_(head), ring_(ring), octets_(octets), readers_(cursors.size()) {
+        ULC_CHECK(ring_octets_valid(octets) && cursors.size() <= kStationsMax);
+        std::ranges::copy(cursors, cursors_.begin());
+        tail_ = head->tail.value.load(std::memory_order_relaxed);
+        floor_ = head->floor.value.load(std::memory_order_relaxed);
+        look();
+    }
+
+    /// A frame of at most octets / 4. False: the slowest reader has not made room yet.
+    [[nodiscard]] bool put(const std::byte* frame, std::uint32_t length) noexcept {
+        const std::uint64_t need = record_octets(length);
+        ULC_CHECK(need <= octets_ / 4);
+        const std::uint64_t before_end = octets_ - tail_ % octets_;
+        const std::uint64_t skipped = before_end < need ? before_end : 0;
+        if (tail_ + skipped + need > limit_) {
+            look();
+            if (tail_ + skipped + need > limit_) return false;
+        }
+        if (overrun_) raise_floor(skipped + need);
+        if (skipped != 0) {
+            std::memcpy(ring_ + tail_ % octets_, &kSkip, sizeof kSkip);
+            tail_ += skipped;
+        }
+        std::byte* record = ring_ + tail_ % octets_;
+        std::memcpy(record, &length, sizeof length);
+        std::memcpy(record + kLengthOctets, frame, length);
+        tail_ += need;
+        head_->tail.value.store(tail_, std::memory_order_release);  // A
+        return true;
+    }
+
+    /// Index of the reader that has read least of all that count; readers(): none listens.
+    [[nodiscard]] std::size_t slowest() const noexcept {
+        std::size_t found = readers_;
+        std::uint64_t least = kAbsent;
+        for (std::size_t r = 0; r < readers_; ++r) {
+            const std::uint64_t at = cursors_[r]->value.load(std::memory_order_relaxed);
+            if (at < floor_ || at >= least) continue;
+            least = at;
+            found = r;
+        }
+        return found;
+    }
+    [[nodiscard]] std::size_t readers() const noexcept { return readers_; }
+
+    /// That reader's process has ended: it does not listen. Not if another has taken its place meanwhile, which begins elsewhere.
+    void forget(std::size_t reader) noexcept {
+        std::uint64_t at = cursors_[reader]->value.load(std::memory_order_relaxed);
+        if (at + octets_ / 2 < tail_)
+            cursors_[reader]->value.compare_exchange_strong(at, kAbsent, std::memory_order_relaxed);
+    }
+
+    /// Waits for that reader no longer, until it has caught up.
+    void overrun(std::size_t reader) noexcept {
+        const std::uint64_t at = cursors_[reader]->value.load(std::memory_order_acquire);
+        if (at == kAbsent || at > tail_) return;
+        floor_ = std::max(floor_, at + 1);
+        head_->floor.value.store(floor_, std::memory_order_relaxed);
+        std::atomic_thread_fence(std::memory_order_release);  // C
+        look();
+    }
+
+private:
+    /// How far this writer may go now. Readers behind the floor do not count.
+    void look() noexcept {
+        std::uint64_t least = tail_;
+        overrun_ = false;
+        for (std::size_t r = 0; r < readers_; ++r) {
+            const std::uint64_t at = cursors_[r]->value.load(std::memory_order_acquire);  // B
+            if (at < floor_) {
+                overrun_ = true;
+            } else {
+                least = std::min(least, at);
+            }
+        }
+        limit_ = least + octets_;
+    }
+
+    void raise_floor(std::uint64_t octets) noexcept {
+        if (tail_ + octets <= floor_ + octets_) return;
+        floor_ = tail_ + octets - octets_;
+        head_->floor.value.store(floor_, std::memory_order_relaxed);
+        std::atomic_thread_fence(std::memory_order_release);  // C
+    }
+
+    RingHead* head_ = nullptr;
+    std::byte* ring_ = nullptr;
+    std::uint64_t octets_ = 0;
+    std::size_t readers_ = 0;
+    std::array<Line*, kStationsMax> cursors_{};
+    std::uint64_t tail_ = 0;
+    std::uint64_t floor_ = 0;
+    std::uint64_t limit_ = 0;  ///< tail_ may go as far as this without another look()
+    bool overrun_ = false;     ///< a reader is behind the floor
+};
+
+/// Another station's half. One thread.
+class RingReader {
+public:
+    enum class Got : std::uint8_t {
+        kNothing,
+        kFrame,
+        kMissed,  ///< the writer ran ahead; goes on at the tail
+        kBroken,  ///< octets that no writer of ours leaves there; goes on at the tail
+    };
+
+    RingReader() = default;
+    /// cursor: this reader's for that ring. It listens from now on.
+    RingReader(const RingHead* head, const std::byte* ring, std::uint32_t octets,
+               Line* cursor) noexcept
+        : head_(head), ring_(ring), octets_(octets), cursor_(cursor) {
+        ULC_CHECK(ring_octets_valid(octets));
+        go_to_tail();
+    }
+
+    /// Looks at the next record. kFrame: frame() and length() tell of it until done().
+    [[nodiscard]] Got next() noexcept {
+        if (at_ == tail_) {
+            tail_ = head_->tail.value.load(std::memory_order_acquire);  // A
+            if (at_ == tail_) return Got::kNothing;
+            if (tail_ - at_ > octets_) return lost();
+        }
+        if (length_at(at_) == kSkip) {
+            if (at_ % octets_ == 0) return lost();  // nobody skips a whole ring
+            at_ += octets_ - at_ % octets_;
+            if (at_ >= tail_) return lost();  // a frame always follows
+        }
+        length_ = length_at(at_);
+        const std::uint64_t need = record_octets(length_);
+        if (at_ % octets_ + need > octets_ || need > tail_ - at_) return lost();
+        return Got::kFrame;
+    }
+    /// In shared memory, where its writer may yet change it.
+    [[nodiscard]] const std::byte* frame() const noexcept {
+        return ring_ + at_ % octets_ + kLengthOctets;
+    }
+    [[nodiscard]] std::uint32_t length() const noexcept { return length_; }
+
+    /// The frame was copied, or is not wanted. False: the writer ran ahead and what was copied is worthless; the reader
+    /// goes on at the tail.
+    [[nodiscard]] bool done() noexcept {
+        if (overtaken()) {
+            go_to_tail();
+            return false;
+        }
+        at_ += record_octets(length_);
+        cursor_->value.store(at_, std::memory_order_release);  // B
+        return true;
+    }
+
+    /// The writer waits for this reader no more.
+    void leave() noexcept { cursor_->value.store(kAbsent, std::memory_order_release); }
+
+private:
+    void go_to_tail() noexcept {
+        tail_ = head_->tail.value.load(std::memory_order_acquire);  // A
+        at_ = tail_;
+        cursor_->value.store(at_, std::memory_order_release);  // B
+    }
+    [[nodiscard]] std::uint32_t length_at(std::uint64_t at) const noexcept {
+        std::uint32_t length = 0;
+        std::memcpy(&length, ring_ + at % octets_, sizeof length);
+        return length;
+    }
+    [[nodiscard]] bool overtaken() const noexcept {
+        std::atomic_thread_fence(std::memory_order_acquire);  // C
+        return head_->floor.value.load(std::memory_order_relaxed) > at_;
+    }
+    /// The tail is the only boundary of records that is known.
+    Got lost() noexcept {
+        const Got why = overtaken() ? Got::kMissed : Got::kBroken;
+        go_to_tail();
+        return why;
+    }
+
+    const RingHead* head_ = nullptr;
+    const std::byte* ring_ = nullptr;
+    std::uint64_t octets_ = 0;
+    Line* cursor_ = nullptr;
+    std::uint64_t at_ = 0;
+    std::uint64_t tail_ = 0;  ///< as last seen
+    std::uint32_t length_ = 0;
+};
+
+}  // namespace ulc::shm

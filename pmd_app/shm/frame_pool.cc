@@ -1,0 +1,94 @@
+#include "shm/frame_pool.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "base/check.h"
+
+namespace ulc::shm {
+namespace {
+
+constexpr std::size_t kHeadroom = kCacheLine;
+
+std::size_t lines(std::size_t octets) { return (octets + kCacheLine - 1) / kCacheLine * kCacheLine; }
+
+}  // namespace
+
+struct alignas(kCacheLine) FramePool::Frame {
+    Segment segment;  ///< first: a pointer to the one is a pointer to the other
+    FramePool* home;
+    std::uint32_t references;
+
+    [[nodiscard]] std::byte* data() noexcept {
+        return reinterpret_cast<std::byte*>(this) + sizeof(Frame) + kHeadroom;
+    }
+    [[nodiscard]] static Frame* of(Segment* segment) noexcept {
+        return reinterpret_cast<Frame*>(segment);
+    }
+};
+
+FramePool::~FramePool() {
+    if (memory_ != nullptr) munmap(memory_, octets_);
+}
+
+Err FramePool::create(std::uint32_t frames, std::uint32_t frame_octets, std::string& why) {
+    ULC_CHECK(memory_ == nullptr);
+    const std::size_t stride = sizeof(Frame) + kHeadroom + lines(frame_octets);
+    octets_ = stride * frames;
+    void* memory =
+        mmap(nullptr, octets_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        why = "no memory for " + std::to_string(frames) + " frames (" +
+              std::to_string(octets_ >> 20) + " MB): " + std::strerror(errno) + "; lower segments";
+        return Err::kNoMemory;
+    }
+    memory_ = static_cast<std::byte*>(memory);
+    static_cast<void>(madvise(memory, octets_, MADV_HUGEPAGE));  // refused: it works without
+    free_.reserve(frames);
+    for (std::uint32_t n = frames; n-- > 0;) {
+        auto* frame = new (memory_ + n * stride) Frame{};
+        frame->home = this;
+        frame->segment.capacity = static_cast<std::uint32_t>(lines(frame_octets));
+        frame->segment.owner = frame;
+        free_.push_back(frame);
+    }
+    return Err::kOk;
+}
+
+Segment* FramePool::get() noexcept {
+    if (free_.empty()) return nullptr;
+    Frame* frame = free_.back();
+    free_.pop_back();
+    frame->references = 1;
+    frame->segment.frame = frame->data();
+    frame->segment.length = 0;
+    return &frame->segment;
+}
+
+void FramePool::put(Segment* segment) noexcept {
+    Frame* frame = Frame::of(segment);
+    ULC_CHECK(frame->references > 0);
+    if (--frame->references == 0) frame->home->free_.push_back(frame);
+}
+
+SegmentPool FramePool::table() noexcept {
+    return {
+        .context = this,
+        .allocate = [](void* context) { return static_cast<FramePool*>(context)->get(); },
+        .retain = [](void*, Segment* segment) { ++Frame::of(segment)->references; },
+        .release = [](void*, Segment* segment) { put(segment); },
+        .references =
+            [](void*, const Segment* segment) {
+                return reinterpret_cast<const Frame*>(segment)->references;
+            },
+        .available =
+            [](void* context) {
+                return static_cast<std::uint32_t>(static_cast<FramePool*>(context)->free_.size());
+            },
+    };
+}
+
+}  // namespace ulc::shm

@@ -1,0 +1,41 @@
+// Frames of a wire of shared memory, in private memory: a stack, so that the frame given back last, which the cache still holds, goes
+// out first. Engine thread only.
+//
+//   | Frame, a cache line | headroom 64 | frame data … |      each at a multiple of a cache line
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "engine/port.h"
+
+namespace ulc::shm {
+
+class FramePool {
+public:
+    FramePool() = default;
+    ~FramePool();
+    FramePool(const FramePool&) = delete;
+    FramePool& operator=(const FramePool&) = delete;
+
+    /// frame_octets: room of each frame. Errors: kNoMemory.
+    Err create(std::uint32_t frames, std::uint32_t frame_octets, std::string& why);
+
+    /// allocate() and available() serve this pool; the rest serves any frame of any pool.
+    [[nodiscard]] SegmentPool table() noexcept;
+    [[nodiscard]] Segment* get() noexcept;
+    static void put(Segment* segment) noexcept;
+
+private:
+    struct Frame;
+
+    std::byte* memory_ = nullptr;
+    std::size_t octets_ = 0;
+    std::vector<Frame*> free_;
+};
+
+}  // namespace ulc::shm

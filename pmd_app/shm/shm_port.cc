@@ -1,0 +1,245 @@
+#include "shm/shm_port.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <ctime>
+#include <optional>
+
+#include "base/check.h"
+
+namespace ulc::shm {
+namespace {
+
+constexpr std::string_view kName = "shm";
+constexpr std::uint32_t kEthernetOctets = 14;
+constexpr std::uint32_t kVlanOctets = 4;
+constexpr std::uint16_t kMtuDefault = 1500;
+constexpr std::uint16_t kFramesInFlight = 64;  ///< a burst of the engine
+
+Nanos monotonic_now() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * kSecond + now.tv_nsec;
+}
+
+/// Locally administered, different on each wire and at each station.
+Mac address_of(const WireFile& wire) {
+    Mac mac;
+    mac.octets[0] = 0x02;
+    const std::uint64_t nonce = wire.nonce();
+    std::memcpy(&mac.octets[1], &nonce, 4);
+    mac.octets[5] = static_cast<std::uint8_t>(wire.station());
+    return mac;
+}
+
+std::optional<std::uint32_t> number(std::string_view text) {
+    std::uint32_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return value;
+}
+
+Err set_argument(std::string_view key, std::string_view value, DeviceSpec& spec, std::string& why) {
+    if (key == "path" && !value.empty()) {
+        spec.path = value;
+        return Err::kOk;
+    }
+    const auto given = number(value);
+    if (given && key == "station") {
+        spec.station = *given;
+    } else if (given && key == "stations") {
+        spec.shape.stations = *given;
+    } else if (given && key == "ring") {
+        spec.shape.ring_octets = *given;
+    } else {
+        why = "shm device: '" + std::string(key) + "=" + std::string(value) +
+              "' is not understood; write shm,path=FILE,station=N[,stations=N][,ring=OCTETS]";
+        return Err::kInvalid;
+    }
+    return Err::kOk;
+}
+
+}  // namespace
+
+bool is_shm(std::string_view device) noexcept {
+    return device == kName ||
+           (device.starts_with(kName) && device.size() > kName.size() && device[kName.size()] == ',');
+}
+
+Err parse_device(std::string_view device, DeviceSpec& out, std::string& why) {
+    ULC_CHECK(is_shm(device));
+    DeviceSpec spec;
+    device.remove_prefix(kName.size());
+    while (!device.empty()) {
+        device.remove_prefix(1);  // the comma
+        const std::string_view argument = device.substr(0, device.find(','));
+        device.remove_prefix(argument.size());
+        const std::size_t equals = argument.find('=');
+        const std::string_view value =
+            equals == std::string_view::npos ? "" : argument.substr(equals + 1);
+        if (const Err e = set_argument(argument.substr(0, equals), value, spec, why); e != Err::kOk)
+            return e;
+    }
+    if (spec.path.empty()) {
+        why = "shm device without path=; name a file that all engines of the wire share, as in "
+              "shm,path=/dev/shm/lab,station=0";
+    } else if (spec.shape.stations < 1 || spec.shape.stations > kStationsMax) {
+        why = "shm device: stations= must be 1 to " + std::to_string(kStationsMax);
+    } else if (spec.station >= spec.shape.stations) {
+        why = "shm device: station= must be below stations=, which is " +
+              std::to_string(spec.shape.stations);
+    } else if (!ring_octets_valid(spec.shape.ring_octets)) {
+        why = "shm device: ring= must be a power of two, " + std::to_string(kRingOctetsMin) +
+              " to " + std::to_string(kRingOctetsMax) + " octets";
+    } else {
+        out = std::move(spec);
+        return Err::kOk;
+    }
+    return Err::kInvalid;
+}
+
+Err ShmPort::open(const PortOptions& options, std::unique_ptr<ShmPort>& out, std::string& why) {
+    std::unique_ptr<ShmPort> port(new ShmPort);
+    Port& table = port->port_;
+    table.info.mtu = options.mtu == 0 ? kMtuDefault : options.mtu;
+    port->frame_max_ = table.info.mtu + kEthernetOctets + kVlanOctets;
+    const DeviceSpec& device = options.device;
+    if (record_octets(port->frame_max_) > device.shape.ring_octets / 4) {
+        why = "ring=" + std::to_string(device.shape.ring_octets) + " is short for MTU " +
+              std::to_string(table.info.mtu) + "; double it, on every engine of the wire";
+        return Err::kInvalid;
+    }
+    if (const Err e =
+            WireFile::open(device.path, device.shape, device.station, port->wire_, why);
+        e != Err::kOk)
+        return e;
+    if (const Err e = port->tx_pool_.create(options.segments, port->frame_max_, why); e != Err::kOk)
+        return e;
+    if (const Err e =
+            port->rx_pool_.create(options.segments + kFramesInFlight, port->frame_max_, why);
+        e != Err::kOk)
+        return e;
+    table.info.mac = address_of(*port->wire_);
+    table.info.tx_ring_frames =
+        static_cast<std::uint16_t>(device.shape.ring_octets / record_octets(port->frame_max_));
+    table.info.rx_frames = options.segments;
+    port->join();
+    table.context = port.get();
+    table.pool = port->tx_pool_.table();
+    table.rx = [](void* context, Segment** frames, std::uint16_t n) {
+        return static_cast<ShmPort*>(context)->receive(frames, n);
+    };
+    table.tx = [](void* context, Segment* const* frames, std::uint16_t n) {
+        return static_cast<ShmPort*>(context)->send(frames, n);
+    };
+    table.tx_pending = [](void*) { return std::uint32_t{0}; };
+    table.link_up = [](void*) { return true; };
+    out = std::move(port);
+    return Err::kOk;
+}
+
+/// From here on this station's writers wait for it.
+void ShmPort::join() {
+    const unsigned self = wire_->station();
+    std::vector<Line*> cursors;
+    for (unsigned station = 0; station < wire_->shape().stations; ++station) {
+        if (station == self) continue;
+        cursors.push_back(wire_->cursor(station, self));
+        peers_.push_back({station, RingReader(wire_->ring_head(station), wire_->ring(station),
+                                              wire_->shape().ring_octets,
+                                              wire_->cursor(self, station))});
+    }
+    writer_ = RingWriter(wire_->ring_head(self), wire_->ring(self), wire_->shape().ring_octets,
+                         cursors);
+}
+
+ShmPort::~ShmPort() {
+    for (Peer& peer : peers_)
+        peer.ring.leave();
+}
+
+std::string ShmPort::name() const {
+    return "shm station " + std::to_string(wire_->station()) + " of " +
+           std::to_string(wire_->shape().stations);
+}
+
+// ---- the hot path -------------------------------------------------------------------------------
+
+std::uint16_t ShmPort::receive(Segment** out, std::uint16_t n) {
+    std::uint16_t received = 0;
+    for (std::size_t asked = 0; asked < peers_.size() && received < n; ++asked) {
+        RingReader& ring = peers_[turn_].ring;
+        if (++turn_ == peers_.size()) turn_ = 0;
+        for (bool more = true; more && received < n;) {
+            if (Segment* segment = take(ring, more)) out[received++] = segment;
+        }
+    }
+    return received;
+}
+
+Segment* ShmPort::take(RingReader& ring, bool& more) {
+    const RingReader::Got got = ring.next();
+    more = got == RingReader::Got::kFrame;
+    if (!more) {
+        if (got == RingReader::Got::kNothing) [[likely]]
+            return nullptr;
+        ++(got == RingReader::Got::kMissed ? counts_.missed : counts_.broken);
+        return nullptr;
+    }
+    const std::uint32_t length = ring.length();
+    Segment* segment = nullptr;
+    Mac to;
+    std::memcpy(&to, ring.frame(), sizeof to);
+    if (length > frame_max_) {
+        ++counts_.too_long;
+    } else if ((to.octets[0] & 1) != 0 || to == port_.info.mac) {
+        segment = rx_pool_.get();
+        if (segment == nullptr) {
+            ++counts_.no_frame;
+        } else {
+            std::memcpy(segment->frame, ring.frame(), length);
+            segment->length = length;
+        }
+    }
+    if (ring.done()) return segment;
+    ++counts_.missed;
+    if (segment != nullptr) FramePool::put(segment);
+    return nullptr;
+}
+
+std::uint16_t ShmPort::send(Segment* const* frames, std::uint16_t n) {
+    std::uint16_t sent = 0;
+    while (sent < n) {
+        Segment* segment = frames[sent];
+        if (!writer_.put(segment->frame, segment->length)) {
+            if (give_up_waiting()) continue;
+            return sent;
+        }
+        FramePool::put(segment);
+        ++sent;
+        waiting_since_ = kNever;
+    }
+    return sent;
+}
+
+bool ShmPort::give_up_waiting() {
+    const Nanos now = monotonic_now();
+    if (waiting_since_ == kNever) waiting_since_ = now;
+    const Nanos waited = now - waiting_since_;
+    if (waited < std::min(patience_, kMillisecond)) return false;
+    const std::size_t slowest = writer_.slowest();
+    if (slowest == writer_.readers()) return true;  // it has just left
+    if (!wire_->held(peers_[slowest].station)) {
+        writer_.forget(slowest);
+    } else if (waited >= patience_) {
+        writer_.overrun(slowest);
+    } else {
+        return false;
+    }
+    ++counts_.overran;
+    waiting_since_ = kNever;
+    return true;
+}
+
+}  // namespace ulc::shm

@@ -1,0 +1,97 @@
+// port.h over a wire of shared memory: how the nodes of one machine talk where no real wire is to be imitated. Each station
+// writes a frame once, into its own ring, and all others find it there (broadcast_ring.h), so a multicast costs its sender what a unicast
+// costs it, and no switch process stands between. No DPDK, no thread, no system call while frames flow.
+//
+// Like a cable it drops nothing: a full ring makes tx() take fewer frames. A station that has read nothing for kPatience is waited
+// for no longer and misses what is overwritten, as if its receive ring had overflowed; one whose process ended, at once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "engine/port.h"
+#include "shm/broadcast_ring.h"
+#include "shm/frame_pool.h"
+#include "shm/wire_file.h"
+
+namespace ulc::shm {
+
+/// "shm,path=/dev/shm/lab,station=0,stations=4,ring=262144"
+struct DeviceSpec {
+    std::string path;
+    unsigned station = 0;
+    Shape shape{.stations = 16, .ring_octets = 1U << 18};
+};
+
+/// The device string means a wire of shared memory.
+[[nodiscard]] bool is_shm(std::string_view device) noexcept;
+/// Reads one. Errors: kInvalid; why says what would be understood.
+Err parse_device(std::string_view device, DeviceSpec& out, std::string& why);
+
+struct PortOptions {
+    DeviceSpec device;
+    std::uint16_t mtu = 0;  ///< octets after the Ethernet header; 0: 1500
+    std::uint32_t segments = 4096;  ///< frames that senders may hold, and receivers
+};
+
+/// What went wrong at this port since it opened. Frames, but for `overran`.
+struct Counts {
+    std::uint64_t missed = 0;   ///< times that a writer ran ahead of us; each lost what lay in its ring
+    std::uint64_t broken = 0;   ///< records that cannot be; each lost what lay in that ring
+    std::uint64_t too_long = 0;  ///< above the MTU
+    std::uint64_t no_frame = 0;  ///< the receive pool was empty
+    std::uint64_t overran = 0;   ///< times that a station was waited for no longer
+};
+
+class ShmPort {
+public:
+    /// Errors: those of WireFile::open() and FramePool::create(). Not for the hot path.
+    static Err open(const PortOptions& options, std::unique_ptr<ShmPort>& out, std::string& why);
+    ~ShmPort();  ///< leaves the wire; every segment should have been released before
+    ShmPort(const ShmPort&) = delete;
+    ShmPort& operator=(const ShmPort&) = delete;
+
+    /// Valid while this object lives; copies are fine.
+    [[nodiscard]] const Port& port() const noexcept { return port_; }
+    /// "shm station 2 of 4"
+    [[nodiscard]] std::string name() const;
+    [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
+    /// The engine's thread: stations are waited for that long when they do not read; kPatience unless set.
+    void set_patience(Nanos patience) noexcept { patience_ = patience; }
+
+    static constexpr Nanos kPatience = 200 * kMillisecond;
+
+private:
+    struct Peer {
+        unsigned station;
+        RingReader ring;
+    };
+
+    ShmPort() = default;
+    void join();
+    [[nodiscard]] std::uint16_t receive(Segment** out, std::uint16_t n);
+    /// One frame of that peer. nullptr: none that is for us; more: it may have others.
+    [[nodiscard]] Segment* take(RingReader& ring, bool& more);
+    [[nodiscard]] std::uint16_t send(Segment* const* frames, std::uint16_t n);
+    /// True: somebody is waited for no longer, and there may be room.
+    [[nodiscard]] bool give_up_waiting();
+
+    Port port_;
+    Counts counts_;
+    std::unique_ptr<WireFile> wire_;
+    FramePool tx_pool_;
+    FramePool rx_pool_;
+    RingWriter writer_;
+    std::vector<Peer> peers_;
+    std::size_t turn_ = 0;       ///< of the peers: who is asked first
+    Nanos patience_ = kPatience;
+    Nanos waiting_since_ = kNever;
+    std::uint32_t frame_max_ = 0;
+};
+
+}  // namespace ulc::shm

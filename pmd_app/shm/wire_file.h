@@ -1,0 +1,65 @@
+// The file behind a wire of shared memory: who is on it, and where everything lies. Each station maps all of it.
+//
+//   | Head, padded | station 0: ring head, cursors[64] | station 1 … | ring 0 | ring 1 | …
+//
+// The first station to come makes the file, the last one leaves it there; who made its folder removes it. A station is held by
+// a lock on octet 1 + its number (octet 0: while the file is made), which the kernel lets go when its process ends, however
+// it ends. Others ask for that lock before they stop waiting for a reader.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "shm/broadcast_ring.h"
+
+namespace ulc::shm {
+
+/// What all stations of a wire must agree on.
+struct Shape {
+    std::uint32_t stations = 0;
+    std::uint32_t ring_octets = 0;
+    bool operator==(const Shape&) const = default;
+};
+
+class WireFile {
+public:
+    /// Maps the file at path, makes it if it is not there, and holds the station. Errors (why: what to do): kInvalid (another
+    /// shape, not a wire, the station is held), kPermission, kNoMemory, kSystem. Not for the hot path.
+    static Err open(const std::string& path, const Shape& shape, unsigned station,
+                    std::unique_ptr<WireFile>& out, std::string& why);
+    ~WireFile();
+    WireFile(const WireFile&) = delete;
+    WireFile& operator=(const WireFile&) = delete;
+
+    [[nodiscard]] const Shape& shape() const noexcept { return shape_; }
+    [[nodiscard]] unsigned station() const noexcept { return station_; }
+    /// A number that the maker of the file drew, so that addresses differ between wires.
+    [[nodiscard]] std::uint64_t nonce() const noexcept;
+    [[nodiscard]] RingHead* ring_head(unsigned station) const noexcept;
+    [[nodiscard]] std::byte* ring(unsigned station) const noexcept;
+    /// What reader has read of writer's ring.
+    [[nodiscard]] Line* cursor(unsigned reader, unsigned writer) const noexcept;
+    /// Some process holds that station. A system call.
+    [[nodiscard]] bool held(unsigned station) const noexcept;
+
+private:
+    struct Head;
+    struct Station;
+
+    WireFile() = default;
+    Err prepare(const std::string& path, std::string& why);
+    Err map(const std::string& path, std::string& why);
+    [[nodiscard]] std::uint64_t octets() const noexcept;
+    [[nodiscard]] Head& head() const noexcept;
+    [[nodiscard]] Station& of(unsigned station) const noexcept;
+
+    Shape shape_;
+    unsigned station_ = 0;
+    int file_ = -1;
+    std::byte* memory_ = nullptr;
+};
+
+}  // namespace ulc::shm
