@@ -143,15 +143,16 @@ ClusterPlan make_plan(const ClusterOptions& options, const ClusterPrograms& prog
     }
     if (!options.embedded) {
         for (unsigned node = 0; node < plan.nodes; ++node) {
-            plan.infrastructure.push_back(engine_process(
-                options, programs, device_of_node(options, plan, node, directory), node, directory));
+            plan.infrastructure.push_back(
+                engine_process(options, programs, device_of_node(options, plan, node, directory),
+                               node, directory));
         }
     }
     for (unsigned rank = 0; rank < options.ranks; ++rank) {
         const unsigned node = rank % plan.nodes;
-        const std::string engine = options.embedded
-                                       ? "embedded:" + device_of_node(options, plan, node, directory)
-                                       : fmt::format("{}/engine-{}.sock", directory, node);
+        const std::string engine =
+            options.embedded ? "embedded:" + device_of_node(options, plan, node, directory)
+                             : fmt::format("{}/engine-{}.sock", directory, node);
         plan.ranks.push_back(rank_process(options, programs, engine, rank));
         plan.node_of_rank.push_back(node);
     }

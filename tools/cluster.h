@@ -43,7 +43,9 @@ struct ClusterOptions {
         return loss > 0 || duplicate > 0 || reorder > 0 || delay_us > 0 || bits_per_second > 0;
     }
     /// After complete(): it is played by the switch.
-    [[nodiscard]] bool has_switch() const { return wire == kWireMemif && (nodes > 2 || needs_switch()); }
+    [[nodiscard]] bool has_switch() const {
+        return wire == kWireMemif && (nodes > 2 || needs_switch());
+    }
 };
 
 struct ClusterPrograms {

@@ -190,7 +190,7 @@ public:
     /// Looks at the next record. kFrame: frame() and length() tell of it until done().
     [[nodiscard]] Got next() noexcept {
         if (at_ == tail_) {
-            tail_ = head_->tail.value.load(std::memory_order_acquire);  // A
+            tail_ = tail();
             if (at_ == tail_) return Got::kNothing;
             if (tail_ - at_ > octets_) return lost();
         }
@@ -226,8 +226,12 @@ public:
     void leave() noexcept { cursor_->value.store(kAbsent, std::memory_order_release); }
 
 private:
+    /// Records begin at cache lines, whatever a peer says.
+    [[nodiscard]] std::uint64_t tail() const noexcept {
+        return head_->tail.value.load(std::memory_order_acquire) / kCacheLine * kCacheLine;  // A
+    }
     void go_to_tail() noexcept {
-        tail_ = head_->tail.value.load(std::memory_order_acquire);  // A
+        tail_ = tail();
         at_ = tail_;
         cursor_->value.store(at_, std::memory_order_release);  // B
     }

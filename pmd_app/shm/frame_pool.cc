@@ -13,7 +13,9 @@ namespace {
 
 constexpr std::size_t kHeadroom = kCacheLine;
 
-std::size_t lines(std::size_t octets) { return (octets + kCacheLine - 1) / kCacheLine * kCacheLine; }
+std::size_t lines(std::size_t octets) {
+    return (octets + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
 
 }  // namespace
 

@@ -63,8 +63,8 @@ Err set_argument(std::string_view key, std::string_view value, DeviceSpec& spec,
 }  // namespace
 
 bool is_shm(std::string_view device) noexcept {
-    return device == kName ||
-           (device.starts_with(kName) && device.size() > kName.size() && device[kName.size()] == ',');
+    return device == kName || (device.starts_with(kName) && device.size() > kName.size() &&
+                               device[kName.size()] == ',');
 }
 
 Err parse_device(std::string_view device, DeviceSpec& out, std::string& why) {
@@ -82,8 +82,9 @@ Err parse_device(std::string_view device, DeviceSpec& out, std::string& why) {
             return e;
     }
     if (spec.path.empty()) {
-        why = "shm device without path=; name a file that all engines of the wire share, as in "
-              "shm,path=/dev/shm/lab,station=0";
+        why =
+            "shm device without path=; name a file that all engines of the wire share, as in "
+            "shm,path=/dev/shm/lab,station=0";
     } else if (spec.shape.stations < 1 || spec.shape.stations > kStationsMax) {
         why = "shm device: stations= must be 1 to " + std::to_string(kStationsMax);
     } else if (spec.station >= spec.shape.stations) {
@@ -110,8 +111,7 @@ Err ShmPort::open(const PortOptions& options, std::unique_ptr<ShmPort>& out, std
               std::to_string(table.info.mtu) + "; double it, on every engine of the wire";
         return Err::kInvalid;
     }
-    if (const Err e =
-            WireFile::open(device.path, device.shape, device.station, port->wire_, why);
+    if (const Err e = WireFile::open(device.path, device.shape, device.station, port->wire_, why);
         e != Err::kOk)
         return e;
     if (const Err e = port->tx_pool_.create(options.segments, port->frame_max_, why); e != Err::kOk)
@@ -146,12 +146,12 @@ void ShmPort::join() {
     for (unsigned station = 0; station < wire_->shape().stations; ++station) {
         if (station == self) continue;
         cursors.push_back(wire_->cursor(station, self));
-        peers_.push_back({station, RingReader(wire_->ring_head(station), wire_->ring(station),
-                                              wire_->shape().ring_octets,
-                                              wire_->cursor(self, station))});
+        peers_.push_back(
+            {station, RingReader(wire_->ring_head(station), wire_->ring(station),
+                                 wire_->shape().ring_octets, wire_->cursor(self, station))});
     }
-    writer_ = RingWriter(wire_->ring_head(self), wire_->ring(self), wire_->shape().ring_octets,
-                         cursors);
+    writer_ =
+        RingWriter(wire_->ring_head(self), wire_->ring(self), wire_->shape().ring_octets, cursors);
 }
 
 ShmPort::~ShmPort() {

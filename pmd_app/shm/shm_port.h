@@ -35,14 +35,15 @@ Err parse_device(std::string_view device, DeviceSpec& out, std::string& why);
 
 struct PortOptions {
     DeviceSpec device;
-    std::uint16_t mtu = 0;  ///< octets after the Ethernet header; 0: 1500
+    std::uint16_t mtu = 0;          ///< octets after the Ethernet header; 0: 1500
     std::uint32_t segments = 4096;  ///< frames that senders may hold, and receivers
 };
 
 /// What went wrong at this port since it opened. Frames, but for `overran`.
 struct Counts {
-    std::uint64_t missed = 0;   ///< times that a writer ran ahead of us; each lost what lay in its ring
-    std::uint64_t broken = 0;   ///< records that cannot be; each lost what lay in that ring
+    std::uint64_t missed =
+        0;  ///< times that a writer ran ahead of us; each lost what lay in its ring
+    std::uint64_t broken = 0;    ///< records that cannot be; each lost what lay in that ring
     std::uint64_t too_long = 0;  ///< above the MTU
     std::uint64_t no_frame = 0;  ///< the receive pool was empty
     std::uint64_t overran = 0;   ///< times that a station was waited for no longer
@@ -88,7 +89,7 @@ private:
     FramePool rx_pool_;
     RingWriter writer_;
     std::vector<Peer> peers_;
-    std::size_t turn_ = 0;       ///< of the peers: who is asked first
+    std::size_t turn_ = 0;  ///< of the peers: who is asked first
     Nanos patience_ = kPatience;
     Nanos waiting_since_ = kNever;
     std::uint32_t frame_max_ = 0;

@@ -96,7 +96,9 @@ Err WireFile::prepare(const std::string& path, std::string& why) {
             return error;
         }
     } else if (static_cast<std::uint64_t>(state.st_size) != octets()) {
-        why = path + " is a wire of another shape, or none; give every engine of the wire the same stations= and ring=";
+        why = path +
+              " is a wire of another shape, or none; give every engine of the wire the same "
+              "stations= and ring=";
         return Err::kInvalid;
     }
     if (const Err error = map(path, why); error != Err::kOk) return error;
@@ -128,8 +130,7 @@ WireFile::~WireFile() {
 }
 
 std::uint64_t WireFile::octets() const noexcept {
-    return sizeof(Head) +
-           shape_.stations * (sizeof(Station) + std::uint64_t{shape_.ring_octets});
+    return sizeof(Head) + shape_.stations * (sizeof(Station) + std::uint64_t{shape_.ring_octets});
 }
 
 WireFile::Head& WireFile::head() const noexcept { return *reinterpret_cast<Head*>(memory_); }

@@ -1,0 +1,283 @@
+// port.h over a wire of shared memory: stations of one process, which is as good as several.
+#include "shm/shm_port.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ulc::shm {
+namespace {
+
+class ShmPorts : public ::testing::Test {
+protected:
+    void SetUp() override {
+        char name[] = "/tmp/ulc-shm-test.XXXXXX";
+        ASSERT_NE(mkdtemp(name), nullptr);
+        folder_ = name;
+    }
+    void TearDown() override {
+        unlink(path().c_str());
+        rmdir(folder_.c_str());
+    }
+    [[nodiscard]] std::string path() const { return folder_ + "/wire"; }
+    [[nodiscard]] PortOptions options(unsigned station, unsigned stations = 3) const {
+        PortOptions options;
+        options.device = {path(), station, {stations, 1U << 16}};
+        options.segments = 256;
+        return options;
+    }
+    [[nodiscard]] std::unique_ptr<ShmPort> open(unsigned station, unsigned stations = 3) {
+        std::unique_ptr<ShmPort> port;
+        EXPECT_EQ(ShmPort::open(options(station, stations), port, why_), Err::kOk) << why_;
+        return port;
+    }
+
+    std::string folder_;
+    std::string why_;
+};
+
+Segment* frame_to(const Port& port, const Mac& to, std::uint32_t length, std::uint8_t fill) {
+    Segment* segment = port.pool.get();
+    if (segment == nullptr) return nullptr;
+    std::memset(segment->frame, fill, length);
+    std::memcpy(segment->frame, to.octets.data(), sizeof to);
+    segment->length = length;
+    return segment;
+}
+
+bool send(const Port& port, const Mac& to, std::uint32_t length, std::uint8_t fill) {
+    Segment* segment = frame_to(port, to, length, fill);
+    if (segment == nullptr) return false;
+    if (port.tx(port.context, &segment, 1) == 1) return true;
+    port.pool.drop(segment);
+    return false;
+}
+
+/// The fill of each frame that waits there.
+std::string received(const Port& port) {
+    std::string fills;
+    Segment* burst[8];
+    while (const std::uint16_t n = port.rx(port.context, burst, 8)) {
+        for (std::uint16_t i = 0; i < n; ++i) {
+            fills += static_cast<char>(burst[i]->frame[burst[i]->length - 1]);
+            port.pool.drop(burst[i]);
+        }
+    }
+    return fills;
+}
+
+TEST_F(ShmPorts, unicast_goes_to_one_and_multicast_to_all_others) {
+    const auto a = open(0);
+    const auto b = open(1);
+    const auto c = open(2);
+    const Mac group{{0x03, 0, 0, 0, 0, 1}};
+    EXPECT_TRUE(send(a->port(), b->port().info.mac, 60, 'u'));
+    EXPECT_TRUE(send(a->port(), group, 1514, 'm'));
+    EXPECT_TRUE(send(a->port(), kBroadcastMac, 14, 'b'));
+    EXPECT_EQ(received(a->port()), "");
+    EXPECT_EQ(received(b->port()), "umb");
+    EXPECT_EQ(received(c->port()), "mb");
+    EXPECT_NE(a->port().info.mac, b->port().info.mac);
+}
+
+TEST_F(ShmPorts, a_retained_frame_survives_transmission_and_goes_out_unchanged) {
+    const auto a = open(0);
+    const auto b = open(1);
+    const Port& port = a->port();
+    const std::uint32_t before = port.pool.available(port.pool.context);
+    Segment* kept = frame_to(port, b->port().info.mac, 300, 'k');
+    for (int round = 0; round < 1000; ++round) {
+        port.pool.hold(kept);
+        ASSERT_EQ(port.pool.holders(kept), 2U);
+        ASSERT_EQ(port.tx(port.context, &kept, 1), 1);
+        ASSERT_EQ(port.pool.holders(kept), 1U);
+        ASSERT_EQ(received(b->port()), "k");
+    }
+    port.pool.drop(kept);
+    EXPECT_EQ(port.pool.available(port.pool.context), before);
+}
+
+TEST_F(ShmPorts, a_full_wire_takes_fewer_frames_and_loses_none) {
+    const auto a = open(0, 2);
+    const auto b = open(1, 2);
+    int sent = 0;
+    while (send(a->port(), b->port().info.mac, 1514, 'x'))
+        ASSERT_LT(++sent, 1000);
+    EXPECT_GT(sent, 30);
+    EXPECT_EQ(received(b->port()), std::string(static_cast<std::size_t>(sent), 'x'));
+    EXPECT_TRUE(send(a->port(), b->port().info.mac, 1514, 'y'));
+    EXPECT_EQ(received(b->port()), "y");
+    EXPECT_EQ(b->counts().missed, 0U);
+}
+
+TEST_F(ShmPorts, a_station_that_stopped_is_waited_for_only_so_long) {
+    const auto a = open(0);
+    const auto b = open(1);
+    const auto stopped = open(2);
+    a->set_patience(20 * kMillisecond);
+    const auto send_and_read = [&] {
+        return send(a->port(), b->port().info.mac, 1514, 'x') && received(b->port()) == "x";
+    };
+    while (send_and_read()) {
+    }
+    EXPECT_EQ(a->counts().overran, 0U);
+    usleep(25'000);
+    for (int n = 0; n < 200; ++n)
+        ASSERT_TRUE(send_and_read()) << n;
+    EXPECT_EQ(a->counts().overran, 1U);
+    EXPECT_EQ(received(stopped->port()), "");
+    EXPECT_EQ(stopped->counts().missed, 1U);
+    EXPECT_TRUE(send(a->port(), kBroadcastMac, 60, 'z'));
+    EXPECT_EQ(received(stopped->port()), "z");
+}
+
+TEST_F(ShmPorts, a_station_whose_process_ended_is_not_waited_for) {
+    const auto a = open(0);
+    const auto b = open(1);
+    const pid_t child = fork();
+    if (child == 0) {
+        const auto c = open(2);
+        _exit(c == nullptr ? 1 : 0);  // without leaving
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+    int sent = 0;
+    while (send(a->port(), b->port().info.mac, 1514, 'x')) {
+        ASSERT_EQ(received(b->port()), "x");
+        ASSERT_LT(++sent, 1000);
+    }
+    usleep(2'000);
+    EXPECT_TRUE(send(a->port(), b->port().info.mac, 1514, 'x'));
+    EXPECT_EQ(a->counts().overran, 1U);
+}
+
+TEST_F(ShmPorts, a_station_comes_back_after_it_left) {
+    const auto a = open(0);
+    for (int life = 0; life < 3; ++life) {
+        const auto b = open(1);
+        for (int n = 0; n < 100; ++n) {
+            ASSERT_TRUE(send(a->port(), b->port().info.mac, 1000, 'a'));
+            ASSERT_EQ(received(b->port()), "a");
+            ASSERT_TRUE(send(b->port(), a->port().info.mac, 1000, 'b'));
+            ASSERT_EQ(received(a->port()), "b");
+        }
+    }
+}
+
+TEST_F(ShmPorts, frames_above_the_mtu_of_the_receiver_are_counted_and_dropped) {
+    auto large = options(0);
+    large.mtu = 3000;
+    std::unique_ptr<ShmPort> a;
+    ASSERT_EQ(ShmPort::open(large, a, why_), Err::kOk) << why_;
+    const auto b = open(1);
+    EXPECT_TRUE(send(a->port(), b->port().info.mac, 3014, 'x'));
+    EXPECT_TRUE(send(a->port(), b->port().info.mac, 1514, 'y'));
+    EXPECT_EQ(received(b->port()), "y");
+    EXPECT_EQ(b->counts().too_long, 1U);
+}
+
+TEST_F(ShmPorts, with_all_receive_frames_held_further_ones_are_counted_and_dropped) {
+    const auto a = open(0);
+    const auto b = open(1);
+    const Port& port = b->port();
+    std::vector<Segment*> held;
+    while (b->counts().no_frame == 0) {
+        ASSERT_TRUE(send(a->port(), port.info.mac, 60, 'x'));
+        Segment* burst[1];
+        if (port.rx(port.context, burst, 1) == 1) held.push_back(burst[0]);
+        ASSERT_LT(held.size(), 1000U);
+    }
+    EXPECT_GE(held.size(), port.info.rx_frames);
+    for (Segment* segment : held)
+        port.pool.drop(segment);
+    EXPECT_TRUE(send(a->port(), port.info.mac, 60, 'y'));
+    EXPECT_EQ(received(port), "y");
+}
+
+// ---- what a user gets wrong ----------------------------------------------------------------------
+
+TEST_F(ShmPorts, two_engines_at_one_station_are_refused) {
+    const auto a = open(0);
+    std::unique_ptr<ShmPort> second;
+    EXPECT_EQ(ShmPort::open(options(0), second, why_), Err::kInvalid);
+    EXPECT_NE(why_.find("station 0 is held by another engine"), std::string::npos) << why_;
+}
+
+TEST_F(ShmPorts, a_wire_of_another_shape_is_refused) {
+    const auto a = open(0);
+    std::unique_ptr<ShmPort> other;
+    EXPECT_EQ(ShmPort::open(options(1, 5), other, why_), Err::kInvalid);
+    EXPECT_NE(why_.find("same stations= and ring="), std::string::npos) << why_;
+}
+
+TEST_F(ShmPorts, a_file_that_is_no_wire_is_refused_and_left_alone) {
+    const auto a = open(0);
+    struct stat state = {};
+    ASSERT_EQ(stat(path().c_str(), &state), 0);
+    const auto octets = static_cast<std::size_t>(state.st_size);
+    ASSERT_EQ(unlink(path().c_str()), 0);
+    std::ofstream(path()) << std::string(octets, '?');
+    std::unique_ptr<ShmPort> port;
+    EXPECT_EQ(ShmPort::open(options(0), port, why_), Err::kInvalid);
+    EXPECT_NE(why_.find("is not a wire"), std::string::npos) << why_;
+    std::string text;
+    std::ifstream(path()) >> text;
+    EXPECT_EQ(text, std::string(octets, '?'));
+}
+
+TEST_F(ShmPorts, a_folder_that_is_not_there_is_named) {
+    auto wrong = options(0);
+    wrong.device.path = folder_ + "/nowhere/wire";
+    std::unique_ptr<ShmPort> port;
+    EXPECT_EQ(ShmPort::open(wrong, port, why_), Err::kInvalid);
+    EXPECT_NE(why_.find("its folder must be there"), std::string::npos) << why_;
+}
+
+TEST(ShmDevice, is_read_from_text) {
+    DeviceSpec spec;
+    std::string why;
+    ASSERT_EQ(parse_device("shm,path=/dev/shm/lab,station=3,stations=8,ring=131072", spec, why),
+              Err::kOk);
+    EXPECT_EQ(spec.path, "/dev/shm/lab");
+    EXPECT_EQ(spec.station, 3U);
+    EXPECT_EQ(spec.shape, (Shape{8, 131072}));
+    ASSERT_EQ(parse_device("shm,path=w", spec, why), Err::kOk);
+    EXPECT_EQ(spec.shape, (Shape{16, 262144}));
+}
+
+TEST(ShmDevice, what_is_wrong_is_said) {
+    const std::pair<const char*, const char*> wrong[] = {
+        {"shm", "without path="},
+        {"shm,", "is not understood"},
+        {"shm,path=", "is not understood"},
+        {"shm,path=w,station", "is not understood"},
+        {"shm,path=w,station=-1", "is not understood"},
+        {"shm,path=w,station=1x", "is not understood"},
+        {"shm,path=w,colour=2", "is not understood"},
+        {"shm,path=w,station=16", "below stations="},
+        {"shm,path=w,stations=0", "must be 1 to 64"},
+        {"shm,path=w,stations=65", "must be 1 to 64"},
+        {"shm,path=w,ring=100000", "a power of two"},
+        {"shm,path=w,ring=4096", "a power of two"},
+    };
+    for (const auto& [device, text] : wrong) {
+        DeviceSpec spec;
+        std::string why;
+        EXPECT_EQ(parse_device(device, spec, why), Err::kInvalid) << device;
+        EXPECT_NE(why.find(text), std::string::npos) << device << ": " << why;
+    }
+    EXPECT_FALSE(is_shm("shmem,path=w"));
+    EXPECT_FALSE(is_shm("net_memif,role=client"));
+}
+
+}  // namespace
+}  // namespace ulc::shm
