@@ -46,6 +46,7 @@ void serve(Node& node, AttachServer& server, EngineLoop& loop) {
     engine.join();
     if (const std::string carried = node.exceptions_as_text(); !carried.empty())
         spdlog::info("{}", carried);
+    if (const std::string lost = node.losses_as_text(); !lost.empty()) spdlog::warn("{}", lost);
 }
 
 int run(int argc, char** argv) {

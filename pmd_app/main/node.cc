@@ -100,6 +100,21 @@ std::string Node::exceptions_as_text() const {
     return text;
 }
 
+std::string Node::losses_as_text() const {
+    std::string text;
+    for (const OpenPort& port : ports_) {
+        if (port.shm == nullptr) continue;
+        const shm::Counts& c = port.shm->counts();
+        if (c.missed + c.broken + c.too_long + c.no_frame + c.overran == 0) continue;
+        text += fmt::format(
+            "{}{}: overtaken {} times, {} broken records, {} frames above the MTU, {} without a "
+            "buffer (raise --segments); did not wait for a silent station {} times",
+            text.empty() ? "" : "; ", port.shm->name(), c.missed, c.broken, c.too_long, c.no_frame,
+            c.overran);
+    }
+    return text;
+}
+
 std::uint64_t system_random() {
     std::uint64_t value = 0;
     ULC_CHECK(getrandom(&value, sizeof value, 0) == sizeof value);

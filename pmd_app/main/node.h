@@ -45,6 +45,8 @@ public:
     [[nodiscard]] std::uint64_t tsc_hz() const noexcept { return tsc_hz_; }
     /// What went over the exception interfaces; empty without one. After the engine's thread has ended.
     [[nodiscard]] std::string exceptions_as_text() const;
+    /// What was lost on wires of shared memory; empty if nothing. After the engine's thread has ended.
+    [[nodiscard]] std::string losses_as_text() const;
 
 private:
     /// One of the two.
