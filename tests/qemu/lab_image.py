@@ -130,13 +130,18 @@ class Archive:
 
 
 def build_programs(programs):
-    """Those of a plain build are there; what only tests need is built when it is first wanted."""
+    """Those of a plain build are there; what only tests need is built when it is first wanted, and again when it changed."""
     advice = "run: tools/driver-headers && tools/build release"
     if not (BUILD / "build.ninja").exists():
         raise Missing(f"build/release is not there; {advice}")
-    missing = [p for p in programs if not (BUILD / p).exists()]
-    if missing and subprocess.run(["ninja", "-C", BUILD, *missing], capture_output=True, check=False).returncode != 0:
-        raise Missing(f"{missing[0]} cannot be built; {advice}")
+    # A library is built by the name with its version, to which links lead from the one without.
+    targets = [os.path.relpath(os.path.realpath(BUILD / p), os.path.realpath(BUILD)) for p in programs]
+    built = subprocess.run(["ninja", "-C", BUILD, *targets], capture_output=True, text=True, check=False)
+    unknown = re.search(r"unknown target '(\S+?)'", built.stdout + built.stderr)
+    if unknown:
+        raise Missing(f"{unknown.group(1)} cannot be built; {advice}")
+    if built.returncode != 0:
+        raise RuntimeError(f"the build failed: {(built.stdout + built.stderr)[-2000:]}")
 
 
 def module_name(name):
