@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <ctime>
+#include <csignal>
 
 #include <rte_byteorder.h>
+#include <rte_cycles.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_ether.h>
@@ -20,6 +21,8 @@ constexpr std::uint16_t kRing = 256;
 constexpr std::uint16_t kFramesAtOnce = 4;
 /// The kernel's frames wait while more than these are under way.
 constexpr std::uint32_t kPendingMax = 4;
+/// What lasts longer was interrupted, by a thread that got a frame, say.
+constexpr Nanos kLookCostMax = 1 * kMillisecond;
 /// On the wire beside a frame's octets: preamble 8, FCS 4, gap 12.
 constexpr std::uint32_t kFrameOverhead = 24;
 /// Behind a tag, the type that counts is the next one; ours may be tagged too.
@@ -36,10 +39,28 @@ std::uint16_t type_of(const rte_mbuf* frame) noexcept {
     return type == RTE_BE16(RTE_ETHER_TYPE_VLAN) ? type_at(frame, kTaggedTypeOffset) : type;
 }
 
-Nanos clock_now(clockid_t clock) noexcept {
-    timespec now{};
-    clock_gettime(clock, &now);
-    return now.tv_sec * kSecond + now.tv_nsec;
+bool has_handler(int signal) noexcept {
+    struct sigaction action {};
+    return sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_DFL;
+}
+
+/// The real-time signals that somebody handles.
+sigset_t handled_signals() noexcept {
+    sigset_t handled;
+    sigemptyset(&handled);
+    for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal)
+        if (has_handler(signal)) sigaddset(&handled, signal);
+    return handled;
+}
+
+/// The driver of the TAP asks the kernel for a real-time signal at each frame, of which its handler makes note. Keeps those
+/// that are new since `before` away from this thread, which may be the one that polls, and from those that it makes later:
+/// EAL's thread for interrupts, which exists already, takes them.
+void leave_signals_to_eal(const sigset_t& before) noexcept {
+    sigset_t added = handled_signals();
+    for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal)
+        if (sigismember(&before, signal) == 1) sigdelset(&added, signal);
+    pthread_sigmask(SIG_BLOCK, &added, nullptr);
 }
 
 Err refuse(const std::string& interface, int result, std::string& why) {
@@ -62,12 +83,14 @@ Err ExceptionPath::open(std::uint16_t nic, unsigned number, std::uint16_t mtu,
     path->ether_type_ = rte_cpu_to_be_16(ether_type);
     path->device_ = "net_tap" + std::to_string(number);
     path->interface_ = "ulc" + std::to_string(number);
+    path->nanos_per_tick_ = static_cast<double>(kSecond) / static_cast<double>(rte_get_tsc_hz());
     rte_ether_addr mac;
     rte_eth_macaddr_get(nic, &mac);
     std::array<char, RTE_ETHER_ADDR_FMT_SIZE> text{};
     rte_ether_format_addr(text.data(), text.size(), &mac);
     const std::string arguments = "iface=" + path->interface_ + ",mac=" + text.data();
     (void)take_recent_log();
+    const sigset_t handled = handled_signals();
     mute_log(
         true);  // it tells of queueing disciplines that it would like; what matters is kept for refuse()
     int result = rte_eal_hotplug_add("vdev", path->device_.c_str(), arguments.c_str());
@@ -83,6 +106,7 @@ Err ExceptionPath::open(std::uint16_t nic, unsigned number, std::uint16_t mtu,
     if (result == 0) result = rte_eth_dev_set_mtu(path->tap_, mtu);
     if (result == 0) result = rte_eth_dev_start(path->tap_);
     if (result != 0) return refuse(path->interface_, result, why);
+    leave_signals_to_eal(handled);
     out = std::move(path);
     return Err::kOk;
 }
@@ -146,8 +170,12 @@ std::uint16_t ExceptionPath::from_kernel(Nanos now) noexcept {
     return sent;
 }
 
+Nanos ExceptionPath::tsc_now() const noexcept {
+    return static_cast<Nanos>(static_cast<double>(rte_rdtsc()) * nanos_per_tick_);
+}
+
 std::uint16_t ExceptionPath::serve(std::uint32_t nic_pending) noexcept {
-    const Nanos now = clock_now(CLOCK_MONOTONIC);
+    const Nanos now = tsc_now();
     if (ours_came_ || nic_pending > 0) {
         thread_share_.on_ours(now);
         wire_share_.on_ours(now);
@@ -155,14 +183,9 @@ std::uint16_t ExceptionPath::serve(std::uint32_t nic_pending) noexcept {
     ours_came_ = false;
     const bool wire_is_free = wire_share_.may_work(now) && nic_pending <= kPendingMax;
     if (!thread_share_.may_work(now)) return 0;
-    // The clock of this thread's own time is a system call: not for a look that finds nothing.
-    const bool measured = queue_first_ != queue_end_ || now - moved_at_ < WorkShare::kQuietAfter;
-    const Nanos before = measured ? clock_now(CLOCK_THREAD_CPUTIME_ID) : 0;
-    const std::uint64_t moved = counts_.to_kernel + counts_.from_kernel + counts_.lost;
     to_kernel();
     const std::uint16_t sent = wire_is_free ? from_kernel(now) : std::uint16_t{0};
-    if (counts_.to_kernel + counts_.from_kernel + counts_.lost != moved) moved_at_ = now;
-    if (measured) thread_share_.on_work(now, clock_now(CLOCK_THREAD_CPUTIME_ID) - before);
+    thread_share_.on_work(now, std::min(tsc_now() - now, kLookCostMax));
     return sent;
 }
 

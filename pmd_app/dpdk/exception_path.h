@@ -2,10 +2,11 @@
 // what the kernel sends there goes out (DESIGN.md decision 14; GAMMA §4.2).
 //
 // Only the port's thread calls this. While frames of ours come, all of it (system calls, and what the kernel does within them)
-// is given a twentieth of the thread's time (docs/DRIVER.md: what is not counted): frames for the kernel wait in a queue, and are dropped when that is full,
-// which TCP takes for congestion. What the kernel sends takes a twentieth of the wire's time at most, where the link's speed is
-// known: on a slow wire a frame costs many times what it costs the thread. It waits besides while the port has frames of ours
-// under way, so that they are not stuck behind it.
+// is given a part of the thread's time that keeps it under a twentieth (work_share.h): frames for the kernel wait in a queue,
+// and are dropped when that is full, which TCP takes for congestion. What the kernel sends takes the same part of the wire's
+// time at most, where the link's speed is known: on a slow wire a frame costs many times what it costs the thread. It waits
+// besides while the port has frames of ours under way, so that they are not stuck behind it. Time is of the time stamp
+// counter: each look is charged, also one that finds nothing, and no reading is a system call.
 //
 //   NIC ─▶ take() ─ ours ─▶ engine
 //             └ others ─▶ queue ─▶ serve(): a few at a time, if there is credit ─▶ TAP     credit: a part of the time that
@@ -33,7 +34,7 @@ struct ExceptionCounts {
 class ExceptionPath {
 public:
     /// Makes the interface "ulc<number>" with the address and MTU of `nic` and brings it up; `pool`: where frames of the
-    /// kernel go. Errors (why: what to do): kPermission (no CAP_NET_ADMIN or /dev/net/tun), kSystem.
+    /// kernel go. Its signals interrupt neither the calling thread nor one that this makes afterwards. Errors (why: what to do): kPermission (no CAP_NET_ADMIN or /dev/net/tun), kSystem.
     static Err open(std::uint16_t nic, unsigned number, std::uint16_t mtu, std::uint16_t ether_type,
                     rte_mempool* pool, std::unique_ptr<ExceptionPath>& out, std::string& why);
     ~ExceptionPath();
@@ -50,7 +51,7 @@ public:
     [[nodiscard]] bool due() noexcept { return ++calls_ % kRoundsBetween == 0; }
 
     /// If its share of time allows, gives a few queued frames to the kernel, and sends a few of the kernel's when few of
-    /// `nic_pending` frames are under way. Returns how many the NIC took. A few system calls when there are frames, else one.
+    /// `nic_pending` frames are under way. Returns how many the NIC took. A few system calls when there are frames, else none.
     std::uint16_t serve(std::uint32_t nic_pending) noexcept;
 
     [[nodiscard]] const ExceptionCounts& counts() const noexcept { return counts_; }
@@ -65,6 +66,7 @@ private:
     ExceptionPath() = default;
     void to_kernel() noexcept;
     std::uint16_t from_kernel(Nanos now) noexcept;
+    [[nodiscard]] Nanos tsc_now() const noexcept;
     [[nodiscard]] Nanos wire_time(std::uint32_t octets) const noexcept;
 
     std::string device_;     ///< DPDK's name of the TAP
@@ -76,9 +78,9 @@ private:
     std::uint32_t calls_ = 0;
     std::uint32_t queue_first_ = 0;
     std::uint32_t queue_end_ = 0;
-    rte_mbuf* queue_[kQueueFrames];             ///< for the kernel
-    bool ours_came_ = false;                    ///< since the last serve()
-    Nanos moved_at_ = -WorkShare::kQuietAfter;  ///< when serve() last had a frame
+    rte_mbuf* queue_[kQueueFrames];  ///< for the kernel
+    bool ours_came_ = false;         ///< since the last serve()
+    double nanos_per_tick_ = 0;
     std::uint32_t mbits_ = 0;
     WorkShare thread_share_;
     WorkShare wire_share_;

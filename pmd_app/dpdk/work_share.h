@@ -8,25 +8,28 @@
 namespace ulc::dpdk {
 
 /// Time that work on the exception path may take: 1/kShare of what passes while frames of ours come, none of it saved for
-/// longer than kSavedMax. A clock for what passes, and one that counts only this thread's own time.
+/// longer than kSavedMax. It is a thirtieth, so that with what cannot be charged (frames of others that the NIC's driver
+/// takes in, wake-ups, caches) it stays under a twentieth.
 class WorkShare {
 public:
-    static constexpr Nanos kShare = 20;
+    static constexpr Nanos kShare = 30;
     static constexpr Nanos kSavedMax = 200 * kMicrosecond;
     static constexpr Nanos kQuietAfter = 1 * kMillisecond;
+    /// More between two looks was another thread's on this processor, and earns nothing.
+    static constexpr Nanos kLookMax = 200 * kMicrosecond;
 
     /// A frame of ours came or went.
     void on_ours(Nanos now) noexcept { ours_at_ = now; }
     [[nodiscard]] bool ours_come(Nanos now) const noexcept { return now - ours_at_ < kQuietAfter; }
     /// Whether work may be done now.
     [[nodiscard]] bool may_work(Nanos now) noexcept {
-        const Nanos passed = now - earned_at_;
+        const Nanos passed = std::min(now - earned_at_, kLookMax);
         earned_at_ = now;
         if (!ours_come(now)) {
             credit_ = kSavedMax;
             return true;
         }
-        busy_ += std::min(passed, kQuietAfter);  // nobody looked for longer: then ours did not come
+        busy_ += passed;
         credit_ = std::min(credit_ + passed / kShare, kSavedMax);
         return credit_ > 0;
     }

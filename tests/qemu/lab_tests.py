@@ -11,7 +11,7 @@ TESTS = [
          "testpmd", 2, [DRIVER, "tests/qemu/frame_echo"]),
     Test("testpmd_vfio", "the same under vfio-pci with an IOMMU",
          "testpmd", 2, [DRIVER, "tests/qemu/frame_echo"], always=False, drivers=("vfio-pci",), machine=IOMMU),
-    Test("cluster", "4 machines on a hub, each engine on our driver: exchange with multicast, matrix product by allgather and by broadcast, "
+    Test("cluster", "4 machines on a hub, each engine on our driver: ping-pong of every two, exchange with multicast, matrix product by allgather and by broadcast, "
          "then one loses power and the others are told",
          "cluster", 4, SYSTEM, judges=(0, 1, 2), power_off={3: "LAB: 3 waits for its end"}),
     Test("readme", "what README says of the real NIC, line by line, on two machines with an IOMMU",
@@ -29,6 +29,9 @@ TESTS = [
     Test("instructions", "instructions a message costs, counted by the machine: the kernel's driver and UDP, then our driver and ULC",
          "instructions", 2, [DRIVER, "pmd_app/main/libulc-engine.so", "tests/qemu/nic_instructions"], always=False, judges=(0, 1), drivers=("none",),
          accelerator="tcg", machine=("-M", "pc", "-icount", "shift=0"), timeout=200),
+    Test("exception_cost", "what IP on the same NIC costs a message of ULC's, counted in instructions: at most a twentieth more",
+         "exception_cost", 2, [DRIVER, "pmd_app/main/libulc-engine.so", "tests/qemu/nic_stream"], always=False, judges=(0, 1),
+         accelerator="tcg", machine=("-M", "pc", "-icount", "shift=0"), timeout=600),
     Test("kernel", "round trip and stream between the same two NICs: the kernel's driver with UDP and TCP, then our driver with ULC; a ratio, no speed",
          "kernel", 2, SYSTEM + ["tests/qemu/nic_pingpong"], always=False, judges=(0, 1), drivers=("none",)),
 ]

@@ -6,6 +6,8 @@
 namespace ulc::dpdk {
 namespace {
 
+constexpr double kPart = 1.0 / WorkShare::kShare;
+
 struct Thread {
     WorkShare share;
     Nanos now = kSecond;
@@ -23,15 +25,15 @@ struct Thread {
     }
 };
 
-TEST(WorkShare, takes_a_twentieth_of_the_time_while_frames_of_ours_come) {
+TEST(WorkShare, takes_its_part_of_the_time_while_frames_of_ours_come) {
     for (const Nanos cost : {Nanos{500}, 5 * kMicrosecond, 50 * kMicrosecond, 400 * kMicrosecond}) {
         Thread thread;
         thread.run(kSecond, true, cost);
         const double part =
             static_cast<double>(thread.share.worked()) / static_cast<double>(thread.share.busy());
-        EXPECT_LE(part, 0.051) << cost;
+        EXPECT_LE(part, 1.02 * kPart) << cost;
         if (cost > kMicrosecond) {
-            EXPECT_GE(part, 0.045) << "and all of it is used; " << cost;
+            EXPECT_GE(part, 0.9 * kPart) << "and all of it is used; " << cost;
         }
     }
 }
@@ -45,8 +47,8 @@ TEST(WorkShare, of_a_wire_is_kept_by_frames_that_take_longer_than_the_looks) {
             if (wire.may_work(now)) wire.on_work(now, frame);
         }
         const double part = static_cast<double>(wire.worked()) / (2.0 * kSecond);
-        EXPECT_LE(part, 0.051) << frame;
-        EXPECT_GE(part, 0.049) << "and all of it is used; " << frame;
+        EXPECT_LE(part, 1.02 * kPart) << frame;
+        EXPECT_GE(part, 0.98 * kPart) << "and all of it is used; " << frame;
     }
 }
 
@@ -63,15 +65,28 @@ TEST(WorkShare, saves_little_for_later) {
     const Nanos before = thread.share.worked();
     thread.run(2 * kMillisecond, true, 10 * kMicrosecond);
     EXPECT_LE(thread.share.worked() - before,
-              WorkShare::kSavedMax + 2 * kMillisecond / 20 + 10 * kMicrosecond);
+              WorkShare::kSavedMax + 2 * kMillisecond / WorkShare::kShare + 10 * kMicrosecond);
+}
+
+TEST(WorkShare, stays_under_a_twentieth_of_what_the_thread_has_of_a_processor_that_it_shares) {
+    Thread thread;
+    Nanos own = 0;
+    for (int slice = 0; slice < 100; ++slice) {
+        thread.run(4 * kMillisecond, true, 10 * kMicrosecond);
+        own += 4 * kMillisecond;
+        thread.now += 20 * kMillisecond;  // another thread's
+    }
+    EXPECT_LE(thread.share.worked() * 20, own);
+    EXPECT_GE(thread.share.worked() * 2 * WorkShare::kShare, own) << "nor does it starve";
 }
 
 TEST(WorkShare, begins_anew_when_ours_come_again) {
     Thread thread;
     thread.run(kSecond, false, 100 * kMicrosecond);
     thread.run(kSecond, true, 100 * kMicrosecond);
-    EXPECT_LE(thread.share.worked() * 20,
-              thread.share.busy() + 20 * WorkShare::kSavedMax + 20 * 100 * kMicrosecond);
+    EXPECT_LE(
+        thread.share.worked() * WorkShare::kShare,
+        thread.share.busy() + WorkShare::kShare * (WorkShare::kSavedMax + 100 * kMicrosecond));
 }
 
 }  // namespace

@@ -1,0 +1,241 @@
+// Run in two guests that count instructions (QEMU -icount shift=0: one is a nanosecond): what a message of a stream both ways
+// costs the thread that polls, alone and with IP on the same NIC.
+//   nic_stream PCI-ADDRESS FOLDER     rank ULC_RANK of 2, through the engine inside this process
+//
+// Turns alternate between without and with IP. Before turn k it waits for the file FOLDER/go<k>, after it makes
+// FOLDER/done<k>; who runs it starts and ends the IP. In a turn are kStreams streams of each size: both ranks send kMessages
+// as fast as the engine takes them; each octet and the order are checked. Counted is the thread's own processor time of the
+// rounds that moved a message, system calls and interrupts within it too, less the reading of that clock. How many rounds
+// move one, and how many two, is a matter of how the two guests meet: those beyond one for each message sent and received
+// are counted less an empty round. What is left differs from stream to stream by some per cent, so there are many. Ends with 1 if a message is
+// lost, wrong or out of order, or costs more than kCostMax times with IP what it costs without, in the median of the streams.
+#include <ulc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr unsigned kMessages = 4000;  // of a stream
+constexpr int kTurns = 6;             // the odd ones with IP
+constexpr int kStreams = 20;          // of each size in a turn
+constexpr double kCostMax = 1.05;
+constexpr std::array<std::size_t, 2> kSizes{64, 1400};  // octets
+constexpr std::size_t kOctetsMax = 1400;
+constexpr std::int64_t kLimit = 60'000'000'000;  // ns
+constexpr std::int64_t kTurnLimit = 120'000'000'000;
+constexpr unsigned kNapMicroseconds = 200;
+constexpr std::uint64_t kStreamTag = 1;
+constexpr std::uint64_t kMeetTag = 2;
+
+[[noreturn]] void fail(const std::string& what) {
+    std::printf("nic_stream: %s\n", what.c_str());
+    std::exit(1);  // NOLINT(concurrency-mt-unsafe): one thread
+}
+
+std::int64_t read_clock(clockid_t clock) {
+    timespec now{};
+    clock_gettime(clock, &now);
+    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+std::int64_t own_time() { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
+
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+/// What `action` usually costs, the reading of the clock included.
+template <typename Action>
+std::int64_t usual_cost(Action action) {
+    std::vector<double> costs;
+    std::int64_t before = own_time();
+    for (int i = 0; i < 1000; ++i) {
+        action();
+        const std::int64_t now = own_time();
+        costs.push_back(static_cast<double>(now - before));
+        before = now;
+    }
+    return static_cast<std::int64_t>(median(costs));
+}
+
+/// What messages are cut from, each at its own place: cheap to make and to check, since both are counted.
+class Pattern {
+public:
+    Pattern() {
+        for (std::size_t i = 0; i < octets_.size(); ++i)
+            octets_[i] = static_cast<char>(i % kPlaces * 31);
+    }
+    void fill(char* data, unsigned n, std::size_t octets) const {
+        std::memcpy(data, octets_.data() + n % kPlaces, octets);
+        std::memcpy(data, &n, sizeof n);
+    }
+    [[nodiscard]] bool fits(const char* data, unsigned n, std::size_t octets) const {
+        return std::memcmp(data, &n, sizeof n) == 0 &&
+               std::memcmp(data + sizeof n, octets_.data() + n % kPlaces + sizeof n,
+                           octets - sizeof n) == 0;
+    }
+
+private:
+    static constexpr std::size_t kPlaces = 251;
+    std::array<char, kOctetsMax + kPlaces> octets_{};
+};
+
+class Rank {
+public:
+    explicit Rank(const std::string& card) {
+        if (ulc_open(("embedded:" + card).c_str(), &ep_) != ULC_OK ||
+            ulc_join_wait(ep_, nullptr, ULC_RANK_ANY, 0, kLimit) != ULC_OK)
+            fail(ulc_last_error_text());
+        peer_ = static_cast<std::uint16_t>(1 - ulc_rank(ep_));
+        clock_cost_ = usual_cost([] {});
+        empty_cost_ = usual_cost([this] {
+                          (void)ulc_poll(ep_);
+                          (void)take(0, 0);
+                      }) -
+                      clock_cost_;
+    }
+    ~Rank() {
+        ulc_leave_wait(ep_, kLimit);
+        ulc_close(ep_);
+    }
+    Rank(const Rank&) = delete;
+    Rank& operator=(const Rank&) = delete;
+
+    /// Until the file is there, with the engine polled now and then.
+    void wait_for(const std::string& file) {
+        const std::int64_t until = read_clock(CLOCK_MONOTONIC) + kTurnLimit;
+        while (access(file.c_str(), F_OK) != 0) {
+            if (read_clock(CLOCK_MONOTONIC) > until) fail("nobody makes " + file);
+            (void)ulc_poll(ep_);
+            usleep(kNapMicroseconds);
+        }
+    }
+
+    /// Both ranks are here.
+    void meet() {
+        const char nothing = 0;
+        const std::int64_t until = read_clock(CLOCK_MONOTONIC) + kTurnLimit;
+        bool sent = false;
+        for (bool came = false; !sent || !came;) {
+            (void)ulc_poll(ep_);
+            sent = sent || accepted(ulc_send(ep_, peer_, kMeetTag, &nothing, 1, nullptr));
+            const void* view = nullptr;
+            ulc_status status;
+            if (!came && ulc_take(ep_, peer_, kMeetTag, UINT64_MAX, &view, &status) == ULC_OK) {
+                ulc_release(ep_, view);
+                came = true;
+            }
+            if (read_clock(CLOCK_MONOTONIC) > until) fail("the other rank does not come");
+            usleep(kNapMicroseconds);
+        }
+    }
+
+    /// Sends and receives a stream; instructions a message, sent and received.
+    double stream(std::size_t octets) {
+        unsigned sent = 0;
+        unsigned received = 0;
+        std::int64_t cost = 0;
+        std::int64_t rounds = 0;
+        std::int64_t moved_at = own_time();
+        std::int64_t before = moved_at;
+        while (sent < kMessages || received < kMessages) {
+            if (ulc_poll(ep_) < 0) fail("poll");
+            const bool went = sent < kMessages && send(sent, octets);
+            const bool came = received < kMessages && take(received, octets);
+            sent += went ? 1 : 0;
+            received += came ? 1 : 0;
+            const std::int64_t now = own_time();
+            if (went || came) {
+                cost += now - before - clock_cost_;
+                ++rounds;
+                moved_at = now;
+            } else if (now - moved_at > kLimit) {
+                fail("lost: " + std::to_string(received) + " of " + std::to_string(kMessages) +
+                     " came, " + std::to_string(sent) + " were sent");
+            }
+            before = now;
+        }
+        return static_cast<double>(cost - (rounds - kMessages) * empty_cost_) / kMessages;
+    }
+
+private:
+    static bool accepted(int error) {
+        if (error != ULC_OK && error != ULC_ERR_AGAIN) fail("send: " + std::to_string(error));
+        return error == ULC_OK;
+    }
+    bool send(unsigned n, std::size_t octets) {
+        std::array<char, kOctetsMax> data;
+        pattern_.fill(data.data(), n, octets);
+        return accepted(ulc_send(ep_, peer_, kStreamTag, data.data(), octets, nullptr));
+    }
+    bool take(unsigned n, std::size_t octets) {
+        const void* view = nullptr;
+        ulc_status status;
+        if (ulc_take(ep_, peer_, kStreamTag, UINT64_MAX, &view, &status) != ULC_OK) return false;
+        if (status.length != octets) fail("a message of another length");
+        if (!pattern_.fits(static_cast<const char*>(view), n, octets))
+            fail("message " + std::to_string(n) + " is wrong or out of order");
+        ulc_release(ep_, view);
+        return true;
+    }
+
+    ulc_endpoint* ep_ = nullptr;
+    std::uint16_t peer_ = 0;
+    std::int64_t clock_cost_ = 0;
+    std::int64_t empty_cost_ = 0;  ///< of a round
+    Pattern pattern_;
+};
+
+void make(const std::string& file) {
+    std::FILE* made = std::fopen(file.c_str(), "w");
+    if (made == nullptr) fail("cannot make " + file);
+    std::fclose(made);
+}
+
+/// Prints a line for `octets`; whether IP costs too much. costs[0] without, costs[1] with IP.
+bool too_dear(std::size_t octets, const std::array<std::vector<double>, 2>& costs) {
+    const double without = median(costs[0]);
+    const double with = median(costs[1]);
+    const double ratio = with / without;
+    std::printf("%zu octets: %.0f instructions a message without IP, %.0f with, ratio %.3f\n",
+                octets, without, with, ratio);
+    return ratio > kCostMax;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 3) {
+        std::puts("usage: nic_stream PCI-ADDRESS FOLDER");
+        return 2;
+    }
+    const std::string folder = argv[2];
+    std::array<std::array<std::vector<double>, 2>, kSizes.size()> costs;
+    Rank rank(argv[1]);
+    make(folder + "/open");
+    for (int turn = 0; turn < kTurns; ++turn) {
+        rank.wait_for(folder + "/go" + std::to_string(turn));
+        rank.meet();
+        for (int n = 0; n < kStreams; ++n) {
+            for (std::size_t size = 0; size < kSizes.size(); ++size)
+                costs[size][turn % 2].push_back(rank.stream(kSizes[size]));
+            rank.meet();
+        }
+        make(folder + "/done" + std::to_string(turn));
+    }
+    bool dear = false;
+    for (std::size_t size = 0; size < kSizes.size(); ++size)
+        dear |= too_dear(kSizes[size], costs[size]);
+    return dear ? 1 : 0;
+}
