@@ -90,11 +90,12 @@ bool is_memif_server(const DeviceSpec& spec) {
 struct EthdevPort::Reconnect {
     std::uint16_t id = 0;
     std::atomic<bool> done{true};
-    bool closing = false;  ///< stop for good
-    bool keep = false;     ///< and do not close: parked.h
-    bool started = false;  ///< valid when done
-    Nanos tried_at = 0;    ///< engine thread's
-    bool been_up = false;  ///< engine thread's: since the last try
+    bool closing = false;                  ///< stop for good
+    bool keep = false;                     ///< and do not close: parked.h
+    const CardRequest* request = nullptr;  ///< after closing the card is given back
+    bool started = false;                  ///< valid when done
+    Nanos tried_at = 0;                    ///< engine thread's
+    bool been_up = false;                  ///< engine thread's: since the last try
 
     /// Has run() run on EAL's interrupt thread.
     bool ask() {
@@ -117,6 +118,7 @@ struct EthdevPort::Reconnect {
         if (self->closing && !self->keep) rte_eth_dev_close(self->id);
         self->started = !self->closing && rte_eth_dev_start(self->id) == 0;
         mute_log(false);
+        if (self->request != nullptr) self->request->give_back();
         self->done.store(true, std::memory_order_release);  // partner: reconnect_memif()
     }
 };
@@ -284,6 +286,7 @@ Err EthdevPort::start(const PortOptions& options, std::string& why) {
     rte_eth_macaddr_get(id_, &mac);
     std::memcpy(port_.info.mac.octets.data(), mac.addr_bytes, sizeof mac.addr_bytes);
     choose_filter(options);
+    if (spec_.kind == DeviceKind::kPci) request_ = std::make_unique<CardRequest>(spec_.name);
     return Err::kOk;
 }
 
@@ -333,7 +336,8 @@ void EthdevPort::fill_table() {
     port_.link_up = link_up;
     if (port_.info.multicast_filters == kPassesAll) return;
     port_.set_multicasts = [](void* context, std::span<const Mac> addresses) {
-        return dpdk::set_multicasts(static_cast<EthdevPort*>(context)->id_, addresses);
+        const auto& self = *static_cast<EthdevPort*>(context);
+        return self.away_ || dpdk::set_multicasts(self.id_, addresses);
     };
 }
 
@@ -343,6 +347,7 @@ EthdevPort::~EthdevPort() {
     if (reconnect_ != nullptr) {
         reconnect_->wait();
         reconnect_->closing = true;
+        reconnect_->request = nullptr;
         reconnect_->keep = is_memif_server(spec_);
         // The driver's own handlers run on EAL's interrupt thread, and a peer may be leaving just now.
         if (spec_.kind != DeviceKind::kMemif || !reconnect_->ask())
@@ -417,6 +422,7 @@ std::uint16_t EthdevPort::tx(void* context, Segment* const* frames, std::uint16_
 
 std::uint32_t EthdevPort::tx_pending(void* context) {
     auto& self = *static_cast<EthdevPort*>(context);
+    if (self.away_ && self.request_) return 0;  // the driver let go of all with the card
     switch (self.tx_account_) {
         case TxAccount::kCopies:
         case TxAccount::kUnknown:
@@ -446,6 +452,7 @@ bool EthdevPort::link_up(void* context) {
     if (self.spec_.kind == DeviceKind::kAfPacket)
         return interface_running(*self.spec_.argument("iface"));
     Reconnect& reconnect = *self.reconnect_;
+    if (self.request_ && self.request_->came() && !reconnect.closing) self.let_go();
     if (self.away_) {
         if (!reconnect.done.load(std::memory_order_acquire))
             return false;                 // partner: Reconnect::run()
@@ -459,6 +466,14 @@ bool EthdevPort::link_up(void* context) {
     reconnect.been_up |= up;
     if (!up && connects) self.reconnect_memif();
     return up;
+}
+
+/// The kernel wants the card: from now on nothing runs on it, and the interrupt thread gives it back.
+void EthdevPort::let_go() {
+    reconnect_->closing = true;
+    reconnect_->request = request_.get();
+    away_ = true;
+    if (!reconnect_->ask()) reconnect_->closing = false;  // again, at the next look
 }
 
 /// Has the interrupt thread stop and start the device; true when it was asked to.

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "dpdk/card_request.h"
 #include "dpdk/device.h"
 #include "dpdk/exception_path.h"
 #include "dpdk/frame_pool.h"
@@ -69,12 +70,14 @@ private:
     static std::uint32_t tx_pending(void* context);
     static bool link_up(void* context);
     bool reconnect_memif();
+    void let_go();
 
     Port port_;
     std::uint16_t id_ = 0;
     TxAccount tx_account_ = TxAccount::kUnknown;
     bool reports_each_frame_ = false;  ///< the driver was told to, and did not refuse
-    bool away_ = false;                ///< memif is being connected again: no burst may run
+    bool away_ =
+        false;  ///< memif is being connected again, or the card is given back: no burst may run
     std::uint16_t tx_ring_size_ = 0;
     std::uint32_t tx_counted_ = 0;  ///< handed to the device and not seen complete
     BurstMark mark_;
@@ -82,7 +85,8 @@ private:
     FramePool rx_pool_;
     DeviceSpec spec_;
     bool probed_ = false;
-    bool was_parked_ = false;  ///< parked.h
+    bool was_parked_ = false;               ///< parked.h
+    std::unique_ptr<CardRequest> request_;  ///< of a PCI card
     std::unique_ptr<Reconnect> reconnect_;
     std::unique_ptr<ExceptionPath> exception_;
 };
