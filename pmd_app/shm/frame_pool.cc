@@ -49,21 +49,31 @@ Err FramePool::create(std::uint32_t frames, std::uint32_t frame_octets, std::str
     }
     memory_ = static_cast<std::byte*>(memory);
     static_cast<void>(madvise(memory, octets_, MADV_HUGEPAGE));  // refused: it works without
+    stride_ = stride;
+    frames_ = frames;
     free_.reserve(frames);
-    for (std::uint32_t n = frames; n-- > 0;) {
-        auto* frame = new (memory_ + n * stride) Frame{};
-        frame->home = this;
-        frame->segment.capacity = static_cast<std::uint32_t>(lines(frame_octets));
-        frame->segment.owner = frame;
-        free_.push_back(frame);
-    }
     return Err::kOk;
 }
 
+/// Frames that were never given out are made when they are, so that their memory is touched only if it is needed.
+FramePool::Frame* FramePool::make() noexcept {
+    if (made_ == frames_) return nullptr;
+    auto* frame = new (memory_ + made_ * stride_) Frame{};
+    ++made_;
+    frame->home = this;
+    frame->segment.capacity = static_cast<std::uint32_t>(stride_ - sizeof(Frame) - kHeadroom);
+    frame->segment.owner = frame;
+    return frame;
+}
+
 Segment* FramePool::get() noexcept {
-    if (free_.empty()) return nullptr;
-    Frame* frame = free_.back();
-    free_.pop_back();
+    Frame* frame = nullptr;
+    if (!free_.empty()) {
+        frame = free_.back();
+        free_.pop_back();
+    } else if (frame = make(); frame == nullptr) {
+        return nullptr;
+    }
     frame->references = 1;
     frame->segment.frame = frame->data();
     frame->segment.length = 0;
@@ -88,7 +98,8 @@ SegmentPool FramePool::table() noexcept {
             },
         .available =
             [](void* context) {
-                return static_cast<std::uint32_t>(static_cast<FramePool*>(context)->free_.size());
+                const auto& pool = *static_cast<FramePool*>(context);
+                return static_cast<std::uint32_t>(pool.frames_ - pool.made_ + pool.free_.size());
             },
     };
 }

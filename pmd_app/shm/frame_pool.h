@@ -1,5 +1,5 @@
 // Frames of a wire of shared memory, in private memory: a stack, so that the frame given back last, which the cache still holds, goes
-// out first. Engine thread only.
+// out first, and memory that was never needed is never touched. Engine thread only.
 //
 //   | Frame, a cache line | headroom 64 | frame data … |      each at a multiple of a cache line
 #pragma once
@@ -32,9 +32,13 @@ public:
 
 private:
     struct Frame;
+    [[nodiscard]] Frame* make() noexcept;
 
     std::byte* memory_ = nullptr;
     std::size_t octets_ = 0;
+    std::size_t stride_ = 0;  ///< octets from frame to frame
+    std::size_t frames_ = 0;
+    std::size_t made_ = 0;  ///< the first so many have been given out at least once
     std::vector<Frame*> free_;
 };
 
