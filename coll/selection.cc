@@ -65,8 +65,8 @@ const Choice& Selection::find(Situation at, const Rule** rule) const noexcept {
     at.medium = medium_of_group(at);
     const Choice* choice = own_.find(at, rule);
     if (choice == nullptr) choice = shipped().find(at, rule);
-    if (choice == nullptr) {
-        at.medium = Medium::kSwitch;
+    while (choice == nullptr && at.medium != Medium::kSwitch) {
+        at.medium = stand_in(at.medium);
         choice = shipped().find(at, rule);
     }
     ULC_CHECK(choice != nullptr);

@@ -56,6 +56,13 @@ struct Situation {
     return at.ranks > 1 && at.per_node >= at.ranks ? Medium::kNode : at.medium;
 }
 
+/// Whose choice a call takes when its own medium has no rule for it: among the processes of one machine that of another such
+/// medium, since frames are long there and cost whom they pass; else that of a switch, which has rules for everything.
+[[nodiscard]] constexpr Medium stand_in(Medium medium) noexcept {
+    return medium == Medium::kMachine || medium == Medium::kNode ? Medium::kCrowded
+                                                                 : Medium::kSwitch;
+}
+
 struct Rule {
     Op op = Op::kBarrier;
     Medium medium = Medium::kSwitch;

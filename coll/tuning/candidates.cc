@@ -24,7 +24,7 @@ std::span<const Candidates> candidates() {
          blocks},
         {Op::kReduce,
          false,
-         {"binomial", "chain@4096", "chain@16384", "chain@1024", "flat"},
+         {"binomial", "chain@4096", "chain@16384", "chain@65536", "chain@1024", "flat"},
          vectors},
         {Op::kAllreduce,
          false,
@@ -37,7 +37,7 @@ std::span<const Candidates> candidates() {
          blocks},
         {Op::kScan,
          false,
-         {"doubling", "chain@4096", "chain@16384", "chain@1024", "multicast"},
+         {"doubling", "chain@4096", "chain@16384", "chain@65536", "chain@1024", "multicast"},
          vectors},
     };
     return all;

@@ -21,11 +21,11 @@
 
 namespace ulc::shm {
 
-/// "shm,path=/dev/shm/lab,station=0,stations=4,ring=262144"
+/// "shm,path=/dev/shm/lab,station=0,stations=4,ring=524288"
 struct DeviceSpec {
     std::string path;
     unsigned station = 0;
-    Shape shape{.stations = 16, .ring_octets = 1U << 18};
+    Shape shape{.stations = 16, .ring_octets = 1U << 19};
 };
 
 /// The device string means a wire of shared memory.

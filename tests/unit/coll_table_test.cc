@@ -210,7 +210,8 @@ TEST(coll_table, the_library_selects_by_the_files_that_ship) {
     std::vector<std::string> in_files;
     std::vector<std::string> by_reader;
     std::vector<Rule> all;
-    for (const char* name : {"switch.toml", "shallow.toml", "hub.toml", "crowded.toml"}) {
+    for (const char* name :
+         {"switch.toml", "shallow.toml", "hub.toml", "crowded.toml", "machine.toml", "node.toml"}) {
         const std::string path = std::string(ULC_TABLES) + "/" + name;
         for (const std::string& rule : rules_by_library(path))
             in_files.push_back(rule);

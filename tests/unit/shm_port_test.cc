@@ -251,7 +251,7 @@ TEST(ShmDevice, is_read_from_text) {
     EXPECT_EQ(spec.station, 3U);
     EXPECT_EQ(spec.shape, (Shape{8, 131072}));
     ASSERT_EQ(parse_device("shm,path=w", spec, why), Err::kOk);
-    EXPECT_EQ(spec.shape, (Shape{16, 262144}));
+    EXPECT_EQ(spec.shape, (Shape{16, 524288}));
 }
 
 TEST(ShmDevice, what_is_wrong_is_said) {
