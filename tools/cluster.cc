@@ -122,6 +122,11 @@ std::string complete(ClusterOptions& options) {
     if (options.wire.empty()) options.wire = options.needs_switch() ? kWireMemif : kWireShm;
     if (options.wire == kWireShm && options.needs_switch())
         return "a wire of shared memory loses, delays and slows nothing; leave --wire out";
+    for (const std::string& option : options.engine_options) {
+        if (option == "--mtu" || option.starts_with("--mtu="))
+            return "--mtu is the wire's, for all that is on it; write it before the program, "
+                   "without --engine-option";
+    }
     if (options.mtu == 0) options.mtu = options.needs_switch() ? kMtuEthernet : kMtuOwnWire;
     if (options.nodes > options.ranks) {
         return fmt::format("--nodes {} would leave nodes without ranks; use at most --nodes {}",

@@ -68,7 +68,6 @@ inline constexpr unsigned kNodesMax = 64;
 /// Of a wire that imitates nothing: a sixth of the frames, each of which costs every process that it passes.
 inline constexpr unsigned kMtuOwnWire = 9000;
 inline constexpr unsigned kMtuEthernet = 1500;
-inline constexpr unsigned kMtuMin = 576;  ///< an engine takes no less
 inline constexpr unsigned kMtuMax = 9216;
 /// Bits a second of a link: what Ethernet was and will be.
 inline constexpr std::uint64_t kRateMin = 1'000'000;

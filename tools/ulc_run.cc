@@ -14,6 +14,7 @@
 #include "launch.h"
 #include "programs.h"
 #include "tune_files.h"
+#include "wire/header.h"
 
 namespace ulc::tools {
 namespace {
@@ -163,7 +164,7 @@ void add_wire_options(CLI::App& command, ClusterOptions& cluster) {
         .add_option(
             "--mtu", cluster.mtu,
             "Octets of a frame's payload (1500; 9000 if no other option of the wire is given)")
-        ->check(CLI::Range(kMtuMin, kMtuMax))
+        ->check(CLI::Range(unsigned{wire::kMtuMin}, kMtuMax))
         ->group(group);
 }
 

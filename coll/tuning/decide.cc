@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
 constexpr double kNever = std::numeric_limits<double>::infinity();
 /// The most that one size counts in a mean over sizes: a choice that was given up there, or so many times slower than the best.
-constexpr double kHopeless = 4;
+constexpr double kLossCounted = 4;
 /// What leaving an incumbent counts, beside a loss: as good as nothing.
 constexpr double kChange = 1e-3;
 /// Sums of losses that differ by less are equal.
@@ -215,7 +215,8 @@ private:
             if (column == all.end())
                 column = all.insert(all.end(), {place, std::vector<double>(choices_.size())});
             for (std::size_t i = 0; i < choices_.size(); ++i)
-                column->loss[i] += std::log(std::min(kHopeless, 1 + loss_of(*cell, choices_[i])));
+                column->loss[i] +=
+                    std::log(std::min(kLossCounted, 1 + loss_of(*cell, choices_[i])));
         }
         for (Point& column : all) {
             auto place = column.at;

@@ -35,7 +35,7 @@ Jobs::Impl::Impl(const JobsConfig& config_in, Counters& counters_in, Liveness& l
       liveness(liveness_in),
       prng(config_in.seed),
       last_roster(static_cast<std::uint32_t>(prng.next())) {
-    ULC_CHECK(config.incarnation != 0 && config.jobs_max > 0 && config.mtu >= 576);
+    ULC_CHECK(config.incarnation != 0 && config.jobs_max > 0 && config.mtu >= wire::kMtuMin);
     config.ranks_max = std::min<std::uint16_t>(config.ranks_max, kNoRank - 1);
     records.reserve(config.jobs_max);
 }

@@ -12,12 +12,12 @@
 #include <numeric>
 
 #include "urtp/policy.h"
+#include "wire/header.h"
 
 namespace ulc::daemon {
 namespace {
 
 constexpr std::uint32_t kMemoryBaseMb = 24;     // DPDK's own, and the device's rings
-constexpr std::uint32_t kMtuMin = 576;          // job frames need it
 constexpr std::uint32_t kSegmentOctets = 2432;  // buffer, headroom and descriptor at MTU 1500
 
 std::string help_of(const char* help, const std::string& default_text, const char* unit) {
@@ -235,8 +235,9 @@ std::vector<NetOption> nets_of(const std::vector<std::string>& devices) {
 
 std::string check_relations(const Options& o) {
     if (std::string wrong = check_nets(nets_of(o.devices)); !wrong.empty()) return wrong;
-    if (o.mtu != 0 && o.mtu < kMtuMin)
-        return fmt::format("--mtu must be at least {}, or 0 for what the device offers", kMtuMin);
+    if (o.mtu != 0 && o.mtu < wire::kMtuMin)
+        return fmt::format("--mtu must be at least {}, or 0 for what the device offers",
+                           wire::kMtuMin);
     urtp::Policy policy;
     urtp::Params params;
     if (urtp::resolve(o.profile, policy, params) != Err::kOk)

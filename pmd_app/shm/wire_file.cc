@@ -20,7 +20,7 @@ Err failed(const std::string& path, const char* what, std::string& why) {
     switch (number) {
         case EACCES:
         case EPERM:
-            why += "; take a path in a folder that you may write";
+            why += "; take a file of your own, in a folder that you may write";
             return Err::kPermission;
         case ENOSPC:
         case ENOMEM:

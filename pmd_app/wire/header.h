@@ -14,6 +14,7 @@
 namespace ulc::wire {
 
 inline constexpr std::uint16_t kEtherTypeDefault = 0x88B5;  ///< IEEE 802 local experimental 1
+inline constexpr std::uint16_t kMtuMin = 576;  ///< least payload of a frame: job frames need it
 inline constexpr std::uint8_t kVersion = 1;
 inline constexpr std::uint8_t kVersionFrozen = 0;  ///< job and node control: layout never changes
 
