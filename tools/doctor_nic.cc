@@ -118,7 +118,8 @@ void check_nics(const std::string& root, Findings& out) {
     }
     if (nics == 0) {
         out.push_back({Level::kWarn, "nic",
-                       "no Ethernet NIC on PCI; wires of this machine alone (memif) and kernel "
+                       "no Ethernet NIC on PCI; wires of this machine alone (shared memory, memif) "
+                       "and kernel "
                        "interfaces (af_packet) remain",
                        ""});
     }

@@ -1,4 +1,4 @@
-// The proof of the system call budget (DESIGN): two engines joined by memif carry a million messages between two
+// The proof of the system call budget (DESIGN): two engines joined by memif, or by shared memory, carry a million messages between two
 // endpoints, with frames lost and repaired on the way, while both threads are under a filter that kills the process on *any*
 // system call. A planted getppid() must be caught, or the proof proves nothing.
 //
@@ -28,6 +28,7 @@
 #include "dpdk/eal.h"
 #include "dpdk/ethdev_port.h"
 #include "engine/engine.h"
+#include "shm/shm_port.h"
 
 namespace ulc {
 namespace {
@@ -57,9 +58,10 @@ void forbid_system_calls() {
     if (filter == nullptr || seccomp_load(filter) != 0) die("the filter could not be loaded");
 }
 
-/// One node: a memif port whose receive side loses a frame now and then, and an engine on it.
+/// One node: a port whose receive side loses a frame now and then, and an engine on it.
 struct TestNode {
     std::unique_ptr<dpdk::EthdevPort> device;
+    std::unique_ptr<shm::ShmPort> shared;  ///< one of the two
     Port inner;
     std::unique_ptr<engine::Engine> engine;
     std::uint64_t frames = 0;
@@ -67,10 +69,18 @@ struct TestNode {
 
     void open(const std::string& name, std::uint64_t seed) {
         std::string why;
-        dpdk::PortOptions options;
-        options.device = name;
-        if (dpdk::EthdevPort::open(options, device, why) != Err::kOk) die(why.c_str());
-        inner = device->port();
+        if (shm::is_shm(name)) {
+            shm::PortOptions options;
+            if (shm::parse_device(name, options.device, why) != Err::kOk ||
+                shm::ShmPort::open(options, shared, why) != Err::kOk)
+                die(why.c_str());
+            inner = shared->port();
+        } else {
+            dpdk::PortOptions options;
+            options.device = name;
+            if (dpdk::EthdevPort::open(options, device, why) != Err::kOk) die(why.c_str());
+            inner = device->port();
+        }
         Port lossy = inner;
         lossy.context = this;
         lossy.rx = [](void* context, Segment** out, std::uint16_t n) {
@@ -208,25 +218,37 @@ struct Run {
     }
 };
 
-[[noreturn]] void child(const std::string& folder, bool plant) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    alarm(kSecondsMax);
+enum class Wire : std::uint8_t { kMemif, kShm };
+
+void start_dpdk() {
     std::string why;
     dpdk::EalReport report;
     dpdk::EalOptions eal;
     eal.program = "seccomp";
     eal.hugepages = dpdk::Hugepages::kNever;
     if (dpdk::start_eal(eal, report, why) != Err::kOk) die(why.c_str());
+}
+
+[[noreturn]] void child(const std::string& folder, Wire wire, bool plant) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    alarm(kSecondsMax);
     static Run run;
     run.plant = plant;
-    run.a.open("net_memif0,role=server,id=0,socket=" + folder + "/wire", 1);
-    run.b.open("net_memif1,role=client,id=0,socket=" + folder + "/wire", 2);
+    const std::string path = folder + "/wire";
+    if (wire == Wire::kMemif) {
+        start_dpdk();
+        run.a.open("net_memif0,role=server,id=0,socket=" + path, 1);
+        run.b.open("net_memif1,role=client,id=0,socket=" + path, 2);
+    } else {
+        run.a.open("shm,station=0,path=" + path, 1);
+        run.b.open("shm,station=1,path=" + path, 2);
+    }
     for (std::uint16_t rank = 0; rank < 2; ++rank) {
         run.endpoints[rank] = endpoint_on(rank == 0 ? *run.a.engine : *run.b.engine);
         if (ulc_join(run.endpoints[rank].get(), "seccomp", rank, 2, nullptr) != ULC_OK) die("join");
     }
-    std::thread engines([] {
-        static_cast<void>(dpdk::adopt_thread());
+    std::thread engines([wire] {
+        if (wire == Wire::kMemif) static_cast<void>(dpdk::adopt_thread());
         run.engines();
     });
     for (auto& endpoint : run.endpoints) {
@@ -253,11 +275,11 @@ struct Run {
     _exit(0);
 }
 
-int status_of_child(bool plant) {
+int status_of_child(Wire wire, bool plant) {
     char folder[] = "/tmp/ulc-seccomp-XXXXXX";
     EXPECT_NE(mkdtemp(folder), nullptr);
     const pid_t pid = fork();
-    if (pid == 0) child(folder, plant);
+    if (pid == 0) child(folder, wire, plant);
     int status = 0;
     EXPECT_EQ(waitpid(pid, &status, 0), pid);
     unlink((std::string(folder) + "/wire").c_str());
@@ -265,17 +287,26 @@ int status_of_child(bool plant) {
     return status;
 }
 
-TEST(Seccomp, a_million_messages_and_repairs_make_no_system_call) {
-    const int status = status_of_child(false);
+void expect_no_system_call(Wire wire) {
+    const int status = status_of_child(wire, false);
     ASSERT_TRUE(WIFEXITED(status)) << "killed by signal " << WTERMSIG(status)
                                    << (WTERMSIG(status) == SIGSYS ? ": a system call" : "");
     EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-TEST(Seccomp, a_planted_getppid_is_caught) {
-    const int status = status_of_child(true);
+void expect_the_planted_call_caught(Wire wire) {
+    const int status = status_of_child(wire, true);
     ASSERT_TRUE(WIFSIGNALED(status));
     EXPECT_EQ(WTERMSIG(status), SIGSYS);
+}
+
+TEST(Seccomp, a_million_messages_and_repairs_make_no_system_call) {
+    expect_no_system_call(Wire::kMemif);
+}
+TEST(Seccomp, nor_do_they_on_a_wire_of_shared_memory) { expect_no_system_call(Wire::kShm); }
+TEST(Seccomp, a_planted_getppid_is_caught) { expect_the_planted_call_caught(Wire::kMemif); }
+TEST(Seccomp, a_planted_getppid_is_caught_on_shared_memory_too) {
+    expect_the_planted_call_caught(Wire::kShm);
 }
 
 }  // namespace
