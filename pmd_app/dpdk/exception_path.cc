@@ -17,7 +17,7 @@ namespace ulc::dpdk {
 namespace {
 
 constexpr std::uint16_t kRing = 256;
-/// Frames at a time, either way.
+/// Frames at a time, either way; one while frames of ours come, which would wait for all of them.
 constexpr std::uint16_t kFramesAtOnce = 4;
 /// The kernel's frames wait while more than these are under way.
 constexpr std::uint32_t kPendingMax = 4;
@@ -135,8 +135,8 @@ std::uint16_t ExceptionPath::take(rte_mbuf** frames, std::uint16_t count) noexce
     return kept;
 }
 
-void ExceptionPath::to_kernel() noexcept {
-    for (std::uint16_t n = 0; n < kFramesAtOnce && queue_first_ != queue_end_; ++n) {
+void ExceptionPath::to_kernel(std::uint16_t frames) noexcept {
+    for (std::uint16_t n = 0; n < frames && queue_first_ != queue_end_; ++n) {
         rte_mbuf* frame = queue_[queue_first_++ % kQueueFrames];
         if (rte_eth_tx_burst(tap_, 0, &frame, 1) == 1) {
             ++counts_.to_kernel;
@@ -152,9 +152,9 @@ Nanos ExceptionPath::wire_time(std::uint32_t octets) const noexcept {
     return Nanos{octets + kFrameOverhead} * 8 * kMicrosecond / mbits_;
 }
 
-std::uint16_t ExceptionPath::from_kernel(Nanos now) noexcept {
+std::uint16_t ExceptionPath::from_kernel(Nanos now, std::uint16_t frames) noexcept {
     std::uint16_t sent = 0;
-    for (std::uint16_t n = 0; n < kFramesAtOnce && wire_share_.may_work(now); ++n) {
+    for (std::uint16_t n = 0; n < frames && wire_share_.may_work(now); ++n) {
         rte_mbuf* frame = nullptr;
         if (rte_eth_rx_burst(tap_, 0, &frame, 1) == 0) break;
         const Nanos on_wire = wire_time(frame->pkt_len);
@@ -183,8 +183,9 @@ std::uint16_t ExceptionPath::serve(std::uint32_t nic_pending) noexcept {
     ours_came_ = false;
     const bool wire_is_free = wire_share_.may_work(now) && nic_pending <= kPendingMax;
     if (!thread_share_.may_work(now)) return 0;
-    to_kernel();
-    const std::uint16_t sent = wire_is_free ? from_kernel(now) : std::uint16_t{0};
+    const std::uint16_t frames = thread_share_.ours_come(now) ? std::uint16_t{1} : kFramesAtOnce;
+    to_kernel(frames);
+    const std::uint16_t sent = wire_is_free ? from_kernel(now, frames) : std::uint16_t{0};
     thread_share_.on_work(now, std::min(tsc_now() - now, kLookCostMax));
     return sent;
 }

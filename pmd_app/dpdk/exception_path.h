@@ -3,7 +3,7 @@
 //
 // Only the port's thread calls this. While frames of ours come, all of it (system calls, and what the kernel does within them)
 // is given a part of the thread's time that keeps it under a twentieth (work_share.h): frames for the kernel wait in a queue,
-// and are dropped when that is full, which TCP takes for congestion. What the kernel sends takes the same part of the wire's
+// and are dropped when that is full, which TCP takes for congestion. What the kernel sends takes such a part of the wire's
 // time at most, where the link's speed is known: on a slow wire a frame costs many times what it costs the thread. It waits
 // besides while the port has frames of ours under way, so that they are not stuck behind it. Time is of the time stamp
 // counter: each look is charged, also one that finds nothing, and no reading is a system call.
@@ -64,8 +64,8 @@ private:
     static constexpr std::uint32_t kQueueFrames = 256;  ///< power of two
 
     ExceptionPath() = default;
-    void to_kernel() noexcept;
-    std::uint16_t from_kernel(Nanos now) noexcept;
+    void to_kernel(std::uint16_t frames) noexcept;
+    std::uint16_t from_kernel(Nanos now, std::uint16_t frames) noexcept;
     [[nodiscard]] Nanos tsc_now() const noexcept;
     [[nodiscard]] Nanos wire_time(std::uint32_t octets) const noexcept;
 
@@ -82,8 +82,8 @@ private:
     bool ours_came_ = false;         ///< since the last serve()
     double nanos_per_tick_ = 0;
     std::uint32_t mbits_ = 0;
-    WorkShare thread_share_;
-    WorkShare wire_share_;
+    WorkShare thread_share_{WorkShare::kOfThread};
+    WorkShare wire_share_{WorkShare::kOfWire};
     ExceptionCounts counts_;
 };
 

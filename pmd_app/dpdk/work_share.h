@@ -7,16 +7,22 @@
 
 namespace ulc::dpdk {
 
-/// Time that work on the exception path may take: 1/kShare of what passes while frames of ours come, none of it saved for
-/// longer than kSavedMax. It is a thirtieth, so that with what cannot be charged (frames of others that the NIC's driver
-/// takes in, wake-ups, caches) it stays under a twentieth.
+/// Time that work on the exception path may take: a part of what passes while frames of ours come, none of it saved for
+/// longer than kSavedMax.
 class WorkShare {
 public:
-    static constexpr Nanos kShare = 30;
+    /// Of the polling thread's time a fiftieth: with what is not charged (frames of others that the NIC's driver takes in,
+    /// wake-ups, caches), and where ours wait part of the time, what ours have stays over nineteen twentieths.
+    static constexpr Nanos kOfThread = 50;
+    /// Of the wire's, all of which is charged.
+    static constexpr Nanos kOfWire = 22;
     static constexpr Nanos kSavedMax = 200 * kMicrosecond;
     static constexpr Nanos kQuietAfter = 1 * kMillisecond;
     /// More between two looks was another thread's on this processor, and earns nothing.
     static constexpr Nanos kLookMax = 200 * kMicrosecond;
+
+    /// share: 1 of so many.
+    explicit WorkShare(Nanos share) noexcept : share_(share) {}
 
     /// A frame of ours came or went.
     void on_ours(Nanos now) noexcept { ours_at_ = now; }
@@ -30,7 +36,7 @@ public:
             return true;
         }
         busy_ += passed;
-        credit_ = std::min(credit_ + passed / kShare, kSavedMax);
+        credit_ = std::min(credit_ + passed / share_, kSavedMax);
         return credit_ > 0;
     }
     void on_work(Nanos now, Nanos cost) noexcept {
@@ -43,6 +49,7 @@ public:
     [[nodiscard]] Nanos worked() const noexcept { return worked_; }
 
 private:
+    Nanos share_;
     Nanos ours_at_ = -kQuietAfter;
     Nanos earned_at_ = 0;
     Nanos credit_ = 0;

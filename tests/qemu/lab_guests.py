@@ -12,6 +12,8 @@ import time
 RESULT = re.compile(r"^LAB-RESULT (\d+)", re.MULTILINE)
 PANIC = re.compile(r"Kernel panic|Out of memory|segfault at")
 POLL_SECONDS = 0.1
+# What the kernel says before its console is there, if it is serious.
+EARLY = "earlyprintk=serial,ttyS0,115200"
 # The kernel's test of the timer counts interrupts in a time of the host's, and panics where the host is busy.
 TIMER = "no_timer_check"
 
@@ -50,7 +52,7 @@ def hub_command(folder, nodes):
 def guest_command(test, image, folder, node):
     kernel, root = image
     nic, driver = (choices[min(node, len(choices) - 1)] for choices in (test.nics, test.drivers))
-    words = f"console=ttyS0 quiet panic=-1 nokaslr mitigations=off {TIMER} lab_test={test.script} lab_node={node} lab_nodes={test.nodes} lab_driver={driver}"
+    words = f"console=ttyS0 {EARLY} quiet panic=-1 nokaslr mitigations=off {TIMER} lab_test={test.script} lab_node={node} lab_nodes={test.nodes} lab_driver={driver}"
     if "intel-iommu" in " ".join(test.machine):
         words += " intel_iommu=on"
     return [

@@ -34,7 +34,7 @@ TESTS = [
          accelerator="tcg", machine=("-M", "pc", "-icount", "shift=0"), timeout=200),
     Test("exception_cost", "what IP on the same NIC costs a message of ULC's, counted in instructions: at most a twentieth more",
          "exception_cost", 2, [DRIVER, "pmd_app/main/libulc-engine.so", "tests/qemu/nic_stream"], always=False, judges=(0, 1),
-         accelerator="tcg", machine=("-M", "pc", "-icount", "shift=0"), timeout=600),
+         accelerator="tcg", machine=("-M", "pc", "-icount", "shift=0"), timeout=900),
     Test("kernel", "round trip and stream between the same two NICs: the kernel's driver with UDP and TCP, then our driver with ULC; a ratio, no speed",
          "kernel", 2, SYSTEM + ["tests/qemu/nic_pingpong"], always=False, judges=(0, 1), drivers=("none",)),
 ]

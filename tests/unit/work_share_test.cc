@@ -6,10 +6,11 @@
 namespace ulc::dpdk {
 namespace {
 
-constexpr double kPart = 1.0 / WorkShare::kShare;
+constexpr Nanos kShare = WorkShare::kOfThread;
+constexpr double kPart = 1.0 / kShare;
 
 struct Thread {
-    WorkShare share;
+    WorkShare share{kShare};
     Nanos now = kSecond;
     std::uint64_t served = 0;
 
@@ -40,15 +41,16 @@ TEST(WorkShare, takes_its_part_of_the_time_while_frames_of_ours_come) {
 
 TEST(WorkShare, of_a_wire_is_kept_by_frames_that_take_longer_than_the_looks) {
     for (const Nanos frame : {Nanos{6'720}, Nanos{123'040}, Nanos{1'230'400}}) {
-        WorkShare wire;
+        WorkShare wire{WorkShare::kOfWire};
+        constexpr double kWirePart = 1.0 / WorkShare::kOfWire;
         Nanos now = kSecond;
         for (; now < 3 * kSecond; now += 16 * kMicrosecond) {
             wire.on_ours(now);
             if (wire.may_work(now)) wire.on_work(now, frame);
         }
         const double part = static_cast<double>(wire.worked()) / (2.0 * kSecond);
-        EXPECT_LE(part, 1.02 * kPart) << frame;
-        EXPECT_GE(part, 0.98 * kPart) << "and all of it is used; " << frame;
+        EXPECT_LE(part, 1.02 * kWirePart) << frame;
+        EXPECT_GE(part, 0.98 * kWirePart) << "and all of it is used; " << frame;
     }
 }
 
@@ -65,7 +67,7 @@ TEST(WorkShare, saves_little_for_later) {
     const Nanos before = thread.share.worked();
     thread.run(2 * kMillisecond, true, 10 * kMicrosecond);
     EXPECT_LE(thread.share.worked() - before,
-              WorkShare::kSavedMax + 2 * kMillisecond / WorkShare::kShare + 10 * kMicrosecond);
+              WorkShare::kSavedMax + 2 * kMillisecond / kShare + 10 * kMicrosecond);
 }
 
 TEST(WorkShare, stays_under_a_twentieth_of_what_the_thread_has_of_a_processor_that_it_shares) {
@@ -77,16 +79,15 @@ TEST(WorkShare, stays_under_a_twentieth_of_what_the_thread_has_of_a_processor_th
         thread.now += 20 * kMillisecond;  // another thread's
     }
     EXPECT_LE(thread.share.worked() * 20, own);
-    EXPECT_GE(thread.share.worked() * 2 * WorkShare::kShare, own) << "nor does it starve";
+    EXPECT_GE(thread.share.worked() * 2 * kShare, own) << "nor does it starve";
 }
 
 TEST(WorkShare, begins_anew_when_ours_come_again) {
     Thread thread;
     thread.run(kSecond, false, 100 * kMicrosecond);
     thread.run(kSecond, true, 100 * kMicrosecond);
-    EXPECT_LE(
-        thread.share.worked() * WorkShare::kShare,
-        thread.share.busy() + WorkShare::kShare * (WorkShare::kSavedMax + 100 * kMicrosecond));
+    EXPECT_LE(thread.share.worked() * kShare,
+              thread.share.busy() + kShare * (WorkShare::kSavedMax + 100 * kMicrosecond));
 }
 
 }  // namespace
