@@ -4,7 +4,8 @@ namespace ulc::coll {
 
 std::span<const Candidates> candidates() {
     static const std::vector<std::uint64_t> blocks{8, 64, 256, 1024, 4096, 16384};
-    static const std::vector<std::uint64_t> vectors{8, 64, 256, 1024, 4096, 16384, 65536, 262144};
+    static const std::vector<std::uint64_t> vectors{8,     64,    256,    1024,   4096,
+                                                    16384, 65536, 262144, 1048576};
     static const std::vector<Candidates> all{
         {Op::kBarrier,
          false,
@@ -24,7 +25,7 @@ std::span<const Candidates> candidates() {
          blocks},
         {Op::kReduce,
          false,
-         {"binomial", "chain@4096", "chain@16384", "chain@65536", "chain@1024", "flat"},
+         {"binomial", "chain@4096", "chain@16384", "chain@1024", "flat"},
          vectors},
         {Op::kAllreduce,
          false,
@@ -37,7 +38,7 @@ std::span<const Candidates> candidates() {
          blocks},
         {Op::kScan,
          false,
-         {"doubling", "chain@4096", "chain@16384", "chain@65536", "chain@1024", "multicast"},
+         {"doubling", "chain@4096", "chain@16384", "chain@1024", "multicast"},
          vectors},
     };
     return all;

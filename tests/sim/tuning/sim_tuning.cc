@@ -15,6 +15,8 @@ namespace {
 
 /// Octets that one operation may bring to all ranks together.
 constexpr std::uint64_t kMovedMax = 4U << 20;
+/// The longest vector: 22 ms on a wire of 100 Mb/s, so that latency counts for nothing any more.
+constexpr std::uint64_t kOctetsMax = 256U << 10;
 /// A choice that takes so many times the best of one size is not tried at greater ones.
 /// (A pipeline is far behind with small vectors and wins with large ones.)
 constexpr double kHopeless = 16;
@@ -84,7 +86,7 @@ std::vector<TuningColumn> columns_of(const TuningGrid& grid) {
                         {.op = what.op, .medium = medium, .per_node = per_node, .ranks = ranks},
                         {}};
                     for (const std::uint64_t octets : what.octets)
-                        if (moved(what, ranks, octets) <= kMovedMax)
+                        if (octets <= kOctetsMax && moved(what, ranks, octets) <= kMovedMax)
                             column.octets.push_back(octets);
                     columns.push_back(column);
                 }
