@@ -334,6 +334,7 @@ void EthdevPort::fill_table() {
     port_.tx = tx;
     port_.tx_pending = tx_pending;
     port_.link_up = link_up;
+    port_.missed = missed;
     if (port_.info.multicast_filters == kPassesAll) return;
     port_.set_multicasts = [](void* context, std::span<const Mac> addresses) {
         const auto& self = *static_cast<EthdevPort*>(context);
@@ -474,6 +475,12 @@ void EthdevPort::let_go() {
     reconnect_->request = request_.get();
     away_ = true;
     if (!reconnect_->ask()) reconnect_->closing = false;  // again, at the next look
+}
+
+std::uint64_t EthdevPort::missed(void* context) {
+    rte_eth_stats stats{};
+    if (rte_eth_stats_get(static_cast<EthdevPort*>(context)->id_, &stats) != 0) return 0;
+    return stats.imissed + stats.rx_nombuf;
 }
 
 /// Has the interrupt thread stop and start the device; true when it was asked to.

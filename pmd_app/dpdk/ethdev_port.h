@@ -69,6 +69,7 @@ private:
     static std::uint16_t tx(void* context, Segment* const* frames, std::uint16_t n);
     static std::uint32_t tx_pending(void* context);
     static bool link_up(void* context);
+    static std::uint64_t missed(void* context);
     bool reconnect_memif();
     void let_go();
 

@@ -125,6 +125,8 @@ struct Net {
     std::uint32_t rx_frames_left;
     Nanos link_due = 0;  ///< when to look at the link again
     bool link_is_up = true;
+    Nanos missed_due = 0;      ///< when to ask the port what it missed
+    std::uint64_t missed = 0;  ///< what it said
 };
 
 struct Core {

@@ -62,13 +62,20 @@ bool has_turn(const Endpoint& endpoint, Nanos now) {
            (endpoint.offloads != nullptr && endpoint.offloads->retry());
 }
 
-// The port mends its own link when asked (a memif client connects again); the change of state is counted.
+// The port mends its own link when asked (a memif client connects again); the change of state is counted,
+// and once a second what the port lost.
 void look_at_link(Core& core, Net& net, Nanos now) {
     if (net.port.link_up == nullptr) return;
     net.link_due = now + kLinkPatience;
     const bool up = net.port.link_up(net.port.context);
     if (up != net.link_is_up) core.counters.add(up ? Counter::link_ups : Counter::link_downs);
     net.link_is_up = up;
+    if (net.port.missed == nullptr || now < net.missed_due) return;
+    net.missed_due = now + kSecond;
+    const std::uint64_t missed = net.port.missed(net.port.context);
+    if (missed <= net.missed) return;  // less: the device is away
+    core.counters.add(Counter::port_missed, missed - net.missed);
+    net.missed = missed;
 }
 
 }  // namespace

@@ -44,6 +44,9 @@ struct Port {
     bool (*set_multicasts)(void* context, std::span<const Mac> addresses) = nullptr;
     /// True while the link is up; cheap enough for once a millisecond, not for each round.
     bool (*link_up)(void* context) = nullptr;
+    /// Frames that came and were lost before rx() could give them, since the port was opened: no descriptor, no buffer, an
+    /// overrun. May read registers; asked once a second. The entry is empty where nobody counts them.
+    std::uint64_t (*missed)(void* context) = nullptr;
 };
 
 }  // namespace ulc

@@ -135,6 +135,10 @@ Err ShmPort::open(const PortOptions& options, std::unique_ptr<ShmPort>& out, std
     };
     table.tx_pending = [](void*) { return std::uint32_t{0}; };
     table.link_up = [](void*) { return true; };
+    table.missed = [](void* context) {
+        const Counts& counts = static_cast<ShmPort*>(context)->counts_;
+        return counts.missed + counts.broken + counts.no_frame;
+    };
     out = std::move(port);
     return Err::kOk;
 }

@@ -10,8 +10,11 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
+
+#include "engine/engine.h"
 
 namespace ulc::shm {
 namespace {
@@ -201,6 +204,22 @@ TEST_F(ShmPorts, with_all_receive_frames_held_further_ones_are_counted_and_dropp
         port.pool.drop(segment);
     EXPECT_TRUE(send(a->port(), port.info.mac, 60, 'y'));
     EXPECT_EQ(received(port), "y");
+}
+
+TEST_F(ShmPorts, an_engine_counts_what_its_port_missed) {
+    const auto a = open(0, 2);
+    const auto b = open(1, 2);
+    engine::Engine engine({}, std::span<const Port>(&b->port(), 1));
+    Nanos now = kSecond;
+    engine.poll(now);
+    a->set_patience(0);
+    for (int n = 0; n < 200; ++n)
+        ASSERT_TRUE(send(a->port(), b->port().info.mac, 1514, 'x'));
+    engine.poll(now += 100 * kMillisecond);
+    engine.poll(now += 2 * kSecond);
+    EXPECT_EQ(engine.counters().get(Counter::port_missed), 1U);
+    engine.poll(now += 2 * kSecond);
+    EXPECT_EQ(engine.counters().get(Counter::port_missed), 1U) << "counted once";
 }
 
 // ---- what a user gets wrong ----------------------------------------------------------------------
