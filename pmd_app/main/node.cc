@@ -43,6 +43,10 @@ Err Node::open_port(const dpdk::PortOptions& options, std::string& why) {
     if (shm::is_shm(options.device)) {
         shm::PortOptions on_shm{.mtu = options.mtu, .segments = options.segments};
         error = shm::parse_device(options.device, on_shm.device, why);
+        if (error == Err::kOk && options.exception) {
+            why = "a wire of shared memory carries no IP; leave --exception out";
+            error = Err::kInvalid;
+        }
         if (error == Err::kOk) error = shm::ShmPort::open(on_shm, port.shm, why);
     } else {
         error = dpdk::EthdevPort::open(options, port.ethdev, why);
