@@ -478,8 +478,9 @@ void EthdevPort::let_go() {
 }
 
 std::uint64_t EthdevPort::missed(void* context) {
+    const auto& self = *static_cast<EthdevPort*>(context);
     rte_eth_stats stats{};
-    if (rte_eth_stats_get(static_cast<EthdevPort*>(context)->id_, &stats) != 0) return 0;
+    if (self.away_ || rte_eth_stats_get(self.id_, &stats) != 0) return 0;
     return stats.imissed + stats.rx_nombuf;
 }
 
