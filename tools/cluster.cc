@@ -17,11 +17,12 @@ std::string memif(const char* role, unsigned id, const std::string& socket) {
 }
 
 /// The wire of node k: the device that its engine opens.
-std::string device_of_node(const ClusterOptions& options, const ClusterPlan& plan, unsigned node,
+std::string device_of_node(const ClusterOptions& options, unsigned node,
                            const std::string& directory) {
     if (options.wire == kWireShm)
-        return fmt::format("shm,path={}/wire,station={},stations={}", directory, node, plan.nodes);
-    if (plan.has_switch) return memif("client", node, directory + "/switch.memif");
+        return fmt::format("shm,path={}/wire,station={},stations={}", directory, node,
+                           options.nodes);
+    if (options.has_switch()) return memif("client", node, directory + "/switch.memif");
     return memif(node == 0 ? "server" : "client", 0, directory + "/wire.memif");
 }
 
@@ -116,7 +117,7 @@ std::string complete(ClusterOptions& options) {
     if (options.nodes == 0) options.nodes = std::min(options.ranks, 2U);
     if (options.nodes > kNodesMax) {
         return fmt::format(
-            "{} nodes are more than this machine's switch takes ({}); use fewer --nodes",
+            "{} nodes are more than a wire of one machine joins ({}); use fewer --nodes",
             options.nodes, kNodesMax);
     }
     if (options.wire.empty()) options.wire = options.needs_switch() ? kWireMemif : kWireShm;
@@ -142,22 +143,20 @@ std::string complete(ClusterOptions& options) {
 ClusterPlan make_plan(const ClusterOptions& options, const ClusterPrograms& programs,
                       const std::string& directory) {
     ClusterPlan plan{.nodes = options.nodes};
-    plan.has_switch = options.has_switch();
-    if (plan.has_switch) {
+    if (options.has_switch()) {
         plan.infrastructure.push_back(switch_process(options, programs, plan.nodes, directory));
     }
     if (!options.embedded) {
         for (unsigned node = 0; node < plan.nodes; ++node) {
-            plan.infrastructure.push_back(
-                engine_process(options, programs, device_of_node(options, plan, node, directory),
-                               node, directory));
+            plan.infrastructure.push_back(engine_process(
+                options, programs, device_of_node(options, node, directory), node, directory));
         }
     }
     for (unsigned rank = 0; rank < options.ranks; ++rank) {
         const unsigned node = rank % plan.nodes;
-        const std::string engine =
-            options.embedded ? "embedded:" + device_of_node(options, plan, node, directory)
-                             : fmt::format("{}/engine-{}.sock", directory, node);
+        const std::string engine = options.embedded
+                                       ? "embedded:" + device_of_node(options, node, directory)
+                                       : fmt::format("{}/engine-{}.sock", directory, node);
         plan.ranks.push_back(rank_process(options, programs, engine, rank));
         plan.node_of_rank.push_back(node);
     }

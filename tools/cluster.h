@@ -60,7 +60,6 @@ struct ClusterPlan {
     std::vector<ChildSpec> ranks;
     std::vector<unsigned> node_of_rank;
     unsigned nodes = 0;
-    bool has_switch = false;
 };
 
 inline constexpr unsigned kRanksMax = 512;
