@@ -28,13 +28,30 @@ namespace ulc::daemon {
 /// it at its start. 0: there is none.
 [[nodiscard]] inline std::uint64_t measure_tsc_hz() noexcept {
 #if defined(__x86_64__)
-    const Nanos began = monotonic_now();
-    const std::uint64_t first = __rdtsc();
+    struct Instant {
+        Nanos at = 0;
+        std::uint64_t ticks = 0;
+    };
+    // Both at once: of several readings the one in which least time passed, since another thread may get the processor in between.
+    const auto read_both = [] {
+        Instant best;
+        Nanos least = kNever;
+        for (int n = 0; n < 8; ++n) {
+            const Nanos before = monotonic_now();
+            const std::uint64_t ticks = __rdtsc();
+            const Nanos passed = monotonic_now() - before;
+            if (passed >= least) continue;
+            least = passed;
+            best = {before + passed / 2, ticks};
+        }
+        return best;
+    };
+    const Instant first = read_both();
     const timespec length{.tv_sec = 0, .tv_nsec = 10 * kMillisecond};
     nanosleep(&length, nullptr);
-    const std::uint64_t last = __rdtsc();
-    const Nanos took = monotonic_now() - began;
-    return (last - first) * static_cast<std::uint64_t>(kSecond) / static_cast<std::uint64_t>(took);
+    const Instant last = read_both();
+    return (last.ticks - first.ticks) * static_cast<std::uint64_t>(kSecond) /
+           static_cast<std::uint64_t>(last.at - first.at);
 #else
     return 0;
 #endif

@@ -1,0 +1,29 @@
+// The engine's clock beside the system's.
+#include "main/clock.h"
+
+#include <gtest/gtest.h>
+
+namespace ulc::daemon {
+namespace {
+
+TEST(EngineClock, by_the_measured_frequency_keeps_pace_with_the_system) {
+    const EngineClock clock(measure_tsc_hz());
+    const Nanos began = clock.now();
+    const Nanos system_began = monotonic_now();
+    while (monotonic_now() - system_began < 100 * kMillisecond) {
+    }
+    // Asked in the order in which it began, so that a pause between two readings counts for either side.
+    const Nanos passed = clock.now() - began;
+    const Nanos system_passed = monotonic_now() - system_began;
+    EXPECT_NEAR(static_cast<double>(passed) / static_cast<double>(system_passed), 1.0, 0.01);
+}
+
+TEST(EngineClock, frequencies_measured_one_after_another_agree) {
+    const auto first = static_cast<double>(measure_tsc_hz());
+    if (first == 0) GTEST_SKIP() << "no time stamp counter here";
+    for (int n = 0; n < 5; ++n)
+        EXPECT_NEAR(static_cast<double>(measure_tsc_hz()) / first, 1.0, 0.002);
+}
+
+}  // namespace
+}  // namespace ulc::daemon
