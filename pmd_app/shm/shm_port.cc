@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstring>
-#include <ctime>
 #include <optional>
 
 #include "base/check.h"
@@ -16,12 +16,6 @@ constexpr std::uint32_t kEthernetOctets = 14;
 constexpr std::uint32_t kVlanOctets = 4;
 constexpr std::uint16_t kMtuDefault = 1500;
 constexpr std::uint16_t kFramesInFlight = 64;  ///< a burst of the engine
-
-Nanos monotonic_now() {
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * kSecond + now.tv_nsec;
-}
 
 /// Locally administered, different on each wire and at each station.
 Mac address_of(const WireFile& wire) {
@@ -121,8 +115,8 @@ Err ShmPort::open(const PortOptions& options, std::unique_ptr<ShmPort>& out, std
         e != Err::kOk)
         return e;
     table.info.mac = address_of(*port->wire_);
-    table.info.tx_ring_frames =
-        static_cast<std::uint16_t>(device.shape.ring_octets / record_octets(port->frame_max_));
+    table.info.tx_ring_frames = static_cast<std::uint16_t>(std::min<std::uint64_t>(
+        device.shape.ring_octets / record_octets(port->frame_max_), UINT16_MAX));
     table.info.rx_frames = options.segments;
     port->join();
     table.context = port.get();
@@ -228,7 +222,8 @@ std::uint16_t ShmPort::send(Segment* const* frames, std::uint16_t n) {
 }
 
 bool ShmPort::give_up_waiting() {
-    const Nanos now = monotonic_now();
+    const Nanos now =
+        std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
     if (waiting_since_ == kNever) waiting_since_ = now;
     const Nanos waited = now - waiting_since_;
     if (waited < std::min(patience_, kMillisecond)) return false;

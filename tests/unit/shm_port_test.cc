@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -62,6 +63,17 @@ bool send(const Port& port, const Mac& to, std::uint32_t length, std::uint8_t fi
     if (port.tx(port.context, &segment, 1) == 1) return true;
     port.pool.drop(segment);
     return false;
+}
+
+/// How long it took until the frame went; a second at most.
+Nanos send_at_last(const Port& port, const Mac& to) {
+    const auto began = std::chrono::steady_clock::now();
+    for (;;) {
+        const bool went = send(port, to, 1514, 'x');
+        const Nanos passed =
+            (std::chrono::steady_clock::now() - began) / std::chrono::nanoseconds(1);
+        if (went || passed > kSecond) return passed;
+    }
 }
 
 /// The fill of each frame that waits there.
@@ -132,7 +144,10 @@ TEST_F(ShmPorts, a_station_that_stopped_is_waited_for_only_so_long) {
     while (send_and_read()) {
     }
     EXPECT_EQ(a->counts().overran, 0U);
-    usleep(25'000);
+    const Nanos waited = send_at_last(a->port(), b->port().info.mac);
+    EXPECT_GE(waited, 15 * kMillisecond);
+    EXPECT_LT(waited, kSecond);
+    EXPECT_EQ(received(b->port()), "x");
     for (int n = 0; n < 200; ++n)
         ASSERT_TRUE(send_and_read()) << n;
     EXPECT_EQ(a->counts().overran, 1U);
@@ -158,9 +173,18 @@ TEST_F(ShmPorts, a_station_whose_process_ended_is_not_waited_for) {
         ASSERT_EQ(received(b->port()), "x");
         ASSERT_LT(++sent, 1000);
     }
-    usleep(2'000);
-    EXPECT_TRUE(send(a->port(), b->port().info.mac, 1514, 'x'));
+    EXPECT_LT(send_at_last(a->port(), b->port().info.mac), ShmPort::kPatience);
+    EXPECT_EQ(received(b->port()), "x");
     EXPECT_EQ(a->counts().overran, 1U);
+}
+
+TEST_F(ShmPorts, the_longest_ring_tells_of_no_more_frames_than_its_count_holds) {
+    auto longest = options(0);
+    longest.device.shape.ring_octets = kRingOctetsMax;
+    longest.mtu = 576;
+    std::unique_ptr<ShmPort> port;
+    ASSERT_EQ(ShmPort::open(longest, port, why_), Err::kOk) << why_;
+    EXPECT_EQ(port->port().info.tx_ring_frames, UINT16_MAX);
 }
 
 TEST_F(ShmPorts, a_station_comes_back_after_it_left) {
