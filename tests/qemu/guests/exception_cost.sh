@@ -27,6 +27,7 @@ start_ip() { # on the second machine; ready when both have moved something
     while [ -e /tmp/ip ]; do
         wget -q -O /tmp/A.mtx http://10.9.0.1:8080/A.mtx && cmp -s /tmp/A.mtx /lab/A.mtx && echo right >>/tmp/files
     done &
+    fetching=$!
     files=$(wc -l </tmp/files)
     for _ in $(seq 300); do
         [ "$(wc -l </tmp/files)" -gt "$files" ] && return 0
@@ -39,8 +40,7 @@ end_ip() {
     [ "$lab_node" = 1 ] || return 0
     rm /tmp/ip
     kill "$ping"
-    killall wget 2>/dev/null
-    usleep 300000 # what is under way ends
+    wait "$ping" "$fetching" # until its file is whole: nothing of IP is left for the turn without
 }
 carried() { # frames that IP got and sent, echoes, files
     echo "$(cat /sys/class/net/ulc0/statistics/rx_packets) $(cat /sys/class/net/ulc0/statistics/tx_packets)" \
