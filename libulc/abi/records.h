@@ -44,6 +44,8 @@ enum SubmitFlag : std::uint8_t {
     kSubmitNotify =
         0x20,  ///< complete kSendDone: payload copied, block reusable. Implied for arena payloads
     kSubmitNotifyAcked = 0x40,  ///< complete kSendDone only when every destination has it in order
+    kSubmitDirect =
+        0x80,  ///< a whole message at block.address, which is the engine's to read until kSendDone. Reach::kProcess only
 };
 
 inline constexpr std::size_t kInlineOctetsMax = 40;
@@ -54,7 +56,7 @@ struct Block {
     std::uint64_t message_length;  ///< whole message, over all chunks
     std::uint64_t subset;          ///< bit i: index i of the group
     std::uint64_t message_offset;  ///< completions: where in the message this chunk begins
-    std::uint64_t reserved;
+    std::uint64_t address;  ///< where the payload lies, if not in an arena: Reach::kProcess only
 };
 static_assert(sizeof(Block) == kInlineOctetsMax);
 

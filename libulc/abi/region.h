@@ -141,11 +141,12 @@ inline void initialise_control(void* region, const RegionLayout& layout,
 class Region {
 public:
     Region() = default;
-    Region(void* base, const RegionLayout& layout) noexcept
-        : base_(static_cast<std::byte*>(base)), layout_(layout) {}
+    Region(void* base, const RegionLayout& layout, Reach reach = Reach::kRegion) noexcept
+        : base_(static_cast<std::byte*>(base)), layout_(layout), reach_(reach) {}
 
     [[nodiscard]] explicit operator bool() const noexcept { return base_ != nullptr; }
     [[nodiscard]] void* base() const noexcept { return base_; }
+    [[nodiscard]] bool reaches_process() const noexcept { return reach_ == Reach::kProcess; }
     [[nodiscard]] const RegionLayout& layout() const noexcept { return layout_; }
     [[nodiscard]] EndpointControl& control() const noexcept {
         return *reinterpret_cast<EndpointControl*>(base_);
@@ -204,6 +205,7 @@ private:
 
     std::byte* base_ = nullptr;
     RegionLayout layout_{};
+    Reach reach_ = Reach::kRegion;
 };
 
 }  // namespace ulc::abi

@@ -113,7 +113,7 @@ Result<std::unique_ptr<ulc_endpoint>> attach_embedded(const char* devices, const
         hooks.sleep = futex_sleep;
         hooks.now = monotonic_now;
         hooks.close = close_link;
-        endpoint = make_endpoint(abi::Region(memory, layout), hooks, limits);
+        endpoint = make_endpoint(abi::Region(memory, layout, abi::Reach::kProcess), hooks, limits);
         if (endpoint) {
             static_cast<void>(link.release());
             return endpoint;

@@ -1,6 +1,7 @@
 #include "client/outbox.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -32,6 +33,7 @@ Request make_request(const SendArgs& args) noexcept {
 
 Outbox::Outbox(const abi::Region& region, Submitter& submitter) noexcept
     : submitter_(submitter),
+      reaches_process_(region.reaches_process()),
       arena_(region.tx(0, region.layout().tx_arena_octets), region.layout().tx_arena_octets),
       chunk_octets_(std::clamp(arena_.largest_block() / 8, kChunkOctetsMin, kChunkOctetsMax)) {}
 
@@ -149,10 +151,13 @@ unsigned Outbox::advance_pending() noexcept {
 Outbox::Step Outbox::advance(Request& request, bool whole_only) noexcept {
     if (request.capacity <= abi::kInlineOctetsMax && !request.has_subset)
         return hand_inline(request);
-    std::uint32_t offset = 0;
-    if (!request.detached && request.length == 0 && request.capacity > 0 &&
-        arena_.contains(request.payload, request.capacity, &offset)) {
-        return hand_own_block(request, offset);
+    if (!request.detached && request.length == 0 && request.capacity > 0) {
+        std::uint32_t offset = 0;
+        if (reaches_process_ && request.capacity >= kDirectOctetsMin &&
+            request.capacity <= UINT32_MAX)
+            return hand_whole(request, abi::kSubmitDirect, 0);
+        if (arena_.contains(request.payload, request.capacity, &offset))
+            return hand_whole(request, 0, offset);
     }
     Step step{};
     do {
@@ -194,7 +199,9 @@ void Outbox::fill(abi::SubmissionRecord& record, const Request& request, std::ui
     record.body.block = {offset, octets, request.capacity, request.subset, request.length, 0};
 }
 
-Outbox::Step Outbox::hand_own_block(Request& request, std::uint32_t offset) noexcept {
+/// The payload is read where it is.
+Outbox::Step Outbox::hand_whole(Request& request, std::uint8_t flag,
+                                std::uint32_t offset) noexcept {
     const std::uint32_t cookie = take_cookie();
     if (cookie == kNoCookie) return Step::kBlocked;
     abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kSend);
@@ -203,6 +210,9 @@ Outbox::Step Outbox::hand_own_block(Request& request, std::uint32_t offset) noex
         return Step::kRingFull;
     }
     fill(*record, request, cookie, offset, static_cast<std::uint32_t>(request.capacity));
+    record->flags |= flag;
+    if ((flag & abi::kSubmitDirect) != 0)
+        record->body.block.address = std::bit_cast<std::uintptr_t>(request.payload);
     table_[cookie].request = &request;
     table_[cookie].stream = request.stream;
     request.length = request.capacity;

@@ -4,6 +4,7 @@
 //   ≤ one chunk                  copied into one block: done when written; the block comes back with kSendDone
 //   longer                       chunk by chunk, as blocks come back; the request waits in the pending list
 //   memory of ulc_alloc()        the block itself is named by the record: done with its kSendDone
+//   ≥ 16 KiB, embedded           the caller's memory is named by the record: done with its kSendDone
 //
 // FIFO per receiver is decided here first (docs/PROTOCOL.md §5): a send waits behind a pending one that shares a receiver.
 // Two unicasts share one if they name the same rank; a multicast is taken to share one with everything.
@@ -36,6 +37,7 @@ public:
     static constexpr std::uint32_t kInFlightMax = 4096;
     static constexpr std::uint64_t kDetachedOctetsMax = 64ULL << 20;
     static constexpr std::uint32_t kChunkOctetsMax = 256U << 10;
+    static constexpr std::uint64_t kDirectOctetsMin = 16U << 10;
 
     Outbox(const abi::Region& region, Submitter& submitter) noexcept;
     ~Outbox();
@@ -91,7 +93,8 @@ private:
     unsigned advance_pending() noexcept;
     [[nodiscard]] Step advance(Request& request, bool whole_only) noexcept;
     [[nodiscard]] Step hand_inline(Request& request) noexcept;
-    [[nodiscard]] Step hand_own_block(Request& request, std::uint32_t offset) noexcept;
+    [[nodiscard]] Step hand_whole(Request& request, std::uint8_t flag,
+                                  std::uint32_t offset) noexcept;
     [[nodiscard]] Step hand_chunk(Request& request, bool whole_only) noexcept;
     void fill(abi::SubmissionRecord& record, const Request& request, std::uint32_t cookie,
               std::uint32_t offset, std::uint32_t octets) noexcept;
@@ -105,6 +108,7 @@ private:
     void end(Request& request, int error) noexcept;
 
     Submitter& submitter_;
+    bool reaches_process_;  ///< the engine can read any memory of the caller
     TxArena arena_;
     std::uint32_t chunk_octets_;
     std::vector<InFlight> table_;

@@ -5,6 +5,18 @@
 namespace ulc::engine {
 namespace {
 
+// Takes what the client has given back. False: nonsense, and the endpoint is closed.
+bool reclaim(Core& core, Endpoint& endpoint, Nanos now) {
+    if (!endpoint.deliverer->reclaim()) {
+        core.counters.add(Counter::client_bad_record);
+        close_corrupt(core, endpoint, now);
+        return false;
+    }
+    if (!endpoint.deliverer->frames_out())
+        endpoint.work &= static_cast<std::uint8_t>(~kWorkReclaim);
+    return true;
+}
+
 bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
     endpoint.work &= static_cast<std::uint8_t>(~kWorkDeliver);
     bool moved = false;
@@ -12,14 +24,11 @@ bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
         moved = Deliverer::discard(*endpoint.member, core.config.packets_per_round, now);
         if (moved) endpoint.work |= kWorkDeliver;
     } else {
-        if (!endpoint.deliverer->reclaim()) {
-            core.counters.add(Counter::client_bad_record);
-            close_corrupt(core, endpoint, now);
-            return true;
-        }
+        if (!reclaim(core, endpoint, now)) return true;
         moved = endpoint.deliverer->run(*endpoint.member, endpoint.completions, core.counters,
                                         core.config.packets_per_round, now);
         if (endpoint.deliverer->unfinished()) endpoint.work |= kWorkDeliver;
+        if (endpoint.deliverer->frames_out()) endpoint.work |= kWorkReclaim;
     }
     if (moved) endpoint.work |= kWorkSettle;
     if (endpoint.offloads != nullptr && endpoint.offloads->busy()) endpoint.work |= kWorkSend;
@@ -95,6 +104,8 @@ void wake_client(Core& core, Endpoint& endpoint) {
         endpoint.work |= kWorkTransmit;  // room that returned may make an acknowledgement due
         moved = true;
     }
+    if ((endpoint.work & kWorkReclaim) != 0 && endpoint.reachable && !reclaim(core, endpoint, now))
+        return true;
     if (endpoint.taking) moved |= drain(core, endpoint, now);
     if ((endpoint.work & kWorkSend) != 0 || endpoint.sends.retry() ||
         (endpoint.offloads != nullptr && endpoint.offloads->retry()))
@@ -132,6 +143,8 @@ void linger(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now)
         endpoint.taking = false;
         endpoint.reachable = false;
         endpoint.sends.abort(endpoint.net->port.pool);
+        endpoint.net->transmitter.pull_tails();
+        if (endpoint.member != nullptr) endpoint.member->pull_tails();
     }
     drop_offloads(endpoint);
     endpoint.leave_reason = reason;
@@ -142,12 +155,13 @@ void linger(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now)
 
 void close_corrupt(Core& core, Endpoint& endpoint, Nanos now) {
     endpoint.closed = Err::kCorrupt;
+    linger(core, endpoint, wire::LeaveReason::kDied,
+           now);  // first: what it sent from may go when it is told
     abi::EndpointControl& page = endpoint.region.control();
     page.closed.store(static_cast<std::int32_t>(Err::kCorrupt), std::memory_order_release);
     if (abi::client_needs_wake(page) && core.config.wake != nullptr)
         core.config.wake(core.config.wake_context, endpoint.handle, &page.wake_sequence);
     core.counters.add(Counter::clients_died);
-    linger(core, endpoint, wire::LeaveReason::kDied, now);
 }
 
 void remove(Core& core, Endpoint& endpoint) {

@@ -36,6 +36,7 @@ enum Work : std::uint8_t {
     kWorkTransmit = 0x04,  ///< the member may have frames
     kWorkSettle = 0x08,    ///< the member was touched: events, timer
     kWorkControl = 0x10,   ///< completions of control records, gone peers, leaving
+    kWorkReclaim = 0x20,   ///< the client holds frames of the port
 };
 
 enum class EndpointState : std::uint8_t {
@@ -156,14 +157,16 @@ struct Core {
         return endpoint != nullptr && endpoint->handle == handle ? endpoint : nullptr;
     }
     [[nodiscard]] SendContext send_context(Endpoint& e) noexcept {
-        return {e.member.get(),
-                e.net->port.pool,
-                e.region,
-                e.completions,
-                counters,
-                e.net->port.info.mtu,
-                e.state == EndpointState::kLingering,
-                e.offloads.get()};
+        return {.member = e.member.get(),
+                .pool = e.net->port.pool,
+                .region = e.region,
+                .cq = e.completions,
+                .counters = counters,
+                .mtu = e.net->port.info.mtu,
+                .client_gone = e.state == EndpointState::kLingering,
+                .gathers = e.net->port.info.gathers && !config.crc,
+                .tx_idle = !e.net->transmitter.kept(),
+                .offloads = e.offloads.get()};
     }
 };
 

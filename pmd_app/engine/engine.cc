@@ -57,8 +57,9 @@ Nanos deadline_of(const Core& core, Nanos now) {
 
 // Whether serve() would find anything: what an idle endpoint costs in each round.
 bool has_turn(const Endpoint& endpoint, Nanos now) {
-    return (endpoint.work & (kWorkDeliver | kWorkSend)) != 0 || endpoint.timer <= now ||
-           endpoint.sends.retry() || (endpoint.taking && endpoint.submissions.ready()) ||
+    return (endpoint.work & (kWorkDeliver | kWorkSend | kWorkReclaim)) != 0 ||
+           endpoint.timer <= now || endpoint.sends.retry() ||
+           (endpoint.taking && endpoint.submissions.ready()) ||
            (endpoint.offloads != nullptr && endpoint.offloads->retry());
 }
 
@@ -138,15 +139,16 @@ Result<EndpointId> Engine::reserve(std::uint32_t net) {
     return Err::kLimit;
 }
 
-Err Engine::admit(EndpointId id, void* region, const abi::RegionLayout& layout) {
+Err Engine::admit(EndpointId id, void* region, const abi::RegionLayout& layout, abi::Reach reach) {
     Endpoint* endpoint = core_->find(id);
     if (endpoint == nullptr || endpoint->state != EndpointState::kReserved || region == nullptr)
         return Err::kInvalid;
     if (abi::validate_layout(layout, layout.region_octets) != Err::kOk) return Err::kInvalid;
-    endpoint->region = abi::Region(region, layout);
+    endpoint->region = abi::Region(region, layout, reach);
     endpoint->submissions = endpoint->region.submission_consumer();
     endpoint->completions = endpoint->region.completion_producer();
-    endpoint->deliverer = std::make_unique<Deliverer>(endpoint->region);
+    endpoint->deliverer = std::make_unique<Deliverer>(endpoint->region, endpoint->net->port.pool,
+                                                      &endpoint->net->rx_frames_left);
     endpoint->state = EndpointState::kOpen;
     endpoint->taking = true;
     endpoint->reachable = true;
@@ -156,7 +158,7 @@ Err Engine::admit(EndpointId id, void* region, const abi::RegionLayout& layout) 
 }
 
 Result<EndpointId> Engine::attach(void* region, const abi::RegionLayout& layout, std::uint32_t net,
-                                  std::uint32_t engine_pid) {
+                                  std::uint32_t engine_pid, abi::Reach reach) {
     const Result<EndpointId> id = reserve(net);
     if (!id.ok()) return id.error();
     if (abi::validate_layout(layout, layout.region_octets) != Err::kOk) {
@@ -164,7 +166,7 @@ Result<EndpointId> Engine::attach(void* region, const abi::RegionLayout& layout,
         return Err::kInvalid;
     }
     abi::initialise_control(region, layout, id.value(), engine_pid);
-    const Err error = admit(id.value(), region, layout);
+    const Err error = admit(id.value(), region, layout, reach);
     if (error != Err::kOk) return error;
     return id;
 }

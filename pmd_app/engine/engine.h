@@ -54,10 +54,13 @@ public:
     /// Admits the reserved endpoint: from now on its rings are served. region: layout.region_octets of memory with an
     /// initialised control page, mapped until detached() (or detach(kDied)). layout: trusted (the maker's own).
     /// Errors: kInvalid (not reserved, or a layout that does not fit itself).
-    Err admit(EndpointId endpoint, void* region, const abi::RegionLayout& layout);
+    /// reach: what its records may name; kProcess only for clients of this process.
+    Err admit(EndpointId endpoint, void* region, const abi::RegionLayout& layout,
+              abi::Reach reach = abi::Reach::kRegion);
     /// reserve, initialise_control, admit: for a caller that trusts its client (embedded, simulator).
     [[nodiscard]] Result<EndpointId> attach(void* region, const abi::RegionLayout& layout,
-                                            std::uint32_t net, std::uint32_t engine_pid = 0);
+                                            std::uint32_t net, std::uint32_t engine_pid = 0,
+                                            abi::Reach reach = abi::Reach::kRegion);
     /// The client is gone. The endpoint lingers until its data are acknowledged, at most linger_max, then tells its
     /// peers. Also withdraws a reservation. Unknown endpoints are ignored.
     void detach(EndpointId endpoint, DetachReason reason, Nanos now);

@@ -23,6 +23,8 @@ struct PortInfo {
     std::uint64_t link_bits_per_second = 0;  ///< 0: unknown
     bool half_duplex = false;                ///< the medium carries one frame at a time (a hub)
     std::uint16_t multicast_filters = kPassesAll;  ///< multicast addresses that the device compares
+    bool gathers =
+        false;  ///< tx() takes frames with a tail, and has read all of a frame when it returns
 };
 
 struct Port {

@@ -1,6 +1,7 @@
 #include "engine/send_queue.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/check.h"
@@ -16,7 +17,9 @@ constexpr std::uint32_t kKeptForControl = 32;  ///< segments; a pool has at leas
 constexpr std::uint8_t kWhole = abi::kSubmitFirst | abi::kSubmitLast;
 constexpr std::uint8_t kSendFlags = abi::kSubmitInline | abi::kSubmitHasTag |
                                     abi::kSubmitHasSubset | kWhole | abi::kSubmitNotify |
-                                    abi::kSubmitNotifyAcked;
+                                    abi::kSubmitNotifyAcked | abi::kSubmitDirect;
+/// Shorter ends of payloads are copied: a second piece costs more.
+constexpr std::uint32_t kGatherOctetsMin = 256;
 
 bool is_inline(const SubmissionRecord& r) noexcept { return (r.flags & abi::kSubmitInline) != 0; }
 bool is_whole(const SubmissionRecord& r) noexcept {
@@ -28,8 +31,18 @@ std::uint32_t octets_of(const SubmissionRecord& r) noexcept {
 bool wants_answer(const SubmissionRecord& r) noexcept {
     return !is_inline(r) || (r.flags & (abi::kSubmitNotify | abi::kSubmitNotifyAcked)) != 0;
 }
-bool wants_acked(const SubmissionRecord& r) noexcept {
-    return (r.flags & abi::kSubmitNotifyAcked) != 0;
+bool is_direct(const SubmissionRecord& r) noexcept { return (r.flags & abi::kSubmitDirect) != 0; }
+bool is_gathered(const SubmissionRecord& r, const SendContext& context) noexcept {
+    return is_direct(r) && context.gathers;
+}
+/// It is answered when the transport has given up the last segment.
+bool wants_acked(const SubmissionRecord& r, const SendContext& context) noexcept {
+    return (r.flags & abi::kSubmitNotifyAcked) != 0 || is_gathered(r, context);
+}
+const std::byte* payload_of(const SubmissionRecord& r, const abi::Region& region) noexcept {
+    if (is_inline(r)) return reinterpret_cast<const std::byte*>(r.body.inline_octets);
+    if (is_direct(r)) return std::bit_cast<const std::byte*>(std::uintptr_t{r.body.block.address});
+    return region.tx(r.body.block.offset, r.body.block.length);
 }
 
 bool write_done(abi::CompletionProducer& cq, std::uint32_t cookie, Err status) noexcept {
@@ -39,7 +52,7 @@ bool write_done(abi::CompletionProducer& cq, std::uint32_t cookie, Err status) n
 }  // namespace
 
 SendQueue::SendQueue(std::uint32_t capacity)
-    : mask_(capacity - 1), ring_(std::make_unique<Pending[]>(capacity)), awaiting_(kAwaitingMax) {
+    : mask_(capacity - 1), ring_(std::make_unique<Pending[]>(capacity)) {
     ULC_CHECK(capacity >= 8 && (capacity & (capacity - 1)) == 0);
 }
 
@@ -51,9 +64,15 @@ abi::SubmissionRecord* SendQueue::slot() noexcept {
 bool SendQueue::shape_valid(const SubmissionRecord& record, const abi::Region& region) noexcept {
     if ((record.flags & ~kSendFlags) != 0) return false;
     const bool has_subset = (record.flags & abi::kSubmitHasSubset) != 0;
-    if (is_inline(record)) return record.inline_length <= abi::kInlineOctetsMax && !has_subset;
+    if (is_inline(record)) {
+        return record.inline_length <= abi::kInlineOctetsMax && !has_subset && !is_direct(record);
+    }
     const abi::Block& block = record.body.block;
-    if (region.tx(block.offset, block.length) == nullptr) return false;
+    if (is_direct(record)) {
+        if (!region.reaches_process() || !is_whole(record) || block.address == 0) return false;
+    } else if (region.tx(block.offset, block.length) == nullptr) {
+        return false;
+    }
     if (has_subset && !is_group(record.stream)) return false;
     switch (record.flags & kWhole) {
         case kWhole:
@@ -232,7 +251,7 @@ bool SendQueue::transmit(Pending& pending, const SendContext& context, Nanos now
     const std::uint64_t subset = has_subset ? record.body.block.subset : 0;
     bool moved = false;
     while (pending.state == State::kQueued) {
-        if (wants_acked(record) && awaiting_.full()) return moved;  // so retry() is true
+        if (wants_acked(record, context) && awaiting_.full()) return moved;  // so retry() is true
         switch (
             context.member->may_send(record.stream, subset, has_subset, now, size_of(pending))) {
             case urtp::Admission::kYes:
@@ -272,7 +291,7 @@ bool SendQueue::send_packet(Pending& pending, const SendContext& context, Nanos 
     meta.stream = record.stream;
     meta.first = message == nullptr ? pending.done == 0 : message->sent == 0;
     meta.last = final_record && rest <= context.mtu - sizeof(wire::Header);
-    meta.ack_now = meta.last && wants_acked(record);
+    meta.ack_now = meta.last && wants_acked(record, context);
     meta.has_tag = meta.first && (record.flags & abi::kSubmitHasTag) != 0;
     meta.tag = record.tag;
     meta.has_subset = (record.flags & abi::kSubmitHasSubset) != 0;
@@ -286,13 +305,16 @@ bool SendQueue::send_packet(Pending& pending, const SendContext& context, Nanos 
     // The second plan may have fewer extensions than the first; the last packet still needs an octet.
     const std::uint32_t most = final_record && !meta.last ? rest - 1 : rest;
     const std::uint32_t octets = std::min<std::uint32_t>(most, plan.payload_max);
-    const std::byte* payload =
-        is_inline(record) ? reinterpret_cast<const std::byte*>(record.body.inline_octets)
-                          : context.region.tx(record.body.block.offset, record.body.block.length);
-    std::memcpy(segment->frame + plan.payload_offset, payload + pending.done, octets);
-    if (meta.last && wants_acked(record)) {
+    const std::byte* payload = payload_of(record, context.region) + pending.done;
+    if (is_gathered(record, context) && octets >= kGatherOctetsMin) {
+        segment->tail = payload;
+        segment->tail_octets = octets;
+    } else {
+        std::memcpy(segment->frame + plan.payload_offset, payload, octets);
+    }
+    if (meta.last && wants_acked(record, context)) {
         context.pool.hold(segment);
-        ULC_CHECK(awaiting_.push({segment, record.cookie}));
+        ULC_CHECK(awaiting_.push_back({segment, record.cookie, is_gathered(record, context)}));
     }
     context.member->commit(meta, plan, segment, octets, now);
     pending.done += octets;
@@ -321,7 +343,7 @@ bool SendQueue::answer(Pending& pending, const SendContext& context) noexcept {
         return true;
     }
     // Sent well and to be acknowledged: its last record is answered by answer_acknowledged().
-    const bool later = wants_acked(record) && pending.status == Err::kOk &&
+    const bool later = wants_acked(record, context) && pending.status == Err::kOk &&
                        (is_whole(record) || (record.flags & abi::kSubmitLast) != 0);
     if (wants_answer(record) && !later && !context.client_gone) {
         if (!write_done(context.cq, record.cookie, pending.status)) {
@@ -334,17 +356,27 @@ bool SendQueue::answer(Pending& pending, const SendContext& context) noexcept {
     return true;
 }
 
+// One that is not acknowledged holds back none behind it: they may be for others.
 bool SendQueue::answer_acknowledged(const SendContext& context) noexcept {
     bool moved = false;
-    while (!awaiting_.empty() && context.pool.holders(awaiting_.front().segment) == 1) {
-        if (!context.client_gone) {
-            if (!write_done(context.cq, awaiting_.front().cookie, Err::kOk)) break;
-            context.counters.add(Counter::completions);
+    bool room = true;
+    std::size_t kept = 0;
+    for (const Awaiting& one : awaiting_) {
+        // What the port has not taken could still be a repetition of an earlier packet of this payload.
+        bool over = context.pool.holders(one.segment) == 1 && (!one.gathered || context.tx_idle);
+        if (over && room && !context.client_gone) {
+            room = write_done(context.cq, one.cookie, Err::kOk);
+            if (room) context.counters.add(Counter::completions);
         }
-        context.pool.drop(awaiting_.front().segment);
-        awaiting_.pop();
+        if (!over || !room) {
+            awaiting_[kept++] = one;
+            continue;
+        }
+        context.pool.drop(one.segment);
         moved = true;
     }
+    while (awaiting_.size() > kept)
+        awaiting_.pop_back();
     return moved;
 }
 
@@ -354,10 +386,9 @@ void SendQueue::abort(const SegmentPool& pool) noexcept {
     for (OpenMessage& message : open_)
         message.used = false;
     open_count_ = 0;
-    while (!awaiting_.empty()) {
-        pool.drop(awaiting_.front().segment);
-        awaiting_.pop();
-    }
+    for (const Awaiting& one : awaiting_)
+        pool.drop(one.segment);
+    awaiting_.clear();
 }
 
 }  // namespace ulc::engine

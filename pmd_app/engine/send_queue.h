@@ -15,7 +15,8 @@
 // wait for; a client that sends long messages without a pause holds them up so long.
 //
 // "Every destination has it in order" (kSubmitNotifyAcked) is seen by the segment: the transport gives up its reference
-// then, so the queue's own is the last one.
+// then, so the queue's own is the last one. A direct payload (kSubmitDirect) on a port that gathers is not copied into frames: they
+// refer to it, and its kSendDone comes when none does any more.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +45,8 @@ struct SendContext {
     Counters& counters;
     std::uint16_t mtu;
     bool client_gone = false;      ///< nobody reads answers
+    bool gathers = false;          ///< frames may refer to direct payloads
+    bool tx_idle = true;           ///< no frame waits for the port
     Offloads* offloads = nullptr;  ///< hears of the sends that it injected
 };
 
@@ -111,6 +114,7 @@ private:
     struct Awaiting {
         Segment* segment = nullptr;
         std::uint32_t cookie = 0;
+        bool gathered = false;
     };
     /// What a scan could not finish.
     struct Blocked {
@@ -157,8 +161,8 @@ private:
     bool retry_ = false;
     std::unique_ptr<Pending[]> ring_;
     OpenMessage open_[kOpenMax];
-    Blocked blocked_;  ///< in this scan
-    BoundedQueue<Awaiting> awaiting_;
+    Blocked blocked_;                               ///< in this scan
+    FixedVector<Awaiting, kAwaitingMax> awaiting_;  ///< in the order of their last packets
 };
 
 }  // namespace ulc::engine

@@ -146,6 +146,7 @@ const wire::Header& header_of(const Segment& segment) {
 
 // Hands a frame to endpoints of this node; takes over one reference.
 void loop_back(Core& core, const Endpoint& from, Segment* segment, Nanos now) {
+    pull_tail(*segment);
     wire::FrameView view;
     const Counter reason =
         wire::parse(segment->frame, segment->length, core.config.ether_type, view);

@@ -40,6 +40,11 @@ public:
         if (burst_count_ > 0) send_burst();
     }
     [[nodiscard]] bool kept() const noexcept { return burst_count_ > 0; }
+    /// From now on what is kept refers to no memory but its own.
+    void pull_tails() noexcept {
+        for (std::uint32_t n = 0; n < burst_count_; ++n)
+            pull_tail(*burst_[n]);
+    }
     /// Drops what the port has not taken: its link is down, or the engine ends.
     void drop_all() noexcept;
 

@@ -200,7 +200,8 @@ int attach(EmbeddedEngine* engine, const char* net, void** region, abi::RegionLa
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (memory == MAP_FAILED) return static_cast<int>(Err::kNoMemory);
     return with_engine(*engine, [&] {
-        const auto id = engine->node->engine().attach(memory, *layout, index.value());
+        const auto id =
+            engine->node->engine().attach(memory, *layout, index.value(), 0, abi::Reach::kProcess);
         if (!id) {
             munmap(memory, layout->region_octets);
             return static_cast<int>(id.error());

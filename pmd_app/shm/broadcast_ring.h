@@ -80,8 +80,10 @@ public:
         look();
     }
 
-    /// A frame of at most octets / 4. False: the slowest reader has not made room yet.
-    [[nodiscard]] bool put(const std::byte* frame, std::uint32_t length) noexcept {
+    /// A frame of at most octets / 4, which write(std::byte* to) puts in its place. False: the slowest reader has not made
+    /// room yet.
+    template <typename Write>
+    [[nodiscard]] bool put(std::uint32_t length, Write write) noexcept {
         const std::uint64_t need = record_octets(length);
         ULC_CHECK(need <= octets_ / 4);
         const std::uint64_t before_end = octets_ - tail_ % octets_;
@@ -97,7 +99,7 @@ public:
         }
         std::byte* record = ring_ + tail_ % octets_;
         std::memcpy(record, &length, sizeof length);
-        std::memcpy(record + kLengthOctets, frame, length);
+        write(record + kLengthOctets);
         tail_ += need;
         head_->tail.value.store(tail_, std::memory_order_release);  // A
         return true;

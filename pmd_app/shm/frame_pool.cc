@@ -77,6 +77,7 @@ Segment* FramePool::get() noexcept {
     frame->references = 1;
     frame->segment.frame = frame->data();
     frame->segment.length = 0;
+    frame->segment.tail = nullptr;
     return &frame->segment;
 }
 

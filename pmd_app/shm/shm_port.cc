@@ -118,6 +118,7 @@ Err ShmPort::open(const PortOptions& options, std::unique_ptr<ShmPort>& out, std
     table.info.tx_ring_frames = static_cast<std::uint16_t>(std::min<std::uint64_t>(
         device.shape.ring_octets / record_octets(port->frame_max_), UINT16_MAX));
     table.info.rx_frames = options.segments;
+    table.info.gathers = true;
     port->join();
     table.context = port.get();
     table.pool = port->tx_pool_.table();
@@ -210,7 +211,8 @@ std::uint16_t ShmPort::send(Segment* const* frames, std::uint16_t n) {
     std::uint16_t sent = 0;
     while (sent < n) {
         Segment* segment = frames[sent];
-        if (!writer_.put(segment->frame, segment->length)) {
+        const auto write = [segment](std::byte* to) { copy_frame(to, *segment); };
+        if (!writer_.put(segment->length, write)) {
             if (give_up_waiting()) continue;
             return sent;
         }

@@ -234,6 +234,19 @@ struct Member::Impl {
     void hasten_probe(TxStream& tx, Nanos now) noexcept;
     void probe_now(TxStream& tx, Nanos now) noexcept;
     void want_segments(Nanos now) noexcept;
+    /// found(segment) for each that a stream retains.
+    template <typename Found>
+    void each_retained(Found found) noexcept {
+        const auto look = [&found](const std::unique_ptr<TxStream>& tx) {
+            if (tx == nullptr) return;
+            for (Seq seq = tx->freed; seq != tx->tail; ++seq)
+                found(*tx->slot(seq).segment);
+        };
+        for (const auto& group : groups_)
+            look(group->tx);
+        for (const auto& session : sessions_)
+            if (session != nullptr) look(session->tx);
+    }
     void send_timer(TxStream& tx, Nanos now);
     bool count_unanswered(Session& session, Nanos now) noexcept;
     Segment* send_probe(TxStream& tx, Nanos now);

@@ -50,16 +50,9 @@ Member::Impl::Impl(const MemberConfig& config, std::span<const Peer> roster,
 }
 
 Member::Impl::~Impl() {
-    const auto drop_slots = [this](const std::unique_ptr<TxStream>& tx) {
-        if (tx == nullptr) return;
-        for (Seq seq = tx->freed; seq != tx->tail; ++seq)
-            pool_.drop(tx->slot(seq).segment);
-    };
-    for (const auto& group : groups_)
-        drop_slots(group->tx);
+    each_retained([this](Segment& segment) { pool_.drop(&segment); });
     for (const auto& session : sessions_) {
         if (session == nullptr) continue;
-        drop_slots(session->tx);
         for (RxStream* rx = session->streams(); rx != nullptr; rx = rx->sibling)
             end_receiving(*rx);
         while (RxNode* node = session->ready_head) {
@@ -342,6 +335,9 @@ Member::Outlook Member::outlook() const noexcept {
 bool Member::poll_event(Event& out) noexcept { return impl_->poll_event(out); }
 bool Member::forgets() const noexcept { return impl_->config_.params.detect_only; }
 void Member::want_segments(Nanos now) noexcept { impl_->want_segments(now); }
+void Member::pull_tails() noexcept {
+    impl_->each_retained([](Segment& segment) { pull_tail(segment); });
+}
 void Member::send_failed() noexcept {
     if (impl_->config_.params.detect_only) ++impl_->sends_failed_;
 }

@@ -192,6 +192,8 @@ public:
     [[nodiscard]] bool poll_event(Event& out) noexcept;
     /// There is no segment for a new packet: asks some stream that retains packets for acknowledgement.
     void want_segments(Nanos now) noexcept;
+    /// From now on its frames refer to no memory but their own (wire/segment.h): what they referred to may go.
+    void pull_tails() noexcept;
     /// A frame that next_tx() gave could not be sent, and was dropped. Only the profile detect tells of it.
     void send_failed() noexcept;
     /// The same of a frame that is known: true if it was a packet of this member. It is sent again at once, unless the profile

@@ -133,7 +133,7 @@ Segment* Member::Impl::repeat(TxStream& tx, TxSlot& slot, Nanos now) {
     if (readdress && pool_.holders(segment) > 1) {
         Segment* copy = control_frame();
         if (copy == nullptr) return nullptr;
-        std::memcpy(copy->frame, segment->frame, segment->length);
+        copy_frame(copy->frame, *segment);
         copy->length = segment->length;
         segment = copy;
     } else {

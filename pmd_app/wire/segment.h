@@ -2,10 +2,14 @@
 // frame. References are counted: a sender keeps one until the packet is acknowledged by all, the NIC
 // keeps one from tx until transmission is complete, a receiver keeps one while the packet waits. The
 // segment returns to its pool with the last reference. All calls: engine thread only.
+//
+// A frame to send may lie in two pieces: its headers here and the end of its payload where the application has it, if the port
+// gathers (engine/port.h). That memory stays as it is until nobody holds the segment.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace ulc {
 
@@ -14,7 +18,29 @@ struct Segment {
     std::uint32_t length = 0;    ///< octets of the frame, without FCS
     std::uint32_t capacity = 0;  ///< octets that fit
     void* owner = nullptr;       ///< the pool's own
+    const std::byte* tail =
+        nullptr;  ///< the last tail_octets of the frame; nullptr: behind the rest
+    std::uint32_t tail_octets = 0;
 };
+
+/// Writes the whole frame to `to`, which has room for segment.length octets and is not inside the segment.
+inline void copy_frame(std::byte* to, const Segment& segment) noexcept {
+    if (segment.tail == nullptr) {
+        std::memcpy(to, segment.frame, segment.length);
+        return;
+    }
+    const std::uint32_t head = segment.length - segment.tail_octets;
+    std::memcpy(to, segment.frame, head);
+    std::memcpy(to + head, segment.tail, segment.tail_octets);
+}
+
+/// From now on the whole frame lies in the segment.
+inline void pull_tail(Segment& segment) noexcept {
+    if (segment.tail == nullptr) return;
+    std::memcpy(segment.frame + segment.length - segment.tail_octets, segment.tail,
+                segment.tail_octets);
+    segment.tail = nullptr;
+}
 
 /// A pool of segments: constant function table plus context, so that a DPDK pool and a simulated one
 /// look alike and no core file sees DPDK. Cost of each call: one indirect call, no system call.

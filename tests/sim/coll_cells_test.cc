@@ -76,6 +76,7 @@ TEST_P(CollectiveCells, give_every_octet_under_random_loss) {
     ClusterConfig config;
     config.seed = config.net.seed = seed;
     config.net.ports = ranks;
+    config.embedded = Embedded::kHalf;
     const double loss = kLossMax * static_cast<double>(prng.below(100)) / 100;
     config.net.faults = {.loss = loss, .duplicate = loss / 2, .reorder = loss};
     LibCluster lib(config, 0, [&](std::uint16_t) {

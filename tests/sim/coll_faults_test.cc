@@ -20,6 +20,7 @@ using Kind = CollectiveKind;
 ClusterConfig config_of(std::uint16_t ranks, std::uint64_t seed) {
     ClusterConfig config;
     config.seed = seed;
+    config.embedded = Embedded::kHalf;
     config.net.ports = ranks;
     config.net.seed = seed;
     config.net.bits_per_second = 100'000'000;

@@ -88,6 +88,7 @@ std::vector<Operation> whole_program(std::uint16_t ranks) {
 ClusterConfig config_of(std::uint16_t ranks, double loss, std::uint64_t seed) {
     ClusterConfig config;
     config.seed = seed;
+    config.embedded = Embedded::kHalf;
     config.net.ports = ranks;
     config.net.seed = seed;
     config.net.faults = {.loss = loss, .duplicate = loss / 2, .reorder = loss};

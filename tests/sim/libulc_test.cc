@@ -56,6 +56,7 @@ private:
 
 ClusterConfig lossy(std::uint16_t ports) {
     ClusterConfig config;
+    config.embedded = Embedded::kHalf;
     config.net.ports = ports;
     config.net.faults = {.loss = 0.02, .duplicate = 0.005, .reorder = 0.01};
     return config;

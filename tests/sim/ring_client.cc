@@ -1,6 +1,7 @@
 #include "tests/sim/ring_client.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 
@@ -29,8 +30,8 @@ RegionMemory::RegionMemory(const abi::RegionSizes& sizes) {
 
 RegionMemory::~RegionMemory() { std::free(base_); }
 
-RingClient::RingClient(void* base, const abi::RegionLayout& layout)
-    : region_(base, layout),
+RingClient::RingClient(void* base, const abi::RegionLayout& layout, abi::Reach reach)
+    : region_(base, layout, reach),
       submissions_(region_.submission_producer()),
       completions_(region_.completion_consumer()),
       releases_(region_.release_producer()) {}
@@ -81,6 +82,12 @@ bool RingClient::send(std::uint32_t stream, std::uint64_t tag, std::span<const s
         record.flags |= abi::kSubmitInline;
         record.inline_length = static_cast<std::uint16_t>(octets);
         if (octets > 0) std::memcpy(record.body.inline_octets, payload.data(), octets);
+    } else if (region_.reaches_process() && octets >= kDirectMin) {
+        const auto& kept = direct_[cookie_] = {payload.begin(), payload.end()};
+        record.flags |= abi::kSubmitDirect;
+        if (subset != 0) record.flags |= abi::kSubmitHasSubset;
+        record.body.block = {0,      octets, octets,
+                             subset, 0,      std::bit_cast<std::uintptr_t>(kept.data())};
     } else {
         const std::uint32_t at = allocate(octets, cookie_);
         if (at == UINT32_MAX) return false;
@@ -183,9 +190,14 @@ void RingClient::on_message(const abi::CompletionRecord& record) {
                         {}};
         open.length = is_inline ? length : record.body.block.message_length;
     }
+    const bool is_lent = !is_inline && record.body.block.offset >= region_.layout().rx_arena_octets;
     const std::byte* payload = is_inline
                                    ? reinterpret_cast<const std::byte*>(record.body.inline_octets)
                                    : region_.rx(record.body.block.offset, length);
+    if (is_lent && region_.reaches_process()) {
+        ++lent;
+        payload = std::bit_cast<const std::byte*>(std::uintptr_t{record.body.block.address});
+    }
     if (payload == nullptr || record.stream != open.message.stream ||
         (!is_inline && record.body.block.message_offset != open.message.payload.size())) {
         ++broken;
@@ -210,6 +222,7 @@ void RingClient::on_record(const abi::CompletionRecord& record) {
                 used_.erase(it->second);
                 block_of_cookie_.erase(it);
             }
+            direct_.erase(record.stream);
             if (!sends_done.emplace(record.stream, record.status).second) ++broken;
             return;
         case CompletionKind::kOffloadDone:

@@ -40,10 +40,11 @@ private:
 class RingClient {
 public:
     /// After the engine admitted the region.
-    RingClient(void* base, const abi::RegionLayout& layout);
+    RingClient(void* base, const abi::RegionLayout& layout, abi::Reach reach = abi::Reach::kRegion);
 
     bool join(std::string_view name, Rank rank, std::uint16_t size);
-    /// One record for the whole message; ≤ 40 octets go inline unless there is a subset. False: no room.
+    /// One record for the whole message; ≤ 40 octets go inline unless there is a subset, from kDirectMin on from memory of
+    /// their own that lives until kSendDone, if the engine reaches it. False: no room.
     bool send(std::uint32_t stream, std::uint64_t tag, std::span<const std::byte> payload,
               std::uint64_t subset = 0, std::uint8_t extra_flags = 0);
     /// One chunk of a message of `total` octets at `offset`.
@@ -82,6 +83,7 @@ public:
     bool left = false;
     int left_status = 0;
     unsigned broken = 0;  ///< completions that break the contract
+    unsigned lent = 0;    ///< frames that came uncopied
 
     [[nodiscard]] const abi::Region& region() const noexcept { return region_; }
     [[nodiscard]] bool formed() const noexcept { return world != 0; }
@@ -94,6 +96,7 @@ private:
         std::uint64_t length = 0;
         Message message;
     };
+    static constexpr std::uint32_t kDirectMin = 1024;
     [[nodiscard]] std::uint32_t allocate(std::uint32_t octets, std::uint32_t cookie);
     void on_message(const abi::CompletionRecord& record);
     void on_record(const abi::CompletionRecord& record);
@@ -104,6 +107,7 @@ private:
     abi::ReleaseProducer releases_;
     std::map<std::uint32_t, std::uint32_t> used_;             ///< tx arena: offset → octets
     std::map<std::uint32_t, std::uint32_t> block_of_cookie_;  ///< cookie → offset
+    std::map<std::uint32_t, std::vector<std::byte>> direct_;  ///< cookie → payload
     std::map<Rank, Open> open_;
     std::vector<std::uint32_t> kept_;
     std::uint32_t cookie_ = 1;

@@ -43,10 +43,16 @@ std::size_t SimCluster::add_client(std::uint16_t node) {
     Client client;
     client.node = node;
     client.memory = std::make_unique<RegionMemory>(config_.sizes);
-    const auto id = nodes_[node].engine->attach(client.memory->base(), client.memory->layout(), 0);
+    const bool second = (clients_.size() + config_.seed) % 2 == 0;
+    const bool embedded =
+        config_.embedded == Embedded::kAll || (config_.embedded == Embedded::kHalf && second);
+    const abi::Reach reach = embedded ? abi::Reach::kProcess : abi::Reach::kRegion;
+    const auto id =
+        nodes_[node].engine->attach(client.memory->base(), client.memory->layout(), 0, 0, reach);
     ULC_CHECK(id.ok());
     client.endpoint = id.value();
-    client.client = std::make_unique<RingClient>(client.memory->base(), client.memory->layout());
+    client.client =
+        std::make_unique<RingClient>(client.memory->base(), client.memory->layout(), reach);
     clients_.push_back(std::move(client));
     nodes_[node].clients.push_back(clients_.size() - 1);
     return clients_.size() - 1;

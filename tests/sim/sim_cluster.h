@@ -24,12 +24,16 @@
 
 namespace ulc::sim {
 
+/// Clients of their engine's process (abi::Reach::kProcess); half: every second one, by the seed the first or the second.
+enum class Embedded : std::uint8_t { kNone, kHalf, kAll };
+
 struct ClusterConfig {
     NetConfig net;
     std::vector<HostCosts> hosts;  ///< by node; fewer: the last (or the ideal host) for the rest
     engine::EngineConfig engine;
     abi::RegionSizes sizes{64, 64, 256U << 10, 256U << 10};
     std::uint64_t seed = 1;
+    Embedded embedded = Embedded::kNone;
 };
 
 class SimCluster {

@@ -46,7 +46,8 @@ std::vector<std::byte> frame_of(std::uint32_t number, std::uint32_t length) {
 }
 
 bool put(RingWriter& writer, std::uint32_t number, std::uint32_t length) {
-    return writer.put(frame_of(number, length).data(), length);
+    const auto frame = frame_of(number, length);
+    return writer.put(length, [&](std::byte* to) { std::memcpy(to, frame.data(), length); });
 }
 
 /// The next frame is that one.

@@ -374,6 +374,7 @@ RandomScenario random_scenario(std::uint64_t seed) {
     }
     draw_events(draw, s);
     draw_filters(Draw(~seed), s.cluster.net);
+    if (Draw(seed + (std::uint64_t{1} << 63)).chance(0.5)) s.cluster.embedded = Embedded::kHalf;
     set_patience(s);
     s.faulty = draw.nanos(10 * kMillisecond, 500 * kMillisecond);
     for (const ScenarioEvent& event : s.events)
@@ -391,6 +392,7 @@ std::string RandomScenario::describe() const {
         << ", latency " << net.latency << " ns, buffer " << net.buffer_octets << ", shared "
         << net.shared_octets << ", segments " << net.segments;
     if (net.multicast_filters != kPassesAll) out << ", filters " << net.multicast_filters;
+    if (cluster.embedded != Embedded::kNone) out << ", half embedded";
     out << "\n  faults: loss " << net.faults.loss << ", burst " << net.faults.burst.enter
         << ", duplicate " << net.faults.duplicate << ", damage " << net.faults.corrupt
         << ", reorder " << net.faults.reorder << " up to " << net.faults.reorder_delay

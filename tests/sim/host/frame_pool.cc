@@ -20,6 +20,7 @@ Segment* FramePool::get() {
     free_.pop_back();
     item->references = 1;
     item->segment.length = 0;
+    item->segment.tail = nullptr;
     return &item->segment;
 }
 

@@ -42,6 +42,7 @@ Port Nic::port() noexcept {
     port.info.mtu = config_.mtu;
     port.info.tx_ring_frames = costs_.tx_ring_frames;
     port.info.rx_frames = config_.segments;
+    port.info.gathers = true;
     port.info.link_bits_per_second = config_.bits_per_second;
     port.info.half_duplex = config_.half_duplex;
     port.info.multicast_filters = config_.multicast_filters;
@@ -117,8 +118,9 @@ void Nic::send(Segment* segment) {
     ++stats.tx_frames;
     stats.tx_octets += octets;
     if (is_mcast(*segment)) ++stats.mcast_frames;
-    auto frame =
-        std::make_shared<const std::vector<std::byte>>(segment->frame, segment->frame + octets);
+    std::vector<std::byte> whole_frame(octets);
+    copy_frame(whole_frame.data(), *segment);
+    auto frame = std::make_shared<const std::vector<std::byte>>(std::move(whole_frame));
     tx_ring_.push_back({segment, frame});
     hand_over_(config_.index, std::move(frame), last_hand_over_);
 }
