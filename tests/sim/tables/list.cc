@@ -11,6 +11,7 @@ constexpr TableEntry kTables[] = {
     {"express-flow", "Express §5.1", express_flow},
     {"policies", "ours", policies_compared},
     {"addresses", "URTP §3.2.1", group_addresses},
+    {"applications", "GAMMA §6.2, §6.3; URTP §5", applications},
 };
 
 }  // namespace

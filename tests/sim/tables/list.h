@@ -12,5 +12,6 @@ namespace ulc::sim {
 [[nodiscard]] Table policies_compared(const TableOptions& options);  ///< policies.cc
 [[nodiscard]] Table express_flow(const TableOptions& options);       ///< express_flow.cc
 [[nodiscard]] Table group_addresses(const TableOptions& options);    ///< group_addresses.cc
+[[nodiscard]] Table applications(const TableOptions& options);       ///< applications.cc
 
 }  // namespace ulc::sim
