@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/sim/host/presets.h"
+#include "tests/sim/tables/application_run.h"
 #include "tests/sim/tables/list.h"
 #include "tests/sim/tables/measure.h"
 #include "tests/sim/tables/table_output.h"
@@ -144,6 +145,23 @@ TEST(tables, groups_share_addresses_at_less_cost_than_by_hash_or_broadcast) {
     expect_shapes(group_addresses, {});
 }
 TEST(tables, optimism_saves_what_express_says) { expect_shapes(express_flow, {}); }
+
+TEST(tables, applications_are_as_fast_as_gammas) { expect_shapes(applications, {}); }
+
+// A host's processor serves its engine while the application computes.
+TEST(tables, what_the_engine_takes_of_a_computation_lengthens_it) {
+    const auto time_with = [](std::size_t octets) {
+        ClusterConfig config = config_of("ideal", MediumKind::kDirect, 2);
+        config.hosts[0].receive_frame = 20 * kMicrosecond;
+        ApplicationRun run(config);
+        run.compute(1, 50 * kMillisecond);
+        run.hand_on(0, 1, octets);
+        return run.seconds();
+    };
+    EXPECT_NEAR(time_with(1), 0.050, 0.0002);
+    constexpr double kFrames = 150'000.0 / 1486;
+    EXPECT_NEAR(time_with(150'000), 0.050 + kFrames * 20e-6, 0.0005);
+}
 
 TEST(tables, the_default_is_the_best_policy_or_near_it) { expect_shapes(policies_compared, {}); }
 
