@@ -23,6 +23,12 @@ struct Extent {
 /// The longest schedule worth looking at; engines take 512 steps unless told otherwise.
 constexpr std::uint32_t kStepsMax = 4096;
 
+/// Nothing comes before it and no step writes what it reads.
+bool is_early_copy(const Step& step) noexcept {
+    return step.kind == StepKind::kCopy && step.depends_count == 0 &&
+           step.from_buffer == BufferId::kInput && step.buffer == BufferId::kOutput;
+}
+
 }  // namespace
 
 bool OffloadRun::suits(const abi::Schedule& schedule) {
@@ -32,7 +38,7 @@ bool OffloadRun::suits(const abi::Schedule& schedule) {
     bool sends = false;
     for (const Step& step : std::span(schedule.steps, schedule.step_count)) {
         const bool local = step.kind == StepKind::kCopy || step.kind == StepKind::kReduce;
-        if (local && step.length != 0) return false;
+        if (local && step.length != 0 && !is_early_copy(step)) return false;
         sends |= !local;
         if (step.length == 0) continue;
         extents.push_back(

@@ -3,8 +3,8 @@
 //
 //   start ─▶ [ running ] ──kOffloadDone──▶ status() says how; finish() gives the memory back
 //
-// What may be handed over: no reductions, no copies, and no step touches what another one receives, so that the engine may put a
-// message there as soon as it comes. Messages that are with the client already, or on their way to it, stay the client's: the caller leaves
+// What may be handed over: no reductions, no copies but of input that nothing comes before (the caller makes those itself), and no step
+// touches what another one receives, so that the engine may put a message there as soon as it comes. Messages that are with the client already, or on their way to it, stay the client's: the caller leaves
 // their steps out (`own`) or hears of their sources afterwards (passed()).
 #pragma once
 

@@ -1,6 +1,7 @@
 #include "client/schedule_run.h"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -97,6 +98,7 @@ void ScheduleRun::hand_over(const abi::Schedule& schedule, const exec::Setup& se
     try {
         if (!OffloadRun::suits(schedule)) return;
         own_.assign(schedule.step_count, kEngines);
+        copy_early(schedule, setup);
         ep_->poll_aside();  // what has come leaves the rings and the arena, which nobody looks at while the caller computes
         take_early(schedule);
         if (error_ == ULC_OK)
@@ -105,6 +107,16 @@ void ScheduleRun::hand_over(const abi::Schedule& schedule, const exec::Setup& se
         if (away_ && ep_->hooks().progress != nullptr) ep_->poll_aside();
     } catch (const std::bad_alloc&) {
         // Carried out here: what was taken early is found there too.
+    }
+}
+
+/// Copies, which nothing comes before (OffloadRun::suits()): the engine makes none.
+void ScheduleRun::copy_early(const abi::Schedule& schedule, const exec::Setup& setup) noexcept {
+    for (std::uint32_t i = 0; i < schedule.step_count; ++i) {
+        const Step& step = schedule.steps[i];
+        if (step.kind != StepKind::kCopy || step.length == 0) continue;
+        std::memcpy(setup.output + step.offset, setup.input + step.from_offset, step.length);
+        own_[i] = kHere;
     }
 }
 

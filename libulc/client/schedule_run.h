@@ -75,6 +75,7 @@ private:
         return away_ ? settled_ && in_flight_count_ == 0 : executor_->done();
     }
     void hand_over(const abi::Schedule& schedule, const exec::Setup& setup) noexcept;
+    void copy_early(const abi::Schedule& schedule, const exec::Setup& setup) noexcept;
     void take_early(const abi::Schedule& schedule) noexcept;
     void receive_here(std::uint32_t index) noexcept;
     [[nodiscard]] bool settle_offload() noexcept;

@@ -94,6 +94,77 @@ TEST(Offload, a_barrier_completes_while_all_compute) {
     }
 }
 
+/// What one rank gives and gets.
+struct Exchange {
+    const char* operation;
+    const char* algorithm;
+    std::vector<unsigned char> input;
+    std::vector<unsigned char> output;
+
+    int start(ulc_endpoint* ep, std::size_t octets, ulc_coll** out) {
+        const std::string_view name = operation;
+        const ulc_group world = ulc_world(ep);
+        unsigned char* in = input.data();
+        unsigned char* to = output.data();
+        if (name == "gather") return ulc_gather_start(ep, world, 1, in, to, octets, algorithm, out);
+        if (name == "scatter")
+            return ulc_scatter_start(ep, world, 1, in, to, octets, algorithm, out);
+        if (name == "allgather")
+            return ulc_allgather_start(ep, world, in, to, octets, algorithm, out);
+        return ulc_alltoall_start(ep, world, in, to, octets, algorithm, out);
+    }
+    /// Octet i of what `from` gives `to`.
+    static unsigned char octet(std::size_t from, std::size_t to, std::size_t i) {
+        return static_cast<unsigned char>(from * 31 + to * 7 + i * 13 + 1);
+    }
+};
+
+TEST(Offload, exchanges_without_reductions_complete_while_all_compute) {
+    constexpr std::uint16_t kRanks = 5;
+    constexpr std::size_t kOctets = 9000;
+    constexpr std::pair<const char*, const char*> kExchanges[] = {
+        {"gather", "direct"},
+        {"gather", "token"},
+        {"scatter", "direct"},
+        {"alltoall", "pairwise"},
+    };
+    for (const auto& [operation, algorithm] : kExchanges) {
+        LibCluster lib(config_of(kRanks, 0.01), 0, offloading);
+        ASSERT_TRUE(lib.form());
+        const bool to_each =
+            std::string_view(operation) == "alltoall" || std::string_view(operation) == "scatter";
+        std::vector<Exchange> exchanges;
+        std::vector<ulc_coll*> running(kRanks);
+        for (std::size_t rank = 0; rank < kRanks; ++rank) {
+            Exchange one{operation, algorithm, {}, std::vector<unsigned char>(kRanks * kOctets)};
+            for (std::size_t i = 0; i < kRanks * kOctets; ++i)
+                one.input.push_back(Exchange::octet(rank, to_each ? i / kOctets : 0, i % kOctets));
+            exchanges.push_back(std::move(one));
+        }
+        start_all(lib, [&](std::uint16_t rank) {
+            ASSERT_EQ(exchanges[rank].start(lib.endpoint(rank), kOctets, &running[rank]), ULC_OK);
+        });
+        EXPECT_TRUE(
+            lib.cluster().run(200 * kMillisecond,
+                              [&] { return lib.cluster().count(Counter::offload_done) == kRanks; }))
+            << operation << ' ' << algorithm;
+        for (const int state : finish_all(lib, running))
+            EXPECT_EQ(state, ULC_OK);
+        const bool at_root = std::string_view(operation) == "gather";
+        const bool one_block = std::string_view(operation) == "scatter";
+        for (std::size_t rank = 0; rank < kRanks; ++rank) {
+            if (at_root && rank != 1) continue;
+            for (std::size_t i = 0; i < (one_block ? 1 : kRanks) * kOctets; ++i) {
+                const std::size_t from = one_block ? 1 : i / kOctets;
+                ASSERT_EQ(exchanges[rank].output[i],
+                          Exchange::octet(from, to_each ? rank : 0, i % kOctets))
+                    << operation << ' ' << algorithm << " rank " << rank << " octet " << i;
+            }
+        }
+        EXPECT_EQ(lib.shut_down(), 0U);
+    }
+}
+
 TEST(Offload, a_barrier_waits_for_the_last) {
     LibCluster lib(config_of(3), 0, offloading);
     ASSERT_TRUE(lib.form());
