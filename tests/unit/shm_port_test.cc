@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -118,6 +119,35 @@ TEST_F(ShmPorts, a_retained_frame_survives_transmission_and_goes_out_unchanged) 
     }
     port.pool.drop(kept);
     EXPECT_EQ(port.pool.available(port.pool.context), before);
+}
+
+// Headers in the segment, payload where the application has it.
+TEST_F(ShmPorts, a_frame_in_two_pieces_arrives_as_one_also_after_its_end_was_pulled_in) {
+    const auto a = open(0);
+    const auto b = open(1);
+    const Port& port = a->port();
+    ASSERT_TRUE(port.info.gathers);
+    std::vector<std::byte> payload(1000, std::byte{'p'});
+    Segment* segment = frame_to(port, b->port().info.mac, 40, 'h');
+    segment->tail = payload.data();
+    segment->tail_octets = 1000;
+    segment->length += 1000;
+    for (const bool pulled : {false, true}) {
+        if (pulled) {
+            pull_tail(*segment);
+            std::ranges::fill(payload, std::byte{'x'});  // nobody looks any more
+        }
+        port.pool.hold(segment);
+        ASSERT_EQ(port.tx(port.context, &segment, 1), 1);
+        Segment* got = nullptr;
+        ASSERT_EQ(b->port().rx(b->port().context, &got, 1), 1);
+        ASSERT_EQ(got->length, 1040U);
+        for (std::size_t i = sizeof(Mac); i < got->length; ++i)
+            ASSERT_EQ(got->frame[i], i < 40 ? std::byte{'h'} : std::byte{'p'}) << i;
+        b->port().pool.drop(got);
+    }
+    port.pool.drop(segment);
+    EXPECT_EQ(port.pool.get()->tail, nullptr) << "its next use begins anew";
 }
 
 TEST_F(ShmPorts, a_full_wire_takes_fewer_frames_and_loses_none) {
