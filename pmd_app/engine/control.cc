@@ -316,6 +316,7 @@ void drop_offloads(Endpoint& endpoint) noexcept {
 
 void leave_job(Core& core, Endpoint& endpoint, Nanos now) {
     drop_offloads(endpoint);
+    endpoint.net->transmitter.pull_tails();
     endpoint.sends.abort(endpoint.net->port.pool);
     leave_groups(core, endpoint);
     endpoint.gone_unreported.clear();

@@ -164,8 +164,7 @@ struct Core {
                 .counters = counters,
                 .mtu = e.net->port.info.mtu,
                 .client_gone = e.state == EndpointState::kLingering,
-                .gathers = e.net->port.info.gathers && !config.crc,
-                .tx_idle = !e.net->transmitter.kept(),
+                .gathers = e.net->port.info.gathers && !config.crc ? &e.net->transmitter : nullptr,
                 .offloads = e.offloads.get()};
     }
 };

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "engine/complete.h"
 #include "engine/offload.h"
+#include "engine/tx.h"
 
 namespace ulc::engine {
 namespace {
@@ -33,7 +34,7 @@ bool wants_answer(const SubmissionRecord& r) noexcept {
 }
 bool is_direct(const SubmissionRecord& r) noexcept { return (r.flags & abi::kSubmitDirect) != 0; }
 bool is_gathered(const SubmissionRecord& r, const SendContext& context) noexcept {
-    return is_direct(r) && context.gathers;
+    return is_direct(r) && context.gathers != nullptr;
 }
 /// It is answered when the transport has given up the last segment.
 bool wants_acked(const SubmissionRecord& r, const SendContext& context) noexcept {
@@ -260,10 +261,10 @@ bool SendQueue::transmit(Pending& pending, const SendContext& context, Nanos now
             case urtp::Admission::kAfter:
                 return moved;
             case urtp::Admission::kPeerGone:
-                finish(pending, Err::kPeerDied);
+                give_up(pending, context, Err::kPeerDied);
                 return true;
             case urtp::Admission::kUnknown:
-                finish(pending, Err::kInvalid);
+                give_up(pending, context, Err::kInvalid);
                 return true;
         }
         if (!send_packet(pending, context, now)) {
@@ -275,6 +276,15 @@ bool SendQueue::transmit(Pending& pending, const SendContext& context, Nanos now
         moved = true;
     }
     return moved;
+}
+
+// The rest is not sent. What was sent of a direct payload is no longer read from it.
+void SendQueue::give_up(Pending& pending, const SendContext& context, Err status) noexcept {
+    if (pending.done > 0 && is_gathered(pending.record, context)) {
+        context.gathers->pull_tails();
+        context.member->pull_tails();
+    }
+    finish(pending, status);
 }
 
 // Cuts one packet. False: no segment.
@@ -314,7 +324,10 @@ bool SendQueue::send_packet(Pending& pending, const SendContext& context, Nanos 
     }
     if (meta.last && wants_acked(record, context)) {
         context.pool.hold(segment);
-        ULC_CHECK(awaiting_.push_back({segment, record.cookie, is_gathered(record, context)}));
+        std::span<const std::byte> referred;
+        if (is_gathered(record, context))
+            referred = {payload_of(record, context.region), octets_of(record)};
+        ULC_CHECK(awaiting_.push_back({segment, record.cookie, referred}));
     }
     context.member->commit(meta, plan, segment, octets, now);
     pending.done += octets;
@@ -362,8 +375,9 @@ bool SendQueue::answer_acknowledged(const SendContext& context) noexcept {
     bool room = true;
     std::size_t kept = 0;
     for (const Awaiting& one : awaiting_) {
-        // What the port has not taken could still be a repetition of an earlier packet of this payload.
-        bool over = context.pool.holders(one.segment) == 1 && (!one.gathered || context.tx_idle);
+        // What the port has not taken may be a repetition of an earlier packet of this payload.
+        const bool over = context.pool.holders(one.segment) == 1 &&
+                          (one.payload.empty() || !context.gathers->keeps_part_of(one.payload));
         if (over && room && !context.client_gone) {
             room = write_done(context.cq, one.cookie, Err::kOk);
             if (room) context.counters.add(Counter::completions);

@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "abi/region.h"
 #include "base/bounded.h"
@@ -35,6 +36,7 @@
 namespace ulc::engine {
 
 class Offloads;
+class Transmitter;
 
 /// What a send queue works with; all outlive the call.
 struct SendContext {
@@ -44,9 +46,9 @@ struct SendContext {
     abi::CompletionProducer& cq;
     Counters& counters;
     std::uint16_t mtu;
-    bool client_gone = false;      ///< nobody reads answers
-    bool gathers = false;          ///< frames may refer to direct payloads
-    bool tx_idle = true;           ///< no frame waits for the port
+    bool client_gone = false;  ///< nobody reads answers
+    /// Frames may refer to direct payloads; this one may keep some for the port. nullptr: payloads are copied.
+    Transmitter* gathers = nullptr;
     Offloads* offloads = nullptr;  ///< hears of the sends that it injected
 };
 
@@ -114,7 +116,7 @@ private:
     struct Awaiting {
         Segment* segment = nullptr;
         std::uint32_t cookie = 0;
-        bool gathered = false;
+        std::span<const std::byte> payload;  ///< what its frames refer to
     };
     /// What a scan could not finish.
     struct Blocked {
@@ -150,6 +152,7 @@ private:
     [[nodiscard]] urtp::MessageSize size_of(const Pending& pending) const noexcept;
     bool transmit(Pending& pending, const SendContext& context, Nanos now);
     [[nodiscard]] bool send_packet(Pending& pending, const SendContext& context, Nanos now);
+    void give_up(Pending& pending, const SendContext& context, Err status) noexcept;
     void finish(Pending& pending, Err status) noexcept;
     bool answer(Pending& pending, const SendContext& context) noexcept;
     bool answer_acknowledged(const SendContext& context) noexcept;

@@ -122,6 +122,30 @@ TEST(Direct, what_a_dead_client_sent_from_is_not_read_any_more) {
     EXPECT_EQ(cluster.shut_down(), 0U);
 }
 
+// A send that fails in its middle is answered at once, and its payload freed; the port holds frames of it that it has not taken.
+TEST(Direct, a_send_that_fails_half_way_lets_go_of_its_payload) {
+    for (const bool group : {false, true}) {
+        ClusterConfig config = embedded(2);
+        config.hosts = {HostCosts{}};
+        config.hosts[0].tx_ring_frames = 2;
+        SimCluster cluster(config);
+        ASSERT_TRUE(cluster.form(2, own_node));
+        RingClient& source = cluster.client(0);
+        const std::uint32_t cookie = source.cookie_next();
+        ASSERT_TRUE(source.send(group ? source.world : 1, 3, Oracle::payload(3, 4U << 20)));
+        cluster.touch(0);
+        const std::uint64_t before = cluster.net().stats(0).tx_frames;
+        ASSERT_TRUE(
+            cluster.run(kSecond, [&] { return cluster.net().stats(0).tx_frames > before + 20; }));
+        cluster.kill_node(1);
+        ASSERT_TRUE(cluster.run(
+            60 * kSecond, [&] { return source.sends_done.contains(cookie); },
+            [&] { source.poll(); }));
+        EXPECT_EQ(source.sends_done.at(cookie), static_cast<int>(Err::kPeerDied)) << group;
+        EXPECT_EQ(cluster.shut_down(), 0U);
+    }
+}
+
 TEST(Direct, a_client_that_keeps_frames_gets_copies_of_the_rest) {
     ClusterConfig config = embedded(2);
     config.sizes.rx_arena_octets = 2U << 20;
