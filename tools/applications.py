@@ -2,7 +2,7 @@
 """The papers' applications on this machine: speed-up and share of communication, with direct and with emulated broadcast.
 
     tools/applications.py                        1, 2 and 4 ranks, sizes of URTP §5 and GAMMA §6, shared memory
-    tools/applications.py --rate 100M --only spmv --ranks 2 --rounds 3
+    tools/applications.py --rate 100000000 --only spmv --ranks 2 --rounds 3
 
 Every round runs each application alone, then on the ranks with direct broadcast and with broadcast by unicast, each a program of its
 own that checks its result; the table has the medians. Speed-up is against the run on one rank. With more ranks than cores it says
