@@ -94,7 +94,9 @@ public:
                 length = mixed(length, blocks.length(rank));
         }
         const ulc_reduction* r = given_.reduction;
-        const std::uint32_t type = r == nullptr ? 0 : r->type * 16 + r->op;
+        // The order of operands, which makes the schedule, counts as an operator of its own behind ULC_USER.
+        const std::uint32_t order = r != nullptr && r->op == ULC_USER && call.commutative ? 1 : 0;
+        const std::uint32_t type = r == nullptr ? 0 : r->type * 16 + r->op + order;
         const std::uint16_t root = uses_.rooted ? call.root : std::uint16_t{0};
         const auto op = static_cast<std::uint32_t>(call.op);
         const auto index = static_cast<std::uint64_t>(chosen - algorithms().data());

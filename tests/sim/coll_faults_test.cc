@@ -89,6 +89,9 @@ const std::vector<Disagreement>& disagreements() {
         {"another type or operator",
          {Kind::kAllreduce, "", 40},
          {.kind = Kind::kAllreduce, .octets = 40, .user = true}},
+        {"another type or operator",
+         {.kind = Kind::kReduce, .octets = 40, .root = 1, .user = true},
+         {.kind = Kind::kReduce, .octets = 40, .root = 1, .user = true, .commutes = true}},
     };
     return all;
 }

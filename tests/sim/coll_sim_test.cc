@@ -1,5 +1,5 @@
 // Collectives over real client and engine objects under random loss: every operation and algorithm, 2 to 9 ranks,
-// every root, several seeds. Ranks run skewed, so that operations overlap; every octet of every result is checked.
+// roots that go round, several seeds. Ranks run skewed, so that operations overlap; every octet of every result is checked.
 #include <coll.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 namespace ulc::sim {
 namespace {
 
-/// Each algorithm of each reduction, with an operator that commutes and one that does not.
+/// Each algorithm of each reduction, with UINT8 sum and with a user's operators, of which one commutes.
 void add_reductions(std::vector<Operation>& program, std::uint16_t ranks, std::size_t octets) {
     const std::pair<CollectiveKind, const char*> all[] = {
         {CollectiveKind::kReduce, "flat@1000"},
@@ -43,6 +43,7 @@ void add_reductions(std::vector<Operation>& program, std::uint16_t ranks, std::s
         one.in_place = turn % 2 == 0;
         one.uneven = kind == CollectiveKind::kReduceScatter && turn % 3 != 0;
         one.user = turn % 4 < 2;
+        one.commutes = one.user && turn % 3 != 0;
         program.push_back(one);
     }
 }

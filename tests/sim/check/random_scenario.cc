@@ -188,6 +188,7 @@ void draw_reduction(Draw& draw, Operation& op) {
         op.type = static_cast<std::uint32_t>(draw.between(ULC_INT8, ULC_LONG_DOUBLE_INT));
         op.op = static_cast<std::uint32_t>(draw.between(ULC_SUM, ULC_MAXLOC));
     } while (coll::apply_of(op.type, op.op) == nullptr);
+    op.commutes = op.user && op.op % 2 != 0;  // no draw of its own: seeds stay what they were
 }
 
 Operation draw_operation(Draw& draw, std::size_t ranks, bool slow) {
@@ -331,7 +332,8 @@ void describe_work(std::ostream& out, const RandomScenario::GroupWork& work) {
         out << ' ' << coll::name_of(op_of(op)) << '/' << op.algorithm << " of " << op.octets;
         if (op.kind >= CollectiveKind::kReduce) out << " type " << op.type << " op " << op.op;
         out << " root " << op.root << (op.in_place ? " in place" : "")
-            << (op.uneven ? " uneven" : "") << (op.user ? " user" : "") << ';';
+            << (op.uneven ? " uneven" : "") << (op.user ? " user" : "")
+            << (op.commutes ? " commutes" : "") << ';';
     }
 }
 

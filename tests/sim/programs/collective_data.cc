@@ -96,6 +96,17 @@ void compose(void*, void* into, const void* from, std::size_t count) {
     }
 }
 
+/// (a, b) stands for a + b·i; a product of Gaussian integers modulo 256, in any order the same.
+void multiply(void*, void* into, const void* from, std::size_t count) {
+    auto* f = static_cast<unsigned char*>(into);
+    const auto* g = static_cast<const unsigned char*>(from);
+    for (std::size_t i = 0; i < 2 * count; i += 2) {
+        const auto a = static_cast<unsigned char>(f[i] * g[i] - f[i + 1] * g[i + 1]);
+        f[i + 1] = static_cast<unsigned char>(f[i] * g[i + 1] + f[i + 1] * g[i]);
+        f[i] = a;
+    }
+}
+
 unsigned char* memory_of(std::vector<unsigned char>& octets) {
     static unsigned char
         nothing;  // an address for an empty buffer that is not the NULL of in-place
@@ -237,7 +248,7 @@ CollectiveData::Octets CollectiveData::folded(std::uint16_t ranks, std::size_t f
         if (rank == 0) {
             sum = one;
         } else if (op_.user) {
-            compose(nullptr, sum.data(), one.data(), one.size() / 2);
+            (op_.commutes ? multiply : compose)(nullptr, sum.data(), one.data(), one.size() / 2);
         } else {
             coll::apply_of(op_.type, op_.op)(nullptr, sum.data(), one.data(), one.size());
         }
@@ -337,7 +348,8 @@ int CollectiveData::start_vector(ulc_endpoint* ep, ulc_group group, ulc_coll** o
     ulc_reduction reduction{};
     reduction.type = op_.user ? ULC_OCTETS(2U) : op_.type;
     reduction.op = op_.user ? std::uint32_t{ULC_USER} : op_.op;
-    reduction.function = op_.user ? compose : nullptr;
+    if (op_.user) reduction.function = op_.commutes ? multiply : compose;
+    reduction.commutative = op_.user && op_.commutes ? 1 : 0;
     const std::size_t count = input_.size() / unit();
     const bool rooted = op_.kind == CollectiveKind::kReduce;
     const bool in_place = op_.in_place && (!rooted || at_root());

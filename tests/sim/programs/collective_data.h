@@ -1,6 +1,7 @@
 // What a rank gives to a collective operation and what it must then hold, for operations whose octets a test checks. Reductions
 // are of any type and operator, with values whose result does not depend on brackets (small whole numbers in floating point), or
-// compose functions x ↦ a·x + b of octets, which no two commute. What an operator gives is held by tests/unit/coll_reduction_test.cc.
+// compose functions x ↦ a·x + b of octets, which no two commute, or multiply Gaussian integers, which all do. What an operator gives is
+// held by tests/unit/coll_reduction_test.cc.
 #pragma once
 
 #include <coll.h>
@@ -39,9 +40,9 @@ struct Operation {
     std::size_t octets = 0;  ///< of the buffer, or (where there are blocks) of each rank's part
     std::uint16_t root = 0;
     bool in_place = false;
-    bool uneven = false;  ///< blocks by rank have about so many octets: the form with a v
-    bool user =
-        false;  ///< reductions: an operator of the user that does not commute; octets are even
+    bool uneven = false;    ///< blocks by rank have about so many octets: the form with a v
+    bool user = false;      ///< reductions: an operator of the user; octets are even
+    bool commutes = false;  ///< `user`: it does, and says so
     std::uint32_t type =
         ULC_UINT8;  ///< reductions, unless `user`; octets are cut to whole elements
     std::uint32_t op = ULC_SUM;
