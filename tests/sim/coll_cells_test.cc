@@ -1,7 +1,7 @@
 // Every cell (operation, algorithm, ranks 1-17, size) under random loss, every octet checked. What is random in a cell (loss, root, in
-// place or not, lengths by rank, operator, ":k" and "@segment", who offloads, how ranks drift apart) follows from the seed.
+// place or not, lengths by rank, type and operator, ":k" and "@segment", who offloads, how ranks drift apart) follows from the seed.
 //
-// A test takes a share of the cells, drawn from the seed, so that it is short under the sanitizers. All of them:
+// Under the sanitizers a run takes a share of the cells, drawn from the seed; the suite "cells" takes all of them in the release build:
 //   ULC_COLL_CELLS=1 build/release/tests/sim/sim_coll_cells            (ULC_SIM_SEED=n for others than the first)
 #include <gtest/gtest.h>
 
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "coll/algorithm.h"
+#include "coll/reduction.h"
 #include "tests/sim/lib_cluster.h"
 #include "tests/sim/programs/collective_actor.h"
 
@@ -34,6 +35,15 @@ std::uint64_t seed_of_run() {
     return given == nullptr ? 1 : std::strtoull(given, nullptr, 10);
 }
 
+void draw_operator(Operation& one, Prng& prng) {
+    one.user = prng.chance(0.3);
+    one.commutes = one.user && prng.chance(0.5);
+    do {
+        one.type = static_cast<std::uint32_t>(ULC_INT8 + prng.below(ULC_LONG_DOUBLE_INT));
+        one.op = static_cast<std::uint32_t>(ULC_SUM + prng.below(ULC_MAXLOC));
+    } while (coll::apply_of(one.type, one.op) == nullptr);
+}
+
 Operation cell(const coll::Algorithm& algorithm, std::uint16_t ranks, std::size_t octets,
                Prng& prng) {
     Operation one;
@@ -44,7 +54,7 @@ Operation cell(const coll::Algorithm& algorithm, std::uint16_t ranks, std::size_
     one.octets = octets;
     one.root = static_cast<std::uint16_t>(prng.below(ranks));
     one.in_place = prng.chance(0.5);
-    one.user = prng.chance(0.5);
+    if (one.kind >= CollectiveKind::kReduce) draw_operator(one, prng);
     if (one.user) one.octets = octets / 2 * 2;
     const bool either =
         algorithm.op == coll::Op::kAllgather || algorithm.op == coll::Op::kReduceScatter;
