@@ -138,6 +138,7 @@ Measured barrier_time(const ClusterConfig& config, const std::string& algorithm,
         unsigned done = 0;
         bool failed = false;
     };
+    const char* name = algorithm.empty() ? nullptr : algorithm.c_str();
     LibCluster lib(config);
     if (!lib.form()) return {};
     std::vector<Rank> ranks(lib.ranks());
@@ -149,8 +150,7 @@ Measured barrier_time(const ClusterConfig& config, const std::string& algorithm,
         while (rank.done < 2 * trials && !rank.failed) {
             if (rank.running == nullptr) {
                 if (index == 0 && rank.done % 2 == 1) begun = now;
-                rank.failed = ulc_barrier_start(ep, ulc_world(ep), algorithm.c_str(),
-                                                &rank.running) != ULC_OK;
+                rank.failed = ulc_barrier_start(ep, ulc_world(ep), name, &rank.running) != ULC_OK;
                 continue;
             }
             const int state = ulc_coll_test(ep, rank.running);
