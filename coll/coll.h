@@ -81,17 +81,17 @@ typedef struct ulc_coll ulc_coll;
  *   barrier     "gather_broadcast" (URTP §4.5), "dissemination" (k messages a round), "chain" (GAMMA §5.3: k chains,
  *               for hubs)
  *   broadcast   "multicast" (URTP §4.2), "binomial" (tree over unicast, for reference)
- *   gather      "direct" (URTP §4.4), "token" (GAMMA §6.3: k senders at a time, for hubs), "binomial" (for reference)
+ *   gather      "direct" (URTP §4.4), "token" (GAMMA §6.3: k senders at a time, for hubs), "binomial" (many ranks)
  *   gatherv     "direct", "token"
- *   scatter     "packed" (URTP §4.4: small blocks share a multicast), "direct", "binomial" (for reference)
+ *   scatter     "packed" (URTP §4.4: small blocks share a multicast), "direct", "binomial" (nodes of one machine)
  *   scatterv    "direct"
- *   allgather, allgatherv   "round_robin", "concurrent" (URTP §4.3, algorithms 1 and 2), "ring" (unicast, for reference)
+ *   allgather, allgatherv   "round_robin", "concurrent" (URTP §4.3, algorithms 1 and 2), "ring" (unicast; nodes of one machine)
  *   alltoall    "pairwise" (k rounds under way; no port takes more than that at a time), "multicast" (small blocks)
  *   alltoallv   "pairwise"
  *   reduce      "flat" (few ranks), "binomial", "chain" (large)
  *   allreduce   "multicast" (small), "binomial_multicast", "chain_multicast", "pairwise_multicast" (large: reduce_scatter,
  *               then allgather), "binomial" (for reference)
- *   reduce_scatter, reduce_scatter_block   "multicast" (small), "pairwise", "binomial" (for reference)
+ *   reduce_scatter, reduce_scatter_block   "multicast" (small), "pairwise", "binomial" (small, several ranks a node)
  *   scan, exscan   "multicast" (hubs), "chain" (large), "doubling" (medium)
  * A name may be followed by ":k" (segments that each member of "concurrent" has under way, chains of "chain", senders,
  * rounds; default 1) and by "@octets" (of a segment): "concurrent:4@16384".

@@ -1,4 +1,4 @@
-// Gather up a binomial tree of unicasts (coll/tree.h), the reference: each member passes on the blocks of its subtree, in order,
+// Gather up a binomial tree of unicasts (coll/tree.h): each member passes on the blocks of its subtree, in order,
 // as they arrive. Every block crosses the wire once for each level above it.
 #include "coll/binomial_blocks.h"
 

@@ -1,4 +1,4 @@
-// Reduce_scatter over a tree of unicasts, the reference: a binomial reduction to rank 0, which sends each its block.
+// Reduce_scatter over a tree of unicasts: a binomial reduction to rank 0, which sends each its block.
 #include <vector>
 
 #include "coll/reduce_tree.h"

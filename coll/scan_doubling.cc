@@ -1,4 +1,4 @@
-// Scan and exscan by recursive doubling over unicast (Hillis, Steele 1986), the reference: in round t a rank sends the fold of the
+// Scan and exscan by recursive doubling over unicast (Hillis, Steele 1986): in round t a rank sends the fold of the
 // 2^t ranks up to itself to the one 2^t behind, and puts what it gets in front of its own. log2(ranks) rounds.
 #include "coll/algorithm.h"
 #include "coll/fold.h"

@@ -1,4 +1,4 @@
-// Scatter down a binomial tree of unicasts (coll/tree.h), the reference: each member passes on the blocks of its subtree as they
+// Scatter down a binomial tree of unicasts (coll/tree.h): each member passes on the blocks of its subtree as they
 // arrive.
 #include "coll/binomial_blocks.h"
 

@@ -7,8 +7,8 @@
 
 Every round runs all systems once, each a program of its own, so what disturbs one disturbs the others; the table shows medians
 over the rounds and ratios of medians. Systems: embedded (rank = node with its engine inside), daemon (an engine a node), tree
-(embedded, by unicast: binomial trees, rings), Open MPI with btl tcp, MPICH with UCX over tcp. Over two nodes all of ULC's frames pass
-ulc-switch, a process on the same cores. A system that is not installed is left out with a line that says what to install.
+(embedded, by unicast: binomial trees, rings), Open MPI with btl tcp, MPICH with UCX over tcp. ULC's nodes share memory, as `ulc run` joins
+them: no switch runs beside them. A system that is not installed is left out with a line that says what to install.
 
 Writes FOLDER/raw/*.json (for tools/report.py too), compare.json, compare.txt and SVG plots.
 """
