@@ -1,0 +1,125 @@
+// Messages whose lengths do not fit into 31 and 32 bits, from rank 0 to rank 1: a broadcast of 2 GiB + 5 octets from rank 0, a send
+// of 3 GiB (embedded: one record, of the application's memory), a send of 4 GiB + 5. Rank 1 compares every octet.
+//   huge             exit 0 if all was right
+//   huge broadcast   the broadcast alone
+// What rank 0 sends is a pattern of little memory that is mapped again and again; its period divides no power of two, so that octets
+// that come from 2 or 4 GiB too early or too late are other ones.
+#include <coll.h>
+#include <sys/mman.h>
+#include <ulc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+constexpr std::int64_t kLimit = 120'000'000'000;  // ns
+constexpr std::size_t kPeriod = (std::size_t{64} << 20) + std::size_t{3} * 4096;
+constexpr std::size_t kGiB = std::size_t{1} << 30;
+constexpr std::size_t kLongest = 4 * kGiB + 5;
+constexpr std::uint64_t kTag = 1;
+
+void need(const char* what, int error) {
+    if (error == ULC_OK) return;
+    std::fprintf(stderr, "huge: %s: %s (%s)\n", what, ulc_error_text(error), ulc_last_error_text());
+    std::exit(1);
+}
+
+void need_map(const void* mapped) {
+    if (mapped != MAP_FAILED) return;
+    std::perror("huge: mmap");
+    std::exit(1);
+}
+
+/// One period, as the file behind it.
+int pattern(unsigned char*& octets) {
+    const int file = memfd_create("pattern", 0);
+    if (file < 0 || ftruncate(file, kPeriod) != 0) {
+        std::perror("huge: memfd");
+        std::exit(1);
+    }
+    void* mapped = mmap(nullptr, kPeriod, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    need_map(mapped);
+    octets = static_cast<unsigned char*>(mapped);
+    for (std::size_t i = 0; i < kPeriod; i += sizeof i) {
+        const std::size_t word = (i + 1) * 0x9E3779B97F4A7C15U;
+        std::memcpy(octets + i, &word, sizeof word);
+    }
+    return file;
+}
+
+/// Longer than the longest message: at rank 0 the pattern again and again, to be read; at rank 1 empty.
+unsigned char* buffer(bool sends, int file) {
+    const std::size_t periods = kLongest / kPeriod + 1;
+    void* mapped = mmap(nullptr, periods * kPeriod, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    need_map(mapped);
+    auto* octets = static_cast<unsigned char*>(mapped);
+    if (!sends)
+        (void)madvise(octets, kLongest, MADV_HUGEPAGE);  // fewer faults, where there are such
+    for (std::size_t n = 0; sends && n < periods; ++n)
+        need_map(mmap(octets + n * kPeriod, kPeriod, PROT_READ,
+                      MAP_SHARED | MAP_FIXED | MAP_POPULATE, file, 0));
+    return octets;
+}
+
+/// At rank 1: every octet of the message, and none behind it. Empties the memory for the next.
+void compare(const char* what, const unsigned char* expected, unsigned char* got,
+             std::size_t octets) {
+    for (std::size_t at = 0; at < octets; at += kPeriod) {
+        if (std::memcmp(got + at, expected, std::min(kPeriod, octets - at)) == 0) continue;
+        std::fprintf(stderr, "huge: %s: wrong octets behind %zu\n", what, at);
+        std::exit(1);
+    }
+    if (got[octets] != 0) {
+        std::fprintf(stderr, "huge: %s: more than %zu octets\n", what, octets);
+        std::exit(1);
+    }
+    if (madvise(got, kLongest, MADV_DONTNEED) != 0) std::abort();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    ulc_endpoint* ep = nullptr;
+    need("open", ulc_open(nullptr, &ep));
+    need("join", ulc_join_wait(ep, nullptr, ULC_RANK_ANY, 0, kLimit));
+    const bool sends = ulc_rank(ep) == 0;
+    unsigned char* expected = nullptr;
+    unsigned char* octets = buffer(sends, pattern(expected));
+    using Clock = std::chrono::steady_clock;
+    auto report = [&, start = Clock::now()](const char* what, std::size_t length) mutable {
+        const std::chrono::duration<double> took = Clock::now() - start;
+        if (!sends) {
+            compare(what, expected, octets, length);
+            std::printf("huge: %s of %zu octets in %.1f s\n", what, length, took.count());
+        }
+        need("barrier", ulc_barrier(ep, ulc_world(ep)));
+        start = Clock::now();
+    };
+    constexpr std::size_t kBroadcast = 2 * kGiB + 5;
+    need("broadcast", ulc_broadcast(ep, ulc_world(ep), 0, octets, kBroadcast));
+    report("broadcast", kBroadcast);
+    const bool all = argc < 2 || std::strcmp(argv[1], "broadcast") != 0;
+    for (const std::size_t length : {3 * kGiB, kLongest}) {
+        if (!all) break;
+        ulc_request request;
+        ulc_status status{};
+        if (sends) {
+            need("send", ulc_send(ep, 1, kTag, octets, length, &request));
+        } else {
+            need("receive", ulc_receive(ep, 0, kTag, UINT64_MAX, octets, length, &request));
+        }
+        need("wait", ulc_wait_for(ep, &request, &status, kLimit));
+        need("message", status.error);
+        if (!sends && status.length != length) need("length", ULC_ERR_TRUNCATED);
+        report("send", length);
+    }
+    need("leave", ulc_leave_wait(ep, kLimit));
+    ulc_close(ep);
+    return 0;
+}
