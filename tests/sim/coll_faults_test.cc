@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "coll/algorithm.h"
 #include "tests/sim/lib_cluster.h"
 #include "tests/sim/programs/collective_actor.h"
 
@@ -397,24 +398,48 @@ TEST(CollectiveFaults, several_at_once_on_one_group_each_get_their_own) {
             EXPECT_EQ(one.data.wrong(), "");
 }
 
-/// Sums of doubles that depend on their order, at every rank.
-std::vector<std::vector<double>> sums(const char* algorithm, std::size_t count,
-                                      std::uint64_t seed) {
-    constexpr std::uint16_t kRanks = 7;
-    ClusterConfig config = config_of(kRanks, seed);
-    config.net.faults = {.loss = 0.02, .reorder = 0.05};
+constexpr std::uint16_t kSummers = 7;
+using PerRank = std::vector<std::vector<double>>;
+
+/// Starts a reduction of doubles at one rank; reduce_scatter cuts them into blocks alike.
+int start_sum(Kind kind, ulc_endpoint* ep, const std::vector<double>& in, std::vector<double>& out,
+              const char* algorithm, ulc_coll** running) {
+    const ulc_reduction sum{ULC_DOUBLE, ULC_SUM};
+    const ulc_group world = ulc_world(ep);
+    const std::size_t n = in.size();
+    switch (kind) {
+        case Kind::kReduce:
+            return ulc_reduce_start(ep, world, 3, in.data(), out.data(), n, sum, algorithm,
+                                    running);
+        case Kind::kAllreduce:
+            return ulc_allreduce_start(ep, world, in.data(), out.data(), n, sum, algorithm,
+                                       running);
+        case Kind::kReduceScatter:
+            return ulc_reduce_scatter_block_start(ep, world, in.data(), out.data(), n / kSummers,
+                                                  sum, algorithm, running);
+        case Kind::kScan:
+            return ulc_scan_start(ep, world, in.data(), out.data(), n, sum, algorithm, running);
+        default:
+            return ulc_exscan_start(ep, world, in.data(), out.data(), n, sum, algorithm, running);
+    }
+}
+
+/// Sums of doubles that depend on their order, at every rank, in a run with faults that follow from the seed.
+PerRank sums(Kind kind, const char* algorithm, std::size_t count, std::uint64_t seed) {
+    ClusterConfig config = config_of(kSummers, seed);
+    config.net.faults = {.loss = 0.01 * static_cast<double>(seed), .reorder = 0.05};
     LibCluster lib(config);
     EXPECT_TRUE(lib.form());
-    std::vector<std::vector<double>> in(kRanks, std::vector<double>(count));
-    std::vector<std::vector<double>> out(kRanks, std::vector<double>(count));
-    std::vector<ulc_coll*> running(kRanks, nullptr);
-    for (std::uint16_t rank = 0; rank < kRanks; ++rank) {
+    PerRank in(kSummers, std::vector<double>(count));
+    PerRank out = in;
+    std::vector<ulc_coll*> running(kSummers, nullptr);
+    for (std::uint16_t rank = 0; rank < kSummers; ++rank) {
         for (std::size_t i = 0; i < count; ++i)
             in[rank][i] = (rank % 2 == 0 ? 1e16 : -1e16) / static_cast<double>(i + rank + 1) + 0.1;
-        ulc_endpoint* ep = lib.endpoint(rank);
-        EXPECT_EQ(ulc_allreduce_start(ep, ulc_world(ep), in[rank].data(), out[rank].data(), count,
-                                      {ULC_DOUBLE, ULC_SUM}, algorithm, &running[rank]),
-                  ULC_OK);
+        EXPECT_EQ(
+            start_sum(kind, lib.endpoint(rank), in[rank], out[rank], algorithm, &running[rank]),
+            ULC_OK)
+            << algorithm;
     }
     const auto none_runs = [&] {
         return std::ranges::all_of(running, [](ulc_coll* one) { return one == nullptr; });
@@ -436,17 +461,30 @@ std::vector<std::uint64_t> bits_of(const std::vector<double>& values) {
     return bits;
 }
 
-TEST(CollectiveFaults, floating_point_sums_are_the_same_to_the_last_bit_at_all_ranks_in_all_runs) {
-    for (const char* algorithm : {"multicast@1000", "binomial_multicast", "chain_multicast@2000",
-                                  "pairwise_multicast:2", "binomial"}) {
-        const auto first = sums(algorithm, 900, 1);
-        const auto again = sums(algorithm, 900, 2);
-        for (std::size_t rank = 0; rank < first.size(); ++rank) {
-            EXPECT_EQ(bits_of(first[0]), bits_of(first[rank])) << algorithm << " rank " << rank;
-            EXPECT_EQ(bits_of(first[0]), bits_of(again[rank]))
-                << algorithm << " rank " << rank << ", another run";
+TEST(CollectiveFaults, floating_point_sums_are_the_same_to_the_last_bit_in_all_runs) {
+    constexpr std::size_t kCount = 910;
+    std::vector<PerRank> of_allreduce;
+    for (const coll::Algorithm& algorithm : coll::algorithms()) {
+        const Kind kind = kind_of(algorithm.op);
+        if (kind < Kind::kReduce) continue;
+        const std::string name =
+            std::string(algorithm.name) + (algorithm.has_k ? ":2@1000" : "@1000");
+        const PerRank first = sums(kind, name.c_str(), kCount, 1);
+        for (const std::uint64_t seed : {2, 3}) {
+            const PerRank again = sums(kind, name.c_str(), kCount, seed);
+            for (std::size_t rank = 0; rank < kSummers; ++rank)
+                EXPECT_EQ(bits_of(first[rank]), bits_of(again[rank]))
+                    << coll::name_of(algorithm.op) << ' ' << name << " rank " << rank;
         }
+        if (kind != Kind::kAllreduce) continue;
+        for (std::size_t rank = 0; rank < kSummers; ++rank)
+            EXPECT_EQ(bits_of(first[0]), bits_of(first[rank])) << name << " rank " << rank;
+        of_allreduce.push_back(first);
     }
+    // The operands are such that brackets show: not all algorithms give the same.
+    EXPECT_TRUE(std::ranges::any_of(of_allreduce, [&](const PerRank& one) {
+        return bits_of(one[0]) != bits_of(of_allreduce[0][0]);
+    }));
 }
 
 }  // namespace
