@@ -162,8 +162,8 @@ void Member::Impl::on_request(const wire::FrameView& frame, Session& session, Na
     }
 }
 
-/// Of a packet for which no repair waits: it is not off the wire for δ yet, or its repair is on the way. overtaken: the receiver has
-/// heard of what was sent after it, so it is not on its way, however short a time ago it left.
+/// Of a packet for which no repair waits: it is not off the wire for δ yet, or its repair is on the way, be it in the port or since
+/// it left that. overtaken: the receiver has heard of what was sent after it, so it is not on its way, however short a time ago it left.
 bool Member::Impl::asks_too_soon(const TxStream& tx, const TxSlot& slot, bool overtaken,
                                  Nanos now) const noexcept {
     const Params& p = config_.params;
@@ -179,7 +179,7 @@ bool Member::Impl::asks_too_soon(const TxStream& tx, const TxSlot& slot, bool ov
         wait <<= std::min(slot.transmissions - kBadLuck, 20);
         wait = std::min(wait, std::max(srtt, p.max_send_wait / 2));
     }
-    return now - slot.sent_at < wait;
+    return now - std::max(slot.sent_at, left_at) < wait;
 }
 
 /// URTP's three cases (§3.2.1): sent long ago, sent just now, not sent yet.
