@@ -101,9 +101,9 @@ typedef struct ulc_coll ulc_coll;
  *
  * Errors of the start functions: INVALID (not a member, root out of range, null buffer with a length, unknown
  * algorithm, a mistake in the file of ULC_COLL_TABLE; ulc_last_error_text() says which), LIMIT (the result exceeds the address space), NO_MEMORY, NOT_FORMED,
- * and too many under way: none begins 65,535 or more behind the oldest of its group (LIMIT).
- * A call that fails is not counted as one of the group's operations. Messages bear a hash of operation, root, type, operator, algorithm and
- * length, by which members find that they disagree; where all wait and none has sent anything, they ask each other after a second
+ * and too many under way: none begins 4,095 or more behind the oldest of its group (LIMIT).
+ * A call that fails is not counted as one of the group's operations. Messages bear a code of operation, root, type, operator, algorithm and
+ * length, and whether each is the last, by which members find that they disagree; where all wait and none has sent anything, they ask each other after a second
  * (ULC_COLL_PATIENCE_MS in the environment). ULC_COLL_CHECK=0 leaves out both. Cost: some 100 ns and one message. */
 ULC_API int ulc_barrier_start(ulc_endpoint* ep, ulc_group group, const char* algorithm,
                               ulc_coll** out);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "client/error_text.h"
 #include "client/ulc_internal.h"
+#include "coll/agreement.h"
 #include "coll/reduction.h"
 #include "coll/selection.h"
 
@@ -60,11 +61,6 @@ struct Uses {
     return {};
 }
 
-/// One step of FNV-1a.
-[[nodiscard]] constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) noexcept {
-    return (hash ^ value) * 0x100000001b3U;
-}
-
 /// From arguments to a Call with the memory that it works on. Every function returns ULC_OK or the error, whose text is set.
 class Judge {
 public:
@@ -84,28 +80,9 @@ public:
 
     /// What every member must have given alike.
     [[nodiscard]] client::RunIdentity identity() const {
-        const bool own = call.op == Op::kGatherv || call.op == Op::kScatterv ||
-                         call.op == Op::kAlltoallv;  // each knows lengths of its own
-        std::uint64_t length = own ? 0 : call.octets;
         const Blocks& blocks = call.op == Op::kAllgather ? call.out : call.in;
-        if (!own && given_.uneven) {
-            length = 0;
-            for (std::uint16_t rank = 0; rank < call.ranks; ++rank)
-                length = mixed(length, blocks.length(rank));
-        }
-        const ulc_reduction* r = given_.reduction;
-        // The order of operands, which makes the schedule, counts as an operator of its own behind ULC_USER.
-        const std::uint32_t order = r != nullptr && r->op == ULC_USER && call.commutative ? 1 : 0;
-        const std::uint32_t type = r == nullptr ? 0 : r->type * 16 + r->op + order;
-        const std::uint16_t root = uses_.rooted ? call.root : std::uint16_t{0};
-        const auto op = static_cast<std::uint32_t>(call.op);
-        const auto index = static_cast<std::uint64_t>(chosen - algorithms().data());
-        const std::uint64_t arguments = mixed(mixed(mixed(op, root), type), length);
-        const std::uint64_t algorithm = mixed(mixed(index, call.concurrent), call.segment);
-        const auto taken = static_cast<std::uint32_t>(algorithm ^ algorithm >> 32);
         return {name_,
-                {client::Signature(op, root, type ^ taken, length),
-                 static_cast<std::uint32_t>(arguments ^ arguments >> 32), taken}};
+                agreement_of(call, *chosen, given_.reduction, given_.uneven ? &blocks : nullptr)};
     }
 
     Call call;

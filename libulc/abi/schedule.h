@@ -35,6 +35,10 @@ static_assert(sizeof(Step) == 40);
 
 inline constexpr std::uint32_t kStepsMax = 1U << 20;
 
+/// Of the tag of an operation's message, unless its sender checks nothing: no other message of the operation follows to whom it goes. So
+/// a receiver knows at once that one is to come for which it has no step, or none where it has one.
+inline constexpr std::uint64_t kTagLast = 1;
+
 /// A view: who made it owns the arrays. depends[first … first+count) of a step are indices of *earlier* steps,
 /// so a schedule cannot be cyclic. Steps without unfinished dependencies may run in any order; kSend, kMcast and
 /// kRecv with the same peer start in index order.

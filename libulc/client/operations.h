@@ -15,7 +15,7 @@ namespace ulc::client {
 
 class Operations {
 public:
-    static constexpr unsigned kNumberBits = 16;
+    static constexpr unsigned kNumberBits = 12;
     static constexpr std::size_t kAheadMax = (std::size_t{1} << kNumberBits) - 1;
 
     /// mine: what this member gave. False: the oldest must end first. May throw std::bad_alloc.

@@ -27,14 +27,17 @@ constexpr unsigned kLooksPerTest = 16;
 /// In patiences: the longest time between inquiries.
 constexpr Nanos kAskEveryMax = 8;
 
-/// Tag of an operation: bit 63 (coll/), 31 bits of the handle (its top bit is the same in all), 16 of the number, 15 of the
+/// Of a tag: the number.
+constexpr std::uint64_t kNumberMask = ((std::uint64_t{1} << Operations::kNumberBits) - 1)
+                                      << Signature::kBits;
+
+/// Tag of an operation: bit 63 (coll/), 31 bits of the handle (its top bit is the same in all), 12 of the number, 19 of the
 /// signature.
 [[nodiscard]] std::uint64_t operation_tag(ulc_group group, std::uint32_t number) noexcept {
     constexpr std::uint64_t kHandle = (std::uint64_t{1} << 31) - 1;
-    constexpr std::uint64_t kNumber = (std::uint64_t{1} << Operations::kNumberBits) - 1;
     static_assert(31 + Operations::kNumberBits + Signature::kBits == 62);
     return ULC_TAG_COLL | (group & kHandle) << (Operations::kNumberBits + Signature::kBits) |
-           (number & kNumber) << Signature::kBits;
+           ((std::uint64_t{number} << Signature::kBits) & kNumberMask);
 }
 
 }  // namespace
@@ -212,10 +215,10 @@ int ScheduleRun::start_step(std::uint32_t index) noexcept {
     if (peer == ULC_RANK_ANY) return freed();
     switch (step.kind) {
         case StepKind::kSend:
-            return ulc_internal_send(ep_, peer, tag_, executor_->source(step), step.length,
+            return ulc_internal_send(ep_, peer, tag_of(index), executor_->source(step), step.length,
                                      request);
         case StepKind::kMcast:
-            return ulc_internal_multicast(ep_, group_, step.from_offset, tag_,
+            return ulc_internal_multicast(ep_, group_, step.from_offset, tag_of(index),
                                           executor_->source(step), step.length, request);
         case StepKind::kRecv:
             return ulc_internal_receive(ep_, peer, tag_, ~Signature::kMask,
@@ -256,10 +259,18 @@ bool ScheduleRun::take_finished() noexcept {
     return any;
 }
 
+/// Of a message that the step sends.
+std::uint64_t ScheduleRun::tag_of(std::uint32_t step) const noexcept {
+    return checks() && executor_->is_last(step) ? tag_ | abi::kTagLast : tag_;
+}
+
 /// A message of the operation has come: from a member that means the same?
 void ScheduleRun::judge_receive(std::uint32_t step, const ulc_status& status) noexcept {
-    const char* unlike = identity_.agreement.signature.unlike(Signature::of_tag(status.tag));
-    if (unlike == nullptr && status.length != executor_->step(step).length)
+    const Signature theirs = Signature::of_tag(status.tag);
+    const char* unlike = identity_.agreement.signature.unlike(theirs);
+    const bool other_count = checks() && theirs.bits() != 0 &&
+                             ((status.tag & abi::kTagLast) != 0) != executor_->is_last(step);
+    if (unlike == nullptr && (status.length != executor_->step(step).length || other_count))
         unlike = "gave another length";
     if (unlike != nullptr) {
         mismatch(status.source, unlike);
@@ -286,8 +297,6 @@ void ScheduleRun::mismatch(std::uint16_t rank, const char* what) noexcept {
 /// for, and wait for what nobody sends.
 void ScheduleRun::look_at_members() noexcept {
     // Of any operation of the group: none after that one can go well.
-    const std::uint64_t any_number = ((std::uint64_t{1} << Operations::kNumberBits) - 1)
-                                     << Signature::kBits;
     const std::uint64_t broken = (tag_ & ~Signature::kMask) | Signature::broken().bits();
     const client::Group* group = ep_->group(group_);
     if (group != nullptr && group->operations.disagreement.what != nullptr &&
@@ -301,10 +310,10 @@ void ScheduleRun::look_at_members() noexcept {
         if (rank == ulc_rank(ep_) || rank == ULC_RANK_ANY) continue;
         if (ulc_peer_state(ep_, rank) == ULC_ERR_PEER_DIED) fail(ULC_ERR_PEER_DIED);
         std::uint64_t found = 0;
-        if (ulc_internal_peek(ep_, rank, broken, ~any_number, &found) != ULC_OK &&
+        if (ulc_internal_peek(ep_, rank, broken, ~kNumberMask, &found) != ULC_OK &&
             ulc_internal_peek(ep_, rank, tag_, ~Signature::kMask, &found) != ULC_OK) {
             if (left_over(rank))
-                mismatch(rank, "gave another root, or another operation, in the one before");
+                mismatch(rank, "gave another root, operation or algorithm in the one before");
             continue;
         }
         const char* unlike = identity_.agreement.signature.unlike(Signature::of_tag(found));
@@ -344,13 +353,16 @@ bool ScheduleRun::ask_sources() noexcept {
     return true;
 }
 
-/// Has the member sent, to the operation before, what nobody here asked for? That one is over here, so nobody will.
+/// Has the member sent, to the operation before, what nobody here asked for? That one is over here, so nobody will. Only the first of
+/// what it sent to the group counts: numbers begin again, and it may be far ahead.
 bool ScheduleRun::left_over(std::uint16_t rank) const noexcept {
     if (!ep_->group(group_)->operations.ended_before(number_)) return false;
     std::uint64_t found = 0;
-    const std::uint64_t tag = operation_tag(group_, number_ - 1);
-    return ulc_internal_peek(ep_, rank, tag, ~Signature::kMask, &found) == ULC_OK &&
-           identity_.agreement.signature.bits() != 0 && Signature::of_tag(found).bits() != 0;
+    return checks() &&
+           ulc_internal_peek(ep_, rank, tag_, ~(kNumberMask | Signature::kMask), &found) ==
+               ULC_OK &&
+           ((found ^ operation_tag(group_, number_ - 1)) & kNumberMask) == 0 &&
+           Signature::of_tag(found).bits() != 0;
 }
 
 bool ScheduleRun::somebody_died() const noexcept {
@@ -363,9 +375,7 @@ bool ScheduleRun::somebody_died() const noexcept {
 
 /// After a mismatch, the others hear of it, as soon as there is room. False: not yet.
 bool ScheduleRun::told_all() noexcept {
-    if (error_ != ULC_ERR_MISMATCH || told_ || members_ < 2 ||
-        identity_.agreement.signature.bits() == 0)
-        return true;
+    if (error_ != ULC_ERR_MISMATCH || told_ || members_ < 2 || !checks()) return true;
     const std::uint64_t tag = (tag_ & ~Signature::kMask) | Signature::broken().bits();
     told_ = ulc_internal_multicast(ep_, group_, ULC_SUBSET_ALL, tag, nullptr, 0, nullptr) !=
             ULC_ERR_AGAIN;

@@ -10,7 +10,7 @@
 // All messages of one run carry one tag, made of the group handle and the group's operation number: members start
 // the same operations of a group in the same order, so the numbers agree, and operations of one group or of several
 // may be under way at once. The tag bears a signature of the arguments besides (client/signature.h), which receives do not
-// ask for but compare. Who finds another one tells all members by an empty message that bears a signature of its own, for which members look
+// ask for but compare, and whether the message is the member's last to us (abi::kTagLast). Who finds another one tells all members by an empty message that bears a signature of its own, for which members look
 // whenever an operation of the group does not move; none can go well any more. Who waits for long asks (client/inquiry.h).
 #pragma once
 
@@ -74,6 +74,9 @@ private:
     [[nodiscard]] bool finished() const noexcept {
         return away_ ? settled_ && in_flight_count_ == 0 : executor_->done();
     }
+    /// Whether messages say what this member gave.
+    [[nodiscard]] bool checks() const noexcept { return identity_.agreement.signature.bits() != 0; }
+    [[nodiscard]] std::uint64_t tag_of(std::uint32_t step) const noexcept;
     void hand_over(const abi::Schedule& schedule, const exec::Setup& setup) noexcept;
     void copy_early(const abi::Schedule& schedule, const exec::Setup& setup) noexcept;
     void take_early(const abi::Schedule& schedule) noexcept;
@@ -97,7 +100,7 @@ private:
 
     ulc_endpoint* ep_ = nullptr;
     ulc_group group_ = 0;
-    std::uint64_t tag_ = 0;  ///< with the signature
+    std::uint64_t tag_ = 0;  ///< with the signature; of no message yet, see tag_of()
     RunIdentity identity_;
     std::uint32_t number_ = 0;
     std::optional<exec::Executor> executor_;

@@ -1,20 +1,24 @@
-// What all members of one collective operation must agree on, in 15 bits that the tags of its messages bear, so that a member finds
+// What all members of one collective operation must agree on, in 19 bits that the tags of its messages bear, so that a member finds
 // with the first packet that another one gave other arguments, and which.
 //
-//    14 ── 11    10 ── 8       7 ── 4                3 ── 0
-//    kind        root mod 8    type, operator,       length
-//                              algorithm
+//    18 ── 15    14 ── 12      11 ── 4                  3 ── 1    0
+//    kind        root mod 8    type and operator, or    length    this message is the last (abi::kTagLast)
+//                              length, + algorithm
 //
-// Type and length are hashed: of differing ones, 1 in 16 look alike. (Lengths of messages are compared besides.)
+// Members that take one algorithm never look alike with other types or operators. Algorithms are hashed: of differing ones, 1 in 256
+// look alike. So are lengths: 1 in 8, where nothing is reduced 1 in 2048. But each message's own length is compared besides, and whether it
+// is the last from that member, so that two lengths never pass for one.
 #pragma once
 
 #include <cstdint>
+
+#include "abi/schedule.h"
 
 namespace ulc::client {
 
 class Signature {
 public:
-    static constexpr unsigned kBits = 15;
+    static constexpr unsigned kBits = 19;
     static constexpr std::uint64_t kMask = (std::uint64_t{1} << kBits) - 1;
 
     /// unlike() of what broken() says.
@@ -22,19 +26,19 @@ public:
 
     /// Unchecked: agrees with every other one.
     constexpr Signature() noexcept = default;
-    /// kind: of the operation, 0 … 13.
-    constexpr Signature(std::uint32_t kind, std::uint32_t root, std::uint32_t type_and_op,
-                        std::uint64_t length) noexcept
-        : bits_((kind + 1) << 11 | (root & 7U) << 8 |
-                static_cast<std::uint32_t>(spread(type_and_op) >> 60) << 4 |
-                static_cast<std::uint32_t>(spread(length) >> 60)) {}
+    /// kind: of the operation, 0 … 13. reduction: an octet for type and operator, or more of the length.
+    constexpr Signature(std::uint32_t kind, std::uint32_t root, std::uint8_t reduction,
+                        std::uint32_t algorithm, std::uint64_t length) noexcept
+        : bits_((kind + 1) << kKindAt | (root & 7U) << kRootAt |
+                ((reduction + highest(8, algorithm)) & 0xffU) << kReductionAt |
+                highest(3, length) << kLengthAt) {}
     static constexpr Signature of_tag(std::uint64_t tag) noexcept {
         Signature signature;
-        signature.bits_ = static_cast<std::uint32_t>(tag & kMask);
+        signature.bits_ = static_cast<std::uint32_t>(tag & kMask & ~abi::kTagLast);
         return signature;
     }
     /// "An operation that began here went wrong": borne by an empty message instead of what was due.
-    static constexpr Signature broken() noexcept { return of_tag(std::uint64_t{15} << 11); }
+    static constexpr Signature broken() noexcept { return of_tag(std::uint64_t{15} << kKindAt); }
 
     [[nodiscard]] constexpr std::uint64_t bits() const noexcept { return bits_; }
 
@@ -43,18 +47,26 @@ public:
         const std::uint32_t differ = bits_ ^ other.bits_;
         if (differ == 0 || bits_ == 0 || other.bits_ == 0) return nullptr;
         if (other.bits_ == broken().bits_) return kToldOf;
-        if (differ >> 11 != 0) return "called another operation";
-        if ((differ >> 8 & 7U) != 0) return "gave another root";
-        if ((differ & 15U) != 0)
+        if (differ >> kKindAt != 0) return "called another operation";
+        if ((differ >> kRootAt & 7U) != 0) return "gave another root";
+        if ((differ >> kLengthAt & 7U) != 0)
             return "gave another length";  // of which other algorithms may follow
-        return "gave another type or operator, or took another algorithm";
+        return "gave another type, operator or length, or took another algorithm";
+    }
+
+    /// So many bits, at most 32, of a hash.
+    static constexpr std::uint32_t highest(unsigned bits, std::uint64_t value) noexcept {
+        value = (value ^ value >> 32) * 0x9e3779b97f4a7c15U;
+        value = (value ^ value >> 29) * 0xbf58476d1ce4e5b9U;
+        return static_cast<std::uint32_t>(value >> (64 - bits));
     }
 
 private:
-    static constexpr std::uint64_t spread(std::uint64_t value) noexcept {
-        value = (value ^ value >> 32) * 0x9e3779b97f4a7c15U;
-        return (value ^ value >> 29) * 0xbf58476d1ce4e5b9U;
-    }
+    static constexpr unsigned kKindAt = 15;
+    static constexpr unsigned kRootAt = 12;
+    static constexpr unsigned kReductionAt = 4;
+    static constexpr unsigned kLengthAt = 1;
+
     std::uint32_t bits_ = 0;
 };
 
@@ -62,7 +74,7 @@ private:
 struct Agreement {
     Signature signature;
     std::uint32_t arguments = 0;  ///< operation, root, type and operator, length
-    std::uint32_t algorithm = 0;  ///< with its parameters
+    std::uint32_t algorithm = 0;  ///< with its parameters, and whether a user's operator commutes
 
     /// As Signature::unlike().
     [[nodiscard]] constexpr const char* unlike(const Agreement& other) const noexcept {

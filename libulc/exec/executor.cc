@@ -226,6 +226,12 @@ Err Executor::complete(std::uint32_t step) noexcept {
     return Err::kOk;
 }
 
+bool Executor::is_last(std::uint32_t index) const noexcept {
+    for (std::uint32_t at = edge_first_[index]; at != edge_first_[index + 1]; ++at)
+        if ((edges_[at] & 1U) == kOnStart) return false;
+    return true;
+}
+
 const unsigned char* Executor::read_at(BufferId buffer, std::uint64_t offset) const noexcept {
     if (buffer == BufferId::kInput) {
         return setup_.input == nullptr ? nullptr : setup_.input + offset;

@@ -18,7 +18,7 @@ using abi::StepKind;
 
 constexpr std::uint32_t kNone = UINT32_MAX;
 
-/// Of one member's view, whether two tags of one operation agree in what is left of them; 0 is unchecked
+/// Of one member's view, whether two tags of one operation differ in what is left of them; 0 is unchecked
 /// (client/signature.h).
 [[nodiscard]] bool unlike(std::uint64_t a, std::uint64_t b, std::uint64_t mask) noexcept {
     return (a & ~mask) != 0 && (b & ~mask) != 0 && ((a ^ b) & ~mask) != 0;
@@ -85,6 +85,10 @@ struct Offload {
             if (steps[i].kind != StepKind::kRecv) continue;
             next_receive[i] = std::exchange(receive[steps[i].peer], static_cast<std::uint32_t>(i));
         }
+    }
+    /// Of a message that the step sends, or receives from a member of the same mind; 0 in what is left of the tag is unchecked.
+    [[nodiscard]] std::uint64_t tag_of(std::uint32_t step) const noexcept {
+        return (tag & ~mask) != 0 && executor->is_last(step) ? tag | abi::kTagLast : tag;
     }
     [[nodiscard]] bool over() const noexcept {
         return queued == 0 && (error != Err::kOk || executor->done());
@@ -243,7 +247,8 @@ bool Offloads::start(Offload& offload, SendQueue& sends) {
                 step.kind == StepKind::kMcast ? offload.group : offload.ranks[step.peer];
             const auto offset = static_cast<std::uint32_t>(
                 offload.buffers[static_cast<std::size_t>(step.buffer)] + step.offset);
-            if (!sends.inject(record_of(step, stream, offload.tag, offset), {offload.id, index})) {
+            if (!sends.inject(record_of(step, stream, offload.tag_of(index), offset),
+                              {offload.id, index})) {
                 retry_ = true;
                 break;
             }
@@ -306,7 +311,8 @@ Sink Offloads::match(Rank source, std::uint64_t tag, std::uint64_t length) noexc
         if (((offload->tag ^ tag) & offload->mask) != 0) continue;
         const std::uint32_t step = offload->take_receive(source);
         if (step == kNone) continue;
-        if (unlike(offload->tag, tag, offload->mask) || length != offload->steps[step].length)
+        if (unlike(offload->tag_of(step), tag, offload->mask) ||
+            length != offload->steps[step].length)
             fail(*offload, Err::kMismatch, source, tag);
         return {offload->id, step};
     }

@@ -11,7 +11,7 @@
 namespace ulc::client {
 namespace {
 
-constexpr Agreement kMine{Signature(1, 0, 0, 100), 11, 12};
+constexpr Agreement kMine{Signature(1, 0, 0, 0, 100), 11, 12};
 
 class Inquiries : public ClientTest {
 protected:
@@ -24,7 +24,7 @@ protected:
         Inquiry inquiry{};
         inquiry.group = kWorld;
         inquiry.number = number_;
-        inquiry.signature = static_cast<std::uint32_t>(Signature(1, 2, 0, 100).bits());
+        inquiry.signature = static_cast<std::uint32_t>(Signature(1, 2, 0, 0, 100).bits());
         inquiry.arguments = 13;
         inquiry.algorithm = 12;
         return inquiry;

@@ -59,41 +59,62 @@ TEST(operations, recall_what_was_given_to_the_last_ones) {
 }
 
 TEST(agreement, says_what_the_signature_does_not_tell) {
-    const Signature signature(3, 2, 100, 4096);
+    const Signature signature(3, 2, 100, 7, 4096);
     const Agreement mine{signature, 1, 2};
     EXPECT_EQ(mine.unlike(mine), nullptr);
     EXPECT_STREQ(mine.unlike({signature, 1, 3}), "took another algorithm");
     EXPECT_STREQ(mine.unlike({signature, 2, 2}), "gave another root, type, operator or length");
-    EXPECT_STREQ(mine.unlike({Signature(4, 2, 100, 4096), 2, 3}), "called another operation");
+    EXPECT_STREQ(mine.unlike({Signature(4, 2, 100, 7, 4096), 2, 3}), "called another operation");
     EXPECT_EQ(mine.unlike({Signature(), 2, 3}), nullptr) << "that one checks nothing";
     EXPECT_EQ(Agreement().unlike(mine), nullptr);
 }
 
 TEST(signature, says_which_argument_differs) {
-    const Signature mine(3, 2, 100, 4096);
+    const Signature mine(3, 2, 100, 7, 4096);
     const auto unlike = [&](Signature other) {
         const char* what = mine.unlike(other);
         return std::string(what == nullptr ? "" : what);
     };
     EXPECT_EQ(unlike(mine), "");
     EXPECT_EQ(unlike(Signature::of_tag(~Signature::kMask | mine.bits())), "");
-    EXPECT_EQ(unlike(Signature(4, 2, 100, 4096)), "called another operation");
-    EXPECT_EQ(unlike(Signature(3, 1, 100, 4096)), "gave another root");
-    EXPECT_EQ(unlike(Signature(3, 2, 101, 4096)),
-              "gave another type or operator, or took another algorithm");
-    EXPECT_EQ(unlike(Signature(3, 2, 100, 4097)), "gave another length");
+    EXPECT_EQ(unlike(Signature::of_tag(mine.bits() | abi::kTagLast)), "") << "not of the operation";
+    EXPECT_EQ(unlike(Signature(4, 2, 100, 7, 4096)), "called another operation");
+    EXPECT_EQ(unlike(Signature(3, 1, 100, 7, 4096)), "gave another root");
+    const char* type = "gave another type, operator or length, or took another algorithm";
+    EXPECT_EQ(unlike(Signature(3, 2, 101, 7, 4096)), type);
+    EXPECT_EQ(unlike(Signature(3, 2, 100, 8, 4096)), type);
+    EXPECT_EQ(unlike(Signature(3, 2, 100, 7, 4097)), "gave another length");
     EXPECT_EQ(unlike(Signature::broken()), Signature::kToldOf);
     EXPECT_EQ(unlike(Signature()), "") << "that one checks nothing";
     EXPECT_EQ(Signature().unlike(mine), nullptr);
     EXPECT_EQ(Signature().unlike(Signature::broken()), nullptr);
 }
 
-TEST(signature, looks_alike_for_few_lengths_that_differ) {
+TEST(signature, never_looks_alike_for_two_reductions) {
+    for (std::uint32_t mine = 0; mine < 256; ++mine) {
+        for (std::uint32_t other = 0; other < mine; ++other) {
+            const auto of = [](std::uint32_t reduction) {
+                return Signature(10, 0, static_cast<std::uint8_t>(reduction), 12345, 40);
+            };
+            ASSERT_NE(of(mine).unlike(of(other)), nullptr) << mine << ' ' << other;
+        }
+    }
+}
+
+unsigned alike_of_1000(Signature (*of)(std::uint32_t)) {
     unsigned alike = 0;
-    for (std::uint64_t length = 1; length <= 1000; ++length)
-        alike += Signature(1, 0, 0, 0).unlike(Signature(1, 0, 0, length)) == nullptr ? 1 : 0;
-    EXPECT_GT(alike, 30U);
-    EXPECT_LT(alike, 100U) << "of 1000; 1 in 16 expected";
+    for (std::uint32_t n = 1; n <= 1000; ++n)
+        alike += of(0).unlike(of(n)) == nullptr ? 1 : 0;
+    return alike;
+}
+
+TEST(signature, looks_alike_for_few_lengths_or_algorithms_that_differ) {
+    const unsigned lengths =
+        alike_of_1000([](std::uint32_t n) { return Signature(1, 0, 0, 0, n); });
+    EXPECT_GT(lengths, 60U);
+    EXPECT_LT(lengths, 200U) << "1 in 8 expected";
+    EXPECT_LT(alike_of_1000([](std::uint32_t n) { return Signature(1, 0, 0, n, 0); }), 10U)
+        << "1 in 256 expected";
 }
 
 }  // namespace

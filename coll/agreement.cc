@@ -1,0 +1,45 @@
+#include "coll/agreement.h"
+
+namespace ulc::coll {
+namespace {
+
+/// One step of FNV-1a.
+[[nodiscard]] constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) noexcept {
+    return (hash ^ value) * 0x100000001b3U;
+}
+
+[[nodiscard]] constexpr std::uint32_t halved(std::uint64_t hash) noexcept {
+    return static_cast<std::uint32_t>(hash ^ hash >> 32);
+}
+
+[[nodiscard]] std::uint64_t length_of(const Call& call, const Blocks* blocks) noexcept {
+    // Of these each member knows lengths of its own; messages tell.
+    if (call.op == Op::kGatherv || call.op == Op::kScatterv || call.op == Op::kAlltoallv) return 0;
+    if (blocks == nullptr) return call.octets;
+    std::uint64_t length = 0;
+    for (std::uint16_t rank = 0; rank < call.ranks; ++rank)
+        length = mixed(length, blocks->length(rank));
+    return length;
+}
+
+}  // namespace
+
+client::Agreement agreement_of(const Call& call, const Algorithm& algorithm,
+                               const ulc_reduction* reduction, const Blocks* blocks) noexcept {
+    const auto op = static_cast<std::uint32_t>(call.op);
+    const std::uint64_t length = length_of(call, blocks);
+    std::uint64_t type = 0;
+    // Where nothing is reduced there is room for eight bits more of the length.
+    auto code = static_cast<std::uint8_t>(client::Signature::highest(11, length));
+    if (reduction != nullptr) {
+        type = std::uint64_t{16} * reduction->type + reduction->op;
+        code = reduction_code(reduction->type, reduction->op);
+    }
+    const auto place = static_cast<std::uint64_t>(&algorithm - algorithms().data());
+    std::uint64_t taken = mixed(mixed(place, call.concurrent), call.segment);
+    if (!call.commutative) taken = mixed(taken, 1);
+    return {client::Signature(op, call.root, code, halved(taken), length),
+            halved(mixed(mixed(mixed(op, call.root), type), length)), halved(taken)};
+}
+
+}  // namespace ulc::coll
