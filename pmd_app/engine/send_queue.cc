@@ -162,6 +162,18 @@ bool SendQueue::inject(const SubmissionRecord& record, Sink sink) noexcept {
     return true;
 }
 
+// Chunks that are queued end with an error, and any that the client had on its way find no message.
+void SendQueue::peer_gone(std::uint32_t rank) noexcept {
+    const std::uint8_t index = find_open(rank);
+    if (index == kNoMessage) return;
+    OpenMessage& message = open_[index];
+    message.complete = true;
+    if (message.records > 0) return;
+    message.used = false;
+    --open_count_;
+    retry_ = true;  // what it held back
+}
+
 // The messages that have begun and wait for chunks.
 void SendQueue::block_open() noexcept {
     if (open_count_ == 0) return;

@@ -75,6 +75,8 @@ public:
     /// Queues a whole message of an offloaded schedule, a record as accept() would pass it. False: the queue is full, or the
     /// client is in the middle of a message that shares a destination.
     [[nodiscard]] bool inject(const abi::SubmissionRecord& record, Sink sink) noexcept;
+    /// A message to that rank which still lacks chunks is over: its client gives no more, and others would wait behind it for ever.
+    void peer_gone(std::uint32_t rank) noexcept;
 
     /// Transmits what the rules allow and answers what is done. True: moved.
     bool pump(const SendContext& context, Nanos now);
