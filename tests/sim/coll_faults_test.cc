@@ -83,32 +83,183 @@ TEST(CollectiveFaults, wrong_arguments_are_refused_and_not_counted) {
     EXPECT_TRUE(cast.actors[0].done() && cast.actors[1].done());
 }
 
-TEST(CollectiveFaults, a_group_that_is_freed_under_an_operation_ends_it) {
+/// Every start function of coll.h with one octet, or element, for each rank of three.
+using Memory = unsigned char*;
+using Start = int (*)(ulc_endpoint*, ulc_group, std::uint16_t root, Memory in, Memory out,
+                      ulc_coll**);
+enum class Where : std::uint8_t { kNowhere, kAtRoot, kElsewhere, kEverywhere };
+struct Every {
+    const char* name;
+    Where needs_input;  ///< where NULL is not the in-place form, or not looked at
+    Where needs_output;
+    Start start;
+};
+
+constexpr std::size_t kOnes[3] = {1, 1, 1};
+constexpr ulc_reduction kSum{ULC_UINT8, ULC_SUM};
+
+constexpr Every kEveryOperation[] = {
+    {"barrier", Where::kNowhere, Where::kNowhere,
+     [](auto* ep, auto group, auto, Memory, Memory, auto** to) {
+         return ulc_barrier_start(ep, group, nullptr, to);
+     }},
+    {"broadcast", Where::kNowhere, Where::kEverywhere,
+     [](auto* ep, auto group, auto root, Memory, Memory out, auto** to) {
+         return ulc_broadcast_start(ep, group, root, out, 1, nullptr, to);
+     }},
+    {"gather", Where::kElsewhere, Where::kAtRoot,
+     [](auto* ep, auto group, auto root, Memory in, Memory out, auto** to) {
+         return ulc_gather_start(ep, group, root, in, out, 1, nullptr, to);
+     }},
+    {"gatherv", Where::kElsewhere, Where::kAtRoot,
+     [](auto* ep, auto group, auto root, Memory in, Memory out, auto** to) {
+         return ulc_gatherv_start(ep, group, root, in, 1, out, kOnes, nullptr, nullptr, to);
+     }},
+    {"scatter", Where::kAtRoot, Where::kElsewhere,
+     [](auto* ep, auto group, auto root, Memory in, Memory out, auto** to) {
+         return ulc_scatter_start(ep, group, root, in, out, 1, nullptr, to);
+     }},
+    {"scatterv", Where::kAtRoot, Where::kElsewhere,
+     [](auto* ep, auto group, auto root, Memory in, Memory out, auto** to) {
+         return ulc_scatterv_start(ep, group, root, in, kOnes, nullptr, out, 1, nullptr, to);
+     }},
+    {"allgather", Where::kNowhere, Where::kEverywhere,
+     [](auto* ep, auto group, auto, Memory in, Memory out, auto** to) {
+         return ulc_allgather_start(ep, group, in, out, 1, nullptr, to);
+     }},
+    {"allgatherv", Where::kNowhere, Where::kEverywhere,
+     [](auto* ep, auto group, auto, Memory in, Memory out, auto** to) {
+         return ulc_allgatherv_start(ep, group, in, out, kOnes, nullptr, nullptr, to);
+     }},
+    {"alltoall", Where::kNowhere, Where::kEverywhere,
+     [](auto* ep, auto group, auto, Memory in, Memory out, auto** to) {
+         return ulc_alltoall_start(ep, group, in, out, 1, nullptr, to);
+     }},
+    {"alltoallv", Where::kNowhere, Where::kEverywhere,
+     [](auto* ep, auto group, auto, Memory in, Memory out, auto** to) {
+         return ulc_alltoallv_start(ep, group, in, kOnes, nullptr, out, kOnes, nullptr, nullptr,
+                                    to);
+     }},
+    {"reduce", Where::kElsewhere, Where::kAtRoot,
+     [](auto* ep, auto group, auto root, Memory in, Memory out, auto** to) {
+         return ulc_reduce_start(ep, group, root, in, out, 1, kSum, nullptr, to);
+     }},
+    {"allreduce", Where::kNowhere, Where::kEverywhere,
+     [](auto* ep, auto group, auto, Memory in, Memory out, auto** to) {
+         return ulc_allreduce_start(ep, group, in, out, 1, kSum, nullptr, to);
+     }},
+    {"reduce_scatter", Where::kNowhere, Where::kEverywhere,
+     [](auto* ep, auto group, auto, Memory in, Memory out, auto** to) {
+         return ulc_reduce_scatter_start(ep, group, in, out, kOnes, kSum, nullptr, to);
+     }},
+    {"reduce_scatter_block", Where::kNowhere, Where::kEverywhere,
+     [](auto* ep, auto group, auto, Memory in, Memory out, auto** to) {
+         return ulc_reduce_scatter_block_start(ep, group, in, out, 1, kSum, nullptr, to);
+     }},
+    {"scan", Where::kNowhere, Where::kEverywhere,
+     [](auto* ep, auto group, auto, Memory in, Memory out, auto** to) {
+         return ulc_scan_start(ep, group, in, out, 1, kSum, nullptr, to);
+     }},
+    {"exscan", Where::kNowhere, Where::kEverywhere,
+     [](auto* ep, auto group, auto, Memory in, Memory out, auto** to) {
+         return ulc_exscan_start(ep, group, in, out, 1, kSum, nullptr, to);
+     }},
+};
+
+void expect_refused(int error, const char* text, const std::string& what) {
+    EXPECT_EQ(error, ULC_ERR_INVALID) << what;
+    EXPECT_NE(std::string(ulc_last_error_text()).find(text), std::string::npos)
+        << what << ": " << ulc_last_error_text();
+}
+
+bool is_at(Where where, bool root) {
+    return where == Where::kEverywhere || where == (root ? Where::kAtRoot : Where::kElsewhere);
+}
+
+TEST(CollectiveFaults, a_null_buffer_where_octets_are_due_is_refused_by_every_operation) {
     LibCluster lib(config_of(3, 1));
     ASSERT_TRUE(lib.form());
+    ulc_endpoint* ep = lib.endpoint(1);
+    ulc_coll* operation = nullptr;
+    unsigned char in[3] = {};
+    unsigned char out[3] = {};
+    for (const Every& every : kEveryOperation) {
+        for (const std::uint16_t root : {0, 1}) {
+            const std::string what = std::string(every.name) + " root " + std::to_string(root);
+            if (is_at(every.needs_input, root == 1))
+                expect_refused(every.start(ep, ulc_world(ep), root, nullptr, out, &operation),
+                               "input is NULL", what);
+            if (is_at(every.needs_output, root == 1))
+                expect_refused(every.start(ep, ulc_world(ep), root, in, nullptr, &operation),
+                               "output is NULL", what);
+        }
+    }
+    EXPECT_EQ(operation, nullptr);
+    Cast cast(lib, std::vector<std::vector<Operation>>(3, {meeting()}));
+    EXPECT_TRUE(cast.run(kSecond));
+    for (const CollectiveActor& actor : cast.actors)
+        EXPECT_TRUE(actor.done()) << "the refused ones do not count: " << actor.error_text();
+}
+
+/// The group of ranks 0 and 2, of three.
+ulc_group pair_of(LibCluster& lib) {
     const std::uint16_t ranks[2] = {0, 2};
     ulc_request requests[3];
     ulc_status made[3]{};
     bool known[3] = {false, true, false};
     for (const std::uint16_t rank : ranks)
-        ASSERT_EQ(ulc_group_create(lib.endpoint(rank), ranks, 2, &requests[rank]), ULC_OK);
-    ASSERT_TRUE(lib.run(
+        EXPECT_EQ(ulc_group_create(lib.endpoint(rank), ranks, 2, &requests[rank]), ULC_OK);
+    EXPECT_TRUE(lib.run(
         kSecond, [&] { return known[0] && known[2]; },
         [&](std::uint16_t rank, Nanos) {
             if (!known[rank])
                 known[rank] = ulc_test(lib.endpoint(rank), &requests[rank], &made[rank]) == ULC_OK;
             return kNever;
         }));
+    EXPECT_EQ(made[0].group, made[2].group);
+    return made[0].group;
+}
+
+TEST(CollectiveFaults,
+     a_call_on_a_group_of_others_is_refused_by_every_operation_and_disturbs_none) {
+    LibCluster lib(config_of(3, 1));
+    ASSERT_TRUE(lib.form());
+    const ulc_group group = pair_of(lib);
+    ulc_coll* operation = nullptr;
+    unsigned char in[3] = {};
+    unsigned char out[3] = {};
+    for (const Every& every : kEveryOperation)
+        expect_refused(every.start(lib.endpoint(1), group, 0, in, out, &operation), "no member",
+                       every.name);
+    EXPECT_EQ(operation, nullptr);
+    ulc_coll* running[3] = {};
+    for (const std::uint16_t rank : {0, 2})
+        ASSERT_EQ(ulc_barrier_start(lib.endpoint(rank), group, nullptr, &running[rank]), ULC_OK);
+    int states[3] = {ULC_ERR_AGAIN, ULC_OK, ULC_ERR_AGAIN};
+    EXPECT_TRUE(lib.run(
+        kSecond, [&] { return states[0] != ULC_ERR_AGAIN && states[2] != ULC_ERR_AGAIN; },
+        [&](std::uint16_t rank, Nanos now) {
+            if (states[rank] == ULC_ERR_AGAIN)
+                states[rank] = ulc_coll_test(lib.endpoint(rank), running[rank]);
+            return now + kMillisecond;
+        }));
+    EXPECT_EQ(states[0], ULC_OK);
+    EXPECT_EQ(states[2], ULC_OK);
+}
+
+TEST(CollectiveFaults, a_group_that_is_freed_under_an_operation_ends_it) {
+    LibCluster lib(config_of(3, 1));
+    ASSERT_TRUE(lib.form());
+    const ulc_group group = pair_of(lib);
     ulc_endpoint* ep = lib.endpoint(0);
     ulc_coll* operation = nullptr;
     unsigned char memory[2] = {};
     // Index 0 waits for index 1, which never comes, and then would have to send.
-    ASSERT_EQ(ulc_broadcast_start(ep, made[0].group, 1, memory, 2, "binomial", &operation), ULC_OK);
+    ASSERT_EQ(ulc_broadcast_start(ep, group, 1, memory, 2, "binomial", &operation), ULC_OK);
     ulc_coll* second = nullptr;
-    ASSERT_EQ(ulc_allgather_start(ep, made[0].group, nullptr, memory, 1, "round_robin", &second),
-              ULC_OK);
-    ASSERT_EQ(ulc_group_free(ep, made[0].group), ULC_OK);
-    EXPECT_EQ(ulc_barrier_start(ep, made[0].group, nullptr, &operation), ULC_ERR_INVALID);
+    ASSERT_EQ(ulc_allgather_start(ep, group, nullptr, memory, 1, "round_robin", &second), ULC_OK);
+    ASSERT_EQ(ulc_group_free(ep, group), ULC_OK);
+    EXPECT_EQ(ulc_barrier_start(ep, group, nullptr, &operation), ULC_ERR_INVALID);
     EXPECT_EQ(ulc_coll_test(ep, operation), ULC_ERR_INVALID);
     EXPECT_NE(std::string(ulc_last_error_text()).find("freed"), std::string::npos);
     int state = ULC_ERR_AGAIN;  // its multicast is under way
