@@ -212,6 +212,7 @@ void CollectiveData::lay_out(bool exchange) {
     offsets_.resize(ranks_);
     for (std::uint16_t rank = 0; rank < ranks_; ++rank)
         lengths_[rank] = length_of(exchange ? (rank_ + rank) % ranks_ : rank);
+    if (op_.mistake != 0) lengths_[op_.mistaken_about] += static_cast<std::size_t>(op_.mistake);
     const bool descending = op_.uneven && op_.kind != CollectiveKind::kReduceScatter;
     std::size_t at = 0;
     for (std::uint16_t n = 0; n < ranks_; ++n) {

@@ -6,6 +6,7 @@
 
 #include <coll.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -46,6 +47,9 @@ struct Operation {
     std::uint32_t type =
         ULC_UINT8;  ///< reductions, unless `user`; octets are cut to whole elements
     std::uint32_t op = ULC_SUM;
+    /// uneven: this rank takes the block of (alltoall: those from and to) rank `mistaken_about` for so much longer.
+    std::ptrdiff_t mistake = 0;
+    std::uint16_t mistaken_about = 0;
 };
 
 class CollectiveData {
