@@ -93,7 +93,7 @@ private:
     enum class State : std::uint8_t { kQueued, kAnswer, kDone };
     static constexpr std::uint8_t kNoMessage = 0xff;
     static constexpr std::size_t kOpenMax = 32;  ///< messages in chunks, open at once
-    static constexpr std::size_t kAwaitingMax = 256;
+    static constexpr std::size_t kAwaitingMax = 96;
 
     struct Pending {
         abi::SubmissionRecord record;
