@@ -197,10 +197,11 @@ std::uint16_t Nic::rx(Segment** out, std::uint16_t n) {
         cpu_.charge(static_cast<double>(costs_.receive_frame) +
                     costs_.receive_octet * static_cast<double>(octets));
         if (!costs_.bus_by_processor) continue;
-        // Early receive: most octets were moved while the rest came in; only those behind the threshold are left.
-        const std::size_t left =
-            takes_all_at_once(costs_.receive_threshold, octets) ? octets : costs_.receive_threshold;
-        bus_free_ = std::max(cpu_.now(), bus_free_) + bus_time(left);
+        // Early receive: the transfer began, and most octets were moved, while the rest came in; what the threshold keeps back is left.
+        const bool early = !takes_all_at_once(costs_.receive_threshold, octets);
+        const Nanos left =
+            early ? bus_time(costs_.receive_threshold) - costs_.bus_setup : bus_time(octets);
+        bus_free_ = std::max(cpu_.now(), bus_free_) + left;
         cpu_.wait_until(bus_free_);
     }
     return count;
