@@ -152,7 +152,7 @@ ULC_API uint16_t ulc_group_rank(const ulc_endpoint* ep, ulc_group group, uint16_
 /* ---------------------------------------------------------------- messages */
 
 /* Starts sending. req NULL: nobody asks when it is done (then payload is copied before the call returns, or AGAIN).
- * With req: done when `payload` may be reused: from 16 KiB on, with an engine in the application, when every receiver's engine has
+ * With req: done when `payload` may be reused: from 64 KiB on, with an engine in the application, when every receiver's engine has
  * it. payload in memory of ulc_alloc() is not copied by libulc.
  * tag ≤ ULC_TAG_MAX. Errors: AGAIN (ring or arena full), INVALID, NOT_FORMED, PEER_LEFT, PEER_DIED, CLOSED. Cost: one cache
  * line up to 40 octets. */

@@ -21,6 +21,8 @@ constexpr std::uint8_t kSendFlags = abi::kSubmitInline | abi::kSubmitHasTag |
                                     abi::kSubmitNotifyAcked | abi::kSubmitDirect;
 /// Shorter ends of payloads are copied: a second piece costs more.
 constexpr std::uint32_t kGatherOctetsMin = 256;
+/// Shorter payloads are copied into frames at once: their sender would wait longer for the acknowledgement than the copy takes.
+constexpr std::uint32_t kGatherPayloadMin = 64U << 10;
 
 bool is_inline(const SubmissionRecord& r) noexcept { return (r.flags & abi::kSubmitInline) != 0; }
 bool is_whole(const SubmissionRecord& r) noexcept {
@@ -34,7 +36,7 @@ bool wants_answer(const SubmissionRecord& r) noexcept {
 }
 bool is_direct(const SubmissionRecord& r) noexcept { return (r.flags & abi::kSubmitDirect) != 0; }
 bool is_gathered(const SubmissionRecord& r, const SendContext& context) noexcept {
-    return is_direct(r) && context.gathers != nullptr;
+    return is_direct(r) && context.gathers != nullptr && r.body.block.length >= kGatherPayloadMin;
 }
 /// It is answered when the transport has given up the last segment.
 bool wants_acked(const SubmissionRecord& r, const SendContext& context) noexcept {

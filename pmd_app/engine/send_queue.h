@@ -15,7 +15,7 @@
 // wait for; a client that sends long messages without a pause holds them up so long.
 //
 // "Every destination has it in order" (kSubmitNotifyAcked) is seen by the segment: the transport gives up its reference
-// then, so the queue's own is the last one. A direct payload (kSubmitDirect) on a port that gathers is not copied into frames: they
+// then, so the queue's own is the last one. A long direct payload (kSubmitDirect) on a port that gathers is not copied into frames: they
 // refer to it, and its kSendDone comes when none does any more.
 #pragma once
 
