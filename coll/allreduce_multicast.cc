@@ -13,7 +13,7 @@ void allreduce_multicast(const Call& call, Plan& plan) {
     const Range own = keep_given(call, plan, kept);
     const Range output{abi::BufferId::kOutput, 0, call.octets};
     const Segments segments = segments_of(call, call.octets);
-    Slots slots(plan, call.ranks > 1 ? segments.longest() : 0);
+    Slots slots(plan, segments.longest());
     std::vector<std::uint32_t> folded;
     for (std::uint32_t i = 0; i < segments.count(); ++i) {
         const Range mine = segments.of(own, i);

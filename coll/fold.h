@@ -1,5 +1,8 @@
 // Folding operands into one range, x ∘ y ∘ z …, strictly in the order in which they are added, with brackets from the left. So
 // whoever adds the same operands in the same order has the same result, to the last bit of a floating-point number.
+//
+// The first operand is copied only if it must be: one that is received comes straight into the range, and one that this rank holds
+// waits for the second to come there, to be put in front of it.
 #pragma once
 
 #include <array>
@@ -9,26 +12,31 @@
 
 namespace ulc::coll {
 
-/// A ring of scratch ranges that operands are received into.
+/// A ring of scratch ranges that operands are received into; made as they are needed.
 class Slots {
 public:
     struct Slot {
-        Range range;
+        std::size_t number;
         std::uint32_t*
-            free;  ///< the step after which the range may be written; whoever uses it says the next
+            free;  ///< the step after which the slot may be used; whoever uses it says the next
     };
-    Slots(Plan& plan, std::uint64_t octets) {
-        free_.fill(kNoStep);
-        for (Range& range : ranges_)
-            range = plan.scratch(octets);
-    }
-    [[nodiscard]] Slot next(std::uint64_t octets) {
+    /// octets: at most, of an operand.
+    Slots(Plan& plan, std::uint64_t octets) : plan_(&plan), octets_(octets) { free_.fill(kNoStep); }
+
+    [[nodiscard]] Slot next() {
         const std::size_t i = at_++ % kSegmentWindow;
-        return {ranges_[i].part(0, octets), &free_[i]};
+        return {i, &free_[i]};
+    }
+    [[nodiscard]] Range memory(const Slot& slot, std::uint64_t octets) {
+        Range& range = ranges_[slot.number];
+        if (range.length == 0) range = plan_->scratch(octets_);
+        return range.part(0, octets);
     }
 
 private:
-    std::array<Range, kSegmentWindow> ranges_;
+    Plan* plan_;
+    std::uint64_t octets_;
+    std::array<Range, kSegmentWindow> ranges_{};
     std::array<std::uint32_t, kSegmentWindow> free_{};
     std::size_t at_ = 0;
 };
@@ -39,36 +47,72 @@ public:
     Fold(Plan& plan, Range into, std::uint32_t free = kNoStep)
         : plan_(&plan), into_(into), last_(free) {}
 
-    /// The operand is there when step `ready` is done. Returns the step after which it is not needed any more.
-    std::uint32_t add(Range operand, std::uint32_t ready = kNoStep) {
-        const bool first = !begun_;
-        begun_ = true;
-        if (first && operand.at(into_)) return last_;
-        plan_->after(last_).after(ready);
-        return last_ = first ? plan_->copy(into_, operand) : plan_->reduce(into_, operand);
+    /// The operand is there when step `ready` is done, and stays until done().
+    void add(Range operand, std::uint32_t ready = kNoStep) {
+        if (state_ == State::kEmpty && operand.at(into_)) {
+            state_ = State::kBegun;
+        } else if (state_ == State::kEmpty) {
+            state_ = State::kHeld;
+            held_ = operand;
+            held_ready_ = ready;
+        } else {
+            begin();
+            last_ = plan_->after(last_).after(ready).reduce(into_, operand);
+        }
     }
 
-    /// Receives `octets` from a peer into a slot, and adds the part of them that begins at `at`. Returns the receive.
+    /// Receives `octets` from a peer, and adds the part of them that begins at `at`. Returns the receive. No more are under way than
+    /// there are slots.
     std::uint32_t receive(std::uint16_t peer, std::uint64_t octets, Slots& slots,
                           std::uint64_t at = 0) {
-        const Slots::Slot slot = slots.next(octets);
-        const std::uint32_t received = plan_->after(*slot.free).receive(peer, slot.range);
-        *slot.free = add(slot.range.part(at, into_.length), received);
+        const Slots::Slot slot = slots.next();
+        if (state_ != State::kBegun && octets == into_.length) {
+            const std::uint32_t received =
+                plan_->after(last_).after(*slot.free).receive(peer, into_);
+            last_ = received;
+            if (state_ == State::kHeld)
+                last_ = plan_->after(received).after(held_ready_).reduce_in_front(into_, held_);
+            state_ = State::kBegun;
+            *slot.free = last_;
+            return received;
+        }
+        begin();
+        const Range message = slots.memory(slot, octets);
+        const Range operand = message.part(at, into_.length);
+        const std::uint32_t received = plan_->after(*slot.free).receive(peer, message);
+        plan_->after(last_).after(received);
+        last_ =
+            state_ == State::kEmpty ? plan_->copy(into_, operand) : plan_->reduce(into_, operand);
+        state_ = State::kBegun;
+        *slot.free = last_;
         return received;
     }
     std::uint32_t receive(std::uint16_t peer, Slots& slots) {
         return receive(peer, into_.length, slots);
     }
 
-    [[nodiscard]] bool begun() const noexcept { return begun_; }
     /// The step after which `into` holds all that was added.
-    [[nodiscard]] std::uint32_t done() const noexcept { return last_; }
+    [[nodiscard]] std::uint32_t done() {
+        begin();
+        return last_;
+    }
 
 private:
+    enum class State : std::uint8_t { kEmpty, kHeld, kBegun };
+
+    /// An operand that is held back goes into the range.
+    void begin() {
+        if (state_ != State::kHeld) return;
+        last_ = plan_->after(last_).after(held_ready_).copy(into_, held_);
+        state_ = State::kBegun;
+    }
+
     Plan* plan_;
     Range into_;
     std::uint32_t last_;
-    bool begun_ = false;
+    State state_ = State::kEmpty;
+    Range held_{};
+    std::uint32_t held_ready_ = kNoStep;
 };
 
 }  // namespace ulc::coll

@@ -69,6 +69,10 @@ std::uint32_t Plan::reduce(Range into, Range from) {
     return append_local(StepKind::kReduce, into, from);
 }
 
+std::uint32_t Plan::reduce_in_front(Range into, Range from) {
+    return append_local(StepKind::kReduceInFront, into, from);
+}
+
 std::uint32_t Plan::join() {
     const Range nothing{BufferId::kScratch, 0, 0};
     return copy(nothing, nothing);

@@ -47,6 +47,8 @@ public:
     std::uint32_t copy(Range into, Range from);
     /// (into) = (into) ∘ (from).
     std::uint32_t reduce(Range into, Range from);
+    /// (into) = (from) ∘ (into).
+    std::uint32_t reduce_in_front(Range into, Range from);
     /// Does nothing; done when what it comes after is.
     std::uint32_t join();
 

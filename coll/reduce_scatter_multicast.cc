@@ -11,7 +11,7 @@ void reduce_scatter_multicast(const Call& call, Plan& plan) {
     const Range output{BufferId::kOutput, 0, block.length};
     const Range result = call.in_place ? plan.scratch(block.length) : output;
     const std::uint32_t sent = call.ranks > 1 ? plan.multicast(vector) : kNoStep;
-    Slots slots(plan, call.ranks > 1 ? vector.length : 0);
+    Slots slots(plan, vector.length);
     Fold fold(plan, result);
     for (std::uint32_t rank = 0; rank < call.ranks; ++rank) {
         if (rank == call.rank) {
@@ -20,7 +20,8 @@ void reduce_scatter_multicast(const Call& call, Plan& plan) {
             fold.receive(static_cast<std::uint16_t>(rank), vector.length, slots, block.offset);
         }
     }
-    if (call.in_place) plan.after(fold.done()).after(sent).copy(output, result);
+    const std::uint32_t folded = fold.done();
+    if (call.in_place) plan.after(folded).after(sent).copy(output, result);
 }
 
 }  // namespace ulc::coll

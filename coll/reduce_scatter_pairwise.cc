@@ -24,7 +24,7 @@ Exchanged exchange_and_fold(const Call& call, const Blocks& blocks, abi::BufferI
         from_first.emplace_back(plan, segments.of(upper, i));
         before_first.emplace_back(plan, segments.of(result, i));
     }
-    Slots slots(plan, call.ranks > 1 ? segments.longest() : 0);
+    Slots slots(plan, segments.longest());
     Window sends;
     Pace pace(call.concurrent);
     for (std::uint32_t round = 0; round < call.ranks; ++round) {

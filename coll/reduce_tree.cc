@@ -18,8 +18,8 @@ TreeReduction::TreeReduction(const Call& call, Shape shape, std::uint32_t top, R
       own_(own),
       result_(result),
       segments_(segments_of(call, call.octets)),
-      received_(plan, place_.children.empty() ? 0 : segments_.longest()),
-      folded_(plan, place_.children.empty() || is_top_ ? 0 : segments_.longest()) {}
+      received_(plan, segments_.longest()),
+      folded_(plan, segments_.longest()) {}
 
 std::uint32_t TreeReduction::segment(std::uint32_t i) {
     const Range own = segments_.of(own_, i);
@@ -28,8 +28,8 @@ std::uint32_t TreeReduction::segment(std::uint32_t i) {
         plan_.after(sends_.leaving());
         return sends_.push(plan_.send(parent, own));
     }
-    const Slots::Slot slot = folded_.next(is_top_ ? 0 : own.length);
-    const Range into = is_top_ ? segments_.of(result_, i) : slot.range;
+    const Slots::Slot slot = folded_.next();
+    const Range into = is_top_ ? segments_.of(result_, i) : folded_.memory(slot, own.length);
     Fold fold(plan_, into, is_top_ ? kNoStep : *slot.free);
     fold.add(own);
     for (const std::uint32_t child : place_.children)

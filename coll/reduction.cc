@@ -3,12 +3,16 @@
 // What an operator gives depends on nothing but its two operands: the order of a reduction is the schedule's (coll/fold.h).
 #include "coll/reduction.h"
 
+#include <algorithm>
 #include <complex>
+#include <cstddef>
 #include <cstring>
 #include <type_traits>
 
 namespace ulc::coll {
 namespace {
+
+constexpr std::uint64_t kPieceOctets = 4096;  ///< that stay in the first cache
 
 template <typename V>
 struct WithIndex {  // as MPI's pair types are laid out: a C struct
@@ -103,8 +107,8 @@ struct GreatestAt {
     }
 };
 
-template <typename T, typename Operator>
-void loop(void*, unsigned char* __restrict into, const unsigned char* __restrict from,
+template <typename T, typename Operator, bool kInFront>
+void loop(unsigned char* __restrict into, const unsigned char* __restrict from,
           std::uint64_t octets) noexcept {
     const std::uint64_t count = octets / sizeof(T);
     for (std::uint64_t i = 0; i < count; ++i) {
@@ -112,8 +116,18 @@ void loop(void*, unsigned char* __restrict into, const unsigned char* __restrict
         T b;
         std::memcpy(&a, into + i * sizeof(T), sizeof(T));
         std::memcpy(&b, from + i * sizeof(T), sizeof(T));
-        a = Operator::template of<T>(a, b);
+        a = kInFront ? Operator::template of<T>(b, a) : Operator::template of<T>(a, b);
         std::memcpy(into + i * sizeof(T), &a, sizeof(T));
+    }
+}
+
+template <typename T, typename Operator>
+void apply(void*, unsigned char* into, const unsigned char* from, std::uint64_t octets,
+           bool in_front) noexcept {
+    if (in_front) {
+        loop<T, Operator, true>(into, from, octets);
+    } else {
+        loop<T, Operator, false>(into, from, octets);
     }
 }
 
@@ -196,7 +210,7 @@ template <typename Operator>
 struct LoopOf {
     template <typename T>
     ApplyFn operator()(Is<T>) const noexcept {
-        return loop<T, Operator>;
+        return apply<T, Operator>;
     }
 };
 
@@ -252,10 +266,23 @@ ApplyFn apply_of(std::uint32_t type, std::uint32_t op) noexcept {
     }
 }
 
-void apply_user(void* context, unsigned char* into, const unsigned char* from,
-                std::uint64_t octets) noexcept {
+// A user's function knows one order. The other is the same if it commutes; else the operands change places, a piece at a time.
+void apply_user(void* context, unsigned char* into, const unsigned char* from, std::uint64_t octets,
+                bool in_front) noexcept {
     const auto& reduction = *static_cast<const ulc_reduction*>(context);
-    reduction.function(reduction.context, into, from, octets / element_octets(reduction.type));
+    const std::uint64_t element = element_octets(reduction.type);
+    if (!in_front || reduction.commutative != 0) {
+        reduction.function(reduction.context, into, from, octets / element);
+        return;
+    }
+    alignas(std::max_align_t) unsigned char piece[kElementOctetsMax];
+    const std::uint64_t most = std::max(element, kPieceOctets - kPieceOctets % element);
+    for (std::uint64_t at = 0; at < octets; at += most) {
+        const std::uint64_t length = std::min(most, octets - at);
+        std::memcpy(piece, into + at, length);
+        std::memcpy(into + at, from + at, length);
+        reduction.function(reduction.context, into + at, piece, length / element);
+    }
 }
 
 }  // namespace ulc::coll

@@ -13,10 +13,17 @@ struct Held {
 
 /// received ∘ held, in new scratch.
 Held in_front(Plan& plan, const Held& received, const Held& held) {
-    const Held sum{plan.scratch(held.range.length)};
-    Fold fold(plan, sum.range);
+    const Range sum = plan.scratch(held.range.length);
+    Fold fold(plan, sum);
     fold.add(received.range, received.ready);
-    return {sum.range, fold.add(held.range, held.ready)};
+    fold.add(held.range, held.ready);
+    return {sum, fold.done()};
+}
+
+/// The same where received is, which nobody reads after step `free`.
+Held in_front_there(Plan& plan, const Held& received, const Held& held, std::uint32_t free) {
+    plan.after(received.ready).after(held.ready).after(free);
+    return {received.range, plan.reduce(received.range, held.range)};
 }
 
 }  // namespace
@@ -35,12 +42,15 @@ void scan_doubling(const Call& call, Plan& plan) {
             if (distance == 1) sent = step;
         }
         if (call.rank < distance) continue;
-        Held received{plan.scratch(call.octets)};
+        const bool to_output = call.op == Op::kScan && !call.in_place && call.rank < 2 * distance;
+        Held received{to_output ? output : plan.scratch(call.octets)};
         received.ready =
             plan.receive(static_cast<std::uint16_t>(call.rank - distance), received.range);
+        const bool stays = call.op == Op::kExscan && !any;
         if (call.op == Op::kExscan) without = any ? in_front(plan, received, without) : received;
         any = true;
-        with = in_front(plan, received, with);
+        with = stays ? in_front(plan, received, with)
+                     : in_front_there(plan, received, with, without.ready);
     }
     const Held& result = call.op == Op::kScan ? with : without;
     const bool there = call.op == Op::kExscan ? !any : result.range.at(output);

@@ -24,15 +24,17 @@ void scan_multicast(const Call& call, Plan& plan) {
     const bool to_all = call.ranks > kSubsetMax;
     if (call.rank + 1 < call.ranks)
         plan.after(kept).multicast(own, to_all ? 0 : members_from(call.rank + 1U, call.ranks));
-    Slots slots(plan, to_all || call.rank > 0 ? call.octets : 0);
+    Slots slots(plan, call.octets);
     Fold fold(plan, output, kept);
     for (std::uint16_t rank = 0; rank < call.rank; ++rank)
         fold.receive(rank, slots);
     if (call.op == Op::kScan) fold.add(own);
+    static_cast<void>(fold.done());
     if (!to_all) return;
     for (std::uint32_t rank = call.rank + 1U; rank + 1 < call.ranks; ++rank) {
-        const Slots::Slot slot = slots.next(call.octets);
-        *slot.free = plan.after(*slot.free).receive(static_cast<std::uint16_t>(rank), slot.range);
+        const Slots::Slot slot = slots.next();
+        const Range away = slots.memory(slot, call.octets);
+        *slot.free = plan.after(*slot.free).receive(static_cast<std::uint16_t>(rank), away);
     }
 }
 

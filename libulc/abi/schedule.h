@@ -13,7 +13,13 @@ enum class StepKind : std::uint8_t {
     kCopy = 4,   ///< local: from (from_buffer, from_offset) to (buffer, offset)
     kReduce =
         5,  ///< local: (buffer, offset) = (buffer, offset) op (from_buffer, from_offset), `length` octets
+    kReduceInFront = 6,  ///< as kReduce, but from op (buffer, offset)
 };
+
+/// Done by whoever carries the schedule out, at once.
+[[nodiscard]] constexpr bool is_local(StepKind kind) noexcept {
+    return kind == StepKind::kCopy || kind == StepKind::kReduce || kind == StepKind::kReduceInFront;
+}
 
 /// Which memory an offset is in.
 enum class BufferId : std::uint8_t { kInput = 0, kOutput = 1, kScratch = 2 };

@@ -37,7 +37,7 @@ bool OffloadRun::suits(const abi::Schedule& schedule) {
     std::vector<Extent> extents;
     bool sends = false;
     for (const Step& step : std::span(schedule.steps, schedule.step_count)) {
-        const bool local = step.kind == StepKind::kCopy || step.kind == StepKind::kReduce;
+        const bool local = abi::is_local(step.kind);
         if (local && step.length != 0 && !is_early_copy(step)) return false;
         sends |= !local;
         if (step.length == 0) continue;

@@ -22,10 +22,6 @@ constexpr std::uint32_t kOnDone = 1;
 constexpr std::uint64_t kLocalStepCost = 64;
 static_assert(abi::kStepsMax <= (1U << 30), "an index and a bit fit into 32 bits");
 
-[[nodiscard]] bool is_local(StepKind kind) noexcept {
-    return kind == StepKind::kCopy || kind == StepKind::kReduce;
-}
-
 /// The later of two indices of which either may be kNone.
 [[nodiscard]] std::uint32_t later(std::uint32_t a, std::uint32_t b) noexcept {
     if (a == kNone) return b;
@@ -136,7 +132,7 @@ Err Executor::prepare() noexcept {
 
 void Executor::release(std::uint32_t step) noexcept {
     state_[step] = State::kReady;
-    if (is_local(schedule_.steps[step].kind)) {
+    if (abi::is_local(schedule_.steps[step].kind)) {
         local_[local_tail_++] = step;
     } else {
         ready_[ready_tail_++] = step;
@@ -173,7 +169,7 @@ void Executor::run_local(std::uint64_t& octets_left) noexcept {
         const std::uint32_t index = local_[local_head_];
         const Step& step = schedule_.steps[index];
         std::uint64_t piece = std::min(step.length - local_octets_, octets_left);
-        if (step.kind == StepKind::kReduce && piece < step.length - local_octets_) {
+        if (step.kind != StepKind::kCopy && piece < step.length - local_octets_) {
             piece -= piece % setup_.reduce.grain;
             if (piece == 0) {
                 octets_left = 0;  // less than one element is left of this call's share
@@ -183,8 +179,9 @@ void Executor::run_local(std::uint64_t& octets_left) noexcept {
         if (piece > 0) {
             unsigned char* into = write_at(step.buffer, step.offset + local_octets_);
             const unsigned char* from = read_at(step.from_buffer, step.from_offset + local_octets_);
-            if (step.kind == StepKind::kReduce) {
-                setup_.reduce.apply(setup_.reduce.context, into, from, piece);
+            if (step.kind != StepKind::kCopy) {
+                setup_.reduce.apply(setup_.reduce.context, into, from, piece,
+                                    step.kind == StepKind::kReduceInFront);
             } else if (into != from) {
                 std::memmove(into, from, piece);
             }

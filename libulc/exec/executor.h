@@ -30,10 +30,10 @@ namespace ulc::exec {
 inline constexpr std::uint32_t kEdgesPerCall = 1024;
 inline constexpr std::uint64_t kLocalOctetsPerCall = 256 * 1024;
 
-/// (into) = (into) op (from), elementwise over `octets`; pieces end at multiples of `grain`.
+/// (into) = (into) op (from), or in front (from) op (into), elementwise over `octets`; pieces end at multiples of `grain`.
 struct ReduceOp {
     void (*apply)(void* context, unsigned char* into, const unsigned char* from,
-                  std::uint64_t octets) noexcept = nullptr;
+                  std::uint64_t octets, bool in_front) noexcept = nullptr;
     void* context = nullptr;
     std::uint64_t grain = 1;  ///< octets of an element, ≤ kLocalOctetsPerCall
 };
@@ -46,7 +46,7 @@ struct Setup {
     unsigned char* output = nullptr;
     unsigned char* scratch = nullptr;
     std::uint64_t octets[kBuffers] = {0, 0, 0};
-    ReduceOp reduce = {};  ///< without apply: kReduce steps are refused
+    ReduceOp reduce = {};  ///< without apply: reductions are refused
     bool may_copy = true;  ///< as Shape's
     std::uint32_t steps_max = abi::kStepsMax;
 };

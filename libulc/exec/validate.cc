@@ -66,6 +66,7 @@ constexpr std::uint16_t kSubsetMembersMax = 64;
             if (!shape.may_copy && step.length != 0) return "copying is not allowed here";
             return wrong_local(step, shape);
         case StepKind::kReduce:
+        case StepKind::kReduceInFront:
             if (!shape.may_reduce) return "reduction is not allowed here";
             return wrong_local(step, shape);
     }

@@ -125,7 +125,7 @@ private:
     static std::vector<Touch> touches(const Step& step) {
         const bool writes = step.kind != StepKind::kSend && step.kind != StepKind::kMcast;
         std::vector<Touch> all{{step.buffer, step.offset, step.offset + step.length, writes}};
-        if (step.kind == StepKind::kCopy || step.kind == StepKind::kReduce) {
+        if (abi::is_local(step.kind)) {
             all.push_back(
                 {step.from_buffer, step.from_offset, step.from_offset + step.length, false});
         }
@@ -305,12 +305,14 @@ private:
                 const Symbols& from = of(rank, step.from_buffer);
                 std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(step.from_offset),
                             step.length, begin);
-            } else if (!starts && step.kind == StepKind::kReduce) {
+            } else if (!starts && abi::is_local(step.kind)) {
                 const Symbols& from = of(rank, step.from_buffer);
                 for (std::uint64_t i = 0; i < step.length; ++i) {
-                    begin[static_cast<std::ptrdiff_t>(i)] =
-                        folded(begin[static_cast<std::ptrdiff_t>(i)], from[step.from_offset + i]);
-                    if (begin[static_cast<std::ptrdiff_t>(i)] != 0) continue;
+                    Symbol& into = begin[static_cast<std::ptrdiff_t>(i)];
+                    const Symbol operand = from[step.from_offset + i];
+                    into = step.kind == StepKind::kReduce ? folded(into, operand)
+                                                          : folded(operand, into);
+                    if (into != 0) continue;
                     return fail(rank, index, "reduces what does not come next");
                 }
             }

@@ -180,13 +180,16 @@ private:
             step.kind = StepKind::kMcast;
             range(step);
             if (peek() == "to") targets(step);
-        } else if (word == "copy" || word == "reduce") {
-            step.kind = word == "copy" ? StepKind::kCopy : StepKind::kReduce;
+        } else if (word == "copy" || word == "reduce" || word == "front") {
+            step.kind = word == "copy"     ? StepKind::kCopy
+                        : word == "reduce" ? StepKind::kReduce
+                                           : StepKind::kReduceInFront;
             range(step);
             step.from_buffer = buffer();
             step.from_offset = number("offset", kGoalOctetsMax);
         } else {
-            fail(quoted(word) + " is no step; expected send, recv, mcast, copy, reduce or rank");
+            fail(quoted(word) +
+                 " is no step; expected send, recv, mcast, copy, reduce, front or rank");
         }
         depends(step);
         if (++steps_ > kStepsMax) fail("more than " + std::to_string(kStepsMax) + " steps");
@@ -307,7 +310,10 @@ std::string describe_step(const abi::Schedule& schedule, std::uint32_t index) {
             break;
         case StepKind::kCopy:
         case StepKind::kReduce:
-            text = step.kind == StepKind::kCopy ? "copy " : "reduce ";
+        case StepKind::kReduceInFront:
+            text = step.kind == StepKind::kCopy     ? "copy "
+                   : step.kind == StepKind::kReduce ? "reduce "
+                                                    : "front ";
             text += range_text(step) + ' ' +
                     std::string(kBuffers[static_cast<std::size_t>(step.from_buffer)]) + ' ' +
                     std::to_string(step.from_offset);

@@ -11,7 +11,7 @@
 //     recv 2 output 0 0
 //   rank 1 scratch 64
 //     recv 0 output 0 64              # from rank 0 into 64 octets at 0
-//     copy scratch 0 64 output 0 after 0      # reduce: (scratch) = (scratch) ∘ (output)
+//     copy scratch 0 64 output 0 after 0      # reduce: (scratch) = (scratch) ∘ (output); front: (output) ∘ (scratch)
 //   rank 2
 //     recv 0 output 0 64
 //     send 0 output 0 0 after 0       # starts when step 0 is done

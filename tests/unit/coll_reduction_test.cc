@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <cstring>
 #include <limits>
@@ -22,16 +23,16 @@ const unsigned char* octets_of(const std::vector<T>& values) {
 /// a ∘ b elementwise, both at addresses that are aligned to nothing.
 template <typename T>
 std::vector<T> applied(std::uint32_t type, std::uint32_t op, const std::vector<T>& a,
-                       const std::vector<T>& b) {
+                       const std::vector<T>& b, bool in_front = false) {
     const ApplyFn apply = apply_of(type, op);
     EXPECT_NE(apply, nullptr) << "type " << type << " operator " << op;
     EXPECT_EQ(element_octets(type), sizeof(T));
     const std::size_t octets = a.size() * sizeof(T);
     std::vector<unsigned char> into(octets + 2, 0xee);
     std::vector<unsigned char> from(octets + 3, 0xee);
-    std::copy_n(octets_of(a), octets, into.data() + 1);
-    std::copy_n(octets_of(b), octets, from.data() + 3);
-    apply(nullptr, into.data() + 1, from.data() + 3, octets);
+    std::copy_n(octets_of(in_front ? b : a), octets, into.data() + 1);
+    std::copy_n(octets_of(in_front ? a : b), octets, from.data() + 3);
+    apply(nullptr, into.data() + 1, from.data() + 3, octets, in_front);
     EXPECT_EQ(into.front(), 0xee);
     EXPECT_EQ(into.back(), 0xee);
     std::vector<T> result(a.size());
@@ -52,9 +53,11 @@ void expect_all(std::uint32_t type, std::uint32_t op, Expected expected) {
     for (const std::size_t count : {0U, 1U, 3U, 16U, 101U}) {
         const std::vector<T> a = some<T>(count, 1);
         const std::vector<T> b = some<T>(count, 2);
-        const std::vector<T> got = applied(type, op, a, b);
-        for (std::size_t i = 0; i < count; ++i)
-            ASSERT_EQ(got[i], expected(a[i], b[i])) << type << ' ' << op << ' ' << i;
+        for (const bool in_front : {false, true}) {
+            const std::vector<T> got = applied(type, op, a, b, in_front);
+            for (std::size_t i = 0; i < count; ++i)
+                ASSERT_EQ(got[i], expected(a[i], b[i])) << type << ' ' << op << ' ' << i;
+        }
     }
 }
 
@@ -140,15 +143,17 @@ template <typename V>
 void place(std::uint32_t type) {
     const std::vector<Place<V>> a{{V(3), 7}, {V(-5), 1}, {V(4), 9}, {V(4), 2}};
     const std::vector<Place<V>> b{{V(2), 8}, {V(6), 0}, {V(4), 5}, {V(4), 6}};
-    const auto least = applied(type, ULC_MINLOC, a, b);
-    const auto most = applied(type, ULC_MAXLOC, a, b);
     const Place<V> least_wanted[] = {{V(2), 8}, {V(-5), 1}, {V(4), 5}, {V(4), 2}};
     const Place<V> most_wanted[] = {{V(3), 7}, {V(6), 0}, {V(4), 5}, {V(4), 2}};
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        EXPECT_EQ(least[i].value, least_wanted[i].value) << type << ' ' << i;
-        EXPECT_EQ(least[i].index, least_wanted[i].index) << type << ' ' << i;
-        EXPECT_EQ(most[i].value, most_wanted[i].value) << type << ' ' << i;
-        EXPECT_EQ(most[i].index, most_wanted[i].index) << type << ' ' << i;
+    for (const bool in_front : {false, true}) {
+        const auto least = applied(type, ULC_MINLOC, a, b, in_front);
+        const auto most = applied(type, ULC_MAXLOC, a, b, in_front);
+        for (std::size_t i = 0; i < a.size(); ++i) {
+            EXPECT_EQ(least[i].value, least_wanted[i].value) << type << ' ' << i;
+            EXPECT_EQ(least[i].index, least_wanted[i].index) << type << ' ' << i;
+            EXPECT_EQ(most[i].value, most_wanted[i].value) << type << ' ' << i;
+            EXPECT_EQ(most[i].index, most_wanted[i].index) << type << ' ' << i;
+        }
     }
 }
 
@@ -197,9 +202,41 @@ TEST(reduction, a_users_operator_hears_of_elements) {
                             &seen, 0};
     unsigned char into[6] = {};
     const unsigned char from[6] = {1, 2, 3, 4, 5, 6};
-    apply_user(&reduction, into, from, sizeof into);
+    apply_user(&reduction, into, from, sizeof into, false);
     EXPECT_EQ(seen, 2U);
     EXPECT_EQ(into[0], 3);
+}
+
+TEST(reduction, equal_operands_that_differ_keep_their_order) {
+    for (const bool in_front : {false, true}) {
+        double into = 0.0;
+        const double from = -0.0;
+        auto* octets = reinterpret_cast<unsigned char*>(&into);
+        apply_of(ULC_DOUBLE, ULC_MIN)(
+            nullptr, octets, reinterpret_cast<const unsigned char*>(&from), sizeof from, in_front);
+        EXPECT_EQ(std::signbit(into), in_front);  // the first of the two
+    }
+}
+
+TEST(reduction, a_users_operator_that_does_not_commute_keeps_its_order) {
+    for (const std::uint32_t element : {1U, 3U, 4097U, 65536U}) {
+        std::uint64_t seen = 0;
+        ulc_reduction keep_first{ULC_OCTETS(element), ULC_USER,
+                                 [](void* context, void*, const void*, size_t count) {
+                                     *static_cast<std::uint64_t*>(context) += count;
+                                 },
+                                 &seen, 0};
+        const std::uint64_t count = 10000 / element + 2;
+        std::vector<unsigned char> into(element * count, 1);
+        const std::vector<unsigned char> from(element * count, 2);
+        apply_user(&keep_first, into.data(), from.data(), into.size(), true);
+        EXPECT_EQ(into, from) << element;
+        EXPECT_EQ(seen, count);
+        keep_first.commutative = 1;  // then its word is taken for it
+        std::fill(into.begin(), into.end(), 1);
+        apply_user(&keep_first, into.data(), from.data(), into.size(), true);
+        EXPECT_EQ(into[0], 1);
+    }
 }
 
 }  // namespace

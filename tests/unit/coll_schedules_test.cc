@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -131,6 +132,51 @@ INSTANTIATE_TEST_SUITE_P(Of, EveryReduction,
                                          Op::kExscan),
                          kNameOf);
 INSTANTIATE_TEST_SUITE_P(Of, EveryOperation, testing::Range<std::uint8_t>(0, coll::kOps), kNameOf);
+
+/// Octets that a rank of a reduction moves beside receiving and sending.
+struct Moved {
+    std::uint64_t copied = 0;
+    std::uint64_t folded = 0;
+    std::uint64_t scratch = 0;
+
+    bool operator==(const Moved&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Moved& moved) {
+    return out << moved.copied << " copied, " << moved.folded << " folded, " << moved.scratch
+               << " of scratch";
+}
+Moved moved_by(const char* name, const Call& call) {
+    Plan plan;
+    named(call.op, name).make(call, plan);
+    Moved moved{.scratch = plan.schedule().scratch_octets};
+    for (const abi::Step& step : plan.steps()) {
+        if (!abi::is_local(step.kind)) continue;
+        (step.kind == abi::StepKind::kCopy ? moved.copied : moved.folded) += step.length;
+    }
+    return moved;
+}
+
+TEST(coll_schedules, reductions_copy_no_operand_that_need_not_be) {
+    constexpr std::uint64_t kLong = 64000;
+    constexpr std::uint64_t kWindow = 8000;  // of segments
+    Call call{.op = Op::kReduce, .rank = 1, .ranks = 4, .octets = kLong, .segment = 1000};
+    EXPECT_EQ(moved_by("chain", call), (Moved{0, kLong, kWindow}));
+    call.rank = 0;
+    EXPECT_EQ(moved_by("chain", call), (Moved{0, kLong, 0}));
+    EXPECT_EQ(moved_by("flat", call), (Moved{0, 3 * kLong, kWindow}));
+    call.in_place = true;
+    EXPECT_EQ(moved_by("chain", call), (Moved{0, kLong, kWindow}));
+    call.op = Op::kScan;
+    call.rank = 2;
+    EXPECT_EQ(moved_by("chain", call), (Moved{0, kLong, kWindow}));
+    call.in_place = false;
+    EXPECT_EQ(moved_by("chain", call), (Moved{0, kLong, 0}));
+    EXPECT_EQ(moved_by("doubling", call), (Moved{0, 2 * kLong, kLong}));
+    call.op = Op::kExscan;
+    EXPECT_EQ(moved_by("chain", call), (Moved{kLong, kLong, kWindow}));
+    call.rank = 3;
+    EXPECT_EQ(moved_by("chain", call), (Moved{0, 0, 0}));
+}
 
 TEST(coll_schedules, a_subset_ends_at_64_ranks_and_scans_go_on) {
     for (const std::uint16_t ranks : {63, 64, 65, 70}) {

@@ -110,7 +110,7 @@ TEST(executor, refuses_unknown_kinds_reserved_bits_and_writes_to_input) {
     program.add(StepKind::kRecv, 1);
     program.steps[0].kind = static_cast<StepKind>(0);
     program.expect_refused(0, "unknown kind");
-    program.steps[0].kind = static_cast<StepKind>(6);
+    program.steps[0].kind = static_cast<StepKind>(7);
     program.expect_refused(0, "unknown kind");
     program.steps[0].kind = StepKind::kRecv;
     program.steps[0].reserved = 1;
@@ -296,8 +296,9 @@ TEST(executor, reduces_through_the_given_operator_in_whole_elements) {
     calls = 0;
     program.reduce.grain = 24;
     program.reduce.apply = [](void*, unsigned char* into, const unsigned char* from,
-                              std::uint64_t n) noexcept {
+                              std::uint64_t n, bool in_front) noexcept {
         ++calls;
+        EXPECT_FALSE(in_front);
         for (std::uint64_t i = 0; i < n; ++i)
             into[i] = static_cast<unsigned char>(into[i] + from[i]);
     };
@@ -307,6 +308,27 @@ TEST(executor, reduces_through_the_given_operator_in_whole_elements) {
     EXPECT_TRUE(executor.done());
     EXPECT_GE(calls, 2U);
     EXPECT_EQ(program.output[octets / 24 * 24 - 1], 3);
+}
+
+TEST(executor, says_on_which_side_the_operand_goes) {
+    Program program;
+    program.output.assign(16, 10);
+    program.input.assign(16, 4);
+    program.reduce.apply = [](void*, unsigned char* into, const unsigned char* from,
+                              std::uint64_t n, bool in_front) noexcept {
+        for (std::uint64_t i = 0; i < n; ++i)
+            into[i] = static_cast<unsigned char>(in_front ? from[i] - into[i] : into[i] - from[i]);
+    };
+    program.add(StepKind::kReduce, 0, {}, 0, 8);
+    program.add(StepKind::kReduceInFront, 0, {0}, 0, 4);
+    Executor executor = std::move(program.make().value());
+    EXPECT_EQ(take(executor), Steps{});
+    EXPECT_TRUE(executor.done());
+    EXPECT_EQ(program.output[0], 254);  // 4 - (10 - 4)
+    EXPECT_EQ(program.output[4], 6);
+    EXPECT_EQ(program.output[8], 10);
+    program.reduce = {};
+    EXPECT_FALSE(program.make().ok());
 }
 
 // ---- every order --------------------------------------------------------------------------------

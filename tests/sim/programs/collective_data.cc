@@ -251,7 +251,7 @@ CollectiveData::Octets CollectiveData::folded(std::uint16_t ranks, std::size_t f
         } else if (op_.user) {
             (op_.commutes ? multiply : compose)(nullptr, sum.data(), one.data(), one.size() / 2);
         } else {
-            coll::apply_of(op_.type, op_.op)(nullptr, sum.data(), one.data(), one.size());
+            coll::apply_of(op_.type, op_.op)(nullptr, sum.data(), one.data(), one.size(), false);
         }
     }
     return sum;
