@@ -1,7 +1,6 @@
 #include "client/inbox.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -10,7 +9,6 @@ namespace ulc::client {
 namespace {
 
 constexpr std::uint32_t kGroupBit = 1U << 31;
-constexpr std::uint64_t kHeapOctetsMin = 256U << 10;  ///< of a message that is not shorter
 
 bool has(const abi::CompletionRecord& record, abi::CompletionFlag flag) noexcept {
     return (record.flags & flag) != 0;
@@ -108,8 +106,7 @@ void Inbox::drop_arrival(Arrival& arrival) noexcept {
 bool Inbox::reserve_heap(Arrival& arrival, std::uint64_t octets) noexcept {
     if (arrival.storage == Storage::kHeap && octets <= arrival.heap_capacity) return true;
     const std::uint64_t before = arrival.storage == Storage::kHeap ? arrival.heap_capacity : 0;
-    const std::uint64_t wanted =
-        std::min(std::max({octets, before * 2, kHeapOctetsMin}), arrival.length);
+    const std::uint64_t wanted = std::min(std::max(octets, before * 2), arrival.length);
     const std::uint64_t capacity = std::max<std::uint64_t>(std::max(octets, wanted), 1);
     if (memory_used_ - before + capacity > memory_limit_) return false;
     void* data = std::realloc(before == 0 ? nullptr : arrival.data, capacity);
@@ -133,8 +130,6 @@ const unsigned char* Inbox::payload_of(const abi::CompletionRecord& record, std:
     length = record.body.block.length;
     block = record.body.block.offset;
     if (block % kCacheLine != 0) return nullptr;
-    if (block >= region_.layout().rx_arena_octets && region_.reaches_process())
-        return std::bit_cast<const unsigned char*>(std::uintptr_t{record.body.block.address});
     return reinterpret_cast<const unsigned char*>(region_.rx(block, std::max(length, 4U)));
 }
 

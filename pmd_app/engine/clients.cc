@@ -5,18 +5,6 @@
 namespace ulc::engine {
 namespace {
 
-// Takes what the client has given back. False: nonsense, and the endpoint is closed.
-bool reclaim(Core& core, Endpoint& endpoint, Nanos now) {
-    if (!endpoint.deliverer->reclaim()) {
-        core.counters.add(Counter::client_bad_record);
-        close_corrupt(core, endpoint, now);
-        return false;
-    }
-    if (!endpoint.deliverer->frames_out())
-        endpoint.work &= static_cast<std::uint8_t>(~kWorkReclaim);
-    return true;
-}
-
 bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
     endpoint.work &= static_cast<std::uint8_t>(~kWorkDeliver);
     bool moved = false;
@@ -24,11 +12,14 @@ bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
         moved = Deliverer::discard(*endpoint.member, core.config.packets_per_round, now);
         if (moved) endpoint.work |= kWorkDeliver;
     } else {
-        if (!reclaim(core, endpoint, now)) return true;
+        if (!endpoint.deliverer->reclaim()) {
+            core.counters.add(Counter::client_bad_record);
+            close_corrupt(core, endpoint, now);
+            return true;
+        }
         moved = endpoint.deliverer->run(*endpoint.member, endpoint.completions, core.counters,
                                         core.config.packets_per_round, now);
         if (endpoint.deliverer->unfinished()) endpoint.work |= kWorkDeliver;
-        if (endpoint.deliverer->frames_out()) endpoint.work |= kWorkReclaim;
     }
     if (moved) endpoint.work |= kWorkSettle;
     if (endpoint.offloads != nullptr && endpoint.offloads->busy()) endpoint.work |= kWorkSend;
@@ -104,8 +95,6 @@ void wake_client(Core& core, Endpoint& endpoint) {
         endpoint.work |= kWorkTransmit;  // room that returned may make an acknowledgement due
         moved = true;
     }
-    if ((endpoint.work & kWorkReclaim) != 0 && endpoint.reachable && !reclaim(core, endpoint, now))
-        return true;
     if (endpoint.taking) moved |= drain(core, endpoint, now);
     if ((endpoint.work & kWorkSend) != 0 || endpoint.sends.retry() ||
         (endpoint.offloads != nullptr && endpoint.offloads->retry()))
@@ -155,8 +144,8 @@ void linger(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now)
 
 void close_corrupt(Core& core, Endpoint& endpoint, Nanos now) {
     endpoint.closed = Err::kCorrupt;
-    linger(core, endpoint, wire::LeaveReason::kDied,
-           now);  // first: what it sent from may go when it is told
+    // First: what it sent from may go when it is told.
+    linger(core, endpoint, wire::LeaveReason::kDied, now);
     abi::EndpointControl& page = endpoint.region.control();
     page.closed.store(static_cast<std::int32_t>(Err::kCorrupt), std::memory_order_release);
     if (abi::client_needs_wake(page) && core.config.wake != nullptr)

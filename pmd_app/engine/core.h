@@ -36,7 +36,6 @@ enum Work : std::uint8_t {
     kWorkTransmit = 0x04,  ///< the member may have frames
     kWorkSettle = 0x08,    ///< the member was touched: events, timer
     kWorkControl = 0x10,   ///< completions of control records, gone peers, leaving
-    kWorkReclaim = 0x20,   ///< the client holds frames of the port
 };
 
 enum class EndpointState : std::uint8_t {

@@ -1,7 +1,6 @@
 #include "engine/deliver.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "base/check.h"
@@ -13,29 +12,13 @@ namespace {
 constexpr std::uint32_t kChunkOctets = 16384;  ///< of a message that does not get one block
 constexpr unsigned kSourceBurstMax = 16;       ///< packets of one source before the next one's turn
 constexpr unsigned kReclaimMax = 256;          ///< blocks; more than a run delivers
-constexpr std::uint32_t kLendOctetsMin = 2048;  ///< of a packet; fewer are copied sooner than lent
-
-/// Frames that can be named in the release ring beside the blocks of the arena, of which a sixteenth makes way.
-std::uint32_t lendable(const abi::RegionLayout& layout) noexcept {
-    const std::uint64_t beyond =
-        (std::uint64_t{abi::kArenaOctetsMax} - layout.rx_arena_octets) / abi::kReleaseUnit;
-    const std::uint32_t most = abi::rx_blocks_max(layout.rx_arena_octets) / 16;
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>({beyond, most, LentFrames::kMax}));
-}
 
 }  // namespace
 
-Deliverer::Deliverer(const abi::Region& region, const SegmentPool& pool, std::uint32_t* port_frames)
+Deliverer::Deliverer(const abi::Region& region)
     : region_(region),
       releases_(region.release_consumer()),
-      arena_(region.layout().rx_arena_octets) {
-    if (!region.reaches_process()) return;
-    const std::uint32_t room = lendable(region.layout());
-    if (room == 0) return;
-    const std::uint32_t granule = 1U << abi::rx_granule_shift(region.layout().rx_arena_octets);
-    ULC_CHECK(arena_.allocate(room * granule) != RxArena::kNone);  // for good
-    lent_ = std::make_unique<LentFrames>(pool, room, port_frames);
-}
+      arena_(region.layout().rx_arena_octets) {}
 
 void Deliverer::begin_job(std::uint16_t ranks, std::uint16_t mtu) {
     index_.assign(ranks, 0);
@@ -195,25 +178,21 @@ void Deliverer::complete_inline(Rank rank, const urtp::ReadyPacket& packet,
 
 bool Deliverer::deliver_single(Rank rank, Source& source, const urtp::ReadyPacket& packet,
                                abi::CompletionRecord& out, abi::CompletionProducer& cq) {
-    abi::Block place{};
-    bool at_once = lend(packet, place);
-    if (!at_once) {
-        const std::uint32_t block = allocate(source, packet.length, at_once);
-        if (block == RxArena::kNone) return false;
-        std::memcpy(region_.rx(block, packet.length), packet.payload, packet.length);
-        place = {block, packet.length, packet.length, 0, 0, 0};
-        arena_.lend(block);
-    }
+    bool is_reserve = false;
+    const std::uint32_t block = allocate(source, packet.length, is_reserve);
+    if (block == RxArena::kNone) return false;
+    std::memcpy(region_.rx(block, packet.length), packet.payload, packet.length);
     out.kind = abi::CompletionKind::kMessage;
     out.flags = abi::kCompleteFirst | abi::kCompleteLast |
                 (packet.has_tag() ? abi::kCompleteHasTag : 0) |
-                (at_once ? abi::kCompleteReserve : 0);
+                (is_reserve ? abi::kCompleteReserve : 0);
     out.inline_length = 0;
     out.source = rank;
     out.status = 0;
     out.stream = packet.stream;
     out.tag = packet.tag;
-    out.body.block = place;
+    out.body.block = {block, packet.length, packet.length, 0, 0, 0};
+    arena_.lend(block);
     note_passed(rank, packet.has_tag(), packet.tag, cq);
     cq.publish();
     return true;
@@ -228,7 +207,7 @@ void Deliverer::open_message(Source& source, const urtp::ReadyPacket& packet) {
     source.has_tag = packet.has_tag();
     source.stream = packet.stream;
     source.whole = false;
-    if (lent_ != nullptr || source.length == 0 || source.length > arena_.octets() / 2) return;
+    if (source.length == 0 || source.length > arena_.octets() / 2) return;
     const auto octets = static_cast<std::uint32_t>(source.length);
     source.block = arena_.allocate(octets);
     source.block_is_reserve = false;
@@ -245,11 +224,6 @@ bool Deliverer::append(Rank rank, Source& source, const urtp::ReadyPacket& packe
     if (!honest) {
         if (!abandon(rank, source, cq, counters)) return false;
         counters.add(Counter::drop_framing);
-        return true;
-    }
-    if (source.block == RxArena::kNone && append_lent(rank, source, packet, cq)) {
-        counters.add(Counter::completions);
-        if (packet.last()) counters.add(Counter::messages_received);
         return true;
     }
     // The completions this packet may need: its own, and one of the chunk before it.
@@ -275,45 +249,6 @@ bool Deliverer::append(Rank rank, Source& source, const urtp::ReadyPacket& packe
     if (!packet.last()) return true;
     source.open = false;
     counters.add(Counter::messages_received);
-    return true;
-}
-
-// The frame itself is the block, to be given back at once.
-bool Deliverer::lend(const urtp::ReadyPacket& packet, abi::Block& out) noexcept {
-    if (lent_ == nullptr || packet.length < kLendOctetsMin) return false;
-    const std::uint32_t number = lent_->lend(packet.segment);
-    if (number == LentFrames::kNone) return false;
-    out = {.offset = arena_.octets() + number * abi::kReleaseUnit,
-           .length = packet.length,
-           .message_length = packet.length,
-           .subset = 0,
-           .message_offset = 0,
-           .address = std::bit_cast<std::uintptr_t>(packet.payload)};
-    return true;
-}
-
-// The packet as a chunk of its own that is not copied. False: it is to be copied.
-bool Deliverer::append_lent(Rank rank, Source& source, const urtp::ReadyPacket& packet,
-                            abi::CompletionProducer& cq) {
-    abi::Block place{};
-    abi::CompletionRecord* out = cq.claim();
-    if (out == nullptr || !lend(packet, place)) return false;
-    place.message_length = source.length;
-    place.message_offset = source.done;
-    out->kind = abi::CompletionKind::kMessage;
-    out->flags = static_cast<std::uint8_t>(
-        abi::kCompleteReserve | (source.done == 0 ? abi::kCompleteFirst : 0) |
-        (packet.last() ? abi::kCompleteLast : 0) | (source.has_tag ? abi::kCompleteHasTag : 0));
-    out->inline_length = 0;
-    out->source = rank;
-    out->status = 0;
-    out->stream = source.stream;
-    out->tag = source.tag;
-    out->body.block = place;
-    if (source.done == 0) note_passed(rank, source.has_tag, source.tag, cq);
-    cq.publish();
-    source.done += packet.length;
-    source.open = !packet.last();
     return true;
 }
 
@@ -416,8 +351,6 @@ bool Deliverer::take_back() noexcept {
 }
 
 bool Deliverer::release(std::uint32_t offset) noexcept {
-    if (offset >= arena_.octets() && lent_ != nullptr)
-        return lent_->take_back((offset - arena_.octets()) / abi::kReleaseUnit);
     std::uint16_t owner = RxArena::kNoOwner;
     switch (arena_.release(offset, owner)) {
         case RxArena::Release::kFreed:

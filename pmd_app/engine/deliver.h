@@ -5,7 +5,6 @@
 //   several, ≤ half of the arena   one block for the whole message, completed when whole, so that the client may take it
 //                                  without a second copy
 //   longer, or memory is short     chunks: each completed when full, message_offset says where it belongs
-//   ≥ 2 KiB, client of our process chunks that are the received frames themselves (lent_frames.h), not copied at all
 //
 // The client gives blocks back through a ring of their own, which is looked at before each delivery: memory is wanted then, and
 // not before. What the client cannot take stays in the Member, whose credit stops the source. Each source that has sent owns one
@@ -19,13 +18,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "abi/region.h"
 #include "base/counters.h"
 #include "base/units.h"
-#include "engine/lent_frames.h"
 #include "engine/passed_log.h"
 #include "engine/rx_arena.h"
 #include "engine/sink.h"
@@ -37,8 +34,7 @@ class Offloads;
 
 class Deliverer {
 public:
-    /// pool: of any received frame; port_frames: how many more may be held. Both outlive this.
-    Deliverer(const abi::Region& region, const SegmentPool& pool, std::uint32_t* port_frames);
+    explicit Deliverer(const abi::Region& region);
 
     /// A job has formed: sources are 0 … ranks-1, packets carry at most mtu octets.
     void begin_job(std::uint16_t ranks, std::uint16_t mtu);
@@ -53,11 +49,7 @@ public:
     static bool discard(urtp::Member& member, unsigned budget, Nanos now);
     /// Takes what the client has given back, at most kReclaimMax blocks; to be called before each run(). False: something
     /// that the client does not hold.
-    [[nodiscard]] bool reclaim() noexcept {
-        return (arena_.lent_blocks() == 0 && lent_ == nullptr) || take_back();
-    }
-    /// The client has received frames themselves, which the port could use.
-    [[nodiscard]] bool frames_out() const noexcept { return lent_ != nullptr && lent_->any_out(); }
+    [[nodiscard]] bool reclaim() noexcept { return arena_.lent_blocks() == 0 || take_back(); }
     /// A source is gone: its half message is dropped. The client learns it from kPeerLeft or kPeerDied.
     void forget(Rank source) noexcept;
 
@@ -117,9 +109,6 @@ private:
     void open_message(Source& source, const urtp::ReadyPacket& packet);
     bool append(Rank rank, Source& source, const urtp::ReadyPacket& packet,
                 abi::CompletionProducer& cq, Counters& counters);
-    [[nodiscard]] bool lend(const urtp::ReadyPacket& packet, abi::Block& out) noexcept;
-    bool append_lent(Rank rank, Source& source, const urtp::ReadyPacket& packet,
-                     abi::CompletionProducer& cq);
     bool next_chunk(Source& source, std::uint32_t packet_octets);
     bool flush(Rank rank, Source& source, abi::CompletionProducer& cq, bool last);
     bool abandon(Rank rank, Source& source, abi::CompletionProducer& cq, Counters& counters);
@@ -131,7 +120,6 @@ private:
     abi::Region region_;
     abi::ReleaseConsumer releases_;
     RxArena arena_;
-    std::unique_ptr<LentFrames> lent_;  ///< nullptr: everything is copied
     std::vector<std::uint16_t> index_;  ///< by rank: 1 + index into sources_, 0: has not sent
     std::vector<Source> sources_;
     PassedLog passed_;

@@ -57,9 +57,8 @@ Nanos deadline_of(const Core& core, Nanos now) {
 
 // Whether serve() would find anything: what an idle endpoint costs in each round.
 bool has_turn(const Endpoint& endpoint, Nanos now) {
-    return (endpoint.work & (kWorkDeliver | kWorkSend | kWorkReclaim)) != 0 ||
-           endpoint.timer <= now || endpoint.sends.retry() ||
-           (endpoint.taking && endpoint.submissions.ready()) ||
+    return (endpoint.work & (kWorkDeliver | kWorkSend)) != 0 || endpoint.timer <= now ||
+           endpoint.sends.retry() || (endpoint.taking && endpoint.submissions.ready()) ||
            (endpoint.offloads != nullptr && endpoint.offloads->retry());
 }
 
@@ -147,8 +146,7 @@ Err Engine::admit(EndpointId id, void* region, const abi::RegionLayout& layout, 
     endpoint->region = abi::Region(region, layout, reach);
     endpoint->submissions = endpoint->region.submission_consumer();
     endpoint->completions = endpoint->region.completion_producer();
-    endpoint->deliverer = std::make_unique<Deliverer>(endpoint->region, endpoint->net->port.pool,
-                                                      &endpoint->net->rx_frames_left);
+    endpoint->deliverer = std::make_unique<Deliverer>(endpoint->region);
     endpoint->state = EndpointState::kOpen;
     endpoint->taking = true;
     endpoint->reachable = true;

@@ -275,10 +275,10 @@ bool SendQueue::transmit(Pending& pending, const SendContext& context, Nanos now
             case urtp::Admission::kAfter:
                 return moved;
             case urtp::Admission::kPeerGone:
-                give_up(pending, context, Err::kPeerDied);
+                finish(pending, Err::kPeerDied);
                 return true;
             case urtp::Admission::kUnknown:
-                give_up(pending, context, Err::kInvalid);
+                finish(pending, Err::kInvalid);
                 return true;
         }
         if (!send_packet(pending, context, now)) {
@@ -290,15 +290,6 @@ bool SendQueue::transmit(Pending& pending, const SendContext& context, Nanos now
         moved = true;
     }
     return moved;
-}
-
-// The rest is not sent. What was sent of a direct payload is no longer read from it.
-void SendQueue::give_up(Pending& pending, const SendContext& context, Err status) noexcept {
-    if (pending.done > 0 && is_gathered(pending.record, context)) {
-        context.gathers->pull_tails();
-        context.member->pull_tails();
-    }
-    finish(pending, status);
 }
 
 // Cuts one packet. False: no segment.
@@ -338,10 +329,7 @@ bool SendQueue::send_packet(Pending& pending, const SendContext& context, Nanos 
     }
     if (meta.last && wants_acked(record, context)) {
         context.pool.hold(segment);
-        std::span<const std::byte> referred;
-        if (is_gathered(record, context))
-            referred = {payload_of(record, context.region), octets_of(record)};
-        ULC_CHECK(awaiting_.push_back({segment, record.cookie, referred}));
+        ULC_CHECK(awaiting_.push_back({segment, record.cookie, is_gathered(record, context)}));
     }
     context.member->commit(meta, plan, segment, octets, now);
     pending.done += octets;
@@ -373,6 +361,8 @@ bool SendQueue::answer(Pending& pending, const SendContext& context) noexcept {
     const bool later = wants_acked(record, context) && pending.status == Err::kOk &&
                        (is_whole(record) || (record.flags & abi::kSubmitLast) != 0);
     if (wants_answer(record) && !later && !context.client_gone) {
+        // It failed, so no stream repeats what was sent of it; the port may not have taken all of that.
+        if (is_gathered(record, context)) context.gathers->pull_tails();
         if (!write_done(context.cq, record.cookie, pending.status)) {
             retry_ = true;
             return false;
@@ -389,10 +379,10 @@ bool SendQueue::answer_acknowledged(const SendContext& context) noexcept {
     bool room = true;
     std::size_t kept = 0;
     for (const Awaiting& one : awaiting_) {
-        // What the port has not taken may be a repetition of an earlier packet of this payload.
-        const bool over = context.pool.holders(one.segment) == 1 &&
-                          (one.payload.empty() || !context.gathers->keeps_part_of(one.payload));
+        const bool over = context.pool.holders(one.segment) == 1;
         if (over && room && !context.client_gone) {
+            // What the port has not taken may be a repetition of an earlier packet of this payload.
+            if (one.gathered) context.gathers->pull_tails();
             room = write_done(context.cq, one.cookie, Err::kOk);
             if (room) context.counters.add(Counter::completions);
         }

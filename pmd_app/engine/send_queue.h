@@ -21,7 +21,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 
 #include "abi/region.h"
 #include "base/bounded.h"
@@ -93,7 +92,7 @@ private:
     enum class State : std::uint8_t { kQueued, kAnswer, kDone };
     static constexpr std::uint8_t kNoMessage = 0xff;
     static constexpr std::size_t kOpenMax = 32;  ///< messages in chunks, open at once
-    static constexpr std::size_t kAwaitingMax = 96;
+    static constexpr std::size_t kAwaitingMax = 192;
 
     struct Pending {
         abi::SubmissionRecord record;
@@ -118,7 +117,7 @@ private:
     struct Awaiting {
         Segment* segment = nullptr;
         std::uint32_t cookie = 0;
-        std::span<const std::byte> payload;  ///< what its frames refer to
+        bool gathered = false;  ///< its frames refer to the payload
     };
     /// What a scan could not finish.
     struct Blocked {
@@ -154,7 +153,6 @@ private:
     [[nodiscard]] urtp::MessageSize size_of(const Pending& pending) const noexcept;
     bool transmit(Pending& pending, const SendContext& context, Nanos now);
     [[nodiscard]] bool send_packet(Pending& pending, const SendContext& context, Nanos now);
-    void give_up(Pending& pending, const SendContext& context, Err status) noexcept;
     void finish(Pending& pending, Err status) noexcept;
     bool answer(Pending& pending, const SendContext& context) noexcept;
     bool answer_acknowledged(const SendContext& context) noexcept;

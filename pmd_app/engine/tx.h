@@ -11,10 +11,8 @@
 // reports frame by frame (it was the link that was down, or a hub that was busy).
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "base/counters.h"
 #include "engine/port.h"
@@ -43,12 +41,6 @@ public:
         if (burst_count_ > 0) send_burst();
     }
     [[nodiscard]] bool kept() const noexcept { return burst_count_ > 0; }
-    /// Some frame that is kept refers to a part of it.
-    [[nodiscard]] bool keeps_part_of(std::span<const std::byte> payload) const noexcept {
-        return std::any_of(burst_, burst_ + burst_count_, [payload](const Segment* kept) {
-            return kept->tail >= payload.data() && kept->tail < payload.data() + payload.size();
-        });
-    }
     /// From now on what is kept refers to no memory but its own.
     void pull_tails() noexcept {
         for (std::uint32_t n = 0; n < burst_count_; ++n)

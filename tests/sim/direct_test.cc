@@ -1,8 +1,7 @@
-// Clients of their engine's process (abi::Reach::kProcess): payloads that frames refer to, frames that clients read. What they sent
-// from is freed with its kSendDone, so a later look at it is found by the address sanitizer.
+// Clients of their engine's process (abi::Reach::kProcess): payloads that frames refer to. What they sent from is freed with its
+// kSendDone, so a later look at it is found by the address sanitizer.
 #include <gtest/gtest.h>
 
-#include "engine/lent_frames.h"
 #include "tests/sim/programs/oracle.h"
 #include "tests/sim/sim_cluster.h"
 
@@ -146,81 +145,22 @@ TEST(Direct, a_send_that_fails_half_way_lets_go_of_its_payload) {
     }
 }
 
-TEST(Direct, a_client_that_keeps_frames_gets_copies_of_the_rest) {
+TEST(Direct, only_who_shares_the_process_may_name_its_memory) {
     ClusterConfig config = embedded(2);
-    config.sizes.rx_arena_octets = 2U << 20;
+    config.embedded = Embedded::kNone;
     SimCluster cluster(config);
     ASSERT_TRUE(cluster.form(2, own_node));
-    RingClient& keeper = cluster.client(1);
-    keeper.keep_blocks(true);
-    constexpr std::size_t kMessages = 200;
-    std::size_t sent = 0;
-    const auto receive = [&](std::size_t wanted) {
-        return cluster.run(
-            5 * kSecond, [&] { return keeper.messages.size() >= wanted; },
-            [&] {
-                if (sent < kMessages &&
-                    cluster.client(0).send(1, sent, Oracle::payload(sent, 8000)))
-                    ++sent;
-                cluster.client(0).poll();
-                keeper.poll();
-            });
-    };
-    ASSERT_TRUE(receive(kMessages)) << keeper.messages.size();
-    for (std::size_t n = 0; n < kMessages; ++n)
-        expect_message(keeper.messages[n], n, 8000);
-    EXPECT_EQ(keeper.broken, 0U);
-    EXPECT_EQ(keeper.lent, engine::LentFrames::kMax) << "the rest was copied";
-    keeper.keep_blocks(false);
-    keeper.free_kept();
-    ASSERT_TRUE(cluster.client(0).send(1, 99, Oracle::payload(99, 8000)));
-    ASSERT_TRUE(receive(kMessages + 1));
-    EXPECT_EQ(keeper.lent, engine::LentFrames::kMax + 1) << "what came back is lent again";
-    EXPECT_EQ(cluster.shut_down(), 0U);
-}
-
-TEST(Direct, only_who_shares_the_process_may_name_its_memory) {
-    for (const bool direct : {true, false}) {
-        ClusterConfig config = embedded(2);
-        config.embedded = Embedded::kNone;
-        SimCluster cluster(config);
-        ASSERT_TRUE(cluster.form(2, own_node));
-        const std::vector<std::byte> secret(5000);
-        if (direct) {
-            abi::SubmissionRecord record{};
-            record.kind = abi::SubmitKind::kSend;
-            record.stream = 1;
-            record.flags = abi::kSubmitFirst | abi::kSubmitLast | abi::kSubmitDirect;
-            record.body.block = {0, 5000, 5000, 0, 0, std::bit_cast<std::uintptr_t>(secret.data())};
-            ASSERT_TRUE(cluster.client(0).submit(record));
-        } else {  // a frame, which it was never lent
-            ASSERT_TRUE(cluster.client(1).send(0, 1, Oracle::payload(1, 100)));
-            cluster.client(0).release(cluster.client(0).region().layout().rx_arena_octets);
-            cluster.touch(1);
-        }
-        cluster.touch(0);
-        EXPECT_TRUE(cluster.run(
-            kSecond, [&] { return cluster.client(0).closed() != 0; },
-            [&] {
-                if (!direct) cluster.client(0).poll();
-            }));
-        EXPECT_EQ(cluster.client(0).closed(), static_cast<int>(Err::kCorrupt));
-        EXPECT_TRUE(cluster.client(1).messages.empty());
-        EXPECT_EQ(cluster.shut_down(), 0U);
-    }
-}
-
-TEST(Direct, a_frame_given_back_twice_closes_the_endpoint) {
-    SimCluster cluster(embedded(2));
-    ASSERT_TRUE(cluster.form(2, own_node));
-    const std::uint32_t first_frame = cluster.client(0).region().layout().rx_arena_octets;
-    ASSERT_TRUE(cluster.client(1).send(0, 1, Oracle::payload(1, 8000)));
-    ASSERT_TRUE(cluster.run(
-        kSecond, [&] { return cluster.client(0).closed() != 0; },
-        [&] {
-            if (cluster.client(0).poll() > 0) cluster.client(0).release(first_frame);
-        }));
+    const std::vector<std::byte> secret(5000);
+    abi::SubmissionRecord record{};
+    record.kind = abi::SubmitKind::kSend;
+    record.stream = 1;
+    record.flags = abi::kSubmitFirst | abi::kSubmitLast | abi::kSubmitDirect;
+    record.body.block = {0, 5000, 5000, 0, 0, std::bit_cast<std::uintptr_t>(secret.data())};
+    ASSERT_TRUE(cluster.client(0).submit(record));
+    cluster.touch(0);
+    EXPECT_TRUE(cluster.run(kSecond, [&] { return cluster.client(0).closed() != 0; }));
     EXPECT_EQ(cluster.client(0).closed(), static_cast<int>(Err::kCorrupt));
+    EXPECT_TRUE(cluster.client(1).messages.empty());
     EXPECT_EQ(cluster.shut_down(), 0U);
 }
 

@@ -190,14 +190,9 @@ void RingClient::on_message(const abi::CompletionRecord& record) {
                         {}};
         open.length = is_inline ? length : record.body.block.message_length;
     }
-    const bool is_lent = !is_inline && record.body.block.offset >= region_.layout().rx_arena_octets;
     const std::byte* payload = is_inline
                                    ? reinterpret_cast<const std::byte*>(record.body.inline_octets)
                                    : region_.rx(record.body.block.offset, length);
-    if (is_lent && region_.reaches_process()) {
-        ++lent;
-        payload = std::bit_cast<const std::byte*>(std::uintptr_t{record.body.block.address});
-    }
     if (payload == nullptr || record.stream != open.message.stream ||
         (!is_inline && record.body.block.message_offset != open.message.payload.size())) {
         ++broken;

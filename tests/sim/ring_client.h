@@ -83,7 +83,6 @@ public:
     bool left = false;
     int left_status = 0;
     unsigned broken = 0;  ///< completions that break the contract
-    unsigned lent = 0;    ///< frames that came uncopied
 
     [[nodiscard]] const abi::Region& region() const noexcept { return region_; }
     [[nodiscard]] bool formed() const noexcept { return world != 0; }

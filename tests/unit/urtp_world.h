@@ -63,6 +63,7 @@ private:
         segment->frame = segment->bytes;
         segment->capacity = sizeof segment->bytes;
         segment->length = 0;
+        segment->tail = nullptr;
         segment->references = 1;
         return segment;
     }
@@ -260,7 +261,7 @@ private:
                             random_.below(static_cast<std::uint64_t>(faults_.late)));
                     }
                     Segment* copy = pool.table().get();
-                    std::memcpy(copy->frame, segment->frame, segment->length);
+                    copy_frame(copy->frame, *segment);
                     copy->length = segment->length;
                     flights_.push({at, order_++, to, copy});
                 }
