@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <memory>
 
 #include "coll/selection.h"
@@ -116,7 +117,7 @@ int tune(TuneOptions& options) {
     return write(options, table, measure.left_out());
 }
 
-/// One table of the measurements of several; of two in one situation the first counts.
+/// One table of the measurements of several.
 int merge(const TuneOptions& options) {
     coll::TableText all;
     for (const std::string& path : options.merge) {
@@ -126,10 +127,10 @@ int merge(const TuneOptions& options) {
             return 2;
         }
         all.source += (all.source.empty() ? "" : "; ") + one.source;
-        for (coll::Cell& cell : one.cells)
-            if (std::ranges::find(all.cells, cell.at, &coll::Cell::at) == all.cells.end())
-                all.cells.push_back(std::move(cell));
+        std::ranges::move(one.cells, std::back_inserter(all.cells));
     }
+    all.cells = coll::one_of_each(all.cells);
+    coll::round_as_written(all.cells);
     all.rules = coll::decide(all.cells, coll::Reach::kMeasured,
                              options.afresh ? nullptr : &coll::shipped());
     return write(options, all, 0);
@@ -157,8 +158,9 @@ void add_tune_command(CLI::App& app, int* exit_code) {
         ->expected(0, 1)
         ->type_name("[FILE]")
         ->trigger_on_parse();
-    command->add_option("--merge", options->merge,
-                        "Make one table of several; of two measurements the first counts");
+    command->add_option(
+        "--merge", options->merge,
+        "Make one table of several; of measurements of one situation the mean counts");
     command->add_flag("--afresh", options->afresh,
                       "With --merge: keep no choice for being what ships");
     command->add_option("-o,--output", options->output, "The table (ulc-selection.toml)");

@@ -26,12 +26,12 @@ std::span<const Candidates> candidates() {
          blocks},
         {Op::kReduce,
          false,
-         {"binomial", "chain@4096", "chain@16384", "chain@1024", "flat"},
+         {"binomial", "chain@4096", "chain@16384", "chain", "chain@1024", "flat"},
          vectors},
         {Op::kAllreduce,
          false,
          {"binomial_multicast", "pairwise_multicast:4", "pairwise_multicast",
-          "chain_multicast@4096", "multicast", "binomial"},
+          "chain_multicast@4096", "chain_multicast", "multicast", "binomial"},
          vectors},
         {Op::kReduceScatter,
          true,
@@ -39,7 +39,7 @@ std::span<const Candidates> candidates() {
          blocks},
         {Op::kScan,
          false,
-         {"doubling", "chain@4096", "chain@16384", "chain@1024", "multicast"},
+         {"doubling", "chain@4096", "chain@16384", "chain", "chain@1024", "multicast"},
          vectors},
     };
     return all;

@@ -266,6 +266,29 @@ double loss_of(const Cell& cell, std::string_view choice) {
     return us > 0 ? us / best - 1 : kNever;
 }
 
+std::vector<Cell> one_of_each(std::span<const Cell> cells) {
+    std::vector<Cell> out;
+    for (const Cell& first : cells) {
+        if (std::ranges::find(out, first.at, &Cell::at) != out.end()) continue;
+        Cell one{.at = first.at, .noise = 0, .us = {}};
+        for (const auto& [choice, us] : first.us) {
+            double logs = 0;
+            unsigned count = 0;
+            bool all_have = true;
+            for (const Cell& cell : cells) {
+                if (!(cell.at == first.at)) continue;
+                one.noise = std::max(one.noise, cell.noise);
+                all_have &= time_of(cell, choice) > 0;
+                logs += std::log(time_of(cell, choice));
+                ++count;
+            }
+            if (all_have) one.us.emplace_back(choice, std::exp(logs / count));
+        }
+        out.push_back(std::move(one));
+    }
+    return out;
+}
+
 std::vector<Rule> decide(std::span<const Cell> cells, Reach reach, const Table* shipped) {
     std::vector<Rule> rules;
     for (std::uint8_t m = 0; m < kMedia; ++m) {

@@ -26,6 +26,10 @@ enum class Reach : std::uint8_t {
 /// The share by which a choice is slower than the best of a cell; infinity: not measured, which means far behind.
 [[nodiscard]] double loss_of(const Cell& cell, std::string_view choice);
 
+/// One cell of each situation, in the order of their first: of each choice that all its cells have the geometric mean of its times, and the
+/// greatest noise. So a way of running that is faster for all choices counts no more than another one.
+[[nodiscard]] std::vector<Cell> one_of_each(std::span<const Cell> cells);
+
 /// The fewest rules without overlap whose choices lose no more than kLossMax in any cell (of operations that take one choice for all sizes:
 /// against the best such choice, in the mean over sizes). Of as few, those that lose least; of equals, the incumbents, then the
 /// candidates that stand first. shipped: the incumbents of a cluster's own table; nullptr: none. Where the numbers of a grid meet, the

@@ -198,5 +198,20 @@ TEST(coll_tuning, an_explanation_names_the_winner_its_time_and_what_the_others_t
         << text;
 }
 
+TEST(coll_tuning, of_several_measurements_of_a_situation_the_mean_counts) {
+    const std::vector<Cell> cells{
+        cell(Op::kReduce, 4, 8, {{"flat", 10}, {"chain", 30}, {"binomial", 5}}, 0.1),
+        cell(Op::kReduce, 8, 8, {{"flat", 7}}, 0.2),
+        cell(Op::kReduce, 4, 8, {{"chain", 120}, {"flat", 90}}, 0.3)};
+    const std::vector<Cell> means = one_of_each(cells);
+    ASSERT_EQ(means.size(), 2U);
+    EXPECT_NEAR(time_of(means[0], "flat"), 30, 1e-9);
+    EXPECT_NEAR(time_of(means[0], "chain"), 60, 1e-9);
+    EXPECT_EQ(time_of(means[0], "binomial"), 0) << "not all measured it";
+    EXPECT_EQ(means[0].noise, 0.3);
+    EXPECT_NEAR(time_of(means[1], "flat"), 7, 1e-9);
+    EXPECT_EQ(means[1].at.ranks, 8);
+}
+
 }  // namespace
 }  // namespace ulc::coll
