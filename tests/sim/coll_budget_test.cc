@@ -69,11 +69,11 @@ TEST(CollectiveBudget, a_barrier_on_a_hub_is_no_slower_than_any_other_at_any_num
     }
 }
 
-// 20 + 8.5 N µs from 3 nodes on (5.2), by the thesis' loop. What the default profile acknowledges alone takes the hub; go-back-n, which
-// does so on what goes back anyway, matches the thesis at every number of nodes and beats it from 8 on.
+// 20 + 8.5 N µs from 3 nodes on (5.2), by the thesis' loop: go-back-n, which acknowledges on what goes back anyway, matches that at every
+// number of nodes and beats it from 8 on; the default, whose own acknowledgements take the hub, beats it at all but a few.
 TEST(CollectiveBudget, a_barrier_on_a_hub_takes_little_more_than_the_thesis_two_chains) {
     constexpr unsigned kTrials = 24;
-    const std::pair<const char*, double> profiles[] = {{"gbn", 1.04}, {"urtp", 1.25}};
+    const std::pair<const char*, double> profiles[] = {{"gbn", 1.04}, {"urtp", 1.07}};
     for (const auto& [profile, factor] : profiles) {
         for (std::uint16_t nodes = 3; nodes <= 32; ++nodes) {
             const double budget = factor * (20 + 8.5 * nodes);
