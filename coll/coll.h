@@ -1,7 +1,8 @@
 /* Collectives over groups, on ulc.h. Every operation starts (non-blocking), is tested, and may be waited for. All members of the
  * group call the same operations in the same order. Each byte crosses a broadcast medium once where the
  * algorithm allows (URTP §4). Buffers stay the caller's and untouched until done. With ULC_OFFLOAD=1 in the environment the engine
- * carries on a barrier or broadcast that was started while the application does something else. */
+ * carries on a barrier, broadcast, gather, scatter, allgather or alltoall that was started while the application does something
+ * else, where no rank passes on what it received. */
 #ifndef ULC_COLL_H
 #define ULC_COLL_H
 
@@ -92,7 +93,7 @@ typedef struct ulc_coll ulc_coll;
  *   allreduce   "multicast" (small), "binomial_multicast", "chain_multicast", "pairwise_multicast" (large: reduce_scatter,
  *               then allgather), "binomial" (for reference)
  *   reduce_scatter, reduce_scatter_block   "multicast" (small), "pairwise", "binomial" (small, several ranks a node)
- *   scan, exscan   "multicast" (hubs), "chain" (large), "doubling" (medium)
+ *   scan, exscan   "multicast" (small, few ranks), "chain" (large), "doubling" (small, many ranks)
  * A name may be followed by ":k" (segments that each member of "concurrent" has under way, chains of "chain", senders,
  * rounds; default 1) and by "@octets" (of a segment): "concurrent:4@16384".
  *
