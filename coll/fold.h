@@ -8,11 +8,13 @@
 #include <array>
 #include <cstdint>
 
+#include "base/check.h"
 #include "coll/plan.h"
 
 namespace ulc::coll {
 
-/// A ring of scratch ranges that operands are received into; made as they are needed.
+/// A ring of scratch ranges that operands are received into, made as they are needed; and who takes a slot waits for whoever had it before, so
+/// that no more operands are under way than there are slots.
 class Slots {
 public:
     struct Slot {
@@ -29,6 +31,7 @@ public:
     }
     [[nodiscard]] Range memory(const Slot& slot, std::uint64_t octets) {
         Range& range = ranges_[slot.number];
+        ULC_CHECK(octets <= octets_);
         if (range.length == 0) range = plan_->scratch(octets_);
         return range.part(0, octets);
     }
@@ -50,6 +53,7 @@ public:
     /// The operand is there when step `ready` is done, and stays until done().
     void add(Range operand, std::uint32_t ready = kNoStep) {
         if (state_ == State::kEmpty && operand.at(into_)) {
+            ULC_CHECK(ready == kNoStep);
             state_ = State::kBegun;
         } else if (state_ == State::kEmpty) {
             state_ = State::kHeld;
@@ -67,6 +71,7 @@ public:
                           std::uint64_t at = 0) {
         const Slots::Slot slot = slots.next();
         if (state_ != State::kBegun && octets == into_.length) {
+            ULC_CHECK(at == 0);
             const std::uint32_t received =
                 plan_->after(last_).after(*slot.free).receive(peer, into_);
             last_ = received;
@@ -91,7 +96,7 @@ public:
         return receive(peer, into_.length, slots);
     }
 
-    /// The step after which `into` holds all that was added.
+    /// Ends the fold: what is held back still is copied, by a step of its own. The step after which `into` holds all that was added.
     [[nodiscard]] std::uint32_t done() {
         begin();
         return last_;

@@ -266,15 +266,13 @@ ApplyFn apply_of(std::uint32_t type, std::uint32_t op) noexcept {
     }
 }
 
-// A user's function knows one order. The other is the same if it commutes; else the operands change places, a piece at a time.
-void apply_user(void* context, unsigned char* into, const unsigned char* from, std::uint64_t octets,
-                bool in_front) noexcept {
-    const auto& reduction = *static_cast<const ulc_reduction*>(context);
-    const std::uint64_t element = element_octets(reduction.type);
-    if (!in_front || reduction.commutative != 0) {
-        reduction.function(reduction.context, into, from, octets / element);
-        return;
-    }
+namespace {
+
+// A user's function knows one order; for the other the operands change places, a piece at a time. Also if it commutes: results are to be
+// the same to the last bit wherever they are folded, and of operands that it calls equal it may keep the first.
+[[gnu::noinline]] void apply_in_front(const ulc_reduction& reduction, unsigned char* into,
+                                      const unsigned char* from, std::uint64_t octets,
+                                      std::uint64_t element) noexcept {
     alignas(std::max_align_t) unsigned char piece[kElementOctetsMax];
     const std::uint64_t most = std::max(element, kPieceOctets - kPieceOctets % element);
     for (std::uint64_t at = 0; at < octets; at += most) {
@@ -282,6 +280,19 @@ void apply_user(void* context, unsigned char* into, const unsigned char* from, s
         std::memcpy(piece, into + at, length);
         std::memcpy(into + at, from + at, length);
         reduction.function(reduction.context, into + at, piece, length / element);
+    }
+}
+
+}  // namespace
+
+void apply_user(void* context, unsigned char* into, const unsigned char* from, std::uint64_t octets,
+                bool in_front) noexcept {
+    const auto& reduction = *static_cast<const ulc_reduction*>(context);
+    const std::uint64_t element = element_octets(reduction.type);
+    if (in_front) {
+        apply_in_front(reduction, into, from, octets, element);
+    } else {
+        reduction.function(reduction.context, into, from, octets / element);
     }
 }
 

@@ -278,13 +278,14 @@ std::vector<Cell> one_of_each(std::span<const Cell> cells) {
             for (const Cell& cell : cells) {
                 if (!(cell.at == first.at)) continue;
                 one.noise = std::max(one.noise, cell.noise);
-                all_have &= time_of(cell, choice) > 0;
-                logs += std::log(time_of(cell, choice));
+                const double us_there = time_of(cell, choice);
+                all_have = all_have && us_there > 0;
+                if (us_there > 0) logs += std::log(us_there);
                 ++count;
             }
             if (all_have) one.us.emplace_back(choice, std::exp(logs / count));
         }
-        out.push_back(std::move(one));
+        if (!one.us.empty()) out.push_back(std::move(one));
     }
     return out;
 }

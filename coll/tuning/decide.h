@@ -27,7 +27,7 @@ enum class Reach : std::uint8_t {
 [[nodiscard]] double loss_of(const Cell& cell, std::string_view choice);
 
 /// One cell of each situation, in the order of their first: of each choice that all its cells have the geometric mean of its times, and the
-/// greatest noise. So a way of running that is faster for all choices counts no more than another one.
+/// greatest noise; none where they have no choice in common. So a way of running that is faster for all choices counts no more than another one.
 [[nodiscard]] std::vector<Cell> one_of_each(std::span<const Cell> cells);
 
 /// The fewest rules without overlap whose choices lose no more than kLossMax in any cell (of operations that take one choice for all sizes:

@@ -69,7 +69,7 @@ static_assert(offsetof(EndpointControl, sq_consumed) % kCacheLine == 0);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
 /// What a record may name: blocks of the region, or memory anywhere, because client and engine are one process and trust each
-/// other (embedded). Then payloads are read where the application has them, and received frames where the port put them.
+/// other (embedded). Then payloads are read where the application has them.
 enum class Reach : std::uint8_t { kRegion, kProcess };
 
 }  // namespace ulc::abi

@@ -44,6 +44,7 @@ struct Member::Impl {
         return session->gone ? nullptr : session;
     }
     Session* make_session(Rank rank);
+    [[nodiscard]] Seq first_ack(const RxStream& rx) const noexcept;
     Group* find_group(GroupHandle handle) noexcept;
     /// The stream of that source in the group; nullptr: none came yet. A source's groups are few.
     [[nodiscard]] static RxStream* heard(const Group& group, Session& session) noexcept {
@@ -88,7 +89,7 @@ struct Member::Impl {
     [[nodiscard]] bool control_waits(Nanos now) const noexcept {
         return config_.params.control_one_by_one &&
                departures_->left_at(control_ticket_) == kNever &&
-               now - control_at_ < config_.params.ack_delay_max;
+               now - control_at_ < config_.params.control_wait_max;
     }
     [[nodiscard]] bool has_control() const noexcept {
         return !(control_.empty() && probes_.empty() && group_control_.empty());

@@ -62,6 +62,12 @@ Member::Impl::~Impl() {
     }
 }
 
+/// Of a new stream, whose source may send what the policy keeps for it.
+Seq Member::Impl::first_ack(const RxStream& rx) const noexcept {
+    return policy_.next_ack(rx, static_cast<std::uint32_t>(rx.limit_told - rx.next),
+                            config_.params);
+}
+
 Session* Member::Impl::make_session(Rank rank) {
     store_.open();
     auto& session = sessions_[rank];
@@ -70,9 +76,8 @@ Session* Member::Impl::make_session(Rank rank) {
           config_.first_seq);
     timers_.enroll();
     timers_.enroll();
-    session->unicast.ack_at =
-        policy_.next_ack(session->unicast, session->unicast.window, config_.params);
     if (policy_.on_stream != nullptr) policy_.on_stream(*this, session->unicast);
+    session->unicast.ack_at = first_ack(session->unicast);
     return session.get();
 }
 
@@ -93,8 +98,8 @@ RxStream* Member::Impl::group_stream(Group& group, Session& session) {
     RxStream* rx = group.rx.back().get();
     start(*rx, group.handle, session, &group, group.window, config_.first_seq);
     timers_.enroll();
-    rx->ack_at = policy_.next_ack(*rx, rx->window, config_.params);
     if (policy_.on_stream != nullptr) policy_.on_stream(*this, *rx);
+    rx->ack_at = first_ack(*rx);
     rx->sibling = session.unicast.sibling;
     session.unicast.sibling = rx;
     return rx;

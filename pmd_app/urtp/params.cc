@@ -5,7 +5,7 @@
 namespace ulc::urtp {
 namespace {
 
-/// On a medium that carries one frame at a time an acknowledgement waits so much longer for company: 25.6 ms.
+/// Where one frame is carried at a time an acknowledgement waits so much longer for company.
 constexpr Nanos kHubAckDelays = 128;
 
 }  // namespace
@@ -17,11 +17,17 @@ void Params::fit_wire(std::uint64_t bits_per_second, bool half_duplex) noexcept 
     probe_slot = std::max(probe_slot, half_duplex ? 2 * shortest : shortest);
     if (!half_duplex) return;
     control_one_by_one = true;
+    control_wait_max = std::max(control_wait_max, 6400 * kMicrosecond);
     // Stations that wait for a busy medium collide when it falls idle, so what need not be said is left out. A tail that is lost is asked
-    // for by who awaits it; the sender's own question only backs that up, and may be late.
-    if (ack_delay != kNever)
-        ack_delay_max = ack_delay = std::max(ack_delay_max, kHubAckDelays * ack_delay);
-    ack_window = std::max(ack_window, window / 2);
+    // for by who awaits it by name; the sender's own question only backs that up.
+    if (ack_delay != kNever) {
+        const Nanos longest =
+            std::max(ack_delay, max_send_wait / 2);  // a probe must not come first
+        ack_delay = std::min(kHubAckDelays * std::min(ack_delay, longest), longest);
+        ack_delay_max = std::max(ack_delay_max, ack_delay);
+    }
+    lone_ack_window = window / 2;
+    ack_window = std::max(ack_window, std::min(2 * ack_window, window / 4));
     group_ack_window = std::max(group_ack_window, window / 2);
     req_spread = std::max(req_spread, 8 * shortest);
     repair_gather = std::max(repair_gather, req_spread);

@@ -26,6 +26,8 @@ struct Params {
     std::uint32_t window = 256;
     /// AckWindow: unicast packets for each acknowledgement.
     std::uint32_t ack_window = 16;
+    /// The default's receivers acknowledge by frames of their own no more often than this: where such a frame collides with data.
+    std::uint32_t lone_ack_window = 0;
     /// Group packets for each acknowledgement by one member, or as many as the group has members (A).
     std::uint32_t group_ack_window = 16;
     /// An acknowledgement waits at most this long for company; kNever: for ever.
@@ -97,6 +99,8 @@ struct Params {
     /// The port is given a control frame when the one before it has left. Where the wire is shared, frames wait in the port for as long
     /// as others talk: a request that was not formed yet is not needed when its packet has come, and an acknowledgement says more later.
     bool control_one_by_one = false;
+    /// But waits no longer for that: some devices report late.
+    Nanos control_wait_max = 800 * kMicrosecond;
 
     /// Waits that spread what many say at once are long enough for the wire to carry it; and where it carries one frame at a
     /// time, acknowledgements of their own, which meet data there, are fewer. bits_per_second: 0, unknown, changes nothing.

@@ -7,6 +7,7 @@
 #include "base/prng.h"
 #include "urtp/list.h"
 #include "urtp/ordering.h"
+#include "urtp/params.h"
 #include "urtp/rtt.h"
 #include "urtp/rx_store.h"
 #include "urtp/stream_rx.h"
@@ -161,6 +162,37 @@ TEST(Ordering, judges_entries_by_serial_number) {
     EXPECT_TRUE(need_entry(Seq{4}, Seq{5}));
     EXPECT_FALSE(need_entry(Seq{5}, Seq{5}));
     EXPECT_EQ(entry_number(Seq{0}), Seq{0xffffffff});
+}
+
+TEST(Params, fit_a_medium_that_carries_one_frame_at_a_time) {
+    const Params plain;
+    Params params;
+    params.fit_wire(0, true);
+    EXPECT_EQ(params.ack_delay, plain.ack_delay) << "its rate is not known";
+    params.fit_wire(100'000'000, false);
+    EXPECT_EQ(params.ack_delay, plain.ack_delay);
+    EXPECT_EQ(params.lone_ack_window, 0U);
+    EXPECT_EQ(params.probe_slot, 6720);
+    params.fit_wire(100'000'000, true);
+    EXPECT_TRUE(params.control_one_by_one);
+    EXPECT_EQ(params.ack_delay, 128 * plain.ack_delay);
+    EXPECT_EQ(params.ack_delay_max, params.ack_delay);
+    EXPECT_EQ(params.lone_ack_window, plain.window / 2);
+    EXPECT_EQ(params.ack_window, 2 * plain.ack_window)
+        << "congestion control begins with two of these";
+}
+
+TEST(Params, leave_on_such_a_medium_what_a_user_chose) {
+    for (const Nanos chosen : {Nanos{0}, 80 * kMillisecond, kSecond, kNever}) {
+        Params params;
+        params.ack_delay = chosen;
+        params.fit_wire(100'000'000, true);
+        EXPECT_EQ(params.ack_delay, chosen);
+    }
+    Params params;
+    params.max_send_wait = 10 * kMillisecond;
+    params.fit_wire(100'000'000, true);
+    EXPECT_EQ(params.ack_delay, 5 * kMillisecond) << "a sender asks after 10 ms";
 }
 
 }  // namespace

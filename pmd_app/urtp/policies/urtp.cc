@@ -1,7 +1,7 @@
 // The default: selective repeat by request (URTP §3.1), acknowledgements that do not implode, credit from a shared pool, and
 // a probe for the tail (docs/PROTOCOL.md §4). DESIGN decisions 6 to 8.
 //
-// Acknowledgements: a unicast receiver every `ack_window` numbers; member m of a group when next passes a number
+// Acknowledgements: a unicast receiver every `ack_window` numbers (`lone_ack_window` where that is more); member m of a group when next passes a number
 // ≡ m (mod A), so that the source gets one a packet whatever the group's size.
 //
 // Credit: what is free in the pool less what the source holds already, so that sources which do not drain share the pool
@@ -18,7 +18,8 @@ namespace {
 Seq next_ack(const RxStream& rx, std::uint32_t credit, const Params& params) noexcept {
     // A source that may send little must hear sooner.
     const std::uint32_t soon = std::max(1U, credit / 2);
-    if (rx.group == nullptr) return rx.next + std::min(params.ack_window, soon);
+    if (rx.group == nullptr)
+        return rx.next + std::min(std::max(params.ack_window, params.lone_ack_window), soon);
     const std::uint32_t modulus = rx.group->ack_modulus;
     if (credit < 2 * modulus) return rx.next + std::min(modulus, soon);
     const std::uint32_t to_own = (rx.group->own + modulus - rx.next.value % modulus) % modulus;

@@ -23,6 +23,7 @@ namespace {
 void tune(Params& params) noexcept {
     params.window = 32;
     params.ack_window = 8;
+    params.group_ack_window = 16;
     params.ack_delay = kNever;
     params.req_delay = 2;
     params.reorder_wait = 0;
