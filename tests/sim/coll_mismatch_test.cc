@@ -1,6 +1,7 @@
 // Members of a collective that give different arguments: found, named, and nobody waits for ever.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -168,8 +169,13 @@ std::vector<Miscount> miscounts_of(const Operation& operation) {
             const bool exchange = operation.kind == Kind::kAlltoall;
             const bool meets = exchange || odd == operation.root;
             if ((odd == about) == meets) continue;
-            const std::size_t segments = (exchange ? odd + about : about) * 5 % 4;
-            const auto length = static_cast<std::ptrdiff_t>(segments * kSegment);
+            const auto length = static_cast<std::ptrdiff_t>(
+                kSegment * (exchange ? fewest_exchanged(odd, about) : about * 5U % 4));
+/// Segments that the one of two of four ranks gives the other that gives fewer (the mistake is about both directions).
+std::size_t fewest_exchanged(unsigned one, unsigned other) {
+    return std::min((one + 2 * other) % 4 * 5 % 4, (other + 2 * one) % 4 * 5 % 4);
+}
+
             const auto segment = static_cast<std::ptrdiff_t>(kSegment);
             for (const std::ptrdiff_t by : {segment, -segment, std::ptrdiff_t{1}, -length})
                 if (by != 0 && length + by >= 0) all.push_back({odd, about, by});

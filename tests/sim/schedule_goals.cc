@@ -1,6 +1,7 @@
 #include "tests/sim/schedule_goals.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ulc::sim {
 namespace {
@@ -169,25 +170,53 @@ CollectiveCase::CollectiveCase(const coll::Algorithm& algorithm, const Call& cal
         add(algorithm, even(at_rank(call, rank)));
 }
 
+namespace {
+
+/// Lengths by rank and where the blocks lie.
+struct Layout {
+    Layout(const Call& call, std::vector<std::size_t> by_rank)
+        : lengths(std::move(by_rank)), offsets(lengths.size()) {
+        const bool reversed = call.op != Op::kReduceScatter;
+        for (std::size_t r = 0; r < lengths.size(); ++r) {
+            const std::size_t i = reversed ? lengths.size() - 1 - r : r;
+            offsets[i] = end;
+            end += lengths[i] + (reversed ? kGap : 0);
+        }
+    }
+    [[nodiscard]] Blocks blocks() const { return {0, lengths.data(), offsets.data()}; }
+
+    std::vector<std::size_t> lengths;
+    std::vector<std::size_t> offsets;
+    std::size_t end = 0;
+};
+
+/// What call.rank gives each of the others in a total exchange, or what it gets of them.
+std::vector<std::size_t> exchanged_lengths(const Call& call, const std::vector<std::size_t>& of,
+                                           bool given) {
+    std::vector<std::size_t> lengths;
+    for (std::size_t other = 0; other < of.size(); ++other) {
+        const std::size_t from = given ? call.rank : other;
+        const std::size_t to = given ? other : call.rank;
+        lengths.push_back(of[(from + (call.in_place ? to : 2 * to)) % of.size()]);
+    }
+    return lengths;
+}
+
+}  // namespace
+
 CollectiveCase::CollectiveCase(const coll::Algorithm& algorithm, const Call& call,
                                const std::vector<std::size_t>& lengths) {
     for (std::uint16_t rank = 0; rank < call.ranks; ++rank) {
         Call one = at_rank(call, rank);
-        std::vector<std::size_t> own = lengths;
         const bool exchange = one.op == Op::kAlltoall || one.op == Op::kAlltoallv;
-        if (exchange) std::rotate(own.begin(), own.begin() + rank, own.end());
-        std::vector<std::size_t> offsets(one.ranks);
-        std::size_t at = 0;
-        for (std::uint16_t r = 0; r < one.ranks; ++r) {
-            const bool reversed = one.op != Op::kReduceScatter;
-            const auto i = static_cast<std::uint16_t>(reversed ? one.ranks - 1 - r : r);
-            offsets[i] = at;
-            at += own[i] + (reversed ? kGap : 0);
-        }
-        one.octets = one.op == Op::kReduceScatter ? at : own[rank];
-        const Blocks blocks{0, own.data(), offsets.data()};
+        const Layout in(one, exchange ? exchanged_lengths(one, lengths, true) : lengths);
+        const Layout out(one, exchange ? exchanged_lengths(one, lengths, false) : lengths);
+        one.octets = one.op == Op::kReduceScatter ? out.end : out.lengths[rank];
         const bool known = one.op != Op::kGatherv && one.op != Op::kScatterv;
-        if (known || rank == one.root) one.in = one.out = blocks;
+        if (known || rank == one.root) {
+            one.in = in.blocks();
+            one.out = out.blocks();
+        }
         add(algorithm, one);
     }
 }

@@ -26,8 +26,8 @@ namespace ulc::sim {
 struct CollectiveCase {
     /// Blocks all alike, as even().
     CollectiveCase(const coll::Algorithm& algorithm, const coll::Call& call);
-    /// The block of rank r has lengths[r] octets (of a total exchange: from s to d lengths[(s + d) mod ranks]), behind the block of
-    /// r + 1 and with a gap in between.
+    /// The block of rank r has lengths[r] octets (of a total exchange: from s to d lengths[(s + 2 d) mod ranks], in place
+    /// lengths[(s + d) mod ranks]), behind the block of r + 1 and with a gap in between.
     CollectiveCase(const coll::Algorithm& algorithm, const coll::Call& call,
                    const std::vector<std::size_t>& lengths);
     CollectiveCase(const CollectiveCase&) = delete;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "coll/reduction.h"
 
@@ -156,9 +157,9 @@ CollectiveData::CollectiveData(const Operation& operation, std::uint16_t rank, s
         case CollectiveKind::kScatter:
             lay_out(false);
             if (at_root()) give_blocks(input_, false);
-            for (std::size_t i = 0; i < lengths_[rank_]; ++i)
+            for (std::size_t i = 0; i < blocks_.lengths[rank_]; ++i)
                 expected_.push_back(octet_of(stamp_, rank_, 0, i));
-            output_.assign(lengths_[rank_], 0);
+            output_.assign(blocks_.lengths[rank_], 0);
             break;
         case CollectiveKind::kGather:
         case CollectiveKind::kAllgather:
@@ -169,9 +170,10 @@ CollectiveData::CollectiveData(const Operation& operation, std::uint16_t rank, s
                 give_blocks(op_.in_place ? output_ : input_, true);
                 break;
             }
-            for (std::size_t i = 0; i < lengths_[rank_]; ++i) {
+            for (std::size_t i = 0; i < blocks_.lengths[rank_]; ++i) {
                 input_.push_back(octet_of(stamp_, rank_, 0, i));
-                if (!output_.empty()) output_[offsets_[rank_] + i] = op_.in_place ? input_[i] : 0;
+                if (!output_.empty())
+                    output_[blocks_.offsets[rank_] + i] = op_.in_place ? input_[i] : 0;
             }
             break;
         case CollectiveKind::kReduce:
@@ -206,36 +208,52 @@ CollectiveData::Octets CollectiveData::operand(std::uint16_t rank, std::size_t f
     return out;
 }
 
+/// What `from` gives `to` in a total exchange: not what it gets back, but where the one lies in the other's place.
+std::size_t CollectiveData::exchanged_length(std::uint32_t from, std::uint32_t to) const {
+    return length_of((from + (op_.in_place ? to : 2 * to)) % ranks_);
+}
+
 /// Uneven blocks lie in descending order with gaps, so that offsets count; those of a reduction have none.
-void CollectiveData::lay_out(bool exchange) {
-    lengths_.resize(ranks_);
-    offsets_.resize(ranks_);
-    for (std::uint16_t rank = 0; rank < ranks_; ++rank)
-        lengths_[rank] = length_of(exchange ? (rank_ + rank) % ranks_ : rank);
-    if (op_.mistake != 0) lengths_[op_.mistaken_about] += static_cast<std::size_t>(op_.mistake);
+CollectiveData::Blocks CollectiveData::laid_out(std::vector<std::size_t> lengths) const {
+    if (op_.mistake != 0) lengths[op_.mistaken_about] += static_cast<std::size_t>(op_.mistake);
+    Blocks blocks{std::move(lengths), std::vector<std::size_t>(ranks_)};
     const bool descending = op_.uneven && op_.kind != CollectiveKind::kReduceScatter;
     std::size_t at = 0;
     for (std::uint16_t n = 0; n < ranks_; ++n) {
         const auto rank = static_cast<std::uint16_t>(descending ? ranks_ - 1 - n : n);
-        offsets_[rank] = at;
-        at += lengths_[rank] + (descending ? 2 : 0);
+        blocks.offsets[rank] = at;
+        at += blocks.lengths[rank] + (descending ? 2 : 0);
     }
+    return blocks;
+}
+
+void CollectiveData::lay_out(bool exchange) {
+    std::vector<std::size_t> got(ranks_);
+    std::vector<std::size_t> given(ranks_);
+    for (std::uint16_t rank = 0; rank < ranks_; ++rank) {
+        got[rank] = exchange ? exchanged_length(rank, rank_) : length_of(rank);
+        given[rank] = exchange ? exchanged_length(rank_, rank) : length_of(rank);
+    }
+    blocks_ = laid_out(std::move(got));
+    given_ = laid_out(std::move(given));
 }
 
 void CollectiveData::give_blocks(Octets& memory, bool exchange) const {
     for (std::uint16_t to = 0; to < ranks_; ++to) {
-        memory.resize(std::max(memory.size(), offsets_[to] + lengths_[to]), 0);
-        for (std::size_t i = 0; i < lengths_[to]; ++i)
-            memory[offsets_[to] + i] =
+        const std::size_t begin = given_.offsets[to];
+        memory.resize(std::max(memory.size(), begin + given_.lengths[to]), 0);
+        for (std::size_t i = 0; i < given_.lengths[to]; ++i)
+            memory[begin + i] =
                 exchange ? octet_of(stamp_, rank_, to, i) : octet_of(stamp_, to, 0, i);
     }
 }
 
 void CollectiveData::expect_blocks(bool exchange) {
     for (std::uint16_t from = 0; from < ranks_; ++from) {
-        expected_.resize(std::max(expected_.size(), offsets_[from] + lengths_[from]), -1);
-        for (std::size_t i = 0; i < lengths_[from]; ++i)
-            expected_[offsets_[from] + i] = octet_of(stamp_, from, exchange ? rank_ : 0, i);
+        expected_.resize(std::max(expected_.size(), blocks_.offsets[from] + blocks_.lengths[from]),
+                         -1);
+        for (std::size_t i = 0; i < blocks_.lengths[from]; ++i)
+            expected_[blocks_.offsets[from] + i] = octet_of(stamp_, from, exchange ? rank_ : 0, i);
     }
     output_.assign(expected_.size(), 0);
 }
@@ -261,7 +279,7 @@ void CollectiveData::reduction() {
     std::size_t octets = length_of(0);
     if (op_.kind == CollectiveKind::kReduceScatter) {
         lay_out(false);
-        octets = offsets_.back() + lengths_.back();
+        octets = blocks_.offsets.back() + blocks_.lengths.back();
     } else {
         octets = op_.octets / unit() * unit();
     }
@@ -271,8 +289,8 @@ void CollectiveData::reduction() {
     output_ = op_.in_place ? input_ : Octets(octets, 0);
     std::size_t from = 0;
     if (op_.kind == CollectiveKind::kReduceScatter) {
-        from = offsets_[rank_];
-        octets = lengths_[rank_];
+        from = blocks_.offsets[rank_];
+        octets = blocks_.lengths[rank_];
     } else if (op_.kind == CollectiveKind::kReduce && !at_root()) {
         return;
     }
@@ -320,9 +338,9 @@ int CollectiveData::start_blocks(ulc_endpoint* ep, ulc_group group, ulc_coll** o
     const void* input = in_place && !scatters ? nullptr : memory_of(input_);
     void* output = in_place && scatters ? nullptr : memory_of(output_);
     if (in_place && scatters) expected_.clear();
-    const std::size_t own = lengths_[rank_];
-    const std::size_t* lengths = lengths_.data();
-    const std::size_t* offsets = offsets_.data();
+    const std::size_t own = blocks_.lengths[rank_];
+    const std::size_t* lengths = blocks_.lengths.data();
+    const std::size_t* offsets = blocks_.offsets.data();
     if (op_.kind == CollectiveKind::kGather && op_.uneven)
         return ulc_gatherv_start(ep, group, op_.root, input, own, output, lengths, offsets, name,
                                  out);
@@ -337,8 +355,9 @@ int CollectiveData::start_blocks(ulc_endpoint* ep, ulc_group group, ulc_coll** o
     if (op_.kind == CollectiveKind::kAllgather)
         return ulc_allgather_start(ep, group, input, output, own, name, out);
     if (!op_.uneven) return ulc_alltoall_start(ep, group, input, output, own, name, out);
-    return ulc_alltoallv_start(ep, group, input, in_place ? nullptr : lengths,
-                               in_place ? nullptr : offsets, output, lengths, offsets, name, out);
+    return ulc_alltoallv_start(ep, group, input, in_place ? nullptr : given_.lengths.data(),
+                               in_place ? nullptr : given_.offsets.data(), output, lengths, offsets,
+                               name, out);
 }
 
 int CollectiveData::start_vector(ulc_endpoint* ep, ulc_group group, ulc_coll** out) {
@@ -364,9 +383,9 @@ int CollectiveData::start_vector(ulc_endpoint* ep, ulc_group group, ulc_coll** o
     if (op_.kind == CollectiveKind::kExscan)
         return ulc_exscan_start(ep, group, input, output, count, reduction, name, out);
     if (!op_.uneven)
-        return ulc_reduce_scatter_block_start(ep, group, input, output, lengths_[rank_] / unit(),
-                                              reduction, name, out);
-    std::vector<std::size_t> counts = lengths_;
+        return ulc_reduce_scatter_block_start(
+            ep, group, input, output, blocks_.lengths[rank_] / unit(), reduction, name, out);
+    std::vector<std::size_t> counts = blocks_.lengths;
     for (std::size_t& one : counts)
         one /= unit();
     return ulc_reduce_scatter_start(ep, group, input, output, counts.data(), reduction, name, out);

@@ -66,6 +66,10 @@ public:
 
 private:
     using Octets = std::vector<unsigned char>;
+    struct Blocks {  ///< by rank
+        std::vector<std::size_t> lengths;
+        std::vector<std::size_t> offsets;
+    };
 
     [[nodiscard]] bool at_root() const { return rank_ == op_.root; }
     [[nodiscard]] std::size_t length_of(std::uint32_t who) const;
@@ -73,6 +77,8 @@ private:
     /// Octets of an element of a reduction.
     [[nodiscard]] std::size_t unit() const;
     [[nodiscard]] Octets operand(std::uint16_t rank, std::size_t from, std::size_t octets) const;
+    [[nodiscard]] std::size_t exchanged_length(std::uint32_t from, std::uint32_t to) const;
+    [[nodiscard]] Blocks laid_out(std::vector<std::size_t> lengths) const;
     void lay_out(bool exchange);
     void give_blocks(Octets& memory, bool exchange) const;
     void expect_blocks(bool exchange);
@@ -85,8 +91,8 @@ private:
     std::uint16_t rank_ = 0;
     std::uint16_t ranks_ = 1;
     std::uint64_t stamp_ = 0;
-    std::vector<std::size_t> lengths_;
-    std::vector<std::size_t> offsets_;
+    Blocks blocks_;
+    Blocks given_;  ///< alltoall: what this rank gives, as blocks_ are what it gets; else the same
     Octets input_;
     Octets output_;
     std::vector<int> expected_;  ///< -1: does not matter
