@@ -30,8 +30,18 @@ const std::vector<Disagreement>& disagreements() {
          {Kind::kBroadcast, "multicast@1000", 1000}},
         {"another length", {Kind::kAllgather, "", 40}, {Kind::kAllgather, "", 41}},
         {"another length", {Kind::kAllreduce, "", 400}, {Kind::kAllreduce, "", 0}},
+        {"another length",
+         {Kind::kAllgather, "", 40, 0, false, true},
+         {Kind::kAllgather, "", 44, 0, false, true}},
+        {"another length", {Kind::kReduceScatter, "", 40}, {Kind::kReduceScatter, "", 41}},
+        {"another length",
+         {Kind::kReduceScatter, "", 40, 0, false, true},
+         {Kind::kReduceScatter, "", 44, 0, false, true}},
+        {"another length", {Kind::kScan, "", 100}, {Kind::kScan, "", 60}},
+        {"another length", {Kind::kExscan, "", 100}, {Kind::kExscan, "", 60}},
         {"another root", {Kind::kBroadcast, "", 100, 0}, {Kind::kBroadcast, "", 100, 2}},
         {"another root", {Kind::kGather, "", 100, 0}, {Kind::kGather, "", 100, 3}},
+        {"another root", {Kind::kScatter, "", 100, 0}, {Kind::kScatter, "", 100, 3}},
         {"another root", {Kind::kReduce, "", 100, 3}, {Kind::kReduce, "", 100, 1}},
         {"another operation", meeting(), {Kind::kBroadcast, "", 100}},
         {"another operation", {Kind::kScan, "", 100}, {Kind::kExscan, "", 100}},
@@ -161,6 +171,11 @@ struct Miscount {
     std::ptrdiff_t by = 0;
 };
 
+/// Segments that the one of two of four ranks gives the other that gives fewer (the mistake is about both directions).
+std::size_t fewest_exchanged(unsigned one, unsigned other) {
+    return std::min((one + 2 * other) % 4 * 5 % 4, (other + 2 * one) % 4 * 5 % 4);
+}
+
 /// By a segment, by an octet, to nothing and from nothing.
 std::vector<Miscount> miscounts_of(const Operation& operation) {
     std::vector<Miscount> all;
@@ -171,11 +186,6 @@ std::vector<Miscount> miscounts_of(const Operation& operation) {
             if ((odd == about) == meets) continue;
             const auto length = static_cast<std::ptrdiff_t>(
                 kSegment * (exchange ? fewest_exchanged(odd, about) : about * 5U % 4));
-/// Segments that the one of two of four ranks gives the other that gives fewer (the mistake is about both directions).
-std::size_t fewest_exchanged(unsigned one, unsigned other) {
-    return std::min((one + 2 * other) % 4 * 5 % 4, (other + 2 * one) % 4 * 5 % 4);
-}
-
             const auto segment = static_cast<std::ptrdiff_t>(kSegment);
             for (const std::ptrdiff_t by : {segment, -segment, std::ptrdiff_t{1}, -length})
                 if (by != 0 && length + by >= 0) all.push_back({odd, about, by});

@@ -123,10 +123,8 @@ TEST(Offload, exchanges_without_reductions_complete_while_all_compute) {
     constexpr std::uint16_t kRanks = 5;
     constexpr std::size_t kOctets = 9000;
     constexpr std::pair<const char*, const char*> kExchanges[] = {
-        {"gather", "direct"},
-        {"gather", "token"},
-        {"scatter", "direct"},
-        {"alltoall", "pairwise"},
+        {"gather", "direct"},          {"gather", "token"},      {"scatter", "direct"},
+        {"allgather", "concurrent:2"}, {"alltoall", "pairwise"},
     };
     for (const auto& [operation, algorithm] : kExchanges) {
         LibCluster lib(config_of(kRanks, 0.01), 0, offloading);
