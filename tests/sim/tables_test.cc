@@ -148,6 +148,8 @@ TEST(tables, optimism_saves_what_express_says) { expect_shapes(express_flow, {})
 
 TEST(tables, applications_are_as_fast_as_gammas) { expect_shapes(applications, {}); }
 
+TEST(tables, collectives_keep_their_budgets) { expect_shapes(collectives, {}); }
+
 // A host's processor serves its engine while the application computes.
 TEST(tables, what_the_engine_takes_of_a_computation_lengthens_it) {
     const auto time_with = [](std::size_t octets) {

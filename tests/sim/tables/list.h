@@ -13,5 +13,6 @@ namespace ulc::sim {
 [[nodiscard]] Table express_flow(const TableOptions& options);       ///< express_flow.cc
 [[nodiscard]] Table group_addresses(const TableOptions& options);    ///< group_addresses.cc
 [[nodiscard]] Table applications(const TableOptions& options);       ///< applications.cc
+[[nodiscard]] Table collectives(const TableOptions& options);        ///< collectives.cc
 
 }  // namespace ulc::sim

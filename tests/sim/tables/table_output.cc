@@ -140,7 +140,7 @@ std::string text_of(const Table& table) {
         for (const Figure& figure : table.figures)
             rows.push_back({figure.what, figure.unit, number_of(figure.paper),
                             number_of(figure.ours), deviation_of(figure), figure.note});
-        out += aligned(rows, 2, 5);
+        out += aligned(rows, 2, 5) + (table.grids.empty() ? "" : "\n");
     }
     for (const Grid& grid : table.grids)
         out += text_of(grid) + "\n";
