@@ -52,8 +52,7 @@ public:
 
     /// The operand is there when step `ready` is done, and stays until done().
     void add(Range operand, std::uint32_t ready = kNoStep) {
-        if (state_ == State::kEmpty && operand.at(into_)) {
-            ULC_CHECK(ready == kNoStep);
+        if (state_ == State::kEmpty && operand.at(into_) && ready == kNoStep) {
             state_ = State::kBegun;
         } else if (state_ == State::kEmpty) {
             state_ = State::kHeld;

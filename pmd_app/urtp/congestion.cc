@@ -11,7 +11,8 @@ namespace ulc::urtp {
 
 CongestionLimits Member::Impl::congestion_limits(const TxStream& tx) const noexcept {
     // As many as need not ask for acknowledgement, and as a group's residues take to come round.
-    const auto acks = tx.group != nullptr ? tx.group->ack_modulus : config_.params.ack_window;
+    const auto acks =
+        tx.group != nullptr ? tx.group->ack_modulus : config_.params.unasked_ack_window();
     return {.most = static_cast<float>(tx.window), .first = static_cast<float>(2 * acks)};
 }
 
@@ -25,7 +26,7 @@ void Member::Impl::bound_stream(TxStream& tx, double window, Nanos now) noexcept
     tx.cwnd = std::clamp(static_cast<std::uint32_t>(window), 1U, tx.window);
     tx.pacer.set_gap(window >= 1 ? 0 : static_cast<Nanos>(srtt / window), now);
     tx.ask_every =
-        tx.cwnd < 2 * config_.params.ack_window ? (tx.cwnd + 1) / 2 : TxStream::kNeverAsk;
+        tx.cwnd < 2 * config_.params.unasked_ack_window() ? (tx.cwnd + 1) / 2 : TxStream::kNeverAsk;
 }
 
 /// Of a group, each destination acknowledges its part of a packet.

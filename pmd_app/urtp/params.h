@@ -102,6 +102,10 @@ struct Params {
     /// But waits no longer for that: some devices report late.
     Nanos control_wait_max = 800 * kMicrosecond;
 
+    /// Packets that a unicast receiver may leave unacknowledged if it is not asked.
+    [[nodiscard]] std::uint32_t unasked_ack_window() const noexcept {
+        return ack_window > lone_ack_window ? ack_window : lone_ack_window;
+    }
     /// Waits that spread what many say at once are long enough for the wire to carry it; and where it carries one frame at a
     /// time, acknowledgements of their own, which meet data there, are fewer. bits_per_second: 0, unknown, changes nothing.
     void fit_wire(std::uint64_t bits_per_second, bool half_duplex) noexcept;

@@ -18,8 +18,7 @@ namespace {
 Seq next_ack(const RxStream& rx, std::uint32_t credit, const Params& params) noexcept {
     // A source that may send little must hear sooner.
     const std::uint32_t soon = std::max(1U, credit / 2);
-    if (rx.group == nullptr)
-        return rx.next + std::min(std::max(params.ack_window, params.lone_ack_window), soon);
+    if (rx.group == nullptr) return rx.next + std::min(params.unasked_ack_window(), soon);
     const std::uint32_t modulus = rx.group->ack_modulus;
     if (credit < 2 * modulus) return rx.next + std::min(modulus, soon);
     const std::uint32_t to_own = (rx.group->own + modulus - rx.next.value % modulus) % modulus;
