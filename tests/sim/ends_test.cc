@@ -225,7 +225,7 @@ TEST(BackPressure, unconsumed_data_of_one_source_do_not_stop_another) {
     ASSERT_TRUE(cluster.client(1).send(2, 1, Oracle::payload(1, 1000)));
     ASSERT_TRUE(cluster.run(
         kSecond, [&] { return receiver.messages.size() == 1; }, [&] { receiver.poll(); }));
-    receiver.keep_blocks(true);
+    receiver.keep_blocks();
     std::uint64_t sent = 0;
     (void)cluster.run(
         kSecond / 20, [] { return false; },

@@ -166,7 +166,7 @@ TEST(HostileRelease, a_block_that_the_client_does_not_hold_closes_its_endpoint) 
                 [&] { return hostile.messages.size() > had || hostile.closed() != 0; },
                 [&] { hostile.poll(); });
         };
-        hostile.keep_blocks(true);
+        hostile.keep_blocks();
         deliver_one();
         ASSERT_EQ(hostile.messages.size(), 1U);
         ASSERT_EQ(hostile.closed(), 0);

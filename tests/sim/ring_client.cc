@@ -164,12 +164,6 @@ unsigned RingClient::poll(unsigned limit) {
     return taken;
 }
 
-void RingClient::free_kept() {
-    for (const std::uint32_t block : kept_)
-        release(block);
-    kept_.clear();
-}
-
 void RingClient::on_message(const abi::CompletionRecord& record) {
     const bool first = (record.flags & abi::kCompleteFirst) != 0;
     const bool last = (record.flags & abi::kCompleteLast) != 0;
@@ -199,7 +193,6 @@ void RingClient::on_message(const abi::CompletionRecord& record) {
         return;
     }
     open.message.payload.insert(open.message.payload.end(), payload, payload + length);
-    if (!is_inline && keep_) kept_.push_back(record.body.block.offset);
     if (!is_inline && !keep_) release(record.body.block.offset);
     if (!last) return;
     open.active = false;

@@ -61,9 +61,8 @@ public:
 
     /// Takes at most `limit` completions. Returns how many.
     unsigned poll(unsigned limit = UINT32_MAX);
-    /// Keeps the blocks of received messages instead of giving them back; free_kept() does that.
-    void keep_blocks(bool keep) noexcept { keep_ = keep; }
-    void free_kept();
+    /// From now on keeps the blocks of received messages instead of giving them back.
+    void keep_blocks() noexcept { keep_ = true; }
 
     // --- what has come
     std::vector<Message> messages;
@@ -108,7 +107,6 @@ private:
     std::map<std::uint32_t, std::uint32_t> block_of_cookie_;  ///< cookie → offset
     std::map<std::uint32_t, std::vector<std::byte>> direct_;  ///< cookie → payload
     std::map<Rank, Open> open_;
-    std::vector<std::uint32_t> kept_;
     std::uint32_t cookie_ = 1;
     bool keep_ = false;
 };
