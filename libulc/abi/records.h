@@ -56,7 +56,7 @@ struct Block {
     std::uint64_t message_length;  ///< whole message, over all chunks
     std::uint64_t subset;          ///< bit i: index i of the group
     std::uint64_t message_offset;  ///< completions: where in the message this chunk begins
-    std::uint64_t address;  ///< kSubmitDirect: where the payload lies
+    std::uint64_t address;         ///< kSubmitDirect: where the payload lies
 };
 static_assert(sizeof(Block) == kInlineOctetsMax);
 
