@@ -42,18 +42,21 @@ void scan_doubling(const Call& call, Plan& plan) {
             if (distance == 1) sent = step;
         }
         if (call.rank < distance) continue;
-        const bool to_output = call.op == Op::kScan && !call.in_place && call.rank < 2 * distance;
+        const bool stays = call.op == Op::kExscan && !any;  // it is the result, or the end of it
+        const bool last = call.op == Op::kScan && call.rank < 2 * distance;
+        const bool to_output = !call.in_place && (stays || last);
         Held received{to_output ? output : plan.scratch(call.octets)};
         received.ready =
             plan.receive(static_cast<std::uint16_t>(call.rank - distance), received.range);
-        const bool stays = call.op == Op::kExscan && !any;
         if (call.op == Op::kExscan) without = any ? in_front(plan, received, without) : received;
         any = true;
+        if (call.op == Op::kExscan && call.rank + 2 * distance >= call.ranks)
+            continue;  // nobody gets it
         with = stays ? in_front(plan, received, with)
                      : in_front_there(plan, received, with, without.ready);
     }
     const Held& result = call.op == Op::kScan ? with : without;
-    const bool there = call.op == Op::kExscan ? !any : result.range.at(output);
+    const bool there = result.range.at(output) || (call.op == Op::kExscan && !any);
     // In place, what was given is overwritten: after it was folded and sent.
     if (!there) plan.after(result.ready).after(with.ready).after(sent).copy(output, result.range);
 }

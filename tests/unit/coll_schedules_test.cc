@@ -176,6 +176,9 @@ TEST(coll_schedules, reductions_copy_no_operand_that_need_not_be) {
     EXPECT_EQ(moved_by("chain", call), (Moved{kLong, kLong, kWindow}));
     call.rank = 3;
     EXPECT_EQ(moved_by("chain", call), (Moved{0, 0, 0}));
+    call.rank = 1;
+    call.ranks = 2;
+    EXPECT_EQ(moved_by("doubling", call), (Moved{0, 0, 0}));
 }
 
 TEST(coll_schedules, a_subset_ends_at_64_ranks_and_scans_go_on) {
