@@ -2,6 +2,7 @@
 // data, and on a host that is slow beside its wire.
 #include <gtest/gtest.h>
 
+#include "tests/sim/collective_budgets.h"
 #include "tests/sim/host/presets.h"
 #include "tests/sim/tables/measure.h"
 
@@ -10,13 +11,8 @@ namespace {
 
 /// GAMMA §5.4: Pentium 133 on a Fast Ethernet repeater.
 double barrier_us(const char* algorithm, std::uint16_t nodes, const char* profile = "urtp") {
-    ClusterConfig config;
-    config.net.ports = nodes;
-    config.net.medium = MediumKind::kHub;
-    config.net.repeater = 900;
-    config.net.bits_per_second = 100'000'000;
+    ClusterConfig config = gamma_hub(nodes);
     config.engine.profile = profile;
-    config.hosts = {*host_preset("gamma-0.4")};
     const Measured measured = barrier_time(config, algorithm, 60);
     EXPECT_TRUE(measured.ok);
     return measured.us;
