@@ -1,8 +1,8 @@
 // Folding operands into one range, x ∘ y ∘ z …, strictly in the order in which they are added, with brackets from the left. So
 // whoever adds the same operands in the same order has the same result, to the last bit of a floating-point number.
 //
-// The first operand is copied only if it must be: one that is received comes straight into the range, and one that this rank holds
-// waits for the second to come there, to be put in front of it.
+// No operand is copied unless it is the only one: one that is received first comes straight into the range, and one that this rank
+// holds waits for the second.
 #pragma once
 
 #include <array>
@@ -59,8 +59,7 @@ public:
             held_ = operand;
             held_ready_ = ready;
         } else {
-            begin();
-            last_ = plan_->after(last_).after(ready).reduce(into_, operand);
+            put(operand, ready);
         }
     }
 
@@ -75,19 +74,14 @@ public:
                 plan_->after(last_).after(*slot.free).receive(peer, into_);
             last_ = received;
             if (state_ == State::kHeld)
-                last_ = plan_->after(received).after(held_ready_).reduce_in_front(into_, held_);
+                last_ = plan_->after(received).after(held_ready_).reduce(into_, held_, into_);
             state_ = State::kBegun;
             *slot.free = last_;
             return received;
         }
-        begin();
         const Range message = slots.memory(slot, octets);
-        const Range operand = message.part(at, into_.length);
         const std::uint32_t received = plan_->after(*slot.free).receive(peer, message);
-        plan_->after(last_).after(received);
-        last_ =
-            state_ == State::kEmpty ? plan_->copy(into_, operand) : plan_->reduce(into_, operand);
-        state_ = State::kBegun;
+        put(message.part(at, into_.length), received);
         *slot.free = last_;
         return received;
     }
@@ -97,17 +91,25 @@ public:
 
     /// Ends the fold: what is held back still is copied, by a step of its own. The step after which `into` holds all that was added.
     [[nodiscard]] std::uint32_t done() {
-        begin();
+        if (state_ == State::kHeld)
+            last_ = plan_->after(last_).after(held_ready_).copy(into_, held_);
+        state_ = State::kBegun;
         return last_;
     }
 
 private:
     enum class State : std::uint8_t { kEmpty, kHeld, kBegun };
 
-    /// An operand that is held back goes into the range.
-    void begin() {
-        if (state_ != State::kHeld) return;
-        last_ = plan_->after(last_).after(held_ready_).copy(into_, held_);
+    /// The operand, there after step `ready`, goes into the range, behind what is there or is held back.
+    void put(Range operand, std::uint32_t ready) {
+        plan_->after(last_).after(ready);
+        if (state_ == State::kEmpty) {
+            last_ = plan_->copy(into_, operand);
+        } else if (state_ == State::kHeld) {
+            last_ = plan_->after(held_ready_).reduce(into_, held_, operand);
+        } else {
+            last_ = plan_->reduce(into_, into_, operand);
+        }
         state_ = State::kBegun;
     }
 

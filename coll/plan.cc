@@ -65,12 +65,12 @@ std::uint32_t Plan::copy(Range into, Range from) {
     return append_local(StepKind::kCopy, into, from);
 }
 
-std::uint32_t Plan::reduce(Range into, Range from) {
-    return append_local(StepKind::kReduce, into, from);
-}
-
-std::uint32_t Plan::reduce_in_front(Range into, Range from) {
-    return append_local(StepKind::kReduceInFront, into, from);
+std::uint32_t Plan::reduce(Range into, Range from, Range with) {
+    ULC_CHECK(with.length == into.length);
+    const std::uint32_t index = append_local(StepKind::kReduce, into, from);
+    steps_[index].with_buffer = with.buffer;
+    steps_[index].with_offset = with.offset;
+    return index;
 }
 
 std::uint32_t Plan::join() {

@@ -45,10 +45,8 @@ public:
     std::uint32_t multicast(Range from, std::uint64_t subset = 0);
     std::uint32_t receive(std::uint16_t peer, Range into);
     std::uint32_t copy(Range into, Range from);
-    /// (into) = (into) ∘ (from).
-    std::uint32_t reduce(Range into, Range from);
-    /// (into) = (from) ∘ (into).
-    std::uint32_t reduce_in_front(Range into, Range from);
+    /// (into) = (from) ∘ (with). `into` may be either of them, and overlaps neither in part.
+    std::uint32_t reduce(Range into, Range from, Range with);
     /// Does nothing; done when what it comes after is.
     std::uint32_t join();
 

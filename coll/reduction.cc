@@ -107,27 +107,19 @@ struct GreatestAt {
     }
 };
 
-template <typename T, typename Operator, bool kInFront>
-void loop(unsigned char* __restrict into, const unsigned char* __restrict from,
-          std::uint64_t octets) noexcept {
+template <typename T, typename Operator>
+void apply(void*, unsigned char* into, const unsigned char* from, const unsigned char* with,
+           std::uint64_t octets) noexcept {
     const std::uint64_t count = octets / sizeof(T);
+#pragma GCC \
+    ivdep  // where `into` is an operand, an element is read before it is written, and by no other round
     for (std::uint64_t i = 0; i < count; ++i) {
         T a;
         T b;
-        std::memcpy(&a, into + i * sizeof(T), sizeof(T));
-        std::memcpy(&b, from + i * sizeof(T), sizeof(T));
-        a = kInFront ? Operator::template of<T>(b, a) : Operator::template of<T>(a, b);
+        std::memcpy(&a, from + i * sizeof(T), sizeof(T));
+        std::memcpy(&b, with + i * sizeof(T), sizeof(T));
+        a = Operator::template of<T>(a, b);
         std::memcpy(into + i * sizeof(T), &a, sizeof(T));
-    }
-}
-
-template <typename T, typename Operator>
-void apply(void*, unsigned char* into, const unsigned char* from, std::uint64_t octets,
-           bool in_front) noexcept {
-    if (in_front) {
-        loop<T, Operator, true>(into, from, octets);
-    } else {
-        loop<T, Operator, false>(into, from, octets);
     }
 }
 
@@ -268,31 +260,33 @@ ApplyFn apply_of(std::uint32_t type, std::uint32_t op) noexcept {
 
 namespace {
 
-// A user's function knows one order; for the other the operands change places, a piece at a time. Also if it commutes: results are to be
-// the same to the last bit wherever they are folded, and of operands that it calls equal it may keep the first.
-[[gnu::noinline]] void apply_in_front(const ulc_reduction& reduction, unsigned char* into,
-                                      const unsigned char* from, std::uint64_t octets,
-                                      std::uint64_t element) noexcept {
-    alignas(std::max_align_t) unsigned char piece[kElementOctetsMax];
+// A user's function leaves its result in its first operand. So that is put into `into` before, a piece at a time; and if the second
+// lies there, that is put aside. Also if it commutes: results are to be the same to the last bit wherever they are folded, and of
+// operands that it calls equal it may keep the first.
+[[gnu::noinline]] void apply_in_pieces(const ulc_reduction& reduction, unsigned char* into,
+                                       const unsigned char* from, const unsigned char* with,
+                                       std::uint64_t octets, std::uint64_t element) noexcept {
+    alignas(std::max_align_t) unsigned char aside[kElementOctetsMax];
     const std::uint64_t most = std::max(element, kPieceOctets - kPieceOctets % element);
     for (std::uint64_t at = 0; at < octets; at += most) {
         const std::uint64_t length = std::min(most, octets - at);
-        std::memcpy(piece, into + at, length);
+        if (into == with) std::memcpy(aside, with + at, length);
         std::memcpy(into + at, from + at, length);
-        reduction.function(reduction.context, into + at, piece, length / element);
+        reduction.function(reduction.context, into + at, into == with ? aside : with + at,
+                           length / element);
     }
 }
 
 }  // namespace
 
-void apply_user(void* context, unsigned char* into, const unsigned char* from, std::uint64_t octets,
-                bool in_front) noexcept {
+void apply_user(void* context, unsigned char* into, const unsigned char* from,
+                const unsigned char* with, std::uint64_t octets) noexcept {
     const auto& reduction = *static_cast<const ulc_reduction*>(context);
     const std::uint64_t element = element_octets(reduction.type);
-    if (in_front) {
-        apply_in_front(reduction, into, from, octets, element);
+    if (into == from) {
+        reduction.function(reduction.context, into, with, octets / element);
     } else {
-        reduction.function(reduction.context, into, from, octets / element);
+        apply_in_pieces(reduction, into, from, with, octets, element);
     }
 }
 

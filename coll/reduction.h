@@ -7,9 +7,9 @@
 
 namespace ulc::coll {
 
-/// into[i] = into[i] ∘ from[i], or in front from[i] ∘ into[i]; octets is a multiple of the element. The ranges do not overlap.
+/// into[i] = from[i] ∘ with[i]; octets is a multiple of the element. `into` may be `from` or `with`, and overlaps neither in part.
 using ApplyFn = void (*)(void* context, unsigned char* into, const unsigned char* from,
-                         std::uint64_t octets, bool in_front) noexcept;
+                         const unsigned char* with, std::uint64_t octets) noexcept;
 
 inline constexpr std::uint32_t kElementOctetsMax = 65536;
 
@@ -20,7 +20,7 @@ inline constexpr std::uint32_t kElementOctetsMax = 65536;
 [[nodiscard]] ApplyFn apply_of(std::uint32_t type, std::uint32_t op) noexcept;
 
 /// Applies the ulc_reduction that context points to, whose op is ULC_USER.
-void apply_user(void* context, unsigned char* into, const unsigned char* from, std::uint64_t octets,
-                bool in_front) noexcept;
+void apply_user(void* context, unsigned char* into, const unsigned char* from,
+                const unsigned char* with, std::uint64_t octets) noexcept;
 
 }  // namespace ulc::coll

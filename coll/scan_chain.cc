@@ -39,24 +39,24 @@ void scan_chain(const Call& call, Plan& plan) {
     if (call.rank == 0) return begin_chain(call, segments, output, plan);
     if (last && !scan) return receive_prefixes(before, segments, output, plan);
     Slots slots(plan, segments.longest());
+    Window receives;
+    Window sends;
     for (std::uint32_t i = 0; i < segments.count(); ++i) {
         const Range mine = segments.of(own, i);
         const Range into = segments.of(output, i);
+        // What is given may not be written before it is folded, and what is the result not after.
         const Slots::Slot slot = slots.next();
-        const std::uint32_t free = *slot.free;
-        if (call.in_place) {  // the sum takes the place of what is given
-            const Range prefix = slots.memory(slot, mine.length);
-            const std::uint32_t received = plan.after(free).receive(before, prefix);
-            *slot.free = plan.after(received).reduce_in_front(into, prefix);
-            if (!last) *slot.free = plan.after(*slot.free).send(behind, into);
-            if (!scan) *slot.free = plan.after(*slot.free).copy(into, prefix);
-            continue;
-        }
-        const std::uint32_t received = plan.after(free).receive(before, into);
-        const Range sum = scan ? into : slots.memory(slot, mine.length);
-        const std::uint32_t there = scan ? received : plan.after(received).copy(sum, into);
-        *slot.free = plan.after(there).reduce(sum, mine);
-        if (!last) *slot.free = plan.after(*slot.free).send(behind, sum);
+        const Range prefix = call.in_place ? slots.memory(slot, mine.length) : into;
+        const Range sum = scan || call.in_place ? into : slots.memory(slot, mine.length);
+        if (call.in_place) plan.after(*slot.free);
+        const std::uint32_t received = plan.after(receives.leaving()).receive(before, prefix);
+        if (!call.in_place) plan.after(*slot.free);
+        *slot.free = receives.push(plan.after(received).reduce(sum, prefix, mine));
+        if (last) continue;
+        const std::uint32_t sent = plan.after(*slot.free).after(sends.leaving()).send(behind, sum);
+        sends.push(sent);
+        if (scan) continue;
+        *slot.free = call.in_place ? plan.after(sent).copy(into, prefix) : sent;
     }
 }
 

@@ -1,7 +1,6 @@
 // Scan and exscan by recursive doubling over unicast (Hillis, Steele 1986): in round t a rank sends the fold of the
 // 2^t ranks up to itself to the one 2^t behind, and puts what it gets in front of its own. log2(ranks) rounds.
 #include "coll/algorithm.h"
-#include "coll/fold.h"
 
 namespace ulc::coll {
 namespace {
@@ -14,16 +13,14 @@ struct Held {
 /// received ∘ held, in new scratch.
 Held in_front(Plan& plan, const Held& received, const Held& held) {
     const Range sum = plan.scratch(held.range.length);
-    Fold fold(plan, sum);
-    fold.add(received.range, received.ready);
-    fold.add(held.range, held.ready);
-    return {sum, fold.done()};
+    plan.after(received.ready).after(held.ready);
+    return {sum, plan.reduce(sum, received.range, held.range)};
 }
 
 /// The same where received is, which nobody reads after step `free`.
 Held in_front_there(Plan& plan, const Held& received, const Held& held, std::uint32_t free) {
     plan.after(received.ready).after(held.ready).after(free);
-    return {received.range, plan.reduce(received.range, held.range)};
+    return {received.range, plan.reduce(received.range, received.range, held.range)};
 }
 
 }  // namespace

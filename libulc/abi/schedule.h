@@ -12,13 +12,12 @@ enum class StepKind : std::uint8_t {
     kRecv = 3,   ///< from `peer`: its next message of this operation, `length` octets
     kCopy = 4,   ///< local: from (from_buffer, from_offset) to (buffer, offset)
     kReduce =
-        5,  ///< local: (buffer, offset) = (buffer, offset) op (from_buffer, from_offset), `length` octets
-    kReduceInFront = 6,  ///< as kReduce, but from op (buffer, offset)
+        5,  ///< local: (buffer, offset) = (from_buffer, from_offset) op (with_buffer, with_offset)
 };
 
 /// Done by whoever carries the schedule out, at once.
 [[nodiscard]] constexpr bool is_local(StepKind kind) noexcept {
-    return kind == StepKind::kCopy || kind == StepKind::kReduce || kind == StepKind::kReduceInFront;
+    return kind == StepKind::kCopy || kind == StepKind::kReduce;
 }
 
 /// Which memory an offset is in.
@@ -28,16 +27,17 @@ struct Step {
     StepKind kind;
     BufferId buffer;
     BufferId from_buffer;
-    std::uint8_t reserved;
+    BufferId with_buffer;
     std::uint16_t peer;  ///< index in the group
     std::uint16_t depends_count;
     std::uint32_t depends_first;  ///< index into Schedule::depends
-    std::uint32_t reserved2;
+    std::uint32_t reserved;
     std::uint64_t offset;       ///< octets into `buffer`
     std::uint64_t from_offset;  ///< octets into `from_buffer`; kMcast with a subset: the bitmap
+    std::uint64_t with_offset;  ///< octets into `with_buffer`
     std::uint64_t length;       ///< octets
 };
-static_assert(sizeof(Step) == 40);
+static_assert(sizeof(Step) == 48);
 
 inline constexpr std::uint32_t kStepsMax = 1U << 20;
 

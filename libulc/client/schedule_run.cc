@@ -225,7 +225,6 @@ int ScheduleRun::start_step(std::uint32_t index) noexcept {
                                         executor_->destination(step), step.length, request);
         case StepKind::kCopy:
         case StepKind::kReduce:
-        case StepKind::kReduceInFront:
             break;  // done inside the executor
     }
     return ULC_ERR_INVALID;

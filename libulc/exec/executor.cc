@@ -180,8 +180,9 @@ void Executor::run_local(std::uint64_t& octets_left) noexcept {
             unsigned char* into = write_at(step.buffer, step.offset + local_octets_);
             const unsigned char* from = read_at(step.from_buffer, step.from_offset + local_octets_);
             if (step.kind != StepKind::kCopy) {
-                setup_.reduce.apply(setup_.reduce.context, into, from, piece,
-                                    step.kind == StepKind::kReduceInFront);
+                setup_.reduce.apply(setup_.reduce.context, into, from,
+                                    read_at(step.with_buffer, step.with_offset + local_octets_),
+                                    piece);
             } else if (into != from) {
                 std::memmove(into, from, piece);
             }

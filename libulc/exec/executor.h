@@ -30,10 +30,10 @@ namespace ulc::exec {
 inline constexpr std::uint32_t kEdgesPerCall = 1024;
 inline constexpr std::uint64_t kLocalOctetsPerCall = 256 * 1024;
 
-/// (into) = (into) op (from), or in front (from) op (into), elementwise over `octets`; pieces end at multiples of `grain`.
+/// (into) = (from) op (with), elementwise over `octets`; pieces end at multiples of `grain`. `into` may be either operand.
 struct ReduceOp {
     void (*apply)(void* context, unsigned char* into, const unsigned char* from,
-                  std::uint64_t octets, bool in_front) noexcept = nullptr;
+                  const unsigned char* with, std::uint64_t octets) noexcept = nullptr;
     void* context = nullptr;
     std::uint64_t grain = 1;  ///< octets of an element, ≤ kLocalOctetsPerCall
 };

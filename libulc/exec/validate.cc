@@ -38,19 +38,25 @@ constexpr std::uint16_t kSubsetMembersMax = 64;
     return nullptr;
 }
 
-[[nodiscard]] const char* wrong_local(const Step& step, const Shape& shape) noexcept {
-    if (step.buffer == BufferId::kInput) return "input is read only";
-    if (!inside(shape, step.from_buffer, step.from_offset, step.length)) {
-        return "source range is outside its buffer";
-    }
-    if (step.buffer != step.from_buffer || step.length == 0) return nullptr;
-    const std::uint64_t apart = step.offset > step.from_offset ? step.offset - step.from_offset
-                                                               : step.from_offset - step.offset;
+/// Of what a local step reads: a reduction may put its result where an operand is.
+[[nodiscard]] const char* wrong_operand(const Step& step, const Shape& shape, BufferId buffer,
+                                        std::uint64_t offset) noexcept {
+    if (!inside(shape, buffer, offset, step.length)) return "source range is outside its buffer";
+    if (step.buffer != buffer || step.length == 0) return nullptr;
+    if (step.kind == StepKind::kReduce && step.offset == offset) return nullptr;
+    const std::uint64_t apart = step.offset > offset ? step.offset - offset : offset - step.offset;
     return apart < step.length ? "source and destination overlap" : nullptr;
 }
 
+[[nodiscard]] const char* wrong_local(const Step& step, const Shape& shape) noexcept {
+    if (step.buffer == BufferId::kInput) return "input is read only";
+    const char* reason = wrong_operand(step, shape, step.from_buffer, step.from_offset);
+    if (reason != nullptr || step.kind == StepKind::kCopy) return reason;
+    return wrong_operand(step, shape, step.with_buffer, step.with_offset);
+}
+
 [[nodiscard]] const char* wrong_step(const Step& step, const Shape& shape) noexcept {
-    if (step.reserved != 0 || step.reserved2 != 0) return "reserved field is not zero";
+    if (step.reserved != 0) return "reserved field is not zero";
     if (!inside(shape, step.buffer, step.offset, step.length)) {
         return "range is outside its buffer";
     }
@@ -66,7 +72,6 @@ constexpr std::uint16_t kSubsetMembersMax = 64;
             if (!shape.may_copy && step.length != 0) return "copying is not allowed here";
             return wrong_local(step, shape);
         case StepKind::kReduce:
-        case StepKind::kReduceInFront:
             if (!shape.may_reduce) return "reduction is not allowed here";
             return wrong_local(step, shape);
     }

@@ -129,6 +129,10 @@ private:
             all.push_back(
                 {step.from_buffer, step.from_offset, step.from_offset + step.length, false});
         }
+        if (step.kind == StepKind::kReduce) {
+            all.push_back(
+                {step.with_buffer, step.with_offset, step.with_offset + step.length, false});
+        }
         return all;
     }
     static bool conflict(const Step& a, const Step& b) {
@@ -307,11 +311,10 @@ private:
                             step.length, begin);
             } else if (!starts && abi::is_local(step.kind)) {
                 const Symbols& from = of(rank, step.from_buffer);
+                const Symbols& with = of(rank, step.with_buffer);
                 for (std::uint64_t i = 0; i < step.length; ++i) {
                     Symbol& into = begin[static_cast<std::ptrdiff_t>(i)];
-                    const Symbol operand = from[step.from_offset + i];
-                    into = step.kind == StepKind::kReduce ? folded(into, operand)
-                                                          : folded(operand, into);
+                    into = folded(from[step.from_offset + i], with[step.with_offset + i]);
                     if (into != 0) continue;
                     return fail(rank, index, "reduces what does not come next");
                 }

@@ -180,16 +180,17 @@ private:
             step.kind = StepKind::kMcast;
             range(step);
             if (peek() == "to") targets(step);
-        } else if (word == "copy" || word == "reduce" || word == "front") {
-            step.kind = word == "copy"     ? StepKind::kCopy
-                        : word == "reduce" ? StepKind::kReduce
-                                           : StepKind::kReduceInFront;
+        } else if (word == "copy" || word == "reduce") {
+            step.kind = word == "copy" ? StepKind::kCopy : StepKind::kReduce;
             range(step);
             step.from_buffer = buffer();
             step.from_offset = number("offset", kGoalOctetsMax);
+            if (step.kind == StepKind::kReduce) {
+                step.with_buffer = buffer();
+                step.with_offset = number("offset", kGoalOctetsMax);
+            }
         } else {
-            fail(quoted(word) +
-                 " is no step; expected send, recv, mcast, copy, reduce, front or rank");
+            fail(quoted(word) + " is no step; expected send, recv, mcast, copy, reduce or rank");
         }
         depends(step);
         if (++steps_ > kStepsMax) fail("more than " + std::to_string(kStepsMax) + " steps");
@@ -266,6 +267,12 @@ std::string range_text(const Step& step) {
            std::to_string(step.offset) + ' ' + std::to_string(step.length);
 }
 
+/// Where a range of the step's length begins.
+std::string place_text(BufferId buffer, std::uint64_t offset) {
+    return ' ' + std::string(kBuffers[static_cast<std::size_t>(buffer)]) + ' ' +
+           std::to_string(offset);
+}
+
 }  // namespace
 
 std::vector<abi::Schedule> ScheduleText::schedules() const {
@@ -310,13 +317,10 @@ std::string describe_step(const abi::Schedule& schedule, std::uint32_t index) {
             break;
         case StepKind::kCopy:
         case StepKind::kReduce:
-        case StepKind::kReduceInFront:
-            text = step.kind == StepKind::kCopy     ? "copy "
-                   : step.kind == StepKind::kReduce ? "reduce "
-                                                    : "front ";
-            text += range_text(step) + ' ' +
-                    std::string(kBuffers[static_cast<std::size_t>(step.from_buffer)]) + ' ' +
-                    std::to_string(step.from_offset);
+            text = step.kind == StepKind::kCopy ? "copy " : "reduce ";
+            text += range_text(step) + place_text(step.from_buffer, step.from_offset);
+            if (step.kind == StepKind::kReduce)
+                text += place_text(step.with_buffer, step.with_offset);
             break;
     }
     if (step.depends_count > 0) text += " after";

@@ -32,8 +32,8 @@ public:
             setup.output = setup.scratch = &memory;
             for (std::uint64_t& octets : setup.octets)
                 octets = UINT64_C(1) << 40;
-            setup.reduce.apply = [](void*, unsigned char*, const unsigned char*, std::uint64_t,
-                                    bool) noexcept {};
+            setup.reduce.apply = [](void*, unsigned char*, const unsigned char*,
+                                    const unsigned char*, std::uint64_t) noexcept {};
             abi::Schedule schedule = plans[rank].schedule();
             schedule.scratch_octets = setup.octets[2];
             auto made = exec::Executor::make(schedule, setup);

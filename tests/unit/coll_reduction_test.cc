@@ -20,19 +20,26 @@ const unsigned char* octets_of(const std::vector<T>& values) {
     return reinterpret_cast<const unsigned char*>(values.data());
 }
 
-/// a ∘ b elementwise, both at addresses that are aligned to nothing.
+/// Where a result goes.
+enum class Into : std::uint8_t { kFirst, kSecond, kApart };
+constexpr Into kPlaces[] = {Into::kFirst, Into::kSecond, Into::kApart};
+
+/// a ∘ b elementwise, all at addresses that are aligned to nothing.
 template <typename T>
 std::vector<T> applied(std::uint32_t type, std::uint32_t op, const std::vector<T>& a,
-                       const std::vector<T>& b, bool in_front = false) {
+                       const std::vector<T>& b, Into place = Into::kFirst) {
     const ApplyFn apply = apply_of(type, op);
     EXPECT_NE(apply, nullptr) << "type " << type << " operator " << op;
     EXPECT_EQ(element_octets(type), sizeof(T));
     const std::size_t octets = a.size() * sizeof(T);
     std::vector<unsigned char> into(octets + 2, 0xee);
-    std::vector<unsigned char> from(octets + 3, 0xee);
-    std::copy_n(octets_of(in_front ? b : a), octets, into.data() + 1);
-    std::copy_n(octets_of(in_front ? a : b), octets, from.data() + 3);
-    apply(nullptr, into.data() + 1, from.data() + 3, octets, in_front);
+    std::vector<unsigned char> first(octets + 3, 0xee);
+    std::vector<unsigned char> second(octets + 5, 0xee);
+    unsigned char* from = place == Into::kFirst ? into.data() + 1 : first.data() + 3;
+    unsigned char* with = place == Into::kSecond ? into.data() + 1 : second.data() + 5;
+    std::copy_n(octets_of(a), octets, from);
+    std::copy_n(octets_of(b), octets, with);
+    apply(nullptr, into.data() + 1, from, with, octets);
     EXPECT_EQ(into.front(), 0xee);
     EXPECT_EQ(into.back(), 0xee);
     std::vector<T> result(a.size());
@@ -53,8 +60,8 @@ void expect_all(std::uint32_t type, std::uint32_t op, Expected expected) {
     for (const std::size_t count : {0U, 1U, 3U, 16U, 101U}) {
         const std::vector<T> a = some<T>(count, 1);
         const std::vector<T> b = some<T>(count, 2);
-        for (const bool in_front : {false, true}) {
-            const std::vector<T> got = applied(type, op, a, b, in_front);
+        for (const Into place : kPlaces) {
+            const std::vector<T> got = applied(type, op, a, b, place);
             for (std::size_t i = 0; i < count; ++i)
                 ASSERT_EQ(got[i], expected(a[i], b[i])) << type << ' ' << op << ' ' << i;
         }
@@ -145,9 +152,9 @@ void place(std::uint32_t type) {
     const std::vector<Place<V>> b{{V(2), 8}, {V(6), 0}, {V(4), 5}, {V(4), 6}};
     const Place<V> least_wanted[] = {{V(2), 8}, {V(-5), 1}, {V(4), 5}, {V(4), 2}};
     const Place<V> most_wanted[] = {{V(3), 7}, {V(6), 0}, {V(4), 5}, {V(4), 2}};
-    for (const bool in_front : {false, true}) {
-        const auto least = applied(type, ULC_MINLOC, a, b, in_front);
-        const auto most = applied(type, ULC_MAXLOC, a, b, in_front);
+    for (const Into into : kPlaces) {
+        const auto least = applied(type, ULC_MINLOC, a, b, into);
+        const auto most = applied(type, ULC_MAXLOC, a, b, into);
         for (std::size_t i = 0; i < a.size(); ++i) {
             EXPECT_EQ(least[i].value, least_wanted[i].value) << type << ' ' << i;
             EXPECT_EQ(least[i].index, least_wanted[i].index) << type << ' ' << i;
@@ -202,19 +209,18 @@ TEST(reduction, a_users_operator_hears_of_elements) {
                             &seen, 0};
     unsigned char into[6] = {};
     const unsigned char from[6] = {1, 2, 3, 4, 5, 6};
-    apply_user(&reduction, into, from, sizeof into, false);
+    apply_user(&reduction, into, into, from, sizeof into);
     EXPECT_EQ(seen, 2U);
     EXPECT_EQ(into[0], 3);
 }
 
 TEST(reduction, equal_operands_that_differ_keep_their_order) {
-    for (const bool in_front : {false, true}) {
-        double into = 0.0;
-        const double from = -0.0;
-        auto* octets = reinterpret_cast<unsigned char*>(&into);
-        apply_of(ULC_DOUBLE, ULC_MIN)(
-            nullptr, octets, reinterpret_cast<const unsigned char*>(&from), sizeof from, in_front);
-        EXPECT_EQ(std::signbit(into), in_front);  // the first of the two
+    for (const Into place : kPlaces) {
+        for (const double first : {0.0, -0.0}) {
+            const std::vector<double> got =
+                applied<double>(ULC_DOUBLE, ULC_MIN, {first}, {-first}, place);
+            EXPECT_EQ(std::signbit(got[0]), std::signbit(first));
+        }
     }
 }
 
@@ -227,15 +233,19 @@ TEST(reduction, a_users_operator_keeps_its_order_even_if_it_commutes) {
                                  },
                                  &seen, 0};
         const std::uint64_t count = 10000 / element + 2;
-        std::vector<unsigned char> into(element * count, 1);
-        const std::vector<unsigned char> from(element * count, 2);
-        apply_user(&keep_first, into.data(), from.data(), into.size(), true);
-        EXPECT_EQ(into, from) << element;
-        EXPECT_EQ(seen, count);
-        keep_first.commutative = 1;  // as far as it can tell the operands apart
-        std::fill(into.begin(), into.end(), 1);
-        apply_user(&keep_first, into.data(), from.data(), into.size(), true);
-        EXPECT_EQ(into, from) << element;
+        const std::vector<unsigned char> first(element * count, 2);
+        for (const int commutative : {0, 1}) {  // as far as it can tell the operands apart
+            keep_first.commutative = commutative;
+            for (const bool apart : {false, true}) {
+                std::vector<unsigned char> into(element * count, 1);
+                const std::vector<unsigned char> second(into);
+                seen = 0;
+                apply_user(&keep_first, into.data(), first.data(),
+                           apart ? second.data() : into.data(), into.size());
+                EXPECT_EQ(into, first) << element;
+                EXPECT_EQ(seen, count);
+            }
+        }
     }
 }
 

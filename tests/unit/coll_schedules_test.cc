@@ -173,7 +173,7 @@ TEST(coll_schedules, reductions_copy_no_operand_that_need_not_be) {
     EXPECT_EQ(moved_by("chain", call), (Moved{0, kLong, 0}));
     EXPECT_EQ(moved_by("doubling", call), (Moved{0, 2 * kLong, kLong}));
     call.op = Op::kExscan;
-    EXPECT_EQ(moved_by("chain", call), (Moved{kLong, kLong, kWindow}));
+    EXPECT_EQ(moved_by("chain", call), (Moved{0, kLong, kWindow}));
     call.rank = 3;
     EXPECT_EQ(moved_by("chain", call), (Moved{0, 0, 0}));
     call.rank = 1;
@@ -395,10 +395,11 @@ Verdict planted_fold(bool in_order, bool same_brackets) {
     const coll::Range& right = in_order ? one : zero;
     if (same_brackets) {
         const std::uint32_t begun = plan.after(zeroth).after(first).copy(output, left);
-        plan.after(plan.after(begun).reduce(output, right)).reduce(output, input);
+        const std::uint32_t inner = plan.after(begun).reduce(output, output, right);
+        plan.after(inner).reduce(output, output, input);
     } else {
-        const std::uint32_t inner = plan.after(first).reduce(right, input);
-        plan.after(plan.after(zeroth).after(inner).reduce(left, right)).copy(output, left);
+        const std::uint32_t inner = plan.after(first).reduce(right, right, input);
+        plan.after(zeroth).after(inner).reduce(output, left, right);
     }
     return cluster.check();
 }

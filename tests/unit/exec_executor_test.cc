@@ -135,6 +135,30 @@ TEST(executor, refuses_overlapping_copies_and_reductions_without_an_operator) {
     program.expect_refused(0, "reduction is not allowed here");
 }
 
+TEST(executor, a_reduction_ends_where_an_operand_is_or_apart_from_both) {
+    Program program;
+    program.reduce.apply = [](void*, unsigned char*, const unsigned char*, const unsigned char*,
+                              std::uint64_t) noexcept {};
+    program.add(StepKind::kReduce, 0, {}, 16, 8);
+    Step& step = program.steps[0];
+    step.from_buffer = step.with_buffer = BufferId::kOutput;
+    for (std::uint64_t* operand : {&step.from_offset, &step.with_offset}) {
+        step.from_offset = step.with_offset = 32;
+        for (const std::uint64_t good : {8U, 16U, 24U, 56U}) {
+            *operand = good;
+            EXPECT_TRUE(program.make().ok()) << good;
+        }
+        for (const std::uint64_t partly : {9U, 15U, 17U, 23U}) {
+            *operand = partly;
+            program.expect_refused(0, "source and destination overlap");
+        }
+        for (const std::uint64_t outside : {57U, 64U}) {
+            *operand = outside;
+            program.expect_refused(0, "source range is outside its buffer");
+        }
+    }
+}
+
 TEST(executor, refuses_wrong_subsets) {
     Program program;
     program.add(StepKind::kMcast, 0);
@@ -296,13 +320,13 @@ TEST(executor, reduces_through_the_given_operator_in_whole_elements) {
     calls = 0;
     program.reduce.grain = 24;
     program.reduce.apply = [](void*, unsigned char* into, const unsigned char* from,
-                              std::uint64_t n, bool in_front) noexcept {
+                              const unsigned char* with, std::uint64_t n) noexcept {
         ++calls;
-        EXPECT_FALSE(in_front);
         for (std::uint64_t i = 0; i < n; ++i)
-            into[i] = static_cast<unsigned char>(into[i] + from[i]);
+            into[i] = static_cast<unsigned char>(from[i] + with[i]);
     };
     program.add(StepKind::kReduce, 0, {}, 0, octets / 24 * 24);
+    program.steps[0].with_buffer = BufferId::kOutput;
     Executor executor = std::move(program.make().value());
     EXPECT_EQ(take(executor), Steps{});
     EXPECT_TRUE(executor.done());
@@ -310,23 +334,32 @@ TEST(executor, reduces_through_the_given_operator_in_whole_elements) {
     EXPECT_EQ(program.output[octets / 24 * 24 - 1], 3);
 }
 
-TEST(executor, says_on_which_side_the_operand_goes) {
+TEST(executor, keeps_the_order_of_operands_wherever_the_result_goes) {
     Program program;
     program.output.assign(16, 10);
     program.input.assign(16, 4);
+    program.input[5] = 3;
     program.reduce.apply = [](void*, unsigned char* into, const unsigned char* from,
-                              std::uint64_t n, bool in_front) noexcept {
+                              const unsigned char* with, std::uint64_t n) noexcept {
         for (std::uint64_t i = 0; i < n; ++i)
-            into[i] = static_cast<unsigned char>(in_front ? from[i] - into[i] : into[i] - from[i]);
+            into[i] = static_cast<unsigned char>(from[i] - with[i]);
     };
-    program.add(StepKind::kReduce, 0, {}, 0, 8);
-    program.add(StepKind::kReduceInFront, 0, {0}, 0, 4);
+    const auto add = [&program](std::uint64_t into, BufferId from, std::uint64_t from_offset,
+                                BufferId with, std::uint64_t with_offset) {
+        program.add(StepKind::kReduce, 0, {}, into, 4);
+        program.steps.back().from_buffer = from;
+        program.steps.back().from_offset = from_offset;
+        program.steps.back().with_buffer = with;
+        program.steps.back().with_offset = with_offset;
+    };
+    add(0, BufferId::kOutput, 0, BufferId::kInput, 2);
+    add(4, BufferId::kInput, 2, BufferId::kOutput, 4);
+    add(8, BufferId::kInput, 0, BufferId::kOutput, 12);
     Executor executor = std::move(program.make().value());
     EXPECT_EQ(take(executor), Steps{});
     EXPECT_TRUE(executor.done());
-    EXPECT_EQ(program.output[0], 254);  // 4 - (10 - 4)
-    EXPECT_EQ(program.output[4], 6);
-    EXPECT_EQ(program.output[8], 10);
+    EXPECT_EQ(program.output, (std::vector<unsigned char>{6, 6, 6, 7, 250, 250, 250, 249,  //
+                                                          250, 250, 250, 250, 10, 10, 10, 10}));
     program.reduce = {};
     EXPECT_FALSE(program.make().ok());
 }

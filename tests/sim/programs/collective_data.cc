@@ -269,7 +269,8 @@ CollectiveData::Octets CollectiveData::folded(std::uint16_t ranks, std::size_t f
         } else if (op_.user) {
             (op_.commutes ? multiply : compose)(nullptr, sum.data(), one.data(), one.size() / 2);
         } else {
-            coll::apply_of(op_.type, op_.op)(nullptr, sum.data(), one.data(), one.size(), false);
+            coll::apply_of(op_.type, op_.op)(nullptr, sum.data(), sum.data(), one.data(),
+                                             one.size());
         }
     }
     return sum;

@@ -189,26 +189,25 @@ void add_once(Table& table, const TableOptions& options) {
 
 void add_hub(Table& table, const TableOptions& options) {
     const Nodes nodes = options.quick ? Nodes{3, 6, 8, 16} : Nodes{3, 4, 6, 8, 12, 16, 24, 32};
-    for (const HubBudget& budget : kHubBudgets) {
+    for (const char* profile : kHubProfiles) {
         double worst = 0;
         bool holds = true;
         for (const std::uint16_t n : nodes) {
             ClusterConfig config = gamma_hub(n);
             config.net.seed = config.seed = options.seed;
-            config.engine.profile = budget.profile;
-            const Measured chosen = barrier_time(config, kChosen, kHubTrials);
+            config.engine.profile = profile;
+            const Measured chosen = barrier_median(config, kChosen, kHubTrials, kHubRuns);
             const double us = chosen.ok ? chosen.us : std::nan("");
             const double ratio = us / two_chains_us(n);
-            holds = holds && ratio <= budget.factor;
+            holds = holds && ratio <= 1;
             worst = std::max(worst, ratio);
             table.figures.push_back(
-                {"barrier on the hub, " + std::to_string(n) + " nodes, " + budget.profile, "µs",
+                {"barrier on the hub, " + std::to_string(n) + " nodes, " + profile, "µs",
                  two_chains_us(n), us, n > 16 ? "(5.2), extrapolated" : "(5.2)"});
         }
-        table.shapes.push_back(
-            {std::string(budget.profile) + ": a barrier on the hub takes at most " +
-                 text("%.2f × the thesis' two chains, 20 + 8.5 N µs", budget.factor),
-             text("at worst %.3f ×", worst), holds});
+        table.shapes.push_back({std::string(profile) + ": a barrier on the hub takes no longer "
+                                                       "than the thesis' two chains, 20 + 8.5 N µs",
+                                text("at worst %.3f ×", worst), holds});
     }
 }
 

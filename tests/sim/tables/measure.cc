@@ -178,4 +178,16 @@ Measured barrier_time(const ClusterConfig& config, const std::string& algorithm,
     return {true, sum / static_cast<double>(times.size()) / static_cast<double>(kMicrosecond)};
 }
 
+Measured barrier_median(ClusterConfig config, const std::string& algorithm, unsigned trials,
+                        unsigned runs) {
+    ULC_CHECK(runs % 2 == 1);
+    std::vector<Measured> all;
+    for (unsigned run = 0; run < runs; ++run, ++config.seed, ++config.net.seed) {
+        all.push_back(barrier_time(config, algorithm, trials));
+        if (!all.back().ok) return all.back();
+    }
+    std::ranges::nth_element(all, all.begin() + runs / 2, {}, &Measured::us);
+    return all[runs / 2];
+}
+
 }  // namespace ulc::sim

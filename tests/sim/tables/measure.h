@@ -48,5 +48,8 @@ private:
 /// left out, the rest averaged. algorithm: as for ulc_barrier_start().
 [[nodiscard]] Measured barrier_time(const ClusterConfig& config, const std::string& algorithm,
                                     unsigned trials);
+/// The same of the middle one of `runs`, an odd number, whose seeds follow each other.
+[[nodiscard]] Measured barrier_median(ClusterConfig config, const std::string& algorithm,
+                                      unsigned trials, unsigned runs);
 
 }  // namespace ulc::sim
