@@ -61,6 +61,7 @@ struct Call {
     Blocks in = {};         ///< scatter (at the root), alltoall, reduce_scatter
     Blocks out = {};        ///< gather (at the root), allgather, alltoall
     bool in_place = false;  ///< as coll.h says of the operation
+    bool early = false;  ///< a message may be put in its place before its step may start (offload)
     bool commutative =
         true;  ///< reductions: operands may be taken in another order than that of ranks
     std::uint32_t grain = 1;       ///< reductions: octets of an element

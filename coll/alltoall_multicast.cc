@@ -1,5 +1,6 @@
 // Total exchange of small blocks: everybody multicasts all of its blocks as one message, and takes its own out of each. ranks
-// messages instead of ranks · (ranks − 1); every port carries all of the octets.
+// messages instead of ranks · (ranks − 1); every port carries all of the octets. A window of messages has its place in scratch; each of
+// them, where they may come early.
 #include <vector>
 
 #include "coll/algorithm.h"
@@ -16,9 +17,10 @@ void alltoall_multicast(const Call& call, Plan& plan) {
         plan.copy(call.out.range(call.rank, BufferId::kOutput),
                   call.in.range(call.rank, BufferId::kInput));
     }
-    Window slots;  // of each piece of scratch: the step that frees it
+    Window
+        slots;  // of each piece of scratch: the step that frees it; early: of each message, its arrival
     std::vector<Range> pieces;
-    for (std::uint32_t i = 0; i < kSegmentWindow && i + 1U < call.ranks; ++i)
+    for (std::uint32_t i = 0; (call.early || i < kSegmentWindow) && i + 1U < call.ranks; ++i)
         pieces.push_back(plan.scratch(all));
     std::size_t next = 0;
     for (std::uint32_t source = 0; source < call.ranks; ++source) {
@@ -26,10 +28,11 @@ void alltoall_multicast(const Call& call, Plan& plan) {
         const Range piece = pieces[next++ % pieces.size()];
         const std::uint32_t received =
             plan.after(slots.leaving()).receive(static_cast<std::uint16_t>(source), piece);
-        slots.push(plan.after(received)
-                       .after(call.in_place ? sent : kNoStep)
-                       .copy(call.out.range(source, BufferId::kOutput),
-                             piece.part(call.rank * call.in.each, call.in.each)));
+        const std::uint32_t taken = plan.after(received)
+                                        .after(call.in_place ? sent : kNoStep)
+                                        .copy(call.out.range(source, BufferId::kOutput),
+                                              piece.part(call.rank * call.in.each, call.in.each));
+        slots.push(call.early ? received : taken);
     }
 }
 

@@ -1,5 +1,7 @@
 // Total exchange in a tournament of pairs (coll/pairwise.h), k rounds under way. In place, a block is received over the one that
-// was sent to the same partner, when that is done with.
+// was sent to the same partner, when that is done with; where it may come early, what is sent is a copy.
+#include <vector>
+
 #include "coll/algorithm.h"
 #include "coll/pairwise.h"
 
@@ -10,9 +12,11 @@ using abi::BufferId;
 
 class Exchange {
 public:
-    Exchange(const Call& call, Plan& plan) : call_(call), plan_(plan), pace_(call.concurrent) {}
+    Exchange(const Call& call, Plan& plan)
+        : call_(call), plan_(plan), kept_(call.ranks), pace_(call.concurrent) {}
 
     void run() {
+        if (call_.in_place && call_.early) keep_outgoing();
         for (std::uint32_t round = 0; round < call_.ranks; ++round) {
             const std::uint16_t partner = partner_of(call_.rank, round, call_.ranks);
             pace_.received(partner == call_.rank ? own() : meet(partner, pace_.of(round)));
@@ -20,7 +24,21 @@ public:
     }
 
 private:
+    /// A block that is sent from a copy.
+    struct Kept {
+        Range range;
+        std::uint32_t copied = kNoStep;
+    };
+    void keep_outgoing() {
+        for (std::uint32_t rank = 0; rank < call_.ranks; ++rank) {
+            if (rank == call_.rank) continue;
+            const Range block = outgoing(rank);
+            const Range copy = plan_.scratch(block.length);
+            kept_[rank] = {copy, plan_.copy(copy, block)};
+        }
+    }
     [[nodiscard]] Range outgoing(std::uint32_t rank) const {
+        if (kept_[rank].copied != kNoStep) return kept_[rank].range;
         return call_.in_place ? call_.out.range(rank, BufferId::kOutput)
                               : call_.in.range(rank, BufferId::kInput);
     }
@@ -32,17 +50,19 @@ private:
     std::uint32_t meet(std::uint16_t partner, std::uint32_t begin) {
         const Range from = outgoing(partner);
         const Range into = call_.out.range(partner, BufferId::kOutput);
+        const std::uint32_t copied = kept_[partner].copied;
         const Segments out = segments_of(call_, from.length);
         const Segments in = segments_of(call_, into.length);
         std::uint32_t last = kNoStep;
         for (std::uint32_t i = 0; i < out.count() || i < in.count(); ++i) {
-            std::uint32_t sent = kNoStep;
+            std::uint32_t free = copied;  // the step that frees the place of what comes
             if (i < out.count()) {
-                plan_.after(begin).after(sends_.leaving());
-                sent = sends_.push(plan_.send(partner, out.of(from, i)));
+                plan_.after(begin).after(sends_.leaving()).after(copied);
+                const std::uint32_t sent = sends_.push(plan_.send(partner, out.of(from, i)));
+                if (call_.in_place && copied == kNoStep) free = sent;
             }
             if (i >= in.count()) continue;
-            plan_.after(receives_.leaving()).after(call_.in_place ? sent : kNoStep);
+            plan_.after(receives_.leaving()).after(free);
             last = receives_.push(plan_.receive(partner, in.of(into, i)));
         }
         return last;
@@ -50,6 +70,7 @@ private:
 
     const Call& call_;
     Plan& plan_;
+    std::vector<Kept> kept_;  ///< by rank
     Pace pace_;
     Window sends_;
     Window receives_;

@@ -1,6 +1,7 @@
 #include "coll/operation.h"
 
 #include <algorithm>
+#include <memory>
 #include <new>
 
 #include "base/error.h"
@@ -97,6 +98,7 @@ private:
         }
         call.op = given_.op;
         call.root = given_.root;
+        call.early = given_.offload && ulc_internal_offloads(given_.ep) != 0;
         call.rank = ulc_group_index(given_.ep, given_.group);
         call.ranks = ulc_group_size(given_.ep, given_.group);
         if (call.rank == ULC_RANK_ANY || call.ranks == 0) {
@@ -276,11 +278,6 @@ private:
     judge.chosen->make(judge.call, operation->plan);
     const abi::Schedule schedule = operation->plan.schedule();
     client::RunMemory& memory = judge.memory;
-    if (schedule.scratch_octets > 0) {
-        operation->scratch.reset(new unsigned char[schedule.scratch_octets]);
-        memory.scratch = operation->scratch.get();
-        memory.scratch_octets = schedule.scratch_octets;
-    }
     if (arguments.reduction != nullptr) {
         operation->reduction = *arguments.reduction;
         const bool user = operation->reduction.op == ULC_USER;
@@ -290,7 +287,7 @@ private:
         memory.reduce.grain = judge.call.grain;
     }
     const int error = operation->run.start(arguments.ep, arguments.group, schedule, memory,
-                                           judge.identity(), arguments.offload);
+                                           judge.identity(), judge.call.early);
     if (error == ULC_OK) *arguments.operation = operation.release();
     return error;
 }

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "client/schedule_run.h"
@@ -17,7 +16,6 @@ struct ulc_coll {
     ulc_endpoint* ep = nullptr;
     ulc_reduction reduction = {};
     ulc::coll::Plan plan;
-    std::unique_ptr<unsigned char[]> scratch;
     ulc::client::ScheduleRun run;
 };
 

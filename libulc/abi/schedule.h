@@ -59,9 +59,15 @@ struct Schedule {
 /// Messages of one operation that may go past the engine to the client while a schedule is on its way (OffloadRequest::seen).
 inline constexpr std::uint32_t kOffloadPassedMax = 20;
 
+/// Bits of OffloadRequest::flags; no other may be set.
+enum OffloadFlag : std::uint32_t {
+    /// It sends what it receives: refused if any of its messages went to the client meanwhile, since they are not in the arena.
+    kOffloadPassesOn = 0x01,
+};
+
 /// A schedule handed to the engine (offload), in the tx arena, followed by its steps and its dependencies. It has no
-/// reductions and copies nothing, and what a step receives no other step touches: so the engine may put a message there as
-/// soon as it comes. Its buffers lie in the tx arena; there is no scratch.
+/// reductions and copies nothing, and no step touches what a later one receives: so the engine may put a message there as
+/// soon as it comes. Its buffers lie in the tx arena.
 struct OffloadRequest {
     std::uint32_t step_count;
     std::uint32_t depends_count;
@@ -69,11 +75,13 @@ struct OffloadRequest {
     std::uint32_t input_octets;
     std::uint32_t output_offset;
     std::uint32_t output_octets;
+    std::uint32_t scratch_offset;
+    std::uint32_t scratch_octets;
     std::uint32_t
         seen;  ///< completions taken when the client last looked for messages of this operation
-    std::uint32_t reserved;
+    std::uint32_t flags;     ///< OffloadFlag
     std::uint64_t tag_mask;  ///< bits of a message's tag that say whether it is of this operation
 };
-static_assert(sizeof(OffloadRequest) == 40);
+static_assert(sizeof(OffloadRequest) == 48);
 
 }  // namespace ulc::abi

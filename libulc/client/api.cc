@@ -303,6 +303,8 @@ uint16_t ulc_internal_per_node(ulc_endpoint* ep, ulc_group group) {
 
 uint8_t ulc_internal_medium(const ulc_endpoint* ep) { return static_cast<uint8_t>(ep->medium()); }
 
+int ulc_internal_offloads(const ulc_endpoint* ep) { return ep->offloads_collectives() ? 1 : 0; }
+
 int ulc_internal_receive(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, void* buffer,
                          size_t capacity, ulc_request* req) {
     return coll_tag(tag) ? ep->receive(from, tag, mask | ULC_TAG_LIBULC, buffer, capacity, req)

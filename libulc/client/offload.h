@@ -3,9 +3,13 @@
 //
 //   start ─▶ [ running ] ──kOffloadDone──▶ status() says how; finish() gives the memory back
 //
-// What may be handed over: no reductions, no copies but of input that nothing comes before (the caller makes those itself), and no step
-// touches what another one receives, so that the engine may put a message there as soon as it comes. Messages that are with the client already, or on their way to it, stay the client's: the caller leaves
-// their steps out (`own`) or hears of their sources afterwards (passed()).
+// What may be handed over: no reductions, and no step touches what a later one receives, so that the engine may put a message there as
+// soon as it comes. The engine copies nothing. Copies that come before all messages the caller makes before start(), those that no message
+// comes after when it is over; what is between the two is not handed over.
+//
+// Messages that are with the client already, or on their way to it, stay the client's: the caller leaves their steps out (`own`) or hears
+// of their sources afterwards (passed()). What is passed on must be in the arena, so a schedule that passes on is handed over when those
+// messages are whole, and refused if there are others.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +37,22 @@ public:
     OffloadRun(const OffloadRun&) = delete;
     OffloadRun& operator=(const OffloadRun&) = delete;
 
-    /// Whether the engine may carry it out.
-    [[nodiscard]] static bool suits(const abi::Schedule& schedule);
-    /// Hands it over. own: by step, not 0 where the caller has the message. False: no room for it, nothing has happened.
-    [[nodiscard]] bool start(ulc_endpoint* ep, std::uint32_t group, const abi::Schedule& schedule,
+    /// What a schedule, which is well formed, means for the engine.
+    struct Judgement {
+        bool suits = false;      ///< the engine may carry it out
+        bool passes_on = false;  ///< and sends what it received
+    };
+    [[nodiscard]] static Judgement judge(const abi::Schedule& schedule);
+
+    /// Judges the schedule; if it suits, takes its scratch from the arena, for as long as this object lives. False: it is not to be
+    /// handed over.
+    [[nodiscard]] bool prepare(ulc_endpoint* ep, const abi::Schedule& schedule);
+    /// nullptr: it needs none.
+    [[nodiscard]] unsigned char* scratch() const noexcept { return scratch_; }
+    [[nodiscard]] bool passes_on() const noexcept { return passes_on_; }
+    /// Hands over what was prepared, its early copies made. own: by step, not 0 where the caller has the message. False: no room for
+    /// it, nothing has happened.
+    [[nodiscard]] bool start(std::uint32_t group, const abi::Schedule& schedule,
                              const exec::Setup& setup, OffloadTags tags,
                              std::span<const std::uint8_t> own);
     /// The engine has it.
@@ -67,6 +83,9 @@ private:
         unsigned char* staged =
             nullptr;  ///< from the arena; nullptr: the caller's lies there itself
     };
+    [[nodiscard]] Buffer& buffer(abi::BufferId id) noexcept {
+        return buffers_[static_cast<std::size_t>(id)];
+    }
     [[nodiscard]] bool place(Buffer& buffer, const unsigned char* memory, std::uint64_t octets);
     void copy_in(const abi::Schedule& schedule) noexcept;
     [[nodiscard]] bool write_request(const abi::Schedule& schedule, OffloadTags tags,
@@ -74,16 +93,17 @@ private:
     void give_back() noexcept;
 
     ulc_endpoint* ep_ = nullptr;
-    Buffer input_;
-    Buffer output_;
+    Buffer buffers_[exec::kBuffers];
     unsigned char* output_memory_ = nullptr;
-    unsigned char* request_ = nullptr;  ///< in the arena
+    unsigned char* scratch_ = nullptr;  ///< in the arena
+    unsigned char* request_ = nullptr;  ///< the same
     std::uint32_t request_octets_ = 0;
     std::uint32_t cookie_ = 0;
     int status_ = 0;
     std::uint16_t source_ = 0;
     std::uint64_t found_tag_ = 0;
     std::vector<std::uint16_t> passed_;
+    bool passes_on_ = false;
     bool running_ = false;
     bool refused_ = false;
     bool cancelled_ = false;

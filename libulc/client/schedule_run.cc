@@ -52,11 +52,18 @@ int ScheduleRun::start(ulc_endpoint* ep, ulc_group group, const abi::Schedule& s
     setup.self = self;
     setup.input = static_cast<const unsigned char*>(memory.input);
     setup.output = static_cast<unsigned char*>(memory.output);
-    setup.scratch = static_cast<unsigned char*>(memory.scratch);
     setup.octets[0] = memory.input_octets;
     setup.octets[1] = memory.output_octets;
-    setup.octets[2] = memory.scratch_octets;
+    setup.octets[2] = schedule.scratch_octets;
     setup.reduce = memory.reduce;
+    ep_ = ep;
+    schedule_ = schedule;
+    identity_ = identity;
+    offload = offload && setup.members > 1;
+    if (!prepare_scratch(offload, setup)) {
+        set_last_error("%s: no memory for the schedule", identity_.name);
+        return ULC_ERR_NO_MEMORY;
+    }
     Result<exec::Executor> made = exec::Executor::make(schedule, setup);
     if (!made.ok()) return static_cast<int>(made.error());
     executor_.emplace(std::move(made.value()));
@@ -64,10 +71,8 @@ int ScheduleRun::start(ulc_endpoint* ep, ulc_group group, const abi::Schedule& s
     requests_.reset(new (std::nothrow) ulc_request[schedule.step_count]);
     in_flight_.reset(new (std::nothrow) std::uint32_t[schedule.step_count]);
     if (!requests_ || !in_flight_) return ULC_ERR_NO_MEMORY;
-    ep_ = ep;
     group_ = group;
     members_ = setup.members;
-    identity_ = identity;
     if (!ep->checks_collectives()) identity_.agreement = {};
     Operations& operations = ep->group(group)->operations;
     if (operations.broken) {
@@ -88,24 +93,40 @@ int ScheduleRun::start(ulc_endpoint* ep, ulc_group group, const abi::Schedule& s
         return ULC_ERR_NO_MEMORY;
     }
     tag_ = operation_tag(group, number_) | identity_.agreement.signature.bits();
-    schedule_ = schedule;
-    if (offload && ep->offloads_collectives() && members_ > 1) hand_over(schedule, setup);
+    if (offload) hand_over(setup);
     if (!away_) static_cast<void>(start_ready());
     return ULC_OK;
 }
 
 // ---------------------------------------------------------------- offload
 
-/// To the engine, if it suits and there is room.
-void ScheduleRun::hand_over(const abi::Schedule& schedule, const exec::Setup& setup) noexcept {
+/// False: no memory. offload: becomes false where the schedule does not suit, or the arena has no room for its scratch.
+bool ScheduleRun::prepare_scratch(bool& offload, exec::Setup& setup) noexcept {
     try {
-        if (!OffloadRun::suits(schedule)) return;
-        own_.assign(schedule.step_count, kEngines);
-        copy_early(schedule, setup);
+        offload = offload && offload_.prepare(ep_, schedule_);
+        if (!offload && schedule_.scratch_octets > 0)
+            scratch_.reset(new unsigned char[schedule_.scratch_octets]);
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+    setup.scratch = offload ? offload_.scratch() : scratch_.get();
+    return true;
+}
+
+/// To the engine, if there is room.
+void ScheduleRun::hand_over(const exec::Setup& setup) noexcept {
+    try {
+        own_.assign(schedule_.step_count, kEngines);
+        std::uint32_t unused = 0;
+        do {  // copies that nothing comes before
+            static_cast<void>(executor_->next(unused));
+        } while (executor_->local_work_left());
         ep_->poll_aside();  // what has come leaves the rings and the arena, which nobody looks at while the caller computes
-        take_early(schedule);
-        if (error_ == ULC_OK)
-            away_ = offload_.start(ep_, group_, schedule, setup, {tag_, ~Signature::kMask}, own_);
+        take_early();
+        static_cast<void>(take_finished());
+        const bool half_here = in_flight_count_ > 0;
+        if (error_ == ULC_OK && !(half_here && offload_.passes_on()))
+            away_ = offload_.start(group_, schedule_, setup, {tag_, ~Signature::kMask}, own_);
         // An engine inside the application hears of it now, and has its helper go on.
         if (away_ && ep_->hooks().progress != nullptr) ep_->poll_aside();
     } catch (const std::bad_alloc&) {
@@ -113,20 +134,10 @@ void ScheduleRun::hand_over(const abi::Schedule& schedule, const exec::Setup& se
     }
 }
 
-/// Copies, which nothing comes before (OffloadRun::suits()): the engine makes none.
-void ScheduleRun::copy_early(const abi::Schedule& schedule, const exec::Setup& setup) noexcept {
-    for (std::uint32_t i = 0; i < schedule.step_count; ++i) {
-        const Step& step = schedule.steps[i];
-        if (step.kind != StepKind::kCopy || step.length == 0) continue;
-        std::memcpy(setup.output + step.offset, setup.input + step.from_offset, step.length);
-        own_[i] = kHere;
-    }
-}
-
 /// Receives of what has come already.
-void ScheduleRun::take_early(const abi::Schedule& schedule) noexcept {
-    for (std::uint32_t i = 0; i < schedule.step_count && error_ == ULC_OK; ++i) {
-        const Step& step = schedule.steps[i];
+void ScheduleRun::take_early() noexcept {
+    for (std::uint32_t i = 0; i < schedule_.step_count && error_ == ULC_OK; ++i) {
+        const Step& step = schedule_.steps[i];
         std::uint64_t found = 0;
         if (step.kind == StepKind::kRecv &&
             ulc_internal_peek(ep_, rank_of(step.peer), tag_, ~Signature::kMask, &found) == ULC_OK)
@@ -144,14 +155,11 @@ void ScheduleRun::receive_here(std::uint32_t index) noexcept {
     in_flight_[in_flight_count_++] = index;
 }
 
-/// What the engine said. True: something was started.
+/// What the engine said. What it did is done here too, so that the copies after it are made. True: something was started.
 bool ScheduleRun::settle_offload() noexcept {
-    if (offload_.running() || settled_) return false;
-    if (offload_.refused()) {
-        away_ = false;
-        return start_ready();
-    }
-    settled_ = true;
+    if (offload_.running()) return false;
+    away_ = false;
+    if (offload_.refused()) return start_ready();
     if (offload_.status() == ULC_ERR_MISMATCH) {
         const char* unlike =
             identity_.agreement.signature.unlike(Signature::of_tag(offload_.found_tag()));
@@ -170,7 +178,8 @@ bool ScheduleRun::settle_offload() noexcept {
         }
     }
     offload_.copy_out(schedule_, own_);
-    return true;
+    std::ranges::replace(own_, std::uint8_t{kEngines}, std::uint8_t{kHere});
+    return start_ready();
 }
 
 /// ULC_RANK_ANY: the group was freed meanwhile.
@@ -418,11 +427,11 @@ int ScheduleRun::test() noexcept {
     }
     look_again_ = started;
     if (moved) quiet_ = 0;
-    if (error_ == ULC_OK && !moved && !finished()) look_at_members();
-    if (error_ == ULC_OK && !moved && !finished()) ask_members();
+    if (error_ == ULC_OK && !moved && !executor_->done()) look_at_members();
+    if (error_ == ULC_OK && !moved && !executor_->done()) ask_members();
     const bool failed = error_ != ULC_OK && told_all() && offload_.cancel() &&
                         !offload_.running() && in_flight_count_ == 0;
-    if (!failed && (error_ != ULC_OK || !finished())) return ULC_ERR_AGAIN;
+    if (!failed && (error_ != ULC_OK || !executor_->done())) return ULC_ERR_AGAIN;
     end();
     return error_;
 }

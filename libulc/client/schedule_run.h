@@ -33,8 +33,6 @@ struct RunMemory {
     std::uint64_t input_octets = 0;
     void* output = nullptr;
     std::uint64_t output_octets = 0;
-    void* scratch = nullptr;
-    std::uint64_t scratch_octets = 0;
     exec::ReduceOp reduce = {};  ///< of a schedule with reductions
 };
 
@@ -51,6 +49,7 @@ public:
     ScheduleRun& operator=(const ScheduleRun&) = delete;
 
     /// Starts. The schedule's arrays and the memory stay until test() said that it is over; so does this object.
+    /// offload: hand it to the engine, if it suits (OffloadRun) and there is room.
     /// Returns ULC_OK, or without having started anything: INVALID (not a member, or a wrong schedule), NO_MEMORY,
     /// LIMIT (see Operations), MISMATCH (of an operation before).
     [[nodiscard]] int start(ulc_endpoint* ep, ulc_group group, const abi::Schedule& schedule,
@@ -71,15 +70,12 @@ private:
     [[nodiscard]] bool busy() const noexcept {
         return error_ == ULC_OK && !away_ && (look_again_ || executor_->local_work_left());
     }
-    [[nodiscard]] bool finished() const noexcept {
-        return away_ ? settled_ && in_flight_count_ == 0 : executor_->done();
-    }
     /// Whether messages say what this member gave.
     [[nodiscard]] bool checks() const noexcept { return identity_.agreement.signature.bits() != 0; }
     [[nodiscard]] std::uint64_t tag_of(std::uint32_t step) const noexcept;
-    void hand_over(const abi::Schedule& schedule, const exec::Setup& setup) noexcept;
-    void copy_early(const abi::Schedule& schedule, const exec::Setup& setup) noexcept;
-    void take_early(const abi::Schedule& schedule) noexcept;
+    [[nodiscard]] bool prepare_scratch(bool& offload, exec::Setup& setup) noexcept;
+    void hand_over(const exec::Setup& setup) noexcept;
+    void take_early() noexcept;
     void receive_here(std::uint32_t index) noexcept;
     [[nodiscard]] bool settle_offload() noexcept;
     [[nodiscard]] bool start_ready() noexcept;
@@ -113,14 +109,15 @@ private:
     unsigned quiet_ = 0;       ///< tests in which nothing moved, since something did
     Nanos ask_at_ = kNever;
     Nanos ask_again_after_ = 0;
+    std::unique_ptr<unsigned char[]> scratch_;  ///< unless it is offload_'s
     // --- offload
     OffloadRun offload_;
     abi::Schedule schedule_{};
-    std::vector<std::uint8_t> own_;  ///< by step, of receives: Own
-    bool away_ = false;              ///< the engine carries it out
-    bool settled_ = false;           ///< it has, and what is left is in flight
-    bool told_ = false;              ///< after a mismatch: the others have been sent word
-    bool look_again_ = false;        ///< test() stopped at its bound
+    std::vector<std::uint8_t>
+        own_;                  ///< by step, of messages: Own; empty: was never to be handed over
+    bool away_ = false;        ///< handed over, and nothing was heard of it
+    bool told_ = false;        ///< after a mismatch: the others have been sent word
+    bool look_again_ = false;  ///< test() stopped at its bound
     int error_ = ULC_OK;
 };
 

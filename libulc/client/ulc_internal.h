@@ -33,6 +33,8 @@ int ulc_internal_peek(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t ma
 /* What all members of a group know alike: the most of its ranks on one node (0: no member), and the job's ulc::Medium. */
 uint16_t ulc_internal_per_node(ulc_endpoint* ep, ulc_group group);
 uint8_t ulc_internal_medium(const ulc_endpoint* ep);
+/* Not 0: collectives that are started go to the engine (ULC_OFFLOAD). */
+int ulc_internal_offloads(const ulc_endpoint* ep);
 
 #ifdef __cplusplus
 }

@@ -53,7 +53,7 @@ struct Offload {
     std::uint32_t group = 0;
     std::uint64_t tag = 0;
     std::uint64_t mask = 0;
-    /// Offsets in the tx arena of input, output and scratch. Of scratch there is none, so only steps without octets name it.
+    /// Offsets in the tx arena of input, output and scratch.
     std::uint32_t buffers[exec::kBuffers] = {0, 0, 0};
     std::vector<Rank> ranks;           ///< of the group's members
     std::vector<std::uint16_t> index;  ///< by rank: 1 + index in the group, 0: no member
@@ -112,9 +112,10 @@ Err Offloads::take(const abi::SubmissionRecord& record, const Context& context) 
     asm volatile("" ::: "memory");  // judge the copy, not the arena
     const std::uint64_t octets = sizeof request + std::uint64_t{request.step_count} * sizeof(Step) +
                                  std::uint64_t{request.depends_count} * sizeof(std::uint32_t);
-    if (octets != block.length || request.reserved != 0 ||
+    if (octets != block.length || (request.flags & ~abi::kOffloadPassesOn) != 0 ||
         context.region.tx(request.input_offset, request.input_octets) == nullptr ||
-        context.region.tx(request.output_offset, request.output_octets) == nullptr) {
+        context.region.tx(request.output_offset, request.output_octets) == nullptr ||
+        context.region.tx(request.scratch_offset, request.scratch_octets) == nullptr) {
         return Err::kCorrupt;
     }
     if (const Err error = judge_group(record, request.tag_mask, context.member); error != Err::kOk)
@@ -129,7 +130,7 @@ Err Offloads::take(const abi::SubmissionRecord& record, const Context& context) 
     offload->group = record.stream;
     offload->tag = record.tag;
     Err error = fill(*offload, request, shared + sizeof request, context);
-    if (error == Err::kOk) error = pass_over(*offload, request.seen, context.deliverer);
+    if (error == Err::kOk) error = pass_over(*offload, request, context.deliverer);
     if (error != Err::kOk) return error;
     if (++last_id_ == 0) ++last_id_;  // 0 is no sink
     offload->id = last_id_;
@@ -174,14 +175,18 @@ Err Offloads::fill(Offload& offload, const abi::OffloadRequest& request, const s
     asm volatile("" ::: "memory");  // as above
     offload.buffers[0] = request.input_offset;
     offload.buffers[1] = request.output_offset;
+    offload.buffers[2] = request.scratch_offset;
     setup.members = static_cast<std::uint16_t>(members.size());
     const abi::Region& region = context.region;
     setup.input = reinterpret_cast<const unsigned char*>(
         region.tx(request.input_offset, request.input_octets));
     setup.output =
         reinterpret_cast<unsigned char*>(region.tx(request.output_offset, request.output_octets));
+    setup.scratch =
+        reinterpret_cast<unsigned char*>(region.tx(request.scratch_offset, request.scratch_octets));
     setup.octets[0] = request.input_octets;
     setup.octets[1] = request.output_octets;
+    setup.octets[2] = request.scratch_octets;
     setup.may_copy = false;
     setup.steps_max = steps_max_;
     const abi::Schedule schedule{offload.steps.data(), offload.depends.data(), request.step_count,
@@ -198,11 +203,13 @@ Err Offloads::fill(Offload& offload, const abi::OffloadRequest& request, const s
 }
 
 // Messages of the operation that the client gets although it has not seen them yet.
-Err Offloads::pass_over(Offload& offload, std::uint32_t seen, const Deliverer& deliverer) {
+Err Offloads::pass_over(Offload& offload, const abi::OffloadRequest& request,
+                        const Deliverer& deliverer) {
     const auto pass = [&](Rank source) { offload.passed.push_back(source); };
-    bool known = deliverer.passed().since(seen, offload.tag, offload.mask, pass);
+    bool known = deliverer.passed().since(request.seen, offload.tag, offload.mask, pass);
     deliverer.each_half_passed(offload.tag, offload.mask, pass);
-    known = known && offload.passed.size() <= abi::kOffloadPassedMax;
+    const bool passes_on = (request.flags & abi::kOffloadPassesOn) != 0;
+    known = known && offload.passed.size() <= (passes_on ? 0 : abi::kOffloadPassedMax);
     for (const Rank source : offload.passed) {
         const std::uint32_t step = offload.take_receive(source);
         if (step != kNone) offload.here[step] = 1;

@@ -11,11 +11,12 @@
 //
 // Sends go through the client's own send queue (SendQueue::inject), so the ordering rule holds and nothing passes a message half
 // sent. A message that comes is the schedule's if its tag says so (abi::OffloadRequest::tag_mask) and a receive from its source is left,
-// whether that step may start yet or not: what a step receives no other step touches, which is for the client to keep. So a message
-// waits for nothing here, and blocks nobody behind it.
+// whether that step may start yet or not: what a step receives no earlier step touches, which is for the client to keep. So a message
+// waits for nothing here, and blocks nobody behind it. A later step may send it on from there, since it depends on that one.
 //
 // Messages that came before the schedule are the client's. Those that the client could not know of yet when it wrote the record,
-// PassedLog tells; their steps count as done, and the answer names their sources.
+// PassedLog tells; their steps count as done, and the answer names their sources. Where they might have to be sent on the schedule is
+// refused, because they lie in the rx arena, which is the client's by then.
 //
 // Hostile schedules: nothing is read twice; number, steps and dependencies are bounded (config.h), there are no reductions and no
 // copies, so a round does bounded work; ranges are checked against buffers, buffers against the arena. Each refusal has a counter.
@@ -86,7 +87,8 @@ private:
                                   const urtp::Member* member);
     [[nodiscard]] Err fill(Offload& offload, const abi::OffloadRequest& request,
                            const std::byte* arrays, const Context& context);
-    [[nodiscard]] Err pass_over(Offload& offload, std::uint32_t seen, const Deliverer& deliverer);
+    [[nodiscard]] Err pass_over(Offload& offload, const abi::OffloadRequest& request,
+                                const Deliverer& deliverer);
     bool start(Offload& offload, SendQueue& sends);
     [[nodiscard]] bool report(const Offload& offload, abi::CompletionProducer& cq);
     [[nodiscard]] Offload* find(std::uint32_t id) const noexcept;

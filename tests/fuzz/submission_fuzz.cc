@@ -206,7 +206,11 @@ struct World {
         request.input_octets = in.get<std::uint16_t>();
         request.output_offset = in.get<std::uint16_t>();
         request.output_octets = in.get<std::uint16_t>();
+        // Overlapping the others as they fall.
+        request.scratch_offset = request.output_offset / 2U;
+        request.scratch_octets = request.input_octets;
         request.seen = in.get<std::uint8_t>();
+        request.flags = request.seen >> 6U;
         request.tag_mask = ~std::uint64_t{0};
         std::vector<std::byte> octets(sizeof request);
         std::memcpy(octets.data(), &request, sizeof request);

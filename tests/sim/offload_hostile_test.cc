@@ -96,6 +96,29 @@ TEST(OffloadOfHostileClient, refuses_each_wrong_schedule_and_counts_it) {
              h.steps.push_back(Hostile::step(abi::StepKind::kRecv, 8));
              h.steps.back().offset = ~std::uint64_t{3};
          }},
+        {"a range outside the scratch", Counter::offload_bad_schedule,
+         [](Hostile& h) {
+             h.request.scratch_octets = 64;
+             h.steps.push_back(Hostile::step(abi::StepKind::kSend, 64));
+             h.steps.back().buffer = abi::BufferId::kScratch;
+             h.steps.back().offset = 1;
+         }},
+        {"octets of a scratch that is not there", Counter::offload_bad_schedule,
+         [](Hostile& h) {
+             h.steps.push_back(Hostile::step(abi::StepKind::kRecv, 1));
+             h.steps.back().buffer = abi::BufferId::kScratch;
+         }},
+        {"a buffer that there is not", Counter::offload_bad_schedule,
+         [](Hostile& h) {
+             h.steps.push_back(Hostile::step(abi::StepKind::kRecv));
+             h.steps.back().buffer = static_cast<abi::BufferId>(3);
+         }},
+        {"a message received into the input", Counter::offload_bad_schedule,
+         [](Hostile& h) {
+             h.request.input_octets = 64;
+             h.steps.push_back(Hostile::step(abi::StepKind::kRecv, 8));
+             h.steps.back().buffer = abi::BufferId::kInput;
+         }},
         {"a peer outside the group", Counter::offload_bad_schedule,
          [](Hostile& h) {
              h.steps.push_back(Hostile::step(abi::StepKind::kRecv));
@@ -154,7 +177,13 @@ TEST(OffloadOfHostileClient, closes_who_names_memory_that_is_not_its_own) {
     const Spoil cases[] = {
         [](Hostile& h) { h.request.output_offset = UINT32_MAX; },
         [](Hostile& h) { h.request.input_octets = UINT32_MAX; },
-        [](Hostile& h) { h.request.reserved = 1; },
+        [](Hostile& h) { h.request.flags = abi::kOffloadPassesOn << 1U; },
+        [](Hostile& h) { h.request.scratch_offset = UINT32_MAX; },
+        [](Hostile& h) { h.request.scratch_octets = UINT32_MAX; },
+        [](Hostile& h) {  // the last octet is one behind the arena
+            h.request.scratch_offset = h.client().region().layout().tx_arena_octets - 63;
+            h.request.scratch_octets = 64;
+        },
         [](Hostile& h) { h.record.flags = abi::kSubmitFirst; },
     };
     for (const Spoil spoil : cases) {
@@ -189,7 +218,7 @@ TEST(OffloadOfHostileClient, takes_no_more_schedules_than_configured) {
     EXPECT_EQ(hostile.client().closed(), 0);
 }
 
-// A step without octets may name any buffer; there is no scratch, whose offset lay behind the end of an array.
+// A step without octets may name any buffer; where there was no scratch, its offset once lay behind the end of an array.
 TEST(OffloadOfClient, sends_nothing_from_a_buffer_that_is_not_there) {
     Hostile client;
     client.steps.push_back(Hostile::step(abi::StepKind::kSend));
@@ -199,6 +228,97 @@ TEST(OffloadOfClient, sends_nothing_from_a_buffer_that_is_not_there) {
     client.cluster().client(0).poll();
     ASSERT_EQ(client.cluster().client(0).messages.size(), 1U);
     EXPECT_EQ(client.client().closed(), 0);
+}
+
+/// From the first client to the second, of one operation; what the second one's engine does with it.
+void send_to(Hostile& client, std::span<const std::byte> octets) {
+    EXPECT_TRUE(client.cluster().client(0).send(1, ULC_TAG_COLL | 5, octets));
+    client.cluster().touch(0);
+    const Nanos until = client.cluster().now() + 5 * kMillisecond;
+    static_cast<void>(
+        client.cluster().run(10 * kMillisecond, [&] { return client.cluster().now() >= until; }));
+}
+
+/// Two messages of `octets` that it receives into scratch and sends back; the second one first.
+void pass_on_two(Hostile& client, std::uint32_t octets) {
+    client.request.scratch_offset = 16384;
+    client.request.scratch_octets = 2 * octets;
+    client.request.flags = abi::kOffloadPassesOn;
+    client.request.seen = client.client().region().control().cq_consumed.load();
+    for (unsigned i = 0; i < 4; ++i) {
+        client.steps.push_back(
+            Hostile::step(i < 2 ? abi::StepKind::kRecv : abi::StepKind::kSend, octets));
+        client.steps.back().buffer = abi::BufferId::kScratch;
+        client.steps.back().offset = i == 0 || i == 3 ? 0 : octets;
+    }
+    client.steps[2].depends_count = 1;
+    client.depends = {1};
+    client.steps[3].depends_count = 1;
+    client.steps[3].depends_first = 0;
+}
+
+TEST(OffloadOfClient, sends_on_what_it_receives) {
+    Hostile client;
+    constexpr std::uint32_t kOctets = 5000;
+    pass_on_two(client, kOctets);
+    client.submit();
+    std::vector<std::byte> octets[2];
+    for (std::vector<std::byte>& one : octets) {
+        for (std::size_t i = 0; i < kOctets; ++i)
+            one.push_back(static_cast<std::byte>(i * 7 + i / 256 + one.size() + (&one - octets)));
+        send_to(client, one);
+    }
+    EXPECT_EQ(client.count(Counter::offload_done), 1U);
+    client.cluster().client(0).poll();
+    const std::vector<Message>& got = client.cluster().client(0).messages;
+    ASSERT_EQ(got.size(), 2U);
+    EXPECT_TRUE(got[0].payload == octets[1]);
+    EXPECT_TRUE(got[1].payload == octets[0]);
+    client.client().poll();
+    EXPECT_TRUE(client.client().messages.empty());
+}
+
+// What went to the client lies where only the client may read it: nothing else may be sent in its place.
+TEST(OffloadOfClient, does_not_pass_on_what_the_client_got) {
+    for (const std::size_t octets : {8U, 5000U}) {
+        Hostile client;
+        pass_on_two(client, static_cast<std::uint32_t>(octets));
+        send_to(client, std::vector<std::byte>(octets));
+        client.record.cookie = 7;
+        client.submit();
+        EXPECT_EQ(client.count(Counter::offload_late), 1U);
+        EXPECT_EQ(client.count(Counter::offload_taken), 0U);
+        ASSERT_EQ(client.client().offloads_done.count(7), 1U);
+        EXPECT_NE(client.client().offloads_done[7], 0);
+        EXPECT_EQ(client.client().messages.size(), 1U);
+        client.cluster().client(0).poll();
+        EXPECT_TRUE(client.cluster().client(0).messages.empty());
+    }
+}
+
+// Steps that no correct client would write: what it receives where it sends from, all buffers in one place. It spoils its own octets.
+TEST(OffloadOfHostileClient, spoils_nothing_but_its_own_octets_by_buffers_that_overlap) {
+    Hostile hostile;
+    constexpr std::uint32_t kOctets = 3000;
+    pass_on_two(hostile, kOctets);
+    hostile.request.input_offset = hostile.request.output_offset = hostile.request.scratch_offset;
+    hostile.request.input_octets = hostile.request.output_octets = kOctets;
+    hostile.depends.clear();
+    for (abi::Step& step : hostile.steps)
+        step.offset = step.depends_count = 0;
+    hostile.steps[0].buffer = abi::BufferId::kOutput;
+    hostile.steps[2].buffer = abi::BufferId::kInput;
+    hostile.submit();
+    for (unsigned i = 0; i < 2; ++i)
+        send_to(hostile, std::vector<std::byte>(kOctets, std::byte{0x5a}));
+    EXPECT_EQ(hostile.count(Counter::offload_done), 1U);
+    EXPECT_EQ(hostile.client().closed(), 0);
+    const abi::Region& region = hostile.client().region();
+    EXPECT_EQ(*region.tx(16384 + kOctets, 1), std::byte{0});
+    EXPECT_EQ(*region.tx(16383, 1), std::byte{0});
+    hostile.cluster().client(0).poll();
+    ASSERT_EQ(hostile.cluster().client(0).messages.size(), 2U);
+    EXPECT_EQ(hostile.cluster().client(0).messages[0].payload.size(), kOctets);
 }
 
 // A message that the client has not seen when it writes the record, and that the engine has given it.

@@ -75,6 +75,7 @@ TEST_P(EveryOperation, is_right_over_ranks_roots_sizes_in_place_and_not) {
             call.in_place = prng.chance(0.5);
             call.concurrent = prng.chance(0.3) ? 1 : prng.chance(0.7) ? 3 : 100;
             call.segment = prng.chance(0.6) ? 600 : 65536;
+            call.early = prng.chance(0.3);
             call.commutative = prng.chance(0.6);
             expect_right(algorithm, call);
         }
