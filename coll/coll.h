@@ -2,7 +2,7 @@
  * group call the same operations in the same order. Each byte crosses a broadcast medium once where the
  * algorithm allows (URTP §4). Buffers stay the caller's and untouched until done. With ULC_OFFLOAD=1 in the environment the engine
  * carries on a barrier, broadcast, gather, scatter, allgather or alltoall that was started while the application does something
- * else, where no rank passes on what it received. */
+ * else. */
 #ifndef ULC_COLL_H
 #define ULC_COLL_H
 
