@@ -108,6 +108,10 @@ public:
     [[nodiscard]] bool cancel_offload(std::uint32_t cookie) noexcept;
     [[nodiscard]] void* allocate(std::size_t octets) noexcept;
     void free(void* memory) noexcept;
+    /// The same for what operations keep there until they are over: at most half of the arena, so that what they may wait for can still
+    /// be sent. octets: as given to allocate_aside().
+    [[nodiscard]] void* allocate_aside(std::size_t octets) noexcept;
+    void free_aside(void* memory, std::size_t octets) noexcept;
 
     // --- groups
     [[nodiscard]] int group_create(const std::uint16_t* ranks, std::uint16_t count,
@@ -165,6 +169,7 @@ private:
     Inbox inbox_;
     Groups groups_;
     std::vector<OffloadRun*> offloads_;  ///< by cookie; nullptr: free
+    std::size_t aside_ = 0;              ///< octets of blocks
 
     State state_ = State::kIdle;
     bool leave_pushed_ = false;

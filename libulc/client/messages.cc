@@ -1,5 +1,6 @@
 // The entries for messages, groups and arena memory: who may call, and with what; the work is in outbox, inbox, groups.
 #include <algorithm>
+#include <bit>
 #include <new>
 
 #include "client/endpoint.h"
@@ -142,6 +143,19 @@ void Endpoint::free(void* memory) noexcept {
     std::uint32_t offset = 0;
     if (memory != nullptr && outbox_.arena().contains(memory, 0, &offset))
         (void)outbox_.arena().free(offset);
+}
+
+void* Endpoint::allocate_aside(std::size_t octets) noexcept {
+    const std::size_t half = outbox_.arena().octets() / 2;
+    if (octets > half || aside_ + std::bit_ceil(octets) > half) return nullptr;
+    void* memory = allocate(octets);
+    if (memory != nullptr) aside_ += std::bit_ceil(octets);
+    return memory;
+}
+
+void Endpoint::free_aside(void* memory, std::size_t octets) noexcept {
+    aside_ -= std::bit_ceil(octets);
+    free(memory);
 }
 
 int Endpoint::group_create(const std::uint16_t* ranks, std::uint16_t count, ulc_request* request) {

@@ -83,7 +83,7 @@ OffloadRun::Judgement OffloadRun::judge(const abi::Schedule& schedule) {
 
 OffloadRun::~OffloadRun() {
     give_back();
-    if (scratch_ != nullptr && !running_) ep_->free(scratch_);
+    if (scratch_ != nullptr && !running_) ep_->free_aside(scratch_, scratch_octets_);
 }
 
 bool OffloadRun::prepare(ulc_endpoint* ep, const abi::Schedule& schedule) {
@@ -92,7 +92,8 @@ bool OffloadRun::prepare(ulc_endpoint* ep, const abi::Schedule& schedule) {
     ep_ = ep;
     passes_on_ = judgement.passes_on;
     if (schedule.scratch_octets == 0) return true;
-    scratch_ = static_cast<unsigned char*>(ep->allocate(schedule.scratch_octets));
+    scratch_octets_ = schedule.scratch_octets;
+    scratch_ = static_cast<unsigned char*>(ep->allocate_aside(scratch_octets_));
     return scratch_ != nullptr;
 }
 
@@ -117,7 +118,7 @@ bool OffloadRun::place(Buffer& buffer, const unsigned char* memory, std::uint64_
     buffer.memory = memory;
     buffer.octets = static_cast<std::uint32_t>(octets);
     if (ep_->in_arena(memory, octets, &buffer.offset)) return true;
-    buffer.staged = static_cast<unsigned char*>(ep_->allocate(octets));
+    buffer.staged = static_cast<unsigned char*>(ep_->allocate_aside(octets));
     return buffer.staged != nullptr && ep_->in_arena(buffer.staged, octets, &buffer.offset);
 }
 
@@ -212,7 +213,7 @@ void OffloadRun::on_ended(int error) noexcept {
 void OffloadRun::give_back() noexcept {
     if (ep_ == nullptr || running_) return;
     for (Buffer& each : buffers_) {
-        if (each.staged != nullptr) ep_->free(each.staged);
+        if (each.staged != nullptr) ep_->free_aside(each.staged, each.octets);
         each = {};
     }
     if (request_ != nullptr) ep_->free(request_);

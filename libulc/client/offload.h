@@ -96,6 +96,7 @@ private:
     Buffer buffers_[exec::kBuffers];
     unsigned char* output_memory_ = nullptr;
     unsigned char* scratch_ = nullptr;  ///< in the arena
+    std::size_t scratch_octets_ = 0;
     unsigned char* request_ = nullptr;  ///< the same
     std::uint32_t request_octets_ = 0;
     std::uint32_t cookie_ = 0;

@@ -295,6 +295,77 @@ TEST(Offload, leaves_to_the_client_what_half_came_and_is_to_be_passed_on) {
     EXPECT_EQ(carried_when_late(60'000, 3 * kMillisecond), 2U);
 }
 
+// Scratch once took all of the arena, and where the rest found no room, nothing could be sent from there any more.
+TEST(Offload, leaves_room_to_send_to_who_carries_it_out_itself) {
+    constexpr std::uint16_t kRanks = 5;
+    ClusterConfig config = config_of(kRanks);
+    config.sizes.tx_arena_octets = 256U << 10;
+    LibCluster lib(config, 0, offloading);
+    ASSERT_TRUE(lib.form());
+    std::vector<CollectiveData> data;
+    std::vector<ulc_coll*> running(kRanks);
+    for (std::uint16_t rank = 0; rank < kRanks; ++rank)
+        data.emplace_back(
+            Operation{.kind = CollectiveKind::kAlltoall, .algorithm = "multicast", .octets = 9000},
+            rank, kRanks, 1);
+    start_all(lib, [&](std::uint16_t rank) {
+        ulc_endpoint* ep = lib.endpoint(rank);
+        ASSERT_EQ(data[rank].start(ep, ulc_world(ep), &running[rank]), ULC_OK);
+    });
+    EXPECT_EQ(finish_all(lib, running), std::vector<int>(kRanks, ULC_OK));
+    for (const CollectiveData& one : data)
+        EXPECT_EQ(one.wrong(), "");
+    EXPECT_EQ(lib.shut_down(), 0U);
+}
+
+// What a message is to be sent first for holds its memory meanwhile.
+TEST(Offload, leaves_room_to_send_beside_operations_that_wait) {
+    LibCluster lib(
+        [] {
+            ClusterConfig config = config_of(2);
+            config.sizes.tx_arena_octets = 256U << 10;
+            return config;
+        }(),
+        0, offloading);
+    ASSERT_TRUE(lib.form());
+    std::vector<std::size_t> sizes{64U << 10};
+    for (std::size_t octets = 64U << 10; octets >= 64; octets /= 2)
+        sizes.insert(sizes.end(), {octets, octets});
+    std::vector<unsigned char> octets[2];
+    std::vector<std::vector<ulc_coll*>> running(sizes.size(), std::vector<ulc_coll*>(2));
+    for (std::vector<unsigned char>& one : octets)
+        one.resize(sizes.size() * sizes[0]);
+    const auto start = [&](std::uint16_t who) {
+        start_all(lib, [&](std::uint16_t rank) {
+            if (rank != who) return;
+            ulc_endpoint* ep = lib.endpoint(rank);
+            for (std::size_t i = 0; i < sizes.size(); ++i)
+                ASSERT_EQ(ulc_broadcast_start(ep, ulc_world(ep), 0, &octets[rank][i * sizes[0]],
+                                              sizes[i], nullptr, &running[i][rank]),
+                          ULC_OK);
+        });
+    };
+    start(1);
+    std::vector<unsigned char> message(60'000);
+    ulc_request sent{};
+    ulc_request received{};
+    bool over = false;
+    ASSERT_EQ(ulc_send(lib.endpoint(1), 0, 5, message.data(), message.size(), &sent), ULC_OK);
+    ASSERT_EQ(
+        ulc_receive(lib.endpoint(0), 1, 5, UINT64_MAX, message.data(), message.size(), &received),
+        ULC_OK);
+    EXPECT_TRUE(lib.run(
+        kSecond, [&] { return over; },
+        [&](std::uint16_t rank, Nanos) {
+            ulc_status status{};
+            over |= rank == 0 && ulc_test(lib.endpoint(0), &received, &status) == ULC_OK;
+            return kNever;
+        }));
+    start(0);
+    for (auto& one : running)
+        EXPECT_EQ(finish_all(lib, one), std::vector<int>(2, ULC_OK));
+}
+
 // More at once than the engine takes: the rest are carried out by libulc, and neither kind waits for the other.
 TEST(Offload, takes_as_many_as_configured_and_leaves_the_rest) {
     constexpr std::uint16_t kRanks = 3;
