@@ -160,7 +160,7 @@ TEST(ScheduleForTheEngine, copies_before_and_after_its_messages_only) {
     EXPECT_FALSE(OffloadRun::judge(between.schedule()).suits);
 
     Plan folds;
-    folds.after(folds.receive(1, output(0, 8))).reduce(output(8, 8), output(0, 8));
+    folds.after(folds.receive(1, output(0, 8))).reduce(output(8, 8), output(8, 8), output(0, 8));
     EXPECT_FALSE(OffloadRun::judge(folds.schedule()).suits);
 }
 
