@@ -32,7 +32,7 @@ ClusterConfig config_of(std::uint16_t ranks, std::uint64_t seed) {
     config.net.ports = ranks;
     config.net.bits_per_second = 100'000'000;
     config.net.faults = {.loss = 0.01, .duplicate = 0.005, .reorder = 0.01};
-    config.sizes.tx_arena_octets = 4U << 20;
+    config.sizes.tx_arena_octets = 8U << 20;  // half of it for the blocks of 13 ranks to 13
     return config;
 }
 
