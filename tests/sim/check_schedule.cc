@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "tests/sim/check_schedule_command.h"
+#include "tests/sim/schedule_bounds.h"
 #include "tests/sim/schedule_goals.h"
 #include "tests/sim/schedule_text.h"
 
@@ -83,6 +84,7 @@ void print(const coll::Algorithm& algorithm, const CheckScheduleOptions& options
 int check_algorithm(const coll::Algorithm& algorithm, const CheckScheduleOptions& options,
                     std::string& out, std::string& errors) {
     Verdict worst;
+    const BufferBound* bound = buffer_bound(algorithm);
     for (std::uint16_t ranks = 1; ranks <= options.ranks; ++ranks) {
         const CollectiveCase one(algorithm, call_of(options, algorithm.op, ranks));
         const Verdict verdict = one.check(options.buffers);
@@ -91,10 +93,16 @@ int check_algorithm(const coll::Algorithm& algorithm, const CheckScheduleOptions
                                   complaint(verdict, one.schedules(), 0));
             return 1;
         }
+        const coll::Call call = even(call_of(options, algorithm.op, ranks));
+        if (bound == nullptr || verdict.buffers > bound->messages(call, options.octets)) {
+            errors += fmt::format("{} of {} ranks: needs {} buffers, more than are claimed\n",
+                                  full_name(algorithm), ranks, verdict.buffers);
+            return 1;
+        }
         if (verdict.buffers >= worst.buffers) worst = verdict;
     }
-    out += fmt::format("{:<28} ranks 1-{}: {}\n", full_name(algorithm), options.ranks,
-                       measures(worst));
+    out += fmt::format("{:<28} ranks 1-{}: {}; k <= {}\n", full_name(algorithm), options.ranks,
+                       measures(worst), bound->formula);
     return 0;
 }
 

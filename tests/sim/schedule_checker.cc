@@ -5,6 +5,7 @@
 #include <map>
 
 #include "exec/validate.h"
+#include "tests/sim/schedule_buffers.h"
 
 namespace ulc::sim {
 namespace {
@@ -36,6 +37,11 @@ public:
         (void)(valid() && matched() && without_race() && live() &&
                (!demands.barrier || together()) && right(demands.commutative) &&
                (!demands.alike || alike()) && within(demands.buffers_max));
+        return verdict_;
+    }
+    Verdict buffers(std::uint64_t octets) {
+        octets_ = octets;
+        (void)(valid() && matched() && live() && within(UINT32_MAX));
         return verdict_;
     }
     Verdict fit(std::uint64_t octets) {
@@ -197,22 +203,29 @@ private:
             for (const std::size_t taker : takers_[place]) {
                 graph.edge(2 * place, 2 * taker + 1);
             }
-            for (std::uint32_t j = 0; j < index; ++j) {
-                if (ordered(schedules_[rank].steps[j], step)) {
-                    graph.edge(2 * (first_[rank] + j), 2 * place);
-                }
-            }
         }
+        for (std::uint16_t rank = 0; rank < ranks(); ++rank)
+            keep_order(rank, graph);
         return graph;
     }
-    /// Must an earlier `a` start before `b`? (schedule.h: same peer and direction)
-    static bool ordered(const Step& a, const Step& b) {
-        const auto out = [](const Step& s) {
-            return s.kind == StepKind::kSend || s.kind == StepKind::kMcast;
-        };
-        if (a.kind == StepKind::kRecv && b.kind == StepKind::kRecv) return a.peer == b.peer;
-        if (!out(a) || !out(b)) return false;
-        return a.kind == StepKind::kMcast || b.kind == StepKind::kMcast || a.peer == b.peer;
+    /// Steps of a rank with the same peer and direction start in order (schedule.h), and messages of one source come in order.
+    void keep_order(std::uint16_t rank, Graph& graph) const {
+        const std::size_t none = places_.size();
+        std::vector<std::size_t> last_out(ranks(), none);
+        std::vector<std::size_t> last_in(ranks(), none);
+        for (std::uint32_t index = 0; index < schedules_[rank].step_count; ++index) {
+            const Step& step = schedules_[rank].steps[index];
+            const std::size_t place = first_[rank] + index;
+            if (abi::is_local(step.kind)) continue;
+            const bool receives = step.kind == StepKind::kRecv;
+            for (std::uint16_t peer = 0; peer < ranks(); ++peer) {
+                if (step.kind != StepKind::kMcast && peer != step.peer) continue;
+                std::size_t& last = receives ? last_in[peer] : last_out[peer];
+                if (last != none) graph.edge(2 * last, 2 * place);
+                if (last != none && receives) graph.edge(2 * last + 1, 2 * place + 1);
+                last = place;
+            }
+        }
     }
 
     /// Runs all events in some order, kept in order_; deadlock if some never can.
@@ -357,46 +370,45 @@ private:
         return schedule.step_count;
     }
 
-    /// For each member: runs everything else as far as it goes, then lets it take one message, and so on.
     bool within(std::uint32_t buffers_max) {
         for (std::uint16_t lazy = 0; lazy < ranks(); ++lazy) {
-            std::vector<std::uint32_t> waits = graph_.waits;
-            std::deque<std::size_t> ready;
-            std::deque<std::size_t> deferred;
-            std::uint32_t held = 0;
-            std::uint64_t held_octets = 0;
-            const auto queue = [&](std::size_t event) {
-                const std::size_t place = event / 2;
-                const bool takes = event % 2 == 1 && places_[place].rank == lazy &&
-                                   at(place).kind == StepKind::kRecv;
-                (takes ? deferred : ready).push_back(event);
-            };
-            for (std::size_t event = 0; event < waits.size(); ++event) {
-                if (waits[event] == 0) queue(event);
-            }
-            while (!ready.empty() || !deferred.empty()) {
-                std::deque<std::size_t>& from = ready.empty() ? deferred : ready;
-                const std::size_t event = from.front();
-                from.pop_front();
-                const std::size_t place = event / 2;
-                if (event % 2 == 0 && places_[place].rank != lazy && targets(at(place), lazy)) {
-                    verdict_.buffers = std::max(verdict_.buffers, ++held);
-                    if (held > buffers_max) {
-                        return fail(places_[place].rank, places_[place].step,
-                                    "needs more than " + std::to_string(buffers_max) +
-                                        " buffers at rank " + std::to_string(lazy));
-                    }
-                    held_octets += at(place).length;
-                    verdict_.buffer_octets = std::max(verdict_.buffer_octets, held_octets);
-                } else if (event % 2 == 1 && places_[place].rank == lazy &&
-                           at(place).kind == StepKind::kRecv) {
-                    --held;
-                    held_octets -= at(place).length;
-                }
-                for (const std::size_t successor : graph_.next[event]) {
-                    if (--waits[successor] == 0) queue(successor);
+            Arrivals arrivals{graph_.next, order_, {}, {}};
+            for (std::size_t place = 0; place < places_.size(); ++place) {
+                if (places_[place].rank != lazy) {
+                    if (targets(at(place), lazy)) arrivals.sent.push_back(2 * place);
+                } else if (at(place).kind == StepKind::kRecv) {
+                    arrivals.taken.push_back(2 * place + 1);
                 }
             }
+            const WorstArrivals worst = worst_arrivals(arrivals);
+            verdict_.buffers = std::max(verdict_.buffers, worst.held);
+            if (!hold(worst, lazy, buffers_max)) return false;
+        }
+        return true;
+    }
+    /// Goes through an execution that comes to the worst, for its octets and the first message beyond.
+    bool hold(const WorstArrivals& worst, std::uint16_t lazy, std::uint32_t buffers_max) {
+        std::vector<std::int8_t> more(graph_.next.size(), 0);
+        for (const std::size_t event : worst.sent)
+            more[event] = 1;
+        for (const std::size_t event : worst.taken)
+            more[event] = -1;
+        std::uint32_t held = 0;
+        std::uint64_t held_octets = 0;
+        for (const std::size_t event : order_) {
+            if (more[event] == 0) continue;
+            const Place& place = places_[event / 2];
+            if (more[event] < 0) {
+                --held;
+                held_octets -= at(event / 2).length;
+                continue;
+            }
+            held_octets += at(event / 2).length;
+            verdict_.buffer_octets = std::max(verdict_.buffer_octets, held_octets);
+            if (++held <= buffers_max) continue;
+            return fail(place.rank, place.step,
+                        "needs more than " + std::to_string(buffers_max) + " buffers at rank " +
+                            std::to_string(lazy));
         }
         return true;
     }
@@ -419,6 +431,11 @@ private:
 Verdict check_schedules(const std::vector<Schedule>& schedules, const std::vector<RankGoal>& goals,
                         const Demands& demands) {
     return Machine(schedules, goals).run(demands);
+}
+
+Verdict check_buffers(const std::vector<Schedule>& schedules, std::uint64_t octets) {
+    const std::vector<RankGoal> none;
+    return Machine(schedules, none).buffers(octets);
 }
 
 Verdict check_fit(const std::vector<Schedule>& schedules, std::uint64_t octets) {

@@ -13,9 +13,8 @@
 // Matching is static because starts keep index order per peer and direction; with no race the result is then the
 // same in every order of execution, so one order proves all.
 //
-// It also reports the buffers that a receiver needs at most (the k of "k-buffer correct", asynchronously: the
-// messages that can be sent to a member which takes none until nothing else can move), and what crosses a
-// broadcast medium.
+// It also reports the buffers that a receiver needs at most (the k of "k-buffer correct", asynchronously: a message counts from
+// when it may be sent until it is taken, in the worst of all executions, schedule_buffers.h), and what crosses a broadcast medium.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +61,7 @@ struct Verdict {
     std::uint32_t step = 0;
     std::string what;
     std::uint32_t buffers = 0;        ///< k: messages, at the worst receiver
-    std::uint64_t buffer_octets = 0;  ///< octets, at the worst receiver
+    std::uint64_t buffer_octets = 0;  ///< octets of them, in an execution that comes to k
     std::uint64_t wire_messages = 0;
     std::uint64_t wire_octets = 0;  ///< payload; a multicast counts once
 };
@@ -74,5 +73,9 @@ struct Verdict {
 
 /// Without octets, for lengths that no memory holds: valid, matched, no race, live. octets: of every input and output.
 [[nodiscard]] Verdict check_fit(const std::vector<abi::Schedule>& schedules, std::uint64_t octets);
+
+/// Valid, matched, live, and the buffers: all that the k of a schedule asks for. octets: as check_fit.
+[[nodiscard]] Verdict check_buffers(const std::vector<abi::Schedule>& schedules,
+                                    std::uint64_t octets);
 
 }  // namespace ulc::sim

@@ -228,19 +228,6 @@ TEST(coll_schedules, a_chain_barrier_is_ranks_messages_and_one_chain_never_two_a
     }
 }
 
-TEST(coll_schedules, buffers_needed_are_bounded_whatever_the_length) {
-    for (const std::uint64_t octets : {5000U, 50000U}) {
-        const Call call{.op = Op::kAllgather, .ranks = 5, .octets = octets, .segment = 500};
-        EXPECT_LE(CollectiveCase(named(Op::kAllgather, "round_robin"), call).check().buffers, 4U);
-        EXPECT_LE(CollectiveCase(named(Op::kAllgather, "concurrent"), call).check().buffers,
-                  2 * 4U);
-        Call k3 = call;
-        k3.concurrent = 3;
-        EXPECT_LE(CollectiveCase(named(Op::kAllgather, "concurrent"), k3).check().buffers,
-                  2 * 3 * 4U);
-    }
-}
-
 TEST(coll_schedules, any_length_has_a_bounded_number_of_steps) {
     constexpr std::uint64_t kHuge = std::uint64_t{40} << 30;
     for (const Algorithm& algorithm : coll::algorithms()) {
