@@ -83,16 +83,24 @@ TEST(CollectiveFaults, wrong_arguments_are_refused_and_not_counted) {
     EXPECT_TRUE(cast.actors[0].done() && cast.actors[1].done());
 }
 
-/// Every start function of coll.h with one octet, or element, for each rank of three.
+/// How an operation is called: by its start function if there is somewhere to put what it starts, else by the one that blocks.
+struct Way {
+    ulc_coll** to;
+    template <typename Start, typename Blocking, typename... Arguments>
+    int operator()(Start start, Blocking blocking, Arguments... arguments) const {
+        return to != nullptr ? start(arguments..., nullptr, to) : blocking(arguments...);
+    }
+};
+
+/// Every operation of coll.h with one octet, or element, for each rank of three.
 using Memory = unsigned char*;
-using Start = int (*)(ulc_endpoint*, ulc_group, std::uint16_t root, Memory in, Memory out,
-                      ulc_coll**);
+using Begin = int (*)(Way, ulc_endpoint*, ulc_group, std::uint16_t root, Memory in, Memory out);
 enum class Where : std::uint8_t { kNowhere, kAtRoot, kElsewhere, kEverywhere };
 struct Every {
     const char* name;
     Where needs_input;  ///< where NULL is not the in-place form, or not looked at
     Where needs_output;
-    Start start;
+    Begin begin;
 };
 
 constexpr std::size_t kOnes[3] = {1, 1, 1};
@@ -100,69 +108,70 @@ constexpr ulc_reduction kSum{ULC_UINT8, ULC_SUM};
 
 constexpr Every kEveryOperation[] = {
     {"barrier", Where::kNowhere, Where::kNowhere,
-     [](auto* ep, auto group, auto, Memory, Memory, auto** to) {
-         return ulc_barrier_start(ep, group, nullptr, to);
+     [](Way way, auto* ep, auto group, auto, Memory, Memory) {
+         return way(ulc_barrier_start, ulc_barrier, ep, group);
      }},
     {"broadcast", Where::kNowhere, Where::kEverywhere,
-     [](auto* ep, auto group, auto root, Memory, Memory out, auto** to) {
-         return ulc_broadcast_start(ep, group, root, out, 1, nullptr, to);
+     [](Way way, auto* ep, auto group, auto root, Memory, Memory out) {
+         return way(ulc_broadcast_start, ulc_broadcast, ep, group, root, out, 1);
      }},
     {"gather", Where::kElsewhere, Where::kAtRoot,
-     [](auto* ep, auto group, auto root, Memory in, Memory out, auto** to) {
-         return ulc_gather_start(ep, group, root, in, out, 1, nullptr, to);
+     [](Way way, auto* ep, auto group, auto root, Memory in, Memory out) {
+         return way(ulc_gather_start, ulc_gather, ep, group, root, in, out, 1);
      }},
     {"gatherv", Where::kElsewhere, Where::kAtRoot,
-     [](auto* ep, auto group, auto root, Memory in, Memory out, auto** to) {
-         return ulc_gatherv_start(ep, group, root, in, 1, out, kOnes, nullptr, nullptr, to);
+     [](Way way, auto* ep, auto group, auto root, Memory in, Memory out) {
+         return way(ulc_gatherv_start, ulc_gatherv, ep, group, root, in, 1, out, kOnes, nullptr);
      }},
     {"scatter", Where::kAtRoot, Where::kElsewhere,
-     [](auto* ep, auto group, auto root, Memory in, Memory out, auto** to) {
-         return ulc_scatter_start(ep, group, root, in, out, 1, nullptr, to);
+     [](Way way, auto* ep, auto group, auto root, Memory in, Memory out) {
+         return way(ulc_scatter_start, ulc_scatter, ep, group, root, in, out, 1);
      }},
     {"scatterv", Where::kAtRoot, Where::kElsewhere,
-     [](auto* ep, auto group, auto root, Memory in, Memory out, auto** to) {
-         return ulc_scatterv_start(ep, group, root, in, kOnes, nullptr, out, 1, nullptr, to);
+     [](Way way, auto* ep, auto group, auto root, Memory in, Memory out) {
+         return way(ulc_scatterv_start, ulc_scatterv, ep, group, root, in, kOnes, nullptr, out, 1);
      }},
     {"allgather", Where::kNowhere, Where::kEverywhere,
-     [](auto* ep, auto group, auto, Memory in, Memory out, auto** to) {
-         return ulc_allgather_start(ep, group, in, out, 1, nullptr, to);
+     [](Way way, auto* ep, auto group, auto, Memory in, Memory out) {
+         return way(ulc_allgather_start, ulc_allgather, ep, group, in, out, 1);
      }},
     {"allgatherv", Where::kNowhere, Where::kEverywhere,
-     [](auto* ep, auto group, auto, Memory in, Memory out, auto** to) {
-         return ulc_allgatherv_start(ep, group, in, out, kOnes, nullptr, nullptr, to);
+     [](Way way, auto* ep, auto group, auto, Memory in, Memory out) {
+         return way(ulc_allgatherv_start, ulc_allgatherv, ep, group, in, out, kOnes, nullptr);
      }},
     {"alltoall", Where::kNowhere, Where::kEverywhere,
-     [](auto* ep, auto group, auto, Memory in, Memory out, auto** to) {
-         return ulc_alltoall_start(ep, group, in, out, 1, nullptr, to);
+     [](Way way, auto* ep, auto group, auto, Memory in, Memory out) {
+         return way(ulc_alltoall_start, ulc_alltoall, ep, group, in, out, 1);
      }},
     {"alltoallv", Where::kNowhere, Where::kEverywhere,
-     [](auto* ep, auto group, auto, Memory in, Memory out, auto** to) {
-         return ulc_alltoallv_start(ep, group, in, kOnes, nullptr, out, kOnes, nullptr, nullptr,
-                                    to);
+     [](Way way, auto* ep, auto group, auto, Memory in, Memory out) {
+         return way(ulc_alltoallv_start, ulc_alltoallv, ep, group, in,
+                    in == nullptr ? nullptr : kOnes, nullptr, out, kOnes, nullptr);
      }},
     {"reduce", Where::kElsewhere, Where::kAtRoot,
-     [](auto* ep, auto group, auto root, Memory in, Memory out, auto** to) {
-         return ulc_reduce_start(ep, group, root, in, out, 1, kSum, nullptr, to);
+     [](Way way, auto* ep, auto group, auto root, Memory in, Memory out) {
+         return way(ulc_reduce_start, ulc_reduce, ep, group, root, in, out, 1, kSum);
      }},
     {"allreduce", Where::kNowhere, Where::kEverywhere,
-     [](auto* ep, auto group, auto, Memory in, Memory out, auto** to) {
-         return ulc_allreduce_start(ep, group, in, out, 1, kSum, nullptr, to);
+     [](Way way, auto* ep, auto group, auto, Memory in, Memory out) {
+         return way(ulc_allreduce_start, ulc_allreduce, ep, group, in, out, 1, kSum);
      }},
     {"reduce_scatter", Where::kNowhere, Where::kEverywhere,
-     [](auto* ep, auto group, auto, Memory in, Memory out, auto** to) {
-         return ulc_reduce_scatter_start(ep, group, in, out, kOnes, kSum, nullptr, to);
+     [](Way way, auto* ep, auto group, auto, Memory in, Memory out) {
+         return way(ulc_reduce_scatter_start, ulc_reduce_scatter, ep, group, in, out, kOnes, kSum);
      }},
     {"reduce_scatter_block", Where::kNowhere, Where::kEverywhere,
-     [](auto* ep, auto group, auto, Memory in, Memory out, auto** to) {
-         return ulc_reduce_scatter_block_start(ep, group, in, out, 1, kSum, nullptr, to);
+     [](Way way, auto* ep, auto group, auto, Memory in, Memory out) {
+         return way(ulc_reduce_scatter_block_start, ulc_reduce_scatter_block, ep, group, in, out, 1,
+                    kSum);
      }},
     {"scan", Where::kNowhere, Where::kEverywhere,
-     [](auto* ep, auto group, auto, Memory in, Memory out, auto** to) {
-         return ulc_scan_start(ep, group, in, out, 1, kSum, nullptr, to);
+     [](Way way, auto* ep, auto group, auto, Memory in, Memory out) {
+         return way(ulc_scan_start, ulc_scan, ep, group, in, out, 1, kSum);
      }},
     {"exscan", Where::kNowhere, Where::kEverywhere,
-     [](auto* ep, auto group, auto, Memory in, Memory out, auto** to) {
-         return ulc_exscan_start(ep, group, in, out, 1, kSum, nullptr, to);
+     [](Way way, auto* ep, auto group, auto, Memory in, Memory out) {
+         return way(ulc_exscan_start, ulc_exscan, ep, group, in, out, 1, kSum);
      }},
 };
 
@@ -184,14 +193,16 @@ TEST(CollectiveFaults, a_null_buffer_where_octets_are_due_is_refused_by_every_op
     unsigned char in[3] = {};
     unsigned char out[3] = {};
     for (const Every& every : kEveryOperation) {
-        for (const std::uint16_t root : {0, 1}) {
-            const std::string what = std::string(every.name) + " root " + std::to_string(root);
-            if (is_at(every.needs_input, root == 1))
-                expect_refused(every.start(ep, ulc_world(ep), root, nullptr, out, &operation),
-                               "input is NULL", what);
-            if (is_at(every.needs_output, root == 1))
-                expect_refused(every.start(ep, ulc_world(ep), root, in, nullptr, &operation),
-                               "output is NULL", what);
+        for (const Way way : {Way{&operation}, Way{nullptr}}) {
+            for (const std::uint16_t root : {0, 1}) {
+                const std::string what = std::string(every.name) + " root " + std::to_string(root);
+                if (is_at(every.needs_input, root == 1))
+                    expect_refused(every.begin(way, ep, ulc_world(ep), root, nullptr, out),
+                                   "input is NULL", what);
+                if (is_at(every.needs_output, root == 1))
+                    expect_refused(every.begin(way, ep, ulc_world(ep), root, in, nullptr),
+                                   "output is NULL", what);
+            }
         }
     }
     EXPECT_EQ(operation, nullptr);
@@ -220,18 +231,31 @@ ulc_group pair_of(LibCluster& lib) {
     return made[0].group;
 }
 
+/// Every operation, begun or blocking, in place or not, as root or not: INVALID, and nothing begins.
+void expect_no_member(ulc_endpoint* ep, ulc_group group) {
+    ulc_coll* operation = nullptr;
+    unsigned char in[3] = {};
+    unsigned char out[3] = {};
+    for (const Every& every : kEveryOperation) {
+        for (const Way way : {Way{&operation}, Way{nullptr}}) {
+            for (const std::uint16_t root : {0, 1}) {
+                const std::string what = std::string(every.name) + " root " + std::to_string(root);
+                expect_refused(every.begin(way, ep, group, root, in, out), "no member", what);
+                const std::string place = what + " in place";
+                expect_refused(every.begin(way, ep, group, root, nullptr, out), "no member", place);
+                expect_refused(every.begin(way, ep, group, root, in, nullptr), "no member", place);
+            }
+        }
+    }
+    EXPECT_EQ(operation, nullptr);
+}
+
 TEST(CollectiveFaults,
      a_call_on_a_group_of_others_is_refused_by_every_operation_and_disturbs_none) {
     LibCluster lib(config_of(3, 1));
     ASSERT_TRUE(lib.form());
     const ulc_group group = pair_of(lib);
-    ulc_coll* operation = nullptr;
-    unsigned char in[3] = {};
-    unsigned char out[3] = {};
-    for (const Every& every : kEveryOperation)
-        expect_refused(every.start(lib.endpoint(1), group, 0, in, out, &operation), "no member",
-                       every.name);
-    EXPECT_EQ(operation, nullptr);
+    expect_no_member(lib.endpoint(1), group);
     ulc_coll* running[3] = {};
     for (const std::uint16_t rank : {0, 2})
         ASSERT_EQ(ulc_barrier_start(lib.endpoint(rank), group, nullptr, &running[rank]), ULC_OK);
@@ -245,6 +269,20 @@ TEST(CollectiveFaults,
         }));
     EXPECT_EQ(states[0], ULC_OK);
     EXPECT_EQ(states[2], ULC_OK);
+}
+
+TEST(CollectiveFaults, a_call_on_a_freed_group_is_refused_by_every_operation_and_disturbs_none) {
+    LibCluster lib(config_of(3, 1));
+    ASSERT_TRUE(lib.form());
+    const ulc_group group = pair_of(lib);
+    ASSERT_EQ(ulc_group_free(lib.endpoint(2), group), ULC_OK);
+    expect_no_member(lib.endpoint(2), group);
+    ASSERT_EQ(ulc_group_free(lib.endpoint(0), group), ULC_OK);
+    expect_no_member(lib.endpoint(0), group);
+    Cast cast(lib, std::vector<std::vector<Operation>>(3, {meeting()}));
+    EXPECT_TRUE(cast.run(kSecond));
+    for (const CollectiveActor& actor : cast.actors)
+        EXPECT_TRUE(actor.done()) << actor.error_text();
 }
 
 TEST(CollectiveFaults, a_group_that_is_freed_under_an_operation_ends_it) {
