@@ -19,12 +19,16 @@ namespace {
 
 using Kind = CollectiveKind;
 
-constexpr std::size_t kLongest = 1486;  ///< octets of a payload at an MTU of 1500
+constexpr std::size_t kLongest = 1486;        ///< octets of a payload at an MTU of 1500
+constexpr Nanos kFrame = 123 * kMicrosecond;  ///< of a full one on the wire
 
 /// Counts frames that leave the hosts, and loses one on its way to one receiver.
 class Wire : public Tap {
 public:
-    explicit Wire(LibCluster& lib) : lib_(lib) { lib.cluster().net().set_tap(this); }
+    /// counts_empty: frames without octets, which a barrier is of, are payload too, and may be lost.
+    Wire(LibCluster& lib, bool counts_empty) : lib_(lib), counts_empty_(counts_empty) {
+        lib.cluster().net().set_tap(this);
+    }
     ~Wire() override { lib_.cluster().net().set_tap(nullptr); }
     /// Once so many frames with payload have left, the next that comes from the port of a full one does not get to one receiver.
     /// 0: none is lost.
@@ -37,14 +41,16 @@ public:
         const std::uint16_t type = engine::EngineConfig{}.ether_type;
         ASSERT_EQ(wire::parse(frame.data(), frame.size(), type, view), Counter::kCount);
         const bool mcast = view.type == wire::FrameType::kMcast;
-        const bool data = (mcast || view.type == wire::FrameType::kData) && view.length > 0;
-        if (!data) {
+        const bool data = mcast || view.type == wire::FrameType::kData;
+        if (!data || (view.length == 0 && !counts_empty_)) {
             ++control;
             return;
         }
         ++payload;
         multicasts += mcast ? 1 : 0;
-        if (lose_after_ == 0 || payload < lose_after_ || view.length < kLongest / 2) return;
+        if (lose_after_ == 0 || payload < lose_after_ ||
+            (view.length < kLongest / 2 && !counts_empty_))
+            return;
         lose_after_ = 0;
         SimNet& net = lib_.cluster().net();
         auto to = static_cast<std::uint16_t>((port + 1) % net.ports());
@@ -58,15 +64,17 @@ public:
 
 private:
     LibCluster& lib_;
+    bool counts_empty_;
     std::uint64_t lose_after_ = 0;
 };
 
-/// One operation after the other at all ranks, from a start at once; every octet is checked.
-void run_once(LibCluster& lib, const std::vector<Operation>& program) {
+/// One operation after the other at all ranks, from a start at once; every octet is checked. How long they took.
+Nanos run_once(LibCluster& lib, const std::vector<Operation>& program) {
     std::vector<CollectiveActor> actors;
     actors.reserve(lib.ranks());
     for (std::uint16_t rank = 0; rank < lib.ranks(); ++rank)
         actors.emplace_back(lib.endpoint(rank), ulc_world(lib.endpoint(rank)), program, 1);
+    const Nanos begin = lib.cluster().now();
     const auto all_ended = [&] {
         return std::ranges::all_of(actors, [](const CollectiveActor& a) { return a.ended(); });
     };
@@ -76,11 +84,13 @@ void run_once(LibCluster& lib, const std::vector<Operation>& program) {
     }));
     for (const CollectiveActor& actor : actors)
         EXPECT_TRUE(actor.done() && actor.wrong().empty()) << actor.wrong() << actor.error_text();
+    const Nanos end = lib.cluster().now();
     // What is still to be acknowledged.
-    const Nanos quiet = lib.cluster().now() + 100 * kMillisecond;
+    const Nanos quiet = end + 100 * kMillisecond;
     static_cast<void>(lib.run(
         kSecond, [&] { return lib.cluster().now() >= quiet; },
         [](std::uint16_t, Nanos now) { return now + kMillisecond; }));
+    return end - begin;
 }
 
 struct Counted {
@@ -88,6 +98,7 @@ struct Counted {
     std::uint64_t multicasts;
     std::uint64_t control;
     std::uint64_t lost;
+    Nanos time;
 };
 
 Counted count(const ClusterConfig& config, std::uint16_t ranks, const Operation& operation,
@@ -95,13 +106,13 @@ Counted count(const ClusterConfig& config, std::uint16_t ranks, const Operation&
     LibCluster lib(config, ranks);
     EXPECT_TRUE(lib.form());
     run_once(lib, before);
-    Wire wire(lib);
+    Wire wire(lib, operation.kind == Kind::kBarrier);
     wire.lose_after(lose_after);
-    run_once(lib, {operation});
+    const Nanos time = run_once(lib, {operation});
     std::uint64_t lost = 0;
     for (std::uint16_t port = 0; port < config.net.ports; ++port)
         lost += lib.cluster().net().faults().counts(port).lost;
-    return {wire.payload, wire.multicasts, wire.control, lost};
+    return {wire.payload, wire.multicasts, wire.control, lost, time};
 }
 
 /// The same after three of its kind, from which members know how long an answer takes.
@@ -110,13 +121,20 @@ Counted count(const ClusterConfig& config, std::uint16_t ranks, const Operation&
     return count(config, ranks, operation, lose_after, {operation, operation, operation});
 }
 
+// And about the time of one: three more where it goes on through a chain of members, none of which can begin early.
 TEST(CollectiveWire, a_loss_in_mid_collective_costs_one_repair) {
     constexpr std::uint16_t kNodes = 4;
     constexpr std::size_t kOctets = 64 * 1024;
     const Operation operations[] = {{Kind::kBroadcast, "", kOctets, 1},
                                     {Kind::kAllgather, "", kOctets / kNodes},
                                     {Kind::kAlltoall, "", kOctets / kNodes},
-                                    {Kind::kAllreduce, "", kOctets}};
+                                    {Kind::kAllreduce, "", kOctets},
+                                    {Kind::kGather, "", kOctets / kNodes, 1},
+                                    {Kind::kScatter, "", kOctets / kNodes, 1},
+                                    {Kind::kReduce, "", kOctets, 1},
+                                    {Kind::kReduceScatter, "", kOctets / kNodes},
+                                    {Kind::kScan, "", kOctets},
+                                    {Kind::kExscan, "", kOctets}};
     for (const Operation& operation : operations) {
         const std::string name(coll::name_of(operation_of(operation.kind)));
         const Counted whole = count(fast_ethernet(kNodes), kNodes, operation);
@@ -127,6 +145,7 @@ TEST(CollectiveWire, a_loss_in_mid_collective_costs_one_repair) {
             EXPECT_EQ(lossy.lost, 1U) << name << ", after " << after;
             EXPECT_EQ(lossy.payload, whole.payload + 1) << name << ", after " << after;
             EXPECT_LE(lossy.control, whole.control + 4) << name << ", after " << after;
+            EXPECT_LE(lossy.time, whole.time + 4 * kFrame) << name << ", after " << after;
         }
         ClusterConfig repeats_all = fast_ethernet(kNodes);
         repeats_all.engine.profile = "gbn";
@@ -134,6 +153,27 @@ TEST(CollectiveWire, a_loss_in_mid_collective_costs_one_repair) {
                   whole.payload + 1)
             << name;
     }
+}
+
+TEST(CollectiveWire, a_loss_in_mid_barrier_costs_one_repair) {
+    unsigned losses = 0;
+    std::uint64_t repairs = 0;
+    for (const char* algorithm :
+         {"gather_broadcast", "chain:2", "dissemination", "dissemination:3"}) {
+        const Operation barrier{Kind::kBarrier, algorithm};
+        const Counted whole = count(fast_ethernet(4), 4, barrier);
+        EXPECT_GE(whole.payload, 4U) << algorithm;
+        for (std::uint64_t after = 1; after <= whole.payload; ++after) {
+            const Counted lossy = count(fast_ethernet(4), 4, barrier, after);
+            EXPECT_EQ(lossy.lost, 1U) << algorithm << ", after " << after;
+            EXPECT_GT(lossy.payload, whole.payload) << algorithm << ", after " << after;
+            // Nothing else is under way from which a member could see that it misses something: its patience, or the sender's, is it.
+            EXPECT_LE(lossy.time, whole.time + 400 * kMicrosecond) << algorithm << ' ' << after;
+            ++losses;
+            repairs += lossy.payload - whole.payload;
+        }
+    }
+    EXPECT_LE(repairs, losses + 1) << "in one place a frame of 64 octets is repaired twice";
 }
 
 // After a barrier a receiver asks again before a repair can be there, which is longer, and leaves behind what the port is sending.
