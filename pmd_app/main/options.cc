@@ -360,6 +360,10 @@ NodeOptions node_options_of(const Options& o) {
     p.max_send_wait = o.max_send_wait;
     p.peer_dead = o.peer_dead;
     p.rx_pool_packets = o.rx_pool;
+    // Who waits for a node without having anything for it hears of its death as soon as who sends to it.
+    engine::LivenessConfig& liveness = node.engine.jobs.liveness;
+    liveness.node_dead = o.peer_dead;
+    liveness.node_idle = std::min(liveness.node_idle, o.peer_dead / 8);
     node.engine.profile = o.profile;
     node.engine.ether_type = static_cast<std::uint16_t>(o.ether_type);
     node.engine.crc = o.crc;

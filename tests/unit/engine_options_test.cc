@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <initializer_list>
 #include <string>
@@ -82,6 +83,18 @@ TEST(EngineOptions, an_embedded_engine_takes_several_between_semicolons) {
               (std::vector<std::string>{"net_tap0,iface=a", "b:net_tap1,iface=b"}));
     ASSERT_EQ(parse_embedded_options("", "--device net_tap", options, why), Err::kOk) << why;
     EXPECT_EQ(options.devices, (std::vector<std::string>{"net_tap"}));
+}
+
+TEST(EngineOptions, a_peer_is_dead_after_the_same_time_to_who_sends_and_to_who_waits) {
+    for (const char* dead_us : {"500000", "2000000", "60000000"}) {
+        Options options;
+        ASSERT_TRUE(parse({"--device", "d", "--peer-dead", dead_us}, options));
+        const engine::EngineConfig engine = node_options_of(options).engine;
+        const Nanos dead = std::atol(dead_us) * kMicrosecond;
+        EXPECT_EQ(engine.params.peer_dead, dead);
+        EXPECT_EQ(engine.jobs.liveness.node_dead, dead);
+        EXPECT_LE(engine.jobs.liveness.node_idle, dead / 8) << "time for its pings";
+    }
 }
 
 TEST(EngineOptions, what_cannot_be_is_refused_in_words) {

@@ -116,8 +116,8 @@ void play(bool broadcast, std::uint16_t victim, double limit, const char* file) 
         fail(std::string("the operation ends with ") + ulc_error_text(error));
     if (took > limit) fail("knows of it after " + std::to_string(took) + " s only");
     go_on(ep, victim, in, out);
-    std::printf("death: rank %u went on without rank %u\n", unsigned{ulc_rank(ep)},
-                unsigned{victim});
+    std::printf("death: rank %u went on without rank %u, of whose death it knew within %.2f s\n",
+                unsigned{ulc_rank(ep)}, unsigned{victim}, took);
     need("leave", ulc_leave_wait(ep, kLimit));
     ulc_close(ep);
 }
