@@ -4,6 +4,7 @@
 // Lengths by rank are others from i to j than from j to i, and blocks lie in another order and at other offsets in the output than in
 // the input, so that nothing comes right that confuses the two.
 #include <coll.h>
+#include <sys/mman.h>
 #include <ulc.h>
 
 #include <cstdint>
@@ -72,6 +73,43 @@ struct Layout {
     std::size_t end = 0;
 };
 
+/// Blocks 2 GiB and an odd number apart, the last rank's first; of the memory in between there is none until it is touched.
+class FarMemory {
+public:
+    explicit FarMemory(std::size_t ranks) : offsets(ranks), length_(ranks * kApart) {
+        void* mapped = mmap(nullptr, length_, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (mapped == MAP_FAILED) {
+            std::perror("collectives: mmap");
+            std::exit(1);
+        }
+        octets = static_cast<unsigned char*>(mapped);
+        for (std::size_t rank = 0; rank < ranks; ++rank)
+            offsets[rank] = (ranks - 1 - rank) * kApart;
+    }
+    FarMemory(const FarMemory&) = delete;
+    FarMemory& operator=(const FarMemory&) = delete;
+    ~FarMemory() { munmap(octets, length_); }
+
+    void put(std::size_t rank, const Octets& block) const {
+        if (!block.empty()) std::memcpy(octets + offsets[rank], block.data(), block.size());
+    }
+    /// The block, which is then empty again.
+    [[nodiscard]] Octets take(std::size_t rank, std::size_t length) const {
+        unsigned char* begin = octets + offsets[rank];
+        Octets block(begin, begin + length);
+        std::memset(begin, 0, length);
+        return block;
+    }
+
+    Sizes offsets;
+    unsigned char* octets = nullptr;
+
+private:
+    static constexpr std::size_t kApart = (std::size_t{2} << 30) + 12345;
+    std::size_t length_;
+};
+
 /// What `from` gives `to`.
 Octets block_of(std::size_t from, std::size_t to, std::size_t octets) {
     Octets block(octets);
@@ -109,6 +147,7 @@ public:
         reduce_scatter_block();
         scan();
         exscan();
+        far_blocks();
     }
 
 private:
@@ -305,6 +344,44 @@ private:
         Numbers result = before;
         need("exscan", ulc_exscan(ep_, world_, own.data(), result.data(), kCount, kSum));
         compare("exscan", result, rank_ == 0 ? before : sum(rank_, 0, kCount));
+    }
+
+    /// The operations with blocks by rank, whose displacements fit neither into 31 nor into 32 bits.
+    void far_blocks() {
+        const FarMemory in(ranks_);
+        const FarMemory out(ranks_);
+        Sizes lengths(ranks_);
+        for (std::size_t rank = 0; rank < ranks_; ++rank)
+            lengths[rank] = rank * 1700;
+        Octets own = block_of(rank_, 0, lengths[rank_]);
+        own.reserve(1);
+        need("far gatherv", ulc_gatherv(ep_, world_, kRoot, own.data(), own.size(), out.octets,
+                                        lengths.data(), out.offsets.data()));
+        for (std::size_t rank = 0; rank < ranks_ && is_root(); ++rank)
+            compare("far gatherv", out.take(rank, lengths[rank]), block_of(rank, 0, lengths[rank]));
+        need("far allgatherv", ulc_allgatherv(ep_, world_, own.data(), out.octets, lengths.data(),
+                                              out.offsets.data()));
+        for (std::size_t rank = 0; rank < ranks_; ++rank)
+            compare("far allgatherv", out.take(rank, lengths[rank]),
+                    block_of(rank, 0, lengths[rank]));
+        for (std::size_t rank = 0; rank < ranks_; ++rank)
+            in.put(rank, block_of(kRoot, rank, lengths[rank]));
+        need("far scatterv", ulc_scatterv(ep_, world_, kRoot, in.octets, lengths.data(),
+                                          in.offsets.data(), own.data(), own.size()));
+        compare("far scatterv", own, block_of(kRoot, rank_, own.size()));
+        Sizes to_each(ranks_);
+        Sizes from_each(ranks_);
+        for (std::size_t other = 0; other < ranks_; ++other) {
+            to_each[other] = directed(rank_, other);
+            from_each[other] = directed(other, rank_);
+            in.put(other, block_of(rank_, other, to_each[other]));
+        }
+        need("far alltoallv",
+             ulc_alltoallv(ep_, world_, in.octets, to_each.data(), in.offsets.data(), out.octets,
+                           from_each.data(), out.offsets.data()));
+        for (std::size_t other = 0; other < ranks_; ++other)
+            compare("far alltoallv", out.take(other, from_each[other]),
+                    block_of(other, rank_, from_each[other]));
     }
 
     static constexpr ulc_reduction kSum{ULC_UINT64, ULC_SUM, nullptr, nullptr, 0};
