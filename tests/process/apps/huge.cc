@@ -2,6 +2,7 @@
 // of 3 GiB (embedded: one record, of the application's memory), a send of 4 GiB + 5. Rank 1 compares every octet.
 //   huge             exit 0 if all was right
 //   huge broadcast   the broadcast alone
+//   huge alone       of one rank: every collective of 2 GiB + 5 octets or elements, as far as one rank goes
 // What rank 0 sends is a pattern of little memory that is mapped again and again; its period divides no power of two, so that octets
 // that come from 2 or 4 GiB too early or too late are other ones.
 #include <coll.h>
@@ -67,8 +68,8 @@ unsigned char* buffer(bool sends, int file) {
     return octets;
 }
 
-/// At rank 1: every octet of the message, and none behind it. Empties the memory for the next.
-void compare(const char* what, const unsigned char* expected, unsigned char* got,
+/// Every octet of the message, and none behind it.
+void compare(const char* what, const unsigned char* expected, const unsigned char* got,
              std::size_t octets) {
     for (std::size_t at = 0; at < octets; at += kPeriod) {
         if (std::memcmp(got + at, expected, std::min(kPeriod, octets - at)) == 0) continue;
@@ -79,7 +80,35 @@ void compare(const char* what, const unsigned char* expected, unsigned char* got
         std::fprintf(stderr, "huge: %s: more than %zu octets\n", what, octets);
         std::exit(1);
     }
-    if (madvise(got, kLongest, MADV_DONTNEED) != 0) std::abort();
+}
+
+/// Spoils each page, so that none is right that the next operation does not write.
+void spoil(unsigned char* got, std::size_t octets) {
+    for (std::size_t at = 0; at < octets; at += 4096)
+        got[at] = static_cast<unsigned char>(~got[at]);
+}
+
+/// What each collective does with lengths and counts before anything goes out: of one rank the result is what it gives.
+void alone(ulc_endpoint* ep, const unsigned char* pattern, int file) {
+    constexpr std::size_t kOctets = 2 * kGiB + 5;
+    constexpr ulc_reduction kMax{ULC_UINT8, ULC_MAX, nullptr, nullptr, 0};
+    const ulc_group world = ulc_world(ep);
+    const unsigned char* in = buffer(true, file);
+    unsigned char* out = buffer(false, file);
+    const std::size_t lengths[] = {kOctets};
+    const auto done = [&](const char* what, int error) {
+        need(what, error);
+        compare(what, pattern, out, kOctets);
+        spoil(out, kOctets);
+    };
+    done("gatherv", ulc_gatherv(ep, world, 0, in, kOctets, out, lengths, nullptr));
+    done("scatterv", ulc_scatterv(ep, world, 0, in, lengths, nullptr, out, kOctets));
+    done("allgather", ulc_allgather(ep, world, in, out, kOctets));
+    done("alltoallv", ulc_alltoallv(ep, world, in, lengths, nullptr, out, lengths, nullptr));
+    done("reduce", ulc_reduce(ep, world, 0, in, out, kOctets, kMax));
+    done("allreduce", ulc_allreduce(ep, world, in, out, kOctets, kMax));
+    done("reduce_scatter", ulc_reduce_scatter(ep, world, in, out, lengths, kMax));
+    done("scan", ulc_scan(ep, world, in, out, kOctets, kMax));
 }
 
 }  // namespace
@@ -90,12 +119,20 @@ int main(int argc, char** argv) {
     need("join", ulc_join_wait(ep, nullptr, ULC_RANK_ANY, 0, kLimit));
     const bool sends = ulc_rank(ep) == 0;
     unsigned char* expected = nullptr;
-    unsigned char* octets = buffer(sends, pattern(expected));
+    const int file = pattern(expected);
+    if (argc == 2 && std::strcmp(argv[1], "alone") == 0) {
+        alone(ep, expected, file);
+        need("leave", ulc_leave_wait(ep, kLimit));
+        ulc_close(ep);
+        return 0;
+    }
+    unsigned char* octets = buffer(sends, file);
     using Clock = std::chrono::steady_clock;
     auto report = [&, start = Clock::now()](const char* what, std::size_t length) mutable {
         const std::chrono::duration<double> took = Clock::now() - start;
         if (!sends) {
             compare(what, expected, octets, length);
+            if (madvise(octets, kLongest, MADV_DONTNEED) != 0) std::abort();
             std::printf("huge: %s of %zu octets in %.1f s\n", what, length, took.count());
         }
         need("barrier", ulc_barrier(ep, ulc_world(ep)));
