@@ -39,7 +39,7 @@ inline constexpr unsigned kHubTrials = 24;
 [[nodiscard]] inline ClusterConfig gamma_hub(std::uint16_t nodes) {
     ClusterConfig config = fast_ethernet(nodes);
     config.net.medium = MediumKind::kHub;
-    config.net.repeater = 900;
+    config.net.repeater = 900;  // §5.4: 0.9 µs
     const auto preset = host_preset("gamma-0.4");
     ULC_CHECK(preset.has_value());
     config.hosts = {*preset};

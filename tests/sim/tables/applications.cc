@@ -11,7 +11,7 @@
 #include <cmath>
 #include <string>
 
-#include "base/check.h"
+#include "tests/sim/collective_budgets.h"
 #include "tests/sim/host/presets.h"
 #include "tests/sim/tables/list.h"
 
@@ -42,16 +42,9 @@ std::string text(const char* format, double a, double b = 0) {
 
 /// Four PCs on a hub (§6.2.4), of which the thesis gives the costs with Pentium 133: ours are no better than its.
 ClusterConfig gamma_cluster(std::uint16_t nodes, const TableOptions& options) {
-    ClusterConfig config;
-    config.net.ports = nodes;
-    config.net.medium = MediumKind::kHub;
-    config.net.repeater = 900;
-    config.net.bits_per_second = 100'000'000;
+    ClusterConfig config = gamma_hub(nodes);
     config.net.seed = config.seed = options.seed;
     config.sizes = {256, 256, 1U << 20, 4U << 20};
-    const auto preset = host_preset("gamma-0.4");
-    ULC_CHECK(preset.has_value());
-    config.hosts = {*preset};
     return config;
 }
 

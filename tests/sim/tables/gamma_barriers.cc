@@ -13,17 +13,14 @@
 #include <string>
 #include <utility>
 
-#include "base/check.h"
-#include "tests/sim/host/presets.h"
+#include "tests/sim/collective_budgets.h"
 #include "tests/sim/tables/list.h"
 #include "tests/sim/tables/measure.h"
 
 namespace ulc::sim {
 namespace {
 
-constexpr std::uint64_t kFastEthernet = 100'000'000;
 constexpr std::uint16_t kNodesMax = 32;  ///< of barriers for which the paper has no line
-constexpr Nanos kGammaRepeater = 900;    ///< §5.4: 0.9 µs
 
 struct Barrier {
     const char* algorithm;  ///< as for ulc_barrier_start()
@@ -57,17 +54,10 @@ using Times = std::map<std::pair<std::string, std::uint16_t>, double>;
 
 double measure(const char* profile, const char* algorithm, std::uint16_t nodes,
                const TableOptions& options) {
-    ClusterConfig config;
-    config.net.ports = nodes;
-    config.net.medium = MediumKind::kHub;
-    config.net.repeater = kGammaRepeater;
-    config.net.bits_per_second = kFastEthernet;
+    ClusterConfig config = gamma_hub(nodes);
     config.net.seed = options.seed;
     config.seed = options.seed;
     config.engine.profile = profile;
-    const auto preset = host_preset("gamma-0.4");
-    ULC_CHECK(preset.has_value());
-    config.hosts = {*preset};
     const Measured measured = barrier_time(config, algorithm, options.quick ? 24 : 104);
     return measured.ok ? measured.us : std::nan("");
 }
