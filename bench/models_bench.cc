@@ -248,7 +248,9 @@ Outcome bsp(Transport& transport, const Command& command) {
 
 /// Octets that arrive at ranks other than their source's.
 double delivered(Collective collective, std::uint64_t octets, double ranks) {
-    const bool pairs = collective == Collective::kAllgather || collective == Collective::kAlltoall;
+    const bool pairs = collective == Collective::kAllgather ||
+                       collective == Collective::kAlltoall ||
+                       collective == Collective::kReduceScatter;
     return (pairs ? ranks : 1) * (ranks - 1) * static_cast<double>(octets);
 }
 
@@ -352,7 +354,8 @@ std::vector<Case> cases(const Transport&) {
     all.back().value_names = {"l_us", "g_ns_per_octet"};
     for (const Collective what :
          {Collective::kBroadcast, Collective::kGather, Collective::kScatter, Collective::kAllgather,
-          Collective::kAlltoall, Collective::kReduce, Collective::kAllreduce}) {
+          Collective::kAlltoall, Collective::kReduce, Collective::kAllreduce,
+          Collective::kReduceScatter, Collective::kScan, Collective::kExscan}) {
         all.push_back(make_case("collective/" + std::string(name_of(what)), kCollective,
                                 static_cast<std::uint32_t>(what), 0, 1));
         all.back().value_names = {"L_us", "B_MBps", "BA_MBps"};

@@ -228,7 +228,7 @@ def draw(folder, name, title, across, unit, data):
         return data
     blocks = "\n\n\n".join("\n".join(f"{x} {y}" for x, y in points) for points in data.values())
     (folder / f"{name}.dat").write_text(blocks + "\n")
-    lines = ", ".join(f"'{name}.dat' index {i} using 1:2 with linespoints title '{text}'" for i, text in enumerate(data))
+    lines = ", ".join(f"'{name}.dat' index {i} using 1:2 with linespoints title '{text.replace('_', ' ')}'" for i, text in enumerate(data))
     script = (f"set terminal svg size 900,600 background 'white'\nset output '{name}.svg'\nset title '{title}'\n"
               f"set logscale xy\nset xlabel '{across}'\nset ylabel '{unit}'\nset key left top\nset grid\n"
               f"plot {lines}\n")
