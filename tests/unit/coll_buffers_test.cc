@@ -97,9 +97,9 @@ TEST_P(EveryOperation, needs_the_buffers_that_are_claimed) {
         const BufferBound* bound = buffer_bound(algorithm);
         ASSERT_NE(bound, nullptr) << describe(algorithm, {}) << ": nothing is claimed";
         Held held(algorithm, *bound);
-        for (const std::uint32_t k : {1U, 2U, 3U, 5U}) {
+        for (const std::uint32_t k : {1U, 2U, 5U}) {
             if (k > 1 && !algorithm.has_k) break;
-            for (const std::uint64_t segments : {1U, 2U, 5U, 9U}) {
+            for (const std::uint64_t segments : {1U, 2U, 9U}) {
                 Call call{.op = algorithm.op,
                           .octets = segments * kSegment,
                           .segment = kSegment,
