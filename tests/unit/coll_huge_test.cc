@@ -54,12 +54,14 @@ struct Layout {
 
 std::string difference(const Step& small, const Step& large, std::uint64_t factor) {
     if (small.kind != large.kind || small.peer != large.peer || small.buffer != large.buffer ||
-        small.from_buffer != large.from_buffer || small.depends_count != large.depends_count ||
-        small.depends_first != large.depends_first)
+        small.from_buffer != large.from_buffer || small.with_buffer != large.with_buffer ||
+        small.depends_count != large.depends_count || small.depends_first != large.depends_first)
         return "another step";
     const bool from = abi::is_local(small.kind);
     if (large.length != small.length * factor) return "length " + std::to_string(large.length);
     if (large.offset != small.offset * factor) return "offset " + std::to_string(large.offset);
+    if (large.with_offset != small.with_offset * factor)
+        return "with offset " + std::to_string(large.with_offset);
     if (large.from_offset != small.from_offset * (from ? factor : 1))
         return "from offset " + std::to_string(large.from_offset);
     return "";
