@@ -13,6 +13,7 @@ constexpr std::uint32_t kAnnouncePolls = 1024;
 /// Fruitless polls between questions whether the engine lives: the only one that makes a system call.
 constexpr std::uint32_t kAlivePolls = 1U << 21;
 constexpr unsigned kAwaitedMax = 16;
+constexpr int kElsewhere = 2;  ///< Hooks::progress: another thread is in the engine
 constexpr std::uint64_t kLibulcTags = std::uint64_t{3} << 62;
 
 }  // namespace
@@ -52,7 +53,13 @@ Endpoint::~Endpoint() {
 
 int Endpoint::poll() {
     if (ended_ != 0) return -ended_;
-    bool moved = hooks_.progress != nullptr && hooks_.progress(hooks_.context) == 1;
+    bool moved = false;
+    if (hooks_.progress != nullptr) {
+        const std::uint32_t published = submitter_.published();
+        const int round = hooks_.progress(hooks_.context);
+        moved = round == 1;
+        if (round != kElsewhere) taken_by_engine_ = published;
+    }
     int events = std::exchange(events_aside_, 0);
     bool stalled = false;
     for (unsigned n = 0; n < kPollRecordsMax; ++n) {

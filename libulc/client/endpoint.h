@@ -127,6 +127,10 @@ public:
     int poll();
     /// poll() in the midst of another call: the caller's next poll() tells of these events too.
     void poll_aside() { events_aside_ += std::max(poll(), 0); }
+    /// The caller turns to something else: an engine in this process, which nobody else polls, takes what it has not seen yet.
+    void before_leaving() {
+        if (hooks_.progress != nullptr && submitter_.published() != taken_by_engine_) poll_aside();
+    }
     /// Tells the engine which sources this endpoint waits for (URTP §3.1). wait() and long fruitless polling do it
     /// themselves; a driver without wait(), as the simulator, calls it when the application has nothing left to do.
     void announce_awaited() noexcept;
@@ -191,6 +195,8 @@ private:
     Medium medium_ = Medium::kSwitch;
     std::vector<std::uint8_t> peer_errors_;  ///< by rank: 0, PEER_LEFT, PEER_DIED
     std::uint32_t empty_polls_ = 0;
+    std::uint32_t taken_by_engine_ =
+        0;  ///< records published when an engine in this process had its last round
     std::string job_text_;
 };
 

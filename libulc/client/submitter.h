@@ -33,6 +33,8 @@ public:
         }
     }
 
+    /// Records handed over so far, free running.
+    [[nodiscard]] std::uint32_t published() const noexcept { return ring_.produced(); }
     [[nodiscard]] bool corrupt() const noexcept { return ring_.corrupt(); }
 
 private:

@@ -39,6 +39,41 @@ TEST_F(Client, a_small_message_travels_inside_its_record) {
     EXPECT_EQ(std::memcmp(record->body.inline_octets, text.data(), text.size()), 0);
 }
 
+// Nobody else polls an engine in the process: who computes after waiting would keep what was submitted to itself.
+TEST(EmbeddedClient, who_has_waited_leaves_nothing_that_the_engine_has_not_seen) {
+    struct Rounds {
+        unsigned count = 0;
+        int answer = 1;
+    } rounds;
+    Hooks hooks;
+    hooks.context = &rounds;
+    hooks.progress = [](void* context) {
+        auto& seen = *static_cast<Rounds*>(context);
+        ++seen.count;
+        return seen.answer;
+    };
+    ScriptedEngine engine(kSmall, {}, hooks);
+    ulc_endpoint* ep = engine.endpoint.get();
+    engine.form(0, 2);
+    ulc_request request;
+    for (int call = 0; call < 3; ++call) {
+        const unsigned before = rounds.count;
+        ASSERT_EQ(ulc_send(ep, 1, 1, "x", 1, &request), ULC_OK);
+        EXPECT_EQ(rounds.count, before) << "a send costs no round";
+        ASSERT_EQ(ulc_wait_for(ep, &request, nullptr, 0), ULC_OK);
+        EXPECT_EQ(rounds.count, before + 1);
+        ASSERT_EQ(ulc_wait_for(ep, &request, nullptr, 0), ULC_OK);
+        EXPECT_EQ(rounds.count, before + 1) << "it has seen everything";
+    }
+    rounds.answer = 2;  // another thread is in it, and may be past our records
+    ASSERT_EQ(ulc_send(ep, 1, 1, "x", 1, &request), ULC_OK);
+    for (int call = 0; call < 2; ++call) {
+        const unsigned before = rounds.count;
+        ASSERT_EQ(ulc_wait_for(ep, &request, nullptr, 0), ULC_OK);
+        EXPECT_EQ(rounds.count, before + 1);
+    }
+}
+
 TEST_F(Client, messages_of_every_length_arrive_chunk_by_chunk) {
     engine.form(0, 2);
     for (const std::size_t octets : {41U, 64U, 4096U, 8192U, 8193U, 100'000U, 1'000'003U}) {

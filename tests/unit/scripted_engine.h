@@ -19,7 +19,8 @@ inline constexpr std::uint32_t kWorld = 0x80000001U;
 
 class ScriptedEngine {
 public:
-    explicit ScriptedEngine(const abi::RegionSizes& sizes, const Limits& limits = {}) {
+    explicit ScriptedEngine(const abi::RegionSizes& sizes, const Limits& limits = {},
+                            Hooks hooks = {}) {
         layout_ = abi::compute_layout(sizes).value();
         memory_.reset(std::aligned_alloc(abi::kPageOctets, layout_.region_octets));
         std::memset(memory_.get(), 0, layout_.region_octets);
@@ -28,7 +29,6 @@ public:
         submissions = region.submission_consumer();
         releases = region.release_consumer();
         completions = region.completion_producer();
-        Hooks hooks;
         hooks.now = [](void*) -> Nanos { return 0; };
         endpoint = make_endpoint(region, hooks, limits);
     }
