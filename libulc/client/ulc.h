@@ -197,7 +197,8 @@ ULC_API void ulc_free(ulc_endpoint* ep, void* memory);
 
 /* ---------------------------------------------------------------- progress */
 
-/* Takes what the engine has completed (an embedded engine also runs one round). Returns the number of events taken,
+/* Takes what the engine has completed. An embedded engine runs one round, in which it sees what was submitted: so ulc_send() and then
+ * computing keeps a message here, while ulc_wait_for() and the end of a collective leave nothing unseen. Returns the number of events taken,
  * ≥ 0, or minus a ulc_error that ended the endpoint, or -ULC_ERR_LIMIT, which does not: messages that nobody receives have
  * filled the memory allowed to them (1 GiB, or ULC_UNEXPECTED_OCTETS); receive some and go on, nothing is lost. No system
  * call, but for a look whether the engine lives after two million polls in a row that brought nothing. */
