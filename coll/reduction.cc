@@ -111,8 +111,10 @@ template <typename T, typename Operator>
 void apply(void*, unsigned char* into, const unsigned char* from, const unsigned char* with,
            std::uint64_t octets) noexcept {
     const std::uint64_t count = octets / sizeof(T);
-#pragma GCC \
-    ivdep  // where `into` is an operand, an element is read before it is written, and by no other round
+    // Where `into` is an operand, an element is read before it is written, and by no other round.
+#ifndef __clang__  // which finds it out as it runs
+#pragma GCC ivdep
+#endif
     for (std::uint64_t i = 0; i < count; ++i) {
         T a;
         T b;

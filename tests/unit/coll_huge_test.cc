@@ -14,7 +14,6 @@ namespace ulc::sim {
 namespace {
 
 using abi::Step;
-using abi::StepKind;
 using coll::Algorithm;
 using coll::Blocks;
 using coll::Call;
