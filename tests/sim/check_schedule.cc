@@ -95,8 +95,10 @@ int check_algorithm(const coll::Algorithm& algorithm, const CheckScheduleOptions
         }
         const coll::Call call = even(call_of(options, algorithm.op, ranks));
         if (bound == nullptr || verdict.buffers > bound->messages(call, options.octets)) {
-            errors += fmt::format("{} of {} ranks: needs {} buffers, more than are claimed\n",
-                                  full_name(algorithm), ranks, verdict.buffers);
+            errors += fmt::format(
+                "{} of {} ranks: needs {} buffers, more than tests/sim/schedule_bounds.cc claims: "
+                "mend the schedule or the claim\n",
+                full_name(algorithm), ranks, verdict.buffers);
             return 1;
         }
         if (verdict.buffers >= worst.buffers) worst = verdict;

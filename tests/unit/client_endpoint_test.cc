@@ -1,4 +1,5 @@
 // The endpoint against a scripted engine: which records it writes when it sends, how it ends, and that it judges what it reads.
+#include <coll.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -65,6 +66,11 @@ TEST(EmbeddedClient, who_has_waited_leaves_nothing_that_the_engine_has_not_seen)
         ASSERT_EQ(ulc_wait_for(ep, &request, nullptr, 0), ULC_OK);
         EXPECT_EQ(rounds.count, before + 1) << "it has seen everything";
     }
+    ulc_coll* operation = nullptr;
+    ASSERT_EQ(ulc_broadcast_start(ep, ulc_world(ep), 0, &request, 8, nullptr, &operation), ULC_OK);
+    const unsigned begun = rounds.count;
+    ASSERT_EQ(ulc_coll_test(ep, operation), ULC_OK) << "the root's message is in its record";
+    EXPECT_EQ(rounds.count, begun + 1);
     rounds.answer = 2;  // another thread is in it, and may be past our records
     ASSERT_EQ(ulc_send(ep, 1, 1, "x", 1, &request), ULC_OK);
     for (int call = 0; call < 2; ++call) {
