@@ -5,10 +5,20 @@
 #include <cstdint>
 
 #include "abi/endpoint_region.h"
+#include "abi/placement.h"
 
 namespace ulc::abi {
 
 struct EmbeddedEngine;  // opaque
+
+/// What a round of it was.
+enum RoundResult : int {
+    kRoundIdle = 0,
+    kRoundMoved = 1,      ///< something moved
+    kRoundElsewhere = 2,  ///< another thread is in the engine
+    kRoundOwes =
+        4,  ///< added to the first two: frames of the caller's endpoint wait for the next one, such as acknowledgements
+};
 
 /// All functions return 0 or an Err number. Thread rules: any function from any thread;
 /// poll takes the engine if it is free, else returns at once.
@@ -25,8 +35,9 @@ struct EngineEntry {
     int (*attach)(EmbeddedEngine* engine, const char* net, void** region, RegionLayout* layout,
                   std::uint32_t* endpoint);
     int (*detach)(EmbeddedEngine* engine, std::uint32_t endpoint);
-    /// One round. Returns 1 if something moved, 0 if not, 2 if another thread is in the engine.
-    int (*poll)(EmbeddedEngine* engine);
+    /// One round; a RoundResult. placer: asked in this round about messages to that endpoint, whose thread calls; nullptr:
+    /// nobody is.
+    int (*poll)(EmbeddedEngine* engine, std::uint32_t endpoint, const Placer* placer);
     /// Once for each open(); the last one ends the engine.
     void (*close)(EmbeddedEngine* engine);
 };

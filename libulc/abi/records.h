@@ -102,6 +102,8 @@ enum CompletionFlag : std::uint8_t {
     /// The block is its source's way through a full arena: to be given back at once, whoever waits for the message. A client that
     /// keeps it waits for ever for what that source sends next.
     kCompleteReserve = 0x20,
+    /// With kCompleteLast: the whole message lies where the client said (abi/placement.h); block.message_length. Reach::kProcess only.
+    kCompletePlaced = 0x40,
 };
 
 struct alignas(kCacheLine) CompletionRecord {

@@ -373,13 +373,14 @@ int ulc_wait(ulc_endpoint* ep, int64_t timeout_ns) {
 int ulc_wait_for(ulc_endpoint* ep, ulc_request* req, ulc_status* status, int64_t timeout_ns) {
     if (ep == nullptr || req == nullptr) return ULC_ERR_INVALID;
     int error = ulc_test(ep, req, status);
-    const Nanos deadline = error == ULC_ERR_AGAIN ? deadline_in(*ep, timeout_ns) : 0;
+    const bool waits = error == ULC_ERR_AGAIN;
+    const Nanos deadline = waits ? deadline_in(*ep, timeout_ns) : 0;
     while (error == ULC_ERR_AGAIN) {
         const int waited = ep->wait(left_of(*ep, deadline));
         error = ulc_test(ep, req, status);
         if (error == ULC_ERR_AGAIN && waited != ULC_OK) return waited;
     }
-    ep->before_leaving();
+    ep->before_leaving(waits);
     return error;
 }
 }

@@ -36,6 +36,7 @@ struct Arrival {
     Storage storage;
     bool whole;
     bool unexpected;  ///< in `all` and `by_source`
+    bool placed;      ///< the engine copies it into the request's buffer
     unsigned char inline_octets[abi::kInlineOctetsMax];
 };
 

@@ -21,11 +21,12 @@ struct Link {
     const abi::EngineEntry* entry = nullptr;
     abi::EmbeddedEngine* engine = nullptr;
     std::uint32_t endpoint = 0;
+    abi::Placer placer;
 };
 
 int run_round(void* context) noexcept {
     auto* link = static_cast<Link*>(context);
-    return link->entry->poll(link->engine);
+    return link->entry->poll(link->engine, link->endpoint, &link->placer);
 }
 
 void close_link(void* context) noexcept {
@@ -115,6 +116,7 @@ Result<std::unique_ptr<ulc_endpoint>> attach_embedded(const char* devices, const
         hooks.close = close_link;
         endpoint = make_endpoint(abi::Region(memory, layout, abi::Reach::kProcess), hooks, limits);
         if (endpoint) {
+            link->placer = endpoint->placer();
             static_cast<void>(link.release());
             return endpoint;
         }

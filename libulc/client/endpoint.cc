@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "abi/engine_entry.h"
+
 namespace ulc::client {
 namespace {
 
@@ -13,7 +15,6 @@ constexpr std::uint32_t kAnnouncePolls = 1024;
 /// Fruitless polls between questions whether the engine lives: the only one that makes a system call.
 constexpr std::uint32_t kAlivePolls = 1U << 21;
 constexpr unsigned kAwaitedMax = 16;
-constexpr int kElsewhere = 2;  ///< Hooks::progress: another thread is in the engine
 constexpr std::uint64_t kLibulcTags = std::uint64_t{3} << 62;
 
 }  // namespace
@@ -57,8 +58,11 @@ int Endpoint::poll() {
     if (hooks_.progress != nullptr) {
         const std::uint32_t published = submitter_.published();
         const int round = hooks_.progress(hooks_.context);
-        moved = round == 1;
-        if (round != kElsewhere) taken_by_engine_ = published;
+        moved = (round & abi::kRoundMoved) != 0;
+        if (round != abi::kRoundElsewhere) {
+            taken_by_engine_ = published;
+            engine_owes_ = (round & abi::kRoundOwes) != 0;
+        }
     }
     int events = std::exchange(events_aside_, 0);
     bool stalled = false;
@@ -91,6 +95,12 @@ int Endpoint::poll() {
     }
     if (ended_ != 0) return -ended_;
     return stalled ? -ULC_ERR_LIMIT : 0;
+}
+
+void Endpoint::before_leaving(bool waited) {
+    const bool unseen = submitter_.published() != taken_by_engine_;
+    const bool owes = waited && engine_owes_;
+    if (hooks_.progress != nullptr && (unseen || owes)) poll_aside();
 }
 
 void Endpoint::on_empty_poll() {
@@ -181,6 +191,28 @@ Inbox::Taken Endpoint::on_message(const abi::CompletionRecord& record) {
     (void)groups_.on_control(record.source, record.tag, {payload, length});
     if (block != UINT32_MAX) inbox_.give_back(block);
     return Inbox::Taken::kYes;
+}
+
+bool Endpoint::may_place(const abi::Beginning& message) const noexcept {
+    const bool tells_libulc = (message.tag & kLibulcTags) == kLibulcTags;
+    return !tells_libulc && ended_ == 0 &&
+           static_cast<std::int32_t>(completions_.consumed() - message.taken_at_least) >= 0;
+}
+
+abi::Placer Endpoint::placer() noexcept {
+    abi::Placer placer;
+    placer.context = this;
+    placer.find = [](void* context, const abi::Beginning& message) -> std::byte* {
+        const auto& self = *static_cast<Endpoint*>(context);
+        if (!self.may_place(message)) return nullptr;
+        const Request* request = self.inbox_.find_place(message);
+        return request == nullptr ? nullptr : reinterpret_cast<std::byte*>(request->buffer);
+    };
+    placer.place = [](void* context, const abi::Beginning& message) -> std::byte* {
+        auto& self = *static_cast<Endpoint*>(context);
+        return self.may_place(message) ? self.inbox_.place(message) : nullptr;
+    };
+    return placer;
 }
 
 // The endpoint is over: everything under way ends with it.

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "abi/placement.h"
 #include "abi/region.h"
 #include "base/idle_ladder.h"
 #include "base/medium.h"
@@ -113,6 +114,9 @@ public:
     [[nodiscard]] void* allocate_aside(std::size_t octets) noexcept;
     void free_aside(void* memory, std::size_t octets) noexcept;
 
+    /// For an engine of this process that may write anywhere: where messages go that begin. Valid while this object lives.
+    [[nodiscard]] abi::Placer placer() noexcept;
+
     // --- groups
     [[nodiscard]] int group_create(const std::uint16_t* ranks, std::uint16_t count,
                                    ulc_request* request);
@@ -127,10 +131,10 @@ public:
     int poll();
     /// poll() in the midst of another call: the caller's next poll() tells of these events too.
     void poll_aside() { events_aside_ += std::max(poll(), 0); }
-    /// The caller turns to something else: an engine in this process, which nobody else polls, takes what it has not seen yet.
-    void before_leaving() {
-        if (hooks_.progress != nullptr && submitter_.published() != taken_by_engine_) poll_aside();
-    }
+    /// The caller turns to something else: an engine in this process, which nobody else polls, takes what it has not seen yet, and sends
+    /// what is due, such as the acknowledgement that a sender waits for. waited: it has polled; a caller that finds everything done already
+    /// works off what came, and a round would only bring more.
+    void before_leaving(bool waited);
     /// Tells the engine which sources this endpoint waits for (URTP §3.1). wait() and long fruitless polling do it
     /// themselves; a driver without wait(), as the simulator, calls it when the application has nothing left to do.
     void announce_awaited() noexcept;
@@ -151,6 +155,7 @@ private:
     static constexpr unsigned kPollRecordsMax = 256;
 
     [[nodiscard]] bool dispatch(const abi::CompletionRecord& record);
+    [[nodiscard]] bool may_place(const abi::Beginning& message) const noexcept;
     [[nodiscard]] Inbox::Taken on_message(const abi::CompletionRecord& record);
     void on_formed(const abi::CompletionRecord& record);
     [[nodiscard]] std::uint16_t per_node_of(const abi::CompletionRecord& record) const noexcept;
@@ -197,6 +202,7 @@ private:
     std::uint32_t empty_polls_ = 0;
     std::uint32_t taken_by_engine_ =
         0;  ///< records published when an engine in this process had its last round
+    bool engine_owes_ = false;  ///< that round left frames to be sent
     std::string job_text_;
 };
 

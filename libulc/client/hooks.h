@@ -11,8 +11,8 @@ namespace ulc::client {
 
 struct Hooks {
     void* context = nullptr;
-    /// One round of an engine in this process: 1 moved, 0 not, 2 another thread is in it. nullptr: the engine runs
-    /// elsewhere. Called by every poll().
+    /// One round of an engine in this process; abi::RoundResult. nullptr: the engine runs elsewhere. Called by every
+    /// poll().
     int (*progress)(void* context) = nullptr;
     /// Wakes an engine that said it sleeps. nullptr: it never sleeps on its own.
     void (*wake_engine)(void* context) = nullptr;

@@ -61,8 +61,9 @@ bool Inbox::begin_job(std::uint16_t ranks) noexcept { return matcher_.begin_job(
 
 // ---------------------------------------------------------------- memory
 
-// A node for this record's message, or nullptr when memory or the limit is used up.
-Arrival* Inbox::new_arrival(const abi::CompletionRecord& record) noexcept {
+// A node for a message, or nullptr when memory or the limit is used up.
+Arrival* Inbox::new_arrival(std::uint16_t source, std::uint32_t stream,
+                            std::uint64_t tag) noexcept {
     if (free_.empty()) {
         const std::uint64_t octets = kSlabArrivals * sizeof(Arrival);
         if (!slabs_.empty() && memory_used_ + octets > memory_limit_) return nullptr;
@@ -82,9 +83,9 @@ Arrival* Inbox::new_arrival(const abi::CompletionRecord& record) noexcept {
     }
     Arrival* arrival = free_.pop_front();
     *arrival = Arrival{};
-    arrival->source = record.source;
-    arrival->stream = record.stream;
-    arrival->tag = tag_of(record);
+    arrival->source = source;
+    arrival->stream = stream;
+    arrival->tag = tag;
     arrival->storage = Storage::kNone;
     return arrival;
 }
@@ -137,6 +138,7 @@ Inbox::Taken Inbox::on_message(const abi::CompletionRecord& record) noexcept {
     if (record.source >= matcher_.ranks()) return Taken::kCorrupt;
     matcher_.heard(record.source);
     if (record.status != 0) return on_broken(record);
+    if (has(record, abi::kCompletePlaced)) return on_placed(record);
     std::uint32_t length = 0;
     std::uint32_t block = kNoBlock;
     const unsigned char* payload = payload_of(record, length, block);
@@ -163,7 +165,7 @@ Inbox::Taken Inbox::on_whole(const abi::CompletionRecord& record, const unsigned
         if (block != kNoBlock) give_back(block);
         return Taken::kYes;
     }
-    Arrival* arrival = new_arrival(record);
+    Arrival* arrival = new_arrival(record.source, record.stream, tag);
     if (arrival == nullptr) return Taken::kStalled;
     arrival->length = length;
     arrival->received = length;
@@ -194,7 +196,7 @@ Inbox::Taken Inbox::on_first(const abi::CompletionRecord& record, const unsigned
     const std::uint64_t total =
         has(record, abi::kCompleteInline) ? length : record.body.block.message_length;
     if (total <= length || find_open(record) != nullptr) return Taken::kCorrupt;
-    Arrival* arrival = new_arrival(record);
+    Arrival* arrival = new_arrival(record.source, record.stream, tag_of(record));
     if (arrival == nullptr) return Taken::kStalled;
     arrival->length = total;
     arrival->request = matcher_.match_posted(record.source, arrival->tag);
@@ -216,7 +218,8 @@ Inbox::Taken Inbox::on_next(const abi::CompletionRecord& record, const unsigned 
                             std::uint32_t length, std::uint32_t block) noexcept {
     Arrival* arrival = find_open(record);
     const bool last = has(record, abi::kCompleteLast);
-    if (arrival == nullptr || length > arrival->length - arrival->received) return Taken::kCorrupt;
+    if (arrival == nullptr || arrival->placed || length > arrival->length - arrival->received)
+        return Taken::kCorrupt;
     if (last != (arrival->received + length == arrival->length)) return Taken::kCorrupt;
     if (!append(*arrival, payload, length)) return Taken::kStalled;
     if (block != kNoBlock) give_back(block);
@@ -227,6 +230,39 @@ Inbox::Taken Inbox::on_next(const abi::CompletionRecord& record, const unsigned 
         finish(*arrival->request, arrival->length);
         drop_arrival(*arrival);
     }
+    return Taken::kYes;
+}
+
+Request* Inbox::find_place(const abi::Beginning& message) const noexcept {
+    if (message.source >= matcher_.ranks()) return nullptr;
+    Request* request = matcher_.find_posted(message.source, message.tag);
+    return request != nullptr && request->capacity >= message.length ? request : nullptr;
+}
+
+std::byte* Inbox::place(const abi::Beginning& message) noexcept {
+    Request* request = find_place(message);
+    if (request == nullptr) return nullptr;
+    Arrival* arrival = new_arrival(message.source, message.stream, message.tag);
+    if (arrival == nullptr) return nullptr;
+    matcher_.unpost(*request);
+    request->state = RequestState::kArriving;
+    describe(*request, message.source, message.stream, message.tag);
+    arrival->length = message.length;
+    arrival->request = request;
+    arrival->placed = true;
+    matcher_.open(message.source).push_back(*arrival);
+    return reinterpret_cast<std::byte*>(request->buffer);
+}
+
+// The engine has put it where place() said.
+Inbox::Taken Inbox::on_placed(const abi::CompletionRecord& record) noexcept {
+    Arrival* arrival = find_open(record);
+    if (arrival == nullptr || !arrival->placed || !has(record, abi::kCompleteLast) ||
+        record.body.block.message_length != arrival->length)
+        return Taken::kCorrupt;
+    matcher_.open(record.source).remove(*arrival);
+    finish(*arrival->request, arrival->length);
+    drop_arrival(*arrival);
     return Taken::kYes;
 }
 
@@ -268,12 +304,7 @@ bool Inbox::deliver_local(std::uint16_t self, std::uint64_t tag, const void* pay
         finish(*request, length);
         return true;
     }
-    abi::CompletionRecord record{};
-    record.source = self;
-    record.stream = self;
-    record.flags = abi::kCompleteHasTag;
-    record.tag = tag;
-    Arrival* arrival = new_arrival(record);
+    Arrival* arrival = new_arrival(self, self, tag);
     if (arrival == nullptr) return false;
     arrival->length = length;
     if (!reserve_heap(*arrival, length)) {

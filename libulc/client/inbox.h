@@ -5,6 +5,7 @@
 //   one arena block   there, while such blocks hold at most half of the rx arena; beyond that, or if the engine had no other
 //                     block for that source, in a copy, so that messages that nobody asks for cannot stop those that somebody awaits
 //   in chunks         in a copy that grows with them; a receive that matches meanwhile takes over where it stands
+// An engine of this process asks when a message begins whether its receive is posted, and copies straight into the buffer (place()).
 // Copies and Arrivals are bounded by `memory_octets`. At the bound the inbox takes no further message (poll says
 // ULC_ERR_LIMIT) until the application receives some; nothing is lost, the engine's credit stops the senders.
 #pragma once
@@ -13,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "abi/placement.h"
 #include "abi/region.h"
 #include "client/matching.h"
 #include "client/ulc.h"
@@ -43,6 +45,11 @@ public:
         if (handler_.call != nullptr) handler_.call(handler_.context, error, source, count);
     }
 
+    /// The receive of a message that begins; nullptr: it is not posted, or too short. All messages that came before have been taken
+    /// (abi::Beginning::taken_at_least).
+    [[nodiscard]] Request* find_place(const abi::Beginning& message) const noexcept;
+    /// Makes the message that receive's and says where its buffer is.
+    [[nodiscard]] std::byte* place(const abi::Beginning& message) noexcept;
     /// A kMessage record. kStalled: not taken, offer it again.
     [[nodiscard]] Taken on_message(const abi::CompletionRecord& record) noexcept;
     /// A message of the endpoint to itself. False: no memory.
@@ -75,7 +82,8 @@ private:
     static constexpr std::uint32_t kNoBlock = UINT32_MAX;
     static constexpr std::size_t kSlabArrivals = 64;
 
-    [[nodiscard]] Arrival* new_arrival(const abi::CompletionRecord& record) noexcept;
+    [[nodiscard]] Arrival* new_arrival(std::uint16_t source, std::uint32_t stream,
+                                       std::uint64_t tag) noexcept;
     void drop_arrival(Arrival& arrival) noexcept;
     [[nodiscard]] bool reserve_heap(Arrival& arrival, std::uint64_t octets) noexcept;
     [[nodiscard]] Taken on_whole(const abi::CompletionRecord& record, const unsigned char* payload,
@@ -84,6 +92,7 @@ private:
                                  std::uint32_t length, std::uint32_t block) noexcept;
     [[nodiscard]] Taken on_next(const abi::CompletionRecord& record, const unsigned char* payload,
                                 std::uint32_t length, std::uint32_t block) noexcept;
+    [[nodiscard]] Taken on_placed(const abi::CompletionRecord& record) noexcept;
     [[nodiscard]] Taken on_broken(const abi::CompletionRecord& record) noexcept;
     [[nodiscard]] bool append(Arrival& arrival, const unsigned char* payload,
                               std::uint32_t length) noexcept;

@@ -49,11 +49,14 @@ void Matcher::remove_posted(Request& request) noexcept {
     if (source.posted.empty()) awaited_.remove(source);
 }
 
-Request* Matcher::match_posted(std::uint16_t source, std::uint64_t tag) noexcept {
+Request* Matcher::find_posted(std::uint16_t source, std::uint64_t tag) const noexcept {
     Request* named = first_match(sources_[source].posted, tag);
     Request* any = first_match(posted_any_, tag);
-    Request* request = named;
-    if (named == nullptr || (any != nullptr && any->order < named->order)) request = any;
+    return named == nullptr || (any != nullptr && any->order < named->order) ? any : named;
+}
+
+Request* Matcher::match_posted(std::uint16_t source, std::uint64_t tag) noexcept {
+    Request* request = find_posted(source, tag);
     if (request != nullptr) remove_posted(*request);
     return request;
 }

@@ -29,7 +29,9 @@ public:
     /// request.from: a source or kAnySource; tag, mask set. Gives it its order.
     void post(Request& request) noexcept;
     void unpost(Request& request) noexcept;
-    /// The receive for a message, taken out of its list; nullptr: none.
+    /// The receive for a message, left in its list; nullptr: none.
+    [[nodiscard]] Request* find_posted(std::uint16_t source, std::uint64_t tag) const noexcept;
+    /// The same, taken out of its list.
     [[nodiscard]] Request* match_posted(std::uint16_t source, std::uint64_t tag) noexcept;
     /// Removes and gives any receive that names `source` (kAnySource: one from any); nullptr: none left.
     [[nodiscard]] Request* take_posted(std::uint16_t source) noexcept;

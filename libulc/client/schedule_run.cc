@@ -433,7 +433,7 @@ int ScheduleRun::test() noexcept {
                         !offload_.running() && in_flight_count_ == 0;
     if (!failed && (error_ != ULC_OK || !executor_->done())) return ULC_ERR_AGAIN;
     end();
-    ep_->before_leaving();
+    ep_->before_leaving(true);
     return error_;
 }
 

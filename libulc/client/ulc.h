@@ -167,7 +167,8 @@ ULC_API int ulc_multicast(ulc_endpoint* ep, ulc_group group, uint64_t subset, ui
 /* Starts a receive into `buffer`: the first message, in arrival order, with (tag & mask) == (tag given & mask) from `from`
  * or from ULC_RANK_ANY. A longer message is cut (TRUNCATED). A receive that names its source lets the engine ask early
  * for a lost message (URTP §3.1). Errors: INVALID, NOT_FORMED, CLOSED. Never AGAIN. A source that is gone ends the
- * request with PEER_LEFT or PEER_DIED, after what had arrived from it. */
+ * request with PEER_LEFT or PEER_DIED, after what had arrived from it. Until it is done, and after ulc_cancel(), what
+ * `buffer` holds is undefined. */
 ULC_API int ulc_receive(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, void* buffer,
                         size_t capacity, ulc_request* req);
 

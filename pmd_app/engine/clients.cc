@@ -3,7 +3,6 @@
 #include "engine/core.h"
 
 namespace ulc::engine {
-namespace {
 
 bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
     endpoint.work &= static_cast<std::uint8_t>(~kWorkDeliver);
@@ -20,11 +19,14 @@ bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
         moved = endpoint.deliverer->run(*endpoint.member, endpoint.completions, core.counters,
                                         core.config.packets_per_round, now);
         if (endpoint.deliverer->unfinished()) endpoint.work |= kWorkDeliver;
+        update_landing(endpoint);
     }
     if (moved) endpoint.work |= kWorkSettle;
     if (endpoint.offloads != nullptr && endpoint.offloads->busy()) endpoint.work |= kWorkSend;
     return moved;
 }
+
+namespace {
 
 bool send(Core& core, Endpoint& endpoint, Nanos now) {
     endpoint.work &= static_cast<std::uint8_t>(~kWorkSend);
@@ -155,6 +157,7 @@ void close_corrupt(Core& core, Endpoint& endpoint, Nanos now) {
 
 void remove(Core& core, Endpoint& endpoint) {
     std::erase(core.active, &endpoint);
+    if (endpoint.net->landing == &endpoint) endpoint.net->landing = nullptr;
     leave_groups(core, endpoint);
     endpoint.sends.abort(endpoint.net->port.pool);
     core.table[endpoint.index].reset();

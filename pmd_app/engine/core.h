@@ -120,6 +120,7 @@ struct Net {
     GroupTable groups;
     MulticastFilter filter;
     Jobs jobs;
+    Endpoint* landing = nullptr;  ///< whose messages' payloads may land (landing.cc); nullptr: none
     /// Received frames that members may still hold. The rest is for one packet of each source, and for control: a node whose
     /// memory is full of packets that wait for others must still receive those.
     std::uint32_t rx_frames_left;
@@ -175,7 +176,26 @@ bool receive(Core& core, Net& net, Nanos now);
 void to_members(Core& core, Net& net, const wire::FrameView& view, Segment* segment,
                 const Endpoint* from, Nanos now);
 
+/// One frame: parsed, and to whom it names.
+void take_frame(Core& core, Net& net, Segment* segment, Nanos now);
+
+// --- landing.cc
+/// As receive(), while net.landing is somebody: payloads of the message that is arriving go straight from the wire to where its receiver
+/// wants them.
+bool receive_landing(Core& core, Net& net, Nanos now);
+/// Whether the endpoint's messages may land has changed, or may have.
+inline void update_landing(Endpoint& endpoint) noexcept {
+    Endpoint*& landing = endpoint.net->landing;
+    if (endpoint.deliverer->placing()) {
+        landing = &endpoint;
+    } else if (landing == &endpoint) {
+        landing = nullptr;
+    }
+}
+
 // --- clients.cc
+/// What its member has ready, to the client. True: moved.
+bool deliver(Core& core, Endpoint& endpoint, Nanos now);
 bool serve(Core& core, Endpoint& endpoint, Nanos now);
 /// Deliveries, wake-up, timer. True: moved.
 bool settle(Core& core, Endpoint& endpoint, Nanos now);

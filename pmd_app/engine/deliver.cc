@@ -12,6 +12,8 @@ namespace {
 constexpr std::uint32_t kChunkOctets = 16384;  ///< of a message that does not get one block
 constexpr unsigned kSourceBurstMax = 16;       ///< packets of one source before the next one's turn
 constexpr unsigned kReclaimMax = 256;          ///< blocks; more than a run delivers
+constexpr std::uint32_t kPlacedMin =
+    1024;  ///< octets; of shorter ones a copy costs less than the question
 
 }  // namespace
 
@@ -23,6 +25,7 @@ Deliverer::Deliverer(const abi::Region& region)
 void Deliverer::begin_job(std::uint16_t ranks, std::uint16_t mtu) {
     index_.assign(ranks, 0);
     sources_.clear();
+    places_ = 0;
     reserves_.assign(1, {});
     mtu_ = mtu;
     if (std::uint64_t{ranks} * mtu_ <= arena_.octets() / 2) return;
@@ -111,6 +114,11 @@ bool Deliverer::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::Complet
     if (packet.first() && packet.last()) {
         abi::CompletionRecord* out = cq.claim();
         if (out == nullptr) return false;
+        source.place = place_of(rank, packet);
+        if (source.place != nullptr) {
+            open_message(source, packet);
+            return deliver_placed(rank, source, packet, cq, counters);
+        }
         if (packet.length <= abi::kInlineOctetsMax) {
             complete_inline(rank, packet, *out);
             note_passed(rank, packet.has_tag(), packet.tag, cq);
@@ -122,12 +130,28 @@ bool Deliverer::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::Complet
         counters.add(Counter::messages_received);
         return true;
     }
-    if (packet.first()) open_message(source, packet);
+    if (packet.first()) {
+        source.place = place_of(rank, packet);
+        open_message(source, packet);
+    }
     if (!source.open) {
         counters.add(Counter::drop_framing);
         return true;
     }
+    if (!continues(source, packet) || packet.length == 0) {
+        if (!abandon(rank, source, cq, counters)) return false;
+        counters.add(Counter::drop_framing);
+        return true;
+    }
+    if (source.place != nullptr) return deliver_placed(rank, source, packet, cq, counters);
     return append(rank, source, packet, cq, counters);
+}
+
+// Of the message that is open: in its stream, and not beyond its length, which its last packet fills.
+bool Deliverer::continues(const Source& source, const urtp::ReadyPacket& packet) noexcept {
+    const std::uint64_t after = source.done + source.filled + packet.length;
+    return packet.stream == source.stream &&
+           (packet.last() ? after == source.length : after < source.length);
 }
 
 Sink Deliverer::sink_of(Rank rank, const urtp::ReadyPacket& packet) noexcept {
@@ -146,11 +170,9 @@ void Deliverer::deliver_to_schedule(Source& source, const urtp::ReadyPacket& pac
         source.filled = 0;
         source.stream = packet.stream;
     }
-    const std::uint64_t after = source.done + packet.length;
-    const bool honest = packet.stream == source.stream &&
-                        (packet.last() ? after == source.length : after < source.length);
+    const bool honest = continues(source, packet);
     if (honest) offloads_->write(source.sink, source.done, packet.payload, packet.length);
-    source.done = after;
+    source.done += packet.length;
     if (honest && !packet.last()) return;
     counters.add(honest ? Counter::messages_received : Counter::drop_framing);
     offloads_->arrived(source.sink, !honest);
@@ -158,8 +180,71 @@ void Deliverer::deliver_to_schedule(Source& source, const urtp::ReadyPacket& pac
     source.open = false;
 }
 
+abi::Beginning Deliverer::beginning_of(Rank rank, const urtp::ReadyPacket& packet) const noexcept {
+    return {.source = rank,
+            .stream = packet.stream,
+            .tag = packet.has_tag() ? packet.tag : 0,
+            .length = packet.last() ? packet.length : packet.message_length,
+            .taken_at_least = passed_at_};
+}
+
+std::byte* Deliverer::place_of(Rank rank, const urtp::ReadyPacket& packet) {
+    const abi::Beginning message = beginning_of(rank, packet);
+    if (placer_ == nullptr || message.length < kPlacedMin) return nullptr;
+    std::byte* place = placer_->place(placer_->context, message);
+    if (place != nullptr) ++places_;
+    return place;
+}
+
+void Deliverer::leave_place(Source& source) noexcept {
+    if (source.place == nullptr) return;
+    source.place = nullptr;
+    --places_;
+}
+
+std::byte* Deliverer::next_place(Rank rank, const urtp::ReadyPacket& packet) const {
+    const bool known = rank < index_.size() && index_[rank] != 0;
+    const Source* source = known ? &sources_[index_[rank] - 1U] : nullptr;
+    const bool open = source != nullptr && source->open;
+    if (packet.first()) {
+        const bool schedules = offloads_ != nullptr && packet.has_tag() && is_operation(packet.tag);
+        const abi::Beginning message = beginning_of(rank, packet);
+        if (open || schedules || placer_ == nullptr || message.length < kPlacedMin) return nullptr;
+        return placer_->find(placer_->context, message);
+    }
+    const bool goes_on = open && source->place != nullptr && continues(*source, packet);
+    return goes_on ? source->place + source->done : nullptr;
+}
+
+// The client has made it the message of a receive, and hears of it once more: when it is whole, or broken.
+bool Deliverer::deliver_placed(Rank rank, Source& source, const urtp::ReadyPacket& packet,
+                               abi::CompletionProducer& cq, Counters& counters) {
+    if (packet.last() && cq.room() == 0) return false;
+    std::byte* to = source.place + source.done;
+    if (packet.payload != to) std::memcpy(to, packet.payload, packet.length);  // else it landed
+    source.done += packet.length;
+    if (!packet.last()) return true;
+    abi::CompletionRecord* out = cq.claim();
+    out->kind = abi::CompletionKind::kMessage;
+    out->flags = abi::kCompletePlaced | abi::kCompleteLast;
+    out->inline_length = 0;
+    out->source = rank;
+    out->status = 0;
+    out->stream = source.stream;
+    out->tag = source.tag;
+    out->body.block = {0, 0, source.length, 0, 0, 0};
+    cq.publish();
+    source.open = false;
+    leave_place(source);
+    counters.add(Counter::completions);
+    counters.add(Counter::messages_received);
+    counters.add(Counter::messages_placed);
+    return true;
+}
+
 void Deliverer::note_passed(Rank rank, bool has_tag, std::uint64_t tag,
                             const abi::CompletionProducer& cq) noexcept {
+    passed_at_ = cq.produced() + 1;
     if (has_tag && is_operation(tag)) passed_.note(cq.produced(), rank, tag);
 }
 
@@ -200,13 +285,14 @@ bool Deliverer::deliver_single(Rank rank, Source& source, const urtp::ReadyPacke
 
 void Deliverer::open_message(Source& source, const urtp::ReadyPacket& packet) {
     source.open = true;
-    source.length = packet.message_length;
+    source.length = packet.last() ? packet.length : packet.message_length;
     source.done = 0;
     source.filled = 0;
     source.tag = packet.tag;
     source.has_tag = packet.has_tag();
     source.stream = packet.stream;
     source.whole = false;
+    if (source.place != nullptr) return;
     if (source.length == 0 || source.length > arena_.octets() / 2) return;
     const auto octets = static_cast<std::uint32_t>(source.length);
     source.block = arena_.allocate(octets);
@@ -217,15 +303,6 @@ void Deliverer::open_message(Source& source, const urtp::ReadyPacket& packet) {
 
 bool Deliverer::append(Rank rank, Source& source, const urtp::ReadyPacket& packet,
                        abi::CompletionProducer& cq, Counters& counters) {
-    const std::uint64_t after = source.done + source.filled + packet.length;
-    const bool honest = packet.stream == source.stream &&
-                        (packet.last() ? after == source.length : after < source.length) &&
-                        packet.length > 0;
-    if (!honest) {
-        if (!abandon(rank, source, cq, counters)) return false;
-        counters.add(Counter::drop_framing);
-        return true;
-    }
     // The completions this packet may need: its own, and one of the chunk before it.
     const bool overflows =
         source.block != RxArena::kNone && source.capacity - source.filled < packet.length;
@@ -301,7 +378,7 @@ bool Deliverer::abandon(Rank rank, Source& source, abi::CompletionProducer& cq,
         source.open = false;
         return true;
     }
-    if (source.done > 0) {
+    if (source.done > 0 || source.place != nullptr) {
         abi::CompletionRecord* out = cq.claim();
         if (out == nullptr) return false;
         out->kind = abi::CompletionKind::kMessage;
@@ -315,6 +392,7 @@ bool Deliverer::abandon(Rank rank, Source& source, abi::CompletionProducer& cq,
         counters.add(Counter::completions);
     }
     give_back(source);
+    leave_place(source);
     source.open = false;
     return true;
 }
@@ -370,6 +448,7 @@ void Deliverer::forget(Rank source) noexcept {
     Source& state = sources_[index_[source] - 1U];
     if (state.sink && offloads_ != nullptr) offloads_->arrived(state.sink, true);
     state.sink = {};
+    leave_place(state);
     give_back(state);
     state.open = false;
 }

@@ -14,12 +14,14 @@
 // Packets of one source arrive message by message (docs/PROTOCOL.md §6.1), so there is one open message a source. A source
 // that breaks this is counted (drop_framing) and hurts its own messages only.
 //
-// A message of an offloaded schedule goes where that says (offload.h), with neither block nor completion.
+// A message of an offloaded schedule goes where that says (offload.h), with neither block nor completion; one for whose receive a client
+// of this process has named the memory goes there, and only its end is completed (abi/placement.h).
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "abi/placement.h"
 #include "abi/region.h"
 #include "base/counters.h"
 #include "base/units.h"
@@ -55,6 +57,12 @@ public:
 
     /// Who is asked first about a message of a collective operation; nullptr: nobody.
     void set_offloads(Offloads* offloads) noexcept { offloads_ = offloads; }
+    /// Who is asked next; nullptr: nobody. It stays until replaced, and messages go where it said even after that.
+    void set_placer(const abi::Placer* placer) noexcept { placer_ = placer; }
+    /// Some message goes where its client said, or may.
+    [[nodiscard]] bool placing() const noexcept { return places_ > 0 || placer_ != nullptr; }
+    /// Where the payload of a packet goes that is delivered next, its segment's aside; nullptr: to no such place.
+    [[nodiscard]] std::byte* next_place(Rank source, const urtp::ReadyPacket& packet) const;
     /// Those that went to the client.
     [[nodiscard]] const PassedLog& passed() const noexcept { return passed_; }
     /// found(source) for each of that tag that will, and of which the client has heard nothing yet.
@@ -63,8 +71,8 @@ public:
         for (std::size_t rank = 0; rank < index_.size(); ++rank) {
             if (index_[rank] == 0) continue;
             const Source& source = sources_[index_[rank] - 1U];
-            const bool begun = source.open && !source.sink && source.has_tag && source.done == 0 &&
-                               source.filled > 0;
+            const bool begun = source.open && !source.sink && source.place == nullptr &&
+                               source.has_tag && source.done == 0 && source.filled > 0;
             if (begun && ((source.tag ^ tag) & mask) == 0) found(static_cast<Rank>(rank));
         }
     }
@@ -86,7 +94,8 @@ private:
         std::uint64_t length = 0;
         std::uint64_t tag = 0;
         std::uint32_t stream = 0;
-        Sink sink;  ///< where the open message goes, if not to the client
+        Sink sink;                   ///< where the open message goes, if not to the client
+        std::byte* place = nullptr;  ///< where the client wants it, all of it
         bool block_is_reserve = false;
         bool open = false;
         bool whole = false;  ///< one block for the whole message
@@ -100,8 +109,16 @@ private:
                  Counters& counters);
     static void complete_inline(Rank rank, const urtp::ReadyPacket& packet,
                                 abi::CompletionRecord& out);
+    [[nodiscard]] static bool continues(const Source& source,
+                                        const urtp::ReadyPacket& packet) noexcept;
     [[nodiscard]] Sink sink_of(Rank rank, const urtp::ReadyPacket& packet) noexcept;
     void deliver_to_schedule(Source& source, const urtp::ReadyPacket& packet, Counters& counters);
+    [[nodiscard]] abi::Beginning beginning_of(Rank rank,
+                                              const urtp::ReadyPacket& packet) const noexcept;
+    [[nodiscard]] std::byte* place_of(Rank rank, const urtp::ReadyPacket& packet);
+    bool deliver_placed(Rank rank, Source& source, const urtp::ReadyPacket& packet,
+                        abi::CompletionProducer& cq, Counters& counters);
+    void leave_place(Source& source) noexcept;
     void note_passed(Rank rank, bool has_tag, std::uint64_t tag,
                      const abi::CompletionProducer& cq) noexcept;
     bool deliver_single(Rank rank, Source& source, const urtp::ReadyPacket& packet,
@@ -124,6 +141,10 @@ private:
     std::vector<Source> sources_;
     PassedLog passed_;
     Offloads* offloads_ = nullptr;
+    const abi::Placer* placer_ = nullptr;
+    std::uint32_t places_ = 0;  ///< sources with a place
+    std::uint32_t passed_at_ =
+        0;  ///< completions, when the last message was passed that must find its receive
     std::vector<Reserve>
         reserves_;  ///< the first is common to all sources that have none of their own
     std::uint32_t reserved_octets_ = 0;

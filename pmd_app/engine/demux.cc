@@ -1,6 +1,7 @@
 // Frames to those that they name: parse, early drop (URTP §3.2.1), then by endpoint handle or group handle. A group
 // frame is shared by all its members here: one segment, one reference each. A handle means an endpoint of the net on which
 // the frame came, and nothing on any other.
+#include "base/check.h"
 #include "engine/core.h"
 
 namespace ulc::engine {
@@ -43,7 +44,9 @@ void to_group(Core& core, Net& net, const wire::FrameView& view, Segment* segmen
     net.port.pool.drop(segment);
 }
 
-[[gnu::flatten]] void on_frame(Core& core, Net& net, Segment* segment, Nanos now) {
+}  // namespace
+
+[[gnu::flatten]] void take_frame(Core& core, Net& net, Segment* segment, Nanos now) {
     wire::FrameView view;
     Counter reason =
         wire::parse(segment->frame, segment->length, core.config.ether_type, view, core.config.crc);
@@ -59,10 +62,12 @@ void to_group(Core& core, Net& net, const wire::FrameView& view, Segment* segmen
         net.port.pool.drop(segment);
         return;
     }
+    if (segment->tail != nullptr) {
+        ULC_CHECK(view.length == segment->tail_octets);
+        view.body = segment->tail;
+    }
     to_members(core, net, view, segment, nullptr, now);
 }
-
-}  // namespace
 
 void to_members(Core& core, Net& net, const wire::FrameView& view, Segment* segment,
                 const Endpoint* from, Nanos now) {
@@ -83,6 +88,8 @@ void to_members(Core& core, Net& net, const wire::FrameView& view, Segment* segm
 }
 
 bool receive(Core& core, Net& net, Nanos now) {
+    if (net.landing != nullptr && net.port.rx_landing != nullptr)
+        return receive_landing(core, net, now);
     Segment* burst[kRxBurst];
     const std::uint16_t count = net.port.rx(net.port.context, burst, kRxBurst);
     if (count == 0) return false;
@@ -90,7 +97,7 @@ bool receive(Core& core, Net& net, Nanos now) {
     for (std::uint16_t n = 0; n < count; ++n) {
         if (n + kPrefetchAhead < count) __builtin_prefetch(burst[n + kPrefetchAhead]->frame);
         octets += burst[n]->length;
-        on_frame(core, net, burst[n], now);
+        take_frame(core, net, burst[n], now);
     }
     core.counters.add(Counter::rx_frames, count);
     core.counters.add(Counter::rx_bytes, octets);

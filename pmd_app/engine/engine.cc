@@ -169,6 +169,14 @@ Result<EndpointId> Engine::attach(void* region, const abi::RegionLayout& layout,
     return id;
 }
 
+void Engine::set_placer(EndpointId id, const abi::Placer* placer) noexcept {
+    Endpoint* endpoint = core_->find(id);
+    if (endpoint == nullptr || !endpoint->reachable) return;
+    ULC_CHECK(endpoint->region.reaches_process());
+    endpoint->deliverer->set_placer(placer);
+    update_landing(*endpoint);
+}
+
 void Engine::detach(EndpointId id, DetachReason reason, Nanos now) {
     Endpoint* endpoint = core_->find(id);
     if (endpoint == nullptr || endpoint->detached) return;
@@ -237,6 +245,11 @@ bool Engine::poll(Nanos now) {
     core.moved = moved;
     if (moved) core.counters.add(Counter::rounds_busy);
     return moved;
+}
+
+bool Engine::owes(EndpointId id) const noexcept {
+    const Endpoint* endpoint = core_->find(id);
+    return endpoint != nullptr && (endpoint->work & kWorkTransmit) != 0;
 }
 
 Nanos Engine::next_deadline() const noexcept {

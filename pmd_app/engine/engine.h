@@ -23,6 +23,7 @@
 #include <span>
 
 #include "abi/endpoint_region.h"
+#include "abi/placement.h"
 #include "base/address_plan.h"
 #include "base/counters.h"
 #include "base/error.h"
@@ -70,9 +71,15 @@ public:
     [[nodiscard]] Err closed(EndpointId endpoint) const noexcept;
     [[nodiscard]] std::uint32_t endpoints() const noexcept;
 
+    /// Whom to ask where messages to this endpoint go, from now on; nullptr: nobody. It was admitted with Reach::kProcess. Unknown endpoints are
+    /// ignored.
+    void set_placer(EndpointId endpoint, const abi::Placer* placer) noexcept;
+
     // --- time
     /// One round. True: something moved; call again at once.
     bool poll(Nanos now);
+    /// The last round left frames of that endpoint to be sent.
+    [[nodiscard]] bool owes(EndpointId endpoint) const noexcept;
     /// When the next round is due if neither a frame nor a client comes first; 0: at once; kNever: nothing is timed.
     [[nodiscard]] Nanos next_deadline() const noexcept;
     /// Before a sleep: announces it to all clients and looks at their rings once more. False: there is work, do not

@@ -14,6 +14,20 @@ namespace ulc {
 /// PortInfo::multicast_filters of a device that passes all multicasts.
 inline constexpr std::uint16_t kPassesAll = UINT16_MAX;
 
+/// Where the payload of a frame is to lie, if not in the frame.
+struct Landed {
+    std::byte* to = nullptr;   ///< nullptr: in the frame
+    std::uint32_t octets = 0;  ///< the last so many of the frame
+};
+
+/// Asked before a frame is copied out of the wire.
+struct Landing {
+    void* context = nullptr;
+    std::uint32_t front_octets = 0;  ///< what where() has to see of a frame, which never lands
+    /// front: those octets, in the port's private memory; length: of the whole frame, which is longer.
+    Landed (*where)(void* context, const std::byte* front, std::uint32_t length) = nullptr;
+};
+
 struct PortInfo {
     Mac mac;
     std::uint16_t mtu = 1500;          ///< octets after the Ethernet header
@@ -33,6 +47,9 @@ struct Port {
     SegmentPool pool;
     /// Up to n received frames, each with one reference that the caller now holds.
     std::uint16_t (*rx)(void* context, Segment** out, std::uint16_t n) = nullptr;
+    /// As rx() of one frame, of which the last octets are copied to where landing says, and are the segment's tail then. nullptr: none.
+    /// What was written there is worth nothing until a segment says so. The entry is empty where frames come in segments of their own.
+    Segment* (*rx_landing)(void* context, const Landing& landing) = nullptr;
     /// Offers n frames; takes over one reference of each accepted (the first k), returns k.
     std::uint16_t (*tx)(void* context, Segment* const* frames, std::uint16_t n) = nullptr;
     /// Frames handed to tx whose transmission is not complete; never underestimates by more than a burst.

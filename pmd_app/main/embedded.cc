@@ -1,7 +1,7 @@
 // libulc-engine.so: the engine inside the application (U-Net MPI §4: reliability without a context switch).
 //
 // Whoever polls runs the engine: the application's own calls, under a lock that is only ever tried. One helper thread
-// naps 1 ms and takes a round when the application has not polled for as long, so that a rank that computes still answers
+// naps 1 ms (up to 4 while the application polls) and takes a round when the application has not polled for 1 ms, so that a rank that computes still answers
 // probes, repairs and pings, and is neither dead nor lossy (decision 13). While a collective is offloaded it is woken at once and stays in the
 // engine, so that the collective goes on behind the computation, if there is a processor left for this thread.
 #include <linux/futex.h>
@@ -56,6 +56,8 @@ namespace {
 using abi::EmbeddedEngine;
 
 constexpr Nanos kHelperNap = kMillisecond;
+constexpr Nanos kHelperNapMax =
+    4 * kMillisecond;  ///< while the application polls whenever it looks
 constexpr Nanos kHelperNapOffload = 20 * kMicrosecond;
 constexpr Nanos kHelperStay = 50 * kMicrosecond;
 constexpr Nanos kDrainMax = 12 * kSecond;
@@ -100,13 +102,13 @@ bool round(EmbeddedEngine& engine, Nanos now) {
 }
 
 /// Naps; a short time while a collective is offloaded. The time for which the application may be silent until a round is due.
-Nanos nap(EmbeddedEngine& engine) {
+Nanos nap(EmbeddedEngine& engine, Nanos usual) {
     if (engine.offloading.load(std::memory_order_relaxed) != 0) {
         const timespec length{0, static_cast<long>(kHelperNapOffload)};
         nanosleep(&length, nullptr);
     } else {
         // Returns at once if it is not 0 any more; a wake-up that is missed costs one nap.
-        const timespec length{0, static_cast<long>(kHelperNap)};
+        const timespec length{0, static_cast<long>(usual)};
         syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&engine.offloading), FUTEX_WAIT, 0,
                 &length, nullptr, 0);
     }
@@ -131,10 +133,16 @@ void take_rounds(EmbeddedEngine& engine) {
 void help(EmbeddedEngine* engine) {
     static_cast<void>(prctl(PR_SET_TIMERSLACK, 1000));  // of this thread: the default is 50 us
     const bool cached = dpdk::adopt_thread();
+    Nanos usual = kHelperNap;
     while (!engine->stop.load(std::memory_order_relaxed)) {
-        const Nanos silence = nap(*engine);
+        const Nanos silence = nap(*engine, usual);
         const Nanos now = engine->clock.now();
-        if (now - engine->polled_at.load(std::memory_order_relaxed) < silence) continue;
+        if (now - engine->polled_at.load(std::memory_order_relaxed) < silence) {
+            // Whoever polls is interrupted by each look, which costs more than this thread sees.
+            usual = std::min(2 * usual, kHelperNapMax);
+            continue;
+        }
+        usual = kHelperNap;
         const Turn turn(*engine);
         if (!turn.mine()) continue;
         take_rounds(*engine);
@@ -238,12 +246,17 @@ int detach(EmbeddedEngine* engine, std::uint32_t endpoint) {
     return 0;
 }
 
-int poll(EmbeddedEngine* engine) {
+// The placer is asked in this round only: in others the client's thread may be anywhere.
+int poll(EmbeddedEngine* engine, std::uint32_t endpoint, const abi::Placer* placer) {
     const Turn turn(*engine);
-    if (!turn.mine()) return 2;
+    if (!turn.mine()) return abi::kRoundElsewhere;
     const Nanos now = engine->clock.now();
     engine->polled_at.store(now, std::memory_order_relaxed);
-    return round(*engine, now) ? 1 : 0;
+    engine->node->engine().set_placer(endpoint, placer);
+    const bool moved = round(*engine, now);
+    engine->node->engine().set_placer(endpoint, nullptr);
+    return (moved ? abi::kRoundMoved : abi::kRoundIdle) |
+           (engine->node->engine().owes(endpoint) ? abi::kRoundOwes : 0);
 }
 
 void close(EmbeddedEngine* engine) {

@@ -16,6 +16,7 @@ constexpr std::uint32_t kEthernetOctets = 14;
 constexpr std::uint32_t kVlanOctets = 4;
 constexpr std::uint16_t kMtuDefault = 1500;
 constexpr std::uint16_t kFramesInFlight = 64;  ///< a burst of the engine
+constexpr unsigned kTurnFrames = 16;           ///< of one peer, while another may have some
 
 /// Locally administered, different on each wire and at each station.
 Mac address_of(const WireFile& wire) {
@@ -125,6 +126,9 @@ Err ShmPort::open(const PortOptions& options, std::unique_ptr<ShmPort>& out, std
     table.rx = [](void* context, Segment** frames, std::uint16_t n) {
         return static_cast<ShmPort*>(context)->receive(frames, n);
     };
+    table.rx_landing = [](void* context, const Landing& landing) {
+        return static_cast<ShmPort*>(context)->receive_landing(landing);
+    };
     table.tx = [](void* context, Segment* const* frames, std::uint16_t n) {
         return static_cast<ShmPort*>(context)->send(frames, n);
     };
@@ -171,13 +175,48 @@ std::uint16_t ShmPort::receive(Segment** out, std::uint16_t n) {
         RingReader& ring = peers_[turn_].ring;
         if (++turn_ == peers_.size()) turn_ = 0;
         for (bool more = true; more && received < n;) {
-            if (Segment* segment = take(ring, more)) out[received++] = segment;
+            if (Segment* segment = take(ring, more, nullptr)) out[received++] = segment;
         }
     }
     return received;
 }
 
-Segment* ShmPort::take(RingReader& ring, bool& more) {
+Segment* ShmPort::receive_landing(const Landing& landing) {
+    for (std::size_t asked = 0; asked < peers_.size(); ++asked) {
+        RingReader& ring = peers_[turn_].ring;
+        for (bool more = turn_used_ < kTurnFrames; more;) {
+            if (Segment* segment = take(ring, more, &landing)) {
+                ++turn_used_;
+                return segment;
+            }
+        }
+        turn_used_ = 0;
+        if (++turn_ == peers_.size()) turn_ = 0;
+    }
+    return nullptr;
+}
+
+// Headers first, and judged here, where the peer cannot change them any more.
+void ShmPort::copy_in(Segment& segment, const RingReader& ring, const Landing* landing) {
+    const std::uint32_t length = ring.length();
+    const bool may_land = landing != nullptr && length > landing->front_octets;
+    const std::uint32_t front = may_land ? landing->front_octets : length;
+    segment.length = length;
+    std::memcpy(segment.frame, ring.frame(), front);
+    if (!may_land) return;
+    const Landed landed = landing->where(landing->context, segment.frame, length);
+    if (landed.to == nullptr) {
+        std::memcpy(segment.frame + front, ring.frame() + front, length - front);
+        return;
+    }
+    // Octets of the payload that are in front go with the rest.
+    ULC_CHECK(landed.octets <= length && landed.octets >= length - front);
+    std::memcpy(landed.to, ring.frame() + length - landed.octets, landed.octets);
+    segment.tail = landed.to;
+    segment.tail_octets = landed.octets;
+}
+
+Segment* ShmPort::take(RingReader& ring, bool& more, const Landing* landing) {
     const RingReader::Got got = ring.next();
     more = got == RingReader::Got::kFrame;
     if (!more) {
@@ -197,8 +236,7 @@ Segment* ShmPort::take(RingReader& ring, bool& more) {
         if (segment == nullptr) {
             ++counts_.no_frame;
         } else {
-            std::memcpy(segment->frame, ring.frame(), length);
-            segment->length = length;
+            copy_in(*segment, ring, landing);
         }
     }
     if (ring.done()) return segment;

@@ -76,8 +76,10 @@ private:
     ShmPort() = default;
     void join();
     [[nodiscard]] std::uint16_t receive(Segment** out, std::uint16_t n);
-    /// One frame of that peer. nullptr: none that is for us; more: it may have others.
-    [[nodiscard]] Segment* take(RingReader& ring, bool& more);
+    [[nodiscard]] Segment* receive_landing(const Landing& landing);
+    /// One frame of that peer. nullptr: none that is for us; more: it may have others. landing: may be nullptr.
+    [[nodiscard]] Segment* take(RingReader& ring, bool& more, const Landing* landing);
+    static void copy_in(Segment& segment, const RingReader& ring, const Landing* landing);
     [[nodiscard]] std::uint16_t send(Segment* const* frames, std::uint16_t n);
     /// True: somebody is waited for no longer, and there may be room.
     [[nodiscard]] bool give_up_waiting();
@@ -89,7 +91,8 @@ private:
     FramePool rx_pool_;
     RingWriter writer_;
     std::vector<Peer> peers_;
-    std::size_t turn_ = 0;  ///< of the peers: who is asked first
+    std::size_t turn_ = 0;    ///< of the peers: who is asked first
+    unsigned turn_used_ = 0;  ///< frames that receive_landing() took in this turn
     Nanos patience_ = kPatience;
     Nanos waiting_since_ = kNever;
     std::uint32_t frame_max_ = 0;

@@ -145,6 +145,8 @@ struct Member::Impl {
     void moved(RxStream& rx, Nanos now) noexcept;
     bool front(Rank source, ReadyPacket& out) noexcept;
     bool pop(Rank source, Nanos now);
+    [[nodiscard]] bool is_next(const wire::FrameView& frame) noexcept;
+    void pull_front(Rank source) noexcept;
     Rank next_source() noexcept;
 
     // --- acknowledge.cc: acknowledgements and credit, both directions

@@ -324,8 +324,10 @@ bool Member::control_waits(Nanos now) const noexcept {
 void Member::on_frame(const wire::FrameView& frame, Segment* segment, Nanos now) {
     impl_->on_frame(frame, segment, now);
 }
+bool Member::is_next(const wire::FrameView& frame) const noexcept { return impl_->is_next(frame); }
 Rank Member::next_source() noexcept { return impl_->next_source(); }
 bool Member::front(Rank source, ReadyPacket& out) noexcept { return impl_->front(source, out); }
+void Member::pull_front(Rank source) noexcept { impl_->pull_front(source); }
 bool Member::pop(Rank source, Nanos now) { return impl_->pop(source, now); }
 void Member::expect(Rank source, Nanos now) {
     if (source < impl_->roster_.size()) impl_->expect(source, now);

@@ -167,10 +167,15 @@ public:
     /// A parsed frame of type DATA, MCAST, ACK, REQ or PROBE whose handle names this member or one of its groups.
     /// Takes over one reference of the segment, always. Frames are counted and dropped by reason.
     void on_frame(const wire::FrameView& frame, Segment* segment, Nanos now);
+    /// The frame's packet would be the only one that is ready now: the next in order of its stream, for this member, and nothing
+    /// of any source waits.
+    [[nodiscard]] bool is_next(const wire::FrameView& frame) const noexcept;
     /// A rank whose ready queue is not empty, round robin; kNoRank: none.
     [[nodiscard]] Rank next_source() noexcept;
     /// Head of a source's ready queue; false: empty.
     [[nodiscard]] bool front(Rank source, ReadyPacket& out) noexcept;
+    /// If the payload of the source's first ready packet lies elsewhere than in its frame, it goes there.
+    void pull_front(Rank source) noexcept;
     /// True: another packet of that source is ready.
     bool pop(Rank source, Nanos now);
     /// The client has a receive pending that names this source alone (URTP §3: REQ on receive). Idempotent;

@@ -339,6 +339,19 @@ void Member::Impl::moved(RxStream& rx, Nanos now) noexcept {
     if ((rx.ask_all_at != kNever || rx.ask_new_at != kNever) && !rx.missing()) stop_asking(rx);
 }
 
+bool Member::Impl::is_next(const wire::FrameView& frame) noexcept {
+    if (frame.rank >= roster_.size() || roster_[frame.rank].mac != frame.source) return false;
+    Session* session = sessions_[frame.rank].get();
+    if (session == nullptr || session->gone || !ready_.empty()) return false;
+    const RxStream* rx = &session->unicast;
+    if (frame.type == wire::FrameType::kMcast) {
+        const Group* group = find_group(frame.handle);
+        rx = group == nullptr ? nullptr : heard(*group, *session);
+    }
+    return rx != nullptr && !rx->counted && !rx->blocked && frame.seq == rx->next &&
+           frame.after_count == 0 && is_target(frame, *rx);
+}
+
 Rank Member::Impl::next_source() noexcept {
     const Session* session = ready_.front();
     if (session == nullptr) return kNoRank;
@@ -351,6 +364,15 @@ bool Member::Impl::front(Rank source, ReadyPacket& out) noexcept {
     if (session == nullptr || session->ready_head == nullptr) return false;
     out = session->ready_head->packet;
     return true;
+}
+
+void Member::Impl::pull_front(Rank source) noexcept {
+    Session* session = source < sessions_.size() ? sessions_[source].get() : nullptr;
+    if (session == nullptr || session->ready_head == nullptr) return;
+    ReadyPacket& packet = session->ready_head->packet;
+    if (packet.segment->tail == nullptr) return;
+    packet.payload = packet.segment->frame + packet.segment->length - packet.segment->tail_octets;
+    pull_tail(*packet.segment);
 }
 
 [[gnu::flatten]] bool Member::Impl::pop(Rank source, Nanos now) {

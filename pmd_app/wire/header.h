@@ -154,5 +154,7 @@ inline constexpr std::size_t kHeadOctets = sizeof(EthernetHeader) + sizeof(Heade
 /// Worst case of all extensions of a data packet.
 inline constexpr std::size_t kExtensionOctetsMax =
     sizeof(AckEntry) + 1 + kAfterEntriesMax * sizeof(AfterEntry) + 8 + 8 + 8 + 4 + 4;
+/// A data packet's headers are no longer.
+inline constexpr std::size_t kFrontOctetsMax = kHeadOctets + kExtensionOctetsMax;
 
 }  // namespace ulc::wire

@@ -232,6 +232,14 @@ Counter check_header(const Header& header, FrameView& out) noexcept {
 
 }  // namespace
 
+bool is_judged_by_front(const std::byte* frame, std::size_t octets) noexcept {
+    if (octets < kHeadOctets) return false;
+    const auto& header = *reinterpret_cast<const Header*>(frame + sizeof(EthernetHeader));
+    const auto type = static_cast<FrameType>(header.version_type & 0x0fU);
+    const bool data = type == FrameType::kData || type == FrameType::kMcast;
+    return data && (header.flags & kFlagCrc) == 0;
+}
+
 [[gnu::flatten]] Counter parse(const std::byte* frame, std::size_t octets, std::uint16_t ether_type,
                                FrameView& out, bool must_have_crc) noexcept {
     out = FrameView{};

@@ -20,8 +20,9 @@ struct FrameView {
     Rank rank = 0;
     std::uint32_t handle = 0;
     Seq seq;
-    const std::byte* body = nullptr;  ///< payload without CRC, or the control body
-    std::uint16_t length = 0;         ///< octets of body
+    const std::byte* body =
+        nullptr;  ///< payload without CRC, or the control body; a landed payload lies elsewhere (port.h)
+    std::uint16_t length = 0;  ///< octets of body
     // kData, kMcast, kCounted
     const AckEntry* ack = nullptr;  ///< kFlagAck
     const AfterEntry* after = nullptr;
@@ -31,6 +32,9 @@ struct FrameView {
     std::uint64_t message_length = 0;  ///< of a first packet; == length when also last
     std::uint32_t global = 0;          ///< kCounted
 };
+
+/// A packet with payload that parse() judges by its first kFrontOctetsMax octets alone, whatever follows. octets: of those that are there.
+[[nodiscard]] bool is_judged_by_front(const std::byte* frame, std::size_t octets) noexcept;
 
 /// kCount means: parsed. Else the drop_* counter that says why not. must_have_crc: a frame without a CRC, flagged in data and behind
 /// the body of control, is dropped like one with a wrong one.

@@ -5,6 +5,8 @@
 //
 // A frame to send may lie in two pieces: its headers here and the end of its payload where the application has it, if the port
 // gathers (engine/port.h). That memory stays as it is until nobody holds the segment.
+//
+// A received one may too: its payload lies where the engine said before it was copied (Port::rx_landing).
 #pragma once
 
 #include <cstddef>

@@ -8,9 +8,10 @@ LibCluster::LibCluster(const ClusterConfig& config, std::uint16_t ranks,
                        const std::function<client::Limits(std::uint16_t)>& limits)
     : cluster_(config) {
     if (ranks == 0) ranks = config.net.ports;
+    placers_.resize(ranks);
     for (std::uint16_t rank = 0; rank < ranks; ++rank) {
-        const std::size_t index =
-            cluster_.add_client(static_cast<std::uint16_t>(rank % config.net.ports));
+        const auto node = static_cast<std::uint16_t>(rank % config.net.ports);
+        const std::size_t index = cluster_.add_client(node);
         // The ring client of that index is not used: the region belongs to the endpoint.
         client::Hooks hooks;
         hooks.context = &cluster_;
@@ -18,6 +19,9 @@ LibCluster::LibCluster(const ClusterConfig& config, std::uint16_t ranks,
         endpoints_.push_back(client::make_endpoint(cluster_.client(index).region(), hooks,
                                                    limits ? limits(rank) : client::Limits{}));
         ULC_CHECK(endpoints_.back() != nullptr);
+        placers_[rank] = endpoints_.back()->placer();
+        if (cluster_.client(index).region().reaches_process())
+            cluster_.engine(node).set_placer(cluster_.endpoint(index), &placers_[rank]);
         programs_.push_back(std::make_unique<Rank>(*this, rank));
         events_.push_back(0);
     }

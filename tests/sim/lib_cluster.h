@@ -53,6 +53,7 @@ private:
 
     SimCluster cluster_;
     std::vector<std::unique_ptr<ulc_endpoint>> endpoints_;
+    std::vector<abi::Placer> placers_;  ///< by rank, of those in their engine's process
     std::vector<std::unique_ptr<Rank>> programs_;
     std::vector<int> events_;
     Application application_;

@@ -13,7 +13,8 @@ SimNet::SimNet(const NetConfig& config, std::vector<HostCosts> hosts) : made_(ma
                               config.rate_of(index),
                               config.segments,
                               config.medium == MediumKind::kHub,
-                              config.multicast_filters};
+                              config.multicast_filters,
+                              config.overtaken_every};
         nics_.push_back(std::make_unique<Nic>(nic,
                                               hosts[std::min<std::size_t>(index, hosts.size() - 1)],
                                               [this](std::uint16_t from, FramePtr frame, Nanos at) {

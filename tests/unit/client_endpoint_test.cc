@@ -4,8 +4,10 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "abi/engine_entry.h"
 #include "client_fixture.h"
 
 namespace ulc::client {
@@ -44,13 +46,16 @@ TEST_F(Client, a_small_message_travels_inside_its_record) {
 TEST(EmbeddedClient, who_has_waited_leaves_nothing_that_the_engine_has_not_seen) {
     struct Rounds {
         unsigned count = 0;
-        int answer = 1;
+        int answer = abi::kRoundMoved;
+        ScriptedEngine* brings = nullptr;  ///< a message, in the next one
     } rounds;
     Hooks hooks;
     hooks.context = &rounds;
     hooks.progress = [](void* context) {
         auto& seen = *static_cast<Rounds*>(context);
         ++seen.count;
+        if (seen.brings != nullptr)
+            std::exchange(seen.brings, nullptr)->deliver_inline(1, 2, "news");
         return seen.answer;
     };
     ScriptedEngine engine(kSmall, {}, hooks);
@@ -71,7 +76,17 @@ TEST(EmbeddedClient, who_has_waited_leaves_nothing_that_the_engine_has_not_seen)
     const unsigned begun = rounds.count;
     ASSERT_EQ(ulc_coll_test(ep, operation), ULC_OK) << "the root's message is in its record";
     EXPECT_EQ(rounds.count, begun + 1);
-    rounds.answer = 2;  // another thread is in it, and may be past our records
+    // Frames wait in the engine, as an acknowledgement that somebody awaits: one more round lets them out.
+    rounds.answer = abi::kRoundMoved | abi::kRoundOwes;
+    rounds.brings = &engine;
+    char news[4];
+    ASSERT_EQ(ulc_receive(ep, 1, 2, UINT64_MAX, news, sizeof news, &request), ULC_OK);
+    const unsigned taken = rounds.count;
+    ASSERT_EQ(ulc_wait_for(ep, &request, nullptr, ULC_WAIT_FOREVER), ULC_OK);
+    EXPECT_EQ(rounds.count, taken + 2);
+    ASSERT_EQ(ulc_wait_for(ep, &request, nullptr, 0), ULC_OK);
+    EXPECT_EQ(rounds.count, taken + 2) << "who works off what came needs no more of it";
+    rounds.answer = abi::kRoundElsewhere;  // another thread is in it, and may be past our records
     ASSERT_EQ(ulc_send(ep, 1, 1, "x", 1, &request), ULC_OK);
     for (int call = 0; call < 2; ++call) {
         const unsigned before = rounds.count;

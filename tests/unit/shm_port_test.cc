@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -148,6 +149,102 @@ TEST_F(ShmPorts, a_frame_in_two_pieces_arrives_as_one_also_after_its_end_was_pul
     }
     port.pool.drop(segment);
     EXPECT_EQ(port.pool.get()->tail, nullptr) << "its next use begins anew";
+}
+
+/// Says where payloads land: all but the first `front` octets of each frame longer than that, at `memory`.
+struct Ground {
+    std::vector<std::byte> memory = std::vector<std::byte>(4096);
+    std::uint32_t front = 64;
+    bool open = true;
+    std::vector<std::uint32_t> asked;  ///< lengths
+    const std::function<void()>* meanwhile =
+        nullptr;  ///< happens between the question and the copy
+
+    [[nodiscard]] Landing landing() {
+        return {
+            this, front, [](void* context, const std::byte* seen, std::uint32_t length) {
+                auto& ground = *static_cast<Ground*>(context);
+                ground.asked.push_back(length);
+                EXPECT_EQ(seen[ground.front - 1], seen[sizeof(Mac)]) << "the front is there";
+                if (ground.meanwhile != nullptr) (*ground.meanwhile)();
+                return Landed{ground.open ? ground.memory.data() : nullptr, length - ground.front};
+            }};
+    }
+};
+
+TEST_F(ShmPorts, a_payload_lands_where_it_is_wanted) {
+    const auto a = open(0, 2);
+    const auto b = open(1, 2);
+    const Port& port = b->port();
+    Ground ground;
+    for (const char fill : {'l', 's', 'n'})
+        ASSERT_TRUE(send(a->port(), port.info.mac, fill == 's' ? 64 : 1514,
+                         static_cast<std::uint8_t>(fill)));
+    Segment* landed = port.rx_landing(port.context, ground.landing());
+    ASSERT_NE(landed, nullptr);
+    EXPECT_EQ(landed->length, 1514U);
+    EXPECT_EQ(landed->tail, ground.memory.data());
+    EXPECT_EQ(landed->tail_octets, 1514U - 64U);
+    EXPECT_EQ(static_cast<char>(landed->frame[63]), 'l');
+    EXPECT_EQ(static_cast<char>(ground.memory[0]), 'l');
+    EXPECT_EQ(static_cast<char>(ground.memory[1514 - 64 - 1]), 'l');
+    port.pool.drop(landed);
+    Segment* small = port.rx_landing(port.context, ground.landing());
+    ASSERT_NE(small, nullptr);
+    EXPECT_EQ(small->tail, nullptr);
+    EXPECT_EQ(static_cast<char>(small->frame[63]), 's');
+    port.pool.drop(small);
+    ground.open = false;
+    Segment* kept = port.rx_landing(port.context, ground.landing());
+    ASSERT_NE(kept, nullptr);
+    EXPECT_EQ(kept->tail, nullptr);
+    EXPECT_EQ(static_cast<char>(kept->frame[1513]), 'n');
+    port.pool.drop(kept);
+    EXPECT_EQ(ground.asked, (std::vector<std::uint32_t>{1514, 1514}))
+        << "all of the short one is front";
+    EXPECT_EQ(port.rx_landing(port.context, ground.landing()), nullptr);
+}
+
+TEST_F(ShmPorts, every_peer_has_its_turn_while_payloads_land) {
+    const auto a = open(0);
+    const auto b = open(1);
+    const auto c = open(2);
+    Ground ground;
+    for (int n = 0; n < 30; ++n)
+        ASSERT_TRUE(send(a->port(), c->port().info.mac, 1000, 'a'));
+    ASSERT_TRUE(send(b->port(), c->port().info.mac, 1000, 'b'));
+    std::string order;
+    while (Segment* segment = c->port().rx_landing(c->port().context, ground.landing())) {
+        order += static_cast<char>(segment->frame[63]);
+        c->port().pool.drop(segment);
+    }
+    EXPECT_EQ(order.size(), 31U);
+    EXPECT_LE(order.find('b'), 16U);
+}
+
+TEST_F(ShmPorts, what_its_writer_overran_while_it_landed_is_given_to_nobody) {
+    const auto a = open(0, 2);
+    const auto b = open(1, 2);
+    const Port& port = b->port();
+    a->set_patience(kMillisecond);
+    ASSERT_TRUE(send(a->port(), port.info.mac, 1514, 'o'));
+    const std::function<void()> overrun = [&] {
+        while (a->counts().overran == 0)
+            (void)send(a->port(), port.info.mac, 1514, 'x');
+        for (int n = 0; n < 60; ++n)
+            ASSERT_TRUE(send(a->port(), port.info.mac, 1514, 'x'));
+    };
+    Ground ground;
+    ground.meanwhile = &overrun;
+    EXPECT_EQ(port.rx_landing(port.context, ground.landing()), nullptr);
+    EXPECT_EQ(b->counts().missed, 1U);
+    EXPECT_EQ(ground.asked.size(), 1U);
+    ground.meanwhile = nullptr;
+    ASSERT_TRUE(send(a->port(), port.info.mac, 1514, 'n'));
+    Segment* next = port.rx_landing(port.context, ground.landing());
+    ASSERT_NE(next, nullptr);
+    EXPECT_EQ(static_cast<char>(ground.memory[0]), 'n');
+    port.pool.drop(next);
 }
 
 TEST_F(ShmPorts, a_full_wire_takes_fewer_frames_and_loses_none) {

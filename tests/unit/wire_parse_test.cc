@@ -121,6 +121,36 @@ TEST(WireParse, every_flag_combination_round_trips_or_is_refused) {
     }
 }
 
+// What a port asks with before it has copied the rest (engine/landing.cc).
+TEST(WireParse, what_is_judged_by_its_front_is_not_read_beyond_it) {
+    for (unsigned type = 0; type < 16; ++type) {
+        const bool data = type == static_cast<unsigned>(FrameType::kData);
+        const bool mcast = type == static_cast<unsigned>(FrameType::kMcast);
+        for (unsigned bits = 0; bits < 256; ++bits) {
+            const auto flags = static_cast<std::uint8_t>(bits);
+            Octets whole = data_frame(data ? FrameType::kData : FrameType::kMcast, flags, 1400);
+            auto& version_type = whole[sizeof(EthernetHeader)];
+            version_type = (version_type & std::byte{0xf0}) | static_cast<std::byte>(type);
+            Octets front(whole.begin(), whole.begin() + kFrontOctetsMax);
+            front.shrink_to_fit();
+            const bool judged = is_judged_by_front(front.data(), front.size());
+            EXPECT_EQ(judged, (data || mcast) && (flags & kFlagCrc) == 0) << type << " " << bits;
+            EXPECT_FALSE(is_judged_by_front(front.data(), kHeadOctets - 1));
+            if (!judged) continue;
+            FrameView seen;
+            FrameView expected;
+            ASSERT_EQ(parse(front.data(), whole.size(), kEtherTypeDefault, seen),
+                      parse(whole.data(), whole.size(), kEtherTypeDefault, expected));
+            EXPECT_EQ(seen.length, expected.length);
+            EXPECT_EQ(seen.tag, expected.tag);
+            EXPECT_EQ(seen.message_length, expected.message_length);
+            if (expected.body != nullptr) {
+                EXPECT_EQ(seen.body - front.data(), expected.body - whole.data());
+            }
+        }
+    }
+}
+
 TEST(WireParse, a_frame_cut_at_any_length_is_short) {
     const std::uint8_t all = kFlagFirst | kFlagAck | kFlagAfter | kFlagTag | kFlagCrc;
     const Octets frame = data_frame(FrameType::kData, all, 100);

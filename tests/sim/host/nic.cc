@@ -15,6 +15,22 @@ bool is_mcast(const Segment& segment) noexcept {
     return (header->version_type & 0xfU) == static_cast<unsigned>(wire::FrameType::kMcast);
 }
 
+// What is not to be there any more is spoilt, so that who reads it is found.
+void land(Segment& segment, const Landing& landing) {
+    if (segment.length <= landing.front_octets) return;
+    const std::vector<std::byte> payload(segment.frame, segment.frame + segment.length);
+    std::fill(segment.frame + landing.front_octets, segment.frame + segment.length,
+              std::byte{0xdb});
+    const Landed landed = landing.where(landing.context, segment.frame, segment.length);
+    if (landed.to == nullptr) {
+        std::memcpy(segment.frame, payload.data(), segment.length);
+        return;
+    }
+    std::memcpy(landed.to, payload.data() + segment.length - landed.octets, landed.octets);
+    segment.tail = landed.to;
+    segment.tail_octets = landed.octets;
+}
+
 }  // namespace
 
 Nanos line_time(std::uint64_t octets, std::uint64_t bits_per_second) noexcept {
@@ -49,6 +65,9 @@ Port Nic::port() noexcept {
     port.pool = tx_pool_.table();
     port.rx = [](void* context, Segment** out, std::uint16_t n) {
         return static_cast<Nic*>(context)->rx(out, n);
+    };
+    port.rx_landing = [](void* context, const Landing& landing) {
+        return static_cast<Nic*>(context)->rx_landing(landing);
     };
     port.tx = [](void* context, Segment* const* frames, std::uint16_t n) {
         return static_cast<Nic*>(context)->tx(frames, n);
@@ -205,6 +224,20 @@ std::uint16_t Nic::rx(Segment** out, std::uint16_t n) {
         cpu_.wait_until(bus_free_);
     }
     return count;
+}
+
+Segment* Nic::rx_landing(const Landing& landing) {
+    Segment* segment = nullptr;
+    while (rx(&segment, 1) == 1) {
+        land(*segment, landing);
+        if (segment->tail == nullptr || config_.overtaken_every == 0 ||
+            ++landed_ % config_.overtaken_every != 0)
+            return segment;
+        std::memset(const_cast<std::byte*>(segment->tail), 0xdb, segment->tail_octets);
+        ++stats.overruns;
+        FramePool::drop(segment);
+    }
+    return nullptr;
 }
 
 void Nic::drop_all() {

@@ -47,6 +47,7 @@ public:
         std::uint32_t segments = 4096;  ///< for sending, and as many again for receiving
         bool half_duplex = false;
         std::uint16_t multicast_filters = kPassesAll;
+        std::uint32_t overtaken_every = 0;  ///< as of NetConfig
     };
     /// Takes a frame that lies in the NIC at `at`, for the medium.
     using HandOver = std::function<void(std::uint16_t index, FramePtr frame, Nanos at)>;
@@ -94,6 +95,7 @@ private:
         Nanos at;
     };
     [[nodiscard]] std::uint16_t rx(Segment** out, std::uint16_t n);
+    [[nodiscard]] Segment* rx_landing(const Landing& landing);
     [[nodiscard]] std::uint16_t tx(Segment* const* frames, std::uint16_t n);
     void send(Segment* segment);
     [[nodiscard]] bool set_multicasts(std::span<const Mac> addresses);
@@ -116,6 +118,7 @@ private:
     std::deque<Sending> tx_ring_;
     std::deque<Segment*> failed_;  ///< given up by the medium, for tx_failed()
     std::deque<Received> rx_ring_;
+    std::uint32_t landed_ = 0;
     const Counters* counters_ = nullptr;  ///< within a round
     std::uint64_t submissions_charged_ = 0;
     bool interrupt_due_ = false;

@@ -1,0 +1,78 @@
+// Payloads that land: while a long message arrives for whose receive a client of this process named the memory (abi/placement.h), the port
+// copies the payload of its next packet out of the wire and straight there, and of the frame only the headers.
+//
+// Sound because of the order: only the packet lands that the member would take next while nothing of any source waits, whose
+// delivery might give the same receive away; one at a time, and before the port is asked again it was delivered, or lies in its frame after all. If the port or the member
+// refuses it, then octets were written into a buffer whose receive is posted, where nothing is promised yet.
+#include "base/check.h"
+#include "engine/core.h"
+
+namespace ulc::engine {
+namespace {
+
+constexpr unsigned kFramesMax = 32;         ///< a burst
+constexpr std::uint32_t kLandedMin = 1024;  ///< octets of a frame that is worth the question
+
+struct Asker {
+    Core& core;
+    Net& net;
+    Rank source = 0;  ///< of what was said to land
+};
+
+/// The frame goes to that endpoint, and to no other of this engine.
+bool is_for(Net& net, const Endpoint& endpoint, Handle handle) {
+    if (!is_group(handle)) return handle == endpoint.handle;
+    const LocalGroup* group = net.groups.find(handle);
+    return group != nullptr && group->members.size() == 1 && group->members[0] == &endpoint;
+}
+
+Landed where(void* context, const std::byte* front, std::uint32_t length) {
+    auto& [core, net, source] = *static_cast<Asker*>(context);
+    const Endpoint* endpoint = net.landing;
+    if (endpoint == nullptr || endpoint->member == nullptr || length < kLandedMin ||
+        endpoint->state > EndpointState::kLeaving || core.config.crc ||
+        !wire::is_judged_by_front(front, length))
+        return {};
+    wire::FrameView view;
+    if (wire::parse(front, length, core.config.ether_type, view) != Counter::kCount) return {};
+    const auto front_octets = static_cast<std::uint32_t>(view.body - front);
+    const bool exact = view.length > 0 && front_octets + view.length == length;  // no padding
+    if (!exact || !is_for(net, *endpoint, view.handle) || !endpoint->member->is_next(view))
+        return {};
+    urtp::ReadyPacket packet;
+    packet.tag = view.tag;
+    packet.message_length = view.message_length;
+    packet.stream = is_group(view.handle) ? view.handle : endpoint->member->rank();
+    packet.length = view.length;
+    packet.flags = view.flags;
+    source = view.rank;
+    return {endpoint->deliverer->next_place(view.rank, packet), view.length};
+}
+
+}  // namespace
+
+bool receive_landing(Core& core, Net& net, Nanos now) {
+    Asker asker{core, net};
+    const Landing landing{&asker, wire::kFrontOctetsMax, where};
+    std::uint64_t octets = 0;
+    unsigned frames = 0;
+    while (frames < kFramesMax) {
+        Segment* segment = net.port.rx_landing(net.port.context, landing);
+        if (segment == nullptr) break;
+        ++frames;
+        octets += segment->length;
+        const bool landed = segment->tail != nullptr;
+        take_frame(core, net, segment, now);
+        Endpoint* endpoint = net.landing;
+        if (endpoint == nullptr || endpoint->member == nullptr) continue;
+        if ((endpoint->work & kWorkDeliver) != 0) deliver(core, *endpoint, now);
+        if (!landed) continue;
+        core.counters.add(Counter::payloads_landed);
+        endpoint->member->pull_front(asker.source);  // if it is still there
+    }
+    core.counters.add(Counter::rx_frames, frames);
+    core.counters.add(Counter::rx_bytes, octets);
+    return frames > 0;
+}
+
+}  // namespace ulc::engine
