@@ -2,7 +2,7 @@
 // of 3 GiB (embedded: one record, of the application's memory), a send of 4 GiB + 5. Rank 1 compares every octet.
 //   huge             exit 0 if all was right
 //   huge broadcast   the broadcast alone
-//   huge alone       of one rank: every collective of 2 GiB + 5 octets or elements, as far as one rank goes
+//   huge each        every other collective of 2 GiB + 5 octets or elements that go from rank 0 to rank 1
 // What rank 0 sends is a pattern of little memory that is mapped again and again; its period divides no power of two, so that octets
 // that come from 2 or 4 GiB too early or too late are other ones.
 #include <coll.h>
@@ -88,27 +88,44 @@ void spoil(unsigned char* got, std::size_t octets) {
         got[at] = static_cast<unsigned char>(~got[at]);
 }
 
-/// What each collective does with lengths and counts before anything goes out: of one rank the result is what it gives.
-void alone(ulc_endpoint* ep, const unsigned char* pattern, int file) {
+/// Every other collective of 2 GiB + 5 octets that go from rank 0 to rank 1, which gives nothing, or zeros: the greatest of each pair is
+/// the pattern again. Whoever gets something compares.
+void each(ulc_endpoint* ep, const unsigned char* pattern, int file) {
     constexpr std::size_t kOctets = 2 * kGiB + 5;
     constexpr ulc_reduction kMax{ULC_UINT8, ULC_MAX, nullptr, nullptr, 0};
     const ulc_group world = ulc_world(ep);
-    const unsigned char* in = buffer(true, file);
+    const bool first = ulc_rank(ep) == 0;
+    const unsigned char* in = buffer(first, file);
     unsigned char* out = buffer(false, file);
-    const std::size_t lengths[] = {kOctets};
-    const auto done = [&](const char* what, int error) {
+    const std::size_t from_first[] = {kOctets, 0};
+    const std::size_t to_second[] = {0, kOctets};
+    const std::size_t nothing[] = {0, 0};
+    const std::size_t given = first ? kOctets : 0;
+    using Clock = std::chrono::steady_clock;
+    auto done = [&, start = Clock::now()](const char* what, int error, bool gets) mutable {
         need(what, error);
-        compare(what, pattern, out, kOctets);
-        spoil(out, kOctets);
+        const std::chrono::duration<double> took = Clock::now() - start;
+        if (gets) {
+            compare(what, pattern, out, kOctets);
+            spoil(out, kOctets);
+        }
+        if (!first) std::printf("huge: %s of %zu octets in %.1f s\n", what, kOctets, took.count());
+        need("barrier", ulc_barrier(ep, world));
+        start = Clock::now();
     };
-    done("gatherv", ulc_gatherv(ep, world, 0, in, kOctets, out, lengths, nullptr));
-    done("scatterv", ulc_scatterv(ep, world, 0, in, lengths, nullptr, out, kOctets));
-    done("allgather", ulc_allgather(ep, world, in, out, kOctets));
-    done("alltoallv", ulc_alltoallv(ep, world, in, lengths, nullptr, out, lengths, nullptr));
-    done("reduce", ulc_reduce(ep, world, 0, in, out, kOctets, kMax));
-    done("allreduce", ulc_allreduce(ep, world, in, out, kOctets, kMax));
-    done("reduce_scatter", ulc_reduce_scatter(ep, world, in, out, lengths, kMax));
-    done("scan", ulc_scan(ep, world, in, out, kOctets, kMax));
+    done("gatherv", ulc_gatherv(ep, world, 1, in, given, out, from_first, nullptr), !first);
+    done("scatterv", ulc_scatterv(ep, world, 0, in, to_second, nullptr, out, first ? 0 : kOctets),
+         !first);
+    done("allgatherv", ulc_allgatherv(ep, world, in, out, from_first, nullptr), true);
+    done("alltoallv",
+         ulc_alltoallv(ep, world, in, first ? to_second : nothing, nullptr, out,
+                       first ? nothing : from_first, nullptr),
+         !first);
+    done("reduce", ulc_reduce(ep, world, 1, in, out, kOctets, kMax), !first);
+    done("allreduce", ulc_allreduce(ep, world, in, out, kOctets, kMax), true);
+    done("reduce_scatter", ulc_reduce_scatter(ep, world, in, out, to_second, kMax), !first);
+    done("scan", ulc_scan(ep, world, in, out, kOctets, kMax), true);
+    done("exscan", ulc_exscan(ep, world, in, out, kOctets, kMax), !first);
 }
 
 }  // namespace
@@ -120,8 +137,8 @@ int main(int argc, char** argv) {
     const bool sends = ulc_rank(ep) == 0;
     unsigned char* expected = nullptr;
     const int file = pattern(expected);
-    if (argc == 2 && std::strcmp(argv[1], "alone") == 0) {
-        alone(ep, expected, file);
+    if (argc == 2 && std::strcmp(argv[1], "each") == 0) {
+        each(ep, expected, file);
         need("leave", ulc_leave_wait(ep, kLimit));
         ulc_close(ep);
         return 0;
