@@ -215,6 +215,7 @@ Result<std::unique_ptr<ulc_endpoint>> attach_daemon(const char* path, const char
     hooks.context = link.get();
     hooks.wake_engine = ring;
     hooks.sleep = futex_sleep;
+    hooks.yield = yield_core;
     hooks.engine_alive = engine_alive;
     hooks.now = monotonic_now;
     hooks.close = close_in_order;

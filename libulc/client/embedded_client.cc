@@ -112,6 +112,7 @@ Result<std::unique_ptr<ulc_endpoint>> attach_embedded(const char* devices, const
         hooks.context = link.get();
         hooks.progress = run_round;
         hooks.sleep = futex_sleep;
+        hooks.yield = yield_core;
         hooks.now = monotonic_now;
         hooks.close = close_link;
         endpoint = make_endpoint(abi::Region(memory, layout, abi::Reach::kProcess), hooks, limits);

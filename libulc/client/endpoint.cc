@@ -98,9 +98,10 @@ int Endpoint::poll() {
 }
 
 void Endpoint::before_leaving(bool waited) {
+    if (hooks_.progress == nullptr) return yield_before_leaving();
     const bool unseen = submitter_.published() != taken_by_engine_;
     const bool owes = waited && engine_owes_;
-    if (hooks_.progress != nullptr && (unseen || owes)) poll_aside();
+    if (unseen || owes) poll_aside();
 }
 
 void Endpoint::on_empty_poll() {

@@ -133,7 +133,8 @@ public:
     void poll_aside() { events_aside_ += std::max(poll(), 0); }
     /// The caller turns to something else: an engine in this process, which nobody else polls, takes what it has not seen yet, and sends
     /// what is due, such as the acknowledgement that a sender waits for. waited: it has polled; a caller that finds everything done already
-    /// works off what came, and a round would only bring more.
+    /// works off what came, and a round would only bring more. An engine that shares this thread's core gets it, if it may have something
+    /// to take.
     void before_leaving(bool waited);
     /// Tells the engine which sources this endpoint waits for (URTP §3.1). wait() and long fruitless polling do it
     /// themselves; a driver without wait(), as the simulator, calls it when the application has nothing left to do.
@@ -168,6 +169,8 @@ private:
     [[nodiscard]] int send_to_self(const void* payload, std::uint64_t length, std::uint64_t tag,
                                    ulc_request* request);
     int poll_closely();
+    void yield(Nanos now);
+    void yield_before_leaving();
     void sleep_once(Nanos left);
 
     abi::Region region_;
@@ -187,8 +190,10 @@ private:
     Nanos collective_patience_ = kNever;
     bool offloads_collectives_ = false;
     IdleLadder ladder_;
-    Nanos waited_at_ = 0;  ///< the time as wait() last read it
-    int ended_ = 0;        ///< ULC_ERR_… that ended the endpoint
+    Nanos waited_at_ = 0;     ///< the time as wait() last read it
+    Nanos may_yield_at_ = 0;  ///< yield_before_leaving() does nothing before
+    std::uint32_t published_at_yield_ = 0;
+    int ended_ = 0;  ///< ULC_ERR_… that ended the endpoint
     int job_error_ = ULC_ERR_NOT_FORMED;
     int left_error_ = ULC_OK;
     std::uint32_t join_block_ = TxArena::kNone;

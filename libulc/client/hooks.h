@@ -19,6 +19,8 @@ struct Hooks {
     /// Blocks while *word == expected, at most `nap`; may return early. nullptr: wait() never sleeps.
     void (*sleep)(void* context, std::atomic<std::uint32_t>& word, std::uint32_t expected,
                   Nanos nap) = nullptr;
+    /// Lets others have this processor. nullptr: wait() spins.
+    void (*yield)(void* context) = nullptr;
     /// Whether the engine still lives; may make a system call, asked rarely. nullptr: always.
     bool (*engine_alive)(void* context) = nullptr;
     /// Monotonic time. nullptr: wait() is not used, and collectives never lose their patience.

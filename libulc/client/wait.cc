@@ -6,8 +6,6 @@
 // endpoint looks whether it still lives.
 //
 // With an engine inside the process nobody would wake us: then the sleep is a nap, after which we poll the engine.
-#include <sched.h>
-
 #include <algorithm>
 
 #include "client/endpoint.h"
@@ -17,6 +15,7 @@ namespace {
 
 constexpr Nanos kSleepMax = 20 * kMillisecond;
 constexpr Nanos kNapEmbedded = 200 * kMicrosecond;
+constexpr Nanos kYieldApart = 20 * kMicrosecond;
 constexpr unsigned kClosePollsDaemon = 64;    ///< about 2 us
 constexpr unsigned kClosePollsEmbedded = 16;  ///< rounds of the engine: about 2 us
 constexpr unsigned kClosePollsShared = 2;
@@ -58,16 +57,33 @@ int Endpoint::wait(Nanos timeout) {
         switch (ladder_.idle(now)) {
             case IdleLadder::Step::kSpin:
                 break;
-            case IdleLadder::Step::kYield: {
-                sched_yield();
-                ladder_.yielded(now, hooks_.now(hooks_.context));
+            case IdleLadder::Step::kYield:
+                yield(now);
                 break;
-            }
             case IdleLadder::Step::kNap:
                 sleep_once(deadline == kNever ? kSleepMax : deadline - now);
                 break;
         }
     }
+}
+
+void Endpoint::yield(Nanos now) {
+    published_at_yield_ = submitter_.published();
+    if (hooks_.yield == nullptr) return;
+    hooks_.yield(hooks_.context);
+    ladder_.yielded(now, hooks_.now(hooks_.context));
+}
+
+// An engine that waits for this core cannot take what was submitted before the caller's time slice ends, which is
+// milliseconds if it computes now: whoever waits for that message would wait as long. Seldom, as callers that go on to
+// submit more leave a wait every microsecond.
+void Endpoint::yield_before_leaving() {
+    if (submitter_.published() == published_at_yield_ || !ladder_.shares_its_core(waited_at_))
+        return;
+    const Nanos now = hooks_.now(hooks_.context);
+    if (now < may_yield_at_) return;
+    yield(now);
+    may_yield_at_ = hooks_.now(hooks_.context) + kYieldApart;
 }
 
 void Endpoint::sleep_once(Nanos left) {

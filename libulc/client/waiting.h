@@ -1,7 +1,8 @@
-// The system's side of Hooks: time, and sleeping on a futex word in shared memory.
+// The system's side of Hooks: time, and what gives the processor away: yielding, and sleeping on a futex word in shared memory.
 #pragma once
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,6 +19,8 @@ namespace ulc::client {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return static_cast<Nanos>(now.tv_sec) * kSecond + now.tv_nsec;
 }
+
+inline void yield_core(void*) noexcept { sched_yield(); }
 
 /// FUTEX_WAIT, shared between processes; returns when woken, when the word has another value, or after `nap`.
 inline void futex_sleep(void*, std::atomic<std::uint32_t>& word, std::uint32_t expected,

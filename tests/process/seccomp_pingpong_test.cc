@@ -25,6 +25,7 @@
 #include <thread>
 
 #include "client/endpoint.h"
+#include "client/waiting.h"
 #include "dpdk/eal.h"
 #include "dpdk/ethdev_port.h"
 #include "engine/engine.h"
@@ -125,6 +126,7 @@ std::unique_ptr<ulc_endpoint> endpoint_on(engine::Engine& engine) {
     if (memory == MAP_FAILED || !engine.attach(memory, layout, 0)) die("no endpoint");
     client::Hooks hooks;
     hooks.now = [](void*) { return now(); };
+    hooks.yield = client::yield_core;
     return client::make_endpoint(abi::Region(memory, layout), hooks);
 }
 

@@ -42,6 +42,56 @@ TEST_F(Client, a_small_message_travels_inside_its_record) {
     EXPECT_EQ(std::memcmp(record->body.inline_octets, text.data(), text.size()), 0);
 }
 
+/// A core on which a yield takes a while: somebody else ran there. Each look at the clock takes 100 ns.
+struct SharedCore {
+    Nanos now = 0;
+    Nanos others_run = 5 * kMicrosecond;
+    unsigned yields = 0;
+
+    Hooks hooks() {
+        Hooks hooks;
+        hooks.context = this;
+        hooks.now = [](void* context) { return static_cast<SharedCore*>(context)->now += 100; };
+        hooks.yield = [](void* context) {
+            auto& core = *static_cast<SharedCore*>(context);
+            ++core.yields;
+            core.now += core.others_run;
+        };
+        return hooks;
+    }
+};
+
+// An engine in another process that waits for the core on which this one computes after a wait would let the peers wait as long.
+TEST(SharedCoreClient, who_leaves_a_wait_lets_an_engine_on_its_core_take_what_was_submitted) {
+    SharedCore core;
+    ScriptedEngine engine(kSmall, {}, core.hooks());
+    ulc_endpoint* ep = engine.endpoint.get();
+    engine.form(0, 2);
+    ulc_request request;
+    const auto yields_after_a_send = [&] {
+        const unsigned before = core.yields;
+        EXPECT_EQ(ulc_send(ep, 1, 1, "x", 1, &request), ULC_OK);
+        EXPECT_EQ(core.yields, before) << "a send costs no system call";
+        EXPECT_EQ(ulc_wait_for(ep, &request, nullptr, 0), ULC_OK);
+        return core.yields - before;
+    };
+    EXPECT_EQ(yields_after_a_send(), 0U) << "nobody knows yet that the core is shared";
+    ASSERT_EQ(ulc_wait(ep, 200 * kMicrosecond), ULC_ERR_TIMEOUT);
+    ASSERT_GT(core.yields, 1U);
+    EXPECT_EQ(yields_after_a_send(), 1U);
+    EXPECT_EQ(yields_after_a_send(), 0U) << "not in every call of a stream";
+    core.now += 20 * kMicrosecond;
+    EXPECT_EQ(yields_after_a_send(), 1U);
+    const unsigned all_taken = core.yields;
+    core.now += 20 * kMicrosecond;
+    EXPECT_EQ(ulc_wait_for(ep, &request, nullptr, 0), ULC_OK);
+    EXPECT_EQ(core.yields, all_taken) << "there is nothing to take";
+    core.others_run = 0;
+    ASSERT_EQ(ulc_wait(ep, 30 * kMillisecond), ULC_ERR_TIMEOUT);
+    core.now += 20 * kMicrosecond;
+    EXPECT_EQ(yields_after_a_send(), 0U) << "the core is this thread's alone again";
+}
+
 // Nobody else polls an engine in the process: who computes after waiting would keep what was submitted to itself.
 TEST(EmbeddedClient, who_has_waited_leaves_nothing_that_the_engine_has_not_seen) {
     struct Rounds {
