@@ -36,6 +36,13 @@ void describe(Request& request, std::uint16_t source, std::uint32_t stream,
     request.tag = tag;
 }
 
+/// The rest of the message that has begun is the receive's.
+void join(Arrival& arrival, Request& request) noexcept {
+    arrival.request = &request;
+    request.state = RequestState::kArriving;
+    describe(request, arrival.source, arrival.stream, arrival.tag);
+}
+
 }  // namespace
 
 Inbox::Inbox(const abi::Region& region, std::uint64_t memory_octets) noexcept
@@ -199,11 +206,8 @@ Inbox::Taken Inbox::on_first(const abi::CompletionRecord& record, const unsigned
     Arrival* arrival = new_arrival(record.source, record.stream, tag_of(record));
     if (arrival == nullptr) return Taken::kStalled;
     arrival->length = total;
-    arrival->request = matcher_.match_posted(record.source, arrival->tag);
-    if (Request* request = arrival->request) {
-        request->state = RequestState::kArriving;
-        describe(*request, record.source, record.stream, arrival->tag);
-    }
+    if (Request* request = matcher_.match_posted(record.source, arrival->tag))
+        join(*arrival, *request);
     if (!append(*arrival, payload, length)) {  // only without a request: nothing is lost
         drop_arrival(*arrival);
         return Taken::kStalled;
@@ -245,10 +249,8 @@ std::byte* Inbox::place(const abi::Beginning& message) noexcept {
     Arrival* arrival = new_arrival(message.source, message.stream, message.tag);
     if (arrival == nullptr) return nullptr;
     matcher_.unpost(*request);
-    request->state = RequestState::kArriving;
-    describe(*request, message.source, message.stream, message.tag);
+    join(*arrival, *request);
     arrival->length = message.length;
-    arrival->request = request;
     arrival->placed = true;
     matcher_.open(message.source).push_back(*arrival);
     return reinterpret_cast<std::byte*>(request->buffer);
@@ -333,15 +335,13 @@ void Inbox::receive(Request& request, int gone) noexcept {
         return;
     }
     matcher_.remove_unexpected(*arrival);
-    describe(request, arrival->source, arrival->stream, arrival->tag);
     copy_into(request, 0, arrival->data, arrival->received);
+    join(*arrival, request);
     if (arrival->whole) {
         finish(request, arrival->length);
         drop_arrival(*arrival);
         return;
     }
-    request.state = RequestState::kArriving;
-    arrival->request = &request;
     std::free(arrival->data);  // an open message without a receive is always kHeap
     memory_used_ -= arrival->heap_capacity;
     arrival->data = nullptr;

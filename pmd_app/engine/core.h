@@ -56,6 +56,9 @@ struct Fault {
 
 struct Net;
 
+/// Frames that a round takes from a port at most.
+inline constexpr std::uint16_t kRxBurst = 32;
+
 /// One client. The first cache lines are what an idle round reads.
 struct Endpoint {
     // --- read in every round

@@ -7,7 +7,6 @@
 namespace ulc::engine {
 namespace {
 
-constexpr std::uint16_t kRxBurst = 32;
 constexpr std::size_t kPrefetchAhead = 2;
 
 void to_member(Core& core, Net& net, Endpoint& endpoint, const wire::FrameView& view,

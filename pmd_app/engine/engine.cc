@@ -65,11 +65,12 @@ bool has_turn(const Endpoint& endpoint, Nanos now) {
 // The port mends its own link when asked (a memif client connects again); the change of state is counted,
 // and once a second what the port lost.
 void look_at_link(Core& core, Net& net, Nanos now) {
-    if (net.port.link_up == nullptr) return;
     net.link_due = now + kLinkPatience;
-    const bool up = net.port.link_up(net.port.context);
-    if (up != net.link_is_up) core.counters.add(up ? Counter::link_ups : Counter::link_downs);
-    net.link_is_up = up;
+    if (net.port.link_up != nullptr) {
+        const bool up = net.port.link_up(net.port.context);
+        if (up != net.link_is_up) core.counters.add(up ? Counter::link_ups : Counter::link_downs);
+        net.link_is_up = up;
+    }
     if (net.port.missed == nullptr || now < net.missed_due) return;
     net.missed_due = now + kSecond;
     const std::uint64_t missed = net.port.missed(net.port.context);

@@ -10,7 +10,6 @@
 namespace ulc::engine {
 namespace {
 
-constexpr unsigned kFramesMax = 32;         ///< a burst
 constexpr std::uint32_t kLandedMin = 1024;  ///< octets of a frame that is worth the question
 
 struct Asker {
@@ -56,7 +55,7 @@ bool receive_landing(Core& core, Net& net, Nanos now) {
     const Landing landing{&asker, wire::kFrontOctetsMax, where};
     std::uint64_t octets = 0;
     unsigned frames = 0;
-    while (frames < kFramesMax) {
+    while (frames < kRxBurst) {
         Segment* segment = net.port.rx_landing(net.port.context, landing);
         if (segment == nullptr) break;
         ++frames;

@@ -19,8 +19,7 @@ constexpr std::uint64_t kMessages = 200;
 
 // Each rank floods all others, and takes what comes at once. What a rank is sent outnumbers what it sends, so its receive
 // blocks must come back while its own sends wait: for the memory of the others, who wait likewise.
-void flood(std::uint16_t ranks, const ClusterConfig& config) {
-    SimCluster cluster(config);
+void flood(SimCluster& cluster, std::uint16_t ranks) {
     ASSERT_TRUE(cluster.form(ranks, [](std::size_t n) { return static_cast<std::uint16_t>(n); }));
     MessageLog log;
     log.sent_at.resize(ranks);
@@ -36,6 +35,11 @@ void flood(std::uint16_t ranks, const ClusterConfig& config) {
     EXPECT_TRUE(cluster.run(30 * kSecond, [&] { return log.messages == all; }))
         << log.messages << " of " << all;
     EXPECT_EQ(log.error, "");
+}
+
+void flood(std::uint16_t ranks, const ClusterConfig& config) {
+    SimCluster cluster(config);
+    flood(cluster, ranks);
     EXPECT_EQ(cluster.shut_down(), 0U);
 }
 
@@ -65,6 +69,25 @@ TEST(SmallRings, two_nodes_with_few_frames_can_still_acknowledge) {
     config.net.segments = 64;
     config.engine.profile = "urtp+open";
     flood(2, config);
+}
+
+// Frames for which the NIC had no room: the engine asks it once a second, and `ulc stat` shows them.
+TEST(SmallRings, what_a_nic_misses_is_counted) {
+    constexpr std::uint16_t kRanks = 4;
+    ClusterConfig config;
+    config.net.ports = kRanks;
+    config.hosts.resize(1);
+    config.hosts[0].rx_ring_frames = 2;
+    config.hosts[0].receive_frame = 10 * kMicrosecond;
+    SimCluster cluster(config);
+    flood(cluster, kRanks);
+    EXPECT_FALSE(cluster.run(2 * kSecond, [] { return false; }));
+    for (std::uint16_t node = 0; node < kRanks; ++node) {
+        EXPECT_GT(cluster.net().stats(node).overruns, 0U);
+        EXPECT_EQ(cluster.engine(node).counters().get(Counter::port_missed),
+                  cluster.net().stats(node).overruns);
+    }
+    EXPECT_EQ(cluster.shut_down(), 0U);
 }
 
 // What waits for a lost packet once took all frames that a node receives into, and so the repair could never come: the pools

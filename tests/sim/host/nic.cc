@@ -72,6 +72,7 @@ Port Nic::port() noexcept {
     port.tx = [](void* context, Segment* const* frames, std::uint16_t n) {
         return static_cast<Nic*>(context)->tx(frames, n);
     };
+    port.missed = [](void* context) { return static_cast<Nic*>(context)->stats.overruns; };
     port.tx_pending = [](void* context) {
         return static_cast<std::uint32_t>(static_cast<Nic*>(context)->tx_ring_.size());
     };
