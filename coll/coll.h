@@ -181,7 +181,8 @@ ULC_API int ulc_exscan_start(ulc_endpoint* ep, ulc_group group, const void* inpu
 /* Advances the operation with what the last ulc_poll() brought; bounded work. ULC_OK: done and freed. ULC_ERR_AGAIN:
  * under way. Else the operation failed and is freed, and the contents of its buffers are undefined: PEER_LEFT,
  * PEER_DIED (any member: all others get this), CLOSED, MISMATCH (members gave different arguments: ulc_last_error_text() names one
- * and what it gave otherwise; every later operation of the group fails so at every member). */
+ * and what it gave otherwise; every later operation of the group fails so at every member). The call that ends it may give
+ * its core away once, to an engine that waits for the same one. */
 ULC_API int ulc_coll_test(ulc_endpoint* ep, ulc_coll* operation);
 /* ulc_coll_test() until done, ulc_wait() in between. TIMEOUT: still under way, not freed. */
 ULC_API int ulc_coll_wait(ulc_endpoint* ep, ulc_coll* operation, int64_t timeout_ns);
