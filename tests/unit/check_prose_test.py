@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Plants one fault of each kind; tools/check_prose must report it, and nothing in a clean tree.
+
+Prints TAP, one line a case. Usage: check_prose_test.py PATH/TO/check_prose
+"""
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+LONG = "a" * 101
+CLEAN = {
+    "libulc/base/a.h": "/// Returns the number of frames.\nint frames();\n"
+                       "int octets;  ///< in the ring\n",
+    "libulc/base/a.cc": '// The `mend` of a name in code is exempt. What else is?\nint room = 1;\n'
+                        'int nobody() { return say("no such user"); }\n',
+    "libulc/base/b.cc": "// A link may be longer: https://example.org/" + "x" * 100 + "\n",
+    "tools/run": "#!/bin/bash\necho 'a' # prints one letter\n",
+    "tools/run.py": '"""Runs all tests."""\nprint("one")\n',
+    "docs/guide.md": "# What it is\n\nSee [the code](../libulc/base/a.h), "
+                     "[the web](https://example.org).\n| what | whose |\n\n"
+                     "```\nWhat mends is code.\n```\n" + "A long line. " * 20 + "\n",
+    "coll/tables/x.toml": LONG + "\n",
+    "picture.png": "Nobody reads this.\n",
+}
+# name -> (file, text after two empty lines, what the report must say)
+FAULTS = {
+    "long_code": ("libulc/base/x.cc", f"int {LONG};", "106 columns"),
+    "long_comment": ("libulc/base/x.cc", f"// {LONG}", "104 columns"),
+    "long_script": ("tools/x", "#!/bin/bash\n\n" + LONG, "101 columns"),
+    "long_line_of_the_build": ("libulc/meson.build", LONG, "101 columns"),
+    "banned_word": ("libulc/base/x.cc", "// This repairs and mends it.", '"mends"'),
+    "banned_phrase": ("libulc/base/x.cc", "// It waits for ever.", '"for ever"'),
+    "banned_phrase_over_two_lines": ("libulc/base/x.cc", "// It has one of its\n// own.",
+                                     '"of its own"'),
+    "banned_word_behind_code": ("libulc/base/x.cc", "int a;  // for nobody", '"nobody"'),
+    "banned_word_in_a_message": ("libulc/base/x.cc", 'say("it was sent in vain");', '"in vain"'),
+    "banned_word_in_a_block_comment": ("libulc/base/x.h", "/* Starts it anew. */", '"anew"'),
+    "banned_word_in_python": ("tools/x.py", "# so many of them", '"so many"'),
+    "banned_word_in_a_docstring": ("tools/x.py", '"""Tells whoever asks."""', '"whoever"'),
+    "banned_word_in_a_script": ("tools/x", "#!/bin/sh\n\ntrue # beside it", '"beside"'),
+    "banned_word_in_a_document": ("docs/x.md", "The peer is told.", '"is told"'),
+    "banned_word_in_a_table": ("docs/x.md", "| a | there is room |", '"room"'),
+    "banned_word_in_a_manual_page": ("docs/man/x.1", "The frame bears it.", '"bears"'),
+    "sentence_with_what": ("libulc/base/x.cc", "// Sent. What came is lost.", 'begins with "What"'),
+    "sentence_with_who": ("docs/x.md", "Who sends waits.", 'begins with "Who"'),
+    "sentence_with_of": ("libulc/base/x.cc", "// Of these the first counts.", 'begins with "Of"'),
+    "doc_comment_with_a_condition": ("libulc/base/x.h", "/// When it is done.", 'not "When"'),
+    "doc_comment_with_a_preposition": ("libulc/base/x.h", "/// From the clock.", 'not "From"'),
+    "doc_comment_of_a_member": ("libulc/base/x.h", "int a;  ///< of all ports", 'not "of"'),
+    "link_to_no_file": ("docs/x.md", "See [this](none.md#part).", "leads to no file: none.md"),
+}
+
+
+class Tap:
+    number = 0
+    failed = False
+
+    def case(self, name, passed, output):
+        self.number += 1
+        self.failed |= not passed
+        print("ok" if passed else "not ok", f"{self.number} - {name}")
+        if not passed:
+            print(f"{name}: got:\n{output}", file=sys.stderr)
+
+
+def write(root, files):
+    for name, text in files.items():
+        path = pathlib.Path(root, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def run(checker, root, *words):
+    done = subprocess.run([checker, "--root", root, *words],
+                          capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def git(root, *words):
+    who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    done = subprocess.run(["git", *who, "-C", root, *words],
+                          capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def commit(root, subject, files):
+    write(root, files)
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "--allow-empty", "-m", subject)
+    return git(root, "rev-parse", "HEAD")
+
+
+def plain_trees(checker, tap):
+    with tempfile.TemporaryDirectory() as root:
+        write(root, CLEAN)
+        status, output = run(checker, root)
+        tap.case("accepts_a_clean_tree_without_git",
+                 status == 0 and "no git history" in output, output)
+    for name, (path, text, said) in FAULTS.items():
+        with tempfile.TemporaryDirectory() as root:
+            script = text.startswith("#!")
+            write(root, CLEAN | {path: (text if script else "\n\n" + text) + "\n"})
+            status, output = run(checker, root)
+            lines = output.splitlines()
+            found = lines[0].startswith(f"{path}:3: ") and said in lines[0]
+            tap.case(f"finds_{name}", status == 1 and found and len(lines) == 2, output)
+    with tempfile.TemporaryDirectory() as root:
+        write(root, CLEAN | {"libulc/base/x.cc": "// prose-ok: the user nobody\n"})
+        status, output = run(checker, root)
+        tap.case("accepts_an_exemption", status == 0, output)
+
+
+def repositories(checker, tap):
+    old = {"libulc/old.cc": "// Who mends it?\n// Nobody.\n",
+           "tools/prose_old.txt": "libulc/old.cc\n"}
+    with tempfile.TemporaryDirectory() as root:
+        git(root, "init", "-q", "-b", "main")
+        start = commit(root, "Anything goes before the rules", CLEAN | old)
+
+        def case(name, said, *words):
+            status, output = run(checker, root, "--since", start, *words)
+            tap.case(name, (status == 1 and said in output) if said else status == 0, output)
+
+        def and_back(name, said, files):
+            write(root, files)
+            case(name, said)
+            git(root, "checkout", "-q", "-f", ".")
+            git(root, "clean", "-qfd")
+
+        case("leaves_old_lines_of_old_files_alone", "")
+        case("checks_an_old_file_whole_if_asked", 'libulc/old.cc:2: "Nobody"',
+             "--whole", f"{root}/libulc/old.cc")
+        and_back("finds_a_line_added_to_an_old_file", 'libulc/old.cc:3: "in vain"',
+                 {"libulc/old.cc": old["libulc/old.cc"] + "// Tried in vain.\n"})
+        and_back("finds_a_fault_in_a_file_that_is_not_added_yet", 'libulc/new.cc:1: "anew"',
+                 {"libulc/new.cc": "// Starts anew.\n"})
+        and_back("finds_a_name_added_to_the_list", "may only shrink",
+                 {"tools/prose_old.txt": "libulc/new.cc\nlibulc/old.cc\n",
+                  "libulc/new.cc": "// Anew.\n"})
+        write(root, {"libulc/old.cc": "// Repairs it.\n"})
+        status, output = run(checker, root, "--since", start, "--update")
+        kept = pathlib.Path(root, "tools/prose_old.txt").read_text(encoding="utf-8").split()
+        tap.case("takes_a_converted_file_off_the_list",
+                 status == 0 and not kept, output + str(kept))
+        commit(root, "base: convert a file", {})
+        case("accepts_a_shorter_list_and_a_good_subject", "")
+        for name, subject, said in (
+                ("a_subject_without_component", "Convert another file", 'not "component: summary"'),
+                ("a_subject_with_a_capital_component", "Base: convert a file",
+                 'not "component: summary"'),
+                ("a_subject_with_a_full_stop", "base: convert a file.", 'not "component: summary"'),
+                ("a_long_subject", "base: " + "a" * 60, "has 66 characters")):
+            commit(root, subject, {})
+            case(f"finds_{name}", said)
+            git(root, "reset", "-q", "--hard", "HEAD~1")
+        commit(root, "base,shm/wire_file: " + "a" * 45, {})
+        case("accepts_a_subject_of_65_characters", "")
+        with tempfile.TemporaryDirectory() as other:
+            git(root, "clone", "-q", "--depth", "1", f"file://{root}", other)
+            status, output = run(checker, other, "--since", start)
+            tap.case("works_in_a_shallow_clone", status == 0 and "no git history" in output, output)
+
+
+def main():
+    checker = pathlib.Path(sys.argv[1]).resolve()
+    tap = Tap()
+    plain_trees(checker, tap)
+    if shutil.which("git"):
+        repositories(checker, tap)
+    print(f"1..{tap.number}")
+    return 1 if tap.failed else 0
+
+
+sys.exit(main())
