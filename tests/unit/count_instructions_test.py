@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Tests of bench/count_instructions: a case above its budget fails the check, and says how to look."""
+import collections
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+import pathlib
+import tempfile
+import unittest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / 'bench' / 'count_instructions'
+BUDGET = '[[budget]]\nname = "a case"\nprogram = "bench"\ncase = "a/8/"\nper = 2\ninstructions = 1000\n'
+
+
+def load():
+    loader = importlib.machinery.SourceFileLoader('count_instructions', str(SCRIPT))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+class Budgets(unittest.TestCase):
+    def check(self, counted, text=BUDGET):
+        """The exit status and output of a check that counted so many instructions."""
+        module = load()
+        module.count = lambda program, case, per: (collections.Counter({'f': counted}), None)
+        with tempfile.NamedTemporaryFile('w', suffix='.toml') as file:
+            file.write(text)
+            file.flush()
+            output = io.StringIO()
+            with contextlib.redirect_stdout(output):
+                status = module.check_budgets(file.name, 'build')
+        return status, output.getvalue()
+
+    def test_three_percent_more_pass(self):
+        status, output = self.check(1029)
+        self.assertEqual(status, 0)
+        self.assertIn('1 passed, 0 failed', output)
+
+    def test_four_percent_more_fail_with_the_command_that_explains(self):
+        status, output = self.check(1040)
+        self.assertEqual(status, 1)
+        self.assertIn("bench/count_instructions --per 2 build/bench/bench 'a/8/'", output)
+        self.assertIn('0 passed, 1 failed', output)
+
+    def test_a_generous_budget_passes_and_is_named(self):
+        status, output = self.check(900)
+        self.assertEqual(status, 0)
+        self.assertIn('lower the budget', output)
+
+    def test_a_file_without_budgets_is_refused(self):
+        with self.assertRaises(SystemExit):
+            self.check(1, 'budget = []\n')
+
+
+if __name__ == '__main__':
+    unittest.main()
