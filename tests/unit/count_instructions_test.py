@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of bench/count_instructions: a case above its budget fails the check, and says how to look."""
+"""Tests of bench/count_instructions: a case above its budget fails and is explained."""
 import collections
 import contextlib
 import importlib.machinery
@@ -10,7 +10,13 @@ import tempfile
 import unittest
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / 'bench' / 'count_instructions'
-BUDGET = '[[budget]]\nname = "a case"\nprogram = "bench"\ncase = "a/8/"\nper = 2\ninstructions = 1000\n'
+BUDGET = '''[[budget]]
+name = "a case"
+program = "bench"
+case = "a/8/"
+per = 2
+instructions = 1000
+'''
 
 
 def load():
@@ -22,7 +28,7 @@ def load():
 
 class Budgets(unittest.TestCase):
     def check(self, counted, text=BUDGET):
-        """The exit status and output of a check that counted so many instructions."""
+        """The exit status and output of a check that counted `counted` instructions."""
         module = load()
         module.count = lambda program, case, per: (collections.Counter({'f': counted}), None)
         with tempfile.NamedTemporaryFile('w', suffix='.toml') as file:
