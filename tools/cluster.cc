@@ -12,18 +12,18 @@
 namespace ulc::tools {
 namespace {
 
-std::string memif(const char* role, unsigned id, const std::string& socket) {
+std::string memif(const char* role, const std::string& id, const std::string& socket) {
     return fmt::format("net_memif0,role={},id={},socket={},socket-abstract=no", role, id, socket);
 }
 
-/// The wire of node k: the device that its engine opens.
-std::string device_of_node(const ClusterOptions& options, unsigned node,
+/// The wire of node k ("%n": to be filled in by libulc): the device that its engine opens.
+std::string device_of_node(const ClusterOptions& options, const std::string& node,
                            const std::string& directory) {
     if (options.wire == kWireShm)
         return fmt::format("shm,path={}/wire,station={},stations={}", directory, node,
                            options.nodes);
     if (options.has_switch()) return memif("client", node, directory + "/switch.memif");
-    return memif(node == 0 ? "server" : "client", 0, directory + "/wire.memif");
+    return memif(node == "0" ? "server" : "client", "0", directory + "/wire.memif");
 }
 
 /// That this process may use.
@@ -78,19 +78,35 @@ ChildSpec engine_process(const ClusterOptions& options, const ClusterPrograms& p
     return spec;
 }
 
+/// The medium that algorithms are chosen for, unless the user says it. Each engine polls, and so
+/// does each rank that waits.
+Medium medium_of(const ClusterOptions& options) {
+    const unsigned ranks = options.one_command ? options.nodes : options.ranks;  // at least
+    const unsigned pollers = ranks + (options.embedded ? 0 : options.nodes);
+    if (options.bits_per_second > 0) return Medium::kSwitch;
+    return pollers > cores() ? Medium::kCrowded : Medium::kMachine;
+}
+
+/// The name of the engine of a node, "%n" for the one that libulc chooses.
+std::string engine_of_node(const ClusterOptions& options, const std::string& node,
+                           const std::string& directory) {
+    return options.embedded ? "embedded:" + device_of_node(options, node, directory)
+                            : fmt::format("{}/engine-{}.sock", directory, node);
+}
+
 ChildSpec rank_process(const ClusterOptions& options, const ClusterPrograms& programs,
                        const std::string& engine, unsigned rank) {
     ChildSpec spec{.name = fmt::format("rank {}", rank), .argv = options.application};
-    spec.environment = {"ULC_ENGINE=" + engine, "ULC_JOB=" + options.job,
-                        fmt::format("ULC_RANK={}", rank), fmt::format("ULC_SIZE={}", options.ranks),
-                        "ULC_NONCE=" + options.nonce};
-    // What algorithms are chosen for, unless the user says it. Each engine polls, and so does each rank that waits.
-    const unsigned pollers = options.ranks + (options.embedded ? 0 : options.nodes);
-    const Medium medium = options.bits_per_second > 0 ? Medium::kSwitch
-                          : pollers > cores()         ? Medium::kCrowded
-                                                      : Medium::kMachine;
+    if (options.one_command) {
+        spec.name = options.application[0];
+        spec.environment = {"ULC_ENGINE=" + engine, fmt::format("ULC_NODES={}", options.nodes)};
+    } else {
+        spec.environment = {
+            "ULC_ENGINE=" + engine, "ULC_JOB=" + options.job, fmt::format("ULC_RANK={}", rank),
+            fmt::format("ULC_SIZE={}", options.ranks), "ULC_NONCE=" + options.nonce};
+    }
     if (environment_of("ULC_MEDIUM").empty())
-        spec.environment.push_back(fmt::format("ULC_MEDIUM={}", name_of(medium)));
+        spec.environment.push_back(fmt::format("ULC_MEDIUM={}", name_of(medium_of(options))));
     if (options.embedded) {
         const std::string own = environment_of("ULC_ENGINE_OPTIONS");
         spec.environment.push_back(fmt::format("ULC_ENGINE_OPTIONS={} {}",
@@ -108,7 +124,9 @@ std::string complete(ClusterOptions& options) {
     if (options.ranks < 1 || options.ranks > kRanksMax) {
         return fmt::format("-n must be 1 to {}, not {}", kRanksMax, options.ranks);
     }
-    if (options.embedded) {
+    if (options.one_command) {
+        if (options.nodes < 1) return "say how many nodes, for example --nodes 4";
+    } else if (options.embedded) {
         if (options.nodes != 0 && options.nodes != options.ranks) {
             return "with --embedded each rank is its own node; leave --nodes out";
         }
@@ -129,7 +147,7 @@ std::string complete(ClusterOptions& options) {
                    "without --engine-option";
     }
     if (options.mtu == 0) options.mtu = options.needs_switch() ? kMtuEthernet : kMtuOwnWire;
-    if (options.nodes > options.ranks) {
+    if (options.nodes > options.ranks && !options.one_command) {
         return fmt::format("--nodes {} would leave nodes without ranks; use at most --nodes {}",
                            options.nodes, options.ranks);
     }
@@ -148,15 +166,15 @@ ClusterPlan make_plan(const ClusterOptions& options, const ClusterPrograms& prog
     }
     if (!options.embedded) {
         for (unsigned node = 0; node < plan.nodes; ++node) {
-            plan.infrastructure.push_back(engine_process(
-                options, programs, device_of_node(options, node, directory), node, directory));
+            const std::string device = device_of_node(options, std::to_string(node), directory);
+            plan.infrastructure.push_back(
+                engine_process(options, programs, device, node, directory));
         }
     }
     for (unsigned rank = 0; rank < options.ranks; ++rank) {
         const unsigned node = rank % plan.nodes;
-        const std::string engine = options.embedded
-                                       ? "embedded:" + device_of_node(options, node, directory)
-                                       : fmt::format("{}/engine-{}.sock", directory, node);
+        const std::string engine =
+            engine_of_node(options, options.one_command ? "%n" : std::to_string(node), directory);
         plan.ranks.push_back(rank_process(options, programs, engine, rank));
         plan.node_of_rank.push_back(node);
     }

@@ -6,7 +6,9 @@
 //                       else: engine k (memif client k) ── ulc-switch (a memif server port per node, seeded faults, line rate)
 //   --embedded          no engine processes: each rank is a node with its engine inside; wired the same way
 //
-// Rank r runs on node r mod nodes, so that neighbours talk over the wire.
+// Rank r runs on node r mod nodes, so that neighbours talk over the wire. With one_command the
+// application is a launcher as mpirun, whose processes choose their node themselves: ULC_ENGINE
+// has "%n" for it, ULC_NODES says how many there are.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +27,7 @@ struct ClusterOptions {
     unsigned ranks = 0;
     unsigned nodes = 0;  ///< 0: min(ranks, 2); with embedded: ranks
     bool embedded = false;
+    bool one_command = false;  ///< `ulc cluster`: ranks is 1, the launcher of the others
     double loss = 0;
     double duplicate = 0;
     double reorder = 0;
@@ -44,7 +47,7 @@ struct ClusterOptions {
     }
     /// After complete(): it is played by the switch.
     [[nodiscard]] bool has_switch() const {
-        return wire == kWireMemif && (nodes > 2 || needs_switch());
+        return wire == kWireMemif && (nodes > 2 || needs_switch() || one_command);
     }
 };
 

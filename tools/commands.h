@@ -9,6 +9,7 @@ namespace ulc::tools {
 inline constexpr const char* kProgramFollows = "\x1e--";
 
 void add_run_command(CLI::App& app, int* exit_code);
+void add_cluster_command(CLI::App& app, int* exit_code);
 void add_switch_command(CLI::App& app, int* exit_code);
 void add_stat_command(CLI::App& app, int* exit_code);
 void add_ping_command(CLI::App& app, int* exit_code);

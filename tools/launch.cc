@@ -192,11 +192,12 @@ void Launch::on_line(const Event& event) {
 void Launch::on_rank_exit(Process& process, int status) {
     if (status == 0) return;
     if (process.signalled) {
-        if (options_.verbose) say(fmt::format("rank {} ended by our signal", process.number));
+        if (options_.verbose)
+            say(fmt::format("{} ended by our signal", children_.name(process.child)));
         return;
     }
     worst_ = std::max(worst_, status);
-    say(fmt::format("rank {} {}", process.number, describe(status)));
+    say(fmt::format("{} {}", children_.name(process.child), describe(status)));
     if (stage_ == Stage::kRunning && ranks_running() > 0) {
         say(fmt::format("ranks that still run ({}) are ended in {} s", ranks_running(),
                         options_.grace_seconds));

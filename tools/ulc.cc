@@ -12,10 +12,11 @@ constexpr int kUsage = 2;
 
 namespace {
 
-/// CLI11 takes a "--" from a subcommand and gives what follows to nobody; `ulc run` knows it by another name.
+/// CLI11 takes a "--" from a subcommand and hands what follows to no command; `ulc run` and
+/// `ulc cluster` know it by another name.
 std::vector<std::string> words_of(int argc, char** argv) {
     std::vector<std::string> words(argv + 1, argv + argc);
-    if (!words.empty() && words[0] == "run") {
+    if (!words.empty() && (words[0] == "run" || words[0] == "cluster")) {
         const auto mark = std::ranges::find(words, "--");
         if (mark != words.end()) *mark = ulc::tools::kProgramFollows;
     }
@@ -33,6 +34,7 @@ int main(int argc, char** argv) {
     app.footer("Start with: ulc run -n 2 ulc ping    Trouble? ulc doctor");
     int exit_code = 0;
     ulc::tools::add_run_command(app, &exit_code);
+    ulc::tools::add_cluster_command(app, &exit_code);
     ulc::tools::add_switch_command(app, &exit_code);
     ulc::tools::add_stat_command(app, &exit_code);
     ulc::tools::add_ping_command(app, &exit_code);

@@ -1,4 +1,5 @@
-// ulc run: a cluster on this machine, for as long as one application runs on it.
+// ulc run: a cluster on this machine, for as long as one application runs on it. ulc cluster: the
+// same for a launcher as mpirun, which starts the processes itself.
 #include <fmt/format.h>
 #include <sys/random.h>
 #include <sys/un.h>
@@ -53,9 +54,9 @@ std::string make_run_directory() {
 }
 
 std::string check_application(const std::vector<std::string>& application) {
-    if (application.empty()) return "say which program to run, for example: ulc run -n 2 ulc ping";
+    if (application.empty()) return "say which program to run; for an example see --help";
     const std::string& name = application[0];
-    if (name.starts_with('-')) return fmt::format("unknown option {}; see: ulc run --help", name);
+    if (name.starts_with('-')) return fmt::format("unknown option {}; see --help", name);
     if (find_in_path(name).empty()) {
         const bool here = name.find('/') == std::string::npos && ::access(name.c_str(), X_OK) == 0;
         return fmt::format("no such program: {}; {}", name,
@@ -168,6 +169,25 @@ void add_wire_options(CLI::App& command, ClusterOptions& cluster) {
         ->group(group);
 }
 
+void add_launch_options(CLI::App& command, RunOptions& options) {
+    command
+        .add_option("--engine-option", options.cluster.engine_options,
+                    "Option for every engine, as one word: --engine-option=--log-level=debug")
+        ->allow_extra_args(false);
+    command.add_option("--timeout", options.launch.timeout_seconds,
+                       "End everything after this time in seconds, status 124");
+    command.add_flag("--keep", options.keep, "Keep the run directory with sockets and logs");
+    command.add_flag("-v,--verbose", options.launch.verbose,
+                     "Show what is started and what the engines say");
+}
+
+void take_application(CLI::App& command, std::vector<std::string>& application) {
+    application = command.remaining();
+    if (!application.empty() && application[0] == kProgramFollows)
+        application.erase(application.begin());
+    std::ranges::replace(application, kProgramFollows, "--");  // one of the program's own
+}
+
 }  // namespace
 
 void add_run_command(CLI::App& app, int* exit_code) {
@@ -184,18 +204,10 @@ void add_run_command(CLI::App& app, int* exit_code) {
                       "No engines: each rank is a node with its engine inside");
     add_wire_options(*command, options->cluster);
     command->add_option("--job", options->cluster.job, "Name of the job (made up)");
-    command
-        ->add_option("--engine-option", options->cluster.engine_options,
-                     "Option for every engine, as one word: --engine-option=--log-level=debug")
-        ->allow_extra_args(false);
-    command->add_option("--timeout", options->launch.timeout_seconds,
-                        "End everything after so many seconds, status 124");
+    add_launch_options(*command, *options);
     command->add_option("--grace", options->launch.grace_seconds,
                         "Seconds for the other ranks to end by themselves after one failed (5)");
     command->add_flag("--label", options->launch.label, "Begin each line of output with its rank");
-    command->add_flag("--keep", options->keep, "Keep the run directory with sockets and logs");
-    command->add_flag("-v,--verbose", options->launch.verbose,
-                      "Show what is started and what the engines say");
     command->footer(
         "Usage: ulc run -n RANKS [OPTIONS] PROGRAM [ARGUMENTS...]\n"
         "Exit status: the worst of the ranks that ended by themselves; 130 after Ctrl-C, 124 after "
@@ -205,11 +217,36 @@ void add_run_command(CLI::App& app, int* exit_code) {
         "goes to rank 0.\n"
         "Examples: ulc run -n 2 ulc ping          ulc run -n 4 --nodes 4 --loss 0.01 ./app");
     command->callback([options, command, exit_code] {
-        options->cluster.application = command->remaining();
-        auto& application = options->cluster.application;
-        if (!application.empty() && application[0] == kProgramFollows)
-            application.erase(application.begin());
-        std::ranges::replace(application, kProgramFollows, "--");  // one of the program's own
+        take_application(*command, options->cluster.application);
+        *exit_code = run(*options);
+    });
+}
+
+void add_cluster_command(CLI::App& app, int* exit_code) {
+    auto options = std::make_shared<RunOptions>();
+    options->cluster.one_command = true;
+    options->cluster.ranks = 1;
+    auto* command = app.add_subcommand(
+        "cluster", "Run mpirun, mpiexec or srun on a cluster made on this machine");
+    command->prefix_command();
+    command
+        ->add_option("--nodes", options->cluster.nodes,
+                     "Nodes, that is engines; rank r of the launcher uses node r mod nodes")
+        ->required();
+    command->add_flag(
+        "--embedded", options->cluster.embedded,
+        "No engines: each process is a node with its engine inside, at most as many as nodes");
+    add_wire_options(*command, options->cluster);
+    add_launch_options(*command, *options);
+    command->footer(
+        "Usage: ulc cluster --nodes NODES [OPTIONS] -- mpirun -n RANKS PROGRAM [ARGUMENTS...]\n"
+        "Exit status: the launcher's; 130 after Ctrl-C, 124 after --timeout, 1 if an engine "
+        "failed. Processes find\n"
+        "their engine in ULC_ENGINE and ULC_NODES, and their job by the launcher. Standard input "
+        "goes to the launcher.\n"
+        "Example: ulc cluster --nodes 4 --loss 0.01 -- mpirun -n 8 ./app");
+    command->callback([options, command, exit_code] {
+        take_application(*command, options->cluster.application);
         *exit_code = run(*options);
     });
 }

@@ -6,6 +6,7 @@
 
 #include "abi/attach.h"
 #include "client/attach_client.h"
+#include "client/defaults.h"
 #include "client/embedded_client.h"
 #include "client/error_text.h"
 #include "client/ulc.h"
@@ -16,6 +17,8 @@ namespace {
 
 using ulc::Nanos;
 using ulc::client::Endpoint;
+using ulc::client::env;
+using ulc::client::env_number;
 using ulc::client::kAnySource;
 using ulc::client::Request;
 using ulc::client::RequestState;
@@ -28,22 +31,6 @@ constexpr std::uint64_t kPatienceMsMax = 3'600'000;
 constexpr Nanos kLeaveMax = 15 * ulc::kSecond;
 static_assert(ULC_RANK_ANY == kAnySource);
 
-const char* env(const char* name) {
-    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): read only
-    return value != nullptr && *value != '\0' ? value : nullptr;
-}
-
-/// A number from the environment; false: not one within [0, most].
-bool env_number(const char* name, std::uint64_t most, std::uint64_t& out) {
-    const char* value = env(name);
-    if (value == nullptr) return false;
-    char* end = nullptr;
-    const unsigned long long number = std::strtoull(value, &end, 10);
-    if (*end != '\0' || number > most) return false;
-    out = number;
-    return true;
-}
-
 /// ULC_MEDIUM as JoinRequest::medium. False: no such medium; the error's text is set.
 bool say_medium(std::uint16_t& out) {
     const char* word = env("ULC_MEDIUM");
@@ -55,18 +42,6 @@ bool say_medium(std::uint16_t& out) {
         return false;
     }
     out = static_cast<std::uint16_t>(1 + static_cast<std::uint8_t>(medium));
-    return true;
-}
-
-/// 32 hexadecimal digits → 16 octets.
-bool parse_nonce(const char* text, unsigned char* out) {
-    if (std::strlen(text) != 32) return false;
-    for (int i = 0; i < 16; ++i) {
-        const char digits[3] = {text[2 * i], text[2 * i + 1], '\0'};
-        char* end = nullptr;
-        out[i] = static_cast<unsigned char>(std::strtoul(digits, &end, 16));
-        if (end != digits + 2) return false;
-    }
     return true;
 }
 
@@ -115,6 +90,7 @@ int ulc_open(const char* engine, ulc_endpoint** out) {
     try {
         std::string where = engine;
         std::string net;
+        if (!ulc::client::choose_node(where)) return ULC_ERR_INVALID;
         if (!split_net(where, net)) {
             set_last_error("%s: a net's name has at most %zu octets", net.c_str(),
                            ulc::abi::kNetNameOctetsMax - 1);
@@ -171,33 +147,26 @@ int ulc_job_state(const ulc_endpoint* ep) {
 int ulc_join_wait(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t size,
                   int64_t timeout_ns) {
     if (ep == nullptr || timeout_ns < 0) return ULC_ERR_INVALID;
-    if (job == nullptr) job = env("ULC_JOB");
-    std::uint64_t number = 0;
-    if (rank == ULC_RANK_ANY && env_number("ULC_RANK", ULC_RANK_ANY - 1U, number))
-        rank = static_cast<uint16_t>(number);
-    if (size == 0 && env_number("ULC_SIZE", ULC_RANK_ANY - 1U, number))
-        size = static_cast<uint16_t>(number);
-    if (job == nullptr || rank == ULC_RANK_ANY || size == 0) {
-        set_last_error(
-            "job, rank or size is missing; start with `ulc run`, or set ULC_JOB, "
-            "ULC_RANK and ULC_SIZE");
-        return ULC_ERR_INVALID;
+    const Nanos deadline = deadline_in(*ep, timeout_ns);
+    ulc::client::JoinPlace place;
+    try {
+        place.job = job != nullptr ? job : "";
+        place.rank = rank;
+        place.size = size;
+        if (!ulc::client::complete_place(place, timeout_ns)) return ULC_ERR_INVALID;
+    } catch (const std::bad_alloc&) {
+        set_last_error("memory is exhausted");
+        return ULC_ERR_NO_MEMORY;
     }
-    unsigned char nonce[16];
-    const char* given = env("ULC_NONCE");
-    if (given != nullptr && !parse_nonce(given, nonce)) {
-        set_last_error("ULC_NONCE is not 32 hexadecimal digits");
-        return ULC_ERR_INVALID;
-    }
+    job = place.job.c_str();
     if (const char* profile = env("ULC_PROFILE"); profile != nullptr && !ep->has_profile()) {
         if (ep->set_profile(profile) == ULC_ERR_INVALID && ep->job_state() == ULC_ERR_NOT_FORMED) {
             set_last_error("ULC_PROFILE=%s is longer than 32 letters", profile);
             return ULC_ERR_INVALID;
         }
     }
-    const Nanos deadline = deadline_in(*ep, timeout_ns);
-    int error =
-        ep->join(job, std::strlen(job), rank, size, given != nullptr ? nonce : nullptr, timeout_ns);
+    int error = ep->join(job, place.job.size(), place.rank, place.size,
+                         place.has_nonce ? place.nonce : nullptr, left_of(*ep, deadline));
     if (error != ULC_OK) return error;
     while ((error = ep->job_state()) == ULC_ERR_AGAIN) {
         error = ep->wait(left_of(*ep, deadline));

@@ -89,11 +89,13 @@ typedef struct ulc_request {
  *   "/run/ulc/engine.sock" or any path      a daemon on this node
  *   "embedded:<vdev string>"                an engine inside this process (needs libulc-engine.so); several ports,
  *                                           each a net of its own, are separated by ';'
- * An engine on several ports has a net on each. An endpoint belongs to one: "#name" behind either form says which
- * ("/run/ulc/engine.sock#lab"), else the environment's ULC_NET, else it is the engine's first. Names are those of
- * ulc-engine's --device name:…, else 0, 1, …; jobs on different nets never meet, even under one name.
- * Blocks for the handshake (≤ 5 s). Errors: NO_ENGINE, INVALID (no such net), PERMISSION, VERSION, NO_MEMORY, LIMIT, SYSTEM; on error
- * ulc_last_error_text() says what to do. Cost: milliseconds. */
+ * "%n" in either form becomes rank modulo ULC_NODES if that is set, with the rank that the
+ * launcher gave this process. An engine on several ports has a net on each. An endpoint belongs to
+ * one: "#name" behind either form says which ("/run/ulc/engine.sock#lab"), else the environment's
+ * ULC_NET, else it is the engine's first. Names are those of ulc-engine's --device name:…, else 0,
+ * 1, …; jobs on different nets never meet, even under one name. Blocks for the handshake (≤ 5 s).
+ * Errors: NO_ENGINE, INVALID (no such net), PERMISSION, VERSION, NO_MEMORY, LIMIT, SYSTEM; on
+ * error ulc_last_error_text() says what to do. Cost: milliseconds. */
 ULC_API int ulc_open(const char* engine, ulc_endpoint** out);
 
 /* Frees the endpoint. Unsent data of an endpoint that did not ulc_leave() are still delivered by a daemon's engine;
@@ -116,9 +118,10 @@ ULC_API int ulc_join(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t 
  * or how it ended: CLOSED. */
 ULC_API int ulc_job_state(const ulc_endpoint* ep);
 
-/* ulc_join() and wait; values left at NULL / ULC_RANK_ANY / 0 come from ULC_JOB, ULC_RANK, ULC_SIZE, ULC_NONCE, and
- * the profile from ULC_PROFILE if none was set, as
- * `ulc run` sets them. Blocking. */
+/* ulc_join() and wait; values left at NULL / ULC_RANK_ANY / 0 come from ULC_JOB, ULC_RANK, ULC_SIZE
+ * and ULC_NONCE, as `ulc run` sets them, and the profile from ULC_PROFILE if none was set. Values
+ * that these do not give come from the launcher: a PMIx server (mpirun, prte, srun), Hydra
+ * (mpiexec) or Slurm's environment. Blocking. */
 ULC_API int ulc_join_wait(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t size,
                           int64_t timeout_ns);
 

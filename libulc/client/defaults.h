@@ -1,0 +1,35 @@
+// This file fills in what a caller left out, from the environment and the launcher. Used by api.cc.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/units.h"
+
+namespace ulc::client {
+
+/// Returns the variable's value; nullptr if it is not set or empty.
+[[nodiscard]] const char* env(const char* name);
+/// Reads a number within [0, most] from the environment; false: it is not one.
+[[nodiscard]] bool env_number(const char* name, std::uint64_t most, std::uint64_t& out);
+
+/// The arguments of a join, completed.
+struct JoinPlace {
+    std::string job;  ///< empty: to be found
+    std::uint16_t rank = 0;
+    std::uint16_t size = 0;  ///< 0: to be found
+    bool has_nonce = false;
+    unsigned char nonce[16] = {};
+};
+
+/// Completes job, rank (ULC_RANK_ANY: to be found) and size: first from ULC_JOB, ULC_RANK,
+/// ULC_SIZE and ULC_NONCE, then from the launcher, which is asked only if one is missing. The
+/// launcher's nonce counts only if rank and size are the launcher's too: a job that spans
+/// launchers has none. False: the error's text is set.
+[[nodiscard]] bool complete_place(JoinPlace& place, Nanos timeout);
+
+/// Replaces each "%n" in an engine's name by the node of this process: its rank modulo ULC_NODES,
+/// as `ulc cluster` sets it. False: the error's text is set.
+[[nodiscard]] bool choose_node(std::string& engine);
+
+}  // namespace ulc::client

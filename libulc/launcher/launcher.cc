@@ -1,0 +1,138 @@
+#include "launcher/launcher.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+#include "launcher/ways.h"
+
+namespace ulc::launcher {
+namespace {
+
+constexpr unsigned kRankMax = 65533;
+constexpr unsigned kSizeMax = 65534;
+
+std::string hash_text(const std::string& text) {
+    std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a, 64 bits
+    for (const char letter : text)
+        hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
+    return digits;
+}
+
+Outcome ask(Place& place, unsigned timeout_seconds, std::string& reason) {
+    if (variable("PMIX_NAMESPACE") != nullptr && variable("PMIX_RANK") != nullptr)
+        return by_pmix(place, timeout_seconds, reason);
+    // Hydra alone sets the last one; Slurm's PMI_FD speaks another protocol.
+    if (variable("PMI_RANK") != nullptr && variable("PMI_FD") != nullptr &&
+        variable("MPI_LOCALNRANKS") != nullptr)
+        return by_pmi1(place, timeout_seconds, reason);
+    if (variable("SLURM_PROCID") != nullptr && variable("SLURM_STEP_ID") != nullptr)
+        return by_slurm(place, reason);
+    return Outcome::kNoLauncher;
+}
+
+}  // namespace
+
+const char* variable(const char* name) {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): read only
+    return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+std::optional<unsigned> number_in(const char* name, unsigned most) {
+    const char* value = variable(name);
+    if (value == nullptr || *value < '0' || *value > '9') return std::nullopt;
+    char* end = nullptr;
+    const unsigned long long number = std::strtoull(value, &end, 10);
+    if (*end != '\0' || number > most) return std::nullopt;
+    return static_cast<unsigned>(number);
+}
+
+std::string job_name(const char* prefix, const std::string& id) {
+    const std::string name = std::string(prefix) + "-" + id;
+    const bool plain = std::ranges::all_of(name, [](char c) { return c > ' ' && c < 127; });
+    if (plain && name.size() <= kJobNameMax) return name;
+    return std::string(prefix) + "-" + hash_text(id);
+}
+
+std::optional<Nonce> random_nonce() {
+    Nonce nonce{};
+    if (::getrandom(nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size()))
+        return std::nullopt;
+    return nonce;
+}
+
+std::string text_of(const Nonce& nonce) {
+    std::string text;
+    for (const unsigned char byte : nonce) {
+        text += "0123456789abcdef"[byte >> 4U];
+        text += "0123456789abcdef"[byte & 15U];
+    }
+    return text;
+}
+
+std::optional<Nonce> nonce_of(const std::string& text) {
+    Nonce nonce{};
+    if (text.size() != 2 * nonce.size()) return std::nullopt;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char letter = text[i];
+        unsigned digit = 0;
+        if (letter >= '0' && letter <= '9') {
+            digit = static_cast<unsigned>(letter - '0');
+        } else if (letter >= 'a' && letter <= 'f') {
+            digit = static_cast<unsigned>(letter - 'a') + 10;
+        } else {
+            return std::nullopt;
+        }
+        nonce[i / 2] = static_cast<unsigned char>((unsigned{nonce[i / 2]} << 4U) | digit);
+    }
+    return nonce;
+}
+
+std::optional<unsigned> rank_in_environment() {
+    for (const char* name :
+         {"ULC_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+        if (const auto rank = number_in(name, kRankMax)) return rank;
+    }
+    return std::nullopt;
+}
+
+Outcome by_slurm(Place& place, std::string& reason) {
+    const auto rank = number_in("SLURM_PROCID", kRankMax);
+    auto size = number_in("SLURM_STEP_NUM_TASKS", kSizeMax);
+    if (!size) size = number_in("SLURM_NTASKS", kSizeMax);
+    const char* job = variable("SLURM_JOB_ID");
+    if (!rank || !size || job == nullptr || *rank >= *size) {
+        reason =
+            "Slurm set SLURM_PROCID, but SLURM_JOB_ID or SLURM_STEP_NUM_TASKS does not fit it; "
+            "start the program with srun";
+        return Outcome::kFailed;
+    }
+    place.job = job_name("slurm", std::string(job) + "." + variable("SLURM_STEP_ID"));
+    place.rank = static_cast<std::uint16_t>(*rank);
+    place.size = static_cast<std::uint16_t>(*size);
+    place.nonce.reset();
+    return Outcome::kFound;
+}
+
+Outcome find_place(Place& place, unsigned timeout_seconds, std::string& reason) {
+    // A launcher may be asked once in a process: Hydra closes its connection, and PMIx keeps what
+    // it was given.
+    static std::mutex guard;
+    static std::optional<Place> found;
+    const std::lock_guard<std::mutex> hold(guard);
+    if (!found) {
+        Place asked;
+        const Outcome outcome = ask(asked, timeout_seconds, reason);
+        if (outcome != Outcome::kFound) return outcome;
+        found = asked;
+    }
+    place = *found;
+    return Outcome::kFound;
+}
+
+}  // namespace ulc::launcher

@@ -1,0 +1,44 @@
+// This file finds the place of a process in a parallel program from the launcher that started it.
+// Used by libulc/client.
+//
+//   found by                              name and nonce from
+//   PMIx     PMIX_NAMESPACE, PMIX_RANK    namespace; rank 0 publishes a random nonce
+//   Hydra    PMI_RANK, PMI_FD             the key-value space; a random nonce through it (PMI-1)
+//   Slurm    SLURM_PROCID, SLURM_STEP_ID  job and step; the engine of rank 0 makes a nonce
+//
+// The nonce is random because names of namespaces can be guessed: Open MPI makes them of a process
+// number. It is got by key from rank 0 and not by a PMIx fence, so a rank waits for rank 0 alone,
+// and a rank that does not join delays none.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace ulc::launcher {
+
+using Nonce = std::array<unsigned char, 16>;
+
+struct Place {
+    std::string job;
+    std::uint16_t rank = 0;
+    std::uint16_t size = 0;
+    std::optional<Nonce> nonce;
+};
+
+enum class Outcome : std::uint8_t {
+    kFound,
+    kNoLauncher,  ///< the environment shows none that is known
+    kFailed,      ///< there is one, and it did not answer; the reason is a sentence
+};
+
+/// Finds the place of this process. Talks to the launcher at the first call in a process, at most
+/// `timeout_seconds`; later calls return what that one found. Thread safe.
+[[nodiscard]] Outcome find_place(Place& place, unsigned timeout_seconds, std::string& reason);
+
+/// Returns the rank of this process as the environment shows it; talks to no launcher. nullopt: it
+/// shows none.
+[[nodiscard]] std::optional<unsigned> rank_in_environment();
+
+}  // namespace ulc::launcher
