@@ -33,10 +33,16 @@ def entry(match):
     return lines
 
 
+def logical_lines(table):
+    """Lines of the table; an option over several lines is one, its strings joined."""
+    text = open(table, encoding="utf-8").read()
+    return re.sub(r"\n\s+(?=\S)", " ", text).replace('" "', "").splitlines()
+
+
 def main():
     table, page, out = sys.argv[1:]
     lines = []
-    for number, line in enumerate(open(table, encoding="utf-8"), 1):
+    for number, line in enumerate(logical_lines(table), 1):
         section = SECTION.match(line)
         if section:
             lines.append(f".SS {roff(section.group(1)[0].upper() + section.group(1)[1:])}")

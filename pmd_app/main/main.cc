@@ -1,10 +1,11 @@
 // ulc-engine: one node's engine as a daemon. Options from options.def; one line on stdout when ready; SIGTERM or SIGINT ends it in
-// order: nobody is taken in any more, what clients sent is delivered, peers are told.
+// order: no client is taken in any more, their messages are delivered, peers are notified.
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <functional>
 #include <thread>
 
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -14,6 +15,7 @@
 #include "main/attach_server.h"
 #include "main/node.h"
 #include "main/options.h"
+#include "main/sandbox.h"
 
 namespace ulc::daemon {
 namespace {
@@ -28,25 +30,47 @@ sigset_t end_signals() {
     return set;
 }
 
-/// Runs the engine on a thread of its own until a signal. The calling thread waits for it without a CPU.
-void serve(Node& node, AttachServer& server, EngineLoop& loop) {
+/// Gives up privileges when all threads run. False: not possible, and --sandbox yes was given.
+bool restrict_process(const Options& options, const NodeOptions& node) {
+    const SandboxMode mode = options.sandbox == "yes"  ? SandboxMode::kYes
+                             : options.sandbox == "no" ? SandboxMode::kNo
+                                                       : SandboxMode::kAuto;
+    std::string report;
+    std::string why;
+    const SandboxNeeds needs = needs_of(node.eal.devices, options.exception, options.socket_path);
+    if (enter_sandbox(mode, needs, report, why) != Err::kOk) {
+        spdlog::error("{}", why);
+        return false;
+    }
+    spdlog::info("{}", report);
+    return true;
+}
+
+/// Runs the engine on a separate thread until a signal. The calling thread sleeps meanwhile. False:
+/// the engine did not become ready; the log says why.
+bool serve(Node& node, AttachServer& server, EngineLoop& loop,
+           const std::function<bool()>& restrict_all) {
     std::thread engine([&] {
         const bool cached = dpdk::adopt_thread();
         loop.run(kDrainMax);
         if (cached) dpdk::release_thread();
     });
-    std::printf("ulc-engine ready: %s\n", node.ports_as_text().c_str());
-    std::fflush(stdout);
-    const sigset_t signals = end_signals();
-    int signal = 0;
-    sigwait(&signals, &signal);
-    spdlog::info("ending: {}", signal == SIGTERM ? "SIGTERM" : "SIGINT");
+    const bool ready = restrict_all();
+    if (ready) {
+        std::printf("ulc-engine ready: %s\n", node.ports_as_text().c_str());
+        std::fflush(stdout);
+        const sigset_t signals = end_signals();
+        int signal = 0;
+        sigwait(&signals, &signal);
+        spdlog::info("ending: {}", signal == SIGTERM ? "SIGTERM" : "SIGINT");
+    }
     server.stop();
     loop.stop();
     engine.join();
     if (const std::string carried = node.exceptions_as_text(); !carried.empty())
         spdlog::info("{}", carried);
     if (const std::string lost = node.losses_as_text(); !lost.empty()) spdlog::warn("{}", lost);
+    return ready;
 }
 
 int run(int argc, char** argv) {
@@ -86,13 +110,14 @@ int run(int argc, char** argv) {
             spdlog::error("{}", why);
             return 1;
         }
-        serve(*node, server, loop);
+        const auto restrict_all = [&] { return restrict_process(options, node_options); };
+        if (!serve(*node, server, loop, restrict_all)) status = 1;
     }
     // The engine has drained; ports and DPDK are left to the kernel. DPDK 22.11 takes a memif server's listener away from
     // its own interrupt thread while a peer knocks, which then reads freed memory.
     static const Node* const kept = node.release();
     static_cast<void>(kept);
-    return 0;
+    return status;
 }
 
 }  // namespace

@@ -248,6 +248,8 @@ std::string check_relations(const Options& o) {
         return "--submission-slots and --completion-slots must be powers of two";
     if (o.hugepages != "auto" && o.hugepages != "always" && o.hugepages != "never")
         return "--hugepages is auto, always or never, not " + o.hugepages;
+    if (o.sandbox != "auto" && o.sandbox != "yes" && o.sandbox != "no")
+        return "--sandbox is auto, yes or no, not " + o.sandbox;
     if (o.window < 2 * o.ack_window)
         return "--window must be at least twice --ack-window, or senders stop for acknowledgements";
     if (o.min_recv_wait > o.max_recv_wait) return "--min-recv-wait must not exceed --max-recv-wait";
