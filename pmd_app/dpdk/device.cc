@@ -100,6 +100,8 @@ std::optional<DeviceSpec> parse_device(std::string_view device, unsigned number,
         const std::string_view argument = rest.substr(0, rest.find(','));
         if (!argument.empty()) spec.arguments.emplace_back(argument);
     }
+    // The driver's own default is an abstract socket, which every local user may connect to.
+    if (spec.kind == DeviceKind::kMemif) spec.add_unless_given("socket-abstract", "no");
     return spec;
 }
 

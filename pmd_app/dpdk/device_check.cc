@@ -123,12 +123,19 @@ Err check_memif(const DeviceSpec& spec, std::string& why) {
         return error;
     const std::string role = spec.argument("role").value_or("client");
     const std::string path = spec.argument("socket").value_or("/run/memif.sock");
-    const bool abstract = spec.argument("socket-abstract").value_or("yes") == "yes";
+    const bool abstract = spec.argument("socket-abstract").value_or("no") != "no";
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (path.size() >= sizeof address.sun_path) {
         why = "memif socket path '" + path + "' is longer than " +
               std::to_string(sizeof address.sun_path - 1) + " characters; choose a shorter one";
+        return Err::kInvalid;
+    }
+    if (abstract && spec.argument("secret").value_or("").empty()) {
+        why =
+            "an abstract memif socket has no owner, so that every local user may connect to it; "
+            "add "
+            "secret=WORD on both sides, or leave socket-abstract out";
         return Err::kInvalid;
     }
     if (abstract) return Err::kOk;

@@ -171,6 +171,7 @@ Err EthdevPort::probe(const PortOptions& options, std::string& why) {
         was_parked_ = true;
         return Err::kOk;
     }
+    if (spec_.kind == DeviceKind::kMemif) guard_memif();
     if (spec_.kind != DeviceKind::kPci) {
         const int result =
             rte_eal_hotplug_add("vdev", spec_.name.c_str(), spec_.joined_arguments().c_str());
@@ -269,7 +270,6 @@ Err EthdevPort::configure(const PortOptions& options, std::string& why) {
 Err EthdevPort::start(const PortOptions& options, std::string& why) {
     reconnect_ = std::make_unique<Reconnect>();
     reconnect_->id = id_;
-    if (spec_.kind == DeviceKind::kMemif) guard_memif_unmap();
     const bool may_wait = spec_.kind == DeviceKind::kMemif;
     if (may_wait) mute_log(true);
     const int result = rte_eth_dev_start(id_);

@@ -5,10 +5,13 @@
 #include <linux/membarrier.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <ctime>
@@ -59,6 +62,35 @@ int munmap_outside_bursts(void* address, std::size_t length) {
     return munmap(address, length);
 }
 
+/// Reports success for a message to a peer that has hung up. If its greeting cannot be sent, the
+/// driver frees a connection that its interrupt thread still watches, and the process aborts.
+/// With this result the driver reads the end of the connection and closes it.
+ssize_t sendmsg_to_peer(int fd, const msghdr* message, int flags) {
+    const ssize_t sent = sendmsg(fd, message, flags | MSG_NOSIGNAL);
+    if (sent >= 0 || (errno != EPIPE && errno != ECONNRESET && errno != ENOTCONN)) return sent;
+    ssize_t octets = 0;
+    for (std::size_t i = 0; i < message->msg_iovlen; ++i)
+        octets += static_cast<ssize_t>(message->msg_iov[i].iov_len);
+    return octets;
+}
+
+/// Makes a socket file that only its owner may connect to: a peer of memif maps memory of this
+/// process. The mode of the socket before bind() becomes the mode of the file, at no moment wider.
+int bind_for_owner(int fd, const sockaddr* address, socklen_t length) {
+    fchmod(fd, S_IRUSR | S_IWUSR);
+    return bind(fd, address, length);
+}
+
+struct Import {
+    const char* name;
+    void* replacement;
+};
+const std::array<Import, 3> kImports{{
+    {"munmap", reinterpret_cast<void*>(&munmap_outside_bursts)},
+    {"sendmsg", reinterpret_cast<void*>(&sendmsg_to_peer)},
+    {"bind", reinterpret_cast<void*>(&bind_for_owner)},
+}};
+
 struct Image {
     const ElfW(Rela) * relocations[2] = {nullptr, nullptr};
     std::size_t counts[2] = {0, 0};
@@ -89,20 +121,21 @@ Image read_dynamic(const dl_phdr_info& info) {
     return image;
 }
 
-bool redirect(void** slot) {
+bool redirect(void** slot, void* replacement) {
     const auto page_size = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
     auto* page = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(slot) & ~(page_size - 1));
     if (mprotect(page, page_size, PROT_READ | PROT_WRITE) != 0) return false;
-    *slot = reinterpret_cast<void*>(&munmap_outside_bursts);
+    *slot = replacement;
     // The page is read-only after relocation in a hardened build; in another, writing must go on to work.
     return true;
 }
 
-/// dl_iterate_phdr callback: 1 when the driver was found and its import redirected.
+/// dl_iterate_phdr callback: 1 when the driver was found and its imports redirected.
 int patch_driver(dl_phdr_info* info, std::size_t /*size*/, void* /*context*/) {
     if (info->dlpi_name == nullptr || std::strstr(info->dlpi_name, kDriver) == nullptr) return 0;
     const Image image = read_dynamic(*info);
     if (image.symbols == nullptr || image.strings == nullptr) return 0;
+    std::size_t redirected = 0;
     for (int table = 0; table < 2; ++table) {
         for (std::size_t i = 0; image.relocations[table] != nullptr && i < image.counts[table];
              ++i) {
@@ -110,12 +143,14 @@ int patch_driver(dl_phdr_info* info, std::size_t /*size*/, void* /*context*/) {
             const auto type = ELF64_R_TYPE(relocation.r_info);
             if (type != kJumpSlot && type != kGlobData) continue;
             const ElfW(Sym)& symbol = image.symbols[ELF64_R_SYM(relocation.r_info)];
-            if (std::strcmp(image.strings + symbol.st_name, "munmap") != 0) continue;
-            return redirect(reinterpret_cast<void**>(info->dlpi_addr + relocation.r_offset)) ? 1
-                                                                                             : 0;
+            for (const Import& import : kImports) {
+                if (std::strcmp(image.strings + symbol.st_name, import.name) != 0) continue;
+                void* slot = reinterpret_cast<void*>(info->dlpi_addr + relocation.r_offset);
+                if (redirect(static_cast<void**>(slot), import.replacement)) ++redirected;
+            }
         }
     }
-    return 0;
+    return redirected >= kImports.size() ? 1 : 0;
 }
 
 }  // namespace
@@ -137,7 +172,7 @@ BurstMark::~BurstMark() {
     }
 }
 
-bool guard_memif_unmap() {
+bool guard_memif() {
     static const bool installed =
         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
         dl_iterate_phdr(patch_driver, nullptr) == 1;

@@ -1,4 +1,8 @@
 // Port over ethdev between real processes: memif.
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
 #include "port_peers.h"
 
 namespace ulc::dpdk {
@@ -265,6 +269,68 @@ TEST(DpdkPort, a_socket_in_use_is_named_and_left_alone) {
         tell_to_stop(owner->port());
     }));
     children.expect_success(server);
+    unlink(socket.c_str());
+    rmdir(dir.c_str());
+}
+
+/// Connects to a memif server and hangs up, perhaps before its greeting. False: it does not listen.
+bool hang_up(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const bool connected =
+        connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    close(fd);
+    return connected;
+}
+
+TEST(DpdkPort, peers_that_hang_up_before_the_greeting_do_not_end_the_server) {
+    const std::string dir = scratch_directory();
+    const std::string socket = dir + "/a";
+    Children children;
+    const auto server = children.start([&] { echo_server(socket); });
+    for (int i = 0; i < 2000 && !hang_up(socket); ++i)
+        usleep(10'000);
+    for (int i = 0; i < 1000; ++i)
+        ASSERT_TRUE(hang_up(socket)) << "the server ended at hang-up " << i;
+    const auto client = children.start([&] {
+        auto owner = open_or_exit(memif_options(socket, false));
+        const Port& port = owner->port();
+        CHILD_CHECK(wait_for_link(port, 20'000));
+        CHILD_CHECK(send_one(port, make_frame(port, 100, 1)));
+        Segment* back = receive_one(port);
+        CHILD_CHECK(back != nullptr);
+        port.pool.drop(back);
+        tell_to_stop(port);
+    });
+    children.expect_success(client);
+    children.expect_success(server);
+    unlink(socket.c_str());
+    rmdir(dir.c_str());
+}
+
+TEST(DpdkPort, a_memif_socket_is_a_file_of_its_owner) {
+    const std::string dir = scratch_directory();
+    const std::string socket = dir + "/a";
+    Children children;
+    children.expect_success(children.start([&] {
+        umask(0);
+        PortOptions options;
+        options.segments = 256;
+        options.device = "net_memif,role=server,socket=" + socket;
+        auto owner = open_or_exit(options);
+        struct stat status {};
+        CHILD_CHECK(stat(socket.c_str(), &status) == 0 && S_ISSOCK(status.st_mode));
+        CHILD_CHECK((status.st_mode & 077) == 0);
+        std::unique_ptr<EthdevPort> port;
+        std::string why;
+        options.device = "net_memif,role=server,socket-abstract=yes,socket=" + dir + "/b";
+        CHILD_CHECK(EthdevPort::open(options, port, why) == Err::kInvalid);
+        CHILD_CHECK(why.find("secret=") != std::string::npos);
+        options.device += ",secret=word";
+        CHILD_CHECK(EthdevPort::open(options, port, why) == Err::kOk);
+    }));
     unlink(socket.c_str());
     rmdir(dir.c_str());
 }
