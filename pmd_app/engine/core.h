@@ -144,6 +144,7 @@ struct Core {
     std::vector<std::unique_ptr<Net>> nets;
     std::vector<std::unique_ptr<Endpoint>> table;  ///< by handle index
     std::vector<std::uint32_t> generations;        ///< by handle index: the next one
+    std::uint32_t next_index = 0;                  ///< the first that reserve() looks at
     std::vector<Endpoint*> active;                 ///< admitted and not gone
     std::vector<Rank> ranks_scratch;
     std::vector<std::uint8_t> seen_scratch;

@@ -124,8 +124,12 @@ Engine::~Engine() = default;
 Result<EndpointId> Engine::reserve(std::uint32_t net) {
     if (net >= core_->nets.size()) return Err::kInvalid;
     if (core_->stopping) return Err::kClosed;
-    for (std::uint32_t index = 0; index < core_->table.size(); ++index) {
+    // The index after the last one given: a handle of an endpoint that is gone meets another endpoint late.
+    const auto size = static_cast<std::uint32_t>(core_->table.size());
+    for (std::uint32_t n = 0; n < size; ++n) {
+        const std::uint32_t index = (core_->next_index + n) % size;
         if (core_->table[index] != nullptr) continue;
+        core_->next_index = (index + 1) % size;
         std::uint32_t& generation = core_->generations[index];
         generation = (generation + 1) & kGenerationMask;
         if (generation == 0) generation = 1;  // handle 0 is nobody
