@@ -79,7 +79,10 @@ Err connect_to(const char* path, Link& link) {
     switch (errno) {
         case EACCES:
         case EPERM:
-            set_last_error("%s: not permitted; add this user to the engine's allow list", path);
+            set_last_error(
+                "%s: not permitted; add this user to the engine's allow list with --allow-uid or "
+                "--allow-gid",
+                path);
             return Err::kPermission;
         case ENOENT:
             set_last_error("%s: no such socket; start ulc-engine, or set ULC_ENGINE to its socket",

@@ -124,7 +124,8 @@ Engine::~Engine() = default;
 Result<EndpointId> Engine::reserve(std::uint32_t net) {
     if (net >= core_->nets.size()) return Err::kInvalid;
     if (core_->stopping) return Err::kClosed;
-    // The index after the last one given: a handle of an endpoint that is gone meets another endpoint late.
+    // The index after the last one given: a handle of an endpoint that is gone meets another
+    // endpoint late.
     const auto size = static_cast<std::uint32_t>(core_->table.size());
     for (std::uint32_t n = 0; n < size; ++n) {
         const std::uint32_t index = (core_->next_index + n) % size;

@@ -1,16 +1,16 @@
 #include "main/attach_server.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 #include <spdlog/spdlog.h>
 
@@ -20,109 +20,76 @@
 namespace ulc::daemon {
 namespace {
 
-constexpr int kSweepMilliseconds = 20;
+constexpr Nanos kSweep = 20 * kMillisecond;
+constexpr Nanos kAcceptPause = 100 * kMillisecond;  ///< after a shortage of descriptors
+constexpr int kEventsAtOnce = 32;
+constexpr int kAcceptsAtOnce = 4;
+constexpr int kPacketsAtOnce = 4;
+/// Doorbells wake the engine by arriving. They are read now and then, so that the socket's queue
+/// takes more.
+constexpr Nanos kDoorbellsEvery = 60 * kMillisecond;
+constexpr std::uint32_t kDoorbellsOfUser = 512;
+constexpr std::uint32_t kPacketsOfTheDead = 1024;  ///< more than a socket's queue holds
 
-/// One packet with an optional descriptor. Never blocks; false: the client is not listening.
-bool send_packet(int socket, const void* data, std::size_t octets, int fd = -1) {
-    iovec part{const_cast<void*>(data), octets};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
-    if (fd >= 0) {
-        message.msg_control = control;
-        message.msg_controllen = sizeof control;
-        cmsghdr* header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(sizeof fd);
-        std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-    }
-    return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(octets);
+// A flood of anything costs less than a twentieth of a core: passes, and the handshakes of one
+// user.
+constexpr std::uint32_t kPassesPermille = 15;
+constexpr std::uint32_t kHandshakesPermille = 10;
+constexpr Nanos kPassesBurst = 100 * kMillisecond;
+
+// A line has at most 400 bytes, so a flood of both fills less than 1 MB an hour.
+constexpr unsigned kWarningsAtOnce = 20;
+constexpr unsigned kNewsAtOnce = 256;
+constexpr Nanos kWarningGap = 5 * kSecond;
+constexpr Nanos kNewsGap = kSecond;
+
+Nanos thread_time() noexcept {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<Nanos>(now.tv_sec) * kSecond + now.tv_nsec;
 }
 
-template <typename Reply>
-Reply reply_with(Err error, const std::string& text) {
-    Reply reply{};
-    reply.magic = abi::kHelloMagic;
-    reply.status = static_cast<std::int32_t>(error);
-    std::strncpy(reply.text, text.c_str(), sizeof reply.text - 1);
-    return reply;
+bool is_shortage(int number) {
+    return number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS;
 }
 
-sockaddr_un address_of(const std::string& path) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-    return address;
+/// Raises the soft limit of open files as far as the hard one allows, if `wanted` is more.
+void allow_descriptors(std::uint64_t wanted) {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+    limit.rlim_cur = std::min<rlim_t>(wanted, limit.rlim_max);
+    static_cast<void>(setrlimit(RLIMIT_NOFILE, &limit));
 }
 
-bool somebody_listens(const sockaddr_un& address) {
-    const int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    const int status = connect(s, reinterpret_cast<const sockaddr*>(&address), sizeof address);
-    const bool refused = status != 0 && (errno == ECONNREFUSED || errno == ENOENT);
-    close(s);
-    return !refused;
-}
-
-void watch(int epoll_fd, int fd, void* context) {
-    epoll_event event{};
-    event.events = EPOLLIN | EPOLLRDHUP;
-    event.data.ptr = context;
-    ULC_CHECK(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0);
-}
+int open_spare() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
 }  // namespace
 
 AttachServer::AttachServer(AttachOptions options, EngineLoop& loop, CounterPage& counters)
-    : options_(std::move(options)), loop_(loop), counters_(counters) {}
+    : options_(std::move(options)),
+      loop_(loop),
+      counters_(counters),
+      passes_(kPassesPermille, kPassesBurst),
+      warnings_(kWarningsAtOnce, kWarningGap),
+      news_(kNewsAtOnce, kNewsGap) {}
 
 AttachServer::~AttachServer() { stop(); }
 
 Err AttachServer::start(std::string& why) {
-    if (const Err error = bind_socket(why); error != Err::kOk) return error;
+    const SocketAccess access = access_for(allow_list(), geteuid());
+    if (const Err error = listener_.open(options_.socket_path, access, why); error != Err::kOk)
+        return error;
+    if (!listener_.note().empty()) spdlog::warn("{}", listener_.note());
+    constexpr std::uint64_t kEach = 3;  // socket, memory, process
+    constexpr std::uint64_t kOthers = 128;
+    allow_descriptors(kEach * options_.connections_max + kOthers);
+    if (!listener_.refuses_descriptors()) disposer_ = std::make_unique<Disposer>();
     epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
     stop_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    spare_fd_ = open_spare();
     ULC_CHECK(epoll_fd_ >= 0 && stop_fd_ >= 0);
-    watch(epoll_fd_, listener_, &listener_);
-    watch(epoll_fd_, stop_fd_, &stop_fd_);
+    ULC_CHECK(add_watch(listener_.fd(), on_listener_) && add_watch(stop_fd_, on_stop_));
     thread_ = std::thread([this] { thread(); });
-    return Err::kOk;
-}
-
-Err AttachServer::bind_socket(std::string& why) {
-    const std::string& path = options_.socket_path;
-    const sockaddr_un address = address_of(path);
-    if (path.size() >= sizeof address.sun_path) {
-        why = "the socket path is longer than 107 octets; choose a shorter one with --socket";
-        return Err::kInvalid;
-    }
-    if (somebody_listens(address)) {
-        why =
-            "an engine already serves " + path + "; stop it, or choose another path with --socket";
-        return Err::kInvalid;
-    }
-    struct stat status {};
-    if (lstat(path.c_str(), &status) == 0 && !S_ISSOCK(status.st_mode)) {
-        why = path + " exists and is not a socket; choose another path with --socket";
-        return Err::kInvalid;
-    }
-    std::error_code ignored;
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-    unlink(path.c_str());  // a socket left by a crash: nobody listens on it
-    listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (listener_ < 0 ||
-        bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-        listen(listener_, 64) != 0) {
-        const bool denied = errno == EACCES || errno == EPERM;
-        why = "cannot listen on " + path + ": " + std::strerror(errno) +
-              "; choose a directory that you may write with --socket";
-        if (listener_ >= 0) close(listener_);
-        listener_ = -1;
-        return denied ? Err::kPermission : Err::kSystem;
-    }
-    // Who may attach is decided by credentials, so that the answer can be a sentence.
-    static_cast<void>(chmod(path.c_str(), 0666));
     return Err::kOk;
 }
 
@@ -131,29 +98,32 @@ void AttachServer::stop() {
         const std::uint64_t one = 1;
         static_cast<void>(!write(stop_fd_, &one, sizeof one));
         thread_.join();
-        unlink(options_.socket_path.c_str());
     }
-    for (int* fd : {&listener_, &epoll_fd_, &stop_fd_}) {
+    listener_.close();
+    for (int* fd : {&epoll_fd_, &stop_fd_, &spare_fd_}) {
         if (*fd >= 0) close(*fd);
         *fd = -1;
     }
 }
 
+// ---------------------------------------------------------------- the thread
+
 void AttachServer::thread() {
     while (!stopping_) {
-        epoll_event events[32];
-        const int count =
-            epoll_wait(epoll_fd_, events, 32, connections_.empty() ? -1 : kSweepMilliseconds);
-        for (int i = 0; i < count; ++i) {
-            if (events[i].data.ptr == &stop_fd_) {
-                stopping_ = true;
-            } else if (events[i].data.ptr == &listener_) {
-                accept_all();
-            } else {
-                on_readable(*static_cast<Connection*>(events[i].data.ptr));
-            }
-        }
-        sweep();
+        rest();
+        const bool idle = connections_.empty() && accept_again_at_ == 0 &&
+                          (disposer_ == nullptr || disposer_->waiting() == 0);
+        epoll_event events[kEventsAtOnce];
+        const int count = epoll_wait(epoll_fd_, events, kEventsAtOnce,
+                                     idle ? -1 : static_cast<int>(kSweep / kMillisecond));
+        const Nanos begun = thread_time();
+        charged_to_users_ = 0;
+        for (int i = 0; i < count; ++i)
+            on_event(*static_cast<const Watch*>(events[i].data.ptr));
+        const Nanos now = monotonic_now();
+        if (now >= sweep_at_) sweep(now);
+        if (ended_some_) forget_gone();
+        passes_.charge(thread_time() - begun - charged_to_users_);
     }
     for (const auto& connection : connections_) {
         connection->bye =
@@ -163,209 +133,240 @@ void AttachServer::thread() {
     // The engine drains; regions go with it: this object outlives the loop's run().
 }
 
-void AttachServer::accept_all() {
+// Waits until the budget of passes has something left. Only stop() ends this early.
+void AttachServer::rest() {
     for (;;) {
-        const int s = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (s < 0) return;
-        auto connection = std::make_unique<Connection>();
-        connection->socket = s;
-        connection->deadline = monotonic_now() + options_.handshake_max;
-        if (connections_.size() >= options_.connections_max) {
-            refuse(*connection, Err::kLimit, "too many connections; close some");
-            close(s);
-            continue;
-        }
-        if (!allowed(s, connection->pid)) {
-            refuse(*connection, Err::kPermission,
-                   "this user is not in the engine's allow list; add it with --allow-uid or "
-                   "--allow-gid");
-            close(s);
-            continue;
-        }
-        watch(epoll_fd_, s, connection.get());
-        connections_.push_back(std::move(connection));
+        const Nanos left = passes_.wait(monotonic_now());
+        if (left == 0) return;
+        pollfd stop{stop_fd_, POLLIN, 0};
+        const timespec timeout{static_cast<time_t>(left / kSecond),
+                               static_cast<long>(left % kSecond)};
+        if (ppoll(&stop, 1, &timeout, nullptr) > 0) return;
     }
 }
 
-bool AttachServer::allowed(int socket, pid_t& pid) const {
-    ucred peer{};
-    socklen_t length = sizeof peer;
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return false;
-    pid = peer.pid;
-    const auto has = [](const auto& list, auto id) {
-        return std::find(list.begin(), list.end(), id) != list.end();
+void AttachServer::on_event(const Watch& watch) {
+    switch (watch.kind) {
+        case Watch::Kind::kStop:
+            stopping_ = true;
+            return;
+        case Watch::Kind::kListener:
+            accept_some();
+            return;
+        case Watch::Kind::kSocket:
+            if (watch.connection->socket < 0) return;  // ended in this pass
+            if (watch.connection->state == State::kAttached) {
+                on_process_end(*watch.connection);
+            } else if (watch.connection->parked) {
+                end(*watch.connection);
+            } else {
+                on_readable(*watch.connection);
+            }
+            return;
+        case Watch::Kind::kProcess:
+            if (watch.connection->socket >= 0) on_process_end(*watch.connection);
+            return;
+    }
+}
+
+// A client that is attached or parked is not read from when it speaks, only when it ends.
+std::uint32_t AttachServer::events_of(const Watch& watch) {
+    const bool ends_only =
+        watch.kind == Watch::Kind::kSocket &&
+        (watch.connection->parked || watch.connection->state == State::kAttached);
+    return ends_only ? EPOLLRDHUP : EPOLLIN | EPOLLRDHUP;
+}
+
+bool AttachServer::add_watch(int fd, Watch& watch) {
+    epoll_event event{};
+    event.events = events_of(watch);
+    event.data.ptr = &watch;
+    return epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+// Watches the socket as its state wants; one that is not watched yet is left to add_watch().
+void AttachServer::arm(Connection& connection) {
+    epoll_event event{};
+    event.events = events_of(connection.on_socket);
+    event.data.ptr = &connection.on_socket;
+    static_cast<void>(epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, connection.socket, &event));
+}
+
+// ---------------------------------------------------------------- taking in
+
+void AttachServer::accept_some() {
+    for (int n = 0; n < kAcceptsAtOnce; ++n) {
+        const int s = accept_one();
+        if (s < 0) return;
+        take_in(s);
+    }
+}
+
+// Descriptors may be used up, which leaves the listener readable: it is not looked at for a while,
+// and the client that waits is refused with the spare one.
+int AttachServer::accept_one() {
+    constexpr int kFlags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+    const int s = accept4(listener_.fd(), nullptr, nullptr, kFlags);
+    if (s >= 0 || !is_shortage(errno)) return s;
+    const std::string why = std::strerror(errno);
+    if (spare_fd_ >= 0) {
+        close(spare_fd_);
+        Connection refused;
+        refused.socket = accept4(listener_.fd(), nullptr, nullptr, kFlags);
+        if (refused.socket >= 0) {
+            static_cast<void>(peer_of(refused.socket, false, refused.peer));
+            refuse(refused, Err::kLimit, kNoDescriptor);
+            close_socket(refused.socket);
+        }
+    }
+    spare_fd_ = open_spare();
+    pause_accepting(why);
+    return -1;
+}
+
+void AttachServer::pause_accepting(const std::string& why) {
+    if (!shortage_told_ && may_warn())
+        spdlog::warn("no client can be taken in: {}; raise the limit of open files (ulimit -n)",
+                     why);
+    shortage_told_ = true;
+    accept_again_at_ = monotonic_now() + kAcceptPause;
+    static_cast<void>(epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, listener_.fd(), nullptr));
+}
+
+AllowList AttachServer::allow_list() const noexcept {
+    return {options_.allow_uids, options_.allow_gids, options_.allow_all};
+}
+
+AttachServer::User& AttachServer::user_of(uid_t uid) {
+    return users_
+        .try_emplace(uid, User{0, 0, TimeBudget(kHandshakesPermille, options_.handshakes_burst)})
+        .first->second;
+}
+
+void AttachServer::charge(User& user, Nanos spent) {
+    user.handshakes.charge(spent);
+    charged_to_users_ += spent;
+}
+
+void AttachServer::take_in(int socket) {
+    auto connection = std::make_unique<Connection>();
+    connection->socket = socket;
+    connection->connected_at = boottime_now();
+    connection->deadline = monotonic_now() + options_.handshake_max;
+    const auto refuse_and_close = [&](Err error, const char* text) {
+        refuse(*connection, error, text);
+        close_socket(socket);
     };
-    return options_.allow_all || peer.uid == 0 || peer.uid == geteuid() ||
-           has(options_.allow_uids, peer.uid) || has(options_.allow_gids, peer.gid);
+    if (!peer_of(socket, !options_.allow_gids.empty(), connection->peer) ||
+        !may_attach(allow_list(), connection->peer))
+        return refuse_and_close(
+            Err::kPermission,
+            "this user is not in the engine's allow list; add it with --allow-uid or --allow-gid");
+    const std::size_t taken = connections_.size() + (disposer_ ? disposer_->waiting() : 0);
+    User& user = user_of(connection->peer.uid);
+    if (taken + user.connections >= options_.connections_max)
+        return refuse_and_close(
+            Err::kLimit, "this user has too many connections; close some, or raise --endpoints");
+    shortage_told_ = false;
+    ++user.connections;
+    connections_.push_back(std::move(connection));
+    Connection& taken_in = *connections_.back();
+    on_readable(taken_in);  // most clients have spoken already, and some have gone
+    if (taken_in.socket >= 0 && !add_watch(taken_in.socket, taken_in.on_socket)) {
+        refuse(taken_in, Err::kLimit, kNoWatch);
+        end(taken_in);
+    }
+}
+
+// ---------------------------------------------------------------- reading
+
+// Octets, 0 at the end, or -1 with errno. Where the kernel lets descriptors in, a packet that holds
+// some is not taken: dropping them could take as long as the client wants. The peek reports them by
+// MSG_CTRUNC, since it offers no buffer for them.
+ssize_t AttachServer::receive(Connection& connection, void* data, std::size_t octets) {
+    if (disposer_ != nullptr) {
+        char octet = 0;
+        iovec part{&octet, 1};
+        msghdr message{};
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        const ssize_t n = recvmsg(connection.socket, &message, MSG_PEEK | MSG_DONTWAIT);
+        if (n < 0) return n;
+        if ((message.msg_flags & MSG_CTRUNC) != 0) {
+            refuse(connection, Err::kInvalid, "a client sends no descriptors");
+            return 0;
+        }
+    }
+    return recv(connection.socket, data, octets, MSG_DONTWAIT);
 }
 
 void AttachServer::on_readable(Connection& connection) {
-    // A client may ring often; what is left is read in the next turn.
-    for (int packets = 0; packets < 16 && connection.socket >= 0; ++packets) {
-        char data[sizeof(abi::Hello) + 1];
-        const ssize_t n = recv(connection.socket, data, sizeof data, MSG_DONTWAIT);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-        if (n <= 0 || !on_packet(connection, data, static_cast<std::size_t>(n))) {
-            end(connection);
+    // The next pass reads the rest.
+    for (int packets = 0; packets < kPacketsAtOnce && in_handshake(connection); ++packets) {
+        User& user = user_of(connection.peer.uid);
+        if (user.handshakes.wait(monotonic_now()) > 0) {
+            connection.parked = true;
+            arm(connection);
             return;
         }
+        char data[sizeof(abi::Hello) + 1];
+        const ssize_t n = receive(connection, data, sizeof data);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+        const Nanos begun = thread_time();
+        const bool goes_on = n > 0 && on_packet(connection, data, static_cast<std::size_t>(n));
+        if (!goes_on) end(connection);
+        charge(user, thread_time() - begun);
+        if (!goes_on) return;
     }
 }
 
-bool AttachServer::on_packet(Connection& connection, const char* data, std::size_t octets) {
-    switch (connection.state) {
-        case State::kHello: {
-            abi::Hello hello{};
-            if (octets != sizeof hello)
-                return refuse(connection, Err::kVersion,
-                              "this is not a ULC client of this version");
-            std::memcpy(&hello, data, sizeof hello);
-            return on_hello(connection, hello);
-        }
-        case State::kMapping: {
-            abi::Mapped mapped{};
-            if (octets != sizeof mapped) return false;
-            std::memcpy(&mapped, data, sizeof mapped);
-            return on_mapped(connection, mapped);
-        }
-        case State::kAttached:
-            if (octets == 1 && static_cast<unsigned char>(data[0]) == abi::kBye)
-                connection.bye = true;
-            return true;  // doorbells have done their work by arriving
-        case State::kLeaving:
-            return true;
+// Takes packets of an attached client, at most `most`. Doorbells have done their work by arriving;
+// kBye is noted. False: the client is gone.
+bool AttachServer::read_doorbells(Connection& connection, std::uint32_t& most) {
+    for (; most > 0; --most) {
+        char data[sizeof(abi::Hello) + 1];
+        const ssize_t octets = receive(connection, data, sizeof data);
+        if (octets < 0) return errno == EAGAIN || errno == EINTR;
+        if (octets == 0) return false;
+        if (octets == 1 && static_cast<unsigned char>(data[0]) == abi::kBye) connection.bye = true;
     }
-    return false;
-}
-
-bool AttachServer::refuse(Connection& connection, Err error, const std::string& text) {
-    spdlog::warn("client {} refused: {}", connection.pid, text);
-    auto offer = reply_with<abi::Offer>(error, text);
-    offer.abi_version = abi::kAbiVersion;
-    static_cast<void>(send_packet(connection.socket, &offer, sizeof offer));
-    return false;
-}
-
-Result<std::uint32_t> AttachServer::net_of(const abi::Hello& hello) const {
-    const std::string name(hello.net, strnlen(hello.net, sizeof hello.net));
-    if (name.empty()) return std::uint32_t{0};
-    const auto at = std::find(options_.nets.begin(), options_.nets.end(), name);
-    if (at == options_.nets.end()) return Err::kInvalid;
-    return static_cast<std::uint32_t>(at - options_.nets.begin());
-}
-
-std::string AttachServer::no_such_net(const abi::Hello& hello) const {
-    std::string text = "this engine has no net called ";
-    text.append(hello.net, strnlen(hello.net, sizeof hello.net));
-    text += "; it has:";
-    for (const std::string& net : options_.nets)
-        text += " " + net;
-    return text;
-}
-
-abi::RegionSizes AttachServer::sizes_for(const abi::RegionSizes& wanted) const {
-    const auto choose = [](std::uint32_t wish, std::uint32_t usual, std::uint32_t most) {
-        return std::min(wish == 0 ? usual : wish, most);
-    };
-    const abi::RegionSizes& usual = options_.sizes;
-    const abi::RegionSizes& most = options_.sizes_max;
-    return {choose(wanted.sq_slots, usual.sq_slots, most.sq_slots),
-            choose(wanted.cq_slots, usual.cq_slots, most.cq_slots),
-            // Who offloads asks for more; an engine that was given more than that keeps it.
-            choose(std::max(wanted.tx_arena_octets, usual.tx_arena_octets), usual.tx_arena_octets,
-                   most.tx_arena_octets),
-            choose(wanted.rx_arena_octets, usual.rx_arena_octets, most.rx_arena_octets)};
-}
-
-bool AttachServer::on_hello(Connection& connection, const abi::Hello& hello) {
-    if (hello.magic != abi::kHelloMagic)
-        return refuse(connection, Err::kVersion, "this is not a ULC client");
-    if (hello.abi_version != abi::kAbiVersion)
-        return refuse(connection, Err::kVersion,
-                      "the client's libulc and this engine are of different versions; rebuild or "
-                      "restart the older one");
-    if (hello.kind == abi::HelloKind::kCounters) return serve_counters(connection);
-    if (hello.kind != abi::HelloKind::kAttach)
-        return refuse(connection, Err::kInvalid, "unknown request");
-    const auto net = net_of(hello);
-    if (!net) return refuse(connection, Err::kInvalid, no_such_net(hello));
-    const auto layout = abi::compute_layout(sizes_for(hello.wanted));
-    if (!layout)
-        return refuse(connection, Err::kInvalid,
-                      "ring sizes must be powers of two from 8 to 65536");
-
-    Result<engine::EndpointId> endpoint = Err::kClosed;
-    loop_.calls().run(
-        [&](engine::Engine& engine, Nanos) { endpoint = engine.reserve(net.value()); });
-    if (!endpoint)
-        return refuse(connection, endpoint.error(),
-                      endpoint.error() == Err::kLimit
-                          ? "the engine has no endpoint left; raise --endpoints or close some"
-                          : "the engine is stopping");
-    connection.endpoint = endpoint.value();
-    connection.reserved = true;
-    std::string why;
-    auto region = SharedRegion::make(layout.value(), why);
-    if (!region) return refuse(connection, region.error(), why);
-    connection.region = std::move(region.value());
-    abi::initialise_control(connection.region.memory(), layout.value(), connection.endpoint,
-                            static_cast<std::uint32_t>(getpid()));
-    auto offer = reply_with<abi::Offer>(Err::kOk, "");
-    offer.abi_version = abi::kAbiVersion;
-    offer.endpoint = connection.endpoint;
-    offer.layout = layout.value();
-    connection.state = State::kMapping;
-    return send_packet(connection.socket, &offer, sizeof offer, connection.region.fd());
-}
-
-bool AttachServer::on_mapped(Connection& connection, const abi::Mapped& mapped) {
-    if (mapped.magic != abi::kHelloMagic || mapped.status != 0) return false;
-    std::string why;
-    Err error = connection.region.seal_and_populate(why);
-    if (error == Err::kOk && !connection.region.locked())
-        spdlog::warn(
-            "client {}: its memory could not be locked; raise the memlock limit (ulimit -l)",
-            connection.pid);
-    if (error == Err::kOk) {
-        connection.region.close_fd();
-        const bool ran = loop_.calls().run([&](engine::Engine& engine, Nanos) {
-            error = engine.admit(connection.endpoint, connection.region.memory(),
-                                 connection.region.layout());
-            counters_.set_endpoints(engine.endpoints());
-        });
-        if (!ran) error = Err::kClosed;
-        if (error != Err::kOk) why = std::string(text_of(error));
-    }
-    const auto ready = reply_with<abi::Ready>(error, why);
-    if (!send_packet(connection.socket, &ready, sizeof ready) || error != Err::kOk) return false;
-    connection.state = State::kAttached;
-    loop_.add_doorbell(connection.socket);
-    spdlog::info("client {} attached as endpoint {:#x}", connection.pid, connection.endpoint);
     return true;
 }
 
-bool AttachServer::serve_counters(Connection& connection) {
-    const int fd = counters_.open_read_only();
-    auto offer = reply_with<abi::Offer>(fd < 0 ? Err::kSystem : Err::kOk, "");
-    offer.abi_version = abi::kAbiVersion;
-    offer.layout.region_octets = counters_.octets();
-    static_cast<void>(send_packet(connection.socket, &offer, sizeof offer, fd));
-    if (fd >= 0) close(fd);
-    return false;  // that is all this connection was for
+// The process that connected is gone, or its end of the socket. A child of it may hold the socket.
+// It may have said goodbye.
+void AttachServer::on_process_end(Connection& connection) {
+    std::uint32_t most = kPacketsOfTheDead;
+    if (connection.state == State::kAttached) static_cast<void>(read_doorbells(connection, most));
+    end(connection);
+}
+
+// ---------------------------------------------------------------- ends
+
+void AttachServer::close_socket(int socket) {
+    if (disposer_ != nullptr) {
+        disposer_->close(socket);
+    } else {
+        close(socket);
+    }
 }
 
 void AttachServer::end(Connection& connection) {
     if (connection.socket < 0) return;
-    close(connection.socket);  // leaves both epoll sets
+    if (connection.state == State::kAttached) loop_.remove_doorbell(connection.socket);
+    static_cast<void>(epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, connection.socket, nullptr));
+    close_socket(connection.socket);
     connection.socket = -1;
-    if (!connection.reserved) {
-        connection.state = State::kLeaving;
-        return;
-    }
-    const bool closed = connection.state == State::kAttached && connection.bye;
-    if (connection.state == State::kAttached)
-        spdlog::info("client {} {}", connection.pid, closed ? "closed" : "ended without closing");
+    if (connection.process >= 0) close(connection.process);
+    connection.process = -1;
+    ended_some_ = true;
+    const bool attached = connection.state == State::kAttached;
+    const bool closed = attached && connection.bye;
     connection.state = State::kLeaving;
+    if (attached && may_tell())
+        spdlog::info("client {} {}", connection.peer.pid,
+                     closed ? "closed" : "ended without closing");
+    if (!connection.reserved) return;
     loop_.calls().run([&](engine::Engine& engine, Nanos now) {
         engine.detach(connection.endpoint,
                       closed ? engine::DetachReason::kClosed : engine::DetachReason::kDied, now);
@@ -373,34 +374,93 @@ void AttachServer::end(Connection& connection) {
     });
 }
 
-void AttachServer::sweep() {
-    const Nanos now = monotonic_now();
-    bool leaving = false;
-    for (const auto& connection : connections_) {
-        const bool in_handshake =
-            connection->state == State::kHello || connection->state == State::kMapping;
-        // The engine closes the endpoint of a client whose records are nonsense; a client that writes this itself closes
-        // itself.
-        const bool expelled = connection->state == State::kAttached &&
-                              connection->region.layout().region_octets > 0 &&
-                              static_cast<abi::EndpointControl*>(connection->region.memory())
-                                      ->closed.load(std::memory_order_relaxed) != 0;
-        if ((in_handshake && now > connection->deadline) || expelled) end(*connection);
-        leaving = leaving || connection->state == State::kLeaving;
+void AttachServer::sweep(Nanos now) {
+    sweep_at_ = now + kSweep;
+    if (disposer_ != nullptr) disposer_->nudge();
+    if (accept_again_at_ != 0 && now >= accept_again_at_) {
+        accept_again_at_ = 0;
+        static_cast<void>(add_watch(listener_.fd(), on_listener_));
     }
-    if (!leaving) return;
-    std::vector<const Connection*> gone;  // asked there, unmapped here: that takes system calls
-    loop_.calls().run([&](engine::Engine& engine, Nanos) {
-        for (const auto& connection : connections_) {
-            if (connection->state == State::kLeaving &&
-                (!connection->reserved || engine.detached(connection->endpoint)))
-                gone.push_back(connection.get());
+    const bool read_now = now >= doorbells_at_;
+    if (read_now) {
+        doorbells_at_ = now + kDoorbellsEvery;
+        for (auto& [uid, user] : users_)
+            user.doorbells_left = kDoorbellsOfUser;
+    }
+    for (const auto& connection : connections_) {
+        if (connection->socket < 0) continue;
+        User& user = user_of(connection->peer.uid);
+        if (connection->parked) {
+            connection->deadline = now + options_.handshake_max;
+            if (user.handshakes.wait(now) == 0) {
+                connection->parked = false;
+                arm(*connection);
+            }
         }
-        counters_.set_endpoints(engine.endpoints());
+        bool over = in_handshake(*connection) && now > connection->deadline;
+        if (connection->state == State::kAttached) {
+            // The engine closes the endpoint of a client whose records are nonsense; a client that
+            // writes this itself closes itself.
+            over = static_cast<abi::EndpointControl*>(connection->region.memory())
+                       ->closed.load(std::memory_order_relaxed) != 0;
+            if (!over && read_now) over = !read_doorbells(*connection, user.doorbells_left);
+        }
+        if (over) end(*connection);
+    }
+    ended_some_ = ended_some_ || std::ranges::any_of(connections_, [](const auto& connection) {
+                      return connection->state == State::kLeaving;
+                  });
+    for (auto user = users_.begin(); user != users_.end();) {
+        const bool owes = user->second.handshakes.wait(now) > 0 || !user->second.handshakes.full();
+        user = user->second.connections == 0 && !owes ? users_.erase(user) : std::next(user);
+    }
+}
+
+// Drops connections whose endpoint the engine has let go of. It is asked on its thread; memory is
+// unmapped here, which takes system calls.
+void AttachServer::forget_gone() {
+    ended_some_ = false;
+    std::vector<const Connection*> gone;
+    bool ask = false;
+    for (const auto& connection : connections_) {
+        if (connection->state != State::kLeaving) continue;
+        if (!connection->reserved) gone.push_back(connection.get());
+        ask = ask || connection->reserved;
+    }
+    if (ask)
+        loop_.calls().run([&](engine::Engine& engine, Nanos) {
+            for (const auto& connection : connections_) {
+                if (connection->state == State::kLeaving && connection->reserved &&
+                    engine.detached(connection->endpoint))
+                    gone.push_back(connection.get());
+            }
+            counters_.set_endpoints(engine.endpoints());
+        });
+    std::erase_if(connections_, [&](auto& connection) {
+        if (std::ranges::find(gone, connection.get()) == gone.end()) return false;
+        User& user = user_of(connection->peer.uid);
+        --user.connections;
+        const Nanos begun = thread_time();
+        connection.reset();  // unmaps
+        charge(user, thread_time() - begun);
+        return true;
     });
-    std::erase_if(connections_, [&](const auto& connection) {
-        return std::find(gone.begin(), gone.end(), connection.get()) != gone.end();
-    });
+}
+
+// ---------------------------------------------------------------- the log
+
+bool AttachServer::may_warn() {
+    std::uint64_t untold = 0;
+    if (!warnings_.allows(monotonic_now(), untold)) return false;
+    if (untold > 0) spdlog::warn("{} more warnings about clients were left out", untold);
+    return true;
+}
+
+bool AttachServer::may_tell() {
+    std::uint64_t untold = 0;
+    if (!news_.allows(monotonic_now(), untold)) return false;
+    if (untold > 0) spdlog::info("{} more lines about clients were left out", untold);
+    return true;
 }
 
 }  // namespace ulc::daemon

@@ -91,6 +91,10 @@ void EngineLoop::add_doorbell(int socket) noexcept {
     static_cast<void>(epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, socket, &event));
 }
 
+void EngineLoop::remove_doorbell(int socket) noexcept {
+    static_cast<void>(epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, socket, nullptr));
+}
+
 bool EngineLoop::round(Nanos now) {
     const bool called = calls_.serve(engine_, now);
     return engine_.poll(now) || called;

@@ -69,6 +69,9 @@ public:
     [[nodiscard]] EngineCalls& calls() noexcept { return calls_; }
     /// A client's socket: octets arriving on it end a nap. They are read by somebody else. Any thread.
     void add_doorbell(int socket) noexcept;
+    /// Ends that. Call it before the socket is closed: a close on another thread may come late. Any
+    /// thread.
+    void remove_doorbell(int socket) noexcept;
 
 private:
     bool round(Nanos now);

@@ -392,6 +392,7 @@ AttachOptions attach_options_of(const Options& o) {
     attach.nets.clear();
     for (const NetOption& net : nets_of(o.devices))
         attach.nets.push_back(net.name);
+    attach.handshakes_burst = o.attach_burst;
     attach.connections_max = 2 * o.endpoints + 16;
     return attach;
 }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,8 +13,19 @@
 
 #include "abi/attach.h"
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U  // Linux 6.3
+#endif
+
 namespace ulc::daemon {
 namespace {
+
+/// Memory that can be sealed, and where the kernel has it never be executed.
+int make_memfd(const char* name) {
+    constexpr unsigned kUsual = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    const int fd = memfd_create(name, kUsual | MFD_NOEXEC_SEAL);
+    return fd < 0 && errno == EINVAL ? memfd_create(name, kUsual) : fd;
+}
 
 std::string reason(const char* what, const char* advice) {
     return std::string(what) + ": " + std::strerror(errno) + advice;
@@ -41,7 +53,7 @@ void SharedRegion::swap(SharedRegion& other) noexcept {
 Result<SharedRegion> SharedRegion::make(const abi::RegionLayout& layout, std::string& why) {
     SharedRegion region;
     region.layout_ = layout;
-    region.fd_ = memfd_create("ulc-endpoint", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    region.fd_ = make_memfd("ulc-endpoint");
     if (region.fd_ < 0) {
         why = reason("memfd_create", "; raise the limit of open files (ulimit -n)");
         return Err::kSystem;
@@ -67,6 +79,13 @@ Err SharedRegion::seal_and_populate(std::string& why) {
         why = reason("sealing an endpoint's memory", "; this needs Linux 5.1 or later");
         return Err::kSystem;
     }
+    // The client had the descriptor before the seals: it may have cut the memory off.
+    struct stat sealed {};
+    if (fstat(fd_, &sealed) != 0 ||
+        static_cast<std::uint64_t>(sealed.st_size) != layout_.region_octets) {
+        why = "the client resized its memory to " + std::to_string(sealed.st_size) + " bytes";
+        return Err::kCorrupt;
+    }
     if (madvise(memory_, layout_.region_octets, MADV_POPULATE_WRITE) != 0 && errno != EINVAL) {
         why = reason("populating an endpoint's memory", "; free memory or ask for smaller arenas");
         return Err::kNoMemory;
@@ -87,7 +106,7 @@ Err CounterPage::make(const std::string& ports, std::string& why) {
         (kNames + kCounterCount * abi::kCounterNameOctets + kCacheLine - 1) / kCacheLine *
         kCacheLine;
     octets_ = kValues + sizeof(Counters);
-    fd_ = memfd_create("ulc-counters", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    fd_ = make_memfd("ulc-counters");
     if (fd_ < 0 || ftruncate(fd_, octets_) != 0) {
         why = reason("making the counter page", "");
         return Err::kSystem;

@@ -28,7 +28,8 @@ public:
     /// Makes, sizes and maps the memory, zeroed. Errors: kNoMemory, kSystem; why: what to do.
     static Result<SharedRegion> make(const abi::RegionLayout& layout, std::string& why);
     /// After the client mapped it: seals, then populates, then locks. Errors: kSystem (a seal was refused: the client may
-    /// not be admitted), kNoMemory (the pages are not there). locked(): whether mlock succeeded.
+    /// not be admitted), kCorrupt (the client resized it), kNoMemory (the pages are not there).
+    /// locked(): whether mlock succeeded.
     Err seal_and_populate(std::string& why);
 
     [[nodiscard]] void* memory() const noexcept { return memory_; }

@@ -35,6 +35,10 @@ public:
     [[nodiscard]] std::string operator/(const std::string& name) const {
         return path_ + "/" + name;
     }
+    /// Lets other users reach what lies in it.
+    void let_others_in() const {
+        std::filesystem::permissions(path_, std::filesystem::perms(0755));
+    }
 
 private:
     std::string path_;
@@ -81,11 +85,14 @@ inline Process run_child(const std::function<int()>& body) {
     _exit(code);
 }
 
-/// ulc-engine with these arguments; its output goes to the log file.
-inline Process start_engine(const std::vector<std::string>& arguments, const std::string& log) {
+/// ulc-engine with these arguments; its output goes to the log file. before: runs in its process,
+/// ahead of it.
+inline Process start_engine(const std::vector<std::string>& arguments, const std::string& log,
+                            const std::function<bool()>& before = {}) {
     const char* path = std::getenv("ULC_ENGINE_PATH");
     EXPECT_NE(path, nullptr) << "ULC_ENGINE_PATH is not set; run by meson test";
     return run_child([&] {
+        if (before && !before()) return 126;
         const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
         dup2(out, STDOUT_FILENO);
         dup2(out, STDERR_FILENO);

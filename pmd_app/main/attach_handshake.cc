@@ -1,0 +1,212 @@
+// The attach server's side of the handshake (abi/attach.h): what each packet of a client leads to.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include <spdlog/spdlog.h>
+
+#include "main/attach_server.h"
+#include "main/printable.h"
+
+namespace ulc::daemon {
+namespace {
+
+/// One packet with an optional descriptor. Never blocks; false: the client is not listening.
+bool send_packet(int socket, const void* data, std::size_t octets, int fd = -1) {
+    iovec part{const_cast<void*>(data), octets};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
+    if (fd >= 0) {
+        message.msg_control = control;
+        message.msg_controllen = sizeof control;
+        cmsghdr* header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(sizeof fd);
+        std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    }
+    return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(octets);
+}
+
+template <typename Reply>
+Reply reply_with(Err error, const std::string& text) {
+    Reply reply{};
+    reply.magic = abi::kHelloMagic;
+    reply.status = static_cast<std::int32_t>(error);
+    std::strncpy(reply.text, text.c_str(), sizeof reply.text - 1);
+    return reply;
+}
+
+}  // namespace
+
+bool AttachServer::on_packet(Connection& connection, const char* data, std::size_t octets) {
+    switch (connection.state) {
+        case State::kHello: {
+            abi::Hello hello{};
+            if (octets != sizeof hello)
+                return refuse(connection, Err::kVersion,
+                              "this is not a ULC client of this version");
+            std::memcpy(&hello, data, sizeof hello);
+            return on_hello(connection, hello);
+        }
+        case State::kMapping: {
+            abi::Mapped mapped{};
+            if (octets != sizeof mapped) return false;
+            std::memcpy(&mapped, data, sizeof mapped);
+            return on_mapped(connection, mapped);
+        }
+        case State::kAttached:
+        case State::kLeaving:
+            return true;
+    }
+    return false;
+}
+
+bool AttachServer::refuse(Connection& connection, Err error, const std::string& text) {
+    if (may_warn())
+        spdlog::warn("client {} of user {} refused: {}", connection.peer.pid, connection.peer.uid,
+                     text);
+    auto offer = reply_with<abi::Offer>(error, text);
+    offer.abi_version = abi::kAbiVersion;
+    static_cast<void>(send_packet(connection.socket, &offer, sizeof offer));
+    return false;
+}
+
+Result<std::uint32_t> AttachServer::net_of(const abi::Hello& hello) const {
+    const std::string name(hello.net, strnlen(hello.net, sizeof hello.net));
+    if (name.empty()) return std::uint32_t{0};
+    const auto at = std::find(options_.nets.begin(), options_.nets.end(), name);
+    if (at == options_.nets.end()) return Err::kInvalid;
+    return static_cast<std::uint32_t>(at - options_.nets.begin());
+}
+
+std::string AttachServer::no_such_net(const abi::Hello& hello) const {
+    std::string text = "this engine has no net called ";
+    text += printable({hello.net, strnlen(hello.net, sizeof hello.net)});
+    text += "; it has:";
+    for (const std::string& net : options_.nets)
+        text += " " + net;
+    return text;
+}
+
+abi::RegionSizes AttachServer::sizes_for(const abi::RegionSizes& wanted) const {
+    const auto choose = [](std::uint32_t wish, std::uint32_t usual, std::uint32_t most) {
+        return std::min(wish == 0 ? usual : wish, most);
+    };
+    const abi::RegionSizes& usual = options_.sizes;
+    const abi::RegionSizes& most = options_.sizes_max;
+    return {choose(wanted.sq_slots, usual.sq_slots, most.sq_slots),
+            choose(wanted.cq_slots, usual.cq_slots, most.cq_slots),
+            // Offloading clients ask for more; an engine that was configured with more keeps it.
+            choose(std::max(wanted.tx_arena_octets, usual.tx_arena_octets), usual.tx_arena_octets,
+                   most.tx_arena_octets),
+            choose(wanted.rx_arena_octets, usual.rx_arena_octets, most.rx_arena_octets)};
+}
+
+bool AttachServer::on_hello(Connection& connection, const abi::Hello& hello) {
+    if (hello.magic != abi::kHelloMagic)
+        return refuse(connection, Err::kVersion, "this is not a ULC client");
+    if (hello.abi_version != abi::kAbiVersion)
+        return refuse(connection, Err::kVersion,
+                      "the client's libulc and this engine are of different versions; rebuild or "
+                      "restart the older one");
+    if (hello.kind == abi::HelloKind::kCounters) return serve_counters(connection);
+    if (hello.kind != abi::HelloKind::kAttach)
+        return refuse(connection, Err::kInvalid, "unknown request");
+    const auto net = net_of(hello);
+    if (!net) return refuse(connection, Err::kInvalid, no_such_net(hello));
+    const auto layout = abi::compute_layout(sizes_for(hello.wanted));
+    if (!layout)
+        return refuse(connection, Err::kInvalid,
+                      "ring sizes must be powers of two from 8 to 65536");
+    if (!watch_peer(connection)) return false;
+
+    Result<engine::EndpointId> endpoint = Err::kClosed;
+    loop_.calls().run(
+        [&](engine::Engine& engine, Nanos) { endpoint = engine.reserve(net.value()); });
+    if (!endpoint)
+        return refuse(connection, endpoint.error(),
+                      endpoint.error() == Err::kLimit
+                          ? "the engine has no endpoint left; raise --endpoints or close some"
+                          : "the engine is stopping");
+    connection.endpoint = endpoint.value();
+    connection.reserved = true;
+    return offer_region(connection, layout.value());
+}
+
+// From here on the end of the client's process counts, not only that of its socket.
+bool AttachServer::watch_peer(Connection& connection) {
+    switch (watch_process(connection.socket, connection.peer, connection.connected_at,
+                          connection.process)) {
+        case Liveness::kWatched:
+            return add_watch(connection.process, connection.on_process) ||
+                   refuse(connection, Err::kLimit, kNoWatch);
+        case Liveness::kUnknown:
+            return true;
+        case Liveness::kGone:
+            return false;
+        case Liveness::kNoRoom:
+            return refuse(connection, Err::kLimit, kNoDescriptor);
+    }
+    return false;
+}
+
+bool AttachServer::offer_region(Connection& connection, const abi::RegionLayout& layout) {
+    std::string why;
+    auto region = SharedRegion::make(layout, why);
+    if (!region) return refuse(connection, region.error(), why);
+    connection.region = std::move(region.value());
+    abi::initialise_control(connection.region.memory(), layout, connection.endpoint,
+                            static_cast<std::uint32_t>(getpid()));
+    auto offer = reply_with<abi::Offer>(Err::kOk, "");
+    offer.abi_version = abi::kAbiVersion;
+    offer.endpoint = connection.endpoint;
+    offer.layout = layout;
+    connection.state = State::kMapping;
+    return send_packet(connection.socket, &offer, sizeof offer, connection.region.fd());
+}
+
+bool AttachServer::on_mapped(Connection& connection, const abi::Mapped& mapped) {
+    if (mapped.magic != abi::kHelloMagic || mapped.status != 0) return false;
+    std::string why;
+    Err error = connection.region.seal_and_populate(why);
+    if (error == Err::kOk && !connection.region.locked() && may_warn())
+        spdlog::warn(
+            "client {}: its memory could not be locked; raise the memlock limit (ulimit -l)",
+            connection.peer.pid);
+    if (error == Err::kOk) {
+        connection.region.close_fd();
+        const bool ran = loop_.calls().run([&](engine::Engine& engine, Nanos) {
+            error = engine.admit(connection.endpoint, connection.region.memory(),
+                                 connection.region.layout());
+            counters_.set_endpoints(engine.endpoints());
+        });
+        if (!ran) error = Err::kClosed;
+        if (error != Err::kOk) why = std::string(text_of(error));
+    }
+    const auto ready = reply_with<abi::Ready>(error, why);
+    if (!send_packet(connection.socket, &ready, sizeof ready) || error != Err::kOk) return false;
+    connection.state = State::kAttached;
+    arm(connection);
+    loop_.add_doorbell(connection.socket);
+    if (may_tell())
+        spdlog::info("client {} attached as endpoint {:#x}", connection.peer.pid,
+                     connection.endpoint);
+    return true;
+}
+
+bool AttachServer::serve_counters(Connection& connection) {
+    const int fd = counters_.open_read_only();
+    auto offer = reply_with<abi::Offer>(fd < 0 ? Err::kSystem : Err::kOk, "");
+    offer.abi_version = abi::kAbiVersion;
+    offer.layout.region_octets = counters_.octets();
+    static_cast<void>(send_packet(connection.socket, &offer, sizeof offer, fd));
+    if (fd >= 0) close(fd);
+    return false;  // that is all this connection was for
+}
+
+}  // namespace ulc::daemon
