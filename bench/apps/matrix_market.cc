@@ -14,6 +14,9 @@
 namespace ulc::bench {
 namespace {
 
+/// Longest line; the format's description says 1,024.
+constexpr std::size_t kLineOctetsMax = 1024;
+
 enum class Format : std::uint8_t { kCoordinate, kArray };
 enum class Field : std::uint8_t { kReal, kInteger, kPattern };
 enum class Symmetry : std::uint8_t { kGeneral, kSymmetric, kSkew };
@@ -146,12 +149,12 @@ public:
     Reader(std::istream& in, Sink& sink) : in_(in), sink_(sink) {}
 
     MatrixError read() {
-        if (!header() || !sizes()) return error_;
-        const bool right = format_ == Format::kArray ? array() : coordinates();
-        if (right) nothing_more();
-        if (error_.what.empty() && in_.bad()) {
+        if (header() && sizes() && (format_ == Format::kArray ? array() : coordinates()))
+            nothing_more();
+        if (too_long_)
+            fail("the line has more than " + std::to_string(kLineOctetsMax) + " characters");
+        else if (error_.what.empty() && in_.bad())
             fail("the file cannot be read to its end");
-        }
         return error_;
     }
 
@@ -161,9 +164,14 @@ private:
         return false;
     }
     bool raw_line() {
-        if (!std::getline(in_, line_)) return false;
+        std::array<char, kLineOctetsMax + 1> text{};
+        in_.getline(text.data(), text.size());
+        const auto got = static_cast<std::size_t>(in_.gcount());
+        if (got == 0) return false;
         ++line_number_;
-        return true;
+        too_long_ = in_.fail();
+        line_.assign(text.data(), in_.eof() || too_long_ ? got : got - 1);
+        return !too_long_;
     }
     /// The next line with content, or false at the end of the file.
     bool content_line() {
@@ -277,6 +285,7 @@ private:
     }
 
     bool array() {
+        if (rows_ == 0) return true;  // then the number of columns is bounded by nothing
         const bool lower_only = symmetry_ != Symmetry::kGeneral;
         for (std::size_t j = 0; j < columns_; ++j) {
             const std::size_t first = !lower_only ? 0 : symmetry_ == Symmetry::kSkew ? j + 1 : j;
@@ -333,6 +342,7 @@ private:
     std::string line_;
     std::string_view rest_;  ///< of line_, not yet read
     std::size_t line_number_ = 0;
+    bool too_long_ = false;
     Format format_ = Format::kCoordinate;
     Field field_ = Field::kReal;
     Symmetry symmetry_ = Symmetry::kGeneral;

@@ -2,9 +2,11 @@
 //
 //   | Head, padded | station 0: ring head, cursors[64] | station 1 … | ring 0 | ring 1 | …
 //
-// The first station to come makes the file, the last one leaves it there; who made its folder removes it. A station is held by
-// a lock on octet 1 + its number (octet 0: while the file is made), which the kernel lets go when its process ends, however
-// it ends. Others ask for that lock before they stop waiting for a reader.
+// The first station to come makes the file, the last one leaves it there; the maker of its folder
+// removes it. A station is held by a lock on octet 1 + its number, which the kernel releases when
+// its process ends. Others ask for that lock before they stop waiting for a reader. Octet 0 is
+// locked while a process makes or opens the file. If its maker was killed, the next process makes
+// it again. The file must be a regular one of this user that no other user may open.
 #pragma once
 
 #include <atomic>
@@ -26,8 +28,10 @@ struct Shape {
 
 class WireFile {
 public:
-    /// Maps the file at path, makes it if it is not there, and holds the station. Errors (why: what to do): kInvalid (another
-    /// shape, not a wire, the station is held), kPermission, kNoMemory, kSystem. Not for the hot path.
+    /// Maps the file at path, makes it if it is not there or unfinished, and holds the station.
+    /// Errors (why: what to do): kInvalid (another shape and in use, not a wire, the station is
+    /// held), kPermission, kNoMemory, kTimeout (another process has it locked), kSystem. Waits up
+    /// to 10 s.
     static Err open(const std::string& path, const Shape& shape, unsigned station,
                     std::unique_ptr<WireFile>& out, std::string& why);
     ~WireFile();
@@ -49,7 +53,11 @@ private:
     struct Head;
     struct Station;
 
+    enum class Content : std::uint8_t { kWire, kOtherWire, kUnfinished, kNoWire };
+
     WireFile() = default;
+    [[nodiscard]] Content content(std::uint64_t size) const;
+    [[nodiscard]] bool any_station_held() const noexcept;
     Err prepare(const std::string& path, std::string& why);
     Err map(const std::string& path, std::string& why);
     [[nodiscard]] std::uint64_t octets() const noexcept;

@@ -198,6 +198,32 @@ TEST(matrix_market, a_mirrored_sparse_matrix_is_bounded_with_its_mirror_image) {
     EXPECT_TRUE(fits("symmetric", 300));
 }
 
+TEST(matrix_market, huge_counts_of_empty_matrices_take_no_time) {
+    const char* const sizes[] = {"0 18446744073709551615", "0 4294967295"};
+    for (const char* size : sizes) {
+        std::istringstream dense(std::string("%%MatrixMarket matrix array real general\n") + size);
+        Matrix matrix;
+        EXPECT_EQ(read_matrix_market(dense, matrix).what, "") << size;
+    }
+    std::istringstream sparse("%%MatrixMarket matrix array real general\n0 4294967295\n");
+    SparseMatrix matrix;
+    EXPECT_EQ(read_matrix_market(sparse, matrix).what, "");
+}
+
+TEST(matrix_market, refuses_a_line_without_end) {
+    const auto error_of = [](const std::string& text) {
+        std::istringstream in(text);
+        Matrix matrix;
+        return read_matrix_market(in, matrix);
+    };
+    const std::string head = "%%MatrixMarket matrix array real general\n";
+    EXPECT_EQ(error_of(head + "%" + std::string(1023, 'x') + "\n0 0\n").what, "");
+    EXPECT_EQ(error_of(head + "0 0\n%" + std::string(1023, 'x')).what, "");
+    const MatrixError long_line = error_of(head + "%" + std::string(1024, 'x') + "\n0 0\n");
+    EXPECT_EQ(long_line.line, 2U);
+    EXPECT_NE(long_line.what.find("more than 1024 characters"), std::string::npos);
+}
+
 TEST(matrix_market, names_a_file_that_is_not_there) {
     Matrix matrix;
     const MatrixError error = read_matrix_market_file("no/such/file.mtx", matrix);

@@ -2,6 +2,7 @@
 #include "shm/shm_port.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -402,6 +403,83 @@ TEST_F(ShmPorts, a_file_that_is_no_wire_is_refused_and_left_alone) {
     std::string text;
     std::ifstream(path()) >> text;
     EXPECT_EQ(text, std::string(octets, '?'));
+}
+
+TEST_F(ShmPorts, a_wire_of_another_shape_is_made_again_when_no_engine_is_on_it) {
+    open(0).reset();
+    EXPECT_NE(open(0, 5), nullptr);
+}
+
+TEST_F(ShmPorts, a_file_that_its_maker_left_unfinished_is_made_again) {
+    open(0).reset();
+    struct stat state = {};
+    ASSERT_EQ(stat(path().c_str(), &state), 0);
+    const auto octets = static_cast<std::size_t>(state.st_size);
+    const std::string lefts[] = {std::string(7, '\0'), std::string(octets / 2, '\0'),
+                                 std::string(octets, '\0'),
+                                 "ucwire00" + std::string(octets - 8, '\0')};
+    for (const std::string& left : lefts) {
+        std::ofstream(path(), std::ios::trunc) << left;
+        const auto a = open(0);
+        const auto b = open(1);
+        ASSERT_TRUE(a != nullptr && b != nullptr) << left.size();
+        EXPECT_TRUE(send(a->port(), b->port().info.mac, 100, 'x'));
+    }
+}
+
+TEST_F(ShmPorts, a_maker_killed_at_any_moment_leaves_a_wire_for_the_next) {
+    unsigned unfinished = 0;
+    for (unsigned turn = 0; turn < 150; ++turn) {
+        const pid_t maker = fork();
+        if (maker == 0) {
+            std::unique_ptr<ShmPort> port;
+            std::string why;
+            static_cast<void>(ShmPort::open(options(0, 64), port, why));
+            pause();
+        }
+        usleep(turn * 40);
+        kill(maker, SIGKILL);
+        waitpid(maker, nullptr, 0);
+        char magic[9] = {};
+        std::ifstream(path()).read(magic, 8);
+        if (std::string(magic) != "ucwire01") ++unfinished;
+        ASSERT_NE(open(0, 64), nullptr) << "turn " << turn;
+        unlink(path().c_str());
+    }
+    RecordProperty("unfinished", static_cast<int>(unfinished));
+}
+
+TEST_F(ShmPorts, a_file_that_others_may_change_is_refused) {
+    const auto refusal = [&] {
+        std::unique_ptr<ShmPort> port;
+        EXPECT_NE(ShmPort::open(options(0), port, why_), Err::kOk);
+        return why_;
+    };
+    const std::string other = folder_ + "/other";
+    ASSERT_EQ(symlink(other.c_str(), path().c_str()), 0);
+    EXPECT_NE(refusal().find("cannot be opened"), std::string::npos) << why_;
+    EXPECT_NE(access(other.c_str(), F_OK), 0) << "made behind a symbolic link";
+    unlink(path().c_str());
+
+    open(0).reset();
+    ASSERT_EQ(chmod(path().c_str(), 0660), 0);
+    EXPECT_NE(refusal().find("chmod 600"), std::string::npos) << why_;
+    ASSERT_EQ(chmod(path().c_str(), 0600), 0);
+    ASSERT_EQ(link(path().c_str(), other.c_str()), 0);
+    EXPECT_NE(refusal().find("hard link"), std::string::npos) << why_;
+    unlink(other.c_str());
+    EXPECT_NE(open(0), nullptr) << "refused for good";
+    unlink(path().c_str());
+
+    ASSERT_EQ(mkfifo(path().c_str(), 0600), 0);
+    EXPECT_NE(refusal().find("no regular file"), std::string::npos) << why_;
+    unlink(path().c_str());
+
+    if (geteuid() == 0) {
+        open(0).reset();
+        ASSERT_EQ(chown(path().c_str(), 65534, 65534), 0);
+        EXPECT_NE(refusal().find("belongs to user 65534"), std::string::npos) << why_;
+    }
 }
 
 TEST_F(ShmPorts, a_folder_that_is_not_there_is_named) {
