@@ -8,13 +8,15 @@
 
 #include "base/check.h"
 #include "main/clock.h"
+#include "wire/header.h"
 
 namespace ulc::daemon {
 
 Err Node::open(const NodeOptions& options, Counters* counters, std::unique_ptr<Node>& out,
                std::vector<std::string>& notes, std::string& why) {
-    const bool needs_eal = std::ranges::any_of(
-        options.nets, [](const NodeNet& net) { return !shm::is_shm(net.port.device); });
+    const bool needs_eal = std::ranges::any_of(options.nets, [](const NodeNet& net) {
+        return !shm::is_shm(net.port.device) && !packet::is_packet(net.port.device);
+    });
     if (needs_eal) {
         dpdk::EalReport report;
         if (const Err error = dpdk::start_eal(options.eal, report, why); error != Err::kOk)
@@ -48,11 +50,28 @@ Err Node::open_port(const dpdk::PortOptions& options, std::string& why) {
             error = Err::kInvalid;
         }
         if (error == Err::kOk) error = shm::ShmPort::open(on_shm, port.shm, why);
+    } else if (packet::is_packet(options.device)) {
+        packet::PortOptions shared{
+            .mtu = options.mtu, .ether_type = options.ether_type, .segments = options.segments};
+        error = packet::parse_device(options.device, shared.device, why);
+        if (error == Err::kOk && options.exception) {
+            why = "the kernel keeps " + shared.device.interface +
+                  ", so IP works on it already; leave --exception out";
+            error = Err::kInvalid;
+        }
+        if (error == Err::kOk) error = packet::PacketPort::open(shared, port.packet, why);
     } else {
         error = dpdk::EthdevPort::open(options, port.ethdev, why);
     }
-    if (error == Err::kOk) ports_.push_back(std::move(port));
-    return error;
+    if (error != Err::kOk) return error;
+    if (const std::uint16_t mtu = port.table().info.mtu; mtu < wire::kMtuMin) {
+        why = fmt::format(
+            "{} has an MTU of {}; at least {} is needed; raise it, or mtu, on every node",
+            port.name(), mtu, wire::kMtuMin);
+        return Err::kInvalid;
+    }
+    ports_.push_back(std::move(port));
+    return Err::kOk;
 }
 
 Result<std::uint32_t> Node::net(std::string_view name) const {
@@ -68,8 +87,7 @@ std::string Node::ports_as_text() const {
         if (n > 0) text += ", ";
         if (ports_.size() > 1 || names_[n] != "0") text += names_[n] + ": ";
         const OpenPort& port = ports_[n];
-        text += port.shm != nullptr ? port.shm->name() : port.ethdev->device().name;
-        text += " as " + text_of(port.table().info.mac);
+        text += port.name() + " as " + text_of(port.table().info.mac);
         if (port.ethdev == nullptr) continue;
         if (const auto* path = port.ethdev->exception(); path != nullptr)
             text += ", IP by " + path->interface();
@@ -115,6 +133,19 @@ std::string Node::losses_as_text() const {
             "buffer (raise --segments); did not wait for a silent station {} times",
             text.empty() ? "" : "; ", port.shm->name(), c.missed, c.broken, c.too_long, c.no_frame,
             c.overran);
+    }
+    return text;
+}
+
+std::string Node::packets_as_text() const {
+    std::string text;
+    for (const OpenPort& port : ports_) {
+        if (port.packet == nullptr) continue;
+        const auto& counts = port.packet->counts();
+        const auto& calls = port.packet->socket_counts();
+        text += fmt::format("{}{}: {} frames sent by {} system calls, {} of which left some over",
+                            text.empty() ? "" : "; ", port.packet->name(), counts.frames_sent,
+                            calls.pushes, calls.refusals);
     }
     return text;
 }

@@ -12,6 +12,7 @@
 #include "dpdk/eal.h"
 #include "dpdk/ethdev_port.h"
 #include "engine/engine.h"
+#include "packet/packet_port.h"
 #include "shm/shm_port.h"
 
 namespace ulc::daemon {
@@ -47,14 +48,23 @@ public:
     [[nodiscard]] std::string exceptions_as_text() const;
     /// What was lost on wires of shared memory; empty if nothing. After the engine's thread has ended.
     [[nodiscard]] std::string losses_as_text() const;
+    /// Frames and system calls of the nets that share a NIC with the kernel; empty without one.
+    /// To be called after the engine's thread has ended.
+    [[nodiscard]] std::string packets_as_text() const;
 
 private:
-    /// One of the two.
+    /// One of the three.
     struct OpenPort {
         std::unique_ptr<dpdk::EthdevPort> ethdev;
         std::unique_ptr<shm::ShmPort> shm;
+        std::unique_ptr<packet::PacketPort> packet;
         [[nodiscard]] const Port& table() const noexcept {
-            return ethdev != nullptr ? ethdev->port() : shm->port();
+            if (ethdev != nullptr) return ethdev->port();
+            return shm != nullptr ? shm->port() : packet->port();
+        }
+        [[nodiscard]] std::string name() const {
+            if (ethdev != nullptr) return ethdev->device().name;
+            return shm != nullptr ? shm->name() : packet->name();
         }
     };
 

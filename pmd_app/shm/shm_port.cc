@@ -241,7 +241,7 @@ Segment* ShmPort::take(RingReader& ring, bool& more, const Landing* landing) {
     }
     if (ring.done()) return segment;
     ++counts_.missed;
-    if (segment != nullptr) FramePool::put(segment);
+    if (segment != nullptr) port::FramePool::put(segment);
     return nullptr;
 }
 
@@ -254,7 +254,7 @@ std::uint16_t ShmPort::send(Segment* const* frames, std::uint16_t n) {
             if (give_up_waiting()) continue;
             return sent;
         }
-        FramePool::put(segment);
+        port::FramePool::put(segment);
         ++sent;
         waiting_since_ = kNever;
     }

@@ -15,8 +15,8 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "engine/port.h"
+#include "port/frame_pool.h"
 #include "shm/broadcast_ring.h"
-#include "shm/frame_pool.h"
 #include "shm/wire_file.h"
 
 namespace ulc::shm {
@@ -87,8 +87,8 @@ private:
     Port port_;
     Counts counts_;
     std::unique_ptr<WireFile> wire_;
-    FramePool tx_pool_;
-    FramePool rx_pool_;
+    port::FramePool tx_pool_;
+    port::FramePool rx_pool_;
     RingWriter writer_;
     std::vector<Peer> peers_;
     std::size_t turn_ = 0;    ///< of the peers: who is asked first

@@ -1,4 +1,4 @@
-#include "shm/frame_pool.h"
+#include "port/frame_pool.h"
 
 #include <sys/mman.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 
-namespace ulc::shm {
+namespace ulc::port {
 namespace {
 
 constexpr std::size_t kHeadroom = kCacheLine;
@@ -55,7 +55,7 @@ Err FramePool::create(std::uint32_t frames, std::uint32_t frame_octets, std::str
     return Err::kOk;
 }
 
-/// Frames that were never given out are made when they are, so that their memory is touched only if it is needed.
+/// Makes a frame that was never given out, so that memory is touched only if it is needed.
 FramePool::Frame* FramePool::make() noexcept {
     if (made_ == frames_) return nullptr;
     auto* frame = new (memory_ + made_ * stride_) Frame{};
@@ -105,4 +105,4 @@ SegmentPool FramePool::table() noexcept {
     };
 }
 
-}  // namespace ulc::shm
+}  // namespace ulc::port

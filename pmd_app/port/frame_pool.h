@@ -1,5 +1,6 @@
-// Frames of a wire of shared memory, in private memory: a stack, so that the frame given back last, which the cache still holds, goes
-// out first, and memory that was never needed is never touched. Engine thread only.
+// Frames in private memory, for ports that copy (shm/, packet/). The pool is a stack: it gives out
+// the frame that came back last, because the cache still holds it. Memory is touched when a frame
+// is first needed. Engine thread only.
 //
 //   | Frame, a cache line | headroom 64 | frame data … |      each at a multiple of a cache line
 #pragma once
@@ -13,7 +14,7 @@
 #include "base/units.h"
 #include "engine/port.h"
 
-namespace ulc::shm {
+namespace ulc::port {
 
 class FramePool {
 public:
@@ -22,7 +23,7 @@ public:
     FramePool(const FramePool&) = delete;
     FramePool& operator=(const FramePool&) = delete;
 
-    /// frame_octets: room of each frame. Errors: kNoMemory.
+    /// frame_octets: capacity of each frame. Errors: kNoMemory.
     Err create(std::uint32_t frames, std::uint32_t frame_octets, std::string& why);
 
     /// allocate() and available() serve this pool; the rest serves any frame of any pool.
@@ -38,8 +39,8 @@ private:
     std::size_t octets_ = 0;
     std::size_t stride_ = 0;  ///< octets from frame to frame
     std::size_t frames_ = 0;
-    std::size_t made_ = 0;  ///< the first so many have been given out at least once
+    std::size_t made_ = 0;  ///< frames that have been given out at least once; they are the first
     std::vector<Frame*> free_;
 };
 
-}  // namespace ulc::shm
+}  // namespace ulc::port

@@ -1,0 +1,71 @@
+// port.h over a packet socket: a NIC that stays with the kernel. No DPDK and no thread. Receiving
+// costs no system call; sending costs one a burst. Each byte is copied once on either side.
+//
+// DPDK's af_packet driver reports frames as sent that the kernel has refused, and leaves them in
+// its ring until something else is sent (docs/ARCHITECTURE.md, "A NIC shared with the kernel").
+// This port reports a frame as pending until the kernel has freed it, and pushes again while it
+// refuses.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "engine/port.h"
+#include "packet/device.h"
+#include "packet/packet_socket.h"
+#include "port/frame_pool.h"
+
+namespace ulc::packet {
+
+struct PortOptions {
+    DeviceSpec device;
+    std::uint16_t mtu = 0;  ///< octets after the Ethernet header; 0: the interface's
+    std::uint16_t ether_type = 0x88B5;
+    std::uint32_t segments = 4096;  ///< frames that senders may hold, and receivers
+};
+
+class PacketPort {
+public:
+    /// Errors: those of PacketSocket::open() and FramePool::create(). Not for the hot path.
+    static Err open(const PortOptions& options, std::unique_ptr<PacketPort>& out, std::string& why);
+    PacketPort(const PacketPort&) = delete;
+    PacketPort& operator=(const PacketPort&) = delete;
+
+    /// Valid while this object lives; copies are fine.
+    [[nodiscard]] const Port& port() const noexcept { return port_; }
+    /// "net_af_packet eth0"
+    [[nodiscard]] std::string name() const { return "net_af_packet " + interface_; }
+
+    struct Counts {
+        std::uint64_t frames_sent = 0;
+        std::uint64_t unwanted = 0;  ///< for other stations, truncated or VLAN-tagged
+        std::uint64_t no_frame = 0;  ///< the receive pool was empty
+    };
+    [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
+    [[nodiscard]] const PacketSocket::Counts& socket_counts() const noexcept {
+        return socket_.counts();
+    }
+
+private:
+    PacketPort() = default;
+    void fill_table(const PortOptions& options);
+    [[nodiscard]] std::uint16_t receive(Segment** out, std::uint16_t n);
+    /// The next frame that is for this station, copied out of the ring. nullptr: none.
+    [[nodiscard]] Segment* take(const Landing* landing);
+    [[nodiscard]] Segment* copy_out(const PacketSocket::Received& got, const Landing* landing);
+    [[nodiscard]] std::uint16_t send(Segment* const* frames, std::uint16_t n);
+    [[nodiscard]] std::uint32_t pending();
+
+    Port port_;
+    std::string interface_;
+    PacketSocket socket_;
+    port::FramePool tx_pool_;
+    port::FramePool rx_pool_;
+    std::uint32_t frame_max_ = 0;
+    Counts counts_;
+};
+
+}  // namespace ulc::packet
