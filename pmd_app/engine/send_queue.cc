@@ -95,6 +95,12 @@ std::uint8_t SendQueue::find_open(std::uint32_t stream) const noexcept {
     return kNoMessage;
 }
 
+bool SendQueue::same_subset(const OpenMessage& message, const SubmissionRecord& record) noexcept {
+    const bool has_subset = (record.flags & abi::kSubmitHasSubset) != 0;
+    return has_subset == message.has_subset &&
+           (!has_subset || record.body.block.subset == message.subset);
+}
+
 SendQueue::Verdict SendQueue::place_chunk(Pending& pending, Err stream_error) noexcept {
     const SubmissionRecord& record = pending.record;
     std::uint8_t index = find_open(record.stream);
@@ -107,14 +113,21 @@ SendQueue::Verdict SendQueue::place_chunk(Pending& pending, Err stream_error) no
             finish(pending, stream_error != Err::kOk ? stream_error : Err::kLimit);
             return Verdict::kFailed;
         }
-        open_[index] = {.length = record.body.block.message_length, .stream = record.stream};
-        open_[index].used = true;
+        open_[index] = {.length = record.body.block.message_length,
+                        .subset = record.body.block.subset,
+                        .stream = record.stream,
+                        .has_subset = (record.flags & abi::kSubmitHasSubset) != 0,
+                        .used = true};
         ++open_count_;
     } else if (index == kNoMessage) {  // its first chunk failed
         finish(pending, stream_error != Err::kOk ? stream_error : Err::kInvalid);
         return Verdict::kFailed;
     }
     OpenMessage& message = open_[index];
+    // Packets of one message go to the same members: a member that gets only some drops all.
+    if (!same_subset(message, record)) return Verdict::kCorrupt;
+    // Its group may have been removed since the first chunk, and made again with other members.
+    if (stream_error == Err::kInvalid && message.status == Err::kOk) message.status = stream_error;
     const std::uint32_t length = record.body.block.length;
     const bool last = (record.flags & abi::kSubmitLast) != 0;
     if (length > message.length - message.submitted) return Verdict::kCorrupt;

@@ -67,8 +67,9 @@ public:
         kFailed,   ///< answered (or to be answered) with kSendDone; the endpoint lives on
         kCorrupt,  ///< no correct client writes this
     };
-    /// Judges the kSend record in slot(): flags, block, place in its message. stream_error: kOk, or why its stream or
-    /// the moment is wrong; then the record is queued only to be answered.
+    /// Judges the kSend record in slot(): flags, block, place in its message. stream_error: kOk, or
+    /// why its stream or the moment is wrong; then the record is queued only to be answered. Each
+    /// chunk of a message repeats the subset of the first one.
     [[nodiscard]] Verdict accept(const abi::Region& region, Err stream_error) noexcept;
 
     /// Queues a whole message of an offloaded schedule, a record as accept() would pass it. False: the queue is full, or the
@@ -106,9 +107,11 @@ private:
         std::uint64_t length = 0;
         std::uint64_t submitted = 0;
         std::uint64_t sent = 0;
+        std::uint64_t subset = 0;  ///< valid if has_subset
         std::uint32_t stream = 0;
         std::uint32_t records = 0;  ///< queued
         Err status = Err::kOk;      ///< of the first record that failed; the rest fail likewise
+        bool has_subset = false;
         bool used = false;
         bool started = false;
         bool complete = false;  ///< the last chunk was submitted
@@ -146,6 +149,8 @@ private:
                                           const abi::Region& region) noexcept;
     [[nodiscard]] std::uint8_t find_open(std::uint32_t stream) const noexcept;
     [[nodiscard]] Verdict place_chunk(Pending& pending, Err stream_error) noexcept;
+    [[nodiscard]] static bool same_subset(const OpenMessage& message,
+                                          const abi::SubmissionRecord& record) noexcept;
     [[nodiscard]] bool waits_for_chunks(std::uint32_t stream) const noexcept;
     void block_open() noexcept;
     bool scan(const SendContext& context, Nanos now);

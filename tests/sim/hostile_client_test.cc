@@ -179,6 +179,150 @@ TEST(HostileRelease, a_block_that_the_client_does_not_hold_closes_its_endpoint) 
     }
 }
 
+// ---------------------------------------------------------------- subsets of messages in chunks
+
+constexpr std::uint32_t kChunkOctets = 4096;
+
+/// A chunk of a message of two, to the group; subset 0: to all.
+abi::SubmissionRecord chunk(GroupHandle group, bool first, std::uint64_t subset) {
+    abi::SubmissionRecord record{};
+    record.kind = abi::SubmitKind::kSend;
+    record.stream = group;
+    record.cookie = first ? 1001 : 1002;
+    record.flags = static_cast<std::uint8_t>((first ? abi::kSubmitFirst : abi::kSubmitLast) |
+                                             (subset != 0 ? abi::kSubmitHasSubset : 0));
+    record.body.block = {0, kChunkOctets, 2ULL * kChunkOctets, subset, 0, 0};
+    return record;
+}
+
+/// Forms a job of `ranks` on two nodes; submits the first chunk and waits until it was sent.
+void send_first_chunk(SimCluster& cluster, std::uint16_t ranks, GroupHandle group,
+                      std::uint64_t subset) {
+    if (cluster.size() == 0) {
+        ASSERT_TRUE(
+            cluster.form(ranks, [](std::size_t n) { return static_cast<std::uint16_t>(n % 2); }));
+    }
+    RingClient& sender = cluster.client(0);
+    ASSERT_TRUE(sender.submit(chunk(group != 0 ? group : sender.world, true, subset)));
+    ASSERT_TRUE(cluster.run(
+        kSecond, [&] { return sender.sends_done.contains(1001); },
+        [&] {
+            for (std::size_t n = 0; n < cluster.size(); ++n)
+                cluster.client(n).poll();
+        }));
+}
+
+/// Polls all clients until the first one is closed or has the answer to its second chunk.
+void wait_for_second_chunk(SimCluster& cluster) {
+    ASSERT_TRUE(cluster.run(
+        kSecond,
+        [&] {
+            return cluster.client(0).closed() != 0 || cluster.client(0).sends_done.contains(1002);
+        },
+        [&] {
+            for (std::size_t n = 0; n < cluster.size(); ++n)
+                cluster.client(n).poll();
+        }));
+}
+
+ClusterConfig large_cluster() {
+    ClusterConfig config;
+    config.net.ports = kNodes;
+    config.engine.endpoints_max = 64;
+    return config;
+}
+
+struct Change {
+    std::uint16_t ranks;
+    std::uint64_t first;
+    std::uint64_t second;
+};
+
+class HostileSubset : public testing::TestWithParam<Change> {};
+
+TEST_P(HostileSubset, that_changes_between_chunks_closes_the_endpoint) {
+    SimCluster cluster(large_cluster());
+    send_first_chunk(cluster, GetParam().ranks, 0, GetParam().first);
+    ASSERT_EQ(cluster.client(0).closed(), 0);
+    ASSERT_TRUE(cluster.client(0).submit(chunk(cluster.client(0).world, false, GetParam().second)));
+    wait_for_second_chunk(cluster);
+    EXPECT_EQ(cluster.client(0).closed(), static_cast<int>(Err::kCorrupt));
+    EXPECT_EQ(cluster.client(1).closed(), 0);
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Chunks, HostileSubset,
+                         testing::Values(Change{4, 0b0010, 0b0100}, Change{4, 0b0010, 0},
+                                         Change{4, 0, 0b0010}, Change{4, 0b0010, 0xf0},
+                                         Change{70, 0, 0b0010}));
+
+TEST(HostileSubsets, the_same_subset_in_each_chunk_arrives) {
+    SimCluster cluster(large_cluster());
+    send_first_chunk(cluster, 4, 0, 0b0110);
+    ASSERT_TRUE(cluster.client(0).submit(chunk(cluster.client(0).world, false, 0b0110)));
+    wait_for_second_chunk(cluster);
+    ASSERT_TRUE(cluster.run(
+        kSecond,
+        [&] { return !cluster.client(1).messages.empty() && !cluster.client(2).messages.empty(); },
+        [&] {
+            for (std::size_t n = 0; n < cluster.size(); ++n)
+                cluster.client(n).poll();
+        }));
+    EXPECT_EQ(cluster.client(1).messages[0].payload.size(), 2 * kChunkOctets);
+    EXPECT_TRUE(cluster.client(3).messages.empty());
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
+// The later chunk repeats the subset, but the handle names another group, which has no subsets.
+TEST(HostileSubsets, a_group_made_again_with_more_members_fails_the_rest_of_the_message) {
+    constexpr std::uint16_t kRanks = 70;
+    constexpr GroupHandle kOwn = 0x80001234U;
+    SimCluster cluster(large_cluster());
+    ASSERT_TRUE(
+        cluster.form(kRanks, [](std::size_t n) { return static_cast<std::uint16_t>(n % 2); }));
+    const auto make = [&](std::uint16_t size) {
+        std::vector<Rank> ranks(size);
+        for (Rank rank = 0; rank < size; ++rank)
+            ranks[rank] = rank;
+        for (Rank rank = 0; rank < size; ++rank)
+            ASSERT_TRUE(cluster.client(rank).add_group(kOwn, ranks));
+        ASSERT_TRUE(cluster.run(
+            kSecond,
+            [&] {
+                for (Rank rank = 0; rank < size; ++rank)
+                    if (!cluster.client(rank).groups.contains(kOwn)) return false;
+                return true;
+            },
+            [&] {
+                for (std::size_t n = 0; n < cluster.size(); ++n)
+                    cluster.client(n).poll();
+            }));
+        ASSERT_EQ(cluster.client(0).groups.at(kOwn), 0);
+    };
+    make(4);
+    send_first_chunk(cluster, kRanks, kOwn, 0b0110);
+    const auto wait = [&] {
+        (void)cluster.run(
+            100 * kMillisecond, [] { return false; },
+            [&] {
+                for (std::size_t n = 0; n < cluster.size(); ++n)
+                    cluster.client(n).poll();
+            });
+    };
+    wait();  // for acknowledgements
+    for (Rank rank = 0; rank < 4; ++rank) {
+        ASSERT_TRUE(cluster.client(rank).remove_group(kOwn));
+        cluster.client(rank).groups.clear();
+    }
+    wait();
+    make(kRanks);
+    ASSERT_TRUE(cluster.client(0).submit(chunk(kOwn, false, 0b0110)));
+    wait_for_second_chunk(cluster);
+    EXPECT_EQ(cluster.client(0).closed(), 0);
+    EXPECT_EQ(cluster.client(0).sends_done.at(1002), static_cast<int>(Err::kInvalid));
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
 // Frames of anybody: the engine parses, counts and drops.
 TEST(HostileWire, random_frames_are_counted_and_dropped) {
     ClusterConfig config;
