@@ -22,8 +22,13 @@ Clock::time_point after(double seconds) {
 
 void say(const std::string& text) { fmt::print(stderr, "ulc run: {}\n", text); }
 
-std::string describe(int status) {
+std::string describe(int status, const MemoryCgroup& memory) {
     if (status <= 128) return fmt::format("exited with status {}", status);
+    if (status == 128 + SIGKILL && memory.killed())
+        return fmt::format(
+            "was ended by the kernel because the memory of its control group is used "
+            "up; raise the limit of {}, or start fewer ranks or nodes",
+            memory.folder());
     return fmt::format("was ended by signal {} ({})", status - 128, ::strsignal(status - 128));
 }
 
@@ -197,7 +202,7 @@ void Launch::on_rank_exit(Process& process, int status) {
         return;
     }
     worst_ = std::max(worst_, status);
-    say(fmt::format("{} {}", children_.name(process.child), describe(status)));
+    say(fmt::format("{} {}", children_.name(process.child), describe(status, memory_)));
     if (stage_ == Stage::kRunning && ranks_running() > 0) {
         say(fmt::format("ranks that still run ({}) are ended in {} s", ranks_running(),
                         options_.grace_seconds));
@@ -208,7 +213,7 @@ void Launch::on_rank_exit(Process& process, int status) {
 void Launch::on_infrastructure_exit(Process& process, int status) {
     if (stopping_) return;
     const std::string& name = children_.name(process.child);
-    say(fmt::format("{} {}; its last words:", name, describe(status)));
+    say(fmt::format("{} {}; its last words:", name, describe(status, memory_)));
     print_last_lines(process);
     say("the whole log: run again with --keep and --verbose; is the machine fit? ulc doctor");
     if (forced_ == 0) forced_ = 1;

@@ -12,6 +12,7 @@
 
 #include "children.h"
 #include "cluster.h"
+#include "memory_cgroup.h"
 
 namespace ulc::tools {
 
@@ -63,6 +64,7 @@ private:
     LaunchOptions options_;
     std::string directory_;
     Children& children_;
+    const MemoryCgroup memory_;
     std::vector<Process> processes_;  ///< index = child number
     Stage stage_ = Stage::kRunning;
     Clock::time_point deadline_ = Clock::time_point::max();

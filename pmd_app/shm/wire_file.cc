@@ -29,7 +29,7 @@ Err failed(const std::string& path, const char* what, std::string& why) {
             return Err::kPermission;
         case ENOSPC:
         case ENOMEM:
-            why += "; take a path on a tmpfs with room, or a smaller ring=";
+            why += "; take a path on a tmpfs with more free space, or a smaller ring=";
             return Err::kNoMemory;
         case ENOENT:
         case ENOTDIR:
@@ -168,7 +168,7 @@ Err WireFile::prepare(const std::string& path, std::string& why) {
     if (fresh) {
         errno = posix_fallocate(file_, 0, static_cast<off_t>(octets()));
         if (errno != 0) {
-            const Err error = failed(path, "has no room", why);
+            const Err error = failed(path, "does not fit", why);
             static_cast<void>(!ftruncate(file_, 0));
             return error;
         }

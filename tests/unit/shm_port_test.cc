@@ -2,7 +2,9 @@
 #include "shm/shm_port.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -480,6 +482,28 @@ TEST_F(ShmPorts, a_file_that_others_may_change_is_refused) {
         ASSERT_EQ(chown(path().c_str(), 65534, 65534), 0);
         EXPECT_NE(refusal().find("belongs to user 65534"), std::string::npos) << why_;
     }
+}
+
+TEST_F(ShmPorts, a_full_tmpfs_is_named) {
+    const pid_t child = fork();
+    if (child == 0) {  // in a mount namespace, so that only this child sees the small tmpfs
+        if (unshare(CLONE_NEWNS) != 0 ||
+            mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+            mount("none", folder_.c_str(), "tmpfs", 0, "size=64k") != 0)
+            _exit(77);
+        std::unique_ptr<ShmPort> port;
+        std::string why;
+        const Err error = ShmPort::open(options(0), port, why);
+        struct stat state = {};
+        const bool left = stat(path().c_str(), &state) == 0 && state.st_size > 0;
+        const bool named = why.find("does not fit") != std::string::npos &&
+                           why.find("a tmpfs with more free space") != std::string::npos;
+        _exit(error == Err::kNoMemory && named && !left ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "needs root";
+    EXPECT_EQ(status, 0);
 }
 
 TEST_F(ShmPorts, a_folder_that_is_not_there_is_named) {
