@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -91,12 +92,17 @@ std::vector<std::string> merged_environment(const std::vector<std::string>& extr
 }
 
 /// In the child, between fork and exec; only async-signal-safe calls.
-[[noreturn]] void become(char* const* argv, char* const* env, pid_t parent, StdinFrom from, int out,
-                         int err, int failure_fd) {
+[[noreturn]] void become(char* const* argv, char* const* env, pid_t parent, const ChildSpec& spec,
+                         int out, int err, int failure_fd) {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(127);
-    if (from == StdinFrom::kNothing) {
+    if (spec.network >= 0 && ::setns(spec.network, CLONE_NEWNET) != 0) {
+        const int why = errno;
+        [[maybe_unused]] const ssize_t n = ::write(failure_fd, &why, sizeof why);
+        ::_exit(127);
+    }
+    if (spec.stdin_from == StdinFrom::kNothing) {
         const int null_fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
         ::dup2(null_fd, 0);
     }
@@ -174,8 +180,7 @@ bool Children::start(const ChildSpec& spec, std::size_t* child, std::string* err
     const auto env = pointers(environment);
     const pid_t parent = ::getpid();
     const pid_t pid = ::fork();
-    if (pid == 0)
-        become(argv.data(), env.data(), parent, spec.stdin_from, out[1], err[1], failure[1]);
+    if (pid == 0) become(argv.data(), env.data(), parent, spec, out[1], err[1], failure[1]);
     const int fork_error = errno;
     ::close(out[1]);
     ::close(err[1]);

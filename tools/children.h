@@ -26,6 +26,7 @@ struct ChildSpec {
     std::vector<std::string> argv;         ///< argv[0] is looked for in PATH
     std::vector<std::string> environment;  ///< NAME=value, on top of ours
     StdinFrom stdin_from = StdinFrom::kNothing;
+    int network = -1;  ///< descriptor of the network namespace that it runs in; -1: ours
 };
 
 struct Event {

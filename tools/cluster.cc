@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/medium.h"
+#include "bridge_wire.h"
 #include "programs.h"
 
 namespace ulc::tools {
@@ -22,8 +23,36 @@ std::string device_of_node(const ClusterOptions& options, const std::string& nod
     if (options.wire == kWireShm)
         return fmt::format("shm,path={}/wire,station={},stations={}", directory, node,
                            options.nodes);
+    if (options.has_bridge()) return "net_af_packet,iface=eth0";
     if (options.has_switch()) return memif("client", node, directory + "/switch.memif");
     return memif(node == "0" ? "server" : "client", "0", directory + "/wire.memif");
+}
+
+/// Reads the rate behind the name of a bridge. Returns a sentence if it is wrong, else nothing.
+std::string complete_bridge(ClusterOptions& options) {
+    const std::string rate = options.wire.substr(kWireBridge.size());
+    options.wire = kWireBridge;
+    if (!rate.empty()) {
+        const std::uint64_t given = rate[0] == ':' ? parse_rate(rate.substr(1)) : 0;
+        if (given < kRateMin || given > kRateMax)
+            return fmt::format(
+                "--wire bridge{}: a rate is a number of bits a second, at least {}, as in "
+                "bridge:100mbit or bridge:1gbit",
+                rate, kRateMin);
+        if (options.bits_per_second > 0 && options.bits_per_second != given)
+            return fmt::format("--wire bridge{} and --rate {} differ; leave one out", rate,
+                               options.bits_per_second);
+        options.bits_per_second = given;
+    }
+    if (options.has_faults())
+        return "a bridge of the kernel loses, repeats, reorders and delays nothing; use --wire "
+               "memif for faults";
+    if (options.one_command && options.embedded)
+        return "the processes of one launcher share its node's interface; leave --embedded out, or "
+               "use ulc run";
+    if (options.queue_octets == 0) options.queue_octets = kQueueOctets;
+    if (options.mtu == 0) options.mtu = kMtuEthernet;
+    return "";
 }
 
 /// That this process may use.
@@ -139,6 +168,14 @@ std::string complete(ClusterOptions& options) {
             options.nodes, kNodesMax);
     }
     if (options.wire.empty()) options.wire = options.needs_switch() ? kWireMemif : kWireShm;
+    if (options.wire.starts_with(kWireBridge)) {
+        if (std::string wrong = complete_bridge(options); !wrong.empty()) return wrong;
+    } else if (options.wire != kWireShm && options.wire != kWireMemif) {
+        return fmt::format("--wire {} is none; it is shm, memif, bridge or bridge:RATE",
+                           options.wire);
+    } else if (options.queue_octets > 0) {
+        return "--queue is of a port of a bridge; add --wire bridge:RATE";
+    }
     if (options.wire == kWireShm && options.needs_switch())
         return "a wire of shared memory loses, delays and slows nothing; leave --wire out";
     for (const std::string& option : options.engine_options) {

@@ -4,6 +4,7 @@
 //   --wire shm          engine k is station k of a wire of shared memory; the default, unless the wire is to imitate something
 //   --wire memif        two nodes: engine 0 (memif server) ── engine 1 (memif client)
 //                       else: engine k (memif client k) ── ulc-switch (a memif server port per node, seeded faults, line rate)
+//   --wire bridge       engine k and the ranks of node k in a network namespace (bridge_wire.h)
 //   --embedded          no engine processes: each rank is a node with its engine inside; wired the same way
 //
 // Rank r runs on node r mod nodes, so that neighbours talk over the wire. With one_command the
@@ -22,6 +23,7 @@ namespace ulc::tools {
 
 inline constexpr std::string_view kWireShm = "shm";
 inline constexpr std::string_view kWireMemif = "memif";
+inline constexpr std::string_view kWireBridge = "bridge";
 
 struct ClusterOptions {
     unsigned ranks = 0;
@@ -33,8 +35,9 @@ struct ClusterOptions {
     double reorder = 0;
     double delay_us = 0;
     std::uint64_t bits_per_second = 0;  ///< of every link; 0: as fast as the machine is
-    std::string wire;                   ///< "shm", "memif"; empty: memif where needs_switch()
-    unsigned mtu = 0;                   ///< 0: kMtuOwnWire, or kMtuEthernet where needs_switch()
+    std::uint64_t queue_octets = 0;     ///< each port of a bridge; 0: kQueueOctets
+    std::string wire;  ///< "shm", "memif", "bridge[:RATE]"; empty: memif where needs_switch()
+    unsigned mtu = 0;  ///< 0: kMtuOwnWire, or kMtuEthernet where needs_switch(), and on a bridge
     std::uint64_t seed = 1;
     std::string job;
     std::string nonce;  ///< 32 hexadecimal digits
@@ -45,6 +48,12 @@ struct ClusterOptions {
     [[nodiscard]] bool needs_switch() const {
         return loss > 0 || duplicate > 0 || reorder > 0 || delay_us > 0 || bits_per_second > 0;
     }
+    /// True if frames are lost, repeated, reordered or delayed.
+    [[nodiscard]] bool has_faults() const {
+        return loss > 0 || duplicate > 0 || reorder > 0 || delay_us > 0;
+    }
+    /// True for a bridge of the kernel, once complete() has been called.
+    [[nodiscard]] bool has_bridge() const { return wire == kWireBridge; }
     /// After complete(): it is played by the switch.
     [[nodiscard]] bool has_switch() const {
         return wire == kWireMemif && (nodes > 2 || needs_switch() || one_command);
@@ -74,6 +83,10 @@ inline constexpr unsigned kMtuMax = 9216;
 /// Bits a second of a link: what Ethernet was and will be.
 inline constexpr std::uint64_t kRateMin = 1'000'000;
 inline constexpr std::uint64_t kRateMax = 1'000'000'000'000;
+/// A port of a small switch holds this much: 170 frames.
+inline constexpr std::uint64_t kQueueOctets = 256 * 1024;
+inline constexpr std::uint64_t kQueueOctetsMin = 4 * 1024;
+inline constexpr std::uint64_t kQueueOctetsMax = 64 * 1024 * 1024;
 
 /// What is wrong with the options, as a sentence; empty if nothing. Fills in the defaults.
 [[nodiscard]] std::string complete(ClusterOptions& options);

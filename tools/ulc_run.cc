@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "bridge_wire.h"
 #include "cluster.h"
 #include "commands.h"
 #include "launch.h"
@@ -89,6 +90,14 @@ std::string find_programs(const ClusterOptions& cluster, ClusterPrograms* progra
     return "";
 }
 
+/// Puts engines and ranks into their nodes' namespaces. A bridge needs no other infrastructure.
+void place(ClusterPlan& plan, const BridgeWire& bridge) {
+    for (unsigned node = 0; node < plan.infrastructure.size(); ++node)
+        plan.infrastructure[node].network = bridge.network(node);
+    for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank)
+        plan.ranks[rank].network = bridge.network(plan.node_of_rank[rank]);
+}
+
 int run(RunOptions& options) {
     const auto& application = options.cluster.application;
     if (const auto wrong = check_application(application); !wrong.empty()) {
@@ -103,6 +112,14 @@ int run(RunOptions& options) {
         return refuse(missing, 127);
     if (options.cluster.nonce = random_nonce(); options.cluster.nonce.empty())
         return refuse("no random numbers", 1);
+    BridgeWire bridge;
+    if (options.cluster.has_bridge()) {
+        const BridgeOptions wanted{.nodes = options.cluster.nodes,
+                                   .bits_per_second = options.cluster.bits_per_second,
+                                   .queue_octets = options.cluster.queue_octets,
+                                   .mtu = options.cluster.mtu};
+        if (const auto wrong = bridge.make(wanted); !wrong.empty()) return refuse(wrong, 1);
+    }
     const std::string directory = make_run_directory();
     if (directory.empty()) {
         return refuse(
@@ -118,9 +135,9 @@ int run(RunOptions& options) {
     int status = 0;
     {
         Children children(options.keep ? "" : directory);
-        status = Launch(make_plan(options.cluster, programs, directory), options.launch, directory,
-                        children)
-                     .run();
+        ClusterPlan plan = make_plan(options.cluster, programs, directory);
+        if (options.cluster.has_bridge()) place(plan, bridge);
+        status = Launch(std::move(plan), options.launch, directory, children).run();
     }
     std::error_code ignored;
     if (options.keep) {
@@ -158,8 +175,15 @@ void add_wire_options(CLI::App& command, ClusterOptions& cluster) {
     command
         .add_option("--wire", cluster.wire,
                     "shm: shared memory, which imitates nothing; memif: DPDK's, with the switch "
-                    "between more than two nodes (shm if no other option of the wire is given)")
-        ->check(CLI::IsMember({std::string(kWireShm), std::string(kWireMemif)}))
+                    "between more than two nodes; bridge[:RATE]: network namespaces on a bridge of "
+                    "the kernel, its ports shaped to the rate, as in bridge:100mbit (shm if no "
+                    "other option of the wire is given)")
+        ->group(group);
+    command
+        .add_option(
+            "--queue", cluster.queue_octets,
+            fmt::format("Octets that wait at a port of a bridge with a rate ({})", kQueueOctets))
+        ->check(CLI::Range(kQueueOctetsMin, kQueueOctetsMax))
         ->group(group);
     command
         .add_option(
