@@ -1,0 +1,88 @@
+// Buffers of an MPI program as ULC wants them: bytes one behind the other. Memory that lies so is
+// used where it is; any other is packed into scratch memory, and unpacked from it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "coll/mpi/session.h"
+
+namespace ulc::mpi {
+
+/// An address for buffers without bytes: ULC takes nullptr for MPI_IN_PLACE.
+inline unsigned char no_bytes[16];
+
+[[nodiscard]] inline unsigned char* moved(const void* memory, std::ptrdiff_t by) {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory) + static_cast<std::uintptr_t>(by);
+    return reinterpret_cast<unsigned char*>(address);  // MPI_BOTTOM is the address 0
+}
+
+/// `count` elements of a type at one address.
+class Buffer {
+public:
+    /// fill: the elements are wanted in the packed form too. False: no memory, or the MPI could
+    /// not pack.
+    [[nodiscard]] bool take(const ulc_mpi_type& type, const void* memory, std::size_t count,
+                            bool fill) {
+        type_ = &type;
+        memory_ = memory;
+        count_ = count;
+        data_ = no_bytes;
+        if (count * type.size == 0) return true;
+        if (type.tight || session().hooks().contiguous(&type, count)) {
+            data_ = moved(memory, type.true_lb);
+            return true;
+        }
+        scratch_.reset(new (std::nothrow) unsigned char[count * type.size]);
+        data_ = scratch_.get();
+        if (data_ == nullptr) return false;
+        return !fill || session().hooks().pack(&type, count, memory, data_) == 0;
+    }
+    /// Takes memory as it is, whatever its type.
+    void take_plain(const void* memory) { data_ = memory != nullptr ? moved(memory, 0) : no_bytes; }
+    /// Puts the packed elements where they belong.
+    [[nodiscard]] bool give_back() {
+        return !is_scratch() ||
+               session().hooks().unpack(type_, count_, moved(memory_, 0), data_) == 0;
+    }
+    [[nodiscard]] bool is_scratch() const { return scratch_ != nullptr; }
+    [[nodiscard]] unsigned char* data() { return data_; }
+
+private:
+    const ulc_mpi_type* type_ = nullptr;
+    const void* memory_ = nullptr;
+    std::size_t count_ = 0;
+    unsigned char* data_ = no_bytes;
+    std::unique_ptr<unsigned char[]> scratch_;
+};
+
+/// Blocks by rank, each with its own count and displacement.
+class Blocks {
+public:
+    /// Takes `ranks` blocks, each like Buffer::take().
+    [[nodiscard]] bool take(const ulc_mpi_type& type, const void* memory,
+                            const ulc_mpi_blocks& blocks, std::size_t ranks, bool fill);
+    [[nodiscard]] bool give_back();
+    /// The address of a block in the caller's memory.
+    [[nodiscard]] const void* block(std::size_t rank) const {
+        return moved(memory_, std::ptrdiff_t{given_.displacements[rank]} * type_->extent);
+    }
+    [[nodiscard]] bool is_scratch() const { return scratch_ != nullptr; }
+    [[nodiscard]] unsigned char* data() { return data_; }
+    [[nodiscard]] const std::size_t* lengths() const { return lengths_.data(); }
+    [[nodiscard]] const std::size_t* offsets() const { return offsets_.data(); }
+
+private:
+    const ulc_mpi_type* type_ = nullptr;
+    const void* memory_ = nullptr;
+    ulc_mpi_blocks given_{};
+    unsigned char* data_ = no_bytes;
+    std::unique_ptr<unsigned char[]> scratch_;
+    std::vector<std::size_t> lengths_;
+    std::vector<std::size_t> offsets_;
+};
+
+}  // namespace ulc::mpi

@@ -1,0 +1,177 @@
+/* The part of ULC's MPI collectives that no MPI is special in: session, communicators, buffers and
+ * operations. Used by the glue of each MPI (openmpi/). A C header, because Open MPI's own headers
+ * are not C++.
+ *
+ * Rule that everything here keeps: whether ULC takes a call depends only on what MPI makes equal at
+ * all members: communicator, operation, root, bytes of a block where every member knows them,
+ * operator. It never depends on one member's datatype, buffer or memory.
+ *
+ * Threads: every function may be called by any thread. One lock guards the endpoint; it is free
+ * while the MPI's progress runs. */
+#ifndef ULC_MPI_CORE_H
+#define ULC_MPI_CORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A datatype as the core sees it. */
+typedef struct ulc_mpi_type {
+    void* handle;       /* the MPI's */
+    size_t size;        /* bytes of one element, packed */
+    ptrdiff_t extent;   /* from one element to the next */
+    ptrdiff_t true_lb;  /* from an element's address to its first byte */
+    size_t true_extent; /* from its first byte to behind its last */
+    uint32_t native;    /* ulc_type for reductions, 0: none */
+    int tight;          /* any number of elements lies in memory as it is packed */
+} ulc_mpi_type;
+
+/* An operator as the core sees it. */
+typedef struct ulc_mpi_operator {
+    void* handle;
+    uint32_t native; /* ulc_operator, 0: none */
+    int commutes;
+} ulc_mpi_operator;
+
+/* The functions of the MPI that the core calls. Only `progress` may call the core. */
+typedef struct ulc_mpi_hooks {
+    /* True if `count` elements from one address lie in memory as they are packed. */
+    int (*contiguous)(const ulc_mpi_type* type, size_t count);
+    /* Copies count elements between memory and their packed form; 0 if all went well. */
+    int (*pack)(const ulc_mpi_type* type, size_t count, const void* memory, void* packed);
+    int (*unpack)(const ulc_mpi_type* type, size_t count, void* memory, const void* packed);
+    /* inout[i] = in[i] op inout[i], by the MPI's own reduction. */
+    void (*reduce)(const ulc_mpi_operator* op, const ulc_mpi_type* type, void* in, void* inout,
+                   size_t count);
+    /* Drives the MPI's own progress. */
+    void (*progress)(void);
+} ulc_mpi_hooks;
+
+/* The card that each process gives the others before one of them uses ULC. */
+typedef struct ulc_mpi_card {
+    uint32_t version; /* kCardVersion, the same for the same decisions */
+    uint32_t able;    /* not 0: an engine answered */
+    uint32_t
+        same_node; /* ULC_MPI_SAME_NODE: use ULC between ranks of one node too; rank 0's counts */
+    uint32_t threads;        /* several threads may call MPI at once */
+    unsigned char nonce[16]; /* of the job; rank 0's counts */
+} ulc_mpi_card;
+
+enum ulc_mpi_op {
+    ULC_MPI_BARRIER,
+    ULC_MPI_BCAST,
+    ULC_MPI_GATHER,
+    ULC_MPI_GATHERV,
+    ULC_MPI_SCATTER,
+    ULC_MPI_SCATTERV,
+    ULC_MPI_ALLGATHER,
+    ULC_MPI_ALLGATHERV,
+    ULC_MPI_ALLTOALL,
+    ULC_MPI_ALLTOALLV,
+    ULC_MPI_REDUCE,
+    ULC_MPI_ALLREDUCE,
+    ULC_MPI_REDUCE_SCATTER,
+    ULC_MPI_REDUCE_SCATTER_BLOCK,
+    ULC_MPI_SCAN,
+    ULC_MPI_EXSCAN,
+    ULC_MPI_OPS
+};
+
+/* Why a call went where it went. */
+enum ulc_mpi_way {
+    ULC_MPI_BY_ULC,
+    ULC_MPI_NO_JOB,        /* the job of all ranks did not form */
+    ULC_MPI_NO_GROUP,      /* a member could not make the group */
+    ULC_MPI_ONE_NODE,      /* all members on one node, where the MPI's shared memory is faster */
+    ULC_MPI_LARGE_ELEMENT, /* elements of a reduction above 64 KiB */
+    ULC_MPI_WAYS
+};
+
+/* ---------------------------------------------------------------- session */
+
+/* Opens an endpoint and fills in the card. 0: an engine answered. Silent otherwise. */
+int ulc_mpi_open(const ulc_mpi_hooks* hooks, int threads, ulc_mpi_card* card);
+/* Judges the cards of all ranks and, if all are able, starts joining the job. `cards`: one a rank;
+ * a version of 0 is a rank without a card. Every rank gives the same cards. 0: joining. */
+int ulc_mpi_join(const char* job, uint32_t rank, uint32_t size, const ulc_mpi_card* cards);
+/* Takes completions from the engine; for the MPI's progress to call. Returns their number. */
+int ulc_mpi_progress(void);
+/* Leaves the job and frees everything; with ULC_MPI_VERBOSE=1 rank 0 prints its account. */
+void ulc_mpi_close(uint32_t rank);
+
+/* ---------------------------------------------------------------- communicators */
+
+typedef struct ulc_mpi_comm ulc_mpi_comm;
+
+/* The least of the values that the members give, by the collectives that the MPI had before; called
+ * at every member alike, without the lock. Negative: it failed. */
+typedef int (*ulc_mpi_agree)(void* context, int mine);
+
+/* A communicator of `count` ranks of the job, in its own order. whole: all ranks, in order, the
+ * first communicator of these. NULL: no memory. Starts nothing. */
+ulc_mpi_comm* ulc_mpi_comm_new(const uint16_t* ranks, uint16_t count, int whole, uint64_t key);
+/* Frees it. orderly: all members do, and have time for a barrier. */
+void ulc_mpi_comm_free(ulc_mpi_comm* comm, int orderly);
+/* BY_ULC: the members agreed on a group. Else why not. The first call on a communicator is
+ * collective: it makes the group. Every member gets the same answer. */
+enum ulc_mpi_way ulc_mpi_comm_way(ulc_mpi_comm* comm, ulc_mpi_agree agree, void* context);
+/* Counts a call for the account of ULC_MPI_VERBOSE. */
+void ulc_mpi_count(enum ulc_mpi_op op, enum ulc_mpi_way way);
+
+/* ---------------------------------------------------------------- operations, BY_ULC only */
+/* Blocking; arguments as MPI's. in_place: MPI_IN_PLACE was given at this member. Each returns a
+ * ulc_error. A failure is said once in a sentence on stderr. */
+
+typedef struct ulc_mpi_blocks { /* counts and displacements in elements, one a member */
+    const int* counts;
+    const int* displacements;
+} ulc_mpi_blocks;
+
+int ulc_mpi_barrier(ulc_mpi_comm* comm);
+int ulc_mpi_bcast(ulc_mpi_comm* comm, int root, void* buffer, size_t count,
+                  const ulc_mpi_type* type);
+int ulc_mpi_gather(ulc_mpi_comm* comm, int root, int in_place, const void* input,
+                   size_t input_count, const ulc_mpi_type* input_type, void* output,
+                   size_t output_count, const ulc_mpi_type* output_type);
+int ulc_mpi_gatherv(ulc_mpi_comm* comm, int root, int in_place, const void* input,
+                    size_t input_count, const ulc_mpi_type* input_type, void* output,
+                    ulc_mpi_blocks blocks, const ulc_mpi_type* output_type);
+int ulc_mpi_scatter(ulc_mpi_comm* comm, int root, int in_place, const void* input,
+                    size_t input_count, const ulc_mpi_type* input_type, void* output,
+                    size_t output_count, const ulc_mpi_type* output_type);
+int ulc_mpi_scatterv(ulc_mpi_comm* comm, int root, int in_place, const void* input,
+                     ulc_mpi_blocks blocks, const ulc_mpi_type* input_type, void* output,
+                     size_t output_count, const ulc_mpi_type* output_type);
+int ulc_mpi_allgather(ulc_mpi_comm* comm, int in_place, const void* input, size_t input_count,
+                      const ulc_mpi_type* input_type, void* output, size_t output_count,
+                      const ulc_mpi_type* output_type);
+int ulc_mpi_allgatherv(ulc_mpi_comm* comm, int in_place, const void* input, size_t input_count,
+                       const ulc_mpi_type* input_type, void* output, ulc_mpi_blocks blocks,
+                       const ulc_mpi_type* output_type);
+int ulc_mpi_alltoall(ulc_mpi_comm* comm, int in_place, const void* input, size_t input_count,
+                     const ulc_mpi_type* input_type, void* output, size_t output_count,
+                     const ulc_mpi_type* output_type);
+int ulc_mpi_alltoallv(ulc_mpi_comm* comm, int in_place, const void* input, ulc_mpi_blocks from,
+                      const ulc_mpi_type* input_type, void* output, ulc_mpi_blocks to,
+                      const ulc_mpi_type* output_type);
+
+/* True if elements of that type can be reduced by ULC at all. */
+int ulc_mpi_reducible(const ulc_mpi_type* type);
+int ulc_mpi_reduce(ulc_mpi_comm* comm, int root, int in_place, const void* input, void* output,
+                   size_t count, const ulc_mpi_type* type, const ulc_mpi_operator* op);
+int ulc_mpi_allreduce(ulc_mpi_comm* comm, int in_place, const void* input, void* output,
+                      size_t count, const ulc_mpi_type* type, const ulc_mpi_operator* op);
+/* counts: elements of each member; NULL: `count` each. */
+int ulc_mpi_reduce_scatter(ulc_mpi_comm* comm, int in_place, const void* input, void* output,
+                           const int* counts, size_t count, const ulc_mpi_type* type,
+                           const ulc_mpi_operator* op);
+int ulc_mpi_scan(ulc_mpi_comm* comm, int in_place, int exclusive, const void* input, void* output,
+                 size_t count, const ulc_mpi_type* type, const ulc_mpi_operator* op);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,186 @@
+#include "coll/mpi/session.h"
+
+#include <sched.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace ulc::mpi {
+namespace {
+
+constexpr std::uint32_t kCardVersion = 1;
+constexpr std::uint32_t kRanksMax = 65534;
+constexpr Nanos kJoinMax = 30 * kSecond;
+constexpr Nanos kLeaveMax = 10 * kSecond;
+
+bool flag(const char* name) {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): read only
+    return value != nullptr && std::strcmp(value, "1") == 0;
+}
+
+constexpr const char* kOpNames[ULC_MPI_OPS] = {"MPI_Barrier",        "MPI_Bcast",
+                                               "MPI_Gather",         "MPI_Gatherv",
+                                               "MPI_Scatter",        "MPI_Scatterv",
+                                               "MPI_Allgather",      "MPI_Allgatherv",
+                                               "MPI_Alltoall",       "MPI_Alltoallv",
+                                               "MPI_Reduce",         "MPI_Allreduce",
+                                               "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
+                                               "MPI_Scan",           "MPI_Exscan"};
+constexpr const char* kWayTexts[ULC_MPI_WAYS] = {
+    "by ULC", "by the MPI: the job of all ranks did not form",
+    "by the MPI: a member could not make the group",
+    "by the MPI: all members are on one node (ULC_MPI_SAME_NODE=1 changes that)",
+    "by the MPI: elements of a reduction above 64 KiB"};
+
+}  // namespace
+
+thread_local unsigned Session::Waiting::depth = 0;
+
+Nanos now() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+Session& session() {
+    static Session one;
+    return one;
+}
+
+int Session::open(const ulc_mpi_hooks* hooks, bool threads, ulc_mpi_card& card) {
+    hooks_ = hooks;
+    card = {};
+    card.version = kCardVersion;
+    card.threads = threads ? 1 : 0;
+    card.same_node = flag("ULC_MPI_SAME_NODE") ? 1 : 0;
+    if (ulc_open(nullptr, &ep_) != ULC_OK) {
+        why_not_ = ulc_last_error_text();
+        return -1;
+    }
+    if (::getrandom(card.nonce, sizeof card.nonce, 0) != sizeof card.nonce) {
+        why_not_ = "no random bytes for a nonce";
+        ulc_close(ep_);
+        ep_ = nullptr;
+        return -1;
+    }
+    card.able = 1;
+    return 0;
+}
+
+int Session::join(const char* job, std::uint32_t rank, std::uint32_t size,
+                  const ulc_mpi_card* cards) {
+    if (size == 0 || size > kRanksMax || rank >= size) {
+        why_not_ = "the job has " + std::to_string(size) + " ranks, more than ULC's 65534";
+        return -1;
+    }
+    for (std::uint32_t r = 0; r < size; ++r) {
+        // Threads make groups in any order, and their order is what names groups of the same ranks.
+        if (cards[r].version == kCardVersion && cards[r].threads != 0) {
+            why_not_ = "rank " + std::to_string(r) + " asked for MPI_THREAD_MULTIPLE";
+            return -1;
+        }
+        if (cards[r].version == kCardVersion && cards[r].able != 0) continue;
+        why_not_ = "rank " + std::to_string(r) +
+                   (cards[r].version == 0              ? " has no ULC component"
+                    : cards[r].version != kCardVersion ? " has another version of ULC"
+                                                       : " has no engine that answers");
+        return -1;
+    }
+    same_node_ = cards[0].same_node != 0;
+    const std::lock_guard<std::mutex> hold(lock_);
+    const int error = ulc_join(ep_, job, static_cast<std::uint16_t>(rank),
+                               static_cast<std::uint16_t>(size), cards[0].nonce);
+    joining_ = error == ULC_OK;
+    why_not_ = joining_ ? "" : std::string("the job was not joined: ") + ulc_error_text(error);
+    return joining_ ? 0 : -1;
+}
+
+int Session::progress() {
+    if (Waiting::depth > 0 || !lock_.try_lock()) return 0;
+    const int events = ep_ != nullptr ? ulc_poll(ep_) : 0;
+    lock_.unlock();
+    return events > 0 ? events : 0;
+}
+
+bool Session::wait_formed() {
+    if (!joining_) return false;
+    int state = ULC_ERR_AGAIN;
+    static_cast<void>(drive(kJoinMax, [&] {
+        state = ulc_job_state(ep_);
+        return state != ULC_ERR_AGAIN;
+    }));
+    if (state == ULC_OK) return true;
+    joining_ = false;  // a job that came later would be known to some ranks only
+    why_not_ = std::string("the job did not form: ") +
+               (state == ULC_ERR_AGAIN ? "not all ranks came in time" : ulc_error_text(state));
+    return false;
+}
+
+void Session::close(std::uint32_t rank) {
+    if (flag("ULC_MPI_VERBOSE") && rank == 0) print_account(rank);
+    const std::lock_guard<std::mutex> hold(lock_);
+    if (ep_ == nullptr) return;
+    if (joining_) static_cast<void>(ulc_leave_wait(ep_, kLeaveMax));
+    ulc_close(ep_);
+    ep_ = nullptr;
+    joining_ = false;
+}
+
+bool Session::idle_round(IdleLadder& ladder, bool moved, Nanos deadline) {
+    if (moved) {
+        ladder.busy();
+        return true;
+    }
+    const Nanos at = now();
+    if (at >= deadline) return false;
+    // No nap: another rank may wait for a message of the MPI that only our progress moves.
+    if (ladder.idle(at) != IdleLadder::Step::kSpin) {
+        ::sched_yield();
+        ladder.yielded(at, now());
+    }
+    return true;
+}
+
+void Session::say_failure(const char* name, int error) {
+    if (failure_said_.exchange(true)) return;
+    char host[256] = "";
+    static_cast<void>(::gethostname(host, sizeof host - 1));
+    const unsigned rank = ep_ != nullptr ? ulc_rank(ep_) : 0;
+    std::fprintf(stderr, "ulc: %s failed at rank %u on %s: %s (%s)\n", name, rank, host,
+                 ulc_error_text(error), ulc_last_error_text());
+}
+
+void Session::print_account(std::uint32_t rank) const {
+    std::fprintf(stderr, "ulc: collectives of rank %u\n", unsigned{rank});
+    if (!why_not_.empty()) std::fprintf(stderr, "ulc:   ULC is not used: %s\n", why_not_.c_str());
+    for (unsigned op = 0; op < ULC_MPI_OPS; ++op) {
+        for (unsigned way = 0; way < ULC_MPI_WAYS; ++way) {
+            const std::uint64_t n = counts_[op][way].load();
+            if (n == 0) continue;
+            std::fprintf(stderr, "ulc:   %-24s %10llu %s\n", kOpNames[op],
+                         static_cast<unsigned long long>(n), kWayTexts[way]);
+        }
+    }
+}
+
+}  // namespace ulc::mpi
+
+using ulc::mpi::session;
+
+extern "C" {
+
+int ulc_mpi_open(const ulc_mpi_hooks* hooks, int threads, ulc_mpi_card* card) {
+    return session().open(hooks, threads != 0, *card);
+}
+int ulc_mpi_join(const char* job, uint32_t rank, uint32_t size, const ulc_mpi_card* cards) {
+    return session().join(job, rank, size, cards);
+}
+int ulc_mpi_progress(void) { return session().progress(); }
+void ulc_mpi_close(uint32_t rank) { session().close(rank); }
+void ulc_mpi_count(ulc_mpi_op op, ulc_mpi_way way) { session().count(op, way); }
+
+}  // extern "C"

@@ -1,0 +1,127 @@
+// The endpoint and the job of this process, as the collectives of coll/mpi use them. One object for
+// a process, because an MPI has one world. Used by communicator.cc, collectives.cc, reductions.cc.
+#pragma once
+
+#include <coll.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "base/idle_ladder.h"
+#include "coll/mpi/core.h"
+
+namespace ulc::mpi {
+
+/// Monotonic time.
+[[nodiscard]] Nanos now();
+
+class Session {
+public:
+    [[nodiscard]] int open(const ulc_mpi_hooks* hooks, bool threads, ulc_mpi_card& card);
+    [[nodiscard]] int join(const char* job, std::uint32_t rank, std::uint32_t size,
+                           const ulc_mpi_card* cards);
+    [[nodiscard]] int progress();
+    void close(std::uint32_t rank);
+
+    /// Waits until the job has formed or failed, at most kJoinMax. True: it has formed.
+    [[nodiscard]] bool wait_formed();
+
+    /// Starts an operation by `start(ulc_coll**)` and drives it and the MPI until it is over.
+    template <typename Start>
+    [[nodiscard]] int run(const char* name, Start&& start) {
+        ulc_coll* operation = nullptr;
+        int state = ULC_ERR_AGAIN;
+        {
+            const std::lock_guard<std::mutex> hold(lock_);
+            state = ep_ == nullptr ? int{ULC_ERR_CLOSED} : start(&operation);
+        }
+        if (state == ULC_OK) {
+            static_cast<void>(drive(kNever, [&] {
+                state = ulc_coll_test(ep_, operation);
+                return state != ULC_ERR_AGAIN;
+            }));
+        }
+        if (state != ULC_OK) say_failure(name, state);
+        return state;
+    }
+
+    /// Calls `done()` with the lock held, and the MPI's progress without it, until it returns
+    /// true. False: `limit` passed.
+    template <typename Done>
+    [[nodiscard]] bool drive(Nanos limit, Done&& done) {
+        const Waiting waiting;
+        IdleLadder ladder;
+        const Nanos deadline = limit == kNever ? kNever : now() + limit;
+        for (;;) {
+            bool moved = false;
+            {
+                const std::lock_guard<std::mutex> hold(lock_);
+                for (unsigned n = 0; n < kPollsARound; ++n) {
+                    if (done()) return true;
+                    moved |= ulc_poll(ep_) > 0;
+                }
+            }
+            hooks_->progress();
+            if (!idle_round(ladder, moved, deadline)) return false;
+        }
+    }
+
+    [[nodiscard]] const ulc_mpi_hooks& hooks() const { return *hooks_; }
+    [[nodiscard]] ulc_endpoint* endpoint() { return ep_; }
+    [[nodiscard]] std::mutex& lock() { return lock_; }
+    [[nodiscard]] bool is_open() const { return ep_ != nullptr; }
+    /// True if ranks of one node use ULC among themselves too.
+    [[nodiscard]] bool same_node() const { return same_node_; }
+
+    void count(ulc_mpi_op op, ulc_mpi_way way) {
+        counts_[op][way].fetch_add(1, std::memory_order_relaxed);
+    }
+
+private:
+    static constexpr unsigned kPollsARound = 16;
+
+    /// Marks this thread as one that polls already, for the progress that it drives.
+    class Waiting {
+    public:
+        Waiting() { ++depth; }
+        ~Waiting() { --depth; }
+        Waiting(const Waiting&) = delete;
+        Waiting& operator=(const Waiting&) = delete;
+        static thread_local unsigned depth;
+    };
+
+    /// Gives the core away if nothing moved for long. False: the deadline has passed.
+    [[nodiscard]] static bool idle_round(IdleLadder& ladder, bool moved, Nanos deadline);
+    void say_failure(const char* name, int error);
+    void print_account(std::uint32_t rank) const;
+
+    const ulc_mpi_hooks* hooks_ = nullptr;
+    ulc_endpoint* ep_ = nullptr;
+    std::mutex lock_;  ///< guards the endpoint
+    bool joining_ = false;
+    bool same_node_ = false;
+    std::string why_not_ = "it was not opened";  ///< for the account; empty: it is used
+    std::atomic<bool> failure_said_{false};
+    std::atomic<std::uint64_t> counts_[ULC_MPI_OPS][ULC_MPI_WAYS] = {};
+};
+
+[[nodiscard]] Session& session();
+
+}  // namespace ulc::mpi
+
+/// A communicator of the MPI as the core knows it.
+struct ulc_mpi_comm {
+    std::uint16_t* ranks = nullptr;  ///< ranks of the job, by rank of the communicator
+    std::uint16_t count = 0;
+    std::uint16_t self = 0;  ///< own rank in the communicator
+    bool whole = false;
+    std::uint64_t key = 0;
+    bool decided = false;
+    bool owns_group = false;
+    bool forming = false;  ///< `request` is libulc's still
+    ulc_mpi_way way = ULC_MPI_NO_JOB;
+    ulc_group group = 0;
+    ulc_request request;
+};

@@ -1,0 +1,120 @@
+/* Collectives together with the rest of MPI: messages that a barrier must move, communicators that
+ * come and go and overlap, non-blocking and inter-communicator collectives.
+ *   mpirun -n N mixing [DUPS] */
+#include "check.h"
+
+/* A long message is moved by the sender's progress; the receiver asks for it only behind the
+ * barrier, in which the sender is. A barrier without the MPI's progress never ends for some. */
+static void long_message_across_a_barrier(int rank) {
+    const int n = 1 << 18; /* 1 MiB */
+    int* data = ints((size_t)n);
+    for (int round = 0; round < 4; ++round) {
+        MPI_Request request;
+        if (rank == 0) {
+            for (int i = 0; i < n; ++i)
+                data[i] = round + i;
+            MPI_Isend(data, n, MPI_INT, 1, round, MPI_COMM_WORLD, &request);
+            MPI_Barrier(MPI_COMM_WORLD);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+        } else if (rank == 1) {
+            if (round % 2 == 0) {
+                MPI_Recv(data, n, MPI_INT, 0, round, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+                MPI_Barrier(MPI_COMM_WORLD);
+            } else {
+                MPI_Barrier(MPI_COMM_WORLD);
+                MPI_Recv(data, n, MPI_INT, 0, round, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            }
+            CHECK(data[0] == round && data[n - 1] == round + n - 1, "round %d", round);
+        } else {
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
+    }
+    free(data);
+}
+
+static void come_and_go(int rank, int dups) {
+    for (int i = 0; i < dups; ++i) {
+        MPI_Comm dup;
+        int data = rank == 0 ? i : -1;
+        MPI_Comm_dup(MPI_COMM_WORLD, &dup);
+        if (i % 8 != 7) MPI_Bcast(&data, 1, MPI_INT, 0, dup);
+        CHECK(i % 8 == 7 || data == i, "dup %d", i);
+        MPI_Comm_free(&dup);
+    }
+}
+
+/* Three communicators over shared members, used in turns. */
+static void overlap(int rank, int size) {
+    MPI_Comm comms[3];
+    MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &comms[0]);
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &comms[1]);
+    MPI_Comm_split(MPI_COMM_WORLD, rank / 2, rank, &comms[2]);
+    for (int round = 0; round < 20; ++round) {
+        for (int c = 0; c < 3; ++c) {
+            int members;
+            int sum = 0;
+            int one = 1;
+            MPI_Comm_size(comms[c], &members);
+            MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comms[c]);
+            CHECK(sum == members, "communicator %d round %d: %d", c, round, sum);
+        }
+    }
+    for (int c = 2; c >= 0; --c)
+        MPI_Comm_free(&comms[c]);
+}
+
+static void non_blocking(int rank, int size) {
+    enum { kMany = 12 };
+    MPI_Request requests[kMany];
+    int data[kMany];
+    int sums[kMany];
+    for (int i = 0; i < kMany; ++i) {
+        data[i] = i % 2 == 0 && rank == i % size ? 100 + i : rank + i;
+        if (i % 2 == 0) {
+            MPI_Ibcast(&data[i], 1, MPI_INT, i % size, MPI_COMM_WORLD, &requests[i]);
+        } else {
+            MPI_Iallreduce(&data[i], &sums[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[i]);
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = kMany - 1; i >= 0; --i) {
+        MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+        if (i % 2 == 0) CHECK(data[i] == 100 + i, "broadcast %d", i);
+        if (i % 2 == 1) CHECK(sums[i] == size * (size - 1) / 2 + size * i, "sum %d", i);
+    }
+}
+
+static void between_groups(int rank) {
+    MPI_Comm half;
+    MPI_Comm between;
+    MPI_Comm merged;
+    int data = rank == 0 ? 77 : 0;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 5, &between);
+    MPI_Bcast(&data, 1, MPI_INT, rank % 2 == 1 ? 0 : rank == 0 ? MPI_ROOT : MPI_PROC_NULL, between);
+    CHECK(rank % 2 == 0 || data == 77, "broadcast to the other group");
+    MPI_Intercomm_merge(between, rank % 2, &merged);
+    int one = 1;
+    int sum = 0;
+    int members;
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, merged);
+    MPI_Comm_size(merged, &members);
+    CHECK(sum == members, "merged");
+    MPI_Comm_free(&merged);
+    MPI_Comm_free(&between);
+    MPI_Comm_free(&half);
+}
+
+int main(int argc, char** argv) {
+    int rank;
+    int size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    long_message_across_a_barrier(rank);
+    overlap(rank, size);
+    non_blocking(rank, size);
+    between_groups(rank);
+    come_and_go(rank, argc > 1 ? atoi(argv[1]) : 100);
+    return finish();
+}
