@@ -14,6 +14,7 @@ void add_switch_command(CLI::App& app, int* exit_code);
 void add_stat_command(CLI::App& app, int* exit_code);
 void add_ping_command(CLI::App& app, int* exit_code);
 void add_tune_command(CLI::App& app, int* exit_code);
+void add_env_command(CLI::App& app, int* exit_code);
 void add_doctor_command(CLI::App& app, int* exit_code);
 
 }  // namespace ulc::tools

@@ -7,6 +7,7 @@
 #include "abi/attach.h"
 #include "commands.h"
 #include "doctor.h"
+#include "mpi_host.h"
 #include "programs.h"
 
 namespace ulc::tools {
@@ -15,6 +16,7 @@ namespace {
 struct DoctorOptions {
     JobOptions job;
     bool net = false;
+    bool mpi = false;
     bool json = false;
 };
 
@@ -68,6 +70,9 @@ int doctor(const DoctorOptions& options) {
     if (options.net) {
         complete = check_net(options.job, findings);
         if (findings.empty()) return complete ? 0 : 1;
+    } else if (options.mpi) {
+        check_mpi(findings);
+        if (!engine.starts_with("embedded:")) check_socket(engine, findings);
     } else {
         findings = look_at_host(engine);
     }
@@ -91,6 +96,8 @@ void add_doctor_command(CLI::App& app, int* exit_code) {
         "doctor", "Look for what would keep ULC from running, with the commands that mend it");
     command->add_flag("--net", options->net,
                       "As a rank of a job: do broadcast, unicast and multicast reach the others?");
+    command->add_flag("--mpi", options->mpi,
+                      "The MPIs of this machine, and the parts of ULC that each one loads");
     command->add_flag("--json", options->json, "Print JSON");
     add_job_options(*command, options->job);
     command->footer(

@@ -1,0 +1,28 @@
+// The MPIs of this machine and the parts of ULC that they load: asks Open MPI's own ompi_info.
+// Used by `ulc doctor --mpi` and `ulc env`.
+#pragma once
+
+#include <string>
+
+#include "doctor.h"
+
+namespace ulc::tools {
+
+struct OpenMpi {
+    std::string mpirun;     ///< full path; empty: there is no Open MPI
+    std::string version;    ///< "4.1.4"
+    std::string folder;     ///< system-wide component folder
+    bool loads_us = false;  ///< mca_coll_ulc.so, in the present environment
+    std::string why_not;    ///< Open MPI's words if it found the file and could not load it
+};
+
+[[nodiscard]] OpenMpi find_open_mpi();
+
+/// Returns the path of our component in the build tree or next to our libraries; empty: it was not
+/// built.
+[[nodiscard]] std::string find_component();
+
+/// Looks at each MPI and at the parts of ULC that it loads.
+void check_mpi(Findings& out);
+
+}  // namespace ulc::tools

@@ -1,0 +1,67 @@
+// ulc env: the variables with which an MPI of this machine finds the parts of ULC.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string>
+
+#include "commands.h"
+#include "mpi_host.h"
+#include "programs.h"
+
+namespace ulc::tools {
+namespace {
+
+constexpr const char* kPathVariable = "OMPI_MCA_mca_base_component_path";
+
+int refuse(const std::string& text) {
+    fmt::print(stderr, "ulc env: {}\n", text);
+    return 1;
+}
+
+int print_for_open_mpi(bool explain) {
+    const OpenMpi mpi = find_open_mpi();
+    if (mpi.mpirun.empty())
+        return refuse("there is no mpirun of Open MPI in PATH; apt-get install openmpi-bin");
+    if (!mpi.version.starts_with("4.1"))
+        return refuse(
+            fmt::format("{} is version {}; the component fits 4.1 alone", mpi.mpirun, mpi.version));
+    if (mpi.loads_us) {
+        if (explain) fmt::print("# nothing to set: {} loads mca_coll_ulc.so already\n", mpi.mpirun);
+        return 0;
+    }
+    if (!mpi.why_not.empty())
+        return refuse("Open MPI finds mca_coll_ulc.so and cannot load it: " + mpi.why_not);
+    const std::string ours = find_component();
+    if (ours.empty())
+        return refuse("mca_coll_ulc.so is not built; run tools/setup test and build again");
+    if (explain) {
+        fmt::print(
+            "# Folders where Open MPI looks for components: first ours, which is not installed,\n"
+            "# then {} and ~/.openmpi/components.\n",
+            mpi.folder);
+    }
+    fmt::print("export {}='{}:SYSTEM_DEFAULT:USER_DEFAULT'\n", kPathVariable,
+               std::filesystem::path(ours).parent_path().string());
+    return 0;
+}
+
+}  // namespace
+
+void add_env_command(CLI::App& app, int* exit_code) {
+    struct Options {
+        std::string mpi;
+        bool explain = false;
+    };
+    auto options = std::make_shared<Options>();
+    auto* command =
+        app.add_subcommand("env", "Print the variables with which an MPI finds the parts of ULC");
+    command->add_option("mpi", options->mpi, "The MPI: openmpi")
+        ->required()
+        ->check(CLI::IsMember({"openmpi"}));
+    command->add_flag("--explain", options->explain,
+                      "Say what each variable does and why this machine needs it");
+    command->footer("Example: eval $(ulc env openmpi)");
+    command->callback([options, exit_code] { *exit_code = print_for_open_mpi(options->explain); });
+}
+
+}  // namespace ulc::tools
