@@ -73,6 +73,14 @@ bool read_state(pid_t thread, ThreadState& out) {
     return true;
 }
 
+/// Capabilities that the calling thread may have; /proc need not be there.
+std::uint64_t permitted() {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct data[2] = {};
+    if (syscall(SYS_capget, &header, data) != 0) return 0;
+    return data[0].permitted | std::uint64_t{data[1].permitted} << 32;
+}
+
 // Read by the signal handler of each thread.
 std::uint64_t g_kept = 0;
 
@@ -130,6 +138,10 @@ bool restrict_all_threads(std::string& why) {
         why = "every real-time signal is taken, so that DPDK's threads keep their privileges";
         return false;
     }
+    if (threads().empty()) {
+        why = "/proc is not mounted, so that DPDK's threads keep their privileges";
+        return false;
+    }
     struct sigaction action {};
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART;
@@ -183,9 +195,7 @@ std::uint64_t capabilities_for(const SandboxNeeds& needs) {
         kept |= bit(CAP_NET_ADMIN) | bit(CAP_NET_RAW) | bit(CAP_IPC_LOCK) | bit(CAP_SYS_RAWIO);
     if (!std::ranges::all_of(needs.paths, is_own_place)) kept |= bit(CAP_DAC_OVERRIDE);
     if (!unlimited_lock()) kept |= bit(CAP_IPC_LOCK);
-    ThreadState state;
-    static_cast<void>(read_state(static_cast<pid_t>(syscall(SYS_gettid)), state));
-    return kept & state.permitted;
+    return kept & permitted();
 }
 
 std::string text_of_capabilities(std::uint64_t set) {
