@@ -119,10 +119,10 @@ private:
 };
 
 scmp_arg_cmp equal(unsigned argument, std::uint64_t value) {
-    return SCMP_CMP64(argument, SCMP_CMP_EQ, value);
+    return {argument, SCMP_CMP_EQ, value, 0};
 }
 scmp_arg_cmp masked(unsigned argument, std::uint64_t mask, std::uint64_t value) {
-    return SCMP_CMP64(argument, SCMP_CMP_MASKED_EQ, mask, value);
+    return {argument, SCMP_CMP_MASKED_EQ, mask, value};
 }
 
 /// No memory that can be executed and no second process, only threads.
@@ -153,7 +153,7 @@ void allow_devices(Filter& filter, const SandboxNeeds& needs) {
         filter.allow("socket", {equal(0, AF_INET)});  // to ask for the state of an interface
     if (needs.kernel_interface || needs.card) filter.allow("socket", {equal(0, AF_NETLINK)});
     if (needs.card) {
-        filter.allow("ioctl", {SCMP_CMP64(1, SCMP_CMP_NE, TIOCSTI)});
+        filter.allow("ioctl", {scmp_arg_cmp{1, SCMP_CMP_NE, TIOCSTI, 0}});
         return;
     }
     filter.allow("ioctl", {equal(1, TCGETS)});  // isatty()
