@@ -15,6 +15,7 @@
 
 #include "abi/attach.h"
 #include "client/error_text.h"
+#include "client/fork_guard.h"
 #include "client/waiting.h"
 
 namespace ulc::client {
@@ -22,18 +23,35 @@ namespace {
 
 constexpr int kStepSeconds = 5;
 
-/// Socket and mapping of one endpoint: the context of its hooks.
-struct Link {
+/// Socket and mapping of one endpoint.
+struct Attachment {
     int socket = -1;
     void* memory = nullptr;
     std::uint64_t octets = 0;
 
-    Link() = default;
-    Link(const Link&) = delete;
-    Link& operator=(const Link&) = delete;
-    ~Link() {
+    Attachment() = default;
+    Attachment(const Attachment&) = delete;
+    Attachment& operator=(const Attachment&) = delete;
+    ~Attachment() {
         if (memory != nullptr) munmap(memory, octets);
         if (socket >= 0) close(socket);
+    }
+};
+
+/// The context of the hooks of one endpoint. Its guard goes before the descriptor that it closes.
+struct Link : Attachment {
+    ulc_endpoint* endpoint = nullptr;
+    ForkGuard guard{in_child, this};
+
+    /// Lets the engine see the end of the parent by its socket, and keeps the child off the rings.
+    static void in_child(void* context) noexcept {
+        auto* link = static_cast<Link*>(context);
+        if (link->socket >= 0) close(std::exchange(link->socket, -1));
+        if (link->memory != nullptr &&
+            mmap(link->memory, link->octets, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+            munmap(link->memory, link->octets);
+        if (link->endpoint != nullptr) link->endpoint->abandon();
     }
 };
 
@@ -227,6 +245,7 @@ Result<std::unique_ptr<ulc_endpoint>> attach_daemon(const char* path, const char
         set_last_error("memory is exhausted");
         return Err::kNoMemory;
     }
+    link->endpoint = endpoint.get();
     static_cast<void>(link.release());  // hooks.close has it
     return endpoint;
 }

@@ -9,6 +9,7 @@
 
 #include "abi/engine_entry.h"
 #include "client/error_text.h"
+#include "client/fork_guard.h"
 #include "client/waiting.h"
 
 namespace ulc::client {
@@ -22,6 +23,16 @@ struct Link {
     abi::EmbeddedEngine* engine = nullptr;
     std::uint32_t endpoint = 0;
     abi::Placer placer;
+    ulc_endpoint* object = nullptr;
+    bool forked = false;
+    ForkGuard guard{in_child, this};
+
+    /// The engine is the parent's; its library forgets it in the child too.
+    static void in_child(void* context) noexcept {
+        auto* link = static_cast<Link*>(context);
+        link->forked = true;
+        if (link->object != nullptr) link->object->abandon();
+    }
 };
 
 int run_round(void* context) noexcept {
@@ -31,8 +42,10 @@ int run_round(void* context) noexcept {
 
 void close_link(void* context) noexcept {
     auto* link = static_cast<Link*>(context);
-    static_cast<void>(link->entry->detach(link->engine, link->endpoint));
-    link->entry->close(link->engine);
+    if (!link->forked) {
+        static_cast<void>(link->entry->detach(link->engine, link->endpoint));
+        link->entry->close(link->engine);
+    }
     delete link;
 }
 
@@ -118,6 +131,7 @@ Result<std::unique_ptr<ulc_endpoint>> attach_embedded(const char* devices, const
         endpoint = make_endpoint(abi::Region(memory, layout, abi::Reach::kProcess), hooks, limits);
         if (endpoint) {
             link->placer = endpoint->placer();
+            link->object = endpoint.get();
             static_cast<void>(link.release());
             return endpoint;
         }

@@ -216,6 +216,11 @@ abi::Placer Endpoint::placer() noexcept {
     return placer;
 }
 
+void Endpoint::abandon() noexcept {
+    ended_ = ULC_ERR_CLOSED;
+    state_ = State::kClosed;
+}
+
 // The endpoint is over: everything under way ends with it.
 void Endpoint::end(int error) {
     if (ended_ != 0) return;

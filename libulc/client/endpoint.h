@@ -148,6 +148,9 @@ public:
     /// After leaving: ULC_OK if everything was acknowledged, else why not.
     [[nodiscard]] int left_error() const noexcept { return left_error_; }
     [[nodiscard]] const Hooks& hooks() const noexcept { return hooks_; }
+    /// Ends the endpoint with ULC_ERR_CLOSED in a child of fork(). Touches nothing else of it:
+    /// another thread of the parent may have been in the midst of a call.
+    void abandon() noexcept;
     /// 0, or minus the error that ended the endpoint.
     [[nodiscard]] int ended() const noexcept { return -ended_; }
 

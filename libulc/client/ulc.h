@@ -7,8 +7,10 @@
  * Everything below that starts something is non-blocking and context free: it returns ULC_OK or an error at once;
  * only ulc_poll() moves an endpoint, only ulc_wait() blocks. There is no hidden global state.
  *
- * Threads: an endpoint belongs to one thread at a time; different endpoints are independent. fork(): the child must
- * not use the parent's endpoints; it may open its own.
+ * Threads: an endpoint belongs to one thread at a time; different endpoints are independent.
+ * fork(): an endpoint ends with the process that opened it. In a child it is closed
+ * (ULC_ERR_CLOSED; ulc_close() frees it), and the memory of ulc_alloc() and of views is empty. The
+ * child may open endpoints.
  *
  * Errors: every function returning int gives ULC_OK (0) or one of ulc_error below; ulc_error_text() explains it.
  * ULC_ERR_AGAIN is back-pressure, never a failure: poll and try again.

@@ -5,6 +5,7 @@
 // probes, repairs and pings, and is neither dead nor lossy (decision 13). While a collective is offloaded it is woken at once and stays in the
 // engine, so that the collective goes on behind the computation, if there is a processor left for this thread.
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -169,8 +170,26 @@ Registry& registry() {
     return *kept;
 }
 
+/// In a child of fork(): the engines are the parent's. Without this the child would hold the
+/// parent's stations on shared memory beyond its end, and open() would hand out an engine that no
+/// thread runs.
+void forget_in_child() {
+    Registry& all = registry();
+    for (EmbeddedEngine* engine : all.engines)
+        engine->node->abandon();
+    all.engines.clear();
+    all.mutex.unlock();
+}
+
+void watch_forks() {
+    static const int watched = pthread_atfork([] { registry().mutex.lock(); },
+                                              [] { registry().mutex.unlock(); }, forget_in_child);
+    static_cast<void>(watched);
+}
+
 int open(const char* devices, const char* options, EmbeddedEngine** out, char* text,
          std::uint32_t octets) {
+    watch_forks();
     Registry& all = registry();
     const std::lock_guard lock(all.mutex);
     const auto known = std::ranges::find(all.engines, devices, &EmbeddedEngine::devices);

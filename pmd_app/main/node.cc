@@ -74,6 +74,11 @@ Err Node::open_port(const dpdk::PortOptions& options, std::string& why) {
     return Err::kOk;
 }
 
+void Node::abandon() noexcept {
+    for (OpenPort& port : ports_)
+        if (port.shm != nullptr) port.shm->abandon();
+}
+
 Result<std::uint32_t> Node::net(std::string_view name) const {
     if (name.empty()) return std::uint32_t{0};
     const auto at = std::ranges::find(names_, name);

@@ -38,6 +38,8 @@ public:
                     std::vector<std::string>& notes, std::string& why);
 
     [[nodiscard]] engine::Engine& engine() noexcept { return *engine_; }
+    /// Lets go of stations on shared memory in a child of fork(): they are the parent's.
+    void abandon() noexcept;
     /// Index of the net of that name; empty: the first. Errors: kInvalid (no such net).
     [[nodiscard]] Result<std::uint32_t> net(std::string_view name) const;
     /// "net_memif0 as 02:…", each net after a comma; with their names if there are several.

@@ -57,6 +57,8 @@ public:
     ShmPort(const ShmPort&) = delete;
     ShmPort& operator=(const ShmPort&) = delete;
 
+    /// Lets go of the station in a child of fork(): it is the parent's. The port is not used again.
+    void abandon() noexcept { wire_->abandon(); }
     /// Valid while this object lives; copies are fine.
     [[nodiscard]] const Port& port() const noexcept { return port_; }
     /// "shm station 2 of 4"

@@ -199,6 +199,13 @@ WireFile::~WireFile() {
     if (file_ >= 0) close(file_);  // and its locks with it
 }
 
+void WireFile::abandon() noexcept {
+    if (memory_ != nullptr) munmap(memory_, octets());
+    memory_ = nullptr;
+    if (file_ >= 0) close(file_);
+    file_ = -1;
+}
+
 std::uint64_t WireFile::octets() const noexcept {
     return sizeof(Head) + shape_.stations * (sizeof(Station) + std::uint64_t{shape_.ring_octets});
 }

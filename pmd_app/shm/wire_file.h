@@ -38,6 +38,10 @@ public:
     WireFile(const WireFile&) = delete;
     WireFile& operator=(const WireFile&) = delete;
 
+    /// Lets go of the file in a child of fork(). The lock is held as long as any process has the
+    /// descriptor or the mapping of the parent.
+    void abandon() noexcept;
+
     [[nodiscard]] const Shape& shape() const noexcept { return shape_; }
     [[nodiscard]] unsigned station() const noexcept { return station_; }
     /// A number that the maker of the file drew, so that addresses differ between wires.

@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <cstring>
 #include <ctime>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -30,31 +29,50 @@ inline bool become(uid_t uid) {
 
 enum class Kernel { kThis, kOld };
 
-/// Takes SO_PASSRIGHTS, SO_PEERPIDFD and MFD_NOEXEC_SEAL away from this process and its children,
-/// as before Linux 6.3.
-inline bool pretend_old_kernel() {
-    constexpr auto low_half_of = [](unsigned n) {
-        return static_cast<unsigned>(offsetof(seccomp_data, args) + 8 * n);
-    };
-    sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setsockopt, 3, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getsockopt, 4, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 5, 0),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low_half_of(2)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 83, 4, 5),  // SO_PASSRIGHTS
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low_half_of(2)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 77, 2, 3),  // SO_PEERPIDFD
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low_half_of(1)),
-        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 8, 2, 1),  // MFD_NOEXEC_SEAL
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOPROTOOPT),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
-    };
-    const sock_fprog program{static_cast<unsigned short>(std::size(code)), code};
+/// A system call that fails, always or if the low half of one argument has this value.
+struct RefusedCall {
+    static constexpr int kAlways = -1;
+    unsigned number;
+    int error;
+    int argument = kAlways;
+    unsigned value = 0;
+};
+
+/// Makes these calls fail in this process and its children, as an older kernel would.
+inline bool refuse_calls(const std::vector<RefusedCall>& calls) {
+    std::vector<sock_filter> code;
+    for (const RefusedCall& call : calls) {
+        const bool always = call.argument == RefusedCall::kAlways;
+        const auto rest = static_cast<unsigned char>(always ? 1 : 3);
+        code.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)));
+        code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call.number, 0, rest));
+        if (!always) {
+            const auto low_half = offsetof(seccomp_data, args) + 8U * unsigned(call.argument);
+            code.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<unsigned>(low_half)));
+            code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call.value, 0, 1));
+        }
+        const unsigned verdict = SECCOMP_RET_ERRNO | unsigned(call.error);
+        code.push_back(BPF_STMT(BPF_RET | BPF_K, verdict));
+    }
+    code.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+    const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/// Takes SO_PASSRIGHTS, SO_PEERPIDFD and MFD_NOEXEC_SEAL away, as before Linux 6.3.
+inline bool pretend_old_kernel() {
+    constexpr unsigned kPassRights = 83;
+    constexpr unsigned kPeerPidfd = 77;
+    constexpr unsigned kSealNoexec = 0x0b;  // with CLOEXEC and ALLOW_SEALING
+    return refuse_calls({{SYS_setsockopt, ENOPROTOOPT, 2, kPassRights},
+                         {SYS_getsockopt, ENOPROTOOPT, 2, kPeerPidfd},
+                         {SYS_memfd_create, EINVAL, 1, kSealNoexec}});
+}
+
+/// Takes pidfd_open() away too, as before Linux 5.3.
+inline bool pretend_kernel_without_pidfd() {
+    return pretend_old_kernel() && refuse_calls({{SYS_pidfd_open, ENOSYS}});
 }
 
 /// Arguments of an engine on shared memory, which starts in milliseconds.
