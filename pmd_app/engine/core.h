@@ -213,6 +213,9 @@ void remove(Core& core, Endpoint& endpoint);
 // --- drain.cc
 /// Submission records → sends, control. True: took some.
 bool drain(Core& core, Endpoint& endpoint, Nanos now);
+/// True if drain() would take a record now. False while records wait for a client that does not
+/// take its completions, or for sends that wait for the transport.
+[[nodiscard]] bool may_take(Endpoint& endpoint) noexcept;
 
 // --- control.cc
 /// Timers and events of the net's jobs, due by Jobs::next_look(). True: moved.

@@ -107,11 +107,23 @@ bool on_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
 
 }  // namespace
 
+bool may_take(Endpoint& endpoint) noexcept {
+    if (!endpoint.taking || !endpoint.submissions.ready()) return false;
+    const bool gone = endpoint.state == EndpointState::kLingering;
+    if (!gone && endpoint.completions.room() == 0) return endpoint.completions.corrupt();
+    return endpoint.sends.slot() != nullptr;
+}
+
 [[gnu::flatten]] bool drain(Core& core, Endpoint& endpoint, Nanos now) {
     bool moved = false;
     for (std::uint32_t n = 0; endpoint.taking && n < core.config.records_per_round; ++n) {
         const bool gone = endpoint.state == EndpointState::kLingering;
-        if (!gone && endpoint.completions.room() == 0) break;  // some records are answered at once
+        if (!gone && endpoint.completions.room() == 0) {  // some records are answered at once
+            if (!endpoint.completions.corrupt()) break;
+            core.counters.add(Counter::client_bad_cursor);
+            close_corrupt(core, endpoint, now);
+            return true;
+        }
         SubmissionRecord* slot = endpoint.sends.slot();
         if (slot == nullptr) break;
         if (!endpoint.submissions.take(*slot)) break;

@@ -36,7 +36,9 @@ Nanos deadline_of(const Endpoint& endpoint, Nanos now) {
     if ((endpoint.work & kWorkDeliver) != 0 && !waits_for_client) return 0;
     if ((endpoint.work & (kWorkSend | kWorkTransmit | kWorkSettle)) != 0) return 0;
     const bool offload_waits = endpoint.offloads != nullptr && endpoint.offloads->retry();
-    if (waits_for_client || endpoint.sends.retry() || offload_waits ||
+    // No doorbell announces a free slot of the completion ring.
+    const bool records_wait = endpoint.taking && endpoint.submissions.ready();
+    if (waits_for_client || records_wait || endpoint.sends.retry() || offload_waits ||
         (endpoint.work & kWorkControl) != 0)
         deadline = std::min(deadline, now + kClientPatience);
     return deadline;
@@ -269,7 +271,7 @@ bool Engine::prepare_sleep() {
     }
     abi::sleep_fence();
     for (Endpoint* endpoint : core_->active) {
-        if (endpoint->taking && endpoint->submissions.ready()) {
+        if (may_take(*endpoint)) {
             awake();
             return false;
         }
