@@ -156,11 +156,15 @@ void close_corrupt(Core& core, Endpoint& endpoint, Nanos now) {
 }
 
 void remove(Core& core, Endpoint& endpoint) {
+    User& user = *endpoint.user;
+    const std::uint64_t octets = endpoint.octets;
     std::erase(core.active, &endpoint);
+    std::erase(user.active, &endpoint);
     if (endpoint.net->landing == &endpoint) endpoint.net->landing = nullptr;
     leave_groups(core, endpoint);
     endpoint.sends.abort(endpoint.net->port.pool);
     core.table[endpoint.index].reset();
+    core.accounts.leave(user, octets);
 }
 
 }  // namespace ulc::engine

@@ -7,6 +7,7 @@
 
 #include "base/counters.h"
 #include "base/units.h"
+#include "engine/accounts.h"
 #include "engine/jobs.h"
 #include "urtp/params.h"
 #include "wire/header.h"
@@ -42,6 +43,7 @@ struct EngineConfig {
     std::uint32_t records_per_round = 64;   ///< taken from one endpoint
     std::uint32_t packets_per_round = 64;   ///< delivered to one endpoint
     std::uint32_t frames_per_round = 128;   ///< sent by all endpoints, on all nets
+    AccountLimits accounts;
     Nanos linger_max =
         10 * kSecond;  ///< an endpoint whose client left waits at most so long for its data
     Nanos join_timeout = 60 * kSecond;  ///< when the client names none

@@ -35,7 +35,7 @@ bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nan
     asm volatile("" ::: "memory");  // judge the copy, not the arena
     if (request.name_length > abi::kJobNameOctetsMax) return false;
     if (endpoint.job != kNoJob || endpoint.state != EndpointState::kOpen || core.stopping) {
-        core.counters.add(Counter::client_bad_record);
+        bad_record(core, endpoint);
         if (endpoint.member == nullptr && endpoint.job == kNoJob)
             fail_job(endpoint, Err::kClosed, text_of(Err::kClosed));
         return true;
@@ -61,6 +61,13 @@ bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nan
     join.medium = endpoint.net->port.info.half_duplex ? Medium::kHub : Medium::kSwitch;
     if (request.medium > 0 && request.medium <= kMediaSaid)
         join.medium = static_cast<Medium>(request.medium - 1);
+    if (!endpoint.net->jobs.forming(join) && !core.accounts.take_job(*endpoint.user, now)) {
+        core.counters.add(Counter::refused_jobs);
+        fail_job(endpoint, Err::kLimit,
+                 "over --jobs-per-second " + std::to_string(core.config.accounts.jobs_per_second) +
+                     "; wait");
+        return true;
+    }
     const Result<JobId> result = endpoint.net->jobs.join(join, now);
     if (result.ok()) {
         endpoint.job = result.value();
@@ -94,7 +101,10 @@ void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
         if (own.member->peer(rank).mac == own.net->port.info.mac) return kNever;  // we would know
         return own.net->jobs.last_heard(own.nodes[rank]);
     };
-    config.port_frames = &endpoint.net->rx_frames_left;
+    User::OnNet& on_net = endpoint.user->on_net(endpoint.net->index);
+    config.send_frames = &endpoint.send_frames.emplace(endpoint.net->send_frames, on_net.send);
+    config.receive_frames =
+        &endpoint.receive_frames.emplace(endpoint.net->receive_frames, on_net.receive);
     config.params = core.config.params;
     config.params.fit_wire(endpoint.net->port.info.link_bits_per_second,
                            endpoint.net->port.info.half_duplex);
@@ -272,7 +282,7 @@ bool control_record(Core& core, Endpoint& endpoint, const SubmissionRecord& reco
             return group_record(core, endpoint, record, now);
         case SubmitKind::kLeave:
             if (endpoint.state != EndpointState::kOpen) {
-                core.counters.add(Counter::client_bad_record);
+                bad_record(core, endpoint);
                 return true;
             }
             endpoint.state = EndpointState::kLeaving;
@@ -323,7 +333,7 @@ void leave_job(Core& core, Endpoint& endpoint, Nanos now) {
     endpoint.gone_unreported.clear();
     endpoint.faults.clear();
     endpoint.formed_unreported = false;  // it left before it could be told
-    endpoint.member.reset();
+    endpoint.end_member();
     endpoint.timer = kNever;
     if (endpoint.job == kNoJob) return;
     endpoint.net->jobs.leave(endpoint.job, endpoint.handle, endpoint.leave_reason, now);

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "abi/region.h"
 #include "base/counters.h"
 #include "base/prng.h"
+#include "engine/accounts.h"
 #include "engine/config.h"
 #include "engine/deliver.h"
 #include "engine/group_table.h"
@@ -24,6 +26,7 @@
 #include "engine/port.h"
 #include "engine/send_queue.h"
 #include "engine/tx.h"
+#include "urtp/frame_share.h"
 #include "urtp/member.h"
 #include "wire/parse.h"
 
@@ -106,14 +109,34 @@ struct Endpoint {
     Err failed_error = Err::kOk;
     std::string failed_text;
 
-    Endpoint(Net& its_net, std::uint32_t pending_sends) : net(&its_net), sends(pending_sends) {}
+    // --- what it is charged for
+    std::uint32_t errors = 0;         ///< bad records and schedules not judged yet (drain.cc)
+    std::uint32_t errors_lately = 0;  ///< in the second that ends at errors_until
+    Nanos errors_until = 0;
+    User* user;
+    std::uint64_t octets = 0;                     ///< size of its region
+    std::optional<urtp::FrameShare> send_frames;  ///< while there is a member, which counts here
+    std::optional<urtp::FrameShare> receive_frames;
+
+    Endpoint(Net& its_net, User& its_user, std::uint32_t pending_sends)
+        : net(&its_net), sends(pending_sends), user(&its_user) {}
+    ~Endpoint() { end_member(); }
+    Endpoint(const Endpoint&) = delete;
+    Endpoint& operator=(const Endpoint&) = delete;
+
+    void end_member() noexcept {
+        member.reset();
+        send_frames.reset();
+        receive_frames.reset();
+    }
 };
 
 enum GoneState : std::uint8_t { kHere = 0, kGoneLeft = 1, kGoneDied = 2 };
 
 /// One wire and what lives on it. Its address is kept by its jobs and endpoints.
 struct Net {
-    Net(const EngineConfig& config, const Port& port, Prng& prng, Counters& counters);
+    Net(const EngineConfig& config, const Port& port, std::uint32_t index, Prng& prng,
+        Counters& counters);
     Net(const Net&) = delete;
     Net& operator=(const Net&) = delete;
 
@@ -123,11 +146,14 @@ struct Net {
     GroupTable groups;
     MulticastFilter filter;
     Jobs jobs;
+    std::uint32_t index;
+    /// Frames to send from; some are kept for control.
+    urtp::FrameBudget send_frames;
+    /// Received frames that members may hold. A quarter is kept: a node whose memory is full of
+    /// packets that wait for others must still receive those.
+    urtp::FrameBudget receive_frames;
     Endpoint* landing = nullptr;  ///< whose messages' payloads may land (landing.cc); nullptr: none
-    /// Received frames that members may still hold. The rest is for one packet of each source, and for control: a node whose
-    /// memory is full of packets that wait for others must still receive those.
-    std::uint32_t rx_frames_left;
-    Nanos link_due = 0;  ///< when to look at the link again
+    Nanos link_due = 0;           ///< when to look at the link again
     bool link_is_up = true;
     Nanos missed_due = 0;      ///< when to ask the port what it missed
     std::uint64_t missed = 0;  ///< what it said
@@ -141,6 +167,7 @@ struct Core {
     std::unique_ptr<Counters> own_counters;
     Counters& counters;
     Prng prng;
+    Accounts accounts;
     std::vector<std::unique_ptr<Net>> nets;
     std::vector<std::unique_ptr<Endpoint>> table;  ///< by handle index
     std::vector<std::uint32_t> generations;        ///< by handle index: the next one
@@ -169,7 +196,8 @@ struct Core {
                 .mtu = e.net->port.info.mtu,
                 .client_gone = e.state == EndpointState::kLingering,
                 .gathers = e.net->port.info.gathers && !config.crc ? &e.net->transmitter : nullptr,
-                .offloads = e.offloads.get()};
+                .offloads = e.offloads.get(),
+                .frames = e.send_frames ? &*e.send_frames : nullptr};
     }
 };
 
@@ -211,6 +239,11 @@ void linger(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now)
 void remove(Core& core, Endpoint& endpoint);
 
 // --- drain.cc
+/// Counts a record that the client should not have written.
+inline void bad_record(Core& core, Endpoint& endpoint) noexcept {
+    core.counters.add(Counter::client_bad_record);
+    ++endpoint.errors;
+}
 /// Submission records → sends, control. True: took some.
 bool drain(Core& core, Endpoint& endpoint, Nanos now);
 /// True if drain() would take a record now. False while records wait for a client that does not

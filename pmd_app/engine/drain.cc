@@ -38,7 +38,7 @@ bool on_send(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
         case SendQueue::Verdict::kOk:
             return true;
         case SendQueue::Verdict::kFailed:
-            core.counters.add(Counter::client_bad_record);
+            bad_record(core, endpoint);
             return true;
         case SendQueue::Verdict::kCorrupt:
             return false;
@@ -48,7 +48,7 @@ bool on_send(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
 
 void on_expect(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
     if (endpoint.member == nullptr || record.stream >= endpoint.member->size()) {
-        core.counters.add(Counter::client_bad_record);
+        bad_record(core, endpoint);
         return;
     }
     endpoint.member->expect(static_cast<Rank>(record.stream), now);
@@ -68,6 +68,7 @@ void on_expect(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
     const Err error = offloads.take(record, {endpoint.region, member, *endpoint.deliverer});
     if (error == Err::kCorrupt) return false;
     if (error != Err::kOk) {
+        if (error == Err::kInvalid) ++endpoint.errors;
         ULC_CHECK(Offloads::answer(endpoint.completions, record.cookie, error));
         core.counters.add(Counter::completions);
         return true;
@@ -105,6 +106,20 @@ bool on_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
     return false;
 }
 
+/// Closes an endpoint with too many errors in a second: each costs the engine more than the client.
+[[gnu::noinline]] void judge_errors(Core& core, Endpoint& endpoint, Nanos now) {
+    if (now >= endpoint.errors_until) {
+        endpoint.errors_until = now + kSecond;
+        endpoint.errors_lately = 0;
+    }
+    endpoint.errors_lately += endpoint.errors;
+    endpoint.errors = 0;
+    const std::uint32_t most = core.config.accounts.errors_per_second;
+    if (most == 0 || endpoint.errors_lately <= most) return;
+    core.counters.add(Counter::clients_over_errors);
+    close_corrupt(core, endpoint, now);
+}
+
 }  // namespace
 
 bool may_take(Endpoint& endpoint) noexcept {
@@ -136,6 +151,8 @@ bool may_take(Endpoint& endpoint) noexcept {
         }
     }
     if (moved) endpoint.work |= kWorkSend;
+    if (endpoint.errors > 0) [[unlikely]]
+        judge_errors(core, endpoint, now);
     return moved;
 }
 

@@ -83,28 +83,53 @@ void look_at_link(Core& core, Net& net, Nanos now) {
 
 }  // namespace
 
-Net::Net(const EngineConfig& config, const Port& its_port, Prng& prng, Counters& counters)
+namespace {
+
+/// Shares `total` frames; at most half of them are guaranteed to endpoints.
+urtp::FrameBudget budget_of(const EngineConfig& config, std::uint32_t total) {
+    const std::uint32_t most = total / (2U * config.endpoints_max);
+    const std::uint32_t guaranteed = std::min(config.accounts.frames_kept, most);
+    return {total, std::max(1U, guaranteed), config.accounts.frames_alpha};
+}
+
+std::uint32_t frames_to_send(const Port& port) {
+    const std::uint32_t all = port.pool.available(port.pool.context);
+    return all > kKeptForControl ? all - kKeptForControl : 0;
+}
+
+std::uint32_t frames_to_receive(const Port& port) {
+    const std::uint32_t all = port.info.rx_frames;
+    return all == 0 ? UINT32_MAX : all - all / 4;
+}
+
+}  // namespace
+
+Net::Net(const EngineConfig& config, const Port& its_port, std::uint32_t its_index, Prng& prng,
+         Counters& counters)
     : port(its_port),
       transmitter(its_port, departures, counters),
-      groups(config.groups_max),
+      groups(config.groups_max, config.endpoints_max),
       filter(its_port.info.multicast_filters),
       jobs(jobs_config(config, its_port, prng, &groups), counters),
-      rx_frames_left(its_port.info.rx_frames == 0
-                         ? UINT32_MAX
-                         : its_port.info.rx_frames - its_port.info.rx_frames / 4) {}
+      index(its_index),
+      send_frames(budget_of(config, frames_to_send(its_port))),
+      receive_frames(budget_of(config, frames_to_receive(its_port))) {}
 
 Core::Core(const EngineConfig& engine_config, std::span<const Port> ports)
     : config(engine_config),
       own_counters(engine_config.counters == nullptr ? std::make_unique<Counters>() : nullptr),
       counters(engine_config.counters == nullptr ? *own_counters : *engine_config.counters),
       prng(engine_config.seed),
+      accounts(engine_config.accounts, engine_config.endpoints_max, engine_config.groups_max,
+               static_cast<std::uint32_t>(ports.size())),
       table(engine_config.endpoints_max),
       generations(engine_config.endpoints_max) {
     ULC_CHECK(engine_config.endpoints_max > 0 &&
               engine_config.endpoints_max <= kHandleIndexMask + 1);
     ULC_CHECK(!ports.empty() && ports.size() <= kNetsMax);
     for (const Port& port : ports)
-        nets.push_back(std::make_unique<Net>(config, port, prng, counters));
+        nets.push_back(std::make_unique<Net>(config, port, static_cast<std::uint32_t>(nets.size()),
+                                             prng, counters));
     for (auto& generation : generations)
         generation = static_cast<std::uint32_t>(prng.next()) & kGenerationMask;
     active.reserve(engine_config.endpoints_max);
@@ -123,9 +148,16 @@ Engine::Engine(const EngineConfig& config, std::span<const Port> ports)
 
 Engine::~Engine() = default;
 
-Result<EndpointId> Engine::reserve(std::uint32_t net) {
+Result<EndpointId> Engine::reserve(std::uint32_t net, const Claimant& claimant, std::string* why) {
     if (net >= core_->nets.size()) return Err::kInvalid;
     if (core_->stopping) return Err::kClosed;
+    std::string refusal;
+    User* user = core_->accounts.enter(claimant, refusal);
+    if (user == nullptr) {
+        core_->counters.add(Counter::refused_attaches);
+        if (why != nullptr) *why = refusal;
+        return Err::kLimit;
+    }
     // The index after the last one given: a handle of an endpoint that is gone meets another
     // endpoint late.
     const auto size = static_cast<std::uint32_t>(core_->table.size());
@@ -136,14 +168,16 @@ Result<EndpointId> Engine::reserve(std::uint32_t net) {
         std::uint32_t& generation = core_->generations[index];
         generation = (generation + 1) & kGenerationMask;
         if (generation == 0) generation = 1;  // handle 0 is nobody
-        auto endpoint = std::make_unique<Endpoint>(*core_->nets[net], core_->config.pending_sends);
+        auto endpoint =
+            std::make_unique<Endpoint>(*core_->nets[net], *user, core_->config.pending_sends);
+        endpoint->octets = claimant.octets;
         endpoint->index = index;
         endpoint->handle = generation << kHandleIndexBits | index;
         const EndpointId id = endpoint->handle;
         core_->table[index] = std::move(endpoint);
         return id;
     }
-    return Err::kLimit;
+    ULC_CHECK(false);  // enter() counts the entries of the table
 }
 
 Err Engine::admit(EndpointId id, void* region, const abi::RegionLayout& layout, abi::Reach reach) {
@@ -159,13 +193,14 @@ Err Engine::admit(EndpointId id, void* region, const abi::RegionLayout& layout, 
     endpoint->taking = true;
     endpoint->reachable = true;
     core_->active.push_back(endpoint);
+    endpoint->user->active.push_back(endpoint);
     core_->counters.add(Counter::clients_attached);
     return Err::kOk;
 }
 
 Result<EndpointId> Engine::attach(void* region, const abi::RegionLayout& layout, std::uint32_t net,
-                                  std::uint32_t engine_pid, abi::Reach reach) {
-    const Result<EndpointId> id = reserve(net);
+                                  std::uint32_t engine_pid, abi::Reach reach, UserId uid) {
+    const Result<EndpointId> id = reserve(net, {uid, layout.region_octets});
     if (!id.ok()) return id.error();
     if (abi::validate_layout(layout, layout.region_octets) != Err::kOk) {
         detach(id.value(), DetachReason::kClosed, 0);
@@ -189,7 +224,7 @@ void Engine::detach(EndpointId id, DetachReason reason, Nanos now) {
     Endpoint* endpoint = core_->find(id);
     if (endpoint == nullptr || endpoint->detached) return;
     if (endpoint->state == EndpointState::kReserved) {
-        core_->table[endpoint->index].reset();
+        remove(*core_, *endpoint);
         return;
     }
     const bool died = reason == DetachReason::kDied;

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "abi/endpoint_region.h"
 #include "abi/placement.h"
@@ -49,9 +50,11 @@ public:
     Engine& operator=(const Engine&) = delete;
 
     // --- clients
-    /// A handle for a region about to be made, to be written by abi::initialise_control(). Errors: kLimit
-    /// (endpoints_max), kInvalid (no such net), kClosed (stopping).
-    [[nodiscard]] Result<EndpointId> reserve(std::uint32_t net);
+    /// A handle for a region about to be made, to be written by abi::initialise_control(), on the
+    /// account of its user. Errors: kLimit (AccountLimits; why, if not nullptr: which, and what to
+    /// do), kInvalid (no such net), kClosed (stopping).
+    [[nodiscard]] Result<EndpointId> reserve(std::uint32_t net, const Claimant& claimant = {},
+                                             std::string* why = nullptr);
     /// Admits the reserved endpoint: from now on its rings are served. region: layout.region_octets of memory with an
     /// initialised control page, mapped until detached() (or detach(kDied)). layout: trusted (the maker's own).
     /// Errors: kInvalid (not reserved, or a layout that does not fit itself).
@@ -61,7 +64,7 @@ public:
     /// reserve, initialise_control, admit: for a caller that trusts its client (embedded, simulator).
     [[nodiscard]] Result<EndpointId> attach(void* region, const abi::RegionLayout& layout,
                                             std::uint32_t net, std::uint32_t engine_pid = 0,
-                                            abi::Reach reach = abi::Reach::kRegion);
+                                            abi::Reach reach = abi::Reach::kRegion, UserId uid = 0);
     /// The client is gone. The endpoint lingers until its data are acknowledged, at most linger_max, then tells its
     /// peers. Also withdraws a reservation. Unknown endpoints are ignored.
     void detach(EndpointId endpoint, DetachReason reason, Nanos now);

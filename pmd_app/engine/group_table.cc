@@ -7,9 +7,9 @@
 
 namespace ulc::engine {
 
-GroupTable::GroupTable(std::uint32_t groups_max)
-    : mask_(std::bit_ceil(std::max(groups_max, 4U) * 2) - 1),
-      limit_(groups_max),
+GroupTable::GroupTable(std::uint32_t groups_max, std::uint32_t worlds_max)
+    : mask_(std::bit_ceil(std::max(groups_max + worlds_max, 4U) * 2) - 1),
+      limit_(groups_max + worlds_max),
       slots_(mask_ + 1) {}
 
 LocalGroup* GroupTable::join(GroupHandle handle, GroupHandle world, Endpoint* member) {

@@ -13,9 +13,11 @@
 namespace ulc::engine {
 
 struct Endpoint;
+struct User;
 
 struct LocalGroup {
     GroupHandle handle = 0;
+    User* payer = nullptr;    ///< account that it is on; nullptr: none, as a job's world
     GroupHandle world = 0;    ///< of the job; groups of two jobs under one handle cannot both be
     bool any_remote = false;  ///< a member lives on another node
     bool used = false;        ///< a member here sends to `address`
@@ -31,8 +33,9 @@ struct LocalGroup {
 
 class GroupTable {
 public:
-    /// At most groups_max groups.
-    explicit GroupTable(std::uint32_t groups_max);
+    /// Holds groups_max groups that clients make, and worlds_max world groups: a job that was
+    /// admitted always finds an entry for its world.
+    GroupTable(std::uint32_t groups_max, std::uint32_t worlds_max);
 
     [[nodiscard]] LocalGroup* find(GroupHandle handle) noexcept {
         for (std::uint32_t at = handle & mask_;; at = (at + 1) & mask_) {

@@ -150,8 +150,16 @@ void leave_group(Core& core, Endpoint& endpoint, GroupHandle handle) noexcept {
     if (group != nullptr && group->members.size() == 1 && group->members[0] == &endpoint) {
         net.filter.release(group->address);
         if (group->shares) core.counters.add(Counter::multicast_groups_sharing, UINT64_MAX);
+        if (group->payer != nullptr) core.accounts.give_group(*group->payer, net.index);
     }
     net.groups.leave(handle, &endpoint);
+    group = net.groups.find(handle);
+    if (group == nullptr || group->payer != endpoint.user) return;
+    // The account goes to a member that is still there: this endpoint may be the last of its user.
+    User& heir = *group->members[0]->user;
+    if (&heir == endpoint.user) return;
+    core.accounts.move_group(*group->payer, heir, net.index);
+    group->payer = &heir;
 }
 
 // ---------------------------------------------------------------- records
@@ -164,13 +172,21 @@ Result<LocalGroup*> add_group(Core& core, Endpoint& endpoint, GroupHandle handle
     Err error = judge_ranks(core, member);
     if (error != Err::kOk) return error;
     if (endpoint.net->groups.foreign(handle, endpoint.world)) return Err::kMismatch;
-    error = member.add_group(handle, core.ranks_scratch);
-    if (error != Err::kOk) return error;
-    LocalGroup* group = endpoint.net->groups.join(handle, endpoint.world, &endpoint);
-    if (group == nullptr) {
-        (void)member.remove_group(handle);
+    // The first member here pays; its user may end before the group, then another member's pays.
+    const bool is_new = endpoint.net->groups.find(handle) == nullptr;
+    if (is_new && !core.accounts.take_group(*endpoint.user, endpoint.net->index)) {
+        core.counters.add(Counter::refused_groups);
         return Err::kLimit;
     }
+    error = member.add_group(handle, core.ranks_scratch);
+    LocalGroup* group =
+        error == Err::kOk ? endpoint.net->groups.join(handle, endpoint.world, &endpoint) : nullptr;
+    if (group == nullptr) {
+        if (is_new) core.accounts.give_group(*endpoint.user, endpoint.net->index);
+        if (error == Err::kOk) (void)member.remove_group(handle);
+        return error == Err::kOk ? Err::kLimit : error;
+    }
+    if (is_new) group->payer = endpoint.user;
     for (const Rank rank : core.ranks_scratch)
         group->any_remote |= member.peer(rank).mac != endpoint.net->port.info.mac;
     endpoint.groups.push_back(handle);
@@ -186,7 +202,7 @@ bool on_add_group(Core& core, Endpoint& endpoint, const SubmissionRecord& record
     core.ranks_scratch.resize(block.length / sizeof(Rank));
     if (block.length > 0) std::memcpy(core.ranks_scratch.data(), shared, block.length);
     const Result<LocalGroup*> made = add_group(core, endpoint, record.stream, now);
-    if (!made.ok()) core.counters.add(Counter::client_bad_record);
+    if (!made.ok()) bad_record(core, endpoint);
     CompletionRecord* out =
         claim(endpoint, made.ok() ? CompletionKind::kGroupReady : CompletionKind::kGroupFailed);
     ULC_CHECK(out != nullptr);  // drain() made sure of it
@@ -210,7 +226,7 @@ void on_remove_group(Core& core, Endpoint& endpoint, GroupHandle handle) {
                        std::ranges::count(endpoint.groups, handle) == 1 &&
                        std::ranges::count(endpoint.removing, handle) == 0;
     if (!known || endpoint.member == nullptr) {
-        core.counters.add(Counter::client_bad_record);
+        bad_record(core, endpoint);
         return;
     }
     endpoint.removing.push_back(handle);
@@ -228,7 +244,7 @@ void on_listen_group(Core& core, Endpoint& endpoint, const SubmissionRecord& rec
     LocalGroup* group = group_of(endpoint, record);
     const Err error =
         group != nullptr ? listen(*endpoint.net, *group, record.cookie) : Err::kInvalid;
-    if (error == Err::kInvalid) core.counters.add(Counter::client_bad_record);
+    if (error == Err::kInvalid) bad_record(core, endpoint);
     CompletionRecord* out = claim(endpoint, CompletionKind::kGroupListens);
     ULC_CHECK(out != nullptr);  // drain() made sure of it
     out->stream = record.stream;
@@ -245,7 +261,7 @@ void on_use_address(Core& core, Endpoint& endpoint, const SubmissionRecord& reco
         (group->address == record.cookie ||
          (record.cookie == kBroadcastAddress && listen(*endpoint.net, *group, 0) == Err::kOk));
     if (!listens) {
-        core.counters.add(Counter::client_bad_record);
+        bad_record(core, endpoint);
         return;
     }
     use(core, endpoint, *group);

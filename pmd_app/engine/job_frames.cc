@@ -6,6 +6,12 @@
 #include "wire/build.h"
 
 namespace ulc::engine {
+namespace {
+
+/// A claim of a job that forms is broadcast at most once in this time for each job that forms.
+constexpr Nanos kBroadcastWait = 10 * kMillisecond;
+
+}  // namespace
 
 std::size_t Jobs::Impl::next_tx(std::byte* frame, Nanos now) {
     wire::FrameHead head;
@@ -102,7 +108,13 @@ void Jobs::Impl::make_join_due(JobRecord& record, Nanos now) {
     record.join_due = true;
     record.join_cursor = 0;
     record.join_at = now + record.join_wait + jitter(record);
-    record.join_wait = std::min(record.join_wait * 2, config.join_wait_max);
+    // Claims of all jobs together are broadcast at most 100 times a second, as long as none of them
+    // is forgotten for being repeated too late.
+    const auto forming = static_cast<Nanos>(std::ranges::count_if(records, [](const auto& one) {
+        return one->phase == JobPhase::kForming && !one->locals.empty();
+    }));
+    const Nanos paced = std::min(forming * kBroadcastWait, config.claim_life * 3 / 4);
+    record.join_wait = std::min(record.join_wait * 2, std::max(config.join_wait_max, paced));
 }
 
 std::size_t Jobs::Impl::put_join(JobRecord& record, std::byte* body, Nanos now) {

@@ -244,6 +244,11 @@ Jobs::Jobs(const JobsConfig& config, Counters& counters)
 
 Jobs::~Jobs() = default;
 
+bool Jobs::forming(const JoinRequest& request) const {
+    JobRecord* record = nullptr;
+    return impl_->admit(request, record) == Err::kOk && record != nullptr;
+}
+
 Result<JobId> Jobs::join(const JoinRequest& request, Nanos now) {
     Result<JobId> id = impl_->join(request, now);
     impl_->changed();

@@ -125,6 +125,8 @@ public:
     /// Errors at once: kInvalid (name, rank, size, handle, profile), kLimit (jobs_max, ranks_max), kRankTaken, kJobSize
     /// and kProfile (against endpoints of this engine), kTwoRosters (rank 0 of a job by hand whose rank 0 is here).
     [[nodiscard]] Result<JobId> join(const JoinRequest& request, Nanos now);
+    /// The claim would belong to a job that forms here already, so join() would begin no job.
+    [[nodiscard]] bool forming(const JoinRequest& request) const;
     /// The endpoint left (its data acknowledged or given up: the engine lingers before calling this) or died. Withdraws
     /// a claim that has not formed. Tells the peers, this engine's included. Unknown endpoints are ignored.
     void leave(JobId job, Handle endpoint, wire::LeaveReason reason, Nanos now);

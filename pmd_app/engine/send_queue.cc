@@ -14,7 +14,6 @@ namespace {
 
 using abi::SubmissionRecord;
 
-constexpr std::uint32_t kKeptForControl = 32;  ///< segments; a pool has at least 64
 constexpr std::uint8_t kWhole = abi::kSubmitFirst | abi::kSubmitLast;
 constexpr std::uint8_t kSendFlags = abi::kSubmitInline | abi::kSubmitHasTag |
                                     abi::kSubmitHasSubset | kWhole | abi::kSubmitNotify |
@@ -294,8 +293,9 @@ bool SendQueue::transmit(Pending& pending, const SendContext& context, Nanos now
                 finish(pending, Err::kInvalid);
                 return true;
         }
-        if (!send_packet(pending, context, now)) {
-            context.counters.add(Counter::no_segment);
+        const bool over = context.frames != nullptr && !context.frames->may_take();
+        if (over || !send_packet(pending, context, now)) {
+            context.counters.add(over ? Counter::over_frame_share : Counter::no_segment);
             context.member->want_segments(now);
             retry_ = true;
             return moved;
@@ -391,11 +391,16 @@ bool SendQueue::answer_acknowledged(const SendContext& context) noexcept {
     bool moved = false;
     bool room = true;
     std::size_t kept = 0;
-    for (const Awaiting& one : awaiting_) {
-        const bool over = context.pool.holders(one.segment) == 1;
-        if (over && room && !context.client_gone) {
+    for (Awaiting one : awaiting_) {
+        const bool over = one.segment == nullptr || context.pool.holders(one.segment) == 1;
+        if (over && one.segment != nullptr) {
             // What the port has not taken may be a repetition of an earlier packet of this payload.
-            if (one.gathered) context.gathers->pull_tails();
+            if (one.gathered && !context.client_gone) context.gathers->pull_tails();
+            // A client that takes no answers keeps no frame.
+            context.pool.drop(one.segment);
+            one.segment = nullptr;
+        }
+        if (over && room && !context.client_gone) {
             room = write_done(context.cq, one.cookie, Err::kOk);
             if (room) context.counters.add(Counter::completions);
         }
@@ -403,7 +408,6 @@ bool SendQueue::answer_acknowledged(const SendContext& context) noexcept {
             awaiting_[kept++] = one;
             continue;
         }
-        context.pool.drop(one.segment);
         moved = true;
     }
     while (awaiting_.size() > kept)
@@ -417,8 +421,9 @@ void SendQueue::abort(const SegmentPool& pool) noexcept {
     for (OpenMessage& message : open_)
         message.used = false;
     open_count_ = 0;
-    for (const Awaiting& one : awaiting_)
-        pool.drop(one.segment);
+    for (const Awaiting& one : awaiting_) {
+        if (one.segment != nullptr) pool.drop(one.segment);
+    }
     awaiting_.clear();
 }
 

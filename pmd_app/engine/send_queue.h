@@ -29,6 +29,7 @@
 #include "base/units.h"
 #include "engine/rank_set.h"
 #include "engine/sink.h"
+#include "urtp/frame_share.h"
 #include "urtp/member.h"
 #include "wire/segment.h"
 
@@ -36,6 +37,9 @@ namespace ulc::engine {
 
 class Offloads;
 class Transmitter;
+
+/// Frames of a pool that data leave to control frames; a pool has at least 64.
+inline constexpr std::uint32_t kKeptForControl = 32;
 
 /// What a send queue works with; all outlive the call.
 struct SendContext {
@@ -48,7 +52,8 @@ struct SendContext {
     bool client_gone = false;  ///< nobody reads answers
     /// Frames may refer to direct payloads; this one may keep some for the port. nullptr: payloads are copied.
     Transmitter* gathers = nullptr;
-    Offloads* offloads = nullptr;  ///< hears of the sends that it injected
+    Offloads* offloads = nullptr;        ///< hears of the sends that it injected
+    urtp::FrameShare* frames = nullptr;  ///< its share of frames; nullptr: any number
 };
 
 class SendQueue {
@@ -118,7 +123,7 @@ private:
         bool stalled = false;   ///< an earlier chunk did not finish in this scan
     };
     struct Awaiting {
-        Segment* segment = nullptr;
+        Segment* segment = nullptr;  ///< nullptr: acknowledged, to be answered
         std::uint32_t cookie = 0;
         bool gathered = false;  ///< its frames refer to the payload
     };

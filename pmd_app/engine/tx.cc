@@ -253,8 +253,37 @@ bool transmit_turn(Core& core, Endpoint& endpoint, unsigned& budget, Nanos now) 
     return moved;
 }
 
+// One turn of the next endpoint of the user that has frames. False: none has.
+bool transmit_user(Core& core, User& user, unsigned& budget, Nanos now) {
+    const auto count = static_cast<std::uint32_t>(user.active.size());
+    std::uint32_t at = user.turn < count ? user.turn : 0;
+    for (std::uint32_t left = count; left > 0; --left) {
+        Endpoint& endpoint = *user.active[at];
+        if (++at == count) at = 0;
+        if ((endpoint.work & kWorkTransmit) == 0 || endpoint.member == nullptr) continue;
+        if (!transmit_turn(core, endpoint, budget, now)) continue;
+        user.turn = at;
+        return true;
+    }
+    return false;
+}
+
+// One turn of each user, so that many endpoints get one no more of the wire. True: there was some.
+[[gnu::noinline]] bool transmit_users(Core& core, unsigned& budget, bool& moved, Nanos now) {
+    const auto& users = core.accounts.users();
+    bool any = false;
+    std::size_t at = core.turn % users.size();
+    for (std::size_t left = users.size(); left > 0; --left) {
+        any |= transmit_user(core, *users[at], budget, now);
+        if (++at == users.size()) at = 0;
+    }
+    moved |= any;
+    return any;
+}
+
 // One turn of each endpoint that may have frames, from core.turn on. moved: there were some. True: some may have more.
 bool transmit_members(Core& core, unsigned& budget, bool& moved, Nanos now) {
+    if (core.accounts.users().size() > 1) return transmit_users(core, budget, moved, now);
     bool more = false;
     std::size_t at = core.turn < core.active.size() ? core.turn : 0;
     for (std::size_t left = core.active.size(); left > 0; --left) {

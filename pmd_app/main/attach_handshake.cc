@@ -126,13 +126,12 @@ bool AttachServer::on_hello(Connection& connection, const abi::Hello& hello) {
     if (!watch_peer(connection)) return false;
 
     Result<engine::EndpointId> endpoint = Err::kClosed;
-    loop_.calls().run(
-        [&](engine::Engine& engine, Nanos) { endpoint = engine.reserve(net.value()); });
-    if (!endpoint)
-        return refuse(connection, endpoint.error(),
-                      endpoint.error() == Err::kLimit
-                          ? "the engine has no endpoint left; raise --endpoints or close some"
-                          : "the engine is stopping");
+    std::string why = "the engine is stopping";
+    const engine::Claimant claimant{connection.peer.uid, layout.value().region_octets};
+    loop_.calls().run([&](engine::Engine& engine, Nanos) {
+        endpoint = engine.reserve(net.value(), claimant, &why);
+    });
+    if (!endpoint) return refuse(connection, endpoint.error(), why);
     connection.endpoint = endpoint.value();
     connection.reserved = true;
     return offer_region(connection, layout.value());

@@ -329,6 +329,27 @@ Err parse_embedded_options(const char* devices, const char* options, Options& ou
     return why.empty() ? Err::kOk : Err::kInvalid;
 }
 
+namespace {
+
+engine::AccountLimits account_limits_of(const Options& o) {
+    engine::AccountLimits limits;
+    const bool others = o.allow_all || !o.allow_uids.empty() || !o.allow_gids.empty();
+    limits.user_share = others ? o.user_share : 100;
+    limits.octets = std::uint64_t{o.client_memory_mb} << 20;
+    if (o.client_memory_mb == 0) {
+        const auto usual = abi::compute_layout(region_sizes_of(o));
+        const std::uint64_t each = usual ? usual.value().region_octets : 0;
+        limits.octets = std::max<std::uint64_t>(1024ULL << 20, o.endpoints * each);
+    }
+    limits.jobs_per_second = o.jobs_per_second;
+    limits.errors_per_second = o.client_errors;
+    limits.frames_kept = o.frames_kept;
+    limits.frames_alpha = o.frames_alpha;
+    return limits;
+}
+
+}  // namespace
+
 NodeOptions node_options_of(const Options& o) {
     NodeOptions node;
     node.eal.program = "ulc-engine";
@@ -372,6 +393,8 @@ NodeOptions node_options_of(const Options& o) {
     node.engine.seed = 0;
     node.engine.endpoints_max = static_cast<std::uint16_t>(o.endpoints);
     node.engine.join_timeout = o.join_timeout;
+    node.engine.groups_max = o.groups;
+    node.engine.accounts = account_limits_of(o);
     node.engine.offloads_max = o.offloads;
     node.engine.offload_steps_max = o.offload_steps;
     node.idle.spin = o.spin;

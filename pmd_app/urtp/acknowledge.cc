@@ -194,6 +194,7 @@ void Member::Impl::let_go(TxStream& tx) noexcept {
         TxSlot& slot = tx.slot(tx.freed);
         pool_.drop(slot.segment);
         slot.segment = nullptr;
+        if (config_.send_frames != nullptr) config_.send_frames->give_back();
         if (slot.asked_by != TxSlot::kNobody) [[unlikely]]
             forget_repair(tx, slot);
     }

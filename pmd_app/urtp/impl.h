@@ -132,6 +132,7 @@ struct Member::Impl {
     void on_frame(const wire::FrameView& frame, Segment* segment, Nanos now);
     bool on_packet(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
     bool take_in_order(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
+    void keep_copy(RxNode& node, Session& session);
     bool hold(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
     RxNode* take_node(RxStream& rx, Seq seq, bool in_order) noexcept;
     void free_node(Session& session, RxNode& node) noexcept;

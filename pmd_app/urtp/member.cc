@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "urtp/impl.h"
 
@@ -42,7 +43,7 @@ Member::Impl::Impl(const MemberConfig& config, std::span<const Peer> roster,
     config_.profile = {};
     ULC_CHECK(config.rank < roster_.size() && roster_.size() < kNoRank);
     ULC_CHECK(std::has_single_bit(config_.params.window));
-    store_ = RxStore(config_.params.rx_pool_packets, config_.port_frames);
+    store_ = RxStore(config_.params.rx_pool_packets, config_.send_frames, config_.receive_frames);
     std::vector<Rank> all(roster_.size());
     for (std::size_t i = 0; i < all.size(); ++i)
         all[i] = static_cast<Rank>(i);
@@ -50,7 +51,10 @@ Member::Impl::Impl(const MemberConfig& config, std::span<const Peer> roster,
 }
 
 Member::Impl::~Impl() {
-    each_retained([this](Segment& segment) { pool_.drop(&segment); });
+    each_retained([this](Segment& segment) {
+        pool_.drop(&segment);
+        if (config_.send_frames != nullptr) config_.send_frames->give_back();
+    });
     for (const auto& session : sessions_) {
         if (session == nullptr) continue;
         for (RxStream* rx = session->streams(); rx != nullptr; rx = rx->sibling)
@@ -71,7 +75,8 @@ Seq Member::Impl::first_ack(const RxStream& rx) const noexcept {
 Session* Member::Impl::make_session(Rank rank) {
     store_.open();
     auto& session = sessions_[rank];
-    session = std::make_unique<Session>(rank, config_.params.initial_rtt);
+    const bool local = roster_[rank].mac == config_.mac;
+    session = std::make_unique<Session>(rank, local, config_.params.initial_rtt);
     start(session->unicast, config_.rank, *session, nullptr, config_.params.window,
           config_.first_seq);
     timers_.enroll();
@@ -171,6 +176,17 @@ Err Member::Impl::remove_group(GroupHandle handle) {
     group_handles_.erase(group_handles_.begin() + static_cast<std::ptrdiff_t>(last_group_));
     last_group_ = 0;
     return Err::kOk;
+}
+
+/// Moves the source's own packet out of its frame, since all endpoints share the frames.
+[[gnu::noinline]] void Member::Impl::keep_copy(RxNode& node, Session& session) {
+    if (session.reserved_octets == nullptr)
+        session.reserved_octets = std::make_unique<std::byte[]>(config_.mtu);
+    ULC_CHECK(node.packet.length <= config_.mtu);
+    if (node.packet.length > 0)
+        std::memcpy(session.reserved_octets.get(), node.packet.payload, node.packet.length);
+    node.packet.payload = session.reserved_octets.get();
+    node.packet.segment = nullptr;
 }
 
 /// Lets go of what is held out of order; packets in order stay deliverable.

@@ -29,6 +29,8 @@ struct FrameView;  // wire/parse.h
 
 namespace ulc::urtp {
 
+class FrameShare;  // urtp/frame_share.h
+
 /// What the roster says of a rank. At most 32 bytes: all that a silent peer costs, with one pointer.
 struct Peer {
     Mac mac;
@@ -108,9 +110,11 @@ struct MemberConfig {
     GroupHandle world = 0;
     bool crc = false;
     std::uint64_t seed = 0;
-    /// Frames of the port that the receivers of all its members may still hold, but for one of each source; counted down and up
-    /// here. Outlives the member. nullptr: any number.
-    std::uint32_t* port_frames = nullptr;
+    /// Frames of the port's pool to send from: unacknowledged ones, and undelivered ones from ranks
+    /// of this node. Outlives the member, which counts there. nullptr: any number.
+    FrameShare* send_frames = nullptr;
+    /// The same of the frames that the port received.
+    FrameShare* receive_frames = nullptr;
     /// When the rank's node was last heard of, on whatever behalf. A node that lives says of a rank that has ended that it is gone,
     /// so while it is heard its ranks live. nullptr: only the rank itself speaks for it.
     Nanos (*node_heard)(const void* context, Rank rank) = nullptr;

@@ -129,6 +129,7 @@ bool Member::Impl::take_in_order(const wire::FrameView& frame, Segment* segment,
                                  Nanos now) {
     Session& session = *rx.session;
     const bool target = is_target(frame, rx);
+    bool kept = false;
     if (target && frame.after_count > 0) {
         switch (judge(rx, frame.seq, frame.after, frame.after_count)) {
             case Judgement::kMet:
@@ -149,6 +150,9 @@ bool Member::Impl::take_in_order(const wire::FrameView& frame, Segment* segment,
             return false;
         }
         fill(*node, frame, segment, rx, now);
+        if (node->reserved) [[unlikely]]
+            keep_copy(*node, session);
+        kept = node->packet.segment != nullptr;
         join(rx, *node);
         if (rx.counted) [[unlikely]]
             counted_in_order(rx, frame.global, now);
@@ -161,7 +165,7 @@ bool Member::Impl::take_in_order(const wire::FrameView& frame, Segment* segment,
     moved(rx, now);
     if ((frame.flags & wire::kFlagAckNow) != 0) make_ack_due(rx);
     if (session.blocked > 0) unblock(session, now);
-    return target;
+    return kept;
 }
 
 /// Out of order, or blocked by its entries.
@@ -204,7 +208,7 @@ RxNode* Member::Impl::take_node(RxStream& rx, Seq seq, bool in_order) noexcept {
     Session& session = *rx.session;
     bool slot = false;
     const bool may = !rx.room.rationed || policy_.may_hold(*this, rx, seq, slot);
-    if (RxNode* node = may ? store_.take() : nullptr; node != nullptr) {
+    if (RxNode* node = may ? store_.take(session.local) : nullptr; node != nullptr) {
         ++session.held;
         node->slot = slot;
         return node;
@@ -370,7 +374,7 @@ void Member::Impl::pull_front(Rank source) noexcept {
     Session* session = source < sessions_.size() ? sessions_[source].get() : nullptr;
     if (session == nullptr || session->ready_head == nullptr) return;
     ReadyPacket& packet = session->ready_head->packet;
-    if (packet.segment->tail == nullptr) return;
+    if (packet.segment == nullptr || packet.segment->tail == nullptr) return;
     packet.payload = packet.segment->frame + packet.segment->length - packet.segment->tail_octets;
     pull_tail(*packet.segment);
 }

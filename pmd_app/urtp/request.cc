@@ -103,7 +103,8 @@ Segment* Member::Impl::send_request(RxStream& rx, Nanos now) {
     if (rx.missing() && !config_.params.single_request) {
         const auto span = static_cast<std::uint32_t>(rx.high - rx.next);
         std::uint32_t bits = std::min<std::uint32_t>(span, bitmap.size() * 8);
-        std::uint32_t room = std::max(1U, store_.room());  // more would be repeated in vain
+        std::uint32_t room =
+            std::max(1U, store_.room(rx.session->local));  // no frame would hold more
         const bool all = rx.request_all || rx.asked_to.before(rx.next);
         const Seq from = all ? rx.next : rx.asked_to;
         bitmap.fill(std::byte{0xff});

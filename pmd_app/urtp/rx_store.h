@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "urtp/frame_share.h"
 #include "urtp/member.h"
 #include "wire/header.h"
 #include "wire/segment.h"
@@ -31,13 +32,16 @@ struct RxNode {
     std::uint8_t after_count = 0;
     bool reserved = false;  ///< the source's own reserved node, not the pool's
     bool slot = false;      ///< taken from the stream's own share (policies/room.h)
+    bool local = false;     ///< its frame is of the pool to send from: the source is on this node
 };
 
 class RxStore {
 public:
-    /// port_frames: how many more frames of the port receivers may hold, those of other endpoints too; outlives this. nullptr: any.
-    explicit RxStore(std::uint32_t nodes = 0, std::uint32_t* port_frames = nullptr) noexcept
-        : capacity_(nodes), port_frames_(port_frames) {}
+    /// local, remote: shares of the frames from this node and from others; they outlive this.
+    /// nullptr: any number.
+    explicit RxStore(std::uint32_t nodes = 0, FrameShare* local = nullptr,
+                     FrameShare* remote = nullptr) noexcept
+        : capacity_(nodes), shares_{remote, local} {}
 
     /// Allocates, at the first session of a member: an endpoint that nobody talks to costs nothing.
     void open() {
@@ -51,25 +55,27 @@ public:
     }
 
     [[nodiscard]] std::uint32_t free_count() const noexcept { return free_count_; }
-    /// Of these, what the port has frames for now.
-    [[nodiscard]] std::uint32_t room() const noexcept {
-        return port_frames_ == nullptr ? free_count_ : std::min(free_count_, *port_frames_);
+    /// Returns how many of them have frames now, for sources of this node (local) or of others.
+    [[nodiscard]] std::uint32_t room(bool local) const noexcept {
+        const FrameShare* share = shares_[local];
+        return share == nullptr ? free_count_ : std::min(free_count_, share->room());
     }
 
-    /// nullptr: the pool, or the port's share for all, is used up.
-    [[nodiscard]] RxNode* take() noexcept {
+    /// nullptr: the pool, or the endpoint's share of frames, is used up.
+    [[nodiscard]] RxNode* take(bool local) noexcept {
         RxNode* node = free_;
         if (node == nullptr) return nullptr;
-        if (port_frames_ != nullptr) {
-            if (*port_frames_ == 0) return nullptr;
-            --*port_frames_;
+        if (FrameShare* share = shares_[local]; share != nullptr) {
+            if (!share->may_take()) return nullptr;
+            share->take();
         }
         free_ = node->link;
         --free_count_;
+        node->local = local;
         return node;
     }
     void give_back(RxNode& node) noexcept {
-        if (port_frames_ != nullptr) ++*port_frames_;
+        if (FrameShare* share = shares_[node.local]; share != nullptr) share->give_back();
         put(node);
     }
 
@@ -106,7 +112,7 @@ private:
     }
 
     std::uint32_t capacity_;
-    std::uint32_t* port_frames_;
+    FrameShare* shares_[2];
     std::uint32_t free_count_ = 0;
     std::uint32_t mask_ = 0;
     RxNode* free_ = nullptr;

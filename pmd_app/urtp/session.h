@@ -18,13 +18,15 @@
 namespace ulc::urtp {
 
 struct Session {
-    Session(Rank of, Nanos initial_rtt) : rank(of), rtt(initial_rtt) {
+    Session(Rank of, bool of_this_node, Nanos initial_rtt)
+        : rank(of), local(of_this_node), rtt(initial_rtt) {
         expect_timer.kind = TimerOwner::kSession;
         expect_timer.owner = this;
         reserved.reserved = true;
     }
 
     const Rank rank;
+    const bool local;  ///< on this node, so its frames come from the pool to send from
     bool gone = false;
     bool gone_untold = false;
     EventKind gone_as{};
@@ -51,6 +53,8 @@ struct Session {
     RxNode* ready_head = nullptr;
     RxNode* ready_tail = nullptr;
     RxNode reserved;  ///< its own packet of memory, whatever the others hold
+    /// Payload of that packet: not in a frame, since those are shared. Made at the first one.
+    std::unique_ptr<std::byte[]> reserved_octets;
 
     Nanos expected_since = 0;
     Nanos expect_at = kNever;

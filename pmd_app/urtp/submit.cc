@@ -250,6 +250,7 @@ void Member::Impl::commit(const PacketMeta& meta, const PacketPlan& plan, Segmen
         pool_.drop(segment);
         return;
     }
+    if (config_.send_frames != nullptr) config_.send_frames->take();
     TxSlot& slot = tx->slot(tx->tail);
     if (slot.segment != nullptr) [[unlikely]]
         let_go(*tx);  // retained lazily

@@ -39,7 +39,7 @@ SimCluster::~SimCluster() {
 
 // ---------------------------------------------------------------- clients
 
-std::size_t SimCluster::add_client(std::uint16_t node) {
+std::size_t SimCluster::add_client(std::uint16_t node, engine::UserId uid) {
     Client client;
     client.node = node;
     client.memory = std::make_unique<RegionMemory>(config_.sizes);
@@ -47,8 +47,8 @@ std::size_t SimCluster::add_client(std::uint16_t node) {
     const bool embedded =
         config_.embedded == Embedded::kAll || (config_.embedded == Embedded::kHalf && second);
     const abi::Reach reach = embedded ? abi::Reach::kProcess : abi::Reach::kRegion;
-    const auto id =
-        nodes_[node].engine->attach(client.memory->base(), client.memory->layout(), 0, 0, reach);
+    const auto id = nodes_[node].engine->attach(client.memory->base(), client.memory->layout(), 0,
+                                                0, reach, uid);
     ULC_CHECK(id.ok());
     client.endpoint = id.value();
     client.client =

@@ -45,7 +45,7 @@ public:
 
     // --- clients
     /// A client on that node's engine; indices count up over the cluster.
-    std::size_t add_client(std::uint16_t node);
+    std::size_t add_client(std::uint16_t node, engine::UserId uid = 0);
     /// program: runs on the client from now on, outlives it or is taken away; nullptr: none.
     void set_program(std::size_t client, Program* program);
     /// Clients 0 … n-1 on nodes given by place, as ranks of one job; runs until formed. False: did not form.

@@ -14,7 +14,7 @@ namespace {
 Endpoint* member(std::uintptr_t n) { return reinterpret_cast<Endpoint*>(n * 64); }
 
 TEST(GroupTable, one_handle_belongs_to_one_job) {
-    GroupTable table(4);
+    GroupTable table(4, 0);
     EXPECT_NE(table.join(kGroupBit | 1, 10, member(1)), nullptr);
     EXPECT_NE(table.join(kGroupBit | 1, 10, member(2)), nullptr);
     EXPECT_EQ(table.join(kGroupBit | 1, 11, member(3)), nullptr);
@@ -28,7 +28,7 @@ TEST(GroupTable, one_handle_belongs_to_one_job) {
 }
 
 TEST(GroupTable, holds_no_more_than_its_limit) {
-    GroupTable table(3);
+    GroupTable table(3, 0);
     for (std::uint32_t n = 0; n < 3; ++n)
         EXPECT_NE(table.join(kGroupBit | (n << 8), 1, member(1)), nullptr);
     EXPECT_EQ(table.join(kGroupBit | 77, 1, member(1)), nullptr);
@@ -37,7 +37,7 @@ TEST(GroupTable, holds_no_more_than_its_limit) {
 // Colliding homes, random joins and leaves, against a map.
 TEST(GroupTable, agrees_with_a_map) {
     Prng prng(3);
-    GroupTable table(24);
+    GroupTable table(24, 0);
     std::map<GroupHandle, std::set<std::uintptr_t>> model;
     for (int step = 0; step < 200'000; ++step) {
         const auto handle = static_cast<GroupHandle>(kGroupBit | (prng.below(40) * 0x15));

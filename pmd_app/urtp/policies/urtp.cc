@@ -26,7 +26,7 @@ Seq next_ack(const RxStream& rx, std::uint32_t credit, const Params& params) noe
 }
 
 std::uint32_t credit(Core& core, RxStream& rx) noexcept {
-    const std::uint32_t free = core.store_.room();
+    const std::uint32_t free = core.store_.room(rx.session->local);
     const std::uint32_t held = rx.session->held;
     const std::uint32_t reserved = rx.session->reserved_used ? 0 : 1;
     return std::min(rx.window, std::max(free > held ? free - held : 0, reserved));

@@ -1,0 +1,157 @@
+// Accounts: the share of each user in what all users have, and shares of frames of one pool.
+#include "engine/accounts.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+namespace ulc::engine {
+namespace {
+
+constexpr std::uint64_t kMiB = 1U << 20;
+
+TEST(Accounts, a_user_alone_gets_its_share_and_each_next_one_finds_something) {
+    Accounts accounts({.user_share = 90}, 64, 1024, 1);
+    std::string why;
+    std::vector<std::uint32_t> got;
+    for (UserId uid = 1; uid <= 4; ++uid) {
+        std::uint32_t count = 0;
+        while (accounts.enter({uid, 0}, why) != nullptr)
+            ++count;
+        got.push_back(count);
+    }
+    EXPECT_EQ(got, (std::vector<std::uint32_t>{57, 6, 1, 0}));
+    EXPECT_EQ(why, "all 64 endpoints of the engine are taken; close some, or raise --endpoints");
+}
+
+TEST(Accounts, a_refusal_names_limit_value_and_remedy) {
+    Accounts accounts({.user_share = 50, .octets = 100 * kMiB}, 4, 8, 1);
+    std::string why;
+    ASSERT_NE(accounts.enter({7, 40 * kMiB}, why), nullptr);
+    EXPECT_EQ(accounts.enter({7, 20 * kMiB}, why), nullptr);
+    EXPECT_EQ(why,
+              "user 7 holds 40 MiB and asks for 20 MiB of the 100 MiB for all clients, of which "
+              "40 MiB are taken; close some, ask for smaller arenas, or raise --client-memory");
+    ASSERT_NE(accounts.enter({7, 0}, why), nullptr);
+    EXPECT_EQ(accounts.enter({7, 0}, why), nullptr);
+    EXPECT_EQ(why,
+              "user 7 holds 2 of 4 endpoints, and the rest is kept for other users; close some, or "
+              "raise --endpoints or --user-share");
+    EXPECT_NE(accounts.enter({8, 30 * kMiB}, why), nullptr);
+}
+
+TEST(Accounts, what_is_left_may_be_taken_again) {
+    Accounts accounts({.octets = 10 * kMiB}, 2, 1, 1);
+    std::string why;
+    User* user = accounts.enter({1, 10 * kMiB}, why);
+    ASSERT_NE(user, nullptr);
+    EXPECT_EQ(accounts.enter({2, 1}, why), nullptr);
+    accounts.leave(*user, 10 * kMiB);
+    EXPECT_TRUE(accounts.users().empty());
+    EXPECT_NE(accounts.enter({2, 10 * kMiB}, why), nullptr);
+}
+
+TEST(Accounts, groups_are_shared_by_net) {
+    Accounts accounts({.user_share = 75}, 8, 8, 2);
+    std::string why;
+    User* a = accounts.enter({1, 0}, why);
+    User* b = accounts.enter({2, 0}, why);
+    for (std::uint32_t net = 0; net < 2; ++net) {
+        for (int n = 0; n < 6; ++n)
+            EXPECT_TRUE(accounts.take_group(*a, net)) << n;
+        EXPECT_FALSE(accounts.take_group(*a, net));
+        EXPECT_TRUE(accounts.take_group(*b, net));
+    }
+    for (int n = 0; n < 3; ++n)
+        accounts.give_group(*a, 0);
+    EXPECT_TRUE(accounts.take_group(*a, 0));
+    EXPECT_FALSE(accounts.take_group(*a, 1));
+}
+
+TEST(Accounts, jobs_begin_at_a_bounded_rate_that_a_new_endpoint_does_not_reset) {
+    Accounts accounts({.jobs_per_second = 10, .jobs_burst = 4}, 8, 8, 1);
+    std::string why;
+    User* user = accounts.enter({1, 0}, why);
+    unsigned begun = 0;
+    Nanos now = kSecond;
+    for (unsigned n = 0; n < 100'000; ++n, now += 100 * kMicrosecond) {
+        if (n % 100 == 0) {
+            accounts.leave(*user, 0);
+            user = accounts.enter({1, 0}, why);
+        }
+        begun += accounts.take_job(*user, now) ? 1 : 0;
+    }
+    EXPECT_GE(begun, 100U);
+    EXPECT_LE(begun, 104U) << "10 s of 10, and 4 at once";
+    User* other = accounts.enter({2, 0}, why);
+    EXPECT_TRUE(accounts.take_job(*other, now)) << "of another user";
+}
+
+// ---------------------------------------------------------------- frames
+
+using urtp::FrameBudget;
+using urtp::FrameShare;
+using urtp::UserFrames;
+
+std::uint32_t take_all(FrameShare& share) {
+    std::uint32_t taken = 0;
+    for (; share.may_take(); ++taken)
+        share.take();
+    return taken;
+}
+
+void give_all(FrameShare& share) {
+    while (share.held() > 0)
+        share.give_back();
+}
+
+TEST(FrameShares, every_endpoint_of_another_user_finds_frames) {
+    constexpr std::uint32_t kFrames = 4000;
+    constexpr std::uint32_t kKept = 16;
+    FrameBudget budget(kFrames, kKept, 2);
+    UserFrames a;
+    UserFrames b;
+    std::vector<std::unique_ptr<FrameShare>> of_a;
+    for (int n = 0; n < 60; ++n)
+        of_a.push_back(std::make_unique<FrameShare>(budget, a));
+    FrameShare of_b(budget, b);
+    for (const auto& share : of_a)
+        EXPECT_GE(take_all(*share), kKept);
+    EXPECT_LE(a.held, kFrames * 2 / 3);
+    EXPECT_GE(take_all(of_b), kFrames / 10);
+    for (const auto& share : of_a)
+        give_all(*share);
+    give_all(of_b);
+    EXPECT_EQ(a.held, 0U);
+}
+
+TEST(FrameShares, room_says_how_many_may_be_taken) {
+    for (const std::uint32_t alpha : {1U, 2U, 5U}) {
+        FrameBudget budget(1000, 10, alpha);
+        UserFrames user;
+        FrameShare first(budget, user);
+        FrameShare second(budget, user);
+        for (const std::uint32_t held : {0U, 5U, 10U, 100U}) {
+            for (std::uint32_t n = 0; n < held; ++n)
+                first.take();
+            const std::uint32_t room = second.room();
+            EXPECT_EQ(take_all(second), room) << alpha << ", " << held;
+            give_all(second);
+            give_all(first);
+        }
+    }
+}
+
+TEST(FrameShares, the_guarantee_returns_with_the_endpoint) {
+    FrameBudget budget(100, 10, 2);
+    UserFrames user;
+    {
+        const FrameShare one(budget, user);
+        EXPECT_EQ(budget.free(), 90);
+    }
+    EXPECT_EQ(budget.free(), 100);
+}
+
+}  // namespace
+}  // namespace ulc::engine
