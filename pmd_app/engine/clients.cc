@@ -52,7 +52,9 @@ bool send(Core& core, Endpoint& endpoint, Nanos now) {
                 peer_gone(core, endpoint, event.rank, kGoneLeft, now);
                 break;
             case urtp::EventKind::kPeerDied:
+                if (endpoint.gone[event.rank] != kHere) break;  // the engine said so
                 peer_gone(core, endpoint, event.rank, kGoneDied, now);
+                endpoint.net->jobs.peer_died(endpoint.job, event.rank, now);
                 break;
             case urtp::EventKind::kLost:
                 fault(endpoint, Err::kLost, event.rank, event.count);

@@ -18,8 +18,12 @@ void to_member(Core& core, Net& net, Endpoint& endpoint, const wire::FrameView& 
     }
     urtp::Member& member = *endpoint.member;
     // A rank lives if its node speaks for it; the member drops what comes from elsewhere.
-    if (from_wire && view.rank < endpoint.nodes.size() && member.peer(view.rank).mac == view.source)
+    if (from_wire && view.rank < endpoint.nodes.size() &&
+        member.peer(view.rank).mac == view.source) {
         net.jobs.heard(endpoint.nodes[view.rank], now);
+        if (endpoint.gone[view.rank] != kHere) [[unlikely]]
+            net.jobs.held_for_gone(endpoint.job, view.rank, now);
+    }
     member.on_frame(view, segment, now);
     endpoint.work |= kWorkDeliver | kWorkSettle;
     if (!endpoint.sends.empty()) endpoint.work |= kWorkSend;

@@ -134,7 +134,7 @@ void Jobs::Impl::stop_publishing(JobRecord& record) {
 // ------------------------------------------------------------------------------ remote claims
 
 void Jobs::Impl::on_join(const wire::JobBodyView& view, const Mac& source, Nanos now) {
-    liveness.hint(source, view.join->incarnation);
+    liveness.hint(source, view.join->incarnation, now);
     std::bitset<wire::kJoinClaimsMax> dealt_with;
     const bool next_attempt = std::any_of(records.begin(), records.end(), [&](const auto& record) {
         return same_key(*record, view) && record->phase == JobPhase::kForming && record->publisher;

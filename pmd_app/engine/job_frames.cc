@@ -29,6 +29,7 @@ std::size_t Jobs::Impl::next_tx(std::byte* frame, Nanos now) {
     wire::NodeBody node;
     if (octets == 0 && liveness.next_tx(head.destination, node, now)) {
         head.type = wire::FrameType::kNode;
+        if (node.kind == wire::NodeKind::kPing) choose_question(head.destination, node);
         octets = wire::put_node(body, node);
     }
     for (auto at = records.begin(); octets == 0 && at != records.end(); ++at) {

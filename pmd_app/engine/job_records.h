@@ -9,6 +9,7 @@
 
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -119,7 +120,8 @@ struct JobRecord {
 
     // formed
     std::vector<urtp::Peer> roster;
-    std::vector<bool> gone;  ///< by rank
+    std::vector<Rank> by_mac;  ///< ranks of other nodes, sorted by MAC, then rank
+    std::vector<bool> gone;    ///< by rank
     std::vector<std::pair<Rank, JobEventKind>> gone_events;
     std::size_t gone_reported = 0;
     GroupHandle world = 0;
@@ -137,6 +139,10 @@ struct JobRecord {
     [[nodiscard]] LocalRank* local(Rank rank) noexcept;
     [[nodiscard]] LocalRank* local_endpoint(Handle endpoint) noexcept;
     [[nodiscard]] bool has_rank_0() noexcept { return local(0) != nullptr; }
+    /// Ranks of a formed job at that node, which is not this one.
+    [[nodiscard]] std::span<const Rank> ranks_at(const Mac& mac) const noexcept;
+    /// Its living rank there with that handle, or any for handle 0; kNoRank: none.
+    [[nodiscard]] Rank living_at(const Mac& mac, Handle handle) const noexcept;
 };
 
 struct PendingReject {
@@ -181,10 +187,18 @@ struct Jobs::Impl {
     void on_timer(Nanos now);
     void on_job_frame(const wire::JobBodyView& view, const Mac& source, Nanos now);
     void on_bye(const wire::JobBodyView& view, const Mac& source, Nanos now);
-    void on_verdict(const NodeVerdict& verdict, Nanos now);
     void leave(JobRecord& record, Handle endpoint, wire::LeaveReason reason, Nanos now);
     void peer_gone(JobRecord& record, Rank rank, JobEventKind kind, Nanos now);
     [[nodiscard]] Nanos jitter(const JobRecord& record) noexcept;
+
+    // --- what liveness finds out (verdicts.cc)
+    void on_verdict(const NodeVerdict& verdict, Nanos now);
+    void on_hint(const NodeVerdict& verdict, Nanos now);
+    void end_ranks(const NodeVerdict& verdict, Nanos now);
+    void answer_question(const NodeVerdict& asked, Nanos now);
+    /// Gives a PING without a question one about a pair of endpoints of the two nodes, in turn.
+    void choose_question(const Mac& mac, wire::NodeBody& ping) const noexcept;
+    void node_died(JobRecord& record, const Mac& mac, Rank counted, Nanos now);
 
     // --- claims and conflicts (forming.cc)
     [[nodiscard]] Result<JobId> join(const JoinRequest& request, Nanos now);

@@ -1,5 +1,4 @@
-// Jobs: the interface, dispatch of frames and time, leaving, and what the death of a node means for
-// ranks. The other parts are named in jobs.h.
+// Jobs: the interface, dispatch of frames and time, and leaving. jobs.h names the other parts.
 #include "engine/jobs.h"
 
 #include <algorithm>
@@ -167,38 +166,6 @@ void Jobs::Impl::on_bye(const wire::JobBodyView& view, const Mac& source, Nanos 
     }
 }
 
-void Jobs::Impl::on_verdict(const NodeVerdict& verdict, Nanos now) {
-    for (const auto& record : records) {
-        if (record->phase == JobPhase::kForming) {
-            if (verdict.kind == NodeVerdict::Kind::kGone) {
-                drop_claims(*record, verdict.mac, verdict.handle);
-            }
-            continue;
-        }
-        for (std::size_t rank = 0; rank < record->roster.size(); ++rank) {
-            const urtp::Peer& peer = record->roster[rank];
-            if (peer.mac != verdict.mac || record->gone[rank]) continue;
-            auto kind = JobEventKind::kPeerDied;
-            switch (verdict.kind) {
-                case NodeVerdict::Kind::kDead:
-                    break;
-                case NodeVerdict::Kind::kRestarted:
-                    if (peer.incarnation == verdict.incarnation) continue;
-                    break;
-                case NodeVerdict::Kind::kGone:
-                    if (peer.handle != verdict.handle) continue;
-                    if (peer.incarnation == verdict.incarnation &&
-                        verdict.reason == wire::LeaveReason::kLeft) {
-                        kind = JobEventKind::kPeerLeft;
-                    }
-                    break;
-            }
-            if (kind == JobEventKind::kPeerDied) counters.add(Counter::peers_dead);
-            peer_gone(*record, static_cast<Rank>(rank), kind, now);
-        }
-    }
-}
-
 /// Once per rank. A rank of this engine has no node to unwatch.
 void Jobs::Impl::peer_gone(JobRecord& record, Rank rank, JobEventKind kind, Nanos now) {
     if (record.gone[rank]) return;
@@ -271,6 +238,22 @@ bool Jobs::job(JobId job, JobView& out) const noexcept {
     out = JobView{record->name,      record->nonce,   record->roster,  record->world,
                   record->first_seq, record->version, record->profile, record->medium};
     return true;
+}
+
+void Jobs::peer_died(JobId job, Rank rank, Nanos now) {
+    JobRecord* record = impl_->find(job);
+    if (record == nullptr || record->phase != JobPhase::kFormed || rank >= record->size) return;
+    impl_->node_died(*record, Mac{record->roster[rank].mac}, rank, now);
+    impl_->changed();
+    decide_next_look();
+}
+
+void Jobs::held_for_gone(JobId job, Rank rank, Nanos now) {
+    const JobRecord* record = impl_->find(job);
+    if (record == nullptr || record->phase != JobPhase::kFormed || rank >= record->size) return;
+    if (!record->gone[rank]) return;
+    liveness_.held_for_dead(record->roster[rank].mac, record->roster[rank].handle, now);
+    decide_next_look();
 }
 
 void Jobs::on_frame(const wire::FrameView& frame, Nanos now) {

@@ -8,7 +8,8 @@
 // Who does what. The engine of rank 0 is the job's *publisher*: it collects claims (JOIN), decides conflicts, sends the
 // roster until every engine holds it, then COMMIT: nobody forms before all can. There is no other arbiter. Several local endpoints may be ranks of one
 // job; their claims meet here without the wire. Parts: jobs.cc (interface, dispatch, leaving), forming.cc (claims and
-// conflicts), roster.cc (publishing and assembling), liveness.cc (nodes).
+// conflicts), roster.cc (publishing and assembling), verdicts.cc (what a node's answers mean for
+// ranks), liveness.cc (nodes).
 //
 // Limits: JobsConfig says jobs_max, ranks_max, nodes_max; queues of answers are kAnswersMax long and drop the newest,
 // because whoever asked asks again. Memory of a job: about 20 octets a rank, twice that at its publisher while it forms.
@@ -45,8 +46,8 @@ struct JobsConfig {
     std::uint16_t ether_type = wire::kEtherTypeDefault;
     bool crc = false;        ///< behind every frame
     std::uint64_t seed = 0;  ///< of nonces, first numbers, world handles, jitter
-    std::uint8_t version_min = wire::kVersion;
-    std::uint8_t version_max = wire::kVersion;
+    std::uint8_t version_min = wire::kProtocolVersion;
+    std::uint8_t version_max = wire::kProtocolVersion;
 
     Nanos join_wait_min = 200 * kMicrosecond;  ///< a claim is repeated after this, doubling
     Nanos join_wait_max = 50 * kMillisecond;
@@ -107,7 +108,7 @@ struct JobView {
     std::span<const urtp::Peer> roster;  ///< by rank; own engine's ranks included
     GroupHandle world = 0;
     Seq first_seq;
-    std::uint8_t version = wire::kVersion;
+    std::uint8_t version = wire::kProtocolVersion;
     std::string_view profile;  ///< that all ranks use
     Medium medium = Medium::kSwitch;
 };
@@ -149,6 +150,12 @@ public:
         liveness_.unknown_handle(source, handle, now);
         decide_next_look();
     }
+
+    /// Ends all ranks of that rank's node in this job: the transport asked the rank without answer
+    /// and heard nothing of its node.
+    void peer_died(JobId job, Rank rank, Nanos now);
+    /// Tells the node of a rank that is gone here, and still sends, at a limited rate.
+    void held_for_gone(JobId job, Rank rank, Nanos now);
 
     // --- outputs
     /// Writes the next frame, complete from the Ethernet header on. capacity ≥ 14 + mtu. 0: nothing now.

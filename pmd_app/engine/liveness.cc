@@ -14,18 +14,29 @@ constexpr std::uint64_t kTokensBack = 64;
 /// Local ends remembered for GONE.
 constexpr std::size_t kEndedMax = 1024;
 constexpr std::uint8_t kPingsCountMax = 255;
+/// Hints make this engine ask a node no more often than this.
+constexpr Nanos kAskGap = kMillisecond;
 
-wire::NodeBody make_body(wire::NodeKind kind, wire::LeaveReason reason, std::uint32_t incarnation,
+wire::NodeBody make_body(wire::NodeKind kind, std::uint32_t incarnation,
                          std::uint64_t token) noexcept {
     wire::NodeBody body{};
     body.kind = kind;
-    body.reason = reason;
     body.incarnation = incarnation;
     body.token = token;
     return body;
 }
 
 }  // namespace
+
+bool RateLimit::take(Nanos now, std::uint32_t per_second) noexcept {
+    if (per_second == 0) return false;
+    const Nanos interval = kSecond / per_second;
+    const Nanos burst = interval * static_cast<Nanos>(kAnswersMax);
+    empty_at_ = std::max(empty_at_, now - burst);
+    if (empty_at_ + interval > now) return false;
+    empty_at_ += interval;
+    return true;
+}
 
 Liveness::Liveness(const LivenessConfig& config, const Mac& own, std::uint32_t incarnation,
                    std::uint64_t seed, Counters& counters)
@@ -67,7 +78,7 @@ Liveness::Node* Liveness::at(const Mac& mac) noexcept {
 bool Liveness::watch(const Mac& mac, std::uint32_t incarnation, Nanos now) {
     if (Node* known = at(mac); known != nullptr) {
         ++known->ranks;
-        hint(mac, incarnation);
+        hint(mac, incarnation, now);
         return true;
     }
     if (by_mac_.size() >= config_.nodes_max) return false;
@@ -109,9 +120,17 @@ void Liveness::ask(std::uint32_t slot) {
     ping_due_.push_back(slot);
 }
 
-void Liveness::hint(const Mac& mac, std::uint32_t incarnation) {
+void Liveness::hint(const Mac& mac, std::uint32_t incarnation, Nanos now) {
     const Node* node = at(mac);
-    if (node != nullptr && node->incarnation != incarnation) ask(node->index & kNodeSlotMask);
+    if (node != nullptr && node->incarnation != incarnation) doubt(mac, 0, 0, now);
+}
+
+void Liveness::doubt(const Mac& mac, Handle ours, Handle theirs, Nanos now) {
+    Node* node = at(mac);
+    if (node == nullptr || now - node->last_ping < kAskGap) return;
+    if (node->ours == 0) node->ours = ours;
+    if (node->theirs == 0) node->theirs = theirs;
+    ask(node->index & kNodeSlotMask);
 }
 
 void Liveness::ended(Handle handle, wire::LeaveReason reason) noexcept {
@@ -119,68 +138,117 @@ void Liveness::ended(Handle handle, wire::LeaveReason reason) noexcept {
     ended_next_ = (ended_next_ + 1) % ended_.size();
 }
 
-void Liveness::answer(const Mac& to, const wire::NodeBody& body) noexcept {
-    const auto same = [&](const Answer& waiting) {
-        return waiting.to == to && waiting.body.kind == body.kind &&
-               waiting.body.token == body.token;
-    };
-    if (std::any_of(answers_.begin(), answers_.end(), same)) return;
-    // A full queue drops the answer: whoever asked asks again.
-    (void)answers_.push_back(Answer{to, body});
+/// Not among the latest local ends: of an engine that ran here before, so it died.
+wire::LeaveReason Liveness::reason_of_end(Handle handle) const noexcept {
+    for (const Ended& ended : ended_) {
+        if (ended.handle == handle) return ended.reason;
+    }
+    return wire::LeaveReason::kDied;
 }
 
-bool Liveness::on_pong(const wire::NodeView& view, const Mac& source, NodeVerdict& verdict) {
-    Node* node = at(source);
-    if (node == nullptr || node->token - view.token >= kTokensBack) return false;
-    if (node->incarnation == view.incarnation) return false;
-    node->incarnation = view.incarnation;
-    verdict = {NodeVerdict::Kind::kRestarted, source, view.incarnation, 0, {}};
-    return true;
+// ------------------------------------------------------------------------------ answers and hints
+
+void Liveness::answer(const Mac& to, const wire::NodeBody& body, Nanos now) noexcept {
+    const bool known = find(to) != kNoNode;
+    auto& queue = known ? answers_ : strangers_;
+    const auto same = [&](const Answer& waiting) {
+        return waiting.to == to && waiting.body.kind == body.kind &&
+               waiting.body.token == body.token && waiting.body.ours == body.ours &&
+               waiting.body.theirs == body.theirs;
+    };
+    if (std::any_of(queue.begin(), queue.end(), same)) return;
+    if (!known && !strangers_limit_.take(now, config_.strangers_per_second)) {
+        counters_.add(Counter::answers_limited);
+        return;
+    }
+    // A full queue drops the answer: its asker asks again.
+    if (!queue.push_back(Answer{to, body})) counters_.add(Counter::answers_limited);
+}
+
+void Liveness::hint_at(const Mac& to, const wire::NodeBody& body, Nanos now) noexcept {
+    if ((to.octets[0] & 1U) != 0 || to == own_) return;
+    if (hints_limit_.take(now, config_.gones_per_second)) answer(to, body, now);
+}
+
+void Liveness::unknown_handle(const Mac& source, Handle handle, Nanos now) noexcept {
+    if (handle == 0 || is_group(handle)) return;
+    wire::NodeBody body = make_body(wire::NodeKind::kGone, incarnation_, wire::kNoToken);
+    body.reason = reason_of_end(handle);
+    body.ours = handle;
+    hint_at(source, body, now);
+}
+
+void Liveness::held_for_dead(const Mac& source, Handle theirs, Nanos now) noexcept {
+    wire::NodeBody body = make_body(wire::NodeKind::kExpelled, incarnation_, wire::kNoToken);
+    body.theirs = theirs;
+    hint_at(source, body, now);
+}
+
+void Liveness::answer_pong(const NodeVerdict& asked, Nanos now) noexcept {
+    answer(asked.mac, make_body(wire::NodeKind::kPong, incarnation_, asked.token), now);
+}
+
+void Liveness::answer_gone(const NodeVerdict& asked, Nanos now) noexcept {
+    wire::NodeBody body = make_body(wire::NodeKind::kGone, incarnation_, asked.token);
+    body.reason = reason_of_end(asked.ours);
+    body.ours = asked.ours;
+    answer(asked.mac, body, now);
+}
+
+void Liveness::answer_expelled(const NodeVerdict& asked, Nanos now) noexcept {
+    wire::NodeBody body = make_body(wire::NodeKind::kExpelled, incarnation_, asked.token);
+    body.theirs = asked.theirs;
+    answer(asked.mac, body, now);
+}
+
+// ------------------------------------------------------------------------------ what comes
+
+bool Liveness::fresh(const wire::NodeView& view, const Mac& source) const noexcept {
+    const NodeIndex index = find(source);
+    if (index == kNoNode || view.token == wire::kNoToken) return false;
+    return nodes_[index & kNodeSlotMask].token - view.token < kTokensBack;
 }
 
 bool Liveness::on_node(const wire::NodeView& view, const Mac& source, Nanos now,
                        NodeVerdict& verdict) {
+    using Kind = NodeVerdict::Kind;
     heard(find(source), now);
-    switch (view.kind) {
-        case wire::NodeKind::kPing:
-            answer(source, make_body(wire::NodeKind::kPong, {}, incarnation_, view.token));
-            hint(source, view.incarnation);
-            return false;
-        case wire::NodeKind::kPong:
-            return on_pong(view, source, verdict);
-        case wire::NodeKind::kGone:
-            verdict = {NodeVerdict::Kind::kGone, source, view.incarnation,
-                       static_cast<Handle>(view.token), view.reason};
-            return true;
+    const bool gone = view.kind == wire::NodeKind::kGone;
+    // The sender's own endpoint is theirs to us.
+    verdict = {Kind::kAsks, source,      view.incarnation, view.ours,
+               view.theirs, view.reason, view.token};
+    if (view.kind == wire::NodeKind::kPing) {
+        hint(source, view.incarnation, now);
+        return true;
     }
-    return false;
+    if (!fresh(view, source)) {
+        verdict.kind = gone ? Kind::kSaysGone : Kind::kSaysExpelled;
+        return view.kind != wire::NodeKind::kPong && view.token == wire::kNoToken;
+    }
+    Node& node = *at(source);
+    node.asked = 0;
+    if (node.incarnation != view.incarnation) {
+        node.incarnation = view.incarnation;
+        verdict.kind = Kind::kRestarted;
+        return true;
+    }
+    verdict.kind = gone ? Kind::kGone : Kind::kExpelled;
+    return view.kind != wire::NodeKind::kPong;
 }
 
-void Liveness::unknown_handle(const Mac& source, Handle handle, Nanos now) noexcept {
-    const bool nobody = (source.octets[0] & 1U) != 0 || source == own_;
-    if (nobody || handle == 0 || is_group(handle) || config_.gones_per_second == 0) return;
-    const Nanos interval = kSecond / config_.gones_per_second;
-    const Nanos burst = interval * static_cast<Nanos>(kAnswersMax);
-    gone_credit_at_ = std::max(gone_credit_at_, now - burst);
-    if (gone_credit_at_ + interval > now) return;
-    gone_credit_at_ += interval;
-    // Not among the latest local ends: of an engine that ran here before, so it died.
-    wire::LeaveReason reason = wire::LeaveReason::kDied;
-    for (const Ended& ended : ended_) {
-        if (ended.handle == handle) reason = ended.reason;
-    }
-    answer(source, make_body(wire::NodeKind::kGone, reason, incarnation_, handle));
+bool Liveness::has_tx() const noexcept {
+    return !answers_.empty() || !strangers_.empty() || !ping_due_.empty();
 }
-
-bool Liveness::has_tx() const noexcept { return !answers_.empty() || !ping_due_.empty(); }
 
 bool Liveness::next_tx(Mac& destination, wire::NodeBody& body, Nanos now) {
-    if (!answers_.empty()) {
-        const Answer& answer = answers_[answers_.size() - 1];
+    auto& queue = answers_.empty() && ping_due_.empty() ? strangers_ : answers_;
+    if (!queue.empty()) {
+        const Answer& answer = queue[queue.size() - 1];
         destination = answer.to;
         body = answer.body;
         if (body.kind == wire::NodeKind::kGone) counters_.add(Counter::gone_sent);
-        answers_.pop_back();
+        if (body.kind == wire::NodeKind::kExpelled) counters_.add(Counter::expelled_sent);
+        queue.pop_back();
         return true;
     }
     if (ping_due_.empty()) return false;
@@ -189,19 +257,30 @@ bool Liveness::next_tx(Mac& destination, wire::NodeBody& body, Nanos now) {
     node.ping_due = false;
     if (node.last_heard >= node.last_ping) node.pings = 0;
     if (node.pings < kPingsCountMax) ++node.pings;
+    if (node.asked == 0) node.asked_since = now;
+    if (node.asked < kPingsCountMax) ++node.asked;
     node.last_ping = now;
     destination = node.mac;
-    body = make_body(wire::NodeKind::kPing, {}, incarnation_, ++node.token);
+    if (++node.token == wire::kNoToken) ++node.token;
+    body = make_body(wire::NodeKind::kPing, incarnation_, node.token);
+    body.ours = node.ours;
+    body.theirs = node.theirs;
+    node.ours = node.theirs = 0;
     return true;
 }
 
 void Liveness::sweep(std::uint32_t slot, Nanos now) {
     Node& node = nodes_[slot];
     const Nanos silence = now - node.last_heard;
-    if (node.dead || node.ping_due || silence < config_.node_idle) return;
+    if (node.dead || node.ping_due) return;
+    const bool silent = silence >= config_.node_idle;
     const bool asked = node.last_ping > node.last_heard;  // and not answered
-    if (asked && now - node.last_ping < ping_wait()) return;
-    if (asked && silence >= config_.node_dead && node.pings >= config_.pings_min) {
+    const Nanos wait = silent || node.asked > 0 ? ping_wait() : config_.node_dead / 2;
+    if ((asked || !silent) && now - node.last_ping < wait) return;
+    const bool deaf = node.asked >= std::max(config_.deaf_pings, config_.pings_min) &&
+                      now - node.asked_since >= config_.node_dead;
+    const bool mute = asked && silence >= config_.node_dead && node.pings >= config_.pings_min;
+    if (deaf || mute) {
         node.dead = true;
         dead_.push_back(node.index);
         return;

@@ -4,9 +4,14 @@
 //   heard ──node_idle──▶ ping every ping_wait ──(≥ node_dead since heard, ≥ pings_min unanswered)──▶ dead
 //     ▲──────── any frame from the node ────────┘
 //
-// A PONG that carries another incarnation than the roster's says that the engine died and another one runs there. GONE
-// says the same of one endpoint; sent at a limited rate. A ping counts only once it was handed out by next_tx(), so an
-// engine that could not send, or was not scheduled, kills nobody.
+// An answer that carries another incarnation than the roster's says that the engine died and
+// another one runs there. GONE says the same of one endpoint. EXPELLED says that one here is
+// held for dead there. Each ends something only as the answer to a PING with a fresh token.
+// Unasked they are hints, sent at a limited rate, and a hint only makes this engine ask.
+// A node that is heard is asked twice every node_dead: another job may speak for it, or it may hear
+// nothing from here. If it answers none of deaf_pings pings in node_dead, it is dead as well.
+// A ping counts only once next_tx() handed it out, so an engine that could not send, or was not
+// scheduled, kills no rank.
 // Timers: one sweep over the nodes every sweep_wait while any node is watched. Sans-IO, engine thread only.
 #pragma once
 
@@ -29,29 +34,47 @@ using NodeIndex = std::uint32_t;
 inline constexpr NodeIndex kNoNode = 0xffffffffU;
 inline constexpr NodeIndex kNodeSlotMask = 0xffffU;
 inline constexpr std::uint32_t kNodesMax = 0xffff;
-/// Answers (PONG, GONE) waiting for the wire, of each kind.
+/// Capacity of each of two queues of answers: to watched nodes, and to strangers.
 inline constexpr std::size_t kAnswersMax = 64;
 
 struct LivenessConfig {
     Nanos node_idle = 250 * kMillisecond;  ///< silence before the first ping
     Nanos node_dead = 2 * kSecond;  ///< from the last frame heard, with pings_min unanswered pings
     std::uint8_t pings_min = 8;
+    std::uint8_t deaf_pings = 16;  ///< unanswered by a node that is heard all the time
     std::uint32_t nodes_max = 8192;
-    std::uint32_t gones_per_second = 1000;
+    std::uint32_t gones_per_second = 1000;      ///< hints: unasked GONE and EXPELLED
+    std::uint32_t strangers_per_second = 1000;  ///< answers to nodes that are not watched
 };
 
 /// What liveness found out; the caller turns it into ranks.
 struct NodeVerdict {
     enum class Kind : std::uint8_t {
-        kDead,       ///< the node does not answer
-        kRestarted,  ///< another engine incarnation answers there
-        kGone,       ///< one endpoint is unknown there
+        kDead,          ///< the node does not answer
+        kRestarted,     ///< another engine incarnation answers there
+        kGone,          ///< one endpoint is unknown there
+        kExpelled,      ///< one endpoint here is held for dead there
+        kSaysGone,      ///< kGone without proof
+        kSaysExpelled,  ///< kExpelled without proof
+        kAsks,          ///< a PING, to be answered by one of the answer functions
     };
     Kind kind{};
     Mac mac;
-    std::uint32_t incarnation = 0;  ///< kRestarted, kGone: of the engine that answered
-    Handle handle = 0;              ///< kGone
+    std::uint32_t incarnation = 0;  ///< the sending engine's
+    Handle theirs = 0;              ///< kGone: which; kAsks: the asker's, that may be held for dead
+    Handle ours = 0;                ///< kExpelled: which; kAsks: is it here?
     wire::LeaveReason reason{};     ///< kGone
+    std::uint64_t token = wire::kNoToken;  ///< kAsks
+};
+
+/// A rate with a burst of kAnswersMax. Kept as the time at which the bucket was empty.
+class RateLimit {
+public:
+    /// False: too many. per_second 0: none.
+    [[nodiscard]] bool take(Nanos now, std::uint32_t per_second) noexcept;
+
+private:
+    Nanos empty_at_ = 0;
 };
 
 class Liveness {
@@ -75,17 +98,27 @@ public:
         return watched ? nodes_[slot].last_heard : -kNever / 2;
     }
     /// A frame from there named that incarnation. If it is not the watched one, ask now: the frame may
-    /// be an old one, only a PONG to a fresh token is proof.
-    void hint(const Mac& mac, std::uint32_t incarnation);
+    /// be an old one, only the answer to a fresh token is proof.
+    void hint(const Mac& mac, std::uint32_t incarnation, Nanos now);
+    /// Asks a watched node at once about these endpoints of the two ends (0: none), unless it was
+    /// asked just now.
+    void doubt(const Mac& mac, Handle ours, Handle theirs, Nanos now);
     /// A local endpoint ended: GONE about its handle will say how.
     void ended(Handle handle, wire::LeaveReason reason) noexcept;
 
     /// A parsed NODE body. True: `verdict` is to be acted on.
     [[nodiscard]] bool on_node(const wire::NodeView& view, const Mac& source, Nanos now,
                                NodeVerdict& verdict);
+    /// Hints that a handle is unknown here, or that an endpoint of that node is held for dead here.
     void unknown_handle(const Mac& source, Handle handle, Nanos now) noexcept;
+    void held_for_dead(const Mac& source, Handle theirs, Nanos now) noexcept;
+    /// Exactly one of these answers a verdict kAsks.
+    void answer_pong(const NodeVerdict& asked, Nanos now) noexcept;
+    void answer_gone(const NodeVerdict& asked, Nanos now) noexcept;
+    void answer_expelled(const NodeVerdict& asked, Nanos now) noexcept;
 
-    /// A NODE frame's body and where to; false: none.
+    /// A NODE frame's body and where to; false: none. A PING that asks about no endpoint yet may be
+    /// given a question by the caller.
     [[nodiscard]] bool next_tx(Mac& destination, wire::NodeBody& body, Nanos now);
     [[nodiscard]] bool has_tx() const noexcept;
     [[nodiscard]] Nanos next_timer() const noexcept { return sweep_at_; }
@@ -100,11 +133,15 @@ private:
         bool ping_due = false;
         bool dead = false;
         std::uint8_t pings = 0;  ///< handed out since last heard, saturating
+        std::uint8_t asked = 0;  ///< handed out since the last answer, saturating
         std::uint32_t incarnation = 0;
         std::uint32_t ranks = 0;
         Nanos last_heard = 0;
         Nanos last_ping = 0;
+        Nanos asked_since = 0;    ///< the first of those
         std::uint64_t token = 0;  ///< of the newest ping; the last kTokensBack are valid answers
+        Handle ours = 0;          ///< the next ping's questions
+        Handle theirs = 0;
     };
     struct Ended {
         Handle handle = 0;
@@ -121,8 +158,11 @@ private:
     [[nodiscard]] Nanos sweep_wait() const noexcept;
     void ask(std::uint32_t slot);
     void sweep(std::uint32_t slot, Nanos now);
-    [[nodiscard]] bool on_pong(const wire::NodeView& view, const Mac& source, NodeVerdict& verdict);
-    void answer(const Mac& to, const wire::NodeBody& body) noexcept;
+    /// True: an answer to one of the latest pings to that node.
+    [[nodiscard]] bool fresh(const wire::NodeView& view, const Mac& source) const noexcept;
+    [[nodiscard]] wire::LeaveReason reason_of_end(Handle handle) const noexcept;
+    void answer(const Mac& to, const wire::NodeBody& body, Nanos now) noexcept;
+    void hint_at(const Mac& to, const wire::NodeBody& body, Nanos now) noexcept;
 
     LivenessConfig config_;
     Mac own_;
@@ -135,11 +175,13 @@ private:
     std::vector<std::uint32_t> ping_due_;  ///< slots; Node::ping_due guards against doubles
     std::vector<NodeIndex> dead_;
     std::uint32_t generation_ = 0;
-    FixedVector<Answer, kAnswersMax> answers_;
+    FixedVector<Answer, kAnswersMax> answers_;    ///< to watched nodes
+    FixedVector<Answer, kAnswersMax> strangers_;  ///< to others
+    RateLimit strangers_limit_;
+    RateLimit hints_limit_;
     std::vector<Ended> ended_;  ///< ring of the latest local ends
     std::size_t ended_next_ = 0;
     Nanos sweep_at_ = kNever;
-    Nanos gone_credit_at_ = 0;  ///< token bucket of GONE, kept as the time at which it was empty
 };
 
 }  // namespace ulc::engine

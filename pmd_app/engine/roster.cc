@@ -217,6 +217,12 @@ void Jobs::Impl::form(JobRecord& record, Nanos now) {
     record.join_due = false;
     record.gone.assign(record.size, false);
     record.gone_events.reserve(record.size);
+    record.by_mac.clear();
+    for (Rank rank = 0; rank < record.size; ++rank) {
+        if (record.roster[rank].mac != config.mac) record.by_mac.push_back(rank);
+    }
+    std::stable_sort(record.by_mac.begin(), record.by_mac.end(),
+                     [&](Rank a, Rank b) { return record.roster[a].mac < record.roster[b].mac; });
     bool room = true;
     for (Rank rank = 0; rank < record.size; ++rank) {
         const urtp::Peer& peer = record.roster[rank];

@@ -226,13 +226,20 @@ bool parse_node(const std::byte* body, std::size_t octets, NodeView& out) noexce
     out.reason = node.reason;
     out.incarnation = node.incarnation;
     out.token = node.token;
+    out.ours = node.ours;
+    out.theirs = node.theirs;
     if (node.reserved != 0 || out.incarnation == 0) return false;
+    if (is_group(out.ours) || is_group(out.theirs)) return false;
+    if (out.kind != NodeKind::kGone && out.reason != LeaveReason{}) return false;
     switch (out.kind) {
         case NodeKind::kPing:
+            return out.token != kNoToken;
         case NodeKind::kPong:
-            return out.reason == LeaveReason{};
+            return out.token != kNoToken && out.ours == 0 && out.theirs == 0;
         case NodeKind::kGone:
-            return is_reason(out.reason) && out.token != 0 && out.token < kGroupBit;
+            return is_reason(out.reason) && out.ours != 0 && out.theirs == 0;
+        case NodeKind::kExpelled:
+            return out.ours == 0 && out.theirs != 0;
     }
     return false;
 }

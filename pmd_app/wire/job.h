@@ -9,7 +9,7 @@
 //   COMMIT      CommitBody                             broadcast: all engines hold it, the job has formed
 //   REJECT      RejectBody                             a claim, or the whole forming job, failed
 //   BYE         ByeBody                                broadcast: a rank left, died, or withdrew its claim
-// NODE:  NodeBody: PING, PONG, GONE
+// NODE:  NodeBody: PING, PONG, GONE, EXPELLED
 #pragma once
 
 #include <array>
@@ -31,6 +31,10 @@ struct Nonce {
 };
 static_assert(sizeof(Nonce) == 16);
 
+/// Version of all that engines of one job say to each other, offered in JOIN. 2: NODE bodies that
+/// ask.
+inline constexpr std::uint8_t kProtocolVersion = 2;
+
 inline constexpr std::size_t kJobNameOctets = 64;
 inline constexpr std::size_t kProfileOctets = 32;
 inline constexpr std::size_t kJoinClaimsMax = 128;  ///< in one frame
@@ -46,7 +50,7 @@ enum class JobKind : std::uint8_t {
     kBye = 5,
     kCommit = 6
 };
-enum class NodeKind : std::uint8_t { kPing = 1, kPong = 2, kGone = 3 };
+enum class NodeKind : std::uint8_t { kPing = 1, kPong = 2, kGone = 3, kExpelled = 4 };
 
 /// How a rank ended. kLeft: in order. kDied: its process did, or its data were given up.
 enum class LeaveReason : std::uint8_t { kLeft = 1, kDied = 2 };
@@ -153,14 +157,22 @@ struct ByeBody {
 };
 static_assert(sizeof(ByeBody) == 8);
 
+/// Carries up to two questions (PING), or one answer: GONE or EXPELLED if so, else PONG. An answer
+/// repeats the PING's token. GONE and EXPELLED with token 0 answer no PING: they are hints, and
+/// their receiver asks.
 struct NodeBody {
     NodeKind kind;
     LeaveReason reason;  ///< kGone; else 0
     Be16 reserved;
     Be32 incarnation;  ///< of the engine that sends this
-    Be64 token;        ///< kPing: any; kPong: the ping's; kGone: the unknown handle
+    Be64 token;
+    /// kPing: "do you hold this endpoint of mine for dead?" kGone: the unknown handle.
+    Be32 ours;
+    /// kPing: "is this endpoint of yours there?" kExpelled: the endpoint that is held for dead.
+    Be32 theirs;
 };
-static_assert(sizeof(NodeBody) == 16 && alignof(NodeBody) == 1);
+static_assert(sizeof(NodeBody) == 24 && alignof(NodeBody) == 1);
+inline constexpr std::uint64_t kNoToken = 0;
 
 /// A JOB body that passed every check of its kind. Pointers lie inside the frame; only those of `kind` are set.
 struct JobBodyView {
@@ -185,7 +197,9 @@ struct NodeView {
     NodeKind kind{};
     LeaveReason reason{};
     std::uint32_t incarnation = 0;
-    std::uint64_t token = 0;
+    std::uint64_t token = kNoToken;
+    Handle ours = 0;
+    Handle theirs = 0;
 };
 
 /// 1 … 64 octets, none a control character (names are printed).

@@ -57,8 +57,8 @@ JobHead job(JobKind kind, bool by_hand = true, std::uint8_t nonce = 0) {
 Octets join_body(std::uint16_t rank, std::uint16_t size) {
     JoinBody join{};
     join.size = size;
-    join.version_min = kVersion;
-    join.version_max = kVersion;
+    join.version_min = kProtocolVersion;
+    join.version_max = kProtocolVersion;
     join.incarnation = 2000U + rank;
     join.claims = std::uint16_t{1};
     join.profile = profile_field("urtp");
@@ -78,7 +78,7 @@ Octets roster_body() {
     roster.size = std::uint16_t{2};
     roster.parts = std::uint16_t{1};
     roster.entries = std::uint16_t{2};
-    roster.version = kVersion;
+    roster.version = kProtocolVersion;
     RosterEntry entries[2];
     entries[0].mac = fuzz::sender_mac(1);
     entries[0].handle = 500U;
@@ -137,6 +137,8 @@ Octets node_body(NodeKind kind) {
     node.reason = kind == NodeKind::kGone ? LeaveReason::kDied : LeaveReason{};
     node.incarnation = 2000U;
     node.token = 500U;
+    if (kind == NodeKind::kGone) node.ours = 500U;
+    if (kind == NodeKind::kExpelled) node.theirs = 101U;
     Octets body(sizeof node);
     (void)put_node(body.data(), node);
     return body;
@@ -204,6 +206,7 @@ void make_frames(const std::filesystem::path& folder) {
     save(folder / "job_reject", control_frame(FrameType::kJob, reject_body(RejectScope::kClaim)));
     save(folder / "job_bye", control_frame(FrameType::kJob, bye_body()));
     save(folder / "node_gone", control_frame(FrameType::kNode, node_body(NodeKind::kGone)));
+    save(folder / "node_expelled", control_frame(FrameType::kNode, node_body(NodeKind::kExpelled)));
 }
 
 /// Appends operations to a script.
@@ -251,6 +254,7 @@ void make_scripts(const std::filesystem::path& folder) {
     ended.join(1, 2).frame(Op::kJob, 1, roster_body()).frame(Op::kJob, 1, commit_body());
     ended.frame(Op::kNode, 1, node_body(NodeKind::kGone))
         .put({static_cast<unsigned>(Op::kUnknown), 1, 9});
+    ended.frame(Op::kNode, 1, node_body(NodeKind::kExpelled));
     ended.advance(35).leave(1).frame(Op::kNode, 1, node_body(NodeKind::kPong));
     save(folder / "ended", ended.octets);
 }

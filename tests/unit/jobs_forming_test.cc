@@ -25,7 +25,7 @@ void expect_one_roster(JobBus& bus, const std::string& name, std::uint16_t size)
             EXPECT_EQ(view.nonce, first.nonce);
             EXPECT_EQ(view.world, first.world);
             EXPECT_EQ(view.first_seq, first.first_seq);
-            EXPECT_EQ(view.version, wire::kVersion);
+            EXPECT_EQ(view.version, wire::kProtocolVersion);
             for (std::size_t rank = 0; rank < size; ++rank) {
                 EXPECT_EQ(view.roster[rank].mac, first.roster[rank].mac);
                 EXPECT_EQ(view.roster[rank].handle, first.roster[rank].handle);
@@ -301,8 +301,8 @@ TEST_P(UnderLoss, a_claimant_of_another_version_fails_alone_and_may_be_replaced)
     bus.add(0);
     JobsConfig newer;
     newer.mac = mac_of(1);
-    newer.version_min = wire::kVersion + 1;
-    newer.version_max = wire::kVersion + 3;
+    newer.version_min = wire::kProtocolVersion + 1;
+    newer.version_max = wire::kProtocolVersion + 3;
     bus.add(1, newer);
     bus.add(2);
     bus.must_join(bus.node(0), 0, 2, 10);
@@ -318,14 +318,14 @@ TEST(JobsForming, the_highest_common_version_is_chosen) {
     for (unsigned n = 0; n < 3; ++n) {
         JobsConfig config;
         config.mac = mac_of(n);
-        config.version_max = static_cast<std::uint8_t>(wire::kVersion + 5 - n);
+        config.version_max = static_cast<std::uint8_t>(wire::kProtocolVersion + 5 - n);
         bus.add(n, config);
         bus.must_join(bus.node(n), static_cast<Rank>(n), 3, 10 + n);
     }
     ASSERT_TRUE(bus.run(kSecond, [&] { return all_formed(bus); }));
     JobView view;
     ASSERT_TRUE(bus.node(1).jobs->job(bus.node(1).ids[11], view));
-    EXPECT_EQ(view.version, wire::kVersion + 3);
+    EXPECT_EQ(view.version, wire::kProtocolVersion + 3);
 }
 
 // ------------------------------------------------------------------------------ time and replacement

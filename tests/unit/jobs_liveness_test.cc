@@ -103,10 +103,11 @@ TEST_P(Formed, an_engine_that_was_not_scheduled_kills_nobody) {
     bus.run(kSecond);
     bus.node(0).running = false;  // stopped by the scheduler; frames to it are lost
     bus.run(kSecond);
-    bus.now += 900 * kMillisecond;
+    bus.now += 500 * kMillisecond;
     bus.node(0).running = true;
     bus.run(5 * kSecond);
-    EXPECT_EQ(bus.node(0).events.size(), 1U);
+    for (unsigned i = 0; i < 3; ++i)
+        EXPECT_EQ(bus.node(i).events.size(), 1U) << "node " << i;
 }
 
 TEST_P(Formed, frames_heard_by_the_engine_spare_the_pings) {
@@ -122,7 +123,8 @@ TEST_P(Formed, frames_heard_by_the_engine_spare_the_pings) {
             bus.node(n).jobs->heard(peer[n], bus.now);
         bus.run(100 * kMillisecond);
     }
-    EXPECT_LE(bus.frames_sent() - before, 2U);
+    // Ten seconds: each asks the other every second, which is answered.
+    EXPECT_LE(bus.frames_sent() - before, 44U);
     EXPECT_EQ(bus.node(0).jobs->node_of(mac_of(0)), kNoNode);
     EXPECT_EQ(bus.node(0).jobs->node_of(mac_of(9)), kNoNode);
 }
@@ -182,6 +184,96 @@ TEST_P(Formed, the_same_name_serves_run_after_run) {
         EXPECT_TRUE(bus.node(n).jobs->drained());
 }
 
+TEST_P(Formed, an_engine_that_the_others_gave_up_is_told_when_it_comes_back) {
+    JobBus bus(GetParam(), 0.1);
+    form(bus, 3);
+    bus.run(kSecond);
+    bus.node(0).running = false;
+    bus.run(4 * kSecond);
+    ASSERT_EQ(bus.node(1).count(JobEventKind::kPeerDied, 0), 1U);
+    bus.node(0).running = true;
+    EXPECT_TRUE(bus.run(4 * kSecond, [&] {
+        return bus.node(0).count(JobEventKind::kPeerDied, 1) == 1 &&
+               bus.node(0).count(JobEventKind::kPeerDied, 2) == 1;
+    })) << bus.describe();
+    EXPECT_EQ(bus.node(1).count(JobEventKind::kPeerDied, 2), 0U);
+    EXPECT_EQ(bus.node(0).counters.get(Counter::expelled), 2U);
+}
+
+/// A NODE frame that an attacker makes, as it comes at `to`.
+void spoof(JobBus& bus, BusNode& to, unsigned from, const wire::NodeBody& node) {
+    std::byte frame[128]{};
+    wire::FrameHead head;
+    head.destination = to.config.mac;
+    head.source = mac_of(from);
+    head.type = wire::FrameType::kNode;
+    const std::size_t octets = wire::put_node(frame + wire::kHeadOctets, node);
+    wire::FrameView view;
+    ASSERT_EQ(wire::parse(frame, wire::build_control(frame, head, octets), head.ether_type, view),
+              Counter::kCount);
+    to.jobs->on_frame(view, bus.now);
+}
+
+// Only the answer to a question that was asked just now ends a rank, never a frame alone.
+TEST_P(Formed, gone_and_expelled_from_a_spoofed_source_end_nothing) {
+    JobBus bus(GetParam());
+    form(bus, 3);
+    bus.run(kSecond);
+    for (int round = 0; round < 20; ++round) {
+        for (const unsigned from : {1U, 2U, 9U}) {
+            for (const std::uint64_t token : {std::uint64_t{0}, std::uint64_t{77}}) {
+                wire::NodeBody node{};
+                node.incarnation = 1000 + from;
+                node.token = token;
+                node.kind = wire::NodeKind::kGone;
+                node.reason = wire::LeaveReason::kLeft;
+                node.ours = kFirstEndpoint + from;
+                spoof(bus, bus.node(0), from, node);
+                node.kind = wire::NodeKind::kExpelled;
+                node.reason = {};
+                node.ours = 0;
+                node.theirs = kFirstEndpoint;
+                spoof(bus, bus.node(0), from, node);
+                node.incarnation = 1001 + from;
+                spoof(bus, bus.node(0), from, node);
+                node.kind = wire::NodeKind::kPong;
+                node.token = 77;
+                node.theirs = 0;
+                spoof(bus, bus.node(0), from, node);
+            }
+        }
+        bus.run(20 * kMillisecond);
+    }
+    bus.run(5 * kSecond);
+    for (unsigned i = 0; i < 3; ++i)
+        EXPECT_EQ(bus.node(i).events.size(), 1U) << "node " << i << bus.describe();
+}
+
+TEST_P(Formed, strangers_are_answered_at_a_limited_rate_and_never_more_than_they_sent) {
+    JobBus bus(GetParam());
+    form(bus, 2);
+    bus.run(kSecond);
+    wire::NodeBody node{};
+    node.incarnation = 5;
+    node.kind = wire::NodeKind::kPing;
+    const auto before = bus.frames_sent();
+    std::uint64_t asked = 0;
+    for (int millisecond = 0; millisecond < 100; ++millisecond) {
+        for (unsigned from = 100; from < 200; ++from, ++asked) {
+            node.token = asked + 1;
+            node.theirs = 4711;
+            spoof(bus, bus.node(0), from, node);
+        }
+        bus.run(kMillisecond);
+    }
+    const auto answered = bus.frames_sent() - before;
+    EXPECT_GT(answered, 50U);
+    EXPECT_LE(answered, 64U + 100U + 20U) << "a burst, and 1000 a second; and what is asked here";
+    EXPECT_GT(bus.node(0).counters.get(Counter::answers_limited), asked / 2);
+    bus.run(5 * kSecond);
+    EXPECT_EQ(bus.node(1).events.size(), 1U);
+}
+
 TEST(JobsGone, is_rate_limited_and_never_sent_to_groups_or_oneself) {
     JobBus bus(1);
     BusNode& node = bus.add(1);
@@ -225,7 +317,7 @@ TEST(LivenessTokens, a_pong_to_no_fresh_question_proves_nothing) {
     const Mac peer = mac_of(1);
     Liveness liveness({}, own, 100, 1, counters);
     ASSERT_TRUE(liveness.watch(peer, 7, 0));
-    liveness.hint(peer, 9);
+    liveness.hint(peer, 9, 0);
     Mac to;
     wire::NodeBody ping;
     ASSERT_TRUE(liveness.next_tx(to, ping, 0));

@@ -252,29 +252,44 @@ TEST(WireJob, other_bodies_out_of_range_are_malformed) {
 
 TEST(WireNode, round_trips_and_refuses_what_is_out_of_range) {
     const auto parses = [](NodeKind kind, LeaveReason reason, std::uint32_t incarnation,
-                           std::uint64_t token) {
+                           std::uint64_t token, Handle ours, Handle theirs) {
         NodeBody body{};
         body.kind = kind;
         body.reason = reason;
         body.incarnation = incarnation;
         body.token = token;
+        body.ours = ours;
+        body.theirs = theirs;
         std::byte octets[sizeof body + 1];
         const std::size_t n = put_node(octets, body);
         NodeView view;
         EXPECT_FALSE(parse_node(octets, n - 1, view));
         EXPECT_FALSE(parse_node(octets, n + 1, view));
         return parse_node(octets, n, view) && view.token == token &&
-               view.incarnation == incarnation;
+               view.incarnation == incarnation && view.ours == ours && view.theirs == theirs;
     };
-    EXPECT_TRUE(parses(NodeKind::kPing, {}, 1, 0));
-    EXPECT_TRUE(parses(NodeKind::kPong, {}, 1, UINT64_MAX));
-    EXPECT_TRUE(parses(NodeKind::kGone, LeaveReason::kLeft, 1, 5));
-    EXPECT_FALSE(parses(NodeKind::kPing, {}, 0, 0));
-    EXPECT_FALSE(parses(NodeKind::kPing, LeaveReason::kLeft, 1, 0));
-    EXPECT_FALSE(parses(NodeKind::kGone, {}, 1, 5));
-    EXPECT_FALSE(parses(NodeKind::kGone, LeaveReason::kLeft, 1, 0));
-    EXPECT_FALSE(parses(NodeKind::kGone, LeaveReason::kLeft, 1, kGroupBit));
-    EXPECT_FALSE(parses(static_cast<NodeKind>(4), {}, 1, 0));
+    EXPECT_TRUE(parses(NodeKind::kPing, {}, 1, 1, 0, 0));
+    EXPECT_TRUE(parses(NodeKind::kPing, {}, 1, 1, 7, 8));
+    EXPECT_TRUE(parses(NodeKind::kPong, {}, 1, UINT64_MAX, 0, 0));
+    EXPECT_TRUE(parses(NodeKind::kGone, LeaveReason::kLeft, 1, 5, 6, 0));
+    EXPECT_TRUE(parses(NodeKind::kGone, LeaveReason::kLeft, 1, kNoToken, 6, 0));
+    EXPECT_TRUE(parses(NodeKind::kExpelled, {}, 1, 5, 0, 6));
+    EXPECT_TRUE(parses(NodeKind::kExpelled, {}, 1, kNoToken, 0, 6));
+    EXPECT_FALSE(parses(NodeKind::kPing, {}, 0, 1, 0, 0));
+    EXPECT_FALSE(parses(NodeKind::kPing, {}, 1, kNoToken, 0, 0));
+    EXPECT_FALSE(parses(NodeKind::kPing, LeaveReason::kLeft, 1, 1, 0, 0));
+    EXPECT_FALSE(parses(NodeKind::kPing, {}, 1, 1, kGroupBit, 0));
+    EXPECT_FALSE(parses(NodeKind::kPong, {}, 1, kNoToken, 0, 0));
+    EXPECT_FALSE(parses(NodeKind::kPong, {}, 1, 1, 1, 0));
+    EXPECT_FALSE(parses(NodeKind::kPong, {}, 1, 1, 0, 1));
+    EXPECT_FALSE(parses(NodeKind::kGone, {}, 1, 5, 6, 0));
+    EXPECT_FALSE(parses(NodeKind::kGone, LeaveReason::kLeft, 1, 5, 0, 0));
+    EXPECT_FALSE(parses(NodeKind::kGone, LeaveReason::kLeft, 1, 5, 6, 6));
+    EXPECT_FALSE(parses(NodeKind::kGone, LeaveReason::kLeft, 1, 5, kGroupBit, 0));
+    EXPECT_FALSE(parses(NodeKind::kExpelled, LeaveReason::kDied, 1, 5, 0, 6));
+    EXPECT_FALSE(parses(NodeKind::kExpelled, {}, 1, 5, 6, 6));
+    EXPECT_FALSE(parses(NodeKind::kExpelled, {}, 1, 5, 0, 0));
+    EXPECT_FALSE(parses(static_cast<NodeKind>(5), {}, 1, 1, 0, 0));
 }
 
 }  // namespace

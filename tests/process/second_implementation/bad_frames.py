@@ -47,8 +47,8 @@ def bad_frames(rank, now):
         "drop_after_unmeetable": [fresh(R, after=[(job.world, plus(group.next, 4096))])],
         "drop_ack_range": [ack(number=plus(theirs, 4096)), frame(PROBE, seq=plus(data.next, 4096), body=bytes(4))],
         "drop_ack_stream": [ack(stream=5), ack(stream=job.world ^ 1), frame(PROBE, body=bytes(3) + b"\5")],
-        "drop_job": [Frame(JOB, version=0, body=b"\x09" + bytes(83)).octets(), Frame(JOB, version=0, body=b"\1").octets(),
-                     Frame(NODE, version=0, body=b"\4" + bytes(15)).octets(), Frame(NODE, version=0, body=b"\1").octets()],
+        "drop_job": [Frame(type_, version=0, body=body).octets() for type_, body in (
+            (JOB, b"\x09" + bytes(83)), (JOB, b"\1"), (NODE, b"\5" + bytes(23)), (NODE, b"\1"))],
     }
     bad["drop_framing"] = [continues_nothing(0, now), continues_nothing(L, now)]
     return bad

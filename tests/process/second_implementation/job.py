@@ -13,7 +13,7 @@ CLAIM = struct.Struct(">HI")
 ROSTER_BODY = struct.Struct(">IIIHHHHHBx")
 ENTRY = struct.Struct(">6sII")
 LEFT = 1
-VERSION = 1
+VERSION = 2
 FIRST_WAIT, LONGEST_WAIT = 200e-6, 50e-3
 
 

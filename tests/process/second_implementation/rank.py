@@ -7,8 +7,8 @@ from frames import (A, ACK, BROADCAST, C, DATA, F, HEADER, JOB, L, MCAST, MTU, N
 from groups import Groups
 from streams import WINDOW, Receiving, Sending
 
-PING, PONG, GONE = 1, 2, 3
-NODE_BODY = struct.Struct(">BBxxIQ")
+PING, PONG, GONE, EXPELLED = 1, 2, 3, 4
+NODE_BODY = struct.Struct(">BBxxIQII")
 Message = collections.namedtuple("Message", "source stream tag octets")
 
 
@@ -22,6 +22,7 @@ class Rank:
         self.unfinished = {}  # source → the message of it that is being put together
         self.to_send = collections.deque()  # [name, subset, tag, octets, offset], in order of submission
         self.inbox = collections.deque()
+        self.asked = {}  # node → token of our newest question
         self.counters = collections.Counter()
 
     # --- for the application
@@ -65,7 +66,7 @@ class Rank:
         if frame.handle not in self.groups and frame.handle != self.job.me.handle:
             self.counters["unknown_handle"] += 1
             if to == self.wire.mac:
-                self.send_node(source, GONE, 2, frame.handle)
+                self.send_node(source, GONE, 2, ours=frame.handle)
             return False
         member = self.job.members.get(frame.rank)
         if not member or member.mac != source:
@@ -74,15 +75,34 @@ class Rank:
         return True
 
     def on_node(self, source, body):
-        kind, reason, incarnation, token = NODE_BODY.unpack(body)
+        """§8. What is said unasked only makes us ask; the answer to our question counts."""
+        kind, reason, incarnation, token, ours, theirs = NODE_BODY.unpack(body)
         if kind == PING:
             self.counters["pings"] += 1
-            self.send_node(source, PONG, 0, token)
-        elif kind == GONE:
-            self.job.gone(source, token, reason)
+            if any((m.mac, m.handle, m.incarnation) == (source, ours, incarnation) and m.gone
+                   for m in self.job.members.values()):
+                self.send_node(source, EXPELLED, 0, token, theirs=ours)
+            elif theirs not in (0, self.job.me.handle):
+                self.send_node(source, GONE, 2, token, ours=theirs)
+            else:
+                self.send_node(source, PONG, 0, token)
+        elif token == 0:
+            self.ask(source, self.job.me.handle if kind == EXPELLED else 0, ours)
+        elif self.asked.get(source) == token:
+            self.counters["answers"] += 1
+            if kind == GONE:
+                self.job.gone(source, ours, reason)
+            elif kind == EXPELLED and theirs == self.job.me.handle:
+                for member in self.job.members.values():
+                    if (member.mac, member.incarnation) == (source, incarnation):
+                        self.job.gone(source, member.handle, 2)
 
-    def send_node(self, to, kind, reason, token):
-        body = NODE_BODY.pack(kind, reason, self.job.me.incarnation, token)
+    def ask(self, node, ours, theirs):
+        self.asked[node] = self.job.random.getrandbits(64) or 1
+        self.send_node(node, PING, 0, self.asked[node], ours, theirs)
+
+    def send_node(self, to, kind, reason, token=0, ours=0, theirs=0):
+        body = NODE_BODY.pack(kind, reason, self.job.me.incarnation, token, ours, theirs)
         self.wire.send(to, Frame(NODE, version=0, body=body).octets())
 
     def stream_from(self, source, name):

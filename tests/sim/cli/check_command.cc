@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "tests/sim/check/check_run.h"
+#include "tests/sim/check/liveness_run.h"
 #include "tests/sim/cli/commands.h"
 
 namespace ulc::sim {
@@ -36,11 +37,18 @@ std::string program_path() {
     return octets > 0 ? std::string(path, static_cast<std::size_t>(octets)) : "ulc-sim";
 }
 
-void report(std::uint64_t seed, const std::string& error) {
-    std::string text = "seed " + std::to_string(seed) + " FAILED: " + error + "\n" +
-                       random_scenario(seed).describe() +
-                       "  commit " ULC_SIM_COMMIT "; replay: " + program_path() +
-                       " check --first " + std::to_string(seed) + " --seeds 1\n";
+CheckResult run_seed(const CheckOptions& options, std::uint64_t seed) {
+    if (options.liveness) return run_liveness(liveness_scenario(seed));
+    return run_check(random_scenario(seed));
+}
+
+void report(const CheckOptions& options, std::uint64_t seed, const std::string& error) {
+    std::string text =
+        "seed " + std::to_string(seed) + " FAILED: " + error + "\n" +
+        (options.liveness ? liveness_scenario(seed).describe() : random_scenario(seed).describe()) +
+        "  commit " ULC_SIM_COMMIT "; replay: " + program_path() + " check " +
+        (options.liveness ? "--liveness " : "") + "--first " + std::to_string(seed) +
+        " --seeds 1\n";
     (void)!write(STDOUT_FILENO, text.data(), text.size());  // one write: workers do not mix
 }
 
@@ -49,14 +57,14 @@ void work(const CheckOptions& options, unsigned worker, Progress& progress) {
     for (std::uint64_t n = progress.next.load(); worker + n * options.jobs < options.seeds; ++n) {
         const std::uint64_t seed = options.first + worker + n * options.jobs;
         progress.seed.store(seed);
-        const CheckResult result = run_check(random_scenario(seed));
+        const CheckResult result = run_seed(options, seed);
         progress.deliveries += result.deliveries;
         progress.virtual_time += result.virtual_time;
         progress.turns += result.turns;
         progress.next.store(n + 1);
         if (!result.error.empty()) {
             ++progress.failures;
-            report(seed, result.error);
+            report(options, seed, result.error);
         } else if (options.verbose) {
             std::printf("seed %llu: %llu deliveries, %.3f s, %llu turns\n",
                         static_cast<unsigned long long>(seed),
@@ -94,9 +102,9 @@ void attend(const CheckOptions& options, std::vector<pid_t>& workers, Progress* 
             continue;
         }
         ++its.failures;
-        report(its.seed.load(), WIFSIGNALED(status)
-                                    ? "ended by signal " + std::to_string(WTERMSIG(status))
-                                    : "ended with status " + std::to_string(WEXITSTATUS(status)));
+        report(options, its.seed.load(),
+               WIFSIGNALED(status) ? "ended by signal " + std::to_string(WTERMSIG(status))
+                                   : "ended with status " + std::to_string(WEXITSTATUS(status)));
         if (worker + its.next.load() * options.jobs >= options.seeds) {  // at its end: leaks
             --alive;
             continue;

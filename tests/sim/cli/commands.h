@@ -11,6 +11,8 @@ struct CheckOptions {
     std::uint64_t seeds = 200;
     unsigned jobs = 1;
     bool verbose = false;  ///< a line for each seed
+    bool liveness =
+        false;  ///< stopped nodes and wires that are never healed (check/liveness_run.h)
 };
 int check_command(const CheckOptions& options);
 

@@ -23,6 +23,8 @@ int main(int argc, char** argv) {
         ->check(CLI::Range(1U, 256U))
         ->capture_default_str();
     check_app->add_flag("--verbose", check.verbose, "a line for each seed");
+    check_app->add_flag("--liveness", check.liveness,
+                        "stopped nodes and wires that are never healed: both ends must agree");
 
     RunOptions run;
     CLI::App* run_app = app.add_subcommand("run", "runs one scenario and prints its figures");

@@ -1,0 +1,136 @@
+// Turns the answers of a node into the ends of its ranks (engine/liveness.h has the proofs).
+//
+//   hint (GONE, EXPELLED unasked) ─doubt─▶ PING about that endpoint ─answer─▶ ranks end
+//   PING from a node ──▶ EXPELLED if its endpoint is gone here, GONE if ours is unknown, else PONG
+//
+// So the two ends of a relation come to one view of it: an end that holds the other for gone says
+// so whenever it is asked, and each end asks.
+#include <algorithm>
+
+#include "engine/job_records.h"
+
+namespace ulc::engine {
+
+std::span<const Rank> JobRecord::ranks_at(const Mac& mac) const noexcept {
+    const auto [from, to] =
+        std::equal_range(by_mac.begin(), by_mac.end(), kNoRank, [&](Rank a, Rank b) {
+            return (a == kNoRank ? mac : roster[a].mac) < (b == kNoRank ? mac : roster[b].mac);
+        });
+    return {from, to};
+}
+
+Rank JobRecord::living_at(const Mac& mac, Handle handle) const noexcept {
+    for (const Rank rank : ranks_at(mac)) {
+        if (!gone[rank] && (handle == 0 || roster[rank].handle == handle)) return rank;
+    }
+    return kNoRank;
+}
+
+void Jobs::Impl::on_verdict(const NodeVerdict& verdict, Nanos now) {
+    switch (verdict.kind) {
+        case NodeVerdict::Kind::kDead:
+        case NodeVerdict::Kind::kRestarted:
+        case NodeVerdict::Kind::kGone:
+        case NodeVerdict::Kind::kExpelled:
+            return end_ranks(verdict, now);
+        case NodeVerdict::Kind::kSaysGone:
+        case NodeVerdict::Kind::kSaysExpelled:
+            return on_hint(verdict, now);
+        case NodeVerdict::Kind::kAsks:
+            return answer_question(verdict, now);
+    }
+}
+
+/// A hint proves nothing about a formed job. A claim is only collected again.
+void Jobs::Impl::on_hint(const NodeVerdict& verdict, Nanos now) {
+    for (const auto& record : records) {
+        if (record->phase == JobPhase::kForming) {
+            if (verdict.theirs != 0) drop_claims(*record, verdict.mac, verdict.theirs);
+            continue;
+        }
+        if (verdict.ours != 0 && record->local_endpoint(verdict.ours) == nullptr) continue;
+        if (record->living_at(verdict.mac, verdict.theirs) == kNoRank) continue;
+        liveness.doubt(verdict.mac, verdict.ours, verdict.theirs, now);
+    }
+}
+
+/// Ends all ranks of the job at that node. `counted`: the transport counted this one.
+void Jobs::Impl::node_died(JobRecord& record, const Mac& mac, Rank counted, Nanos now) {
+    for (const Rank rank : record.ranks_at(mac)) {
+        if (record.gone[rank]) continue;
+        if (rank != counted) counters.add(Counter::peers_dead);
+        peer_gone(record, rank, JobEventKind::kPeerDied, now);
+    }
+}
+
+void Jobs::Impl::end_ranks(const NodeVerdict& verdict, Nanos now) {
+    for (const auto& record : records) {
+        if (record->phase != JobPhase::kFormed && record->phase != JobPhase::kEnding) continue;
+        if (verdict.kind == NodeVerdict::Kind::kDead) {
+            node_died(*record, verdict.mac, kNoRank, now);
+            continue;
+        }
+        for (const Rank rank : record->ranks_at(verdict.mac)) {
+            const urtp::Peer& peer = record->roster[rank];
+            const bool same_life = peer.incarnation == verdict.incarnation;
+            auto kind = JobEventKind::kPeerDied;
+            if (record->gone[rank]) continue;
+            if (verdict.kind == NodeVerdict::Kind::kRestarted) {
+                if (same_life) continue;
+            } else if (verdict.kind == NodeVerdict::Kind::kExpelled) {
+                if (!same_life || record->local_endpoint(verdict.ours) == nullptr) continue;
+                counters.add(Counter::expelled);
+            } else {
+                if (peer.handle != verdict.theirs) continue;
+                const bool left = same_life && verdict.reason == wire::LeaveReason::kLeft;
+                if (left) kind = JobEventKind::kPeerLeft;
+            }
+            if (kind == JobEventKind::kPeerDied) counters.add(Counter::peers_dead);
+            peer_gone(*record, rank, kind, now);
+        }
+    }
+}
+
+void Jobs::Impl::answer_question(const NodeVerdict& asked, Nanos now) {
+    bool expelled = false;
+    bool here = asked.ours == 0;
+    for (const auto& record : records) {
+        here = here || record->local_endpoint(asked.ours) != nullptr;
+        if (asked.theirs == 0 || record->phase != JobPhase::kFormed || record->locals.empty()) {
+            continue;
+        }
+        for (const Rank rank : record->ranks_at(asked.mac)) {
+            const urtp::Peer& peer = record->roster[rank];
+            if (peer.handle != asked.theirs || peer.incarnation != asked.incarnation) continue;
+            expelled = expelled || record->gone[rank];
+        }
+    }
+    if (expelled) return liveness.answer_expelled(asked, now);
+    if (!here) return liveness.answer_gone(asked, now);
+    liveness.answer_pong(asked, now);
+}
+
+void Jobs::Impl::choose_question(const Mac& mac, wire::NodeBody& ping) const noexcept {
+    if (ping.ours != 0 || ping.theirs != 0) return;
+    const auto shares = [&](const std::unique_ptr<JobRecord>& record) {
+        return record->phase == JobPhase::kFormed && !record->locals.empty() &&
+               record->living_at(mac, 0) != kNoRank;
+    };
+    const auto sharing = std::count_if(records.begin(), records.end(), shares);
+    if (sharing == 0) return;
+    std::uint64_t turn = ping.token;  // goes up by one with each ping
+    auto skip = static_cast<std::ptrdiff_t>(turn % static_cast<std::uint64_t>(sharing));
+    turn /= static_cast<std::uint64_t>(sharing);
+    for (const auto& record : records) {
+        if (!shares(record) || skip-- > 0) continue;
+        const std::span<const Rank> there = record->ranks_at(mac);
+        std::size_t at = turn % there.size();
+        while (record->gone[there[at]])
+            at = (at + 1) % there.size();
+        ping.ours = record->locals[turn % record->locals.size()].endpoint;
+        ping.theirs = record->roster[there[at]].handle;
+        return;
+    }
+}
+
+}  // namespace ulc::engine

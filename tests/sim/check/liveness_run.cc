@@ -1,0 +1,241 @@
+#include "tests/sim/check/liveness_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <sstream>
+
+#include "base/prng.h"
+#include "tests/sim/events.h"
+#include "tests/sim/programs/oracle.h"
+
+namespace ulc::sim {
+namespace {
+
+constexpr Nanos kIdle = 250 * kMillisecond;  ///< node_idle of the default configuration
+constexpr Nanos kSlack = 100 * kMillisecond;
+constexpr std::size_t kOctetsMax = 3000;
+
+/// Sends now and then to one peer or to all, and takes what comes.
+class Talker : public Program {
+public:
+    Talker(SimCluster& cluster, const LivenessScenario& scenario, std::size_t index)
+        : cluster_(cluster),
+          scenario_(scenario),
+          index_(index),
+          prng_(scenario.seed * 1000 + index),
+          talks_(prng_.chance(scenario.talkative)) {
+        sent.resize(scenario.ranks);
+        received.resize(scenario.ranks);
+    }
+    Nanos act(Nanos now) override {
+        RingClient& client = cluster_.client(index_);
+        client.poll();
+        for (const Message& message : client.messages)
+            ++received[message.source];
+        client.messages.clear();
+        if (!talks_ || now < send_at_) return talks_ ? send_at_ : kNever;
+        send_at_ = now + 1 +
+                   static_cast<Nanos>(prng_.below(2 * static_cast<std::uint64_t>(scenario_.think)));
+        say(client);
+        return send_at_;
+    }
+    void fall_silent() { talks_ = false; }
+    [[nodiscard]] bool holds_dead(std::size_t rank) const {
+        const std::vector<Rank>& died = cluster_.client(index_).peers_died;
+        return std::ranges::find(died, static_cast<Rank>(rank)) != died.end();
+    }
+    [[nodiscard]] bool all_done() const {
+        const RingClient& client = cluster_.client(index_);
+        return std::ranges::all_of(
+            cookies_, [&](std::uint32_t cookie) { return client.sends_done.contains(cookie); });
+    }
+
+    std::vector<std::uint64_t> sent;      ///< by rank
+    std::vector<std::uint64_t> received;  ///< by rank
+
+private:
+    void say(RingClient& client) {
+        const bool to_all = prng_.chance(0.3);
+        auto to = static_cast<Rank>(prng_.below(scenario_.ranks));
+        if (to == index_) to = static_cast<Rank>((to + 1U) % scenario_.ranks);
+        const std::size_t octets = 100 + prng_.below(kOctetsMax - 100);
+        const std::uint32_t cookie = client.cookie_next();
+        if (!client.send(to_all ? client.world : to, 1, Oracle::payload(1, octets))) return;
+        cookies_.push_back(cookie);
+        for (std::size_t rank = 0; rank < sent.size(); ++rank)
+            if (rank != index_ && (to_all || rank == to)) ++sent[rank];
+    }
+
+    SimCluster& cluster_;
+    const LivenessScenario& scenario_;
+    std::size_t index_;
+    Prng prng_;
+    bool talks_;
+    Nanos send_at_ = 0;
+    std::vector<std::uint32_t> cookies_;
+};
+
+void arm(SimCluster& cluster, const LivenessFault& fault, Nanos start) {
+    cluster.at(start + fault.at, [&cluster, fault, start] {
+        Faults& faults = cluster.net().faults();
+        switch (fault.kind) {
+            case LivenessFault::Kind::kPause:
+                cluster.pause_node(fault.node, start + fault.at + fault.lasts);
+                break;
+            case LivenessFault::Kind::kOneWay:
+                faults.cut(fault.node, fault.other, true);
+                break;
+            case LivenessFault::Kind::kUnplug:
+                faults.unplug(fault.node);
+                break;
+            case LivenessFault::Kind::kSplit: {
+                std::vector<std::uint16_t> islands(cluster.nodes());
+                for (std::size_t node = 0; node < islands.size(); ++node)
+                    islands[node] = node <= fault.other ? 0 : 1;
+                faults.partition(islands);
+                break;
+            }
+        }
+    });
+}
+
+std::string pair_text(std::size_t a, std::size_t b) {
+    return "ranks " + std::to_string(a) + " and " + std::to_string(b);
+}
+
+std::string disagreement(const std::vector<std::unique_ptr<Talker>>& talkers,
+                         const LivenessScenario& scenario, bool deaths_allowed) {
+    for (std::size_t a = 0; a < talkers.size(); ++a) {
+        for (std::size_t b = 0; b < talkers.size(); ++b) {
+            const bool dead = talkers[a]->holds_dead(b);
+            if (dead && scenario.node_of(a) == scenario.node_of(b))
+                return pair_text(a, b) + " share a node, and one holds the other for dead";
+            if (dead != talkers[b]->holds_dead(a))
+                return pair_text(a, b) + " disagree: only one holds the other for dead";
+            if (dead && !deaths_allowed)
+                return pair_text(a, b) + ": dead, after a pause that was too short for it";
+        }
+    }
+    return {};
+}
+
+std::string unfinished(const std::vector<std::unique_ptr<Talker>>& talkers) {
+    for (std::size_t a = 0; a < talkers.size(); ++a) {
+        if (!talkers[a]->all_done()) return "rank " + std::to_string(a) + " has a send that waits";
+        for (std::size_t b = 0; b < talkers.size(); ++b) {
+            const std::uint64_t sent = talkers[a]->sent[b];
+            const std::uint64_t got = talkers[b]->received[a];
+            const bool dead = talkers[a]->holds_dead(b);
+            if (got > sent || (!dead && got != sent))
+                return pair_text(a, b) + ": " + std::to_string(sent) + " sent, " +
+                       std::to_string(got) + " received" + (dead ? ", dead" : "");
+        }
+    }
+    return {};
+}
+
+std::string check(SimCluster& cluster, const LivenessScenario& scenario, CheckResult& result) {
+    if (!cluster.form(
+            scenario.ranks, [&](std::size_t rank) { return scenario.node_of(rank); }, 60 * kSecond))
+        return "the job did not form";
+    cluster.net().faults().set({.loss = scenario.loss});
+    std::vector<std::unique_ptr<Talker>> talkers;
+    for (std::size_t rank = 0; rank < scenario.ranks; ++rank) {
+        talkers.push_back(std::make_unique<Talker>(cluster, scenario, rank));
+        cluster.set_program(rank, talkers.back().get());
+    }
+    const Nanos start = cluster.now();
+    Nanos edge = 0;
+    bool deaths_allowed = false;
+    for (const LivenessFault& fault : scenario.faults) {
+        arm(cluster, fault, start);
+        edge = std::max(edge, fault.at + fault.lasts);
+        // A node may have been silent for node_idle and a ping before it stops.
+        const bool pause = fault.kind == LivenessFault::Kind::kPause;
+        if (!pause || fault.lasts + 2 * kIdle > scenario.dead) deaths_allowed = true;
+    }
+    const auto never = [] { return false; };
+    (void)cluster.run(edge + 2 * scenario.dead + kSlack, never);
+    std::string error = disagreement(talkers, scenario, deaths_allowed);
+    for (const auto& talker : talkers)
+        talker->fall_silent();
+    if (error.empty()) {
+        (void)cluster.run(2 * scenario.dead + kSlack, never);
+        error = disagreement(talkers, scenario, deaths_allowed);
+    }
+    if (error.empty()) error = unfinished(talkers);
+    for (std::size_t rank = 0; rank < scenario.ranks; ++rank) {
+        for (const std::uint64_t got : talkers[rank]->received)
+            result.deliveries += got;
+        cluster.set_program(rank, nullptr);
+    }
+    result.virtual_time = cluster.now();
+    result.turns = cluster.turns();
+    if (!error.empty()) return error;
+    heal(cluster);
+    const std::uint32_t out = cluster.shut_down();
+    return out == 0 ? "" : std::to_string(out) + " segments leaked";
+}
+
+}  // namespace
+
+LivenessScenario liveness_scenario(std::uint64_t seed) {
+    Prng prng(seed ^ 0x11fe11feULL);
+    LivenessScenario s;
+    s.seed = seed;
+    s.nodes = static_cast<std::uint16_t>(2 + prng.below(4));
+    s.ranks = static_cast<std::uint16_t>(s.nodes * (1 + prng.below(2)));
+    static constexpr Nanos kDead[] = {600 * kMillisecond, kSecond, 2 * kSecond};
+    s.dead = kDead[prng.below(3)];
+    static constexpr double kLoss[] = {0, 0, 0.01, 0.05};
+    s.loss = kLoss[prng.below(4)];
+    s.think = s.dead / static_cast<Nanos>(4 + prng.below(60));
+    static constexpr double kTalkative[] = {0, 0.5, 1};
+    s.talkative = kTalkative[prng.below(3)];
+    const std::uint64_t faults = 1 + prng.below(2);
+    for (std::uint64_t n = 0; n < faults; ++n) {
+        LivenessFault fault;
+        fault.kind = static_cast<LivenessFault::Kind>(prng.below(2) == 0 ? 0 : prng.below(4));
+        fault.at = static_cast<Nanos>(prng.below(static_cast<std::uint64_t>(s.dead)));
+        fault.node = static_cast<std::uint16_t>(prng.below(s.nodes));
+        fault.other =
+            static_cast<std::uint16_t>((fault.node + 1 + prng.below(s.nodes - 1U)) % s.nodes);
+        if (fault.kind == LivenessFault::Kind::kSplit)
+            fault.other = static_cast<std::uint16_t>(prng.below(s.nodes - 1U));
+        // 0.1 to 10 × dead, each factor as likely as its inverse.
+        const double power = static_cast<double>(prng.below(1U << 20)) / (1U << 19) - 1;
+        if (fault.kind == LivenessFault::Kind::kPause)
+            fault.lasts = static_cast<Nanos>(static_cast<double>(s.dead) * std::pow(10, power));
+        s.faults.push_back(fault);
+    }
+    return s;
+}
+
+std::string LivenessScenario::describe() const {
+    static constexpr const char* kNames[] = {"pause", "one-way", "unplug", "split"};
+    std::ostringstream out;
+    out << "  liveness: " << nodes << " nodes, " << ranks << " ranks, dead after "
+        << dead / kMillisecond << " ms, loss " << loss << ", a message in " << think / kMicrosecond
+        << " us of " << talkative << " of the ranks";
+    for (const LivenessFault& fault : faults)
+        out << "\n  at " << fault.at / kMicrosecond
+            << " us: " << kNames[static_cast<std::size_t>(fault.kind)] << " of node " << fault.node
+            << ", other " << fault.other << ", for " << fault.lasts / kMicrosecond << " us";
+    out << '\n';
+    return out.str();
+}
+
+CheckResult run_liveness(const LivenessScenario& scenario) {
+    ClusterConfig config;
+    config.seed = config.net.seed = scenario.seed;
+    config.net.ports = scenario.nodes;
+    config.engine.params.peer_dead = scenario.dead;
+    config.engine.jobs.liveness.node_dead = scenario.dead;
+    SimCluster cluster(config);
+    CheckResult result;
+    result.error = check(cluster, scenario, result);
+    return result;
+}
+
+}  // namespace ulc::sim
