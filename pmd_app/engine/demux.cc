@@ -53,8 +53,8 @@ void to_group(Core& core, Net& net, const wire::FrameView& view, Segment* segmen
     wire::FrameView view;
     Counter reason =
         wire::parse(segment->frame, segment->length, core.config.ether_type, view, core.config.crc);
-    if (reason == Counter::kCount && view.source == net.port.info.mac)
-        reason = Counter::drop_own_echo;
+    const bool echo = reason == Counter::kCount && view.source == net.port.info.mac;
+    if (echo && view.type != wire::FrameType::kJob) reason = Counter::drop_own_echo;
     if (reason != Counter::kCount) {
         core.counters.add(reason);
         net.port.pool.drop(segment);

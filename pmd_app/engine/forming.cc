@@ -63,7 +63,7 @@ Err Jobs::Impl::admit(const JoinRequest& request, JobRecord*& forming) {
         if (record->local_endpoint(request.endpoint) != nullptr) return Err::kInvalid;
         const bool by_hand = request.nonce.zero();
         if (record->by_hand != by_hand || record->name != request.name) continue;
-        if (!by_hand && record->nonce != request.nonce) continue;
+        if (!by_hand && record->secret != request.nonce) continue;
         const bool claimed = record->local(request.rank) != nullptr;
         const bool publishes = record->has_rank_0();
         if (record->phase == JobPhase::kForming && !record->locals.empty()) {
@@ -93,8 +93,12 @@ Result<JobId> Jobs::Impl::join(const JoinRequest& request, Nanos now) {
         record = records.back().get();
         record->id = ++last_id;
         record->name = request.name;
-        record->nonce = request.nonce;
         record->by_hand = request.nonce.zero();
+        if (!record->by_hand) {
+            record->secret = request.nonce;
+            record->nonce = wire::job_id_of(request.nonce);
+            record->key = wire::job_key_of(request.nonce);
+        }
         record->size = request.size;
         record->profile = request.profile;
     }
@@ -103,7 +107,7 @@ Result<JobId> Jobs::Impl::join(const JoinRequest& request, Nanos now) {
     record->join_wait = std::max(config.join_wait_min, record->size * config.answer_slot);
     record->join_at = now;
     const JobId id = record->id;
-    if (request.rank == 0) become_publisher(*record);
+    if (request.rank == 0) become_publisher(*record, request.endpoint);
     if (record->publisher) {
         // A remote claim of the same rank came before.
         RemoteClaim& claim = record->publisher->claims[request.rank];
@@ -117,8 +121,9 @@ Result<JobId> Jobs::Impl::join(const JoinRequest& request, Nanos now) {
     return id;
 }
 
-void Jobs::Impl::become_publisher(JobRecord& record) {
+void Jobs::Impl::become_publisher(JobRecord& record, Handle rank0) {
     record.publisher = std::make_unique<Publisher>();
+    record.publisher->rank0 = rank0;
     record.publisher->claims.resize(record.size);
     record.publisher->version_min = config.version_min;
     record.publisher->version_max = config.version_max;
@@ -136,6 +141,7 @@ void Jobs::Impl::stop_publishing(JobRecord& record) {
 void Jobs::Impl::on_join(const wire::JobBodyView& view, const Mac& source, Nanos now) {
     liveness.hint(source, view.join->incarnation, now);
     std::bitset<wire::kJoinClaimsMax> dealt_with;
+    rejects_left = kRejectsPerJoin;
     const bool next_attempt = std::any_of(records.begin(), records.end(), [&](const auto& record) {
         return same_key(*record, view) && record->phase == JobPhase::kForming && record->publisher;
     });
@@ -149,17 +155,62 @@ void Jobs::Impl::on_join(const wire::JobBodyView& view, const Mac& source, Nanos
     for (const auto& record : records) {
         if (!same_key(*record, view) || record->phase != JobPhase::kForming) continue;
         for (std::size_t i = 0; i < view.claims.size(); ++i) {
-            if (view.claims[i].rank == 0 && !record->publisher && record->rank0 != source) {
-                // Rank 0 has come: claim again now rather than at the end of the back-off. Once: it repeats itself, and thousands
-                // of claims at each of its own would fill the wire.
-                record->rank0 = source;
-                record->join_at = std::min(record->join_at, now + jitter(*record));
-            }
+            if (view.claims[i].rank == 0 && !record->publisher) note_rank0(*record, source, now);
             if (dealt_with.test(i) || !record->publisher) continue;
             new_claim(*record, view, view.claims[i], source, now);
             if (record->phase != JobPhase::kForming) break;
         }
         if (record->phase == JobPhase::kForming && record->publisher) try_complete(*record, now);
+    }
+}
+
+/// Claims again now, since rank 0 has come, rather than at the end of the back-off. Once for each
+/// node: it repeats itself, and thousands of claims at each repetition would fill the wire.
+void Jobs::Impl::note_rank0(JobRecord& record, const Mac& source, Nanos now) {
+    const bool early = !record.heard_rank0(source) && record.early_joins < 2 * kRank0Max;
+    record.note_rank0(source);
+    if (!early) return;
+    ++record.early_joins;
+    record.join_at = std::min(record.join_at, now + jitter(record));
+}
+
+void Jobs::Impl::on_introduction(const wire::JobBodyView& view, const Mac& source, Nanos now) {
+    for (const auto& record : records) {
+        if (!same_key(*record, view) || record->phase != JobPhase::kForming) continue;
+        for (const wire::JoinClaim& claim : view.claims) {
+            if (claim.rank != 0) continue;
+            if (record->publisher) {
+                new_claim(*record, view, claim, source, now);
+            } else {
+                record->note_rank0(source);
+            }
+            break;
+        }
+    }
+}
+
+void Jobs::Impl::on_own_address(const wire::JobBodyView& view) {
+    if (view.kind != wire::JobKind::kJoin || view.join->incarnation == config.incarnation) return;
+    if (!authentic(view, config.mac)) return;
+    for (const auto& record : records) {
+        if (record->phase == JobPhase::kForming && same_key(*record, view)) record->twin = true;
+    }
+}
+
+void Jobs::Impl::refuse_old(const wire::JobBodyView& view, const Mac& source, Nanos now) {
+    for (const auto& record : records) {
+        if (record->by_hand || record->name != view.name || record->secret != view.nonce) continue;
+        PendingReject reject{source, record->id, {}};
+        reject.old = true;
+        reject.body.error = static_cast<std::uint32_t>(Err::kVersion);
+        reject.body.scope = wire::RejectScope::kClaim;
+        reject.body.rank = view.claims[0].rank;
+        reject.body.handle = view.claims[0].handle;
+        reject.body.first = config.mac;
+        reject.body.second = source;
+        (void)rejects.push_back(reject);  // full: the claim comes again
+        if (record->phase != JobPhase::kForming) continue;
+        fail_job(*record, Err::kVersion, view.claims[0].rank, config.mac, source, now);
     }
 }
 
@@ -259,6 +310,8 @@ void Jobs::Impl::new_claim(JobRecord& record, const wire::JobBodyView& view,
 
 void Jobs::Impl::reject_claim(const JobRecord& record, const Mac& to, const wire::JoinClaim& claim,
                               Err error, const Mac& first) {
+    if (rejects_left == 0) return;  // the claim comes again
+    --rejects_left;
     PendingReject reject{to, record.id, {}};
     reject.body.error = static_cast<std::uint32_t>(error);
     reject.body.scope = wire::RejectScope::kClaim;
@@ -269,7 +322,7 @@ void Jobs::Impl::reject_claim(const JobRecord& record, const Mac& to, const wire
     (void)rejects.push_back(reject);  // full: the claim comes again
 }
 
-void Jobs::Impl::on_reject(const wire::JobBodyView& view, Nanos now) {
+void Jobs::Impl::on_reject(const wire::JobBodyView& view, const Mac& source, Nanos now) {
     const wire::RejectBody& reject = *view.reject;
     const Err error = static_cast<Err>(std::uint32_t{reject.error});
     for (const auto& record : records) {
@@ -278,17 +331,23 @@ void Jobs::Impl::on_reject(const wire::JobBodyView& view, Nanos now) {
             const LocalRank* local = record->local_endpoint(reject.handle);
             if (local == nullptr || local->rank != reject.rank) continue;
         }
+        if (!record->may_reject(source)) {
+            counters.add(Counter::drop_unproven);
+            continue;
+        }
         fail_job(*record, error, reject.rank, reject.first, reject.second, now);
     }
 }
 
 void Jobs::Impl::fail_job(JobRecord& record, Err error, Rank rank, const Mac& first,
                           const Mac& second, Nanos now) {
-    for (const LocalRank& local : record.locals) {
-        fail_local(record, local, error, first, second,
-                   "rank " + std::to_string(rank) + ": nodes " + text_of(first) + " and " +
-                       text_of(second) + " " + std::string(reason_of(error)));
-    }
+    const std::string why =
+        first == second ? "two engines use MAC " + text_of(first) + " (rank " +
+                              std::to_string(rank) + "); give one of them another"
+                        : "rank " + std::to_string(rank) + ": nodes " + text_of(first) + " and " +
+                              text_of(second) + " " + std::string(reason_of(error));
+    for (const LocalRank& local : record.locals)
+        fail_local(record, local, error, first, second, why);
     record.locals.clear();
     record.join_at = kNever;
     record.join_due = false;
@@ -337,7 +396,9 @@ void Jobs::Impl::check_deadlines(JobRecord& record, Nanos now) {
             ++i;
             continue;
         }
-        if (why.empty() && record.publisher) {
+        if (why.empty() && record.twin) {
+            why = "two engines use MAC " + text_of(config.mac) + ", this one and another";
+        } else if (why.empty() && record.publisher) {
             why = "still missing of " + std::to_string(record.size) +
                   " ranks: " + ranks_missing(record.size, [&](std::uint32_t rank) {
                       return record.publisher->claims[rank].handle != 0 ||

@@ -1,6 +1,7 @@
 // The JOB and NODE frames that an engine sends, in order of urgency: rejections, acknowledgements, answers and pings,
 // claims, roster parts and COMMITs, BYEs. Each call of next_tx() writes one (engine/jobs.h).
 #include <algorithm>
+#include <cstring>
 
 #include "engine/job_records.h"
 #include "wire/build.h"
@@ -45,19 +46,59 @@ std::size_t Jobs::Impl::next_tx(std::byte* frame, Nanos now) {
     return octets == 0 ? 0 : wire::build_control(frame, head, octets);
 }
 
+std::size_t Jobs::Impl::tagged(bool by_hand, const wire::JobKey& key, std::byte* body,
+                               std::size_t octets) const noexcept {
+    if (by_hand || octets == 0) return octets;
+    const wire::JobTag tag = wire::job_tag(key, config.mac, std::span(body, octets));
+    std::memcpy(body + octets, &tag, sizeof tag);
+    return octets + sizeof tag;
+}
+
+/// Only an engine that was heard to have rank 0 is believed, so one that
+/// claims no more introduces itself first.
 std::size_t Jobs::Impl::put_reject(std::byte* body, Mac& to) {
     while (!rejects.empty()) {
-        const PendingReject reject = rejects[rejects.size() - 1];
-        rejects.pop_back();
+        PendingReject& reject = rejects[rejects.size() - 1];
         const JobRecord* record = find(reject.job);
-        if (record == nullptr) continue;
         to = reject.to;
-        return wire::put_reject(
-            body,
-            wire::job_head(wire::JobKind::kReject, record->name, record->nonce, record->by_hand),
-            reject.body);
+        if (record != nullptr && !reject.introduced && !reject.old && record->publisher &&
+            record->phase != JobPhase::kForming) {
+            for (PendingReject& other : rejects) {
+                if (other.job == reject.job && other.to == to) other.introduced = true;
+            }
+            return put_introduction(*record, body);
+        }
+        const PendingReject sent = reject;
+        rejects.pop_back();
+        if (record == nullptr) continue;
+        const wire::Nonce& nonce = sent.old ? record->secret : record->nonce;
+        const std::size_t octets = wire::put_reject(
+            body, wire::job_head(wire::JobKind::kReject, record->name, nonce, record->by_hand),
+            sent.body);
+        return tagged(record->by_hand || sent.old, record->key, body, octets);
     }
     return 0;
+}
+
+std::size_t Jobs::Impl::put_introduction(const JobRecord& record, std::byte* body) const {
+    wire::JoinClaim claim{};
+    claim.handle = record.publisher->rank0;
+    return put_claims(record, body, std::span(&claim, 1), wire::kJobIntroduces);
+}
+
+std::size_t Jobs::Impl::put_claims(const JobRecord& record, std::byte* body,
+                                   std::span<const wire::JoinClaim> claims,
+                                   std::uint8_t flags) const {
+    wire::JoinBody join{};
+    join.size = record.size;
+    join.version_min = config.version_min;
+    join.version_max = config.version_max;
+    join.incarnation = config.incarnation;
+    join.claims = static_cast<std::uint16_t>(claims.size());
+    join.profile = wire::profile_field(record.profile);
+    const wire::JobHead head =
+        wire::job_head(wire::JobKind::kJoin, record.name, record.nonce, record.by_hand, flags);
+    return tagged(record.by_hand, record.key, body, wire::put_join(body, head, join, claims));
 }
 
 std::size_t Jobs::Impl::put_commit_answer(std::byte* body, Mac& to) {
@@ -69,9 +110,10 @@ std::size_t Jobs::Impl::put_commit_answer(std::byte* body, Mac& to) {
     ack.parts = 1;
     ack.state = wire::RosterAckState::kFormed;
     to = answer.to;
-    return wire::put_roster_ack(
+    const std::size_t octets = wire::put_roster_ack(
         body, wire::job_head(wire::JobKind::kRosterAck, answer.name, answer.nonce, answer.by_hand),
         ack, {});
+    return tagged(answer.by_hand, answer.key, body, octets);
 }
 
 std::size_t Jobs::Impl::put_ack(JobRecord& record, std::byte* body, Mac& to) {
@@ -98,10 +140,11 @@ std::size_t Jobs::Impl::put_ack(JobRecord& record, std::byte* body, Mac& to) {
         }
     }
     to = assembly->publisher;
-    return wire::put_roster_ack(
+    const std::size_t octets = wire::put_roster_ack(
         body,
         wire::job_head(wire::JobKind::kRosterAck, record.name, assembly->nonce, record.by_hand),
         ack, std::span(bitmap, ack.bitmap_octets));
+    return tagged(record.by_hand, record.key, body, octets);
 }
 
 /// Once more now, and then after a wait that doubles each time.
@@ -129,24 +172,15 @@ std::size_t Jobs::Impl::put_join(JobRecord& record, std::byte* body, Nanos now) 
         return 0;
     }
     wire::JoinClaim claims[wire::kJoinClaimsMax];
-    const std::size_t count =
-        std::min(record.locals.size() - record.join_cursor, wire::kJoinClaimsMax);
+    const std::size_t fit = wire::join_claims_max(config.mtu);
+    const std::size_t count = std::min(record.locals.size() - record.join_cursor, fit);
     for (std::size_t i = 0; i < count; ++i) {
         const LocalRank& local = record.locals[record.join_cursor + i];
         claims[i].rank = local.rank;
         claims[i].handle = local.endpoint;
     }
     record.join_cursor += count;
-    wire::JoinBody join{};
-    join.size = record.size;
-    join.version_min = config.version_min;
-    join.version_max = config.version_max;
-    join.incarnation = config.incarnation;
-    join.claims = static_cast<std::uint16_t>(count);
-    join.profile = wire::profile_field(record.profile);
-    return wire::put_join(
-        body, wire::job_head(wire::JobKind::kJoin, record.name, record.nonce, record.by_hand), join,
-        std::span(claims, count));
+    return put_claims(record, body, std::span(claims, count), 0);
 }
 
 std::size_t Jobs::Impl::put_part(JobRecord& record, std::byte* body, Mac& to, Nanos now) {
@@ -167,9 +201,10 @@ std::size_t Jobs::Impl::put_part(JobRecord& record, std::byte* body, Mac& to, Na
     if (publisher->stage == PublisherStage::kCommit) {
         wire::CommitBody commit{};
         commit.roster = publisher->roster;
-        return wire::put_commit(
+        const std::size_t octets = wire::put_commit(
             body, wire::job_head(wire::JobKind::kCommit, record.name, record.nonce, record.by_hand),
             commit);
+        return tagged(record.by_hand, record.key, body, octets);
     }
     return put_roster(record, static_cast<std::size_t>(due - publisher->due.begin()), body);
 }
@@ -197,9 +232,10 @@ std::size_t Jobs::Impl::put_roster(const JobRecord& record, std::size_t part, st
     roster.entries = static_cast<std::uint16_t>(count);
     roster.version = record.version;
     roster.medium = static_cast<std::uint8_t>(record.medium);
-    return wire::put_roster(
+    const std::size_t octets = wire::put_roster(
         body, wire::job_head(wire::JobKind::kRoster, record.name, record.nonce, record.by_hand),
         roster, entries);
+    return tagged(record.by_hand, record.key, body, octets);
 }
 
 std::size_t Jobs::Impl::put_bye(JobRecord& record, std::byte* body, Nanos now) {
@@ -217,8 +253,9 @@ std::size_t Jobs::Impl::put_bye(JobRecord& record, std::byte* body, Nanos now) {
     } else {
         --due->left;
     }
-    return wire::put_bye(
+    const std::size_t octets = wire::put_bye(
         body, wire::job_head(wire::JobKind::kBye, record.name, record.nonce, record.by_hand), bye);
+    return tagged(record.by_hand, record.key, body, octets);
 }
 
 }  // namespace ulc::engine

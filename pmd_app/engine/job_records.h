@@ -16,8 +16,16 @@
 #include "base/bounded.h"
 #include "base/prng.h"
 #include "engine/jobs.h"
+#include "wire/job_key.h"
 
 namespace ulc::engine {
+
+/// Nodes that said that they have rank 0, of one forming job; a later one replaces the earliest.
+inline constexpr std::size_t kRank0Max = 4;
+/// Number of ended jobs whose keys are kept, so that a late COMMIT can be answered.
+inline constexpr std::size_t kEndedJobsMax = 64;
+/// Greatest number of REJECTs that answer one JOIN, so that little comes back for little.
+inline constexpr std::size_t kRejectsPerJoin = 2;
 
 enum class JobPhase : std::uint8_t { kForming, kFormed, kEnding, kFailed };
 
@@ -50,8 +58,10 @@ struct Publisher {
     PublisherStage stage = PublisherStage::kCollecting;
     std::vector<RemoteClaim> claims;  ///< by rank; emptied when formed; kFailed: whom to tell
     std::uint32_t claimed = 0;        ///< how many of them are set
+    Handle rank0 = 0;                 ///< endpoint of rank 0, with which REJECT is introduced
     std::uint8_t version_min = 0;     ///< common to all claims so far
     std::uint8_t version_max = 0xff;
+    Nanos twins_since = kNever;             ///< claims of one MAC address name two incarnations
     FixedVector<RemoteClaim, 16> culprits;  ///< kFailed: claims that were too many
 
     std::uint32_t roster = 0;
@@ -101,8 +111,10 @@ struct Bye {
 struct JobRecord {
     JobId id = kNoJob;
     std::string name;
-    wire::Nonce nonce;  ///< by hand: zeros until known
+    wire::Nonce nonce;  ///< by hand: zeros until known; of a launcher: the job's id
     bool by_hand = false;
+    wire::Nonce secret;  ///< a launcher's nonce, which is never sent
+    wire::JobKey key;    ///< made of `secret`
     std::uint16_t size = 0;
     std::string profile;
     JobPhase phase = JobPhase::kForming;
@@ -116,7 +128,11 @@ struct JobRecord {
     Nanos join_wait = 0;
     bool join_due = false;
     std::size_t join_cursor = 0;
-    Mac rank0;  ///< of a JOIN heard; zeros: none
+    Mac rank0;  ///< latest node heard to have it; zeros: none
+    FixedVector<Mac, kRank0Max> rank0_heard;
+    std::size_t rank0_next = 0;    ///< the one to be replaced
+    bool twin = false;             ///< another engine claims with this node's MAC address
+    std::uint8_t early_joins = 0;  ///< claims repeated at once because a rank 0 was heard
 
     // formed
     std::vector<urtp::Peer> roster;
@@ -139,6 +155,10 @@ struct JobRecord {
     [[nodiscard]] LocalRank* local(Rank rank) noexcept;
     [[nodiscard]] LocalRank* local_endpoint(Handle endpoint) noexcept;
     [[nodiscard]] bool has_rank_0() noexcept { return local(0) != nullptr; }
+    [[nodiscard]] bool heard_rank0(const Mac& mac) const noexcept;
+    void note_rank0(const Mac& mac) noexcept;
+    /// True if that node may say that this forming job has failed.
+    [[nodiscard]] bool may_reject(const Mac& mac) const noexcept;
     /// Ranks of a formed job at that node, which is not this one.
     [[nodiscard]] std::span<const Rank> ranks_at(const Mac& mac) const noexcept;
     /// Its living rank there with that handle, or any for handle 0; kNoRank: none.
@@ -149,6 +169,14 @@ struct PendingReject {
     Mac to;
     JobId job = kNoJob;  ///< whose name and nonce it bears
     wire::RejectBody body;
+    bool introduced = false;  ///< its receiver knows its sender
+    bool old = false;         ///< to an engine of protocol version 1
+};
+
+/// Keeps the key of a launcher's job that is forgotten.
+struct EndedJob {
+    wire::Nonce id;
+    wire::JobKey key;
 };
 
 /// A COMMIT that nobody here waits for is acknowledged all the same.
@@ -158,6 +186,7 @@ struct CommitAnswer {
     wire::Nonce nonce;
     bool by_hand = false;
     std::uint32_t roster = 0;
+    wire::JobKey key;
 };
 
 struct Jobs::Impl {
@@ -171,9 +200,13 @@ struct Jobs::Impl {
     std::deque<JobEvent> events;  ///< kFormed and kFailed: at most one each a local endpoint
     FixedVector<PendingReject, kAnswersMax> rejects;
     FixedVector<CommitAnswer, kAnswersMax> commit_answers;
+    RateLimit commit_limit;
+    std::vector<EndedJob> ended_jobs;  ///< a ring
+    std::size_t ended_next = 0;
     JobId last_id = kNoJob;
     std::uint32_t last_roster;  ///< of this engine; later rosters have higher numbers
     Nanos timer = kNever;
+    std::size_t rejects_left = 0;  ///< to answer the JOIN that is being judged
     bool tx_hint = false;
 
     // --- records (jobs.cc)
@@ -186,6 +219,11 @@ struct Jobs::Impl {
     [[nodiscard]] JobRecord* with_gone() const noexcept;
     void on_timer(Nanos now);
     void on_job_frame(const wire::JobBodyView& view, const Mac& source, Nanos now);
+    /// Returns the key of the launcher's job of that id; nullptr: none here.
+    [[nodiscard]] const wire::JobKey* key_of(const wire::Nonce& id) const noexcept;
+    /// True: the frame is of a job that is known here and, if that has a key, was made with it.
+    [[nodiscard]] bool authentic(const wire::JobBodyView& view, const Mac& source);
+    void remember_key(const JobRecord& record);
     void on_bye(const wire::JobBodyView& view, const Mac& source, Nanos now);
     void leave(JobRecord& record, Handle endpoint, wire::LeaveReason reason, Nanos now);
     void peer_gone(JobRecord& record, Rank rank, JobEventKind kind, Nanos now);
@@ -203,7 +241,8 @@ struct Jobs::Impl {
     // --- claims and conflicts (forming.cc)
     [[nodiscard]] Result<JobId> join(const JoinRequest& request, Nanos now);
     [[nodiscard]] Err admit(const JoinRequest& request, JobRecord*& forming);
-    void become_publisher(JobRecord& record);
+    void become_publisher(JobRecord& record, Handle rank0);
+    void note_rank0(JobRecord& record, const Mac& source, Nanos now);
     void stop_publishing(JobRecord& record);
     void on_join(const wire::JobBodyView& view, const Mac& source, Nanos now);
     /// A claim that an older job of that key explains (its roster was lost, or it was rejected). True: dealt with.
@@ -217,7 +256,12 @@ struct Jobs::Impl {
                    const Mac& source, Nanos now);
     void reject_claim(const JobRecord& record, const Mac& to, const wire::JoinClaim& claim,
                       Err error, const Mac& first);
-    void on_reject(const wire::JobBodyView& view, Nanos now);
+    void on_reject(const wire::JobBodyView& view, const Mac& source, Nanos now);
+    void on_introduction(const wire::JobBodyView& view, const Mac& source, Nanos now);
+    /// Notes that another engine claims with our MAC address, for the text of the deadline.
+    void on_own_address(const wire::JobBodyView& view);
+    /// Refuses a JOIN of protocol version 1 with the nonce of a job of ours, and fails the job.
+    void refuse_old(const wire::JobBodyView& view, const Mac& source, Nanos now);
     /// Every local claim of the record fails; a publisher keeps the record as a tombstone.
     void fail_job(JobRecord& record, Err error, Rank rank, const Mac& first, const Mac& second,
                   Nanos now);
@@ -229,6 +273,9 @@ struct Jobs::Impl {
 
     // --- rosters (roster.cc)
     void try_complete(JobRecord& record, Nanos now);
+    /// True if claims of one MAC address name two incarnations: waits to see which of them live,
+    /// fails the job if both do, and drops claims that are not repeated.
+    [[nodiscard]] bool has_twins(JobRecord& record, Nanos now);
     [[nodiscard]] GroupHandle choose_world(const JobRecord& record) noexcept;
     [[nodiscard]] bool world_in_use(GroupHandle world) const noexcept;
     /// The roster stands in `record`: local ranks are formed.
@@ -252,6 +299,13 @@ struct Jobs::Impl {
     // --- frames out (job_frames.cc): each writes a body at `body` and returns its octets; 0: none due
     [[nodiscard]] std::size_t next_tx(std::byte* frame, Nanos now);
     [[nodiscard]] std::size_t put_reject(std::byte* body, Mac& to);
+    [[nodiscard]] std::size_t put_introduction(const JobRecord& record, std::byte* body) const;
+    [[nodiscard]] std::size_t put_claims(const JobRecord& record, std::byte* body,
+                                         std::span<const wire::JoinClaim> claims,
+                                         std::uint8_t flags) const;
+    /// Appends the tag of a job with a key; returns all octets.
+    [[nodiscard]] std::size_t tagged(bool by_hand, const wire::JobKey& key, std::byte* body,
+                                     std::size_t octets) const noexcept;
     [[nodiscard]] std::size_t put_commit_answer(std::byte* body, Mac& to);
     [[nodiscard]] std::size_t put_roster(const JobRecord& record, std::size_t part,
                                          std::byte* body);

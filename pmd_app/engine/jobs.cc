@@ -28,6 +28,23 @@ LocalRank* JobRecord::local_endpoint(Handle endpoint) noexcept {
     return at == locals.end() ? nullptr : &*at;
 }
 
+bool JobRecord::heard_rank0(const Mac& mac) const noexcept {
+    return std::find(rank0_heard.begin(), rank0_heard.end(), mac) != rank0_heard.end();
+}
+
+void JobRecord::note_rank0(const Mac& mac) noexcept {
+    rank0 = mac;
+    if (heard_rank0(mac) || rank0_heard.push_back(mac)) return;
+    rank0_heard[rank0_next] = mac;
+    rank0_next = (rank0_next + 1) % kRank0Max;
+}
+
+bool JobRecord::may_reject(const Mac& mac) const noexcept {
+    if (!publisher) return heard_rank0(mac) || (assembly && assembly->publisher == mac);
+    const auto from = [&](const RemoteClaim& claim) { return claim.mac == mac; };
+    return std::any_of(publisher->claims.begin(), publisher->claims.end(), from);
+}
+
 Jobs::Impl::Impl(const JobsConfig& config_in, Counters& counters_in, Liveness& liveness_in)
     : config(config_in),
       counters(counters_in),
@@ -48,6 +65,32 @@ JobRecord* Jobs::Impl::find(JobId id) noexcept {
 bool Jobs::Impl::same_key(const JobRecord& record, const wire::JobBodyView& view) {
     if (record.by_hand != view.by_hand || record.name != view.name) return false;
     return record.by_hand || record.nonce == view.nonce;
+}
+
+const wire::JobKey* Jobs::Impl::key_of(const wire::Nonce& id) const noexcept {
+    for (const auto& record : records) {
+        if (!record->by_hand && record->nonce == id) return &record->key;
+    }
+    for (const EndedJob& ended : ended_jobs) {
+        if (ended.id == id) return &ended.key;
+    }
+    return nullptr;
+}
+
+bool Jobs::Impl::authentic(const wire::JobBodyView& view, const Mac& source) {
+    if (view.by_hand) return true;
+    const wire::JobKey* key = key_of(view.nonce);
+    if (key == nullptr) return false;  // of a job of others
+    if (wire::same_tag(wire::job_tag(*key, source, view.tagged), *view.tag)) return true;
+    counters.add(Counter::drop_tag);
+    return false;
+}
+
+void Jobs::Impl::remember_key(const JobRecord& record) {
+    if (record.by_hand) return;
+    if (ended_jobs.size() < kEndedJobsMax) ended_jobs.emplace_back();
+    ended_jobs[ended_next] = EndedJob{record.nonce, record.key};
+    ended_next = (ended_next + 1) % kEndedJobsMax;
 }
 
 Nanos Jobs::Impl::jitter(const JobRecord& record) noexcept {
@@ -97,6 +140,7 @@ void Jobs::Impl::forget_finished(Nanos now) {
     };
     for (const auto& record : records) {
         if (!finished(record)) continue;
+        remember_key(*record);
         for (std::size_t rank = 0; rank < record->roster.size(); ++rank) {
             const Mac& mac = record->roster[rank].mac;
             if (!record->gone[rank] && mac != config.mac) liveness.unwatch(mac);
@@ -124,7 +168,11 @@ void Jobs::Impl::on_timer(Nanos now) {
 void Jobs::Impl::on_job_frame(const wire::JobBodyView& view, const Mac& source, Nanos now) {
     switch (view.kind) {
         case wire::JobKind::kJoin:
-            on_join(view, source, now);
+            if (view.introduces) {
+                on_introduction(view, source, now);
+            } else {
+                on_join(view, source, now);
+            }
             break;
         case wire::JobKind::kRoster:
             on_roster(view, source, now);
@@ -133,7 +181,7 @@ void Jobs::Impl::on_job_frame(const wire::JobBodyView& view, const Mac& source, 
             on_roster_ack(view, source, now);
             break;
         case wire::JobKind::kReject:
-            on_reject(view, now);
+            on_reject(view, source, now);
             break;
         case wire::JobKind::kBye:
             on_bye(view, source, now);
@@ -259,6 +307,10 @@ void Jobs::held_for_gone(JobId job, Rank rank, Nanos now) {
 void Jobs::on_frame(const wire::FrameView& frame, Nanos now) {
     if (frame.source == impl_->config.mac) {
         impl_->counters.add(Counter::drop_own_echo);
+        wire::JobBodyView own;
+        if (frame.type == wire::FrameType::kJob && wire::parse_job(frame.body, frame.length, own) &&
+            !own.old)
+            impl_->on_own_address(own);
         return;
     }
     if (frame.type == wire::FrameType::kNode) {
@@ -276,8 +328,12 @@ void Jobs::on_frame(const wire::FrameView& frame, Nanos now) {
             impl_->counters.add(Counter::drop_job);
             return;
         }
-        liveness_.heard(liveness_.find(frame.source), now);
-        impl_->on_job_frame(view, frame.source, now);
+        if (view.old) {
+            impl_->refuse_old(view, frame.source, now);
+        } else if (impl_->authentic(view, frame.source)) {
+            liveness_.heard(liveness_.find(frame.source), now);
+            impl_->on_job_frame(view, frame.source, now);
+        }
     }
     impl_->forget_finished(now);
     impl_->changed();

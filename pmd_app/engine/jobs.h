@@ -104,7 +104,7 @@ struct JobEvent {
 /// A formed job. Spans are valid until the job ends (last local leave()).
 struct JobView {
     std::string_view name;
-    wire::Nonce nonce;
+    wire::Nonce nonce;                   ///< the job's id, if a launcher started it
     std::span<const urtp::Peer> roster;  ///< by rank; own engine's ranks included
     GroupHandle world = 0;
     Seq first_seq;

@@ -11,6 +11,7 @@
 // are no longer repeated (kRoster) or whose ranks have died (kCommit) is not waited for. Receivers acknowledge at a random
 // time within size × answer_slot, so that thousands do not answer at once.
 #include <algorithm>
+#include <tuple>
 
 #include "engine/job_records.h"
 
@@ -35,7 +36,7 @@ void Jobs::Impl::try_complete(JobRecord& record, Nanos now) {
     Publisher& publisher = *record.publisher;
     if (record.phase != JobPhase::kForming || publisher.stage != PublisherStage::kCollecting)
         return;
-    if (publisher.claimed + record.locals.size() < record.size) return;
+    if (publisher.claimed + record.locals.size() < record.size || has_twins(record, now)) return;
     record.roster.clear();
     for (const RemoteClaim& claim : publisher.claims) {
         record.roster.push_back(urtp::Peer{claim.mac, claim.handle, claim.incarnation});
@@ -66,6 +67,38 @@ void Jobs::Impl::try_complete(JobRecord& record, Nanos now) {
     const std::size_t per_part = wire::roster_entries_max(config.mtu);
     const std::size_t parts = (record.size + per_part - 1) / per_part;
     start_rounds(record, PublisherStage::kRoster, static_cast<std::uint16_t>(parts), now);
+}
+
+bool Jobs::Impl::has_twins(JobRecord& record, Nanos now) {
+    Publisher& publisher = *record.publisher;
+    std::vector<const RemoteClaim*> claims;
+    for (const RemoteClaim& claim : publisher.claims) {
+        if (claim.handle != 0) claims.push_back(&claim);
+    }
+    std::sort(claims.begin(), claims.end(), [](const RemoteClaim* a, const RemoteClaim* b) {
+        return std::tie(a->mac, a->incarnation) < std::tie(b->mac, b->incarnation);
+    });
+    const auto twins = std::adjacent_find(
+        claims.begin(), claims.end(), [](const RemoteClaim* a, const RemoteClaim* b) {
+            return a->mac == b->mac && a->incarnation != b->incarnation;
+        });
+    if (twins == claims.end()) {
+        publisher.twins_since = kNever;
+        return false;
+    }
+    if (publisher.twins_since == kNever) publisher.twins_since = now;
+    const RemoteClaim& one = **twins;
+    const RemoteClaim& other = **(twins + 1);
+    const Nanos since = publisher.twins_since;
+    if (one.heard > since && other.heard > since) {
+        const auto rank = static_cast<Rank>(&other - publisher.claims.data());
+        fail_job(record, Err::kRankTaken, rank, Mac{other.mac}, Mac{other.mac}, now);
+        announce_failure(record);
+    } else if (now - since > config.claim_life) {
+        drop_claims(record, Mac{one.mac}, one.heard > since ? other.handle : one.handle);
+        publisher.twins_since = kNever;
+    }
+    return true;
 }
 
 /// FNV-1a of the nonce and a salt; another salt if an engine has such a group already.
@@ -255,12 +288,27 @@ void Jobs::Impl::form(JobRecord& record, Nanos now) {
     }
 }
 
+namespace {
+
+/// A roster comes from the node of rank 0, which was heard to claim it, and says so itself.
+bool from_rank0(const JobRecord& record, const wire::JobBodyView& view, const Mac& source) {
+    if (view.roster->first_rank == 0 && view.entries[0].mac != source) return false;
+    return record.heard_rank0(source);
+}
+
+}  // namespace
+
 void Jobs::Impl::on_roster(const wire::JobBodyView& view, const Mac& source, Nanos now) {
     bool wanted = false;
     for (const auto& record : records) {
         if (!same_key(*record, view) || record->size != view.roster->size) continue;
         if (record->phase != JobPhase::kForming || record->publisher) continue;
-        if (record->locals.empty() || !take_part(*record, view, source, now)) continue;
+        if (record->locals.empty()) continue;
+        if (!from_rank0(*record, view, source)) {
+            counters.add(Counter::drop_unproven);
+            continue;
+        }
+        if (!take_part(*record, view, source, now)) continue;
         wanted = true;
         Assembly& assembly = *record->assembly;
         if (assembly.filled == record->size && assembly.ours && !assembly.complete) {
@@ -282,6 +330,7 @@ void Jobs::Impl::on_roster(const wire::JobBodyView& view, const Mac& source, Nan
         if (owner == records.end()) {
             // The claimant is gone, and its publisher did not hear.
             liveness.unknown_handle(source, handle, now);
+            break;  // one answer to one frame
         } else if ((*owner)->phase == JobPhase::kFormed && same_key(**owner, view) &&
                    (*owner)->roster[0].mac != source) {
             reject_publisher(**owner, source, (*owner)->roster[0].mac);
@@ -371,8 +420,14 @@ void Jobs::Impl::on_commit(const wire::JobBodyView& view, const Mac& source, Nan
     }
     if (waiting) return;
     // Whoever it was for has left, and its BYEs were lost: answer for them, or the publisher waits.
+    if (!commit_limit.take(now, config.liveness.strangers_per_second)) {
+        counters.add(Counter::answers_limited);
+        return;
+    }
+    const wire::JobKey* key = view.by_hand ? nullptr : key_of(view.nonce);
     (void)commit_answers.push_back(CommitAnswer{source, std::string(view.name), view.nonce,
-                                                view.by_hand, view.commit->roster});
+                                                view.by_hand, view.commit->roster,
+                                                key == nullptr ? wire::JobKey{} : *key});
 }
 
 void Jobs::Impl::reject_publisher(const JobRecord& record, const Mac& publisher, const Mac& other) {

@@ -1,6 +1,7 @@
 #include "engine/tx.h"
 
 #include <algorithm>
+#include <climits>
 
 #include "engine/core.h"
 #include "wire/header.h"
@@ -10,6 +11,7 @@ namespace {
 
 constexpr Nanos kRingTime = 20 * kMicrosecond;
 constexpr unsigned kTurnFrames = 4;  ///< of one endpoint before the next one's turn
+constexpr unsigned kJobFrames = 8;   ///< greatest number of job frames in a round of others' frames
 
 /// Longer than any frame waits for the wire: twice the longest back-offs of 16 collisions (8,184 slots of 64 octets, IEEE 802.3
 /// 4.2.3.2.5), or on a wire of its own many times what may be in the ring; and what a host that is busy looks away.
@@ -185,9 +187,11 @@ void route(Core& core, const Endpoint& from, Segment* segment, Nanos now) {
     }
 }
 
-bool transmit_jobs(Core& core, Net& net, Nanos now) {
+// members: these wait as well, so jobs get a share of the round: strangers may ask for much.
+bool transmit_jobs(Core& core, Net& net, bool members, Nanos now) {
     bool moved = false;
-    while (net.jobs.has_tx() && net.transmitter.may_push()) {
+    unsigned budget = members ? kJobFrames : UINT_MAX;
+    while (budget-- > 0 && net.jobs.has_tx() && net.transmitter.may_push()) {
         Segment* segment = net.port.pool.get();
         if (segment == nullptr) {
             core.counters.add(Counter::no_segment);
@@ -305,7 +309,7 @@ bool transmit(Core& core, bool members, Nanos now) {
     for (const auto& net : core.nets) {
         net->transmitter.begin_round(now);
         if (net->port.tx_failed != nullptr) members |= take_given_up(core, *net, now);
-        if (net->jobs.next_look() == 0) moved |= transmit_jobs(core, *net, now);
+        if (net->jobs.next_look() == 0) moved |= transmit_jobs(core, *net, members, now);
         kept |= net->transmitter.kept();
     }
     if (!members && !kept) return moved;

@@ -44,7 +44,7 @@ bool is_reason(LeaveReason reason) noexcept {
 bool parse_head(Reader& reader, JobBodyView& out) noexcept {
     const auto* head = reader.take<JobHead>();
     if (head == nullptr) return false;
-    if (head->reserved != 0 || (head->flags & ~kJobByHand) != 0) return false;
+    if (head->reserved != 0 || (head->flags & ~(kJobByHand | kJobIntroduces)) != 0) return false;
     if (head->name_octets == 0 || head->name_octets > kJobNameOctets) return false;
     out.name = std::string_view(head->name.data(), head->name_octets);
     if (!is_job_name(out.name)) return false;
@@ -54,7 +54,9 @@ bool parse_head(Reader& reader, JobBodyView& out) noexcept {
     }
     out.kind = head->kind;
     out.by_hand = (head->flags & kJobByHand) != 0;
+    out.introduces = (head->flags & kJobIntroduces) != 0;
     out.nonce = head->nonce;
+    if (out.introduces && out.kind != JobKind::kJoin) return false;
     return out.by_hand || !out.nonce.zero();
 }
 
@@ -216,7 +218,16 @@ bool parse_job(const std::byte* body, std::size_t octets, JobBodyView& out) noex
             ok = parse_commit(reader, out);
             break;
     }
-    return ok && reader.at_end();
+    if (!ok) return false;
+    if (!out.by_hand) {
+        // The layout of JOIN is frozen, so that versions can refuse each other.
+        out.old = out.kind == JobKind::kJoin && out.join->version_max < kProtocolVersion;
+        if (out.old) return reader.at_end();
+        out.tagged = std::span(body, octets - std::min(octets, sizeof(JobTag)));
+        out.tag = reader.take<JobTag>();
+        if (out.tag == nullptr) return false;
+    }
+    return reader.at_end();
 }
 
 bool parse_node(const std::byte* body, std::size_t octets, NodeView& out) noexcept {
@@ -244,11 +255,12 @@ bool parse_node(const std::byte* body, std::size_t octets, NodeView& out) noexce
     return false;
 }
 
-JobHead job_head(JobKind kind, std::string_view name, const Nonce& nonce, bool by_hand) noexcept {
+JobHead job_head(JobKind kind, std::string_view name, const Nonce& nonce, bool by_hand,
+                 std::uint8_t flags) noexcept {
     ULC_CHECK(is_job_name(name));
     JobHead head;
     head.kind = kind;
-    head.flags = by_hand ? kJobByHand : 0;
+    head.flags = static_cast<std::uint8_t>(flags | (by_hand ? kJobByHand : 0));
     head.name_octets = static_cast<std::uint8_t>(name.size());
     std::copy(name.begin(), name.end(), head.name.begin());
     head.nonce = nonce;

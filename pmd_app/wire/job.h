@@ -9,6 +9,7 @@
 //   COMMIT      CommitBody                             broadcast: all engines hold it, the job has formed
 //   REJECT      RejectBody                             a claim, or the whole forming job, failed
 //   BYE         ByeBody                                broadcast: a rank left, died, or withdrew its claim
+//         then, of a job with a key (of a launcher): JobTag
 // NODE:  NodeBody: PING, PONG, GONE, EXPELLED
 #pragma once
 
@@ -31,8 +32,14 @@ struct Nonce {
 };
 static_assert(sizeof(Nonce) == 16);
 
+/// Stands behind the body of a JOB frame of a job that has a key (wire/job_key.h).
+struct JobTag {
+    std::array<std::uint8_t, 16> octets{};
+};
+static_assert(sizeof(JobTag) == 16 && alignof(JobTag) == 1);
+
 /// Version of all that engines of one job say to each other, offered in JOIN. 2: NODE bodies that
-/// ask.
+/// ask, jobs with a key.
 inline constexpr std::uint8_t kProtocolVersion = 2;
 
 inline constexpr std::size_t kJobNameOctets = 64;
@@ -58,6 +65,8 @@ enum class LeaveReason : std::uint8_t { kLeft = 1, kDied = 2 };
 /// JobHead::flags. The nonce was not given by a launcher: zeros in JOIN, rank 0's own in what the publisher sends. Jobs
 /// by hand and jobs of a launcher never meet, even under one name.
 inline constexpr std::uint8_t kJobByHand = 0x01;
+/// A JOIN that claims nothing any more: the engine of rank 0 says who it is before it sends REJECT.
+inline constexpr std::uint8_t kJobIntroduces = 0x02;
 
 struct JobHead {
     JobKind kind{};
@@ -65,7 +74,7 @@ struct JobHead {
     std::uint8_t name_octets = 0;  ///< 1 … 64; the rest of name is zero
     std::uint8_t reserved = 0;
     std::array<char, kJobNameOctets> name{};
-    Nonce nonce;
+    Nonce nonce;  ///< by hand: as kJobByHand says; else the job's id, job_id_of(nonce)
 };
 static_assert(sizeof(JobHead) == 84 && alignof(JobHead) == 1);
 
@@ -178,8 +187,13 @@ inline constexpr std::uint64_t kNoToken = 0;
 struct JobBodyView {
     JobKind kind{};
     bool by_hand = false;
+    bool introduces = false;
+    /// True for a launcher's JOIN of protocol version 1: no tag, and the nonce itself in `nonce`.
+    bool old = false;
     std::string_view name;
     Nonce nonce;
+    std::span<const std::byte> tagged;  ///< the octets that the tag covers
+    const JobTag* tag = nullptr;        ///< nullptr: a job without a key
     const JoinBody* join = nullptr;
     std::string_view profile;  ///< kJoin
     std::span<const JoinClaim> claims;
@@ -217,7 +231,7 @@ struct NodeView {
 // Builders write a body (put it at kHeadOctets of a frame, then wire::build_control()) and return its octets.
 // name: 1 … 64 octets.
 [[nodiscard]] JobHead job_head(JobKind kind, std::string_view name, const Nonce& nonce,
-                               bool by_hand) noexcept;
+                               bool by_hand, std::uint8_t flags = 0) noexcept;
 [[nodiscard]] std::size_t put_join(std::byte* body, const JobHead& head, const JoinBody& join,
                                    std::span<const JoinClaim> claims) noexcept;
 [[nodiscard]] std::size_t put_roster(std::byte* body, const JobHead& head, const RosterBody& roster,
@@ -233,11 +247,21 @@ struct NodeView {
                                      const CommitBody& commit) noexcept;
 [[nodiscard]] std::size_t put_node(std::byte* body, const NodeBody& node) noexcept;
 
+/// Claims in one JOIN at that MTU.
+[[nodiscard]] constexpr std::size_t join_claims_max(std::size_t mtu) noexcept {
+    const std::size_t fit = (mtu - sizeof(Header) - sizeof(JobHead) - sizeof(JoinBody) -
+                             sizeof(JobTag) - sizeof(Be32)) /
+                            sizeof(JoinClaim);
+    return fit < kJoinClaimsMax ? fit : kJoinClaimsMax;
+}
+static_assert(join_claims_max(kMtuMin) == 69 && join_claims_max(1500) == kJoinClaimsMax);
+
 /// Ranks in one roster part at that MTU.
 [[nodiscard]] constexpr std::size_t roster_entries_max(std::size_t mtu) noexcept {
-    return (mtu - sizeof(Header) - sizeof(JobHead) - sizeof(RosterBody) - sizeof(Be32)) /
+    return (mtu - sizeof(Header) - sizeof(JobHead) - sizeof(RosterBody) - sizeof(JobTag) -
+            sizeof(Be32)) /
            sizeof(RosterEntry);  // Be32: a CRC
 }
-static_assert(roster_entries_max(1500) == 98);
+static_assert(roster_entries_max(1500) == 97);
 
 }  // namespace ulc::wire

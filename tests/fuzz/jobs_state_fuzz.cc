@@ -2,10 +2,14 @@
 // no memory error, only frames that its own parsers accept, bounded output, one formed or failed event a join.
 #include "jobs_state_fuzz.h"
 
+#include <cstddef>
+#include <cstring>
 #include <map>
 #include <memory>
+#include <span>
 
 #include "engine/jobs.h"
+#include "wire/job_key.h"
 
 namespace {
 
@@ -60,19 +64,31 @@ private:
         return config;
     }
 
-    void frame(Script& script, wire::FrameType type) {
+    void frame(Script& script, wire::FrameType type, const wire::Nonce* nonce = nullptr) {
         wire::FrameView view;
         view.type = type;
         view.source = fuzz::sender_mac(script.octet());
         const std::size_t low = script.octet();
         const std::byte* body = nullptr;
         const std::size_t octets = script.take((std::size_t{script.octet()} << 8) | low, body);
-        const auto copy = std::make_unique<std::byte[]>(octets);
+        const bool tagged = nonce != nullptr && octets >= sizeof(wire::JobHead);
+        const std::size_t all = octets + (tagged ? sizeof(wire::JobTag) : 0);
+        const auto copy = std::make_unique<std::byte[]>(all);
         for (std::size_t i = 0; i < octets; ++i)
             copy[i] = body[i];
+        if (tagged) sign(copy.get(), octets, view.source, *nonce);
         view.body = copy.get();
-        view.length = static_cast<std::uint16_t>(octets);
+        view.length = static_cast<std::uint16_t>(all);
         jobs_.on_frame(view, now_);
+    }
+
+    static void sign(std::byte* body, std::size_t octets, const Mac& source,
+                     const wire::Nonce& nonce) {
+        const wire::Nonce id = wire::job_id_of(nonce);
+        std::memcpy(body + offsetof(wire::JobHead, nonce), &id, sizeof id);
+        const wire::JobTag tag =
+            wire::job_tag(wire::job_key_of(nonce), source, std::span(body, octets));
+        std::memcpy(body + octets, &tag, sizeof tag);
     }
 
     void join(Script& script) {
@@ -108,6 +124,11 @@ private:
                 joined_.erase(joined);
                 formed_.erase(endpoint);
                 return;
+            }
+            case Op::kTagged: {
+                wire::Nonce nonce;
+                nonce.octets[0] = script.octet();
+                return frame(script, wire::FrameType::kJob, &nonce);
             }
             case Op::kUnknown: {
                 const Mac sender = fuzz::sender_mac(script.octet());

@@ -15,8 +15,9 @@ enum class Op : std::uint8_t {
     kJoin,     ///< u8 rank, u8 size, u8 nonce: local endpoint kEndpoint + rank joins job "j"
     kLeave,    ///< u8 rank, u8 reason
     kUnknown,  ///< u8 sender, u8 handle: a frame came for an unknown handle
+    kTagged,   ///< u8 nonce, then as kJob: the job's id is put into the body, and its tag behind it
 };
-inline constexpr unsigned kOps = 6;
+inline constexpr unsigned kOps = 7;
 
 inline constexpr Mac kOwnMac{{2, 0, 0, 0, 0, 0}};
 inline constexpr Mac sender_mac(std::uint8_t sender) { return Mac{{2, 0, 0, 0, 1, sender}}; }

@@ -210,6 +210,13 @@ void make_frames(const std::filesystem::path& folder) {
 }
 
 /// Appends operations to a script.
+/// The same body of a launcher's job.
+Octets launched(Octets body) {
+    body[offsetof(JobHead, flags)] = std::byte{0};
+    body[offsetof(JobHead, nonce)] = std::byte{1};
+    return body;
+}
+
 struct Script {
     Octets octets;
     Script& put(std::initializer_list<unsigned> values) {
@@ -232,14 +239,15 @@ struct Script {
 
 void make_scripts(const std::filesystem::path& folder) {
     Script follower;
-    follower.join(1, 2).advance(20).frame(Op::kJob, 1, roster_body()).advance(24);
+    follower.join(1, 2).advance(20).frame(Op::kJob, 1, join_body(0, 2));
+    follower.frame(Op::kJob, 1, roster_body()).advance(24);
     follower.frame(Op::kJob, 1, commit_body())
         .advance(24)
         .frame(Op::kNode, 1, node_body(NodeKind::kPing));
     follower.advance(30).advance(31).frame(Op::kJob, 1, bye_body()).leave(1).advance(28);
     save(folder / "follower", follower.octets);
     Script roster;
-    roster.join(1, 2).frame(Op::kJob, 1, roster_body());
+    roster.join(1, 2).frame(Op::kJob, 1, join_body(0, 2)).frame(Op::kJob, 1, roster_body());
     save(folder / "roster", roster.octets);
     Script publisher;
     publisher.join(0, 3).frame(Op::kJob, 1, join_body(1, 3)).frame(Op::kJob, 2, join_body(2, 3));
@@ -247,16 +255,33 @@ void make_scripts(const std::filesystem::path& folder) {
     publisher.frame(Op::kJob, 3, join_body(2, 3)).advance(30).advance(31).leave(0);
     save(folder / "publisher", publisher.octets);
     Script rejected;
-    rejected.join(1, 2).frame(Op::kJob, 1, reject_body(RejectScope::kClaim)).join(1, 2);
+    rejected.join(1, 2)
+        .frame(Op::kJob, 1, join_body(0, 2))
+        .frame(Op::kJob, 1, reject_body(RejectScope::kClaim))
+        .join(1, 2);
     rejected.frame(Op::kJob, 1, reject_body(RejectScope::kJob)).join(0, 1).leave(0);
     save(folder / "rejected", rejected.octets);
     Script ended;
-    ended.join(1, 2).frame(Op::kJob, 1, roster_body()).frame(Op::kJob, 1, commit_body());
+    ended.join(1, 2)
+        .frame(Op::kJob, 1, join_body(0, 2))
+        .frame(Op::kJob, 1, roster_body())
+        .frame(Op::kJob, 1, commit_body());
     ended.frame(Op::kNode, 1, node_body(NodeKind::kGone))
         .put({static_cast<unsigned>(Op::kUnknown), 1, 9});
     ended.frame(Op::kNode, 1, node_body(NodeKind::kExpelled));
     ended.advance(35).leave(1).frame(Op::kNode, 1, node_body(NodeKind::kPong));
     save(folder / "ended", ended.octets);
+    Script keyed;
+    keyed.put({static_cast<unsigned>(Op::kJoin), 1, 2, 7});
+    for (const Octets& body :
+         {launched(join_body(0, 2)), launched(roster_body()), launched(commit_body())}) {
+        keyed.put({static_cast<unsigned>(Op::kTagged), 7, 1,
+                   static_cast<unsigned>(body.size() & 0xff),
+                   static_cast<unsigned>(body.size() >> 8)});
+        keyed.octets.insert(keyed.octets.end(), body.begin(), body.end());
+        keyed.advance(24);
+    }
+    save(folder / "keyed", keyed.octets);
 }
 
 }  // namespace

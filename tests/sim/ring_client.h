@@ -42,7 +42,8 @@ public:
     /// After the engine admitted the region.
     RingClient(void* base, const abi::RegionLayout& layout, abi::Reach reach = abi::Reach::kRegion);
 
-    bool join(std::string_view name, Rank rank, std::uint16_t size);
+    /// nonce: a launcher's, in short; 0: by hand.
+    bool join(std::string_view name, Rank rank, std::uint16_t size, std::uint8_t nonce = 0);
     /// One record for the whole message; ≤ 40 octets go inline unless there is a subset, from kDirectMin on from memory of
     /// their own that lives until kSendDone, if the engine reaches it. False: no room.
     bool send(std::uint32_t stream, std::uint64_t tag, std::span<const std::byte> payload,

@@ -71,7 +71,7 @@ bool SimCluster::form(std::size_t ranks, const std::function<std::uint16_t(std::
         add_client(place(n));
     for (std::size_t n = 0; n < ranks; ++n) {
         if (!client(first + n).join("job" + std::to_string(first), static_cast<Rank>(n),
-                                    static_cast<std::uint16_t>(ranks)))
+                                    static_cast<std::uint16_t>(ranks), config_.nonce))
             return false;
         touch(clients_[first + n].node);
     }

@@ -34,6 +34,7 @@ struct ClusterConfig {
     abi::RegionSizes sizes{64, 64, 256U << 10, 256U << 10};
     std::uint64_t seed = 1;
     Embedded embedded = Embedded::kNone;
+    std::uint8_t nonce = 0;  ///< given to jobs as a launcher does; 0: by hand
 };
 
 class SimCluster {

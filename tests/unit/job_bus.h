@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/prng.h"
 #include "engine/jobs.h"
+#include "wire/build.h"
 
 namespace ulc::engine {
 
@@ -144,7 +146,28 @@ public:
     [[nodiscard]] std::size_t size() const { return nodes_.size(); }
     [[nodiscard]] std::uint64_t frames_sent() const { return sent_; }
 
+    /// A frame that none of the nodes made, at one of them, as from that address.
+    void inject(BusNode& to, const Mac& source, wire::FrameType type,
+                std::span<const std::byte> body) {
+        std::vector<std::byte> octets(wire::kHeadOctets + body.size() + 64);
+        std::copy(body.begin(), body.end(), octets.begin() + wire::kHeadOctets);
+        wire::FrameHead head;
+        head.destination = to.config.mac;
+        head.source = source;
+        head.type = type;
+        octets.resize(wire::build_control(octets.data(), head, body.size()));
+        injected_octets += octets.size();
+        wire::FrameView view;
+        ULC_CHECK(wire::parse(octets.data(), octets.size(), wire::kEtherTypeDefault, view) ==
+                  Counter::kCount);
+        to.jobs->on_frame(view, now);
+    }
+
     std::map<wire::JobKind, unsigned> kinds_sent;
+    std::vector<std::vector<std::byte>> log;  ///< every frame sent, if wanted
+    bool logs = false;
+    std::uint64_t sent_octets = 0;
+    std::uint64_t injected_octets = 0;
     Nanos now = kSecond;
     /// Nothing passes between this node and the others.
     const BusNode* cut = nullptr;
@@ -165,6 +188,8 @@ private:
             const std::size_t octets = node.jobs->next_tx(buffer, sizeof buffer, now);
             if (octets == 0) break;
             ++sent_;
+            sent_octets += octets;
+            if (logs) log.emplace_back(buffer, buffer + octets);
             count_kind(buffer, octets);
             send(node, std::vector<std::byte>(buffer, buffer + octets));
         }

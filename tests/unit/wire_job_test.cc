@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "wire/job_key.h"
 
 namespace ulc::wire {
 namespace {
@@ -66,7 +67,8 @@ Octets roster_frame(std::uint16_t first, std::uint16_t entries, std::uint16_t si
         entry.incarnation = 4U;
     }
     body.resize(put_roster(body.data(), job_head(JobKind::kRoster, "n", some_nonce(), false),
-                           roster, list));
+                           roster, list) +
+                sizeof(JobTag));
     return body;
 }
 
@@ -78,7 +80,8 @@ Octets ack_frame(RosterAckState state, std::uint16_t parts, std::size_t bitmap) 
     ack.state = state;
     ack.bitmap_octets = static_cast<std::uint8_t>(bitmap);
     body.resize(put_roster_ack(body.data(), job_head(JobKind::kRosterAck, "n", some_nonce(), false),
-                               ack, Octets(bitmap, std::byte{1})));
+                               ack, Octets(bitmap, std::byte{1})) +
+                sizeof(JobTag));
     return body;
 }
 
@@ -89,7 +92,8 @@ Octets reject_frame(std::uint32_t error, RejectScope scope, Handle handle) {
     reject.scope = scope;
     reject.handle = handle;
     body.resize(
-        put_reject(body.data(), job_head(JobKind::kReject, "n", some_nonce(), false), reject));
+        put_reject(body.data(), job_head(JobKind::kReject, "n", some_nonce(), false), reject) +
+        sizeof(JobTag));
     return body;
 }
 
@@ -99,7 +103,8 @@ Octets bye_frame(Rank rank, LeaveReason reason, Handle handle) {
     bye.rank = rank;
     bye.reason = reason;
     bye.handle = handle;
-    body.resize(put_bye(body.data(), job_head(JobKind::kBye, "n", some_nonce(), false), bye));
+    body.resize(put_bye(body.data(), job_head(JobKind::kBye, "n", some_nonce(), false), bye) +
+                sizeof(JobTag));
     return body;
 }
 
@@ -108,7 +113,8 @@ Octets commit_frame() {
     CommitBody commit{};
     commit.roster = 5U;
     body.resize(
-        put_commit(body.data(), job_head(JobKind::kCommit, "n", some_nonce(), false), commit));
+        put_commit(body.data(), job_head(JobKind::kCommit, "n", some_nonce(), false), commit) +
+        sizeof(JobTag));
     return body;
 }
 
@@ -191,7 +197,10 @@ TEST(WireJob, heads_out_of_range_are_malformed) {
     const Octets good = join_frame();
     for (const unsigned kind : {0U, 7U, 255U})
         EXPECT_FALSE(ok(with_head(good, 0, kind)));
-    EXPECT_FALSE(ok(with_head(good, 1, 2))) << "unknown flag";
+    EXPECT_FALSE(ok(with_head(good, 1, 4))) << "unknown flag";
+    EXPECT_TRUE(ok(with_head(good, 1, kJobByHand | kJobIntroduces)));
+    Octets bye = bye_frame(3, LeaveReason::kDied, 4);
+    EXPECT_FALSE(ok(with_head(bye, 1, kJobIntroduces))) << "only a JOIN introduces";
     EXPECT_FALSE(ok(with_head(good, 1, 0))) << "a launcher's job without a nonce";
     EXPECT_FALSE(ok(with_head(good, 2, 0))) << "no name";
     EXPECT_FALSE(ok(with_head(good, 2, 65)));
@@ -214,6 +223,56 @@ TEST(WireJob, joins_out_of_range_are_malformed) {
     EXPECT_FALSE(ok(with(good, 46, {0, 0, 0, 0}))) << "handle 0";
     EXPECT_FALSE(ok(with(good, 46, {0x80, 0, 0, 1}))) << "a group's handle";
     EXPECT_TRUE(ok(join_frame(kJoinClaimsMax)));
+}
+
+TEST(WireJob, a_join_of_a_launcher_has_a_tag_from_version_2_on) {
+    const auto join = [](std::uint8_t version, std::size_t behind) {
+        Octets body = with_head(with(join_frame(), 2, {1, version}), 1, 0);
+        body[sizeof(JobHead) - 1] = std::byte{9};  // of the nonce
+        body.resize(body.size() + behind);
+        return body;
+    };
+    EXPECT_TRUE(ok(join(2, sizeof(JobTag))));
+    EXPECT_FALSE(ok(join(2, 0)));
+    EXPECT_TRUE(ok(join(1, 0)));
+    EXPECT_FALSE(ok(join(1, sizeof(JobTag))));
+    JobBodyView view;
+    const Octets old = join(1, 0);
+    ASSERT_TRUE(parse_job(old.data(), old.size(), view));
+    EXPECT_TRUE(view.old);
+    EXPECT_EQ(view.tag, nullptr);
+    const Octets tagged = join(2, sizeof(JobTag));
+    ASSERT_TRUE(parse_job(tagged.data(), tagged.size(), view));
+    EXPECT_FALSE(view.old);
+    EXPECT_EQ(view.tagged.size(), tagged.size() - sizeof(JobTag));
+}
+
+// As any BLAKE2b has them, from docs/PROTOCOL.md §7.2.
+TEST(WireJobKey, is_made_of_the_nonce_and_makes_tags) {
+    Nonce nonce;
+    for (std::size_t i = 0; i < nonce.octets.size(); ++i)
+        nonce.octets[i] = static_cast<std::uint8_t>(i);
+    const auto hex = [](const auto& octets) {
+        std::string text;
+        for (const std::uint8_t octet : octets) {
+            text += "0123456789abcdef"[octet >> 4];
+            text += "0123456789abcdef"[octet & 15];
+        }
+        return text;
+    };
+    EXPECT_EQ(hex(job_id_of(nonce).octets), "71678a6328a507a77715feaa0fee0c05");
+    const JobKey key = job_key_of(nonce);
+    EXPECT_EQ(hex(key.octets), "a5c8982b177b2060ed0c8f123ea990234a0ec266906a8015234793c5c81471e1");
+    const std::byte body[] = {std::byte{'a'}, std::byte{'b'}, std::byte{'c'}};
+    const Mac mac{{2, 0, 0, 0, 0, 1}};
+    const JobTag tag = job_tag(key, mac, body);
+    EXPECT_EQ(hex(tag.octets), "e88757b7b1484bc8b4e32954f5cd8a76");
+    EXPECT_TRUE(same_tag(tag, job_tag(key, mac, body)));
+    EXPECT_FALSE(same_tag(tag, job_tag(key, Mac{{2, 0, 0, 0, 0, 2}}, body)));
+    EXPECT_FALSE(same_tag(tag, job_tag(key, mac, std::span(body, 2))));
+    JobKey other = key;
+    other.octets[31] ^= 1U;
+    EXPECT_FALSE(same_tag(tag, job_tag(other, mac, body)));
 }
 
 TEST(WireJob, rosters_out_of_range_are_malformed) {

@@ -1,4 +1,5 @@
 """Forming and leaving a job: docs/PROTOCOL.md §7."""
+import hashlib
 import struct
 from dataclasses import dataclass
 
@@ -6,7 +7,7 @@ from frames import BROADCAST, JOB, Frame, need
 
 JOIN, ROSTER, ROSTER_ACK, REJECT, BYE, COMMIT = range(1, 7)
 PARTIAL, HOLDS_ALL, IS_FORMED, WORLD_IN_USE = range(1, 5)
-BY_HAND = 1
+BY_HAND, INTRODUCES = 1, 2
 HEAD = struct.Struct(">BBBx64s16s")
 JOIN_BODY = struct.Struct(">HBBIHxx32s")
 CLAIM = struct.Struct(">HI")
@@ -15,6 +16,10 @@ ENTRY = struct.Struct(">6sII")
 LEFT = 1
 VERSION = 2
 FIRST_WAIT, LONGEST_WAIT = 200e-6, 50e-3
+
+
+def keyed(key, message, octets):
+    return hashlib.blake2b(message, digest_size=octets, key=key).digest()
 
 
 class JobFailed(Exception):
@@ -33,9 +38,15 @@ class Job:
     """One rank of a job, with an engine of its own. Rank 0 is the publisher."""
 
     def __init__(self, wire, random, name, size, rank, profile=b"urtp", nonce=None):
+        """nonce: of the launcher; None: by hand."""
         self.wire, self.random = wire, random
         self.name, self.size, self.rank, self.profile = name, size, rank, profile
-        self.flags, self.nonce = (BY_HAND, bytes(16)) if nonce is None else (0, nonce)
+        self.flags, self.nonce, self.key = BY_HAND, bytes(16), None
+        if nonce:
+            self.flags, self.nonce = 0, keyed(nonce, b"ULC job id", 16)
+            self.key = keyed(nonce, b"ULC job key", 32)
+        self.rank0 = set()  # MACs that said that they have it
+        self.bad_tags = 0
         self.me = Member(wire.mac, random.getrandbits(31) or 1, random.getrandbits(32) or 1)
         self.claims = {rank: self.me}  # as the publisher hears them
         self.members = {}  # by rank, once a roster is there
@@ -47,8 +58,12 @@ class Job:
 
     # --- what is sent
     def send(self, to, kind, body):
-        head = HEAD.pack(kind, self.flags, len(self.name), self.name, self.nonce)
-        self.wire.send(to, Frame(JOB, version=0, body=head + body).octets())
+        body = HEAD.pack(kind, self.flags, len(self.name), self.name, self.nonce) + body
+        body += self.tag(self.wire.mac, body)
+        self.wire.send(to, Frame(JOB, version=0, body=body).octets())
+
+    def tag(self, source, body):
+        return keyed(self.key, source + body, 16) if self.key else b""
 
     def send_join(self):
         nonce, self.nonce = self.nonce, bytes(16) if self.flags & BY_HAND else self.nonce
@@ -94,11 +109,23 @@ class Job:
     def on_frame(self, source, body):
         need(len(body) >= HEAD.size, "JobHead")
         kind, flags, length, name, nonce = HEAD.unpack_from(body)
-        if name != self.name.ljust(64, b"\0") or length != len(self.name) or flags != self.flags:
+        if name != self.name.ljust(64, b"\0") or length != len(self.name):
             return  # another job
+        if flags & ~INTRODUCES != self.flags:
+            return
+        if self.key:
+            if nonce != self.nonce:
+                return
+            body, tag = body[:-16], body[-16:]
+            if tag != self.tag(source, body):
+                self.bad_tags += 1
+                return
         handler = {JOIN: self.on_join, ROSTER: self.on_roster, ROSTER_ACK: self.on_roster_ack, REJECT: self.on_reject,
                    BYE: self.on_bye, COMMIT: self.on_commit}.get(kind)
         need(handler, "kind")
+        if flags & INTRODUCES:
+            self.rank0.add(source)
+            return
         handler(source, nonce, body[HEAD.size:])
 
     def on_join(self, source, nonce, body):
@@ -112,6 +139,7 @@ class Job:
                     raise JobFailed("ranks differ in size, profile or version")
                 self.claims[rank] = Member(source, handle, incarnation)
             elif rank == 0:
+                self.rank0.add(source)
                 self.send_join()
         if self.rank == 0 and len(self.claims) == self.size and not self.members:
             self.members = self.claims
@@ -125,6 +153,8 @@ class Job:
         need(len(body) == ROSTER_BODY.size + entries * ENTRY.size, "entries")
         members = {first + i: Member(*ENTRY.unpack_from(body, ROSTER_BODY.size + i * ENTRY.size)) for i in range(entries)}
         mine = members.get(self.rank)
+        if source not in self.rank0 or members[0].mac != source:
+            return  # §7: a roster comes from the node that has rank 0
         if self.rank == 0 or size != self.size or not mine or (mine.mac, mine.handle) != (self.me.mac, self.me.handle):
             return
         need(parts == 1 and part == 0 and version == VERSION, "a roster of one part is all that this one understands")
@@ -157,6 +187,8 @@ class Job:
             self.at_once()
 
     def on_reject(self, source, nonce, body):
+        if source not in self.rank0 | {claim.mac for claim in self.claims.values()}:
+            return
         (error,) = struct.unpack_from(">I", body)
         raise JobFailed(f"rejected: error {error}")
 
