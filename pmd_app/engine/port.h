@@ -35,7 +35,10 @@ struct PortInfo {
     std::uint32_t rx_frames =
         0;  ///< received frames that may be held beyond the device's ring; 0: any number
     std::uint64_t link_bits_per_second = 0;  ///< 0: unknown
-    bool half_duplex = false;                ///< the medium carries one frame at a time (a hub)
+    /// Time on the wire of the frames that may be pending. Longer where the device reports sent
+    /// frames late: it must cover the interval between two reports.
+    Nanos tx_pending_time = 20 * kMicrosecond;
+    bool half_duplex = false;  ///< the medium carries one frame at a time (a hub)
     std::uint16_t multicast_filters = kPassesAll;  ///< multicast addresses that the device compares
     bool gathers =
         false;  ///< tx() takes frames with a tail, and has read all of a frame when it returns

@@ -9,7 +9,6 @@
 namespace ulc::engine {
 namespace {
 
-constexpr Nanos kRingTime = 20 * kMicrosecond;
 constexpr unsigned kTurnFrames = 4;  ///< of one endpoint before the next one's turn
 constexpr unsigned kJobFrames = 8;   ///< greatest number of job frames in a round of others' frames
 
@@ -31,8 +30,9 @@ Transmitter::Transmitter(const Port& port, urtp::Departures& departures,
     frame_octets_max_ =
         port.info.mtu + std::uint32_t{sizeof(wire::EthernetHeader)} + kFrameOverhead;
     budget_octets_ = 2ULL * frame_octets_max_;
-    const std::uint64_t in_ring_time =
-        port.info.link_bits_per_second / 8 * static_cast<std::uint64_t>(kRingTime) / kSecond;
+    const std::uint64_t in_ring_time = port.info.link_bits_per_second / 8 *
+                                       static_cast<std::uint64_t>(port.info.tx_pending_time) /
+                                       kSecond;
     if (rate_known_) {
         budget_octets_ = std::max(budget_octets_, in_ring_time);
     } else {

@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::uint32_t kEthernetOctets = 14;
 constexpr std::uint32_t kFramesInFlight = 64;  ///< a burst of the engine
+/// The kernel's drivers free sent frames by interrupts, which NICs delay by up to 200 us or so.
+constexpr Nanos kPendingTime = 250 * kMicrosecond;
 
 }  // namespace
 
@@ -39,6 +41,7 @@ void PacketPort::fill_table(const PortOptions& options) {
     port_.info.mtu = socket_.mtu();
     port_.info.link_bits_per_second = socket_.bits_per_second();
     port_.info.tx_ring_frames = kTransmitSlots;
+    port_.info.tx_pending_time = kPendingTime;
     port_.info.rx_frames = options.segments;
     port_.info.gathers = true;
     port_.context = this;

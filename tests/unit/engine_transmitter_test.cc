@@ -19,6 +19,8 @@ constexpr Nanos kFrameTime = (kFrameOctets + 24) * 80;  // 100 Mb/s
 struct FakeNic {
     std::uint32_t batch = 1;  ///< frames that are told of together
     Nanos stands_until = 0;   ///< the wire carries nothing before
+    Nanos report_every = 0;   ///< an interrupt tells of sent frames at these intervals
+    Nanos reports_at = 0;
     Nanos now = 0;
     Nanos free_at = 0;
     std::deque<Nanos> leaves;  ///< of each frame not told of yet
@@ -42,6 +44,8 @@ struct FakeNic {
     }
     static std::uint32_t pending(void* context) {
         auto& self = *static_cast<FakeNic*>(context);
+        if (self.now < self.reports_at) return static_cast<std::uint32_t>(self.leaves.size());
+        self.reports_at = self.now + self.report_every;
         while (self.leaves.size() >= self.batch && self.leaves[self.batch - 1] <= self.now)
             self.leaves.erase(self.leaves.begin(), self.leaves.begin() + self.batch);
         return static_cast<std::uint32_t>(self.leaves.size());
@@ -50,7 +54,9 @@ struct FakeNic {
 
 class Rig {
 public:
-    explicit Rig(std::uint32_t batch, std::uint64_t rate = 100'000'000, bool half_duplex = false) {
+    explicit Rig(std::uint32_t batch, std::uint64_t rate = 100'000'000, bool half_duplex = false,
+                 Nanos pending_time = PortInfo{}.tx_pending_time) {
+        port_.info.tx_pending_time = pending_time;
         nic.batch = batch;
         port_.context = &nic;
         port_.info.link_bits_per_second = rate;
@@ -105,6 +111,21 @@ TEST(Transmitter, goes_on_when_a_driver_of_unknown_rate_reports_in_batches) {
     Rig rig(64, 0);
     rig.run(100 * kMillisecond);
     EXPECT_GE(rig.nic.sent, 90 * kMillisecond / kFrameTime);
+}
+
+// A NIC of the kernel frees sent frames by interrupts that are delayed. Two frames at a time would
+// leave the wire idle between two interrupts.
+TEST(Transmitter, keeps_the_wire_busy_when_sent_frames_are_reported_each_millisecond) {
+    const auto sent_within = [](Nanos pending_time) {
+        Rig rig(1, 100'000'000, false, pending_time);
+        rig.nic.report_every = kMillisecond;
+        rig.run(100 * kMillisecond);
+        EXPECT_LE(rig.nic.most_waiting, pending_time / kFrameTime + 2);
+        EXPECT_EQ(rig.counters.get(Counter::tx_reports_missing), 0U);
+        return rig.nic.sent;
+    };
+    EXPECT_GE(sent_within(2 * kMillisecond), 97 * kMillisecond / kFrameTime);
+    EXPECT_LE(sent_within(PortInfo{}.tx_pending_time), 50 * kMillisecond / kFrameTime);
 }
 
 TEST(Transmitter, waits_for_collisions_on_a_hub) {
