@@ -7,6 +7,7 @@
 #include <complex>
 #include <cstddef>
 #include <cstring>
+#include <numeric>
 #include <type_traits>
 
 namespace ulc::coll {
@@ -262,20 +263,37 @@ ApplyFn apply_of(std::uint32_t type, std::uint32_t op) noexcept {
 
 namespace {
 
+bool is_aligned(const unsigned char* operand) noexcept {
+    return reinterpret_cast<std::uintptr_t>(operand) % kUserAlignment == 0;
+}
+
+/// Octets of a piece: whole elements, and if it is possible a multiple of the alignment, so that the next piece is aligned too.
+std::uint64_t piece_of(std::uint64_t element) noexcept {
+    const std::uint64_t aligned = std::lcm(element, kUserAlignment);
+    const std::uint64_t unit = aligned <= kElementOctetsMax ? aligned : element;
+    return std::max(unit, kPieceOctets - kPieceOctets % unit);
+}
+
 // A user's function leaves its result in its first operand. So that is put into `into` before, a piece at a time; and if the second
 // lies there, that is put aside. Also if it commutes: results are to be the same to the last bit wherever they are folded, and of
-// operands that it calls equal it may keep the first.
+// operands that it calls equal it may keep the first. An operand that is not aligned is put aside as well.
 [[gnu::noinline]] void apply_in_pieces(const ulc_reduction& reduction, unsigned char* into,
                                        const unsigned char* from, const unsigned char* with,
                                        std::uint64_t octets, std::uint64_t element) noexcept {
-    alignas(std::max_align_t) unsigned char aside[kElementOctetsMax];
-    const std::uint64_t most = std::max(element, kPieceOctets - kPieceOctets % element);
+    alignas(kUserAlignment) unsigned char aside_into[kElementOctetsMax];
+    alignas(kUserAlignment) unsigned char aside_with[kElementOctetsMax];
+    const std::uint64_t most = piece_of(element);
     for (std::uint64_t at = 0; at < octets; at += most) {
         const std::uint64_t length = std::min(most, octets - at);
-        if (into == with) std::memcpy(aside, with + at, length);
-        std::memcpy(into + at, from + at, length);
-        reduction.function(reduction.context, into + at, into == with ? aside : with + at,
-                           length / element);
+        const unsigned char* second = with + at;
+        if (into == with || !is_aligned(second)) {
+            std::memcpy(aside_with, second, length);
+            second = aside_with;
+        }
+        unsigned char* first = is_aligned(into + at) ? into + at : aside_into;
+        if (first != from + at) std::memcpy(first, from + at, length);
+        reduction.function(reduction.context, first, second, length / element);
+        if (first == aside_into) std::memcpy(into + at, first, length);
     }
 }
 
@@ -285,7 +303,7 @@ void apply_user(void* context, unsigned char* into, const unsigned char* from,
                 const unsigned char* with, std::uint64_t octets) noexcept {
     const auto& reduction = *static_cast<const ulc_reduction*>(context);
     const std::uint64_t element = element_octets(reduction.type);
-    if (into == from) {
+    if (into == from && is_aligned(into) && is_aligned(with)) {
         reduction.function(reduction.context, into, with, octets / element);
     } else {
         apply_in_pieces(reduction, into, from, with, octets, element);

@@ -19,7 +19,10 @@ inline constexpr std::uint32_t kElementOctetsMax = 65536;
 /// The loop for a predefined operator, context unused. nullptr: the operator is not defined for the type.
 [[nodiscard]] ApplyFn apply_of(std::uint32_t type, std::uint32_t op) noexcept;
 
-/// Applies the ulc_reduction that context points to, whose op is ULC_USER.
+inline constexpr std::uint64_t kUserAlignment = 16;
+
+/// Applies the ulc_reduction that context points to, whose op is ULC_USER. The function gets operands aligned to
+/// kUserAlignment.
 void apply_user(void* context, unsigned char* into, const unsigned char* from,
                 const unsigned char* with, std::uint64_t octets) noexcept;
 

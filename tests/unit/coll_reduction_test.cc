@@ -249,5 +249,54 @@ TEST(reduction, a_users_operator_keeps_its_order_even_if_it_commutes) {
     }
 }
 
+// Every operand at every address, beside and over one another: the function sees aligned ones, and the result is the same.
+TEST(reduction, a_users_operator_gets_aligned_operands) {
+    struct Seen {
+        std::uint64_t element;
+        unsigned misaligned = 0;
+        std::uint64_t count = 0;
+    };
+    constexpr std::size_t kAround = 32;  // before and behind each operand, not to be touched
+    for (const std::uint32_t element : {1U, 3U, 16U, 24U, 4097U, 65536U}) {
+        const std::uint64_t count = 10'000 / element + 2;
+        const std::uint64_t octets = element * count;
+        for (const std::size_t shift : {0U, 1U, 8U, 15U}) {
+            for (const bool in_place : {false, true}) {
+                Seen seen{element};
+                const ulc_reduction add{ULC_OCTETS(element), ULC_USER,
+                                        [](void* context, void* into, const void* from, size_t n) {
+                                            auto& s = *static_cast<Seen*>(context);
+                                            if (reinterpret_cast<std::uintptr_t>(into) % 16 != 0)
+                                                ++s.misaligned;
+                                            if (reinterpret_cast<std::uintptr_t>(from) % 16 != 0)
+                                                ++s.misaligned;
+                                            s.count += n;
+                                            auto* a = static_cast<unsigned char*>(into);
+                                            const auto* b = static_cast<const unsigned char*>(from);
+                                            for (std::uint64_t i = 0; i < n * s.element; ++i)
+                                                a[i] = static_cast<unsigned char>(a[i] + 2 * b[i]);
+                                        },
+                                        &seen, 0};
+                std::vector<unsigned char> memory(3 * (octets + 2 * kAround) + 16, 9);
+                unsigned char* at[3];
+                for (std::size_t n = 0; n < 3; ++n) {
+                    at[n] = memory.data() + kAround + n * (octets + 2 * kAround) + shift * n % 16;
+                    for (std::uint64_t i = 0; i < octets; ++i)
+                        at[n][i] = static_cast<unsigned char>(i * (n + 3));
+                }
+                std::vector<unsigned char> expected(memory);
+                unsigned char* into = at[in_place ? 1 : 0];
+                for (std::uint64_t i = 0; i < octets; ++i)
+                    expected[static_cast<std::size_t>(into - memory.data()) + i] =
+                        static_cast<unsigned char>(at[1][i] + 2 * at[2][i]);
+                apply_user(const_cast<ulc_reduction*>(&add), into, at[1], at[2], octets);
+                EXPECT_EQ(seen.misaligned, 0U) << element << " at " << shift;
+                EXPECT_EQ(seen.count, count);
+                EXPECT_EQ(memory, expected) << element << " at " << shift;
+            }
+        }
+    }
+}
+
 }  // namespace
 }  // namespace ulc::coll
