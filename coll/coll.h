@@ -58,7 +58,8 @@ enum ulc_operator {
 };
 
 /* into[i] = into[i] ∘ from[i] for `count` elements. Associative; called by ulc_coll_test() and ulc_coll_wait(), in pieces of
- * any number of elements. `into` and `from` are aligned to 16 bytes, whatever the caller's buffers; an operand that is not is copied
+ * any number of elements. `into` and `from` are aligned to 16 bytes, whatever the caller's buffers;
+ * an operand that is not is copied
  * first, so aligned buffers are cheaper. It must not call functions of the endpoint. */
 typedef void (*ulc_function)(void* context, void* into, const void* from, size_t count);
 

@@ -267,7 +267,8 @@ bool is_aligned(const unsigned char* operand) noexcept {
     return reinterpret_cast<std::uintptr_t>(operand) % kUserAlignment == 0;
 }
 
-/// Octets of a piece: whole elements, and if it is possible a multiple of the alignment, so that the next piece is aligned too.
+/// Octets of a piece: whole elements, and if it is possible a multiple of the alignment, so that
+/// the next piece is aligned too.
 std::uint64_t piece_of(std::uint64_t element) noexcept {
     const std::uint64_t aligned = std::lcm(element, kUserAlignment);
     const std::uint64_t unit = aligned <= kElementOctetsMax ? aligned : element;
@@ -276,7 +277,8 @@ std::uint64_t piece_of(std::uint64_t element) noexcept {
 
 // A user's function leaves its result in its first operand. So that is put into `into` before, a piece at a time; and if the second
 // lies there, that is put aside. Also if it commutes: results are to be the same to the last bit wherever they are folded, and of
-// operands that it calls equal it may keep the first. An operand that is not aligned is put aside as well.
+// operands that it calls equal it may keep the first. An operand that is not aligned is put aside
+// as well.
 [[gnu::noinline]] void apply_in_pieces(const ulc_reduction& reduction, unsigned char* into,
                                        const unsigned char* from, const unsigned char* with,
                                        std::uint64_t octets, std::uint64_t element) noexcept {

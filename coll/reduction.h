@@ -21,8 +21,8 @@ inline constexpr std::uint32_t kElementOctetsMax = 65536;
 
 inline constexpr std::uint64_t kUserAlignment = 16;
 
-/// Applies the ulc_reduction that context points to, whose op is ULC_USER. The function gets operands aligned to
-/// kUserAlignment.
+/// Applies the ulc_reduction that context points to, whose op is ULC_USER. The function gets
+/// operands aligned to kUserAlignment.
 void apply_user(void* context, unsigned char* into, const unsigned char* from,
                 const unsigned char* with, std::uint64_t octets) noexcept;
 

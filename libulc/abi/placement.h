@@ -2,10 +2,69 @@
 // that frames are copied straight into the buffer of the receive, and into nothing between.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace ulc::abi {
+
+/// One piece of a payload in memory of the client's process. Laid out as ulc_piece.
+struct Piece {
+    std::byte* base;
+    std::size_t length;
+};
+inline constexpr std::uint32_t kPiecesMax = 8;
+
+/// A payload in memory of the client's process: `count` pieces, or, if count is 0, all
+/// of it at `base`.
+struct Place {
+    std::byte* base = nullptr;
+    const Piece* pieces =
+        nullptr;  ///< the client's list, which stays in place as long as the memory
+    std::uint32_t count = 0;
+
+    explicit operator bool() const noexcept { return base != nullptr || count > 0; }
+    /// Bytes [at, at + length) of the payload, which lies in the place; nullptr: they are in more
+    /// than one piece.
+    [[nodiscard]] std::byte* contiguous(std::uint64_t at, std::uint64_t length) const noexcept {
+        if (count == 0) return base + at;
+        for (std::uint32_t n = 0; n < count; ++n) {
+            if (at < pieces[n].length)
+                return length <= pieces[n].length - at ? pieces[n].base + at : nullptr;
+            at -= pieces[n].length;
+        }
+        return nullptr;
+    }
+    /// Calls part(memory, bytes) for the parts of [at, at + length), in order. With pieces only.
+    template <typename Part>
+    void each(std::uint64_t at, std::uint64_t length, Part part) const {
+        for (std::uint32_t n = 0; n < count && length > 0; ++n) {
+            if (at >= pieces[n].length) {
+                at -= pieces[n].length;
+                continue;
+            }
+            const std::uint64_t bytes = std::min<std::uint64_t>(pieces[n].length - at, length);
+            part(pieces[n].base + at, bytes);
+            at = 0;
+            length -= bytes;
+        }
+    }
+    /// Copies [at, at + length) of the payload to `to`.
+    void read(std::uint64_t at, std::byte* to, std::uint64_t length) const {
+        each(at, length, [&to](const std::byte* from, std::uint64_t bytes) {
+            std::memcpy(to, from, bytes);
+            to += bytes;
+        });
+    }
+    /// Copies `length` bytes to [at, at + length) of the place.
+    void write(std::uint64_t at, const std::byte* from, std::uint64_t length) const {
+        each(at, length, [&from](std::byte* to, std::uint64_t bytes) {
+            std::memcpy(to, from, bytes);
+            from += bytes;
+        });
+    }
+};
 
 /// A message of which the client has heard nothing yet.
 struct Beginning {
@@ -22,10 +81,10 @@ struct Beginning {
 struct Placer {
     void* context = nullptr;
     /// Where the message would go now. Changes nothing; the engine may write there before place() says the same.
-    std::byte* (*find)(void* context, const Beginning& message) = nullptr;
+    Place (*find)(void* context, const Beginning& message) = nullptr;
     /// Memory of `length` octets, the engine's to write until it completes the message (kCompletePlaced) or reports its source
-    /// gone; nullptr: as messages of other clients.
-    std::byte* (*place)(void* context, const Beginning& message) = nullptr;
+    /// gone; none: as messages of other clients.
+    Place (*place)(void* context, const Beginning& message) = nullptr;
 };
 
 }  // namespace ulc::abi

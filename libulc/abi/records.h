@@ -51,12 +51,12 @@ enum SubmitFlag : std::uint8_t {
 inline constexpr std::size_t kInlineOctetsMax = 40;
 
 struct Block {
-    std::uint32_t offset;  ///< in the arena that the kind implies
+    std::uint32_t offset;  ///< in the arena that the kind implies; kSubmitDirect: number of pieces
     std::uint32_t length;
     std::uint64_t message_length;  ///< whole message, over all chunks
     std::uint64_t subset;          ///< bit i: index i of the group
     std::uint64_t message_offset;  ///< completions: where in the message this chunk begins
-    std::uint64_t address;         ///< kSubmitDirect: where the payload lies
+    std::uint64_t address;  ///< kSubmitDirect: the payload, or with offset > 0 its list of Pieces
 };
 static_assert(sizeof(Block) == kInlineOctetsMax);
 

@@ -8,10 +8,12 @@
 namespace ulc {
 
 /// world: the job's world group handle. ranks: the members in index order. made: how many groups this ordered list of
-/// members has made before. Pure; bit 31 of the result is set.
+/// members has made before, under that key; key: of its creator, nullptr: none. Pure; bit 31 of the
+/// result is set.
 [[nodiscard]] constexpr std::uint32_t subgroup_handle(std::uint32_t world,
                                                       std::span<const std::uint16_t> ranks,
-                                                      std::uint32_t made) noexcept {
+                                                      std::uint32_t made,
+                                                      const std::uint64_t* key = nullptr) noexcept {
     std::uint32_t hash = 0x811c9dc5U;  // FNV-1a, 32 bits
     const auto add = [&hash](std::uint32_t octet) {
         hash = (hash ^ (octet & 0xffU)) * 0x01000193U;
@@ -24,6 +26,10 @@ namespace ulc {
     for (const std::uint16_t rank : ranks) {
         add(rank >> 8U);
         add(rank);
+    }
+    if (key != nullptr) {
+        add_u32(static_cast<std::uint32_t>(*key >> 32U));
+        add_u32(static_cast<std::uint32_t>(*key));
     }
     add_u32(made);
     return hash | (1U << 31U);

@@ -20,6 +20,7 @@ using ulc::client::Endpoint;
 using ulc::client::env;
 using ulc::client::env_number;
 using ulc::client::kAnySource;
+using ulc::client::Pieces;
 using ulc::client::Request;
 using ulc::client::RequestState;
 using ulc::client::set_last_error;
@@ -206,7 +207,12 @@ int ulc_leave_wait(ulc_endpoint* ep, int64_t timeout_ns) {
 // ---------------------------------------------------------------- groups
 
 int ulc_group_create(ulc_endpoint* ep, const uint16_t* ranks, uint16_t count, ulc_request* req) {
-    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->group_create(ranks, count, req);
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->group_create(ranks, count, nullptr, req);
+}
+
+int ulc_group_create_keyed(ulc_endpoint* ep, const uint16_t* ranks, uint16_t count, uint64_t key,
+                           ulc_request* req) {
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->group_create(ranks, count, &key, req);
 }
 
 int ulc_group_free(ulc_endpoint* ep, ulc_group group) {
@@ -234,30 +240,34 @@ uint16_t ulc_group_rank(const ulc_endpoint* ep, ulc_group group, uint16_t index)
 int ulc_send(ulc_endpoint* ep, uint16_t to, uint64_t tag, const void* payload, size_t length,
              ulc_request* req) {
     if (ep == nullptr || tag > ULC_TAG_MAX) return ULC_ERR_INVALID;
-    return ep->send(to, tag, payload, length, req);
+    if (payload == nullptr && length > 0) return ULC_ERR_INVALID;
+    return ep->send(to, tag, Pieces::one(payload, length), false, req);
 }
 
 int ulc_multicast(ulc_endpoint* ep, ulc_group group, uint64_t subset, uint64_t tag,
                   const void* payload, size_t length, ulc_request* req) {
     if (ep == nullptr || tag > ULC_TAG_MAX) return ULC_ERR_INVALID;
-    return ep->multicast(group, subset, tag, payload, length, req);
+    if (payload == nullptr && length > 0) return ULC_ERR_INVALID;
+    return ep->multicast(group, subset, tag, Pieces::one(payload, length), false, req);
 }
 
 int ulc_receive(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, void* buffer,
                 size_t capacity, ulc_request* req) {
     if (ep == nullptr || tag > ULC_TAG_MAX) return ULC_ERR_INVALID;
-    return ep->receive(from, tag, mask | kUserTagBit, buffer, capacity, req);
+    if (buffer == nullptr && capacity > 0) return ULC_ERR_INVALID;
+    return ep->receive(from, tag, mask | kUserTagBit, Pieces::one(buffer, capacity), req);
 }
 
 int ulc_internal_send(ulc_endpoint* ep, uint16_t to, uint64_t tag, const void* payload,
                       size_t length, ulc_request* req) {
-    return coll_tag(tag) ? ep->send(to, tag, payload, length, req) : int{ULC_ERR_INVALID};
+    if (!coll_tag(tag) || (payload == nullptr && length > 0)) return ULC_ERR_INVALID;
+    return ep->send(to, tag, Pieces::one(payload, length), false, req);
 }
 
 int ulc_internal_multicast(ulc_endpoint* ep, ulc_group group, uint64_t subset, uint64_t tag,
                            const void* payload, size_t length, ulc_request* req) {
-    return coll_tag(tag) ? ep->multicast(group, subset, tag, payload, length, req)
-                         : int{ULC_ERR_INVALID};
+    if (!coll_tag(tag) || (payload == nullptr && length > 0)) return ULC_ERR_INVALID;
+    return ep->multicast(group, subset, tag, Pieces::one(payload, length), false, req);
 }
 
 int ulc_internal_peek(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
@@ -276,8 +286,8 @@ int ulc_internal_offloads(const ulc_endpoint* ep) { return ep->offloads_collecti
 
 int ulc_internal_receive(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, void* buffer,
                          size_t capacity, ulc_request* req) {
-    return coll_tag(tag) ? ep->receive(from, tag, mask | ULC_TAG_LIBULC, buffer, capacity, req)
-                         : int{ULC_ERR_INVALID};
+    if (!coll_tag(tag) || (buffer == nullptr && capacity > 0)) return ULC_ERR_INVALID;
+    return ep->receive(from, tag, mask | ULC_TAG_LIBULC, Pieces::one(buffer, capacity), req);
 }
 
 int ulc_multireceive(ulc_endpoint* ep, const uint16_t* from, uint16_t count, uint64_t tag,

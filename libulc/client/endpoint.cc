@@ -203,15 +203,15 @@ bool Endpoint::may_place(const abi::Beginning& message) const noexcept {
 abi::Placer Endpoint::placer() noexcept {
     abi::Placer placer;
     placer.context = this;
-    placer.find = [](void* context, const abi::Beginning& message) -> std::byte* {
-        const auto& self = *static_cast<Endpoint*>(context);
-        if (!self.may_place(message)) return nullptr;
-        const Request* request = self.inbox_.find_place(message);
-        return request == nullptr ? nullptr : reinterpret_cast<std::byte*>(request->buffer);
-    };
-    placer.place = [](void* context, const abi::Beginning& message) -> std::byte* {
+    placer.find = [](void* context, const abi::Beginning& message) -> abi::Place {
         auto& self = *static_cast<Endpoint*>(context);
-        return self.may_place(message) ? self.inbox_.place(message) : nullptr;
+        if (!self.may_place(message)) return {};
+        const Request* request = self.inbox_.find_place(message);
+        return request == nullptr ? abi::Place{} : Inbox::place_of(*request);
+    };
+    placer.place = [](void* context, const abi::Beginning& message) -> abi::Place {
+        auto& self = *static_cast<Endpoint*>(context);
+        return self.may_place(message) ? self.inbox_.place(message) : abi::Place{};
     };
     return placer;
 }

@@ -74,12 +74,19 @@ public:
     [[nodiscard]] const std::string& job_text() const noexcept { return job_text_; }
 
     // --- messages; tags may be any, what users may say is checked in api.cc
-    [[nodiscard]] int send(std::uint16_t to, std::uint64_t tag, const void* payload,
-                           std::uint64_t length, ulc_request* request);
+    [[nodiscard]] int send(std::uint16_t to, std::uint64_t tag, const Pieces& payload,
+                           bool delivered, ulc_request* request);
     [[nodiscard]] int multicast(std::uint32_t group, std::uint64_t subset, std::uint64_t tag,
-                                const void* payload, std::uint64_t length, ulc_request* request);
+                                const Pieces& payload, bool delivered, ulc_request* request);
     [[nodiscard]] int receive(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
-                              void* buffer, std::uint64_t capacity, ulc_request* request);
+                              const Pieces& buffer, ulc_request* request);
+    [[nodiscard]] int probe(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
+                            ulc_status* status) noexcept;
+    [[nodiscard]] int claim(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
+                            Arrival** message, ulc_status* status) noexcept;
+    [[nodiscard]] int receive_claimed(Arrival* message, const Pieces& buffer,
+                                      ulc_request* request) noexcept;
+    [[nodiscard]] int discard(Arrival* message) noexcept;
     [[nodiscard]] int cancel(ulc_request* request) noexcept;
     [[nodiscard]] int take(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
                            const void** view, ulc_status* status) noexcept;
@@ -118,8 +125,9 @@ public:
     [[nodiscard]] abi::Placer placer() noexcept;
 
     // --- groups
+    /// key: nullptr, or as ulc_group_create_keyed().
     [[nodiscard]] int group_create(const std::uint16_t* ranks, std::uint16_t count,
-                                   ulc_request* request);
+                                   const std::uint64_t* key, ulc_request* request);
     [[nodiscard]] int group_free(std::uint32_t group);
     [[nodiscard]] const Group* group(std::uint32_t handle) const noexcept {
         return groups_.find(handle);
@@ -169,8 +177,8 @@ private:
     void push_leave() noexcept;
     void end(int error);
     [[nodiscard]] int may_communicate() const noexcept;
-    [[nodiscard]] int send_to_self(const void* payload, std::uint64_t length, std::uint64_t tag,
-                                   ulc_request* request);
+    [[nodiscard]] int may_look(std::uint16_t from, int& none) const noexcept;
+    [[nodiscard]] int send_to_self(const Pieces& payload, std::uint64_t tag, ulc_request* request);
     int poll_closely();
     void yield(Nanos now);
     void yield_before_leaving();

@@ -11,12 +11,16 @@ namespace {
 
 constexpr std::uint64_t kLibulcTags = std::uint64_t{3} << 62;
 
-std::uint64_t hash_of(std::span<const std::uint16_t> ranks) noexcept {
-    std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a, 64 bits, over big-endian ranks
+// FNV-1a, 64 bits, over the ranks and the key if there is one, all big-endian.
+std::uint64_t hash_of(std::span<const std::uint16_t> ranks, const std::uint64_t* key) noexcept {
+    std::uint64_t hash = 0xcbf29ce484222325U;
+    const auto add = [&hash](std::uint64_t octet) { hash = (hash ^ octet) * 0x100000001b3U; };
     for (const std::uint16_t rank : ranks) {
-        hash = (hash ^ (rank >> 8U)) * 0x100000001b3U;
-        hash = (hash ^ (rank & 0xffU)) * 0x100000001b3U;
+        add(rank >> 8U);
+        add(rank & 0xffU);
     }
+    for (unsigned shift = 64; key != nullptr && shift > 0; shift -= 8)
+        add(*key >> (shift - 8) & 0xffU);
     return hash;
 }
 
@@ -48,7 +52,8 @@ Group* Groups::find(std::uint32_t handle) noexcept {
 
 // ---------------------------------------------------------------- creation
 
-int Groups::create(std::span<const std::uint16_t> ranks, ulc_request* memory) {
+int Groups::create(std::span<const std::uint16_t> ranks, const std::uint64_t* key,
+                   ulc_request* memory) {
     if (ranks.size() < 2 || ranks.size() > size_) return ULC_ERR_INVALID;
     std::vector<std::uint16_t> sorted(ranks.begin(), ranks.end());
     std::sort(sorted.begin(), sorted.end());
@@ -59,10 +64,10 @@ int Groups::create(std::span<const std::uint16_t> ranks, ulc_request* memory) {
 
     Forming forming{};
     forming.ranks.assign(ranks.begin(), ranks.end());
-    forming.list_hash = hash_of(ranks);
-    forming.set_hash = hash_of(sorted);
+    forming.list_hash = hash_of(ranks, key);
+    forming.set_hash = hash_of(sorted, key);
     forming.nth = set_counts_[forming.set_hash];
-    forming.handle = subgroup_handle(world_, ranks, list_counts_[forming.list_hash]);
+    forming.handle = subgroup_handle(world_, ranks, list_counts_[forming.list_hash], key);
     forming.coordinator = sorted.front();
     forming.own_index = static_cast<std::uint16_t>(own - ranks.begin());
     forming.missing = ranks.size() - 1;
@@ -211,8 +216,7 @@ bool Groups::send_control(std::uint16_t to, std::uint64_t tag, const Forming& fo
     SendArgs args;
     args.stream = to;
     args.tag = tag;
-    args.payload = octets;
-    args.length = length;
+    args.payload = Pieces::one(octets, length);
     return outbox_.send(args, nullptr) == ULC_OK;
 }
 

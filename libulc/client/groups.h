@@ -7,7 +7,10 @@
 // No member may multicast before the verdict, so that every member knows each group that a frame can name.
 // The coordinator is found from the *set*, and the nth creation over a set must have one ordered list everywhere: so
 // members that give different orders meet, and all get ULC_ERR_MISMATCH. Members that give different sets cannot be told
-// from members that have not called yet; they wait, until a peer leaves or the caller gives up.
+// from members that have not called yet; they wait, until a peer leaves or the caller gives up. A
+// caller's key is part of the set and of the list: creations with different keys are counted and
+// matched apart, so their order may
+// differ between members.
 //
 // Reports and verdicts are unicast messages of libulc with a tag of its own, 32 octets, big-endian; a report of a node without room for
 // one more multicast address has up to 9 words more, its offers. What becomes of the address is sharing.h's.
@@ -53,8 +56,10 @@ public:
     /// The job has formed.
     void begin_job(std::uint32_t world, std::uint16_t self, std::uint16_t size,
                    std::uint16_t per_node);
-    /// As ulc_group_create(), arguments checked here. Errors: INVALID, AGAIN, LIMIT, NO_MEMORY.
-    [[nodiscard]] int create(std::span<const std::uint16_t> ranks, ulc_request* request);
+    /// Starts ulc_group_create(), or with a key ulc_group_create_keyed(). Errors: INVALID, AGAIN,
+    /// LIMIT, NO_MEMORY.
+    [[nodiscard]] int create(std::span<const std::uint16_t> ranks, const std::uint64_t* key,
+                             ulc_request* request);
     /// As ulc_group_free(). Errors: INVALID, AGAIN.
     [[nodiscard]] int free(std::uint32_t handle);
     /// nullptr: unknown. The world group is known once formed.
@@ -88,8 +93,8 @@ private:
     struct Control {
         Be32 handle;
         Be32 nth;        ///< creations over this set before
-        Be64 set_hash;   ///< of the ranks in ascending order
-        Be64 list_hash;  ///< of the ranks in order
+        Be64 set_hash;   ///< hash of the ranks in ascending order, and of the key
+        Be64 list_hash;  ///< hash of the ranks in order, and of the key
         Be32 status;
         Be32 address;  ///< of a verdict
     };

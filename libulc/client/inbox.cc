@@ -1,14 +1,13 @@
 #include "client/inbox.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
 namespace ulc::client {
 namespace {
-
-constexpr std::uint32_t kGroupBit = 1U << 31;
 
 bool has(const abi::CompletionRecord& record, abi::CompletionFlag flag) noexcept {
     return (record.flags & flag) != 0;
@@ -18,15 +17,15 @@ std::uint64_t tag_of(const abi::CompletionRecord& record) noexcept {
     return has(record, abi::kCompleteHasTag) ? record.tag : 0;
 }
 
-std::uint32_t group_of(std::uint32_t stream) noexcept {
-    return (stream & kGroupBit) != 0 ? stream : 0;
-}
-
 /// Copies what of [at, at + length) of the message fits into the receive's buffer.
 void copy_into(Request& request, std::uint64_t at, const unsigned char* payload,
                std::uint64_t length) noexcept {
     if (at >= request.capacity || length == 0) return;
-    std::memcpy(request.buffer + at, payload, std::min(length, request.capacity - at));
+    if (request.pieces == nullptr) {
+        std::memcpy(request.buffer + at, payload, std::min(length, request.capacity - at));
+    } else {
+        scatter(request.pieces, request.piece_count, at, payload, length);
+    }
 }
 
 void describe(Request& request, std::uint16_t source, std::uint32_t stream,
@@ -53,15 +52,16 @@ Inbox::~Inbox() {
     for (std::uint16_t source = 0; source < matcher_.ranks(); ++source) {
         OpenArrivals& open = matcher_.open(source);
         while (Arrival* arrival = open.pop_front())
-            if (!arrival->unexpected && arrival->storage == Storage::kHeap)
+            if (!arrival->unexpected && !arrival->claimed && arrival->storage == Storage::kHeap)
                 std::free(arrival->data);
     }
     while (Arrival* arrival = matcher_.first_unexpected()) {
         matcher_.remove_unexpected(*arrival);
         if (arrival->storage == Storage::kHeap) std::free(arrival->data);
     }
-    while (Arrival* arrival = taken_.pop_front())
-        if (arrival->storage == Storage::kHeap) std::free(arrival->data);
+    for (AllArrivals* list : {&taken_, &claimed_})
+        while (Arrival* arrival = list->pop_front())
+            if (arrival->storage == Storage::kHeap) std::free(arrival->data);
 }
 
 bool Inbox::begin_job(std::uint16_t ranks) noexcept { return matcher_.begin_job(ranks); }
@@ -97,8 +97,8 @@ Arrival* Inbox::new_arrival(std::uint16_t source, std::uint32_t stream,
     return arrival;
 }
 
-// Gives back what the node holds, and the node. It must be in no list.
-void Inbox::drop_arrival(Arrival& arrival) noexcept {
+// Gives back what the node holds.
+void Inbox::drop_data(Arrival& arrival) noexcept {
     if (arrival.storage == Storage::kHeap) {
         std::free(arrival.data);
         memory_used_ -= arrival.heap_capacity;
@@ -107,6 +107,13 @@ void Inbox::drop_arrival(Arrival& arrival) noexcept {
         give_back(arrival.arena_offset);
     }
     arrival.storage = Storage::kNone;
+    arrival.data = nullptr;
+    arrival.heap_capacity = 0;
+}
+
+// Gives back what the node holds, and the node. It must be in no list.
+void Inbox::drop_arrival(Arrival& arrival) noexcept {
+    drop_data(arrival);
     free_.push_back(arrival);
 }
 
@@ -230,30 +237,36 @@ Inbox::Taken Inbox::on_next(const abi::CompletionRecord& record, const unsigned 
     if (!last) return Taken::kYes;
     matcher_.open(record.source).remove(*arrival);
     arrival->whole = true;
-    if (arrival->request != nullptr) {
-        finish(*arrival->request, arrival->length);
-        drop_arrival(*arrival);
-    }
+    if (arrival->request != nullptr) finish(*arrival->request, arrival->length);
+    if (arrival->request != nullptr || arrival->discarded) drop_arrival(*arrival);
     return Taken::kYes;
 }
 
-Request* Inbox::find_place(const abi::Beginning& message) const noexcept {
+Request* Inbox::find_place(const abi::Beginning& message) noexcept {
     if (message.source >= matcher_.ranks()) return nullptr;
     Request* request = matcher_.find_posted(message.source, message.tag);
     return request != nullptr && request->capacity >= message.length ? request : nullptr;
 }
 
-std::byte* Inbox::place(const abi::Beginning& message) noexcept {
+abi::Place Inbox::place_of(const Request& request) noexcept {
+    static_assert(sizeof(abi::Piece) == sizeof(ulc_piece) &&
+                  offsetof(abi::Piece, length) == offsetof(ulc_piece, length) &&
+                  abi::kPiecesMax == kPiecesMax);
+    return {reinterpret_cast<std::byte*>(request.buffer),
+            reinterpret_cast<const abi::Piece*>(request.pieces), request.piece_count};
+}
+
+abi::Place Inbox::place(const abi::Beginning& message) noexcept {
     Request* request = find_place(message);
-    if (request == nullptr) return nullptr;
+    if (request == nullptr) return {};
     Arrival* arrival = new_arrival(message.source, message.stream, message.tag);
-    if (arrival == nullptr) return nullptr;
+    if (arrival == nullptr) return {};
     matcher_.unpost(*request);
     join(*arrival, *request);
     arrival->length = message.length;
     arrival->placed = true;
     matcher_.open(message.source).push_back(*arrival);
-    return reinterpret_cast<std::byte*>(request->buffer);
+    return place_of(*request);
 }
 
 // The engine has put it where place() said.
@@ -273,16 +286,26 @@ Inbox::Taken Inbox::on_broken(const abi::CompletionRecord& record) noexcept {
     Arrival* arrival = find_open(record);
     if (arrival == nullptr) return Taken::kYes;
     matcher_.open(record.source).remove(*arrival);
-    if (arrival->request != nullptr) arrival->request->done(record.status);
-    if (arrival->unexpected) matcher_.remove_unexpected(*arrival);
-    drop_arrival(*arrival);
+    break_off(*arrival, record.status);
     return Taken::kYes;
+}
+
+// Nothing more comes of a message that is open no more. One that is claimed waits for its receive.
+void Inbox::break_off(Arrival& arrival, int error) noexcept {
+    if (arrival.claimed) {
+        arrival.whole = true;
+        arrival.error = error;
+        return;
+    }
+    if (arrival.request != nullptr) arrival.request->done(error);
+    if (arrival.unexpected) matcher_.remove_unexpected(arrival);
+    drop_arrival(arrival);
 }
 
 bool Inbox::append(Arrival& arrival, const unsigned char* payload, std::uint32_t length) noexcept {
     if (arrival.request != nullptr) {
         copy_into(*arrival.request, arrival.received, payload, length);
-    } else {
+    } else if (!arrival.discarded) {
         if (!reserve_heap(arrival, arrival.received + length)) return false;
         std::memcpy(arrival.data + arrival.received, payload, length);
     }
@@ -297,11 +320,18 @@ Arrival* Inbox::find_open(const abi::CompletionRecord& record) noexcept {
     return nullptr;
 }
 
-bool Inbox::deliver_local(std::uint16_t self, std::uint64_t tag, const void* payload,
-                          std::uint64_t length) noexcept {
-    const auto* octets = static_cast<const unsigned char*>(payload);
+bool Inbox::deliver_local(std::uint16_t self, std::uint64_t tag, const Pieces& payload) noexcept {
+    const std::uint64_t length = payload.length;
+    Request whole{};
+    whole.lies_in(payload);
     if (Request* request = matcher_.match_posted(self, tag)) {
-        copy_into(*request, 0, octets, length);
+        if (payload.list == nullptr) copy_into(*request, 0, payload.base, length);
+        std::uint64_t at = 0;
+        each_part(payload.list, payload.count, 0, length,
+                  [&](const unsigned char* from, std::uint64_t bytes) {
+                      copy_into(*request, at, from, bytes);
+                      at += bytes;
+                  });
         describe(*request, self, self, tag);
         finish(*request, length);
         return true;
@@ -313,7 +343,7 @@ bool Inbox::deliver_local(std::uint16_t self, std::uint64_t tag, const void* pay
         drop_arrival(*arrival);
         return false;
     }
-    if (length > 0) std::memcpy(arrival->data, octets, length);
+    if (length > 0) whole.read(0, arrival->data, length);
     arrival->received = length;
     arrival->whole = true;
     matcher_.add_unexpected(*arrival);
@@ -335,18 +365,23 @@ void Inbox::receive(Request& request, int gone) noexcept {
         return;
     }
     matcher_.remove_unexpected(*arrival);
-    copy_into(request, 0, arrival->data, arrival->received);
-    join(*arrival, request);
-    if (arrival->whole) {
-        finish(request, arrival->length);
-        drop_arrival(*arrival);
+    give(*arrival, request);
+}
+
+// The message, which is in no list but `open`, is the receive's.
+void Inbox::give(Arrival& arrival, Request& request) noexcept {
+    copy_into(request, 0, arrival.data, arrival.received);
+    join(arrival, request);
+    if (!arrival.whole) {
+        drop_data(arrival);  // the rest goes straight to the buffer
         return;
     }
-    std::free(arrival->data);  // an open message without a receive is always kHeap
-    memory_used_ -= arrival->heap_capacity;
-    arrival->data = nullptr;
-    arrival->heap_capacity = 0;
-    arrival->storage = Storage::kNone;
+    if (arrival.error != 0) {
+        request.done(arrival.error);
+    } else {
+        finish(request, arrival.length);
+    }
+    drop_arrival(arrival);
 }
 
 bool Inbox::cancel(Request& request) noexcept {
@@ -356,41 +391,12 @@ bool Inbox::cancel(Request& request) noexcept {
     return true;
 }
 
-int Inbox::take(std::uint16_t from, std::uint64_t tag, std::uint64_t mask, const void** view,
-                ulc_status* status) noexcept {
-    Arrival* arrival = matcher_.find_unexpected(from, tag, mask);
-    if (arrival == nullptr) return ULC_ERR_AGAIN;
-    *status = {};
-    status->source = arrival->source;
-    status->group = group_of(arrival->stream);
-    status->tag = arrival->tag;
-    status->length = arrival->length;
-    if (!arrival->whole) return arrival->length > memory_limit_ / 2 ? ULC_ERR_LIMIT : ULC_ERR_AGAIN;
-    matcher_.remove_unexpected(*arrival);
-    taken_.push_back(*arrival);
-    *view = arrival->data;
-    return ULC_OK;
-}
-
-void Inbox::release(const void* view) noexcept {
-    for (Arrival* arrival = taken_.front(); arrival != nullptr;
-         arrival = AllArrivals::next(*arrival)) {
-        if (arrival->data != view) continue;
-        taken_.remove(*arrival);
-        drop_arrival(*arrival);
-        return;
-    }
-}
-
 // ---------------------------------------------------------------- ends
 
 void Inbox::drop_open(std::uint16_t source, int error) noexcept {
     OpenArrivals& open = matcher_.open(source);
-    while (Arrival* arrival = open.pop_front()) {
-        if (arrival->request != nullptr) arrival->request->done(error);
-        if (arrival->unexpected) matcher_.remove_unexpected(*arrival);
-        drop_arrival(*arrival);
-    }
+    while (Arrival* arrival = open.pop_front())
+        break_off(*arrival, error);
 }
 
 void Inbox::peer_gone(std::uint16_t source, int error) noexcept {

@@ -6,6 +6,8 @@
 //                     block for that source, in a copy, so that messages that nobody asks for cannot stop those that somebody awaits
 //   in chunks         in a copy that grows with them; a receive that matches meanwhile takes over where it stands
 // An engine of this process asks when a message begins whether its receive is posted, and copies straight into the buffer (place()).
+// A message that the application has claimed goes on being collected, until it is received or
+// discarded (claims.cc).
 // Copies and Arrivals are bounded by `memory_octets`. At the bound the inbox takes no further message (poll says
 // ULC_ERR_LIMIT) until the application receives some; nothing is lost, the engine's credit stops the senders.
 #pragma once
@@ -47,14 +49,16 @@ public:
 
     /// The receive of a message that begins; nullptr: it is not posted, or too short. All messages that came before have been taken
     /// (abi::Beginning::taken_at_least).
-    [[nodiscard]] Request* find_place(const abi::Beginning& message) const noexcept;
+    [[nodiscard]] Request* find_place(const abi::Beginning& message) noexcept;
     /// Makes the message that receive's and says where its buffer is.
-    [[nodiscard]] std::byte* place(const abi::Beginning& message) noexcept;
+    [[nodiscard]] abi::Place place(const abi::Beginning& message) noexcept;
+    /// The buffer of a receive.
+    [[nodiscard]] static abi::Place place_of(const Request& request) noexcept;
     /// A kMessage record. kStalled: not taken, offer it again.
     [[nodiscard]] Taken on_message(const abi::CompletionRecord& record) noexcept;
     /// A message of the endpoint to itself. False: no memory.
-    [[nodiscard]] bool deliver_local(std::uint16_t self, std::uint64_t tag, const void* payload,
-                                     std::uint64_t length) noexcept;
+    [[nodiscard]] bool deliver_local(std::uint16_t self, std::uint64_t tag,
+                                     const Pieces& payload) noexcept;
     /// Payload of a record and, if it is in a block, its offset (else UINT32_MAX); nullptr: out of range.
     [[nodiscard]] const unsigned char* payload_of(const abi::CompletionRecord& record,
                                                   std::uint32_t& length,
@@ -68,6 +72,16 @@ public:
     [[nodiscard]] int take(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
                            const void** view, ulc_status* status) noexcept;
     void release(const void* view) noexcept;
+    /// The first match, left where it is; nullptr: none. Fills *status.
+    Arrival* probe(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
+                   ulc_status* status) noexcept;
+    /// The same, which no receive finds any more; its chunks go on being collected.
+    [[nodiscard]] Arrival* claim(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
+                                 ulc_status* status) noexcept;
+    /// Gives a claimed message to a receive. It must not be used any more.
+    void receive_claimed(Request& request, Arrival& arrival) noexcept;
+    /// Throws a claimed message away. It must not be used any more.
+    void discard(Arrival& arrival) noexcept;
 
     /// A block is not needed any more: it is the engine's again.
     void give_back(std::uint32_t block) noexcept { releases_.push(block); }
@@ -98,6 +112,9 @@ private:
                               std::uint32_t length) noexcept;
     [[nodiscard]] Arrival* find_open(const abi::CompletionRecord& record) noexcept;
     void finish(Request& request, std::uint64_t length) noexcept;
+    void give(Arrival& arrival, Request& request) noexcept;
+    void drop_data(Arrival& arrival) noexcept;
+    void break_off(Arrival& arrival, int error) noexcept;
     void drop_open(std::uint16_t source, int error) noexcept;
 
     abi::Region region_;
@@ -105,7 +122,8 @@ private:
     Matcher matcher_;
     std::vector<std::unique_ptr<Arrival[]>> slabs_;
     AllArrivals free_;
-    AllArrivals taken_;  ///< whole, lent to the application by take()
+    AllArrivals taken_;    ///< whole, lent to the application by take()
+    AllArrivals claimed_;  ///< the application's
     ErrorHandler handler_;
     std::uint64_t memory_limit_;
     std::uint64_t memory_used_ = 0;

@@ -10,8 +10,7 @@ bool send(Outbox& outbox, std::uint16_t rank, const Inquiry& inquiry) noexcept {
     SendArgs args;
     args.stream = rank;
     args.tag = Groups::kTagInquiry;
-    args.payload = &inquiry;
-    args.length = sizeof inquiry;
+    args.payload = Pieces::one(&inquiry, sizeof inquiry);
     return outbox.send(args, nullptr) == ULC_OK;
 }
 

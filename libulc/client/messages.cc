@@ -14,23 +14,22 @@ int Endpoint::may_communicate() const noexcept {
     return state_ == State::kLeaving ? ULC_ERR_CLOSED : ULC_ERR_NOT_FORMED;
 }
 
-int Endpoint::send(std::uint16_t to, std::uint64_t tag, const void* payload, std::uint64_t length,
+int Endpoint::send(std::uint16_t to, std::uint64_t tag, const Pieces& payload, bool delivered,
                    ulc_request* request) {
     if (const int error = may_communicate(); error != ULC_OK) return error;
-    if (to >= size_ || (payload == nullptr && length > 0)) return ULC_ERR_INVALID;
+    if (to >= size_) return ULC_ERR_INVALID;
     if (peer_errors_[to] != 0) return peer_errors_[to];
-    if (to == rank_) return send_to_self(payload, length, tag, request);
+    if (to == rank_) return send_to_self(payload, tag, request);
     SendArgs args;
     args.stream = to;
     args.tag = tag;
     args.payload = payload;
-    args.length = length;
+    args.delivered = delivered;
     return outbox_.send(args, request);
 }
 
-int Endpoint::send_to_self(const void* payload, std::uint64_t length, std::uint64_t tag,
-                           ulc_request* request) {
-    if (!inbox_.deliver_local(rank_, tag, payload, length)) return ULC_ERR_NO_MEMORY;
+int Endpoint::send_to_self(const Pieces& payload, std::uint64_t tag, ulc_request* request) {
+    if (!inbox_.deliver_local(rank_, tag, payload)) return ULC_ERR_NO_MEMORY;
     if (request != nullptr) Request::begin(request, RequestState::kQueued).done(ULC_OK);
     return ULC_OK;
 }
@@ -43,16 +42,16 @@ bool Endpoint::ask_about(std::uint16_t rank, std::uint32_t group, std::uint32_t 
 }
 
 int Endpoint::multicast(std::uint32_t handle, std::uint64_t subset, std::uint64_t tag,
-                        const void* payload, std::uint64_t length, ulc_request* request) {
+                        const Pieces& payload, bool delivered, ulc_request* request) {
     if (const int error = may_communicate(); error != ULC_OK) return error;
     const Group* group = groups_.find(handle);
-    if (group == nullptr || (payload == nullptr && length > 0)) return ULC_ERR_INVALID;
+    if (group == nullptr) return ULC_ERR_INVALID;
     const std::size_t members = group->ranks.size();
     SendArgs args;
     args.stream = handle;
     args.tag = tag;
     args.payload = payload;
-    args.length = length;
+    args.delivered = delivered;
     bool nobody = members == 1;
     if (subset != ULC_SUBSET_ALL) {
         if (members > 64 || (members < 64 && (subset >> members) != 0)) return ULC_ERR_INVALID;
@@ -65,19 +64,18 @@ int Endpoint::multicast(std::uint32_t handle, std::uint64_t subset, std::uint64_
     return ULC_OK;
 }
 
-int Endpoint::receive(std::uint16_t from, std::uint64_t tag, std::uint64_t mask, void* buffer,
-                      std::uint64_t capacity, ulc_request* memory) {
+int Endpoint::receive(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
+                      const Pieces& buffer, ulc_request* memory) {
     if (ended_ != 0) return ended_;
     if (size_ == 0) return ULC_ERR_NOT_FORMED;
     if (from != kAnySource && from >= size_) return ULC_ERR_INVALID;
-    if (memory == nullptr || (buffer == nullptr && capacity > 0)) return ULC_ERR_INVALID;
+    if (memory == nullptr) return ULC_ERR_INVALID;
     Request& request = Request::begin(memory, RequestState::kPosted);
     request.from = from;
     request.source = from;
     request.tag = tag;
     request.mask = mask;
-    request.buffer = static_cast<unsigned char*>(buffer);
-    request.capacity = capacity;
+    request.lies_in(buffer);
     inbox_.receive(request, from == kAnySource ? 0 : int{peer_errors_[from]});
     return ULC_OK;
 }
@@ -86,14 +84,58 @@ int Endpoint::cancel(ulc_request* memory) noexcept {
     return inbox_.cancel(Request::of(memory)) ? ULC_OK : ULC_ERR_AGAIN;
 }
 
-int Endpoint::take(std::uint16_t from, std::uint64_t tag, std::uint64_t mask, const void** view,
-                   ulc_status* status) noexcept {
+// Whether a look at what has arrived is allowed; none: what to say if nothing has.
+int Endpoint::may_look(std::uint16_t from, int& none) const noexcept {
     if (size_ == 0) return ended_ != 0 ? ended_ : ULC_ERR_NOT_FORMED;
     if (from != kAnySource && from >= size_) return ULC_ERR_INVALID;
+    none = ULC_ERR_AGAIN;
+    if (ended_ != 0) {
+        none = ended_;
+    } else if (from != kAnySource && peer_errors_[from] != 0) {
+        none = peer_errors_[from];
+    }
+    return ULC_OK;
+}
+
+int Endpoint::take(std::uint16_t from, std::uint64_t tag, std::uint64_t mask, const void** view,
+                   ulc_status* status) noexcept {
+    int none = 0;
+    if (const int error = may_look(from, none); error != ULC_OK) return error;
     const int result = inbox_.take(from, tag, mask, view, status);
-    if (result != ULC_ERR_AGAIN) return result;
+    return result == ULC_ERR_AGAIN ? none : result;
+}
+
+int Endpoint::probe(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
+                    ulc_status* status) noexcept {
+    int none = 0;
+    if (const int error = may_look(from, none); error != ULC_OK) return error;
+    return inbox_.probe(from, tag, mask, status) != nullptr ? ULC_OK : none;
+}
+
+int Endpoint::claim(std::uint16_t from, std::uint64_t tag, std::uint64_t mask, Arrival** message,
+                    ulc_status* status) noexcept {
+    int none = 0;
+    if (const int error = may_look(from, none); error != ULC_OK) return error;
+    *message = inbox_.claim(from, tag, mask, status);
+    return *message != nullptr ? ULC_OK : none;
+}
+
+int Endpoint::receive_claimed(Arrival* message, const Pieces& buffer,
+                              ulc_request* memory) noexcept {
     if (ended_ != 0) return ended_;
-    return from == kAnySource || peer_errors_[from] == 0 ? result : int{peer_errors_[from]};
+    if (message == nullptr || memory == nullptr || !message->claimed) return ULC_ERR_INVALID;
+    Request& request = Request::begin(memory, RequestState::kPosted);
+    request.from = message->source;
+    request.mask = UINT64_MAX;
+    request.lies_in(buffer);
+    inbox_.receive_claimed(request, *message);
+    return ULC_OK;
+}
+
+int Endpoint::discard(Arrival* message) noexcept {
+    if (message == nullptr || !message->claimed) return ULC_ERR_INVALID;
+    inbox_.discard(*message);
+    return ULC_OK;
 }
 
 int Endpoint::peek(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
@@ -158,7 +200,8 @@ void Endpoint::free_aside(void* memory, std::size_t octets) noexcept {
     free(memory);
 }
 
-int Endpoint::group_create(const std::uint16_t* ranks, std::uint16_t count, ulc_request* request) {
+int Endpoint::group_create(const std::uint16_t* ranks, std::uint16_t count,
+                           const std::uint64_t* key, ulc_request* request) {
     if (const int error = may_communicate(); error != ULC_OK) return error;
     if (ranks == nullptr || request == nullptr) return ULC_ERR_INVALID;
     for (std::uint16_t i = 0; i < count; ++i) {
@@ -166,7 +209,7 @@ int Endpoint::group_create(const std::uint16_t* ranks, std::uint16_t count, ulc_
         if (peer_errors_[ranks[i]] != 0) return peer_errors_[ranks[i]];
     }
     try {
-        return groups_.create({ranks, count}, request);
+        return groups_.create({ranks, count}, key, request);
     } catch (const std::bad_alloc&) {
         return ULC_ERR_NO_MEMORY;
     }

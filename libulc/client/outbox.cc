@@ -22,8 +22,8 @@ Request make_request(const SendArgs& args) noexcept {
     request.state = RequestState::kQueued;
     request.has_subset = args.has_subset;
     request.tag = args.tag;
-    request.payload = static_cast<const unsigned char*>(args.payload);
-    request.capacity = args.length;
+    request.delivered = args.delivered;
+    request.lies_in(args.payload);
     request.subset = args.subset;
     request.stream = args.stream;
     return request;
@@ -56,7 +56,7 @@ bool Outbox::begin_job(std::uint16_t ranks) noexcept {
 
 int Outbox::send(const SendArgs& args, ulc_request* memory) noexcept {
     if (memory == nullptr) {
-        if (args.length > chunk_octets_) return send_detached(args);
+        if (args.payload.length > chunk_octets_) return send_detached(args);
         if (must_queue(args.stream)) return ULC_ERR_AGAIN;
         Request request = make_request(args);
         request.detached = true;  // never zero-copy: the caller may change the payload at once
@@ -69,18 +69,19 @@ int Outbox::send(const SendArgs& args, ulc_request* memory) noexcept {
 
 // A long message that nobody asks for again: a copy waits in the pending list.
 int Outbox::send_detached(const SendArgs& args) noexcept {
-    if (detached_octets_ != 0 && detached_octets_ + args.length > kDetachedOctetsMax)
+    const std::uint64_t length = args.payload.length;
+    if (detached_octets_ != 0 && detached_octets_ + length > kDetachedOctetsMax)
         return ULC_ERR_AGAIN;
-    void* memory = std::malloc(sizeof(Detached) + args.length);
+    void* memory = std::malloc(sizeof(Detached) + length);
     if (memory == nullptr) return ULC_ERR_NO_MEMORY;
     auto* copy = static_cast<unsigned char*>(memory) + sizeof(Detached);
-    std::memcpy(copy, args.payload, args.length);
     auto* detached = ::new (memory) Detached{{}, make_request(args)};
     Request& request = detached->request;
-    request.payload = copy;
+    request.read(0, copy, length);
+    request.lies_in(Pieces::one(copy, length));
     request.detached = true;
     request.owner = detached;
-    detached_octets_ += args.length;
+    detached_octets_ += length;
     detached_.push_back(*detached);
     enqueue(request);
     (void)progress();
@@ -156,7 +157,8 @@ Outbox::Step Outbox::advance(Request& request, bool whole_only) noexcept {
         if (reaches_process_ && request.capacity >= kDirectOctetsMin &&
             request.capacity <= UINT32_MAX)
             return hand_whole(request, abi::kSubmitDirect, 0);
-        if (arena_.contains(request.payload, request.capacity, &offset))
+        if (request.pieces == nullptr &&
+            arena_.contains(request.payload, request.capacity, &offset))
             return hand_whole(request, 0, offset);
     }
     Step step{};
@@ -164,24 +166,30 @@ Outbox::Step Outbox::advance(Request& request, bool whole_only) noexcept {
         step = hand_chunk(request, whole_only);
         if (step != Step::kFinished) return step;
     } while (request.length < request.capacity);
-    request.state = RequestState::kDone;
+    request.state = request.delivered ? RequestState::kSubmitted : RequestState::kDone;
     return Step::kFinished;
 }
 
 Outbox::Step Outbox::hand_inline(Request& request) noexcept {
     abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kSend);
     if (record == nullptr) return Step::kRingFull;
+    if (request.delivered) {
+        record->cookie = take_cookie();
+        if (record->cookie == kNoCookie) return Step::kBlocked;
+        table_[record->cookie].request = &request;
+        table_[record->cookie].stream = request.stream;
+    }
     record->flags =
         static_cast<std::uint8_t>(abi::kSubmitInline | abi::kSubmitFirst | abi::kSubmitLast |
-                                  (request.tag != 0 ? abi::kSubmitHasTag : 0));
+                                  (request.tag != 0 ? abi::kSubmitHasTag : 0) |
+                                  (request.delivered ? abi::kSubmitNotifyAcked : 0));
     record->inline_length = static_cast<std::uint16_t>(request.capacity);
     record->stream = request.stream;
     record->tag = request.tag;
-    if (request.capacity > 0)
-        std::memcpy(record->body.inline_octets, request.payload, request.capacity);
+    if (request.capacity > 0) request.read(0, record->body.inline_octets, request.capacity);
     submitter_.publish();
     request.length = request.capacity;
-    request.state = RequestState::kDone;
+    request.state = request.delivered ? RequestState::kSubmitted : RequestState::kDone;
     return Step::kFinished;
 }
 
@@ -191,7 +199,10 @@ void Outbox::fill(abi::SubmissionRecord& record, const Request& request, std::ui
     if (request.tag != 0) flags |= abi::kSubmitHasTag;
     if (request.has_subset) flags |= abi::kSubmitHasSubset;
     if (request.length == 0) flags |= abi::kSubmitFirst;
-    if (request.length + octets == request.capacity) flags |= abi::kSubmitLast;
+    if (request.length + octets == request.capacity) {
+        flags |= abi::kSubmitLast;
+        if (request.delivered) flags |= abi::kSubmitNotifyAcked;
+    }
     record.flags = static_cast<std::uint8_t>(flags);
     record.stream = request.stream;
     record.cookie = cookie;
@@ -211,8 +222,12 @@ Outbox::Step Outbox::hand_whole(Request& request, std::uint8_t flag,
     }
     fill(*record, request, cookie, offset, static_cast<std::uint32_t>(request.capacity));
     record->flags |= flag;
-    if ((flag & abi::kSubmitDirect) != 0)
-        record->body.block.address = std::bit_cast<std::uintptr_t>(request.payload);
+    if ((flag & abi::kSubmitDirect) != 0) {
+        record->body.block.offset = request.piece_count;
+        record->body.block.address = request.pieces == nullptr
+                                         ? std::bit_cast<std::uintptr_t>(request.payload)
+                                         : std::bit_cast<std::uintptr_t>(request.pieces);
+    }
     table_[cookie].request = &request;
     table_[cookie].stream = request.stream;
     request.length = request.capacity;
@@ -241,8 +256,9 @@ Outbox::Step Outbox::hand_chunk(Request& request, bool whole_only) noexcept {
             drop_cookie(cookie);
             return Step::kBlocked;
         }
-        std::memcpy(arena_.at(entry.block), request.payload + request.length, octets);
+        request.read(request.length, arena_.at(entry.block), octets);
     }
+    if (request.delivered && request.length + octets == request.capacity) entry.request = &request;
     entry.octets = octets;
     entry.stream = request.stream;
     held += octets;

@@ -5,6 +5,8 @@
 //   longer                       chunk by chunk, as blocks come back; the request waits in the pending list
 //   memory of ulc_alloc()        the block itself is named by the record: done with its kSendDone
 //   ≥ 16 KiB, embedded           the caller's memory is named by the record: done with its kSendDone
+//   to be delivered              as above, but done with the kSendDone of the last record, which
+//   comes with the acknowledgements
 //
 // FIFO per receiver is decided here first (docs/PROTOCOL.md §5): a send waits behind a pending one that shares a receiver.
 // Two unicasts share one if they name the same rank; a multicast is taken to share one with everything.
@@ -27,9 +29,9 @@ struct SendArgs {
     std::uint32_t stream = 0;  ///< rank or group handle
     std::uint64_t subset = 0;
     bool has_subset = false;
+    bool delivered = false;  ///< done when every receiver's engine has it; needs a request
     std::uint64_t tag = 0;
-    const void* payload = nullptr;
-    std::uint64_t length = 0;
+    Pieces payload;
 };
 
 class Outbox {

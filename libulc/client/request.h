@@ -3,14 +3,17 @@
 //
 //   send      kQueued ──all octets handed over──▶ kDone         (from ulc_alloc() memory: kSubmitted in between,
 //                                                                until the engine has copied it)
+//             kQueued ──to be delivered──▶ kSubmitted ──acknowledged──▶ kDone
 //   receive   kPosted ──first chunk──▶ kArriving ──last──▶ kDone        (whole messages: straight to kDone)
 //   group     kForming ──all members registered, or one failed──▶ kDone
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <new>
 
 #include "client/list.h"
+#include "client/pieces.h"
 #include "client/ulc.h"
 
 namespace ulc::client {
@@ -26,23 +29,47 @@ enum class RequestState : std::uint8_t {
 
 struct Request {
     Links<Request> links;
+    Links<Request> hashed;  ///< receive: matching.h
     RequestState state;
     bool detached;  ///< owned by libulc (a send without a request): freed when done
     bool has_subset;
-    std::uint8_t reserved;
+    std::uint8_t shape;  ///< receive: matching.h
     std::int32_t error;
     std::uint64_t tag;
-    std::uint64_t mask;
-    const unsigned char* payload;  ///< send
-    unsigned char* buffer;         ///< receive
-    std::uint64_t capacity;        ///< receive: of buffer; send: octets of the message
-    std::uint64_t length;          ///< receive: octets of the message; send: octets handed over
-    std::uint64_t subset;          ///< send
-    std::uint64_t order;           ///< receive: when it was posted
-    std::uint32_t stream;          ///< send: destination; receive and group: the group
-    std::uint16_t from;            ///< receive: as asked
-    std::uint16_t source;          ///< receive: as matched
-    void* owner;                   ///< detached: the block that it lies in
+    std::uint64_t mask;  ///< receive
+    union {
+        const unsigned char* payload;  ///< send
+        unsigned char* buffer;         ///< receive
+    };
+    const ulc_piece* pieces;  ///< nullptr: all of it is at payload or buffer
+    std::uint64_t capacity;   ///< receive: of buffer; send: octets of the message
+    std::uint64_t length;     ///< receive: octets of the message; send: octets handed over
+    union {
+        std::uint64_t subset;  ///< send
+        std::uint64_t order;   ///< receive: when it was posted
+    };
+    std::uint32_t stream;  ///< send: destination; receive and group: the group
+    std::uint16_t from;    ///< receive: as asked
+    std::uint16_t source;  ///< receive: as matched
+    void* owner;           ///< detached: the block that it lies in
+    std::uint8_t piece_count;
+    bool delivered;  ///< send: done when every receiver's engine has it
+
+    /// Sets the place of the payload.
+    void lies_in(const Pieces& where) noexcept {
+        buffer = where.base;
+        pieces = where.list;
+        piece_count = static_cast<std::uint8_t>(where.count);
+        capacity = where.length;
+    }
+    /// Copies [at, at + octets) of what is to be sent to `to`.
+    void read(std::uint64_t at, void* to, std::uint64_t octets) const noexcept {
+        if (pieces == nullptr) {
+            std::memcpy(to, payload + at, octets);
+        } else {
+            gather(pieces, piece_count, at, static_cast<unsigned char*>(to), octets);
+        }
+    }
 
     /// Starts the life of a caller's request.
     static Request& begin(ulc_request* memory, RequestState state) noexcept {

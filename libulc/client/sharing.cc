@@ -108,8 +108,7 @@ bool Sharing::run(const Errand& errand) {
     SendArgs args;
     args.stream = errand.rank;
     args.tag = errand.what == What::kSayUse ? kTagUse : kTagListening;
-    args.payload = &word;
-    args.length = sizeof word;
+    args.payload = Pieces::one(&word, sizeof word);
     return outbox_.send(args, nullptr) == ULC_OK;
 }
 

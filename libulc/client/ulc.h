@@ -79,6 +79,26 @@ typedef struct ulc_status {
     uint64_t length; /* receives: octets of the message, even if truncated */
 } ulc_status;
 
+/* One piece of a payload, or of a buffer: `length` bytes at `base`. Laid out as struct iovec.
+ * `base` may be NULL if `length` is 0. A list has at most ULC_PIECES_MAX pieces; pieces are joined
+ * in order. */
+typedef struct ulc_piece {
+    void* base;
+    size_t length;
+} ulc_piece;
+#define ULC_PIECES_MAX 8
+
+/* Flags of ulc_sendv() and ulc_multicastv(). */
+enum ulc_send_flag {
+    /* The request completes when the engine of every receiver has acknowledged the whole message
+     * (URTP §3.1), and not before. Needs a request. A receiver that died ends a unicast with
+     * PEER_DIED; a multicast goes on with the others. */
+    ULC_SEND_DELIVERED = 1
+};
+
+/* A message that ulc_claim() gave to the caller. */
+typedef struct ulc_message ulc_message;
+
 /* One operation under way. Memory is the caller's, 128 octets, must stay in place and untouched from start until
  * ulc_test() said that it is done (or ulc_cancel() succeeded). Need not be initialised. */
 typedef struct ulc_request {
@@ -146,6 +166,14 @@ ULC_API int ulc_leave_wait(ulc_endpoint* ep, int64_t timeout_ns);
  * member has registered; the status' group names it. Errors: INVALID, AGAIN, LIMIT; of the request: MISMATCH. */
 ULC_API int ulc_group_create(ulc_endpoint* ep, const uint16_t* ranks, uint16_t count,
                              ulc_request* req);
+/* As ulc_group_create(), of the group that all members call `key`. Creations over one set of ranks
+ * that are under way at once and have different keys may be started in different orders at
+ * different members; those with the same key are started in the same order everywhere. A key may be
+ * used again, also while a group of that key exists. Keyed and unkeyed creations are apart. Errors:
+ * as ulc_group_create(). Cost: each pair of ranks and key used takes about 100 bytes until the job
+ * ends. */
+ULC_API int ulc_group_create_keyed(ulc_endpoint* ep, const uint16_t* ranks, uint16_t count,
+                                   uint64_t key, ulc_request* req);
 /* Forgets a group here. Collective by convention; messages under way must have been received. */
 ULC_API int ulc_group_free(ulc_endpoint* ep, ulc_group group);
 ULC_API uint16_t ulc_group_size(const ulc_endpoint* ep, ulc_group group);
@@ -177,6 +205,25 @@ ULC_API int ulc_multicast(ulc_endpoint* ep, ulc_group group, uint64_t subset, ui
 ULC_API int ulc_receive(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, void* buffer,
                         size_t capacity, ulc_request* req);
 
+/* As ulc_send() and ulc_multicast(), of a payload in `count` pieces, sent as one message. The list
+ * and its memory stay in place until the request is done; without a request the payload is copied
+ * before the call returns. flags: of ulc_send_flag, or 0. Errors: as ulc_send(); INVALID also for
+ * more than ULC_PIECES_MAX pieces, an unknown flag, or a flag without a request. Cost: as
+ * ulc_send(): pieces are copied into the send arena or read where they lie, never joined in
+ * between. An engine keeps at most 192 DELIVERED sends of an endpoint under way; later sends to the
+ * same receivers wait for the first of them. */
+ULC_API int ulc_sendv(ulc_endpoint* ep, uint16_t to, uint64_t tag, const ulc_piece* pieces,
+                      unsigned count, unsigned flags, ulc_request* req);
+ULC_API int ulc_multicastv(ulc_endpoint* ep, ulc_group group, uint64_t subset, uint64_t tag,
+                           const ulc_piece* pieces, unsigned count, unsigned flags,
+                           ulc_request* req);
+
+/* As ulc_receive(), into `count` pieces, filled in order. The list stays in place until the request
+ * is done, unless count ≤ 1. Errors: as ulc_receive(); INVALID also for more than ULC_PIECES_MAX
+ * pieces. Cost: as ulc_receive(). */
+ULC_API int ulc_receivev(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
+                         const ulc_piece* pieces, unsigned count, ulc_request* req);
+
 /* The next message of each of `count` distinct sources, in any order of arrival (URTP §2.1): starts requests[i] from
  * from[i] into buffers[i]. */
 ULC_API int ulc_multireceive(ulc_endpoint* ep, const uint16_t* from, uint16_t count, uint64_t tag,
@@ -196,6 +243,32 @@ ULC_API int ulc_cancel(ulc_endpoint* ep, ulc_request* req);
 ULC_API int ulc_take(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
                      const void** view, ulc_status* status);
 ULC_API void ulc_release(ulc_endpoint* ep, const void* view);
+
+/* Looks for the first message that ulc_receive() with these arguments would take, and leaves it
+ * where it is. Fills *status (may be NULL): source, group, tag, and the length of the whole
+ * message, of which a part may not have arrived yet. Does not poll. Errors: AGAIN (none), INVALID,
+ * NOT_FORMED, CLOSED; PEER_LEFT or PEER_DIED if there is none and `from` is gone. Cost: that of a
+ * receive, whatever else waits. */
+ULC_API int ulc_probe(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
+                      ulc_status* status);
+
+/* As ulc_probe(), and gives that message to the caller: no receive, probe or take finds it any
+ * more, also if a part of it is still to come. *message stays valid until ulc_receive_claimed(),
+ * ulc_discard() or ulc_close(). On error *message is NULL. */
+ULC_API int ulc_claim(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
+                      ulc_message** message, ulc_status* status);
+
+/* Starts the receive of a claimed message into `count` pieces, as ulc_receivev(). If its source
+ * died meanwhile and the message is not whole, the request ends with PEER_DIED. Cannot be
+ * cancelled. On ULC_OK `message` is not valid any more. Errors: INVALID, CLOSED; then it is still
+ * the caller's. Cost: one copy of what has arrived; what is still to come goes straight into the
+ * buffer. */
+ULC_API int ulc_receive_claimed(ulc_endpoint* ep, ulc_message* message, const ulc_piece* pieces,
+                                unsigned count, ulc_request* req);
+
+/* Throws a claimed message away, also what is still to come of it; `message` is not valid any more.
+ * Errors: INVALID. */
+ULC_API int ulc_discard(ulc_endpoint* ep, ulc_message* message);
 
 /* Memory of the send arena: a send from it is not copied by libulc. NULL when there is none left. */
 ULC_API void* ulc_alloc(ulc_endpoint* ep, size_t octets);

@@ -104,6 +104,59 @@ public:
             ulc_receive(handle(), from, tag, mask, buffer.data(), buffer.size(), request.handle()),
             "receiving");
     }
+    /// Starts a send of several pieces; they and their list stay untouched until wait(request).
+    /// Throws Error.
+    void start_send(std::uint16_t to, std::uint64_t tag, std::span<const ulc_piece> pieces,
+                    Request& request, unsigned flags = 0) {
+        check(ulc_sendv(handle(), to, tag, pieces.data(), static_cast<unsigned>(pieces.size()),
+                        flags, request.handle()),
+              "sending");
+    }
+    /// Starts a multicast of several pieces. Throws Error.
+    void start_multicast(ulc_group group, std::uint64_t tag, std::span<const ulc_piece> pieces,
+                         Request& request, std::uint64_t subset = ULC_SUBSET_ALL,
+                         unsigned flags = 0) {
+        check(ulc_multicastv(handle(), group, subset, tag, pieces.data(),
+                             static_cast<unsigned>(pieces.size()), flags, request.handle()),
+              "multicasting");
+    }
+    /// Starts a receive into several pieces. Throws Error.
+    void start_receive(std::uint16_t from, std::uint64_t tag, std::span<const ulc_piece> pieces,
+                       Request& request, std::uint64_t mask = UINT64_MAX) {
+        check(ulc_receivev(handle(), from, tag, mask, pieces.data(),
+                           static_cast<unsigned>(pieces.size()), request.handle()),
+              "receiving");
+    }
+    /// ulc_probe(): the first message that a receive would take, which stays; false: none. Throws
+    /// Error.
+    bool probe(std::uint16_t from, std::uint64_t tag, Received* out = nullptr,
+               std::uint64_t mask = UINT64_MAX) {
+        ulc_status status;
+        const int error = ulc_probe(handle(), from, tag, mask, &status);
+        if (error == ULC_ERR_AGAIN) return false;
+        check(error, "probing");
+        if (out != nullptr) *out = received(status);
+        return true;
+    }
+    /// ulc_claim(): the message that probe() would find, the caller's; nullptr: none. Throws Error.
+    [[nodiscard]] ulc_message* claim(std::uint16_t from, std::uint64_t tag, Received* out = nullptr,
+                                     std::uint64_t mask = UINT64_MAX) {
+        ulc_status status;
+        ulc_message* message = nullptr;
+        const int error = ulc_claim(handle(), from, tag, mask, &message, &status);
+        if (error == ULC_ERR_AGAIN) return nullptr;
+        check(error, "claiming");
+        if (out != nullptr) *out = received(status);
+        return message;
+    }
+    /// Starts the receive of a claimed message. Throws Error.
+    void start_receive(ulc_message* message, std::span<const ulc_piece> pieces, Request& request) {
+        check(ulc_receive_claimed(handle(), message, pieces.data(),
+                                  static_cast<unsigned>(pieces.size()), request.handle()),
+              "receiving");
+    }
+    /// ulc_discard(). Throws Error.
+    void discard(ulc_message* message) { check(ulc_discard(handle(), message), "discarding"); }
     /// Whether the request is done; then `out`, if given, is filled. Does not poll. Throws Error if it failed.
     bool test(Request& request, Received* out = nullptr) {
         ulc_status status;
@@ -159,6 +212,15 @@ public:
         const int error = ulc_wait_for(handle(), request.handle(), &status, ULC_WAIT_FOREVER);
         check(error != ULC_OK ? error : status.error, "making a group");
         return status.group;
+    }
+
+    /// Starts ulc_group_create_keyed(); what wait(request) returns names the group. Collective over
+    /// `ranks`. Throws Error.
+    void start_group(std::span<const std::uint16_t> ranks, std::uint64_t key, Request& request) {
+        check(
+            ulc_group_create_keyed(handle(), ranks.data(), static_cast<std::uint16_t>(ranks.size()),
+                                   key, request.handle()),
+            "making a group");
     }
 
     /// ulc_poll(): events taken. Throws Error when the endpoint ended.

@@ -115,7 +115,7 @@ bool Deliverer::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::Complet
         abi::CompletionRecord* out = cq.claim();
         if (out == nullptr) return false;
         source.place = place_of(rank, packet);
-        if (source.place != nullptr) {
+        if (source.place) {
             open_message(source, packet);
             return deliver_placed(rank, source, packet, cq, counters);
         }
@@ -143,7 +143,7 @@ bool Deliverer::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::Complet
         counters.add(Counter::drop_framing);
         return true;
     }
-    if (source.place != nullptr) return deliver_placed(rank, source, packet, cq, counters);
+    if (source.place) return deliver_placed(rank, source, packet, cq, counters);
     return append(rank, source, packet, cq, counters);
 }
 
@@ -188,17 +188,17 @@ abi::Beginning Deliverer::beginning_of(Rank rank, const urtp::ReadyPacket& packe
             .taken_at_least = passed_at_};
 }
 
-std::byte* Deliverer::place_of(Rank rank, const urtp::ReadyPacket& packet) {
+abi::Place Deliverer::place_of(Rank rank, const urtp::ReadyPacket& packet) {
     const abi::Beginning message = beginning_of(rank, packet);
-    if (placer_ == nullptr || message.length < kPlacedMin) return nullptr;
-    std::byte* place = placer_->place(placer_->context, message);
-    if (place != nullptr) ++places_;
+    if (placer_ == nullptr || message.length < kPlacedMin) return {};
+    const abi::Place place = placer_->place(placer_->context, message);
+    if (place) ++places_;
     return place;
 }
 
 void Deliverer::leave_place(Source& source) noexcept {
-    if (source.place == nullptr) return;
-    source.place = nullptr;
+    if (!source.place) return;
+    source.place = {};
     --places_;
 }
 
@@ -210,18 +210,23 @@ std::byte* Deliverer::next_place(Rank rank, const urtp::ReadyPacket& packet) con
         const bool schedules = offloads_ != nullptr && packet.has_tag() && is_operation(packet.tag);
         const abi::Beginning message = beginning_of(rank, packet);
         if (open || schedules || placer_ == nullptr || message.length < kPlacedMin) return nullptr;
-        return placer_->find(placer_->context, message);
+        const abi::Place place = placer_->find(placer_->context, message);
+        return place ? place.contiguous(0, packet.length) : nullptr;
     }
-    const bool goes_on = open && source->place != nullptr && continues(*source, packet);
-    return goes_on ? source->place + source->done : nullptr;
+    const bool goes_on = open && source->place && continues(*source, packet);
+    return goes_on ? source->place.contiguous(source->done, packet.length) : nullptr;
 }
 
 // The client has made it the message of a receive, and hears of it once more: when it is whole, or broken.
 bool Deliverer::deliver_placed(Rank rank, Source& source, const urtp::ReadyPacket& packet,
                                abi::CompletionProducer& cq, Counters& counters) {
     if (packet.last() && cq.room() == 0) return false;
-    std::byte* to = source.place + source.done;
-    if (packet.payload != to) std::memcpy(to, packet.payload, packet.length);  // else it landed
+    std::byte* to = source.place.contiguous(source.done, packet.length);
+    if (to == nullptr) {
+        source.place.write(source.done, packet.payload, packet.length);
+    } else if (packet.payload != to) {  // else it landed
+        std::memcpy(to, packet.payload, packet.length);
+    }
     source.done += packet.length;
     if (!packet.last()) return true;
     abi::CompletionRecord* out = cq.claim();
@@ -292,7 +297,7 @@ void Deliverer::open_message(Source& source, const urtp::ReadyPacket& packet) {
     source.has_tag = packet.has_tag();
     source.stream = packet.stream;
     source.whole = false;
-    if (source.place != nullptr) return;
+    if (source.place) return;
     if (source.length == 0 || source.length > arena_.octets() / 2) return;
     const auto octets = static_cast<std::uint32_t>(source.length);
     source.block = arena_.allocate(octets);
@@ -378,7 +383,7 @@ bool Deliverer::abandon(Rank rank, Source& source, abi::CompletionProducer& cq,
         source.open = false;
         return true;
     }
-    if (source.done > 0 || source.place != nullptr) {
+    if (source.done > 0 || source.place) {
         abi::CompletionRecord* out = cq.claim();
         if (out == nullptr) return false;
         out->kind = abi::CompletionKind::kMessage;

@@ -71,8 +71,8 @@ public:
         for (std::size_t rank = 0; rank < index_.size(); ++rank) {
             if (index_[rank] == 0) continue;
             const Source& source = sources_[index_[rank] - 1U];
-            const bool begun = source.open && !source.sink && source.place == nullptr &&
-                               source.has_tag && source.done == 0 && source.filled > 0;
+            const bool begun = source.open && !source.sink && !source.place && source.has_tag &&
+                               source.done == 0 && source.filled > 0;
             if (begun && ((source.tag ^ tag) & mask) == 0) found(static_cast<Rank>(rank));
         }
     }
@@ -94,8 +94,8 @@ private:
         std::uint64_t length = 0;
         std::uint64_t tag = 0;
         std::uint32_t stream = 0;
-        Sink sink;                   ///< where the open message goes, if not to the client
-        std::byte* place = nullptr;  ///< where the client wants it, all of it
+        Sink sink;         ///< where the open message goes, if not to the client
+        abi::Place place;  ///< where the client wants it, all of it; or none
         bool block_is_reserve = false;
         bool open = false;
         bool whole = false;  ///< one block for the whole message
@@ -115,7 +115,7 @@ private:
     void deliver_to_schedule(Source& source, const urtp::ReadyPacket& packet, Counters& counters);
     [[nodiscard]] abi::Beginning beginning_of(Rank rank,
                                               const urtp::ReadyPacket& packet) const noexcept;
-    [[nodiscard]] std::byte* place_of(Rank rank, const urtp::ReadyPacket& packet);
+    [[nodiscard]] abi::Place place_of(Rank rank, const urtp::ReadyPacket& packet);
     bool deliver_placed(Rank rank, Source& source, const urtp::ReadyPacket& packet,
                         abi::CompletionProducer& cq, Counters& counters);
     void leave_place(Source& source) noexcept;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "abi/placement.h"
 #include "base/check.h"
 #include "engine/complete.h"
 #include "engine/offload.h"
@@ -41,10 +42,30 @@ bool is_gathered(const SubmissionRecord& r, const SendContext& context) noexcept
 bool wants_acked(const SubmissionRecord& r, const SendContext& context) noexcept {
     return (r.flags & abi::kSubmitNotifyAcked) != 0 || is_gathered(r, context);
 }
-const std::byte* payload_of(const SubmissionRecord& r, const abi::Region& region) noexcept {
-    if (is_inline(r)) return reinterpret_cast<const std::byte*>(r.body.inline_octets);
-    if (is_direct(r)) return std::bit_cast<const std::byte*>(std::uintptr_t{r.body.block.address});
-    return region.tx(r.body.block.offset, r.body.block.length);
+/// The place of a direct payload.
+abi::Place place_of(const SubmissionRecord& r) noexcept {
+    const std::uintptr_t address{r.body.block.address};
+    const std::uint32_t count = r.body.block.offset;
+    if (count == 0) return {.base = std::bit_cast<std::byte*>(address)};
+    return {.pieces = std::bit_cast<const abi::Piece*>(address), .count = count};
+}
+/// The pieces of a direct payload are as long as it.
+bool pieces_fit(const SubmissionRecord& r) noexcept {
+    const abi::Place place = place_of(r);
+    if (place.count > abi::kPiecesMax) return false;
+    std::uint64_t left = r.body.block.length;
+    for (std::uint32_t n = 0; n < place.count; ++n) {
+        if (place.pieces[n].length > left) return false;
+        left -= place.pieces[n].length;
+    }
+    return place.count == 0 || left == 0;
+}
+/// Bytes [at, at + length) of the payload; nullptr: they are in more than one piece.
+const std::byte* payload_of(const SubmissionRecord& r, const abi::Region& region, std::uint32_t at,
+                            std::uint32_t length) noexcept {
+    if (is_inline(r)) return reinterpret_cast<const std::byte*>(r.body.inline_octets) + at;
+    if (is_direct(r)) return place_of(r).contiguous(at, length);
+    return region.tx(r.body.block.offset, r.body.block.length) + at;
 }
 
 bool write_done(abi::CompletionProducer& cq, std::uint32_t cookie, Err status) noexcept {
@@ -71,7 +92,9 @@ bool SendQueue::shape_valid(const SubmissionRecord& record, const abi::Region& r
     }
     const abi::Block& block = record.body.block;
     if (is_direct(record)) {
-        if (!region.reaches_process() || !is_whole(record) || block.address == 0) return false;
+        if (!region.reaches_process() || !is_whole(record) || block.address == 0 ||
+            !pieces_fit(record))
+            return false;
     } else if (region.tx(block.offset, block.length) == nullptr) {
         return false;
     }
@@ -177,7 +200,10 @@ bool SendQueue::inject(const SubmissionRecord& record, Sink sink) noexcept {
 }
 
 // Chunks that are queued end with an error, and any that the client had on its way find no message.
-void SendQueue::peer_gone(std::uint32_t rank) noexcept {
+void SendQueue::peer_gone(std::uint32_t rank, const SegmentPool& pool) noexcept {
+    for (Awaiting& one : awaiting_)
+        if (one.stream == rank && one.segment != nullptr && pool.holders(one.segment) > 1)
+            one.failed = true;
     const std::uint8_t index = find_open(rank);
     if (index == kNoMessage) return;
     OpenMessage& message = open_[index];
@@ -333,8 +359,10 @@ bool SendQueue::send_packet(Pending& pending, const SendContext& context, Nanos 
     // The second plan may have fewer extensions than the first; the last packet still needs an octet.
     const std::uint32_t most = final_record && !meta.last ? rest - 1 : rest;
     const std::uint32_t octets = std::min<std::uint32_t>(most, plan.payload_max);
-    const std::byte* payload = payload_of(record, context.region) + pending.done;
-    if (is_gathered(record, context) && octets >= kGatherOctetsMin) {
+    const std::byte* payload = payload_of(record, context.region, pending.done, octets);
+    if (payload == nullptr) {
+        place_of(record).read(pending.done, segment->frame + plan.payload_offset, octets);
+    } else if (is_gathered(record, context) && octets >= kGatherOctetsMin) {
         segment->tail = payload;
         segment->tail_octets = octets;
     } else {
@@ -342,7 +370,8 @@ bool SendQueue::send_packet(Pending& pending, const SendContext& context, Nanos 
     }
     if (meta.last && wants_acked(record, context)) {
         context.pool.hold(segment);
-        ULC_CHECK(awaiting_.push_back({segment, record.cookie, is_gathered(record, context)}));
+        ULC_CHECK(awaiting_.push_back(
+            {segment, record.cookie, record.stream, is_gathered(record, context)}));
     }
     context.member->commit(meta, plan, segment, octets, now);
     pending.done += octets;
@@ -401,7 +430,7 @@ bool SendQueue::answer_acknowledged(const SendContext& context) noexcept {
             one.segment = nullptr;
         }
         if (over && room && !context.client_gone) {
-            room = write_done(context.cq, one.cookie, Err::kOk);
+            room = write_done(context.cq, one.cookie, one.failed ? Err::kPeerDied : Err::kOk);
             if (room) context.counters.add(Counter::completions);
         }
         if (!over || !room) {

@@ -80,8 +80,9 @@ public:
     /// Queues a whole message of an offloaded schedule, a record as accept() would pass it. False: the queue is full, or the
     /// client is in the middle of a message that shares a destination.
     [[nodiscard]] bool inject(const abi::SubmissionRecord& record, Sink sink) noexcept;
-    /// A message to that rank which still lacks chunks is over: its client gives no more, and others would wait behind it for ever.
-    void peer_gone(std::uint32_t rank) noexcept;
+    /// The rank is gone; to be called before its member forgets it. Sends that it has not
+    /// acknowledged end with kPeerDied. So does a message to it that still lacks chunks.
+    void peer_gone(std::uint32_t rank, const SegmentPool& pool) noexcept;
 
     /// Transmits what the rules allow and answers what is done. True: moved.
     bool pump(const SendContext& context, Nanos now);
@@ -125,7 +126,9 @@ private:
     struct Awaiting {
         Segment* segment = nullptr;  ///< nullptr: acknowledged, to be answered
         std::uint32_t cookie = 0;
+        std::uint32_t stream = 0;
         bool gathered = false;  ///< its frames refer to the payload
+        bool failed = false;    ///< its receiver is gone and has not acknowledged it
     };
     /// What a scan could not finish.
     struct Blocked {

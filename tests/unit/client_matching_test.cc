@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <deque>
 #include <memory>
 #include <vector>
@@ -93,22 +95,46 @@ TEST_F(Matching, a_source_is_announced_once_until_it_is_heard_again) {
     EXPECT_EQ(told.size(), 3U) << "nothing is awaited any more";
 }
 
+/// The parts of random receives and messages.
+struct Traffic {
+    std::uint64_t seed;
+    std::uint16_t sources;
+    std::uint64_t tags;
+    std::vector<std::uint64_t> masks;
+    double receives_first;  ///< share of steps that post
+    double takes_back;      ///< share of steps that cancel a receive
+};
+
+class MatchingOrder : public Fixture, public testing::WithParamInterface<Traffic> {};
+
 // The obvious way: one list of receives, one of messages.
-TEST_F(Matching, agrees_with_plain_lists_over_random_traffic) {
-    Prng prng(42);
+TEST_P(MatchingOrder, agrees_with_plain_lists_over_random_traffic) {
+    const Traffic& traffic = GetParam();
+    Prng prng(traffic.seed);
+    bool hashed = false;
+    unsigned filings = 0;
     std::vector<Request*> plain_posted;
     std::vector<Arrival*> plain_arrived;
     const auto fits = [](const Request& r, std::uint16_t source, std::uint64_t tag) {
         return (r.from == kAnySource || r.from == source) && ((r.tag ^ tag) & r.mask) == 0;
     };
     for (int step = 0; step < 20'000; ++step) {
-        const auto source = static_cast<std::uint16_t>(prng.below(4));
-        const std::uint64_t tag = prng.below(4);
-        if (prng.chance(0.5)) {
+        const auto source = static_cast<std::uint16_t>(prng.below(traffic.sources));
+        const std::uint64_t tag = prng.below(traffic.tags);
+        if (prng.chance(traffic.takes_back) && !plain_posted.empty()) {
+            const auto at = static_cast<std::ptrdiff_t>(prng.below(plain_posted.size()));
+            matcher.unpost(*plain_posted[static_cast<std::size_t>(at)]);
+            plain_posted.erase(plain_posted.begin() + at);
+            continue;
+        }
+        // The share turns round, so that both lists grow long and short again.
+        const bool receives = prng.chance((step / 4000) % 2 == 0 ? traffic.receives_first
+                                                                 : 1 - traffic.receives_first);
+        if (!receives) {
             const auto it = std::find_if(plain_posted.begin(), plain_posted.end(),
                                          [&](Request* r) { return fits(*r, source, tag); });
             Request* const expected = it == plain_posted.end() ? nullptr : *it;
-            ASSERT_EQ(matcher.match_posted(source, tag), expected);
+            ASSERT_EQ(matcher.match_posted(source, tag), expected) << "step " << step;
             if (expected != nullptr) {
                 plain_posted.erase(it);
             } else {
@@ -116,7 +142,7 @@ TEST_F(Matching, agrees_with_plain_lists_over_random_traffic) {
             }
         } else {
             const std::uint16_t from = prng.chance(0.3) ? kAnySource : source;
-            const std::uint64_t mask = prng.chance(0.3) ? 1 : kAll;
+            const std::uint64_t mask = traffic.masks[prng.below(traffic.masks.size())];
             Request probe{};
             probe.from = from;
             probe.tag = tag;
@@ -125,7 +151,7 @@ TEST_F(Matching, agrees_with_plain_lists_over_random_traffic) {
                 std::find_if(plain_arrived.begin(), plain_arrived.end(),
                              [&](Arrival* a) { return fits(probe, a->source, a->tag); });
             Arrival* const expected = it == plain_arrived.end() ? nullptr : *it;
-            ASSERT_EQ(matcher.find_unexpected(from, tag, mask), expected);
+            ASSERT_EQ(matcher.find_unexpected(from, tag, mask), expected) << "step " << step;
             if (expected != nullptr) {
                 matcher.remove_unexpected(*expected);
                 plain_arrived.erase(it);
@@ -133,8 +159,37 @@ TEST_F(Matching, agrees_with_plain_lists_over_random_traffic) {
                 plain_posted.push_back(&post(from, tag, mask));
             }
         }
+        hashed |= matcher.hashes_posted();
+        filings = std::max(filings, matcher.filings());
     }
+    if (traffic.tags > 4) {
+        EXPECT_TRUE(hashed);
+        EXPECT_EQ(filings, std::min<std::size_t>(kFilings, 2 * traffic.masks.size()));
+    }
+    for (std::uint16_t source = 0; source < traffic.sources; ++source)
+        while (matcher.take_posted(source) != nullptr) {
+        }
+    while (matcher.take_posted(kAnySource) != nullptr) {
+    }
+    EXPECT_FALSE(matcher.hashes_posted());
+    while (matcher.first_unexpected() != nullptr)
+        matcher.remove_unexpected(*matcher.first_unexpected());
+    EXPECT_EQ(matcher.filings(), 0U);
 }
+
+std::vector<std::uint64_t> masks_of_bits(unsigned count) {
+    std::vector<std::uint64_t> masks;
+    for (unsigned n = 0; n < count; ++n)
+        masks.push_back(kAll ^ n);
+    return masks;
+}
+
+INSTANTIATE_TEST_SUITE_P(, MatchingOrder,
+                         testing::Values(Traffic{42, 4, 4, {kAll, kAll, 1}, 0.5, 0},  // short lists
+                                         Traffic{43, 4, 4000, {kAll, kAll, kAll ^ 7}, 0.6, 0.05},
+                                         Traffic{44, 2, 300, masks_of_bits(12), 0.7, 0.02},
+                                         Traffic{45, 3, 5000, masks_of_bits(24), 0.65,
+                                                 0.1}));  // more than it has shapes
 
 }  // namespace
 }  // namespace ulc::client

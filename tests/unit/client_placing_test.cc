@@ -29,7 +29,7 @@ struct ClientPlacing : ClientTest {
                 .taken_at_least = passed_at};
     }
     std::byte* place(std::uint16_t source, std::uint64_t tag, const std::string& text) {
-        std::byte* to = placer.place(placer.context, message(source, tag, text.size()));
+        std::byte* to = placer.place(placer.context, message(source, tag, text.size())).base;
         if (to != nullptr) std::memcpy(to, text.data(), text.size());
         return to;
     }
@@ -59,7 +59,7 @@ TEST_F(ClientPlacing, a_message_goes_into_the_buffer_of_its_receive) {
     ulc_request request;
     receive(2, kTag, buffer, request);
     const std::string text = pattern(20'000);
-    EXPECT_EQ(static_cast<void*>(placer.find(placer.context, message(2, kTag, text.size()))),
+    EXPECT_EQ(static_cast<void*>(placer.find(placer.context, message(2, kTag, text.size())).base),
               buffer.data());
     EXPECT_EQ(static_cast<void*>(place(2, kTag, text)), buffer.data())
         << "a look before changed nothing";
@@ -113,7 +113,8 @@ TEST_F(ClientPlacing, a_short_receive_and_messages_of_libulc_go_the_usual_way) {
     EXPECT_EQ(place(1, kTag, std::string(1001, 'x')), nullptr);
     EXPECT_EQ(place(7, kTag, "nobody's"), nullptr);
     ASSERT_EQ(ulc_cancel(ep, &request), ULC_OK) << "it is still posted";
-    ASSERT_EQ(ep->receive(ULC_RANK_ANY, 0, 0, buffer.data(), buffer.size(), &request), ULC_OK);
+    ASSERT_EQ(ep->receive(ULC_RANK_ANY, 0, 0, Pieces::one(buffer.data(), buffer.size()), &request),
+              ULC_OK);
     EXPECT_EQ(place(1, kLibulcsTag, "control"), nullptr);
     EXPECT_NE(place(1, kTag, "not control"), nullptr);
 }
@@ -127,7 +128,7 @@ TEST_F(ClientPlacing, nothing_is_said_before_what_came_earlier_has_found_its_rec
     receive(1, kTag, second, requests[1]);
     engine.deliver_inline(1, kTag, "early");
     passed_at = engine.completions.produced();
-    EXPECT_EQ(placer.find(placer.context, message(1, kTag, 2000)), nullptr);
+    EXPECT_FALSE(placer.find(placer.context, message(1, kTag, 2000)));
     EXPECT_EQ(place(1, kTag, "late"), nullptr);
     ep->poll();
     EXPECT_EQ(first.substr(0, 5), "early");
@@ -178,7 +179,7 @@ TEST_F(ClientPlacing, an_end_that_nobody_awaits_is_no_engines) {
     ulc_status status;
     ASSERT_EQ(test(request, &status), ULC_OK);
     EXPECT_EQ(status.error, ULC_ERR_CORRUPT);
-    EXPECT_EQ(placer.find(placer.context, message(1, kTag, 8)), nullptr) << "it is over";
+    EXPECT_FALSE(placer.find(placer.context, message(1, kTag, 8))) << "it is over";
 }
 
 }  // namespace

@@ -249,7 +249,8 @@ TEST(reduction, a_users_operator_keeps_its_order_even_if_it_commutes) {
     }
 }
 
-// Every operand at every address, beside and over one another: the function sees aligned ones, and the result is the same.
+// Every operand at every address, apart and over one another: the function sees aligned ones, and
+// the result is the same.
 TEST(reduction, a_users_operator_gets_aligned_operands) {
     struct Seen {
         std::uint64_t element;

@@ -1,0 +1,78 @@
+// The C entries for messages in pieces, and for messages that have arrived: argument checks; the
+// work is the endpoint's.
+#include "client/endpoint.h"
+#include "client/pieces.h"
+#include "client/ulc.h"
+
+namespace {
+
+using ulc::client::Arrival;
+using ulc::client::Pieces;
+
+constexpr std::uint64_t kUserTagBit = std::uint64_t{1} << 63;  ///< user receives: must be clear
+constexpr unsigned kSendFlags = ULC_SEND_DELIVERED;
+
+bool flags_fit(unsigned flags, const ulc_request* req) {
+    return (flags & ~kSendFlags) == 0 && (flags == 0 || req != nullptr);
+}
+
+Arrival* arrival_of(ulc_message* message) { return reinterpret_cast<Arrival*>(message); }
+
+}  // namespace
+
+extern "C" {
+
+int ulc_sendv(ulc_endpoint* ep, uint16_t to, uint64_t tag, const ulc_piece* pieces, unsigned count,
+              unsigned flags, ulc_request* req) {
+    Pieces payload;
+    if (ep == nullptr || tag > ULC_TAG_MAX || !flags_fit(flags, req) ||
+        !Pieces::of(pieces, count, payload))
+        return ULC_ERR_INVALID;
+    return ep->send(to, tag, payload, (flags & ULC_SEND_DELIVERED) != 0, req);
+}
+
+int ulc_multicastv(ulc_endpoint* ep, ulc_group group, uint64_t subset, uint64_t tag,
+                   const ulc_piece* pieces, unsigned count, unsigned flags, ulc_request* req) {
+    Pieces payload;
+    if (ep == nullptr || tag > ULC_TAG_MAX || !flags_fit(flags, req) ||
+        !Pieces::of(pieces, count, payload))
+        return ULC_ERR_INVALID;
+    return ep->multicast(group, subset, tag, payload, (flags & ULC_SEND_DELIVERED) != 0, req);
+}
+
+int ulc_receivev(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
+                 const ulc_piece* pieces, unsigned count, ulc_request* req) {
+    Pieces buffer;
+    if (ep == nullptr || tag > ULC_TAG_MAX || !Pieces::of(pieces, count, buffer))
+        return ULC_ERR_INVALID;
+    return ep->receive(from, tag, mask | kUserTagBit, buffer, req);
+}
+
+int ulc_probe(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, ulc_status* status) {
+    if (ep == nullptr || tag > ULC_TAG_MAX) return ULC_ERR_INVALID;
+    ulc_status unused;
+    return ep->probe(from, tag, mask | kUserTagBit, status != nullptr ? status : &unused);
+}
+
+int ulc_claim(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, ulc_message** message,
+              ulc_status* status) {
+    if (ep == nullptr || message == nullptr || tag > ULC_TAG_MAX) return ULC_ERR_INVALID;
+    ulc_status unused;
+    Arrival* claimed = nullptr;
+    const int error =
+        ep->claim(from, tag, mask | kUserTagBit, &claimed, status != nullptr ? status : &unused);
+    *message = reinterpret_cast<ulc_message*>(claimed);
+    return error;
+}
+
+int ulc_receive_claimed(ulc_endpoint* ep, ulc_message* message, const ulc_piece* pieces,
+                        unsigned count, ulc_request* req) {
+    Pieces buffer;
+    if (ep == nullptr || !Pieces::of(pieces, count, buffer)) return ULC_ERR_INVALID;
+    return ep->receive_claimed(arrival_of(message), buffer, req);
+}
+
+int ulc_discard(ulc_endpoint* ep, ulc_message* message) {
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->discard(arrival_of(message));
+}
+}
