@@ -99,11 +99,11 @@ TEST(List, holds_an_item_once_and_removes_from_anywhere) {
 
 TEST(RxStore, finds_by_stream_and_number_and_lends_no_more_than_it_has) {
     RxStore store(8);
-    EXPECT_EQ(store.take(), nullptr) << "nothing before the first session";
+    EXPECT_EQ(store.take(false), nullptr) << "nothing before the first session";
     store.open();
     RxStream one, two;
     std::vector<RxNode*> nodes;
-    while (RxNode* node = store.take()) {
+    while (RxNode* node = store.take(false)) {
         const auto i = static_cast<std::uint32_t>(nodes.size());
         node->stream = i % 2 == 0 ? &one : &two;
         node->seq = Seq{0xfffffffe} + i / 2;
