@@ -254,8 +254,11 @@ void Jobs::Impl::form(JobRecord& record, Nanos now) {
     for (Rank rank = 0; rank < record.size; ++rank) {
         if (record.roster[rank].mac != config.mac) record.by_mac.push_back(rank);
     }
-    std::stable_sort(record.by_mac.begin(), record.by_mac.end(),
-                     [&](Rank a, Rank b) { return record.roster[a].mac < record.roster[b].mac; });
+    std::sort(record.by_mac.begin(), record.by_mac.end(), [&](Rank a, Rank b) {
+        const Mac& of_a = record.roster[a].mac;
+        const Mac& of_b = record.roster[b].mac;
+        return of_a == of_b ? a < b : of_a < of_b;
+    });
     bool room = true;
     for (Rank rank = 0; rank < record.size; ++rank) {
         const urtp::Peer& peer = record.roster[rank];

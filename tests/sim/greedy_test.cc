@@ -28,16 +28,6 @@ ClusterConfig shared_engines() {
     return config;
 }
 
-/// Counts broadcast frames that leave a port.
-class BroadcastTap : public Tap {
-public:
-    void on_frame(std::uint16_t port, bool outbound, const std::vector<std::byte>& frame,
-                  Nanos) override {
-        if (outbound && port == 0 && frame[0] == std::byte{0xff}) ++count;
-    }
-    std::uint64_t count = 0;
-};
-
 /// A job of B on both nodes forms within a second, while `tick` runs. False: it did not.
 bool forms_within_a_second(SimCluster& cluster, const std::function<void()>& tick) {
     const std::size_t first = cluster.add_client(0, kUserB);
@@ -52,23 +42,6 @@ bool forms_within_a_second(SimCluster& cluster, const std::function<void()>& tic
             return cluster.client(first).formed() && cluster.client(first + 1).formed();
         },
         tick);
-}
-
-/// Joins a job of two as rank 1 by a record that uses the same arena memory each time.
-void join_no_job(RingClient& client, unsigned number) {
-    abi::JoinRequest request{};
-    const std::string name = "no-such-job" + std::to_string(number);
-    std::memcpy(request.name, name.data(), name.size());
-    request.name_length = static_cast<std::uint16_t>(name.size());
-    request.rank = 1;
-    request.size = 2;
-    request.timeout_ns = 20 * kMillisecond;
-    std::memcpy(client.region().tx(0, sizeof request), &request, sizeof request);
-    abi::SubmissionRecord record{};
-    record.kind = abi::SubmitKind::kJoinJob;
-    record.body.block = {0, sizeof request, 0, 0, 0, 0};
-    client.job_status = static_cast<int>(Err::kAgain);
-    (void)client.submit(record);
 }
 
 /// Attaches endpoints of A on node 0 until the engine refuses one.
@@ -125,35 +98,6 @@ TEST(Greedy, all_groups_of_one_user_leave_the_world_groups_to_jobs) {
         EXPECT_TRUE(forms_within_a_second(cluster, [] {}));
         EXPECT_EQ(cluster.shut_down(), 0U);
     }
-}
-
-TEST(Greedy, jobs_without_end_are_few_broadcasts_and_hold_up_no_other_user) {
-    SimCluster cluster(shared_engines());
-    std::vector<std::size_t> of_a;
-    for (int n = 0; n < 8; ++n)
-        of_a.push_back(cluster.add_client(0, kUserA));
-    unsigned begun = 0;
-    const auto join_all = [&] {
-        for (const std::size_t index : of_a) {
-            RingClient& client = cluster.client(index);
-            client.poll();
-            const bool waits = client.job_status == static_cast<int>(Err::kAgain);
-            // Refused or failed: the next job, whose rank 0 never comes.
-            if (!waits || begun < of_a.size()) join_no_job(client, begun++);
-        }
-    };
-    (void)cluster.run(
-        2 * kSecond, [] { return false; }, join_all);
-    BroadcastTap tap;
-    cluster.net().set_tap(&tap);
-    const Nanos begin = cluster.now();
-    (void)cluster.run(
-        3 * kSecond, [] { return false; }, join_all);
-    const auto seconds = static_cast<std::uint64_t>((cluster.now() - begin) / kSecond);
-    EXPECT_GT(tap.count, 0U);
-    EXPECT_LE(tap.count, 110 * seconds);
-    EXPECT_TRUE(forms_within_a_second(cluster, join_all));
-    cluster.net().set_tap(nullptr);
 }
 
 TEST(Greedy, bad_records_without_end_close_the_endpoint) {

