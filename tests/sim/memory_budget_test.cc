@@ -1,5 +1,6 @@
-// What the engine keeps: at most 66 KiB for an idle endpoint, its shared memory with small rings and arenas included; at
-// most 1,040 octets and the window for a session in which both sides have sent; nothing to speak of for a rank that is silent.
+// Memory budgets of the engine: 66 KiB for an idle endpoint, its shared memory with small rings and
+// arenas included; 1,040 octets and the window for a session in which both sides have sent; nearly
+// nothing for a rank that is silent.
 #include <gtest/gtest.h>
 
 #include <cstdio>
