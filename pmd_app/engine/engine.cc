@@ -92,11 +92,6 @@ urtp::FrameBudget budget_of(const EngineConfig& config, std::uint32_t total) {
     return {total, std::max(1U, guaranteed), config.accounts.frames_alpha};
 }
 
-std::uint32_t frames_to_send(const Port& port) {
-    const std::uint32_t all = port.pool.available(port.pool.context);
-    return all > kKeptForControl ? all - kKeptForControl : 0;
-}
-
 std::uint32_t frames_to_receive(const Port& port) {
     const std::uint32_t all = port.info.rx_frames;
     return all == 0 ? UINT32_MAX : all - all / 4;
@@ -112,7 +107,7 @@ Net::Net(const EngineConfig& config, const Port& its_port, std::uint32_t its_ind
       filter(its_port.info.multicast_filters),
       jobs(jobs_config(config, its_port, prng, &groups), counters),
       index(its_index),
-      send_frames(budget_of(config, frames_to_send(its_port))),
+      send_frames(budget_of(config, its_port.pool.available(its_port.pool.context))),
       receive_frames(budget_of(config, frames_to_receive(its_port))) {}
 
 Core::Core(const EngineConfig& engine_config, std::span<const Port> ports)

@@ -2,7 +2,7 @@
 // frames; beyond it, frames come from the common rest by dynamic thresholds (Choudhury and Hahne
 // 1998), summed by user.
 //
-//   | kept for control | guaranteed: a number for each endpoint | common: held by users … free |
+//   | guaranteed: a number for each endpoint | common: held by users … free |
 //
 // An endpoint may take one more common frame while
 //     common frames it holds + common frames its user holds < alpha × free.
@@ -21,8 +21,7 @@ namespace ulc::urtp {
 /// The frames of one pool.
 class FrameBudget {
 public:
-    /// total: frames that endpoints may hold, without those for control. guaranteed: for each
-    /// endpoint.
+    /// total: frames of the pool. guaranteed: for each endpoint.
     FrameBudget(std::uint32_t total, std::uint32_t guaranteed, std::uint32_t alpha) noexcept
         : free_(total), guaranteed_(guaranteed), alpha_(alpha) {}
 
