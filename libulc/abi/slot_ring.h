@@ -110,6 +110,21 @@ private:
     bool corrupt_ = false;
 };
 
+/// The place of a ring's next record, valid until its consumer takes it.
+class NextSlot {
+public:
+    NextSlot(std::uint32_t& mark, std::uint32_t awaited) noexcept
+        : mark_(&mark), awaited_(awaited) {}
+    [[nodiscard]] bool has_come() const noexcept {
+        return std::atomic_ref<std::uint32_t>(*mark_).load(std::memory_order_acquire) ==
+               awaited_;  // A
+    }
+
+private:
+    std::uint32_t* mark_;
+    std::uint32_t awaited_;
+};
+
 /// The consuming half. One thread.
 template <typename Record>
 class SlotConsumer {
@@ -122,10 +137,9 @@ public:
     }
 
     /// Whether a record is there.
-    [[nodiscard]] bool ready() const noexcept {
-        std::uint32_t& mark = ring_[next_ & (slots_ - 1)].mark;
-        return std::atomic_ref<std::uint32_t>(mark).load(std::memory_order_acquire) ==
-               mark_of(next_, slots_);  // A
+    [[nodiscard]] bool ready() const noexcept { return next().has_come(); }
+    [[nodiscard]] NextSlot next() const noexcept {
+        return {ring_[next_ & (slots_ - 1)].mark, mark_of(next_, slots_)};
     }
 
     /// Copies the next record, once, and frees its slot. False: none. For the engine: everything is to be judged on

@@ -43,6 +43,11 @@ struct EngineConfig {
     std::uint32_t records_per_round = 64;   ///< taken from one endpoint
     std::uint32_t packets_per_round = 64;   ///< delivered to one endpoint
     std::uint32_t frames_per_round = 128;   ///< sent by all endpoints, on all nets
+    /// Endpoints whose submissions a round looks at when nothing else is due (round.cc). With more
+    /// endpoints, a record waits some rounds to be seen.
+    std::uint32_t looks_per_round = 8;
+    /// Rounds without movement, in a row, before rounds only look: an answer may be on its way.
+    std::uint32_t quiet_after = 4;
     AccountLimits accounts;
     Nanos linger_max =
         10 * kSecond;  ///< an endpoint whose client left waits at most so long for its data

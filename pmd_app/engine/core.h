@@ -152,11 +152,19 @@ struct Net {
     /// Received frames that members may hold. A quarter is kept: a node whose memory is full of
     /// packets that wait for others must still receive those.
     urtp::FrameBudget receive_frames;
+    std::uint16_t came = 0;  ///< frames in `burst` that receive() has not taken
+    Segment* burst[kRxBurst] = {};
     Endpoint* landing = nullptr;  ///< whose messages' payloads may land (landing.cc); nullptr: none
     Nanos link_due = 0;           ///< when to look at the link again
     bool link_is_up = true;
     Nanos missed_due = 0;      ///< when to ask the port what it missed
     std::uint64_t missed = 0;  ///< what it said
+};
+
+/// The place of a client's next submission, at which quiet rounds look.
+struct Look {
+    abi::NextSlot next;
+    std::uint32_t index;  ///< the endpoint's place in Core::table
 };
 
 struct Core {
@@ -179,6 +187,11 @@ struct Core {
     std::uint32_t turn = 0;  ///< round robin over `active`
     Nanos now = 0;           ///< of this round
     bool moved = true;       ///< in this round, or since: the next one is due at once
+    /// Rounds before this time only look (round.cc); 0: the next one is general.
+    Nanos quiet_until = 0;
+    std::uint32_t still_rounds = 0;  ///< general rounds in a row in which nothing moved
+    std::vector<Look> looks;         ///< one for each client that may submit; valid in quiet
+    std::uint32_t quiet_turn = 0;    ///< round robin over `looks`
     bool stopping = false;
 
     [[nodiscard]] Endpoint* find(Handle handle) noexcept {

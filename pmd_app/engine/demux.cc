@@ -1,6 +1,8 @@
 // Frames to those that they name: parse, early drop (URTP §3.2.1), then by endpoint handle or group handle. A group
 // frame is shared by all its members here: one segment, one reference each. A handle means an endpoint of the net on which
 // the frame came, and nothing on any other.
+#include <utility>
+
 #include "base/check.h"
 #include "engine/core.h"
 
@@ -93,9 +95,10 @@ void to_members(Core& core, Net& net, const wire::FrameView& view, Segment* segm
 bool receive(Core& core, Net& net, Nanos now) {
     if (net.landing != nullptr && net.port.rx_landing != nullptr)
         return receive_landing(core, net, now);
-    Segment* burst[kRxBurst];
-    const std::uint16_t count = net.port.rx(net.port.context, burst, kRxBurst);
+    std::uint16_t count = std::exchange(net.came, std::uint16_t{0});  // of a quiet round
+    if (count == 0) count = net.port.rx(net.port.context, net.burst, kRxBurst);
     if (count == 0) return false;
+    Segment* const* burst = net.burst;
     std::uint64_t octets = 0;
     for (std::uint16_t n = 0; n < count; ++n) {
         if (n + kPrefetchAhead < count) __builtin_prefetch(burst[n + kPrefetchAhead]->frame);

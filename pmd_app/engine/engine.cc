@@ -9,8 +9,7 @@
 namespace ulc::engine {
 namespace {
 
-constexpr Nanos kClientPatience = kMillisecond;     ///< between looks at a client that has no room
-constexpr Nanos kLinkPatience = 10 * kMillisecond;  ///< between looks at the port's link
+constexpr Nanos kClientPatience = kMillisecond;  ///< between looks at a client whose ring is full
 constexpr std::uint32_t kGenerationMask = (1U << (31 - kHandleIndexBits)) - 1;
 
 JobsConfig jobs_config(const EngineConfig& config, const Port& port, Prng& prng,
@@ -56,34 +55,6 @@ Nanos deadline_of(const Core& core, Nanos now) {
         deadline = std::min(deadline, deadline_of(*endpoint, now));
     return deadline;
 }
-
-// Whether serve() would find anything: what an idle endpoint costs in each round.
-bool has_turn(const Endpoint& endpoint, Nanos now) {
-    return (endpoint.work & (kWorkDeliver | kWorkSend)) != 0 || endpoint.timer <= now ||
-           endpoint.sends.retry() || (endpoint.taking && endpoint.submissions.ready()) ||
-           (endpoint.offloads != nullptr && endpoint.offloads->retry());
-}
-
-// The port mends its own link when asked (a memif client connects again); the change of state is counted,
-// and once a second what the port lost.
-void look_at_link(Core& core, Net& net, Nanos now) {
-    net.link_due = now + kLinkPatience;
-    if (net.port.link_up != nullptr) {
-        const bool up = net.port.link_up(net.port.context);
-        if (up != net.link_is_up) core.counters.add(up ? Counter::link_ups : Counter::link_downs);
-        net.link_is_up = up;
-    }
-    if (net.port.missed == nullptr || now < net.missed_due) return;
-    net.missed_due = now + kSecond;
-    const std::uint64_t missed = net.port.missed(net.port.context);
-    if (missed <= net.missed) return;  // less: the device is away
-    core.counters.add(Counter::port_missed, missed - net.missed);
-    net.missed = missed;
-}
-
-}  // namespace
-
-namespace {
 
 /// Shares `total` frames; at most half of them are guaranteed to endpoints.
 urtp::FrameBudget budget_of(const EngineConfig& config, std::uint32_t total) {
@@ -188,6 +159,8 @@ Err Engine::admit(EndpointId id, void* region, const abi::RegionLayout& layout, 
     endpoint->taking = true;
     endpoint->reachable = true;
     core_->active.push_back(endpoint);
+    core_->looks.reserve(core_->active.size());  // no round allocates
+    core_->quiet_until = 0;
     endpoint->user->active.push_back(endpoint);
     core_->counters.add(Counter::clients_attached);
     return Err::kOk;
@@ -212,6 +185,7 @@ void Engine::set_placer(EndpointId id, const abi::Placer* placer) noexcept {
     if (endpoint == nullptr || !endpoint->reachable) return;
     ULC_CHECK(endpoint->region.reaches_process());
     endpoint->deliverer->set_placer(placer);
+    core_->quiet_until = 0;
     update_landing(*endpoint);
 }
 
@@ -229,6 +203,7 @@ void Engine::detach(EndpointId id, DetachReason reason, Nanos now) {
     linger(*core_, *endpoint, died ? wire::LeaveReason::kDied : wire::LeaveReason::kLeft, now);
     if (died) endpoint->taking = endpoint->reachable = false;
     core_->moved = true;
+    core_->quiet_until = 0;
     if (endpoint->state == EndpointState::kClosed) remove(*core_, *endpoint);
 }
 
@@ -241,48 +216,6 @@ Err Engine::closed(EndpointId id) const noexcept {
 
 std::uint32_t Engine::endpoints() const noexcept {
     return static_cast<std::uint32_t>(core_->active.size());
-}
-
-namespace {
-
-void remove_ended(Core& core) {
-    for (std::size_t n = core.active.size(); n-- > 0;) {
-        Endpoint& endpoint = *core.active[n];
-        if (endpoint.state == EndpointState::kClosed && endpoint.detached) remove(core, endpoint);
-    }
-}
-
-}  // namespace
-
-bool Engine::poll(Nanos now) {
-    Core& core = *core_;
-    core.now = now;
-    core.counters.add(Counter::rounds);
-    bool moved = false;
-    bool ended = false;
-    unsigned work = 0;
-    for (Endpoint* endpoint : core.active) {
-        if (has_turn(*endpoint, now)) moved |= serve(core, *endpoint, now);
-        work |= endpoint->work;
-    }
-    moved |= transmit(core, (work & kWorkTransmit) != 0, now);
-    for (const auto& net : core.nets) {
-        if (now >= net->link_due) look_at_link(core, *net, now);
-        moved |= receive(core, *net, now);
-        if (net->jobs.next_look() <= now) moved |= run_jobs(core, *net, now);
-    }
-    for (Endpoint* endpoint : core.active) {
-        if (endpoint->work != 0 || endpoint->completions.produced() != endpoint->woken_at)
-            moved |= settle(core, *endpoint, now);
-        ended |= endpoint->state == EndpointState::kClosed && endpoint->detached;
-    }
-    if (ended) remove_ended(core);
-    for (const auto& net : core.nets)
-        net->filter.settle(net->port, core.counters);
-    if (++core.turn >= core.active.size()) core.turn = 0;
-    core.moved = moved;
-    if (moved) core.counters.add(Counter::rounds_busy);
-    return moved;
 }
 
 bool Engine::owes(EndpointId id) const noexcept {
@@ -310,6 +243,7 @@ bool Engine::prepare_sleep() {
 }
 
 void Engine::awake() {
+    core_->quiet_until = 0;  // the round after a sleep looks at all endpoints
     for (Endpoint* endpoint : core_->active) {
         if (endpoint->reachable) abi::engine_awake(endpoint->region.control());
     }

@@ -9,6 +9,8 @@
 //   receive   frames of the ports → parse, early drop → members, jobs                     demux.cc
 //   control   jobs: timers, formed, peers that left or died                               control.cc
 //   settle    deliver what that brought; wake clients; look at timers again               clients.cc
+// When nothing is due, a round only looks for frames and submissions (round.cc).
+//
 // Sending comes first because a client that answers what the last round delivered has submitted by now: looking at the
 // port before would put an empty look into every round trip.
 //

@@ -41,6 +41,8 @@ public:
         if (burst_count_ > 0) send_burst();
     }
     [[nodiscard]] bool kept() const noexcept { return burst_count_ > 0; }
+    /// Returns true if no frame is kept, and none was pending at the port when it was last asked.
+    [[nodiscard]] bool idle() const noexcept { return in_flight_frames_ == 0; }
     /// From now on what is kept refers to no memory but its own.
     void pull_tails() noexcept {
         for (std::uint32_t n = 0; n < burst_count_; ++n)

@@ -206,8 +206,10 @@ int open(const char* devices, const char* options, EmbeddedEngine** out, char* t
     engine->devices = devices;
     engine->sizes = region_sizes_of(parsed);
     std::vector<std::string> notes;
-    if (const Err error = Node::open(node_options_of(parsed), nullptr, engine->node, notes, why);
-        error != Err::kOk)
+    NodeOptions node = node_options_of(parsed);
+    // ulc_poll() runs one round, which is to see what the caller submitted.
+    node.engine.looks_per_round = node.engine.endpoints_max;
+    if (const Err error = Node::open(node, nullptr, engine->node, notes, why); error != Err::kOk)
         return fail(error, why, text, octets);
     engine->clock = EngineClock(engine->node->tsc_hz());
     engine->helper = std::thread(help, engine.get());

@@ -21,6 +21,7 @@ SimCluster::SimCluster(const ClusterConfig& config)
         node.index = static_cast<std::uint16_t>(&node - nodes_.data());
         engine::EngineConfig engine = config.engine;
         engine.seed = config.seed * 1000 + node.index;
+        engine.quiet_after = 1;  // quiet rounds, too, although no simulated engine spins
         engine.wake_context = &wakes_;
         engine.wake = [](void* context, engine::EndpointId, std::atomic<std::uint32_t>*) {
             ++*static_cast<std::uint64_t*>(context);

@@ -1,0 +1,150 @@
+// The round (engine.h): general rounds with all steps, and quiet rounds.
+//
+// In a quiet round nothing is due. The engine only looks at its ports and at the submissions of
+// some clients. A look costs two cache lines a client; a general round costs many. A frame, a
+// submission, the first deadline, and every call that changes the engine end the quiet.
+#include <algorithm>
+
+#include "engine/core.h"
+#include "engine/engine.h"
+#include "engine/offload.h"
+
+namespace ulc::engine {
+namespace {
+
+constexpr Nanos kLinkPatience = 10 * kMillisecond;  ///< between looks at the port's link
+
+/// Returns whether serve() would find anything. Each endpoint pays for it in each general round.
+bool has_turn(const Endpoint& endpoint, Nanos now) {
+    return (endpoint.work & (kWorkDeliver | kWorkSend)) != 0 || endpoint.timer <= now ||
+           endpoint.sends.retry() || (endpoint.taking && endpoint.submissions.ready()) ||
+           (endpoint.offloads != nullptr && endpoint.offloads->retry());
+}
+
+/// Asks the port for its link, whose changes are counted, and once a second for what it lost. A
+/// memif client connects again when it is asked.
+void look_at_link(Core& core, Net& net, Nanos now) {
+    net.link_due = now + kLinkPatience;
+    if (net.port.link_up != nullptr) {
+        const bool up = net.port.link_up(net.port.context);
+        if (up != net.link_is_up) core.counters.add(up ? Counter::link_ups : Counter::link_downs);
+        net.link_is_up = up;
+    }
+    if (net.port.missed == nullptr || now < net.missed_due) return;
+    net.missed_due = now + kSecond;
+    const std::uint64_t missed = net.port.missed(net.port.context);
+    if (missed <= net.missed) return;  // less: the device is away
+    core.counters.add(Counter::port_missed, missed - net.missed);
+    net.missed = missed;
+}
+
+void remove_ended(Core& core) {
+    for (std::size_t n = core.active.size(); n-- > 0;) {
+        Endpoint& endpoint = *core.active[n];
+        if (endpoint.state == EndpointState::kClosed && endpoint.detached) remove(core, endpoint);
+    }
+}
+
+/// A round with all its steps (engine.h). True: something moved.
+bool general_round(Core& core, Nanos now) {
+    bool moved = false;
+    bool ended = false;
+    unsigned work = 0;
+    for (Endpoint* endpoint : core.active) {
+        if (has_turn(*endpoint, now)) moved |= serve(core, *endpoint, now);
+        work |= endpoint->work;
+    }
+    moved |= transmit(core, (work & kWorkTransmit) != 0, now);
+    for (const auto& net : core.nets) {
+        if (now >= net->link_due) look_at_link(core, *net, now);
+        moved |= receive(core, *net, now);
+        if (net->jobs.next_look() <= now) moved |= run_jobs(core, *net, now);
+    }
+    for (Endpoint* endpoint : core.active) {
+        if (endpoint->work != 0 || endpoint->completions.produced() != endpoint->woken_at)
+            moved |= settle(core, *endpoint, now);
+        ended |= endpoint->state == EndpointState::kClosed && endpoint->detached;
+    }
+    if (ended) remove_ended(core);
+    for (const auto& net : core.nets)
+        net->filter.settle(net->port, core.counters);
+    if (++core.turn >= core.active.size()) core.turn = 0;
+    return moved;
+}
+
+/// Returns until when the endpoint needs no round if its client submits nothing; 0: it does.
+Nanos quiet_until(const Endpoint& endpoint) noexcept {
+    const bool offload_waits = endpoint.offloads != nullptr && endpoint.offloads->retry();
+    if (endpoint.work != 0 || endpoint.sends.retry() || offload_waits) return 0;
+    return endpoint.timer;
+}
+
+/// Returns until when the net needs no round if no frame comes; 0: it does.
+Nanos quiet_until(const Net& net) noexcept {
+    // A port that gives frames up, or lets payloads land, is asked in general rounds only.
+    const bool lands = net.landing != nullptr && net.port.rx_landing != nullptr;
+    if (!net.transmitter.idle() || net.port.tx_failed != nullptr || lands) return 0;
+    return std::min(net.jobs.next_look(), net.link_due);
+}
+
+/// Sets core.quiet_until, after a round in which nothing moved.
+void begin_quiet(Core& core) noexcept {
+    Nanos until = kNever;
+    for (const auto& net : core.nets)
+        until = std::min(until, quiet_until(*net));
+    core.looks.clear();
+    for (Endpoint* endpoint : core.active) {
+        until = std::min(until, quiet_until(*endpoint));
+        if (until == 0) return;
+        if (endpoint->taking) core.looks.push_back({endpoint->submissions.next(), endpoint->index});
+    }
+    core.quiet_until = until;
+}
+
+/// Looks at the next submission rings in turn. True: a record can be taken.
+bool submissions_came(Core& core) noexcept {
+    const std::size_t count = core.looks.size();
+    const std::size_t first = core.quiet_turn < count ? core.quiet_turn : 0;
+    const std::size_t end = std::min<std::size_t>(count, first + core.config.looks_per_round);
+    core.quiet_turn = static_cast<std::uint32_t>(end);
+    const Look* const looks = core.looks.data();
+    for (std::size_t at = first; at < end; ++at) {
+        if (looks[at].next.has_come() && may_take(*core.table[looks[at].index])) [[unlikely]]
+            return true;
+    }
+    return false;
+}
+
+/// A quiet round. False: something came; a general round follows at once.
+bool stays_quiet(Core& core) noexcept {
+    bool came = false;
+    for (const auto& net : core.nets) {
+        net->came = net->port.rx(net->port.context, net->burst, kRxBurst);
+        came |= net->came != 0;
+    }
+    return !came && !submissions_came(core);
+}
+
+[[gnu::noinline]] bool poll_general(Core& core, Nanos now) {
+    core.quiet_until = 0;
+    core.moved = general_round(core, now);
+    if (core.moved) {
+        core.still_rounds = 0;
+        core.counters.add(Counter::rounds_busy);
+    } else if (++core.still_rounds >= core.config.quiet_after) {
+        begin_quiet(core);
+    }
+    return core.moved;
+}
+
+}  // namespace
+
+bool Engine::poll(Nanos now) {
+    Core& core = *core_;
+    core.now = now;
+    core.counters.add(Counter::rounds);
+    if (now < core.quiet_until && stays_quiet(core)) return false;
+    return poll_general(core, now);
+}
+
+}  // namespace ulc::engine
