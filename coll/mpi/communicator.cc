@@ -3,6 +3,10 @@
 //   new ──first collective──▶ job formed here? ──agree──▶ make the group ──agree──▶ in use
 //                                │ no, at any member          │ no, at any member
 //                                └─────────▶ the MPI's collectives, at every member
+//
+// Threads make groups over the same ranks in any order. The MPI's number of the communicator keys
+// them: all members have the same one, and it is unique among the communicators of these ranks that
+// exist. A later communicator may get the same number; each member then creates them in order.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -45,7 +49,8 @@ int start_group(ulc_mpi_comm& comm) {
     Session& here = session();
     int error = ULC_ERR_AGAIN;
     static_cast<void>(here.drive(kGroupMax, [&] {
-        error = ulc_group_create(here.endpoint(), comm.ranks, comm.count, &comm.request);
+        error = ulc_group_create_keyed(here.endpoint(), comm.ranks, comm.count, comm.key,
+                                       &comm.request);
         comm.forming = error == ULC_OK;
         return error != ULC_ERR_AGAIN;
     }));
@@ -98,6 +103,7 @@ ulc_mpi_way decide(ulc_mpi_comm& comm, ulc_mpi_agree agree, void* context) {
     const bool formed = session().wait_formed();
     if (agree(context, formed ? 1 : 0) != 1) return ULC_MPI_NO_JOB;
     if (comm.whole) {
+        const std::lock_guard<std::mutex> hold(session().lock());
         comm.group = ulc_world(session().endpoint());
     } else {
         if (agree(context, room_for_group() ? 1 : 0) != 1) return ULC_MPI_NO_GROUP;

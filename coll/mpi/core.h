@@ -54,9 +54,8 @@ typedef struct ulc_mpi_hooks {
 typedef struct ulc_mpi_card {
     uint32_t version; /* kCardVersion, the same for the same decisions */
     uint32_t able;    /* not 0: an engine answered */
-    uint32_t
-        same_node; /* ULC_MPI_SAME_NODE: use ULC between ranks of one node too; rank 0's counts */
-    uint32_t threads;        /* several threads may call MPI at once */
+    /* ULC_MPI_SAME_NODE: use ULC between ranks of one node too; rank 0's counts */
+    uint32_t same_node;
     unsigned char nonce[16]; /* of the job; rank 0's counts */
 } ulc_mpi_card;
 
@@ -93,7 +92,7 @@ enum ulc_mpi_way {
 /* ---------------------------------------------------------------- session */
 
 /* Opens an endpoint and fills in the card. 0: an engine answered. Silent otherwise. */
-int ulc_mpi_open(const ulc_mpi_hooks* hooks, int threads, ulc_mpi_card* card);
+int ulc_mpi_open(const ulc_mpi_hooks* hooks, ulc_mpi_card* card);
 /* Judges the cards of all ranks and, if all are able, starts joining the job. `cards`: one a rank;
  * a version of 0 is a rank without a card. Every rank gives the same cards. 0: joining. */
 int ulc_mpi_join(const char* job, uint32_t rank, uint32_t size, const ulc_mpi_card* cards);
@@ -111,7 +110,8 @@ typedef struct ulc_mpi_comm ulc_mpi_comm;
 typedef int (*ulc_mpi_agree)(void* context, int mine);
 
 /* A communicator of `count` ranks of the job, in its own order. whole: all ranks, in order, the
- * first communicator of these. NULL: no memory. Starts nothing. */
+ * first communicator of these. key: the same at all members, and no other communicator of these
+ * ranks that exists has it. NULL: no memory. Starts nothing. */
 ulc_mpi_comm* ulc_mpi_comm_new(const uint16_t* ranks, uint16_t count, int whole, uint64_t key);
 /* Frees it. orderly: all members do, and have time for a barrier. */
 void ulc_mpi_comm_free(ulc_mpi_comm* comm, int orderly);

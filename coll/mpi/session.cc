@@ -12,7 +12,7 @@
 namespace ulc::mpi {
 namespace {
 
-constexpr std::uint32_t kCardVersion = 1;
+constexpr std::uint32_t kCardVersion = 2;
 constexpr std::uint32_t kRanksMax = 65534;
 constexpr Nanos kJoinMax = 30 * kSecond;
 constexpr Nanos kLeaveMax = 10 * kSecond;
@@ -51,11 +51,10 @@ Session& session() {
     return one;
 }
 
-int Session::open(const ulc_mpi_hooks* hooks, bool threads, ulc_mpi_card& card) {
+int Session::open(const ulc_mpi_hooks* hooks, ulc_mpi_card& card) {
     hooks_ = hooks;
     card = {};
     card.version = kCardVersion;
-    card.threads = threads ? 1 : 0;
     card.same_node = flag("ULC_MPI_SAME_NODE") ? 1 : 0;
     if (ulc_open(nullptr, &ep_) != ULC_OK) {
         why_not_ = ulc_last_error_text();
@@ -78,11 +77,6 @@ int Session::join(const char* job, std::uint32_t rank, std::uint32_t size,
         return -1;
     }
     for (std::uint32_t r = 0; r < size; ++r) {
-        // Threads make groups in any order, and their order is what names groups of the same ranks.
-        if (cards[r].version == kCardVersion && cards[r].threads != 0) {
-            why_not_ = "rank " + std::to_string(r) + " asked for MPI_THREAD_MULTIPLE";
-            return -1;
-        }
         if (cards[r].version == kCardVersion && cards[r].able != 0) continue;
         why_not_ = "rank " + std::to_string(r) +
                    (cards[r].version == 0              ? " has no ULC component"
@@ -114,6 +108,7 @@ bool Session::wait_formed() {
         return state != ULC_ERR_AGAIN;
     }));
     if (state == ULC_OK) return true;
+    const std::lock_guard<std::mutex> hold(lock_);
     joining_ = false;  // a job that came later would be known to some ranks only
     why_not_ = std::string("the job did not form: ") +
                (state == ULC_ERR_AGAIN ? "not all ranks came in time" : ulc_error_text(state));
@@ -173,8 +168,8 @@ using ulc::mpi::session;
 
 extern "C" {
 
-int ulc_mpi_open(const ulc_mpi_hooks* hooks, int threads, ulc_mpi_card* card) {
-    return session().open(hooks, threads != 0, *card);
+int ulc_mpi_open(const ulc_mpi_hooks* hooks, ulc_mpi_card* card) {
+    return session().open(hooks, *card);
 }
 int ulc_mpi_join(const char* job, uint32_t rank, uint32_t size, const ulc_mpi_card* cards) {
     return session().join(job, rank, size, cards);

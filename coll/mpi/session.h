@@ -19,7 +19,7 @@ namespace ulc::mpi {
 
 class Session {
 public:
-    [[nodiscard]] int open(const ulc_mpi_hooks* hooks, bool threads, ulc_mpi_card& card);
+    [[nodiscard]] int open(const ulc_mpi_hooks* hooks, ulc_mpi_card& card);
     [[nodiscard]] int join(const char* job, std::uint32_t rank, std::uint32_t size,
                            const ulc_mpi_card* cards);
     [[nodiscard]] int progress();
@@ -100,9 +100,10 @@ private:
     const ulc_mpi_hooks* hooks_ = nullptr;
     ulc_endpoint* ep_ = nullptr;
     std::mutex lock_;  ///< guards the endpoint
-    bool joining_ = false;
+    std::atomic<bool> joining_{false};
     bool same_node_ = false;
-    std::string why_not_ = "it was not opened";  ///< for the account; empty: it is used
+    /// The reason for not using ULC, for the account; empty: it is used. `lock_` guards it.
+    std::string why_not_ = "it was not opened";
     std::atomic<bool> failure_said_{false};
     std::atomic<std::uint64_t> counts_[ULC_MPI_OPS][ULC_MPI_WAYS] = {};
 };

@@ -37,7 +37,7 @@ static int ulc_register(void) {
 static int ulc_open_component(void) {
     int status = OMPI_SUCCESS;
     if (priority <= 0 || ompi_process_info.num_procs < 2) return OMPI_ERR_NOT_AVAILABLE;
-    is_open = ulc_mpi_open(&mca_coll_ulc_hooks, ompi_mpi_thread_multiple, &own_card) == 0;
+    is_open = ulc_mpi_open(&mca_coll_ulc_hooks, &own_card) == 0;
     /* A card that says no spares the others the question whether we have one at all. */
     OPAL_MODEX_SEND_STRING(status, OPAL_PMIX_GLOBAL, CARD_KEY, &own_card, sizeof own_card);
     return status == OPAL_SUCCESS ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
