@@ -7,7 +7,7 @@ namespace ulc::mpi {
 
 bool Blocks::take(const ulc_mpi_type& type, const void* memory, const ulc_mpi_blocks& blocks,
                   std::size_t ranks, bool fill) {
-    type_ = &type;
+    type_ = type;
     memory_ = memory;
     given_ = blocks;
     lengths_.resize(ranks);
@@ -37,7 +37,7 @@ bool Blocks::take(const ulc_mpi_type& type, const void* memory, const ulc_mpi_bl
     for (std::size_t r = 0; r < ranks; ++r) {
         offsets_[r] = at;
         if (fill && lengths_[r] != 0 &&
-            session().hooks().pack(type_, static_cast<std::size_t>(blocks.counts[r]), block(r),
+            session().hooks().pack(&type_, static_cast<std::size_t>(blocks.counts[r]), block(r),
                                    data_ + at) != 0)
             return false;
         at += lengths_[r];
@@ -49,7 +49,7 @@ bool Blocks::give_back() {
     if (!is_scratch()) return true;
     for (std::size_t r = 0; r < lengths_.size(); ++r) {
         if (lengths_[r] != 0 &&
-            session().hooks().unpack(type_, static_cast<std::size_t>(given_.counts[r]),
+            session().hooks().unpack(&type_, static_cast<std::size_t>(given_.counts[r]),
                                      moved(block(r), 0), data_ + offsets_[r]) != 0)
             return false;
     }

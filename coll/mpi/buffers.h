@@ -27,7 +27,7 @@ public:
     /// not pack.
     [[nodiscard]] bool take(const ulc_mpi_type& type, const void* memory, std::size_t count,
                             bool fill) {
-        type_ = &type;
+        type_ = type;
         memory_ = memory;
         count_ = count;
         data_ = no_bytes;
@@ -46,13 +46,13 @@ public:
     /// Puts the packed elements where they belong.
     [[nodiscard]] bool give_back() {
         return !is_scratch() ||
-               session().hooks().unpack(type_, count_, moved(memory_, 0), data_) == 0;
+               session().hooks().unpack(&type_, count_, moved(memory_, 0), data_) == 0;
     }
     [[nodiscard]] bool is_scratch() const { return scratch_ != nullptr; }
     [[nodiscard]] unsigned char* data() { return data_; }
 
 private:
-    const ulc_mpi_type* type_ = nullptr;
+    ulc_mpi_type type_{};
     const void* memory_ = nullptr;
     std::size_t count_ = 0;
     unsigned char* data_ = no_bytes;
@@ -68,7 +68,7 @@ public:
     [[nodiscard]] bool give_back();
     /// The address of a block in the caller's memory.
     [[nodiscard]] const void* block(std::size_t rank) const {
-        return moved(memory_, std::ptrdiff_t{given_.displacements[rank]} * type_->extent);
+        return moved(memory_, std::ptrdiff_t{given_.displacements[rank]} * type_.extent);
     }
     [[nodiscard]] bool is_scratch() const { return scratch_ != nullptr; }
     [[nodiscard]] unsigned char* data() { return data_; }
@@ -76,7 +76,7 @@ public:
     [[nodiscard]] const std::size_t* offsets() const { return offsets_.data(); }
 
 private:
-    const ulc_mpi_type* type_ = nullptr;
+    ulc_mpi_type type_{};
     const void* memory_ = nullptr;
     ulc_mpi_blocks given_{};
     unsigned char* data_ = no_bytes;

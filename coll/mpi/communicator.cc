@@ -76,10 +76,10 @@ bool make_group(ulc_mpi_comm& comm) {
     return true;
 }
 
+/// The lock is held.
 void drop_group(ulc_mpi_comm& comm) {
     if (!comm.owns_group) return;
     comm.owns_group = false;
-    const std::lock_guard<std::mutex> hold(session().lock());
     if (session().endpoint() == nullptr) return;
     resting.push_back({comm.group, now() + kRest});
     sweep_resting();
@@ -108,6 +108,7 @@ ulc_mpi_way decide(ulc_mpi_comm& comm, ulc_mpi_agree agree, void* context) {
     } else {
         if (agree(context, room_for_group() ? 1 : 0) != 1) return ULC_MPI_NO_GROUP;
         if (agree(context, make_group(comm) ? 1 : 0) != 1) {
+            const std::lock_guard<std::mutex> hold(session().lock());
             drop_group(comm);
             return ULC_MPI_NO_GROUP;
         }
@@ -117,6 +118,7 @@ ulc_mpi_way decide(ulc_mpi_comm& comm, ulc_mpi_agree agree, void* context) {
         comm.self = ulc_group_index(session().endpoint(), comm.group);
     }
     if (on_one_node(comm) && !session().same_node()) {
+        const std::lock_guard<std::mutex> hold(session().lock());
         drop_group(comm);
         return ULC_MPI_ONE_NODE;
     }
@@ -124,6 +126,14 @@ ulc_mpi_way decide(ulc_mpi_comm& comm, ulc_mpi_agree agree, void* context) {
 }
 
 }  // namespace
+
+void forget(ulc_mpi_comm& comm) {
+    drop_group(comm);
+    if (comm.forming) return;  // libulc writes the request when the group is made
+    delete[] comm.ranks;
+    delete &comm;
+}
+
 }  // namespace ulc::mpi
 
 extern "C" {
@@ -142,14 +152,15 @@ ulc_mpi_comm* ulc_mpi_comm_new(const uint16_t* ranks, uint16_t count, int whole,
 
 void ulc_mpi_comm_free(ulc_mpi_comm* comm, int orderly) {
     if (comm == nullptr) return;
-    if (comm->owns_group) {
-        // A member that frees a group forgets its messages there: all must have received them.
-        if (orderly != 0) static_cast<void>(ulc_mpi_barrier(comm));
-        ulc::mpi::drop_group(*comm);
-    }
-    if (comm->forming) return;  // libulc writes the request when the group is made
-    delete[] comm->ranks;
-    delete comm;
+    // A member that frees a group forgets its messages there: all must have received them.
+    if (comm->owns_group && orderly != 0) static_cast<void>(ulc_mpi_barrier(comm, nullptr));
+    const std::lock_guard<std::mutex> hold(ulc::mpi::session().lock());
+    comm->freed = true;
+    if (comm->pending == 0) ulc::mpi::forget(*comm);
+}
+
+enum ulc_mpi_way ulc_mpi_comm_way_yet(const ulc_mpi_comm* comm) {
+    return comm->decided ? comm->way : ULC_MPI_NOT_YET;
 }
 
 enum ulc_mpi_way ulc_mpi_comm_way(ulc_mpi_comm* comm, ulc_mpi_agree agree, void* context) {

@@ -76,7 +76,8 @@ enum ulc_mpi_op {
     ULC_MPI_REDUCE_SCATTER_BLOCK,
     ULC_MPI_SCAN,
     ULC_MPI_EXSCAN,
-    ULC_MPI_OPS
+    ULC_MPI_BLOCKING_OPS, /* the non-blocking form of op is op + ULC_MPI_BLOCKING_OPS */
+    ULC_MPI_OPS = 2 * ULC_MPI_BLOCKING_OPS
 };
 
 /* Why a call went where it went. */
@@ -86,6 +87,7 @@ enum ulc_mpi_way {
     ULC_MPI_NO_GROUP,      /* a member could not make the group */
     ULC_MPI_ONE_NODE,      /* all members on one node, where the MPI's shared memory is faster */
     ULC_MPI_LARGE_ELEMENT, /* elements of a reduction above 64 KiB */
+    ULC_MPI_NOT_YET,       /* non-blocking, and no blocking collective has made the group */
     ULC_MPI_WAYS
 };
 
@@ -118,58 +120,72 @@ void ulc_mpi_comm_free(ulc_mpi_comm* comm, int orderly);
 /* BY_ULC: the members agreed on a group. Else why not. The first call on a communicator is
  * collective: it makes the group. Every member gets the same answer. */
 enum ulc_mpi_way ulc_mpi_comm_way(ulc_mpi_comm* comm, ulc_mpi_agree agree, void* context);
+/* As ulc_mpi_comm_way(), for a non-blocking call, which cannot make the group. */
+enum ulc_mpi_way ulc_mpi_comm_way_yet(const ulc_mpi_comm* comm);
 /* Counts a call for the account of ULC_MPI_VERBOSE. */
 void ulc_mpi_count(enum ulc_mpi_op op, enum ulc_mpi_way way);
 
 /* ---------------------------------------------------------------- operations, BY_ULC only */
-/* Blocking; arguments as MPI's. in_place: MPI_IN_PLACE was given at this member. Each returns a
- * ulc_error. A failure is said once in a sentence on stderr. */
+/* Arguments as MPI's. in_place: MPI_IN_PLACE was given at this member. A failure is said once in a
+ * sentence on stderr.
+ *
+ * pending NULL: blocking, returns a ulc_error. Else the operation begins. ULC_OK promises one call
+ * of done() with a ulc_error, by this call or by a thread in ulc_mpi_progress() or in a wait,
+ * without the lock. Any other result is a failure, and done() is not called. */
+typedef struct ulc_mpi_pending {
+    void (*done)(struct ulc_mpi_pending* self, int error);
+} ulc_mpi_pending;
 
 typedef struct ulc_mpi_blocks { /* counts and displacements in elements, one a member */
     const int* counts;
     const int* displacements;
 } ulc_mpi_blocks;
 
-int ulc_mpi_barrier(ulc_mpi_comm* comm);
+int ulc_mpi_barrier(ulc_mpi_comm* comm, ulc_mpi_pending* pending);
 int ulc_mpi_bcast(ulc_mpi_comm* comm, int root, void* buffer, size_t count,
-                  const ulc_mpi_type* type);
+                  const ulc_mpi_type* type, ulc_mpi_pending* pending);
 int ulc_mpi_gather(ulc_mpi_comm* comm, int root, int in_place, const void* input,
                    size_t input_count, const ulc_mpi_type* input_type, void* output,
-                   size_t output_count, const ulc_mpi_type* output_type);
+                   size_t output_count, const ulc_mpi_type* output_type, ulc_mpi_pending* pending);
 int ulc_mpi_gatherv(ulc_mpi_comm* comm, int root, int in_place, const void* input,
                     size_t input_count, const ulc_mpi_type* input_type, void* output,
-                    ulc_mpi_blocks blocks, const ulc_mpi_type* output_type);
+                    ulc_mpi_blocks blocks, const ulc_mpi_type* output_type,
+                    ulc_mpi_pending* pending);
 int ulc_mpi_scatter(ulc_mpi_comm* comm, int root, int in_place, const void* input,
                     size_t input_count, const ulc_mpi_type* input_type, void* output,
-                    size_t output_count, const ulc_mpi_type* output_type);
+                    size_t output_count, const ulc_mpi_type* output_type, ulc_mpi_pending* pending);
 int ulc_mpi_scatterv(ulc_mpi_comm* comm, int root, int in_place, const void* input,
                      ulc_mpi_blocks blocks, const ulc_mpi_type* input_type, void* output,
-                     size_t output_count, const ulc_mpi_type* output_type);
+                     size_t output_count, const ulc_mpi_type* output_type,
+                     ulc_mpi_pending* pending);
 int ulc_mpi_allgather(ulc_mpi_comm* comm, int in_place, const void* input, size_t input_count,
                       const ulc_mpi_type* input_type, void* output, size_t output_count,
-                      const ulc_mpi_type* output_type);
+                      const ulc_mpi_type* output_type, ulc_mpi_pending* pending);
 int ulc_mpi_allgatherv(ulc_mpi_comm* comm, int in_place, const void* input, size_t input_count,
                        const ulc_mpi_type* input_type, void* output, ulc_mpi_blocks blocks,
-                       const ulc_mpi_type* output_type);
+                       const ulc_mpi_type* output_type, ulc_mpi_pending* pending);
 int ulc_mpi_alltoall(ulc_mpi_comm* comm, int in_place, const void* input, size_t input_count,
                      const ulc_mpi_type* input_type, void* output, size_t output_count,
-                     const ulc_mpi_type* output_type);
+                     const ulc_mpi_type* output_type, ulc_mpi_pending* pending);
 int ulc_mpi_alltoallv(ulc_mpi_comm* comm, int in_place, const void* input, ulc_mpi_blocks from,
                       const ulc_mpi_type* input_type, void* output, ulc_mpi_blocks to,
-                      const ulc_mpi_type* output_type);
+                      const ulc_mpi_type* output_type, ulc_mpi_pending* pending);
 
 /* True if elements of that type can be reduced by ULC at all. */
 int ulc_mpi_reducible(const ulc_mpi_type* type);
 int ulc_mpi_reduce(ulc_mpi_comm* comm, int root, int in_place, const void* input, void* output,
-                   size_t count, const ulc_mpi_type* type, const ulc_mpi_operator* op);
+                   size_t count, const ulc_mpi_type* type, const ulc_mpi_operator* op,
+                   ulc_mpi_pending* pending);
 int ulc_mpi_allreduce(ulc_mpi_comm* comm, int in_place, const void* input, void* output,
-                      size_t count, const ulc_mpi_type* type, const ulc_mpi_operator* op);
+                      size_t count, const ulc_mpi_type* type, const ulc_mpi_operator* op,
+                      ulc_mpi_pending* pending);
 /* counts: elements of each member; NULL: `count` each. */
 int ulc_mpi_reduce_scatter(ulc_mpi_comm* comm, int in_place, const void* input, void* output,
                            const int* counts, size_t count, const ulc_mpi_type* type,
-                           const ulc_mpi_operator* op);
+                           const ulc_mpi_operator* op, ulc_mpi_pending* pending);
 int ulc_mpi_scan(ulc_mpi_comm* comm, int in_place, int exclusive, const void* input, void* output,
-                 size_t count, const ulc_mpi_type* type, const ulc_mpi_operator* op);
+                 size_t count, const ulc_mpi_type* type, const ulc_mpi_operator* op,
+                 ulc_mpi_pending* pending);
 
 #ifdef __cplusplus
 }

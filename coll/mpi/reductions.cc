@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "coll/mpi/buffers.h"
+#include "coll/mpi/operation.h"
 
 namespace ulc::mpi {
 namespace {
@@ -113,8 +114,8 @@ private:
         static_cast<void>(mpi.pack(&type_, n, inout_.element(), into));
     }
 
-    const ulc_mpi_type& type_;
-    const ulc_mpi_operator& op_;
+    ulc_mpi_type type_;
+    ulc_mpi_operator op_;
     bool native_ = false;
     std::size_t batch_ = 1;
     Operand in_;
@@ -147,9 +148,20 @@ struct Sides {
     [[nodiscard]] const void* input() { return in_place ? nullptr : in.data(); }
 };
 
-[[nodiscard]] int given_back(int state, bool well) {
-    return state == ULC_OK && !well ? int{ULC_ERR_NO_MEMORY} : state;
-}
+/// A reduction under way at this member.
+struct Work {
+    std::unique_ptr<Reduction> reduction;
+    Sides sides;
+
+    /// Takes the buffers like Sides::take(). False: no memory.
+    [[nodiscard]] bool prepare(const ulc_mpi_type& type, const ulc_mpi_operator& op, bool in_place,
+                               const void* input, std::size_t input_count, void* output,
+                               std::size_t output_count) {
+        reduction.reset(new (std::nothrow) Reduction(type, op));
+        return reduction != nullptr && reduction->prepare() &&
+               sides.take(*reduction, type, in_place, input, input_count, output, output_count);
+    }
+};
 
 }  // namespace
 }  // namespace ulc::mpi
@@ -161,39 +173,44 @@ extern "C" {
 int ulc_mpi_reducible(const ulc_mpi_type* type) { return type->size <= kElementMax; }
 
 int ulc_mpi_reduce(ulc_mpi_comm* comm, int root, int in_place, const void* input, void* output,
-                   size_t count, const ulc_mpi_type* type, const ulc_mpi_operator* op) {
-    if (count * type->size == 0) return ULC_OK;
+                   size_t count, const ulc_mpi_type* type, const ulc_mpi_operator* op,
+                   ulc_mpi_pending* pending) {
+    if (count * type->size == 0) return perform_nothing(pending);
     const bool is_root = comm->self == root;
-    Reduction reduction(*type, *op);
-    Sides sides;
-    if (!reduction.prepare() || !sides.take(reduction, *type, is_root && in_place, input, count,
-                                            output, is_root ? count : 0))
+    Work work;
+    if (!work.prepare(*type, *op, is_root && in_place, input, count, output, is_root ? count : 0))
         return ULC_ERR_NO_MEMORY;
-    const int state = session().run("MPI_Reduce", [&](ulc_coll** operation) {
-        return ulc_reduce_start(ep(), comm->group, static_cast<uint16_t>(root), sides.input(),
-                                sides.out.data(), count, reduction.ours(), nullptr, operation);
-    });
-    return given_back(state, state != ULC_OK || sides.out.give_back());
+    const ulc_group group = comm->group;
+    return perform(
+        *comm, "MPI_Reduce", pending, std::move(work),
+        [=](Work& given, ulc_coll** operation) {
+            return ulc_reduce_start(ep(), group, static_cast<uint16_t>(root), given.sides.input(),
+                                    given.sides.out.data(), count, given.reduction->ours(), nullptr,
+                                    operation);
+        },
+        [=](Work& given) { return given.sides.out.give_back(); });
 }
 
 int ulc_mpi_allreduce(ulc_mpi_comm* comm, int in_place, const void* input, void* output,
-                      size_t count, const ulc_mpi_type* type, const ulc_mpi_operator* op) {
-    if (count * type->size == 0) return ULC_OK;
-    Reduction reduction(*type, *op);
-    Sides sides;
-    if (!reduction.prepare() ||
-        !sides.take(reduction, *type, in_place != 0, input, count, output, count))
+                      size_t count, const ulc_mpi_type* type, const ulc_mpi_operator* op,
+                      ulc_mpi_pending* pending) {
+    if (count * type->size == 0) return perform_nothing(pending);
+    Work work;
+    if (!work.prepare(*type, *op, in_place != 0, input, count, output, count))
         return ULC_ERR_NO_MEMORY;
-    const int state = session().run("MPI_Allreduce", [&](ulc_coll** operation) {
-        return ulc_allreduce_start(ep(), comm->group, sides.input(), sides.out.data(), count,
-                                   reduction.ours(), nullptr, operation);
-    });
-    return given_back(state, state != ULC_OK || sides.out.give_back());
+    const ulc_group group = comm->group;
+    return perform(
+        *comm, "MPI_Allreduce", pending, std::move(work),
+        [=](Work& given, ulc_coll** operation) {
+            return ulc_allreduce_start(ep(), group, given.sides.input(), given.sides.out.data(),
+                                       count, given.reduction->ours(), nullptr, operation);
+        },
+        [=](Work& given) { return given.sides.out.give_back(); });
 }
 
 int ulc_mpi_reduce_scatter(ulc_mpi_comm* comm, int in_place, const void* input, void* output,
                            const int* counts, size_t count, const ulc_mpi_type* type,
-                           const ulc_mpi_operator* op) {
+                           const ulc_mpi_operator* op, ulc_mpi_pending* pending) {
     const std::uint16_t self = comm->self;
     std::vector<std::size_t> elements(comm->count, count);
     std::size_t total = 0;
@@ -201,42 +218,45 @@ int ulc_mpi_reduce_scatter(ulc_mpi_comm* comm, int in_place, const void* input, 
         if (counts != nullptr) elements[r] = static_cast<std::size_t>(counts[r]);
         total += elements[r];
     }
-    if (total * type->size == 0) return ULC_OK;
-    Reduction reduction(*type, *op);
-    Sides sides;
-    if (!reduction.prepare() ||
-        !sides.take(reduction, *type, in_place != 0, input, total, output, elements[self]))
+    if (total * type->size == 0) return perform_nothing(pending);
+    Work work;
+    if (!work.prepare(*type, *op, in_place != 0, input, total, output, elements[self]))
         return ULC_ERR_NO_MEMORY;
     const char* name = counts != nullptr ? "MPI_Reduce_scatter" : "MPI_Reduce_scatter_block";
-    const int state = session().run(name, [&](ulc_coll** operation) {
-        return counts != nullptr
-                   ? ulc_reduce_scatter_start(ep(), comm->group, sides.input(), sides.out.data(),
-                                              elements.data(), reduction.ours(), nullptr, operation)
-                   : ulc_reduce_scatter_block_start(ep(), comm->group, sides.input(),
-                                                    sides.out.data(), count, reduction.ours(),
-                                                    nullptr, operation);
-    });
-    return given_back(state, state != ULC_OK || sides.out.give_back());
+    const ulc_group group = comm->group;
+    return perform(
+        *comm, name, pending, std::move(work),
+        [=, counted = std::move(elements)](Work& given, ulc_coll** operation) {
+            return counts != nullptr
+                       ? ulc_reduce_scatter_start(ep(), group, given.sides.input(),
+                                                  given.sides.out.data(), counted.data(),
+                                                  given.reduction->ours(), nullptr, operation)
+                       : ulc_reduce_scatter_block_start(
+                             ep(), group, given.sides.input(), given.sides.out.data(), count,
+                             given.reduction->ours(), nullptr, operation);
+        },
+        [=](Work& given) { return given.sides.out.give_back(); });
 }
 
 int ulc_mpi_scan(ulc_mpi_comm* comm, int in_place, int exclusive, const void* input, void* output,
-                 size_t count, const ulc_mpi_type* type, const ulc_mpi_operator* op) {
-    if (count * type->size == 0) return ULC_OK;
+                 size_t count, const ulc_mpi_type* type, const ulc_mpi_operator* op,
+                 ulc_mpi_pending* pending) {
+    if (count * type->size == 0) return perform_nothing(pending);
     const bool first = comm->self == 0;
-    Reduction reduction(*type, *op);
-    Sides sides;
-    if (!reduction.prepare() ||
-        !sides.take(reduction, *type, in_place != 0, input, count, output, count))
+    Work work;
+    if (!work.prepare(*type, *op, in_place != 0, input, count, output, count))
         return ULC_ERR_NO_MEMORY;
-    const int state =
-        session().run(exclusive ? "MPI_Exscan" : "MPI_Scan", [&](ulc_coll** operation) {
-            const auto start = exclusive ? ulc_exscan_start : ulc_scan_start;
-            return start(ep(), comm->group, sides.input(), sides.out.data(), count,
-                         reduction.ours(), nullptr, operation);
-        });
     // Exscan leaves the first member's result as it was.
     const bool nothing_came = exclusive && first;
-    return given_back(state, state != ULC_OK || nothing_came || sides.out.give_back());
+    const ulc_group group = comm->group;
+    return perform(
+        *comm, exclusive ? "MPI_Exscan" : "MPI_Scan", pending, std::move(work),
+        [=](Work& given, ulc_coll** operation) {
+            const auto start = exclusive != 0 ? ulc_exscan_start : ulc_scan_start;
+            return start(ep(), group, given.sides.input(), given.sides.out.data(), count,
+                         given.reduction->ours(), nullptr, operation);
+        },
+        [=](Work& given) { return nothing_came || given.sides.out.give_back(); });
 }
 
 }  // extern "C"

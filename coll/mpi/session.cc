@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "coll/mpi/operation.h"
+
 namespace ulc::mpi {
 namespace {
 
@@ -22,19 +24,29 @@ bool flag(const char* name) {
     return value != nullptr && std::strcmp(value, "1") == 0;
 }
 
-constexpr const char* kOpNames[ULC_MPI_OPS] = {"MPI_Barrier",        "MPI_Bcast",
-                                               "MPI_Gather",         "MPI_Gatherv",
-                                               "MPI_Scatter",        "MPI_Scatterv",
-                                               "MPI_Allgather",      "MPI_Allgatherv",
-                                               "MPI_Alltoall",       "MPI_Alltoallv",
-                                               "MPI_Reduce",         "MPI_Allreduce",
-                                               "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
-                                               "MPI_Scan",           "MPI_Exscan"};
+constexpr const char* kOpNames[ULC_MPI_BLOCKING_OPS] = {
+    "MPI_Barrier",        "MPI_Bcast",
+    "MPI_Gather",         "MPI_Gatherv",
+    "MPI_Scatter",        "MPI_Scatterv",
+    "MPI_Allgather",      "MPI_Allgatherv",
+    "MPI_Alltoall",       "MPI_Alltoallv",
+    "MPI_Reduce",         "MPI_Allreduce",
+    "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
+    "MPI_Scan",           "MPI_Exscan"};
 constexpr const char* kWayTexts[ULC_MPI_WAYS] = {
-    "by ULC", "by the MPI: the job of all ranks did not form",
+    "by ULC",
+    "by the MPI: the job of all ranks did not form",
     "by the MPI: a member could not make the group",
     "by the MPI: all members are on one node (ULC_MPI_SAME_NODE=1 changes that)",
-    "by the MPI: elements of a reduction above 64 KiB"};
+    "by the MPI: elements of a reduction above 64 KiB",
+    "by the MPI: before the first blocking collective of the communicator"};
+
+/// MPI_Ibcast for MPI_Bcast.
+std::string non_blocking_name(unsigned op) {
+    std::string name = kOpNames[op - ULC_MPI_BLOCKING_OPS];
+    name[4] = static_cast<char>(name[4] - 'A' + 'a');
+    return name.insert(4, "I");
+}
 
 }  // namespace
 
@@ -96,8 +108,69 @@ int Session::join(const char* job, std::uint32_t rank, std::uint32_t size,
 int Session::progress() {
     if (Waiting::depth > 0 || !lock_.try_lock()) return 0;
     const int events = ep_ != nullptr ? ulc_poll(ep_) : 0;
+    Operation* finished = advance();
     lock_.unlock();
-    return events > 0 ? events : 0;
+    complete(finished);
+    return (events > 0 ? events : 0) + (finished != nullptr ? 1 : 0);
+}
+
+int Session::perform(std::unique_ptr<Operation> operation) {
+    int state = ULC_ERR_AGAIN;
+    {
+        const std::lock_guard<std::mutex> hold(lock_);
+        operation->queue();
+        if (operation->pending() != nullptr) {
+            ulc_mpi_comm& comm = operation->comm();
+            state = operation->step();
+            if (state == ULC_ERR_AGAIN) {
+                ++comm.pending;
+                *last_ = operation.get();
+                last_ = &operation.release()->next;
+                return ULC_OK;
+            }
+        }
+    }
+    if (operation->pending() == nullptr) {
+        static_cast<void>(drive(kNever, [&] {
+            state = operation->step();
+            return state != ULC_ERR_AGAIN;
+        }));
+    }
+    if (state == ULC_OK && !operation->finish()) state = ULC_ERR_NO_MEMORY;
+    if (state != ULC_OK) say_failure(operation->name(), state);
+    if (state == ULC_OK && operation->pending() != nullptr)
+        operation->pending()->done(operation->pending(), ULC_OK);
+    return state;
+}
+
+Operation* Session::advance() {
+    Operation* finished = nullptr;
+    Operation** behind = &finished;
+    for (Operation** at = &first_; *at != nullptr;) {
+        Operation* one = *at;
+        one->outcome = one->step();
+        if (one->outcome == ULC_ERR_AGAIN) {
+            at = &one->next;
+            continue;
+        }
+        *at = one->next;
+        if (last_ == &one->next) last_ = at;
+        one->next = nullptr;
+        *behind = one;
+        behind = &one->next;
+        if (--one->comm().pending == 0 && one->comm().freed) forget(one->comm());
+    }
+    return finished;
+}
+
+void Session::complete(Operation* finished) {
+    while (finished != nullptr) {
+        const std::unique_ptr<Operation> one(finished);
+        finished = one->next;
+        if (one->outcome == ULC_OK && !one->finish()) one->outcome = ULC_ERR_NO_MEMORY;
+        if (one->outcome != ULC_OK) say_failure(one->name(), one->outcome);
+        one->pending()->done(one->pending(), one->outcome);
+    }
 }
 
 bool Session::wait_formed() {
@@ -153,10 +226,12 @@ void Session::print_account(std::uint32_t rank) const {
     std::fprintf(stderr, "ulc: collectives of rank %u\n", unsigned{rank});
     if (!why_not_.empty()) std::fprintf(stderr, "ulc:   ULC is not used: %s\n", why_not_.c_str());
     for (unsigned op = 0; op < ULC_MPI_OPS; ++op) {
+        const bool blocking = op < ULC_MPI_BLOCKING_OPS;
+        const std::string name = blocking ? kOpNames[op] : non_blocking_name(op);
         for (unsigned way = 0; way < ULC_MPI_WAYS; ++way) {
             const std::uint64_t n = counts_[op][way].load();
             if (n == 0) continue;
-            std::fprintf(stderr, "ulc:   %-24s %10llu %s\n", kOpNames[op],
+            std::fprintf(stderr, "ulc:   %-24s %10llu %s\n", name.c_str(),
                          static_cast<unsigned long long>(n), kWayTexts[way]);
         }
     }

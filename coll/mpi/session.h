@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -16,6 +17,8 @@ namespace ulc::mpi {
 
 /// Monotonic time.
 [[nodiscard]] Nanos now();
+
+class Operation;
 
 class Session {
 public:
@@ -28,24 +31,8 @@ public:
     /// Waits until the job has formed or failed, at most kJoinMax. True: it has formed.
     [[nodiscard]] bool wait_formed();
 
-    /// Starts an operation by `start(ulc_coll**)` and drives it and the MPI until it is over.
-    template <typename Start>
-    [[nodiscard]] int run(const char* name, Start&& start) {
-        ulc_coll* operation = nullptr;
-        int state = ULC_ERR_AGAIN;
-        {
-            const std::lock_guard<std::mutex> hold(lock_);
-            state = ep_ == nullptr ? int{ULC_ERR_CLOSED} : start(&operation);
-        }
-        if (state == ULC_OK) {
-            static_cast<void>(drive(kNever, [&] {
-                state = ulc_coll_test(ep_, operation);
-                return state != ULC_ERR_AGAIN;
-            }));
-        }
-        if (state != ULC_OK) say_failure(name, state);
-        return state;
-    }
+    /// Queues an operation behind those of its communicator. Blocking: drives it to its end.
+    [[nodiscard]] int perform(std::unique_ptr<Operation> operation);
 
     /// Calls `done()` with the lock held, and the MPI's progress without it, until it returns
     /// true. False: `limit` passed.
@@ -56,13 +43,17 @@ public:
         const Nanos deadline = limit == kNever ? kNever : now() + limit;
         for (;;) {
             bool moved = false;
+            Operation* finished = nullptr;
             {
                 const std::lock_guard<std::mutex> hold(lock_);
                 for (unsigned n = 0; n < kPollsARound; ++n) {
                     if (done()) return true;
                     moved |= ulc_poll(ep_) > 0;
                 }
+                finished = advance();
             }
+            moved |= finished != nullptr;
+            complete(finished);
             hooks_->progress();
             if (!idle_round(ladder, moved, deadline)) return false;
         }
@@ -92,6 +83,10 @@ private:
         static thread_local unsigned depth;
     };
 
+    /// Advances the non-blocking operations; the lock is held. Returns a list of those finished.
+    [[nodiscard]] Operation* advance();
+    /// Completes the requests of a list and frees it; without the lock.
+    void complete(Operation* finished);
     /// Gives the core away if nothing moved for long. False: the deadline has passed.
     [[nodiscard]] static bool idle_round(IdleLadder& ladder, bool moved, Nanos deadline);
     void say_failure(const char* name, int error);
@@ -99,7 +94,9 @@ private:
 
     const ulc_mpi_hooks* hooks_ = nullptr;
     ulc_endpoint* ep_ = nullptr;
-    std::mutex lock_;  ///< guards the endpoint
+    std::mutex lock_;             ///< guards the endpoint
+    Operation* first_ = nullptr;  ///< non-blocking operations, in the order of the calls
+    Operation** last_ = &first_;
     std::atomic<bool> joining_{false};
     bool same_node_ = false;
     /// The reason for not using ULC, for the account; empty: it is used. `lock_` guards it.
@@ -110,9 +107,12 @@ private:
 
 [[nodiscard]] Session& session();
 
+/// Frees a communicator whose last operation is over, the lock held.
+void forget(ulc_mpi_comm& comm);
+
 }  // namespace ulc::mpi
 
-/// A communicator of the MPI as the core knows it.
+/// A communicator of the MPI as the core knows it. The session's lock guards the counters.
 struct ulc_mpi_comm {
     std::uint16_t* ranks = nullptr;  ///< ranks of the job, by rank of the communicator
     std::uint16_t count = 0;
@@ -122,7 +122,12 @@ struct ulc_mpi_comm {
     bool decided = false;
     bool owns_group = false;
     bool forming = false;  ///< `request` is libulc's still
+    bool freed = false;    ///< by the MPI; operations are under way
     ulc_mpi_way way = ULC_MPI_NO_JOB;
+    std::uint64_t issued = 0;   ///< operations, the next one's ticket
+    std::uint64_t started = 0;  ///< ticket of the operation that may start
+    unsigned under_way = 0;     ///< operations started and not over
+    unsigned pending = 0;       ///< non-blocking operations not over
     ulc_group group = 0;
     ulc_request request;
 };

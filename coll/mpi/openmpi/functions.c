@@ -1,10 +1,8 @@
-/* The functions of a module: each asks whether the members agreed on ULC, and passes the call on to
- * it or to what was there before. */
+/* The blocking functions of a module: each asks whether the members agreed on ULC, and passes the
+ * call on to it or to what was there before. */
 #include "coll/mpi/openmpi/glue.h"
 
 #include <ulc.h>
-
-#define MODULE(base) ((mca_coll_ulc_module_t*)(base))
 
 /* The least of the members' values, by the collectives from before. */
 static int agree(void* context, int mine) {
@@ -32,7 +30,7 @@ static int reduces_by_ulc(mca_coll_base_module_t* base, enum ulc_mpi_op op,
     return can && way == ULC_MPI_BY_ULC;
 }
 
-static int ompi_error(int error) {
+int mca_coll_ulc_error(int error) {
     switch (error) {
         case ULC_OK:
             return OMPI_SUCCESS;
@@ -43,26 +41,17 @@ static int ompi_error(int error) {
     }
 }
 
-#define BEFORE(op, ...) \
-    MODULE(base)->before.coll_##op(__VA_ARGS__, MODULE(base)->before.coll_##op##_module)
-#define IN_PLACE(buffer) ((buffer) == MPI_IN_PLACE)
-
-static ulc_mpi_type type_of(const void* buffer, ompi_datatype_t* type) {
-    /* The type of MPI_IN_PLACE may be anything. */
-    const ulc_mpi_type none = {0};
-    return IN_PLACE(buffer) || type == NULL ? none : mca_coll_ulc_type(type);
-}
-
 static int barrier(ompi_communicator_t* comm, mca_coll_base_module_t* base) {
     if (!by_ulc(base, ULC_MPI_BARRIER)) return BEFORE(barrier, comm);
-    return ompi_error(ulc_mpi_barrier(MODULE(base)->comm));
+    return mca_coll_ulc_error(ulc_mpi_barrier(MODULE(base)->comm, NULL));
 }
 
 static int bcast(void* buffer, int count, ompi_datatype_t* type, int root,
                  ompi_communicator_t* comm, mca_coll_base_module_t* base) {
     if (!by_ulc(base, ULC_MPI_BCAST)) return BEFORE(bcast, buffer, count, type, root, comm);
     const ulc_mpi_type ours = mca_coll_ulc_type(type);
-    return ompi_error(ulc_mpi_bcast(MODULE(base)->comm, root, buffer, (size_t)count, &ours));
+    return mca_coll_ulc_error(
+        ulc_mpi_bcast(MODULE(base)->comm, root, buffer, (size_t)count, &ours, NULL));
 }
 
 static int gather(const void* in, int in_count, ompi_datatype_t* in_type, void* out, int out_count,
@@ -70,11 +59,12 @@ static int gather(const void* in, int in_count, ompi_datatype_t* in_type, void* 
                   mca_coll_base_module_t* base) {
     if (!by_ulc(base, ULC_MPI_GATHER))
         return BEFORE(gather, in, in_count, in_type, out, out_count, out_type, root, comm);
-    const ulc_mpi_type from = type_of(in, in_type);
+    const ulc_mpi_type from = mca_coll_ulc_type_of(in, in_type);
     const int is_root = ompi_comm_rank(comm) == root;
-    const ulc_mpi_type to = type_of(is_root ? out : MPI_IN_PLACE, out_type);
-    return ompi_error(ulc_mpi_gather(MODULE(base)->comm, root, IN_PLACE(in), in, (size_t)in_count,
-                                     &from, out, (size_t)out_count, &to));
+    const ulc_mpi_type to = mca_coll_ulc_type_of(is_root ? out : MPI_IN_PLACE, out_type);
+    return mca_coll_ulc_error(ulc_mpi_gather(MODULE(base)->comm, root, IN_PLACE(in), in,
+                                             (size_t)in_count, &from, out, (size_t)out_count, &to,
+                                             NULL));
 }
 
 static int gatherv(const void* in, int in_count, ompi_datatype_t* in_type, void* out,
@@ -83,12 +73,12 @@ static int gatherv(const void* in, int in_count, ompi_datatype_t* in_type, void*
     if (!by_ulc(base, ULC_MPI_GATHERV))
         return BEFORE(gatherv, in, in_count, in_type, out, counts, displacements, out_type, root,
                       comm);
-    const ulc_mpi_type from = type_of(in, in_type);
+    const ulc_mpi_type from = mca_coll_ulc_type_of(in, in_type);
     const int is_root = ompi_comm_rank(comm) == root;
-    const ulc_mpi_type to = type_of(is_root ? out : MPI_IN_PLACE, out_type);
+    const ulc_mpi_type to = mca_coll_ulc_type_of(is_root ? out : MPI_IN_PLACE, out_type);
     const ulc_mpi_blocks blocks = {counts, displacements};
-    return ompi_error(ulc_mpi_gatherv(MODULE(base)->comm, root, IN_PLACE(in), in, (size_t)in_count,
-                                      &from, out, blocks, &to));
+    return mca_coll_ulc_error(ulc_mpi_gatherv(MODULE(base)->comm, root, IN_PLACE(in), in,
+                                              (size_t)in_count, &from, out, blocks, &to, NULL));
 }
 
 static int scatter(const void* in, int in_count, ompi_datatype_t* in_type, void* out, int out_count,
@@ -97,10 +87,11 @@ static int scatter(const void* in, int in_count, ompi_datatype_t* in_type, void*
     if (!by_ulc(base, ULC_MPI_SCATTER))
         return BEFORE(scatter, in, in_count, in_type, out, out_count, out_type, root, comm);
     const int is_root = ompi_comm_rank(comm) == root;
-    const ulc_mpi_type from = type_of(is_root ? in : MPI_IN_PLACE, in_type);
-    const ulc_mpi_type to = type_of(out, out_type);
-    return ompi_error(ulc_mpi_scatter(MODULE(base)->comm, root, IN_PLACE(out), in, (size_t)in_count,
-                                      &from, out, (size_t)out_count, &to));
+    const ulc_mpi_type from = mca_coll_ulc_type_of(is_root ? in : MPI_IN_PLACE, in_type);
+    const ulc_mpi_type to = mca_coll_ulc_type_of(out, out_type);
+    return mca_coll_ulc_error(ulc_mpi_scatter(MODULE(base)->comm, root, IN_PLACE(out), in,
+                                              (size_t)in_count, &from, out, (size_t)out_count, &to,
+                                              NULL));
 }
 
 static int scatterv(const void* in, const int* counts, const int* displacements,
@@ -110,11 +101,11 @@ static int scatterv(const void* in, const int* counts, const int* displacements,
         return BEFORE(scatterv, in, counts, displacements, in_type, out, out_count, out_type, root,
                       comm);
     const int is_root = ompi_comm_rank(comm) == root;
-    const ulc_mpi_type from = type_of(is_root ? in : MPI_IN_PLACE, in_type);
-    const ulc_mpi_type to = type_of(out, out_type);
+    const ulc_mpi_type from = mca_coll_ulc_type_of(is_root ? in : MPI_IN_PLACE, in_type);
+    const ulc_mpi_type to = mca_coll_ulc_type_of(out, out_type);
     const ulc_mpi_blocks blocks = {counts, displacements};
-    return ompi_error(ulc_mpi_scatterv(MODULE(base)->comm, root, IN_PLACE(out), in, blocks, &from,
-                                       out, (size_t)out_count, &to));
+    return mca_coll_ulc_error(ulc_mpi_scatterv(MODULE(base)->comm, root, IN_PLACE(out), in, blocks,
+                                               &from, out, (size_t)out_count, &to, NULL));
 }
 
 static int allgather(const void* in, int in_count, ompi_datatype_t* in_type, void* out,
@@ -122,10 +113,11 @@ static int allgather(const void* in, int in_count, ompi_datatype_t* in_type, voi
                      mca_coll_base_module_t* base) {
     if (!by_ulc(base, ULC_MPI_ALLGATHER))
         return BEFORE(allgather, in, in_count, in_type, out, out_count, out_type, comm);
-    const ulc_mpi_type from = type_of(in, in_type);
+    const ulc_mpi_type from = mca_coll_ulc_type_of(in, in_type);
     const ulc_mpi_type to = mca_coll_ulc_type(out_type);
-    return ompi_error(ulc_mpi_allgather(MODULE(base)->comm, IN_PLACE(in), in, (size_t)in_count,
-                                        &from, out, (size_t)out_count, &to));
+    return mca_coll_ulc_error(ulc_mpi_allgather(MODULE(base)->comm, IN_PLACE(in), in,
+                                                (size_t)in_count, &from, out, (size_t)out_count,
+                                                &to, NULL));
 }
 
 static int allgatherv(const void* in, int in_count, ompi_datatype_t* in_type, void* out,
@@ -134,11 +126,11 @@ static int allgatherv(const void* in, int in_count, ompi_datatype_t* in_type, vo
     if (!by_ulc(base, ULC_MPI_ALLGATHERV))
         return BEFORE(allgatherv, in, in_count, in_type, out, counts, displacements, out_type,
                       comm);
-    const ulc_mpi_type from = type_of(in, in_type);
+    const ulc_mpi_type from = mca_coll_ulc_type_of(in, in_type);
     const ulc_mpi_type to = mca_coll_ulc_type(out_type);
     const ulc_mpi_blocks blocks = {counts, displacements};
-    return ompi_error(ulc_mpi_allgatherv(MODULE(base)->comm, IN_PLACE(in), in, (size_t)in_count,
-                                         &from, out, blocks, &to));
+    return mca_coll_ulc_error(ulc_mpi_allgatherv(MODULE(base)->comm, IN_PLACE(in), in,
+                                                 (size_t)in_count, &from, out, blocks, &to, NULL));
 }
 
 static int alltoall(const void* in, int in_count, ompi_datatype_t* in_type, void* out,
@@ -146,10 +138,11 @@ static int alltoall(const void* in, int in_count, ompi_datatype_t* in_type, void
                     mca_coll_base_module_t* base) {
     if (!by_ulc(base, ULC_MPI_ALLTOALL))
         return BEFORE(alltoall, in, in_count, in_type, out, out_count, out_type, comm);
-    const ulc_mpi_type from = type_of(in, in_type);
+    const ulc_mpi_type from = mca_coll_ulc_type_of(in, in_type);
     const ulc_mpi_type to = mca_coll_ulc_type(out_type);
-    return ompi_error(ulc_mpi_alltoall(MODULE(base)->comm, IN_PLACE(in), in, (size_t)in_count,
-                                       &from, out, (size_t)out_count, &to));
+    return mca_coll_ulc_error(ulc_mpi_alltoall(MODULE(base)->comm, IN_PLACE(in), in,
+                                               (size_t)in_count, &from, out, (size_t)out_count, &to,
+                                               NULL));
 }
 
 static int alltoallv(const void* in, const int* in_counts, const int* in_displacements,
@@ -159,12 +152,12 @@ static int alltoallv(const void* in, const int* in_counts, const int* in_displac
     if (!by_ulc(base, ULC_MPI_ALLTOALLV))
         return BEFORE(alltoallv, in, in_counts, in_displacements, in_type, out, out_counts,
                       out_displacements, out_type, comm);
-    const ulc_mpi_type from = type_of(in, in_type);
+    const ulc_mpi_type from = mca_coll_ulc_type_of(in, in_type);
     const ulc_mpi_type to = mca_coll_ulc_type(out_type);
     const ulc_mpi_blocks given = {in_counts, in_displacements};
     const ulc_mpi_blocks wanted = {out_counts, out_displacements};
-    return ompi_error(
-        ulc_mpi_alltoallv(MODULE(base)->comm, IN_PLACE(in), in, given, &from, out, wanted, &to));
+    return mca_coll_ulc_error(ulc_mpi_alltoallv(MODULE(base)->comm, IN_PLACE(in), in, given, &from,
+                                                out, wanted, &to, NULL));
 }
 
 static int reduce(const void* in, void* out, int count, ompi_datatype_t* type, ompi_op_t* op,
@@ -173,8 +166,8 @@ static int reduce(const void* in, void* out, int count, ompi_datatype_t* type, o
     const ulc_mpi_operator by = mca_coll_ulc_operator(op);
     if (!reduces_by_ulc(base, ULC_MPI_REDUCE, &ours))
         return BEFORE(reduce, in, out, count, type, op, root, comm);
-    return ompi_error(
-        ulc_mpi_reduce(MODULE(base)->comm, root, IN_PLACE(in), in, out, (size_t)count, &ours, &by));
+    return mca_coll_ulc_error(ulc_mpi_reduce(MODULE(base)->comm, root, IN_PLACE(in), in, out,
+                                             (size_t)count, &ours, &by, NULL));
 }
 
 static int allreduce(const void* in, void* out, int count, ompi_datatype_t* type, ompi_op_t* op,
@@ -183,8 +176,8 @@ static int allreduce(const void* in, void* out, int count, ompi_datatype_t* type
     const ulc_mpi_operator by = mca_coll_ulc_operator(op);
     if (!reduces_by_ulc(base, ULC_MPI_ALLREDUCE, &ours))
         return BEFORE(allreduce, in, out, count, type, op, comm);
-    return ompi_error(
-        ulc_mpi_allreduce(MODULE(base)->comm, IN_PLACE(in), in, out, (size_t)count, &ours, &by));
+    return mca_coll_ulc_error(ulc_mpi_allreduce(MODULE(base)->comm, IN_PLACE(in), in, out,
+                                                (size_t)count, &ours, &by, NULL));
 }
 
 static int reduce_scatter(const void* in, void* out, const int* counts, ompi_datatype_t* type,
@@ -193,8 +186,8 @@ static int reduce_scatter(const void* in, void* out, const int* counts, ompi_dat
     const ulc_mpi_operator by = mca_coll_ulc_operator(op);
     if (!reduces_by_ulc(base, ULC_MPI_REDUCE_SCATTER, &ours))
         return BEFORE(reduce_scatter, in, out, counts, type, op, comm);
-    return ompi_error(
-        ulc_mpi_reduce_scatter(MODULE(base)->comm, IN_PLACE(in), in, out, counts, 0, &ours, &by));
+    return mca_coll_ulc_error(ulc_mpi_reduce_scatter(MODULE(base)->comm, IN_PLACE(in), in, out,
+                                                     counts, 0, &ours, &by, NULL));
 }
 
 static int reduce_scatter_block(const void* in, void* out, int count, ompi_datatype_t* type,
@@ -204,8 +197,8 @@ static int reduce_scatter_block(const void* in, void* out, int count, ompi_datat
     const ulc_mpi_operator by = mca_coll_ulc_operator(op);
     if (!reduces_by_ulc(base, ULC_MPI_REDUCE_SCATTER_BLOCK, &ours))
         return BEFORE(reduce_scatter_block, in, out, count, type, op, comm);
-    return ompi_error(ulc_mpi_reduce_scatter(MODULE(base)->comm, IN_PLACE(in), in, out, NULL,
-                                             (size_t)count, &ours, &by));
+    return mca_coll_ulc_error(ulc_mpi_reduce_scatter(MODULE(base)->comm, IN_PLACE(in), in, out,
+                                                     NULL, (size_t)count, &ours, &by, NULL));
 }
 
 static int scan(const void* in, void* out, int count, ompi_datatype_t* type, ompi_op_t* op,
@@ -214,8 +207,8 @@ static int scan(const void* in, void* out, int count, ompi_datatype_t* type, omp
     const ulc_mpi_operator by = mca_coll_ulc_operator(op);
     if (!reduces_by_ulc(base, ULC_MPI_SCAN, &ours))
         return BEFORE(scan, in, out, count, type, op, comm);
-    return ompi_error(
-        ulc_mpi_scan(MODULE(base)->comm, IN_PLACE(in), 0, in, out, (size_t)count, &ours, &by));
+    return mca_coll_ulc_error(ulc_mpi_scan(MODULE(base)->comm, IN_PLACE(in), 0, in, out,
+                                           (size_t)count, &ours, &by, NULL));
 }
 
 static int exscan(const void* in, void* out, int count, ompi_datatype_t* type, ompi_op_t* op,
@@ -224,12 +217,13 @@ static int exscan(const void* in, void* out, int count, ompi_datatype_t* type, o
     const ulc_mpi_operator by = mca_coll_ulc_operator(op);
     if (!reduces_by_ulc(base, ULC_MPI_EXSCAN, &ours))
         return BEFORE(exscan, in, out, count, type, op, comm);
-    return ompi_error(
-        ulc_mpi_scan(MODULE(base)->comm, IN_PLACE(in), 1, in, out, (size_t)count, &ours, &by));
+    return mca_coll_ulc_error(ulc_mpi_scan(MODULE(base)->comm, IN_PLACE(in), 1, in, out,
+                                           (size_t)count, &ours, &by, NULL));
 }
 
 void mca_coll_ulc_set_functions(mca_coll_base_module_t* module) {
 #define SET(op) module->coll_##op = op;
-    ULC_MPI_CAUGHT(SET)
+    ULC_MPI_BLOCKING(SET)
 #undef SET
+    mca_coll_ulc_set_requests(module);
 }

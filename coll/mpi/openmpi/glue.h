@@ -14,7 +14,7 @@
 #include "coll/mpi/core.h"
 
 /* The collectives that ULC catches: name, and its slot in a module. */
-#define ULC_MPI_CAUGHT(X)   \
+#define ULC_MPI_BLOCKING(X) \
     X(barrier)              \
     X(bcast)                \
     X(gather)               \
@@ -31,6 +31,24 @@
     X(reduce_scatter_block) \
     X(scan)                 \
     X(exscan)
+#define ULC_MPI_NON_BLOCKING(X) \
+    X(ibarrier)                 \
+    X(ibcast)                   \
+    X(igather)                  \
+    X(igatherv)                 \
+    X(iscatter)                 \
+    X(iscatterv)                \
+    X(iallgather)               \
+    X(iallgatherv)              \
+    X(ialltoall)                \
+    X(ialltoallv)               \
+    X(ireduce)                  \
+    X(iallreduce)               \
+    X(ireduce_scatter)          \
+    X(ireduce_scatter_block)    \
+    X(iscan)                    \
+    X(iexscan)
+#define ULC_MPI_CAUGHT(X) ULC_MPI_BLOCKING(X) ULC_MPI_NON_BLOCKING(X)
 
 /* One communicator: Open MPI's module, and what was there before. */
 typedef struct mca_coll_ulc_module_t {
@@ -48,7 +66,18 @@ extern const ulc_mpi_hooks mca_coll_ulc_hooks;
 ulc_mpi_type mca_coll_ulc_type(ompi_datatype_t* type);
 ulc_mpi_operator mca_coll_ulc_operator(ompi_op_t* op);
 
+/* As mca_coll_ulc_type(); no bytes for MPI_IN_PLACE, whose type may be anything. */
+ulc_mpi_type mca_coll_ulc_type_of(const void* buffer, ompi_datatype_t* type);
+/* Open MPI's code for a ulc_error. */
+int mca_coll_ulc_error(int error);
+
 /* Sets a module's functions. */
 void mca_coll_ulc_set_functions(mca_coll_base_module_t* module);
+void mca_coll_ulc_set_requests(mca_coll_base_module_t* module);
+
+#define MODULE(base) ((mca_coll_ulc_module_t*)(base))
+#define BEFORE(op, ...) \
+    MODULE(base)->before.coll_##op(__VA_ARGS__, MODULE(base)->before.coll_##op##_module)
+#define IN_PLACE(buffer) ((buffer) == MPI_IN_PLACE)
 
 #endif

@@ -76,6 +76,11 @@ ulc_mpi_type mca_coll_ulc_type(ompi_datatype_t* type) {
     return ours;
 }
 
+ulc_mpi_type mca_coll_ulc_type_of(const void* buffer, ompi_datatype_t* type) {
+    const ulc_mpi_type none = {0};
+    return IN_PLACE(buffer) || type == NULL ? none : mca_coll_ulc_type(type);
+}
+
 ulc_mpi_operator mca_coll_ulc_operator(ompi_op_t* op) {
     ulc_mpi_operator ours = {.handle = op, .commutes = ompi_op_is_commute(op)};
     if (!ompi_op_is_intrinsic(op)) return ours;

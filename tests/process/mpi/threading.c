@@ -77,8 +77,10 @@ int main(int argc, char** argv) {
     CHECK(provided == MPI_THREAD_MULTIPLE, "level %d", provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+    MPI_Barrier(MPI_COMM_WORLD); /* makes the group, for Comm_dup's non-blocking reductions */
     for (int i = 0; i < kThreads; ++i) {
         MPI_Comm_dup(MPI_COMM_WORLD, &bases[i]);
+        MPI_Barrier(bases[i]);
         sem_init(&entering[i], 0, 0);
     }
     together(dup_and_broadcast, dup_and_broadcast, "broadcasts");

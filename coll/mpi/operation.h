@@ -1,0 +1,100 @@
+// This file holds one collective under way: buffers, operation of coll.h, and request to complete.
+// A blocking call drives its own; the session drives those of non-blocking calls. Operations on one
+// communicator start in the order of the calls.
+#pragma once
+
+#include <coll.h>
+
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "coll/mpi/session.h"
+
+namespace ulc::mpi {
+
+class Operation {
+public:
+    Operation(ulc_mpi_comm& comm, const char* name, ulc_mpi_pending* pending)
+        : comm_(&comm), name_(name), pending_(pending) {}
+    virtual ~Operation() = default;
+    Operation(const Operation&) = delete;
+    Operation& operator=(const Operation&) = delete;
+
+    /// Starts and advances it; the lock is held. ULC_ERR_AGAIN: under way.
+    [[nodiscard]] int step() {
+        if (session().endpoint() == nullptr) return ULC_ERR_CLOSED;
+        if (coll_ == nullptr) {
+            if (comm_->started != ticket_) return ULC_ERR_AGAIN;  // earlier ones come first
+            const int state = start(&coll_);
+            // A group has a limit of operations under way, which falls.
+            if (state == ULC_ERR_LIMIT && comm_->under_way > 0) return ULC_ERR_AGAIN;
+            ++comm_->started;
+            if (state != ULC_OK) return state;
+            ++comm_->under_way;
+        }
+        const int state = ulc_coll_test(session().endpoint(), coll_);
+        if (state != ULC_ERR_AGAIN) --comm_->under_way;
+        return state;
+    }
+    /// Puts the results where they belong; without the lock. False: the MPI could not unpack.
+    [[nodiscard]] virtual bool finish() = 0;
+
+    /// Takes the next place in the order of its communicator; the lock is held.
+    void queue() { ticket_ = comm_->issued++; }
+    [[nodiscard]] ulc_mpi_comm& comm() { return *comm_; }
+    [[nodiscard]] const char* name() const { return name_; }
+    /// The request to complete; nullptr: a blocking call.
+    [[nodiscard]] ulc_mpi_pending* pending() { return pending_; }
+
+    Operation* next = nullptr;  ///< the session's list
+    int outcome = ULC_ERR_AGAIN;
+
+private:
+    virtual int start(ulc_coll** out) = 0;
+
+    ulc_mpi_comm* comm_;
+    const char* name_;
+    ulc_mpi_pending* pending_;
+    ulc_coll* coll_ = nullptr;
+    std::uint64_t ticket_ = 0;
+};
+
+/// An operation made of its buffers, a function that starts it and one that gives them back.
+template <typename Data, typename Start, typename Finish>
+class Collective final : public Operation {
+public:
+    Collective(ulc_mpi_comm& comm, const char* name, ulc_mpi_pending* pending, Data&& data,
+               Start&& start, Finish&& finish)
+        : Operation(comm, name, pending),
+          data_(std::move(data)),
+          start_(std::move(start)),
+          finish_(std::move(finish)) {}
+    [[nodiscard]] bool finish() override { return finish_(data_); }
+
+private:
+    int start(ulc_coll** out) override { return start_(data_, out); }
+
+    Data data_;
+    Start start_;
+    Finish finish_;
+};
+
+/// Performs `start(data, ulc_coll**)`, then `finish(data)`. Blocking if pending is nullptr: returns
+/// when it is over. Else returns when it has begun, and ULC_OK promises a call of pending->done().
+template <typename Data, typename Start, typename Finish>
+[[nodiscard]] int perform(ulc_mpi_comm& comm, const char* name, ulc_mpi_pending* pending,
+                          Data&& data, Start&& start, Finish&& finish) {
+    std::unique_ptr<Operation> operation(new (std::nothrow) Collective<Data, Start, Finish>(
+        comm, name, pending, std::move(data), std::move(start), std::move(finish)));
+    if (!operation) return ULC_ERR_NO_MEMORY;
+    return session().perform(std::move(operation));
+}
+
+/// Completes a call without bytes to move.
+[[nodiscard]] inline int perform_nothing(ulc_mpi_pending* pending) {
+    if (pending != nullptr) pending->done(pending, ULC_OK);
+    return ULC_OK;
+}
+
+}  // namespace ulc::mpi
