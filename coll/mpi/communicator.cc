@@ -14,7 +14,7 @@
 #include <memory>
 #include <new>
 
-#include "coll/mpi/session.h"
+#include "coll/mpi/operation.h"
 
 namespace ulc::mpi {
 namespace {
@@ -125,6 +125,18 @@ ulc_mpi_way decide(ulc_mpi_comm& comm, ulc_mpi_agree agree, void* context) {
     return ULC_MPI_BY_ULC;
 }
 
+/// Starts a barrier behind the last operation of the group. A failure frees the group at once.
+void begin_farewell(ulc_mpi_comm& comm) {
+    static ulc_mpi_pending no_request = {[](ulc_mpi_pending*, int) {}};
+    const ulc_group group = comm.group;
+    static_cast<void>(perform(
+        comm, nullptr, &no_request, 0,
+        [=](int&, ulc_coll** op) {
+            return ulc_barrier_start(session().endpoint(), group, nullptr, op);
+        },
+        [](int&) { return true; }));
+}
+
 }  // namespace
 
 void forget(ulc_mpi_comm& comm) {
@@ -152,8 +164,9 @@ ulc_mpi_comm* ulc_mpi_comm_new(const uint16_t* ranks, uint16_t count, int whole,
 
 void ulc_mpi_comm_free(ulc_mpi_comm* comm, int orderly) {
     if (comm == nullptr) return;
-    // A member that frees a group forgets its messages there: all must have received them.
-    if (comm->owns_group && orderly != 0) static_cast<void>(ulc_mpi_barrier(comm, nullptr));
+    // A member that frees a group forgets its messages there: all must have received them. The
+    // program does not wait for that, since members may free communicators in any order.
+    if (comm->owns_group && orderly != 0) ulc::mpi::begin_farewell(*comm);
     const std::lock_guard<std::mutex> hold(ulc::mpi::session().lock());
     comm->freed = true;
     if (comm->pending == 0) ulc::mpi::forget(*comm);

@@ -115,7 +115,7 @@ typedef int (*ulc_mpi_agree)(void* context, int mine);
  * first communicator of these. key: the same at all members, and no other communicator of these
  * ranks that exists has it. NULL: no memory. Starts nothing. */
 ulc_mpi_comm* ulc_mpi_comm_new(const uint16_t* ranks, uint16_t count, int whole, uint64_t key);
-/* Frees it. orderly: all members do, and have time for a barrier. */
+/* Frees it, without waiting. orderly: all members do, in any order of their communicators. */
 void ulc_mpi_comm_free(ulc_mpi_comm* comm, int orderly);
 /* BY_ULC: the members agreed on a group. Else why not. The first call on a communicator is
  * collective: it makes the group. Every member gets the same answer. */

@@ -18,6 +18,7 @@ constexpr std::uint32_t kCardVersion = 2;
 constexpr std::uint32_t kRanksMax = 65534;
 constexpr Nanos kJoinMax = 30 * kSecond;
 constexpr Nanos kLeaveMax = 10 * kSecond;
+constexpr Nanos kFarewellMax = 1 * kSecond;
 
 bool flag(const char* name) {
     const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): read only
@@ -190,12 +191,25 @@ bool Session::wait_formed() {
 
 void Session::close(std::uint32_t rank) {
     if (flag("ULC_MPI_VERBOSE") && rank == 0) print_account(rank);
+    finish_operations();
     const std::lock_guard<std::mutex> hold(lock_);
     if (ep_ == nullptr) return;
     if (joining_) static_cast<void>(ulc_leave_wait(ep_, kLeaveMax));
     ulc_close(ep_);
     ep_ = nullptr;
     joining_ = false;
+}
+
+void Session::finish_operations() {
+    for (const Nanos deadline = now() + kFarewellMax; first_ != nullptr && now() < deadline;) {
+        static_cast<void>(progress());
+        ::sched_yield();
+    }
+    while (first_ != nullptr) {
+        const std::unique_ptr<Operation> one(first_);
+        first_ = one->next;
+    }
+    last_ = &first_;
 }
 
 bool Session::idle_round(IdleLadder& ladder, bool moved, Nanos deadline) {
@@ -214,7 +228,7 @@ bool Session::idle_round(IdleLadder& ladder, bool moved, Nanos deadline) {
 }
 
 void Session::say_failure(const char* name, int error) {
-    if (failure_said_.exchange(true)) return;
+    if (name == nullptr || failure_said_.exchange(true)) return;
     char host[256] = "";
     static_cast<void>(::gethostname(host, sizeof host - 1));
     const unsigned rank = ep_ != nullptr ? ulc_rank(ep_) : 0;

@@ -43,6 +43,25 @@ static void come_and_go(int rank, int dups) {
     }
 }
 
+/* Neighbours free two communicators in opposite orders, with a message between the two. */
+static void free_in_any_order(int rank, int size) {
+    for (int i = 0; i < 10; ++i) {
+        MPI_Comm dups[2];
+        int from = -1;
+        for (int d = 0; d < 2; ++d) {
+            int data = rank == d ? i : -1;
+            MPI_Comm_dup(MPI_COMM_WORLD, &dups[d]);
+            MPI_Bcast(&data, 1, MPI_INT, d, dups[d]);
+            CHECK(data == i, "dup %d of round %d", d, i);
+        }
+        MPI_Comm_free(&dups[rank % 2]);
+        MPI_Sendrecv(&rank, 1, MPI_INT, (rank + 1) % size, i, &from, 1, MPI_INT,
+                     (rank + size - 1) % size, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        CHECK(from == (rank + size - 1) % size, "from %d", from);
+        MPI_Comm_free(&dups[1 - rank % 2]);
+    }
+}
+
 /* Three communicators over shared members, used in turns. */
 static void overlap(int rank, int size) {
     MPI_Comm comms[3];
@@ -115,6 +134,7 @@ int main(int argc, char** argv) {
     overlap(rank, size);
     non_blocking(rank, size);
     between_groups(rank);
+    free_in_any_order(rank, size);
     come_and_go(rank, argc > 1 ? atoi(argv[1]) : 100);
     return finish();
 }
