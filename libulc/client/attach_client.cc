@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -21,7 +22,8 @@
 namespace ulc::client {
 namespace {
 
-constexpr int kStepSeconds = 5;
+constexpr int kStepSeconds = 5;        ///< for an answer of an engine that runs
+constexpr int kLookMilliseconds = 50;  ///< without an answer: look whether it is stopped
 
 /// Socket and mapping of one endpoint.
 struct Attachment {
@@ -90,7 +92,8 @@ Err connect_to(const char* path, Link& link) {
         return Err::kSystem;
     }
     const timeval limit{kStepSeconds, 0};
-    static_cast<void>(setsockopt(link.socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit));
+    const timeval look{0, kLookMilliseconds * 1000};
+    static_cast<void>(setsockopt(link.socket, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof look));
     static_cast<void>(setsockopt(link.socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit));
     if (connect(link.socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
         return Err::kOk;
@@ -119,6 +122,25 @@ Err connect_to(const char* path, Link& link) {
     }
 }
 
+/// The process that listens at the other end of a socket if it is stopped (SIGSTOP or a debugger);
+/// 0 if it runs or is not visible here.
+pid_t stopped_peer(int socket) {
+    ucred peer{};
+    socklen_t octets = sizeof peer;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &octets) != 0 || peer.pid <= 0) return 0;
+    char path[40];
+    std::snprintf(path, sizeof path, "/proc/%d/stat", int{peer.pid});
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    char text[200] = "";
+    const ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    // PID (NAME) STATE …, where NAME may hold anything.
+    const char* behind_name = n > 0 ? std::strrchr(text, ')') : nullptr;
+    if (behind_name == nullptr || behind_name[1] != ' ') return 0;
+    return behind_name[2] == 'T' || behind_name[2] == 't' ? peer.pid : 0;
+}
+
 /// One packet and, if it brings one, a descriptor. Octets, or -1.
 ssize_t receive_packet(int socket, void* data, std::size_t octets, int& fd) {
     iovec part{data, octets};
@@ -129,9 +151,17 @@ ssize_t receive_packet(int socket, void* data, std::size_t octets, int& fd) {
     message.msg_control = control;
     message.msg_controllen = sizeof control;
     ssize_t n = -1;
-    do {
+    for (int looks = kStepSeconds * 1000 / kLookMilliseconds; looks > 0;) {
         n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    } while (n < 0 && errno == EINTR);
+        if (n >= 0 || (errno != EINTR && errno != EAGAIN)) break;
+        if (errno == EINTR) continue;
+        --looks;
+        if (stopped_peer(socket) != 0) {
+            errno = EAGAIN;
+            break;
+        }
+        errno = EAGAIN;
+    }
     // The engine refused and closed before it had read what we said: the refusal lies behind this error.
     if (n < 0 && errno == ECONNRESET) n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     if (n < 0) return n;
@@ -142,8 +172,13 @@ ssize_t receive_packet(int socket, void* data, std::size_t octets, int& fd) {
     return n;
 }
 
-Err no_answer(const char* path, ssize_t n) {
+Err no_answer(const char* path, int socket, ssize_t n) {
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+        if (const pid_t pid = stopped_peer(socket); pid != 0) {
+            set_last_error("%s: the engine (process %d) is stopped; continue it with kill -CONT %d",
+                           path, int{pid}, int{pid});
+            return Err::kTimeout;
+        }
         set_last_error("%s: the engine did not answer within %d s", path, kStepSeconds);
         return Err::kTimeout;
     }
@@ -194,14 +229,14 @@ Err handshake(const char* path, const char* net, const Limits& limits, Link& lin
     std::strncpy(hello.net, net, sizeof hello.net - 1);
     // EPIPE: the engine has answered already, and refused.
     if (send(link.socket, &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello && errno != EPIPE)
-        return no_answer(path, 0);
+        return no_answer(path, link.socket, 0);
 
     abi::Offer offer{};
     int fd = -1;
     ssize_t n = receive_packet(link.socket, &offer, sizeof offer, fd);
     Err error = Err::kOk;
     if (n != sizeof offer || offer.magic != abi::kHelloMagic) {
-        error = no_answer(path, n);
+        error = no_answer(path, link.socket, n);
     } else if (offer.status != 0 || fd < 0) {
         error = refused(path, offer.status, offer.text, sizeof offer.text);
     } else {
@@ -213,10 +248,11 @@ Err handshake(const char* path, const char* net, const Limits& limits, Link& lin
 
     const abi::Mapped mapped{abi::kHelloMagic, 0};
     if (send(link.socket, &mapped, sizeof mapped, MSG_NOSIGNAL) != sizeof mapped)
-        return no_answer(path, 0);
+        return no_answer(path, link.socket, 0);
     abi::Ready ready{};
     n = receive_packet(link.socket, &ready, sizeof ready, fd);
-    if (n != sizeof ready || ready.magic != abi::kHelloMagic) return no_answer(path, n);
+    if (n != sizeof ready || ready.magic != abi::kHelloMagic)
+        return no_answer(path, link.socket, n);
     if (ready.status != 0) return refused(path, ready.status, ready.text, sizeof ready.text);
     return Err::kOk;
 }

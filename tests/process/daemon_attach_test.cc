@@ -10,6 +10,7 @@
 #include <ulc.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "abi/attach.h"
@@ -82,6 +83,20 @@ TEST_F(Daemon, no_engine_and_a_dead_ones_socket_are_told_apart) {
     engine.kill_now();
     EXPECT_EQ(ulc_open(socket.c_str(), &ep), ULC_ERR_NO_ENGINE);
     EXPECT_NE(std::strstr(ulc_last_error_text(), "nobody listens"), nullptr);
+}
+
+TEST_F(Daemon, a_stopped_engine_is_named_at_once) {
+    expect_alive();
+    engine.signal(SIGSTOP);
+    ulc_endpoint* ep = nullptr;
+    const auto before = std::chrono::steady_clock::now();
+    EXPECT_EQ(ulc_open(socket.c_str(), &ep), ULC_ERR_TIMEOUT);
+    EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(2));
+    EXPECT_NE(std::string(ulc_last_error_text()).find("is stopped; continue it with kill -CONT"),
+              std::string::npos)
+        << ulc_last_error_text();
+    engine.signal(SIGCONT);
+    expect_alive();
 }
 
 TEST_F(Daemon, a_stale_socket_is_replaced_and_a_live_one_refused) {
