@@ -23,11 +23,13 @@ struct Place {
     const Piece* pieces =
         nullptr;  ///< the client's list, which stays in place as long as the memory
     std::uint32_t count = 0;
+    std::uint64_t skip = 0;  ///< bytes of the place before the payload begins
 
     explicit operator bool() const noexcept { return base != nullptr || count > 0; }
     /// Bytes [at, at + length) of the payload, which lies in the place; nullptr: they are in more
     /// than one piece.
     [[nodiscard]] std::byte* contiguous(std::uint64_t at, std::uint64_t length) const noexcept {
+        at += skip;
         if (count == 0) return base + at;
         for (std::uint32_t n = 0; n < count; ++n) {
             if (at < pieces[n].length)
@@ -39,6 +41,7 @@ struct Place {
     /// Calls part(memory, bytes) for the parts of [at, at + length), in order. With pieces only.
     template <typename Part>
     void each(std::uint64_t at, std::uint64_t length, Part part) const {
+        at += skip;
         for (std::uint32_t n = 0; n < count && length > 0; ++n) {
             if (at >= pieces[n].length) {
                 at -= pieces[n].length;

@@ -116,7 +116,8 @@ void ulc_close(ulc_endpoint* ep) {
     // this process ends with us, so its data must also be acknowledged: leave.
     if (ep->job_state() == ULC_OK && ep->hooks().progress != nullptr) {
         static_cast<void>(ulc_leave_wait(ep, kLeaveMax));
-    } else if (ep->job_state() == ULC_OK && !ep->all_submitted()) {
+    } else if (ep->job_state() == ULC_OK) {
+        ep->push_announced();
         const Nanos deadline = deadline_in(*ep, kCloseMax);
         while (!ep->all_submitted() && left_of(*ep, deadline) > 0)
             if (ep->wait(left_of(*ep, deadline)) != ULC_OK) break;
@@ -241,14 +242,14 @@ int ulc_send(ulc_endpoint* ep, uint16_t to, uint64_t tag, const void* payload, s
              ulc_request* req) {
     if (ep == nullptr || tag > ULC_TAG_MAX) return ULC_ERR_INVALID;
     if (payload == nullptr && length > 0) return ULC_ERR_INVALID;
-    return ep->send(to, tag, Pieces::one(payload, length), false, req);
+    return ep->send(to, tag, Pieces::one(payload, length), 0, req);
 }
 
 int ulc_multicast(ulc_endpoint* ep, ulc_group group, uint64_t subset, uint64_t tag,
                   const void* payload, size_t length, ulc_request* req) {
     if (ep == nullptr || tag > ULC_TAG_MAX) return ULC_ERR_INVALID;
     if (payload == nullptr && length > 0) return ULC_ERR_INVALID;
-    return ep->multicast(group, subset, tag, Pieces::one(payload, length), false, req);
+    return ep->multicast(group, subset, tag, Pieces::one(payload, length), 0, req);
 }
 
 int ulc_receive(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, void* buffer,
@@ -261,13 +262,13 @@ int ulc_receive(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, vo
 int ulc_internal_send(ulc_endpoint* ep, uint16_t to, uint64_t tag, const void* payload,
                       size_t length, ulc_request* req) {
     if (!coll_tag(tag) || (payload == nullptr && length > 0)) return ULC_ERR_INVALID;
-    return ep->send(to, tag, Pieces::one(payload, length), false, req);
+    return ep->send(to, tag, Pieces::one(payload, length), 0, req);
 }
 
 int ulc_internal_multicast(ulc_endpoint* ep, ulc_group group, uint64_t subset, uint64_t tag,
                            const void* payload, size_t length, ulc_request* req) {
     if (!coll_tag(tag) || (payload == nullptr && length > 0)) return ULC_ERR_INVALID;
-    return ep->multicast(group, subset, tag, Pieces::one(payload, length), false, req);
+    return ep->multicast(group, subset, tag, Pieces::one(payload, length), 0, req);
 }
 
 int ulc_internal_peek(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,

@@ -10,10 +10,9 @@ using ulc::client::Arrival;
 using ulc::client::Pieces;
 
 constexpr std::uint64_t kUserTagBit = std::uint64_t{1} << 63;  ///< user receives: must be clear
-constexpr unsigned kSendFlags = ULC_SEND_DELIVERED;
 
-bool flags_fit(unsigned flags, const ulc_request* req) {
-    return (flags & ~kSendFlags) == 0 && (flags == 0 || req != nullptr);
+bool flags_fit(unsigned flags, unsigned allowed, const ulc_request* req) {
+    return (flags & ~allowed) == 0 && (flags == 0 || req != nullptr);
 }
 
 Arrival* arrival_of(ulc_message* message) { return reinterpret_cast<Arrival*>(message); }
@@ -25,19 +24,20 @@ extern "C" {
 int ulc_sendv(ulc_endpoint* ep, uint16_t to, uint64_t tag, const ulc_piece* pieces, unsigned count,
               unsigned flags, ulc_request* req) {
     Pieces payload;
-    if (ep == nullptr || tag > ULC_TAG_MAX || !flags_fit(flags, req) ||
+    if (ep == nullptr || tag > ULC_TAG_MAX ||
+        !flags_fit(flags, ULC_SEND_DELIVERED | ULC_SEND_MATCHED, req) ||
         !Pieces::of(pieces, count, payload))
         return ULC_ERR_INVALID;
-    return ep->send(to, tag, payload, (flags & ULC_SEND_DELIVERED) != 0, req);
+    return ep->send(to, tag, payload, flags, req);
 }
 
 int ulc_multicastv(ulc_endpoint* ep, ulc_group group, uint64_t subset, uint64_t tag,
                    const ulc_piece* pieces, unsigned count, unsigned flags, ulc_request* req) {
     Pieces payload;
-    if (ep == nullptr || tag > ULC_TAG_MAX || !flags_fit(flags, req) ||
+    if (ep == nullptr || tag > ULC_TAG_MAX || !flags_fit(flags, ULC_SEND_DELIVERED, req) ||
         !Pieces::of(pieces, count, payload))
         return ULC_ERR_INVALID;
-    return ep->multicast(group, subset, tag, payload, (flags & ULC_SEND_DELIVERED) != 0, req);
+    return ep->multicast(group, subset, tag, payload, flags, req);
 }
 
 int ulc_receivev(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
@@ -46,6 +46,10 @@ int ulc_receivev(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
     if (ep == nullptr || tag > ULC_TAG_MAX || !Pieces::of(pieces, count, buffer))
         return ULC_ERR_INVALID;
     return ep->receive(from, tag, mask | kUserTagBit, buffer, req);
+}
+
+int ulc_set_rendezvous(ulc_endpoint* ep, uint64_t from, uint64_t held_max) {
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->set_rendezvous(from, held_max);
 }
 
 int ulc_probe(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, ulc_status* status) {

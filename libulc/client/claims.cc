@@ -34,18 +34,21 @@ void Inbox::receive_claimed(Request& request, Arrival& arrival) noexcept {
 void Inbox::discard(Arrival& arrival) noexcept {
     claimed_.remove(arrival);
     arrival.claimed = false;
-    if (arrival.whole) {
-        drop_arrival(arrival);
-        return;
-    }
     arrival.discarded = true;
-    drop_data(arrival);
+    if (arrival.announced && !arrival.asked) ask(arrival, 0);
+    if (arrival.listed == Listed::kOpen) {
+        drop_data(arrival);
+    } else {
+        retire(arrival);
+    }
 }
 
 int Inbox::take(std::uint16_t from, std::uint64_t tag, std::uint64_t mask, const void** view,
                 ulc_status* status) noexcept {
     Arrival* arrival = probe(from, tag, mask, status);
     if (arrival == nullptr) return ULC_ERR_AGAIN;
+    // The rest comes into memory of the library; a sender may wait for the Ask alone.
+    if (arrival->announced && !arrival->asked) ask(*arrival, arrival->length);
     if (!arrival->whole) return arrival->length > memory_limit_ / 2 ? ULC_ERR_LIMIT : ULC_ERR_AGAIN;
     matcher_.remove_unexpected(*arrival);
     taken_.push_back(*arrival);
@@ -58,7 +61,7 @@ void Inbox::release(const void* view) noexcept {
          arrival = AllArrivals::next(*arrival)) {
         if (arrival->data != view) continue;
         taken_.remove(*arrival);
-        drop_arrival(*arrival);
+        retire(*arrival);
         return;
     }
 }

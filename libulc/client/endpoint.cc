@@ -15,7 +15,6 @@ constexpr std::uint32_t kAnnouncePolls = 1024;
 /// Fruitless polls between questions whether the engine lives: the only one that makes a system call.
 constexpr std::uint32_t kAlivePolls = 1U << 21;
 constexpr unsigned kAwaitedMax = 16;
-constexpr std::uint64_t kLibulcTags = std::uint64_t{3} << 62;
 
 }  // namespace
 
@@ -85,6 +84,7 @@ int Endpoint::poll() {
         ++events;
     }
     events += static_cast<int>(outbox_.progress() + groups_.progress());
+    answer_announced();
     if (state_ == State::kLeaving && !leave_pushed_) push_leave();
     if (submitter_.corrupt()) end(ULC_ERR_CORRUPT);
     if (events > 0 || moved) {
@@ -184,18 +184,11 @@ bool Endpoint::dispatch(const abi::CompletionRecord& record) {
 Inbox::Taken Endpoint::on_message(const abi::CompletionRecord& record) {
     const bool tagged = (record.flags & abi::kCompleteHasTag) != 0;
     if (!tagged || (record.tag & kLibulcTags) != kLibulcTags) return inbox_.on_message(record);
-    std::uint32_t length = 0;
-    std::uint32_t block = UINT32_MAX;
-    const unsigned char* payload = inbox_.payload_of(record, length, block);
-    if (payload == nullptr || record.source >= size_) return Inbox::Taken::kCorrupt;
-    // What another rank's libulc says is no proof of anything: a malformed one is dropped.
-    (void)groups_.on_control(record.source, record.tag, {payload, length});
-    if (block != UINT32_MAX) inbox_.give_back(block);
-    return Inbox::Taken::kYes;
+    return on_word(record);
 }
 
 bool Endpoint::may_place(const abi::Beginning& message) const noexcept {
-    const bool tells_libulc = (message.tag & kLibulcTags) == kLibulcTags;
+    const bool tells_libulc = (message.tag & kLibulcTags) == kLibulcTags && !is_rest(message.tag);
     return !tells_libulc && ended_ == 0 &&
            static_cast<std::int32_t>(completions_.consumed() - message.taken_at_least) >= 0;
 }
@@ -205,9 +198,7 @@ abi::Placer Endpoint::placer() noexcept {
     placer.context = this;
     placer.find = [](void* context, const abi::Beginning& message) -> abi::Place {
         auto& self = *static_cast<Endpoint*>(context);
-        if (!self.may_place(message)) return {};
-        const Request* request = self.inbox_.find_place(message);
-        return request == nullptr ? abi::Place{} : Inbox::place_of(*request);
+        return self.may_place(message) ? self.inbox_.find_place(message) : abi::Place{};
     };
     placer.place = [](void* context, const abi::Beginning& message) -> abi::Place {
         auto& self = *static_cast<Endpoint*>(context);

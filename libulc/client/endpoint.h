@@ -4,6 +4,7 @@
 //   endpoint.cc   poll, dispatch of completions, ends          jobs.cc     join, leave, peers
 //   messages.cc   the entries for messages and groups          wait.cc     spin, yield, sleep
 //   outbox.h      the send path                                inbox.h     the receive path, matching.h
+//   rendezvous.h  announced messages, endpoint_announced.cc
 //   groups.h      creation of groups                           attach_client.h, embedded_client.h: where regions come from
 //
 // States: kIdle ──join──▶ kForming ──▶ kFormed ──leave──▶ kLeaving ──▶ kClosed
@@ -74,10 +75,20 @@ public:
     [[nodiscard]] const std::string& job_text() const noexcept { return job_text_; }
 
     // --- messages; tags may be any, what users may say is checked in api.cc
+    /// flags: of ulc_send_flag.
     [[nodiscard]] int send(std::uint16_t to, std::uint64_t tag, const Pieces& payload,
-                           bool delivered, ulc_request* request);
+                           unsigned flags, ulc_request* request);
     [[nodiscard]] int multicast(std::uint32_t group, std::uint64_t subset, std::uint64_t tag,
-                                const Pieces& payload, bool delivered, ulc_request* request);
+                                const Pieces& payload, unsigned flags, ulc_request* request);
+    [[nodiscard]] int set_rendezvous(std::uint64_t from, std::uint64_t held_max) noexcept;
+    /// Sends what was announced and not asked for, because this side asks and answers no more.
+    void push_announced() noexcept { outbox_.push_announced(rank_); }
+    /// Bytes of memory of the library that messages take.
+    [[nodiscard]] std::uint64_t memory_held() const noexcept { return inbox_.memory_used(); }
+    /// Words of other ranks' libulc that were malformed or came too late, and were dropped.
+    [[nodiscard]] std::uint64_t words_dropped() const noexcept {
+        return words_dropped_ + inbox_.malformed();
+    }
     [[nodiscard]] int receive(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
                               const Pieces& buffer, ulc_request* request);
     [[nodiscard]] int probe(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
@@ -169,6 +180,13 @@ private:
     [[nodiscard]] bool dispatch(const abi::CompletionRecord& record);
     [[nodiscard]] bool may_place(const abi::Beginning& message) const noexcept;
     [[nodiscard]] Inbox::Taken on_message(const abi::CompletionRecord& record);
+    [[nodiscard]] Inbox::Taken on_word(const abi::CompletionRecord& record);
+    /// Sends the Asks and Holds that are due.
+    void answer_announced() noexcept;
+    [[nodiscard]] bool say(std::uint16_t to, std::uint64_t tag, const void* word,
+                           std::size_t octets) noexcept;
+    [[nodiscard]] bool answer_own(Arrival& arrival) noexcept;
+    [[nodiscard]] int announce_to_self(const SendArgs& args, ulc_request* request) noexcept;
     void on_formed(const abi::CompletionRecord& record);
     [[nodiscard]] std::uint16_t per_node_of(const abi::CompletionRecord& record) const noexcept;
     void on_job_failed(const abi::CompletionRecord& record);
@@ -178,7 +196,7 @@ private:
     void end(int error);
     [[nodiscard]] int may_communicate() const noexcept;
     [[nodiscard]] int may_look(std::uint16_t from, int& none) const noexcept;
-    [[nodiscard]] int send_to_self(const Pieces& payload, std::uint64_t tag, ulc_request* request);
+    [[nodiscard]] int send_to_self(const SendArgs& args, ulc_request* request);
     int poll_closely();
     void yield(Nanos now);
     void yield_before_leaving();
@@ -196,6 +214,7 @@ private:
 
     State state_ = State::kIdle;
     bool leave_pushed_ = false;
+    std::uint64_t words_dropped_ = 0;
     int events_aside_ = 0;
     bool checks_collectives_ = true;
     Nanos collective_patience_ = kNever;

@@ -17,31 +17,6 @@ std::uint64_t tag_of(const abi::CompletionRecord& record) noexcept {
     return has(record, abi::kCompleteHasTag) ? record.tag : 0;
 }
 
-/// Copies what of [at, at + length) of the message fits into the receive's buffer.
-void copy_into(Request& request, std::uint64_t at, const unsigned char* payload,
-               std::uint64_t length) noexcept {
-    if (at >= request.capacity || length == 0) return;
-    if (request.pieces == nullptr) {
-        std::memcpy(request.buffer + at, payload, std::min(length, request.capacity - at));
-    } else {
-        scatter(request.pieces, request.piece_count, at, payload, length);
-    }
-}
-
-void describe(Request& request, std::uint16_t source, std::uint32_t stream,
-              std::uint64_t tag) noexcept {
-    request.source = source;
-    request.stream = group_of(stream);
-    request.tag = tag;
-}
-
-/// The rest of the message that has begun is the receive's.
-void join(Arrival& arrival, Request& request) noexcept {
-    arrival.request = &request;
-    request.state = RequestState::kArriving;
-    describe(request, arrival.source, arrival.stream, arrival.tag);
-}
-
 }  // namespace
 
 Inbox::Inbox(const abi::Region& region, std::uint64_t memory_octets) noexcept
@@ -49,12 +24,11 @@ Inbox::Inbox(const abi::Region& region, std::uint64_t memory_octets) noexcept
 
 // Requests of callers may be gone by now: only what is ours is looked at.
 Inbox::~Inbox() {
-    for (std::uint16_t source = 0; source < matcher_.ranks(); ++source) {
-        OpenArrivals& open = matcher_.open(source);
-        while (Arrival* arrival = open.pop_front())
-            if (!arrival->unexpected && !arrival->claimed && arrival->storage == Storage::kHeap)
-                std::free(arrival->data);
-    }
+    for (std::uint16_t source = 0; source < matcher_.ranks(); ++source)
+        for (const Listed which : {Listed::kOpen, Listed::kAnnounced, Listed::kAsked})
+            while (Arrival* arrival = matcher_.list(source, which).pop_front())
+                if (!arrival->unexpected && !arrival->claimed && arrival->storage == Storage::kHeap)
+                    std::free(arrival->data);
     while (Arrival* arrival = matcher_.first_unexpected()) {
         matcher_.remove_unexpected(*arrival);
         if (arrival->storage == Storage::kHeap) std::free(arrival->data);
@@ -64,7 +38,15 @@ Inbox::~Inbox() {
             if (arrival->storage == Storage::kHeap) std::free(arrival->data);
 }
 
-bool Inbox::begin_job(std::uint16_t ranks) noexcept { return matcher_.begin_job(ranks); }
+bool Inbox::begin_job(std::uint16_t ranks) noexcept {
+    try {
+        senders_.assign(ranks, Sender{});
+        to_hold_.reserve(ranks);
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+    return matcher_.begin_job(ranks);
+}
 
 // ---------------------------------------------------------------- memory
 
@@ -109,6 +91,7 @@ void Inbox::drop_data(Arrival& arrival) noexcept {
     arrival.storage = Storage::kNone;
     arrival.data = nullptr;
     arrival.heap_capacity = 0;
+    uncount(arrival);
 }
 
 // Gives back what the node holds, and the node. It must be in no list.
@@ -201,6 +184,7 @@ Inbox::Taken Inbox::on_whole(const abi::CompletionRecord& record, const unsigned
         drop_arrival(*arrival);
         return Taken::kStalled;
     }
+    count(*arrival, length);
     matcher_.add_unexpected(*arrival);
     return Taken::kYes;
 }
@@ -213,6 +197,7 @@ Inbox::Taken Inbox::on_first(const abi::CompletionRecord& record, const unsigned
     Arrival* arrival = new_arrival(record.source, record.stream, tag_of(record));
     if (arrival == nullptr) return Taken::kStalled;
     arrival->length = total;
+    arrival->until = total;
     if (Request* request = matcher_.match_posted(record.source, arrival->tag))
         join(*arrival, *request);
     if (!append(*arrival, payload, length)) {  // only without a request: nothing is lost
@@ -220,7 +205,7 @@ Inbox::Taken Inbox::on_first(const abi::CompletionRecord& record, const unsigned
         return Taken::kStalled;
     }
     if (block != kNoBlock) give_back(block);
-    matcher_.open(record.source).push_back(*arrival);
+    move_to(*arrival, Listed::kOpen);
     if (arrival->request == nullptr) matcher_.add_unexpected(*arrival);
     return Taken::kYes;
 }
@@ -229,55 +214,75 @@ Inbox::Taken Inbox::on_next(const abi::CompletionRecord& record, const unsigned 
                             std::uint32_t length, std::uint32_t block) noexcept {
     Arrival* arrival = find_open(record);
     const bool last = has(record, abi::kCompleteLast);
-    if (arrival == nullptr || arrival->placed || length > arrival->length - arrival->received)
+    if (arrival == nullptr || arrival->placed || length > arrival->until - arrival->received)
         return Taken::kCorrupt;
-    if (last != (arrival->received + length == arrival->length)) return Taken::kCorrupt;
+    if (last != (arrival->received + length == arrival->until)) return Taken::kCorrupt;
     if (!append(*arrival, payload, length)) return Taken::kStalled;
     if (block != kNoBlock) give_back(block);
     if (!last) return Taken::kYes;
-    matcher_.open(record.source).remove(*arrival);
-    arrival->whole = true;
-    if (arrival->request != nullptr) finish(*arrival->request, arrival->length);
-    if (arrival->request != nullptr || arrival->discarded) drop_arrival(*arrival);
+    part_ended(*arrival);
     return Taken::kYes;
 }
 
-Request* Inbox::find_place(const abi::Beginning& message) noexcept {
-    if (message.source >= matcher_.ranks()) return nullptr;
+Request* Inbox::find_receive(const abi::Beginning& message) noexcept {
     Request* request = matcher_.find_posted(message.source, message.tag);
     return request != nullptr && request->capacity >= message.length ? request : nullptr;
 }
 
-abi::Place Inbox::place_of(const Request& request) noexcept {
+namespace {
+
+/// The buffer of a receive from byte `skip` on.
+abi::Place place_of(const Request& request, std::uint64_t skip) noexcept {
     static_assert(sizeof(abi::Piece) == sizeof(ulc_piece) &&
                   offsetof(abi::Piece, length) == offsetof(ulc_piece, length) &&
                   abi::kPiecesMax == kPiecesMax);
-    return {reinterpret_cast<std::byte*>(request.buffer),
-            reinterpret_cast<const abi::Piece*>(request.pieces), request.piece_count};
+    return {.base = reinterpret_cast<std::byte*>(request.buffer),
+            .pieces = reinterpret_cast<const abi::Piece*>(request.pieces),
+            .count = request.piece_count,
+            .skip = skip};
+}
+
+}  // namespace
+
+abi::Place Inbox::find_place(const abi::Beginning& message) noexcept {
+    if (message.source >= matcher_.ranks()) return {};
+    if (is_rest(message.tag)) {
+        const Arrival* arrival = find_rest_place(message);
+        return arrival == nullptr ? abi::Place{} : place_of(*arrival->request, arrival->received);
+    }
+    const Request* request = find_receive(message);
+    return request == nullptr ? abi::Place{} : place_of(*request, 0);
 }
 
 abi::Place Inbox::place(const abi::Beginning& message) noexcept {
-    Request* request = find_place(message);
-    if (request == nullptr) return {};
-    Arrival* arrival = new_arrival(message.source, message.stream, message.tag);
-    if (arrival == nullptr) return {};
-    matcher_.unpost(*request);
-    join(*arrival, *request);
-    arrival->length = message.length;
+    if (message.source >= matcher_.ranks()) return {};
+    Arrival* arrival = nullptr;
+    if (is_rest(message.tag)) {
+        arrival = find_rest_place(message);
+        if (arrival == nullptr) return {};
+    } else {
+        Request* request = find_receive(message);
+        if (request == nullptr) return {};
+        arrival = new_arrival(message.source, message.stream, message.tag);
+        if (arrival == nullptr) return {};
+        matcher_.unpost(*request);
+        join(*arrival, *request);
+        arrival->length = message.length;
+    }
+    arrival->until = arrival->received + message.length;
     arrival->placed = true;
-    matcher_.open(message.source).push_back(*arrival);
-    return place_of(*request);
+    move_to(*arrival, Listed::kOpen);
+    return place_of(*arrival->request, arrival->received);
 }
 
 // The engine has put it where place() said.
 Inbox::Taken Inbox::on_placed(const abi::CompletionRecord& record) noexcept {
     Arrival* arrival = find_open(record);
     if (arrival == nullptr || !arrival->placed || !has(record, abi::kCompleteLast) ||
-        record.body.block.message_length != arrival->length)
+        record.body.block.message_length != arrival->until - arrival->received)
         return Taken::kCorrupt;
-    matcher_.open(record.source).remove(*arrival);
-    finish(*arrival->request, arrival->length);
-    drop_arrival(*arrival);
+    arrival->received = arrival->until;
+    part_ended(*arrival);
     return Taken::kYes;
 }
 
@@ -285,13 +290,15 @@ Inbox::Taken Inbox::on_placed(const abi::CompletionRecord& record) noexcept {
 Inbox::Taken Inbox::on_broken(const abi::CompletionRecord& record) noexcept {
     Arrival* arrival = find_open(record);
     if (arrival == nullptr) return Taken::kYes;
-    matcher_.open(record.source).remove(*arrival);
+    move_to(*arrival, Listed::kNot);
     break_off(*arrival, record.status);
     return Taken::kYes;
 }
 
-// Nothing more comes of a message that is open no more. One that is claimed waits for its receive.
+// Nothing more comes of a message, which is in no list of its source. One that is claimed waits for
+// its receive. A sender that waits for an Ask gets one, for nothing.
 void Inbox::break_off(Arrival& arrival, int error) noexcept {
+    if (arrival.announced && !arrival.asked) ask(arrival, 0);
     if (arrival.claimed) {
         arrival.whole = true;
         arrival.error = error;
@@ -299,7 +306,27 @@ void Inbox::break_off(Arrival& arrival, int error) noexcept {
     }
     if (arrival.request != nullptr) arrival.request->done(error);
     if (arrival.unexpected) matcher_.remove_unexpected(arrival);
-    drop_arrival(arrival);
+    retire(arrival);
+}
+
+// The message that came in chunks, or by the engine's hand, has ended.
+void Inbox::part_ended(Arrival& arrival) noexcept {
+    if (arrival.announced) {
+        announced_part_ended(arrival);
+        return;
+    }
+    move_to(arrival, Listed::kNot);
+    arrival.whole = true;
+    if (arrival.request != nullptr) finish(*arrival.request, arrival.length);
+    if (arrival.request != nullptr || arrival.discarded) drop_arrival(arrival);
+}
+
+// Takes the message out of the list of its source that it is in, and puts it into another.
+void Inbox::move_to(Arrival& arrival, Listed where) noexcept {
+    if (arrival.listed != Listed::kNot)
+        matcher_.list(arrival.source, arrival.listed).remove(arrival);
+    arrival.listed = where;
+    if (where != Listed::kNot) matcher_.list(arrival.source, where).push_back(arrival);
 }
 
 bool Inbox::append(Arrival& arrival, const unsigned char* payload, std::uint32_t length) noexcept {
@@ -308,6 +335,7 @@ bool Inbox::append(Arrival& arrival, const unsigned char* payload, std::uint32_t
     } else if (!arrival.discarded) {
         if (!reserve_heap(arrival, arrival.received + length)) return false;
         std::memcpy(arrival.data + arrival.received, payload, length);
+        count(arrival, length);
     }
     arrival.received += length;
     return true;
@@ -368,10 +396,14 @@ void Inbox::receive(Request& request, int gone) noexcept {
     give(*arrival, request);
 }
 
-// The message, which is in no list but `open`, is the receive's.
+// The message, which is in lists of its source only, is the receive's.
 void Inbox::give(Arrival& arrival, Request& request) noexcept {
     copy_into(request, 0, arrival.data, arrival.received);
     join(arrival, request);
+    if (arrival.announced && arrival.error == 0) {
+        give_announced(arrival, request);
+        return;
+    }
     if (!arrival.whole) {
         drop_data(arrival);  // the rest goes straight to the buffer
         return;
@@ -381,7 +413,7 @@ void Inbox::give(Arrival& arrival, Request& request) noexcept {
     } else {
         finish(request, arrival.length);
     }
-    drop_arrival(arrival);
+    retire(arrival);
 }
 
 bool Inbox::cancel(Request& request) noexcept {
@@ -394,9 +426,12 @@ bool Inbox::cancel(Request& request) noexcept {
 // ---------------------------------------------------------------- ends
 
 void Inbox::drop_open(std::uint16_t source, int error) noexcept {
-    OpenArrivals& open = matcher_.open(source);
-    while (Arrival* arrival = open.pop_front())
-        break_off(*arrival, error);
+    for (const Listed which : {Listed::kOpen, Listed::kAnnounced, Listed::kAsked}) {
+        while (Arrival* arrival = matcher_.list(source, which).front()) {
+            move_to(*arrival, Listed::kNot);
+            break_off(*arrival, error);
+        }
+    }
 }
 
 void Inbox::peer_gone(std::uint16_t source, int error) noexcept {

@@ -19,6 +19,7 @@
 #include "abi/placement.h"
 #include "abi/region.h"
 #include "client/matching.h"
+#include "client/rendezvous.h"
 #include "client/ulc.h"
 
 namespace ulc::client {
@@ -31,6 +32,8 @@ public:
 
     explicit Inbox(const abi::Region& region,
                    std::uint64_t memory_octets = kMemoryOctetsDefault) noexcept;
+    /// Bytes of unexpected messages of one sender above which it has to hold; UINT64_MAX: none.
+    void set_held_max(std::uint64_t octets) noexcept { held_max_ = octets; }
     ~Inbox();
     Inbox(const Inbox&) = delete;
     Inbox& operator=(const Inbox&) = delete;
@@ -47,15 +50,38 @@ public:
         if (handler_.call != nullptr) handler_.call(handler_.context, error, source, count);
     }
 
-    /// The receive of a message that begins; nullptr: it is not posted, or too short. All messages that came before have been taken
-    /// (abi::Beginning::taken_at_least).
-    [[nodiscard]] Request* find_place(const abi::Beginning& message) noexcept;
-    /// Makes the message that receive's and says where its buffer is.
+    /// The buffer of the receive of a message that begins; none: it is not posted, or too short.
+    /// All messages that came before have been taken (abi::Beginning::taken_at_least).
+    [[nodiscard]] abi::Place find_place(const abi::Beginning& message) noexcept;
+    /// The same, and makes the message that receive's.
     [[nodiscard]] abi::Place place(const abi::Beginning& message) noexcept;
-    /// The buffer of a receive.
-    [[nodiscard]] static abi::Place place_of(const Request& request) noexcept;
     /// A kMessage record. kStalled: not taken, offer it again.
     [[nodiscard]] Taken on_message(const abi::CompletionRecord& record) noexcept;
+    /// A kMessage record of an announcement, or of the rest of an announced message (rendezvous.h).
+    [[nodiscard]] Taken on_announced(const abi::CompletionRecord& record) noexcept;
+    /// An announcement of the endpoint to itself. False: no memory.
+    [[nodiscard]] bool announce_local(std::uint16_t self, std::uint64_t tag, std::uint64_t length,
+                                      std::uint32_t id) noexcept;
+    /// The payload of a message of the endpoint to itself, whose Ask is due. False: no memory now.
+    [[nodiscard]] bool finish_local(Arrival& arrival, const Pieces& payload) noexcept;
+    /// The first message whose Ask is due; nullptr: none.
+    [[nodiscard]] Arrival* first_to_ask() const noexcept { return to_ask_.front(); }
+    /// Its Ask was sent. A message that nothing else needs is dropped.
+    void on_asked(Arrival& arrival) noexcept;
+    /// Calls tell(source, hold) for each sender that is to hold or to go on; tell returns false to
+    /// stop.
+    template <typename Tell>
+    void each_to_hold(Tell tell) noexcept {
+        while (!to_hold_.empty()) {
+            Sender& sender = senders_[to_hold_.back()];
+            if (sender.holds != sender.told && !tell(to_hold_.back(), sender.holds)) return;
+            sender.told = sender.holds;
+            sender.listed = false;
+            to_hold_.pop_back();
+        }
+    }
+    /// Malformed announcements and rests so far.
+    [[nodiscard]] std::uint64_t malformed() const noexcept { return malformed_; }
     /// A message of the endpoint to itself. False: no memory.
     [[nodiscard]] bool deliver_local(std::uint16_t self, std::uint64_t tag,
                                      const Pieces& payload) noexcept;
@@ -107,12 +133,33 @@ private:
     [[nodiscard]] Taken on_next(const abi::CompletionRecord& record, const unsigned char* payload,
                                 std::uint32_t length, std::uint32_t block) noexcept;
     [[nodiscard]] Taken on_placed(const abi::CompletionRecord& record) noexcept;
+    [[nodiscard]] Request* find_receive(const abi::Beginning& message) noexcept;
     [[nodiscard]] Taken on_broken(const abi::CompletionRecord& record) noexcept;
     [[nodiscard]] bool append(Arrival& arrival, const unsigned char* payload,
                               std::uint32_t length) noexcept;
     [[nodiscard]] Arrival* find_open(const abi::CompletionRecord& record) noexcept;
     void finish(Request& request, std::uint64_t length) noexcept;
     void give(Arrival& arrival, Request& request) noexcept;
+    void move_to(Arrival& arrival, Listed where) noexcept;
+    void retire(Arrival& arrival) noexcept;
+    void ask(Arrival& arrival, std::uint64_t up_to) noexcept;
+    void count(Arrival& arrival, std::uint64_t octets) noexcept;
+    void uncount(Arrival& arrival) noexcept;
+    void judge_sender(std::uint16_t source) noexcept;
+    [[nodiscard]] Taken on_announcement(const abi::CompletionRecord& record,
+                                        const unsigned char* payload, std::uint32_t length,
+                                        std::uint32_t block) noexcept;
+    [[nodiscard]] Taken on_rest(const abi::CompletionRecord& record, const unsigned char* payload,
+                                std::uint32_t length, std::uint32_t block) noexcept;
+    [[nodiscard]] Taken swallow(const abi::CompletionRecord& record, std::uint32_t length,
+                                std::uint32_t block) noexcept;
+    [[nodiscard]] Arrival* find_announced(std::uint16_t source, std::uint32_t id) noexcept;
+    [[nodiscard]] bool fits_rest(const Arrival& arrival, std::uint64_t octets) const noexcept;
+    [[nodiscard]] Arrival* find_rest_place(const abi::Beginning& message) noexcept;
+    void part_ended(Arrival& arrival) noexcept;
+    void announced_part_ended(Arrival& arrival) noexcept;
+    void give_announced(Arrival& arrival, Request& request) noexcept;
+    void begin_announced(Arrival& arrival) noexcept;
     void drop_data(Arrival& arrival) noexcept;
     void break_off(Arrival& arrival, int error) noexcept;
     void drop_open(std::uint16_t source, int error) noexcept;
@@ -122,8 +169,19 @@ private:
     Matcher matcher_;
     std::vector<std::unique_ptr<Arrival[]>> slabs_;
     AllArrivals free_;
-    AllArrivals taken_;    ///< whole, lent to the application by take()
-    AllArrivals claimed_;  ///< the application's
+    AllArrivals taken_;      ///< whole, lent to the application by take()
+    AllArrivals claimed_;    ///< the application's
+    AskingArrivals to_ask_;  ///< matched, discarded or to be taken: their Ask is due
+    struct Sender {
+        std::uint64_t held = 0;  ///< bytes of its unexpected messages
+        bool holds = false;
+        bool told = false;    ///< the last word to it was Hold
+        bool listed = false;  ///< in to_hold_
+    };
+    std::vector<Sender> senders_;         ///< by rank
+    std::vector<std::uint16_t> to_hold_;  ///< capacity for all
+    std::uint64_t held_max_ = UINT64_MAX;
+    std::uint64_t malformed_ = 0;
     ErrorHandler handler_;
     std::uint64_t memory_limit_;
     std::uint64_t memory_used_ = 0;

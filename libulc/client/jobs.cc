@@ -117,6 +117,7 @@ int Endpoint::leave() noexcept {
         case State::kForming:
         case State::kFormed:
             state_ = State::kLeaving;
+            push_announced();
             push_leave();
             return ULC_OK;
         case State::kLeaving:

@@ -66,6 +66,13 @@ public:
     [[nodiscard]] OpenArrivals& open(std::uint16_t source) noexcept {
         return sources_[source].open;
     }
+    /// The list of `source` with that name; not kNot.
+    [[nodiscard]] OpenArrivals& list(std::uint16_t source, Listed which) noexcept {
+        Source& from = sources_[source];
+        return which == Listed::kOpen        ? from.open
+               : which == Listed::kAnnounced ? from.announced
+                                             : from.asked;
+    }
 
     /// Calls tell(source) for each source that a posted receive names and that was not told since its last message, at
     /// most `limit`; tell returns false to stop. Cost: sources with named receives now or at the
@@ -98,6 +105,8 @@ private:
         RequestList posted;
         SourceArrivals unexpected;
         OpenArrivals open;
+        OpenArrivals announced;
+        OpenArrivals asked;
         Links<Source> awaited;
         bool told = false;
         bool awaited_listed =

@@ -14,22 +14,24 @@ int Endpoint::may_communicate() const noexcept {
     return state_ == State::kLeaving ? ULC_ERR_CLOSED : ULC_ERR_NOT_FORMED;
 }
 
-int Endpoint::send(std::uint16_t to, std::uint64_t tag, const Pieces& payload, bool delivered,
+int Endpoint::send(std::uint16_t to, std::uint64_t tag, const Pieces& payload, unsigned flags,
                    ulc_request* request) {
     if (const int error = may_communicate(); error != ULC_OK) return error;
     if (to >= size_) return ULC_ERR_INVALID;
     if (peer_errors_[to] != 0) return peer_errors_[to];
-    if (to == rank_) return send_to_self(payload, tag, request);
     SendArgs args;
     args.stream = to;
     args.tag = tag;
     args.payload = payload;
-    args.delivered = delivered;
+    args.delivered = (flags & ULC_SEND_DELIVERED) != 0;
+    args.matched = (flags & ULC_SEND_MATCHED) != 0;
+    if (to == rank_) return send_to_self(args, request);
     return outbox_.send(args, request);
 }
 
-int Endpoint::send_to_self(const Pieces& payload, std::uint64_t tag, ulc_request* request) {
-    if (!inbox_.deliver_local(rank_, tag, payload)) return ULC_ERR_NO_MEMORY;
+int Endpoint::send_to_self(const SendArgs& args, ulc_request* request) {
+    if (outbox_.announces(args)) return announce_to_self(args, request);
+    if (!inbox_.deliver_local(rank_, args.tag, args.payload)) return ULC_ERR_NO_MEMORY;
     if (request != nullptr) Request::begin(request, RequestState::kQueued).done(ULC_OK);
     return ULC_OK;
 }
@@ -42,7 +44,7 @@ bool Endpoint::ask_about(std::uint16_t rank, std::uint32_t group, std::uint32_t 
 }
 
 int Endpoint::multicast(std::uint32_t handle, std::uint64_t subset, std::uint64_t tag,
-                        const Pieces& payload, bool delivered, ulc_request* request) {
+                        const Pieces& payload, unsigned flags, ulc_request* request) {
     if (const int error = may_communicate(); error != ULC_OK) return error;
     const Group* group = groups_.find(handle);
     if (group == nullptr) return ULC_ERR_INVALID;
@@ -51,7 +53,7 @@ int Endpoint::multicast(std::uint32_t handle, std::uint64_t subset, std::uint64_
     args.stream = handle;
     args.tag = tag;
     args.payload = payload;
-    args.delivered = delivered;
+    args.delivered = (flags & ULC_SEND_DELIVERED) != 0;
     bool nobody = members == 1;
     if (subset != ULC_SUBSET_ALL) {
         if (members > 64 || (members < 64 && (subset >> members) != 0)) return ULC_ERR_INVALID;
@@ -77,6 +79,7 @@ int Endpoint::receive(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
     request.mask = mask;
     request.lies_in(buffer);
     inbox_.receive(request, from == kAnySource ? 0 : int{peer_errors_[from]});
+    if (inbox_.first_to_ask() != nullptr) answer_announced();
     return ULC_OK;
 }
 
@@ -102,6 +105,7 @@ int Endpoint::take(std::uint16_t from, std::uint64_t tag, std::uint64_t mask, co
     int none = 0;
     if (const int error = may_look(from, none); error != ULC_OK) return error;
     const int result = inbox_.take(from, tag, mask, view, status);
+    if (inbox_.first_to_ask() != nullptr) answer_announced();
     return result == ULC_ERR_AGAIN ? none : result;
 }
 
@@ -129,12 +133,14 @@ int Endpoint::receive_claimed(Arrival* message, const Pieces& buffer,
     request.mask = UINT64_MAX;
     request.lies_in(buffer);
     inbox_.receive_claimed(request, *message);
+    if (inbox_.first_to_ask() != nullptr) answer_announced();
     return ULC_OK;
 }
 
 int Endpoint::discard(Arrival* message) noexcept {
     if (message == nullptr || !message->claimed) return ULC_ERR_INVALID;
     inbox_.discard(*message);
+    if (inbox_.first_to_ask() != nullptr) answer_announced();
     return ULC_OK;
 }
 

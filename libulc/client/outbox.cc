@@ -23,6 +23,7 @@ Request make_request(const SendArgs& args) noexcept {
     request.has_subset = args.has_subset;
     request.tag = args.tag;
     request.delivered = args.delivered;
+    request.matched = args.matched;
     request.lies_in(args.payload);
     request.subset = args.subset;
     request.stream = args.stream;
@@ -55,6 +56,8 @@ bool Outbox::begin_job(std::uint16_t ranks) noexcept {
 }
 
 int Outbox::send(const SendArgs& args, ulc_request* memory) noexcept {
+    if ((args.payload.length >= announce_from_ || args.matched) && announces(args)) [[unlikely]]
+        return send_announced(args, memory);
     if (memory == nullptr) {
         if (args.payload.length > chunk_octets_) return send_detached(args);
         if (must_queue(args.stream)) return ULC_ERR_AGAIN;
@@ -69,13 +72,28 @@ int Outbox::send(const SendArgs& args, ulc_request* memory) noexcept {
 
 // A long message that nobody asks for again: a copy waits in the pending list.
 int Outbox::send_detached(const SendArgs& args) noexcept {
+    int error = ULC_OK;
+    Request* request = copy_detached(args, error);
+    if (request == nullptr) return error;
+    enqueue(*request);
+    (void)progress();
+    return ULC_OK;
+}
+
+// A send of a copy, which is freed when it ends; nullptr: error says why not.
+Request* Outbox::copy_detached(const SendArgs& args, int& error) noexcept {
     const std::uint64_t length = args.payload.length;
-    if (detached_octets_ != 0 && detached_octets_ + length > kDetachedOctetsMax)
-        return ULC_ERR_AGAIN;
+    if (detached_octets_ != 0 && detached_octets_ + length > kDetachedOctetsMax) {
+        error = ULC_ERR_AGAIN;
+        return nullptr;
+    }
     void* memory = std::malloc(sizeof(Detached) + length);
-    if (memory == nullptr) return ULC_ERR_NO_MEMORY;
+    if (memory == nullptr) {
+        error = ULC_ERR_NO_MEMORY;
+        return nullptr;
+    }
     auto* copy = static_cast<unsigned char*>(memory) + sizeof(Detached);
-    auto* detached = ::new (memory) Detached{{}, make_request(args)};
+    auto* detached = ::new (memory) Detached{{}, make_request(args), length};
     Request& request = detached->request;
     request.read(0, copy, length);
     request.lies_in(Pieces::one(copy, length));
@@ -83,17 +101,19 @@ int Outbox::send_detached(const SendArgs& args) noexcept {
     request.owner = detached;
     detached_octets_ += length;
     detached_.push_back(*detached);
-    enqueue(request);
-    (void)progress();
-    return ULC_OK;
+    return &request;
+}
+
+Request& Outbox::begin_send(ulc_request* memory, const SendArgs& args) noexcept {
+    return *::new (static_cast<void*>(memory)) Request(make_request(args));
 }
 
 // The request is over; a detached one in the pending list is freed.
 void Outbox::end(Request& request, int error) noexcept {
     request.done(error);
     if (!request.detached) return;
-    detached_octets_ -= request.capacity;
     auto* detached = static_cast<Detached*>(request.owner);
+    detached_octets_ -= detached->octets;
     detached_.remove(*detached);
     std::free(detached);
 }
@@ -138,7 +158,7 @@ unsigned Outbox::advance_pending() noexcept {
         if (step == Step::kFinished) {
             dequeue(*request);
             ++ended;
-            if (request->detached) end(*request, ULC_OK);
+            if (request->detached && request->state == RequestState::kDone) end(*request, ULC_OK);
         } else if (step == Step::kRingFull || group || ++blocked == kBlockedMax) {
             break;
         } else {
@@ -150,6 +170,8 @@ unsigned Outbox::advance_pending() noexcept {
 }
 
 Outbox::Step Outbox::advance(Request& request, bool whole_only) noexcept {
+    if (request.announces) [[unlikely]]
+        return hand_announcement(request);
     if (request.capacity <= abi::kInlineOctetsMax && !request.has_subset)
         return hand_inline(request);
     if (!request.detached && request.length == 0 && request.capacity > 0) {
@@ -314,22 +336,29 @@ void Outbox::peer_gone(std::uint16_t rank, int error) noexcept {
         Request* const after = RequestList::next(*request);
         if (request->stream == rank) {
             dequeue(*request);
+            if (request->announces) drop_id(request->id);
             end(*request, error);
         }
         request = after;
     }
+    announced_peer_gone(rank, error);
 }
 
 void Outbox::fail_all(int error) noexcept {
     while (!pending_.empty()) {
         Request& request = *pending_.front();
         dequeue(request);
+        if (request.announces) drop_id(request.id);
         end(request, error);
     }
     for (InFlight& entry : table_) {
         if (entry.used && entry.request != nullptr) entry.request->done(error);
         entry.request = nullptr;
     }
+    for (const Announced& one : announced_)
+        if (one.request != nullptr) end(*one.request, error);
+    announced_.clear();
+    free_announced_ = kNoCookie;
 }
 
 }  // namespace ulc::client

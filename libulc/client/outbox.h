@@ -5,8 +5,9 @@
 //   longer                       chunk by chunk, as blocks come back; the request waits in the pending list
 //   memory of ulc_alloc()        the block itself is named by the record: done with its kSendDone
 //   ≥ 16 KiB, embedded           the caller's memory is named by the record: done with its kSendDone
+//   announced                    an announcement with the first part; the rest when asked for
 //   to be delivered              as above, but done with the kSendDone of the last record, which
-//   comes with the acknowledgements
+//                                comes with the acknowledgements
 //
 // FIFO per receiver is decided here first (docs/PROTOCOL.md §5): a send waits behind a pending one that shares a receiver.
 // Two unicasts share one if they name the same rank; a multicast is taken to share one with everything.
@@ -30,6 +31,7 @@ struct SendArgs {
     std::uint64_t subset = 0;
     bool has_subset = false;
     bool delivered = false;  ///< done when every receiver's engine has it; needs a request
+    bool matched = false;    ///< done when a receive has matched; needs a request
     std::uint64_t tag = 0;
     Pieces payload;
 };
@@ -61,6 +63,26 @@ public:
     /// The endpoint ended: so does everything.
     void fail_all(int error) noexcept;
 
+    // --- announced messages (rendezvous.h), in outbox_announced.cc
+    /// Unicasts of users of that many bytes and more are announced; UINT64_MAX: none.
+    void set_announce_from(std::uint64_t octets) noexcept;
+    /// True if the send is to be announced.
+    [[nodiscard]] bool announces(const SendArgs& args) const noexcept;
+    /// An Ask of `source` for bytes up to `up_to`. False: no such message waits for it.
+    [[nodiscard]] bool on_ask(std::uint32_t source, std::uint32_t id, std::uint64_t up_to) noexcept;
+    /// A Hold or Go of `source`.
+    void on_hold(std::uint32_t source, bool hold) noexcept;
+    /// Sends all that was announced, unasked, and announces nothing more, because the endpoint
+    /// leaves. Messages of `self` to itself end.
+    void push_announced(std::uint32_t self) noexcept;
+    /// Starts a message of the endpoint to itself, which on_ask() ends. ULC_OK: *id is set.
+    [[nodiscard]] int announce_own(const SendArgs& args, ulc_request* memory,
+                                   std::uint32_t* id) noexcept;
+    /// Takes back the message that announce_own() just started.
+    void take_back_own(std::uint32_t id) noexcept;
+    /// The send with that announcement; nullptr: none.
+    [[nodiscard]] const Request* announced(std::uint32_t id) const noexcept;
+
     /// Nothing waits for room (blocks may still be with the engine).
     [[nodiscard]] bool all_submitted() const noexcept { return pending_.empty(); }
     /// Every arena payload was copied by the engine as well.
@@ -84,12 +106,20 @@ private:
     struct Detached {
         Links<Detached> links;
         Request request;
+        std::uint64_t octets = 0;
     };
     using DetachedList = List<Detached, &Detached::links>;
     struct Peer {
         std::uint32_t pending = 0;       ///< requests in the pending list
         std::uint32_t arena_octets = 0;  ///< with the engine
         std::uint32_t blocked_pass = 0;
+        bool held = false;  ///< it said Hold
+    };
+    static constexpr std::uint32_t kAnnouncedMax = 1U << 20;  ///< at once
+    struct Announced {
+        Request* request = nullptr;
+        std::uint32_t next_free = 0;
+        std::uint32_t generation = 0;
     };
 
     unsigned advance_pending() noexcept;
@@ -107,6 +137,18 @@ private:
     void enqueue(Request& request) noexcept;
     void dequeue(Request& request) noexcept;
     [[nodiscard]] int send_detached(const SendArgs& args) noexcept;
+    [[nodiscard]] Request* copy_detached(const SendArgs& args, int& error) noexcept;
+    [[nodiscard]] static Request& begin_send(ulc_request* memory, const SendArgs& args) noexcept;
+    [[nodiscard]] int send_announced(const SendArgs& args, ulc_request* memory) noexcept;
+    [[nodiscard]] Request* open_announcement(const SendArgs& args, ulc_request* memory,
+                                             int& error) noexcept;
+    [[nodiscard]] Step hand_announcement(Request& request) noexcept;
+    [[nodiscard]] bool take_id(Request& request) noexcept;
+    void drop_id(std::uint32_t id) noexcept;
+    void send_rest(Request& request, std::uint64_t up_to) noexcept;
+    void set_threshold() noexcept;
+    void announce_pending(std::uint32_t to) noexcept;
+    void announced_peer_gone(std::uint32_t rank, int error) noexcept;
     void end(Request& request, int error) noexcept;
 
     Submitter& submitter_;
@@ -123,6 +165,11 @@ private:
     std::uint32_t group_octets_ = 0;
     std::uint64_t detached_octets_ = 0;
     std::uint32_t pass_ = 0;
+    std::uint64_t announce_from_ = UINT64_MAX;  ///< shorter sends are not even looked at
+    std::uint64_t announce_all_from_ = UINT64_MAX;
+    std::uint32_t holding_peers_ = 0;
+    std::vector<Announced> announced_;
+    std::uint32_t free_announced_ = kNoCookie;
 };
 
 }  // namespace ulc::client

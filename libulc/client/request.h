@@ -3,6 +3,7 @@
 //
 //   send      kQueued ──all octets handed over──▶ kDone         (from ulc_alloc() memory: kSubmitted in between,
 //                                                                until the engine has copied it)
+//             kQueued ──announcement handed over──▶ kAnnounced ──asked for──▶ kQueued, the rest
 //             kQueued ──to be delivered──▶ kSubmitted ──acknowledged──▶ kDone
 //   receive   kPosted ──first chunk──▶ kArriving ──last──▶ kDone        (whole messages: straight to kDone)
 //   group     kForming ──all members registered, or one failed──▶ kDone
@@ -21,6 +22,7 @@ namespace ulc::client {
 enum class RequestState : std::uint8_t {
     kQueued = 1,  ///< send: in the pending list, some octets may have been handed over
     kSubmitted,   ///< send: with the engine, which reads the caller's arena memory
+    kAnnounced,   ///< send: waits for the receiver's Ask (rendezvous.h)
     kPosted,      ///< receive: nothing has matched
     kArriving,    ///< receive: matched, chunks are coming
     kForming,     ///< group creation
@@ -53,7 +55,10 @@ struct Request {
     std::uint16_t source;  ///< receive: as matched
     void* owner;           ///< detached: the block that it lies in
     std::uint8_t piece_count;
-    bool delivered;  ///< send: done when every receiver's engine has it
+    bool delivered;    ///< send: done when every receiver's engine has it
+    bool matched;      ///< send: to be announced, and done when a receive has matched as well
+    bool announces;    ///< send: the announcement is due, the payload is not
+    std::uint32_t id;  ///< send: of the announcement
 
     /// Sets the place of the payload.
     void lies_in(const Pieces& where) noexcept {

@@ -93,7 +93,11 @@ enum ulc_send_flag {
     /* The request completes when the engine of every receiver has acknowledged the whole message
      * (URTP §3.1), and not before. Needs a request. A receiver that died ends a unicast with
      * PEER_DIED; a multicast goes on with the others. */
-    ULC_SEND_DELIVERED = 1
+    ULC_SEND_DELIVERED = 1,
+    /* The request completes when a receive at the receiver has matched the message, and the payload
+     * may be reused. Needs a request; of unicasts only. ulc_leave() ends a request that still waits
+     * for its match alone with CLOSED. */
+    ULC_SEND_MATCHED = 2
 };
 
 /* A message that ulc_claim() gave to the caller. */
@@ -217,6 +221,19 @@ ULC_API int ulc_sendv(ulc_endpoint* ep, uint16_t to, uint64_t tag, const ulc_pie
 ULC_API int ulc_multicastv(ulc_endpoint* ep, ulc_group group, uint64_t subset, uint64_t tag,
                            const ulc_piece* pieces, unsigned count, unsigned flags,
                            ulc_request* req);
+
+/* Chooses which unicasts of this endpoint are announced: those of `from` bytes and more. Such a
+ * message goes out with its first part, at most 16,360 bytes; the rest is sent when a receive at
+ * the receiver has matched, straight into its buffer. So the request of such a send completes only
+ * after that, and both sides must poll meanwhile: an engine in the application passes on what was
+ * asked for, but only the application's own calls match and ask. A message sent later is not held
+ * up. held_max: bytes of unexpected messages of one sender above which it has to announce all
+ * messages above 256 bytes without a first part, whatever it chose, until half of them were
+ * received. Bytes that were on their way come in addition. ulc_leave() and ulc_close() send the
+ * rest of all announced messages unasked. UINT64_MAX for either: never, as after ulc_open(). A
+ * program whose ranks wait for large sends to complete before they receive must leave `from` at
+ * that. Errors: INVALID, CLOSED. Cost: one round trip for each announced message. */
+ULC_API int ulc_set_rendezvous(ulc_endpoint* ep, uint64_t from, uint64_t held_max);
 
 /* As ulc_receive(), into `count` pieces, filled in order. The list stays in place until the request
  * is done, unless count ≤ 1. Errors: as ulc_receive(); INVALID also for more than ULC_PIECES_MAX

@@ -120,6 +120,10 @@ public:
                              static_cast<unsigned>(pieces.size()), flags, request.handle()),
               "multicasting");
     }
+    /// ulc_set_rendezvous(). Throws Error.
+    void set_rendezvous(std::uint64_t from, std::uint64_t held_max = UINT64_MAX) {
+        check(ulc_set_rendezvous(handle(), from, held_max), "setting the rendezvous");
+    }
     /// Starts a receive into several pieces. Throws Error.
     void start_receive(std::uint16_t from, std::uint64_t tag, std::span<const ulc_piece> pieces,
                        Request& request, std::uint64_t mask = UINT64_MAX) {

@@ -49,14 +49,13 @@ abi::Place place_of(const SubmissionRecord& r) noexcept {
     if (count == 0) return {.base = std::bit_cast<std::byte*>(address)};
     return {.pieces = std::bit_cast<const abi::Piece*>(address), .count = count};
 }
-/// The pieces of a direct payload are as long as it.
+/// The pieces of a direct payload are at least as long as it.
 bool pieces_fit(const SubmissionRecord& r) noexcept {
     const abi::Place place = place_of(r);
     if (place.count > abi::kPiecesMax) return false;
     std::uint64_t left = r.body.block.length;
     for (std::uint32_t n = 0; n < place.count; ++n) {
-        if (place.pieces[n].length > left) return false;
-        left -= place.pieces[n].length;
+        left -= std::min<std::uint64_t>(left, place.pieces[n].length);
     }
     return place.count == 0 || left == 0;
 }

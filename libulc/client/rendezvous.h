@@ -1,0 +1,63 @@
+// Announced messages (docs/PROTOCOL.md §6.6): a long unicast goes out as an announcement with its
+// first part, and the rest of it when a receive has matched. So the rest goes straight into the
+// buffer, and a message without a receive takes little memory and blocks none behind it.
+//
+//   sender                                            receiver
+//   Announcement + first part ──────────────────────▶ matched in its order, like any message
+//          ◀─────────────────────────────── Ask{id, up_to}   its receive is known
+//   Rest(id): bytes [first, up_to) ─────────────────▶ into the buffer
+//
+// An Ask also completes a send for which a match is enough (ULC_SEND_MATCHED). A sender that leaves
+// sends the rest of all messages unasked. A receiver that holds too many bytes of one sender's
+// unexpected messages says Hold; then that sender announces every message above kHeldOctetsMin,
+// without a first part, until it hears Go.
+//
+//   outbox_announced.cc   the sender's part        inbox_announced.cc   the receiver's part
+//   endpoint_announced.cc what goes between them: Ask, Hold, messages of a rank to itself
+//
+// All words come from a peer and are validated: a malformed one is counted and dropped.
+#pragma once
+
+#include <cstdint>
+
+#include "base/endian.h"
+
+namespace ulc::client {
+
+inline constexpr std::uint64_t kLibulcTags = std::uint64_t{3} << 62;
+inline constexpr std::uint64_t kTagAnnouncement = kLibulcTags | 6;
+inline constexpr std::uint64_t kTagAsk = kLibulcTags | 7;
+inline constexpr std::uint64_t kTagHold = kLibulcTags | 8;
+inline constexpr std::uint64_t kTagRest = kLibulcTags | std::uint64_t{1} << 61;  ///< + id
+
+/// Precedes the first part.
+struct Announcement {
+    Be64 tag;
+    Be64 length;  ///< bytes of the whole message
+    Be32 id;      ///< among the sender's announcements
+    Be32 first;   ///< bytes that follow
+};
+static_assert(sizeof(Announcement) == 24);
+
+struct Ask {
+    Be32 id;
+    Be32 zero;
+    Be64 up_to;  ///< bytes of the message that the receiver wants
+};
+static_assert(sizeof(Ask) == 16);
+
+struct Hold {
+    Be32 hold;  ///< 1: hold; 0: go
+};
+
+/// Bytes of the first part, at most.
+inline constexpr std::uint32_t kFirstOctetsMax = 16384 - sizeof(Announcement);
+/// A held sender sends shorter messages as ever: an announcement would take no less memory.
+inline constexpr std::uint64_t kHeldOctetsMin = 257;
+
+/// True for the rest of a message.
+[[nodiscard]] constexpr bool is_rest(std::uint64_t tag) noexcept {
+    return (tag & ~std::uint64_t{UINT32_MAX}) == kTagRest;
+}
+
+}  // namespace ulc::client
