@@ -7,6 +7,7 @@
 
 #include "coll/mpi/buffers.h"
 #include "coll/mpi/operation.h"
+#include "coll/mpi/pipelines.h"
 
 namespace ulc::mpi {
 namespace {
@@ -45,6 +46,9 @@ int ulc_mpi_bcast(ulc_mpi_comm* comm, int root, void* buffer, size_t count,
                   const ulc_mpi_type* type, ulc_mpi_pending* pending) {
     const std::size_t bytes = count * type->size;
     if (bytes == 0) return perform_nothing(pending);
+    if (goes_in_pieces(bytes))
+        return broadcast_in_pieces(*comm, static_cast<uint16_t>(root), buffer, count, *type,
+                                   pending);
     const bool is_root = comm->self == root;
     Buffer data;
     if (!data.take(*type, buffer, count, is_root)) return ULC_ERR_NO_MEMORY;

@@ -43,6 +43,11 @@ typedef struct ulc_mpi_hooks {
     /* Copies count elements between memory and their packed form; 0 if all went well. */
     int (*pack)(const ulc_mpi_type* type, size_t count, const void* memory, void* packed);
     int (*unpack)(const ulc_mpi_type* type, size_t count, void* memory, const void* packed);
+    /* Packs (or unpacks) count elements piece by piece, in order. NULL: no memory. */
+    void* (*open_stream)(const ulc_mpi_type* type, size_t count, const void* memory, int packs);
+    /* The next `bytes` of the packed form, all of them; 0 if all went well. */
+    int (*move_stream)(void* stream, void* packed, size_t bytes);
+    void (*close_stream)(void* stream);
     /* inout[i] = in[i] op inout[i], by the MPI's own reduction. */
     void (*reduce)(const ulc_mpi_operator* op, const ulc_mpi_type* type, void* in, void* inout,
                    size_t count);

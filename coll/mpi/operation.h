@@ -22,21 +22,7 @@ public:
     Operation& operator=(const Operation&) = delete;
 
     /// Starts and advances it; the lock is held. ULC_ERR_AGAIN: under way.
-    [[nodiscard]] int step() {
-        if (session().endpoint() == nullptr) return ULC_ERR_CLOSED;
-        if (coll_ == nullptr) {
-            if (comm_->started != ticket_) return ULC_ERR_AGAIN;  // earlier ones come first
-            const int state = start(&coll_);
-            // A group has a limit of operations under way, which falls.
-            if (state == ULC_ERR_LIMIT && comm_->under_way > 0) return ULC_ERR_AGAIN;
-            ++comm_->started;
-            if (state != ULC_OK) return state;
-            ++comm_->under_way;
-        }
-        const int state = ulc_coll_test(session().endpoint(), coll_);
-        if (state != ULC_ERR_AGAIN) --comm_->under_way;
-        return state;
-    }
+    [[nodiscard]] int step();
     /// Puts the results where they belong; without the lock. False: the MPI could not unpack.
     [[nodiscard]] virtual bool finish() = 0;
 
@@ -50,14 +36,28 @@ public:
     Operation* next = nullptr;  ///< the session's list
     int outcome = ULC_ERR_AGAIN;
 
+protected:
+    static constexpr std::size_t kSlots = 2;  ///< pieces under way at once
+
+    /// Sets the number of operations of coll.h that it consists of.
+    void split(std::size_t pieces) { pieces_ = pieces; }
+
 private:
-    virtual int start(ulc_coll** out) = 0;
+    /// Starts a piece, and takes its result when it is over; in the order of pieces.
+    virtual int start(std::size_t piece, ulc_coll** out) = 0;
+    virtual bool take_result(std::size_t /*piece*/) { return true; }
+    [[nodiscard]] bool start_pieces();
+    [[nodiscard]] bool is_under_way() const { return ended_ < begun_; }
 
     ulc_mpi_comm* comm_;
     const char* name_;
     ulc_mpi_pending* pending_;
-    ulc_coll* coll_ = nullptr;
+    ulc_coll* colls_[kSlots] = {};  ///< pieces under way; nullptr: over
+    std::size_t pieces_ = 1;
+    std::size_t begun_ = 0;
+    std::size_t ended_ = 0;
     std::uint64_t ticket_ = 0;
+    int failure_ = ULC_OK;
 };
 
 /// An operation made of its buffers, a function that starts it and one that gives them back.
@@ -73,7 +73,7 @@ public:
     [[nodiscard]] bool finish() override { return finish_(data_); }
 
 private:
-    int start(ulc_coll** out) override { return start_(data_, out); }
+    int start(std::size_t, ulc_coll** out) override { return start_(data_, out); }
 
     Data data_;
     Start start_;

@@ -1,4 +1,7 @@
 /* Datatypes, operators and the convertor of Open MPI, as the core wants them. */
+#include <stdlib.h>
+#include <string.h>
+
 #include <coll.h>
 
 #include "coll/mpi/openmpi/glue.h"
@@ -159,6 +162,76 @@ static int convert(const ulc_mpi_type* type, size_t count, const void* memory, v
     return status >= 0 && done == bytes ? 0 : -1;
 }
 
+/* A convertor that stops between pieces. It packs whole basic elements only, so the bytes of one
+ * that crosses the border of two pieces wait in `carried`. */
+typedef struct {
+    opal_convertor_t convertor;
+    int packs;
+    size_t from; /* of carried, the first byte to go */
+    size_t to;   /* behind the last */
+    unsigned char carried[64];
+} stream_t;
+
+static void* open_stream(const ulc_mpi_type* type, size_t count, const void* memory, int packs) {
+    const ompi_datatype_t* theirs = type->handle;
+    stream_t* stream = calloc(1, sizeof *stream);
+    int status = 0;
+    if (stream == NULL) return NULL;
+    stream->packs = packs;
+    OBJ_CONSTRUCT(&stream->convertor, opal_convertor_t);
+    status =
+        packs ? opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &theirs->super,
+                                                         count, memory, 0, &stream->convertor)
+              : opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &theirs->super,
+                                                         count, memory, 0, &stream->convertor);
+    if (status >= 0) return stream;
+    OBJ_DESTRUCT(&stream->convertor);
+    free(stream);
+    return NULL;
+}
+
+/* Bytes that the convertor moved at once; 0: none, or it failed. */
+static size_t move_some(stream_t* stream, void* packed, size_t bytes) {
+    struct iovec piece = {.iov_base = packed, .iov_len = bytes};
+    uint32_t pieces = 1;
+    size_t moved = bytes;
+    const int status = stream->packs
+                           ? opal_convertor_pack(&stream->convertor, &piece, &pieces, &moved)
+                           : opal_convertor_unpack(&stream->convertor, &piece, &pieces, &moved);
+    return status >= 0 ? moved : 0;
+}
+
+static int move_stream(void* opaque, void* packed, size_t bytes) {
+    stream_t* stream = opaque;
+    unsigned char* at = packed;
+    while (bytes > 0) {
+        size_t n = stream->to - stream->from;
+        if (n > 0) {
+            if (n > bytes) n = bytes;
+            memcpy(at, stream->carried + stream->from, n);
+            stream->from += n;
+        } else {
+            n = move_some(stream, at, bytes);
+        }
+        if (n == 0 && stream->packs && bytes < sizeof stream->carried) {
+            stream->from = 0;
+            stream->to = move_some(stream, stream->carried, sizeof stream->carried);
+            if (stream->to == 0) return -1;
+        } else if (n == 0) {
+            return -1;
+        }
+        at += n;
+        bytes -= n;
+    }
+    return 0;
+}
+
+static void close_stream(void* opaque) {
+    stream_t* stream = opaque;
+    OBJ_DESTRUCT(&stream->convertor);
+    free(stream);
+}
+
 static int pack(const ulc_mpi_type* type, size_t count, const void* memory, void* packed) {
     return convert(type, count, memory, packed, 1);
 }
@@ -178,6 +251,9 @@ const ulc_mpi_hooks mca_coll_ulc_hooks = {
     .contiguous = is_contiguous,
     .pack = pack,
     .unpack = unpack,
+    .open_stream = open_stream,
+    .move_stream = move_stream,
+    .close_stream = close_stream,
     .reduce = reduce,
     .progress = progress,
 };

@@ -282,6 +282,52 @@ static void all(MPI_Comm comm) {
     MPI_Barrier(comm);
 }
 
+/* An int and a double, packed 12 bytes: a border between two pieces of a long broadcast lies within
+ * a double. Even ranks have 20 bytes from one to the next, odd ones 12. */
+static void broadcast_long_structures(int rank, int size, int count) {
+    const int step = rank % 2 == 0 ? 20 : 12;
+    const int lengths[] = {1, 1};
+    const MPI_Aint places[] = {0, rank % 2 == 0 ? 8 : 4};
+    const MPI_Datatype parts[] = {MPI_INT, MPI_DOUBLE};
+    MPI_Datatype whole;
+    MPI_Datatype type;
+    MPI_Type_create_struct(2, lengths, places, parts, &whole);
+    MPI_Type_create_resized(whole, 0, step, &type);
+    MPI_Type_commit(&type);
+    unsigned char* data = malloc((size_t)count * 20);
+    for (int turn = 0; turn < 4; ++turn) {
+        const int root = turn % size;
+        memset(data, 0x5A, (size_t)count * 20);
+        for (int i = 0; rank == root && i < count; ++i) {
+            const double value = 0.5 * i + turn;
+            memcpy(data + (size_t)i * (size_t)step, &i, sizeof i);
+            memcpy(data + (size_t)i * (size_t)step + places[1], &value, sizeof value);
+        }
+        if (turn < 2) {
+            MPI_Bcast(data, count, type, root, MPI_COMM_WORLD);
+        } else {
+            MPI_Request requests[2];
+            int behind = rank == root ? turn : -1;
+            MPI_Ibcast(data, count, type, root, MPI_COMM_WORLD, &requests[0]);
+            MPI_Ibcast(&behind, 1, MPI_INT, root, MPI_COMM_WORLD, &requests[1]);
+            MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+            CHECK(behind == turn, "behind: %d", behind);
+        }
+        for (int i = 0; i < count; ++i) {
+            const unsigned char* at = data + (size_t)i * (size_t)step;
+            int first;
+            double second;
+            memcpy(&first, at, sizeof first);
+            memcpy(&second, at + places[1], sizeof second);
+            CHECK(first == i && second == 0.5 * i + turn, "structure %d of turn %d", i, turn);
+            if (step == 20) CHECK(at[4] == 0x5A && at[19] == 0x5A, "gap %d was written", i);
+        }
+    }
+    free(data);
+    MPI_Type_free(&type);
+    MPI_Type_free(&whole);
+}
+
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     int rank;
@@ -296,5 +342,8 @@ int main(int argc, char** argv) {
         MPI_Comm_free(&other);
     }
     MPI_Type_free(&gaps_type);
+    int size;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    broadcast_long_structures(rank, size, 130001); /* 1.5 MiB packed */
     return finish();
 }

@@ -1,0 +1,53 @@
+#include "coll/mpi/operation.h"
+
+namespace ulc::mpi {
+
+/// Starts what may start. False: a piece could not, see failure_.
+bool Operation::start_pieces() {
+    while (begun_ < pieces_ && begun_ - ended_ < kSlots) {
+        const int state = start(begun_, &colls_[begun_ % kSlots]);
+        // A group has a limit of operations under way, which falls.
+        if (state == ULC_ERR_LIMIT && comm_->under_way > 0) return true;
+        if (state != ULC_OK) {
+            failure_ = state;
+            return false;
+        }
+        ++comm_->under_way;
+        if (++begun_ == pieces_) ++comm_->started;
+    }
+    return true;
+}
+
+int Operation::step() {
+    ulc_endpoint* ep = session().endpoint();
+    if (ep == nullptr) return ULC_ERR_CLOSED;
+    if (begun_ < pieces_ && failure_ == ULC_OK) {
+        if (comm_->started != ticket_) return ULC_ERR_AGAIN;  // earlier operations come first
+        if (!start_pieces()) {
+            pieces_ = begun_;  // the rest never starts
+            ++comm_->started;
+        }
+    }
+    for (std::size_t piece = ended_; piece < begun_; ++piece) {
+        ulc_coll*& coll = colls_[piece % kSlots];
+        if (coll == nullptr) continue;
+        const int state = ulc_coll_test(ep, coll);
+        if (state == ULC_ERR_AGAIN) continue;
+        coll = nullptr;
+        --comm_->under_way;
+        if (state != ULC_OK && failure_ == ULC_OK) failure_ = state;
+    }
+    while (is_under_way() && colls_[ended_ % kSlots] == nullptr) {
+        if (failure_ == ULC_OK && !take_result(ended_)) failure_ = ULC_ERR_NO_MEMORY;
+        ++ended_;
+    }
+    if (is_under_way()) return ULC_ERR_AGAIN;
+    if (failure_ != ULC_OK && begun_ < pieces_) {
+        pieces_ = begun_;
+        ++comm_->started;
+    }
+    if (failure_ != ULC_OK) return failure_;
+    return ended_ == pieces_ ? int{ULC_OK} : int{ULC_ERR_AGAIN};
+}
+
+}  // namespace ulc::mpi
