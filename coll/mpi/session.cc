@@ -232,8 +232,9 @@ void Session::say_failure(const char* name, int error) {
     char host[256] = "";
     static_cast<void>(::gethostname(host, sizeof host - 1));
     const unsigned rank = ep_ != nullptr ? ulc_rank(ep_) : 0;
-    std::fprintf(stderr, "ulc: %s failed at rank %u on %s: %s (%s)\n", name, rank, host,
-                 ulc_error_text(error), ulc_last_error_text());
+    const char* more = ulc_last_error_text();
+    std::fprintf(stderr, "ulc: %s failed at rank %u on %s: %s%s%s\n", name, rank, host,
+                 ulc_error_text(error), more[0] != '\0' ? "; " : "", more);
 }
 
 void Session::print_account(std::uint32_t rank) const {
