@@ -198,6 +198,12 @@ void Session::close(std::uint32_t rank) {
     ulc_close(ep_);
     ep_ = nullptr;
     joining_ = false;
+    // The endpoint wrote into their buffers until here.
+    while (first_ != nullptr) {
+        const std::unique_ptr<Operation> one(first_);
+        first_ = one->next;
+    }
+    last_ = &first_;
 }
 
 void Session::finish_operations() {
@@ -205,11 +211,6 @@ void Session::finish_operations() {
         static_cast<void>(progress());
         ::sched_yield();
     }
-    while (first_ != nullptr) {
-        const std::unique_ptr<Operation> one(first_);
-        first_ = one->next;
-    }
-    last_ = &first_;
 }
 
 bool Session::idle_round(IdleLadder& ladder, bool moved, Nanos deadline) {

@@ -89,7 +89,7 @@ private:
     void complete(Operation* finished);
     /// Gives the core away if nothing moved for long. False: the deadline has passed.
     [[nodiscard]] static bool idle_round(IdleLadder& ladder, bool moved, Nanos deadline);
-    /// Ends the operations that are left when the MPI ends: those of freed communicators.
+    /// Gives the operations of freed communicators a second when the MPI ends.
     void finish_operations();
     /// name: nullptr for an operation that the program did not ask for, which fails silently.
     void say_failure(const char* name, int error);
