@@ -10,7 +10,9 @@ namespace ulc::engine {
 namespace {
 
 /// A claim of a job that forms is broadcast at most once in this time for each job that forms.
-constexpr Nanos kBroadcastWait = 10 * kMillisecond;
+constexpr Nanos kBroadcastWait = 20 * kMillisecond;
+constexpr Nanos kHurryWait = 100 * kMillisecond;
+constexpr Nanos kHurryBurst = 64;
 
 }  // namespace
 
@@ -151,14 +153,25 @@ std::size_t Jobs::Impl::put_ack(JobRecord& record, std::byte* body, Mac& to) {
 void Jobs::Impl::make_join_due(JobRecord& record, Nanos now) {
     record.join_due = true;
     record.join_cursor = 0;
-    record.join_at = now + record.join_wait + jitter(record);
-    // Claims of all jobs together are broadcast at most 100 times a second, as long as none of them
-    // is forgotten for being repeated too late.
+    // Claims of all jobs together are repeated at most 50 times a second, as long as none of them
+    // is forgotten for being repeated too late. The first repeats of a job come earlier while there
+    // have been few of them: a user may begin jobs without end.
     const auto forming = static_cast<Nanos>(std::ranges::count_if(records, [](const auto& one) {
         return one->phase == JobPhase::kForming && !one->locals.empty();
     }));
     const Nanos paced = std::min(forming * kBroadcastWait, config.claim_life * 3 / 4);
-    record.join_wait = std::min(record.join_wait * 2, std::max(config.join_wait_max, paced));
+    const Nanos steady = std::max(config.join_wait_max, paced);
+    if (record.join_wait < steady && !may_hurry(now)) record.join_wait = steady;
+    record.join_at = now + record.join_wait + jitter(record);
+    record.join_wait = std::min(record.join_wait * 2, steady);
+}
+
+/// Takes one of the early repeats: there are kHurryBurst at once, then one each kHurryWait.
+bool Jobs::Impl::may_hurry(Nanos now) noexcept {
+    const Nanos due = std::max(hurry_full_at, now);
+    if (due - now > kHurryWait * (kHurryBurst - 1)) return false;
+    hurry_full_at = due + kHurryWait;
+    return true;
 }
 
 std::size_t Jobs::Impl::put_join(JobRecord& record, std::byte* body, Nanos now) {

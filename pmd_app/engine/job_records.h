@@ -197,6 +197,7 @@ struct Jobs::Impl {
     Liveness& liveness;
     Prng prng;
     std::vector<std::unique_ptr<JobRecord>> records;
+    Nanos hurry_full_at = 0;      ///< when all early repeats of JOINs are there again
     std::deque<JobEvent> events;  ///< kFormed and kFailed: at most one each a local endpoint
     FixedVector<PendingReject, kAnswersMax> rejects;
     FixedVector<CommitAnswer, kAnswersMax> commit_answers;
@@ -311,6 +312,7 @@ struct Jobs::Impl {
                                          std::byte* body);
     [[nodiscard]] std::size_t put_bye(JobRecord& record, std::byte* body, Nanos now);
     void make_join_due(JobRecord& record, Nanos now);
+    [[nodiscard]] bool may_hurry(Nanos now) noexcept;
     [[nodiscard]] std::size_t put_join(JobRecord& record, std::byte* body, Nanos now);
     [[nodiscard]] std::size_t put_ack(JobRecord& record, std::byte* body, Mac& to);
     [[nodiscard]] std::size_t put_part(JobRecord& record, std::byte* body, Mac& to, Nanos now);

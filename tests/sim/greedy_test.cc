@@ -28,6 +28,33 @@ ClusterConfig shared_engines() {
     return config;
 }
 
+/// Counts the broadcast frames that leave port 0.
+class BroadcastTap : public Tap {
+public:
+    void on_frame(std::uint16_t port, bool outbound, const std::vector<std::byte>& frame,
+                  Nanos) override {
+        if (outbound && port == 0 && frame[0] == std::byte{0xff}) ++count;
+    }
+    std::uint64_t count = 0;
+};
+
+/// Joins a job of two as rank 1, whose rank 0 never comes, for that long.
+void join_no_job(RingClient& client, unsigned number, Nanos patience) {
+    abi::JoinRequest request{};
+    const std::string name = "no-such-job" + std::to_string(number);
+    std::memcpy(request.name, name.data(), name.size());
+    request.name_length = static_cast<std::uint16_t>(name.size());
+    request.rank = 1;
+    request.size = 2;
+    request.timeout_ns = patience;
+    std::memcpy(client.region().tx(0, sizeof request), &request, sizeof request);
+    abi::SubmissionRecord record{};
+    record.kind = abi::SubmitKind::kJoinJob;
+    record.body.block = {0, sizeof request, 0, 0, 0, 0};
+    client.job_status = static_cast<int>(Err::kAgain);
+    (void)client.submit(record);
+}
+
 /// A job of B on both nodes forms within a second, while `tick` runs. False: it did not.
 bool forms_within_a_second(SimCluster& cluster, const std::function<void()>& tick) {
     const std::size_t first = cluster.add_client(0, kUserB);
@@ -97,6 +124,47 @@ TEST(Greedy, all_groups_of_one_user_leave_the_world_groups_to_jobs) {
         EXPECT_EQ(cluster.count(Counter::refused_groups), static_cast<std::uint64_t>(refused));
         EXPECT_TRUE(forms_within_a_second(cluster, [] {}));
         EXPECT_EQ(cluster.shut_down(), 0U);
+    }
+}
+
+/// Eight endpoints of A try up to 4,000 jobs a second, each for `patience`.
+void try_jobs_without_end(Nanos patience) {
+    SimCluster cluster(shared_engines());
+    std::vector<std::size_t> of_a;
+    for (int n = 0; n < 8; ++n)
+        of_a.push_back(cluster.add_client(0, kUserA));
+    unsigned begun = 0;
+    const auto join_all = [&] {
+        for (const std::size_t index : of_a) {
+            RingClient& client = cluster.client(index);
+            client.poll();
+            const bool waits = client.job_status == static_cast<int>(Err::kAgain);
+            if (!waits || begun < of_a.size()) join_no_job(client, begun++, patience);
+        }
+    };
+    const auto greedy_for = [&](Nanos span) {
+        for (const Nanos end = cluster.now() + span; cluster.now() < end;) {
+            join_all();
+            cluster.touch(0);
+            (void)cluster.run(2 * kMillisecond, [] { return false; });
+        }
+    };
+    greedy_for(8 * kSecond);  // what is allowed at once is over
+    BroadcastTap tap;
+    cluster.net().set_tap(&tap);
+    const unsigned begun_before = begun;
+    greedy_for(3 * kSecond);
+    EXPECT_GE(begun - begun_before, 3 * kSecond / patience * 8) << "A has tried";
+    EXPECT_GT(tap.count, 0U);
+    EXPECT_LE(tap.count, 3 * 100U);
+    EXPECT_TRUE(forms_within_a_second(cluster, join_all));
+    cluster.net().set_tap(nullptr);
+}
+
+TEST(Greedy, jobs_without_end_are_few_broadcasts_and_hold_up_no_other_user) {
+    for (const Nanos patience : {20 * kMillisecond, 200 * kMillisecond, kSecond}) {
+        SCOPED_TRACE(patience);
+        try_jobs_without_end(patience);
     }
 }
 
