@@ -13,6 +13,7 @@ namespace ulc::tools {
 namespace {
 
 constexpr const char* kComponent = "mca_coll_ulc.so";
+constexpr const char* kProvider = "libulc-fi.so";
 constexpr const char* kAnswers = "mca:coll:ulc:version";
 
 /// Returns all that a shell command prints; empty if it cannot be started.
@@ -72,6 +73,11 @@ OpenMpi find_open_mpi() {
 }
 
 std::string find_component() { return find_library(kComponent, "coll/mpi"); }
+
+std::string find_provider() {
+    const std::string built = find_library(kProvider, "libulc/ofi");
+    return !built.empty() ? built : find_library(std::string("libfabric/") + kProvider, "lib");
+}
 
 void check_mpi(Findings& out) {
     const OpenMpi mpi = find_open_mpi();

@@ -22,6 +22,9 @@ struct OpenMpi {
 /// built.
 [[nodiscard]] std::string find_component();
 
+/// Returns the path of our provider for libfabric, likewise.
+[[nodiscard]] std::string find_provider();
+
 /// Looks at each MPI and at the parts of ULC that it loads.
 void check_mpi(Findings& out);
 

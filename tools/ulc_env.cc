@@ -18,15 +18,26 @@ int refuse(const std::string& text) {
     return 1;
 }
 
-int print_for_open_mpi(bool explain) {
-    const OpenMpi mpi = find_open_mpi();
-    if (mpi.mpirun.empty())
-        return refuse("there is no mpirun of Open MPI in PATH; apt-get install openmpi-bin");
+/// Prints what makes Open MPI send its messages by our provider for libfabric.
+void print_provider(const std::string& provider, bool explain) {
+    if (explain) {
+        fmt::print(
+            "# Messages between two ranks go by libfabric, and there by ULC. Debian's Open MPI\n"
+            "# leaves libfabric out unless it is asked for. libfabric looks for the provider in\n"
+            "# FI_PROVIDER_PATH.\n");
+    }
+    fmt::print("export OMPI_MCA_pml=cm\nexport OMPI_MCA_mtl=ofi\nexport FI_PROVIDER=ulc\n");
+    fmt::print("export FI_PROVIDER_PATH='{}'\n",
+               std::filesystem::path(provider).parent_path().string());
+}
+
+/// Prints what makes Open MPI load our collectives; returns the exit code.
+int print_component(const OpenMpi& mpi, bool explain) {
     if (!mpi.version.starts_with("4.1"))
         return refuse(
             fmt::format("{} is version {}; the component fits 4.1 alone", mpi.mpirun, mpi.version));
     if (mpi.loads_us) {
-        if (explain) fmt::print("# nothing to set: {} loads mca_coll_ulc.so already\n", mpi.mpirun);
+        if (explain) fmt::print("# no more to set: {} loads mca_coll_ulc.so already\n", mpi.mpirun);
         return 0;
     }
     if (!mpi.why_not.empty())
@@ -43,6 +54,15 @@ int print_for_open_mpi(bool explain) {
     fmt::print("export {}='{}:SYSTEM_DEFAULT:USER_DEFAULT'\n", kPathVariable,
                std::filesystem::path(ours).parent_path().string());
     return 0;
+}
+
+int print_for_open_mpi(bool explain) {
+    const OpenMpi mpi = find_open_mpi();
+    if (mpi.mpirun.empty())
+        return refuse("there is no mpirun of Open MPI in PATH; apt-get install openmpi-bin");
+    const std::string provider = find_provider();
+    if (!provider.empty()) print_provider(provider, explain);
+    return print_component(mpi, explain);
 }
 
 }  // namespace

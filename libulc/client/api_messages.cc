@@ -58,6 +58,15 @@ int ulc_probe(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, ulc_
     return ep->probe(from, tag, mask | kUserTagBit, status != nullptr ? status : &unused);
 }
 
+int ulc_probe_head(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, void* head,
+                   size_t* octets, ulc_status* status) {
+    if (ep == nullptr || tag > ULC_TAG_MAX || octets == nullptr || (head == nullptr && *octets > 0))
+        return ULC_ERR_INVALID;
+    ulc_status unused;
+    return ep->probe_head(from, tag, mask | kUserTagBit, head, octets,
+                          status != nullptr ? status : &unused);
+}
+
 int ulc_claim(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, ulc_message** message,
               ulc_status* status) {
     if (ep == nullptr || message == nullptr || tag > ULC_TAG_MAX) return ULC_ERR_INVALID;

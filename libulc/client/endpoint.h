@@ -93,6 +93,9 @@ public:
                               const Pieces& buffer, ulc_request* request);
     [[nodiscard]] int probe(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
                             ulc_status* status) noexcept;
+    /// Returns and sets the same as ulc_probe_head().
+    [[nodiscard]] int probe_head(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
+                                 void* head, std::size_t* octets, ulc_status* status) noexcept;
     [[nodiscard]] int claim(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
                             Arrival** message, ulc_status* status) noexcept;
     [[nodiscard]] int receive_claimed(Arrival* message, const Pieces& buffer,

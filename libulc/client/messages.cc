@@ -116,6 +116,19 @@ int Endpoint::probe(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
     return inbox_.probe(from, tag, mask, status) != nullptr ? ULC_OK : none;
 }
 
+int Endpoint::probe_head(std::uint16_t from, std::uint64_t tag, std::uint64_t mask, void* head,
+                         std::size_t* octets, ulc_status* status) noexcept {
+    int none = 0;
+    if (const int error = may_look(from, none); error != ULC_OK) return error;
+    const Arrival* arrival = inbox_.probe(from, tag, mask, status);
+    if (arrival == nullptr) return none;
+    // Copies of chunks grow from the message's start.
+    const std::uint64_t there = arrival->data != nullptr ? arrival->received : 0;
+    *octets = static_cast<std::size_t>(std::min<std::uint64_t>(*octets, there));
+    if (*octets > 0) std::memcpy(head, arrival->data, *octets);
+    return ULC_OK;
+}
+
 int Endpoint::claim(std::uint16_t from, std::uint64_t tag, std::uint64_t mask, Arrival** message,
                     ulc_status* status) noexcept {
     int none = 0;

@@ -269,6 +269,11 @@ ULC_API void ulc_release(ulc_endpoint* ep, const void* view);
 ULC_API int ulc_probe(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
                       ulc_status* status);
 
+/* As ulc_probe(), and copies the first bytes of the message, at most *octets, to `head`. Sets
+ * *octets to how many: fewer if the message is shorter, or if that part has not arrived. */
+ULC_API int ulc_probe_head(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, void* head,
+                           size_t* octets, ulc_status* status);
+
 /* As ulc_probe(), and gives that message to the caller: no receive, probe or take finds it any
  * more, also if a part of it is still to come. *message stays valid until ulc_receive_claimed(),
  * ulc_discard() or ulc_close(). On error *message is NULL. */

@@ -38,6 +38,32 @@ struct ClientClaim : ClientTest {
     }
 };
 
+TEST_F(ClientClaim, a_probe_copies_the_first_bytes_that_are_there) {
+    const std::string text(3000, 'a');
+    char head[1500] = {};
+    std::size_t octets = 4;
+    EXPECT_EQ(ulc_probe_head(ep, 1, kTag, kExact, head, &octets, nullptr), ULC_ERR_AGAIN);
+    EXPECT_EQ(ulc_probe_head(ep, 1, kTag, kExact, head, nullptr, nullptr), ULC_ERR_INVALID);
+    EXPECT_EQ(ulc_probe_head(ep, 1, kTag, kExact, nullptr, &octets, nullptr), ULC_ERR_INVALID);
+    engine.deliver_inline(2, kTag, "hello");
+    begin(text);
+    ulc_status status;
+    for (int twice = 0; twice < 2; ++twice) {
+        octets = 4;
+        ASSERT_EQ(ulc_probe_head(ep, 2, kTag, kExact, head, &octets, &status), ULC_OK);
+        EXPECT_EQ(std::string(head, octets), "hell");
+        EXPECT_EQ(status.length, 5U);
+    }
+    octets = sizeof head;
+    ASSERT_EQ(ulc_probe_head(ep, 2, kTag, kExact, head, &octets, &status), ULC_OK);
+    EXPECT_EQ(std::string(head, octets), "hello");
+    octets = sizeof head;
+    ASSERT_EQ(ulc_probe_head(ep, 1, kTag, kExact, head, &octets, &status), ULC_OK);
+    EXPECT_EQ(octets, 1024U) << "the rest has not arrived";
+    EXPECT_EQ(std::string(head, octets), text.substr(0, 1024));
+    EXPECT_EQ(status.length, 3000U);
+}
+
 TEST_F(ClientClaim, a_probe_shows_the_message_and_leaves_it) {
     ulc_status status;
     EXPECT_EQ(ulc_probe(ep, ULC_RANK_ANY, kTag, kExact, &status), ULC_ERR_AGAIN);

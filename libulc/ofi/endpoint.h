@@ -1,0 +1,128 @@
+// struct fid_ep of type RDM: one endpoint of libulc.
+//   endpoint.cc    life: bind, enable, name, options, close
+//   sending.cc     the entries that send
+//   receiving.cc   the entries that receive, peek, claim and cancel
+//   progress.cc    completes what libulc has done
+#pragma once
+
+#include <rdma/fi_cm.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_tagged.h>
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "client/ulc.h"
+#include "ofi/addresses.h"
+#include "ofi/completions.h"
+#include "ofi/counter.h"
+#include "ofi/domain.h"
+#include "ofi/operation.h"
+#include "ofi/peers.h"
+
+namespace ulc::ofi {
+
+/// Describes a message to send, as an entry of libfabric's tables gave it.
+struct Outgoing {
+    const iovec* pieces;
+    std::size_t count;
+    fi_addr_t to;
+    std::uint64_t tag;  ///< libulc's
+    void* context = nullptr;
+    std::uint64_t flags = 0;  ///< FI_INJECT, FI_TRANSMIT_COMPLETE, FI_REMOTE_CQ_DATA
+    std::uint64_t data = 0;
+    bool report = true;
+};
+
+/// A receive, peek or claim, as an entry of libfabric's tables gave it.
+struct Incoming {
+    const iovec* pieces;
+    std::size_t count;
+    fi_addr_t from;
+    std::uint64_t tag;   ///< libulc's
+    std::uint64_t mask;  ///< libulc's
+    void* context;
+    std::uint64_t flags;  ///< FI_MULTI_RECV, FI_PEEK, FI_CLAIM, FI_DISCARD
+    bool report;
+};
+
+class Endpoint : public fid_ep {
+public:
+    Endpoint(Domain& in, const fi_info& info) noexcept;
+    ~Endpoint();
+    Endpoint(const Endpoint&) = delete;
+    Endpoint& operator=(const Endpoint&) = delete;
+
+    [[nodiscard]] int bind(struct fid& object, std::uint64_t flags);
+    [[nodiscard]] int enable();
+
+    [[nodiscard]] ssize_t send(const Outgoing& message) noexcept;
+    [[nodiscard]] ssize_t receive(const Incoming& wanted) noexcept;
+    [[nodiscard]] ssize_t peek(const Incoming& wanted) noexcept;
+    /// Receives or discards what a peek with this context has claimed.
+    [[nodiscard]] ssize_t finish_claim(const Incoming& wanted) noexcept;
+    [[nodiscard]] ssize_t cancel(void* context) noexcept;
+
+    /// Polls libulc and reports what is done.
+    void progress() noexcept;
+
+    /// True if a success of an operation with these flags is reported.
+    [[nodiscard]] bool reports_send(std::uint64_t flags) const noexcept {
+        return !select_sends_ || (flags & FI_COMPLETION) != 0;
+    }
+    [[nodiscard]] bool reports_receive(std::uint64_t flags) const noexcept {
+        return !select_receives_ || (flags & FI_COMPLETION) != 0;
+    }
+
+    [[nodiscard]] Peers& peers() noexcept { return peers_; }
+    [[nodiscard]] bool is_enabled() const noexcept { return ep_ != nullptr; }
+
+    Domain& domain;
+    std::uint64_t send_flags;     ///< flags of operations that give none
+    std::uint64_t receive_flags;  ///< likewise
+    std::size_t multi_receive_min = 64;
+
+private:
+    /// Returns 0 if the endpoint can send and receive, else -FI_E…. Polls while its job forms.
+    [[nodiscard]] int ready() noexcept;
+    [[nodiscard]] ssize_t inject(const Outgoing& message, std::uint16_t to) noexcept;
+    /// Sets libulc's source for a receive. Returns 0 or -FI_E….
+    [[nodiscard]] int source_of(fi_addr_t from, std::uint16_t& out) noexcept;
+    /// Starts an operation's receive, or another one of a multi-receive. False: it failed and is
+    /// reported.
+    bool post(Operation& operation) noexcept;
+    void harvest() noexcept;
+    /// The operation is out of the list and done.
+    void finish(Operation& operation, const ulc_status& status) noexcept;
+    void finish_receive(Operation& operation, const ulc_status& status) noexcept;
+    void fail(const Operation& operation, int fi_error, int ulc_error, std::size_t over) noexcept;
+    void drop_malformed() noexcept;
+
+    const std::uint64_t caps_;
+    ulc_endpoint* ep_ = nullptr;
+    AddressVector* addresses_ = nullptr;
+    CompletionQueue* sends_ = nullptr;
+    CompletionQueue* receives_ = nullptr;
+    bool select_sends_ = false;
+    bool select_receives_ = false;
+    Counter* send_counter_ = nullptr;
+    Counter* receive_counter_ = nullptr;
+    Peers peers_;
+    Operations operations_;
+    std::unordered_map<void*, ulc_message*> claimed_;  ///< by context
+    unsigned polls_ = 0;
+    int ended_ = 0;  ///< the ulc_error with which libulc's endpoint ended
+    std::uint64_t malformed_ = 0;
+};
+
+int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** out, void* context) noexcept;
+
+extern fi_ops_msg message_ops;
+extern fi_ops_tagged tagged_ops;
+
+/// sending.cc and receiving.cc fill these.
+void set_send_entries(fi_ops_msg& messages, fi_ops_tagged& tagged) noexcept;
+void set_receive_entries(fi_ops_msg& messages, fi_ops_tagged& tagged) noexcept;
+
+}  // namespace ulc::ofi

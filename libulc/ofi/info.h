@@ -1,0 +1,33 @@
+// This file says what the provider offers: fi_getinfo().
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ulc::ofi {
+
+inline constexpr char kName[] = "ulc";
+inline constexpr std::uint32_t kAddressFormat = FI_PROV_SPECIFIC | 0x756c63;
+inline constexpr std::uint32_t kProtocol = FI_PROV_SPECIFIC | 0x756c63;
+inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::size_t kInjectBytesMax = 4096;
+inline constexpr std::size_t kPiecesMax = 7;  ///< the eighth of libulc is the header
+/// Operations of each direction that an application may count on. More are taken.
+inline constexpr std::size_t kQueueSize = 1024;
+inline constexpr std::size_t kQueueSizeMax = 65536;
+
+inline constexpr std::uint64_t kSendFlags =
+    FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE;
+inline constexpr std::uint64_t kReceiveFlags = FI_COMPLETION | FI_MULTI_RECV;
+
+/// fi_getinfo() of this provider. Returns -FI_ENODATA if no engine answers or the hints ask for
+/// what is not there.
+int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
+             const fi_info* hints, fi_info** out) noexcept;
+
+/// True if the engine that ulc_open(NULL) would take is there. Takes microseconds, says nothing.
+[[nodiscard]] bool engine_answers() noexcept;
+
+}  // namespace ulc::ofi

@@ -1,0 +1,72 @@
+// The job of this process, as its launcher shows it, and the addresses of endpoints in it.
+//
+// Endpoint number n of every rank joins the job "<name>.ofi.<n>". An address of an endpoint, 40
+// bytes, big-endian:
+//
+//   bytes 0-3     "ULCJ"
+//   bytes 4-5     version, 1
+//   bytes 6-7     rank
+//   bytes 8-11    number of the endpoint in its process
+//   bytes 12-19   hash of the job's name
+//   bytes 20-23   hash of the job's nonce: an earlier job of that name has another
+//   bytes 24-39   zero
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/endian.h"
+
+namespace ulc::ofi {
+
+inline constexpr std::size_t kAddressBytes = 40;
+using Address = std::array<unsigned char, kAddressBytes>;
+
+struct AddressFields {
+    unsigned char magic[4];
+    Be16 version;
+    Be16 rank;
+    Be32 endpoint;
+    Be64 job;
+    Be32 life;
+    unsigned char zero[16];
+};
+static_assert(sizeof(AddressFields) == kAddressBytes && alignof(AddressFields) == 1);
+
+class Job {
+public:
+    Job(std::string name, std::uint16_t rank, std::uint16_t size,
+        const std::optional<std::array<unsigned char, 16>>& nonce);
+
+    /// Returns the job that ULC_JOB, ULC_RANK, ULC_SIZE and ULC_NONCE or else the launcher show;
+    /// nullptr: there is none, and *reason is a sentence. Asks the launcher at the first call.
+    [[nodiscard]] static const Job* of_process(std::string* reason);
+    /// True if the environment shows a job. Asks no launcher.
+    [[nodiscard]] static bool is_shown() noexcept;
+
+    [[nodiscard]] std::uint16_t rank() const noexcept { return rank_; }
+    [[nodiscard]] std::uint16_t size() const noexcept { return size_; }
+    [[nodiscard]] const unsigned char* nonce() const noexcept {
+        return nonce_ ? nonce_->data() : nullptr;
+    }
+    /// Returns the name of the job that this endpoint of every rank joins.
+    [[nodiscard]] std::string name_for(std::uint32_t endpoint) const;
+    [[nodiscard]] Address address_of(std::uint16_t rank, std::uint32_t endpoint) const noexcept;
+    /// Returns why an address is not one of this job; nullptr: it is.
+    [[nodiscard]] const char* objection(const Address& address) const noexcept;
+
+    [[nodiscard]] static AddressFields fields_of(const Address& address) noexcept;
+
+private:
+    std::string name_;
+    std::uint16_t rank_;
+    std::uint16_t size_;
+    std::optional<std::array<unsigned char, 16>> nonce_;
+    std::uint64_t name_hash_;
+    std::uint32_t life_;
+};
+
+}  // namespace ulc::ofi

@@ -1,0 +1,48 @@
+// The header that this provider puts in front of each message, and how tags are laid out.
+//
+//   byte 0      version, 1
+//   byte 1      flags: bit 0, the message has completion data
+//   bytes 2-3   zero
+//   bytes 4-11  completion data, big-endian; zero if there are none
+//
+// It has one size, because a receive is posted before it is known what will match. With it a
+// payload of up to 28 bytes stays in one record. ULC's tag:
+//
+//   bit 63      0: the tags of coll.h have it
+//   bit 62      1: a tagged message, 0: an untagged one
+//   bits 61-0   the user's tag; zero in an untagged message
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/endian.h"
+
+namespace ulc::ofi {
+
+inline constexpr std::uint64_t kTaggedBit = std::uint64_t{1} << 62;
+inline constexpr std::uint64_t kUserTagMask = kTaggedBit - 1;
+
+struct MessageHeader {
+    static constexpr std::uint8_t kVersion = 1;
+    static constexpr std::uint8_t kHasData = 1;
+
+    std::uint8_t version;
+    std::uint8_t flags;
+    Be16 zero;
+    Be64 data;
+
+    [[nodiscard]] static MessageHeader plain() noexcept { return {kVersion, 0, 0, 0}; }
+    [[nodiscard]] static MessageHeader with_data(std::uint64_t data) noexcept {
+        return {kVersion, kHasData, 0, data};
+    }
+    [[nodiscard]] bool has_data() const noexcept { return (flags & kHasData) != 0; }
+    /// True if a message of `length` bytes begins with a header that this version understands.
+    [[nodiscard]] bool is_valid(std::size_t length) const noexcept {
+        return length >= sizeof(MessageHeader) && version == kVersion && (flags & ~kHasData) == 0 &&
+               zero == 0 && (has_data() || data == 0);
+    }
+};
+static_assert(sizeof(MessageHeader) == 12 && alignof(MessageHeader) == 1);
+
+}  // namespace ulc::ofi

@@ -1,0 +1,123 @@
+// Turns what libulc has completed into completions of libfabric.
+#include <algorithm>
+
+#include "ofi/endpoint.h"
+
+namespace ulc::ofi {
+namespace {
+
+/// Requests are looked at after a poll that brought something, and now and then after others.
+constexpr unsigned kPollsPerLook = 64;
+
+}  // namespace
+
+int Endpoint::ready() noexcept {
+    if (ep_ == nullptr) return -FI_EOPBADSTATE;
+    int state = peers_.state();
+    if (state != -FI_EAGAIN) return state;
+    progress();
+    return peers_.state();
+}
+
+void Endpoint::progress() noexcept {
+    if (ep_ == nullptr) return;
+    const int events = ulc_poll(ep_);
+    if (events < 0 && events != -ULC_ERR_LIMIT && ended_ == 0) ended_ = -events;
+    if (events > 0 || ended_ != 0 || ++polls_ % kPollsPerLook == 0) harvest();
+}
+
+void Endpoint::harvest() noexcept {
+    for (Operation* operation = operations_.first(); operation != nullptr;) {
+        Operation& looked_at = *operation;
+        operation = operation->next;
+        ulc_status status{};
+        if (ulc_test(ep_, &looked_at.request, &status) != ULC_OK) {
+            if (ended_ == 0) continue;
+            status.error = ended_;
+        }
+        operations_.remove(looked_at);
+        finish(looked_at, status);
+    }
+}
+
+void Endpoint::finish(Operation& operation, const ulc_status& status) noexcept {
+    if (operation.kind != Operation::Kind::kSend) {
+        finish_receive(operation, status);
+        return;
+    }
+    if (status.error != ULC_OK) {
+        fail(operation, fi_error_of(status.error), status.error, 0);
+    } else {
+        if (send_counter_ != nullptr) ++send_counter_->count;
+        if (operation.report && sends_ != nullptr)
+            sends_->add({operation.context, operation.flags, operation.capacity, nullptr, 0, 0,
+                         FI_ADDR_NOTAVAIL});
+    }
+    operations_.release(operation);
+}
+
+void Endpoint::finish_receive(Operation& operation, const ulc_status& status) noexcept {
+    const bool cut = status.error == ULC_ERR_TRUNCATED;
+    if (status.error != ULC_OK && !cut) {
+        fail(operation, fi_error_of(status.error), status.error, 0);
+        operations_.release(operation);
+        return;
+    }
+    if (!operation.header.is_valid(status.length)) {
+        drop_malformed();
+        if (post(operation)) operations_.append(operation);
+        return;
+    }
+    const std::size_t length = status.length - sizeof(MessageHeader);
+    const std::size_t taken = std::min<std::size_t>(length, operation.capacity);
+    const bool many = operation.kind == Operation::Kind::kMultiReceive;
+    const bool used_up = many && operation.capacity - taken < multi_receive_min;
+    void* buffer = operation.count > 1 ? operation.pieces[1].base : nullptr;
+    operation.flags |= operation.header.has_data() ? FI_REMOTE_CQ_DATA : 0;
+    if (used_up) operation.flags |= FI_MULTI_RECV;
+    if (cut || length > operation.capacity) {
+        operation.tag = status.tag;
+        fail(operation, FI_ETRUNC, ULC_ERR_TRUNCATED, length - taken);
+    } else {
+        if (receive_counter_ != nullptr) ++receive_counter_->count;
+        if (receives_ != nullptr && (operation.report || used_up))
+            receives_->add({operation.context, operation.flags, length, buffer,
+                            operation.header.data, status.tag & kUserTagMask,
+                            peers_.address_of(status.source)});
+    }
+    if (!many || used_up) {
+        operations_.release(operation);
+        return;
+    }
+    operation.flags &= ~FI_REMOTE_CQ_DATA;
+    operation.tag = 0;
+    operation.pieces[1].base = static_cast<unsigned char*>(buffer) + taken;
+    operation.pieces[1].length -= taken;
+    operation.capacity -= taken;
+    if (post(operation)) operations_.append(operation);
+}
+
+void Endpoint::fail(const Operation& operation, int fi_error, int ulc_error,
+                    std::size_t over) noexcept {
+    const bool sends = operation.kind == Operation::Kind::kSend;
+    Counter* counter = sends ? send_counter_ : receive_counter_;
+    if (counter != nullptr) ++counter->errors;
+    CompletionQueue* queue = sends ? sends_ : receives_;
+    if (queue == nullptr) return;
+    fi_cq_err_entry entry{};
+    entry.op_context = operation.context;
+    entry.flags = operation.flags;
+    entry.len = fi_error == FI_ETRUNC ? operation.capacity : 0;
+    entry.buf = operation.count > 1 && !sends ? operation.pieces[1].base : nullptr;
+    entry.data =
+        (operation.flags & FI_REMOTE_CQ_DATA) != 0 ? std::uint64_t{operation.header.data} : 0;
+    entry.tag = operation.tag & kUserTagMask;
+    entry.olen = over;
+    entry.err = fi_error;
+    entry.prov_errno = ulc_error;
+    queue->add_error(entry);
+}
+
+void Endpoint::drop_malformed() noexcept { ++malformed_; }
+
+}  // namespace ulc::ofi

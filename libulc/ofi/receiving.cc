@@ -1,0 +1,234 @@
+#include <new>
+
+#include "ofi/endpoint.h"
+#include "ofi/info.h"
+
+namespace ulc::ofi {
+
+int Endpoint::source_of(fi_addr_t from, std::uint16_t& out) noexcept {
+    out = ULC_RANK_ANY;
+    if (from == FI_ADDR_UNSPEC || (caps_ & FI_DIRECTED_RECV) == 0) return 0;
+    return peers_.rank_of(from, out);
+}
+
+bool Endpoint::post(Operation& operation) noexcept {
+    const int error = ulc_receivev(ep_, operation.from, operation.tag, operation.mask,
+                                   operation.pieces, operation.count, &operation.request);
+    if (error == ULC_OK) return true;
+    fail(operation, fi_error_of(error), error, 0);
+    operations_.release(operation);
+    return false;
+}
+
+ssize_t Endpoint::receive(const Incoming& wanted) noexcept {
+    if (const int error = ready(); error != 0) return error;
+    const bool many = (wanted.flags & FI_MULTI_RECV) != 0;
+    if (wanted.count > kPiecesMax || (many && wanted.count != 1)) return -FI_EINVAL;
+    std::uint16_t from = ULC_RANK_ANY;
+    if (const int error = source_of(wanted.from, from); error != 0) return error;
+    Operation* operation = operations_.allocate();
+    if (operation == nullptr) return -FI_ENOMEM;
+    operation->kind = many ? Operation::Kind::kMultiReceive : Operation::Kind::kReceive;
+    operation->report = wanted.report;
+    operation->flags = FI_RECV | ((wanted.tag & kTaggedBit) != 0 ? FI_TAGGED : FI_MSG);
+    operation->context = wanted.context;
+    operation->from = from;
+    operation->tag = wanted.tag;
+    operation->mask = wanted.mask;
+    operation->pieces[0] = {&operation->header, sizeof operation->header};
+    operation->count = 1;
+    operation->capacity = 0;
+    for (std::size_t i = 0; i < wanted.count; ++i) {
+        if (wanted.pieces[i].iov_len == 0) continue;
+        operation->pieces[operation->count++] = {wanted.pieces[i].iov_base,
+                                                 wanted.pieces[i].iov_len};
+        operation->capacity += wanted.pieces[i].iov_len;
+    }
+    const int error = ulc_receivev(ep_, from, operation->tag, operation->mask, operation->pieces,
+                                   operation->count, &operation->request);
+    if (error != ULC_OK) {
+        operations_.release(*operation);
+        return -fi_error_of(error);
+    }
+    ulc_status status;
+    if (ulc_test(ep_, &operation->request, &status) == ULC_OK)
+        finish(*operation, status);
+    else
+        operations_.append(*operation);
+    return 0;
+}
+
+ssize_t Endpoint::peek(const Incoming& wanted) noexcept try {
+    if (ep_ == nullptr) return -FI_EOPBADSTATE;
+    std::uint16_t from = ULC_RANK_ANY;
+    if (const int error = source_of(wanted.from, from); error != 0) return error;
+    progress();
+    const bool takes = (wanted.flags & (FI_CLAIM | FI_DISCARD)) != 0;
+    for (;;) {
+        MessageHeader header{};
+        std::size_t there = sizeof header;
+        ulc_status status{};
+        const int error =
+            ulc_probe_head(ep_, from, wanted.tag, wanted.mask, &header, &there, &status);
+        const bool short_one = status.length < sizeof header;
+        if (error != ULC_OK || (there < sizeof header && !short_one)) {
+            const bool none_yet =
+                error == ULC_OK || error == ULC_ERR_AGAIN || peers_.state() == -FI_EAGAIN;
+            fi_cq_err_entry entry{};
+            entry.op_context = wanted.context;
+            entry.flags = FI_RECV | FI_TAGGED;
+            entry.tag = wanted.tag & kUserTagMask;
+            entry.err = none_yet ? FI_ENOMSG : fi_error_of(error);
+            entry.prov_errno = error;
+            if (receives_ != nullptr) receives_->add_error(entry);
+            return 0;
+        }
+        const bool malformed = short_one || !header.is_valid(status.length);
+        ulc_message* message = nullptr;
+        if (takes || malformed) {
+            const int claimed = ulc_claim(ep_, from, wanted.tag, wanted.mask, &message, &status);
+            if (claimed != ULC_OK) return -fi_error_of(claimed);
+        }
+        if (malformed) {
+            static_cast<void>(ulc_discard(ep_, message));
+            drop_malformed();
+            continue;
+        }
+        if ((wanted.flags & FI_DISCARD) != 0)
+            static_cast<void>(ulc_discard(ep_, message));
+        else if (takes)
+            claimed_[wanted.context] = message;
+        if (wanted.report && receives_ != nullptr)
+            receives_->add({wanted.context,
+                            FI_RECV | FI_TAGGED | (header.has_data() ? FI_REMOTE_CQ_DATA : 0),
+                            status.length - sizeof header, nullptr, header.data,
+                            status.tag & kUserTagMask, peers_.address_of(status.source)});
+        return 0;
+    }
+} catch (const std::bad_alloc&) {
+    return -FI_ENOMEM;
+}
+
+ssize_t Endpoint::finish_claim(const Incoming& wanted) noexcept {
+    const auto known = claimed_.find(wanted.context);
+    if (known == claimed_.end() || wanted.count > kPiecesMax) return -FI_EINVAL;
+    ulc_message* message = known->second;
+    if ((wanted.flags & FI_DISCARD) != 0) {
+        claimed_.erase(known);
+        static_cast<void>(ulc_discard(ep_, message));
+        if (wanted.report && receives_ != nullptr)
+            receives_->add({wanted.context, FI_RECV | FI_TAGGED, 0, nullptr, 0,
+                            wanted.tag & kUserTagMask, FI_ADDR_NOTAVAIL});
+        return 0;
+    }
+    Operation* operation = operations_.allocate();
+    if (operation == nullptr) return -FI_ENOMEM;
+    operation->kind = Operation::Kind::kReceive;
+    operation->report = wanted.report;
+    operation->flags = FI_RECV | FI_TAGGED;
+    operation->context = wanted.context;
+    operation->from = ULC_RANK_ANY;
+    operation->tag = wanted.tag;
+    operation->mask = wanted.mask;
+    operation->pieces[0] = {&operation->header, sizeof operation->header};
+    operation->count = 1;
+    operation->capacity = 0;
+    for (std::size_t i = 0; i < wanted.count; ++i) {
+        if (wanted.pieces[i].iov_len == 0) continue;
+        operation->pieces[operation->count++] = {wanted.pieces[i].iov_base,
+                                                 wanted.pieces[i].iov_len};
+        operation->capacity += wanted.pieces[i].iov_len;
+    }
+    const int error =
+        ulc_receive_claimed(ep_, message, operation->pieces, operation->count, &operation->request);
+    if (error != ULC_OK) {
+        operations_.release(*operation);
+        return -fi_error_of(error);
+    }
+    claimed_.erase(known);
+    operations_.append(*operation);
+    harvest();
+    return 0;
+}
+
+ssize_t Endpoint::cancel(void* context) noexcept {
+    for (Operation* operation = operations_.first(); operation != nullptr;
+         operation = operation->next) {
+        if (operation->context != context || operation->kind == Operation::Kind::kSend) continue;
+        if (ulc_cancel(ep_, &operation->request) != ULC_OK) return -FI_EAGAIN;  // it has matched
+        operations_.remove(*operation);
+        fail(*operation, FI_ECANCELED, ULC_OK, 0);
+        operations_.release(*operation);
+        return 0;
+    }
+    return -FI_ENOENT;
+}
+
+namespace {
+
+ssize_t start(fid_ep* ep, const Incoming& wanted) noexcept {
+    auto& endpoint = *static_cast<Endpoint*>(ep);
+    const Guard hold(endpoint.domain.lock);
+    if ((wanted.flags & FI_PEEK) != 0) return endpoint.peek(wanted);
+    if ((wanted.flags & FI_CLAIM) != 0) return endpoint.finish_claim(wanted);
+    return endpoint.receive(wanted);
+}
+
+/// Starts a receive whose flags are those of the endpoint.
+ssize_t start_plain(fid_ep* ep, const iovec* pieces, std::size_t count, fi_addr_t from,
+                    std::uint64_t tag, std::uint64_t mask, void* context) noexcept {
+    auto& endpoint = *static_cast<Endpoint*>(ep);
+    const std::uint64_t flags = endpoint.receive_flags;
+    return start(ep, {pieces, count, from, tag, mask, context,
+                      (tag & kTaggedBit) != 0 ? flags & ~FI_MULTI_RECV : flags,
+                      endpoint.reports_receive(flags)});
+}
+
+ssize_t recv(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr_t from,
+             void* context) noexcept {
+    const iovec piece{buffer, length};
+    return start_plain(ep, &piece, 1, from, 0, kTaggedBit, context);
+}
+ssize_t recvv(fid_ep* ep, const iovec* pieces, void**, std::size_t count, fi_addr_t from,
+              void* context) noexcept {
+    return start_plain(ep, pieces, count, from, 0, kTaggedBit, context);
+}
+ssize_t recvmsg(fid_ep* ep, const fi_msg* message, std::uint64_t flags) noexcept {
+    if ((flags & ~(kReceiveFlags | FI_MORE)) != 0) return -FI_EBADFLAGS;
+    return start(ep, {message->msg_iov, message->iov_count, message->addr, 0, kTaggedBit,
+                      message->context, flags, static_cast<Endpoint*>(ep)->reports_receive(flags)});
+}
+
+std::uint64_t tagged(std::uint64_t tag) noexcept { return kTaggedBit | (tag & kUserTagMask); }
+
+ssize_t trecv(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr_t from,
+              std::uint64_t tag, std::uint64_t ignore, void* context) noexcept {
+    const iovec piece{buffer, length};
+    return start_plain(ep, &piece, 1, from, tagged(tag), tagged(~ignore), context);
+}
+ssize_t trecvv(fid_ep* ep, const iovec* pieces, void**, std::size_t count, fi_addr_t from,
+               std::uint64_t tag, std::uint64_t ignore, void* context) noexcept {
+    return start_plain(ep, pieces, count, from, tagged(tag), tagged(~ignore), context);
+}
+ssize_t trecvmsg(fid_ep* ep, const fi_msg_tagged* message, std::uint64_t flags) noexcept {
+    constexpr std::uint64_t kKnown = FI_COMPLETION | FI_MORE | FI_PEEK | FI_CLAIM | FI_DISCARD;
+    constexpr std::uint64_t kLook = FI_PEEK | FI_CLAIM;
+    if ((flags & ~kKnown) != 0 || ((flags & FI_DISCARD) != 0 && (flags & kLook) == 0))
+        return -FI_EBADFLAGS;
+    return start(ep, {message->msg_iov, message->iov_count, message->addr, tagged(message->tag),
+                      tagged(~message->ignore), message->context, flags,
+                      static_cast<Endpoint*>(ep)->reports_receive(flags)});
+}
+
+}  // namespace
+
+void set_receive_entries(fi_ops_msg& messages, fi_ops_tagged& tags) noexcept {
+    messages.recv = recv;
+    messages.recvv = recvv;
+    messages.recvmsg = recvmsg;
+    tags.recv = trecv;
+    tags.recvv = trecvv;
+    tags.recvmsg = trecvmsg;
+}
+
+}  // namespace ulc::ofi
