@@ -3,6 +3,8 @@
 
     tools/compare_mpi.py                         2, 4 and 8 ranks, every operation, 8 B to 1 MiB
     tools/compare_mpi.py --ranks 4 --sizes 8,65536 --rounds 9 --ways single
+    tools/compare_mpi.py --mpi                   MPI programs over mca_coll_ulc.so, coll.h itself
+                                                 and Open MPI over TCP
     tools/compare_mpi.py --wire namespaces       the MPIs on one network namespace a rank, joined by a bridge (root)
 
 Every round runs all systems once, each a program of its own, so what disturbs one disturbs the others; the table shows medians
@@ -30,14 +32,19 @@ TREES = {"barrier": "dissemination", "broadcast": "binomial", "gather": "binomia
 OPERATIONS = [*TREES, "alltoall"]
 WAYS = {"stream": "", "single": "/single", "skewed": "/skewed"}
 # What each may cost beside Open MPI.
-BUDGETS = {"embedded": 1.0, "daemon": 3.0}
-NAMES = {"openmpi": "Open MPI", "mpich": "MPICH", "tree": "tree", "embedded": "embedded", "daemon": "daemon"}
+BUDGETS = {"embedded": 1.0, "daemon": 3.0, "component": 1.0}
+# Bounds of the component's time compared with coll.h's own; the larger of the two holds.
+OWN_FACTOR, OWN_MICROSECONDS = 1.2, 0.5
+NAMES = {"openmpi": "Open MPI", "mpich": "MPICH", "tree": "tree", "embedded": "embedded",
+         "daemon": "daemon", "component": "component",
+         "component_daemon": "component, daemons"}
 
 # Of raw/<set><ranks>.<round>.json, as tools/report.py knows them.
 SETS = {"openmpi": "mpi_collective", "mpich": "mpich_collective", "embedded": "embedded_collective", "tree": "embedded_collective",
-        "daemon": "collective"}
+        "daemon": "collective", "component": "component_collective",
+        "component_daemon": "component_daemon_collective"}
 # Begins the names of a system's benchmarks; report.py takes ULC's off.
-PREFIXES = {"openmpi": "mpi/", "mpich": "mpich/"}
+PREFIXES = {"openmpi": "mpi/", "mpich": "mpich/", "component": "mpi/", "component_daemon": "mpi/"}
 
 
 class Namespaces:
@@ -102,12 +109,26 @@ def ulc(how):
     return command
 
 
+def component(options):
+    """The program of the reference, under the same mpirun, over ULC's component."""
+    def command(build, ranks, _):
+        program, _ = open_mpi(build, ranks, None)
+        cluster = [str(build / "tools/ulc"), "cluster", "--nodes", str(ranks), *options, "--"]
+        shell = ["bash", "-c", 'eval "$("$0" env openmpi)" && exec "$@"', str(build / "tools/ulc")]
+        return [*shell, *cluster, *program], {}
+    return command
+
+
 # Program that must be there, package that brings it, command.
 SYSTEMS = {
     "openmpi": ("mpirun.openmpi", "bench/ulc-bench-collective-mpi", "openmpi-bin libopenmpi-dev", open_mpi),
     "embedded": (None, "bench/ulc-bench-collective", None, ulc(lambda _: ["--embedded"])),
     "mpich": ("mpirun.mpich", "bench/ulc-bench-collective-mpich", "mpich libmpich-dev", mpich),
     "daemon": (None, "bench/ulc-bench-collective", None, ulc(lambda ranks: ["--nodes", str(ranks)])),
+    "component": ("mpirun.openmpi", "coll/mpi/mca_coll_ulc.so", "openmpi-bin libopenmpi-dev",
+                  component(["--embedded"])),
+    "component_daemon": ("mpirun.openmpi", "coll/mpi/mca_coll_ulc.so",
+                         "openmpi-bin libopenmpi-dev", component([])),
 }
 
 
@@ -162,7 +183,8 @@ def make_cells(found, options):
             for operation in options.operations:
                 for size in options.sizes if operation != "barrier" else [0]:
                     times = {name: value(found, name, ranks, operation, size, WAYS[way]) for name in NAMES}
-                    if times["embedded"] is None and times["daemon"] is None:
+                    ours = ("embedded", "daemon", "component", "component_daemon")
+                    if all(times[name] is None for name in ours):
                         continue
                     cells.append({"way": way, "ranks": ranks, "operation": operation, "octets": size, "us": times})
     return cells
@@ -188,14 +210,35 @@ def verdicts(cells):
     return out
 
 
+def compared_with_own(cells):
+    """A line on the component's cost compared with coll.h; empty if one was not measured."""
+    both = [(c, c["us"]["component"], c["us"]["embedded"]) for c in cells
+            if c["us"]["component"] and c["us"]["embedded"]]
+    if not both:
+        return ""
+    over = [f"{c['operation']} {c['octets']} B on {c['ranks']}: {mine / own:.2f}"
+            for c, mine, own in both if mine > max(OWN_FACTOR * own, own + OWN_MICROSECONDS)]
+    median = statistics.median(mine / own for _, mine, own in both)
+    return (f"component ≤ {OWN_FACTOR:g}× coll.h or + {OWN_MICROSECONDS:g} µs in "
+            f"{len(both) - len(over)} of {len(both)} cells, median {median:.2f}"
+            + (f"; over: {', '.join(over)}" if over else "") + "\n")
+
+
 def table_of(cells):
     lines = [["way", "ranks", "operation", "octets", *(f"{NAMES[n]} µs" for n in NAMES), "embedded/Open MPI", "daemon/Open MPI",
-              "embedded/MPICH", "embedded/tree"]]
+              "embedded/MPICH", "embedded/tree", "component/Open MPI", "component/embedded",
+              "component daemons/Open MPI"]]
     show = lambda x: f"{x:.2f}" if x else "–"
     for c in cells:
         lines.append([c["way"], str(c["ranks"]), c["operation"], str(c["octets"]), *(report.cell(c["us"][n]) for n in NAMES),
                       show(ratio(c, "embedded")), show(ratio(c, "daemon")), show(ratio(c, "embedded", "mpich")),
-                      show(ratio(c, "embedded", "tree"))])
+                      show(ratio(c, "embedded", "tree")), show(ratio(c, "component")),
+                      show(ratio(c, "component", "embedded")),
+                      show(ratio(c, "component_daemon"))])
+    # Columns of systems that were not measured say nothing.
+    kept = [i for i in range(len(lines[0]))
+            if i < 4 or any(line[i] != "–" for line in lines[1:])]
+    lines = [[line[i] for i in kept] for line in lines]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     return "\n".join("  ".join(c.rjust(w) for c, w in zip(line, widths)).rstrip() for line in lines) + "\n"
 
@@ -215,15 +258,23 @@ def parse():
     parser.add_argument("--ranks", type=words(int), default=[2, 4, 8])
     parser.add_argument("--sizes", type=words(int), default=[8, 1024, 16384, 65536, 1048576])
     parser.add_argument("--operations", type=words(str), default=OPERATIONS)
-    parser.add_argument("--ways", type=words(str), default=["stream", "single"], help="of stream, single, skewed (collective_bench.cc)")
-    parser.add_argument("--systems", type=words(str), default=list(SYSTEMS), help="of " + ", ".join(SYSTEMS))
+    parser.add_argument("--ways", type=words(str),
+                        help="of stream, single, skewed (collective_bench.cc)")
+    parser.add_argument("--systems", type=words(str), help="of " + ", ".join(SYSTEMS))
+    parser.add_argument("--mpi", action="store_true",
+                        help="systems openmpi, embedded and component, way single")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--wire", choices=["loopback", "namespaces"], default="loopback", help="what the MPIs' TCP crosses")
     parser.add_argument("--program-seconds", type=float, default=180, help="most that one program may take")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build/compare")
     parser.add_argument("--keep", action="store_true", help="add to the results that are there")
-    return parser.parse_args()
+    options = parser.parse_args()
+    of_mpi = ["openmpi", "embedded", "component"]
+    of_others = [name for name in SYSTEMS if not name.startswith("component")]
+    options.systems = options.systems or (of_mpi if options.mpi else of_others)
+    options.ways = options.ways or (["single"] if options.mpi else ["stream", "single"])
+    return options
 
 
 def main():
@@ -259,6 +310,7 @@ def main():
     for v in judged:
         table += (f"{v['way']}: {v['system']} ≤ {v['limit']:g}× Open MPI in {v['met']} of {v['of']} cells, median {v['median']:.2f}"
                   + (f"; over: {', '.join(v['over'])}" if v["over"] else "") + "\n")
+    table += compared_with_own(cells)
     (options.folder / "compare.txt").write_text(table)
     result = {"wire": options.wire, "rounds": options.rounds, "cells": cells, "budgets": judged, "problems": problems + unread}
     (options.folder / "compare.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
