@@ -168,10 +168,11 @@ bool engine_answers() noexcept {
     return answers;
 }
 
-int get_info(std::uint32_t, const char* node, const char* service, std::uint64_t,
+int get_info(std::uint32_t, const char* node, const char* service, std::uint64_t flags,
              const fi_info* hints, fi_info** out) noexcept try {
-    // Addresses come from fi_getname(); names of nodes mean nothing here.
-    if (node != nullptr || service != nullptr) return -FI_ENODATA;
+    // Addresses come from fi_getname(); names of nodes mean nothing here. A service alone that is
+    // the own one asks for no particular address.
+    if (node != nullptr || (service != nullptr && (flags & FI_SOURCE) == 0)) return -FI_ENODATA;
     if (hints != nullptr && !fits(*hints)) return -FI_ENODATA;
     if (!Job::is_shown() || !engine_answers()) return -FI_ENODATA;
     fi_info* info = allocate_info();

@@ -19,7 +19,7 @@ inline constexpr std::size_t kQueueSize = 1024;
 inline constexpr std::size_t kQueueSizeMax = 65536;
 
 inline constexpr std::uint64_t kSendFlags =
-    FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE;
+    FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_MATCH_COMPLETE;
 inline constexpr std::uint64_t kReceiveFlags = FI_COMPLETION | FI_MULTI_RECV;
 
 /// fi_getinfo() of this provider. Returns -FI_ENODATA if no engine answers or the hints ask for

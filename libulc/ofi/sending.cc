@@ -26,6 +26,12 @@ unsigned list_pieces(MessageHeader& header, const Outgoing& message, ulc_piece* 
     return count;
 }
 
+/// Returns the flag of libulc for a completion level.
+unsigned level_of(std::uint64_t flags) noexcept {
+    if ((flags & FI_MATCH_COMPLETE) != 0) return ULC_SEND_MATCHED;
+    return (flags & FI_TRANSMIT_COMPLETE) != 0 ? unsigned{ULC_SEND_DELIVERED} : 0U;
+}
+
 }  // namespace
 
 ssize_t Endpoint::inject(const Outgoing& message, std::uint16_t to) noexcept {
@@ -50,7 +56,7 @@ ssize_t Endpoint::send(const Outgoing& message) noexcept {
     std::uint16_t to = ULC_RANK_ANY;
     if (const int error = peers_.rank_of(message.to, to); error != 0) return error;
     ssize_t error = 0;
-    if ((message.flags & FI_INJECT) != 0) {
+    if ((message.flags & (FI_INJECT | FI_MATCH_COMPLETE)) == FI_INJECT) {
         error = inject(message, to);
     } else {
         Operation* operation = operations_.allocate();
@@ -62,8 +68,7 @@ ssize_t Endpoint::send(const Outgoing& message) noexcept {
         operation->context = message.context;
         operation->tag = message.tag;
         operation->count = list_pieces(operation->header, message, operation->pieces);
-        const unsigned flags =
-            (message.flags & FI_TRANSMIT_COMPLETE) != 0 ? unsigned{ULC_SEND_DELIVERED} : 0U;
+        const unsigned flags = level_of(message.flags);
         error = -fi_error_of(ulc_sendv(ep_, to, message.tag, operation->pieces, operation->count,
                                        flags, &operation->request));
         if (error != 0) {

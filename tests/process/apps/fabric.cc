@@ -1,0 +1,431 @@
+// Speaks libfabric's API with the provider of this build: two ranks of `ulc run`. Rank 1 answers
+// rank 0, and both compare what they get. Prints "all right" or what differed.
+//   ulc run -n 2 -- process_fabric FOLDER      FOLDER: where the ranks leave their addresses
+#include <poll.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace {
+
+int failures = 0;
+int rank = 0;
+
+#define CHECK(condition)                                                                 \
+    do {                                                                                 \
+        if (!(condition)) {                                                              \
+            ++failures;                                                                  \
+            std::printf("rank %d, line %d: not true: %s\n", rank, __LINE__, #condition); \
+        }                                                                                \
+    } while (false)
+
+/// Ends the program if a call failed without which nothing else makes sense.
+#define NEED(call)                                                           \
+    do {                                                                     \
+        if (const auto error = (call); error != 0) {                         \
+            std::printf("rank %d, line %d: %s: %s\n", rank, __LINE__, #call, \
+                        fi_strerror(static_cast<int>(-error)));              \
+            std::exit(1);                                                    \
+        }                                                                    \
+    } while (false)
+
+using Clock = std::chrono::steady_clock;
+const Clock::time_point deadline = Clock::now() + std::chrono::seconds(60);
+
+void check_time(int line) {
+    if (Clock::now() < deadline) return;
+    std::printf("rank %d, line %d: waited too long\n", rank, line);
+    std::exit(1);
+}
+
+struct Fabric {
+    fi_info* info = nullptr;
+    fid_fabric* fabric = nullptr;
+    fid_domain* domain = nullptr;
+    fid_av* addresses = nullptr;
+    fid_cq* queue = nullptr;
+    fid_cntr* sent = nullptr;
+    fid_ep* ep = nullptr;
+    fi_addr_t peer = FI_ADDR_UNSPEC;
+    fi_addr_t self = FI_ADDR_UNSPEC;
+} f;
+
+using Entry = fi_cq_tagged_entry;
+
+/// Waits for the next completion.
+Entry next(fi_addr_t* source = nullptr) {
+    for (;;) {
+        Entry entry{};
+        const ssize_t got = fi_cq_readfrom(f.queue, &entry, 1, source);
+        if (got == 1) return entry;
+        if (got != -FI_EAGAIN) {
+            std::printf("rank %d: fi_cq_readfrom: %zd\n", rank, got);
+            std::exit(1);
+        }
+        check_time(__LINE__);
+    }
+}
+
+fi_cq_err_entry next_error() {
+    for (;;) {
+        Entry entry{};
+        fi_cq_err_entry error{};
+        const ssize_t got = fi_cq_read(f.queue, &entry, 1);
+        if (got == -FI_EAVAIL && fi_cq_readerr(f.queue, &error, 0) == 1) return error;
+        CHECK(got == -FI_EAGAIN);
+        check_time(__LINE__);
+    }
+}
+
+/// Repeats a call that has no memory for it now.
+template <class Call>
+void until_taken(Call call) {
+    for (;;) {
+        const ssize_t error = call();
+        if (error == 0) return;
+        if (error != -FI_EAGAIN) {
+            std::printf("rank %d: %s\n", rank, fi_strerror(static_cast<int>(-error)));
+            std::exit(1);
+        }
+        check_time(__LINE__);
+    }
+}
+
+constexpr std::uint64_t kTagMax = (std::uint64_t{1} << 62) - 1;
+constexpr std::uint64_t kMeet = 0x1234;
+
+void post(void* buffer, std::size_t length, std::uint64_t tag, std::uint64_t ignore, void* context,
+          fi_addr_t from) {
+    until_taken(
+        [&] { return fi_trecv(f.ep, buffer, length, nullptr, from, tag, ignore, context); });
+}
+void inject(const std::string& text, std::uint64_t tag) {
+    until_taken([&] { return fi_tinject(f.ep, text.data(), text.size(), f.peer, tag); });
+}
+
+/// Both ranks are here.
+void meet() {
+    char byte = 0;
+    post(&byte, 1, kMeet, 0, &byte, f.peer);
+    inject("m", kMeet);
+    CHECK(next().op_context == &byte);
+}
+
+int info_for(void (*change)(fi_info&)) {
+    fi_info* hints = fi_allocinfo();
+    fi_info* found = nullptr;
+    hints->fabric_attr->prov_name = ::strdup("ulc");
+    change(*hints);
+    const int error = fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints, &found);
+    if (found != nullptr) fi_freeinfo(found);
+    fi_freeinfo(hints);
+    return error;
+}
+
+void refusals() {
+    CHECK(info_for([](fi_info&) {}) == 0);
+    CHECK(info_for([](fi_info& i) { i.caps = FI_RMA; }) == -FI_ENODATA);
+    CHECK(info_for([](fi_info& i) { i.ep_attr->type = FI_EP_MSG; }) == -FI_ENODATA);
+    CHECK(info_for([](fi_info& i) { i.domain_attr->data_progress = FI_PROGRESS_AUTO; }) ==
+          -FI_ENODATA);
+    CHECK(info_for([](fi_info& i) { i.ep_attr->mem_tag_format = UINT64_MAX; }) == -FI_ENODATA);
+    CHECK(info_for([](fi_info& i) { i.tx_attr->iov_limit = 8; }) == -FI_ENODATA);
+    CHECK(info_for([](fi_info& i) { i.tx_attr->op_flags = FI_DELIVERY_COMPLETE; }) == -FI_ENODATA);
+    CHECK(info_for([](fi_info& i) { i.domain_attr->cq_data_size = 9; }) == -FI_ENODATA);
+}
+
+void open() {
+    fi_info* hints = fi_allocinfo();
+    hints->fabric_attr->prov_name = ::strdup("ulc");
+    hints->caps = FI_TAGGED | FI_MSG | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV;
+    hints->domain_attr->threading = FI_THREAD_DOMAIN;
+    hints->domain_attr->av_type = FI_AV_TABLE;
+    NEED(fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints, &f.info));
+    CHECK(f.info->domain_attr->threading == FI_THREAD_DOMAIN);
+    CHECK(f.info->domain_attr->mr_mode == 0);
+    fi_freeinfo(hints);
+    NEED(fi_fabric(f.info->fabric_attr, &f.fabric, nullptr));
+    NEED(fi_domain(f.fabric, f.info, &f.domain, nullptr));
+    fi_av_attr av{};
+    av.type = FI_AV_TABLE;
+    NEED(fi_av_open(f.domain, &av, &f.addresses, nullptr));
+    fi_cq_attr cq{};
+    cq.format = FI_CQ_FORMAT_TAGGED;
+    cq.wait_obj = FI_WAIT_FD;
+    NEED(fi_cq_open(f.domain, &cq, &f.queue, nullptr));
+    fi_cntr_attr counter{};
+    NEED(fi_cntr_open(f.domain, &counter, &f.sent, nullptr));
+    NEED(fi_endpoint(f.domain, f.info, &f.ep, nullptr));
+    CHECK(fi_enable(f.ep) == -FI_ENOAV);
+    NEED(fi_ep_bind(f.ep, &f.addresses->fid, 0));
+    NEED(fi_ep_bind(f.ep, &f.queue->fid, FI_RECV));
+    NEED(fi_ep_bind(f.ep, &f.queue->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION));
+    NEED(fi_ep_bind(f.ep, &f.sent->fid, FI_SEND));
+    NEED(fi_enable(f.ep));
+    CHECK(fi_close(&f.domain->fid) == -FI_EBUSY);
+}
+
+void exchange_addresses(const std::string& folder) {
+    std::string own(64, '\0');
+    std::size_t length = own.size();
+    NEED(fi_getname(&f.ep->fid, own.data(), &length));
+    CHECK(length == 40);
+    own.resize(length);
+    const std::string mine = folder + "/" + std::to_string(rank);
+    std::ofstream(mine + ".new", std::ios::binary) << own;
+    std::rename((mine + ".new").c_str(), mine.c_str());
+    std::string other;
+    while (other.size() != length) {
+        std::ifstream in(folder + "/" + std::to_string(1 - rank), std::ios::binary);
+        other.assign(std::istreambuf_iterator<char>(in), {});
+        check_time(__LINE__);
+        ::usleep(1000);
+    }
+    CHECK(fi_av_insert(f.addresses, other.data(), 1, &f.peer, 0, nullptr) == 1);
+    CHECK(fi_av_insert(f.addresses, own.data(), 1, &f.self, 0, nullptr) == 1);
+    fi_addr_t none = 0;
+    other[13] ^= 1;  // of another job
+    CHECK(fi_av_insert(f.addresses, other.data(), 1, &none, 0, nullptr) == 0);
+    CHECK(none == FI_ADDR_NOTAVAIL);
+}
+
+void tagged() {
+    meet();
+    int contexts[3];
+    char in[3][64] = {};
+    if (rank == 1) {
+        // 62 tag bits, completion data, and the source.
+        post(in[1], 64, 0x5500, 0xff, &contexts[1], FI_ADDR_UNSPEC);
+        post(in[0], 64, kTagMax, 0, &contexts[0], f.peer);
+        fi_addr_t source = 77;
+        Entry entry = next(&source);
+        CHECK(entry.op_context == &contexts[1] && entry.tag == 0x5577 && entry.len == 5);
+        CHECK((entry.flags & FI_REMOTE_CQ_DATA) != 0 && entry.data == 0xfedcba9876543210);
+        CHECK((entry.flags & (FI_RECV | FI_TAGGED)) == (FI_RECV | FI_TAGGED));
+        CHECK(source == f.peer && std::strcmp(in[1], "data!") == 0);
+        entry = next(&source);
+        CHECK(entry.op_context == &contexts[0] && entry.tag == kTagMax);
+        CHECK((entry.flags & FI_REMOTE_CQ_DATA) == 0 && source == f.peer);
+    } else {
+        until_taken(
+            [] { return fi_tinjectdata(f.ep, "data!", 5, 0xfedcba9876543210, f.peer, 0x5577); });
+        inject("top", kTagMax);
+    }
+    meet();
+}
+
+void untagged() {
+    meet();
+    int context = 0;
+    if (rank == 1) {
+        // One buffer takes three messages, and is given back with the last. Tagged ones pass by.
+        static char buffer[200];
+        std::size_t least = 64;
+        NEED(fi_setopt(&f.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least));
+        const iovec piece{buffer, sizeof buffer};
+        const fi_msg message{&piece, nullptr, 1, FI_ADDR_UNSPEC, &context, 0};
+        until_taken([&] { return fi_recvmsg(f.ep, &message, FI_MULTI_RECV); });
+        inject("go", 1);
+        for (int i = 0; i < 3; ++i) {
+            const Entry entry = next();
+            CHECK(entry.op_context == &context && entry.len == 50);
+            CHECK(entry.buf == buffer + 50 * i && *static_cast<char*>(entry.buf) == 'a' + i);
+            CHECK(((entry.flags & FI_MULTI_RECV) != 0) == (i == 2));
+        }
+    } else {
+        char go[2];
+        post(go, 2, 1, 0, &context, f.peer);
+        next();
+        for (int i = 0; i < 3; ++i) {
+            const std::string text(50, static_cast<char>('a' + i));
+            until_taken([&] { return fi_inject(f.ep, text.data(), text.size(), f.peer); });
+        }
+    }
+    meet();
+}
+
+ssize_t look(std::uint64_t tag, std::uint64_t flags, void* buffer, std::size_t length,
+             void* context) {
+    const iovec piece{buffer, length};
+    const fi_msg_tagged message{&piece, nullptr, 1, f.peer, tag, 0, context, 0};
+    return fi_trecvmsg(f.ep, &message, flags);
+}
+
+void peeks() {
+    meet();
+    int context = 0;
+    char in[32] = {};
+    if (rank == 0) {
+        until_taken([] { return fi_tinjectdata(f.ep, "first", 5, 41, f.peer, 9); });
+        inject("second", 9);
+        inject("third", 9);
+        meet();
+        return;
+    }
+    meet();  // so all three have arrived
+    CHECK(look(8, FI_PEEK, nullptr, 0, &context) == 0);
+    CHECK(next_error().err == FI_ENOMSG);
+    CHECK(look(9, FI_PEEK, nullptr, 0, &context) == 0);
+    Entry entry = next();
+    CHECK(entry.len == 5 && entry.data == 41 && (entry.flags & FI_REMOTE_CQ_DATA) != 0);
+    CHECK(look(9, FI_PEEK | FI_CLAIM, nullptr, 0, &context) == 0);
+    CHECK(next().len == 5);
+    CHECK(look(9, FI_PEEK | FI_DISCARD, nullptr, 0, in) == 0);
+    CHECK(next().len == 6);
+    post(in, sizeof in, 9, 0, in, f.peer);
+    CHECK(next().op_context == in && std::strcmp(in, "third") == 0);
+    CHECK(look(9, FI_CLAIM, in, sizeof in, &context) == 0);
+    entry = next();
+    CHECK(entry.op_context == &context && std::strncmp(in, "first", 5) == 0);
+    CHECK(look(9, FI_CLAIM, in, sizeof in, &context) == -FI_EINVAL);
+}
+
+void errors() {
+    meet();
+    char in[32] = {};
+    int context = 0;
+    if (rank == 0) {
+        inject("ten bytes.", 11);
+    } else {
+        post(in, 4, 11, 0, &context, f.peer);
+        const fi_cq_err_entry error = next_error();
+        CHECK(error.err == FI_ETRUNC && error.op_context == &context);
+        CHECK(error.olen == 6 && error.len == 4 && in[4] == 0);
+    }
+    post(in, 4, 12, 0, &context, f.peer);
+    CHECK(fi_cancel(&f.ep->fid, &context) == 0);
+    CHECK(next_error().err == FI_ECANCELED);
+    CHECK(fi_cancel(&f.ep->fid, &context) == -FI_ENOENT);
+    CHECK(fi_tinject(f.ep, in, 4097, f.peer, 1) == -FI_EINVAL);
+    CHECK(fi_tinject(f.ep, in, 4, 99, 1) == -FI_EINVAL);
+}
+
+void large() {
+    meet();
+    constexpr std::size_t kBytes = 700'001;
+    std::vector<unsigned char> out(kBytes);
+    std::vector<unsigned char> in(kBytes);
+    for (std::size_t i = 0; i < kBytes; ++i)
+        out[i] = static_cast<unsigned char>(i * 7 + i / 1000 + static_cast<unsigned>(rank));
+    const std::uint64_t before = fi_cntr_read(f.sent);
+    int context[2];
+    iovec pieces[7];
+    for (std::size_t i = 0; i < 7; ++i)
+        pieces[i] = {out.data() + i * 100'000, i < 6 ? 100'000 : kBytes - 600'000};
+    post(in.data(), kBytes, 13, 0, &context[0], f.peer);
+    const fi_msg_tagged message{pieces, nullptr, 7, f.peer, 13, 0, &context[1], 0};
+    until_taken([&] { return fi_tsendmsg(f.ep, &message, FI_COMPLETION | FI_TRANSMIT_COMPLETE); });
+    for (int i = 0; i < 2; ++i) {
+        const Entry entry = next();
+        CHECK(entry.op_context == &context[0] || entry.op_context == &context[1]);
+    }
+    CHECK(fi_cntr_read(f.sent) == before + 1);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < kBytes; ++i)
+        wrong +=
+            in[i] != static_cast<unsigned char>(i * 7 + i / 1000 + static_cast<unsigned>(1 - rank));
+    CHECK(wrong == 0);
+    // A send that asks for no completion has none (selective), but the counter sees it.
+    until_taken([&] { return fi_tsend(f.ep, out.data(), 100, nullptr, f.self, 14, &context[1]); });
+    post(in.data(), 100, 14, 0, &context[0], f.self);
+    CHECK(next().op_context == &context[0]);
+    CHECK(fi_cntr_wait(f.sent, before + 2, 10'000) == 0);
+}
+
+/// FI_MATCH_COMPLETE waits for the receive.
+void matched() {
+    meet();
+    int context[2];
+    char byte = 'x';
+    if (rank == 0) {
+        const iovec piece{&byte, 1};
+        const fi_msg_tagged message{&piece, nullptr, 1, f.peer, 16, 0, &context[1], 0};
+        until_taken([&] { return fi_tsendmsg(f.ep, &message, FI_COMPLETION | FI_MATCH_COMPLETE); });
+        inject("a", 17);
+        post(&byte, 1, 18, 0, &context[0], f.peer);
+        CHECK(next().op_context == &context[0]);  // there and back, and the send is not done
+        inject("b", 19);
+        CHECK(next().op_context == &context[1]);
+    } else {
+        post(&byte, 1, 17, 0, &context[0], f.peer);
+        next();
+        inject("c", 18);
+        post(&byte, 1, 19, 0, &context[0], f.peer);
+        next();
+        post(&byte, 1, 16, 0, &context[1], f.peer);
+        CHECK(next().op_context == &context[1] && byte == 'x');
+    }
+    meet();
+}
+
+/// A process that sleeps in poll() gets on.
+void descriptor() {
+    meet();
+    int fd = -1;
+    NEED(fi_control(&f.queue->fid, FI_GETWAIT, &fd));
+    int context = 0;
+    char byte = 0;
+    if (rank == 0) {
+        ::usleep(20'000);
+        inject("w", 15);
+    } else {
+        post(&byte, 1, 15, 0, &context, f.peer);
+        for (;;) {
+            fid* handle = &f.queue->fid;
+            if (fi_trywait(f.fabric, &handle, 1) == 0) {
+                pollfd waiter{fd, POLLIN, 0};
+                CHECK(::poll(&waiter, 1, 10'000) == 1);
+            }
+            Entry entry{};
+            if (fi_cq_read(f.queue, &entry, 1) == 1) break;
+            check_time(__LINE__);
+        }
+        CHECK(byte == 'w');
+    }
+    meet();
+}
+
+void close() {
+    CHECK(fi_close(&f.addresses->fid) == -FI_EBUSY);
+    CHECK(fi_close(&f.ep->fid) == 0);
+    CHECK(fi_close(&f.queue->fid) == 0);
+    CHECK(fi_close(&f.sent->fid) == 0);
+    CHECK(fi_close(&f.addresses->fid) == 0);
+    CHECK(fi_close(&f.domain->fid) == 0);
+    CHECK(fi_close(&f.fabric->fid) == 0);
+    fi_freeinfo(f.info);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 2) return 2;
+    rank = std::atoi(std::getenv("ULC_RANK"));
+    refusals();
+    open();
+    exchange_addresses(argv[1]);
+    tagged();
+    untagged();
+    peeks();
+    errors();
+    large();
+    matched();
+    descriptor();
+    meet();
+    close();
+    if (failures == 0) std::printf("rank %d: all right\n", rank);
+    return failures == 0 ? 0 : 1;
+}
