@@ -39,7 +39,47 @@ fi_ops_domain domain_ops = {
         return flags != 0 ? -FI_EBADFLAGS : open_endpoint(domain, info, out, context);
     },
 };
-fi_ops_mr memory_ops = {sizeof(fi_ops_mr), kNotThere, kNotThere, kNotThere};
+/// Memory that is registered for local use. Nothing needs it; applications may do it anyway.
+struct Memory : fid_mr {
+    Domain& domain;
+};
+
+int close_memory(fid* handle) noexcept {
+    auto& memory = object_of<Memory, fid_mr>(handle);
+    --memory.domain.users;
+    delete &memory;
+    return 0;
+}
+
+fi_ops memory_fid_ops = {sizeof(fi_ops), close_memory, kNotThere, kNotThere,
+                         kNotThere,      kNotThere,    kNotThere};
+
+int register_memory(fid* in, std::uint64_t access, std::uint64_t key, std::uint64_t flags,
+                    fid_mr** out, void* context) noexcept {
+    if (flags != 0) return -FI_EBADFLAGS;
+    if ((access & ~(FI_SEND | FI_RECV)) != 0) return -FI_ENOSYS;  // there is no RMA
+    auto& domain = object_of<Domain, fid_domain>(in);
+    auto* memory = new (std::nothrow) Memory{{}, domain};
+    if (memory == nullptr) return -FI_ENOMEM;
+    memory->fid = {FI_CLASS_MR, context, &memory_fid_ops};
+    memory->key = key;
+    ++domain.users;
+    *out = memory;
+    return 0;
+}
+
+fi_ops_mr memory_ops = {
+    sizeof(fi_ops_mr),
+    [](fid* in, const void*, std::size_t, std::uint64_t access, std::uint64_t, std::uint64_t key,
+       std::uint64_t flags, fid_mr** out,
+       void* context) -> int { return register_memory(in, access, key, flags, out, context); },
+    [](fid* in, const iovec*, std::size_t, std::uint64_t access, std::uint64_t, std::uint64_t key,
+       std::uint64_t flags, fid_mr** out,
+       void* context) -> int { return register_memory(in, access, key, flags, out, context); },
+    [](fid* in, const fi_mr_attr* attr, std::uint64_t flags, fid_mr** out) -> int {
+        return register_memory(in, attr->access, attr->requested_key, flags, out, attr->context);
+    },
+};
 
 }  // namespace
 

@@ -176,6 +176,12 @@ void open() {
     NEED(fi_ep_bind(f.ep, &f.sent->fid, FI_SEND));
     NEED(fi_enable(f.ep));
     CHECK(fi_close(&f.domain->fid) == -FI_EBUSY);
+    static char bytes[100];
+    fid_mr* memory = nullptr;
+    CHECK(fi_mr_reg(f.domain, bytes, sizeof bytes, FI_REMOTE_WRITE, 0, 5, 0, &memory, nullptr) ==
+          -FI_ENOSYS);
+    NEED(fi_mr_reg(f.domain, bytes, sizeof bytes, FI_SEND | FI_RECV, 0, 5, 0, &memory, nullptr));
+    CHECK(fi_mr_key(memory) == 5 && fi_close(&memory->fid) == 0);
 }
 
 void exchange_addresses(const std::string& folder) {
