@@ -126,7 +126,7 @@ void Member::Impl::on_ack_frame(const wire::FrameView& frame, Session& session,
 
 /// An honest entry of a stream in which nothing was sent yet: a receiver awaits its first packet.
 bool Member::Impl::nothing_sent(const wire::AckEntry& entry, const Session& session) noexcept {
-    if (entry.next != config_.first_seq.value) return false;
+    if (entry.next != ends_of(session.rank).out.value) return false;
     if (!is_group(entry.stream)) return entry.stream == session.rank && session.tx == nullptr;
     const Group* group = find_group(entry.stream);
     return group != nullptr && group->tx == nullptr && group->index_of[session.rank] != kNoRank;

@@ -39,11 +39,13 @@ struct Member::Impl {
     /// Makes it on first contact; nullptr: it is gone. rank < size.
     Session* session_of(Rank rank) {
         Session* session = sessions_[rank].get();
-        if (session == nullptr) [[unlikely]]
+        if (session == nullptr) [[unlikely]] {
             session = make_session(rank);
+            if (session == nullptr) return nullptr;
+        }
         return session->gone ? nullptr : session;
     }
-    Session* make_session(Rank rank);
+    Session* make_session(Rank rank);  ///< nullptr: a vacant slot
     [[nodiscard]] Seq first_ack(const RxStream& rx) const noexcept;
     Group* find_group(GroupHandle handle) noexcept;
     /// The stream of that source in the group; nullptr: none came yet. A source's groups are few.
@@ -64,6 +66,22 @@ struct Member::Impl {
     [[nodiscard]] bool drained() const noexcept;
     [[nodiscard]] Nanos random_below(Nanos bound) noexcept {
         return static_cast<Nanos>(random_.below(static_cast<std::uint64_t>(bound)));
+    }
+
+    // --- links.cc: peers that come and go
+    Err link(Rank slot, const Peer& peer, const LinkEnds& ends);
+    Err unlink(Rank slot) noexcept;
+    [[nodiscard]] bool for_links() const noexcept { return config_.rank == kNoRank; }
+    [[nodiscard]] bool is_vacant(Rank rank) const noexcept {
+        return for_links() && ends_[rank].self == kNoRank;
+    }
+    /// The name under which the peer knows this member.
+    [[nodiscard]] Rank name_at(Rank peer) const noexcept {
+        return for_links() ? ends_[peer].self : config_.rank;
+    }
+    [[nodiscard]] LinkEnds ends_of(Rank peer) const noexcept {
+        return for_links() ? ends_[peer]
+                           : LinkEnds{config_.rank, config_.first_seq, config_.first_seq};
     }
 
     // --- submit.cc: admission and composition of new packets
@@ -268,6 +286,7 @@ struct Member::Impl {
     Counters& counters_;
     Prng random_;
     std::vector<Peer> roster_;
+    std::vector<LinkEnds> ends_;                      ///< by slot; empty in a job
     const wire::Head data_head_;                      ///< of DATA, but for whom it is to
     std::vector<std::unique_ptr<Session>> sessions_;  ///< by rank; made lazily
     std::vector<GroupHandle>

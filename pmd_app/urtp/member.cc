@@ -37,13 +37,18 @@ Member::Impl::Impl(const MemberConfig& config, std::span<const Peer> roster,
       counters_(counters),
       random_(config.seed),
       roster_(roster.begin(), roster.end()),
+      ends_(config.rank == kNoRank ? roster.size() : 0),
       data_head_(wire::make_head(head_from_us(wire::FrameType::kData))),
       sessions_(roster.size()) {
     ULC_CHECK(resolve(config.profile, policy_, config_.params) == Err::kOk);
     config_.profile = {};
-    ULC_CHECK(config.rank < roster_.size() && roster_.size() < kNoRank);
+    ULC_CHECK((for_links() || config.rank < roster_.size()) && roster_.size() < kNoRank);
     ULC_CHECK(std::has_single_bit(config_.params.window));
     store_ = RxStore(config_.params.rx_pool_packets, config_.send_frames, config_.receive_frames);
+    if (for_links()) {
+        roster_.assign(roster_.size(), {});
+        return;
+    }
     std::vector<Rank> all(roster_.size());
     for (std::size_t i = 0; i < all.size(); ++i)
         all[i] = static_cast<Rank>(i);
@@ -73,12 +78,13 @@ Seq Member::Impl::first_ack(const RxStream& rx) const noexcept {
 }
 
 Session* Member::Impl::make_session(Rank rank) {
+    if (is_vacant(rank)) return nullptr;
+    const LinkEnds ends = ends_of(rank);
     store_.open();
     auto& session = sessions_[rank];
     const bool local = roster_[rank].mac == config_.mac;
     session = std::make_unique<Session>(rank, local, config_.params.initial_rtt);
-    start(session->unicast, config_.rank, *session, nullptr, config_.params.window,
-          config_.first_seq);
+    start(session->unicast, ends.self, *session, nullptr, config_.params.window, ends.in);
     timers_.enroll();
     timers_.enroll();
     if (policy_.on_stream != nullptr) policy_.on_stream(*this, session->unicast);
@@ -111,7 +117,8 @@ RxStream* Member::Impl::group_stream(Group& group, Session& session) {
 }
 
 Err Member::Impl::add_group(GroupHandle handle, std::span<const Rank> ranks) {
-    if (!is_group(handle) || ranks.empty() || ranks.size() > kGroupMembersMax) return Err::kInvalid;
+    if (!is_group(handle) || ranks.empty() || ranks.size() > kGroupMembersMax || for_links())
+        return Err::kInvalid;
     if (find_group(handle) != nullptr) return Err::kMismatch;
     if (groups_.size() == kGroupsMax) return Err::kLimit;
     auto group = std::make_unique<Group>();
@@ -311,6 +318,10 @@ const Peer& Member::peer(Rank rank) const noexcept {
     ULC_CHECK(rank < impl_->roster_.size());
     return impl_->roster_[rank];
 }
+Err Member::link(Rank slot, const Peer& peer, const LinkEnds& ends) {
+    return impl_->link(slot, peer, ends);
+}
+Err Member::unlink(Rank slot) noexcept { return impl_->unlink(slot); }
 Err Member::add_group(GroupHandle handle, std::span<const Rank> ranks) {
     return impl_->add_group(handle, ranks);
 }

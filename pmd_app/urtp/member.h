@@ -38,6 +38,13 @@ struct Peer {
     std::uint32_t incarnation = 0;
 };
 
+/// Names that the two ends of a link have for each other, and where their numbers begin.
+struct LinkEnds {
+    Rank self = kNoRank;  ///< the slot that the peer has for this member
+    Seq in;               ///< first number of what the peer sends; chosen here
+    Seq out;              ///< first number of what is sent to the peer; chosen there
+};
+
 /// Whether a packet may be committed now to a stream.
 enum class Admission : std::uint8_t {
     kYes,
@@ -102,7 +109,7 @@ struct Event {
 };
 
 struct MemberConfig {
-    Rank rank = 0;
+    Rank rank = 0;  ///< kNoRank: of no job, open for links
     Mac mac;
     std::uint16_t mtu = 1500;
     std::uint16_t ether_type = wire::kEtherTypeDefault;
@@ -128,7 +135,8 @@ struct MemberConfig {
 
 class Member {
 public:
-    /// roster: one Peer per rank, roster[config.rank] is this one; copied. pool, counters: outlive the member.
+    /// roster: one Peer per rank, roster[config.rank] is this one; copied. Open for links: as many
+    /// peers as there may be links, without content. pool, counters: outlive the member.
     Member(const MemberConfig& config, std::span<const Peer> roster, const SegmentPool& pool,
            Counters& counters);
     ~Member();  ///< drops every segment it holds
@@ -139,9 +147,18 @@ public:
     [[nodiscard]] std::uint16_t size() const noexcept;
     [[nodiscard]] const Peer& peer(Rank rank) const noexcept;
 
-    // --- groups. The world group exists from construction.
+    // --- links, of a member that is open for them. A peer's slot takes the place of its rank.
+    /// Joins a peer under a vacant slot. A slot without traffic costs 36 octets.
+    /// Errors: kInvalid (no member for links, no such slot, no unicast address), kMismatch (taken).
+    Err link(Rank slot, const Peer& peer, const LinkEnds& ends);
+    /// Makes a slot vacant and frees what it held. Errors: kInvalid (vacant), kAgain (peer_gone()
+    /// was not said, poll_event() has not told it, or packets of the peer are still ready).
+    Err unlink(Rank slot) noexcept;
+
+    // --- groups. The world group exists from construction; a member open for links has none.
     /// ranks: strictly ascending or any order, no repeats, contains own rank; index i is the subset bit and ACK
-    /// residue of ranks[i]. Errors: kInvalid, kLimit (too many groups), kMismatch (handle in use).
+    /// residue of ranks[i]. Errors: kInvalid (open for links, too), kLimit (too many groups),
+    /// kMismatch (handle in use).
     Err add_group(GroupHandle handle, std::span<const Rank> ranks);
     /// The group's streams must be drained, else kAgain.
     Err remove_group(GroupHandle handle);

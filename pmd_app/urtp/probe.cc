@@ -144,7 +144,7 @@ Segment* Member::Impl::send_doubt(Session& session) noexcept {
     if (segment == nullptr) return nullptr;
     session.in_doubt = false;
     wire::FrameHead head = head_to(session.rank, wire::FrameType::kProbe);
-    head.seq = session.tx != nullptr ? session.tx->sent : config_.first_seq;
+    head.seq = session.tx != nullptr ? session.tx->sent : ends_of(session.rank).out;
     segment->length =
         static_cast<std::uint32_t>(wire::build_probe(segment->frame, head, session.rank));
     count(Counter::probe_sent);
@@ -163,7 +163,7 @@ void Member::Impl::on_probe(const wire::FrameView& frame, Session& session, Nano
     const StreamId stream = reinterpret_cast<const wire::ProbeBody*>(frame.body)->stream;
     RxStream* rx = nullptr;
     if (!is_group(stream)) {
-        if (stream == config_.rank && !is_group(frame.handle)) rx = &session.unicast;
+        if (stream == session.unicast.id && !is_group(frame.handle)) rx = &session.unicast;
     } else if (Group* group = find_group(stream);
                group != nullptr && (!is_group(frame.handle) || frame.handle == stream)) {
         rx = group_stream(*group, session);

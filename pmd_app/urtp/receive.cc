@@ -246,7 +246,7 @@ Judgement Member::Impl::judge(RxStream& rx, Seq seq, const wire::AfterEntry* aft
             one = judge_own_entry(seq, number);
         } else if (!is_group(stream)) {
             const RxStream& unicast = rx.session->unicast;
-            if (stream == config_.rank) one = judge_entry(unicast.next, number, unicast.window);
+            if (stream == unicast.id) one = judge_entry(unicast.next, number, unicast.window);
         } else if (Group* group = find_group(stream); group != nullptr) {
             const std::uint16_t index = group->index_of[rx.session->rank];
             if (index == kNoRank) return Judgement::kUnmeetable;

@@ -58,15 +58,16 @@ void Member::Impl::forget_repair(TxStream& tx, TxSlot& slot) noexcept {
 
 /// The stream that a frame of ours belongs to; nullptr: it is no packet of ours, or its stream has ended.
 TxStream* Member::Impl::stream_of(const wire::FrameView& frame) noexcept {
-    if (frame.rank != config_.rank || frame.source != config_.mac) return nullptr;
+    if (frame.source != config_.mac) return nullptr;
     if (frame.type == wire::FrameType::kMcast || frame.type == wire::FrameType::kCounted) {
-        Group* group = find_group(frame.handle);
+        Group* group = frame.rank == config_.rank ? find_group(frame.handle) : nullptr;
         return group != nullptr ? group->tx.get() : nullptr;
     }
     if (frame.type != wire::FrameType::kData) return nullptr;
     for (std::size_t rank = 0; rank < roster_.size(); ++rank) {
         if (roster_[rank].handle != frame.handle || roster_[rank].mac != frame.destination)
             continue;
+        if (frame.rank != name_at(static_cast<Rank>(rank))) return nullptr;
         const Session* session = sessions_[rank].get();
         return session != nullptr ? session->tx.get() : nullptr;
     }

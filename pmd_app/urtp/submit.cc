@@ -34,7 +34,9 @@ void Member::Impl::begin_rationed(TxStream& tx) {
 TxStream* Member::Impl::make_tx_stream(StreamId stream, Admission& why) {
     why = Admission::kUnknown;
     if (!is_group(stream)) {
-        if (stream >= roster_.size() || stream == config_.rank) return nullptr;
+        if (stream >= roster_.size() || stream == config_.rank ||
+            is_vacant(static_cast<Rank>(stream)))
+            return nullptr;
         Session* session = session_of(static_cast<Rank>(stream));
         if (session == nullptr) {
             why = Admission::kPeerGone;
@@ -43,7 +45,7 @@ TxStream* Member::Impl::make_tx_stream(StreamId stream, Admission& why) {
         if (session->tx == nullptr) {
             session->tx = std::make_unique<TxStream>(
                 stream, nullptr, std::span<const Rank>(&session->rank, 1), 1, config_.params.window,
-                config_.first_seq, config_.params.initial_rtt);
+                ends_of(session->rank).out, config_.params.initial_rtt);
             timers_.enroll();
             begin_rationed(*session->tx);
             if (policy_.on_opened != nullptr) policy_.on_opened(*this, *session->tx);
@@ -233,6 +235,7 @@ wire::Head Member::Impl::head_of(const TxStream& tx) const noexcept {
         const Peer& peer = roster_[tx.rank[0]];
         head.ethernet.destination = peer.mac;
         head.header.handle = peer.handle;
+        if (for_links()) head.header.rank = ends_[tx.rank[0]].self;
     }
     return head;
 }

@@ -29,6 +29,12 @@ public:
         if (heap_.capacity() < enrolled_) heap_.reserve(2 * enrolled_);
     }
 
+    /// For a timer that is not armed and will not be: the heap need not hold it any more.
+    void resign() noexcept {
+        ULC_CHECK(enrolled_ > 0);
+        --enrolled_;
+    }
+
     [[nodiscard]] Nanos next() const noexcept { return heap_.empty() ? kNever : heap_[0]->due; }
 
     /// The timer fires at `at` or earlier.

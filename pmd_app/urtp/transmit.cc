@@ -18,6 +18,7 @@ wire::FrameHead Member::Impl::head_to(Rank rank, wire::FrameType type) const noe
     wire::FrameHead head = head_from_us(type);
     head.destination = roster_[rank].mac;
     head.handle = roster_[rank].handle;
+    head.rank = name_at(rank);
     return head;
 }
 

@@ -86,7 +86,7 @@ bool grant(Core& core, RxStream& rx) noexcept {
 }
 
 RxStream* receiving(Core& core, StreamId stream, Session& session) {
-    if (!is_group(stream)) return stream == core.config_.rank ? &session.unicast : nullptr;
+    if (!is_group(stream)) return stream == session.unicast.id ? &session.unicast : nullptr;
     Group* group = core.find_group(stream);
     return group != nullptr ? core.group_stream(*group, session) : nullptr;
 }
