@@ -105,8 +105,11 @@ TEST_F(ClientPieces, bad_lists_and_flags_are_refused) {
     bad[0] = {&octet, SIZE_MAX / 2};
     bad[1] = {&octet, SIZE_MAX / 2 + 1};
     EXPECT_EQ(ulc_sendv(ep, 1, kTag, bad, 2, 0, &request), ULC_ERR_INVALID) << "the sum overflows";
-    EXPECT_EQ(ulc_sendv(ep, 1, kTag, from.list.data(), 1, 2, &request), ULC_ERR_INVALID);
-    EXPECT_EQ(ulc_sendv(ep, 1, kTag, from.list.data(), 1, ULC_SEND_DELIVERED, nullptr),
+    EXPECT_EQ(ulc_sendv(ep, 1, kTag, from.list.data(), 1, 4, &request), ULC_ERR_INVALID);
+    for (const unsigned flag : {ULC_SEND_DELIVERED, ULC_SEND_MATCHED})
+        EXPECT_EQ(ulc_sendv(ep, 1, kTag, from.list.data(), 1, flag, nullptr), ULC_ERR_INVALID);
+    EXPECT_EQ(ulc_multicastv(ep, ulc_world(ep), ULC_SUBSET_ALL, kTag, from.list.data(), 1,
+                             ULC_SEND_MATCHED, &request),
               ULC_ERR_INVALID);
     EXPECT_FALSE(engine.take_any().has_value()) << "nothing was submitted";
 }
