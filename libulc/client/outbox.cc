@@ -47,6 +47,7 @@ Outbox::~Outbox() {
 bool Outbox::begin_job(std::uint16_t ranks) noexcept {
     try {
         peers_.assign(ranks, Peer{});
+        leaving_ = false;
         table_.reserve(
             256);  // of kInFlightMax: enough for a steady state without another allocation
     } catch (const std::bad_alloc&) {

@@ -168,6 +168,7 @@ private:
     std::uint64_t announce_from_ = UINT64_MAX;  ///< shorter sends are not even looked at
     std::uint64_t announce_all_from_ = UINT64_MAX;
     std::uint32_t holding_peers_ = 0;
+    bool leaving_ = false;  ///< nothing is announced any more: no rest could follow
     std::vector<Announced> announced_;
     std::uint32_t free_announced_ = kNoCookie;
 };

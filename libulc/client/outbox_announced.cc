@@ -42,7 +42,7 @@ void Outbox::on_hold(std::uint32_t source, bool hold) noexcept {
     peer.held = hold;
     holding_peers_ += hold ? 1U : UINT32_MAX;
     set_threshold();
-    if (hold) announce_pending(source);
+    if (hold && !leaving_) announce_pending(source);
 }
 
 // Announces the messages to that peer that wait for their turn, too, so that what a sender has
@@ -205,6 +205,7 @@ void Outbox::send_rest(Request& request, std::uint64_t up_to) noexcept {
 }
 
 void Outbox::push_announced(std::uint32_t self) noexcept {
+    leaving_ = true;
     set_announce_from(UINT64_MAX);
     for (Request* request = pending_.front(); request != nullptr;
          request = RequestList::next(*request)) {

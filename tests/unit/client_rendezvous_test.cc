@@ -264,6 +264,29 @@ TEST_F(ClientRendezvous, leaving_sends_the_rest_unasked) {
     EXPECT_TRUE(engine.take(SubmitKind::kLeave).has_value());
 }
 
+// An announcement after the leave would lose its message: the rest could not follow.
+TEST_F(ClientRendezvous, a_hold_after_leaving_announces_nothing) {
+    constexpr std::size_t kSends = 60;
+    const std::string text = pattern(3'000);
+    ASSERT_EQ(ulc_set_rendezvous(ep, UINT64_MAX, UINT64_MAX), ULC_OK);
+    std::vector<ulc_request> requests(kSends);
+    for (ulc_request& request : requests)
+        ASSERT_EQ(ulc_send(ep, 1, kTag, text.data(), text.size(), &request), ULC_OK);
+    ASSERT_EQ(ulc_leave(ep), ULC_OK);
+    hold(1, 1);
+    std::size_t octets = 0;
+    while (const auto record = engine.take_any()) {
+        if (record->kind == SubmitKind::kLeave) break;
+        EXPECT_EQ(record->tag, kTag);
+        octets += record->body.block.length;
+        engine.send_done(record->cookie);
+        ep->poll();
+    }
+    EXPECT_EQ(octets, kSends * text.size());
+    for (ulc_request& request : requests)
+        EXPECT_EQ(test(request), ULC_OK);
+}
+
 TEST_F(ClientRendezvous, a_peer_that_says_hold_gets_announcements_without_a_first_part) {
     const std::string text = pattern(3'000);
     ASSERT_EQ(ulc_set_rendezvous(ep, UINT64_MAX, UINT64_MAX), ULC_OK);
