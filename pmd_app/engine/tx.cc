@@ -273,10 +273,11 @@ bool transmit_user(Core& core, User& user, unsigned& budget, Nanos now) {
 }
 
 // One turn of each user, so that many endpoints get one no more of the wire. True: there was some.
+// Where the wire takes one frame a round, the user who begins gets it: each begins as often.
 [[gnu::noinline]] bool transmit_users(Core& core, unsigned& budget, bool& moved, Nanos now) {
     const auto& users = core.accounts.users();
     bool any = false;
-    std::size_t at = core.turn % users.size();
+    std::size_t at = core.user_turn++ % users.size();
     for (std::size_t left = users.size(); left > 0; --left) {
         any |= transmit_user(core, *users[at], budget, now);
         if (++at == users.size()) at = 0;
