@@ -213,6 +213,11 @@ void Session::finish_operations() {
     }
 }
 
+IdleLadder& Session::ladder_of_thread() noexcept {
+    static thread_local IdleLadder ladder;
+    return ladder;
+}
+
 bool Session::idle_round(IdleLadder& ladder, bool moved, Nanos deadline) {
     if (moved) {
         ladder.busy();

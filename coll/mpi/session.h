@@ -39,7 +39,8 @@ public:
     template <typename Done>
     [[nodiscard]] bool drive(Nanos limit, Done&& done) {
         const Waiting waiting;
-        IdleLadder ladder;
+        IdleLadder& ladder = ladder_of_thread();
+        ladder.busy();
         const Nanos deadline = limit == kNever ? kNever : now() + limit;
         for (;;) {
             bool moved = false;
@@ -72,6 +73,9 @@ public:
 
 private:
     static constexpr unsigned kPollsARound = 16;
+
+    /// Remembers from one wait to the next whether the thread shares its core.
+    [[nodiscard]] static IdleLadder& ladder_of_thread() noexcept;
 
     /// Marks this thread as one that polls already, for the progress that it drives.
     class Waiting {

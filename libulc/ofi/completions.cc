@@ -19,8 +19,10 @@ namespace ulc::ofi {
 namespace {
 
 constexpr NotThere kNotThere;
-/// Empty reads between two looks at the clock, which costs as much as a read.
+/// Empty reads between two looks at the clock, which costs as much as a read. Fewer where others
+/// wait for the core: an engine among them may hold what is awaited.
 constexpr unsigned kReadsPerLook = 64;
+constexpr unsigned kReadsPerLookShared = 4;
 /// A descriptor wakes its waiter after this time: only a read moves messages.
 constexpr long kWakeNanos = 200'000;
 
@@ -193,8 +195,10 @@ ssize_t CompletionQueue::read_error(fi_cq_err_entry& out) noexcept {
 }
 
 void CompletionQueue::idle() noexcept {
-    if (++empty_reads_ % kReadsPerLook != 0) return;
+    const bool shared = ladder_.shares_its_core(looked_at_);
+    if (++empty_reads_ % (shared ? kReadsPerLookShared : kReadsPerLook) != 0) return;
     const Nanos at = now();
+    looked_at_ = at;
     if (ladder_.idle(at) == IdleLadder::Step::kSpin) return;
     ::sched_yield();
     ladder_.yielded(at, now());

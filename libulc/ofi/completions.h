@@ -68,6 +68,7 @@ private:
     std::vector<Endpoint*> endpoints_;
     unsigned empty_reads_ = 0;
     IdleLadder ladder_;
+    Nanos looked_at_ = 0;  ///< at the clock, by idle()
 };
 
 int open_completions(fid_domain* domain, fi_cq_attr* attr, fid_cq** out, void* context) noexcept;
