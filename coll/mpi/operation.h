@@ -64,8 +64,8 @@ private:
 template <typename Data, typename Start, typename Finish>
 class Collective final : public Operation {
 public:
-    Collective(ulc_mpi_comm& comm, const char* name, ulc_mpi_pending* pending, Data&& data,
-               Start&& start, Finish&& finish)
+    Collective(ulc_mpi_comm& comm, const char* name, ulc_mpi_pending* pending, Data data,
+               Start start, Finish finish)
         : Operation(comm, name, pending),
           data_(std::move(data)),
           start_(std::move(start)),
@@ -83,8 +83,8 @@ private:
 /// Performs `start(data, ulc_coll**)`, then `finish(data)`. Blocking if pending is nullptr: returns
 /// when it is over. Else returns when it has begun, and ULC_OK promises a call of pending->done().
 template <typename Data, typename Start, typename Finish>
-[[nodiscard]] int perform(ulc_mpi_comm& comm, const char* name, ulc_mpi_pending* pending,
-                          Data&& data, Start&& start, Finish&& finish) {
+[[nodiscard]] int perform(ulc_mpi_comm& comm, const char* name, ulc_mpi_pending* pending, Data data,
+                          Start start, Finish finish) {
     std::unique_ptr<Operation> operation(new (std::nothrow) Collective<Data, Start, Finish>(
         comm, name, pending, std::move(data), std::move(start), std::move(finish)));
     if (!operation) return ULC_ERR_NO_MEMORY;

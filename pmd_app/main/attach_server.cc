@@ -32,10 +32,13 @@ constexpr std::uint32_t kDoorbellsOfUser = 512;
 constexpr std::uint32_t kPacketsOfTheDead = 1024;  ///< more than a socket's queue holds
 
 // A flood of anything costs less than a twentieth of a core: passes, and the handshakes of one
-// user.
+// user. On a machine so slow that one handshake takes 0.1 s a flood costs more, and a client
+// whose user has used up his budget still gets an answer before it gives up after 5 s.
 constexpr std::uint32_t kPassesPermille = 15;
 constexpr std::uint32_t kHandshakesPermille = 10;
 constexpr Nanos kPassesBurst = 100 * kMillisecond;
+constexpr Nanos kPassesWaitMax = 250 * kMillisecond;
+constexpr Nanos kHandshakesWaitMax = kSecond;
 
 // A line has at most 400 bytes, so a flood of both fills less than 1 MB an hour.
 constexpr unsigned kWarningsAtOnce = 20;
@@ -69,7 +72,7 @@ AttachServer::AttachServer(AttachOptions options, EngineLoop& loop, CounterPage&
     : options_(std::move(options)),
       loop_(loop),
       counters_(counters),
-      passes_(kPassesPermille, kPassesBurst),
+      passes_(kPassesPermille, kPassesBurst, kPassesWaitMax),
       warnings_(kWarningsAtOnce, kWarningGap),
       news_(kNewsAtOnce, kNewsGap) {}
 
@@ -239,7 +242,9 @@ AllowList AttachServer::allow_list() const noexcept {
 
 AttachServer::User& AttachServer::user_of(uid_t uid) {
     return users_
-        .try_emplace(uid, User{0, 0, TimeBudget(kHandshakesPermille, options_.handshakes_burst)})
+        .try_emplace(uid, User{0, 0,
+                               TimeBudget(kHandshakesPermille, options_.handshakes_burst,
+                                          kHandshakesWaitMax)})
         .first->second;
 }
 

@@ -10,13 +10,17 @@
 namespace ulc::daemon {
 
 /// Processor time: `permille` of the time that passes, saved up to `burst`. May go below zero: work
-/// is charged when it is done, and delays what comes next.
+/// is charged when it is done, and delays what comes next, but by `wait_max` at most. A machine
+/// on which one piece of work takes long gives it more of the processor than `permille`.
 class TimeBudget {
 public:
-    TimeBudget(std::uint32_t permille, Nanos burst) noexcept
-        : permille_(permille), burst_(burst), saved_(burst) {}
+    TimeBudget(std::uint32_t permille, Nanos burst, Nanos wait_max) noexcept
+        : permille_(permille),
+          burst_(burst),
+          saved_(burst),
+          saved_min_(-wait_max * static_cast<Nanos>(permille) / 1000) {}
 
-    void charge(Nanos spent) noexcept { saved_ -= spent; }
+    void charge(Nanos spent) noexcept { saved_ = std::max(saved_ - spent, saved_min_); }
     /// Returns the time until something is left; 0: something is.
     [[nodiscard]] Nanos wait(Nanos now) noexcept {
         const Nanos passed = std::clamp<Nanos>(now - at_, 0, kPassedMax);
@@ -31,6 +35,7 @@ private:
     Nanos permille_;
     Nanos burst_;
     Nanos saved_;
+    Nanos saved_min_;
     Nanos at_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -130,9 +131,9 @@ TEST(Greedy, all_groups_of_one_user_leave_the_world_groups_to_jobs) {
 /// Eight endpoints of A try up to 4,000 jobs a second, each for `patience`.
 void try_jobs_without_end(Nanos patience) {
     SimCluster cluster(shared_engines());
-    std::vector<std::size_t> of_a;
-    for (int n = 0; n < 8; ++n)
-        of_a.push_back(cluster.add_client(0, kUserA));
+    std::array<std::size_t, 8> of_a{};
+    for (std::size_t& index : of_a)
+        index = cluster.add_client(0, kUserA);
     unsigned begun = 0;
     const auto join_all = [&] {
         for (const std::size_t index : of_a) {

@@ -30,8 +30,8 @@ rank() { # rank JOB PROGRAM...
     export ULC_JOB
     shift
     "$@" >"/tmp/$ULC_JOB" 2>&1 || {
-        say "$ULC_JOB failed: $(tail -n 3 "/tmp/$ULC_JOB"); engine: $(tail -n 3 /tmp/engine)"
         ulc stat
+        say "$ULC_JOB failed: $(tail -n 3 "/tmp/$ULC_JOB"); engine: $(tail -n 3 /tmp/engine)"
         sleep 5 # the others say theirs meanwhile
         return 1
     }
