@@ -68,6 +68,15 @@ Nanos deadline_in(Endpoint& ep, Nanos timeout) {
     return timeout >= ULC_WAIT_FOREVER - now ? ULC_WAIT_FOREVER : now + timeout;
 }
 
+void tell(const Request& request, ulc_status& status) {
+    status = {};
+    status.error = request.error;
+    status.source = request.source;
+    status.group = (request.stream >> 31) != 0 ? request.stream : 0;
+    status.tag = request.tag;
+    status.length = request.length;
+}
+
 bool coll_tag(std::uint64_t tag) { return (tag & ULC_TAG_LIBULC) == ULC_TAG_COLL; }
 
 }  // namespace
@@ -313,15 +322,20 @@ int ulc_test(ulc_endpoint* ep, ulc_request* req, ulc_status* status) {
     if (ep == nullptr || req == nullptr) return ULC_ERR_INVALID;
     const Request& request = Request::of(req);
     if (request.state != RequestState::kDone) return ULC_ERR_AGAIN;
-    if (status != nullptr) {
-        *status = {};
-        status->error = request.error;
-        status->source = request.source;
-        status->group = (request.stream >> 31) != 0 ? request.stream : 0;
-        status->tag = request.tag;
-        status->length = request.length;
-    }
+    if (status != nullptr) tell(request, *status);
     return ULC_OK;
+}
+
+int ulc_collect(ulc_endpoint* ep, ulc_request* req) {
+    if (ep == nullptr || req == nullptr) return ULC_ERR_INVALID;
+    return ep->collect(Request::of(req)) ? ULC_OK : ULC_ERR_INVALID;
+}
+
+ulc_request* ulc_next_done(ulc_endpoint* ep, ulc_status* status) {
+    Request* request = ep == nullptr ? nullptr : ep->next_done();
+    if (request == nullptr) return nullptr;
+    if (status != nullptr) tell(*request, *status);
+    return Request::memory_of(*request);
 }
 
 int ulc_cancel(ulc_endpoint* ep, ulc_request* req) {

@@ -102,6 +102,11 @@ public:
                                       ulc_request* request) noexcept;
     [[nodiscard]] int discard(Arrival* message) noexcept;
     [[nodiscard]] int cancel(ulc_request* request) noexcept;
+    /// Puts the request into the list of those that are done, now or when it is done. False: it is
+    /// collected already.
+    [[nodiscard]] bool collect(Request& request) noexcept;
+    /// Takes the request out of that list that was done first; nullptr: it is empty.
+    [[nodiscard]] Request* next_done() noexcept { return collector_.ended.pop_front(); }
     [[nodiscard]] int take(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
                            const void** view, ulc_status* status) noexcept;
     void release(const void* view) noexcept { inbox_.release(view); }
@@ -212,6 +217,7 @@ private:
     Outbox outbox_;
     Inbox inbox_;
     Groups groups_;
+    Collector collector_;
     std::vector<OffloadRun*> offloads_;  ///< by cookie; nullptr: free
     std::size_t aside_ = 0;              ///< octets of blocks
 

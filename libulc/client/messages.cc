@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <new>
+#include <utility>
 
 #include "client/endpoint.h"
 #include "client/inquiry.h"
@@ -84,7 +85,19 @@ int Endpoint::receive(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
 }
 
 int Endpoint::cancel(ulc_request* memory) noexcept {
-    return inbox_.cancel(Request::of(memory)) ? ULC_OK : ULC_ERR_AGAIN;
+    Request& request = Request::of(memory);
+    // The request of a receive that was taken back is the caller's: next_done() must not give it.
+    Collector* const collector = std::exchange(request.collector, nullptr);
+    if (inbox_.cancel(request)) return ULC_OK;
+    request.collector = collector;
+    return ULC_ERR_AGAIN;
+}
+
+bool Endpoint::collect(Request& request) noexcept {
+    if (request.collector != nullptr) return false;
+    request.collector = &collector_;
+    if (request.state == RequestState::kDone) request.tell_collector();
+    return true;
 }
 
 // Whether a look at what has arrived is allowed; none: what to say if nothing has.

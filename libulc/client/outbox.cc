@@ -189,7 +189,7 @@ Outbox::Step Outbox::advance(Request& request, bool whole_only) noexcept {
         step = hand_chunk(request, whole_only);
         if (step != Step::kFinished) return step;
     } while (request.length < request.capacity);
-    request.state = request.delivered ? RequestState::kSubmitted : RequestState::kDone;
+    request.handed_over();
     return Step::kFinished;
 }
 
@@ -212,7 +212,7 @@ Outbox::Step Outbox::hand_inline(Request& request) noexcept {
     if (request.capacity > 0) request.read(0, record->body.inline_octets, request.capacity);
     submitter_.publish();
     request.length = request.capacity;
-    request.state = request.delivered ? RequestState::kSubmitted : RequestState::kDone;
+    request.handed_over();
     return Step::kFinished;
 }
 

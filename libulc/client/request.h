@@ -7,6 +7,8 @@
 //             kQueued ──to be delivered──▶ kSubmitted ──acknowledged──▶ kDone
 //   receive   kPosted ──first chunk──▶ kArriving ──last──▶ kDone        (whole messages: straight to kDone)
 //   group     kForming ──all members registered, or one failed──▶ kDone
+//
+// A request that its caller collects is put into a list of its endpoint when it becomes kDone.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +31,11 @@ enum class RequestState : std::uint8_t {
     kDone,
 };
 
+struct Collector;
+
 struct Request {
     Links<Request> links;
-    Links<Request> hashed;  ///< receive: matching.h
+    Links<Request> hashed;  ///< receive: matching.h; done: in the collector's list
     RequestState state;
     bool detached;  ///< owned by libulc (a send without a request): freed when done
     bool has_subset;
@@ -53,7 +57,10 @@ struct Request {
     std::uint32_t stream;  ///< send: destination; receive and group: the group
     std::uint16_t from;    ///< receive: as asked
     std::uint16_t source;  ///< receive: as matched
-    void* owner;           ///< detached: the block that it lies in
+    union {
+        void* owner;           ///< detached: the block that it lies in
+        Collector* collector;  ///< not detached: where to tell that it is done; nullptr: nowhere
+    };
     std::uint8_t piece_count;
     bool delivered;    ///< send: done when every receiver's engine has it
     bool matched;      ///< send: to be announced, and done when a receive has matched as well
@@ -85,14 +92,33 @@ struct Request {
     static Request& of(ulc_request* memory) noexcept {
         return *std::launder(reinterpret_cast<Request*>(memory));
     }
+    static ulc_request* memory_of(Request& request) noexcept {
+        return std::launder(reinterpret_cast<ulc_request*>(&request));
+    }
     void done(int with_error) noexcept {
         error = with_error;
         state = RequestState::kDone;
+        if (!detached && collector != nullptr) tell_collector();
     }
+    /// The engine has taken the whole payload of a send.
+    void handed_over() noexcept {
+        if (delivered)
+            state = RequestState::kSubmitted;
+        else
+            done(ULC_OK);
+    }
+    void tell_collector() noexcept;
 };
 static_assert(sizeof(Request) <= sizeof(ulc_request));
 static_assert(alignof(Request) <= alignof(ulc_request));
 
 using RequestList = List<Request, &Request::links>;
+
+/// The requests that ulc_collect() named and that are done, in the order in which they ended.
+struct Collector {
+    List<Request, &Request::hashed> ended;
+};
+
+inline void Request::tell_collector() noexcept { collector->ended.push_back(*this); }
 
 }  // namespace ulc::client

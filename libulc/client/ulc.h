@@ -251,6 +251,20 @@ ULC_API int ulc_multireceive(ulc_endpoint* ep, const uint16_t* from, uint16_t co
  * poll. */
 ULC_API int ulc_test(ulc_endpoint* ep, ulc_request* req, ulc_status* status);
 
+/* Puts a request that was started into the list that ulc_next_done() works off, at once if it is
+ * done. Until ulc_next_done() has handed it out, the request stays in place, and only ulc_cancel()
+ * and ulc_test() may be called with it. ulc_cancel() that succeeds takes it out. Requests of one
+ * endpoint that are not collected are unaffected. Threads: the endpoint's. Errors: INVALID (it is
+ * collected already). Cost: nanoseconds; completion costs as much more. */
+ULC_API int ulc_collect(ulc_endpoint* ep, ulc_request* req);
+
+/* Hands out the collected request that was done first, and fills *status (may be NULL) as
+ * ulc_test() does; the request is the caller's again. NULL: none is done. Does not poll. After the
+ * endpoint ended every collected request is handed out, with its error; in a child of fork() those
+ * that were done before. Threads: the endpoint's. Cost: nanoseconds, however many requests are
+ * under way. */
+ULC_API ulc_request* ulc_next_done(ulc_endpoint* ep, ulc_status* status);
+
 /* Takes back a receive that has not matched. Errors: AGAIN if it has (test it instead). */
 ULC_API int ulc_cancel(ulc_endpoint* ep, ulc_request* req);
 

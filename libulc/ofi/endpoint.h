@@ -92,7 +92,12 @@ private:
     /// Starts an operation's receive, or another one of a multi-receive. False: it failed and is
     /// reported.
     bool post(Operation& operation) noexcept;
+    /// Lists a started operation until it is done.
+    void keep(Operation& operation) noexcept;
+    /// Finishes the operations that are done.
     void harvest() noexcept;
+    /// Finishes all others, after libulc's endpoint has ended.
+    void end_all() noexcept;
     /// The operation is out of the list and done.
     void finish(Operation& operation, const ulc_status& status) noexcept;
     void finish_receive(Operation& operation, const ulc_status& status) noexcept;
@@ -111,7 +116,6 @@ private:
     Peers peers_;
     Operations operations_;
     std::unordered_map<void*, ulc_message*> claimed_;  ///< by context
-    unsigned polls_ = 0;
     int ended_ = 0;  ///< the ulc_error with which libulc's endpoint ended
     std::uint64_t malformed_ = 0;
 };

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "client/ulc.h"
@@ -20,7 +21,7 @@ struct Operation {
         kMultiReceive,  ///< takes messages until its buffer is used up
     };
 
-    ulc_request request;
+    ulc_request request;               ///< the first member: of() relies on it
     ulc_piece pieces[ULC_PIECES_MAX];  ///< the header, then the user's
     MessageHeader header;
     Kind kind;
@@ -34,7 +35,13 @@ struct Operation {
     void* context;
     Operation* previous;
     Operation* next;
+
+    /// Returns the operation of a request.
+    [[nodiscard]] static Operation& of(ulc_request& request) noexcept {
+        return reinterpret_cast<Operation&>(request);
+    }
 };
+static_assert(std::is_standard_layout_v<Operation> && offsetof(Operation, request) == 0);
 
 /// The operations under way, in the order in which they were started. Grows; never shrinks.
 class Operations {

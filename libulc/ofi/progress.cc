@@ -4,12 +4,6 @@
 #include "ofi/endpoint.h"
 
 namespace ulc::ofi {
-namespace {
-
-/// Requests are looked at after a poll that brought something, and now and then after others.
-constexpr unsigned kPollsPerLook = 64;
-
-}  // namespace
 
 int Endpoint::ready() noexcept {
     if (ep_ == nullptr) return -FI_EOPBADSTATE;
@@ -23,20 +17,31 @@ void Endpoint::progress() noexcept {
     if (ep_ == nullptr) return;
     const int events = ulc_poll(ep_);
     if (events < 0 && events != -ULC_ERR_LIMIT && ended_ == 0) ended_ = -events;
-    if (events > 0 || ended_ != 0 || ++polls_ % kPollsPerLook == 0) harvest();
+    harvest();
+    if (ended_ != 0) [[unlikely]]
+        end_all();
+}
+
+void Endpoint::keep(Operation& operation) noexcept {
+    operations_.append(operation);
+    static_cast<void>(ulc_collect(ep_, &operation.request));
 }
 
 void Endpoint::harvest() noexcept {
-    for (Operation* operation = operations_.first(); operation != nullptr;) {
-        Operation& looked_at = *operation;
-        operation = operation->next;
-        ulc_status status{};
-        if (ulc_test(ep_, &looked_at.request, &status) != ULC_OK) {
-            if (ended_ == 0) continue;
-            status.error = ended_;
-        }
-        operations_.remove(looked_at);
-        finish(looked_at, status);
+    ulc_status status;
+    while (ulc_request* request = ulc_next_done(ep_, &status)) {
+        Operation& operation = Operation::of(*request);
+        operations_.remove(operation);
+        finish(operation, status);
+    }
+}
+
+void Endpoint::end_all() noexcept {
+    ulc_status status{};
+    status.error = ended_;
+    while (Operation* operation = operations_.first()) {
+        operations_.remove(*operation);
+        finish(*operation, status);
     }
 }
 
@@ -65,7 +70,7 @@ void Endpoint::finish_receive(Operation& operation, const ulc_status& status) no
     }
     if (!operation.header.is_valid(status.length)) {
         drop_malformed();
-        if (post(operation)) operations_.append(operation);
+        if (post(operation)) keep(operation);
         return;
     }
     const std::size_t length = status.length - sizeof(MessageHeader);
@@ -94,7 +99,7 @@ void Endpoint::finish_receive(Operation& operation, const ulc_status& status) no
     operation.pieces[1].base = static_cast<unsigned char*>(buffer) + taken;
     operation.pieces[1].length -= taken;
     operation.capacity -= taken;
-    if (post(operation)) operations_.append(operation);
+    if (post(operation)) keep(operation);
 }
 
 void Endpoint::fail(const Operation& operation, int fi_error, int ulc_error,

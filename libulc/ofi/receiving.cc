@@ -54,7 +54,7 @@ ssize_t Endpoint::receive(const Incoming& wanted) noexcept {
     if (ulc_test(ep_, &operation->request, &status) == ULC_OK)
         finish(*operation, status);
     else
-        operations_.append(*operation);
+        keep(*operation);
     return 0;
 }
 
@@ -146,7 +146,7 @@ ssize_t Endpoint::finish_claim(const Incoming& wanted) noexcept {
         return -fi_error_of(error);
     }
     claimed_.erase(known);
-    operations_.append(*operation);
+    keep(*operation);
     harvest();
     return 0;
 }

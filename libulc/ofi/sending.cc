@@ -78,7 +78,7 @@ ssize_t Endpoint::send(const Outgoing& message) noexcept {
             if (ulc_test(ep_, &operation->request, &status) == ULC_OK)
                 finish(*operation, status);
             else
-                operations_.append(*operation);
+                keep(*operation);
         }
     }
     if (error != -FI_EAGAIN) return error;

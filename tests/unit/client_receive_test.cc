@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -230,6 +231,123 @@ TEST_F(ClientReceive, a_pending_receive_that_names_its_source_is_announced) {
     EXPECT_FALSE(engine.take_any().has_value()) << "once";
     ASSERT_EQ(ulc_cancel(ep, &named), ULC_OK);
     ASSERT_EQ(ulc_cancel(ep, &any), ULC_OK);
+}
+
+TEST_F(ClientReceive, collected_requests_are_handed_out_in_the_order_in_which_they_end) {
+    engine.form(0, 2);
+    char buffer[8];
+    ulc_request first;
+    ulc_request second;
+    ulc_request unlisted;
+    ulc_status status;
+    ASSERT_EQ(ulc_receive(ep, 1, 1, UINT64_MAX, buffer, sizeof buffer, &first), ULC_OK);
+    ASSERT_EQ(ulc_receive(ep, 1, 2, UINT64_MAX, buffer, sizeof buffer, &second), ULC_OK);
+    ASSERT_EQ(ulc_receive(ep, 1, 3, UINT64_MAX, buffer, sizeof buffer, &unlisted), ULC_OK);
+    ASSERT_EQ(ulc_collect(ep, &first), ULC_OK);
+    ASSERT_EQ(ulc_collect(ep, &second), ULC_OK);
+    EXPECT_EQ(ulc_collect(ep, &second), ULC_ERR_INVALID) << "once";
+    EXPECT_EQ(ulc_next_done(ep, &status), nullptr);
+    for (const std::uint64_t tag : {3, 2, 1})
+        engine.deliver_inline(1, tag, "x");
+    EXPECT_EQ(ep->poll(), 3);
+    EXPECT_EQ(ulc_next_done(ep, &status), &second);
+    EXPECT_EQ(status.error, ULC_OK);
+    EXPECT_EQ(status.tag, 2U);
+    EXPECT_EQ(status.length, 1U);
+    EXPECT_EQ(status.source, 1);
+    EXPECT_EQ(ulc_next_done(ep, nullptr), &first);
+    EXPECT_EQ(ulc_next_done(ep, nullptr), nullptr);
+    EXPECT_EQ(test(unlisted), ULC_OK);
+}
+
+TEST_F(ClientReceive, a_request_that_is_done_when_it_is_collected_is_handed_out_too) {
+    engine.form(0, 2);
+    char buffer[8];
+    ulc_request request;
+    engine.deliver_inline(1, 0, "x");
+    ep->poll();
+    for (int again = 0; again < 2; ++again) {  // one memory, started twice
+        ASSERT_EQ(ulc_receive(ep, 1, 0, 0, buffer, sizeof buffer, &request), ULC_OK);
+        ASSERT_EQ(ulc_collect(ep, &request), ULC_OK);
+        if (again == 1) {
+            engine.deliver_inline(1, 0, "y");
+            ep->poll();
+        }
+        EXPECT_EQ(ulc_next_done(ep, nullptr), &request);
+        EXPECT_EQ(ulc_next_done(ep, nullptr), nullptr);
+    }
+}
+
+TEST_F(ClientReceive, a_collected_receive_that_is_taken_back_is_not_handed_out) {
+    engine.form(0, 2);
+    char buffer[8];
+    ulc_request request;
+    ASSERT_EQ(ulc_receive(ep, 1, 0, 0, buffer, sizeof buffer, &request), ULC_OK);
+    ASSERT_EQ(ulc_collect(ep, &request), ULC_OK);
+    EXPECT_EQ(ulc_cancel(ep, &request), ULC_OK);
+    EXPECT_EQ(ulc_next_done(ep, nullptr), nullptr);
+    // One that cannot be taken back still is.
+    ASSERT_EQ(ulc_receive(ep, 1, 0, 0, buffer, sizeof buffer, &request), ULC_OK);
+    ASSERT_EQ(ulc_collect(ep, &request), ULC_OK);
+    engine.deliver_block(1, 0, 0, pattern(4), 0, 8);
+    ep->poll();
+    EXPECT_EQ(ulc_cancel(ep, &request), ULC_ERR_AGAIN);
+    EXPECT_EQ(ulc_next_done(ep, nullptr), nullptr);
+    engine.deliver_block(1, 0, 64, pattern(4), 4, 8);
+    ep->poll();
+    EXPECT_EQ(ulc_next_done(ep, nullptr), &request);
+}
+
+TEST_F(ClientReceive, collected_sends_are_handed_out_when_their_payload_may_be_used_again) {
+    engine.form(0, 2);
+    const std::string payload = pattern(100);
+    const ulc_piece piece{const_cast<char*>(payload.data()), payload.size()};
+    std::vector<ulc_request> waiting(80);  // more than the submission ring holds
+    for (ulc_request& one : waiting) {
+        ASSERT_EQ(ulc_send(ep, 1, 0, "x", 1, &one), ULC_OK);
+        ASSERT_EQ(ulc_collect(ep, &one), ULC_OK);
+    }
+    ulc_request delivered;
+    ASSERT_EQ(ulc_sendv(ep, 1, 0, &piece, 1, ULC_SEND_DELIVERED, &delivered), ULC_OK);
+    ASSERT_EQ(ulc_collect(ep, &delivered), ULC_OK);
+    std::size_t handed_out = 0;
+    std::optional<std::uint32_t> cookie;
+    for (int round = 0; round < 4; ++round) {
+        while (auto record = engine.take_any())
+            if ((record->flags & abi::kSubmitNotifyAcked) != 0) cookie = record->cookie;
+        while (ulc_request* request = ulc_next_done(ep, nullptr))
+            EXPECT_EQ(request, &waiting[handed_out++]);
+        EXPECT_TRUE(round > 0 || handed_out < waiting.size()) << "some wait for the ring";
+        ep->poll();
+    }
+    EXPECT_EQ(handed_out, waiting.size());
+    ASSERT_TRUE(cookie.has_value());
+    engine.send_done(*cookie);
+    ep->poll();
+    EXPECT_EQ(ulc_next_done(ep, nullptr), &delivered);
+}
+
+TEST_F(ClientReceive, the_end_of_an_endpoint_hands_out_every_collected_request) {
+    engine.form(0, 3);
+    char buffer[8];
+    ulc_request requests[3];
+    for (std::uint16_t n = 0; n < 3; ++n) {
+        const std::uint16_t from = n == 0 ? ULC_RANK_ANY : n;
+        ASSERT_EQ(ulc_receive(ep, from, 0, 0, buffer, sizeof buffer, &requests[n]), ULC_OK);
+        ASSERT_EQ(ulc_collect(ep, &requests[n]), ULC_OK);
+    }
+    ulc_status status;
+    engine.peer_gone(2, true);
+    ep->poll();
+    EXPECT_EQ(ulc_next_done(ep, &status), &requests[2]);
+    EXPECT_EQ(status.error, ULC_ERR_PEER_DIED);
+    engine.region.control().closed.store(ULC_ERR_NO_ENGINE);
+    for (int i = 0; i < 100'000 && ep->ended() == 0; ++i)
+        ep->poll();
+    EXPECT_EQ(ulc_next_done(ep, &status), &requests[1]);
+    EXPECT_EQ(status.error, ULC_ERR_NO_ENGINE);
+    EXPECT_EQ(ulc_next_done(ep, &status), &requests[0]);
+    EXPECT_EQ(ulc_next_done(ep, &status), nullptr);
 }
 
 }  // namespace
