@@ -183,10 +183,10 @@ struct Core {
     std::vector<Endpoint*> active;                 ///< admitted and not gone
     std::vector<Rank> ranks_scratch;
     std::vector<std::uint8_t> seen_scratch;
-    JobEvent job_event;           ///< of run_jobs(): kept, so that no round clears its text
+    JobEvent job_event;           ///< run_jobs() keeps it, so that no round clears its text
     std::uint32_t turn = 0;       ///< round robin over `active`
     std::uint32_t user_turn = 0;  ///< round robin over the users: who transmits first
-    Nanos now = 0;                ///< of this round
+    Nanos now = 0;                ///< time of this round
     bool moved = true;            ///< in this round, or since: the next one is due at once
     /// Rounds before this time only look (round.cc); 0: the next one is general.
     Nanos quiet_until = 0;
