@@ -1,7 +1,6 @@
 #include "ofi/addresses.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <new>
 #include <string>
@@ -9,6 +8,7 @@
 #include "ofi/endpoint.h"
 #include "ofi/fabric.h"
 #include "ofi/not_there.h"
+#include "ofi/say.h"
 
 namespace ulc::ofi {
 
@@ -61,7 +61,7 @@ int refuse(const Address& address) {
     const Job* job = Job::of_process(&reason);
     const char* objection = job == nullptr ? reason.c_str() : job->objection(address);
     if (objection == nullptr) return 0;
-    std::fprintf(stderr, "ulc: an address was refused: %s\n", objection);
+    say("an address was refused: %s", objection);
     return FI_EINVAL;
 }
 

@@ -119,6 +119,7 @@ Endpoint::~Endpoint() {
     if (ep_ != nullptr) {
         peers_.leave();
         ulc_close(ep_);
+        dropped_.print_total(peers_.own_rank());
     }
     if (addresses_ != nullptr) addresses_->detach(*this);
     if (sends_ != nullptr) sends_->detach(*this);

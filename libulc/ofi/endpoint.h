@@ -18,6 +18,7 @@
 #include "ofi/completions.h"
 #include "ofi/counter.h"
 #include "ofi/domain.h"
+#include "ofi/dropped.h"
 #include "ofi/operation.h"
 #include "ofi/peers.h"
 
@@ -77,6 +78,7 @@ public:
 
     [[nodiscard]] Peers& peers() noexcept { return peers_; }
     [[nodiscard]] bool is_enabled() const noexcept { return ep_ != nullptr; }
+    [[nodiscard]] const DroppedMessages& dropped() const noexcept { return dropped_; }
 
     Domain& domain;
     std::uint64_t send_flags;     ///< flags of operations that give none
@@ -102,7 +104,6 @@ private:
     void finish(Operation& operation, const ulc_status& status) noexcept;
     void finish_receive(Operation& operation, const ulc_status& status) noexcept;
     void fail(const Operation& operation, int fi_error, int ulc_error, std::size_t over) noexcept;
-    void drop_malformed() noexcept;
 
     const std::uint64_t caps_;
     ulc_endpoint* ep_ = nullptr;
@@ -117,7 +118,7 @@ private:
     Operations operations_;
     std::unordered_map<void*, ulc_message*> claimed_;  ///< by context
     int ended_ = 0;  ///< the ulc_error with which libulc's endpoint ended
-    std::uint64_t malformed_ = 0;
+    DroppedMessages dropped_;
 };
 
 int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** out, void* context) noexcept;

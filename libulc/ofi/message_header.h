@@ -23,6 +23,10 @@ namespace ulc::ofi {
 inline constexpr std::uint64_t kTaggedBit = std::uint64_t{1} << 62;
 inline constexpr std::uint64_t kUserTagMask = kTaggedBit - 1;
 
+/// The reason why a message is dropped.
+enum class HeaderFault : std::uint8_t { kNone, kShort, kVersion, kFlags, kReserved, kData };
+inline constexpr std::size_t kHeaderFaults = 6;
+
 struct MessageHeader {
     static constexpr std::uint8_t kVersion = 1;
     static constexpr std::uint8_t kHasData = 1;
@@ -37,10 +41,15 @@ struct MessageHeader {
         return {kVersion, kHasData, 0, data};
     }
     [[nodiscard]] bool has_data() const noexcept { return (flags & kHasData) != 0; }
-    /// True if a message of `length` bytes begins with a header that this version understands.
-    [[nodiscard]] bool is_valid(std::size_t length) const noexcept {
-        return length >= sizeof(MessageHeader) && version == kVersion && (flags & ~kHasData) == 0 &&
-               zero == 0 && (has_data() || data == 0);
+    /// Returns why this is no header of a message of `length` bytes, header included. The peer that
+    /// sent it is not trusted.
+    [[nodiscard]] HeaderFault fault(std::size_t length) const noexcept {
+        if (length < sizeof(MessageHeader)) return HeaderFault::kShort;
+        if (version != kVersion) return HeaderFault::kVersion;
+        if ((flags & ~kHasData) != 0) return HeaderFault::kFlags;
+        if (zero != 0) return HeaderFault::kReserved;
+        if (!has_data() && data != 0) return HeaderFault::kData;
+        return HeaderFault::kNone;
     }
 };
 static_assert(sizeof(MessageHeader) == 12 && alignof(MessageHeader) == 1);

@@ -2,11 +2,11 @@
 
 #include <rdma/fi_errno.h>
 
-#include <cstdio>
 #include <new>
 #include <string>
 
 #include "ofi/completions.h"
+#include "ofi/say.h"
 
 namespace ulc::ofi {
 namespace {
@@ -59,7 +59,7 @@ int Peers::join(ulc_endpoint* ep, const AddressVector& addresses) {
     std::string reason;
     job_ = Job::of_process(&reason);
     if (job_ == nullptr) {
-        std::fprintf(stderr, "ulc: the endpoint cannot be enabled: %s\n", reason.c_str());
+        say("the endpoint cannot be enabled: %s", reason.c_str());
         return -FI_ENODATA;
     }
     ep_ = ep;

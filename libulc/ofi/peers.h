@@ -38,6 +38,7 @@ public:
     void forget(fi_addr_t address) noexcept;
 
     [[nodiscard]] Address own_address() const noexcept;
+    [[nodiscard]] std::uint16_t own_rank() const noexcept { return job_->rank(); }
 
 private:
     [[nodiscard]] int look_at_state() noexcept;

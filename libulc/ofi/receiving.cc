@@ -83,7 +83,8 @@ ssize_t Endpoint::peek(const Incoming& wanted) noexcept try {
             if (receives_ != nullptr) receives_->add_error(entry);
             return 0;
         }
-        const bool malformed = short_one || !header.is_valid(status.length);
+        const HeaderFault fault = header.fault(status.length);
+        const bool malformed = fault != HeaderFault::kNone;
         ulc_message* message = nullptr;
         if (takes || malformed) {
             const int claimed = ulc_claim(ep_, from, wanted.tag, wanted.mask, &message, &status);
@@ -91,7 +92,7 @@ ssize_t Endpoint::peek(const Incoming& wanted) noexcept try {
         }
         if (malformed) {
             static_cast<void>(ulc_discard(ep_, message));
-            drop_malformed();
+            dropped_.add(fault, peers_.own_rank(), status.source);
             continue;
         }
         if ((wanted.flags & FI_DISCARD) != 0)

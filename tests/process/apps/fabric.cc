@@ -1,6 +1,7 @@
 // Speaks libfabric's API with the provider of this build: two ranks of `ulc run`. Rank 1 answers
 // rank 0, and both compare what they get. Prints "all right" or what differed.
 //   ulc run -n 2 -- process_fabric FOLDER      FOLDER: where the ranks leave their addresses
+//   process_fabric stranger                    rank 0 of two; stranger.cc is rank 1
 #include <poll.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -448,6 +449,14 @@ void depth() {
     meet();
 }
 
+/// Takes the good message of a peer that sends malformed ones first (stranger.cc).
+void from_stranger() {
+    char in[16] = {};
+    post(in, sizeof in, 5, 0, in, FI_ADDR_UNSPEC);
+    const Entry entry = next();
+    CHECK(entry.op_context == in && entry.len == 1 && in[0] == 'y' && entry.data == 7);
+}
+
 void close() {
     CHECK(fi_close(&f.addresses->fid) == -FI_EBUSY);
     CHECK(fi_close(&f.ep->fid) == 0);
@@ -466,6 +475,12 @@ int main(int argc, char** argv) {
     rank = std::atoi(std::getenv("ULC_RANK"));
     refusals();
     open();
+    if (std::strcmp(argv[1], "stranger") == 0) {
+        from_stranger();
+        close();
+        if (failures == 0) std::printf("rank %d: all right\n", rank);
+        return failures == 0 ? 0 : 1;
+    }
     exchange_addresses(argv[1]);
     tagged();
     untagged();

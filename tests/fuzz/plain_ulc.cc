@@ -1,0 +1,215 @@
+#include "plain_ulc.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <list>
+#include <map>
+#include <set>
+
+#include "base/check.h"
+
+struct ulc_message {
+    std::uint16_t source;
+    std::uint64_t tag;
+    std::vector<unsigned char> bytes;
+};
+
+struct ulc_endpoint {
+    struct Posted {
+        ulc_request* request;
+        std::uint16_t from;
+        std::uint64_t tag;
+        std::uint64_t mask;
+        std::vector<ulc_piece> pieces;
+    };
+    std::list<Posted> posted;
+    std::list<ulc_message> unexpected;
+    std::list<ulc_message> claimed;
+    std::set<ulc_request*> collected;
+    std::map<ulc_request*, ulc_status> done;
+    std::deque<ulc_request*> to_hand_out;
+    std::uint64_t malformed_taken = 0;
+};
+
+namespace {
+
+ulc_endpoint* open_one = nullptr;
+
+/// Written from the description of the header, not with the provider's code.
+bool is_malformed(const std::vector<unsigned char>& bytes) {
+    if (bytes.size() < 12 || bytes[0] != 1 || bytes[1] > 1 || bytes[2] != 0 || bytes[3] != 0)
+        return true;
+    return bytes[1] == 0 && std::any_of(bytes.begin() + 4, bytes.begin() + 12,
+                                        [](unsigned char byte) { return byte != 0; });
+}
+
+bool matches(const ulc_message& message, std::uint16_t from, std::uint64_t tag,
+             std::uint64_t mask) {
+    return (from == ULC_RANK_ANY || from == message.source) && (message.tag & mask) == (tag & mask);
+}
+
+void complete(ulc_endpoint& ep, ulc_request* request, const ulc_status& status) {
+    ep.done[request] = status;
+    if (ep.collected.contains(request)) ep.to_hand_out.push_back(request);
+}
+
+void give(ulc_endpoint& ep, const ulc_endpoint::Posted& to, const ulc_message& message) {
+    std::size_t at = 0;
+    for (const ulc_piece& piece : to.pieces) {
+        const std::size_t taken = std::min(piece.length, message.bytes.size() - at);
+        if (taken > 0) std::memcpy(piece.base, message.bytes.data() + at, taken);
+        at += taken;
+    }
+    ep.malformed_taken += is_malformed(message.bytes) ? 1 : 0;
+    ulc_status status{};
+    status.error = at < message.bytes.size() ? ULC_ERR_TRUNCATED : ULC_OK;
+    status.source = message.source;
+    status.tag = message.tag;
+    status.length = message.bytes.size();
+    complete(ep, to.request, status);
+}
+
+auto find(ulc_endpoint& ep, std::uint16_t from, std::uint64_t tag, std::uint64_t mask) {
+    return std::ranges::find_if(
+        ep.unexpected, [&](const ulc_message& one) { return matches(one, from, tag, mask); });
+}
+
+void describe(const ulc_message& message, ulc_status* status) {
+    *status = {};
+    status->source = message.source;
+    status->tag = message.tag;
+    status->length = message.bytes.size();
+}
+
+}  // namespace
+
+namespace ulc::fuzz {
+
+void arrive(std::uint16_t source, std::uint64_t tag, std::vector<unsigned char> bytes) {
+    ulc_endpoint& ep = *open_one;
+    ulc_message message{source, tag, std::move(bytes)};
+    const auto to = std::ranges::find_if(ep.posted, [&](const ulc_endpoint::Posted& one) {
+        return matches(message, one.from, one.tag, one.mask);
+    });
+    if (to == ep.posted.end()) {
+        ep.unexpected.push_back(std::move(message));
+        return;
+    }
+    const ulc_endpoint::Posted taken = *to;
+    ep.posted.erase(to);
+    give(ep, taken, message);
+}
+
+std::uint64_t malformed_taken() { return open_one->malformed_taken; }
+
+}  // namespace ulc::fuzz
+
+extern "C" {
+
+int ulc_open(const char*, ulc_endpoint** out) {
+    ULC_CHECK(open_one == nullptr);
+    *out = open_one = new ulc_endpoint;
+    return ULC_OK;
+}
+void ulc_close(ulc_endpoint* ep) {
+    delete ep;
+    open_one = nullptr;
+}
+int ulc_join(ulc_endpoint*, const char*, uint16_t rank, uint16_t size, const unsigned char*) {
+    ULC_CHECK(rank == ulc::fuzz::kRank && size == ulc::fuzz::kRanks);
+    return ULC_OK;
+}
+int ulc_job_state(const ulc_endpoint*) { return ULC_OK; }
+int ulc_leave_wait(ulc_endpoint*, int64_t) { return ULC_OK; }
+int ulc_poll(ulc_endpoint*) { return 0; }
+int ulc_wait(ulc_endpoint*, int64_t) { return ULC_ERR_TIMEOUT; }
+const char* ulc_error_text(int) { return ""; }
+
+int ulc_sendv(ulc_endpoint* ep, uint16_t, uint64_t, const ulc_piece*, unsigned, unsigned,
+              ulc_request* req) {
+    if (req != nullptr) complete(*ep, req, {});
+    return ULC_OK;
+}
+
+int ulc_receivev(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
+                 const ulc_piece* pieces, unsigned count, ulc_request* req) {
+    ep->collected.erase(req);
+    ep->done.erase(req);
+    const ulc_endpoint::Posted posted{req, from, tag, mask, {pieces, pieces + count}};
+    const auto there = find(*ep, from, tag, mask);
+    if (there == ep->unexpected.end()) {
+        ep->posted.push_back(posted);
+    } else {
+        give(*ep, posted, *there);
+        ep->unexpected.erase(there);
+    }
+    return ULC_OK;
+}
+
+int ulc_probe_head(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, void* head,
+                   size_t* octets, ulc_status* status) {
+    const auto there = find(*ep, from, tag, mask);
+    if (there == ep->unexpected.end()) return ULC_ERR_AGAIN;
+    describe(*there, status);
+    *octets = std::min(*octets, there->bytes.size());
+    if (*octets > 0) std::memcpy(head, there->bytes.data(), *octets);
+    return ULC_OK;
+}
+
+int ulc_claim(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, ulc_message** message,
+              ulc_status* status) {
+    const auto there = find(*ep, from, tag, mask);
+    if (there == ep->unexpected.end()) return ULC_ERR_AGAIN;
+    describe(*there, status);
+    ep->claimed.splice(ep->claimed.end(), ep->unexpected, there);
+    *message = &ep->claimed.back();
+    return ULC_OK;
+}
+
+int ulc_receive_claimed(ulc_endpoint* ep, ulc_message* message, const ulc_piece* pieces,
+                        unsigned count, ulc_request* req) {
+    ep->collected.erase(req);
+    ep->done.erase(req);
+    give(*ep, {req, 0, 0, 0, {pieces, pieces + count}}, *message);
+    ep->claimed.remove_if([&](const ulc_message& one) { return &one == message; });
+    return ULC_OK;
+}
+
+int ulc_discard(ulc_endpoint* ep, ulc_message* message) {
+    ep->malformed_taken += is_malformed(message->bytes) ? 1 : 0;
+    ep->claimed.remove_if([&](const ulc_message& one) { return &one == message; });
+    return ULC_OK;
+}
+
+int ulc_cancel(ulc_endpoint* ep, ulc_request* req) {
+    return std::erase_if(ep->posted,
+                         [&](const ulc_endpoint::Posted& one) { return one.request == req; }) > 0
+               ? ULC_OK
+               : ULC_ERR_AGAIN;
+}
+
+int ulc_test(ulc_endpoint* ep, ulc_request* req, ulc_status* status) {
+    const auto known = ep->done.find(req);
+    if (known == ep->done.end()) return ULC_ERR_AGAIN;
+    *status = known->second;
+    return ULC_OK;
+}
+
+int ulc_collect(ulc_endpoint* ep, ulc_request* req) {
+    ep->collected.insert(req);
+    if (ep->done.contains(req)) ep->to_hand_out.push_back(req);
+    return ULC_OK;
+}
+
+ulc_request* ulc_next_done(ulc_endpoint* ep, ulc_status* status) {
+    if (ep->to_hand_out.empty()) return nullptr;
+    ulc_request* request = ep->to_hand_out.front();
+    ep->to_hand_out.pop_front();
+    *status = ep->done.at(request);
+    ep->done.erase(request);
+    ep->collected.erase(request);
+    return request;
+}
+
+}  // extern "C"

@@ -1,0 +1,23 @@
+// The functions of ulc.h that the provider for libfabric calls, over lists in memory: a test says
+// which messages arrive. One endpoint at a time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "client/ulc.h"
+
+namespace ulc::fuzz {
+
+/// The rank that opened the endpoint, and the size of its job.
+inline constexpr std::uint16_t kRank = 0;
+inline constexpr std::uint16_t kRanks = 3;
+
+/// A message arrives at the open endpoint. Takes its bytes as they are.
+void arrive(std::uint16_t source, std::uint64_t tag, std::vector<unsigned char> bytes);
+
+/// Messages that receives, claims and discards have taken, and that begin with no header of the
+/// provider.
+[[nodiscard]] std::uint64_t malformed_taken();
+
+}  // namespace ulc::fuzz

@@ -1,0 +1,247 @@
+// Any octets as messages of hostile peers to the provider for libfabric, over a plain libulc. Each
+// malformed message must be dropped and counted; each completion must lie in its buffer.
+//
+//   input: operations until it ends: one octet says which (mod 8), then
+//     0  a tagged receive           tag (1), ignored bits (1), capacity (1)
+//     1  a multi-receive            capacity / 4 (1), the least that is kept (1)
+//     2  a message                  source (1), tagged (1), tag (1), length (2), its header (12)
+//     3  a look                     tag (1), ignored bits (1), flags (1)
+//     4  the end of a claim         which (1), flags (1), capacity (1)
+//     5  the queue is read
+//     6  a receive taken back       which (1)
+//     7  an address                 40
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "base/check.h"
+#include "ofi/addresses.h"
+#include "ofi/completions.h"
+#include "ofi/domain.h"
+#include "ofi/endpoint.h"
+#include "ofi/say.h"
+#include "plain_ulc.h"
+
+namespace ulc::ofi {
+
+void say(const char*, ...) noexcept {}  // the fuzzer's log would fill
+
+}  // namespace ulc::ofi
+
+namespace {
+
+using namespace ulc;
+
+struct Input {
+    const std::uint8_t* data;
+    std::size_t left;
+
+    std::uint8_t octet() {
+        if (left == 0) return 0;
+        --left;
+        return *data++;
+    }
+    void read(unsigned char* out, std::size_t octets) {
+        for (std::size_t i = 0; i < octets; ++i)
+            out[i] = octet();
+    }
+};
+
+/// One receive of the application, its context, and memory of exactly its capacity.
+struct Slot {
+    explicit Slot(std::size_t octets) : capacity(octets), memory(new unsigned char[octets]) {}
+    std::size_t capacity;
+    std::unique_ptr<unsigned char[]> memory;
+    bool many = false;
+    bool claims = false;
+    bool over = false;
+};
+
+struct World {
+    fi_tx_attr tx{};
+    fi_rx_attr rx{};
+    fi_ep_attr ep_attr{};
+    fi_domain_attr domain_attr{};
+    fi_info info{};
+    fid_domain* domain = nullptr;
+    fid_cq* queue = nullptr;
+    fid_av* addresses = nullptr;
+    fid_ep* ep = nullptr;
+    std::vector<std::unique_ptr<Slot>> slots;
+
+    World() {
+        domain_attr.threading = FI_THREAD_DOMAIN;
+        ep_attr.type = FI_EP_RDM;
+        info.caps = FI_TAGGED | FI_MSG | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV;
+        info.tx_attr = &tx;
+        info.rx_attr = &rx;
+        info.ep_attr = &ep_attr;
+        info.domain_attr = &domain_attr;
+        ULC_CHECK(ofi::open_domain(nullptr, &info, &domain, nullptr) == 0);
+        fi_av_attr av{};
+        ULC_CHECK(fi_av_open(domain, &av, &addresses, nullptr) == 0);
+        fi_cq_attr cq{};
+        ULC_CHECK(fi_cq_open(domain, &cq, &queue, nullptr) == 0);
+        ULC_CHECK(fi_endpoint(domain, &info, &ep, nullptr) == 0);
+        ULC_CHECK(fi_ep_bind(ep, &addresses->fid, 0) == 0);
+        ULC_CHECK(fi_ep_bind(ep, &queue->fid, FI_RECV | FI_TRANSMIT) == 0);
+        ULC_CHECK(fi_enable(ep) == 0);
+    }
+    ~World() {
+        for (fid* one : {&ep->fid, &queue->fid, &addresses->fid, &domain->fid})
+            ULC_CHECK(fi_close(one) == 0);
+    }
+
+    Slot& add_slot(std::size_t capacity) {
+        slots.push_back(std::make_unique<Slot>(capacity));
+        return *slots.back();
+    }
+    Slot* chosen(std::uint8_t which) {
+        return slots.empty() ? nullptr : slots[which % slots.size()].get();
+    }
+
+    void receive(Input& in) {
+        const std::uint8_t tag = in.octet();
+        const std::uint8_t ignored = in.octet();
+        Slot& slot = add_slot(in.octet());
+        ULC_CHECK(fi_trecv(ep, slot.memory.get(), slot.capacity, nullptr, FI_ADDR_UNSPEC, tag,
+                           ignored, &slot) == 0);
+    }
+    void receive_many(Input& in) {
+        Slot& slot = add_slot(in.octet() * std::size_t{4});
+        slot.many = true;
+        std::size_t least = in.octet();
+        ULC_CHECK(
+            fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least) == 0);
+        const iovec piece{slot.memory.get(), slot.capacity};
+        const fi_msg message{&piece, nullptr, 1, FI_ADDR_UNSPEC, &slot, 0};
+        ULC_CHECK(fi_recvmsg(ep, &message, FI_MULTI_RECV) == 0);
+    }
+    static void message(Input& in) {
+        const auto source = static_cast<std::uint16_t>(in.octet() % fuzz::kRanks);
+        const bool tagged = in.octet() % 2 != 0;
+        const std::uint8_t tag = in.octet();
+        const std::size_t length = (in.octet() | in.octet() << 8) % 1200;
+        std::vector<unsigned char> bytes(length, 0x5a);
+        in.read(bytes.data(), std::min<std::size_t>(length, sizeof(ofi::MessageHeader)));
+        fuzz::arrive(source, tagged ? ofi::kTaggedBit | tag : 0, std::move(bytes));
+    }
+    void look(Input& in) {
+        const std::uint8_t tag = in.octet();
+        const std::uint8_t ignored = in.octet();
+        const std::uint8_t choice = in.octet() % 3;
+        Slot& slot = add_slot(0);
+        const std::uint64_t more = choice == 0 ? 0 : choice == 1 ? FI_CLAIM : FI_DISCARD;
+        slot.claims = choice == 1;
+        const fi_msg_tagged wanted{nullptr, nullptr, 0, FI_ADDR_UNSPEC, tag, ignored, &slot, 0};
+        ULC_CHECK(fi_trecvmsg(ep, &wanted, FI_PEEK | more) == 0);
+    }
+    void end_claim(Input& in) {
+        Slot* slot = chosen(in.octet());
+        const std::uint64_t more = in.octet() % 2 != 0 ? FI_DISCARD : 0;
+        const std::uint8_t capacity = in.octet();
+        if (slot == nullptr || !slot->claims) return;
+        read_all();
+        slot->memory.reset(new unsigned char[capacity]);
+        slot->capacity = capacity;
+        slot->over = false;
+        const iovec piece{slot->memory.get(), capacity};
+        const fi_msg_tagged wanted{&piece, nullptr, 1, FI_ADDR_UNSPEC, 0, 0, slot, 0};
+        // There is nothing to take if the look found nothing.
+        const ssize_t error = fi_trecvmsg(ep, &wanted, FI_CLAIM | more);
+        ULC_CHECK(error == 0 || error == -FI_EINVAL);
+        slot->claims = false;
+    }
+    void cancel(Input& in) {
+        Slot* slot = chosen(in.octet());
+        if (slot != nullptr) static_cast<void>(fi_cancel(&ep->fid, slot));
+    }
+    void address(Input& in) {
+        unsigned char octets[ofi::kAddressBytes];
+        in.read(octets, sizeof octets);
+        fi_addr_t index = 0;
+        const int added = fi_av_insert(addresses, octets, 1, &index, 0, nullptr);
+        ULC_CHECK(added == 1 || (added == 0 && index == FI_ADDR_NOTAVAIL));
+        if (added == 1) ULC_CHECK((octets[6] << 8 | octets[7]) < fuzz::kRanks);
+    }
+
+    static void judge(const fi_cq_tagged_entry& entry) {
+        auto& slot = *static_cast<Slot*>(entry.op_context);
+        ULC_CHECK(!slot.over);
+        const bool looks = slot.capacity == 0 && entry.buf == nullptr;
+        if (!looks) ULC_CHECK(entry.len <= slot.capacity);
+        if (entry.buf != nullptr) {
+            const auto* begin = static_cast<const unsigned char*>(entry.buf);
+            ULC_CHECK(begin >= slot.memory.get() &&
+                      begin + entry.len <= slot.memory.get() + slot.capacity);
+        }
+        ULC_CHECK((entry.flags & FI_REMOTE_CQ_DATA) != 0 || entry.data == 0);
+        ULC_CHECK(entry.len < 1200);
+        slot.over = !slot.many || (entry.flags & FI_MULTI_RECV) != 0;
+    }
+    void read_all() {
+        fi_cq_tagged_entry entry{};
+        for (;;) {
+            const ssize_t got = fi_cq_read(queue, &entry, 1);
+            if (got == -FI_EAGAIN) return;
+            if (got == 1) {
+                judge(entry);
+                continue;
+            }
+            ULC_CHECK(got == -FI_EAVAIL);
+            fi_cq_err_entry error{};
+            ULC_CHECK(fi_cq_readerr(queue, &error, 0) == 1);
+            const auto& slot = *static_cast<Slot*>(error.op_context);
+            ULC_CHECK(error.len <= slot.capacity && error.olen < 1200);
+        }
+    }
+
+    void step(Input& in) {
+        switch (in.octet() % 8) {
+            case 0:
+                return receive(in);
+            case 1:
+                return receive_many(in);
+            case 2:
+                return message(in);
+            case 3:
+                return look(in);
+            case 4:
+                return end_claim(in);
+            case 5:
+                return read_all();
+            case 6:
+                return cancel(in);
+            default:
+                return address(in);
+        }
+    }
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    // The job of this process; it is read once.
+    static const bool ready = ::setenv("ULC_JOB", "fuzz", 1) == 0 &&
+                              ::setenv("ULC_RANK", "0", 1) == 0 &&
+                              ::setenv("ULC_SIZE", "3", 1) == 0;
+    ULC_CHECK(ready);
+    World world;
+    Input in{data, size};
+    for (int steps = 0; in.left > 0 && steps < 200; ++steps)
+        world.step(in);
+    world.read_all();
+    // A drop is counted when its message is taken: none is forgotten, and none is a good one.
+    const auto& endpoint = static_cast<const ofi::Endpoint&>(*world.ep);
+    ULC_CHECK(endpoint.dropped().total() == fuzz::malformed_taken());
+    return 0;
+}
