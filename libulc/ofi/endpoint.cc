@@ -116,6 +116,10 @@ Endpoint::Endpoint(Domain& in, const fi_info& info) noexcept
 
 Endpoint::~Endpoint() {
     // A message that was sent without a completion may still be on its way out.
+    while (Operation* operation = deferred_.first()) {
+        deferred_.remove(*operation);
+        pool_.release(*operation);
+    }
     if (ep_ != nullptr) {
         peers_.leave();
         ulc_close(ep_);

@@ -86,11 +86,27 @@ public:
     std::size_t multi_receive_min = 64;
 
 private:
-    /// Returns 0 if the endpoint can send and receive, else -FI_E…. Polls while its job forms.
+    /// Returns 0 if an operation can be started, -FI_EAGAIN if it has to be deferred, else -FI_E….
+    /// Polls while the job forms.
     [[nodiscard]] int ready() noexcept;
+    /// Returns 0 if there is a place for another deferred operation, else -FI_EAGAIN.
+    [[nodiscard]] int may_defer() const noexcept;
+    /// Starts what was deferred, in order, once the job has formed.
+    void start_deferred() noexcept;
+    /// Hands the operation to libulc. Returns its ulc_error.
+    [[nodiscard]] int submit(Operation& operation) noexcept;
+    /// Submits an operation that ready() allows, and finishes it if it is done at once. Returns 0
+    /// or -FI_E…; then the operation is released.
+    [[nodiscard]] ssize_t start(Operation& operation) noexcept;
     [[nodiscard]] ssize_t inject(const Outgoing& message, std::uint16_t to) noexcept;
+    /// The same of a send that has a completion.
+    [[nodiscard]] Operation* describe(const Outgoing& message, std::uint16_t to) noexcept;
+    /// Puts a send behind the deferred operations. Returns 0 or -FI_E….
+    [[nodiscard]] ssize_t defer(const Outgoing& message, std::uint16_t to) noexcept;
     /// Sets libulc's source for a receive. Returns 0 or -FI_E….
     [[nodiscard]] int source_of(fi_addr_t from, std::uint16_t& out) noexcept;
+    /// Returns a tagged receive of any source as described; nullptr: no memory.
+    [[nodiscard]] Operation* describe(const Incoming& wanted) noexcept;
     /// Starts an operation's receive, or another one of a multi-receive. False: it failed and is
     /// reported.
     bool post(Operation& operation) noexcept;
@@ -115,7 +131,9 @@ private:
     Counter* send_counter_ = nullptr;
     Counter* receive_counter_ = nullptr;
     Peers peers_;
-    Operations operations_;
+    OperationPool pool_;
+    OperationList operations_;                         ///< under way
+    OperationList deferred_;                           ///< to be started when the job has formed
     std::unordered_map<void*, ulc_message*> claimed_;  ///< by context
     int ended_ = 0;  ///< the ulc_error with which libulc's endpoint ended
     DroppedMessages dropped_;

@@ -17,6 +17,8 @@ inline constexpr std::size_t kPiecesMax = 7;  ///< the eighth of libulc is the h
 /// Operations of each direction that an application may count on. More are taken.
 inline constexpr std::size_t kQueueSize = 1024;
 inline constexpr std::size_t kQueueSizeMax = 65536;
+/// Operations of an endpoint that wait for its job to form.
+inline constexpr std::size_t kDeferredMax = 1024;
 
 inline constexpr std::uint64_t kSendFlags =
     FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_MATCH_COMPLETE;

@@ -1,4 +1,4 @@
-// One send or receive under way, and the pool and list of those of an endpoint.
+// One send or receive under way, and the pool and lists of those of an endpoint.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "client/ulc.h"
@@ -25,11 +26,13 @@ struct Operation {
     ulc_piece pieces[ULC_PIECES_MAX];  ///< the header, then the user's
     MessageHeader header;
     Kind kind;
-    bool report;  ///< a success is written to the completion queue
-    std::uint16_t from;
+    bool report;           ///< a success is written to the completion queue
+    std::uint16_t peer;    ///< libulc's rank: the destination, or the source that a receive names
     unsigned count;        ///< how many pieces there are
     std::uint64_t tag;     ///< libulc's
     std::uint64_t mask;    ///< receives: libulc's
+    unsigned level;        ///< sends: flags of ulc_sendv()
+    unsigned char* copy;   ///< the payload of an inject; nullptr: the user has it
     std::uint64_t flags;   ///< the flags of completions
     std::size_t capacity;  ///< bytes of the user's pieces
     void* context;
@@ -43,8 +46,34 @@ struct Operation {
 };
 static_assert(std::is_standard_layout_v<Operation> && offsetof(Operation, request) == 0);
 
-/// The operations under way, in the order in which they were started. Grows; never shrinks.
-class Operations {
+/// A list of operations in the order in which they were appended.
+class OperationList {
+public:
+    [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] Operation* first() const noexcept { return first_; }
+    void append(Operation& operation) noexcept {
+        operation.previous = last_;
+        operation.next = nullptr;
+        (last_ != nullptr ? last_->next : first_) = &operation;
+        last_ = &operation;
+        ++size_;
+    }
+    /// The operation must be in this list.
+    void remove(Operation& operation) noexcept {
+        (operation.previous != nullptr ? operation.previous->next : first_) = operation.next;
+        (operation.next != nullptr ? operation.next->previous : last_) = operation.previous;
+        --size_;
+    }
+
+private:
+    Operation* first_ = nullptr;
+    Operation* last_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+/// Memory of operations. Grows; never shrinks.
+class OperationPool {
 public:
     /// Returns an operation that is in no list; nullptr: no memory.
     [[nodiscard]] Operation* allocate() noexcept try {
@@ -55,34 +84,22 @@ public:
         }
         Operation* operation = free_;
         free_ = operation->next;
+        operation->copy = nullptr;
         return operation;
     } catch (...) {
         return nullptr;
     }
     void release(Operation& operation) noexcept {
+        if (operation.copy != nullptr) delete[] std::exchange(operation.copy, nullptr);
         operation.next = free_;
         free_ = &operation;
     }
-
-    void append(Operation& operation) noexcept {
-        operation.previous = last_;
-        operation.next = nullptr;
-        (last_ != nullptr ? last_->next : first_) = &operation;
-        last_ = &operation;
-    }
-    void remove(Operation& operation) noexcept {
-        (operation.previous != nullptr ? operation.previous->next : first_) = operation.next;
-        (operation.next != nullptr ? operation.next->previous : last_) = operation.previous;
-    }
-    [[nodiscard]] Operation* first() const noexcept { return first_; }
 
 private:
     static constexpr std::size_t kChunk = 64;
 
     std::vector<std::unique_ptr<Operation[]>> chunks_;
     Operation* free_ = nullptr;
-    Operation* first_ = nullptr;
-    Operation* last_ = nullptr;
 };
 
 }  // namespace ulc::ofi

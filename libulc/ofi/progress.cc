@@ -5,19 +5,13 @@
 
 namespace ulc::ofi {
 
-int Endpoint::ready() noexcept {
-    if (ep_ == nullptr) return -FI_EOPBADSTATE;
-    int state = peers_.state();
-    if (state != -FI_EAGAIN) return state;
-    progress();
-    return peers_.state();
-}
-
 void Endpoint::progress() noexcept {
     if (ep_ == nullptr) return;
     const int events = ulc_poll(ep_);
     if (events < 0 && events != -ULC_ERR_LIMIT && ended_ == 0) ended_ = -events;
     harvest();
+    if (!deferred_.empty()) [[unlikely]]
+        start_deferred();
     if (ended_ != 0) [[unlikely]]
         end_all();
 }
@@ -58,14 +52,14 @@ void Endpoint::finish(Operation& operation, const ulc_status& status) noexcept {
             sends_->add({operation.context, operation.flags, operation.capacity, nullptr, 0, 0,
                          FI_ADDR_NOTAVAIL});
     }
-    operations_.release(operation);
+    pool_.release(operation);
 }
 
 void Endpoint::finish_receive(Operation& operation, const ulc_status& status) noexcept {
     const bool cut = status.error == ULC_ERR_TRUNCATED;
     if (status.error != ULC_OK && !cut) {
         fail(operation, fi_error_of(status.error), status.error, 0);
-        operations_.release(operation);
+        pool_.release(operation);
         return;
     }
     HeaderFault fault = operation.header.fault(status.length);
@@ -95,7 +89,7 @@ void Endpoint::finish_receive(Operation& operation, const ulc_status& status) no
                             peers_.address_of(status.source)});
     }
     if (!many || used_up) {
-        operations_.release(operation);
+        pool_.release(operation);
         return;
     }
     operation.flags &= ~FI_REMOTE_CQ_DATA;

@@ -12,27 +12,39 @@ int Endpoint::source_of(fi_addr_t from, std::uint16_t& out) noexcept {
 }
 
 bool Endpoint::post(Operation& operation) noexcept {
-    const int error = ulc_receivev(ep_, operation.from, operation.tag, operation.mask,
-                                   operation.pieces, operation.count, &operation.request);
+    const int error = submit(operation);
     if (error == ULC_OK) return true;
     fail(operation, fi_error_of(error), error, 0);
-    operations_.release(operation);
+    pool_.release(operation);
     return false;
 }
 
 ssize_t Endpoint::receive(const Incoming& wanted) noexcept {
-    if (const int error = ready(); error != 0) return error;
+    const int state = ready();
+    if (state != 0 && state != -FI_EAGAIN) return state;
     const bool many = (wanted.flags & FI_MULTI_RECV) != 0;
     if (wanted.count > kPiecesMax || (many && wanted.count != 1)) return -FI_EINVAL;
     std::uint16_t from = ULC_RANK_ANY;
     if (const int error = source_of(wanted.from, from); error != 0) return error;
-    Operation* operation = operations_.allocate();
+    if (state != 0 && may_defer() != 0) return -FI_EAGAIN;
+    Operation* operation = describe(wanted);
     if (operation == nullptr) return -FI_ENOMEM;
     operation->kind = many ? Operation::Kind::kMultiReceive : Operation::Kind::kReceive;
-    operation->report = wanted.report;
     operation->flags = FI_RECV | ((wanted.tag & kTaggedBit) != 0 ? FI_TAGGED : FI_MSG);
+    operation->peer = from;
+    if (state == 0) return start(*operation);
+    deferred_.append(*operation);
+    return 0;
+}
+
+Operation* Endpoint::describe(const Incoming& wanted) noexcept {
+    Operation* operation = pool_.allocate();
+    if (operation == nullptr) return nullptr;
+    operation->kind = Operation::Kind::kReceive;
+    operation->report = wanted.report;
+    operation->flags = FI_RECV | FI_TAGGED;
     operation->context = wanted.context;
-    operation->from = from;
+    operation->peer = ULC_RANK_ANY;
     operation->tag = wanted.tag;
     operation->mask = wanted.mask;
     operation->pieces[0] = {&operation->header, sizeof operation->header};
@@ -44,18 +56,7 @@ ssize_t Endpoint::receive(const Incoming& wanted) noexcept {
                                                  wanted.pieces[i].iov_len};
         operation->capacity += wanted.pieces[i].iov_len;
     }
-    const int error = ulc_receivev(ep_, from, operation->tag, operation->mask, operation->pieces,
-                                   operation->count, &operation->request);
-    if (error != ULC_OK) {
-        operations_.release(*operation);
-        return -fi_error_of(error);
-    }
-    ulc_status status;
-    if (ulc_test(ep_, &operation->request, &status) == ULC_OK)
-        finish(*operation, status);
-    else
-        keep(*operation);
-    return 0;
+    return operation;
 }
 
 ssize_t Endpoint::peek(const Incoming& wanted) noexcept try {
@@ -122,28 +123,12 @@ ssize_t Endpoint::finish_claim(const Incoming& wanted) noexcept {
                             wanted.tag & kUserTagMask, FI_ADDR_NOTAVAIL});
         return 0;
     }
-    Operation* operation = operations_.allocate();
+    Operation* operation = describe(wanted);
     if (operation == nullptr) return -FI_ENOMEM;
-    operation->kind = Operation::Kind::kReceive;
-    operation->report = wanted.report;
-    operation->flags = FI_RECV | FI_TAGGED;
-    operation->context = wanted.context;
-    operation->from = ULC_RANK_ANY;
-    operation->tag = wanted.tag;
-    operation->mask = wanted.mask;
-    operation->pieces[0] = {&operation->header, sizeof operation->header};
-    operation->count = 1;
-    operation->capacity = 0;
-    for (std::size_t i = 0; i < wanted.count; ++i) {
-        if (wanted.pieces[i].iov_len == 0) continue;
-        operation->pieces[operation->count++] = {wanted.pieces[i].iov_base,
-                                                 wanted.pieces[i].iov_len};
-        operation->capacity += wanted.pieces[i].iov_len;
-    }
     const int error =
         ulc_receive_claimed(ep_, message, operation->pieces, operation->count, &operation->request);
     if (error != ULC_OK) {
-        operations_.release(*operation);
+        pool_.release(*operation);
         return -fi_error_of(error);
     }
     claimed_.erase(known);
@@ -153,13 +138,23 @@ ssize_t Endpoint::finish_claim(const Incoming& wanted) noexcept {
 }
 
 ssize_t Endpoint::cancel(void* context) noexcept {
-    for (Operation* operation = operations_.first(); operation != nullptr;
-         operation = operation->next) {
-        if (operation->context != context || operation->kind == Operation::Kind::kSend) continue;
-        if (ulc_cancel(ep_, &operation->request) != ULC_OK) return -FI_EAGAIN;  // it has matched
-        operations_.remove(*operation);
-        fail(*operation, FI_ECANCELED, ULC_OK, 0);
-        operations_.release(*operation);
+    const auto is_it = [context](const Operation& one) {
+        return one.context == context && one.kind != Operation::Kind::kSend;
+    };
+    const auto end = [this](OperationList& list, Operation& operation) {
+        list.remove(operation);
+        fail(operation, FI_ECANCELED, ULC_OK, 0);
+        pool_.release(operation);
+    };
+    for (Operation* one = operations_.first(); one != nullptr; one = one->next) {
+        if (!is_it(*one)) continue;
+        if (ulc_cancel(ep_, &one->request) != ULC_OK) return -FI_EAGAIN;  // it has matched
+        end(operations_, *one);
+        return 0;
+    }
+    for (Operation* one = deferred_.first(); one != nullptr; one = one->next) {
+        if (!is_it(*one)) continue;
+        end(deferred_, *one);
         return 0;
     }
     return -FI_ENOENT;

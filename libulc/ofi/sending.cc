@@ -1,4 +1,5 @@
 #include <cstring>
+#include <new>
 
 #include "ofi/endpoint.h"
 #include "ofi/info.h"
@@ -35,8 +36,6 @@ unsigned level_of(std::uint64_t flags) noexcept {
 }  // namespace
 
 ssize_t Endpoint::inject(const Outgoing& message, std::uint16_t to) noexcept {
-    const std::size_t bytes = bytes_of(message.pieces, message.count);
-    if (bytes > kInjectBytesMax) return -FI_EINVAL;
     MessageHeader header;
     ulc_piece pieces[ULC_PIECES_MAX];
     const unsigned count = list_pieces(header, message, pieces);
@@ -45,41 +44,65 @@ ssize_t Endpoint::inject(const Outgoing& message, std::uint16_t to) noexcept {
     if (send_counter_ != nullptr) ++send_counter_->count;
     if (message.report && sends_ != nullptr)
         sends_->add({message.context,
-                     FI_SEND | ((message.tag & kTaggedBit) != 0 ? FI_TAGGED : FI_MSG), bytes,
-                     nullptr, 0, 0, FI_ADDR_NOTAVAIL});
+                     FI_SEND | ((message.tag & kTaggedBit) != 0 ? FI_TAGGED : FI_MSG),
+                     bytes_of(message.pieces, message.count), nullptr, 0, 0, FI_ADDR_NOTAVAIL});
+    return 0;
+}
+
+Operation* Endpoint::describe(const Outgoing& message, std::uint16_t to) noexcept {
+    Operation* operation = pool_.allocate();
+    if (operation == nullptr) return nullptr;
+    operation->kind = Operation::Kind::kSend;
+    operation->report = message.report;
+    operation->flags = FI_SEND | ((message.tag & kTaggedBit) != 0 ? FI_TAGGED : FI_MSG);
+    operation->capacity = bytes_of(message.pieces, message.count);
+    operation->context = message.context;
+    operation->peer = to;
+    operation->tag = message.tag;
+    operation->level = level_of(message.flags);
+    operation->count = list_pieces(operation->header, message, operation->pieces);
+    if ((message.flags & FI_INJECT) == 0 || operation->capacity == 0) return operation;
+    // The caller may change the payload at once.
+    operation->copy = new (std::nothrow) unsigned char[operation->capacity];
+    if (operation->copy == nullptr) {
+        pool_.release(*operation);
+        return nullptr;
+    }
+    unsigned char* to_copy = operation->copy;
+    for (unsigned i = 1; i < operation->count; ++i) {
+        std::memcpy(to_copy, operation->pieces[i].base, operation->pieces[i].length);
+        to_copy += operation->pieces[i].length;
+    }
+    operation->pieces[1] = {operation->copy, operation->capacity};
+    operation->count = 2;
+    return operation;
+}
+
+ssize_t Endpoint::defer(const Outgoing& message, std::uint16_t to) noexcept {
+    if (may_defer() != 0) return -FI_EAGAIN;
+    Operation* operation = describe(message, to);
+    if (operation == nullptr) return -FI_ENOMEM;
+    deferred_.append(*operation);
     return 0;
 }
 
 ssize_t Endpoint::send(const Outgoing& message) noexcept {
-    if (const int error = ready(); error != 0) return error;
+    const int state = ready();
+    if (state != 0 && state != -FI_EAGAIN) return state;
     if (message.count > kPiecesMax) return -FI_EINVAL;
+    if ((message.flags & FI_INJECT) != 0 &&
+        bytes_of(message.pieces, message.count) > kInjectBytesMax)
+        return -FI_EINVAL;
     std::uint16_t to = ULC_RANK_ANY;
     if (const int error = peers_.rank_of(message.to, to); error != 0) return error;
+    if (state != 0) return defer(message, to);
     ssize_t error = 0;
     if ((message.flags & (FI_INJECT | FI_MATCH_COMPLETE)) == FI_INJECT) {
         error = inject(message, to);
     } else {
-        Operation* operation = operations_.allocate();
+        Operation* operation = describe(message, to);
         if (operation == nullptr) return -FI_ENOMEM;
-        operation->kind = Operation::Kind::kSend;
-        operation->report = message.report;
-        operation->flags = FI_SEND | ((message.tag & kTaggedBit) != 0 ? FI_TAGGED : FI_MSG);
-        operation->capacity = bytes_of(message.pieces, message.count);
-        operation->context = message.context;
-        operation->tag = message.tag;
-        operation->count = list_pieces(operation->header, message, operation->pieces);
-        const unsigned flags = level_of(message.flags);
-        error = -fi_error_of(ulc_sendv(ep_, to, message.tag, operation->pieces, operation->count,
-                                       flags, &operation->request));
-        if (error != 0) {
-            operations_.release(*operation);
-        } else {
-            ulc_status status;
-            if (ulc_test(ep_, &operation->request, &status) == ULC_OK)
-                finish(*operation, status);
-            else
-                keep(*operation);
-        }
+        error = start(*operation);
     }
     if (error != -FI_EAGAIN) return error;
     progress();  // back-pressure: an application that only tries again must get on

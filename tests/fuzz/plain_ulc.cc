@@ -30,6 +30,7 @@ struct ulc_endpoint {
     std::map<ulc_request*, ulc_status> done;
     std::deque<ulc_request*> to_hand_out;
     std::uint64_t malformed_taken = 0;
+    bool formed = true;
 };
 
 namespace {
@@ -86,8 +87,12 @@ void describe(const ulc_message& message, ulc_status* status) {
 
 namespace ulc::fuzz {
 
+void form() { open_one->formed = true; }
+void unform() { open_one->formed = false; }
+
 void arrive(std::uint16_t source, std::uint64_t tag, std::vector<unsigned char> bytes) {
     ulc_endpoint& ep = *open_one;
+    if (!ep.formed) return;
     ulc_message message{source, tag, std::move(bytes)};
     const auto to = std::ranges::find_if(ep.posted, [&](const ulc_endpoint::Posted& one) {
         return matches(message, one.from, one.tag, one.mask);
@@ -120,7 +125,7 @@ int ulc_join(ulc_endpoint*, const char*, uint16_t rank, uint16_t size, const uns
     ULC_CHECK(rank == ulc::fuzz::kRank && size == ulc::fuzz::kRanks);
     return ULC_OK;
 }
-int ulc_job_state(const ulc_endpoint*) { return ULC_OK; }
+int ulc_job_state(const ulc_endpoint* ep) { return ep->formed ? ULC_OK : ULC_ERR_AGAIN; }
 int ulc_leave_wait(ulc_endpoint*, int64_t) { return ULC_OK; }
 int ulc_poll(ulc_endpoint*) { return 0; }
 int ulc_wait(ulc_endpoint*, int64_t) { return ULC_ERR_TIMEOUT; }
@@ -134,6 +139,7 @@ int ulc_sendv(ulc_endpoint* ep, uint16_t, uint64_t, const ulc_piece*, unsigned, 
 
 int ulc_receivev(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
                  const ulc_piece* pieces, unsigned count, ulc_request* req) {
+    ULC_CHECK(ep->formed);
     ep->collected.erase(req);
     ep->done.erase(req);
     const ulc_endpoint::Posted posted{req, from, tag, mask, {pieces, pieces + count}};

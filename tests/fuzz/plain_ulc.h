@@ -13,7 +13,11 @@ namespace ulc::fuzz {
 inline constexpr std::uint16_t kRank = 0;
 inline constexpr std::uint16_t kRanks = 3;
 
-/// A message arrives at the open endpoint. Takes its bytes as they are.
+/// The job of the open endpoint forms until form(). It has formed unless unform() is called.
+void form();
+void unform();
+
+/// A message arrives at the open endpoint. Nothing arrives while its job forms.
 void arrive(std::uint16_t source, std::uint64_t tag, std::vector<unsigned char> bytes);
 
 /// Messages that receives, claims and discards have taken, and that begin with no header of the

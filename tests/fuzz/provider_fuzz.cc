@@ -1,7 +1,8 @@
 // Any octets as messages of hostile peers to the provider for libfabric, over a plain libulc. Each
 // malformed message must be dropped and counted; each completion must lie in its buffer.
 //
-//   input: operations until it ends: one octet says which (mod 8), then
+//   input: an octet 0xff if the job forms at operation 5 and not before; operations until it ends:
+//   one octet says which (mod 8), then
 //     0  a tagged receive           tag (1), ignored bits (1), capacity (1)
 //     1  a multi-receive            capacity / 4 (1), the least that is kept (1)
 //     2  a message                  source (1), tagged (1), tag (1), length (2), its header (12)
@@ -218,6 +219,7 @@ struct World {
             case 4:
                 return end_claim(in);
             case 5:
+                fuzz::form();
                 return read_all();
             case 6:
                 return cancel(in);
@@ -237,8 +239,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     ULC_CHECK(ready);
     World world;
     Input in{data, size};
+    if (in.left > 0 && *in.data == 0xff) {
+        static_cast<void>(in.octet());
+        fuzz::unform();
+    }
     for (int steps = 0; in.left > 0 && steps < 200; ++steps)
         world.step(in);
+    fuzz::form();
     world.read_all();
     // A drop is counted when its message is taken: none is forgotten, and none is a good one.
     const auto& endpoint = static_cast<const ofi::Endpoint&>(*world.ep);

@@ -186,6 +186,49 @@ void open() {
     CHECK(fi_mr_key(memory) == 5 && fi_close(&memory->fid) == 0);
 }
 
+/// Rank 0 starts operations before rank 1 has an endpoint: they are queued, within a bound.
+constexpr std::size_t kQueued = 1024;
+char early_contexts[kQueued];
+
+void start_early(const std::string& folder) {
+    std::string peer(40, '\0');
+    std::size_t length = peer.size();
+    NEED(fi_getname(&f.ep->fid, peer.data(), &length));
+    peer[7] = 1;  // the rank
+    fi_addr_t to = 0;
+    CHECK(fi_av_insert(f.addresses, peer.data(), 1, &to, 0, nullptr) == 1);
+    std::string text = "early";
+    CHECK(fi_tinject(f.ep, text.data(), 5, to, 30) == 0);
+    text = "later";
+    CHECK(fi_tsend(f.ep, text.data(), 0, nullptr, to, 30, &text) == 0);
+    char* context = early_contexts;
+    for (std::size_t queued = 2; queued < kQueued; ++queued, ++context)
+        CHECK(fi_trecv(f.ep, nullptr, 0, nullptr, FI_ADDR_UNSPEC, 31, 0, context) == 0);
+    CHECK(fi_trecv(f.ep, nullptr, 0, nullptr, FI_ADDR_UNSPEC, 31, 0, context) == -FI_EAGAIN);
+    CHECK(fi_tinject(f.ep, text.data(), 5, to, 30) == -FI_EAGAIN);
+    CHECK(fi_cancel(&f.ep->fid, early_contexts) == 0);
+    CHECK(next_error().op_context == early_contexts);
+    CHECK(fi_trecv(f.ep, nullptr, 0, nullptr, FI_ADDR_UNSPEC, 31, 0, context) == 0);
+    CHECK(context == early_contexts + kQueued - 2);
+    std::ofstream(folder + "/early").flush();
+}
+
+/// The job forms, and rank 1 answers in order.
+void end_early() {
+    for (std::size_t i = 1; i <= kQueued - 2; ++i)
+        CHECK(next().op_context == early_contexts + i);
+}
+
+void answer_early() {
+    char in[8] = {};
+    for (const std::size_t length : {5, 0}) {
+        post(in, sizeof in, 30, 0, in, f.peer);
+        CHECK(next().len == length && std::strcmp(in, "early") == 0);
+    }
+    for (std::size_t i = 0; i < kQueued - 2; ++i)
+        inject("", 31);
+}
+
 void exchange_addresses(const std::string& folder) {
     std::string own(64, '\0');
     std::size_t length = own.size();
@@ -474,14 +517,22 @@ int main(int argc, char** argv) {
     if (argc != 2) return 2;
     rank = std::atoi(std::getenv("ULC_RANK"));
     refusals();
+    const bool alone = std::strcmp(argv[1], "stranger") == 0;
+    const std::string folder = argv[1];
+    while (!alone && rank == 1 && ::access((folder + "/early").c_str(), F_OK) != 0) {
+        check_time(__LINE__);
+        ::usleep(1000);
+    }
     open();
-    if (std::strcmp(argv[1], "stranger") == 0) {
+    if (alone) {
         from_stranger();
         close();
         if (failures == 0) std::printf("rank %d: all right\n", rank);
         return failures == 0 ? 0 : 1;
     }
-    exchange_addresses(argv[1]);
+    if (rank == 0) start_early(folder);
+    exchange_addresses(folder);
+    rank == 0 ? end_early() : answer_early();
     tagged();
     untagged();
     peeks();
