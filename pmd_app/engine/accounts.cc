@@ -25,15 +25,7 @@ Accounts::Accounts(const AccountLimits& limits, std::uint32_t endpoints,
 }
 
 bool Accounts::admits(const Quota& quota, std::uint64_t held, std::uint64_t more) const noexcept {
-    const std::uint64_t free = quota.all - quota.used;
-    if (more > free) return false;
-    if (limits_.user_share == 100 || (held == 0 && more == 1)) return true;
-    // Divided instead of multiplied: the sums may be anything.
-    const std::uint64_t kept = 100 - limits_.user_share;
-    const auto weighed = [](std::uint64_t value, std::uint64_t by) {
-        return static_cast<double>(value) * static_cast<double>(by);
-    };
-    return weighed(held + more, kept) <= weighed(free - more, limits_.user_share);
+    return within_share(quota, limits_.user_share, held, more);
 }
 
 User* Accounts::find(UserId uid) noexcept {

@@ -1,5 +1,6 @@
 // Accounts of users for the things that all users share: endpoints, locked memory, groups, frames,
-// and the rate of jobs. Sans-IO; one object an engine.
+// and the rate of jobs. Sans-IO; one object an engine. Jobs themselves are counted in their table
+// (forming.cc), by the same rule.
 //
 // One rule for all that is held: with share s (percent), a user may take n more while
 //     (held by the user + n) · (100 − s) ≤ s · (free − n)
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "engine/share.h"
 #include "urtp/frame_share.h"
 
 namespace ulc::engine {
@@ -86,10 +88,6 @@ private:
     struct Pace {
         UserId uid = 0;
         Nanos due = 0;
-    };
-    struct Quota {
-        std::uint64_t all = 0;
-        std::uint64_t used = 0;
     };
     [[nodiscard]] bool admits(const Quota& quota, std::uint64_t held,
                               std::uint64_t more) const noexcept;

@@ -46,6 +46,7 @@ bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nan
     join.rank = request.rank;
     join.size = request.size;
     join.endpoint = endpoint.handle;
+    join.user = endpoint.user->uid;
     join.profile =
         std::string_view(request.profile, strnlen(request.profile, sizeof request.profile));
     if (join.profile.empty()) join.profile = core.config.profile;
@@ -71,9 +72,18 @@ bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nan
     const Result<JobId> result = endpoint.net->jobs.join(join, now);
     if (result.ok()) {
         endpoint.job = result.value();
-    } else {
-        fail_job(endpoint, result.error(), text_of(result.error()));
+        return true;
     }
+    const bool too_large = join.size > core.config.jobs.ranks_max;
+    if (result.error() != Err::kLimit || too_large) {
+        fail_job(endpoint, result.error(), text_of(result.error()));
+        return true;
+    }
+    core.counters.add(Counter::refused_jobs);
+    fail_job(endpoint, Err::kLimit,
+             "this user holds its share of the node's " +
+                 std::to_string(core.config.jobs.jobs_max) +
+                 " jobs, or all are taken; end some, or raise --jobs or --user-share");
     return true;
 }
 

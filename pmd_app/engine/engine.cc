@@ -19,6 +19,7 @@ JobsConfig jobs_config(const EngineConfig& config, const Port& port, Prng& prng,
     jobs.mtu = port.info.mtu;
     jobs.ether_type = config.ether_type;
     jobs.crc = config.crc;
+    jobs.user_share = config.accounts.user_share;
     jobs.incarnation = static_cast<std::uint32_t>(prng.next()) | 1U;
     jobs.seed = prng.next();
     jobs.group_in_use = [](void* context, GroupHandle handle) {

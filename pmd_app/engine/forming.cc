@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "engine/job_records.h"
+#include "engine/share.h"
 
 namespace ulc::engine {
 namespace {
@@ -80,18 +81,32 @@ Err Jobs::Impl::admit(const JoinRequest& request, JobRecord*& forming) {
     return Err::kOk;
 }
 
+/// Returns whether the user may begin a job. Records of failed jobs give way, the user's first:
+/// their claimants then run into their deadlines.
+bool Jobs::Impl::has_record_for(std::uint32_t user) {
+    const auto owned = [user](const auto& record) { return record->user == user; };
+    const auto admitted = [&] {
+        const auto held = std::ranges::count_if(records, owned);
+        return within_share({config.jobs_max, records.size()}, config.user_share,
+                            static_cast<std::uint64_t>(held), 1);
+    };
+    const auto failed = [](const auto& record) { return record->phase == JobPhase::kFailed; };
+    if (admitted()) return true;
+    std::erase_if(records, [&](const auto& record) { return owned(record) && failed(record); });
+    if (admitted()) return true;
+    std::erase_if(records, failed);
+    return admitted();
+}
+
 Result<JobId> Jobs::Impl::join(const JoinRequest& request, Nanos now) {
     JobRecord* record = nullptr;
     if (const Err error = admit(request, record); error != Err::kOk) return error;
     if (record == nullptr) {
-        if (records.size() >= config.jobs_max) {
-            // Tombstones make room: their claimants then run into their deadlines.
-            std::erase_if(records, [](const auto& r) { return r->phase == JobPhase::kFailed; });
-        }
-        if (records.size() >= config.jobs_max) return Err::kLimit;
+        if (!has_record_for(request.user)) return Err::kLimit;
         records.push_back(std::make_unique<JobRecord>());
         record = records.back().get();
         record->id = ++last_id;
+        record->user = request.user;
         record->name = request.name;
         record->by_hand = request.nonce.zero();
         if (!record->by_hand) {

@@ -110,6 +110,7 @@ struct Bye {
 
 struct JobRecord {
     JobId id = kNoJob;
+    std::uint32_t user = 0;  ///< who began it here
     std::string name;
     wire::Nonce nonce;  ///< by hand: zeros until known; of a launcher: the job's id
     bool by_hand = false;
@@ -241,6 +242,7 @@ struct Jobs::Impl {
 
     // --- claims and conflicts (forming.cc)
     [[nodiscard]] Result<JobId> join(const JoinRequest& request, Nanos now);
+    [[nodiscard]] bool has_record_for(std::uint32_t user);
     [[nodiscard]] Err admit(const JoinRequest& request, JobRecord*& forming);
     void become_publisher(JobRecord& record, Handle rank0);
     void note_rank0(JobRecord& record, const Mac& source, Nanos now);

@@ -64,6 +64,7 @@ struct JobsConfig {
     std::uint32_t first_seq = 0;
 
     std::uint16_t jobs_max = 64;     ///< job records, failed and ending ones included
+    std::uint32_t user_share = 100;  ///< percent of the records that one user may hold (share.h)
     std::uint16_t ranks_max = 8192;  ///< ranks of one job
     LivenessConfig liveness;
 
@@ -78,6 +79,7 @@ struct JoinRequest {
     Rank rank = 0;
     std::uint16_t size = 1;
     Handle endpoint = 0;      ///< the handle under which this endpoint receives
+    std::uint32_t user = 0;   ///< on whose account a job is that this begins
     Nanos deadline = kNever;  ///< kFailed with kTimeout at this time
     std::string_view profile = urtp::kDefaultProfile;  ///< of the transport (urtp/policy.h); copied
     Medium medium = Medium::kSwitch;                   ///< of the job, if rank 0 says so
@@ -123,7 +125,8 @@ public:
 
     // --- local endpoints
     /// Claims a rank. A job of size 1, or one whose ranks are all local, forms by the next poll_event().
-    /// Errors at once: kInvalid (name, rank, size, handle, profile), kLimit (jobs_max, ranks_max), kRankTaken, kJobSize
+    /// Errors at once: kInvalid (name, rank, size, handle, profile), kLimit (ranks_max; jobs_max or
+    /// the user's share of it), kRankTaken, kJobSize
     /// and kProfile (against endpoints of this engine), kTwoRosters (rank 0 of a job by hand whose rank 0 is here).
     [[nodiscard]] Result<JobId> join(const JoinRequest& request, Nanos now);
     /// The claim would belong to a job that forms here already, so join() would begin no job.

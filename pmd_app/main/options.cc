@@ -394,6 +394,8 @@ NodeOptions node_options_of(const Options& o) {
     node.engine.endpoints_max = static_cast<std::uint16_t>(o.endpoints);
     node.engine.join_timeout = o.join_timeout;
     node.engine.groups_max = o.groups;
+    node.engine.jobs.jobs_max =
+        static_cast<std::uint16_t>(o.jobs != 0 ? o.jobs : std::max(o.endpoints, 64U));
     node.engine.accounts = account_limits_of(o);
     node.engine.offloads_max = o.offloads;
     node.engine.offload_steps_max = o.offload_steps;

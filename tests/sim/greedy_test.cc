@@ -128,6 +128,35 @@ TEST(Greedy, all_groups_of_one_user_leave_the_world_groups_to_jobs) {
     }
 }
 
+// Each endpoint of A begins a job that never forms. Only jobs are scarce.
+TEST(Greedy, all_jobs_of_one_user_leave_some_to_another) {
+    for (const std::uint32_t share : {90U, 100U}) {  // 100: A may take all
+        ClusterConfig config = shared_engines();
+        config.engine.endpoints_max = 64;
+        config.engine.jobs.jobs_max = 16;
+        config.engine.accounts.user_share = share;
+        SimCluster cluster(config);
+        std::vector<std::size_t> of_a(20);
+        for (std::size_t& index : of_a)
+            index = cluster.add_client(0, kUserA);
+        for (unsigned n = 0; n < of_a.size(); ++n)
+            join_no_job(cluster.client(of_a[n]), n, 60 * kSecond);
+        const auto refused = [&] {
+            return std::ranges::count_if(of_a, [&](std::size_t index) {
+                return cluster.client(index).job_status == static_cast<int>(Err::kLimit);
+            });
+        };
+        const auto poll = [&] {
+            for (const std::size_t index : of_a)
+                cluster.client(index).poll();
+        };
+        EXPECT_TRUE(cluster.run(
+            kSecond, [&] { return refused() == (share == 100 ? 4 : 6); }, poll));
+        EXPECT_EQ(cluster.count(Counter::refused_jobs), static_cast<std::uint64_t>(refused()));
+        EXPECT_EQ(forms_within_a_second(cluster, poll), share != 100);
+    }
+}
+
 /// Eight endpoints of A try up to 4,000 jobs a second, each for `patience`.
 void try_jobs_without_end(Nanos patience) {
     SimCluster cluster(shared_engines());
