@@ -110,7 +110,7 @@ struct Bye {
 
 struct JobRecord {
     JobId id = kNoJob;
-    std::uint32_t user = 0;  ///< who began it here
+    std::uint32_t user = 0;  ///< begun by this user, here
     std::string name;
     wire::Nonce nonce;  ///< by hand: zeros until known; of a launcher: the job's id
     bool by_hand = false;

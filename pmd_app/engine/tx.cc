@@ -38,6 +38,7 @@ Transmitter::Transmitter(const Port& port, urtp::Departures& departures,
     } else {
         budget_octets_ = UINT64_MAX / 2;
     }
+    if (rate_known_) shared_time_ = wire_time((budget_octets_ - frame_octets_max_) / 2);
     frames_max_ = rate_known_ ? kSentMax : kBurst;
     if (port.info.tx_ring_frames != 0)
         frames_max_ = std::min<std::uint32_t>(frames_max_, port.info.tx_ring_frames);
@@ -51,6 +52,14 @@ Nanos Transmitter::wire_time(std::uint64_t octets) const noexcept {
     const std::uint64_t rate = port_.info.link_bits_per_second / 8;
     return static_cast<Nanos>(octets * static_cast<std::uint64_t>(kSecond) /
                               std::max<std::uint64_t>(rate, 1));
+}
+
+/// Returns whether all that is pending leaves within shared_time_. The port began with the first
+/// frame when it reported the one before.
+bool Transmitter::leaves_soon() const noexcept {
+    const Nanos left =
+        by_clock_ ? wire_free_at_ - now_ : wire_time(in_flight_octets_) - (now_ - reported_at_);
+    return left <= shared_time_;
 }
 
 /// Of the frames handed to the port, those that are not yet on the wire if it never waits.
@@ -234,9 +243,12 @@ bool take_given_up(Core& core, Net& net, Nanos now) {
 
 // Up to kTurnFrames of one endpoint. False: it had none, or may not.
 bool transmit_turn(Core& core, Endpoint& endpoint, unsigned& budget, Nanos now) {
+    const bool shared = core.accounts.users().size() > 1;
+    const Transmitter& wire = endpoint.net->transmitter;
     bool moved = false;
     for (unsigned n = 0; n < kTurnFrames && budget > 0; ++n) {
-        if (!endpoint.local_only && !endpoint.net->transmitter.may_push()) return moved;
+        if (!endpoint.local_only && !(shared ? wire.may_push_shared() : wire.may_push()))
+            return moved;
         endpoint.work |= kWorkSettle;  // what may not go yet has a timer now
         Segment* segment = endpoint.member->next_tx(now);
         if (segment == nullptr) {

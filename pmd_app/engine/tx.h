@@ -34,6 +34,12 @@ public:
         return burst_count_ < kBurst && in_flight_octets_ + frame_octets_max_ <= budget_octets_ &&
                in_flight_frames_ < frames_max_;
     }
+    /// Returns whether a user who shares the wire with others may give one more frame. Frames that
+    /// are pending may take half of what is allowed beyond one frame, so that another user's frame
+    /// waits for less. It is counted in time, since that half may be less than a frame.
+    [[nodiscard]] bool may_push_shared() const noexcept {
+        return may_push() && (in_flight_frames_ == 0 || !rate_known_ || leaves_soon());
+    }
     /// Takes over one reference. Sends the burst when it is full.
     void push(Segment* frame) noexcept;
     /// Sends what is there. Frames that the port does not take are kept for the next round.
@@ -60,6 +66,7 @@ private:
 
     void look_at_port(Nanos now) noexcept;
     [[nodiscard]] std::uint32_t pending_frames(Nanos now) noexcept;
+    [[nodiscard]] bool leaves_soon() const noexcept;
     [[nodiscard]] std::uint32_t frames_on_wire(Nanos now) const noexcept;
     [[nodiscard]] Nanos wire_time(std::uint64_t octets) const noexcept;
     void send_burst() noexcept;
@@ -77,6 +84,7 @@ private:
     bool rate_known_;
     bool by_clock_ = false;       ///< the port's reports are not waited for
     Nanos now_ = 0;               ///< of the round
+    Nanos shared_time_ = 0;       ///< limit for pending frames of users who share the wire
     Nanos stall_after_;           ///< without a report, and frames pending
     Nanos reported_at_ = 0;       ///< when the port last reported a frame, or had none
     Nanos wire_free_at_ = 0;      ///< by_clock_: when the last frame is on the wire
