@@ -16,6 +16,9 @@ bool read(const unsigned char* octets, std::uint32_t length, Word& word) noexcep
     return true;
 }
 
+/// Words that one call tries to send. A peer whose stream is blocked holds up no other.
+constexpr unsigned kWordsAtOnce = 64;
+
 }  // namespace
 
 int Endpoint::set_rendezvous(std::uint64_t from, std::uint64_t held_max) noexcept {
@@ -33,13 +36,14 @@ Inbox::Taken Endpoint::on_word(const abi::CompletionRecord& record) {
     const unsigned char* payload = inbox_.payload_of(record, length, block);
     if (payload == nullptr || record.source >= size_) return Inbox::Taken::kCorrupt;
     bool understood = false;
+    const bool by_unicast = group_of(record.stream) == 0;
     if (record.tag == kTagAsk) {
         Ask ask;
-        understood = read(payload, length, ask) && ask.zero == 0 &&
+        understood = by_unicast && read(payload, length, ask) && ask.zero == 0 &&
                      outbox_.on_ask(record.source, ask.id, ask.up_to);
     } else if (record.tag == kTagHold) {
         Hold hold;
-        understood = read(payload, length, hold) && hold.hold <= 1;
+        understood = by_unicast && read(payload, length, hold) && hold.hold <= 1;
         if (understood) outbox_.on_hold(record.source, hold.hold == 1);
     } else {
         understood = groups_.on_control(record.source, record.tag, {payload, length});
@@ -61,18 +65,22 @@ bool Endpoint::say(std::uint16_t to, std::uint64_t tag, const void* word,
 
 void Endpoint::answer_announced() noexcept {
     if (ended_ != 0) return;
-    while (Arrival* arrival = inbox_.first_to_ask()) {
-        if (arrival->source == rank_) {
-            if (!answer_own(*arrival)) break;
+    for (unsigned tries = kWordsAtOnce; tries > 0; --tries) {
+        Arrival* const arrival = inbox_.first_to_ask();
+        if (arrival == nullptr) break;
+        Ask ask{};
+        ask.id = arrival->id;
+        ask.up_to = arrival->wanted;
+        const bool asked = arrival->source == rank_
+                               ? answer_own(*arrival)
+                               : say(arrival->source, kTagAsk, &ask, sizeof ask);
+        if (asked) {
+            inbox_.on_asked(*arrival);
         } else {
-            Ask ask{};
-            ask.id = arrival->id;
-            ask.up_to = arrival->wanted;
-            if (!say(arrival->source, kTagAsk, &ask, sizeof ask)) break;
+            inbox_.ask_later(*arrival);
         }
-        inbox_.on_asked(*arrival);
     }
-    inbox_.each_to_hold([this](std::uint16_t source, bool holds) {
+    inbox_.each_to_hold(kWordsAtOnce, [this](std::uint16_t source, bool holds) {
         Hold hold{};
         hold.hold = holds ? 1U : 0U;
         return source == rank_ || say(source, kTagHold, &hold, sizeof hold);

@@ -66,17 +66,28 @@ public:
     [[nodiscard]] bool finish_local(Arrival& arrival, const Pieces& payload) noexcept;
     /// The first message whose Ask is due; nullptr: none.
     [[nodiscard]] Arrival* first_to_ask() const noexcept { return to_ask_.front(); }
+    /// Its Ask cannot be sent now: those of other messages come before it.
+    void ask_later(Arrival& arrival) noexcept {
+        to_ask_.remove(arrival);
+        to_ask_.push_back(arrival);
+    }
     /// Its Ask was sent. A message that nothing else needs is dropped.
     void on_asked(Arrival& arrival) noexcept;
-    /// Calls tell(source, hold) for each sender that is to hold or to go on; tell returns false to
-    /// stop.
+    /// Calls tell(source, hold) for senders that are to hold or to go on, at most `most` of them;
+    /// tell returns false if it could not be said now.
     template <typename Tell>
-    void each_to_hold(Tell tell) noexcept {
-        while (!to_hold_.empty()) {
-            Sender& sender = senders_[to_hold_.back()];
-            if (sender.holds != sender.told && !tell(to_hold_.back(), sender.holds)) return;
+    void each_to_hold(unsigned most, Tell tell) noexcept {
+        for (; most > 0 && !to_hold_.empty(); --most) {
+            if (hold_turn_ >= to_hold_.size()) hold_turn_ = 0;
+            const std::uint16_t source = to_hold_[hold_turn_];
+            Sender& sender = senders_[source];
+            if (sender.holds != sender.told && !tell(source, sender.holds)) {
+                ++hold_turn_;
+                continue;
+            }
             sender.told = sender.holds;
             sender.listed = false;
+            to_hold_[hold_turn_] = to_hold_.back();
             to_hold_.pop_back();
         }
     }
@@ -180,6 +191,7 @@ private:
     };
     std::vector<Sender> senders_;         ///< by rank
     std::vector<std::uint16_t> to_hold_;  ///< capacity for all
+    std::size_t hold_turn_ = 0;           ///< into to_hold_
     std::uint64_t held_max_ = UINT64_MAX;
     std::uint64_t malformed_ = 0;
     ErrorHandler handler_;

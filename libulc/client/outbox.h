@@ -142,6 +142,7 @@ private:
     [[nodiscard]] int send_announced(const SendArgs& args, ulc_request* memory) noexcept;
     [[nodiscard]] Request* open_announcement(const SendArgs& args, ulc_request* memory,
                                              int& error) noexcept;
+    [[nodiscard]] std::uint64_t first_part(const Request& request, bool held) const noexcept;
     [[nodiscard]] Step hand_announcement(Request& request) noexcept;
     [[nodiscard]] bool take_id(Request& request) noexcept;
     void drop_id(std::uint32_t id) noexcept;

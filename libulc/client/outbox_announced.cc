@@ -120,14 +120,25 @@ int Outbox::send_announced(const SendArgs& args, ulc_request* memory) noexcept {
     return ULC_OK;
 }
 
+// Bytes of the first part. It has whole pieces only, so that the rest begins with a piece. A held
+// sender sends short first pieces all the same: they are what a receiver matches by.
+std::uint64_t Outbox::first_part(const Request& request, bool held) const noexcept {
+    const std::uint64_t most =
+        held ? kHeadOctetsMax
+             : std::min<std::uint64_t>(kFirstOctetsMax, chunk_octets_ - sizeof(Announcement));
+    if (request.pieces == nullptr) return held ? 0 : std::min(request.capacity, most);
+    if (!held && request.capacity <= most) return request.capacity;
+    std::uint64_t first = 0;
+    for (unsigned n = 0; n < request.piece_count; ++n) {
+        if (first + request.pieces[n].length > most) break;
+        first += request.pieces[n].length;
+    }
+    return std::min(first, request.capacity);
+}
+
 Outbox::Step Outbox::hand_announcement(Request& request) noexcept {
     const bool held = peers_[request.stream].held;
-    const std::uint64_t most =
-        std::min<std::uint64_t>(kFirstOctetsMax, chunk_octets_ - sizeof(Announcement));
-    std::uint64_t first = std::min(request.capacity, most);
-    // The rest of a payload in pieces is sent from their beginning, so they have no first part.
-    if (first < request.capacity && request.pieces != nullptr) first = 0;
-    if (held && request.capacity >= kHeldOctetsMin) first = 0;
+    const std::uint64_t first = first_part(request, held && request.capacity >= kHeldOctetsMin);
     Announcement head{};
     head.tag = request.tag;
     head.length = request.capacity;
@@ -182,6 +193,7 @@ bool Outbox::on_ask(std::uint32_t source, std::uint32_t id, std::uint64_t up_to)
         return false;
     Request& request = *announced_[id & kIndexMask].request;
     drop_id(id);
+    request.matched = false;  // it has, so no end of this send means otherwise
     if (up_to <= request.length) {
         end(request, ULC_OK);
     } else {
@@ -192,7 +204,7 @@ bool Outbox::on_ask(std::uint32_t source, std::uint32_t id, std::uint64_t up_to)
 
 // Makes the request a send of bytes [length, up_to) of its payload. It has no id any more.
 void Outbox::send_rest(Request& request, std::uint64_t up_to) noexcept {
-    if (request.pieces == nullptr) request.payload += request.length;
+    request.skip(request.length);
     request.capacity = up_to - request.length;
     request.length = 0;
     request.tag = kTagRest | request.id;
@@ -217,8 +229,10 @@ void Outbox::push_announced(std::uint32_t self) noexcept {
         if (one.request == nullptr) continue;
         Request& request = *one.request;
         drop_id(request.id);
-        if (request.stream == self || request.length == request.capacity) {
-            end(request, ULC_ERR_CLOSED);  // only its match was awaited
+        if (request.stream == self) {
+            end(request, ULC_ERR_CLOSED);
+        } else if (request.length == request.capacity) {
+            end(request, request.matched ? ULC_ERR_CLOSED : ULC_OK);
         } else {
             send_rest(request, request.capacity);
         }

@@ -10,7 +10,7 @@
 // An Ask also completes a send for which a match is enough (ULC_SEND_MATCHED). A sender that leaves
 // sends the rest of all messages unasked. A receiver that holds too many bytes of one sender's
 // unexpected messages says Hold; then that sender announces every message above kHeldOctetsMin,
-// without a first part, until it hears Go.
+// without a first part (but for short first pieces, kHeadOctetsMax), until it hears Go.
 //
 //   outbox_announced.cc   the sender's part        inbox_announced.cc   the receiver's part
 //   endpoint_announced.cc what goes between them: Ask, Hold, messages of a rank to itself
@@ -54,6 +54,9 @@ struct Hold {
 inline constexpr std::uint32_t kFirstOctetsMax = 16384 - sizeof(Announcement);
 /// A held sender sends shorter messages as ever: an announcement would take no less memory.
 inline constexpr std::uint64_t kHeldOctetsMin = 257;
+
+/// A held sender sends first pieces of up to this many bytes with the announcement.
+inline constexpr std::uint64_t kHeadOctetsMax = 64;
 
 /// True for the rest of a message.
 [[nodiscard]] constexpr bool is_rest(std::uint64_t tag) noexcept {

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/check.h"
 #include "client/list.h"
 #include "client/pieces.h"
 #include "client/ulc.h"
@@ -74,6 +75,21 @@ struct Request {
         piece_count = static_cast<std::uint8_t>(where.count);
         capacity = where.length;
     }
+    /// Leaves out the first octets of what is to be sent: of pieces, whole ones.
+    void skip(std::uint64_t octets) noexcept {
+        if (pieces == nullptr) {
+            payload += octets;
+            return;
+        }
+        for (; octets > 0; ++pieces, --piece_count) {
+            ULC_CHECK(piece_count > 0 && pieces->length <= octets);
+            octets -= pieces->length;
+        }
+        if (piece_count > 1) return;
+        payload = static_cast<const unsigned char*>(pieces->base);
+        pieces = nullptr;
+        piece_count = 0;
+    }
     /// Copies [at, at + octets) of what is to be sent to `to`.
     void read(std::uint64_t at, void* to, std::uint64_t octets) const noexcept {
         if (pieces == nullptr) {
@@ -105,7 +121,7 @@ struct Request {
         if (delivered)
             state = RequestState::kSubmitted;
         else
-            done(ULC_OK);
+            done(matched ? ULC_ERR_CLOSED : ULC_OK);  // sent at a leave, without a match
     }
     void tell_collector() noexcept;
 };

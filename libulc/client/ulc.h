@@ -223,7 +223,8 @@ ULC_API int ulc_multicastv(ulc_endpoint* ep, ulc_group group, uint64_t subset, u
                            ulc_request* req);
 
 /* Chooses which unicasts of this endpoint are announced: those of `from` bytes and more. Such a
- * message goes out with its first part, at most 16,360 bytes; the rest is sent when a receive at
+ * message goes out with its first part, at most 16,360 bytes and, of several pieces, whole ones;
+ * the rest is sent when a receive at
  * the receiver has matched, straight into its buffer. So the request of such a send completes only
  * after that, and both sides must poll meanwhile: an engine in the application passes on what was
  * asked for, but only the application's own calls match and ask. A message sent later is not held

@@ -77,11 +77,16 @@ public:
         completions.publish();
     }
     void deliver_inline(std::uint16_t source, std::uint64_t tag, const std::string& text) {
+        deliver_inline(source, tag, text, endpoint->rank());
+    }
+    /// stream: the endpoint's rank, or the group of a multicast.
+    void deliver_inline(std::uint16_t source, std::uint64_t tag, const std::string& text,
+                        std::uint32_t stream) {
         abi::CompletionRecord& message = claim(abi::CompletionKind::kMessage);
         message.flags =
             abi::kCompleteInline | abi::kCompleteFirst | abi::kCompleteLast | abi::kCompleteHasTag;
         message.source = source;
-        message.stream = endpoint->rank();
+        message.stream = stream;
         message.tag = tag;
         message.inline_length = static_cast<std::uint16_t>(text.size());
         std::memcpy(message.body.inline_octets, text.data(), text.size());
