@@ -81,21 +81,27 @@ Err Jobs::Impl::admit(const JoinRequest& request, JobRecord*& forming) {
     return Err::kOk;
 }
 
-/// Returns whether the user may begin a job. Records of failed jobs give way, the user's first:
-/// their claimants then run into their deadlines.
+/// Returns whether the user may begin a job. Records of failed jobs give way if that helps: the
+/// user's own, and in a full table those of others. Their claimants then run into their deadlines.
 bool Jobs::Impl::has_record_for(std::uint32_t user) {
     const auto owned = [user](const auto& record) { return record->user == user; };
-    const auto admitted = [&] {
-        const auto held = std::ranges::count_if(records, owned);
-        return within_share({config.jobs_max, records.size()}, config.user_share,
-                            static_cast<std::uint64_t>(held), 1);
-    };
     const auto failed = [](const auto& record) { return record->phase == JobPhase::kFailed; };
-    if (admitted()) return true;
-    std::erase_if(records, [&](const auto& record) { return owned(record) && failed(record); });
-    if (admitted()) return true;
+    const auto failed_own = [&](const auto& record) { return owned(record) && failed(record); };
+    const auto held = static_cast<std::size_t>(std::ranges::count_if(records, owned));
+    const auto all_failed = static_cast<std::size_t>(std::ranges::count_if(records, failed));
+    const auto own_failed = static_cast<std::size_t>(std::ranges::count_if(records, failed_own));
+    const auto admitted_without = [&](std::size_t of_all, std::size_t of_own) {
+        return within_share({config.jobs_max, records.size() - of_all}, config.user_share,
+                            held - of_own, 1);
+    };
+    if (admitted_without(0, 0)) return true;
+    if (admitted_without(own_failed, own_failed)) {
+        std::erase_if(records, failed_own);
+        return true;
+    }
+    if (records.size() < config.jobs_max || !admitted_without(all_failed, own_failed)) return false;
     std::erase_if(records, failed);
-    return admitted();
+    return true;
 }
 
 Result<JobId> Jobs::Impl::join(const JoinRequest& request, Nanos now) {

@@ -197,6 +197,45 @@ TEST(JobsForming, refuses_more_jobs_than_its_limit) {
     EXPECT_EQ(bus.join(node, 0, 2, 3, "c"), Err::kLimit);
 }
 
+// A's refused join must not cost B's failed job its record, which tells late claimants the reason.
+TEST(JobsForming, a_refused_user_leaves_failed_jobs_of_others) {
+    for (const bool greedy : {false, true}) {
+        JobBus bus(1);
+        JobsConfig config;
+        config.mac = mac_of(1);
+        config.incarnation = 1001;
+        config.jobs_max = 3;
+        config.user_share = 50;
+        BusNode& node = bus.add(1, config);
+        BusNode& second = bus.add(2);
+        BusNode& late = bus.add(3);
+        bus.must_join(node, 0, 3, 1, "b");  // user 0
+        bus.must_join(late, 2, 3, 3, "b", 0, bus.now + 2 * kSecond);
+        bus.run(20 * kMillisecond);
+        late.running = false;
+        bus.must_join(second, 1, 4, 2, "b");
+        ASSERT_TRUE(bus.run(kSecond, [&] { return node.failed(1) == Err::kJobSize; }));
+        bus.run(100 * kMillisecond);
+        second.running = false;  // only the first node knows the reason
+        const auto join_of_a = [&](const char* name, Handle endpoint) {
+            JoinRequest request;
+            request.name = name;
+            request.size = 2;
+            request.endpoint = endpoint;
+            request.user = 7;
+            const auto id = node.jobs->join(request, bus.now);
+            return id.ok() ? Err::kOk : id.error();
+        };
+        EXPECT_EQ(join_of_a("a1", 11), Err::kOk);
+        if (greedy) {
+            EXPECT_EQ(join_of_a("a2", 12), Err::kLimit);
+        }
+        late.running = true;
+        bus.run(2 * kSecond);
+        EXPECT_EQ(late.failed(3), Err::kJobSize) << "greedy: " << greedy;
+    }
+}
+
 TEST_P(UnderLoss, a_rank_claimed_by_two_nodes_fails_the_forming_job_and_names_both) {
     JobBus bus(GetParam(), 0.3);
     for (unsigned n = 0; n < 4; ++n)
