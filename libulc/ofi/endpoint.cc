@@ -13,6 +13,12 @@ namespace {
 
 constexpr NotThere kNotThere;
 
+/// Messages from this length on are sent when a receive has matched. The round trip that this costs
+/// is below a hundredth of the time that such a message takes at 10 Gb/s.
+constexpr std::uint64_t kRendezvousFrom = 16U << 20;
+/// Bytes of unexpected messages of one sender above which it has to do so with all messages.
+constexpr std::uint64_t kUnexpectedMax = 64U << 20;
+
 Endpoint& endpoint_of(fid* handle) noexcept { return object_of<Endpoint, fid_ep>(handle); }
 
 int close_endpoint(fid* handle) noexcept {
@@ -184,7 +190,8 @@ int Endpoint::enable() {
         ep_ = nullptr;
         return -fi_error_of(error);
     }
-    const int error = peers_.join(ep_, *addresses_);
+    int error = -fi_error_of(ulc_set_rendezvous(ep_, kRendezvousFrom, kUnexpectedMax));
+    if (error == 0) error = peers_.join(ep_, *addresses_);
     if (error != 0) {
         ulc_close(ep_);
         ep_ = nullptr;

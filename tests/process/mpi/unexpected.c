@@ -1,5 +1,6 @@
 /* Messages for which no receive is posted: a long one before an awaited short one, very many small
- * ones, wildcards over several communicators, long synchronous sends that are probed.
+ * ones and many of middle size, wildcards over several communicators, long synchronous sends that
+ * are probed.
  *   mpirun -n N unexpected [MEBIBYTES [SMALL]] */
 #include "check.h"
 
@@ -54,6 +55,57 @@ static void many_small(int count) {
             MPI_Recv(words, 2, MPI_INT, 0, i % 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             CHECK(words[0] == i && words[1] == ~i, "%d is not number %d", words[0], i);
         }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static long resident_mebibytes(void) {
+    long kibibytes = 0;
+    char line[256];
+    FILE* file = fopen("/proc/self/status", "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (sscanf(line, "VmRSS: %ld", &kibibytes) == 1) break;
+    if (file != NULL) fclose(file);
+    return kibibytes / 1024;
+}
+
+/* 172 MiB in messages of 60,000 bytes, all unexpected; some are probed. With ULC_TEST_MEBIBYTES
+ * they take less memory than that at the receiver. */
+static void many_middle(void) {
+    enum { kMessages = 3000, kBytes = 60000 };
+    const char* most = getenv("ULC_TEST_MEBIBYTES");
+    int word = 0;
+    if (rank == 0) {
+        char* out = malloc((size_t)kMessages * kBytes);
+        MPI_Request* requests = malloc((kMessages + 1) * sizeof *requests);
+        for (int i = 0; i < kMessages; ++i) {
+            memset(out + (size_t)i * kBytes, i % 251, kBytes);
+            MPI_Isend(out + (size_t)i * kBytes, kBytes, MPI_CHAR, 1, i % 5, MPI_COMM_WORLD,
+                      &requests[i]);
+        }
+        MPI_Isend(&word, 1, MPI_INT, 1, 77, MPI_COMM_WORLD, &requests[kMessages]);
+        MPI_Waitall(kMessages + 1, requests, MPI_STATUSES_IGNORE);
+        free(requests);
+        free(out);
+    } else if (rank == 1) {
+        const long before = resident_mebibytes();
+        char* in = malloc(kBytes);
+        MPI_Recv(&word, 1, MPI_INT, 0, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        const long taken = resident_mebibytes() - before;
+        if (most != NULL) CHECK(taken < atol(most), "%ld MiB of unexpected messages", taken);
+        for (int i = 0; i < kMessages; ++i) {
+            if (i % 3 == 0) {
+                int count = 0;
+                MPI_Status status;
+                MPI_Probe(0, i % 5, MPI_COMM_WORLD, &status);
+                MPI_Get_count(&status, MPI_CHAR, &count);
+                CHECK(count == kBytes, "%d bytes", count);
+            }
+            MPI_Recv(in, kBytes, MPI_CHAR, 0, i % 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            for (int at = 0; at < kBytes; at += 977)
+                CHECK((unsigned char)in[at] == i % 251, "byte %d of message %d", at, i);
+        }
+        free(in);
     }
     MPI_Barrier(MPI_COMM_WORLD);
 }
@@ -164,6 +216,7 @@ int main(int argc, char** argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     large_before_awaited(argc > 1 ? (size_t)atol(argv[1]) : 32);
     many_small(argc > 2 ? atoi(argv[2]) : 100000);
+    many_middle();
     wildcards();
     long_synchronous();
     return finish();
