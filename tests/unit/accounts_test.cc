@@ -113,6 +113,7 @@ TEST(FrameShares, every_endpoint_of_another_user_finds_frames) {
     UserFrames a;
     UserFrames b;
     std::vector<std::unique_ptr<FrameShare>> of_a;
+    of_a.reserve(60);
     for (int n = 0; n < 60; ++n)
         of_a.push_back(std::make_unique<FrameShare>(budget, a));
     FrameShare of_b(budget, b);
