@@ -271,6 +271,11 @@ bool Engine::drained() const noexcept {
            });
 }
 
+void Engine::check_invariants() const {
+    for (const Endpoint* endpoint : core_->active)
+        if (endpoint->member != nullptr) endpoint->member->check_invariants();
+}
+
 Counters& Engine::counters() noexcept { return core_->counters; }
 const Counters& Engine::counters() const noexcept { return core_->counters; }
 

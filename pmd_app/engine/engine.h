@@ -104,6 +104,9 @@ public:
     /// No endpoint is left and no peer is to be told anything: the engine may go.
     [[nodiscard]] bool drained() const noexcept;
 
+    /// Fails the process if an invariant of a transport is broken. O(peers + packets held).
+    void check_invariants() const;
+
     [[nodiscard]] Counters& counters() noexcept;
     [[nodiscard]] const Counters& counters() const noexcept;
 

@@ -144,7 +144,11 @@ bool Engine::poll(Nanos now) {
     core.now = now;
     core.counters.add(Counter::rounds);
     if (now < core.quiet_until && stays_quiet(core)) return false;
-    return poll_general(core, now);
+    const bool moved = poll_general(core, now);
+#ifdef ULC_CHECK_ROUNDS  // debug builds
+    check_invariants();
+#endif
+    return moved;
 }
 
 }  // namespace ulc::engine

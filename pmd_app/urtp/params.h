@@ -18,9 +18,6 @@ inline constexpr std::size_t kProfileOctetsMax = 32;
 /// A wait that is taken from the measured round trip.
 inline constexpr Nanos kFromRtt = -1;
 
-/// Whose rules the streams of groups follow: the default's, or one of PCODE's three protocols (urtp/profiles/pcode/).
-enum class GroupRules : std::uint8_t { kUrtp, kP0, kP1, kPcode };
-
 struct Params {
     /// WINDOW: packets a stream may have unacknowledged; power of two. RANGE is 2^32, the width of a number on the wire.
     std::uint32_t window = 256;
@@ -69,9 +66,9 @@ struct Params {
     std::uint64_t reserve_above = UINT64_MAX;
     /// Acknowledged packets are let go only when this many are retained, or all are acknowledged; 0: at once.
     std::uint32_t free_lazily = 0;
-    /// No packet is repeated or acknowledged, and none waits for a window; what is lost is reported (GAMMA §4.5.5).
-    bool detect_only = false;
-    GroupRules group_rules = GroupRules::kUrtp;
+    /// A packet is retained until it is acknowledged; false: it is transmitted once and forgotten,
+    /// and nothing waits for a window (GAMMA §4.5.5).
+    bool acknowledged = true;
     /// PCODE: a group's window is at least this, in packets.
     std::uint32_t group_window_min = 0;
     /// PCODE: messages of one source that came too early and are saved.

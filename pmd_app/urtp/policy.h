@@ -8,28 +8,49 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "base/error.h"
 #include "base/units.h"
-#include "urtp/member.h"
 #include "urtp/params.h"
+#include "urtp/types.h"
 #include "wire/ids.h"
+
+namespace ulc::wire {
+struct FrameView;  // wire/parse.h
+struct FlowBody;   // wire/header.h
+}  // namespace ulc::wire
 
 namespace ulc::urtp {
 
 struct RxStream;
 struct TxStream;
 struct Session;
-using Core = Member::Impl;
+struct Group;
+class GroupRules;
+class Receiver;
+class Sender;
+struct TransportParts;  // urtp/transport.h
 
 /// One acknowledgement that moved a destination on, as congestion control sees it.
 struct AckNews {
     std::uint32_t packets = 0;  ///< numbers newly acknowledged by this destination
     Nanos rtt = -1;             ///< a sample, less the receiver's own delay; −1: none (Karn)
 };
+
+/// Takes packets that are not the next of their stream, or whose `after` entries are unmet.
+/// Each returns whether the segment was kept.
+struct ReceiveMode {
+    using Take = bool (*)(Receiver& receiver, const wire::FrameView& frame, Segment* segment,
+                          RxStream& rx, Nanos now);
+    Take not_next = nullptr;
+    Take unmet = nullptr;
+};
+/// Repair: lost packets come again. Others are held, and the gaps are asked for.
+extern const ReceiveMode kRepairMode;
 
 struct Policy {
     std::string_view word;  ///< lower case, digits, '-'
@@ -47,44 +68,55 @@ struct Policy {
     Seq (*next_ack)(const RxStream& rx, std::uint32_t credit,
                     const Params& params) noexcept = nullptr;
     /// Packets beyond `next` that the source may send.
-    std::uint32_t (*credit)(Core& core, RxStream& rx) noexcept = nullptr;
+    std::uint32_t (*credit)(Receiver& receiver, RxStream& rx) noexcept = nullptr;
     /// A packet beyond `next` came, and some before it are missing. new_gap: more than before.
-    void (*on_gap)(Core& core, RxStream& rx, bool new_gap, Nanos now) noexcept = nullptr;
+    void (*on_gap)(Receiver& receiver, RxStream& rx, bool new_gap, Nanos now) noexcept = nullptr;
     /// A hole was filled, and behind what it held back is another one. Empty: it was asked for when it showed.
-    void (*on_next_hole)(Core& core, RxStream& rx, Nanos now) noexcept = nullptr;
+    void (*on_next_hole)(Receiver& receiver, RxStream& rx, Nanos now) noexcept = nullptr;
     /// A packet was dropped for want of room.
-    void (*on_no_room)(Core& core, RxStream& rx, Nanos now) noexcept = nullptr;
+    void (*on_no_room)(Receiver& receiver, RxStream& rx, Nanos now) noexcept = nullptr;
 
     /// A stream from another rank was made. Empty: nothing to keep for it.
-    void (*on_stream)(Core& core, RxStream& rx) noexcept = nullptr;
+    void (*on_stream)(Receiver& receiver, RxStream& rx) noexcept = nullptr;
     /// Of a rationed stream (KeptRoom): whether this number may take a node of the pool, which has one.
     /// slot: it is one of the stream's own.
-    bool (*may_hold)(Core& core, RxStream& rx, Seq seq, bool& slot) noexcept = nullptr;
+    bool (*may_hold)(Receiver& receiver, RxStream& rx, Seq seq, bool& slot) noexcept = nullptr;
     /// A node became free while sources wait for room.
-    void (*on_room)(Core& core, Nanos now) noexcept = nullptr;
+    void (*on_room)(Receiver& receiver, Nanos now) noexcept = nullptr;
+
+    /// A FLOW frame of a sender: RESERVE. Set if on_flow is.
+    void (*on_reserve)(Receiver& receiver, const wire::FlowBody& body,
+                       Session& session) noexcept = nullptr;
+    const ReceiveMode* receive_mode = nullptr;
+
+    // --- groups
+    /// Makes the rules of a new group, and sets Group::counted. Empty: URTP's.
+    std::unique_ptr<GroupRules> (*group_rules)(const TransportParts& parts, Group& group) = nullptr;
 
     // --- the sender
     /// Data, or a wish for credit, without news for the time that the tail timer waits; it has been armed again,
     /// and dead destinations are removed already.
-    void (*on_tail)(Core& core, TxStream& tx, Nanos now) = nullptr;
+    void (*on_tail)(Sender& sender, TxStream& tx, Nanos now) = nullptr;
     /// may_send() has just refused for want of window, credit or congestion window.
-    void (*on_refused)(Core& core, TxStream& tx, Nanos now) noexcept = nullptr;
+    void (*on_refused)(Sender& sender, TxStream& tx, Nanos now) noexcept = nullptr;
     /// Whether the next packet of a message of that length may be sent, of which `left` octets are still to go; the
     /// window and the credit allow it. Empty: yes. Only for messages longer than Params::reserve_above.
-    bool (*may_start)(Core& core, TxStream& tx, std::uint64_t left, Nanos now) noexcept = nullptr;
-    /// A FLOW frame of this peer. Empty: not spoken.
-    void (*on_flow)(Core& core, const wire::FrameView& frame, Session& session,
+    bool (*may_start)(Sender& sender, TxStream& tx, std::uint64_t left,
+                      Nanos now) noexcept = nullptr;
+    /// A FLOW frame of a receiver: GRANT or REFUSE. Empty: not spoken.
+    void (*on_flow)(Sender& sender, const wire::FlowBody& body, Session& session,
                     Nanos now) noexcept = nullptr;
     /// Destination `at` said again, while more is on the wire, that it waits for the number it had named before.
     /// Empty: means nothing.
-    void (*on_repeated_ack)(Core& core, TxStream& tx, std::uint32_t at,
+    void (*on_repeated_ack)(Sender& sender, TxStream& tx, std::uint32_t at,
                             Nanos now) noexcept = nullptr;
 
     // --- congestion (urtp/congestion.h, urtp/pacer.h). Each may set TxStream::cwnd and the pacer. Empty: the window alone bounds a stream.
-    void (*on_opened)(Core& core, TxStream& tx) noexcept = nullptr;
-    void (*on_acked)(Core& core, TxStream& tx, const AckNews& news, Nanos now) noexcept = nullptr;
+    void (*on_opened)(Sender& sender, TxStream& tx) noexcept = nullptr;
+    void (*on_acked)(Sender& sender, TxStream& tx, const AckNews& news,
+                     Nanos now) noexcept = nullptr;
     /// A destination asks for `seq`, and it is going to be repeated.
-    void (*on_lost)(Core& core, TxStream& tx, Seq seq, Nanos now) noexcept = nullptr;
+    void (*on_lost)(Sender& sender, TxStream& tx, Seq seq, Nanos now) noexcept = nullptr;
 };
 
 /// Every table, the default one first.

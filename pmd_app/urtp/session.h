@@ -6,14 +6,14 @@
 #include <memory>
 #include <vector>
 
+#include "urtp/group_rules.h"
 #include "urtp/list.h"
-#include "urtp/member.h"
-#include "urtp/profiles/pcode/group_state.h"
+#include "urtp/receiver/rx_store.h"
+#include "urtp/receiver/stream_rx.h"
 #include "urtp/rtt.h"
-#include "urtp/rx_store.h"
-#include "urtp/stream_rx.h"
-#include "urtp/stream_tx.h"
+#include "urtp/sender/stream_tx.h"
 #include "urtp/timers.h"
+#include "urtp/types.h"
 
 namespace ulc::urtp {
 
@@ -79,7 +79,8 @@ struct Group {
     std::uint32_t window = 0;
     std::unique_ptr<TxStream> tx;
     std::vector<std::unique_ptr<RxStream>> rx;  ///< of the members heard, in any order
-    std::unique_ptr<pcode::GroupState> pcode;   ///< nullptr: not by PCODE's rules
+    std::unique_ptr<GroupRules> rules;          ///< never nullptr
+    bool counted = false;  ///< its packets carry a global counter (frame type COUNTED)
     Link<Group> control_link;
 };
 

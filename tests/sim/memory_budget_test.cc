@@ -9,7 +9,7 @@
 #include "../unit/heap_watch.h"
 #include "../unit/urtp_world.h"
 #include "tests/sim/sim_cluster.h"
-#include "urtp/stream_tx.h"
+#include "urtp/sender/stream_tx.h"
 
 namespace ulc::sim {
 namespace {

@@ -10,6 +10,9 @@ namespace {
 /// An engine that wants its next round at once and moved nothing waits for its port or for memory: frames sent or received
 /// bring its turn. This is for what no event announces.
 constexpr Nanos kPatience = 100 * kMicrosecond;
+/// Clusters up to this many nodes check the invariants of a node after each of its turns; larger
+/// ones after each such number of turns.
+constexpr std::size_t kCheckedNodes = 8;
 constexpr Nanos kIdleStep = kMillisecond;  ///< of run(), when nothing at all is due
 
 }  // namespace
@@ -258,6 +261,8 @@ bool SimCluster::run_engine(Node& node, Nanos now) {
     nic.begin_round(counters, node.free_at < now);
     const bool moved = node.engine->poll(now);
     nic.end_round();
+    if (moved && (nodes_.size() <= kCheckedNodes || turns_ % kCheckedNodes == 0))
+        node.engine->check_invariants();
     const std::uint64_t taken = counters.get(Counter::submissions) - submissions;
     const std::uint64_t written = counters.get(Counter::completions) - completions;
     const std::uint64_t looped = counters.get(Counter::loopback_frames) - loopback;

@@ -4,7 +4,7 @@
 // streams and subsets. A copy of a sent packet may arrive at any later time, never, or often, in any order; any
 // acknowledgement that was true once may arrive at any time or never; a packet joins a ready queue at any
 // time after it may. That is every loss, reordering, duplication and delay. The predicates are those of the
-// transport itself (urtp/ordering.h).
+// transport itself (urtp/receiver/ordering.h).
 //
 // Properties: each receiver gets its packets in submission order; and once everything is retransmitted and
 // acknowledged, everything is delivered (no deadlock). Rules that are weaker must be refuted, else the checker
@@ -18,7 +18,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "urtp/ordering.h"
+#include "urtp/receiver/ordering.h"
 
 namespace ulc::urtp {
 namespace {

@@ -1,9 +1,9 @@
 // Congestion controllers and the pacer, by themselves.
-#include "urtp/congestion.h"
+#include "urtp/sender/congestion.h"
 
 #include <gtest/gtest.h>
 
-#include "urtp/pacer.h"
+#include "urtp/sender/pacer.h"
 
 namespace ulc::urtp {
 namespace {

@@ -6,12 +6,12 @@
 
 #include "base/prng.h"
 #include "urtp/list.h"
-#include "urtp/ordering.h"
 #include "urtp/params.h"
+#include "urtp/receiver/ordering.h"
+#include "urtp/receiver/rx_store.h"
+#include "urtp/receiver/stream_rx.h"
 #include "urtp/rtt.h"
-#include "urtp/rx_store.h"
-#include "urtp/stream_rx.h"
-#include "urtp/stream_tx.h"
+#include "urtp/sender/stream_tx.h"
 #include "urtp/timers.h"
 
 namespace ulc::urtp {

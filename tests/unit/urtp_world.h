@@ -174,6 +174,7 @@ public:
         while (members[rank]->front(source, packet)) {
             out.emplace_back(reinterpret_cast<const char*>(packet.payload), packet.length);
             members[rank]->pop(source, now);
+            members[rank]->check_invariants();
         }
         return out;
     }
@@ -199,7 +200,9 @@ public:
             deliver(flight);
         }
         for (Rank r = 0; r < static_cast<Rank>(members.size()); ++r) {
-            if (!dead[r] && members[r]->next_timer() <= now) members[r]->on_timer(now);
+            if (dead[r] || members[r]->next_timer() > now) continue;
+            members[r]->on_timer(now);
+            members[r]->check_invariants();
         }
         return true;
     }
@@ -267,6 +270,7 @@ private:
                 }
             }
             pool.table().drop(segment);
+            members[from]->check_invariants();
         }
     }
 
@@ -281,6 +285,7 @@ private:
             return;
         }
         members[flight.to]->on_frame(view, flight.segment, now);
+        members[flight.to]->check_invariants();
     }
 
     Faults faults_;

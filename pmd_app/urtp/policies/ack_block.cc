@@ -3,8 +3,8 @@
 // source hears members ÷ AckWindow a packet.
 #include <algorithm>
 
-#include "urtp/impl.h"
 #include "urtp/policies/tables.h"
+#include "urtp/receiver/stream_rx.h"
 
 namespace ulc::urtp {
 

@@ -1,7 +1,7 @@
 // Eager acknowledgement: every packet, by every receiver, at once (U-Net MPI §5.1 names it for producers and consumers). The
 // sender hears soonest, and in a group it hears from each member for each packet.
-#include "urtp/impl.h"
 #include "urtp/policies/tables.h"
+#include "urtp/receiver/stream_rx.h"
 
 namespace ulc::urtp {
 

@@ -1,28 +1,28 @@
 // Congestion by loss (congestion.h, LossBased).
-#include "urtp/impl.h"
 #include "urtp/policies/tables.h"
+#include "urtp/sender/sender.h"
 
 namespace ulc::urtp {
 
 namespace {
 
-void on_opened(Core& core, TxStream& tx) noexcept {
-    const CongestionLimits limits = core.congestion_limits(tx);
-    core.bound_stream(tx, tx.congestion.emplace<LossBased>(limits).window(), 0);
+void on_opened(Sender& sender, TxStream& tx) noexcept {
+    const CongestionLimits limits = sender.congestion_limits(tx);
+    sender.bound_stream(tx, tx.congestion.emplace<LossBased>(limits).window(), 0);
 }
 
-void on_acked(Core& core, TxStream& tx, const AckNews& news, Nanos now) noexcept {
+void on_acked(Sender& sender, TxStream& tx, const AckNews& news, Nanos now) noexcept {
     auto& control = std::get<LossBased>(tx.congestion);
     control.on_acked(packets_of(tx, news));
-    core.bound_stream(tx, control.window(), now);
+    sender.bound_stream(tx, control.window(), now);
 }
 
-void on_lost(Core& core, TxStream& tx, Seq, Nanos now) noexcept {
+void on_lost(Sender& sender, TxStream& tx, Seq, Nanos now) noexcept {
     auto& control = std::get<LossBased>(tx.congestion);
-    const bool may = core.may_cut(tx, now);
+    const bool may = tx.may_cut(now);
     control.on_lost(may);
     if (may) tx.cut_at = now;
-    core.bound_stream(tx, control.window(), now);
+    sender.bound_stream(tx, control.window(), now);
 }
 
 }  // namespace

@@ -1,30 +1,30 @@
 // The default: congestion by loss, unless the delay denies it (congestion.h, AdaptiveBackoff).
-#include "urtp/impl.h"
 #include "urtp/policies/tables.h"
+#include "urtp/sender/sender.h"
 
 namespace ulc::urtp {
 
 namespace {
 
-void on_opened(Core& core, TxStream& tx) noexcept {
-    const CongestionLimits limits = core.congestion_limits(tx);
-    core.bound_stream(tx, tx.congestion.emplace<AdaptiveBackoff>(limits).window(), 0);
+void on_opened(Sender& sender, TxStream& tx) noexcept {
+    const CongestionLimits limits = sender.congestion_limits(tx);
+    sender.bound_stream(tx, tx.congestion.emplace<AdaptiveBackoff>(limits).window(), 0);
 }
 
-void on_acked(Core& core, TxStream& tx, const AckNews& news, Nanos now) noexcept {
+void on_acked(Sender& sender, TxStream& tx, const AckNews& news, Nanos now) noexcept {
     auto& control = std::get<AdaptiveBackoff>(tx.congestion);
     if (control.on_acked(packets_of(tx, news), news.rtt))
-        core.bound_stream(tx, control.window(), now);
+        sender.bound_stream(tx, control.window(), now);
 }
 
-void on_lost(Core& core, TxStream& tx, Seq, Nanos now) noexcept {
+void on_lost(Sender& sender, TxStream& tx, Seq, Nanos now) noexcept {
     auto& control = std::get<AdaptiveBackoff>(tx.congestion);
-    const bool may = core.may_cut(tx, now);
+    const bool may = tx.may_cut(now);
     const float packets = 1.0F / static_cast<float>(std::max<std::uint32_t>(1, tx.destinations));
     control.on_lost(packets, may,
                     tx.group != nullptr ? AdaptiveBackoff::kGroupCut : AdaptiveBackoff::kCut);
     if (may) tx.cut_at = now;
-    core.bound_stream(tx, control.window(), now);
+    sender.bound_stream(tx, control.window(), now);
 }
 
 }  // namespace

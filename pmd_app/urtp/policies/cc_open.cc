@@ -1,5 +1,4 @@
 // No congestion control: window and credit alone bound a stream, as in URTP and U-Net MPI.
-#include "urtp/impl.h"
 #include "urtp/policies/tables.h"
 
 namespace ulc::urtp {

@@ -38,6 +38,7 @@ const Policy kCreditPolicy = {
     .on_stream = room::give_slots,
     .may_hold = room::by_grant_or_slot,
     .on_room = room::on_room,
+    .on_reserve = room::on_reserve,
     .on_tail = room::on_tail,
     .may_start = room::may_start,
     .on_flow = room::on_flow,

@@ -9,8 +9,9 @@
 // counted only while nothing at all is heard of the peer, since one that computes is not dead (§5.4).
 #include <algorithm>
 
-#include "urtp/impl.h"
 #include "urtp/policies/tables.h"
+#include "urtp/receiver/receiver.h"
+#include "urtp/sender/sender.h"
 
 namespace ulc::urtp {
 
@@ -29,45 +30,44 @@ Seq next_ack(const RxStream& rx, std::uint32_t, const Params&) noexcept {
 }
 
 /// As far as the receiver has room, and the oldest in any case.
-void repeat_from_oldest(Core& core, TxStream& tx, std::uint32_t at, Nanos now) noexcept {
+void repeat_from_oldest(Sender& sender, TxStream& tx, std::uint32_t at, Nanos now) noexcept {
     const Seq oldest = tx.next[at];
     if (!oldest.before(tx.sent)) return;
     const Seq room = oldest.before(tx.edge[at]) ? tx.edge[at] : oldest + 1;
-    const Seq most = oldest + core.may_repeat(tx, oldest, now);
+    const Seq most = oldest + sender.may_repeat(tx, oldest, now);
     const Seq edge = room.before(most) ? room : most;
     for (Seq seq = oldest; seq.before(tx.sent) && seq.before(edge); ++seq) {
         // What goes again behind the oldest was dropped behind it: not in vain.
-        if (seq != oldest) core.hold_blameless(tx.slot(seq));
-        core.request_one(tx, seq, at, false, now);
+        if (seq != oldest) tx.slot(seq).hold_blameless();
+        sender.request_one(tx, seq, at, false, now);
     }
 }
 
 /// A receiver without room for even the next one will take it at the timer's pace.
-void on_repeated_ack(Core& core, TxStream& tx, std::uint32_t at, Nanos now) noexcept {
-    if (tx.next[at].before(tx.edge[at])) repeat_from_oldest(core, tx, at, now);
+void on_repeated_ack(Sender& sender, TxStream& tx, std::uint32_t at, Nanos now) noexcept {
+    if (tx.next[at].before(tx.edge[at])) repeat_from_oldest(sender, tx, at, now);
 }
 
 /// Duplicate acknowledgement. While the head waits for packets of other streams a repetition is no help, so the sender, which must
 /// hear that we live, hears it at its timer's pace.
-void on_gap(Core& core, RxStream& rx, bool, Nanos now) noexcept {
+void on_gap(Receiver& receiver, RxStream& rx, bool, Nanos now) noexcept {
     if (!rx.blocked) {
-        core.make_ack_due(rx);
+        receiver.make_ack_due(rx);
     } else if (rx.ack_by == kNever) {
-        rx.ack_by = now + core.config_.params.min_send_wait;
-        core.arm(rx);
+        receiver.acknowledge_by(rx, now + receiver.params().min_send_wait);
     }
 }
 
 /// Says so, and that it lives; the sender's timer brings the packet again.
-void on_no_room(Core& core, RxStream& rx, Nanos) noexcept { core.make_ack_due(rx); }
+void on_no_room(Receiver& receiver, RxStream& rx, Nanos) noexcept { receiver.make_ack_due(rx); }
 
-void on_tail(Core& core, TxStream& tx, Nanos now) {
+void on_tail(Sender& sender, TxStream& tx, Nanos now) {
     if (!tx.on_wire()) {  // waits for credit: nothing to repeat, so it asks
-        core.probes_.push_back(tx);
+        sender.speak_later(tx);
         return;
     }
     for (std::uint32_t at = 0; at < tx.members; ++at) {
-        if (tx.is_destination(at)) repeat_from_oldest(core, tx, at, now);
+        if (tx.is_destination(at)) repeat_from_oldest(sender, tx, at, now);
     }
 }
 

@@ -39,55 +39,53 @@ Seq next_ack(const RxStream& rx, std::uint32_t, const Params&) noexcept {
 }
 
 /// The bound on optimism, whatever room there is.
-std::uint32_t credit(Core& core, RxStream& rx) noexcept {
-    (void)room::kept_for(core, rx);
+std::uint32_t credit(Receiver& receiver, RxStream& rx) noexcept {
+    (void)room::kept_for(receiver, rx);
     return std::max<std::uint32_t>(
-        core.config_.params.source_packets,
+        receiver.params().source_packets,
         static_cast<std::uint32_t>(std::max(0, rx.room.granted_to - rx.next)));
 }
 
-void on_stream(Core&, RxStream& rx) noexcept {
+void on_stream(Receiver&, RxStream& rx) noexcept {
     rx.room.rationed = true;
     rx.room.granted_to = rx.next;
 }
 
 /// Anything that is not kept for a grant.
-bool may_hold(Core& core, RxStream& rx, Seq seq, bool&) noexcept {
-    return room::by_grant(core, rx, seq) || core.store_.free_count() > core.kept_;
+bool may_hold(Receiver& receiver, RxStream& rx, Seq seq, bool&) noexcept {
+    return room::by_grant(receiver, rx, seq) || receiver.unkept() > 0;
 }
 
 /// Refuses what is announced and not here; asks again itself should the refusal be lost.
-void on_no_room(Core& core, RxStream& rx, Nanos now) noexcept {
+void on_no_room(Receiver& receiver, RxStream& rx, Nanos now) noexcept {
     rx.room.refuse_due = true;
-    core.control_.push_back(*rx.session);
-    core.ask_later(rx, now);
+    receiver.speak_later(*rx.session);
+    receiver.ask_later(rx, now);
 }
 
 /// Room goes to those that asked for it; the others were refused and will ask.
-void on_room(Core& core, Nanos) noexcept {
-    Session& session = *core.starved_.front();
-    if (room::grant_waiting(core, session)) {
-        core.starved_.rotate();
+void on_room(Receiver& receiver, Nanos) noexcept {
+    Session& session = receiver.first_starved();
+    if (room::grant_waiting(receiver, session)) {
+        receiver.starve_on();
         return;
     }
-    session.starved = false;
-    core.starved_.remove(session);
+    receiver.end_starving(session);
 }
 
 /// No more optimism: the next message goes the conservative way.
-void on_refused(Core& core, TxStream& tx, Nanos) noexcept {
-    if (tx.want == 0) room::ask(core, tx, tx.tail, 1, TxSlot::kSeveral);
+void on_refused(Sender& sender, TxStream& tx, Nanos) noexcept {
+    if (tx.want == 0) room::ask(sender, tx, tx.tail, 1, TxSlot::kSeveral);
 }
 
 /// A grant told what was accepted, so there may be optimism again.
-void on_flow(Core& core, const wire::FrameView& frame, Session& session, Nanos now) noexcept {
-    room::on_flow(core, frame, session, now);
-    const auto& body = *reinterpret_cast<const wire::FlowBody*>(frame.body);
+void on_flow(Sender& sender, const wire::FlowBody& body, Session& session, Nanos now) noexcept {
+    room::on_flow(sender, body, session, now);
     if (body.kind != wire::FlowKind::kGrant) return;
     std::uint32_t at = 0;
-    TxStream* tx = core.sending(body.stream, session, at);
+    TxStream* tx = sender.sending(body.stream, session, at);
     if (tx == nullptr || tx->granted == nullptr) return;
-    const Seq bound = tx->next[at] + core.config_.params.source_packets;
+    const Seq bound = tx->next[at] + sender.params().source_packets;
     if (tx->edge[at].before(bound)) tx->allow(at, bound);
 }
 
@@ -103,6 +101,7 @@ const Policy kOptimistic = {
     .on_stream = on_stream,
     .may_hold = may_hold,
     .on_room = on_room,
+    .on_reserve = room::on_reserve,
     .on_tail = room::on_tail,
     .on_refused = on_refused,
     .may_start = room::may_start,

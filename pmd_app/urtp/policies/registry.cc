@@ -30,6 +30,9 @@ void lay_over(Policy& laid, const Policy& over) noexcept {
     lay(laid.on_stream, over.on_stream);
     lay(laid.may_hold, over.may_hold);
     lay(laid.on_room, over.on_room);
+    lay(laid.on_reserve, over.on_reserve);
+    lay(laid.receive_mode, over.receive_mode);
+    lay(laid.group_rules, over.group_rules);
     lay(laid.may_start, over.may_start);
     lay(laid.on_flow, over.on_flow);
     lay(laid.on_tail, over.on_tail);
@@ -44,7 +47,7 @@ void lay_over(Policy& laid, const Policy& over) noexcept {
 bool complete(const Policy& p) noexcept {
     return p.next_ack != nullptr && p.credit != nullptr && p.on_gap != nullptr &&
            p.on_no_room != nullptr && p.on_room != nullptr && p.on_tail != nullptr &&
-           p.on_refused != nullptr;
+           p.on_refused != nullptr && p.receive_mode != nullptr;
 }
 
 }  // namespace

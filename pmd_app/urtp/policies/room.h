@@ -1,5 +1,5 @@
 // Room of the receiver's pool that is kept for one stream: what the flow-control policies conservative, optimistic and credit
-// have in common. Core::kept_ counts the free nodes that are promised to somebody:
+// have in common. Receiver::keep() counts the free nodes that are promised to somebody:
 //
 //   slots     a fixed share of each stream (NX/2's short message slots, GAMMA's preallocated room), set when it is made
 //   granted   numbers for which the source asked (RESERVE) and that were promised a node each (GRANT)
@@ -16,7 +16,8 @@
 
 #include <cstdint>
 
-#include "urtp/impl.h"
+#include "urtp/receiver/receiver.h"
+#include "urtp/sender/sender.h"
 
 namespace ulc::urtp::room {
 
@@ -24,29 +25,31 @@ namespace ulc::urtp::room {
 inline constexpr Nanos kTailWaitMin = 2 * kMillisecond;
 
 /// Rations the stream and gives it its slots, as far as the pool allows. Policy::on_stream.
-void give_slots(Core& core, RxStream& rx) noexcept;
+void give_slots(Receiver& receiver, RxStream& rx) noexcept;
 /// By grant or slot. Policy::may_hold.
-[[nodiscard]] bool by_grant_or_slot(Core& core, RxStream& rx, Seq seq, bool& slot) noexcept;
+[[nodiscard]] bool by_grant_or_slot(Receiver& receiver, RxStream& rx, Seq seq, bool& slot) noexcept;
 /// By grant alone: takes the node that was kept for this number.
-[[nodiscard]] bool by_grant(Core& core, RxStream& rx, Seq seq) noexcept;
+[[nodiscard]] bool by_grant(Receiver& receiver, RxStream& rx, Seq seq) noexcept;
 /// Numbers that find room: granted ones and free slots; at least the source's reserved packet. Policy::credit.
-[[nodiscard]] std::uint32_t kept_for(Core& core, RxStream& rx) noexcept;
+[[nodiscard]] std::uint32_t kept_for(Receiver& receiver, RxStream& rx) noexcept;
 
 /// Asks for the numbers from `first` on that hold `octets`. at: a destination, or TxSlot::kSeveral for all.
-void ask(Core& core, TxStream& tx, Seq first, std::uint32_t count, std::uint32_t at) noexcept;
+void ask(Sender& sender, TxStream& tx, Seq first, std::uint32_t count, std::uint32_t at) noexcept;
 /// Packets of that many octets, at most a window.
-[[nodiscard]] std::uint32_t packets(const Core& core, const TxStream& tx,
+[[nodiscard]] std::uint32_t packets(const Sender& sender, const TxStream& tx,
                                     std::uint64_t octets) noexcept;
 /// Every destination has room for the next number; else asks. Policy::may_start.
-[[nodiscard]] bool may_start(Core& core, TxStream& tx, std::uint64_t left, Nanos now) noexcept;
+[[nodiscard]] bool may_start(Sender& sender, TxStream& tx, std::uint64_t left, Nanos now) noexcept;
 /// Asks again for what is wanted, and for news of the tail. Policy::on_tail.
-void on_tail(Core& core, TxStream& tx, Nanos now);
+void on_tail(Sender& sender, TxStream& tx, Nanos now);
 
-/// RESERVE, GRANT, REFUSE. Policy::on_flow. Numbers outside the windows are counted (drop_ack_range) and dropped.
-void on_flow(Core& core, const wire::FrameView& frame, Session& session, Nanos now) noexcept;
+/// RESERVE. Policy::on_reserve. GRANT and REFUSE. Policy::on_flow. Numbers outside the windows are
+/// counted (drop_ack_range) and dropped.
+void on_reserve(Receiver& receiver, const wire::FlowBody& body, Session& session) noexcept;
+void on_flow(Sender& sender, const wire::FlowBody& body, Session& session, Nanos now) noexcept;
 /// A node became free: for the longest starved source's reservation, else as news of room. Policy::on_room.
-void on_room(Core& core, Nanos now) noexcept;
+void on_room(Receiver& receiver, Nanos now) noexcept;
 /// Grants to the source that waited longest. True: it still waits.
-bool grant_waiting(Core& core, Session& session) noexcept;
+bool grant_waiting(Receiver& receiver, Session& session) noexcept;
 
 }  // namespace ulc::urtp::room

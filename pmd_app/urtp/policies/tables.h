@@ -28,9 +28,9 @@ extern const Policy kPcode;
 
 /// Entries of a table that wants no congestion control.
 struct Uncontrolled {
-    static void on_opened(Core&, TxStream&) noexcept {}
-    static void on_acked(Core&, TxStream&, const AckNews&, Nanos) noexcept {}
-    static void on_lost(Core&, TxStream&, Seq, Nanos) noexcept {}
+    static void on_opened(Sender&, TxStream&) noexcept {}
+    static void on_acked(Sender&, TxStream&, const AckNews&, Nanos) noexcept {}
+    static void on_lost(Sender&, TxStream&, Seq, Nanos) noexcept {}
 };
 
 }  // namespace ulc::urtp

@@ -8,8 +8,9 @@
 // (dynamic thresholds, Choudhury and Hahne 1998, with alpha 1), and never less than the source's reserved packet.
 #include <algorithm>
 
-#include "urtp/impl.h"
 #include "urtp/policies/tables.h"
+#include "urtp/receiver/receiver.h"
+#include "urtp/sender/sender.h"
 
 namespace ulc::urtp {
 
@@ -25,24 +26,26 @@ Seq next_ack(const RxStream& rx, std::uint32_t credit, const Params& params) noe
     return rx.next + (to_own + 1);
 }
 
-std::uint32_t credit(Core& core, RxStream& rx) noexcept {
-    const std::uint32_t free = core.store_.room(rx.session->local);
+std::uint32_t credit(Receiver& receiver, RxStream& rx) noexcept {
+    const std::uint32_t free = receiver.room(*rx.session);
     const std::uint32_t held = rx.session->held;
     const std::uint32_t reserved = rx.session->reserved_used ? 0 : 1;
     return std::min(rx.window, std::max(free > held ? free - held : 0, reserved));
 }
 
-void on_gap(Core& core, RxStream& rx, bool new_gap, Nanos now) noexcept {
-    core.on_gap(rx, new_gap, now);
+void on_gap(Receiver& receiver, RxStream& rx, bool new_gap, Nanos now) noexcept {
+    receiver.ask_for_gap(rx, new_gap, now);
 }
 
-void on_no_room(Core& core, RxStream& rx, Nanos now) noexcept { core.ask_later(rx, now); }
+void on_no_room(Receiver& receiver, RxStream& rx, Nanos now) noexcept {
+    receiver.ask_later(rx, now);
+}
 
-void on_room(Core& core, Nanos now) noexcept { core.room_returned(now); }
+void on_room(Receiver& receiver, Nanos) noexcept { receiver.offer_room(); }
 
-void on_tail(Core& core, TxStream& tx, Nanos) { core.probes_.push_back(tx); }
+void on_tail(Sender& sender, TxStream& tx, Nanos) { sender.speak_later(tx); }
 
-void on_refused(Core&, TxStream&, Nanos) noexcept {}
+void on_refused(Sender&, TxStream&, Nanos) noexcept {}
 
 }  // namespace
 
@@ -54,6 +57,7 @@ const Policy kUrtp = {
     .on_gap = on_gap,
     .on_no_room = on_no_room,
     .on_room = on_room,
+    .receive_mode = &kRepairMode,
     .on_tail = on_tail,
     .on_refused = on_refused,
 };

@@ -13,8 +13,8 @@
 // header has for each member is there in length (Params::number_vector); the order that it keeps is kept by `after`.
 #include <algorithm>
 
-#include "urtp/impl.h"
 #include "urtp/policies/tables.h"
+#include "urtp/receiver/receiver.h"
 
 namespace ulc::urtp {
 
@@ -47,18 +47,18 @@ Seq next_ack(const RxStream& rx, std::uint32_t credit, const Params& params) noe
     return rx.next + std::min(params.ack_window + 1, std::max(1U, credit / 2));
 }
 
-void on_gap(Core& core, RxStream& rx, bool, Nanos) noexcept {
+void on_gap(Receiver& receiver, RxStream& rx, bool, Nanos) noexcept {
     if (rx.asked_to != rx.next) {
         rx.asked_to = rx.next;
         rx.too_early = 0;
     }
-    if (++rx.too_early < core.config_.params.req_delay) return;
+    if (++rx.too_early < receiver.params().req_delay) return;
     rx.too_early = 0;
-    core.make_request_due(rx, false);
+    receiver.make_request_due(rx, false);
 }
 
-void on_next_hole(Core& core, RxStream& rx, Nanos) noexcept {
-    if (core.store_.find(&rx, rx.next + 1) != nullptr) core.make_request_due(rx, false);
+void on_next_hole(Receiver& receiver, RxStream& rx, Nanos) noexcept {
+    if (receiver.holds(rx, rx.next + 1)) receiver.make_request_due(rx, false);
 }
 
 }  // namespace

@@ -1,47 +1,65 @@
-// A message arrived (PCODE fig. 3): too late, too early, or next. What is next is accepted whatever its global counter, which may
-// show that somebody else's message is missing (§5.1). What is too early is saved, as many as the buffer holds (§5.4).
-#include "urtp/impl.h"
+// A message arrived (PCODE fig. 3): too late, too early, or next. The next one is accepted whatever
+// its global counter, which may show that another member's message is missing (§5.1). One that is
+// too early is saved, as many as the buffer holds (§5.4).
+#include <algorithm>
+#include <bit>
 
-namespace ulc::urtp {
+#include "urtp/profiles/pcode/rules.h"
 
-/// Returns whether the segment was kept.
-bool Member::Impl::on_counted(const wire::FrameView& frame, Segment* segment, RxStream& rx,
-                              Nanos now) {
-    const bool early = !frame.seq.before(rx.next) && frame.seq != rx.next;
-    if (early && rx.held >= config_.params.early_messages) {
-        count(Counter::drop_out_of_order);
-        return false;
-    }
-    return on_packet(frame, segment, rx, now);
+namespace ulc::urtp::pcode {
+
+namespace {
+
+/// Returns how far counters may be ahead: every member may be a window beyond the slowest.
+std::uint32_t range_of(const Group& group) noexcept {
+    return std::bit_ceil(std::clamp(4 * group.ack_modulus * (group.window / 16), 1024U, 1U << 20));
+}
+
+}  // namespace
+
+Rules::Rules(const TransportParts& parts, Group& group, Version version)
+    : parts_(parts),
+      group_(group),
+      version_(version),
+      global_(static_cast<std::uint32_t>(group.ranks.size()), group.own, range_of(group)) {
+    group.counted = true;
+    timer_.kind = TimerOwner::kGroup;
+    timer_.owner = &group;
+    parts_.context.timers.enroll();
+}
+
+Rules::~Rules() { parts_.context.timers.remove(timer_); }
+
+bool Rules::may_hold(const RxStream& rx) const noexcept {
+    return rx.held < params().early_messages;
 }
 
 /// A message of rx's source is in order: its PersonalCount was next.
-void Member::Impl::counted_in_order(RxStream& rx, std::uint32_t global, Nanos now) noexcept {
+void Rules::in_order(RxStream& rx, std::uint32_t global, Nanos now) noexcept {
     rx.acked = rx.next;  // STATUS tells, no acknowledgement does
-    Group& group = *rx.group;
-    const std::uint16_t index = group.index_of[rx.session->rank];
-    if (!group.pcode->global.on_message(index, global)) count(Counter::drop_counter_range);
-    group_counters_moved(group, now);
+    if (!global_.on_message(group_.index_of[rx.session->rank], global))
+        count(Counter::drop_counter_range);
+    counters_moved(now);
 }
 
 /// The global counter, or what is known of the others', moved: gaps, and whether to tell.
-void Member::Impl::group_counters_moved(Group& group, Nanos now) noexcept {
-    pcode::GroupState& state = *group.pcode;
-    const Params& p = config_.params;
-    if (p.group_rules != GroupRules::kPcode) return;
+void Rules::counters_moved(Nanos now) noexcept {
+    const Params& p = params();
+    if (version_ != Version::kFull) return;
     std::uint32_t from = 0;
     std::uint32_t to = 0;
-    if (!state.global.gap(from, to)) {
-        state.gap.satisfied();
+    if (!global_.gap(from, to)) {
+        gap_.satisfied();
     } else if (now > 0) {
-        state.gap.want(from, now, p.reorder_wait + random_below(p.req_spread));
-        timers_.arm_by(state.timer, state.gap.at());
+        gap_.want(from, now, p.reorder_wait + parts_.context.random_below(p.req_spread));
+        parts_.context.timers.arm_by(timer_, gap_.at());
     }
-    // STATUS by the growth of the counter (§5.5); PROGRESS before we are what holds the others back (§5.2).
-    if (state.global.since_status() >= p.status_window ||
-        state.global.untold() > p.flow_window / 2) {
-        make_status_due(group, false);
-    }
+    // STATUS by the growth of the counter (§5.5); PROGRESS before we are what holds the others
+    // back (§5.2).
+    if (global_.since_status() >= p.status_window || global_.untold() > p.flow_window / 2)
+        make_status_due(false);
 }
 
-}  // namespace ulc::urtp
+void Rules::remove(std::uint16_t index) noexcept { global_.remove(index); }
+
+}  // namespace ulc::urtp::pcode

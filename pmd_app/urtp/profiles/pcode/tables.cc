@@ -11,8 +11,8 @@
 // source; a NACK's repetitions double up to MaxRecvWait; gaps that a dead member left are skipped.
 #include <algorithm>
 
-#include "urtp/impl.h"
 #include "urtp/policies/tables.h"
+#include "urtp/profiles/pcode/rules.h"
 
 namespace ulc::urtp {
 
@@ -34,7 +34,6 @@ void tune_all(Params& params) noexcept {
 }
 
 void tune_p0(Params& params) noexcept {
-    params.group_rules = GroupRules::kP0;
     tune_all(params);
     params.group_window_min = kUnboundedBuffer;
     params.early_messages = 0;
@@ -46,12 +45,10 @@ void tune_p0(Params& params) noexcept {
 
 void tune_p1(Params& params) noexcept {
     tune_p0(params);
-    params.group_rules = GroupRules::kP1;
     params.group_window_min = 0;
 }
 
 void tune_pcode(Params& params) noexcept {
-    params.group_rules = GroupRules::kPcode;
     tune_all(params);
     params.min_req_gap = 0;
 }
@@ -61,22 +58,28 @@ Seq next_ack(const RxStream& rx, std::uint32_t credit, const Params& params) noe
     return rx.next + INT32_MAX;
 }
 
-std::uint32_t credit(Core& core, RxStream& rx) noexcept {
-    return rx.group == nullptr ? kUrtp.credit(core, rx) : rx.window;
+std::uint32_t credit(Receiver& receiver, RxStream& rx) noexcept {
+    return rx.group == nullptr ? kUrtp.credit(receiver, rx) : rx.window;
 }
 
 /// A NACK asks up to the first message saved; what is missing behind it is another gap, with timers of its own (§5.7).
-void on_next_hole(Core& core, RxStream& rx, Nanos now) noexcept {
+void on_next_hole(Receiver& receiver, RxStream& rx, Nanos now) noexcept {
     if (rx.group == nullptr) return;
-    core.stop_asking(rx);
-    core.on_gap(rx, true, now);
+    receiver.stop_asking(rx);
+    receiver.ask_for_gap(rx, true, now);
 }
 
 /// The buffer of sent messages is full: STATUS is asked for (§4).
-void on_refused(Core& core, TxStream& tx, Nanos now) noexcept {
-    if (tx.group != nullptr) core.probe_now(tx, now);
+void on_refused(Sender& sender, TxStream& tx, Nanos now) noexcept {
+    if (tx.group != nullptr) sender.probe_now(tx, now);
 }
 
+template <pcode::Rules::Version kVersion>
+std::unique_ptr<GroupRules> make_rules(const TransportParts& parts, Group& group) {
+    return std::make_unique<pcode::Rules>(parts, group, kVersion);
+}
+
+template <pcode::Rules::Version kVersion>
 constexpr Policy table(std::string_view word, std::string_view help,
                        void (*tune)(Params&) noexcept) noexcept {
     Policy policy;
@@ -86,6 +89,7 @@ constexpr Policy table(std::string_view word, std::string_view help,
     policy.next_ack = next_ack;
     policy.credit = credit;
     policy.on_next_hole = on_next_hole;
+    policy.group_rules = make_rules<kVersion>;
     policy.on_refused = on_refused;
     policy.on_opened = Uncontrolled::on_opened;  // its flow window bounds a group
     policy.on_acked = Uncontrolled::on_acked;
@@ -95,9 +99,11 @@ constexpr Policy table(std::string_view word, std::string_view help,
 
 }  // namespace
 
-const Policy kP0 = table("p0", "groups by PCODE's first protocol: NACKs on request", tune_p0);
-const Policy kP1 = table("p1", "the same with bounded memory, freed by STATUS", tune_p1);
-const Policy kPcode =
-    table("pcode", "groups by PCODE: global counters, flow window, early detection", tune_pcode);
+const Policy kP0 = table<pcode::Rules::Version::kFirst>(
+    "p0", "groups by PCODE's first protocol: NACKs on request", tune_p0);
+const Policy kP1 = table<pcode::Rules::Version::kFirst>(
+    "p1", "the same with bounded memory, freed by STATUS", tune_p1);
+const Policy kPcode = table<pcode::Rules::Version::kFull>(
+    "pcode", "groups by PCODE: global counters, flow window, early detection", tune_pcode);
 
 }  // namespace ulc::urtp

@@ -1,13 +1,17 @@
-// How much a stream may have under way so that the ports it shares do not overflow. Pure state machines: what was acknowledged,
-// how long it took, what is asked for again; out comes a number of packets. Three of them, all of which begin by doubling
-// each round trip and cut at most once a round trip:
+// Bounds what a stream may have under way so that the ports it shares do not overflow. Pure state
+// machines: in go acknowledgements, their times and losses; out comes a number of packets. There
+// are three of them, all of which begin by doubling each round trip and cut at most once a round
+// trip:
 //
-//   LossBased        additive increase, multiplicative decrease: one packet more a round trip, half after a loss (Jacobson 1988)
-//   AdaptiveBackoff  the same, but a loss on a path that shows no queue is a bit error and cuts nothing, unless there are many (after
-//                    H-TCP and Veno, which weigh the cut by the delay). Losses tell all streams of a port the same thing, so
-//                    they share it fairly, though each has its own idea of the shortest round trip.
-//   DelayBased       towards a round trip that is `kTarget` times the shortest seen: more below it, less above it in proportion
-//                    (Vegas, TIMELY, Swift). A stream that begins on a full path takes the queue for the path, and more than its share.
+//   LossBased        additive increase, multiplicative decrease: one packet more a round trip, half
+//                    after a loss (Jacobson 1988)
+//   AdaptiveBackoff  the same, but a loss on a path that shows no queue is a bit error and cuts
+//                    nothing, unless there are many (after H-TCP and Veno, which weigh the cut by
+//                    the delay). Losses tell all streams of a port the same thing, so they share it
+//                    fairly, though each has a different idea of the shortest round trip.
+//   DelayBased       towards a round trip that is `kTarget` times the shortest seen: more below it,
+//                    less above it in proportion (Vegas, TIMELY, Swift). A stream that begins on a
+//                    full path takes the queue for the path, and more than its share.
 //
 // The window may fall below one packet; the pacer then spaces them.
 #pragma once
@@ -62,12 +66,13 @@ public:
         shortest_ = shortest_ == 0 ? latest_
                                    : std::min(shortest_ + (latest_ - shortest_) * kForget, latest_);
     }
-    /// Losses say that the path is full though no queue shows: the shortest one was none of an idle path.
+    /// Tells that losses show a full path though no queue shows: the shortest round trip was not
+    /// that of an idle path.
     void doubt() noexcept { shortest_ /= 2; }
     [[nodiscard]] float latest() const noexcept { return latest_; }
     [[nodiscard]] float shortest() const noexcept { return shortest_; }
-    /// Share of the latest round trip that was no queue of the network: 1 on an idle path. What may have been spent in our
-    /// own NIC's ring, which a lone stream fills too, does not count.
+    /// Returns the share of the latest round trip that was no queue of the network: 1 on an idle
+    /// path. Time in our NIC's ring, which a lone stream fills too, does not count.
     [[nodiscard]] float idle_share() const noexcept {
         return latest_ == 0 ? 1 : shortest_ / std::max(latest_ - kRing, shortest_);
     }
@@ -84,13 +89,15 @@ class AdaptiveBackoff {
 public:
     /// Packets more a round trip: a few are many among many streams.
     static constexpr float kGain = 0.5F;
-    /// Of the window, that is left: half, as of a stream with one bottleneck (Jacobson 1988). A group's is cut by whoever of its
-    /// members loses, so where several of their ports are full it is cut that much more often, and less is enough (0.7 as RFC 9438).
+    /// The share of the window that a cut leaves: half, for a stream with one bottleneck (Jacobson
+    /// 1988). Any member of a group that loses cuts the group's window, so where several of their
+    /// ports are full it is cut that much more often, and less is enough (0.7 as RFC 9438).
     static constexpr float kCut = 0.5F;
     static constexpr float kGroupCut = 0.7F;
-    /// When less of the round trip than this was no queue, it is congestion.
+    /// A smaller share of the round trip without queue is congestion.
     static constexpr float kQueued = 0.8F;
-    /// So many lost, and so large a share of the packets since the last cut, are no bit errors.
+    /// More losses than this, and a larger share of the packets since the last cut, are no bit
+    /// errors.
     static constexpr float kManyLeast = 4;
     static constexpr float kManyLost = 0.05F;
     /// Packets after which old news counts half.
@@ -106,7 +113,8 @@ public:
         reno_.on_acked(packets, kGain);
         return true;
     }
-    /// packets: of one that only one of n destinations lacks, 1/n. cut: what is left of the window, if it comes to that.
+    /// Counts lost packets: 1/n of one that one of n destinations lacks. cut: the share of the
+    /// window that a cut leaves.
     void on_lost(float packets, bool round_trip, float cut = kCut) noexcept {
         lost_ += packets;
         if (!round_trip) return;
@@ -132,8 +140,8 @@ private:
 class DelayBased {
 public:
     static constexpr float kTarget = 3;      ///< round trips, of the shortest one
-    static constexpr float kGain = 0.8F;     ///< of the excess
-    static constexpr float kMostCut = 0.5F;  ///< of the window at once
+    static constexpr float kGain = 0.8F;     ///< cut, as a share of the excess
+    static constexpr float kMostCut = 0.5F;  ///< share of the window cut at once
 
     explicit DelayBased(const CongestionLimits& limits) noexcept
         : most_(limits.most), window_(std::min(limits.first, limits.most)) {}
@@ -141,7 +149,8 @@ public:
     void on_acked(float packets, Nanos rtt, bool round_trip) noexcept {
         if (rtt >= 0) trips_.sample(rtt);
         const float target = kTarget * trips_.shortest();
-        // Repairs give no sample: where only they are under way, each acknowledgement would cut by the same old one.
+        // Repairs give no sample: where only they are under way, each acknowledgement would cut by
+        // the same old one.
         if (rtt < 0 || trips_.latest() <= target) {
             window_ += starting_ ? packets : packets / std::max(window_, 1.0F);
         } else {

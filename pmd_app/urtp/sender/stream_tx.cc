@@ -1,4 +1,4 @@
-#include "urtp/stream_tx.h"
+#include "urtp/sender/stream_tx.h"
 
 #include <algorithm>
 #include <new>
@@ -58,14 +58,15 @@ TxStream::~TxStream() {
     if (members > 1) ::operator delete(next);
 }
 
-bool TxStream::acknowledge(std::uint32_t at, Seq seen) noexcept {
+bool TxStream::acknowledge_one_of(std::uint32_t at, Seq seen) noexcept {
     const bool was_last = next[at] == base;
     next[at] = seen;
     return was_last && settle_base();
 }
 
 bool TxStream::settle_base() noexcept {
-    // Offsets from base are small and unsigned: the least of them is the new base, across the wrap too.
+    // Offsets from base are small and unsigned: the least of them is the new base, across the wrap
+    // too.
     std::uint32_t least = tail.value - base.value;
     for (std::uint32_t i = 0; i < members; ++i) {
         least = std::min(least, (next[i].value - base.value) | absent[i]);
@@ -74,7 +75,7 @@ bool TxStream::settle_base() noexcept {
     return least != 0;
 }
 
-void TxStream::allow(std::uint32_t at, Seq beyond) noexcept {
+void TxStream::allow_one_of(std::uint32_t at, Seq beyond) noexcept {
     const bool was_least = edge[at] == limit;
     edge[at] = beyond;
     if (beyond.before(limit)) {

@@ -1,4 +1,5 @@
-// The sending half of one stream: a ring of retained packets, and what each destination acknowledged.
+// The sending half of one stream: a ring of retained packets, and the numbers that each destination
+// acknowledged.
 //
 //          base            sent        tail        limit, base + window
 //   ─────────┴───────────────┴───────────┴──────────┴────▶
@@ -11,10 +12,10 @@
 #include <variant>
 
 #include "base/units.h"
-#include "urtp/congestion.h"
 #include "urtp/list.h"
-#include "urtp/pacer.h"
 #include "urtp/rtt.h"
+#include "urtp/sender/congestion.h"
+#include "urtp/sender/pacer.h"
 #include "urtp/timers.h"
 #include "wire/ids.h"
 #include "wire/segment.h"
@@ -26,19 +27,29 @@ struct TxStream;
 
 /// A retained packet.
 struct TxSlot {
+    /// Transmissions after which a packet is merely lost, by one of many or again; beyond,
+    /// repetitions crowd each other out.
+    static constexpr int kBadLuck = 4;
+    /// Transmissions up to which a lost packet says nothing about those behind it.
+    static constexpr std::uint8_t kBlameless = 3;
     static constexpr std::uint16_t kNobody = 0xffff;
     static constexpr std::uint16_t kSeveral = 0xfffe;
 
     Segment* segment = nullptr;
     TxStream* stream = nullptr;
     TxSlot* link = nullptr;  ///< commit order, until first transmission
-    Nanos sent_at = 0;       ///< of the latest transmission
+    Nanos sent_at = 0;       ///< the latest transmission
     union {
-        std::uint32_t ticket = 0;  ///< of the latest transmission (departures.h)
-        std::uint32_t due;         ///< of the repair, while one is asked for (repair.cc)
+        std::uint32_t ticket = 0;  ///< its ticket (departures.h)
+        std::uint32_t due;         ///< time of the repair, while one is asked for (repair.cc)
     };
     std::uint16_t asked_by = kNobody;  ///< group index whose request waits, or kSeveral
     std::uint8_t transmissions = 0;    ///< saturating
+
+    /// The packet is repeated for one before it: its luck does not count yet.
+    void hold_blameless() noexcept {
+        if (transmissions >= kBlameless) transmissions = kBlameless - 1;
+    }
 };
 
 struct TxStream {
@@ -50,7 +61,7 @@ struct TxStream {
     TxStream(const TxStream&) = delete;
     TxStream& operator=(const TxStream&) = delete;
 
-    [[nodiscard]] TxSlot& slot(Seq seq) noexcept { return slots[seq.value & (window - 1)]; }
+    [[nodiscard]] TxSlot& slot(Seq seq) const noexcept { return slots[seq.value & (window - 1)]; }
     [[nodiscard]] bool active() const noexcept { return base != tail; }
     [[nodiscard]] bool on_wire() const noexcept { return base != sent; }
     [[nodiscard]] bool has_room() const noexcept {
@@ -58,12 +69,26 @@ struct TxStream {
     }
 
     /// Destination `at` has everything before `next`; true: base moved (free what lies before it).
-    bool acknowledge(std::uint32_t at, Seq next) noexcept;
+    bool acknowledge(std::uint32_t at, Seq seen) noexcept {
+        if (members > 1) return acknowledge_one_of(at, seen);
+        const bool moved = base != seen;
+        next[0] = base = seen;
+        return moved;
+    }
     /// Destination `at` accepts numbers before `beyond`, for now: a later word may retract it.
-    void allow(std::uint32_t at, Seq edge) noexcept;
+    void allow(std::uint32_t at, Seq beyond) noexcept {
+        if (members > 1) return allow_one_of(at, beyond);
+        edge[0] = limit = beyond;
+    }
     /// Destination `at` left. True: base moved.
     bool remove_destination(std::uint32_t at) noexcept;
     [[nodiscard]] bool is_destination(std::uint32_t at) const noexcept { return absent[at] == 0; }
+    /// The tail's news are of interest at this destination.
+    [[nodiscard]] bool lacks(std::uint32_t at) const noexcept {
+        return is_destination(at) && (next[at] != sent || !on_wire());
+    }
+    /// A round trip has passed since the last cut: news may be its effect.
+    [[nodiscard]] bool may_cut(Nanos now) const noexcept { return now - cut_at >= rtt.smoothed(); }
 
     const StreamId id;
     const std::uint32_t window;  ///< slots in the ring, power of two
@@ -90,16 +115,18 @@ struct TxStream {
     std::uint32_t* absent = nullptr;  ///< all ones: not, or no longer, a destination
     Rank* rank = nullptr;
 
-    // reservations, where a policy makes them (policies/room.h)
-    std::unique_ptr<Seq[]> granted;  ///< by destination: has room for what is before it
+    // reservations, where a policy makes them (KeptRoom)
+    std::unique_ptr<Seq[]> granted;  ///< by destination: keeps space for the numbers before it
     Seq want_first;
-    std::uint16_t want = 0;  ///< numbers from want_first on are to be asked room for
-    std::uint16_t want_at = TxSlot::kNobody;  ///< of this destination, or of kSeveral
-    bool want_turn = false;                   ///< the tail timer asks for room and for news in turn
-    std::uint8_t patience = 0;  ///< the receiver's, as its acknowledgements and vain probes show it
+    std::uint16_t want = 0;  ///< numbers from want_first on that need a reservation
+    std::uint16_t want_at = TxSlot::kNobody;  ///< this destination, or kSeveral
+    bool want_turn : 1 = false;  ///< the tail timer asks for space and for news in turn
+    bool backs_off : 1 = false;  ///< repeats ever more rarely what it repeats without effect
+    std::uint8_t patience =
+        0;  ///< the receiver's, as its acknowledgements and unanswered probes show it
     bool wants_credit = false;  ///< a packet waits for credit or window
     std::uint8_t repeats_halved =
-        0;  ///< times that a window is, for what is repeated at once (Core::may_repeat())
+        0;  ///< times that a window is, for what is repeated at once (Sender::may_repeat())
 
     std::variant<std::monostate, LossBased, AdaptiveBackoff, DelayBased>
         congestion;    ///< the policy's state
@@ -115,13 +142,16 @@ struct TxStream {
     Link<TxStream> repair_link;
 
 private:
-    /// The arrays of a single destination, so that no cache line is touched for them; of a group's they are allocated.
+    /// The arrays of a single destination, so that no cache line is touched for them; a group's are
+    /// allocated.
     struct Single {
         Seq next;
         Seq edge;
         std::uint32_t absent = 0;
         Rank rank = kNoRank;
     } single_;
+    bool acknowledge_one_of(std::uint32_t at, Seq seen) noexcept;
+    void allow_one_of(std::uint32_t at, Seq beyond) noexcept;
     bool settle_base() noexcept;
     void settle_limit() noexcept;
 };

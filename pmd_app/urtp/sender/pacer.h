@@ -1,5 +1,5 @@
-// Spreads the packets of a stream over time: one every `gap`, with at most `kBurst` at once after a pause. Two numbers
-// that admission compares; a gap of 0 paces nothing.
+// Spreads the packets of a stream over time: one every `gap`, with at most `kBurst` at once after a
+// pause. Admission compares two numbers; a gap of 0 paces nothing.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@ class Pacer {
 public:
     static constexpr Nanos kBurst = 4;
 
-    /// When the next packet may go: at once, if not later than now.
+    /// Returns when the next packet may go: at once, if not later than now.
     [[nodiscard]] Nanos next() const noexcept { return next_; }
     void on_packet(Nanos now) noexcept {
         if (gap_ != 0) next_ = std::max(next_, now - (kBurst - 1) * gap_) + gap_;
     }
-    /// From now on. A wait that the old gap began is not longer than the new one's.
+    /// Sets the gap from now on. A wait that the old gap began is not longer than the new one's.
     void set_gap(Nanos gap, Nanos now) noexcept {
         gap_ = gap;
         next_ = std::min(next_, gap == 0 ? 0 : now + gap);

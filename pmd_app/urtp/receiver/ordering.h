@@ -1,6 +1,6 @@
-// The ordering rule (docs/PROTOCOL.md §5) as pure predicates: the sender's, which decides whether a packet
-// names a predecessor stream, and the receiver's, which judges an entry. Both the transport and the
-// exhaustive model (tests/unit/after_rule_model_test.cc) call exactly these.
+// The ordering rule (docs/PROTOCOL.md §5) as pure predicates: the sender's, which decides whether a
+// packet names a predecessor stream, and the receiver's, which judges an entry. Both the transport
+// and the exhaustive model (tests/unit/after_rule_model_test.cc) call exactly these.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,9 @@
 
 namespace ulc::urtp {
 
-/// Sender: a destination that the new packet shares with another stream must find that stream named unless it
-/// acknowledged all of it. acknowledged: the destination's `next` of that stream as last acknowledged.
+/// Sender: a destination that the new packet shares with another stream must find that stream named
+/// unless it acknowledged all of it. acknowledged: the destination's `next` of that stream as last
+/// acknowledged.
 [[nodiscard]] constexpr bool need_entry(Seq acknowledged, Seq tail) noexcept {
     return acknowledged != tail;
 }

@@ -1,8 +1,9 @@
-// The receiving half of one stream: numbers, and the deadlines that policies set. In-order receive compares numbers
-// only: `ack_at` says when an acknowledgement is due, whatever the policy behind it.
+// The receiving half of one stream: numbers, and the deadlines that policies set. In-order receive
+// compares numbers only: `ack_at` says when an acknowledgement is due, whatever the policy behind
+// it.
 //
 //          acked      next                 high
-//   ─────────┴──────────┴───·───■■───·──■────┴──────▶    ■ held, · missing, all before next in order
+//   ─────────┴──────────┴───·───■■───·──■────┴──────▶   ■ held, · missing, all before next in order
 #pragma once
 
 #include <cstdint>
@@ -16,16 +17,16 @@ namespace ulc::urtp {
 struct Session;
 struct Group;
 
-/// Room of the pool that is kept for one stream, where a policy rations it (policies/room.h).
+/// Nodes of the pool that are kept for one stream, where a policy rations it.
 struct KeptRoom {
     bool rationed = false;  ///< else the pool is shared, and credit alone bounds a source
     bool grant_due = false;
     bool refuse_due = false;
     bool flow_spoke = false;       ///< the stream's last control frame was FLOW
-    std::uint16_t slots = 0;       ///< nodes of its own
-    std::uint16_t slots_used = 0;  ///< of these, taken
+    std::uint16_t slots = 0;       ///< nodes that it alone may use
+    std::uint16_t slots_used = 0;  ///< those that are taken
     std::uint16_t granted = 0;     ///< nodes kept for numbers before granted_to that have not come
-    std::uint16_t want = 0;        ///< numbers from want_first on for which its source awaits room
+    std::uint16_t want = 0;        ///< numbers from want_first on that its source wants to send
     Seq granted_to;
     Seq want_first;
 };
@@ -44,10 +45,11 @@ struct RxStream {
     Seq ack_at;              ///< due once next is not before it
     Seq acked;               ///< next as last told
     Seq limit_told;          ///< next + credit as last told
-    /// Everything missing before it was asked; where requests name one packet, `next` when `too_early` began to count.
+    /// Everything missing before it was asked; where requests name one packet, `next` when
+    /// `too_early` began to count.
     Seq asked_to;
     std::uint8_t too_early = 0;   ///< packets beyond the hole at `next` (URTP's TooEarly)
-    bool counted : 1 = false;     ///< of a group that follows PCODE
+    bool counted : 1 = false;     ///< packets carry a global counter (COUNTED)
     bool after_loss : 1 = false;  ///< packets before next were lost and given up (profile detect)
     bool blocked = false;         ///< the packet at next is held, its `after` entries unmet
     bool ack_due = false;
@@ -59,7 +61,7 @@ struct RxStream {
     KeptRoom room;
 
     // acknowledgement (acknowledge.cc)
-    Nanos arrived = kNever;    ///< of number next-1
+    Nanos arrived = kNever;    ///< time of number next-1
     Nanos ack_by = kNever;     ///< the delayed acknowledgement
     Nanos answer_at = kNever;  ///< a group probe's answer, spread
 

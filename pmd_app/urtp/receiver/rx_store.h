@@ -1,6 +1,6 @@
-// Where received packets wait: nodes lent from one pool (the endpoint's bound on receiver memory, URTP §3.1),
-// and a hash by (stream, number) of those that are not in order yet. So a stream costs no ring, and a packet
-// in order touches no table.
+// Received packets wait here: in nodes lent from one pool (the endpoint's bound on receiver memory,
+// URTP §3.1), with a hash by (stream, number) of those that are not in order yet. So a stream costs
+// no ring, and a packet in order touches no table.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "urtp/frame_share.h"
-#include "urtp/member.h"
+#include "urtp/types.h"
 #include "wire/header.h"
 #include "wire/segment.h"
 
@@ -19,7 +19,8 @@ namespace ulc::urtp {
 
 struct RxStream;
 
-/// One held packet. In the pool's free list, in a hash chain, or in its source's ready queue: one link is enough.
+/// One held packet. It is in the pool's free list, in a hash chain, or in its source's ready queue:
+/// one link is enough.
 struct RxNode {
     RxNode* link = nullptr;
     /// segment nullptr: a subset packet for others, held for its number only.
@@ -31,7 +32,7 @@ struct RxNode {
     std::uint32_t global = 0;  ///< PCODE's counter
     std::uint8_t after_count = 0;
     bool reserved = false;  ///< the source's own reserved node, not the pool's
-    bool slot = false;      ///< taken from the stream's own share (policies/room.h)
+    bool slot = false;      ///< taken from the stream's own share (KeptRoom)
     bool local = false;     ///< its frame is of the pool to send from: the source is on this node
 };
 
@@ -43,7 +44,7 @@ public:
                      FrameShare* remote = nullptr) noexcept
         : capacity_(nodes), shares_{remote, local} {}
 
-    /// Allocates, at the first session of a member: an endpoint that nobody talks to costs nothing.
+    /// Allocates, at the first session of a member: an endpoint without traffic costs nothing.
     void open() {
         if (nodes_ != nullptr) return;
         nodes_ = std::make_unique<RxNode[]>(capacity_);
@@ -54,6 +55,8 @@ public:
             put(nodes_[i - 1]);
     }
 
+    [[nodiscard]] bool is_open() const noexcept { return nodes_ != nullptr; }
+    [[nodiscard]] std::uint32_t capacity() const noexcept { return capacity_; }
     [[nodiscard]] std::uint32_t free_count() const noexcept { return free_count_; }
     /// Returns how many of them have frames now, for sources of this node (local) or of others.
     [[nodiscard]] std::uint32_t room(bool local) const noexcept {

@@ -1,0 +1,150 @@
+// The receiving half of a transport: puts packets in order (docs/PROTOCOL.md §4, §5), asks for what
+// is missing, and tells sources where their streams stand.
+//
+//   order.cc        a packet joins its source's ready queue, is held, or is dropped
+//   acknowledge.cc  acknowledgements and credit
+//   request.cc      gaps, and receives that wait for a source
+//   streams.cc      streams begin and end; nodes of the store
+// No policy is called in order: moved() compares a number that one has set.
+#pragma once
+
+#include "urtp/context.h"
+#include "urtp/control_queue.h"
+#include "urtp/receiver/ordering.h"
+#include "urtp/receiver/rx_store.h"
+#include "urtp/sessions.h"
+
+namespace ulc::urtp {
+
+class Receiver {
+public:
+    /// All outlive this.
+    Receiver(Context& context, Sessions& sessions, ControlQueue& control);
+    ~Receiver();  ///< drops every segment that it holds
+    Receiver(const Receiver&) = delete;
+    Receiver& operator=(const Receiver&) = delete;
+
+    // --- streams
+    /// The session was made: its unicast stream begins. Allocates.
+    void begin(Session& session, const LinkEnds& ends);
+    /// Returns the session's stream in the group, made at the first call; nullptr: no member.
+    RxStream* group_stream(Group& group, Session& session);
+    /// The peer is gone: drops what is held; packets in order stay deliverable.
+    void end(Session& session, Nanos now) noexcept;
+    /// No packet of the group waits for others. Before forget().
+    [[nodiscard]] static bool may_forget(const Group& group) noexcept;
+    void forget(Group& group) noexcept;
+    void forget(Session& session) noexcept;  ///< it is gone, and nothing of it is ready
+
+    // --- frames of a live session. Each bool: the segment was kept.
+    bool on_packet(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
+    bool on_mcast(const wire::FrameView& frame, Segment* segment, Session& session, Nanos now);
+    void on_probe(const wire::FrameView& frame, Session& session, Nanos now);
+    /// Answers as Transport::is_next().
+    [[nodiscard]] bool is_next(const wire::FrameView& frame) const noexcept;
+
+    // --- packets in order (as in Transport)
+    [[nodiscard]] Rank next_source() noexcept {
+        const Session* session = ready_.front();
+        ready_.rotate();
+        return session != nullptr ? session->rank : kNoRank;
+    }
+    [[nodiscard]] bool front(Rank source, ReadyPacket& out) const noexcept {
+        const Session* session = source < sessions_.size() ? sessions_.find(source) : nullptr;
+        if (session == nullptr || session->ready_head == nullptr) return false;
+        out = session->ready_head->packet;
+        return true;
+    }
+    void pull_front(Rank source) noexcept;
+    bool pop(Rank source, Nanos now);
+
+    // --- waiting
+    void expect(Session& session, Nanos now);
+    void on_timer(RxStream& rx, Nanos now) noexcept;
+    void on_timer(Session& session, Nanos now);
+
+    // --- frames out
+    /// FLOW, REQ or the acknowledgements of its session; nullptr: no segment.
+    Segment* speak(RxStream& rx, Nanos now) noexcept;
+    /// An acknowledgement that rides on DATA to its source; in mid-message only one nearly due.
+    bool piggyback(Session& session, bool last, wire::AckEntry& out, Nanos now) noexcept;
+
+    // --- for receive modes: what a packet that is not next in order may come to
+    bool take_in_order(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
+    bool hold(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
+    bool put_aside(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
+    void lose(RxStream& rx, std::uint32_t packets) noexcept;  ///< they do not come again
+    static void advance(RxStream& rx, Nanos arrived) noexcept;
+
+    // --- for policies: duties of a stream
+    [[nodiscard]] const Params& params() const noexcept { return context_.params(); }
+    void count(Counter id) noexcept { context_.count(id); }
+    void speak_later(Session& session) noexcept { control_.push(session); }
+    void make_ack_due(RxStream& rx) noexcept;
+    void acknowledge_by(RxStream& rx, Nanos at) noexcept;
+    void make_request_due(RxStream& rx, bool all) noexcept;
+    void ask_for_gap(RxStream& rx, bool new_gap, Nanos now) noexcept;
+    void ask_later(RxStream& rx, Nanos now) noexcept;  ///< dropped, the store was full
+    void stop_asking(RxStream& rx) noexcept;
+    /// A REQ or NACK for what is missing goes now: when it is repeated, and whether it is timed.
+    void asked(RxStream& rx, Nanos now) noexcept;
+    [[nodiscard]] bool holds(const RxStream& rx, Seq seq) const noexcept {
+        return store_.find(&rx, seq) != nullptr;
+    }
+    // --- for policies: nodes of the store
+    [[nodiscard]] std::uint32_t room(const Session& of) const noexcept {
+        return store_.room(of.local);
+    }
+    [[nodiscard]] std::uint32_t unkept() const noexcept {
+        return store_.free_count() > kept_ ? store_.free_count() - kept_ : 0;
+    }
+    void keep(std::uint32_t nodes) noexcept { kept_ += nodes; }  ///< free ones, for somebody
+    void unkeep(std::uint32_t nodes) noexcept { kept_ -= nodes; }
+    void await_room(Session& session) noexcept;
+    [[nodiscard]] Session& first_starved() noexcept { return *starved_.front(); }
+    void starve_on() noexcept { starved_.rotate(); }  ///< the others' turn
+    void end_starving(Session& session) noexcept;
+    /// Tells the first starved source of free nodes if it is worth a frame.
+    void offer_room() noexcept;
+    RxStream* find_or_make(StreamId stream, Session& session);
+
+    /// Fails the process if an invariant is broken. O(streams + packets held).
+    void check_invariants() const;
+
+private:
+    void begin(RxStream& rx, StreamId id, std::uint32_t window, Seq first);
+    void end(RxStream& rx) noexcept;
+    void end_keeping(RxStream& rx) noexcept;
+    void slot_returned(Session& session, StreamId stream) noexcept;
+    void keep_copy(RxNode& node, Session& session);
+    RxNode* take_node(RxStream& rx, Seq seq, bool in_order) noexcept;
+    void free_node(Session& session, RxNode& node) noexcept;
+    [[nodiscard]] Judgement judge(RxStream& rx, Seq seq, const wire::AfterEntry* after,
+                                  std::uint8_t count) noexcept;
+    void join(RxStream& rx, RxNode& node) noexcept;
+    bool drain(RxStream& rx, Nanos now) noexcept;
+    void unblock(Session& session, Nanos now) noexcept;
+    void moved(RxStream& rx, Nanos now) noexcept;
+
+    wire::AckEntry tell(RxStream& rx, Nanos now) noexcept;
+    Segment* send_ack(Session& session, Nanos now);
+    Segment* send_request(RxStream& rx, Nanos now);
+    Segment* send_flow(RxStream& rx) noexcept;
+    void answer(RxStream& rx) noexcept;
+    void answer_in_slot(RxStream& rx, Nanos now) noexcept;
+    void expect_ends(Session& session, Nanos now) noexcept;
+    void arm(RxStream& rx) noexcept;
+    [[nodiscard]] Nanos first_wait(const RxStream& rx) const noexcept;
+
+    Context& context_;
+    Sessions& sessions_;
+    ControlQueue& control_;
+    RxStore store_;
+    std::uint32_t kept_ = 0;       ///< free nodes of the store that are promised (policies)
+    std::uint32_t expecting_ = 0;  ///< sessions that a pending receive names
+    List<Session, &Session::awaited_link> awaited_;  ///< these, in the order of the receives
+    List<Session, &Session::ready_link> ready_;
+    List<Session, &Session::starved_link> starved_;
+};
+
+}  // namespace ulc::urtp

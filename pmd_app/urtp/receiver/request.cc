@@ -1,0 +1,204 @@
+// Requests (docs/PROTOCOL.md §4): a gap is asked for once each; everything missing is asked for
+// again after ask_wait, which doubles until the gap closes. A pending receive that names its source
+// asks for `next` in the same way, though nothing shows that it was sent.
+#include <algorithm>
+#include <array>
+
+#include "urtp/receiver/receiver.h"
+
+namespace ulc::urtp {
+
+void Receiver::arm(RxStream& rx) noexcept {
+    context_.timers.arm_by(rx.timer, std::min(std::min(rx.ack_by, rx.answer_at),
+                                              std::min(rx.ask_new_at, rx.ask_all_at)));
+}
+
+/// Returns how long a repair may take before it counts as lost.
+Nanos Receiver::first_wait(const RxStream& rx) const noexcept {
+    const Params& p = params();
+    Nanos wait = p.min_recv_wait;
+    if (p.timed_by_rtt) wait = std::max(wait, rx.session->rtt.bound());
+    if (rx.group != nullptr) wait += p.repair_gather;
+    return std::clamp(wait, kMicrosecond, std::max(kMicrosecond, p.max_recv_wait));
+}
+
+void Receiver::make_request_due(RxStream& rx, bool all) noexcept {
+    rx.request_due = true;
+    rx.request_all |= all;
+    control_.push(*rx.session);
+}
+
+void Receiver::stop_asking(RxStream& rx) noexcept {
+    rx.request_due = false;
+    rx.request_all = false;
+    rx.timed = false;
+    rx.ask_new_at = kNever;
+    rx.ask_all_at = kNever;
+    rx.asked_at = kNever;
+    rx.ask_wait = 0;
+}
+
+/// Something below high is missing. new_gap: more than before.
+void Receiver::ask_for_gap(RxStream& rx, bool new_gap, Nanos now) noexcept {
+    rx.patience = 0;
+    if (rx.ask_new_at != kNever || rx.request_due) return;
+    const bool asking = rx.ask_all_at != kNever;
+    if (asking && !new_gap) return;
+    if (!asking) rx.asked_to = rx.next;
+    Nanos wait = params().reorder_wait;
+    if (rx.group != nullptr && rx.group->ranks.size() > 2) {
+        wait += context_.random_below(params().req_spread);
+    }
+    if (wait <= 0) {
+        make_request_due(rx, false);
+        return;
+    }
+    rx.ask_new_at = now + wait;
+    arm(rx);
+}
+
+/// Asks again for a packet that the full store dropped: when a node returns, or from time to time.
+void Receiver::ask_later(RxStream& rx, Nanos now) noexcept {
+    if (rx.ask_all_at != kNever) return;
+    if (rx.ask_wait == 0) rx.ask_wait = first_wait(rx);
+    rx.ask_all_at = now + rx.ask_wait;
+    arm(rx);
+}
+
+void Receiver::on_timer(RxStream& rx, Nanos now) noexcept {
+    if (rx.ack_by <= now) {
+        rx.ack_by = kNever;
+        rx.patience = std::min<std::uint8_t>(rx.patience + 1, kPatienceMax);
+        make_ack_due(rx);
+    }
+    if (rx.answer_at <= now) {
+        rx.answer_at = kNever;
+        answer(rx);
+    }
+    if (rx.ask_new_at <= now) {
+        rx.ask_new_at = kNever;
+        if (rx.missing()) make_request_due(rx, false);
+    }
+    if (rx.ask_all_at <= now) {
+        rx.ask_all_at = kNever;
+        if (rx.missing()) {
+            rx.ask_wait = std::min(2 * rx.ask_wait, std::max(kMicrosecond, params().max_recv_wait));
+            rx.ask_all_at = now + rx.ask_wait;
+            rx.timed = false;
+            if (context_.policy.credit(*this, rx) > 0) make_request_due(rx, true);
+        }
+    }
+    arm(rx);
+}
+
+void Receiver::asked(RxStream& rx, Nanos now) noexcept {
+    rx.timed = rx.asked_at == kNever;
+    rx.asked_at = now;
+    if (rx.ask_wait == 0) rx.ask_wait = first_wait(rx);
+    if (rx.ask_all_at == kNever || rx.request_all) rx.ask_all_at = now + rx.ask_wait;
+    arm(rx);
+}
+
+/// Makes a REQ: the acknowledgement, and a bit for each number from next on: zero asks for it
+/// (docs/PROTOCOL.md §4).
+Segment* Receiver::send_request(RxStream& rx, Nanos now) {
+    Segment* segment = context_.control_frame();
+    if (segment == nullptr) return nullptr;
+    std::array<std::byte, wire::kReqBitmapOctetsMax> bitmap;
+    std::size_t octets = 0;
+    if (rx.missing() && !params().single_request) {
+        const auto span = static_cast<std::uint32_t>(rx.high - rx.next);
+        std::uint32_t bits = std::min<std::uint32_t>(span, bitmap.size() * 8);
+        std::uint32_t room =
+            std::max(1U, store_.room(rx.session->local));  // no frame would hold more
+        const bool all = rx.request_all || rx.asked_to.before(rx.next);
+        const Seq from = all ? rx.next : rx.asked_to;
+        bitmap.fill(std::byte{0xff});
+        for (auto i = static_cast<std::uint32_t>(from - rx.next); i < bits; ++i) {
+            if (store_.find(&rx, rx.next + i) != nullptr) continue;
+            if (room-- == 0) {
+                bits = i;
+                break;
+            }
+            bitmap[i / 8] &= ~(std::byte{1} << (i % 8));
+            octets = i / 8 + 1;
+        }
+        rx.asked_to = rx.next + bits;
+        asked(rx, now);
+        if (octets == 0) bitmap[octets++] = std::byte{0xff};  // all asked for already
+    }
+    rx.request_due = false;
+    rx.request_all = false;
+    const wire::AckEntry ack = tell(rx, now);
+    segment->length = static_cast<std::uint32_t>(
+        wire::build_req(segment->frame, sessions_.head_to(rx.session->rank, wire::FrameType::kReq),
+                        ack, std::span<const std::byte>(bitmap).first(octets)));
+    context_.count(Counter::req_sent);
+    return segment;
+}
+
+void Receiver::expect(Session& session, Nanos now) {
+    if (session.expecting || session.ready_head != nullptr) return;
+    const Nanos longest = std::max(kMicrosecond, params().max_recv_wait);
+    session.expecting = true;
+    ++expecting_;
+    session.expected_since = now;
+    // Nothing shows that it was sent: not before what such receives mostly take.
+    session.expect_wait =
+        std::max(first_wait(session.unicast), std::min(session.reply.bound(), longest));
+    const Nanos first = params().first_recv_wait;
+    const Nanos wait = first != kFromRtt ? first : session.expect_wait;
+    if (first != kFromRtt) session.expect_wait /= 2;  // is doubled at the first request
+    session.expect_at = now + wait + context_.random_below(params().req_spread);
+    if (params().receives_in_turn) {
+        awaited_.push_back(session);
+        if (awaited_.front() != &session) session.expect_at = kNever;
+    }
+    context_.timers.arm_by(session.expect_timer, session.expect_at);
+}
+
+/// Its packet is here, or it is gone: the turn goes to the next that a receive names.
+void Receiver::expect_ends(Session& session, Nanos now) noexcept {
+    session.expecting = false;
+    --expecting_;
+    if (!params().receives_in_turn) return;
+    const bool had_turn = awaited_.front() == &session;
+    awaited_.remove(session);
+    Session* next = awaited_.front();
+    if (!had_turn || next == nullptr) return;
+    next->expect_at = now + std::max<Nanos>(params().first_recv_wait, 0);
+    context_.timers.arm_by(next->expect_timer, next->expect_at);
+}
+
+void Receiver::on_timer(Session& session, Nanos now) {
+    if (!session.expecting) return;
+    if (session.expect_at <= now) {
+        if (session.unicast.sibling == nullptr) {  // no group of it was heard: ask about the world
+            if (Group* world = sessions_.find_group(context_.config.world))
+                (void)group_stream(*world, session);
+        }
+        const RxStream* only = nullptr;
+        if (params().receives_in_turn) {
+            only = session.ask_by != nullptr ? session.ask_by : session.unicast.sibling;
+            session.ask_by = only->sibling != nullptr ? only->sibling : &session.unicast;
+        }
+        std::uint32_t members = 1;
+        for (RxStream* rx = session.streams(); rx != nullptr; rx = rx->sibling) {
+            if (rx->group != nullptr) {
+                members = std::max(members, static_cast<std::uint32_t>(rx->group->ranks.size()));
+            }
+            const bool asked_about = only == nullptr || only == rx;
+            if (asked_about && rx->held == 0 && !rx->missing()) make_request_due(*rx, true);
+        }
+        // The longest wait is shared among all who are awaited: each member asks, and each is
+        // asked, once in that time, however many they are.
+        const std::uint32_t asking = params().receives_in_turn ? 1 : expecting_;
+        session.expect_wait = std::min(2 * session.expect_wait,
+                                       std::max(kMicrosecond, params().max_recv_wait) * asking);
+        session.expect_at =
+            now + session.expect_wait + context_.random_below(members * params().probe_slot);
+    }
+    context_.timers.arm_by(session.expect_timer, session.expect_at);
+}
+
+}  // namespace ulc::urtp

@@ -1,0 +1,192 @@
+// Frames of receivers: acknowledgements, credit and requests (docs/PROTOCOL.md §4).
+#include <algorithm>
+
+#include "urtp/sender/sender.h"
+
+namespace ulc::urtp {
+
+void Sender::on_ack_frame(const wire::FrameView& frame, Session& session, Nanos now) noexcept {
+    const auto* entries = reinterpret_cast<const wire::AckEntry*>(frame.body);
+    const std::size_t n = frame.length / sizeof(wire::AckEntry);
+    for (std::size_t i = 0; i < n; ++i) {
+        std::uint32_t at = 0;
+        (void)on_ack(entries[i], session, at, now);
+    }
+}
+
+/// An honest entry of a stream in which nothing was sent yet: a receiver awaits its first packet.
+bool Sender::nothing_sent(const wire::AckEntry& entry, const Session& session) const noexcept {
+    if (entry.next != sessions_.ends_of(session.rank).out.value) return false;
+    if (!is_group(entry.stream)) return entry.stream == session.rank && session.tx == nullptr;
+    const Group* group = sessions_.find_group(entry.stream);
+    return group != nullptr && group->tx == nullptr && group->index_of[session.rank] != kNoRank;
+}
+
+TxStream* Sender::sending(StreamId stream, const Session& session, std::uint32_t& at) noexcept {
+    at = 0;
+    if (!params().acknowledged) return nullptr;  // all is forgotten
+    if (!is_group(stream)) return stream == session.rank ? session.tx.get() : nullptr;
+    Group* group = sessions_.find_group(stream);
+    if (group == nullptr || group->tx == nullptr) return nullptr;
+    const std::uint16_t index = group->index_of[session.rank];
+    if (index == kNoRank || !group->tx->is_destination(index)) return nullptr;
+    at = index;
+    return group->tx.get();
+}
+
+[[gnu::flatten]] TxStream* Sender::on_ack(const wire::AckEntry& entry, Session& session,
+                                          std::uint32_t& at, Nanos now) noexcept {
+    TxStream* tx = sending(entry.stream, session, at);
+    if (tx == nullptr) {
+        count(nothing_sent(entry, session) ? Counter::req_unsent : Counter::drop_ack_stream);
+        return nullptr;
+    }
+    const Seq next{entry.next};
+    const auto span = static_cast<std::uint32_t>(tx->sent - tx->base);
+    if (tx->sent.before(next)) {
+        context_.count(Counter::drop_ack_range);
+        return nullptr;
+    }
+    context_.count(Counter::ack_received);
+    const std::uint32_t credit = std::min<std::uint32_t>(entry.credit, tx->window);
+    if (next.before(tx->next[at])) return tx;  // old news
+    const bool news = tx->edge[at] != next + credit;
+    if (news) tx->allow(at, next + credit);
+    if (next == tx->next[at]) {
+        const bool more = !news && next != tx->sent;
+        if (more && context_.policy.on_repeated_ack != nullptr)
+            context_.policy.on_repeated_ack(*this, *tx, at, now);
+        return tx;
+    }
+    AckNews moved{static_cast<std::uint32_t>(next - tx->next[at])};
+    const TxSlot& newest = tx->slot(Seq{next.value - 1});
+    const std::uint16_t delay_us = entry.delay_us;
+    if (span > 0 && newest.transmissions == 1 && delay_us != kDelayUnknown) {
+        const Nanos rtt = now - newest.sent_at - delay_us * kMicrosecond;
+        tx->rtt.sample(rtt);
+        session.rtt.sample(rtt);
+        moved.rtt = std::max<Nanos>(rtt, 0);
+    }
+    while (tx->patience < kPatienceMax && delay_us != kDelayUnknown &&
+           delay_us * kMicrosecond >= reply_delay(tx->patience)) {
+        ++tx->patience;  // it waits longer the next time
+    }
+    if (tx->acknowledge(at, next)) release_acknowledged(*tx, now);
+    if (context_.policy.on_acked != nullptr) context_.policy.on_acked(*this, *tx, moved, now);
+    return tx;
+}
+
+void Sender::let_go(TxStream& tx) noexcept {
+    for (; tx.freed != tx.base; ++tx.freed) {
+        TxSlot& slot = tx.slot(tx.freed);
+        context_.pool.drop(slot.segment);
+        slot.segment = nullptr;
+        if (context_.config.send_frames != nullptr) context_.config.send_frames->give_back();
+        if (slot.asked_by != TxSlot::kNobody) [[unlikely]]
+            forget_repair(tx, slot);
+    }
+}
+
+/// Lets go of the packets before base, which moved on, and counts the tail's time from now.
+void Sender::release_acknowledged(TxStream& tx, Nanos now) noexcept {
+    if (params().free_lazily != 0 && tx.active() &&
+        static_cast<std::uint32_t>(tx.tail - tx.freed) < params().free_lazily) {
+        restart_probe(tx, now);
+        return;
+    }
+    let_go(tx);
+    if (tx.probe_wait != 0 && !tx.on_wire()) {  // our question had no effect
+        tx.patience = std::min<std::uint8_t>(tx.patience + 1, kPatienceMax);
+    }
+    if (!tx.active()) {
+        active(tx).remove(tx);
+        if (tx.want == 0) control_.remove(tx);
+    }
+    if (tx.on_wire()) {
+        restart_probe(tx, now);
+    } else {
+        tx.probe_at = kNever;
+        tx.probe_wait = 0;
+    }
+}
+
+void Sender::on_request(const wire::FrameView& frame, Session& session, Nanos now) noexcept {
+    const auto& body = *reinterpret_cast<const wire::ReqBody*>(frame.body);
+    std::uint32_t at = 0;
+    TxStream* tx = on_ack(body.ack, session, at, now);
+    if (tx == nullptr) return;
+    context_.count(Counter::req_received);
+    const Seq next{body.ack.next};
+    const std::uint32_t octets = body.bitmap_octets;
+    if (octets == 0) {
+        request_one(*tx, next, at, false, now);
+        return;
+    }
+    const auto* bitmap = reinterpret_cast<const std::uint8_t*>(frame.body + sizeof(wire::ReqBody));
+    for (std::uint32_t i = 0; i < octets; ++i) {
+        for (std::uint32_t zeros = static_cast<std::uint8_t>(~bitmap[i]); zeros != 0;
+             zeros &= zeros - 1) {
+            request_one(*tx, next + (8 * i + static_cast<std::uint32_t>(std::countr_zero(zeros))),
+                        at, true, now);
+        }
+    }
+}
+
+/// Returns whether a request for a packet comes too early: the packet is not off the wire for δ
+/// yet, or its repair is on the way, be it in the port or since it left that. No repair waits.
+/// overtaken: the receiver has heard of packets sent after it, so it is not on its way, however
+/// short a time ago it left.
+bool Sender::asks_too_soon(const TxStream& tx, const TxSlot& slot, bool overtaken,
+                           Nanos now) const noexcept {
+    const Params& p = params();
+    const Nanos srtt = tx.rtt.smoothed();
+    const Nanos gap = p.timed_by_rtt ? std::min(p.min_req_gap, srtt / 2) : p.min_req_gap;
+    const Nanos left_at = context_.departures->left_at(slot.ticket);
+    // Some devices report in batches, the last of which may stay unfinished.
+    if (left_at == kNever) return now - slot.sent_at < p.max_send_wait;
+    if (!overtaken && now - std::max(slot.sent_at, left_at) < gap) return true;
+    if (!p.timed_by_rtt || slot.transmissions <= 1) return false;
+    Nanos wait = srtt - srtt / 4;
+    if (slot.transmissions > TxSlot::kBadLuck && tx.backs_off) {
+        wait <<= std::min(slot.transmissions - TxSlot::kBadLuck, 20);
+        wait = std::min(wait, std::max(srtt, p.max_send_wait / 2));
+    }
+    return now - std::max(slot.sent_at, left_at) < wait;
+}
+
+/// URTP's three cases (§3.2.1): sent long ago, sent just now, not sent yet.
+void Sender::request_one(TxStream& tx, Seq seq, std::uint32_t at, bool overtaken,
+                         Nanos now) noexcept {
+    if (!seq.before(tx.sent)) {
+        context_.count(Counter::req_unsent);
+        return;
+    }
+    if (seq.before(tx.base) || seq.before(tx.next[at])) return;  // it has it: the request is old
+    TxSlot& slot = tx.slot(seq);
+    const auto asker = static_cast<std::uint16_t>(at);
+    if (slot.asked_by != TxSlot::kNobody) {
+        if (slot.asked_by != asker) slot.asked_by = TxSlot::kSeveral;
+        return;
+    }
+    if (asks_too_soon(tx, slot, overtaken, now)) {
+        context_.count(Counter::req_too_soon);
+        return;
+    }
+    tx.patience = 0;
+    if (context_.policy.on_lost != nullptr) context_.policy.on_lost(*this, tx, seq, now);
+    const bool gathers = tx.destinations > 1 && params().repair_gather > 0;
+    queue_repair(tx, seq, asker, gathers ? now + params().repair_gather : now);
+}
+
+/// Answers a request by a repair for all members.
+void Sender::request_for_all(TxStream& tx, Seq seq, Nanos now) noexcept {
+    const TxSlot& slot = tx.slot(seq);
+    if (slot.asked_by != TxSlot::kNobody) return;
+    if (asks_too_soon(tx, slot, false, now)) {
+        context_.count(Counter::req_too_soon);
+        return;
+    }
+    queue_repair(tx, seq, TxSlot::kSeveral, now);
+}
+
+}  // namespace ulc::urtp

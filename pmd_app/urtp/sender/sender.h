@@ -1,0 +1,146 @@
+// The sending half of a transport: admits packets, numbers them, retains them until all have
+// acknowledged, and repeats what is asked for (docs/PROTOCOL.md §4).
+//
+//   submit.cc    admission, headers and numbers of new packets (§5: `after` entries)
+//   transmit.cc  new packets in the order of their commits; streams begin and end
+//   answers.cc   acknowledgements and requests of the receivers
+//   repair.cc    packets to transmit again
+//   tail.cc      the tail's timer, probes, and whether a silent peer lives
+#pragma once
+
+#include "base/bounded.h"
+#include "urtp/context.h"
+#include "urtp/control_queue.h"
+#include "urtp/receiver/receiver.h"
+#include "urtp/sessions.h"
+
+namespace ulc::urtp {
+
+class Sender {
+public:
+    /// All outlive this.
+    Sender(Context& context, Sessions& sessions, ControlQueue& control, Receiver& receiver);
+    ~Sender();  ///< drops every segment that it retains
+    Sender(const Sender&) = delete;
+    Sender& operator=(const Sender&) = delete;
+
+    // --- streams
+    /// Returns the stream; nullptr: not begun, or without receivers.
+    [[nodiscard]] TxStream* find(StreamId stream) const noexcept;
+    TxStream& begin(Session& session);  ///< once; allocates
+    TxStream& begin(Group& group);      ///< once; allocates
+    /// The destination left or died. The stream ends with its last one.
+    void remove_destination(TxStream& tx, std::uint16_t index, Nanos now);
+    void end(TxStream& tx, Nanos now) noexcept;
+    void forget(TxStream& tx) noexcept;  ///< it has nothing unacknowledged; takes it off all lists
+
+    // --- packets (as in Transport)
+    Admission may_send(TxStream& tx, std::uint64_t subset, bool has_subset, Nanos now,
+                       const MessageSize& size);
+    PacketPlan plan(const PacketMeta& meta, Nanos now);
+    void commit(const PacketMeta& meta, const PacketPlan& plan, Segment* segment,
+                std::uint32_t length, Nanos now);
+    [[nodiscard]] bool has_packets() const noexcept {
+        return new_head_ != nullptr || !repairing_.empty();
+    }
+    Segment* next_repair(Nanos now);
+    Segment* next_new(Nanos now);
+    void want_segments(Nanos now) noexcept;
+    bool send_failed(const wire::FrameView& frame, Nanos now) noexcept;
+    void note_failed() noexcept { ++sends_failed_; }
+    [[nodiscard]] bool has_failed() const noexcept { return sends_failed_ > 0; }
+    bool poll_failed(Event& out) noexcept;
+    void pull_tails() noexcept;
+    [[nodiscard]] bool drained() const noexcept {
+        return active_unicast_.empty() && active_groups_.empty() && !has_packets();
+    }
+
+    // --- frames of receivers
+    void on_ack_frame(const wire::FrameView& frame, Session& session, Nanos now) noexcept;
+    void on_request(const wire::FrameView& frame, Session& session, Nanos now) noexcept;
+    /// Takes one entry. Returns its stream, and the index of the destination in it; nullptr: no
+    /// such stream or number.
+    TxStream* on_ack(const wire::AckEntry& entry, Session& session, std::uint32_t& at,
+                     Nanos now) noexcept;
+
+    // --- the tail
+    /// The stream's timer fired. True: it is time to ask for news; each destination that
+    /// TxStream::lacks() something and is_dead() goes before ask_for_news().
+    bool on_timer(TxStream& tx, Nanos now) noexcept;
+    /// Counts a question without answer. True: there were enough for long enough, and the peer's
+    /// node is silent as well.
+    bool is_dead(Session& session, Nanos now) noexcept;
+    void ask_for_news(TxStream& tx, Nanos now);
+
+    // --- control frames; nullptr: no segment
+    Segment* send_probe(TxStream& tx, Nanos now);
+    Segment* send_reserve(TxStream& tx) noexcept;
+    Segment* send_doubt(Session& session) noexcept;
+
+    // --- for policies
+    [[nodiscard]] const TransportConfig& config() const noexcept { return context_.config; }
+    [[nodiscard]] const Params& params() const noexcept { return context_.params(); }
+    void count(Counter id) noexcept { context_.count(id); }
+    void speak_later(TxStream& tx) noexcept { control_.push(tx); }
+    /// Returns the stream that a peer names, and the peer's index in it; nullptr: it is no
+    /// receiver.
+    TxStream* sending(StreamId stream, const Session& session, std::uint32_t& at) noexcept;
+    void probe_now(TxStream& tx, Nanos now) noexcept;
+    void request_one(TxStream& tx, Seq seq, std::uint32_t at, bool overtaken, Nanos now) noexcept;
+    void request_for_all(TxStream& tx, Seq seq, Nanos now) noexcept;
+    void queue_repair(TxStream& tx, Seq seq, std::uint16_t asker, Nanos due) noexcept;
+    std::uint32_t may_repeat(TxStream& tx, Seq first, Nanos now) noexcept;
+    void release_acknowledged(TxStream& tx, Nanos now) noexcept;
+    // --- for congestion control (congestion.cc)
+    [[nodiscard]] CongestionLimits congestion_limits(const TxStream& tx) const noexcept;
+    /// `window` packets may be under way from now on.
+    void bound_stream(TxStream& tx, double window, Nanos now) noexcept;
+
+    /// Fails the process if an invariant is broken. O(packets retained).
+    void check_invariants() const;
+
+private:
+    using Blockers = FixedVector<TxStream*, wire::kAfterEntriesMax + 1>;
+
+    void begin(TxStream& tx);
+    void find_predecessors(const TxStream& stream, std::uint64_t subset, bool has_subset,
+                           Blockers& out) const noexcept;
+    [[nodiscard]] Segment* send_once(TxSlot& slot) noexcept;
+    [[nodiscard]] List<TxStream, &TxStream::active_link>& active(const TxStream& tx) noexcept {
+        return tx.group != nullptr ? active_groups_ : active_unicast_;
+    }
+    void let_go(TxStream& tx) noexcept;
+    [[nodiscard]] bool nothing_sent(const wire::AckEntry& entry,
+                                    const Session& session) const noexcept;
+    [[nodiscard]] bool asks_too_soon(const TxStream& tx, const TxSlot& slot, bool overtaken,
+                                     Nanos now) const noexcept;
+    void forget_repair(TxStream& tx, TxSlot& slot) noexcept;
+    bool find_repair(TxStream& tx) noexcept;
+    Segment* repeat(TxStream& tx, TxSlot& slot, Nanos now);
+    [[nodiscard]] TxStream* stream_of(const wire::FrameView& frame) const noexcept;
+    [[nodiscard]] Nanos reply_delay(std::uint8_t patience) const noexcept;
+    [[nodiscard]] Nanos tail_wait(const TxStream& tx) const noexcept;
+    void restart_probe(TxStream& tx, Nanos now) noexcept;
+    void hasten_probe(TxStream& tx, Nanos now) noexcept;
+
+    Context& context_;
+    Sessions& sessions_;
+    ControlQueue& control_;
+    Receiver& receiver_;
+    List<TxStream, &TxStream::active_link> active_unicast_;
+    List<TxStream, &TxStream::active_link> active_groups_;
+    List<TxStream, &TxStream::repair_link> repairing_;
+    TxSlot* new_head_ = nullptr;  ///< committed, never transmitted, in the order of the commits
+    TxSlot* new_tail_ = nullptr;
+    std::uint32_t sends_failed_ = 0;
+
+    /// The packet on its way from may_send() through plan() to commit().
+    struct Draft {
+        TxStream* stream = nullptr;  ///< the one admitted
+        Blockers predecessors;       ///< those of its next packet
+        std::uint8_t flags = 0;
+        wire::Extensions extensions;
+    } draft_;
+};
+
+}  // namespace ulc::urtp

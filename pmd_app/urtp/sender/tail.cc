@@ -1,0 +1,158 @@
+// Liveness of a stream's tail, and death. Data without news for PTO = srtt + 4 var + ack_delay
+// makes the sender ask (as the policy says: PROBE), at doubling intervals. Any frame from a peer
+// answers for it, and any frame from its node keeps it alive. A peer whose probes stay unanswered
+// for `peer_dead` meanwhile is dead. Silence without a question means nothing (U-Net MPI §5.4).
+#include <algorithm>
+
+#include "urtp/sender/sender.h"
+
+namespace ulc::urtp {
+
+namespace {
+
+/// The least number of probes: a pause of our process is not the peer's silence.
+constexpr std::uint32_t kUnansweredMin = 4;
+
+}  // namespace
+
+Nanos Sender::reply_delay(std::uint8_t patience) const noexcept {
+    const Params& p = params();
+    return p.ack_delay == kNever ? p.min_send_wait << std::min(patience, kReplyPatienceMax)
+                                 : context_.ack_delay(patience);
+}
+
+Nanos Sender::tail_wait(const TxStream& tx) const noexcept {
+    const Params& p = params();
+    // No answer may come before the packet that waits for credit.
+    const bool rides = p.ack_delay == kNever;
+    const Nanos delay = reply_delay(rides && tx.wants_credit ? 0 : tx.patience);
+    Nanos wait = tx.rtt.bound() + delay;
+    if (tx.ask_every != TxStream::kNeverAsk) {
+        // Its packets ask for acknowledgement, so it hears as soon as a round trip is over.
+        wait = std::min(tx.rtt.bound(), 2 * tx.rtt.smoothed());
+    } else if (rides) {
+        wait = std::max(tx.rtt.bound(), delay);
+    }
+    return std::clamp(wait, std::max(p.min_send_wait, kMicrosecond),
+                      std::max(p.max_send_wait, kMicrosecond));
+}
+
+/// News, or a first transmission: the tail's time counts from now.
+void Sender::restart_probe(TxStream& tx, Nanos now) noexcept {
+    tx.probe_wait = 0;
+    tx.probe_at = now + tail_wait(tx);
+    context_.timers.arm_by(tx.timer, tx.probe_at);
+}
+
+/// Shortens the wait for the tail: a packet waits for credit from now on.
+void Sender::hasten_probe(TxStream& tx, Nanos now) noexcept {
+    tx.probe_at = std::min(tx.probe_at, now + tail_wait(tx));
+    context_.timers.arm_by(tx.timer, tx.probe_at);
+}
+
+/// Asks for the stream's acknowledgement ahead of time, since another packet waits for it: half a
+/// round trip after the last question, doubling until there is news. Not while packets of ours wait
+/// to be sent: a probe goes first, so on a slow host one each round would leave no time for the
+/// repair that is wanted.
+void Sender::probe_now(TxStream& tx, Nanos now) noexcept {
+    if (new_head_ != nullptr || !repairing_.empty() || tx.repairs > 0) return;
+    const Nanos wait = std::max({tx.rtt.smoothed() / 2, tx.probe_wait, kMicrosecond});
+    if (!tx.on_wire() || now - tx.probed_at < wait) return;
+    tx.probe_wait = std::min(2 * wait, std::max(params().max_send_wait, kMicrosecond));
+    tx.probed_at = now;
+    control_.push(tx);
+}
+
+/// Returns whether this peer has been asked often and long enough, and its node is silent as well.
+/// A slow host that others outrun loses most questions, and may lose all of them that are for one
+/// of its ranks, while it answers the others.
+bool Sender::is_dead(Session& session, Nanos now) noexcept {
+    if (session.unanswered_since == kNever) session.unanswered_since = now;
+    const Nanos dead = params().peer_dead;
+    if (++session.unanswered <= kUnansweredMin || now - session.unanswered_since < dead)
+        return false;
+    if (config().node_heard == nullptr ||
+        now - context_.config.node_heard(context_.config.node_context, session.rank) >= dead)
+        return true;
+    session.in_doubt = true;  // the node says GONE only to what names the rank's own handle
+    control_.push(session);
+    return false;
+}
+
+bool Sender::on_timer(TxStream& tx, Nanos now) noexcept {
+    if (tx.repairs > 0) repairing_.push_back(tx);
+    if (tx.probe_at > now) {
+        context_.timers.arm_by(tx.timer, tx.probe_at);
+        return false;
+    }
+    if (tx.wants_credit && tx.has_room() && tx.want == 0) tx.wants_credit = false;
+    if (!tx.on_wire() && !tx.wants_credit) {
+        tx.probe_at = kNever;
+        tx.probe_wait = 0;  // so that the next packet counts its tail's time
+        return false;
+    }
+    const Nanos wait = std::max(tx.probe_wait, tail_wait(tx));
+    tx.probe_wait = std::min(2 * wait, std::max(params().max_send_wait, kMicrosecond));
+    tx.probe_at = now + tx.probe_wait;
+    context_.timers.arm_by(tx.timer, tx.probe_at);
+    return true;
+}
+
+void Sender::ask_for_news(TxStream& tx, Nanos now) {
+    if (tx.on_wire() || tx.wants_credit) context_.policy.on_tail(*this, tx, now);
+}
+
+/// Makes a probe to the one destination that lacks something, or to the group.
+Segment* Sender::send_probe(TxStream& tx, Nanos now) {
+    if (tx.group != nullptr && tx.group->counted) {
+        tx.probed_at = now;
+        return tx.group->rules->ask_for_news();
+    }
+    Segment* segment = context_.control_frame();
+    if (segment == nullptr) return nullptr;
+    std::uint32_t lacking = 0;
+    Rank to = tx.rank[0];
+    for (std::uint32_t i = 0; i < tx.members; ++i) {
+        if (!tx.lacks(i)) continue;
+        ++lacking;
+        to = tx.rank[i];
+    }
+    wire::FrameHead head = lacking > 1 ? sessions_.head_to(*tx.group, wire::FrameType::kProbe)
+                                       : sessions_.head_to(to, wire::FrameType::kProbe);
+    head.seq = tx.sent;
+    const StreamId stream = tx.id;
+    tx.probed_at = now;
+    segment->length = static_cast<std::uint32_t>(wire::build_probe(segment->frame, head, stream));
+    context_.count(Counter::probe_sent);
+    return segment;
+}
+
+Segment* Sender::send_reserve(TxStream& tx) noexcept {
+    Segment* segment = context_.control_frame();
+    if (segment == nullptr) return nullptr;
+    const bool all = tx.group != nullptr && tx.want_at == TxSlot::kSeveral;
+    const wire::FrameHead head =
+        all ? sessions_.head_to(*tx.group, wire::FrameType::kFlow)
+            : sessions_.head_to(tx.rank[tx.group != nullptr ? tx.want_at : 0],
+                                wire::FrameType::kFlow);
+    const wire::FlowBody body{tx.id, tx.want_first.value, tx.want, wire::FlowKind::kReserve, 0};
+    segment->length = static_cast<std::uint32_t>(wire::build_flow(segment->frame, head, body));
+    context_.count(Counter::reserve_sent);
+    return segment;
+}
+
+/// Makes a probe to one rank, under that rank's handle: it answers, or its node says that it is
+/// gone.
+Segment* Sender::send_doubt(Session& session) noexcept {
+    Segment* segment = context_.control_frame();
+    if (segment == nullptr) return nullptr;
+    session.in_doubt = false;
+    wire::FrameHead head = sessions_.head_to(session.rank, wire::FrameType::kProbe);
+    head.seq = session.tx != nullptr ? session.tx->sent : sessions_.ends_of(session.rank).out;
+    segment->length =
+        static_cast<std::uint32_t>(wire::build_probe(segment->frame, head, session.rank));
+    context_.count(Counter::probe_sent);
+    return segment;
+}
+
+}  // namespace ulc::urtp

@@ -1,0 +1,182 @@
+// New packets in the order of their commits. Streams of a sender begin and end.
+#include <algorithm>
+
+#include "urtp/sender/sender.h"
+
+namespace ulc::urtp {
+
+Sender::Sender(Context& context, Sessions& sessions, ControlQueue& control, Receiver& receiver)
+    : context_(context), sessions_(sessions), control_(control), receiver_(receiver) {}
+
+Sender::~Sender() {
+    sessions_.each_sending([this](TxStream& tx) {
+        tx.base = tx.sent = tx.tail;
+        let_go(tx);
+    });
+}
+
+TxStream& Sender::begin(Session& session) {
+    session.tx = std::make_unique<TxStream>(
+        session.rank, nullptr, std::span<const Rank>(&session.rank, 1), 1, params().window,
+        sessions_.ends_of(session.rank).out, params().initial_rtt);
+    begin(*session.tx);
+    return *session.tx;
+}
+
+TxStream& Sender::begin(Group& group) {
+    group.tx = std::make_unique<TxStream>(group.handle, &group, group.ranks, group.own,
+                                          group.window, config().first_seq, params().initial_rtt);
+    begin(*group.tx);
+    for (std::uint32_t i = 0; i < group.ranks.size(); ++i) {
+        const Session* session = sessions_.find(group.ranks[i]);
+        if (session != nullptr && session->gone) group.tx->remove_destination(i);
+    }
+    return *group.tx;
+}
+
+/// Begins with the credit that each receiver keeps for a stream; long messages are granted nothing
+/// yet. Receivers save little of what follows a loss without selective repeat, or by
+/// PCODE's rules, and no congestion control bounds the sender: such a stream backs off.
+void Sender::begin(TxStream& tx) {
+    const Params& p = params();
+    const Policy& policy = context_.policy;
+    context_.timers.enroll();
+    tx.backs_off = !p.selective_repeat || (tx.group != nullptr && tx.group->counted);
+    if (p.source_packets != 0) {
+        for (std::uint32_t at = 0; at < tx.members; ++at)
+            tx.allow(at, tx.base + std::min(tx.window, p.source_packets));
+    }
+    if (p.reserve_above != UINT64_MAX || policy.on_flow != nullptr) {
+        tx.granted = std::make_unique<Seq[]>(tx.members);
+        for (std::uint32_t at = 0; at < tx.members; ++at)
+            tx.granted[at] = tx.base;
+    }
+    if (policy.on_opened != nullptr) policy.on_opened(*this, tx);
+}
+
+void Sender::remove_destination(TxStream& tx, std::uint16_t index, Nanos now) {
+    if (!tx.is_destination(index)) return;
+    const bool base_moved = tx.remove_destination(index);
+    if (tx.destinations == 0) {
+        end(tx, now);
+    } else if (base_moved) {
+        release_acknowledged(tx, now);
+    }
+}
+
+void Sender::forget(TxStream& tx) noexcept {
+    let_go(tx);
+    ULC_CHECK(!tx.active() && tx.repairs == 0);
+    active(tx).remove(tx);
+    control_.remove(tx);
+    repairing_.remove(tx);
+    context_.timers.remove(tx.timer);
+    if (draft_.stream == &tx) draft_.stream = nullptr;
+}
+
+Segment* Sender::next_new(Nanos now) {
+    TxSlot* slot = new_head_;
+    if (slot == nullptr) return nullptr;
+    new_head_ = slot->link;
+    if (new_head_ == nullptr) new_tail_ = nullptr;
+    if (!params().acknowledged) {
+        context_.count(Counter::data_sent);
+        return send_once(*slot);
+    }
+    slot->sent_at = now;
+    slot->transmissions = 1;
+    slot->ticket = context_.departures->next;
+    TxStream& tx = *slot->stream;
+    if (tx.probe_wait == 0) restart_probe(tx, now);
+    ++tx.sent;
+    context_.pool.hold(slot->segment);
+    context_.count(Counter::data_sent);
+    return slot->segment;
+}
+
+/// Transmits and forgets: the port's reference is the last.
+Segment* Sender::send_once(TxSlot& slot) noexcept {
+    TxStream& tx = *slot.stream;
+    Segment* segment = slot.segment;
+    slot.segment = nullptr;
+    if (context_.config.send_frames != nullptr) context_.config.send_frames->give_back();
+    ++tx.sent;
+    tx.base = tx.freed = tx.sent;
+    tx.limit = tx.base + tx.window;
+    for (std::uint32_t at = 0; at < tx.members; ++at) {
+        tx.next[at] = tx.base;
+        tx.edge[at] = tx.limit;
+    }
+    if (!tx.active()) active(tx).remove(tx);
+    return segment;
+}
+
+/// No receiver is left: drops what the stream retains, sent or not.
+void Sender::end(TxStream& tx, Nanos now) noexcept {
+    TxSlot** at = &new_head_;
+    new_tail_ = nullptr;
+    while (*at != nullptr) {
+        if ((*at)->stream == &tx) {
+            *at = (*at)->link;
+        } else {
+            new_tail_ = *at;
+            at = &(*at)->link;
+        }
+    }
+    tx.base = tx.sent = tx.tail;
+    tx.wants_credit = false;
+    tx.want = 0;
+    release_acknowledged(tx, now);
+    context_.timers.remove(tx.timer);
+}
+
+/// One stream of each kind a call: the engine calls again as long as it is short of them.
+void Sender::want_segments(Nanos now) noexcept {
+    for (auto* active : {&active_unicast_, &active_groups_}) {
+        if (active->empty()) continue;
+        probe_now(*active->front(), now);
+        active->rotate();
+    }
+}
+
+void Sender::pull_tails() noexcept {
+    sessions_.each_sending([](TxStream& tx) {
+        for (Seq seq = tx.freed; seq != tx.tail; ++seq)
+            pull_tail(*tx.slot(seq).segment);
+    });
+}
+
+bool Sender::poll_failed(Event& out) noexcept {
+    if (sends_failed_ == 0) return false;
+    out = {EventKind::kSendFailed, config().rank, sends_failed_};
+    sends_failed_ = 0;
+    return true;
+}
+
+void Sender::check_invariants() const {
+    std::uint32_t unsent = 0;
+    sessions_.each_sending([&](const TxStream& tx) {
+        ULC_CHECK(!tx.base.before(tx.freed) && !tx.sent.before(tx.base));
+        ULC_CHECK(!tx.tail.before(tx.sent));
+        ULC_CHECK(static_cast<std::uint32_t>(tx.tail - tx.freed) <= tx.window);
+        const auto& list = tx.group != nullptr ? active_groups_ : active_unicast_;
+        ULC_CHECK(list.holds(tx) == tx.active());
+        std::uint32_t repairs = 0;
+        for (Seq seq = tx.freed; seq != tx.tail; ++seq) {
+            const TxSlot& slot = tx.slot(seq);
+            ULC_CHECK(slot.segment != nullptr && slot.stream == &tx);
+            repairs += slot.asked_by != TxSlot::kNobody ? 1 : 0;
+        }
+        ULC_CHECK(repairs == tx.repairs && (repairs > 0 || !repairing_.holds(tx)));
+        for (std::uint32_t at = 0; at < tx.members; ++at)
+            ULC_CHECK(!tx.active() || !tx.is_destination(at) || !tx.next[at].before(tx.base));
+        unsent += static_cast<std::uint32_t>(tx.tail - tx.sent);
+    });
+    for (const TxSlot* slot = new_head_; slot != nullptr; slot = slot->link) {
+        ULC_CHECK(slot->transmissions == 0 && (slot->link != nullptr || slot == new_tail_));
+        --unsent;
+    }
+    ULC_CHECK(unsent == 0);
+}
+
+}  // namespace ulc::urtp

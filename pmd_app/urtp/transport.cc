@@ -1,0 +1,351 @@
+// A transport's parts put together: frames go to the part that they are for, streams begin and end
+// in several parts at once, and timers fire.
+#include "urtp/transport.h"
+
+#include <algorithm>
+
+namespace ulc::urtp {
+
+namespace {
+
+constexpr Departures kAllLeft;  ///< a port that says nothing
+
+}  // namespace
+
+Context::Context(const TransportConfig& of, const SegmentPool& segments, Counters& counted)
+    : config(of),
+      departures(of.departures != nullptr ? of.departures : &kAllLeft),
+      pool(segments),
+      counters(counted),
+      prng(of.seed) {
+    ULC_CHECK(resolve(of.profile, policy, config.params) == Err::kOk);
+    config.profile = {};
+    ULC_CHECK(std::has_single_bit(config.params.window));
+}
+
+Transport::Transport(const TransportConfig& config, std::span<const Peer> roster,
+                     const SegmentPool& pool, Counters& counters)
+    : context_(config, pool, counters),
+      sessions_(context_, roster),
+      control_(context_),
+      receiver_(context_, sessions_, control_),
+      sender_(context_, sessions_, control_, receiver_) {
+    if (sessions_.for_links()) return;
+    std::vector<Rank> all(roster.size());
+    for (std::size_t i = 0; i < all.size(); ++i)
+        all[i] = static_cast<Rank>(i);
+    ULC_CHECK(add_group(config.world, all) == Err::kOk);
+}
+
+Transport::~Transport() = default;
+
+// --- sessions, groups and links
+
+inline Session* Transport::session_of(Rank rank) {
+    Session* session = sessions_.find(rank);
+    if (session == nullptr) [[unlikely]]
+        return open_session(rank);
+    return session->gone ? nullptr : session;
+}
+
+Session* Transport::open_session(Rank rank) {
+    if (sessions_.is_vacant(rank)) return nullptr;
+    Session& session = sessions_.make(rank);
+    receiver_.begin(session, sessions_.ends_of(rank));
+    return &session;
+}
+
+Err Transport::link(Rank slot, const Peer& peer, const LinkEnds& ends) {
+    return sessions_.link(slot, peer, ends);
+}
+
+/// The peer is gone, so its streams have ended: what is left are empty rings and places in lists.
+Err Transport::unlink(Rank slot) noexcept {
+    if (!sessions_.for_links() || slot >= sessions_.size() || sessions_.is_vacant(slot))
+        return Err::kInvalid;
+    if (!sessions_.may_unlink(slot)) return Err::kAgain;
+    if (Session* session = sessions_.find(slot); session != nullptr) {
+        if (session->tx != nullptr) {
+            sender_.forget(*session->tx);
+            context_.timers.resign();
+        }
+        receiver_.forget(*session);
+        control_.remove(*session);
+    }
+    sessions_.vacate(slot);
+    return Err::kOk;
+}
+
+Err Transport::add_group(GroupHandle handle, std::span<const Rank> ranks) {
+    Group* group = nullptr;
+    if (const Err err = sessions_.add_group(handle, ranks, group); err != Err::kOk) return err;
+    const auto make_rules = context_.policy.group_rules;
+    group->rules = make_rules == nullptr
+                       ? std::make_unique<GroupRules>()
+                       : make_rules({context_, sessions_, control_, receiver_, sender_}, *group);
+    return Err::kOk;
+}
+
+Err Transport::remove_group(GroupHandle handle) {
+    Group* group = sessions_.find_group(handle);
+    if (group == nullptr || handle == context_.config.world) return Err::kInvalid;
+    if (group->tx != nullptr && group->tx->active()) return Err::kAgain;
+    if (!Receiver::may_forget(*group)) return Err::kAgain;
+    if (group->tx != nullptr) sender_.forget(*group->tx);
+    receiver_.forget(*group);
+    control_.remove(*group);
+    sessions_.erase_group(*group);
+    return Err::kOk;
+}
+
+void Transport::set_group_address(GroupHandle handle, const Mac& address) noexcept {
+    if (Group* group = sessions_.find_group(handle); group != nullptr) group->address = address;
+}
+std::span<const Rank> Transport::members(GroupHandle handle) const noexcept {
+    const Group* group = sessions_.find_group(handle);
+    return group != nullptr ? std::span<const Rank>(group->ranks) : std::span<const Rank>();
+}
+
+void Transport::peer_gone(Rank rank, EventKind kind, Nanos now) {
+    if (rank >= sessions_.size() || rank == context_.config.rank) return;
+    Session* session = session_of(rank);
+    if (session == nullptr) return;  // known already
+    session->gone = true;
+    session->gone_as = kind;
+    session->gone_untold = true;
+    sessions_.tell(*session);
+    if (session->tx != nullptr) sender_.end(*session->tx, now);
+    for (const auto& group : sessions_.groups()) {
+        const std::uint16_t index = group->index_of[rank];
+        if (index == kNoRank) continue;
+        group->rules->remove(index);
+        if (group->tx != nullptr) sender_.remove_destination(*group->tx, index, now);
+    }
+    receiver_.end(*session, now);
+    control_.remove(*session);
+}
+
+bool Transport::poll_event(Event& out) noexcept {
+    return sender_.poll_failed(out) || sessions_.poll_event(out);
+}
+
+// --- sending
+
+/// The stream's first packet, or one that goes to no receiver: why is set then.
+[[gnu::noinline]] TxStream* Transport::open_stream(StreamId stream, Admission& why) {
+    why = Admission::kUnknown;
+    if (!is_group(stream)) {
+        if (stream >= sessions_.size() || stream == context_.config.rank ||
+            sessions_.is_vacant(static_cast<Rank>(stream)))
+            return nullptr;
+        why = Admission::kPeerGone;
+        Session* session = session_of(static_cast<Rank>(stream));
+        if (session == nullptr) return nullptr;
+        return session->tx != nullptr ? session->tx.get() : &sender_.begin(*session);
+    }
+    Group* group = sessions_.find_group(stream);
+    if (group == nullptr) return nullptr;
+    TxStream& tx = group->tx != nullptr ? *group->tx : sender_.begin(*group);
+    why = Admission::kPeerGone;
+    const bool alone = group->ranks.size() == 1;
+    return tx.destinations > 0 || alone ? &tx : nullptr;
+}
+
+Admission Transport::may_send(StreamId stream, std::uint64_t subset, bool has_subset, Nanos now,
+                              const MessageSize& size) {
+    TxStream* tx = sender_.find(stream);
+    if (tx == nullptr) [[unlikely]] {
+        Admission why{};
+        tx = open_stream(stream, why);
+        if (tx == nullptr) return why;
+    }
+    return sender_.may_send(*tx, subset, has_subset, now, size);
+}
+
+Segment* Transport::send_control(Nanos now) {
+    const Turn turn = control_.next();
+    Segment* segment = nullptr;
+    switch (turn.kind) {
+        case Turn::Kind::kNone:
+            return nullptr;
+        case Turn::Kind::kDoubt:
+            segment = sender_.send_doubt(*turn.session);
+            break;
+        case Turn::Kind::kStream:
+            segment = receiver_.speak(*turn.rx, now);
+            break;
+        case Turn::Kind::kProbe:
+            segment = sender_.send_probe(*turn.tx, now);
+            break;
+        case Turn::Kind::kReserve:
+            segment = sender_.send_reserve(*turn.tx);
+            break;
+        case Turn::Kind::kGroup:
+            segment = turn.group->rules->speak();
+            break;
+    }
+    if (segment != nullptr) control_.spoke(turn, now);
+    return segment;
+}
+
+/// Control, then repairs, then new packets. But control frames leave packets a turn.
+[[gnu::flatten]] Segment* Transport::next_tx(Nanos now) {
+    const bool may_speak = !control_.waits(now);
+    if (may_speak && control_.goes_first()) {
+        if (Segment* segment = send_control(now)) {
+            control_.extend_run();
+            return segment;
+        }
+    }
+    const bool had_their_turn = control_.end_run();
+    if (Segment* segment = sender_.next_repair(now)) return segment;
+    Segment* segment = sender_.next_new(now);
+    return segment == nullptr && had_their_turn && may_speak ? send_control(now) : segment;
+}
+
+bool Transport::control_waits(Nanos now) const noexcept {
+    return !control_.empty() && control_.waits(now);
+}
+void Transport::want_segments(Nanos now) noexcept { sender_.want_segments(now); }
+void Transport::pull_tails() noexcept { sender_.pull_tails(); }
+void Transport::send_failed() noexcept {
+    if (!context_.params().acknowledged) sender_.note_failed();
+}
+bool Transport::send_failed(const wire::FrameView& frame, Nanos now) noexcept {
+    return sender_.send_failed(frame, now);
+}
+bool Transport::drained() const noexcept { return sender_.drained() && control_.empty(); }
+
+// --- receiving
+
+[[gnu::flatten]] void Transport::on_frame(const wire::FrameView& frame, Segment* segment,
+                                          Nanos now) {
+    bool kept = false;
+    Session* session = nullptr;
+    if (frame.rank == context_.config.rank) {
+        context_.count(Counter::drop_own_echo);
+    } else if (!sessions_.is_from_peer(frame)) {
+        context_.count(Counter::drop_wrong_source);
+    } else if (session = session_of(frame.rank); session == nullptr) {
+        context_.count(Counter::drop_unknown_handle);  // it left or died here
+    } else {
+        session->unanswered_since = kNever;
+        session->unanswered = 0;
+        kept = take(frame, segment, *session, now);
+    }
+    if (!kept) context_.pool.drop(segment);
+}
+
+/// Returns whether the segment was kept.
+inline bool Transport::take(const wire::FrameView& frame, Segment* segment, Session& session,
+                            Nanos now) {
+    std::uint32_t at = 0;
+    switch (frame.type) {
+        case wire::FrameType::kData:
+            if (frame.ack != nullptr) (void)sender_.on_ack(*frame.ack, session, at, now);
+            return receiver_.on_packet(frame, segment, session.unicast, now);
+        case wire::FrameType::kMcast:
+        case wire::FrameType::kCounted:
+            return receiver_.on_mcast(frame, segment, session, now);
+        case wire::FrameType::kAck:
+            sender_.on_ack_frame(frame, session, now);
+            break;
+        case wire::FrameType::kReq:
+            sender_.on_request(frame, session, now);
+            break;
+        case wire::FrameType::kProbe:
+            receiver_.on_probe(frame, session, now);
+            break;
+        case wire::FrameType::kFlow:
+            on_flow(frame, session, now);
+            break;
+        case wire::FrameType::kStatus:
+        case wire::FrameType::kNack:
+            on_group_frame(frame, session, now);
+            break;
+        case wire::FrameType::kJob:
+        case wire::FrameType::kNode:
+            context_.count(Counter::drop_type);  // the engine's
+            break;
+    }
+    return false;
+}
+
+void Transport::on_flow(const wire::FrameView& frame, Session& session, Nanos now) noexcept {
+    const Policy& policy = context_.policy;
+    const auto& body = *reinterpret_cast<const wire::FlowBody*>(frame.body);
+    if (policy.on_flow == nullptr) {
+        context_.count(Counter::drop_type);
+    } else if (body.kind == wire::FlowKind::kReserve) {
+        policy.on_reserve(receiver_, body, session);
+    } else {
+        policy.on_flow(sender_, body, session, now);
+    }
+}
+
+void Transport::on_group_frame(const wire::FrameView& frame, Session& session, Nanos now) {
+    if (frame.type == wire::FrameType::kStatus) {
+        Group* group = sessions_.find_group(frame.handle);
+        if (group == nullptr || !group->rules->on_status(frame, session, now))
+            context_.count(group != nullptr ? Counter::drop_type : Counter::drop_unknown_handle);
+        return;
+    }
+    const auto& body = *reinterpret_cast<const wire::NackBody*>(frame.body);
+    Group* group = sessions_.find_group(body.group);
+    if (group == nullptr || !group->rules->on_nack(frame, session, now))
+        context_.count(Counter::drop_ack_stream);
+}
+
+bool Transport::is_next(const wire::FrameView& frame) const noexcept {
+    return receiver_.is_next(frame);
+}
+
+void Transport::expect(Rank source, Nanos now) {
+    if (source >= sessions_.size() || source == context_.config.rank ||
+        !context_.params().request_on_receive)
+        return;
+    if (Session* session = session_of(source); session != nullptr) receiver_.expect(*session, now);
+}
+
+// --- time
+
+void Transport::on_timer(Nanos now) {
+    while (Timer* timer = context_.timers.pop_due(now)) {
+        switch (timer->kind) {
+            case TimerOwner::kReceive:
+                receiver_.on_timer(*static_cast<RxStream*>(timer->owner), now);
+                break;
+            case TimerOwner::kSend:
+                tail_timer(*static_cast<TxStream*>(timer->owner), now);
+                break;
+            case TimerOwner::kSession:
+                receiver_.on_timer(*static_cast<Session*>(timer->owner), now);
+                break;
+            case TimerOwner::kGroup:
+                static_cast<Group*>(timer->owner)->rules->on_timer(now);
+                break;
+        }
+    }
+}
+
+/// The tail is without news: peers that are dead end, and the others are asked.
+void Transport::tail_timer(TxStream& tx, Nanos now) {
+    if (!sender_.on_timer(tx, now)) return;
+    for (std::uint32_t at = 0; at < tx.members; ++at) {
+        if (!tx.lacks(at)) continue;
+        Session* session = session_of(tx.rank[at]);
+        if (session == nullptr || !sender_.is_dead(*session, now)) continue;
+        context_.count(Counter::peers_dead);
+        peer_gone(session->rank, EventKind::kPeerDied, now);
+    }
+    sender_.ask_for_news(tx, now);
+}
+
+void Transport::check_invariants() const {
+    sessions_.check_invariants();
+    control_.check_invariants();
+    receiver_.check_invariants();
+    sender_.check_invariants();
+}
+
+}  // namespace ulc::urtp

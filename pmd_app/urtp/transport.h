@@ -1,0 +1,185 @@
+// One rank's transport state in one job, put together of four parts:
+//
+//   Sessions      who takes part: peers, groups, links                          sessions.h
+//   Sender        admits, numbers, retains and repeats packets                  sender/sender.h
+//   Receiver      puts packets in order, asks for what is missing, acknowledges receiver/receiver.h
+//   ControlQueue  who speaks next on the wire, besides packets                  control_queue.h
+//
+// Sans-IO: takes parsed frames and the time, gives segments to transmit and packets to deliver.
+// Pulled, never pushing: the engine asks next_tx() while the port takes frames and front() while
+// the client takes messages, so back-pressure is the absence of a call. Engine thread only. No
+// allocation after a session's first packet.
+//
+//   submit:   may_send → plan → (engine copies the payload) → commit → next_tx
+//   receive:  on_frame → [streams put packets in order] → next_source/front → (copied out) → pop
+//   time:     next_timer → on_timer
+#pragma once
+
+#include <span>
+
+#include "base/counters.h"
+#include "base/error.h"
+#include "urtp/context.h"
+#include "urtp/control_queue.h"
+#include "urtp/receiver/receiver.h"
+#include "urtp/sender/sender.h"
+#include "urtp/sessions.h"
+#include "urtp/types.h"
+
+namespace ulc::urtp {
+
+/// The parts that the rules of a group may use.
+struct TransportParts {
+    Context& context;
+    Sessions& sessions;
+    ControlQueue& control;
+    Receiver& receiver;
+    Sender& sender;
+};
+
+class Transport {
+public:
+    /// roster: one Peer per rank, roster[config.rank] is this one; copied. Open for links: as many
+    /// peers as there may be links, without content. pool, counters: outlive the member.
+    Transport(const TransportConfig& config, std::span<const Peer> roster, const SegmentPool& pool,
+              Counters& counters);
+    ~Transport();  ///< drops every segment it holds
+    Transport(const Transport&) = delete;
+    Transport& operator=(const Transport&) = delete;
+
+    [[nodiscard]] Rank rank() const noexcept { return context_.config.rank; }
+    [[nodiscard]] std::uint16_t size() const noexcept {
+        return static_cast<std::uint16_t>(sessions_.size());
+    }
+    [[nodiscard]] const Peer& peer(Rank rank) const noexcept {
+        ULC_CHECK(rank < sessions_.size());
+        return sessions_.peer(rank);
+    }
+
+    // --- links, of a member that is open for them. A peer's slot takes the place of its rank.
+    /// Joins a peer under a vacant slot. A slot without traffic costs 36 octets.
+    /// Errors: kInvalid (no member for links, no such slot, no unicast address), kMismatch (taken).
+    Err link(Rank slot, const Peer& peer, const LinkEnds& ends);
+    /// Makes a slot vacant and frees what it held. Errors: kInvalid (vacant), kAgain (peer_gone()
+    /// was not said, poll_event() has not told it, or packets of the peer are still ready).
+    Err unlink(Rank slot) noexcept;
+
+    // --- groups. The world group exists from construction; a member open for links has none.
+    /// Adds a group. ranks: in any order, no repeats, contains own rank; index i is the subset bit
+    /// and ACK residue of ranks[i]. Errors: kInvalid (open for links, too), kLimit (too many
+    /// groups), kMismatch (handle in use).
+    Err add_group(GroupHandle handle, std::span<const Rank> ranks);
+    /// The group's streams must be drained, else kAgain.
+    Err remove_group(GroupHandle handle);
+    /// Sends frames for all members there from now on; broadcast, until it is set. Unknown groups
+    /// are ignored.
+    void set_group_address(GroupHandle handle, const Mac& address) noexcept;
+    /// Transports in index order; empty if unknown.
+    [[nodiscard]] std::span<const Rank> members(GroupHandle handle) const noexcept;
+
+    // --- sending
+    [[nodiscard]] Admission may_send(StreamId stream, std::uint64_t subset, bool has_subset,
+                                     Nanos now, const MessageSize& size = {});
+    /// Fixes the extensions (after entries, piggybacked ACK) of the next packet, after kYes.
+    [[nodiscard]] PacketPlan plan(const PacketMeta& meta, Nanos now) {
+        return sender_.plan(meta, now);
+    }
+    /// Writes the headers, numbers the packet and queues it for next_tx(), after plan() and with
+    /// the payload in place. Takes over the caller's one reference. length: payload octets, ≤
+    /// plan.payload_max.
+    void commit(const PacketMeta& meta, const PacketPlan& plan, Segment* segment,
+                std::uint32_t length, Nanos now) {
+        sender_.commit(meta, plan, segment, length, now);
+    }
+
+    /// Returns the next frame for the wire (control, then repairs, then new data), complete from
+    /// the Ethernet header on, with one reference for the port; nullptr: nothing (or no segment for
+    /// a control frame) now.
+    [[nodiscard]] Segment* next_tx(Nanos now);
+    [[nodiscard]] bool has_tx() const noexcept {
+        return sender_.has_packets() || !control_.empty();
+    }
+    /// Tells that a control frame is due, and waits until the one before it has left the port
+    /// (Params::control_one_by_one).
+    [[nodiscard]] bool control_waits(Nanos now) const noexcept;
+
+    // --- receiving
+    /// Takes a parsed frame whose handle names this member or one of its groups, and one reference
+    /// of the segment, always. Frames are counted and dropped by reason.
+    void on_frame(const wire::FrameView& frame, Segment* segment, Nanos now);
+    /// Tells whether the frame's packet would be the only one that is ready now: the next in order
+    /// of its stream, for this member, while no packet of any source waits.
+    [[nodiscard]] bool is_next(const wire::FrameView& frame) const noexcept;
+    /// A rank whose ready queue is not empty, round robin; kNoRank: none.
+    [[nodiscard]] Rank next_source() noexcept { return receiver_.next_source(); }
+    /// Head of a source's ready queue; false: empty.
+    [[nodiscard]] bool front(Rank source, ReadyPacket& out) const noexcept {
+        return receiver_.front(source, out);
+    }
+    /// Copies the payload of the source's first ready packet into its frame if it lies elsewhere.
+    void pull_front(Rank source) noexcept { receiver_.pull_front(source); }
+    /// True: another packet of that source is ready.
+    bool pop(Rank source, Nanos now) { return receiver_.pop(source, now); }
+    /// Tells that the client has a receive pending that names this source alone (URTP §3: REQ on
+    /// receive). Idempotent; disarmed by the next packet in order from it.
+    void expect(Rank source, Nanos now);
+
+    // --- time and ends
+    [[nodiscard]] Nanos next_timer() const noexcept {
+        return context_.timers.next();
+    }  ///< kNever: none
+    void on_timer(Nanos now);
+    /// A peer left or died: its streams end, group streams go on without it.
+    void peer_gone(Rank rank, EventKind kind, Nanos now);
+    /// All that the engine asks after it touched a member, in one call.
+    struct Outlook {
+        Nanos timer = kNever;  ///< next_timer()
+        bool event = false;    ///< poll_event() has one
+        bool tx = false;       ///< has_tx()
+    };
+    [[nodiscard]] Outlook outlook() const noexcept {
+        return {context_.timers.next(), sender_.has_failed() || sessions_.has_news(), has_tx()};
+    }
+    [[nodiscard]] bool poll_event(Event& out) noexcept;
+    /// Asks some stream that retains packets for acknowledgement: there is no segment for a new
+    /// packet.
+    void want_segments(Nanos now) noexcept;
+    /// Copies into its frames what they refer to (wire/segment.h): that memory may go.
+    void pull_tails() noexcept;
+    /// Reports that a frame of next_tx() could not be sent, and was dropped. Only the profile
+    /// detect tells of it.
+    void send_failed() noexcept;
+    /// Reports the same of a known frame. True: it was a packet of this member. It is sent again at
+    /// once, unless the profile repairs nothing: then an event reports it. That is no congestion.
+    bool send_failed(const wire::FrameView& frame, Nanos now) noexcept;
+    /// Tells whether a transmitted packet is forgotten, so that transmission itself makes space for
+    /// more (profile detect).
+    [[nodiscard]] bool forgets() const noexcept { return !context_.params().acknowledged; }
+    /// Nothing unacknowledged in any stream, nothing queued for the wire.
+    [[nodiscard]] bool drained() const noexcept;
+
+    /// Fails the process if an invariant of any part is broken. O(peers + packets held).
+    void check_invariants() const;
+
+private:
+    /// Returns the rank's session, made on first contact; nullptr: it is gone, or vacant.
+    Session* session_of(Rank rank);
+    [[gnu::noinline]] Session* open_session(Rank rank);
+    TxStream* open_stream(StreamId stream, Admission& why);
+    bool take(const wire::FrameView& frame, Segment* segment, Session& session, Nanos now);
+    void on_flow(const wire::FrameView& frame, Session& session, Nanos now) noexcept;
+    void on_group_frame(const wire::FrameView& frame, Session& session, Nanos now);
+    Segment* send_control(Nanos now);
+    void tail_timer(TxStream& tx, Nanos now);
+
+    Context context_;
+    Sessions sessions_;
+    ControlQueue control_;
+    Receiver receiver_;
+    Sender sender_;
+};
+
+using Member = Transport;
+using MemberConfig = TransportConfig;
+
+}  // namespace ulc::urtp
