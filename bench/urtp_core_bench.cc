@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "urtp/member.h"
+#include "urtp/transport.h"
 #include "wire/parse.h"
 
 namespace {
@@ -68,19 +68,19 @@ public:
             roster[r].handle = r;
         }
         for (Rank r = 0; r < size; ++r) {
-            urtp::MemberConfig config;
+            urtp::TransportConfig config;
             config.rank = r;
             config.mac = roster[r].mac;
             config.world = kWorld;
             members_.push_back(
-                std::make_unique<urtp::Member>(config, roster, table_, counters_[r]));
+                std::make_unique<urtp::Transport>(config, roster, table_, counters_[r]));
         }
     }
 
     int send(StreamId stream) {
         now_ += 5 * kMicrosecond;
         const urtp::PacketMeta meta{.stream = stream, .message_length = kPayload};
-        urtp::Member& source = *members_[0];
+        urtp::Transport& source = *members_[0];
         for (int i = 0; i < kBurst; ++i) {
             if (source.may_send(stream, 0, false, now_) != urtp::Admission::kYes) break;
             const urtp::PacketPlan plan = source.plan(meta, now_);
@@ -103,7 +103,7 @@ public:
         }
     }
     void receive(Rank rank) {
-        urtp::Member& member = *members_[rank];
+        urtp::Transport& member = *members_[rank];
         for (int i = 0; i < count_; ++i) {
             table_.hold(out_[i]);
             member.on_frame(views_[i], out_[i], now_);
@@ -135,7 +135,7 @@ private:
     Pool pool_;
     SegmentPool table_;
     std::vector<Counters> counters_;
-    std::vector<std::unique_ptr<urtp::Member>> members_;
+    std::vector<std::unique_ptr<urtp::Transport>> members_;
     Nanos now_ = kSecond;
     int count_ = 0;
     Segment* out_[2 * kBurst] = {};

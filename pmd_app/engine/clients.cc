@@ -69,7 +69,7 @@ bool send(Core& core, Endpoint& endpoint, Nanos now) {
 // Events of the member and its next timer.
 void look_at_member(Core& core, Endpoint& endpoint, Nanos now) {
     endpoint.work &= static_cast<std::uint8_t>(~kWorkSettle);
-    urtp::Member::Outlook outlook = endpoint.member->outlook();
+    urtp::Transport::Outlook outlook = endpoint.member->outlook();
     if (outlook.event) [[unlikely]] {
         take_events(core, endpoint, now);
         outlook = endpoint.member->outlook();

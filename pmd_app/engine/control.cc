@@ -96,7 +96,7 @@ void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
         fail_job(endpoint, Err::kLimit, text_of(Err::kLimit));
         return;
     }
-    urtp::MemberConfig config;
+    urtp::TransportConfig config;
     config.rank = event.rank;
     config.mac = endpoint.net->port.info.mac;
     config.mtu = endpoint.net->port.info.mtu;
@@ -123,8 +123,8 @@ void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
     endpoint.job = event.job;
     endpoint.world = job.world;
     endpoint.groups.push_back(job.world);
-    endpoint.member =
-        std::make_unique<urtp::Member>(config, job.roster, endpoint.net->port.pool, core.counters);
+    endpoint.member = std::make_unique<urtp::Transport>(config, job.roster, endpoint.net->port.pool,
+                                                        core.counters);
     endpoint.forgets = endpoint.member->forgets();
     const auto ranks = static_cast<std::uint16_t>(job.roster.size());
     endpoint.medium = job.medium;

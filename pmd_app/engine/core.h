@@ -27,7 +27,7 @@
 #include "engine/send_queue.h"
 #include "engine/tx.h"
 #include "urtp/frame_share.h"
-#include "urtp/member.h"
+#include "urtp/transport.h"
 #include "wire/parse.h"
 
 namespace ulc::engine {
@@ -75,7 +75,7 @@ struct Endpoint {
         true;  ///< every rank of the job lives on this node: the NIC ring does not matter
     bool forgets = false;   ///< a transmission makes room in the member's window (profile detect)
     bool detached = false;  ///< the owner has let go of it
-    std::unique_ptr<urtp::Member> member;  ///< of a formed job
+    std::unique_ptr<urtp::Transport> member;  ///< set once the job formed
     Net* net;
 
     abi::CompletionProducer completions;

@@ -54,7 +54,7 @@ Deliverer::Source& Deliverer::source_of(Rank rank) {
     return sources_[index - 1U];
 }
 
-[[gnu::flatten]] bool Deliverer::run(urtp::Member& member, abi::CompletionProducer& cq,
+[[gnu::flatten]] bool Deliverer::run(urtp::Transport& member, abi::CompletionProducer& cq,
                                      Counters& counters, unsigned budget, Nanos now) {
     const bool was_blocked = blocked_;
     bool moved = false;
@@ -90,7 +90,7 @@ Deliverer::Source& Deliverer::source_of(Rank rank) {
     return moved;
 }
 
-bool Deliverer::discard(urtp::Member& member, unsigned budget, Nanos now) {
+bool Deliverer::discard(urtp::Transport& member, unsigned budget, Nanos now) {
     bool moved = false;
     for (; budget > 0; --budget) {
         const Rank rank = member.next_source();

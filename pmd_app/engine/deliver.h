@@ -1,21 +1,24 @@
 // Delivery to one client: packets in order → completion records and blocks of the rx arena.
 //
 //   one packet, ≤ 40 octets        inside the completion record
-//   one packet, longer             a block of its own
-//   several, ≤ half of the arena   one block for the whole message, completed when whole, so that the client may take it
-//                                  without a second copy
-//   longer, or memory is short     chunks: each completed when full, message_offset says where it belongs
+//   one packet, longer             a separate block
+//   several, ≤ half of the arena   one block for the whole message, completed when whole, so that
+//                                  the client may take it without a second copy
+//   longer, or memory is short     chunks: each completed when full, message_offset is its place
 //
-// The client gives blocks back through a ring of their own, which is looked at before each delivery: memory is wanted then, and
-// not before. What the client cannot take stays in the Member, whose credit stops the source. Each source that has sent owns one
-// packet-sized block of the arena (decision 8), so the unconsumed data of one source cannot stop another; reserves take
-// at most half of the arena.
+// The client gives blocks back through a separate ring. Each delivery looks at it first: memory is
+// wanted then, and not before. Messages that the client cannot take stay in the Transport, whose
+// credit stops the source. Each source that has sent owns one packet-sized block of the arena
+// (decision 8), so the unconsumed data of one source cannot stop another; reserves take at most
+// half of the arena.
 //
-// Packets of one source arrive message by message (docs/PROTOCOL.md §6.1), so there is one open message a source. A source
-// that breaks this is counted (drop_framing) and hurts its own messages only.
+// Packets of one source arrive message by message (docs/PROTOCOL.md §6.1), so there is one open
+// message a source. A source that breaks this is counted (drop_framing) and hurts its own messages
+// only.
 //
-// A message of an offloaded schedule goes where that says (offload.h), with neither block nor completion; one for whose receive a client
-// of this process has named the memory goes there, and only its end is completed (abi/placement.h).
+// A message of an offloaded schedule goes where that says (offload.h), with neither block nor
+// completion. If a client of this process has named the memory for a receive, the message goes
+// there, and only its end is completed (abi/placement.h).
 #pragma once
 
 #include <cstdint>
@@ -28,7 +31,7 @@
 #include "engine/passed_log.h"
 #include "engine/rx_arena.h"
 #include "engine/sink.h"
-#include "urtp/member.h"
+#include "urtp/transport.h"
 
 namespace ulc::engine {
 
@@ -41,14 +44,14 @@ public:
     /// A job has formed: sources are 0 … ranks-1, packets carry at most mtu octets.
     void begin_job(std::uint16_t ranks, std::uint16_t mtu);
     /// Delivers until nothing is ready, `budget` packets were delivered, or the client has no room. True: moved.
-    bool run(urtp::Member& member, abi::CompletionProducer& cq, Counters& counters, unsigned budget,
-             Nanos now);
+    bool run(urtp::Transport& member, abi::CompletionProducer& cq, Counters& counters,
+             unsigned budget, Nanos now);
     /// The last run() stopped for want of room; only the client can change that.
     [[nodiscard]] bool blocked() const noexcept { return blocked_; }
     /// The last run() left packets behind, blocked or out of budget.
     [[nodiscard]] bool unfinished() const noexcept { return unfinished_; }
     /// Takes and forgets what is ready: the client is gone.
-    static bool discard(urtp::Member& member, unsigned budget, Nanos now);
+    static bool discard(urtp::Transport& member, unsigned budget, Nanos now);
     /// Takes what the client has given back, at most kReclaimMax blocks; to be called before each run(). False: something
     /// that the client does not hold.
     [[nodiscard]] bool reclaim() noexcept { return arena_.lent_blocks() == 0 || take_back(); }

@@ -18,7 +18,7 @@ void to_member(Core& core, Net& net, Endpoint& endpoint, const wire::FrameView& 
         net.port.pool.drop(segment);
         return;
     }
-    urtp::Member& member = *endpoint.member;
+    urtp::Transport& member = *endpoint.member;
     // A rank lives if its node speaks for it; the member drops what comes from elsewhere.
     if (from_wire && view.rank < endpoint.nodes.size() &&
         member.peer(view.rank).mac == view.source) {

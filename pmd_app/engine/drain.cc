@@ -22,7 +22,7 @@ using abi::SubmitKind;
 Err stream_error(const Endpoint& endpoint, const SubmissionRecord& record) noexcept {
     if (endpoint.member == nullptr) return Err::kNotFormed;
     if (endpoint.state == EndpointState::kLeaving) return Err::kClosed;
-    const urtp::Member& member = *endpoint.member;
+    const urtp::Transport& member = *endpoint.member;
     if (!is_group(record.stream)) return record.stream < member.size() ? Err::kOk : Err::kInvalid;
     const std::size_t size = member.members(record.stream).size();
     if (size == 0) return Err::kInvalid;
@@ -63,7 +63,7 @@ void on_expect(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
         endpoint.deliverer->set_offloads(endpoint.offloads.get());
     }
     Offloads& offloads = *endpoint.offloads;
-    const urtp::Member* member =
+    const urtp::Transport* member =
         endpoint.state == EndpointState::kOpen ? endpoint.member.get() : nullptr;
     const Err error = offloads.take(record, {endpoint.region, member, *endpoint.deliverer});
     if (error == Err::kCorrupt) return false;

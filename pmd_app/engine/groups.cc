@@ -26,7 +26,7 @@ using abi::SubmitKind;
 constexpr std::uint64_t kWeightMax = 1U << 20;
 
 // Members in index order, as the client says: own rank among them, each once, all in the job.
-Err judge_ranks(Core& core, const urtp::Member& member) {
+Err judge_ranks(Core& core, const urtp::Transport& member) {
     const std::vector<Rank>& ranks = core.ranks_scratch;
     if (ranks.size() < 2 || ranks.size() > member.size()) return Err::kInvalid;
     core.seen_scratch.assign(member.size(), 0);
@@ -38,7 +38,7 @@ Err judge_ranks(Core& core, const urtp::Member& member) {
 }
 
 /// The most of the ranks that share a node.
-std::uint16_t ranks_per_node(const urtp::Member& member, std::span<const Rank> ranks) {
+std::uint16_t ranks_per_node(const urtp::Transport& member, std::span<const Rank> ranks) {
     std::vector<Mac> nodes;
     nodes.reserve(ranks.size());
     for (const Rank rank : ranks)
@@ -168,7 +168,7 @@ Result<LocalGroup*> add_group(Core& core, Endpoint& endpoint, GroupHandle handle
     if (endpoint.member == nullptr || endpoint.state != EndpointState::kOpen)
         return Err::kNotFormed;
     if (!is_group(handle)) return Err::kInvalid;
-    urtp::Member& member = *endpoint.member;
+    urtp::Transport& member = *endpoint.member;
     Err error = judge_ranks(core, member);
     if (error != Err::kOk) return error;
     if (endpoint.net->groups.foreign(handle, endpoint.world)) return Err::kMismatch;

@@ -28,7 +28,7 @@
 #include "base/medium.h"
 #include "base/units.h"
 #include "engine/liveness.h"
-#include "urtp/member.h"
+#include "urtp/transport.h"
 #include "wire/ids.h"
 #include "wire/job.h"
 #include "wire/parse.h"

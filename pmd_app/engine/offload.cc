@@ -141,7 +141,7 @@ Err Offloads::take(const abi::SubmissionRecord& record, const Context& context) 
 }
 
 Err Offloads::judge_group(const abi::SubmissionRecord& record, std::uint64_t mask,
-                          const urtp::Member* member) {
+                          const urtp::Transport* member) {
     Err error = Err::kOk;
     if (member == nullptr) {
         error = Err::kNotFormed;

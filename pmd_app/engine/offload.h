@@ -33,7 +33,7 @@
 #include "base/units.h"
 #include "engine/deliver.h"
 #include "engine/send_queue.h"
-#include "urtp/member.h"
+#include "urtp/transport.h"
 
 namespace ulc::engine {
 
@@ -49,7 +49,7 @@ public:
     /// What a new schedule is judged against.
     struct Context {
         const abi::Region& region;
-        const urtp::Member* member;  ///< nullptr: no job
+        const urtp::Transport* member;  ///< nullptr: no job
         const Deliverer& deliverer;
     };
     /// The kOffload record. Errors: kCorrupt (no correct client writes this), else a refusal, counted, to be answered: kNotFormed,
@@ -84,7 +84,7 @@ public:
 
 private:
     [[nodiscard]] Err judge_group(const abi::SubmissionRecord& record, std::uint64_t mask,
-                                  const urtp::Member* member);
+                                  const urtp::Transport* member);
     [[nodiscard]] Err fill(Offload& offload, const abi::OffloadRequest& request,
                            const std::byte* arrays, const Context& context);
     [[nodiscard]] Err pass_over(Offload& offload, const abi::OffloadRequest& request,

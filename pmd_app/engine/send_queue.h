@@ -30,7 +30,7 @@
 #include "engine/rank_set.h"
 #include "engine/sink.h"
 #include "urtp/frame_share.h"
-#include "urtp/member.h"
+#include "urtp/transport.h"
 #include "wire/segment.h"
 
 namespace ulc::engine {
@@ -43,7 +43,7 @@ inline constexpr std::uint32_t kKeptForControl = 32;
 
 /// What a send queue works with; all outlive the call.
 struct SendContext {
-    urtp::Member* member;  ///< nullptr: no job; records are only answered
+    urtp::Transport* member;  ///< nullptr: no job; records are only answered
     const SegmentPool& pool;
     const abi::Region& region;
     abi::CompletionProducer& cq;

@@ -179,7 +179,4 @@ private:
     Sender sender_;
 };
 
-using Member = Transport;
-using MemberConfig = TransportConfig;
-
 }  // namespace ulc::urtp

@@ -78,9 +78,9 @@ private:
         const auto size = static_cast<std::uint16_t>(std::stoul(line.words.at(0)));
         roster_ = roster_of(size);
         const std::string profile = line.get("profile", std::string(kDefaultProfile));
-        MemberConfig config = config_of(0, p, line.number("first"), profile);
+        TransportConfig config = config_of(0, p, line.number("first"), profile);
         config.departures = &departures_;
-        member_ = std::make_unique<Member>(config, roster_, pool_.table(), counters_);
+        member_ = std::make_unique<Transport>(config, roster_, pool_.table(), counters_);
     }
 
     void collect() {
@@ -290,7 +290,7 @@ private:
     std::vector<Peer> roster_;
     Departures departures_;
     bool port_busy_ = false;
-    std::unique_ptr<Member> member_;
+    std::unique_ptr<Transport> member_;
     Nanos now_ = kStart;
     std::deque<Sent> out_;
 };

@@ -129,8 +129,8 @@ public:
     explicit Exchange(std::uint16_t size) {
         const auto roster = urtp::test::roster_of(size);
         for (Rank r = 0; r < size; ++r)
-            members_.push_back(std::make_unique<urtp::Member>(urtp::test::config_of(r), roster,
-                                                              pool_.table(), counters_));
+            members_.push_back(std::make_unique<urtp::Transport>(urtp::test::config_of(r), roster,
+                                                                 pool_.table(), counters_));
         std::vector<Segment*> warm(64);
         for (Segment*& segment : warm)
             segment = pool_.table().get();
@@ -162,7 +162,7 @@ public:
 private:
     urtp::test::CountingPool pool_;
     Counters counters_;
-    std::vector<std::unique_ptr<urtp::Member>> members_;
+    std::vector<std::unique_ptr<urtp::Transport>> members_;
     Nanos now_ = kSecond;
 };
 
@@ -210,7 +210,7 @@ TEST(MemoryBudget, a_silent_peer) {
     const auto member_of = [&](std::uint16_t size) {
         const auto roster = urtp::test::roster_of(size);
         const std::size_t before = heap_octets();
-        const urtp::Member member(urtp::test::config_of(0), roster, pool.table(), counters);
+        const urtp::Transport member(urtp::test::config_of(0), roster, pool.table(), counters);
         return grown_since(before);
     };
     const std::size_t each = (member_of(4000) - member_of(100)) / 3900;

@@ -161,9 +161,9 @@ TEST(HostilePeers, can_neither_crash_nor_leak) {
         params.peer_dead = random.chance(0.3) ? 20 * kMillisecond : 100 * kSecond;
         const std::uint32_t first = random.chance(0.5) ? 0xffffffe0U : 0;
         {
-            MemberConfig config = config_of(0, params, first);
+            TransportConfig config = config_of(0, params, first);
             config.profile = policies()[seed % policies().size()]->word;
-            Member member(config, roster_of(5), pool.table(), counters);
+            Transport member(config, roster_of(5), pool.table(), counters);
             const Rank pair[] = {0, 2};
             ASSERT_EQ(member.add_group(kPair, pair), Err::kOk);
             Liar liar(seed, first);
@@ -226,10 +226,10 @@ TEST(HostilePeers, do_not_disturb_the_traffic_of_others) {
     }
 }
 
-TEST(Member, copies_a_frame_that_the_port_still_holds_before_it_readdresses_it) {
+TEST(UrtpTransport, copies_a_frame_that_the_port_still_holds_before_it_readdresses_it) {
     CountingPool pool;
     Counters counters;
-    Member member(config_of(0), roster_of(3), pool.table(), counters);
+    Transport member(config_of(0), roster_of(3), pool.table(), counters);
     Nanos now = kSecond;
     ASSERT_EQ(submit(member, pool.table(), {.stream = kWorld}, "a", now), Admission::kYes);
     Segment* first = member.next_tx(now);  // not released: as if the NIC still sent it
@@ -271,10 +271,10 @@ TEST(Member, copies_a_frame_that_the_port_still_holds_before_it_readdresses_it) 
     pool.table().drop(first);
 }
 
-TEST(Member, keeps_a_control_frame_due_until_the_pool_has_room) {
+TEST(UrtpTransport, keeps_a_control_frame_due_until_the_pool_has_room) {
     CountingPool pool;
     Counters counters;
-    Member member(config_of(0), roster_of(2), pool.table(), counters);
+    Transport member(config_of(0), roster_of(2), pool.table(), counters);
     Segment* packet = pool.table().get();
     wire::FrameHead head;
     head.destination = mac_of(0);
@@ -299,7 +299,7 @@ TEST(Member, keeps_a_control_frame_due_until_the_pool_has_room) {
     EXPECT_EQ(counters.get(Counter::ack_sent), 1U);
 }
 
-TEST(Member, removes_a_group_once_it_is_drained) {
+TEST(UrtpTransport, removes_a_group_once_it_is_drained) {
     World w(3);
     const Rank pair[] = {2, 0};
     ASSERT_EQ(w.members[0]->add_group(kPair, pair), Err::kOk);
@@ -321,7 +321,7 @@ TEST(Member, removes_a_group_once_it_is_drained) {
     EXPECT_TRUE(w.drained());
 }
 
-TEST(Member, alone_in_its_world_sends_to_nobody) {
+TEST(UrtpTransport, alone_in_its_world_sends_to_nobody) {
     World w(1);
     EXPECT_EQ(w.send(0, kWorld, "a"), Admission::kYes);
     EXPECT_EQ(w.send(0, 0, "to itself"), Admission::kUnknown);
@@ -329,7 +329,7 @@ TEST(Member, alone_in_its_world_sends_to_nobody) {
     EXPECT_EQ(w.frames, 0U);
 }
 
-TEST(Member, reports_a_dead_peer_to_each_and_the_group_goes_on) {
+TEST(UrtpTransport, reports_a_dead_peer_to_each_and_the_group_goes_on) {
     Params params;
     params.peer_dead = 100 * kMillisecond;
     World w(4, params);
@@ -350,7 +350,7 @@ TEST(Member, reports_a_dead_peer_to_each_and_the_group_goes_on) {
     EXPECT_EQ(w.receive(3, 0), std::vector<std::string>{"b"});
 }
 
-TEST(Member, never_takes_silence_for_death) {
+TEST(UrtpTransport, never_takes_silence_for_death) {
     Params params;
     params.peer_dead = 100 * kMillisecond;
     World w(3, params);

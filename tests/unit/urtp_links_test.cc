@@ -19,13 +19,13 @@ public:
     LinkWorld(std::size_t endpoints, std::uint16_t slots, double loss, std::uint64_t seed)
         : loss_(loss), random_(seed), used_(endpoints), slots_(slots) {
         for (std::size_t at = 0; at < endpoints; ++at) {
-            MemberConfig config = config_of(0);
+            TransportConfig config = config_of(0);
             config.rank = kNoRank;
             config.mac = mac(at);
             config.seed = seed + at;
             counters.push_back(std::make_unique<Counters>());
-            members.push_back(std::make_unique<Member>(config, std::vector<Peer>(slots),
-                                                       pool.table(), *counters[at]));
+            members.push_back(std::make_unique<Transport>(config, std::vector<Peer>(slots),
+                                                          pool.table(), *counters[at]));
         }
     }
     ~LinkWorld() {
@@ -111,7 +111,7 @@ public:
 
     CountingPool pool;
     std::vector<std::unique_ptr<Counters>> counters;
-    std::vector<std::unique_ptr<Member>> members;
+    std::vector<std::unique_ptr<Transport>> members;
     Nanos now = kMillisecond;
 
 private:
@@ -206,7 +206,7 @@ TEST(Links, deliver_in_order_where_a_tenth_is_lost) {
 
 TEST(Links, refuse_what_is_no_peer_and_no_slot) {
     LinkWorld w(2, 4, 0, 1);
-    Member& member = *w.members[0];
+    Transport& member = *w.members[0];
     const Peer good = LinkWorld::peer(1);
     EXPECT_EQ(member.link(4, good, {0, {}, {}}), Err::kInvalid) << "no such slot";
     EXPECT_EQ(member.link(0, good, {}), Err::kInvalid) << "the peer has no name for us";

@@ -1,5 +1,5 @@
 // A member as its engine sees it: two or more of them on a wire that loses what the test says.
-#include "urtp/member.h"
+#include "urtp/transport.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-TEST(Member, delivers_a_unicast_packet_with_its_tag) {
+TEST(UrtpTransport, delivers_a_unicast_packet_with_its_tag) {
     World w(2);
     EXPECT_EQ(w.send(0, PacketMeta{.stream = 1, .has_tag = true, .tag = 42}, "hello"),
               Admission::kYes);
@@ -30,7 +30,7 @@ TEST(Member, delivers_a_unicast_packet_with_its_tag) {
     EXPECT_EQ(w.members[1]->next_source(), kNoRank);
 }
 
-TEST(Member, drains_after_the_delayed_acknowledgement) {
+TEST(UrtpTransport, drains_after_the_delayed_acknowledgement) {
     World w(2);
     EXPECT_EQ(w.send(0, 1, "x"), Admission::kYes);
     EXPECT_FALSE(w.members[0]->drained());
@@ -49,9 +49,9 @@ void give_up(World& w, Rank from, Segment* frame) {
     w.pool.table().drop(frame);
 }
 
-TEST(Member, sends_again_at_once_what_the_port_gave_up) {
+TEST(UrtpTransport, sends_again_at_once_what_the_port_gave_up) {
     World w(3);
-    Member& member = *w.members[0];
+    Transport& member = *w.members[0];
     for (const StreamId stream : {StreamId{1}, StreamId{kWorld}}) {
         ASSERT_EQ(submit(member, w.pool.table(), {.stream = stream}, "x", w.now), Admission::kYes);
         Segment* frame = member.next_tx(w.now);
@@ -69,7 +69,7 @@ TEST(Member, sends_again_at_once_what_the_port_gave_up) {
     EXPECT_TRUE(w.drained());
 }
 
-TEST(Member, repairs_a_multicast_that_one_receiver_lost) {
+TEST(UrtpTransport, repairs_a_multicast_that_one_receiver_lost) {
     World w(3);
     int lost = 0;
     w.hook = [&](const wire::FrameView& f, Rank to) {
@@ -91,7 +91,7 @@ TEST(Member, repairs_a_multicast_that_one_receiver_lost) {
     EXPECT_TRUE(w.drained());
 }
 
-TEST(Member, repairs_by_multicast_what_several_lost) {
+TEST(UrtpTransport, repairs_by_multicast_what_several_lost) {
     World w(4);
     bool lost = false;
     w.hook = [&](const wire::FrameView& f, Rank to) {
@@ -108,7 +108,7 @@ TEST(Member, repairs_by_multicast_what_several_lost) {
     EXPECT_EQ(w.count(0, Counter::repair_unicast), 0U);
 }
 
-TEST(Member, probes_for_a_lost_tail) {
+TEST(UrtpTransport, probes_for_a_lost_tail) {
     World w(2);
     int data = 0;
     w.hook = [&](const wire::FrameView& f, Rank) {
@@ -122,7 +122,7 @@ TEST(Member, probes_for_a_lost_tail) {
     EXPECT_TRUE(w.drained());
 }
 
-TEST(Member, unicast_never_overtakes_a_lost_multicast) {
+TEST(UrtpTransport, unicast_never_overtakes_a_lost_multicast) {
     World w(3);
     bool lost = false;
     w.hook = [&](const wire::FrameView& f, Rank to) {
@@ -142,7 +142,7 @@ TEST(Member, unicast_never_overtakes_a_lost_multicast) {
 
 // Requests of receives that await many once came so often that a slow host, whose control goes first, sent nothing else: what all
 // the others awaited of it as well.
-TEST(Member, a_slow_host_that_awaits_many_still_sends_its_own) {
+TEST(UrtpTransport, a_slow_host_that_awaits_many_still_sends_its_own) {
     World w(17, {.max_recv_wait = kMillisecond});
     for (Rank rank = 1; rank <= 16; ++rank)
         w.members[0]->expect(rank, w.now);
@@ -160,7 +160,7 @@ TEST(Member, a_slow_host_that_awaits_many_still_sends_its_own) {
 
 // A host that sends one frame while timers ask for two once asked about the first stream of a source for ever, and never about the
 // others; nor did it acknowledge them. Where the first one's packets waited for theirs, nothing came in order any more.
-TEST(Member, a_slow_host_speaks_of_each_stream_of_a_source_in_turn) {
+TEST(UrtpTransport, a_slow_host_speaks_of_each_stream_of_a_source_in_turn) {
     World w(2, {.max_recv_wait = kMillisecond}, {.gap = kMillisecond});
     constexpr GroupHandle kWhole = kGroupBit | 100;
     constexpr GroupHandle kLost = kGroupBit | 101;
@@ -188,7 +188,7 @@ TEST(Member, a_slow_host_speaks_of_each_stream_of_a_source_in_turn) {
     EXPECT_GT(acknowledged, 5) << "at each of the source's questions";
 }
 
-TEST(Member, asks_no_more_often_for_awaiting_many) {
+TEST(UrtpTransport, asks_no_more_often_for_awaiting_many) {
     constexpr int kMillis = 3200;
     const auto requests = [](std::uint16_t awaited) {
         World w(17, {.max_recv_wait = 20 * kMillisecond});
@@ -212,7 +212,7 @@ TEST(Member, asks_no_more_often_for_awaiting_many) {
 
 // A packet that needs more than four entries asks for the acknowledgements in its way. Where the round trip is short, and what is in
 // the way is lost, that was once every other frame.
-TEST(Member, asks_ever_less_often_for_acknowledgements_that_do_not_come) {
+TEST(UrtpTransport, asks_ever_less_often_for_acknowledgements_that_do_not_come) {
     World w(3);
     w.hook = [](const wire::FrameView&, Rank) { return Fate::kLose; };
     const Rank ranks[] = {0, 1, 2};
@@ -230,7 +230,7 @@ TEST(Member, asks_ever_less_often_for_acknowledgements_that_do_not_come) {
 }
 
 // A receiver whose pool was full once asked for all that it lacked each time, and dropped nearly all of it again.
-TEST(Member, does_not_ask_for_what_it_has_no_room_for) {
+TEST(UrtpTransport, does_not_ask_for_what_it_has_no_room_for) {
     World w(4, {.window = 64, .rx_pool_packets = 16});
     unsigned requests = 0;
     int most = 0;
@@ -264,7 +264,7 @@ TEST(Member, does_not_ask_for_what_it_has_no_room_for) {
 }
 
 // The timer that asks for credit once ended so that the packets behind it had none, and a lost tail stayed lost.
-TEST(Member, probes_for_a_tail_that_is_lost_after_a_wait_for_credit) {
+TEST(UrtpTransport, probes_for_a_tail_that_is_lost_after_a_wait_for_credit) {
     World w(2, {.rx_pool_packets = 16});
     std::size_t sent = 0;
     while (w.send(0, 1, "x") == Admission::kYes) {
@@ -288,19 +288,19 @@ TEST(Member, probes_for_a_tail_that_is_lost_after_a_wait_for_credit) {
 
 // A slow host that others outrun loses nearly all that it is asked. It once counted as dead for a rank of whose questions it had lost
 // every one, while it answered those of the others.
-TEST(Member, a_peer_lives_while_its_node_is_heard) {
+TEST(UrtpTransport, a_peer_lives_while_its_node_is_heard) {
     CountingPool pool;
     for (const bool node_lives : {true, false}) {
         Counters counters;
         struct Clock {
             Nanos heard = 0;
         } node;
-        MemberConfig config = config_of(0, {.peer_dead = 100 * kMillisecond});
+        TransportConfig config = config_of(0, {.peer_dead = 100 * kMillisecond});
         config.node_context = &node;
         config.node_heard = [](const void* context, Rank) {
             return static_cast<const Clock*>(context)->heard;
         };
-        Member member(config, roster_of(2), pool.table(), counters);
+        Transport member(config, roster_of(2), pool.table(), counters);
         ASSERT_EQ(submit(member, pool.table(), {.stream = 1, .message_length = 1}, "x", 0),
                   Admission::kYes);
         for (Nanos now = 0; now < kSecond; now += kMillisecond) {
@@ -316,18 +316,18 @@ TEST(Member, a_peer_lives_while_its_node_is_heard) {
 
 // A node says GONE only to what names the handle of a rank. A rank that had ended while all its BYEs were lost was once never found
 // gone by whoever asked it in groups only, because its node lives.
-TEST(Member, asks_a_rank_in_doubt_under_its_own_handle) {
+TEST(UrtpTransport, asks_a_rank_in_doubt_under_its_own_handle) {
     constexpr Nanos kDead = 100 * kMillisecond;
     CountingPool pool;
     Counters counters;
     Nanos now = 0;
-    MemberConfig config = config_of(0, {.peer_dead = kDead});
+    TransportConfig config = config_of(0, {.peer_dead = kDead});
     config.node_context = &now;
     config.node_heard = [](const void* context, Rank) {
         return *static_cast<const Nanos*>(context);
     };
-    Member asker(config, roster_of(3), pool.table(), counters);
-    Member asked(config_of(1), roster_of(3), pool.table(), counters);
+    Transport asker(config, roster_of(3), pool.table(), counters);
+    Transport asked(config_of(1), roster_of(3), pool.table(), counters);
     ASSERT_EQ(submit(asker, pool.table(), {.stream = kWorld, .message_length = 1}, "x", now),
               Admission::kYes);
     int to_all = 0;
@@ -367,9 +367,9 @@ TEST(Member, asks_a_rank_in_doubt_under_its_own_handle) {
 
 // Whoever waits for acknowledgements asks for them in each of its rounds, and a probe goes first: on a slow host, which sends a
 // frame a round, the repair that would have brought them never went.
-TEST(Member, a_repair_goes_before_the_question_that_awaits_it) {
+TEST(UrtpTransport, a_repair_goes_before_the_question_that_awaits_it) {
     World w(6);
-    Member& member = *w.members[0];
+    Transport& member = *w.members[0];
     for (Rank to = 1; to <= 5; ++to)
         ASSERT_EQ(w.send(0, to, "in the way"), Admission::kYes);
     wire::FrameView first;

@@ -133,10 +133,10 @@ TEST(Pcode, a_status_keeps_to_the_mtu_and_its_parts_name_every_member) {
         for (const bool crc : {false, true}) {
             CountingPool pool;
             Counters counters;
-            MemberConfig config = config_of(0, {}, 0, "pcode");
+            TransportConfig config = config_of(0, {}, 0, "pcode");
             config.mtu = mtu;
             config.crc = crc;
-            Member member(config, roster_of(kMembers), pool.table(), counters);
+            Transport member(config, roster_of(kMembers), pool.table(), counters);
             wire::FrameHead head;
             head.destination = kBroadcastMac;
             head.source = mac_of(1);

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/prng.h"
-#include "urtp/member.h"
+#include "urtp/transport.h"
 #include "wire/parse.h"
 
 namespace ulc::urtp::test {
@@ -94,9 +94,9 @@ inline std::vector<Peer> roster_of(std::uint16_t size) {
     return roster;
 }
 
-inline MemberConfig config_of(Rank rank, Params params = {}, std::uint32_t first = 0,
-                              std::string_view profile = kDefaultProfile) {
-    MemberConfig config;
+inline TransportConfig config_of(Rank rank, Params params = {}, std::uint32_t first = 0,
+                                 std::string_view profile = kDefaultProfile) {
+    TransportConfig config;
     config.rank = rank;
     config.mac = mac_of(rank);
     config.first_seq = Seq{first};
@@ -108,7 +108,7 @@ inline MemberConfig config_of(Rank rank, Params params = {}, std::uint32_t first
 }
 
 /// Commits one packet if it may be sent.
-inline Admission submit(Member& member, const SegmentPool& pool, PacketMeta meta,
+inline Admission submit(Transport& member, const SegmentPool& pool, PacketMeta meta,
                         const std::string& payload, Nanos now) {
     const std::uint64_t octets = std::max<std::uint64_t>(meta.message_length, payload.size());
     const Admission admission =
@@ -144,9 +144,10 @@ public:
         counters.resize(size);
         for (Rank r = 0; r < size; ++r) {
             counters[r] = std::make_unique<Counters>();
-            MemberConfig config = config_of(r, params, first_seq, profile);
+            TransportConfig config = config_of(r, params, first_seq, profile);
             config.seed = seed * 7919 + r;
-            members.push_back(std::make_unique<Member>(config, roster, pool.table(), *counters[r]));
+            members.push_back(
+                std::make_unique<Transport>(config, roster, pool.table(), *counters[r]));
             dead.push_back(false);
         }
     }
@@ -223,7 +224,7 @@ public:
 
     CountingPool pool;
     std::vector<std::unique_ptr<Counters>> counters;
-    std::vector<std::unique_ptr<Member>> members;
+    std::vector<std::unique_ptr<Transport>> members;
     std::vector<bool> dead;  ///< neither receives nor sends any more
     Nanos now = 1'000'000;
     std::function<Fate(const wire::FrameView&, Rank to)> hook;
