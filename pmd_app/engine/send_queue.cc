@@ -210,7 +210,7 @@ void SendQueue::peer_gone(std::uint32_t rank, const SegmentPool& pool) noexcept 
     if (message.records > 0) return;
     message.used = false;
     --open_count_;
-    retry_ = true;  // what it held back
+    retry_ = !empty();  // what it held back
 }
 
 // The messages that have begun and wait for chunks.
@@ -232,7 +232,7 @@ void SendQueue::block_open() noexcept {
         open = open_count_;
         moved |= scan(context, now);
     }
-    retry_ |= !awaiting_.empty();
+    retry_ = !empty() && (retry_ || !awaiting_.empty());
     return moved;
 }
 
