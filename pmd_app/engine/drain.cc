@@ -46,6 +46,17 @@ bool on_send(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
     return false;
 }
 
+/// The fast path of a send: the record in the slot of the send queue becomes a frame.
+bool sent_at_once(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
+    if (record.kind != SubmitKind::kSend || endpoint.state != EndpointState::kOpen ||
+        endpoint.member == nullptr)
+        return false;
+    if (!endpoint.sends.send_at_once(endpoint.net->port.pool, *endpoint.member, now)) return false;
+    core.counters.add(Counter::messages_sent);
+    endpoint.work |= kWorkTransmit | kWorkSettle;
+    return true;
+}
+
 void on_expect(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
     if (endpoint.member == nullptr || record.stream >= endpoint.member->size()) {
         bad_record(core, endpoint);
@@ -144,13 +155,15 @@ bool may_take(Endpoint& endpoint) noexcept {
         if (!endpoint.submissions.take(*slot)) break;
         core.counters.add(Counter::submissions);
         moved = true;
+        if (sent_at_once(core, endpoint, *slot, now)) continue;
         if (!on_record(core, endpoint, *slot, now)) {
             core.counters.add(Counter::client_bad_record);
             close_corrupt(core, endpoint, now);
             return true;
         }
     }
-    if (moved) endpoint.work |= kWorkSend;
+    if (moved && (!endpoint.sends.empty() || endpoint.offloads != nullptr))
+        endpoint.work |= kWorkSend;
     if (endpoint.errors > 0) [[unlikely]]
         judge_errors(core, endpoint, now);
     return moved;

@@ -39,8 +39,7 @@ void MulticastFilter::release(AddressId address) noexcept {
     changed_ = true;
 }
 
-void MulticastFilter::settle(const Port& port, Counters& counters) {
-    if (!changed_) return;
+void MulticastFilter::tell(const Port& port, Counters& counters) {
     changed_ = false;
     const auto now = static_cast<std::uint16_t>(listened_.size());
     counters.add(Counter::multicast_addresses, std::uint64_t{now} - told_);

@@ -32,11 +32,16 @@ public:
     void release(AddressId address) noexcept;
 
     /// Tells the port what has changed.
-    void settle(const Port& port, Counters& counters);
+    void settle(const Port& port, Counters& counters) {
+        if (changed_) [[unlikely]]
+            tell(port, counters);
+    }
     /// Why a group frame to this address came, of which no member is here.
     [[nodiscard]] Counter reason_of_unwanted(const Mac& destination) const noexcept;
 
 private:
+    void tell(const Port& port, Counters& counters);
+
     struct Listened {
         AddressId address;
         std::uint32_t groups;

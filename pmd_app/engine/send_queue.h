@@ -77,6 +77,11 @@ public:
     /// chunk of a message repeats the subset of the first one.
     [[nodiscard]] Verdict accept(const abi::Region& region, Err stream_error) noexcept;
 
+    /// Hands the record in slot() to the transport at once: a whole message inside its record, with
+    /// no answer, when nothing waits before it. False: nothing was changed; accept() decides. The
+    /// stream and the moment are right.
+    [[nodiscard]] bool send_at_once(const SegmentPool& pool, urtp::Transport& transport,
+                                    Nanos now) noexcept;
     /// Queues a whole message of an offloaded schedule, a record as accept() would pass it. False: the queue is full, or the
     /// client is in the middle of a message that shares a destination.
     [[nodiscard]] bool inject(const abi::SubmissionRecord& record, Sink sink) noexcept;

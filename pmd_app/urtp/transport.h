@@ -92,6 +92,12 @@ public:
         sender_.commit(meta, plan, segment, length, now);
     }
 
+    /// Stands for may_send(), plan() and commit() for a short message in the common case.
+    /// False: nothing was changed; they decide.
+    bool send_short(const ShortMessage& message, Nanos now) noexcept {
+        return sender_.send_short(message, now);
+    }
+
     /// Returns the next frame for the wire (control, then repairs, then new data), complete from
     /// the Ethernet header on, with one reference for the port; nullptr: nothing (or no segment for
     /// a control frame) now.

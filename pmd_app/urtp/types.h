@@ -58,6 +58,17 @@ struct MessageSize {
     std::uint64_t left = 0;    ///< not yet committed
 };
 
+/// A whole unicast message that its record carried. Its fields are judged, its payload is private.
+struct ShortMessage {
+    static constexpr std::uint32_t kOctetsMax = 40;
+
+    StreamId stream = 0;
+    std::uint32_t octets = 0;  ///< at most kOctetsMax
+    const void* payload = nullptr;
+    std::uint64_t tag = 0;
+    bool has_tag = false;
+};
+
 /// The place for the payload of a packet about to be committed. Valid until the next call.
 struct PacketPlan {
     std::uint16_t payload_offset = 0;  ///< octets from Segment::frame

@@ -31,6 +31,8 @@ struct FrameView {
     std::uint64_t tag = 0;
     std::uint64_t message_length = 0;  ///< of a first packet; == length when also last
     std::uint32_t global = 0;          ///< kCounted
+
+    bool operator==(const FrameView&) const = default;
 };
 
 /// A packet with payload that parse() judges by its first kFrontOctetsMax octets alone, whatever follows. octets: of those that are there.
@@ -41,5 +43,9 @@ struct FrameView {
 /// Cost: no branch beyond the checks, no allocation; CRC only when flagged or required.
 [[nodiscard]] Counter parse(const std::byte* frame, std::size_t octets, std::uint16_t ether_type,
                             FrameView& out, bool must_have_crc = false) noexcept;
+/// Parses without the short path that parse() has for common packets. Both give the same.
+[[nodiscard]] Counter parse_by_rules(const std::byte* frame, std::size_t octets,
+                                     std::uint16_t ether_type, FrameView& out,
+                                     bool must_have_crc = false) noexcept;
 
 }  // namespace ulc::wire

@@ -50,7 +50,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (std::size_t i = 0; i < size; ++i)
         copy[i] = static_cast<std::byte>(data[i]);
     FrameView frame;
-    if (parse(copy.get(), size, kEtherTypeDefault, frame) != Counter::kCount) return 0;
+    FrameView by_rules;
+    const Counter verdict = parse(copy.get(), size, kEtherTypeDefault, frame);
+    ULC_CHECK(parse_by_rules(copy.get(), size, kEtherTypeDefault, by_rules) == verdict);
+    if (verdict != Counter::kCount) return 0;
+    ULC_CHECK(frame == by_rules);
     touch(frame.body, frame.length);
     switch (frame.type) {
         case FrameType::kData:

@@ -57,6 +57,17 @@ public:
                              subset, 0,       std::bit_cast<std::uintptr_t>(payload_->data())};
         ASSERT_EQ(queue_.accept(region_, Err::kOk), SendQueue::Verdict::kOk);
     }
+    /// Offers a message inside its record to the fast path. True: it was taken.
+    bool send_short(std::uint32_t stream, std::uint8_t flags = abi::kSubmitInline,
+                    std::uint16_t octets = 3) {
+        abi::SubmissionRecord& record = *queue_.slot();
+        record = {};
+        record.kind = abi::SubmitKind::kSend;
+        record.stream = stream;
+        record.flags = flags;
+        record.inline_length = octets;
+        return queue_.send_at_once(port_.pool, *world.members[0], world.now);
+    }
     /// Frames of the member, not yet sent, which the port is to take and does not.
     void keep_frames(unsigned count) {
         queue_.pump(context(), world.now);
@@ -129,6 +140,37 @@ private:
     std::unique_ptr<std::string> payload_;
     bool port_takes_ = false;
 };
+
+TEST(SendQueue, a_short_message_is_sent_at_once_only_if_nothing_waits_before_it) {
+    if (!urtp::kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Rig rig;
+    ASSERT_EQ(rig.world.send(0, 1, "makes the stream"), urtp::Admission::kYes);
+    EXPECT_TRUE(rig.send_short(1));
+    EXPECT_TRUE(rig.send_short(1, abi::kSubmitInline | abi::kSubmitHasTag));
+    rig.world.run_for(kMillisecond);
+    const auto got = rig.world.receive(1, 0);
+    ASSERT_EQ(got.size(), 3U);
+    EXPECT_EQ(got[1].size(), 3U);
+    rig.send(1);
+    EXPECT_FALSE(rig.send_short(1)) << "it would overtake the long one";
+    EXPECT_FALSE(rig.send_short(2)) << "the general path keeps the order of answers";
+}
+
+TEST(SendQueue, a_record_with_wishes_or_errors_does_not_take_the_fast_path) {
+    if (!urtp::kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Rig rig;
+    ASSERT_EQ(rig.world.send(0, 1, "makes the stream"), urtp::Admission::kYes);
+    EXPECT_FALSE(rig.send_short(1, 0)) << "not inside its record";
+    EXPECT_FALSE(rig.send_short(1, abi::kSubmitInline, 41)) << "longer than a record holds";
+    EXPECT_FALSE(rig.send_short(1, abi::kSubmitInline | abi::kSubmitNotify));
+    EXPECT_FALSE(rig.send_short(1, abi::kSubmitInline | abi::kSubmitNotifyAcked));
+    EXPECT_FALSE(rig.send_short(1, abi::kSubmitInline | abi::kSubmitHasSubset));
+    EXPECT_FALSE(rig.send_short(1, abi::kSubmitInline | abi::kSubmitDirect));
+    EXPECT_FALSE(rig.send_short(kWorld)) << "a multicast";
+    EXPECT_FALSE(rig.send_short(3)) << "no such rank";
+    EXPECT_FALSE(rig.send_short(0)) << "itself";
+    EXPECT_TRUE(rig.send_short(1)) << "the world did not change";
+}
 
 TEST(SendQueue, a_repetition_that_waits_for_the_port_reads_no_payload_that_is_done) {
     Rig rig;

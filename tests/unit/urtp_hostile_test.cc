@@ -46,34 +46,12 @@ public:
                     wire::build_req(segment->frame, head, entry(),
                                     std::span(bitmap).first(random_.below(sizeof bitmap + 1))));
                 break;
-            case 5: {
-                head.type = wire::FrameType::kStatus;
-                head.handle = random_.chance(0.7) ? kWorld : kPair;
-                wire::StatusBody body{};
-                body.global = global();
-                body.first = static_cast<std::uint16_t>(random_.chance(0.8) ? 0 : random_.below(8));
-                body.count = static_cast<std::uint16_t>(1 + random_.below(6));
-                body.flags = static_cast<std::uint8_t>(random_.below(2));
-                Be32 next[6];
-                for (auto& one : next)
-                    one = number().value;
-                segment->length = static_cast<std::uint32_t>(wire::build_status(
-                    segment->frame, head, body, std::span(next).first(body.count)));
+            case 5:
+                write_status(head, segment);
                 break;
-            }
-            case 6: {
-                head.type = wire::FrameType::kNack;
-                wire::NackBody body{};
-                body.kind = static_cast<wire::NackKind>(1 + random_.below(3));
-                body.group = random_.chance(0.7) ? kWorld : kPair;
-                const bool all = body.kind == wire::NackKind::kGlobal;
-                if (all) head.handle = body.group;
-                body.from = all ? global() : number().value;
-                body.to = all ? global() : number().value;
-                segment->length =
-                    static_cast<std::uint32_t>(wire::build_nack(segment->frame, head, body));
+            case 6:
+                write_nack(head, segment);
                 break;
-            }
             case 4: {
                 head.type = wire::FrameType::kFlow;
                 wire::FlowBody body{};
@@ -99,6 +77,31 @@ public:
     }
 
 private:
+    void write_status(wire::FrameHead& head, Segment* segment) {
+        head.type = wire::FrameType::kStatus;
+        head.handle = random_.chance(0.7) ? kWorld : kPair;
+        wire::StatusBody body{};
+        body.global = global();
+        body.first = static_cast<std::uint16_t>(random_.chance(0.8) ? 0 : random_.below(8));
+        body.count = static_cast<std::uint16_t>(1 + random_.below(6));
+        body.flags = static_cast<std::uint8_t>(random_.below(2));
+        Be32 next[6];
+        for (auto& one : next)
+            one = number().value;
+        segment->length = static_cast<std::uint32_t>(
+            wire::build_status(segment->frame, head, body, std::span(next).first(body.count)));
+    }
+    void write_nack(wire::FrameHead& head, Segment* segment) {
+        head.type = wire::FrameType::kNack;
+        wire::NackBody body{};
+        body.kind = static_cast<wire::NackKind>(1 + random_.below(3));
+        body.group = random_.chance(0.7) ? kWorld : kPair;
+        const bool all = body.kind == wire::NackKind::kGlobal;
+        if (all) head.handle = body.group;
+        body.from = all ? global() : number().value;
+        body.to = all ? global() : number().value;
+        segment->length = static_cast<std::uint32_t>(wire::build_nack(segment->frame, head, body));
+    }
     Seq number() {
         constexpr std::uint32_t kSpans[] = {4, 40, 300, 2000, UINT32_MAX};
         const auto span = kSpans[random_.below(5)];

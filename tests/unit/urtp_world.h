@@ -229,6 +229,7 @@ public:
     Nanos now = 1'000'000;
     std::function<Fate(const wire::FrameView&, Rank to)> hook;
     std::uint64_t frames = 0;
+    std::uint64_t digest = 0;  ///< all frames' octets, in order (FNV-1a)
 
 private:
     struct Flight {
@@ -246,6 +247,9 @@ private:
             Segment* segment = members[from]->next_tx(now);
             if (segment == nullptr) break;
             ++frames;
+            for (std::uint32_t i = 0; i < segment->length; ++i)
+                digest =
+                    (digest ^ std::to_integer<std::uint64_t>(segment->frame[i])) * 0x100000001b3;
             wire::FrameView view;
             EXPECT_EQ(wire::parse(segment->frame, segment->length, wire::kEtherTypeDefault, view),
                       Counter::kCount);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/prng.h"
 #include "wire/build.h"
 #include "wire/crc32c.h"
 #include "wire/job.h"
@@ -21,7 +22,11 @@ constexpr Mac kReceiver{{2, 0, 0, 0, 0, 2}};
 Counter parse_copy(const Octets& frame, FrameView& out, Octets& copy) {
     copy = Octets(frame.begin(), frame.end());
     copy.shrink_to_fit();
-    return parse(copy.data(), copy.size(), kEtherTypeDefault, out);
+    const Counter verdict = parse(copy.data(), copy.size(), kEtherTypeDefault, out);
+    FrameView by_rules;
+    EXPECT_EQ(parse_by_rules(copy.data(), copy.size(), kEtherTypeDefault, by_rules), verdict);
+    EXPECT_TRUE(verdict != Counter::kCount || out == by_rules);
+    return verdict;
 }
 Counter reason(const Octets& frame) {
     FrameView view;
@@ -433,6 +438,30 @@ TEST(WireParse, control_frames_have_no_flags_and_no_stray_fields) {
         EXPECT_EQ(reason(changed(frame, kRankAt, 1)), rank);
         EXPECT_EQ(reason(changed(frame, kHandleAt + 3, 1)), rank);
     }
+}
+
+// The short path for common packets reads and refuses what the rules do: parse_copy() compares.
+TEST(WireParse, common_packets_with_wrong_octets_are_judged_by_the_rules) {
+    Prng random(7);
+    int whole = 0;
+    for (int round = 0; round < 20'000; ++round) {
+        std::uint8_t flags = kFlagFirst | kFlagLast;
+        for (const std::uint8_t flag : {kFlagAck, kFlagTag, kFlagAckNow})
+            if (random.chance(0.5)) flags |= flag;
+        Extensions extensions;
+        extensions.ack = {513, 7, 64, 0};
+        extensions.tag = random.next();
+        const auto payload = static_cast<std::size_t>(random.below(41));
+        Octets frame(256);
+        frame.resize(
+            build_data(frame.data(), head_of(FrameType::kData, flags, 5), extensions, payload));
+        for (std::uint64_t n = random.below(3); n > 0; --n)
+            frame[12 + random.below(16)] ^= static_cast<std::byte>(1U << random.below(8));
+        if (random.chance(0.3)) frame.resize(static_cast<std::size_t>(random.below(90)));
+        whole += reason(frame) == Counter::kCount ? 1 : 0;
+    }
+    EXPECT_GT(whole, 5000);
+    EXPECT_LT(whole, 19'000);
 }
 
 TEST(WireCrc, agrees_with_the_standard_and_with_its_table) {

@@ -34,6 +34,41 @@ TxStream* Sender::sending(StreamId stream, const Session& session, std::uint32_t
     return group->tx.get();
 }
 
+Nanos Sender::reply_delay(std::uint8_t patience) const noexcept {
+    const Params& p = params();
+    return p.ack_delay == kNever ? p.min_send_wait << std::min(patience, kReplyPatienceMax)
+                                 : context_.ack_delay(patience);
+}
+
+Nanos Sender::tail_wait(const TxStream& tx) const noexcept {
+    const Params& p = params();
+    // No answer may come before the packet that waits for credit.
+    const bool rides = p.ack_delay == kNever;
+    const Nanos delay = reply_delay(rides && tx.wants_credit ? 0 : tx.patience);
+    Nanos wait = tx.rtt.bound() + delay;
+    if (tx.ask_every != TxStream::kNeverAsk) {
+        // Its packets ask for acknowledgement, so it hears as soon as a round trip is over.
+        wait = std::min(tx.rtt.bound(), 2 * tx.rtt.smoothed());
+    } else if (rides) {
+        wait = std::max(tx.rtt.bound(), delay);
+    }
+    return std::clamp(wait, std::max(p.min_send_wait, kMicrosecond),
+                      std::max(p.max_send_wait, kMicrosecond));
+}
+
+/// News, or a first transmission: the tail's time counts from now.
+void Sender::restart_probe(TxStream& tx, Nanos now) noexcept {
+    tx.probe_wait = 0;
+    tx.probe_at = now + tail_wait(tx);
+    context_.timers.arm_by(tx.timer, tx.probe_at);
+}
+
+/// Shortens the wait for the tail: a packet waits for credit from now on.
+void Sender::hasten_probe(TxStream& tx, Nanos now) noexcept {
+    tx.probe_at = std::min(tx.probe_at, now + tail_wait(tx));
+    context_.timers.arm_by(tx.timer, tx.probe_at);
+}
+
 [[gnu::flatten]] TxStream* Sender::on_ack(const wire::AckEntry& entry, Session& session,
                                           std::uint32_t& at, Nanos now) noexcept {
     TxStream* tx = sending(entry.stream, session, at);

@@ -1,6 +1,7 @@
 // The sending half of a transport: admits packets, numbers them, retains them until all have
 // acknowledged, and repeats what is asked for (docs/PROTOCOL.md §4).
 //
+//   fast.cc      the common case of a new packet, in one function
 //   submit.cc    admission, headers and numbers of new packets (§5: `after` entries)
 //   transmit.cc  new packets in the order of their commits; streams begin and end
 //   answers.cc   acknowledgements and requests of the receivers
@@ -40,6 +41,7 @@ public:
     PacketPlan plan(const PacketMeta& meta, Nanos now);
     void commit(const PacketMeta& meta, const PacketPlan& plan, Segment* segment,
                 std::uint32_t length, Nanos now);
+    bool send_short(const ShortMessage& message, Nanos now) noexcept;
     [[nodiscard]] bool has_packets() const noexcept {
         return new_head_ != nullptr || !repairing_.empty();
     }
@@ -103,6 +105,7 @@ private:
     using Blockers = FixedVector<TxStream*, wire::kAfterEntriesMax + 1>;
 
     void begin(TxStream& tx);
+    void retain(TxStream& tx, Segment* segment, bool asks, Nanos now) noexcept;
     void find_predecessors(const TxStream& stream, std::uint64_t subset, bool has_subset,
                            Blockers& out) const noexcept;
     [[nodiscard]] Segment* send_once(TxSlot& slot) noexcept;
@@ -133,6 +136,7 @@ private:
     TxSlot* new_head_ = nullptr;  ///< committed, never transmitted, in the order of the commits
     TxSlot* new_tail_ = nullptr;
     std::uint32_t sends_failed_ = 0;
+    const bool takes_short_;  ///< the configuration leaves short messages the fast path
 
     /// The packet on its way from may_send() through plan() to commit().
     struct Draft {

@@ -83,6 +83,10 @@ struct TxStream {
     /// Destination `at` left. True: base moved.
     bool remove_destination(std::uint32_t at) noexcept;
     [[nodiscard]] bool is_destination(std::uint32_t at) const noexcept { return absent[at] == 0; }
+    /// The next packet asks for acknowledgement at once.
+    [[nodiscard]] bool asks() const noexcept {
+        return static_cast<std::uint32_t>(tail - asked) + 1 >= ask_every;
+    }
     /// The tail's news are of interest at this destination.
     [[nodiscard]] bool lacks(std::uint32_t at) const noexcept {
         return is_destination(at) && (next[at] != sent || !on_wire());

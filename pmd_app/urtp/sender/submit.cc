@@ -121,10 +121,6 @@ bool asks_for_credit(const TxStream& tx) noexcept {
     return left == 0 || left == all / 2;
 }
 
-bool asks(const TxStream& tx) noexcept {
-    return static_cast<std::uint32_t>(tx.tail - tx.asked) + 1 >= tx.ask_every;
-}
-
 }  // namespace
 
 PacketPlan Sender::plan(const PacketMeta& meta, Nanos now) {
@@ -133,7 +129,7 @@ PacketPlan Sender::plan(const PacketMeta& meta, Nanos now) {
     std::uint8_t flags = 0;
     if (meta.first) flags |= wire::kFlagFirst;
     if (meta.last) flags |= wire::kFlagLast;
-    const bool asks_now = asks(*tx) || (params().credit_request && asks_for_credit(*tx));
+    const bool asks_now = tx->asks() || (params().credit_request && asks_for_credit(*tx));
     if (meta.ack_now || asks_now) flags |= wire::kFlagAckNow;
     if (context_.config.crc) flags |= wire::kFlagCrc;
     if (meta.has_tag && meta.first) flags |= wire::kFlagTag;
@@ -181,18 +177,23 @@ void Sender::commit(const PacketMeta& meta, const PacketPlan& plan, Segment* seg
         context_.pool.drop(segment);
         return;
     }
+    retain(*tx, segment, (draft_.flags & wire::kFlagAckNow) != 0, now);
+}
+
+/// The packet has its headers: gives it its number, and its place behind those that were committed.
+void Sender::retain(TxStream& tx, Segment* segment, bool asks, Nanos now) noexcept {
     if (context_.config.send_frames != nullptr) context_.config.send_frames->take();
-    TxSlot& slot = tx->slot(tx->tail);
+    TxSlot& slot = tx.slot(tx.tail);
     if (slot.segment != nullptr) [[unlikely]]
-        let_go(*tx);  // retained lazily
-    slot = {segment, tx, nullptr, now, {0}, TxSlot::kNobody, 0};
+        let_go(tx);  // retained lazily
+    slot = {segment, &tx, nullptr, now, {0}, TxSlot::kNobody, 0};
     (new_tail_ != nullptr ? new_tail_->link : new_head_) = &slot;
     new_tail_ = &slot;
-    ++tx->tail;
-    if ((draft_.flags & wire::kFlagAckNow) != 0) tx->asked = tx->tail;
-    tx->pacer.on_packet(now);
-    tx->wants_credit = false;
-    active(*tx).push_back(*tx);
+    ++tx.tail;
+    if (asks) tx.asked = tx.tail;
+    tx.pacer.on_packet(now);
+    tx.wants_credit = false;
+    active(tx).push_back(tx);
 }
 
 }  // namespace ulc::urtp

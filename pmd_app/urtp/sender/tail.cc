@@ -15,41 +15,6 @@ constexpr std::uint32_t kUnansweredMin = 4;
 
 }  // namespace
 
-Nanos Sender::reply_delay(std::uint8_t patience) const noexcept {
-    const Params& p = params();
-    return p.ack_delay == kNever ? p.min_send_wait << std::min(patience, kReplyPatienceMax)
-                                 : context_.ack_delay(patience);
-}
-
-Nanos Sender::tail_wait(const TxStream& tx) const noexcept {
-    const Params& p = params();
-    // No answer may come before the packet that waits for credit.
-    const bool rides = p.ack_delay == kNever;
-    const Nanos delay = reply_delay(rides && tx.wants_credit ? 0 : tx.patience);
-    Nanos wait = tx.rtt.bound() + delay;
-    if (tx.ask_every != TxStream::kNeverAsk) {
-        // Its packets ask for acknowledgement, so it hears as soon as a round trip is over.
-        wait = std::min(tx.rtt.bound(), 2 * tx.rtt.smoothed());
-    } else if (rides) {
-        wait = std::max(tx.rtt.bound(), delay);
-    }
-    return std::clamp(wait, std::max(p.min_send_wait, kMicrosecond),
-                      std::max(p.max_send_wait, kMicrosecond));
-}
-
-/// News, or a first transmission: the tail's time counts from now.
-void Sender::restart_probe(TxStream& tx, Nanos now) noexcept {
-    tx.probe_wait = 0;
-    tx.probe_at = now + tail_wait(tx);
-    context_.timers.arm_by(tx.timer, tx.probe_at);
-}
-
-/// Shortens the wait for the tail: a packet waits for credit from now on.
-void Sender::hasten_probe(TxStream& tx, Nanos now) noexcept {
-    tx.probe_at = std::min(tx.probe_at, now + tail_wait(tx));
-    context_.timers.arm_by(tx.timer, tx.probe_at);
-}
-
 /// Asks for the stream's acknowledgement ahead of time, since another packet waits for it: half a
 /// round trip after the last question, doubling until there is news. Not while packets of ours wait
 /// to be sent: a probe goes first, so on a slow host one each round would leave no time for the

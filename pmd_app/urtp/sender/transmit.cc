@@ -6,7 +6,13 @@
 namespace ulc::urtp {
 
 Sender::Sender(Context& context, Sessions& sessions, ControlQueue& control, Receiver& receiver)
-    : context_(context), sessions_(sessions), control_(control), receiver_(receiver) {}
+    : context_(context),
+      sessions_(sessions),
+      control_(control),
+      receiver_(receiver),
+      takes_short_(kFastPath && !context.config.crc && context.params().acknowledged &&
+                   !context.params().credit_request &&
+                   context.params().reserve_above >= ShortMessage::kOctetsMax) {}
 
 Sender::~Sender() {
     sessions_.each_sending([this](TxStream& tx) {

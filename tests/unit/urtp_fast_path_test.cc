@@ -1,0 +1,131 @@
+// Fast path and general path give the same frames at the same times, and the same counters: random
+// traffic runs in two worlds that differ in nothing else.
+#include "urtp_world.h"
+
+namespace ulc::urtp {
+namespace {
+
+using test::Faults;
+using test::World;
+
+struct Traffic {
+    std::uint64_t seed = 1;
+    Params params;
+    Faults faults;
+    std::string_view profile = kDefaultProfile;
+};
+
+struct Outcome {
+    std::uint64_t digest = 0;
+    std::uint64_t frames = 0;
+    std::vector<std::uint64_t> counters;
+    std::vector<std::string> received;
+    std::uint64_t fast = 0;  ///< messages that took the fast path
+
+    bool operator==(const Outcome& other) const {
+        return digest == other.digest && frames == other.frames && counters == other.counters &&
+               received == other.received;
+    }
+};
+
+constexpr Rank kRanks = 4;
+
+/// Messages of all kinds between four ranks, each step at random.
+Outcome play(const Traffic& traffic, bool fast) {
+    World world(kRanks, traffic.params, traffic.faults, traffic.seed, 0xfffffff0, traffic.profile);
+    Prng random(traffic.seed);
+    Outcome out;
+    for (int step = 0; step < 600; ++step) {
+        const auto from = static_cast<Rank>(random.below(kRanks));
+        const auto to = static_cast<Rank>(random.below(kRanks));
+        const bool multicast = random.chance(0.1);
+        const auto octets = static_cast<std::uint32_t>(random.below(60));
+        const std::uint64_t tag = random.next();
+        const bool tagged = random.chance(0.5);
+        const std::string payload(octets, static_cast<char>(step));
+        const Nanos span = static_cast<Nanos>(random.below(3)) * kMicrosecond;
+        if (from != to || multicast) {
+            PacketMeta meta{.stream = multicast ? test::kWorld : to,
+                            .has_tag = tagged,
+                            .tag = tag,
+                            .message_length = octets};
+            const ShortMessage message{to, octets, payload.data(), tag, tagged};
+            const bool is_short = !multicast && octets <= ShortMessage::kOctetsMax;
+            if (fast && is_short && world.members[from]->send_short(message, world.now)) {
+                ++out.fast;
+            } else {
+                (void)world.send(from, meta, payload);
+            }
+            world.members[from]->check_invariants();
+        }
+        world.run_for(span);
+        for (Rank rank = 0; rank < kRanks; ++rank) {
+            for (Rank source = 0; random.chance(0.7) && source < kRanks; ++source) {
+                for (std::string& one : world.receive(rank, source))
+                    out.received.push_back(std::move(one));
+            }
+        }
+    }
+    world.run_for(kSecond);
+    for (Rank rank = 0; rank < kRanks; ++rank) {
+        for (std::size_t id = 0; id < static_cast<std::size_t>(Counter::kCount); ++id)
+            out.counters.push_back(world.count(rank, static_cast<Counter>(id)));
+    }
+    out.digest = world.digest;
+    out.frames = world.frames;
+    return out;
+}
+
+void compare(const Traffic& traffic) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    std::uint64_t fast = 0;
+    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+        Traffic one = traffic;
+        one.seed = seed;
+        const Outcome by_fast = play(one, true);
+        const Outcome by_general = play(one, false);
+        ASSERT_TRUE(by_fast == by_general)
+            << "seed " << seed << ": " << by_fast.frames << " frames, " << by_general.frames
+            << " by the general path";
+        fast += by_fast.fast;
+    }
+    EXPECT_GT(fast, 40U * 20U) << "the fast path was hardly taken";
+}
+
+TEST(UrtpFastPath, gives_the_frames_of_the_general_path) { compare({}); }
+
+TEST(UrtpFastPath, gives_them_where_frames_are_lost_and_overtake) {
+    compare({.faults = {.loss = 0.05, .duplicate = 0.02, .reorder = 0.1}});
+}
+
+TEST(UrtpFastPath, gives_them_in_a_small_window_with_a_small_store) {
+    Params params;
+    params.window = 8;
+    params.rx_pool_packets = 4;
+    compare({.params = params, .faults = {.loss = 0.02}});
+}
+
+TEST(UrtpFastPath, gives_them_in_other_profiles) {
+    for (const std::string_view profile : {"gbn", "aimd", "delay", "urtp-1997", "eager"})
+        compare({.faults = {.loss = 0.02}, .profile = profile});
+}
+
+TEST(UrtpFastPath, leaves_what_it_may_not_decide_to_the_general_path) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    World world(3);
+    const ShortMessage message{.stream = 1, .octets = 1, .payload = "x"};
+    EXPECT_FALSE(world.members[0]->send_short(message, world.now)) << "the first makes the stream";
+    EXPECT_EQ(world.send(0, 1, "x"), Admission::kYes);
+    EXPECT_TRUE(world.members[0]->send_short(message, world.now));
+    EXPECT_EQ(world.send(0, test::kWorld, "to all"), Admission::kYes);
+    EXPECT_FALSE(world.members[0]->send_short(message, world.now)) << "it must name the multicast";
+    world.run_for(10 * kMillisecond);
+    EXPECT_TRUE(world.members[0]->send_short(message, world.now));
+    EXPECT_FALSE(world.members[0]->send_short({.stream = 3, .payload = ""}, world.now));
+    EXPECT_FALSE(world.members[0]->send_short({.stream = test::kWorld, .payload = ""}, world.now));
+    world.members[0]->peer_gone(1, EventKind::kPeerDied, world.now);
+    EXPECT_FALSE(world.members[0]->send_short(message, world.now)) << "no receiver";
+}
+
+}  // namespace
+}  // namespace ulc::urtp
