@@ -73,6 +73,13 @@ public:
         sink(last->position);
     }
 
+    /// Disarms all timers.
+    void clear() noexcept {
+        for (Timer* timer : heap_)
+            timer->position = Timer::kIdle;
+        heap_.clear();
+    }
+
 private:
     void place(Timer* timer, std::uint32_t at) noexcept {
         heap_[at] = timer;

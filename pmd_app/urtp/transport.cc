@@ -37,7 +37,8 @@ Transport::Transport(const TransportConfig& config, std::span<const Peer> roster
     ULC_CHECK(add_group(config.world, all) == Err::kOk);
 }
 
-Transport::~Transport() = default;
+/// Parts end one after another, and no timer may name an owner that is gone already.
+Transport::~Transport() { context_.timers.clear(); }
 
 // --- sessions, groups and links
 
