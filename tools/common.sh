@@ -42,8 +42,10 @@ quietly() {
     done
     wait "$job" || status=$?
     if ((status != 0)); then
-        # Compilers report the first cause early; tests and apt report it last.
-        { grep -m 1 -A 12 -E '(error:|^FAILED:|ERROR:)' "$log" || true; echo ...; tail -n 25 "$log"; } |
+        # Compilers report the first cause early, a test its own anywhere; apt reports it last.
+        { grep -m 1 -A 12 -E '(error:|^FAILED:|ERROR:)' "$log" ||
+            grep -m 4 -A 6 -E '(: Failure$|runtime error:)' "$log" || true
+            echo ...; tail -n 25 "$log"; } |
             cut -c 1-300 | sed 's/^/  | /'
         say "  that failed with status $status; the whole output: ${log#"$root"/}"
     fi

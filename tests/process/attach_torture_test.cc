@@ -1,9 +1,9 @@
 // Attacks of local users on the attach server: floods, silence, nonsense, descriptors that linger,
 // used up descriptors.
 //
-// Bounds under each: another user attaches within 50 ms, the engine uses at most 5 % of a core, the
-// log grows by at most 1 MB an hour beyond a burst, SIGTERM ends the engine within 2 s. On a loaded
-// machine times are judged by the best of several tries.
+// Bounds under each: another user attaches within 50 ms, the engine uses at most 5 % of a core more
+// than an idle one, the log grows by at most 1 MB an hour beyond a burst, SIGTERM ends the engine
+// within 2 s. On a loaded machine times are judged by the best of several tries.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -40,7 +40,7 @@ constexpr std::size_t kLogBurst = 64 << 10;
 using Milliseconds = std::chrono::duration<double, std::milli>;
 constexpr Milliseconds kAttachMax = 50ms;
 constexpr auto kWindow = 300ms;
-constexpr int kTries = 4;
+constexpr int kTries = 8;
 constexpr int kPassRights = 83;  // SO_PASSRIGHTS, Linux 6.16
 
 abi::Hello hello() {
@@ -220,7 +220,7 @@ struct Torture : testing::Test {
     }
     /// Sets the bounds. The cost of idling is the machine's: it differs threefold between days.
     void measure_idle() {
-        cpu_max = std::max(kCpuShareMax, 3 * cpu_share(kCpuShareMax / 3));
+        cpu_max = cpu_share(kCpuShareMax / 10) + kCpuShareMax;
         attach_max = std::max(kAttachMax, 10 * attach_time(kAttachMax / 10));
     }
     void expect_within_bounds(const char* what) {
