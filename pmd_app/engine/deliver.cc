@@ -147,6 +147,26 @@ bool Deliverer::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::Complet
     return append(rank, source, packet, cq, counters);
 }
 
+abi::CompletionRecord* Deliverer::claim_short(Rank rank, const wire::FrameView& frame,
+                                              abi::CompletionProducer& cq) const noexcept {
+    if (frame.length > abi::kInlineOctetsMax || rank >= index_.size() || index_[rank] == 0 ||
+        blocked_ || sources_[index_[rank] - 1U].open)
+        return nullptr;
+    const bool tagged = (frame.flags & wire::kFlagTag) != 0;
+    if (offloads_ != nullptr && tagged && is_operation(frame.tag)) return nullptr;
+    return cq.claim();
+}
+
+void Deliverer::complete_short(Rank rank, const urtp::ReadyPacket& packet,
+                               abi::CompletionRecord& out, abi::CompletionProducer& cq,
+                               Counters& counters) {
+    complete_inline(rank, packet, out);
+    note_passed(rank, packet.has_tag(), packet.tag, cq);
+    cq.publish();
+    counters.add(Counter::completions);
+    counters.add(Counter::messages_received);
+}
+
 // Of the message that is open: in its stream, and not beyond its length, which its last packet fills.
 bool Deliverer::continues(const Source& source, const urtp::ReadyPacket& packet) noexcept {
     const std::uint64_t after = source.done + source.filled + packet.length;

@@ -58,6 +58,12 @@ public:
     /// A source is gone: its half message is dropped. The client learns it from kPeerLeft or kPeerDied.
     void forget(Rank source) noexcept;
 
+    /// Returns the place for the completion of a message that is `length` octets long and inside
+    /// one packet; nullptr: run() delivers it. The record is published by complete_short() only.
+    [[nodiscard]] abi::CompletionRecord* claim_short(Rank rank, const wire::FrameView& frame,
+                                                     abi::CompletionProducer& cq) const noexcept;
+    void complete_short(Rank rank, const urtp::ReadyPacket& packet, abi::CompletionRecord& out,
+                        abi::CompletionProducer& cq, Counters& counters);
     /// Who is asked first about a message of a collective operation; nullptr: nobody.
     void set_offloads(Offloads* offloads) noexcept { offloads_ = offloads; }
     /// Who is asked next; nullptr: nobody. It stays until replaced, and messages go where it said even after that.

@@ -11,6 +11,18 @@ namespace {
 
 constexpr std::size_t kPrefetchAhead = 2;
 
+/// The fast path of delivery: a short message goes from its frame into the completion ring.
+bool deliver_at_once(Core& core, Endpoint& endpoint, const wire::FrameView& view, Nanos now) {
+    if (endpoint.state != EndpointState::kOpen) return false;
+    abi::CompletionRecord* out =
+        endpoint.deliverer->claim_short(view.rank, view, endpoint.completions);
+    urtp::ReadyPacket packet;
+    if (out == nullptr || !endpoint.member->take_short(view, packet, now)) return false;
+    endpoint.deliverer->complete_short(view.rank, packet, *out, endpoint.completions,
+                                       core.counters);
+    return true;
+}
+
 void to_member(Core& core, Net& net, Endpoint& endpoint, const wire::FrameView& view,
                Segment* segment, bool from_wire, Nanos now) {
     if (endpoint.member == nullptr) {
@@ -26,8 +38,13 @@ void to_member(Core& core, Net& net, Endpoint& endpoint, const wire::FrameView& 
         if (endpoint.gone[view.rank] != kHere) [[unlikely]]
             net.jobs.held_for_gone(endpoint.job, view.rank, now);
     }
-    member.on_frame(view, segment, now);
-    endpoint.work |= kWorkDeliver | kWorkSettle;
+    if (deliver_at_once(core, endpoint, view, now)) {
+        net.port.pool.drop(segment);
+        endpoint.work |= kWorkSettle;
+    } else {
+        member.on_frame(view, segment, now);
+        endpoint.work |= kWorkDeliver | kWorkSettle;
+    }
     if (!endpoint.sends.empty()) endpoint.work |= kWorkSend;
 }
 

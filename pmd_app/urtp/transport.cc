@@ -272,6 +272,24 @@ inline bool Transport::take(const wire::FrameView& frame, Segment* segment, Sess
     return false;
 }
 
+bool Transport::take_short(const wire::FrameView& frame, ReadyPacket& out, Nanos now) noexcept {
+    constexpr unsigned kWhole = wire::kFlagFirst | wire::kFlagLast;
+    if (frame.type != wire::FrameType::kData || (frame.flags & kWhole) != kWhole ||
+        frame.after_count != 0 || !sessions_.is_from_peer(frame))
+        return false;
+    Session* session = sessions_.find(frame.rank);
+    if (session == nullptr || session->gone || !receiver_.is_clear(*session, frame.seq))
+        return false;
+    session->unanswered_since = kNever;
+    session->unanswered = 0;
+    std::uint32_t at = 0;
+    if (frame.ack != nullptr) (void)sender_.on_ack(*frame.ack, *session, at, now);
+    receiver_.take_clear(session->unicast, (frame.flags & wire::kFlagAckNow) != 0, now);
+    out = {nullptr,      frame.body,  frame.tag, frame.message_length, session->unicast.id,
+           frame.length, frame.flags, false};
+    return true;
+}
+
 void Transport::on_flow(const wire::FrameView& frame, Session& session, Nanos now) noexcept {
     const Policy& policy = context_.policy;
     const auto& body = *reinterpret_cast<const wire::FlowBody*>(frame.body);

@@ -113,6 +113,10 @@ public:
     /// Takes a parsed frame whose handle names this member or one of its groups, and one reference
     /// of the segment, always. Frames are counted and dropped by reason.
     void on_frame(const wire::FrameView& frame, Segment* segment, Nanos now);
+    /// Stands for on_frame(), front() and pop() of a whole message in one DATA packet, in the
+    /// common case. True: `out` is in order, and goes to the client now; it lies in the frame,
+    /// which stays the caller's. False: nothing was changed; they decide.
+    bool take_short(const wire::FrameView& frame, ReadyPacket& out, Nanos now) noexcept;
     /// Tells whether the frame's packet would be the only one that is ready now: the next in order
     /// of its stream, for this member, while no packet of any source waits.
     [[nodiscard]] bool is_next(const wire::FrameView& frame) const noexcept;

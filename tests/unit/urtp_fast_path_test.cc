@@ -20,7 +20,8 @@ struct Outcome {
     std::uint64_t frames = 0;
     std::vector<std::uint64_t> counters;
     std::vector<std::string> received;
-    std::uint64_t fast = 0;  ///< messages that took the fast path
+    std::uint64_t fast = 0;   ///< messages sent by the fast path
+    std::uint64_t taken = 0;  ///< messages received by it
 
     bool operator==(const Outcome& other) const {
         return digest == other.digest && frames == other.frames && counters == other.counters &&
@@ -33,6 +34,8 @@ constexpr Rank kRanks = 4;
 /// Messages of all kinds between four ranks, each step at random.
 Outcome play(const Traffic& traffic, bool fast) {
     World world(kRanks, traffic.params, traffic.faults, traffic.seed, 0xfffffff0, traffic.profile);
+    world.takes_at_once = true;
+    world.by_fast_path = fast;
     Prng random(traffic.seed);
     Outcome out;
     for (int step = 0; step < 600; ++step) {
@@ -73,12 +76,14 @@ Outcome play(const Traffic& traffic, bool fast) {
     }
     out.digest = world.digest;
     out.frames = world.frames;
+    out.taken = world.taken_at_once;
     return out;
 }
 
 void compare(const Traffic& traffic) {
     if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
     std::uint64_t fast = 0;
+    std::uint64_t taken = 0;
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
         Traffic one = traffic;
         one.seed = seed;
@@ -88,8 +93,10 @@ void compare(const Traffic& traffic) {
             << "seed " << seed << ": " << by_fast.frames << " frames, " << by_general.frames
             << " by the general path";
         fast += by_fast.fast;
+        taken += by_fast.taken;
     }
     EXPECT_GT(fast, 40U * 20U) << "the fast path was hardly taken";
+    EXPECT_GT(taken, 40U * 5U) << "the fast path was hardly taken";
 }
 
 TEST(UrtpFastPath, gives_the_frames_of_the_general_path) { compare({}); }
@@ -125,6 +132,113 @@ TEST(UrtpFastPath, leaves_what_it_may_not_decide_to_the_general_path) {
     EXPECT_FALSE(world.members[0]->send_short({.stream = test::kWorld, .payload = ""}, world.now));
     world.members[0]->peer_gone(1, EventKind::kPeerDied, world.now);
     EXPECT_FALSE(world.members[0]->send_short(message, world.now)) << "no receiver";
+}
+
+/// Frames from rank 1 to rank 0, given to rank 0 in any order.
+class Receiving {
+public:
+    Receiving() : world_(3) {}
+    ~Receiving() {
+        for (Segment* segment : frames_)
+            world_.pool.table().drop(segment);
+    }
+    Receiving(const Receiving&) = delete;
+    Receiving& operator=(const Receiving&) = delete;
+
+    World& world() { return world_; }
+    Transport& receiver() { return *world_.members[0]; }
+    /// Makes the next frame of rank 1, and returns its place in the list.
+    std::size_t make(const std::string& payload) {
+        EXPECT_EQ(world_.send(1, 0, payload), Admission::kYes);
+        frames_.push_back(world_.members[1]->next_tx(world_.now));
+        return frames_.size() - 1;
+    }
+    wire::FrameView view(std::size_t n) {
+        wire::FrameView view;
+        EXPECT_EQ(wire::parse(frames_[n]->frame, frames_[n]->length, wire::kEtherTypeDefault, view),
+                  Counter::kCount);
+        return view;
+    }
+    bool take_short(std::size_t n) {
+        ReadyPacket packet;
+        const bool taken = receiver().take_short(view(n), packet, world_.now);
+        receiver().check_invariants();
+        return taken;
+    }
+    void take_general(std::size_t n) {
+        const SegmentPool pool = world_.pool.table();
+        pool.hold(frames_[n]);
+        receiver().on_frame(view(n), frames_[n], world_.now);
+    }
+
+private:
+    World world_;
+    std::vector<Segment*> frames_;
+};
+
+TEST(UrtpFastPath, takes_a_packet_only_if_nothing_waits) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Receiving r;
+    const std::size_t a = r.make("a");
+    const std::size_t b = r.make("b");
+    const std::size_t c = r.make("c");
+    EXPECT_FALSE(r.take_short(a)) << "the first makes the session";
+    r.take_general(a);
+    EXPECT_FALSE(r.take_short(b)) << "it would overtake the one that is ready";
+    EXPECT_EQ(r.world().receive(0, 1).size(), 1U);
+    EXPECT_FALSE(r.take_short(c)) << "not the next";
+    EXPECT_TRUE(r.take_short(b));
+    EXPECT_FALSE(r.take_short(b)) << "a duplicate";
+    EXPECT_TRUE(r.take_short(c));
+}
+
+TEST(UrtpFastPath, leaves_a_packet_that_fills_a_hole_to_the_general_path) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Receiving r;
+    const std::size_t a = r.make("a");
+    const std::size_t b = r.make("b");
+    r.take_general(b);
+    EXPECT_FALSE(r.take_short(a)) << "another is held behind it";
+    r.take_general(a);
+    EXPECT_EQ(r.world().receive(0, 1).size(), 2U);
+}
+
+TEST(UrtpFastPath, takes_nothing_from_a_stranger_or_a_rank_that_is_gone) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Receiving r;
+    r.take_general(r.make("a"));
+    EXPECT_EQ(r.world().receive(0, 1).size(), 1U);
+    const std::size_t b = r.make("b");
+    ReadyPacket packet;
+    wire::FrameView view = r.view(b);
+    view.source = test::mac_of(2);
+    EXPECT_FALSE(r.receiver().take_short(view, packet, r.world().now)) << "another's address";
+    view = r.view(b);
+    view.rank = 7;
+    EXPECT_FALSE(r.receiver().take_short(view, packet, r.world().now)) << "no such rank";
+    view = r.view(b);
+    view.flags &= static_cast<std::uint8_t>(~wire::kFlagLast);
+    EXPECT_FALSE(r.receiver().take_short(view, packet, r.world().now)) << "a part of a message";
+    view = r.view(b);
+    view.after_count = 1;
+    EXPECT_FALSE(r.receiver().take_short(view, packet, r.world().now)) << "it names another";
+    r.receiver().peer_gone(1, EventKind::kPeerLeft, r.world().now);
+    EXPECT_FALSE(r.take_short(b));
+}
+
+TEST(UrtpFastPath, acknowledges_what_it_takes) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    World world(2);
+    world.takes_at_once = world.by_fast_path = true;
+    for (int n = 0; n < 100; ++n) {
+        ASSERT_EQ(world.send(0, 1, "x"), Admission::kYes);
+        world.run_for(10 * kMicrosecond);
+    }
+    world.run_for(10 * kMillisecond);
+    EXPECT_EQ(world.taken_at_once, 99U) << "all but the first";
+    EXPECT_EQ(world.receive(1, 0).size(), 100U);
+    EXPECT_TRUE(world.drained());
+    EXPECT_EQ(world.count(0, Counter::probe_sent), 0U) << "every number was acknowledged in time";
 }
 
 }  // namespace

@@ -8,9 +8,11 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <queue>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/prng.h"
@@ -170,7 +172,7 @@ public:
 
     /// Everything that has come in order from `source` to `rank`, taken.
     std::vector<std::string> receive(Rank rank, Rank source) {
-        std::vector<std::string> out;
+        std::vector<std::string> out = std::exchange(taken_[{rank, source}], {});
         ReadyPacket packet;
         while (members[rank]->front(source, packet)) {
             out.emplace_back(reinterpret_cast<const char*>(packet.payload), packet.length);
@@ -228,6 +230,9 @@ public:
     std::vector<bool> dead;  ///< neither receives nor sends any more
     Nanos now = 1'000'000;
     std::function<Fate(const wire::FrameView&, Rank to)> hook;
+    bool takes_at_once = false;  ///< receivers take packets as they come
+    bool by_fast_path = false;   ///< and by Transport::take_short(), where that takes them
+    std::uint64_t taken_at_once = 0;
     std::uint64_t frames = 0;
     std::uint64_t digest = 0;  ///< all frames' octets, in order (FNV-1a)
 
@@ -289,10 +294,23 @@ private:
             pool.table().drop(flight.segment);
             return;
         }
-        members[flight.to]->on_frame(view, flight.segment, now);
+        ReadyPacket packet;
+        if (by_fast_path && members[flight.to]->take_short(view, packet, now)) {
+            ++taken_at_once;
+            taken_[{flight.to, view.rank}].emplace_back(
+                reinterpret_cast<const char*>(packet.payload), packet.length);
+            pool.table().drop(flight.segment);
+        } else {
+            members[flight.to]->on_frame(view, flight.segment, now);
+        }
         members[flight.to]->check_invariants();
+        for (Rank source = 0; takes_at_once && source < members.size(); ++source) {
+            std::vector<std::string> all = receive(flight.to, source);
+            taken_[{flight.to, source}] = std::move(all);
+        }
     }
 
+    std::map<std::pair<Rank, Rank>, std::vector<std::string>> taken_;  ///< by receiver and source
     Faults faults_;
     Prng random_;
     std::vector<Nanos> busy_until_;

@@ -231,9 +231,15 @@ void Receiver::join(RxStream& rx, RxNode& node) noexcept {
     (session.ready_tail != nullptr ? session.ready_tail->link : session.ready_head) = &node;
     session.ready_tail = &node;
     ready_.push_back(session);
+    arrived(rx, node.arrived);
+}
+
+/// A packet of the stream is in order.
+void Receiver::arrived(RxStream& rx, Nanos at) noexcept {
+    Session& session = *rx.session;
     if (session.expecting) {
-        session.reply.sample(node.arrived - session.expected_since);
-        expect_ends(session, node.arrived);
+        session.reply.sample(at - session.expected_since);
+        expect_ends(session, at);
     }
     session.ask_by = &rx;
     context_.count(Counter::data_received);

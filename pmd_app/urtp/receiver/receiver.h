@@ -2,10 +2,10 @@
 // is missing, and tells sources where their streams stand.
 //
 //   order.cc        a packet joins its source's ready queue, is held, or is dropped
+//   fast.cc         the common case of a packet, in one function
 //   acknowledge.cc  acknowledgements and credit
 //   request.cc      gaps, and receives that wait for a source
 //   streams.cc      streams begin and end; nodes of the store
-// No policy is called in order: moved() compares a number that one has set.
 #pragma once
 
 #include "urtp/context.h"
@@ -18,16 +18,14 @@ namespace ulc::urtp {
 
 class Receiver {
 public:
-    /// All outlive this.
-    Receiver(Context& context, Sessions& sessions, ControlQueue& control);
+    Receiver(Context& context, Sessions& sessions, ControlQueue& control);  ///< these outlive it
     ~Receiver();  ///< drops every segment that it holds
     Receiver(const Receiver&) = delete;
-    Receiver& operator=(const Receiver&) = delete;
 
     // --- streams
     /// The session was made: its unicast stream begins. Allocates.
     void begin(Session& session, const LinkEnds& ends);
-    /// Returns the session's stream in the group, made at the first call; nullptr: no member.
+    /// Returns the session's stream in the group, made at need; nullptr: no member.
     RxStream* group_stream(Group& group, Session& session);
     /// The peer is gone: drops what is held; packets in order stay deliverable.
     void end(Session& session, Nanos now) noexcept;
@@ -40,6 +38,9 @@ public:
     bool on_packet(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
     bool on_mcast(const wire::FrameView& frame, Segment* segment, Session& session, Nanos now);
     void on_probe(const wire::FrameView& frame, Session& session, Nanos now);
+    /// The packet is next in order, and nothing waits: take_clear() may have it, without a node.
+    [[nodiscard]] bool is_clear(const Session& session, Seq seq) const noexcept;
+    void take_clear(RxStream& rx, bool ack_now, Nanos now) noexcept;
     /// Answers as Transport::is_next().
     [[nodiscard]] bool is_next(const wire::FrameView& frame) const noexcept;
 
@@ -51,9 +52,9 @@ public:
     }
     [[nodiscard]] bool front(Rank source, ReadyPacket& out) const noexcept {
         const Session* session = source < sessions_.size() ? sessions_.find(source) : nullptr;
-        if (session == nullptr || session->ready_head == nullptr) return false;
-        out = session->ready_head->packet;
-        return true;
+        const bool ready = session != nullptr && session->ready_head != nullptr;
+        if (ready) out = session->ready_head->packet;
+        return ready;
     }
     void pull_front(Rank source) noexcept;
     bool pop(Rank source, Nanos now);
@@ -69,7 +70,7 @@ public:
     /// An acknowledgement that rides on DATA to its source; in mid-message only one nearly due.
     bool piggyback(Session& session, bool last, wire::AckEntry& out, Nanos now) noexcept;
 
-    // --- for receive modes: what a packet that is not next in order may come to
+    // --- for receive modes: ends of a packet that is not next in order
     bool take_in_order(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
     bool hold(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
     bool put_aside(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
@@ -107,7 +108,6 @@ public:
     /// Tells the first starved source of free nodes if it is worth a frame.
     void offer_room() noexcept;
     RxStream* find_or_make(StreamId stream, Session& session);
-
     /// Fails the process if an invariant is broken. O(streams + packets held).
     void check_invariants() const;
 
@@ -122,10 +122,10 @@ private:
     [[nodiscard]] Judgement judge(RxStream& rx, Seq seq, const wire::AfterEntry* after,
                                   std::uint8_t count) noexcept;
     void join(RxStream& rx, RxNode& node) noexcept;
+    void arrived(RxStream& rx, Nanos at) noexcept;
     bool drain(RxStream& rx, Nanos now) noexcept;
     void unblock(Session& session, Nanos now) noexcept;
     void moved(RxStream& rx, Nanos now) noexcept;
-
     wire::AckEntry tell(RxStream& rx, Nanos now) noexcept;
     Segment* send_ack(Session& session, Nanos now);
     Segment* send_request(RxStream& rx, Nanos now);
@@ -135,11 +135,11 @@ private:
     void expect_ends(Session& session, Nanos now) noexcept;
     void arm(RxStream& rx) noexcept;
     [[nodiscard]] Nanos first_wait(const RxStream& rx) const noexcept;
-
     Context& context_;
     Sessions& sessions_;
     ControlQueue& control_;
     RxStore store_;
+    const bool takes_short_;       ///< the configuration leaves packets the fast path
     std::uint32_t kept_ = 0;       ///< free nodes of the store that are promised (policies)
     std::uint32_t expecting_ = 0;  ///< sessions that a pending receive names
     List<Session, &Session::awaited_link> awaited_;  ///< these, in the order of the receives

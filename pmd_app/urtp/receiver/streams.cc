@@ -10,7 +10,8 @@ Receiver::Receiver(Context& context, Sessions& sessions, ControlQueue& control)
       sessions_(sessions),
       control_(control),
       store_(context.params().rx_pool_packets, context.config.send_frames,
-             context.config.receive_frames) {}
+             context.config.receive_frames),
+      takes_short_(kFastPath && context.params().acknowledged) {}
 
 Receiver::~Receiver() {
     sessions_.each([this](Session& session) {
