@@ -147,13 +147,13 @@ bool Deliverer::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::Complet
     return append(rank, source, packet, cq, counters);
 }
 
-abi::CompletionRecord* Deliverer::claim_short(Rank rank, const wire::FrameView& frame,
+abi::CompletionRecord* Deliverer::claim_short(Rank rank, std::uint32_t length, bool tagged,
+                                              std::uint64_t tag,
                                               abi::CompletionProducer& cq) const noexcept {
-    if (frame.length > abi::kInlineOctetsMax || rank >= index_.size() || index_[rank] == 0 ||
-        blocked_ || sources_[index_[rank] - 1U].open)
+    if (length > abi::kInlineOctetsMax || rank >= index_.size() || index_[rank] == 0 || blocked_ ||
+        sources_[index_[rank] - 1U].open)
         return nullptr;
-    const bool tagged = (frame.flags & wire::kFlagTag) != 0;
-    if (offloads_ != nullptr && tagged && is_operation(frame.tag)) return nullptr;
+    if (offloads_ != nullptr && tagged && is_operation(tag)) return nullptr;
     return cq.claim();
 }
 

@@ -60,7 +60,8 @@ public:
 
     /// Returns the place for the completion of a message that is `length` octets long and inside
     /// one packet; nullptr: run() delivers it. The record is published by complete_short() only.
-    [[nodiscard]] abi::CompletionRecord* claim_short(Rank rank, const wire::FrameView& frame,
+    [[nodiscard]] abi::CompletionRecord* claim_short(Rank rank, std::uint32_t length, bool tagged,
+                                                     std::uint64_t tag,
                                                      abi::CompletionProducer& cq) const noexcept;
     void complete_short(Rank rank, const urtp::ReadyPacket& packet, abi::CompletionRecord& out,
                         abi::CompletionProducer& cq, Counters& counters);

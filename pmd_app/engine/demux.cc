@@ -14,8 +14,9 @@ constexpr std::size_t kPrefetchAhead = 2;
 /// The fast path of delivery: a short message goes from its frame into the completion ring.
 bool deliver_at_once(Core& core, Endpoint& endpoint, const wire::FrameView& view, Nanos now) {
     if (endpoint.state != EndpointState::kOpen) return false;
-    abi::CompletionRecord* out =
-        endpoint.deliverer->claim_short(view.rank, view, endpoint.completions);
+    const bool tagged = (view.flags & wire::kFlagTag) != 0;
+    abi::CompletionRecord* out = endpoint.deliverer->claim_short(view.rank, view.length, tagged,
+                                                                 view.tag, endpoint.completions);
     urtp::ReadyPacket packet;
     if (out == nullptr || !endpoint.member->take_short(view, packet, now)) return false;
     endpoint.deliverer->complete_short(view.rank, packet, *out, endpoint.completions,

@@ -182,20 +182,18 @@ SendQueue::Verdict SendQueue::accept(const abi::Region& region, Err stream_error
     return verdict;
 }
 
-bool SendQueue::send_at_once(const SegmentPool& pool, urtp::Transport& transport,
-                             Nanos now) noexcept {
+bool SendQueue::may_go_at_once(urtp::ShortMessage& out) noexcept {
     const SubmissionRecord& record = at(tail_).record;
     constexpr std::uint8_t kMay = abi::kSubmitHasTag | kWhole;
     const bool common = (record.flags & ~kMay) == abi::kSubmitInline &&
                         record.inline_length <= abi::kInlineOctetsMax;
     if (!common || !empty() || open_count_ != 0) return false;
-    if (pool.available(pool.context) <= kKeptForControl) return false;
-    return transport.send_short({.stream = record.stream,
-                                 .octets = record.inline_length,
-                                 .payload = record.body.inline_octets,
-                                 .tag = record.tag,
-                                 .has_tag = (record.flags & abi::kSubmitHasTag) != 0},
-                                now);
+    out = {.stream = record.stream,
+           .octets = record.inline_length,
+           .payload = record.body.inline_octets,
+           .tag = record.tag,
+           .has_tag = (record.flags & abi::kSubmitHasTag) != 0};
+    return true;
 }
 
 // A message that still lacks chunks shares a destination: what waited for its end could keep them out of this queue.

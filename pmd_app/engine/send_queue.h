@@ -77,11 +77,10 @@ public:
     /// chunk of a message repeats the subset of the first one.
     [[nodiscard]] Verdict accept(const abi::Region& region, Err stream_error) noexcept;
 
-    /// Hands the record in slot() to the transport at once: a whole message inside its record, with
-    /// no answer, when nothing waits before it. False: nothing was changed; accept() decides. The
-    /// stream and the moment are right.
-    [[nodiscard]] bool send_at_once(const SegmentPool& pool, urtp::Transport& transport,
-                                    Nanos now) noexcept;
+    /// Tells whether the record in slot() is a whole message inside its record, with no answer,
+    /// and nothing waits before it. Then `out` names it, and may go to the transport at once: its
+    /// stream and the moment are right. False: accept() decides.
+    [[nodiscard]] bool may_go_at_once(urtp::ShortMessage& out) noexcept;
     /// Queues a whole message of an offloaded schedule, a record as accept() would pass it. False: the queue is full, or the
     /// client is in the middle of a message that shares a destination.
     [[nodiscard]] bool inject(const abi::SubmissionRecord& record, Sink sink) noexcept;

@@ -98,6 +98,12 @@ public:
         return sender_.send_short(message, now);
     }
 
+    /// Gives a short message to its receiver, a transport of the same engine, without a frame:
+    /// it is acknowledged at once, and takes along an acknowledgement that is owed. Only for a
+    /// stream of which nothing is on its way. True: `out` is in order, and goes to the receiver's
+    /// client now; it lies in the message. False: nothing was changed; send_short() decides.
+    bool pass(const ShortMessage& message, Transport& to, ReadyPacket& out, Nanos now) noexcept;
+
     /// Returns the next frame for the wire (control, then repairs, then new data), complete from
     /// the Ethernet header on, with one reference for the port; nullptr: nothing (or no segment for
     /// a control frame) now.

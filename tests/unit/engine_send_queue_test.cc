@@ -66,7 +66,8 @@ public:
         record.stream = stream;
         record.flags = flags;
         record.inline_length = octets;
-        return queue_.send_at_once(port_.pool, *world.members[0], world.now);
+        urtp::ShortMessage message;
+        return queue_.may_go_at_once(message) && world.members[0]->send_short(message, world.now);
     }
     /// Frames of the member, not yet sent, which the port is to take and does not.
     void keep_frames(unsigned count) {

@@ -23,4 +23,18 @@ bool Receiver::is_clear(const Session& session, Seq seq) const noexcept {
     if (ack_now) make_ack_due(rx);
 }
 
+bool Receiver::may_pass(const Session& session, Seq seq) const noexcept {
+    const RxStream& rx = session.unicast;
+    return is_clear(session, seq) && rx.acked == seq && !rx.ack_due && !rx.missing() && !rx.timed &&
+           rx.ask_all_at == kNever && rx.ask_new_at == kNever;
+}
+
+void Receiver::take_passed(RxStream& rx, Nanos now) noexcept {
+    advance(rx, now);
+    arrived(rx, now);
+    rx.acked = rx.next;  // its source knows
+    ++rx.limit_told;
+    ++rx.ack_at;
+}
+
 }  // namespace ulc::urtp

@@ -38,11 +38,12 @@ public:
     bool on_packet(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
     bool on_mcast(const wire::FrameView& frame, Segment* segment, Session& session, Nanos now);
     void on_probe(const wire::FrameView& frame, Session& session, Nanos now);
+    [[nodiscard]] bool is_next(const wire::FrameView& frame) const noexcept;  ///< as in Transport
     /// The packet is next in order, and nothing waits: take_clear() may have it, without a node.
     [[nodiscard]] bool is_clear(const Session& session, Seq seq) const noexcept;
     void take_clear(RxStream& rx, bool ack_now, Nanos now) noexcept;
-    /// Answers as Transport::is_next().
-    [[nodiscard]] bool is_next(const wire::FrameView& frame) const noexcept;
+    [[nodiscard]] bool may_pass(const Session& session, Seq seq) const noexcept;
+    void take_passed(RxStream& rx, Nanos now) noexcept;  ///< without a frame, nor an answer
 
     // --- packets in order (as in Transport)
     [[nodiscard]] Rank next_source() noexcept {
@@ -58,7 +59,6 @@ public:
     }
     void pull_front(Rank source) noexcept;
     bool pop(Rank source, Nanos now);
-
     // --- waiting
     void expect(Session& session, Nanos now);
     void on_timer(RxStream& rx, Nanos now) noexcept;

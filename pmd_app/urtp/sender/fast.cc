@@ -17,6 +17,12 @@ bool is_clear(const TxStream& tx, Nanos now) noexcept {
 
 }  // namespace
 
+/// The next packet would be the only one on its way, at once, and would name no other stream.
+bool Sender::may_pass(const TxStream& tx, Nanos now) const noexcept {
+    return takes_short_ && tx.freed == tx.tail && is_clear(tx, now) && tx.pacer.gap() == 0 &&
+           active_groups_.empty();
+}
+
 [[gnu::flatten]] bool Sender::send_short(const ShortMessage& message, Nanos now) noexcept {
     if (!takes_short_ || message.stream >= sessions_.size()) return false;
     Session* session = sessions_.find(message.stream);

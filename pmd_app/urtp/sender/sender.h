@@ -23,7 +23,6 @@ public:
     Sender(Context& context, Sessions& sessions, ControlQueue& control, Receiver& receiver);
     ~Sender();  ///< drops every segment that it retains
     Sender(const Sender&) = delete;
-    Sender& operator=(const Sender&) = delete;
 
     // --- streams
     /// Returns the stream; nullptr: not begun, or without receivers.
@@ -42,6 +41,7 @@ public:
     void commit(const PacketMeta& meta, const PacketPlan& plan, Segment* segment,
                 std::uint32_t length, Nanos now);
     bool send_short(const ShortMessage& message, Nanos now) noexcept;
+    [[nodiscard]] bool may_pass(const TxStream& tx, Nanos now) const noexcept;  ///< Transport::pass
     [[nodiscard]] bool has_packets() const noexcept {
         return new_head_ != nullptr || !repairing_.empty();
     }

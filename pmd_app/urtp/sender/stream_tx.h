@@ -80,6 +80,13 @@ struct TxStream {
         if (members > 1) return allow_one_of(at, beyond);
         edge[0] = limit = beyond;
     }
+    /// The only destination has the next packet, and said so, without a frame. Nothing is retained.
+    void pass() noexcept {
+        base = sent = freed = asked = ++tail;
+        next[0] = tail;
+        allow(0, edge[0] + 1);
+        wants_credit = false;
+    }
     /// Destination `at` left. True: base moved.
     bool remove_destination(std::uint32_t at) noexcept;
     [[nodiscard]] bool is_destination(std::uint32_t at) const noexcept { return absent[at] == 0; }
