@@ -2,19 +2,72 @@
 // are replaced to call them.
 #include "heap_watch.h"
 
-#include <malloc.h>
-
-#include <atomic>
 #include <cstdlib>
+#include <functional>
+#include <mutex>
 #include <new>
+#include <unordered_map>
+
+// NOLINTBEGIN(bugprone-reserved-identifier): the linker's names
+extern "C" {
+void* __real_malloc(std::size_t octets);
+void* __real_calloc(std::size_t count, std::size_t octets);
+void* __real_aligned_alloc(std::size_t alignment, std::size_t octets);
+void __real_free(void* memory);
+}
 
 namespace {
 
-std::atomic<std::size_t> g_octets{0};
+/// Takes the memory of the table below past the count.
+template <typename T>
+struct Uncounted {
+    using value_type = T;
+    Uncounted() = default;
+    template <typename U>
+    explicit Uncounted(const Uncounted<U>& /*other*/) noexcept {}
+    T* allocate(std::size_t n) {
+        void* memory = __real_malloc(n * sizeof(T));
+        if (memory == nullptr) throw std::bad_alloc();
+        return static_cast<T*>(memory);
+    }
+    void deallocate(T* memory, std::size_t /*n*/) noexcept { __real_free(memory); }
+    bool operator==(const Uncounted& /*other*/) const noexcept { return true; }
+};
 
-void* counted(void* memory) noexcept {
-    g_octets += malloc_usable_size(memory);
-    return memory;
+/// The octets asked for of each block in use. Allocators round them, each in another way.
+class Blocks {
+public:
+    void* add(void* memory, std::size_t octets) {
+        const std::scoped_lock lock(mutex_);
+        if (memory != nullptr && sizes_.emplace(memory, octets).second) octets_ += octets;
+        return memory;
+    }
+    /// A block of a library that was linked otherwise is not in the table.
+    void remove(void* memory) {
+        const std::scoped_lock lock(mutex_);
+        const auto at = sizes_.find(memory);
+        if (at == sizes_.end()) return;
+        octets_ -= at->second;
+        sizes_.erase(at);
+    }
+    std::size_t octets() {
+        const std::scoped_lock lock(mutex_);
+        return octets_;
+    }
+
+private:
+    std::mutex mutex_;
+    std::size_t octets_ = 0;
+    std::unordered_map<void*, std::size_t, std::hash<void*>, std::equal_to<>,
+                       Uncounted<std::pair<void* const, std::size_t>>>
+        sizes_;
+};
+
+/// Lives to the end of the process: objects free memory until then.
+Blocks& blocks() {
+    alignas(Blocks) static std::byte memory[sizeof(Blocks)];
+    static Blocks* const all = new (memory) Blocks;
+    return *all;
 }
 
 void* or_throw(void* memory) {
@@ -24,22 +77,16 @@ void* or_throw(void* memory) {
 
 }  // namespace
 
-// NOLINTBEGIN(bugprone-reserved-identifier): the linker's names
 extern "C" {
-void* __real_malloc(std::size_t octets);
-void* __real_calloc(std::size_t count, std::size_t octets);
-void* __real_aligned_alloc(std::size_t alignment, std::size_t octets);
-void __real_free(void* memory);
-
-void* __wrap_malloc(std::size_t octets) { return counted(__real_malloc(octets)); }
+void* __wrap_malloc(std::size_t octets) { return blocks().add(__real_malloc(octets), octets); }
 void* __wrap_calloc(std::size_t count, std::size_t octets) {
-    return counted(__real_calloc(count, octets));
+    return blocks().add(__real_calloc(count, octets), count * octets);
 }
 void* __wrap_aligned_alloc(std::size_t alignment, std::size_t octets) {
-    return counted(__real_aligned_alloc(alignment, octets));
+    return blocks().add(__real_aligned_alloc(alignment, octets), octets);
 }
 void __wrap_free(void* memory) {
-    g_octets -= malloc_usable_size(memory);
+    blocks().remove(memory);
     __real_free(memory);
 }
 }
@@ -65,5 +112,5 @@ void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace ulc::test {
-std::size_t heap_octets() noexcept { return g_octets; }
+std::size_t heap_octets() noexcept { return blocks().octets(); }
 }  // namespace ulc::test

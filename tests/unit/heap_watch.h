@@ -6,7 +6,7 @@
 
 namespace ulc::test {
 
-/// Octets in use, as the allocator rounds them. Any thread.
+/// Octets in use, as they were asked for. Any thread.
 [[nodiscard]] std::size_t heap_octets() noexcept;
 
 }  // namespace ulc::test
