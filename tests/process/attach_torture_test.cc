@@ -331,9 +331,8 @@ TEST_F(Torture, used_up_descriptors_are_told_once_and_cost_nothing) {
     EXPECT_GE(limit.rlim_cur, std::min<rlim_t>(limit.rlim_max, 3 * (2 * 64 + 16)));
     const rlimit few{24, limit.rlim_max};
     ASSERT_EQ(prlimit(engine.pid(), RLIMIT_NOFILE, &few, nullptr), 0);
-    std::vector<int> held;
-    for (int n = 0; n < 40; ++n)
-        held.push_back(connect_to(socket));
+    std::vector<int> held(40);
+    std::ranges::generate(held, [&] { return connect_to(socket); });
     EXPECT_TRUE(eventually(
         [&] { return text_of(log).find("no client can be taken in") != std::string::npos; }));
     EXPECT_LE(cpu_share(cpu_max), cpu_max);

@@ -26,7 +26,8 @@ struct Uncounted {
     template <typename U>
     explicit Uncounted(const Uncounted<U>& /*other*/) noexcept {}
     T* allocate(std::size_t n) {
-        void* memory = __real_malloc(n * sizeof(T));
+        // T is a pointer for the array of buckets.
+        void* memory = __real_malloc(n * sizeof(T));  // NOLINT(bugprone-sizeof-expression)
         if (memory == nullptr) throw std::bad_alloc();
         return static_cast<T*>(memory);
     }
