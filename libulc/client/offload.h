@@ -1,5 +1,6 @@
-// A schedule handed to the engine, as the client sees it (engine/offload.h is the other side). The engine finds buffers and schedule
-// in the tx arena: buffers that lie elsewhere are staged there, copied in by start() and out by finish().
+// A schedule handed to the engine, as the client sees it (endpoint/offload.h is the other side).
+// The engine finds buffers and schedule in the tx arena. Buffers that lie elsewhere are staged
+// there, copied in by start() and out by finish().
 //
 //   start ─▶ [ running ] ──kOffloadDone──▶ status() says how; finish() gives the memory back
 //

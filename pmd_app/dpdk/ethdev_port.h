@@ -19,7 +19,7 @@
 #include "dpdk/exception_path.h"
 #include "dpdk/frame_pool.h"
 #include "dpdk/memif_guard.h"
-#include "engine/port.h"
+#include "port/port.h"
 
 namespace ulc::dpdk {
 

@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "engine/port.h"
+#include "port/port.h"
 
 namespace ulc::dpdk {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/port.h"
+#include "port/port.h"
 
 namespace ulc::dpdk {
 

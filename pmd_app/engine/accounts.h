@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "base/share.h"
 #include "base/units.h"
-#include "engine/share.h"
 #include "urtp/frame_share.h"
 
 namespace ulc::engine {

@@ -8,7 +8,7 @@
 #include "base/counters.h"
 #include "base/units.h"
 #include "engine/accounts.h"
-#include "engine/jobs.h"
+#include "jobs/jobs.h"
 #include "urtp/params.h"
 #include "wire/header.h"
 

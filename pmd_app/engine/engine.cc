@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "endpoint/offload.h"
 #include "engine/core.h"
-#include "engine/offload.h"
 
 namespace ulc::engine {
 namespace {

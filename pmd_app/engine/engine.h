@@ -32,7 +32,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "engine/config.h"
-#include "engine/port.h"
+#include "port/port.h"
 
 namespace ulc::engine {
 

@@ -11,7 +11,7 @@
 
 #include "base/address_plan.h"
 #include "base/counters.h"
-#include "engine/port.h"
+#include "port/port.h"
 
 namespace ulc::engine {
 

@@ -5,9 +5,9 @@
 // submission, the first deadline, and every call that changes the engine end the quiet.
 #include <algorithm>
 
+#include "endpoint/offload.h"
 #include "engine/core.h"
 #include "engine/engine.h"
-#include "engine/offload.h"
 
 namespace ulc::engine {
 namespace {

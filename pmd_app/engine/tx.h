@@ -15,12 +15,13 @@
 #include <cstdint>
 
 #include "base/counters.h"
-#include "engine/port.h"
+#include "endpoint/send_queue.h"
+#include "port/port.h"
 #include "urtp/departures.h"
 
 namespace ulc::engine {
 
-class Transmitter {
+class Transmitter final : public GatheredFrames {
 public:
     Transmitter(const Port& port, urtp::Departures& departures, Counters& counters) noexcept;
 
@@ -50,7 +51,7 @@ public:
     /// Returns true if no frame is kept, and none was pending at the port when it was last asked.
     [[nodiscard]] bool idle() const noexcept { return in_flight_frames_ == 0; }
     /// From now on what is kept refers to no memory but its own.
-    void pull_tails() noexcept {
+    void pull_tails() noexcept override {
         for (std::uint32_t n = 0; n < burst_count_; ++n)
             pull_tail(*burst_[n]);
     }

@@ -13,10 +13,10 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "engine/port.h"
 #include "packet/device.h"
 #include "packet/packet_socket.h"
 #include "port/frame_pool.h"
+#include "port/port.h"
 
 namespace ulc::packet {
 

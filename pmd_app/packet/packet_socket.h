@@ -15,7 +15,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "engine/port.h"
+#include "port/port.h"
 
 struct tpacket2_hdr;
 

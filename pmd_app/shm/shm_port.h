@@ -14,8 +14,8 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "engine/port.h"
 #include "port/frame_pool.h"
+#include "port/port.h"
 #include "shm/broadcast_ring.h"
 #include "shm/wire_file.h"
 

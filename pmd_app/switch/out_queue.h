@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "engine/port.h"
+#include "port/port.h"
 
 namespace ulc::ether_switch {
 

@@ -1,5 +1,5 @@
 // A learning Ethernet switch over any ports, with seeded faults at its outputs. Knows ports only through
-// engine/port.h, so tests run it on ports of their own.
+// port/port.h, so tests run it on ports of their own.
 //
 //   rx burst ─▶ count, learn source ─▶ destination known: that port │ unknown or group: all others
 //                                                   └▶ each output: fate (faults.h) ─▶ out queue ─▶ tx burst
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "engine/port.h"
+#include "port/port.h"
 #include "switch/faults.h"
 #include "switch/mac_table.h"
 #include "switch/out_queue.h"

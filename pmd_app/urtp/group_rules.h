@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "base/units.h"
+#include "port/segment.h"
 #include "wire/ids.h"
-#include "wire/segment.h"
 
 namespace ulc::wire {
 struct FrameView;  // wire/parse.h

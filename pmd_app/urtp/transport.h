@@ -160,7 +160,7 @@ public:
     /// Asks some stream that retains packets for acknowledgement: there is no segment for a new
     /// packet.
     void want_segments(Nanos now) noexcept;
-    /// Copies into its frames what they refer to (wire/segment.h): that memory may go.
+    /// Copies into its frames what they refer to (port/segment.h): that memory may go.
     void pull_tails() noexcept;
     /// Reports that a frame of next_tx() could not be sent, and was dropped. Only the profile
     /// detect tells of it.

@@ -5,10 +5,10 @@
 #include <string_view>
 
 #include "base/units.h"
+#include "port/segment.h"
 #include "urtp/params.h"
 #include "wire/header.h"
 #include "wire/ids.h"
-#include "wire/segment.h"
 
 namespace ulc::urtp {
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <span>
 
-#include "engine/jobs.h"
+#include "jobs/jobs.h"
 #include "wire/job_key.h"
 
 namespace {

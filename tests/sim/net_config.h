@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "engine/port.h"
+#include "port/port.h"
 #include "tests/sim/media/faults.h"
 #include "tests/sim/media/medium.h"
 #include "wire/ids.h"
@@ -37,7 +37,8 @@ struct NetConfig {
     std::uint64_t shared_octets = 0;  ///< of all outputs together; 0: as many as it takes
     std::uint32_t segments = 4096;    ///< of each port's pool
     std::uint16_t multicast_filters = kPassesAll;  ///< that each interface has
-    /// Of payloads that land (engine/port.h) one in so many is overwritten meanwhile, as on a wire of shared memory; 0: none.
+    /// One in this number of payloads that land (port/port.h) is overwritten meanwhile, as on a
+    /// wire of shared memory; 0: none.
     std::uint32_t overtaken_every = 0;
     FaultRates faults;
     std::uint64_t seed = 1;

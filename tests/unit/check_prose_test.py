@@ -139,6 +139,12 @@ def repositories(checker, tap):
         and_back("finds_a_name_added_to_the_list", "may only shrink",
                  {"tools/prose_old.txt": "libulc/new.cc\nlibulc/old.cc\n",
                   "libulc/new.cc": "// Anew.\n"})
+        git(root, "mv", "libulc/old.cc", "libulc/moved.cc")
+        write(root, {"tools/prose_old.txt": "libulc/moved.cc\n"})
+        case("leaves_old_lines_of_a_moved_file_alone", "")
+        write(root, {"libulc/moved.cc": old["libulc/old.cc"] + "// Tried in vain.\n"})
+        case("finds_a_line_added_to_a_moved_file", 'libulc/moved.cc:3: "in vain"')
+        git(root, "reset", "-q", "--hard")
         write(root, {"libulc/old.cc": "// Repairs it.\n"})
         status, output = run(checker, root, "--since", start, "--update")
         kept = pathlib.Path(root, "tools/prose_old.txt").read_text(encoding="utf-8").split()

@@ -1,6 +1,6 @@
 // Long payloads that frames refer to instead of holding a copy (kSubmitDirect on a port that gathers): whatever may still be sent of one
 // when its client hears that it is done must not read it again. The payload is freed then, so that the address sanitizer finds it.
-#include "engine/send_queue.h"
+#include "endpoint/send_queue.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/prng.h"
-#include "engine/jobs.h"
+#include "jobs/jobs.h"
 #include "wire/build.h"
 
 namespace ulc::engine {

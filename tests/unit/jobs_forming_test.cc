@@ -1,4 +1,4 @@
-// Forming jobs over a lossy wire: engine/jobs.h, docs/PROTOCOL.md §7.
+// Forming jobs over a lossy wire: jobs/jobs.h, docs/PROTOCOL.md §7.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -10,10 +10,10 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "port/segment.h"
 #include "urtp/frame_share.h"
 #include "urtp/types.h"
 #include "wire/header.h"
-#include "wire/segment.h"
 
 namespace ulc::urtp {
 

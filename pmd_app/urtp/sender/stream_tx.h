@@ -12,13 +12,13 @@
 #include <variant>
 
 #include "base/units.h"
+#include "port/segment.h"
 #include "urtp/list.h"
 #include "urtp/rtt.h"
 #include "urtp/sender/congestion.h"
 #include "urtp/sender/pacer.h"
 #include "urtp/timers.h"
 #include "wire/ids.h"
-#include "wire/segment.h"
 
 namespace ulc::urtp {
 

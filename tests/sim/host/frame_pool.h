@@ -1,12 +1,13 @@
-// Reference-counted segments of one simulated port, behind wire/segment.h. Each buffer is a heap block of its own, so that
-// the address sanitizer sees an overrun, and is made when it is first needed: a node that holds few frames costs little.
+// Reference-counted segments of one simulated port, behind port/segment.h. Each buffer is a
+// separate heap block, so that the address sanitizer sees an overrun. It is made when it is first
+// needed: a node that holds few frames costs little.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "wire/segment.h"
+#include "port/segment.h"
 
 namespace ulc::sim {
 

@@ -15,7 +15,7 @@
 
 #include "base/counters.h"
 #include "base/units.h"
-#include "engine/port.h"
+#include "port/port.h"
 #include "tests/sim/host/costs.h"
 #include "tests/sim/host/frame_pool.h"
 #include "tests/sim/media/medium.h"

@@ -1,13 +1,13 @@
 // Node liveness; the state machine is drawn in liveness.h.
-#include "engine/liveness.h"
+#include "jobs/liveness.h"
 
 #include <algorithm>
 
 namespace ulc::engine {
 namespace {
 
-/// Pings between node_idle and node_dead, so that heavy loss does not look like death: at 30 % loss each
-/// way an exchange fails with 0.51, all of them with 2e-5.
+/// Pings between node_idle and node_dead, so that heavy loss does not look like death: at 30 % loss
+/// each way an exchange fails with 0.51, all of them with 2e-5.
 constexpr Nanos kPingsPerDeath = 16;
 /// Answers to that many pings back are still answers.
 constexpr std::uint64_t kTokensBack = 64;

@@ -1,4 +1,4 @@
-#include "engine/send_queue.h"
+#include "endpoint/send_queue.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,9 +6,8 @@
 
 #include "abi/placement.h"
 #include "base/check.h"
-#include "engine/complete.h"
-#include "engine/offload.h"
-#include "engine/tx.h"
+#include "endpoint/complete.h"
+#include "endpoint/offload.h"
 
 namespace ulc::engine {
 namespace {

@@ -6,8 +6,8 @@
 #include <span>
 
 #include "base/units.h"
+#include "port/segment.h"
 #include "wire/ids.h"
-#include "wire/segment.h"
 
 namespace ulc {
 

@@ -1,4 +1,4 @@
-// What an engine remembers of its jobs: the private half of engine/jobs.h, shared by its parts.
+// The records of jobs that an engine keeps: the private half of jobs/jobs.h, shared by its parts.
 //
 //                 every engine holds the roster (publisher) / COMMIT (others)
 //   kForming ───────────────────────────────────────────────────────────▶ kFormed ──last local rank left──▶ kEnding
@@ -15,7 +15,7 @@
 
 #include "base/bounded.h"
 #include "base/prng.h"
-#include "engine/jobs.h"
+#include "jobs/jobs.h"
 #include "wire/job_key.h"
 
 namespace ulc::engine {

@@ -1,4 +1,4 @@
-// Claims of ranks, and what is done when they disagree (engine/jobs.h).
+// Claims of ranks, and what is done when they disagree (jobs/jobs.h).
 //
 // A conflict in a job that is still forming fails all of it, at once and everywhere, with both nodes named: half a job
 // helps nobody, and its ranks would only wait for their deadlines. A job that has formed is never disturbed: the new
@@ -9,8 +9,8 @@
 #include <bitset>
 #include <cstring>
 
-#include "engine/job_records.h"
-#include "engine/share.h"
+#include "base/share.h"
+#include "jobs/job_records.h"
 
 namespace ulc::engine {
 namespace {

@@ -3,8 +3,9 @@
 // keeps one from tx until transmission is complete, a receiver keeps one while the packet waits. The
 // segment returns to its pool with the last reference. All calls: engine thread only.
 //
-// A frame to send may lie in two pieces: its headers here and the end of its payload where the application has it, if the port
-// gathers (engine/port.h). That memory stays as it is until nobody holds the segment.
+// A frame to send may lie in two pieces: its headers here and the end of its payload where the
+// application has it, if the port gathers (port/port.h). That memory stays as it is while a
+// reference to the segment is held.
 //
 // A received one may too: its payload lies where the engine said before it was copied (Port::rx_landing).
 #pragma once

@@ -1,4 +1,4 @@
-#include "engine/offload.h"
+#include "endpoint/offload.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "engine/complete.h"
-#include "engine/passed_log.h"
+#include "endpoint/complete.h"
+#include "endpoint/passed_log.h"
 #include "exec/executor.h"
 
 namespace ulc::engine {

@@ -1,10 +1,10 @@
-#include "engine/deliver.h"
+#include "endpoint/deliver.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
-#include "engine/offload.h"
+#include "endpoint/offload.h"
 
 namespace ulc::engine {
 namespace {

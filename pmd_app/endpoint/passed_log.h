@@ -1,6 +1,7 @@
-// The last messages of collective operations that went to the client, so that a schedule which was on its way meanwhile learns
-// which of its messages it will not see (engine/offload.h). The client cannot know: they lay in its completion ring, or came
-// between its look there and the engine's look at its submissions.
+// The last messages of collective operations that went to the client. A schedule that was on its
+// way meanwhile learns from it which of its messages it will not see (endpoint/offload.h). The
+// client cannot know: they lay in its completion ring, or came between its look there and the
+// engine's look at its submissions.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@
 #include "base/error.h"
 #include "base/medium.h"
 #include "base/units.h"
-#include "engine/liveness.h"
+#include "jobs/liveness.h"
 #include "urtp/transport.h"
 #include "wire/ids.h"
 #include "wire/job.h"

@@ -1,9 +1,9 @@
 // The JOB and NODE frames that an engine sends, in order of urgency: rejections, acknowledgements, answers and pings,
-// claims, roster parts and COMMITs, BYEs. Each call of next_tx() writes one (engine/jobs.h).
+// claims, roster parts and COMMITs, BYEs. Each call of next_tx() writes one (jobs/jobs.h).
 #include <algorithm>
 #include <cstring>
 
-#include "engine/job_records.h"
+#include "jobs/job_records.h"
 #include "wire/build.h"
 
 namespace ulc::engine {

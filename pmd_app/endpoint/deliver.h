@@ -28,9 +28,9 @@
 #include "abi/region.h"
 #include "base/counters.h"
 #include "base/units.h"
-#include "engine/passed_log.h"
-#include "engine/rx_arena.h"
-#include "engine/sink.h"
+#include "endpoint/passed_log.h"
+#include "endpoint/rx_arena.h"
+#include "endpoint/sink.h"
 #include "urtp/transport.h"
 
 namespace ulc::engine {

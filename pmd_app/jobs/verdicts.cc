@@ -1,4 +1,4 @@
-// Turns the answers of a node into the ends of its ranks (engine/liveness.h has the proofs).
+// Turns the answers of a node into the ends of its ranks (jobs/liveness.h has the proofs).
 //
 //   hint (GONE, EXPELLED unasked) ─doubt─▶ PING about that endpoint ─answer─▶ ranks end
 //   PING from a node ──▶ EXPELLED if its endpoint is gone here, GONE if ours is unknown, else PONG
@@ -7,7 +7,7 @@
 // so whenever it is asked, and each end asks.
 #include <algorithm>
 
-#include "engine/job_records.h"
+#include "jobs/job_records.h"
 
 namespace ulc::engine {
 

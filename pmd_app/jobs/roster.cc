@@ -1,4 +1,4 @@
-// Rosters: made by the publisher when the last claim is in, and agreed in two stages (engine/jobs.h).
+// Rosters: made by the publisher when the last claim is in, and agreed in two stages (jobs/jobs.h).
 //
 //   publisher   claims complete ─▶ ROSTER rounds ─▶ all hold it ─▶ COMMIT rounds ─▶ all have formed
 //   others                            ROSTER_ACK(holds) ┘   formed ◀─┘  ROSTER_ACK(formed) ┘
@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "engine/job_records.h"
+#include "jobs/job_records.h"
 
 namespace ulc::engine {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace ulc::engine {
+namespace ulc {
 
 /// A number of equal things for all users.
 struct Quota {
@@ -23,4 +23,4 @@ struct Quota {
     return weighed(held + more, 100 - share) <= weighed(quota.all - quota.used - more, share);
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc

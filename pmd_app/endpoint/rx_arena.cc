@@ -1,4 +1,4 @@
-#include "engine/rx_arena.h"
+#include "endpoint/rx_arena.h"
 
 #include <bit>
 #include <new>

@@ -1,10 +1,10 @@
 // Jobs: the interface, dispatch of frames and time, and leaving. jobs.h names the other parts.
-#include "engine/jobs.h"
+#include "jobs/jobs.h"
 
 #include <algorithm>
 #include <cstdio>
 
-#include "engine/job_records.h"
+#include "jobs/job_records.h"
 
 namespace ulc::engine {
 

@@ -31,8 +31,8 @@
 #include "base/counters.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "engine/deliver.h"
-#include "engine/send_queue.h"
+#include "endpoint/deliver.h"
+#include "endpoint/send_queue.h"
 #include "urtp/transport.h"
 
 namespace ulc::engine {

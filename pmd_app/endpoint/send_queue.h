@@ -27,19 +27,28 @@
 #include "base/counters.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "engine/rank_set.h"
-#include "engine/sink.h"
+#include "endpoint/rank_set.h"
+#include "endpoint/sink.h"
+#include "port/segment.h"
 #include "urtp/frame_share.h"
 #include "urtp/transport.h"
-#include "wire/segment.h"
 
 namespace ulc::engine {
 
 class Offloads;
-class Transmitter;
 
 /// Frames of a pool that data leave to control frames; a pool has at least 64.
 inline constexpr std::uint32_t kKeptForControl = 32;
+
+/// Frames that refer to payloads of clients and wait for the port. Implemented by the Transmitter.
+class GatheredFrames {
+public:
+    /// Copies what waiting frames refer to, so that the payloads may change.
+    virtual void pull_tails() noexcept = 0;
+
+protected:
+    ~GatheredFrames() = default;
+};
 
 /// What a send queue works with; all outlive the call.
 struct SendContext {
@@ -51,7 +60,7 @@ struct SendContext {
     std::uint16_t mtu;
     bool client_gone = false;  ///< nobody reads answers
     /// Frames may refer to direct payloads; this one may keep some for the port. nullptr: payloads are copied.
-    Transmitter* gathers = nullptr;
+    GatheredFrames* gathers = nullptr;
     Offloads* offloads = nullptr;        ///< hears of the sends that it injected
     urtp::FrameShare* frames = nullptr;  ///< its share of frames; nullptr: any number
 };
