@@ -1,6 +1,7 @@
 // Elements are read and written by memcpy of their size, which compilers turn into plain, also vector, loads and stores: so no
 // operand needs alignment, and no loop is written twice. Integers are added and multiplied without sign, so that they wrap.
-// What an operator gives depends on nothing but its two operands: the order of a reduction is the schedule's (coll/fold.h).
+// The result of an operator depends on nothing but its two operands: the schedule decides the order
+// of a reduction (coll/algorithms/fold.h).
 #include "coll/reduction.h"
 
 #include <algorithm>

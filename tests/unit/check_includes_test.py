@@ -52,6 +52,10 @@ VIOLATIONS = {
     "client_includes_wire": ("libulc/client/a.cc", '#include "wire/ids.h"', "may not include"),
     "client_includes_coll": ("libulc/client/a.cc", '#include "coll/coll.h"', "may not include"),
     "client_includes_dpdk": ("libulc/client/a.cc", "#include <rte_mbuf.h>", "port/port.h"),
+    "algorithms_include_the_client": (
+        "coll/algorithms/a.cc", '#include "client/ulc.h"', "may not include"),
+    "algorithms_start_a_thread": (
+        "coll/algorithms/a.cc", "std::thread t(f);", "serialises"),
     "coll_includes_an_inner_client_file": ("coll/a.cc", '#include "client/endpoint.cc"', "may not include"),
     "coll_includes_exec": ("coll/a.cc", '#include "exec/executor.h"', "may not include"),
     "coll_includes_records": ("coll/a.cc", '#include "abi/records.h"', "may not include"),

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "coll/algorithm.h"
-#include "coll/tree.h"
+#include "coll/algorithms/tree.h"
 
 namespace ulc::coll {
 namespace {

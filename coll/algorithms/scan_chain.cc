@@ -1,7 +1,7 @@
 // Scan and exscan of large vectors along a chain: each rank receives the fold of those before it, and sends that with its own
 // added. Segments in a pipeline: each port carries the vector once in and once out.
 #include "coll/algorithm.h"
-#include "coll/fold.h"
+#include "coll/algorithms/fold.h"
 
 namespace ulc::coll {
 namespace {

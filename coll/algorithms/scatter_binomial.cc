@@ -1,6 +1,6 @@
-// Scatter down a binomial tree of unicasts (coll/tree.h): each member passes on the blocks of its subtree as they
-// arrive.
-#include "coll/binomial_blocks.h"
+// Scatter down a binomial tree of unicasts (coll/algorithms/tree.h). Each member passes on the
+// blocks of its subtree as they arrive.
+#include "coll/algorithms/binomial_blocks.h"
 
 namespace ulc::coll {
 namespace {

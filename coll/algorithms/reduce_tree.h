@@ -1,9 +1,10 @@
-// A reduction up a tree (coll/tree.h), a segment at a time. The order of operands is that of positions.
+// A reduction up a tree (coll/algorithms/tree.h), a segment at a time. Operands are taken in the
+// order of positions.
 #pragma once
 
 #include "coll/algorithm.h"
-#include "coll/fold.h"
-#include "coll/tree.h"
+#include "coll/algorithms/fold.h"
+#include "coll/algorithms/tree.h"
 
 namespace ulc::coll {
 

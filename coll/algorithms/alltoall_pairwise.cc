@@ -1,9 +1,10 @@
-// Total exchange in a tournament of pairs (coll/pairwise.h), k rounds under way. In place, a block is received over the one that
-// was sent to the same partner, when that is done with; where it may come early, what is sent is a copy.
+// Total exchange in a tournament of pairs (coll/algorithms/pairwise.h), k rounds under way. In
+// place, a block is received over the one that was sent to the same partner, when that send is
+// done. Where a block may come early, a copy is sent.
 #include <vector>
 
 #include "coll/algorithm.h"
-#include "coll/pairwise.h"
+#include "coll/algorithms/pairwise.h"
 
 namespace ulc::coll {
 namespace {

@@ -1,6 +1,7 @@
-// Gather up a binomial tree of unicasts (coll/tree.h): each member passes on the blocks of its subtree, in order,
-// as they arrive. Every block crosses the wire once for each level above it.
-#include "coll/binomial_blocks.h"
+// Gather up a binomial tree of unicasts (coll/algorithms/tree.h). Each member passes on the blocks
+// of its subtree, in order, as they arrive. Every block crosses the wire once for each level above
+// it.
+#include "coll/algorithms/binomial_blocks.h"
 
 namespace ulc::coll {
 namespace {

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "coll/allgather.h"
+#include "coll/algorithms/allgather.h"
 
 namespace ulc::coll {
 

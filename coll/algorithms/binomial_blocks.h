@@ -1,8 +1,9 @@
-// What gather and scatter over a binomial tree (coll/tree.h) have in common: a member's place, and the blocks that pass through it.
+// The common part of gather and scatter over a binomial tree (coll/algorithms/tree.h): a member's
+// place, and the blocks that pass through it.
 #pragma once
 
 #include "coll/algorithm.h"
-#include "coll/tree.h"
+#include "coll/algorithms/tree.h"
 
 namespace ulc::coll {
 

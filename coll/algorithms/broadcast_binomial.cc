@@ -1,7 +1,8 @@
-// Broadcast over a binomial tree of unicasts (coll/tree.h): the reference that multicast is compared with. Larger
-// subtrees first. Segments are forwarded as they arrive, so the tree is a pipeline.
+// Broadcast over a binomial tree of unicasts (coll/algorithms/tree.h): the reference that multicast
+// is compared with. Larger subtrees go first. Segments are forwarded as they arrive, so the tree is
+// a pipeline.
 #include "coll/algorithm.h"
-#include "coll/tree.h"
+#include "coll/algorithms/tree.h"
 
 namespace ulc::coll {
 

@@ -1,6 +1,6 @@
 // Reduce_scatter of small vectors: each rank multicasts its whole vector, and folds its own block of all. One latency.
 #include "coll/algorithm.h"
-#include "coll/fold.h"
+#include "coll/algorithms/fold.h"
 
 namespace ulc::coll {
 

@@ -1,14 +1,15 @@
-// Reduce_scatter in a tournament of pairs (coll/pairwise.h), k rounds under way: each port carries each octet of the vector once
-// out and once in.
+// Reduce_scatter in a tournament of pairs (coll/algorithms/pairwise.h), k rounds under way: each
+// port carries each byte of the vector once out and once in.
 //
-// Operands arrive in the order of ranks from (−r) mod ranks on, round and round. So two folds take them as they come, one of ranks
-// from there to the last, one from rank 0 to there, and the second ∘ the first is the fold in the order of ranks: no operator need
-// commute, and no more than a few segments wait.
+// Operands arrive in the order of ranks from (−r) mod ranks on, round and round. Two folds take
+// them as they come: one of the ranks from there to the last, one from rank 0 to there. The second
+// ∘ the first is the fold in the order of ranks, so no operator needs to commute, and no more than
+// a few segments wait.
 #include <vector>
 
-#include "coll/exchange.h"
-#include "coll/fold.h"
-#include "coll/pairwise.h"
+#include "coll/algorithms/exchange.h"
+#include "coll/algorithms/fold.h"
+#include "coll/algorithms/pairwise.h"
 
 namespace ulc::coll {
 

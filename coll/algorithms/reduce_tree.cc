@@ -4,7 +4,7 @@
 //   chain     each port carries the vector once in and once out, so that large ones take the time of the wire
 //
 // A commutative operator is folded in the order of ranks from the root round; the others from rank 0, which sends the result on.
-#include "coll/reduce_tree.h"
+#include "coll/algorithms/reduce_tree.h"
 
 namespace ulc::coll {
 

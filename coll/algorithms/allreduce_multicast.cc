@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "coll/algorithm.h"
-#include "coll/fold.h"
+#include "coll/algorithms/fold.h"
 
 namespace ulc::coll {
 

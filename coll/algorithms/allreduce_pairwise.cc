@@ -2,8 +2,8 @@
 // octet crosses each port about twice, once for each half, whatever the number of ranks.
 #include <vector>
 
-#include "coll/allgather.h"
-#include "coll/exchange.h"
+#include "coll/algorithms/allgather.h"
+#include "coll/algorithms/exchange.h"
 
 namespace ulc::coll {
 
