@@ -1,12 +1,9 @@
 #include "coll/agreement.h"
 
+#include "base/fnv.h"
+
 namespace ulc::coll {
 namespace {
-
-/// One step of FNV-1a.
-[[nodiscard]] constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) noexcept {
-    return (hash ^ value) * 0x100000001b3U;
-}
 
 [[nodiscard]] constexpr std::uint32_t halved(std::uint64_t hash) noexcept {
     return static_cast<std::uint32_t>(hash ^ hash >> 32);
@@ -18,7 +15,7 @@ namespace {
     if (blocks == nullptr) return call.octets;
     std::uint64_t length = 0;
     for (std::uint16_t rank = 0; rank < call.ranks; ++rank)
-        length = mixed(length, blocks->length(rank));
+        length = fnv1a(length, blocks->length(rank));
     return length;
 }
 
@@ -36,10 +33,10 @@ client::Agreement agreement_of(const Call& call, const Algorithm& algorithm,
         code = reduction_code(reduction->type, reduction->op);
     }
     const auto place = static_cast<std::uint64_t>(&algorithm - algorithms().data());
-    std::uint64_t taken = mixed(mixed(place, call.concurrent), call.segment);
-    if (!call.commutative) taken = mixed(taken, 1);
+    std::uint64_t taken = fnv1a(fnv1a(place, call.concurrent), call.segment);
+    if (!call.commutative) taken = fnv1a(taken, 1);
     return {client::Signature(op, call.root, code, halved(taken), length),
-            halved(mixed(mixed(mixed(op, call.root), type), length)), halved(taken)};
+            halved(fnv1a(fnv1a(fnv1a(op, call.root), type), length)), halved(taken)};
 }
 
 }  // namespace ulc::coll

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/fnv.h"
 #include "base/group_handle.h"
 #include "client/inquiry.h"
 
@@ -13,8 +14,8 @@ constexpr std::uint64_t kLibulcTags = std::uint64_t{3} << 62;
 
 // FNV-1a, 64 bits, over the ranks and the key if there is one, all big-endian.
 std::uint64_t hash_of(std::span<const std::uint16_t> ranks, const std::uint64_t* key) noexcept {
-    std::uint64_t hash = 0xcbf29ce484222325U;
-    const auto add = [&hash](std::uint64_t octet) { hash = (hash ^ octet) * 0x100000001b3U; };
+    std::uint64_t hash = kFnvBasis;
+    const auto add = [&hash](std::uint64_t octet) { hash = fnv1a(hash, octet); };
     for (const std::uint16_t rank : ranks) {
         add(rank >> 8U);
         add(rank & 0xffU);

@@ -8,6 +8,7 @@
 // With an engine inside the process nobody would wake us: then the sleep is a nap, after which we poll the engine.
 #include <algorithm>
 
+#include "base/pause.h"
 #include "client/endpoint.h"
 
 namespace ulc::client {
@@ -20,14 +21,6 @@ constexpr unsigned kClosePollsDaemon = 64;    ///< about 2 us
 constexpr unsigned kClosePollsEmbedded = 16;  ///< rounds of the engine: about 2 us
 constexpr unsigned kClosePollsShared = 2;
 
-void pause() noexcept {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-}
-
 }  // namespace
 
 // Polls a few times without asking for the time, which costs as much as a look at the ring. Events as of poll().
@@ -39,7 +32,7 @@ int Endpoint::poll_closely() {
     for (unsigned n = 0; n < polls; ++n) {
         const int events = poll();
         if (events != 0) return events;
-        if (!embedded) pause();  // an engine's round is pause enough
+        if (!embedded) pause_core();  // an engine's round is pause enough
     }
     return 0;
 }

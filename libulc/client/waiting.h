@@ -9,16 +9,13 @@
 #include <atomic>
 #include <ctime>
 
+#include "base/clock.h"
 #include "base/units.h"
 
 namespace ulc::client {
 
-/// Monotonic nanoseconds, read in user space (vDSO).
-[[nodiscard]] inline Nanos monotonic_now(void*) noexcept {
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<Nanos>(now.tv_sec) * kSecond + now.tv_nsec;
-}
+/// Returns the monotonic time; a hook's context is not needed.
+[[nodiscard]] inline Nanos monotonic_now(void*) noexcept { return ulc::monotonic_now(); }
 
 inline void yield_core(void*) noexcept { sched_yield(); }
 

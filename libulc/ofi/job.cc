@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/fnv.h"
 #include "launcher/launcher.h"
 
 namespace ulc::ofi {
@@ -18,11 +19,11 @@ constexpr unsigned long kSizeMax = 65534;
 /// Letters left by ".ofi." and a number in the 64 that a job's name may have.
 constexpr std::size_t kNameMax = 48;
 
-/// FNV-1a. Tells jobs apart; keeps no secret.
+/// Returns a number that tells jobs apart and keeps no secret.
 std::uint64_t hash_of(const void* bytes, std::size_t length) noexcept {
-    std::uint64_t hash = 0xcbf29ce484222325;
+    std::uint64_t hash = kFnvBasis;
     for (std::size_t i = 0; i < length; ++i)
-        hash = (hash ^ static_cast<const unsigned char*>(bytes)[i]) * 0x100000001b3;
+        hash = fnv1a(hash, static_cast<const unsigned char*>(bytes)[i]);
     return hash;
 }
 

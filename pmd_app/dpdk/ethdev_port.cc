@@ -14,6 +14,7 @@
 #include <rte_ethdev.h>
 #include <rte_mempool.h>
 
+#include "base/clock.h"
 #include "dpdk/device_check.h"
 #include "dpdk/log.h"
 #include "dpdk/multicast.h"
@@ -32,12 +33,6 @@ constexpr std::uint32_t kDeviceReceiveReserve =
 constexpr Nanos kReconnectEvery = 20 * kMillisecond;
 /// A server that accepted may be slow to answer, with many pollers on few cores: starting over would not help.
 constexpr Nanos kHandshakeMax = 1 * kSecond;
-
-Nanos monotonic_now() {
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * kSecond + now.tv_nsec;
-}
 
 Err error_of(int negative_errno) {
     switch (-negative_errno) {

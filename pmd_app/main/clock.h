@@ -14,15 +14,10 @@
 #include <x86intrin.h>
 #endif
 
+#include "base/clock.h"
 #include "base/units.h"
 
 namespace ulc::daemon {
-
-[[nodiscard]] inline Nanos monotonic_now() noexcept {
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<Nanos>(now.tv_sec) * kSecond + now.tv_nsec;
-}
 
 /// Ticks a second of the time stamp counter, measured over ten milliseconds; for a process without DPDK, which measures
 /// it at its start. 0: there is none.

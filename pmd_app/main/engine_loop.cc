@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/pause.h"
 
 namespace ulc::daemon {
 
@@ -142,7 +143,7 @@ void EngineLoop::run(Nanos drain_max) {
         }
         switch (ladder_.idle(now)) {
             case IdleLadder::Step::kSpin:
-                __builtin_ia32_pause();
+                pause_core();
                 break;
             case IdleLadder::Step::kYield: {
                 const Nanos before = clock_.now();

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cstring>
 #include <optional>
 
 #include "base/check.h"
+#include "base/clock.h"
 
 namespace ulc::shm {
 namespace {
@@ -262,8 +262,7 @@ std::uint16_t ShmPort::send(Segment* const* frames, std::uint16_t n) {
 }
 
 bool ShmPort::give_up_waiting() {
-    const Nanos now =
-        std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+    const Nanos now = monotonic_now();
     if (waiting_since_ == kNever) waiting_since_ = now;
     const Nanos waited = now - waiting_since_;
     if (waited < std::min(patience_, kMillisecond)) return false;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/fnv.h"
+
 namespace ulc::ether_switch {
 
 MacTable::MacTable(std::size_t capacity, Nanos age)
@@ -11,9 +13,9 @@ MacTable::MacTable(std::size_t capacity, Nanos age)
       age_(age) {}
 
 std::size_t MacTable::slot_of(const Mac& station) const noexcept {
-    std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
+    std::uint64_t hash = kFnvBasis;
     for (const std::uint8_t octet : station.octets)
-        hash = (hash ^ octet) * 0x100000001b3U;
+        hash = fnv1a(hash, octet);
     return static_cast<std::size_t>(hash ^ (hash >> 32)) & mask_;
 }
 

@@ -8,6 +8,7 @@
 #include <ctime>
 #include <memory>
 
+#include "base/clock.h"
 #include "base/idle_ladder.h"
 #include "dpdk/eal.h"
 #include "dpdk/ethdev_port.h"
@@ -23,12 +24,6 @@ constexpr std::uint32_t kReceiveOctets = 2048 * 1500;  // of each port; memif st
 constexpr std::uint32_t kReceiveSegmentsMin = 512;
 constexpr std::uint32_t kTransmitSegments = 64;  // a switch makes no frames of its own
 constexpr std::uint32_t kBaseMb = 48;
-
-Nanos monotonic_now() {
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * kSecond + now.tv_nsec;
-}
 
 void handle_signals() {
     struct sigaction action {};
