@@ -21,6 +21,10 @@ CLEAN = {
     "docs/guide.md": "# What it is\n\nSee [the code](../libulc/base/a.h), "
                      "[the web](https://example.org).\n| what | whose |\n\n"
                      "```\nWhat mends is code.\n```\n" + "A long line. " * 20 + "\n",
+    "docs/design/REFERENCES.md": "| name | source |\n| --- | --- |\n| U-Net MPI | a paper |\n"
+                                 "| RFC 1982 | a standard |\n",
+    "libulc/base/c.cc": "// As U-Net MPI §4 and RFC 1982 say; the name may begin before: U-Net\n"
+                        "// MPI §5. A document is guide.md §2.\n",
     "coll/tables/x.toml": LONG + "\n",
     "picture.png": "Nobody reads this.\n",
 }
@@ -49,6 +53,8 @@ FAULTS = {
     "doc_comment_with_a_condition": ("libulc/base/x.h", "/// When it is done.", 'not "When"'),
     "doc_comment_with_a_preposition": ("libulc/base/x.h", "/// From the clock.", 'not "From"'),
     "doc_comment_of_a_member": ("libulc/base/x.h", "int a;  ///< of all ports", 'not "of"'),
+    "citation_of_no_source": ("libulc/base/x.cc", "// Counts as GAMMA §4.5 does.", '"GAMMA"'),
+    "citation_of_no_standard": ("docs/x.md", "Compared as RFC 1983 says.", '"RFC 1983"'),
     "link_to_no_file": ("docs/x.md", "See [this](none.md#part).", "leads to no file: none.md"),
 }
 
