@@ -22,7 +22,7 @@ fi_addr_t AddressVector::add(const Address& address) {
         free_.pop_back();
         slots_[index] = {address, true};
     }
-    indices_.try_emplace(address, index);
+    indices_.try_emplace(Job::identity_of(address), index);
     return index;
 }
 
@@ -30,7 +30,7 @@ bool AddressVector::remove(fi_addr_t index) noexcept {
     const std::lock_guard hold(mutex_);
     if (index >= slots_.size() || !slots_[index].used) return false;
     slots_[index].used = false;
-    const auto known = indices_.find(slots_[index].address);
+    const auto known = indices_.find(Job::identity_of(slots_[index].address));
     if (known != indices_.end() && known->second == index) indices_.erase(known);
     free_.push_back(index);
     return true;
@@ -45,7 +45,7 @@ bool AddressVector::find(fi_addr_t index, Address& out) const noexcept {
 
 fi_addr_t AddressVector::index_of(const Address& address) const noexcept {
     const std::lock_guard hold(mutex_);
-    const auto known = indices_.find(address);
+    const auto known = indices_.find(Job::identity_of(address));
     return known != indices_.end() ? known->second : FI_ADDR_NOTAVAIL;
 }
 

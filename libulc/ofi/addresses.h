@@ -46,7 +46,7 @@ private:
     mutable std::mutex mutex_;
     std::vector<Slot> slots_;
     std::vector<fi_addr_t> free_;
-    std::map<Address, fi_addr_t> indices_;
+    std::map<Address, fi_addr_t> indices_;  ///< by Job::identity_of()
     std::vector<Endpoint*> endpoints_;
 };
 

@@ -14,6 +14,9 @@ constexpr const char* kReasons[kHeaderFaults] = {
     "unknown flags",
     "reserved bytes that are not zero",
     "completion data without their flag",
+    "announcement of a wrong form",
+    "descriptor that does not fit its message",
+    "answer of a wrong form",
 };
 
 }  // namespace
@@ -28,7 +31,7 @@ void DroppedMessages::add(HeaderFault why, std::uint16_t rank, std::uint16_t sou
 
 void DroppedMessages::print_total(std::uint16_t rank) const noexcept {
     if (total_ == 0) return;
-    char list[320];
+    char list[512];
     std::size_t used = 0;
     for (std::size_t i = 0; i < kHeaderFaults; ++i) {
         if (counts_[i] == 0) continue;

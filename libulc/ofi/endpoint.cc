@@ -127,6 +127,7 @@ Endpoint::~Endpoint() {
         pool_.release(*operation);
     }
     if (ep_ != nullptr) {
+        end_pulls();
         peers_.leave();
         ulc_close(ep_);
         dropped_.print_total(peers_.own_rank());

@@ -3,6 +3,7 @@
 //   sending.cc     the entries that send
 //   receiving.cc   the entries that receive, peek, claim and cancel
 //   progress.cc    completes what libulc has done
+//   pulls.cc       long messages between ranks of one node
 #pragma once
 
 #include <rdma/fi_cm.h>
@@ -21,6 +22,7 @@
 #include "ofi/dropped.h"
 #include "ofi/operation.h"
 #include "ofi/peers.h"
+#include "ofi/pull_peers.h"
 
 namespace ulc::ofi {
 
@@ -46,6 +48,13 @@ struct Incoming {
     void* context;
     std::uint64_t flags;  ///< FI_MULTI_RECV, FI_PEEK, FI_CLAIM, FI_DISCARD
     bool report;
+};
+
+/// A message that a peek has claimed.
+struct Claimed {
+    ulc_message* message;
+    std::uint16_t source;
+    std::uint64_t descriptor;  ///< descriptor of an announced message, else 0
 };
 
 class Endpoint : public fid_ep {
@@ -119,7 +128,29 @@ private:
     /// The operation is out of the list and done.
     void finish(Operation& operation, const ulc_status& status) noexcept;
     void finish_receive(Operation& operation, const ulc_status& status) noexcept;
+    /// Reports a message of `length` bytes, of which the buffer has as many as fit.
+    void take_message(Operation& operation, std::uint16_t source, std::uint64_t tag,
+                      std::size_t length) noexcept;
     void fail(const Operation& operation, int fi_error, int ulc_error, std::size_t over) noexcept;
+
+    /// Makes a send one of a message that the receiver may read, if that pays.
+    void offer(Operation& operation) noexcept;
+    /// Hands an operation with a pull to libulc. Returns its ulc_error.
+    [[nodiscard]] int submit_pull(Operation& operation) noexcept;
+    /// Sends the message itself, now or later.
+    void send_whole(Operation& operation) noexcept;
+    /// Takes the answer to an announcement. False: the message itself is being sent.
+    [[nodiscard]] bool take_answer(Operation& operation, const ulc_status& status) noexcept;
+    /// Answers an announcement. Returns its ulc_error.
+    [[nodiscard]] int answer(std::uint16_t to, std::uint64_t descriptor, std::uint8_t what,
+                             const PullToken* token) noexcept;
+    /// Starts to read the message whose announcement a receive has matched.
+    void start_pull(Operation& operation, const ulc_status& status) noexcept;
+    /// Reads and answers. False: there is more to do.
+    [[nodiscard]] bool advance_pull(Operation& operation) noexcept;
+    void advance_pulls() noexcept;
+    /// Sends the messages that others were to read, unasked.
+    void end_pulls() noexcept;
 
     const std::uint64_t caps_;
     ulc_endpoint* ep_ = nullptr;
@@ -132,9 +163,12 @@ private:
     Counter* receive_counter_ = nullptr;
     Peers peers_;
     OperationPool pool_;
-    OperationList operations_;                         ///< under way
-    OperationList deferred_;                           ///< to be started when the job has formed
-    std::unordered_map<void*, ulc_message*> claimed_;  ///< by context
+    OperationList operations_;  ///< under way
+    OperationList deferred_;    ///< to be started when the job has formed
+    OperationList pulls_;       ///< receives of messages of this node that are being read
+    OperationList stuck_;       ///< sends of such messages that libulc takes later
+    PullPeers pull_peers_;
+    std::unordered_map<void*, Claimed> claimed_;  ///< by context
     int ended_ = 0;  ///< the ulc_error with which libulc's endpoint ended
     DroppedMessages dropped_;
 };

@@ -10,9 +10,9 @@
 #include <cstring>
 #include <string>
 
-#include "abi/attach.h"
 #include "ofi/job.h"
 #include "ofi/message_header.h"
+#include "ofi/node.h"
 #include "ofi/running_library.h"
 
 namespace ulc::ofi {
@@ -24,7 +24,6 @@ constexpr std::uint64_t kSecondary =
 constexpr std::uint64_t kSendCaps = FI_MSG | FI_TAGGED | FI_SEND | FI_LOCAL_COMM | FI_REMOTE_COMM;
 constexpr std::uint64_t kReceiveCaps = FI_MSG | FI_TAGGED | FI_RECV | kSecondary;
 constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
-constexpr std::size_t kMessageBytesMax = (std::size_t{1} << 40) - sizeof(MessageHeader);
 /// Alternating bits from bit 61 down: all 62 are the user's, in one field.
 constexpr std::uint64_t kTagFormat = 0xaaaaaaaaaaaaaaaaULL >> 2;
 
@@ -145,13 +144,9 @@ void adopt(fi_info& info, const fi_info& hints) noexcept {
 }  // namespace
 
 bool engine_answers() noexcept {
-    const char* given = std::getenv("ULC_ENGINE");  // NOLINT(concurrency-mt-unsafe): read only
-    std::string name = given == nullptr || *given == '\0' ? abi::kDefaultSocketPath : given;
-    if (name.starts_with("embedded:")) return true;
     // A cluster on one machine has a node 0, whichever this process is on.
-    for (std::size_t at = name.find("%n"); at != std::string::npos; at = name.find("%n", at))
-        name.replace(at, 2, "0");
-    if (const std::size_t net = name.find('#'); net != std::string::npos) name.resize(net);
+    const std::string name = engine_name(0);
+    if (name.starts_with("embedded:")) return true;
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (name.empty() || name.size() >= sizeof address.sun_path) return false;

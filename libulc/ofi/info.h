@@ -6,12 +6,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ofi/message_header.h"
+
 namespace ulc::ofi {
 
 inline constexpr char kName[] = "ulc";
 inline constexpr std::uint32_t kAddressFormat = FI_PROV_SPECIFIC | 0x756c63;
 inline constexpr std::uint32_t kProtocol = FI_PROV_SPECIFIC | 0x756c63;
 inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::size_t kMessageBytesMax = (std::size_t{1} << 40) - sizeof(MessageHeader);
 inline constexpr std::size_t kInjectBytesMax = 4096;
 inline constexpr std::size_t kPiecesMax = 7;  ///< the eighth of libulc is the header
 /// Operations of each direction that an application may count on. More are taken.

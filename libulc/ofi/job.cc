@@ -6,8 +6,9 @@
 #include <cstring>
 #include <mutex>
 
-#include "base/fnv.h"
 #include "launcher/launcher.h"
+#include "ofi/hash.h"
+#include "ofi/node.h"
 
 namespace ulc::ofi {
 namespace {
@@ -18,14 +19,6 @@ constexpr unsigned kLauncherSecondsMax = 30;
 constexpr unsigned long kSizeMax = 65534;
 /// Letters left by ".ofi." and a number in the 64 that a job's name may have.
 constexpr std::size_t kNameMax = 48;
-
-/// Returns a number that tells jobs apart and keeps no secret.
-std::uint64_t hash_of(const void* bytes, std::size_t length) noexcept {
-    std::uint64_t hash = kFnvBasis;
-    for (std::size_t i = 0; i < length; ++i)
-        hash = fnv1a(hash, static_cast<const unsigned char*>(bytes)[i]);
-    return hash;
-}
 
 const char* variable(const char* name) noexcept {
     const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): read only
@@ -92,6 +85,7 @@ Job::Job(std::string name, std::uint16_t rank, std::uint16_t size,
     // A fold of 32 bits shows nothing of use of the 128 bits of a nonce.
     const std::uint64_t life = nonce ? hash_of(nonce->data(), nonce->size()) : 0;
     life_ = static_cast<std::uint32_t>(life ^ (life >> 32U));
+    node_ = node_of_process();
 }
 
 const Job* Job::of_process(std::string* reason) {
@@ -123,6 +117,7 @@ Address Job::address_of(std::uint16_t rank, std::uint32_t endpoint) const noexce
     fields.endpoint = endpoint;
     fields.job = name_hash_;
     fields.life = life_;
+    fields.node = rank == rank_ ? node_ : 0;
     Address address;
     std::memcpy(address.data(), &fields, sizeof fields);
     return address;
@@ -137,8 +132,17 @@ const char* Job::objection(const Address& address) const noexcept {
     if (fields.rank >= size_) return "its rank is not in the job";
     const auto* end = fields.zero + sizeof fields.zero;
     if (std::any_of(fields.zero, end, [](unsigned char byte) { return byte != 0; }))
-        return "its last 16 bytes are not zero";
+        return "its last 8 bytes are not zero";
     return nullptr;
+}
+
+bool Job::is_same_node(const Address& address) const noexcept {
+    return node_ != 0 && fields_of(address).node == node_;
+}
+
+Address Job::identity_of(Address address) noexcept {
+    std::fill(address.begin() + offsetof(AddressFields, node), address.end(), 0);
+    return address;
 }
 
 AddressFields Job::fields_of(const Address& address) noexcept {

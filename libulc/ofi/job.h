@@ -9,7 +9,8 @@
 //   bytes 8-11    number of the endpoint in its process
 //   bytes 12-19   hash of the job's name
 //   bytes 20-23   hash of the job's nonce: an earlier job of that name has another
-//   bytes 24-39   zero
+//   bytes 24-31   hash of the engine that the endpoint is on; zero: it is an embedded one
+//   bytes 32-39   zero
 #pragma once
 
 #include <array>
@@ -32,7 +33,8 @@ struct AddressFields {
     Be32 endpoint;
     Be64 job;
     Be32 life;
-    unsigned char zero[16];
+    Be64 node;
+    unsigned char zero[8];
 };
 static_assert(sizeof(AddressFields) == kAddressBytes && alignof(AddressFields) == 1);
 
@@ -54,10 +56,16 @@ public:
     }
     /// Returns the name of the job that this endpoint of every rank joins.
     [[nodiscard]] std::string name_for(std::uint32_t endpoint) const;
+    /// Returns the address without a node, unless the rank is that of this process.
     [[nodiscard]] Address address_of(std::uint16_t rank, std::uint32_t endpoint) const noexcept;
     /// Returns why an address is not one of this job; nullptr: it is.
     [[nodiscard]] const char* objection(const Address& address) const noexcept;
 
+    /// True if the endpoint is on the engine that this process uses.
+    [[nodiscard]] bool is_same_node(const Address& address) const noexcept;
+
+    /// Returns the address without its node.
+    [[nodiscard]] static Address identity_of(Address address) noexcept;
     [[nodiscard]] static AddressFields fields_of(const Address& address) noexcept;
 
 private:
@@ -67,6 +75,7 @@ private:
     std::optional<std::array<unsigned char, 16>> nonce_;
     std::uint64_t name_hash_;
     std::uint32_t life_;
+    std::uint64_t node_;
 };
 
 }  // namespace ulc::ofi

@@ -3,6 +3,7 @@
 
 #include <rdma/fabric.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,8 +13,27 @@
 
 #include "client/ulc.h"
 #include "ofi/message_header.h"
+#include "ofi/pull_wire.h"
 
 namespace ulc::ofi {
+
+/// A long message between ranks of one node, at the sender and at the receiver (pulls.cc).
+struct Pull {
+    enum class Stage : std::uint8_t {
+        kAnnounced,  ///< sender: the request is the answer's receive
+        kReading,    ///< receiver
+        kAnswering,  ///< receiver: the answer is to be sent
+        kWhole,      ///< the message itself is sent, or received
+    };
+
+    PullDescriptor descriptor;  ///< at the sender its own, at the receiver a copy
+    PullAnswer answer;
+    Stage stage;
+    std::uint16_t source;   ///< receiver: libulc's rank
+    std::uint64_t address;  ///< address of the sender's descriptor
+    std::uint64_t tag;      ///< receiver: libulc's, of the announcement
+    std::uint64_t read;     ///< receiver: bytes
+};
 
 struct Operation {
     enum class Kind : std::uint8_t {
@@ -33,6 +53,7 @@ struct Operation {
     std::uint64_t mask;    ///< receives: libulc's
     unsigned level;        ///< sends: flags of ulc_sendv()
     unsigned char* copy;   ///< the payload of an inject; nullptr: the user has it
+    Pull* pull;            ///< nullptr: an ordinary message
     std::uint64_t flags;   ///< the flags of completions
     std::size_t capacity;  ///< bytes of the user's pieces
     void* context;
@@ -75,6 +96,16 @@ private:
 /// Memory of operations. Grows; never shrinks.
 class OperationPool {
 public:
+    OperationPool() = default;
+    OperationPool(const OperationPool&) = delete;
+    OperationPool& operator=(const OperationPool&) = delete;
+    /// Frees what operations under way have too.
+    ~OperationPool() {
+        for (const auto& chunk : chunks_)
+            for (std::size_t i = 0; i < kChunk; ++i)
+                release(chunk[i]);
+    }
+
     /// Returns an operation that is in no list; nullptr: no memory.
     [[nodiscard]] Operation* allocate() noexcept try {
         if (free_ == nullptr) {
@@ -85,14 +116,25 @@ public:
         Operation* operation = free_;
         free_ = operation->next;
         operation->copy = nullptr;
+        operation->pull = nullptr;
         return operation;
     } catch (...) {
         return nullptr;
     }
     void release(Operation& operation) noexcept {
         if (operation.copy != nullptr) delete[] std::exchange(operation.copy, nullptr);
+        if (operation.pull != nullptr) end_pull(operation);
         operation.next = free_;
         free_ = &operation;
+    }
+
+    /// Makes the operation one of an ordinary message. A later read of the descriptor finds no
+    /// token.
+    static void end_pull(Operation& operation) noexcept {
+        Pull* pull = std::exchange(operation.pull, nullptr);
+        pull->descriptor.token.fill(0);
+        std::atomic_signal_fence(std::memory_order_seq_cst);  // another process reads it
+        delete pull;
     }
 
 private:

@@ -66,6 +66,7 @@ int Peers::join(ulc_endpoint* ep, const AddressVector& addresses) {
     addresses_ = &addresses;
     number_ = next_number++;
     by_rank_.assign(job_->size(), FI_ADDR_NOTAVAIL);
+    near_.assign(job_->size(), false);
     const std::string name = job_->name_for(number_);
     int error = ULC_ERR_AGAIN;
     for (int i = 0; i < kJoinTries && error == ULC_ERR_AGAIN; ++i) {
@@ -92,16 +93,18 @@ int Peers::learn(fi_addr_t address, std::uint16_t& rank) noexcept try {
     // Another endpoint of that process is in another job.
     if (fields.endpoint != number_) return -FI_EHOSTUNREACH;
     rank = fields.rank;
-    remember(address, rank);
+    remember(address, found);
     return 0;
 } catch (const std::bad_alloc&) {
     return -FI_ENOMEM;
 }
 
-void Peers::remember(fi_addr_t address, std::uint16_t rank) {
+void Peers::remember(fi_addr_t address, const Address& peer) {
+    const std::uint16_t rank = Job::fields_of(peer).rank;
     if (address >= ranks_.size()) ranks_.resize(address + 1, ULC_RANK_ANY);
     ranks_[address] = rank;
     if (by_rank_[rank] == FI_ADDR_NOTAVAIL) by_rank_[rank] = address;
+    near_[rank] = job_->is_same_node(peer);
 }
 
 fi_addr_t Peers::address_of(std::uint16_t rank) noexcept {

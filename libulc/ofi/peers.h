@@ -32,6 +32,8 @@ public:
         }
         return learn(address, rank);
     }
+    /// True if a rank, which rank_of() returned, is on the engine of this process.
+    [[nodiscard]] bool is_near(std::uint16_t rank) const noexcept { return near_[rank]; }
     /// Returns the address of a rank; FI_ADDR_NOTAVAIL: it is not in the address vector.
     [[nodiscard]] fi_addr_t address_of(std::uint16_t rank) noexcept;
     /// The address was removed from the vector.
@@ -43,7 +45,7 @@ public:
 private:
     [[nodiscard]] int look_at_state() noexcept;
     [[nodiscard]] int learn(fi_addr_t address, std::uint16_t& rank) noexcept;
-    void remember(fi_addr_t address, std::uint16_t rank);
+    void remember(fi_addr_t address, const Address& peer);
 
     ulc_endpoint* ep_ = nullptr;
     const Job* job_ = nullptr;
@@ -52,6 +54,7 @@ private:
     bool formed_ = false;
     std::vector<std::uint16_t> ranks_;  ///< by address
     std::vector<fi_addr_t> by_rank_;
+    std::vector<bool> near_;  ///< by rank
 };
 
 /// Translates a ulc_error into FI_E….

@@ -12,6 +12,8 @@ void Endpoint::progress() noexcept {
     harvest();
     if (!deferred_.empty()) [[unlikely]]
         start_deferred();
+    if (!pulls_.empty() || !stuck_.empty()) [[unlikely]]
+        advance_pulls();
     if (ended_ != 0) [[unlikely]]
         end_all();
 }
@@ -33,9 +35,11 @@ void Endpoint::harvest() noexcept {
 void Endpoint::end_all() noexcept {
     ulc_status status{};
     status.error = ended_;
-    while (Operation* operation = operations_.first()) {
-        operations_.remove(*operation);
-        finish(*operation, status);
+    for (OperationList* list : {&operations_, &pulls_, &stuck_}) {
+        while (Operation* operation = list->first()) {
+            list->remove(*operation);
+            finish(*operation, status);
+        }
     }
 }
 
@@ -44,6 +48,7 @@ void Endpoint::finish(Operation& operation, const ulc_status& status) noexcept {
         finish_receive(operation, status);
         return;
     }
+    if (operation.pull != nullptr && !take_answer(operation, status)) return;
     if (status.error != ULC_OK) {
         fail(operation, fi_error_of(status.error), status.error, 0);
     } else {
@@ -66,27 +71,40 @@ void Endpoint::finish_receive(Operation& operation, const ulc_status& status) no
 #ifdef ULC_PLANTED_BUG  // the fuzzer must find what this forgets (tests/fuzz/)
     if (fault == HeaderFault::kShort) fault = HeaderFault::kNone;
 #endif
+    // The message itself follows its announcement; another announcement does not.
+    if (fault == HeaderFault::kNone && operation.pull != nullptr && operation.header.announces())
+        fault = HeaderFault::kAnnouncement;
+    std::uint64_t tag = status.tag;
+    if (operation.pull != nullptr) {
+        tag = operation.pull->tag;
+        OperationPool::end_pull(operation);
+    }
     if (fault != HeaderFault::kNone) {
         dropped_.add(fault, peers_.own_rank(), status.source);
         if (post(operation)) keep(operation);
-        return;
+    } else if (operation.header.announces()) {
+        start_pull(operation, status);
+    } else {
+        take_message(operation, status.source, tag, status.length - sizeof(MessageHeader));
     }
-    const std::size_t length = status.length - sizeof(MessageHeader);
+}
+
+void Endpoint::take_message(Operation& operation, std::uint16_t source, std::uint64_t tag,
+                            std::size_t length) noexcept {
     const std::size_t taken = std::min<std::size_t>(length, operation.capacity);
     const bool many = operation.kind == Operation::Kind::kMultiReceive;
     const bool used_up = many && operation.capacity - taken < multi_receive_min;
     void* buffer = operation.count > 1 ? operation.pieces[1].base : nullptr;
     operation.flags |= operation.header.has_data() ? FI_REMOTE_CQ_DATA : 0;
     if (used_up) operation.flags |= FI_MULTI_RECV;
-    if (cut || length > operation.capacity) {
-        operation.tag = status.tag;
+    if (length > operation.capacity) {
+        operation.tag = tag;
         fail(operation, FI_ETRUNC, ULC_ERR_TRUNCATED, length - taken);
     } else {
         if (receive_counter_ != nullptr) ++receive_counter_->count;
         if (receives_ != nullptr && (operation.report || used_up))
             receives_->add({operation.context, operation.flags, length, buffer,
-                            operation.header.data, status.tag & kUserTagMask,
-                            peers_.address_of(status.source)});
+                            operation.header.data, tag & kUserTagMask, peers_.address_of(source)});
     }
     if (!many || used_up) {
         pool_.release(operation);
@@ -94,6 +112,7 @@ void Endpoint::finish_receive(Operation& operation, const ulc_status& status) no
     }
     operation.flags &= ~FI_REMOTE_CQ_DATA;
     operation.tag = 0;
+    if (operation.pull != nullptr) OperationPool::end_pull(operation);
     operation.pieces[1].base = static_cast<unsigned char*>(buffer) + taken;
     operation.pieces[1].length -= taken;
     operation.capacity -= taken;

@@ -1,9 +1,40 @@
+#include <algorithm>
 #include <new>
 
 #include "ofi/endpoint.h"
 #include "ofi/info.h"
 
 namespace ulc::ofi {
+namespace {
+
+/// The first bytes of a message. Only an announcement has the body.
+struct Head {
+    MessageHeader header;
+    Announcement body;
+
+    /// These are of the message, whether it is here or announced.
+    [[nodiscard]] std::uint64_t length(std::uint64_t there) const noexcept {
+        return header.announces() ? std::uint64_t{body.length} : there - sizeof header;
+    }
+    [[nodiscard]] std::uint64_t data() const noexcept {
+        if (!header.has_data()) return 0;
+        return header.announces() ? body.data : header.data;
+    }
+    [[nodiscard]] std::uint64_t descriptor() const noexcept {
+        return header.announces() ? std::uint64_t{header.data} : 0;
+    }
+    [[nodiscard]] HeaderFault fault(std::size_t length) const noexcept {
+        const HeaderFault fault = header.fault(length);
+        const bool too_long = header.announces() && body.length > kMessageBytesMax;
+        return fault == HeaderFault::kNone && too_long ? HeaderFault::kAnnouncement : fault;
+    }
+};
+static_assert(sizeof(Head) == sizeof(MessageHeader) + sizeof(Announcement));
+
+/// Untagged receives take no message of the provider's own.
+constexpr std::uint64_t kUntaggedMask = kTaggedBit | kServiceBit;
+
+}  // namespace
 
 int Endpoint::source_of(fi_addr_t from, std::uint16_t& out) noexcept {
     out = ULC_RANK_ANY;
@@ -66,13 +97,14 @@ ssize_t Endpoint::peek(const Incoming& wanted) noexcept try {
     progress();
     const bool takes = (wanted.flags & (FI_CLAIM | FI_DISCARD)) != 0;
     for (;;) {
-        MessageHeader header{};
-        std::size_t there = sizeof header;
+        Head head{};
+        std::size_t there = sizeof head;
         ulc_status status{};
         const int error =
-            ulc_probe_head(ep_, from, wanted.tag, wanted.mask, &header, &there, &status);
-        const bool short_one = status.length < sizeof header;
-        if (error != ULC_OK || (there < sizeof header && !short_one)) {
+            ulc_probe_head(ep_, from, wanted.tag, wanted.mask, &head, &there, &status);
+        const MessageHeader& header = head.header;
+        if (error != ULC_OK || there < std::min<std::uint64_t>(sizeof header, status.length) ||
+            (header.announces() && there < std::min<std::uint64_t>(sizeof head, status.length))) {
             const bool none_yet =
                 error == ULC_OK || error == ULC_ERR_AGAIN || peers_.state() == -FI_EAGAIN;
             fi_cq_err_entry entry{};
@@ -84,8 +116,11 @@ ssize_t Endpoint::peek(const Incoming& wanted) noexcept try {
             if (receives_ != nullptr) receives_->add_error(entry);
             return 0;
         }
-        const HeaderFault fault = header.fault(status.length);
+        const HeaderFault fault = head.fault(status.length);
         const bool malformed = fault != HeaderFault::kNone;
+        if (!malformed && header.announces() && (wanted.flags & FI_DISCARD) != 0 &&
+            answer(status.source, head.descriptor(), PullAnswer::kTaken, nullptr) == ULC_ERR_AGAIN)
+            return -FI_EAGAIN;
         ulc_message* message = nullptr;
         if (takes || malformed) {
             const int claimed = ulc_claim(ep_, from, wanted.tag, wanted.mask, &message, &status);
@@ -99,11 +134,11 @@ ssize_t Endpoint::peek(const Incoming& wanted) noexcept try {
         if ((wanted.flags & FI_DISCARD) != 0)
             static_cast<void>(ulc_discard(ep_, message));
         else if (takes)
-            claimed_[wanted.context] = message;
+            claimed_[wanted.context] = {message, status.source, head.descriptor()};
         if (wanted.report && receives_ != nullptr)
             receives_->add({wanted.context,
                             FI_RECV | FI_TAGGED | (header.has_data() ? FI_REMOTE_CQ_DATA : 0),
-                            status.length - sizeof header, nullptr, header.data,
+                            head.length(status.length), nullptr, head.data(),
                             status.tag & kUserTagMask, peers_.address_of(status.source)});
         return 0;
     }
@@ -114,8 +149,13 @@ ssize_t Endpoint::peek(const Incoming& wanted) noexcept try {
 ssize_t Endpoint::finish_claim(const Incoming& wanted) noexcept {
     const auto known = claimed_.find(wanted.context);
     if (known == claimed_.end() || wanted.count > kPiecesMax) return -FI_EINVAL;
-    ulc_message* message = known->second;
+    const auto [message, source, descriptor] = known->second;
     if ((wanted.flags & FI_DISCARD) != 0) {
+        if (descriptor != 0 &&
+            answer(source, descriptor, PullAnswer::kTaken, nullptr) == ULC_ERR_AGAIN) {
+            progress();
+            return -FI_EAGAIN;
+        }
         claimed_.erase(known);
         static_cast<void>(ulc_discard(ep_, message));
         if (wanted.report && receives_ != nullptr)
@@ -148,10 +188,13 @@ ssize_t Endpoint::cancel(void* context) noexcept {
     };
     for (Operation* one = operations_.first(); one != nullptr; one = one->next) {
         if (!is_it(*one)) continue;
-        if (ulc_cancel(ep_, &one->request) != ULC_OK) return -FI_EAGAIN;  // it has matched
+        // A receive that has matched stays.
+        if (one->pull != nullptr || ulc_cancel(ep_, &one->request) != ULC_OK) return -FI_EAGAIN;
         end(operations_, *one);
         return 0;
     }
+    for (Operation* one = pulls_.first(); one != nullptr; one = one->next)
+        if (is_it(*one)) return -FI_EAGAIN;
     for (Operation* one = deferred_.first(); one != nullptr; one = one->next) {
         if (!is_it(*one)) continue;
         end(deferred_, *one);
@@ -183,15 +226,15 @@ ssize_t start_plain(fid_ep* ep, const iovec* pieces, std::size_t count, fi_addr_
 ssize_t recv(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr_t from,
              void* context) noexcept {
     const iovec piece{buffer, length};
-    return start_plain(ep, &piece, 1, from, 0, kTaggedBit, context);
+    return start_plain(ep, &piece, 1, from, 0, kUntaggedMask, context);
 }
 ssize_t recvv(fid_ep* ep, const iovec* pieces, void**, std::size_t count, fi_addr_t from,
               void* context) noexcept {
-    return start_plain(ep, pieces, count, from, 0, kTaggedBit, context);
+    return start_plain(ep, pieces, count, from, 0, kUntaggedMask, context);
 }
 ssize_t recvmsg(fid_ep* ep, const fi_msg* message, std::uint64_t flags) noexcept {
     if ((flags & ~(kReceiveFlags | FI_MORE)) != 0) return -FI_EBADFLAGS;
-    return start(ep, {message->msg_iov, message->iov_count, message->addr, 0, kTaggedBit,
+    return start(ep, {message->msg_iov, message->iov_count, message->addr, 0, kUntaggedMask,
                       message->context, flags, static_cast<Endpoint*>(ep)->reports_receive(flags)});
 }
 

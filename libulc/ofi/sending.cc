@@ -61,7 +61,10 @@ Operation* Endpoint::describe(const Outgoing& message, std::uint16_t to) noexcep
     operation->tag = message.tag;
     operation->level = level_of(message.flags);
     operation->count = list_pieces(operation->header, message, operation->pieces);
-    if ((message.flags & FI_INJECT) == 0 || operation->capacity == 0) return operation;
+    if ((message.flags & FI_INJECT) == 0 || operation->capacity == 0) {
+        offer(*operation);
+        return operation;
+    }
     // The caller may change the payload at once.
     operation->copy = new (std::nothrow) unsigned char[operation->capacity];
     if (operation->copy == nullptr) {

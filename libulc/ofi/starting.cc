@@ -21,6 +21,8 @@ int Endpoint::may_defer() const noexcept {
 }
 
 int Endpoint::submit(Operation& operation) noexcept {
+    if (operation.pull != nullptr) [[unlikely]]
+        return submit_pull(operation);
     if (operation.kind == Operation::Kind::kSend)
         return ulc_sendv(ep_, operation.peer, operation.tag, operation.pieces, operation.count,
                          operation.level, &operation.request);

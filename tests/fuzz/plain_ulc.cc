@@ -30,6 +30,7 @@ struct ulc_endpoint {
     std::map<ulc_request*, ulc_status> done;
     std::deque<ulc_request*> to_hand_out;
     std::uint64_t malformed_taken = 0;
+    ulc::fuzz::Sent last_sent{};
     bool formed = true;
 };
 
@@ -37,12 +38,29 @@ namespace {
 
 ulc_endpoint* open_one = nullptr;
 
-/// Written from the description of the header, not with the provider's code.
-bool is_malformed(const std::vector<unsigned char>& bytes) {
-    if (bytes.size() < 12 || bytes[0] != 1 || bytes[1] > 1 || bytes[2] != 0 || bytes[3] != 0)
+constexpr std::uint64_t kProvidersOwn = std::uint64_t{1} << 61;
+constexpr std::uint64_t kWholeMessage = std::uint64_t{1} << 60;
+
+bool is_own(std::uint64_t tag) { return tag >> 62 == 0 && (tag & kProvidersOwn) != 0; }
+
+bool has_bits(const std::vector<unsigned char>& bytes, std::size_t from, std::size_t to) {
+    return std::any_of(bytes.begin() + static_cast<std::ptrdiff_t>(from),
+                       bytes.begin() + static_cast<std::ptrdiff_t>(to),
+                       [](unsigned char byte) { return byte != 0; });
+}
+
+/// Written from the description of the header, not with the provider's code. `whole`: it follows
+/// an announcement. `looks`: its body is read.
+bool is_malformed(const std::vector<unsigned char>& bytes, bool whole, bool looks) {
+    if (bytes.size() < 12 || bytes[0] != 1 || bytes[1] > 7 || bytes[2] != 0 || bytes[3] != 0)
         return true;
-    return bytes[1] == 0 && std::any_of(bytes.begin() + 4, bytes.begin() + 12,
-                                        [](unsigned char byte) { return byte != 0; });
+    const bool announces = (bytes[1] & 2) != 0;
+    if (!announces) return (bytes[1] & 4) != 0 || (bytes[1] == 0 && has_bits(bytes, 4, 12));
+    if (whole || bytes.size() != 32 || !has_bits(bytes, 4, 12) || bytes[11] % 16 != 0) return true;
+    // At most 2^40 - 12 bytes.
+    return looks && (has_bits(bytes, 12, 15) ||
+                     (bytes[15] == 0xff && bytes[16] == 0xff && bytes[17] == 0xff &&
+                      bytes[18] == 0xff && bytes[19] > 0xf4));
 }
 
 bool matches(const ulc_message& message, std::uint16_t from, std::uint64_t tag,
@@ -62,7 +80,9 @@ void give(ulc_endpoint& ep, const ulc_endpoint::Posted& to, const ulc_message& m
         if (taken > 0) std::memcpy(piece.base, message.bytes.data() + at, taken);
         at += taken;
     }
-    ep.malformed_taken += is_malformed(message.bytes) ? 1 : 0;
+    const bool own = is_own(message.tag);
+    const bool whole = own && (message.tag & kWholeMessage) != 0;
+    if (!own || whole) ep.malformed_taken += is_malformed(message.bytes, whole, false) ? 1 : 0;
     ulc_status status{};
     status.error = at < message.bytes.size() ? ULC_ERR_TRUNCATED : ULC_OK;
     status.source = message.source;
@@ -106,6 +126,8 @@ void arrive(std::uint16_t source, std::uint64_t tag, std::vector<unsigned char> 
     give(ep, taken, message);
 }
 
+const Sent& last_sent() { return open_one->last_sent; }
+
 std::uint64_t malformed_taken() { return open_one->malformed_taken; }
 
 }  // namespace ulc::fuzz
@@ -132,9 +154,17 @@ int ulc_poll(ulc_endpoint*) { return 0; }
 int ulc_wait(ulc_endpoint*, int64_t) { return ULC_ERR_TIMEOUT; }
 const char* ulc_error_text(int) { return ""; }
 
-int ulc_sendv(ulc_endpoint* ep, uint16_t, uint64_t, const ulc_piece*, unsigned, unsigned,
-              ulc_request* req) {
-    if (req != nullptr) complete(*ep, req, {});
+int ulc_sendv(ulc_endpoint* ep, uint16_t to, uint64_t tag, const ulc_piece* pieces, unsigned count,
+              unsigned, ulc_request* req) {
+    if (req != nullptr) {
+        complete(*ep, req, {});
+        return ULC_OK;
+    }
+    ep->last_sent = {to, tag, {}};
+    for (unsigned i = 0; i < count; ++i) {
+        const auto* bytes = static_cast<const unsigned char*>(pieces[i].base);
+        ep->last_sent.bytes.insert(ep->last_sent.bytes.end(), bytes, bytes + pieces[i].length);
+    }
     return ULC_OK;
 }
 
@@ -184,16 +214,16 @@ int ulc_receive_claimed(ulc_endpoint* ep, ulc_message* message, const ulc_piece*
 }
 
 int ulc_discard(ulc_endpoint* ep, ulc_message* message) {
-    ep->malformed_taken += is_malformed(message->bytes) ? 1 : 0;
+    ep->malformed_taken += is_malformed(message->bytes, false, true) ? 1 : 0;
     ep->claimed.remove_if([&](const ulc_message& one) { return &one == message; });
     return ULC_OK;
 }
 
 int ulc_cancel(ulc_endpoint* ep, ulc_request* req) {
-    return std::erase_if(ep->posted,
-                         [&](const ulc_endpoint::Posted& one) { return one.request == req; }) > 0
-               ? ULC_OK
-               : ULC_ERR_AGAIN;
+    const auto is_it = [&](const ulc_endpoint::Posted& one) { return one.request == req; };
+    if (std::erase_if(ep->posted, is_it) == 0) return ULC_ERR_AGAIN;
+    ep->collected.erase(req);
+    return ULC_OK;
 }
 
 int ulc_test(ulc_endpoint* ep, ulc_request* req, ulc_status* status) {

@@ -20,6 +20,14 @@ void unform();
 /// A message arrives at the open endpoint. Nothing arrives while its job forms.
 void arrive(std::uint16_t source, std::uint64_t tag, std::vector<unsigned char> bytes);
 
+/// The last message that the endpoint sent without a request, and where its answer belongs.
+struct Sent {
+    std::uint16_t to;
+    std::uint64_t tag;
+    std::vector<unsigned char> bytes;
+};
+[[nodiscard]] const Sent& last_sent();
+
 /// Messages that receives, claims and discards have taken, and that begin with no header of the
 /// provider.
 [[nodiscard]] std::uint64_t malformed_taken();

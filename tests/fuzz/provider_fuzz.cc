@@ -2,7 +2,7 @@
 // malformed message must be dropped and counted; each completion must lie in its buffer.
 //
 //   input: an octet 0xff if the job forms at operation 5 and not before; operations until it ends:
-//   one octet says which (mod 8), then
+//   one octet says which (mod 12), then
 //     0  a tagged receive           tag (1), ignored bits (1), capacity (1)
 //     1  a multi-receive            capacity / 4 (1), the least that is kept (1)
 //     2  a message                  source (1), tagged (1), tag (1), length (2), its header (12)
@@ -11,12 +11,19 @@
 //     5  the queue is read
 //     6  a receive taken back       which (1)
 //     7  an address                 40
+//     8  an announcement            source (1), tag (1), proven and own process (1), pieces (1),
+//                                   then of each: place (1), length (2)
+//     9  the message behind it      source (1), length (2), its header (12)
+//    10  a long send to a rank of this node
+//    11  its answer                 length (1), octets
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -29,6 +36,7 @@
 #include "ofi/completions.h"
 #include "ofi/domain.h"
 #include "ofi/endpoint.h"
+#include "ofi/info.h"
 #include "ofi/say.h"
 #include "plain_ulc.h"
 
@@ -57,6 +65,14 @@ struct Input {
     }
 };
 
+/// A message that hostile ranks of this node announce.
+struct Offered {
+    ofi::PullDescriptor descriptor;
+    unsigned char memory[1200];
+};
+Offered offered;
+unsigned char long_message[1U << 16];
+
 /// One receive of the application, its context, and memory of exactly its capacity.
 struct Slot {
     explicit Slot(std::size_t octets) : capacity(octets), memory(new unsigned char[octets]) {}
@@ -77,6 +93,7 @@ struct World {
     fid_cq* queue = nullptr;
     fid_av* addresses = nullptr;
     fid_ep* ep = nullptr;
+    fi_addr_t near = FI_ADDR_NOTAVAIL;
     std::vector<std::unique_ptr<Slot>> slots;
 
     World() {
@@ -96,6 +113,11 @@ struct World {
         ULC_CHECK(fi_ep_bind(ep, &addresses->fid, 0) == 0);
         ULC_CHECK(fi_ep_bind(ep, &queue->fid, FI_RECV | FI_TRANSMIT) == 0);
         ULC_CHECK(fi_enable(ep) == 0);
+        unsigned char name[ofi::kAddressBytes];
+        std::size_t length = sizeof name;
+        ULC_CHECK(fi_getname(&ep->fid, name, &length) == 0);
+        name[7] = 1;  // the rank
+        ULC_CHECK(fi_av_insert(addresses, name, 1, &near, 0, nullptr) == 1);
     }
     ~World() {
         for (fid* one : {&ep->fid, &queue->fid, &addresses->fid, &domain->fid})
@@ -175,7 +197,67 @@ struct World {
         if (added == 1) ULC_CHECK((octets[6] << 8 | octets[7]) < fuzz::kRanks);
     }
 
+    static std::size_t length_of(Input& in) { return (in.octet() | in.octet() << 8) % 1200; }
+    static void announcement(Input& in) {
+        const auto source = static_cast<std::uint16_t>(in.octet() % fuzz::kRanks);
+        const std::uint64_t tag = in.octet();
+        const std::uint8_t how = in.octet();
+        ofi::PullDescriptor& descriptor = offered.descriptor;
+        descriptor = {};
+        descriptor.data = how;
+        descriptor.has_data = how >> 4 & 1;
+        descriptor.count = in.octet() % 9;
+        for (std::uint32_t i = 0; i < std::min<std::uint32_t>(descriptor.count, 7); ++i) {
+            const std::uint8_t place = in.octet();
+            const std::size_t length = length_of(in);
+            const std::size_t from = place % 4 == 0 ? 0 : place;
+            // Some pieces lie where nothing is.
+            descriptor.pieces[i].address =
+                place == 0xff ? 4096 : reinterpret_cast<std::uintptr_t>(offered.memory + from);
+            descriptor.pieces[i].length = std::min(length, sizeof offered.memory - from);
+            descriptor.length += descriptor.pieces[i].length;
+        }
+        if ((how & 8) != 0) ++descriptor.length;  // does not fit
+        // The token that the provider gave away last.
+        ofi::PullAnswer answer{};
+        const auto& sent = fuzz::last_sent().bytes;
+        if (sent.size() == sizeof answer) std::memcpy(&answer, sent.data(), sizeof answer);
+        descriptor.token = answer.token;
+        const auto address = reinterpret_cast<std::uintptr_t>(&descriptor);
+        ofi::MessageHeader header =
+            ofi::MessageHeader::announcing(address, (how & 16) != 0, (how & 1) != 0);
+        const ofi::Announcement body{descriptor.length, descriptor.data,
+                                     (how & 2) != 0 ? 1U : static_cast<std::uint32_t>(::getpid())};
+        std::vector<unsigned char> bytes(sizeof header + sizeof body);
+        std::memcpy(bytes.data(), &header, sizeof header);
+        std::memcpy(bytes.data() + sizeof header, &body, sizeof body);
+        fuzz::arrive(source, ofi::kTaggedBit | tag, std::move(bytes));
+    }
+    static void message_behind(Input& in) {
+        const auto source = static_cast<std::uint16_t>(in.octet() % fuzz::kRanks);
+        std::vector<unsigned char> bytes(length_of(in), 0x5a);
+        in.read(bytes.data(), std::min<std::size_t>(bytes.size(), sizeof(ofi::MessageHeader)));
+        const auto address = reinterpret_cast<std::uintptr_t>(&offered.descriptor);
+        fuzz::arrive(source, ofi::whole_message_tag(address), std::move(bytes));
+    }
+    void send_long() const {
+        const ssize_t error =
+            fi_tsend(ep, long_message, sizeof long_message, nullptr, near, 3, nullptr);
+        ULC_CHECK(error == 0 || error == -FI_EAGAIN);
+    }
+    static void answer_it(Input& in) {
+        std::vector<unsigned char> bytes(in.octet() % 32);
+        in.read(bytes.data(), bytes.size());
+        const fuzz::Sent& sent = fuzz::last_sent();
+        if (sent.bytes.size() != 32) return;
+        std::uint64_t address = 0;
+        for (std::size_t i = 4; i < 12; ++i)
+            address = address << 8 | sent.bytes[i];
+        fuzz::arrive(sent.to, ofi::answer_tag(address), std::move(bytes));
+    }
+
     static void judge(const fi_cq_tagged_entry& entry) {
+        if ((entry.flags & FI_SEND) != 0) return;
         auto& slot = *static_cast<Slot*>(entry.op_context);
         ULC_CHECK(!slot.over);
         const bool looks = slot.capacity == 0 && entry.buf == nullptr;
@@ -186,7 +268,7 @@ struct World {
                       begin + entry.len <= slot.memory.get() + slot.capacity);
         }
         ULC_CHECK((entry.flags & FI_REMOTE_CQ_DATA) != 0 || entry.data == 0);
-        ULC_CHECK(entry.len < 1200);
+        ULC_CHECK(entry.len <= ofi::kMessageBytesMax);
         slot.over = !slot.many || (entry.flags & FI_MULTI_RECV) != 0;
     }
     void read_all() {
@@ -201,13 +283,14 @@ struct World {
             ULC_CHECK(got == -FI_EAVAIL);
             fi_cq_err_entry error{};
             ULC_CHECK(fi_cq_readerr(queue, &error, 0) == 1);
+            if ((error.flags & FI_SEND) != 0) continue;
             const auto& slot = *static_cast<Slot*>(error.op_context);
-            ULC_CHECK(error.len <= slot.capacity && error.olen < 1200);
+            ULC_CHECK(error.len <= slot.capacity && error.olen < 8400);
         }
     }
 
     void step(Input& in) {
-        switch (in.octet() % 8) {
+        switch (in.octet() % 12) {
             case 0:
                 return receive(in);
             case 1:
@@ -223,8 +306,16 @@ struct World {
                 return read_all();
             case 6:
                 return cancel(in);
-            default:
+            case 7:
                 return address(in);
+            case 8:
+                return announcement(in);
+            case 9:
+                return message_behind(in);
+            case 10:
+                return send_long();
+            default:
+                return answer_it(in);
         }
     }
 };
@@ -235,7 +326,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     // The job of this process; it is read once.
     static const bool ready = ::setenv("ULC_JOB", "fuzz", 1) == 0 &&
                               ::setenv("ULC_RANK", "0", 1) == 0 &&
-                              ::setenv("ULC_SIZE", "3", 1) == 0;
+                              ::setenv("ULC_SIZE", "3", 1) == 0 &&
+                              // Any file will do as the engine that two ranks share.
+                              ::setenv("ULC_ENGINE", "/proc/self/exe", 1) == 0;
     ULC_CHECK(ready);
     World world;
     Input in{data, size};
@@ -249,6 +342,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     world.read_all();
     // A drop is counted when its message is taken: none is forgotten, and none is a good one.
     const auto& endpoint = static_cast<const ofi::Endpoint&>(*world.ep);
-    ULC_CHECK(endpoint.dropped().total() == fuzz::malformed_taken());
+    const ofi::DroppedMessages& dropped = endpoint.dropped();
+    ULC_CHECK(dropped.total() - dropped.count(ofi::HeaderFault::kDescriptor) -
+                  dropped.count(ofi::HeaderFault::kAnswer) ==
+              fuzz::malformed_taken());
     return 0;
 }

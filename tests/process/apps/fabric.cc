@@ -3,128 +3,16 @@
 //   ulc run -n 2 -- process_fabric FOLDER      FOLDER: where the ranks leave their addresses
 //   process_fabric stranger                    rank 0 of two; stranger.cc is rank 1
 #include <poll.h>
-#include <rdma/fabric.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_errno.h>
-#include <rdma/fi_tagged.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <numeric>
-#include <string>
 #include <vector>
+
+#include "fabric_ranks.h"
 
 namespace {
 
-int failures = 0;
-int rank = 0;
-
-#define CHECK(condition)                                                                 \
-    do {                                                                                 \
-        if (!(condition)) {                                                              \
-            ++failures;                                                                  \
-            std::printf("rank %d, line %d: not true: %s\n", rank, __LINE__, #condition); \
-        }                                                                                \
-    } while (false)
-
-/// Ends the program if a call failed without which nothing else makes sense.
-#define NEED(call)                                                           \
-    do {                                                                     \
-        if (const auto error = (call); error != 0) {                         \
-            std::printf("rank %d, line %d: %s: %s\n", rank, __LINE__, #call, \
-                        fi_strerror(static_cast<int>(-error)));              \
-            std::exit(1);                                                    \
-        }                                                                    \
-    } while (false)
-
-using Clock = std::chrono::steady_clock;
-const Clock::time_point deadline = Clock::now() + std::chrono::seconds(60);
-
-void check_time(int line) {
-    if (Clock::now() < deadline) return;
-    std::printf("rank %d, line %d: waited too long\n", rank, line);
-    std::exit(1);
-}
-
-struct Fabric {
-    fi_info* info = nullptr;
-    fid_fabric* fabric = nullptr;
-    fid_domain* domain = nullptr;
-    fid_av* addresses = nullptr;
-    fid_cq* queue = nullptr;
-    fid_cntr* sent = nullptr;
-    fid_ep* ep = nullptr;
-    fi_addr_t peer = FI_ADDR_UNSPEC;
-    fi_addr_t self = FI_ADDR_UNSPEC;
-} f;
-
-using Entry = fi_cq_tagged_entry;
-
-/// Waits for the next completion.
-Entry next(fi_addr_t* source = nullptr) {
-    for (;;) {
-        Entry entry{};
-        const ssize_t got = fi_cq_readfrom(f.queue, &entry, 1, source);
-        if (got == 1) return entry;
-        if (got != -FI_EAGAIN) {
-            std::printf("rank %d: fi_cq_readfrom: %zd\n", rank, got);
-            std::exit(1);
-        }
-        check_time(__LINE__);
-    }
-}
-
-fi_cq_err_entry next_error() {
-    for (;;) {
-        Entry entry{};
-        fi_cq_err_entry error{};
-        const ssize_t got = fi_cq_read(f.queue, &entry, 1);
-        if (got == -FI_EAVAIL && fi_cq_readerr(f.queue, &error, 0) == 1) return error;
-        CHECK(got == -FI_EAGAIN);
-        check_time(__LINE__);
-    }
-}
-
-/// Repeats a call that has no memory for it now.
-template <class Call>
-void until_taken(Call call) {
-    for (;;) {
-        const ssize_t error = call();
-        if (error == 0) return;
-        if (error != -FI_EAGAIN) {
-            std::printf("rank %d: %s\n", rank, fi_strerror(static_cast<int>(-error)));
-            std::exit(1);
-        }
-        check_time(__LINE__);
-    }
-}
-
-constexpr std::uint64_t kTagMax = (std::uint64_t{1} << 62) - 1;
-constexpr std::uint64_t kMeet = 0x1234;
-
-void post(void* buffer, std::size_t length, std::uint64_t tag, std::uint64_t ignore, void* context,
-          fi_addr_t from) {
-    until_taken(
-        [&] { return fi_trecv(f.ep, buffer, length, nullptr, from, tag, ignore, context); });
-}
-void inject(const std::string& text, std::uint64_t tag) {
-    until_taken([&] { return fi_tinject(f.ep, text.data(), text.size(), f.peer, tag); });
-}
-
-/// Both ranks are here.
-void meet() {
-    char byte = 0;
-    post(&byte, 1, kMeet, 0, &byte, f.peer);
-    inject("m", kMeet);
-    CHECK(next().op_context == &byte);
-}
+using namespace ulc::test;
 
 int info_for(void (*change)(fi_info&)) {
     fi_info* hints = fi_allocinfo();
@@ -147,43 +35,6 @@ void refusals() {
     CHECK(info_for([](fi_info& i) { i.tx_attr->iov_limit = 8; }) == -FI_ENODATA);
     CHECK(info_for([](fi_info& i) { i.tx_attr->op_flags = FI_DELIVERY_COMPLETE; }) == -FI_ENODATA);
     CHECK(info_for([](fi_info& i) { i.domain_attr->cq_data_size = 9; }) == -FI_ENODATA);
-}
-
-void open() {
-    fi_info* hints = fi_allocinfo();
-    hints->fabric_attr->prov_name = ::strdup("ulc");
-    hints->caps = FI_TAGGED | FI_MSG | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV;
-    hints->domain_attr->threading = FI_THREAD_DOMAIN;
-    hints->domain_attr->av_type = FI_AV_TABLE;
-    NEED(fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints, &f.info));
-    CHECK(f.info->domain_attr->threading == FI_THREAD_DOMAIN);
-    CHECK(f.info->domain_attr->mr_mode == 0);
-    fi_freeinfo(hints);
-    NEED(fi_fabric(f.info->fabric_attr, &f.fabric, nullptr));
-    NEED(fi_domain(f.fabric, f.info, &f.domain, nullptr));
-    fi_av_attr av{};
-    av.type = FI_AV_TABLE;
-    NEED(fi_av_open(f.domain, &av, &f.addresses, nullptr));
-    fi_cq_attr cq{};
-    cq.format = FI_CQ_FORMAT_TAGGED;
-    cq.wait_obj = FI_WAIT_FD;
-    NEED(fi_cq_open(f.domain, &cq, &f.queue, nullptr));
-    fi_cntr_attr counter{};
-    NEED(fi_cntr_open(f.domain, &counter, &f.sent, nullptr));
-    NEED(fi_endpoint(f.domain, f.info, &f.ep, nullptr));
-    CHECK(fi_enable(f.ep) == -FI_ENOAV);
-    NEED(fi_ep_bind(f.ep, &f.addresses->fid, 0));
-    NEED(fi_ep_bind(f.ep, &f.queue->fid, FI_RECV));
-    NEED(fi_ep_bind(f.ep, &f.queue->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION));
-    NEED(fi_ep_bind(f.ep, &f.sent->fid, FI_SEND));
-    NEED(fi_enable(f.ep));
-    CHECK(fi_close(&f.domain->fid) == -FI_EBUSY);
-    static char bytes[100];
-    fid_mr* memory = nullptr;
-    CHECK(fi_mr_reg(f.domain, bytes, sizeof bytes, FI_REMOTE_WRITE, 0, 5, 0, &memory, nullptr) ==
-          -FI_ENOSYS);
-    NEED(fi_mr_reg(f.domain, bytes, sizeof bytes, FI_SEND | FI_RECV, 0, 5, 0, &memory, nullptr));
-    CHECK(fi_mr_key(memory) == 5 && fi_close(&memory->fid) == 0);
 }
 
 /// Rank 0 starts operations before rank 1 has an endpoint: they are queued, within a bound.
@@ -227,30 +78,6 @@ void answer_early() {
     }
     for (std::size_t i = 0; i < kQueued - 2; ++i)
         inject("", 31);
-}
-
-void exchange_addresses(const std::string& folder) {
-    std::string own(64, '\0');
-    std::size_t length = own.size();
-    NEED(fi_getname(&f.ep->fid, own.data(), &length));
-    CHECK(length == 40);
-    own.resize(length);
-    const std::string mine = folder + "/" + std::to_string(rank);
-    std::ofstream(mine + ".new", std::ios::binary) << own;
-    std::rename((mine + ".new").c_str(), mine.c_str());
-    std::string other;
-    while (other.size() != length) {
-        std::ifstream in(folder + "/" + std::to_string(1 - rank), std::ios::binary);
-        other.assign(std::istreambuf_iterator<char>(in), {});
-        check_time(__LINE__);
-        ::usleep(1000);
-    }
-    CHECK(fi_av_insert(f.addresses, other.data(), 1, &f.peer, 0, nullptr) == 1);
-    CHECK(fi_av_insert(f.addresses, own.data(), 1, &f.self, 0, nullptr) == 1);
-    fi_addr_t none = 0;
-    other[13] ^= 1;  // of another job
-    CHECK(fi_av_insert(f.addresses, other.data(), 1, &none, 0, nullptr) == 0);
-    CHECK(none == FI_ADDR_NOTAVAIL);
 }
 
 void tagged() {
@@ -306,13 +133,6 @@ void untagged() {
         }
     }
     meet();
-}
-
-ssize_t look(std::uint64_t tag, std::uint64_t flags, void* buffer, std::size_t length,
-             void* context) {
-    const iovec piece{buffer, length};
-    const fi_msg_tagged message{&piece, nullptr, 1, f.peer, tag, 0, context, 0};
-    return fi_trecvmsg(f.ep, &message, flags);
 }
 
 void peeks() {
@@ -500,17 +320,6 @@ void from_stranger() {
     CHECK(entry.op_context == in && entry.len == 1 && in[0] == 'y' && entry.data == 7);
 }
 
-void close() {
-    CHECK(fi_close(&f.addresses->fid) == -FI_EBUSY);
-    CHECK(fi_close(&f.ep->fid) == 0);
-    CHECK(fi_close(&f.queue->fid) == 0);
-    CHECK(fi_close(&f.sent->fid) == 0);
-    CHECK(fi_close(&f.addresses->fid) == 0);
-    CHECK(fi_close(&f.domain->fid) == 0);
-    CHECK(fi_close(&f.fabric->fid) == 0);
-    fi_freeinfo(f.info);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -523,7 +332,7 @@ int main(int argc, char** argv) {
         check_time(__LINE__);
         ::usleep(1000);
     }
-    open();
+    ulc::test::open();
     if (alone) {
         from_stranger();
         close();
