@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 LONG = "a" * 101
+GUIDE = "| PEER_LEFT | none |\n| drop_crc, drop_two | `--crc`, `--nodes` |\n"
 CLEAN = {
     "libulc/base/a.h": "/// Returns the number of frames.\nint frames();\n"
                        "int octets;  ///< in the ring\n",
@@ -26,6 +27,12 @@ CLEAN = {
     "libulc/base/c.cc": "// As U-Net MPI §4 and RFC 1982 say; the name may begin before: U-Net\n"
                         "// MPI §5. A document is guide.md §2.\n",
     "coll/tables/x.toml": LONG + "\n",
+    "libulc/base/errors.def": 'ULC_ERROR(kPeerLeft, 9, "the peer left the job")\n',
+    "libulc/base/counters.def": 'ULC_COUNTER(drop_crc, "frames", "damaged")\n'
+                                'ULC_COUNTER(naps, "events", "sleeps")\n',
+    "pmd_app/main/options.def": 'ULC_OPTION("crc", crc, flag)\n',
+    "tools/run.cc": 'app.add_option("--nodes", nodes);\n',
+    "docs/guide/TROUBLESHOOTING.md": GUIDE,
     "picture.png": "Nobody reads this.\n",
 }
 # name -> (file, text after two empty lines, what the report must say)
@@ -118,6 +125,18 @@ def plain_trees(checker, tap):
         tap.case("accepts_an_exemption", status == 0, output)
 
 
+def guides(checker, tap):
+    for name, text, said in (
+            ("an_error_without_a_row", GUIDE.replace("PEER_LEFT", "PEER"), "no row for PEER_LEFT"),
+            ("a_counter_without_a_row", GUIDE.replace("drop_crc", "drop"), "no row for drop_crc"),
+            ("an_option_that_is_not", GUIDE + "`--crcs`\n", "no program has the option --crcs")):
+        with tempfile.TemporaryDirectory() as root:
+            write(root, CLEAN | {"docs/guide/TROUBLESHOOTING.md": text})
+            status, output = run(checker, root)
+            tap.case(f"finds_{name}", status == 1 and said in output
+                     and len(output.splitlines()) == 2, output)
+
+
 def repositories(checker, tap):
     old = {"libulc/old.cc": "// Who mends it?\n// Nobody.\n",
            "tools/prose_old.txt": "libulc/old.cc\n"}
@@ -179,6 +198,7 @@ def main():
     checker = pathlib.Path(sys.argv[1]).resolve()
     tap = Tap()
     plain_trees(checker, tap)
+    guides(checker, tap)
     if shutil.which("git"):
         repositories(checker, tap)
     print(f"1..{tap.number}")
