@@ -15,7 +15,7 @@ int main(void) {
         return 1;
     }
     const uint16_t rank = ulc_rank(ep), size = ulc_size(ep);
-    char text[64] = "hello, everybody";
+    char text[64] = "hello, all";
     ulc_request request;
     ulc_status status;
     if (rank == 0) {
