@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "counter_page.h"
 #include "programs.h"
+#include "prometheus.h"
 
 namespace ulc::tools {
 namespace {
@@ -20,6 +21,7 @@ struct StatOptions {
     bool watch = false;
     bool all = false;
     bool json = false;
+    bool prometheus = false;
     double interval_seconds = 1;
     unsigned count = 0;  ///< of --watch; 0: until the engine ends
 };
@@ -45,6 +47,14 @@ void print_json(const CounterPage& page, const std::vector<std::uint64_t>& value
         out["counters"][page.names()[i]] = values[i];
     fmt::print("{}\n", out.dump());
     std::fflush(stdout);
+}
+
+void print_prometheus(const std::string& socket, const CounterPage& page) {
+    const std::vector<std::uint64_t> values = page.values();
+    std::vector<Metric> metrics;
+    for (std::size_t i = 0; i < values.size(); ++i)
+        metrics.push_back({page.names()[i], info_of(page.names()[i]).help, values[i]});
+    fmt::print("{}", prometheus_text(socket, page.endpoints(), metrics));
 }
 
 void print_table(const CounterPage& page, const std::vector<std::uint64_t>& values, bool all) {
@@ -112,6 +122,10 @@ int stat(const StatOptions& options) {
         return 1;
     }
     if (options.watch) return watch(page, options);
+    if (options.prometheus) {
+        print_prometheus(socket, page);
+        return 0;
+    }
     options.json ? print_json(page, page.values()) : print_table(page, page.values(), options.all);
     return 0;
 }
@@ -132,7 +146,11 @@ void add_stat_command(CLI::App& app, int* exit_code) {
         ->check(CLI::Range(0.05, 3600.0));
     command->add_option("--count", options->count, "End --watch after so many (never)");
     command->add_flag("-a,--all", options->all, "Also the counters that are 0");
-    command->add_flag("--json", options->json, "Print JSON, one object a line");
+    auto* json = command->add_flag("--json", options->json, "Print JSON, one object a line");
+    command
+        ->add_flag("--prometheus", options->prometheus,
+                   "Print the text format of Prometheus, as for node_exporter's textfile collector")
+        ->excludes(json);
     command->footer("During a run: ulc run --keep --verbose … shows the sockets of its engines");
     command->callback([options, exit_code] { *exit_code = stat(*options); });
 }
