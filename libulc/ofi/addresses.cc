@@ -43,6 +43,12 @@ bool AddressVector::find(fi_addr_t index, Address& out) const noexcept {
     return true;
 }
 
+void AddressVector::tell_removed(fi_addr_t index) noexcept {
+    const std::lock_guard hold(mutex_);
+    for (Endpoint* endpoint : endpoints_)
+        endpoint->peers().forget(index);
+}
+
 fi_addr_t AddressVector::index_of(const Address& address) const noexcept {
     const std::lock_guard hold(mutex_);
     const auto known = indices_.find(Job::identity_of(address));
@@ -98,8 +104,7 @@ int remove(fid_av* av, fi_addr_t* indices, std::size_t count, std::uint64_t flag
     const Guard hold(vector.domain.lock);
     for (std::size_t i = 0; i < count; ++i) {
         if (!vector.remove(indices[i])) return -FI_EINVAL;
-        for (Endpoint* endpoint : vector.endpoints())
-            endpoint->peers().forget(indices[i]);
+        vector.tell_removed(indices[i]);
     }
     return 0;
 }
@@ -135,7 +140,7 @@ const char* to_text(fid_av*, const void* address, char* out, std::size_t* length
 
 int close_addresses(fid* handle) noexcept {
     auto& vector = object_of<AddressVector, fid_av>(handle);
-    if (!vector.endpoints().empty()) return -FI_EBUSY;
+    if (vector.in_use()) return -FI_EBUSY;
     --vector.domain.users;
     delete &vector;
     return 0;

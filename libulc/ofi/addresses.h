@@ -28,9 +28,20 @@ public:
     /// Returns the first index of an address; FI_ADDR_NOTAVAIL: it is not there.
     [[nodiscard]] fi_addr_t index_of(const Address& address) const noexcept;
 
-    void attach(Endpoint& endpoint) { endpoints_.push_back(&endpoint); }
-    void detach(Endpoint& endpoint) noexcept { std::erase(endpoints_, &endpoint); }
-    [[nodiscard]] const std::vector<Endpoint*>& endpoints() const noexcept { return endpoints_; }
+    void attach(Endpoint& endpoint) {
+        const std::lock_guard hold(mutex_);
+        endpoints_.push_back(&endpoint);
+    }
+    void detach(Endpoint& endpoint) noexcept {
+        const std::lock_guard hold(mutex_);
+        std::erase(endpoints_, &endpoint);
+    }
+    /// Makes the endpoints forget an address. The caller serialises them.
+    void tell_removed(fi_addr_t index) noexcept;
+    [[nodiscard]] bool in_use() const noexcept {
+        const std::lock_guard hold(mutex_);
+        return !endpoints_.empty();
+    }
     [[nodiscard]] fi_av_type type() const noexcept { return type_; }
 
     Domain& domain;

@@ -48,13 +48,15 @@ CompletionQueue& queue_of(fid_cq* cq) noexcept { return *static_cast<CompletionQ
 
 ssize_t read_from(fid_cq* cq, void* entries, std::size_t count, fi_addr_t* sources) noexcept {
     CompletionQueue& queue = queue_of(cq);
-    ssize_t got = 0;
     {
         const Guard hold(queue.domain.lock);
-        got = queue.read(entries, count, sources);
+        const ssize_t got = queue.read(entries, count, sources);
+        if (got != -FI_EAGAIN || !queue.is_idle()) return got;
     }
-    if (got == -FI_EAGAIN) queue.idle();
-    return got;
+    ::sched_yield();
+    const Guard hold(queue.domain.lock);
+    queue.yielded();
+    return -FI_EAGAIN;
 }
 
 ssize_t read(fid_cq* cq, void* entries, std::size_t count) noexcept {
@@ -194,14 +196,11 @@ ssize_t CompletionQueue::read_error(fi_cq_err_entry& out) noexcept {
     return 1;
 }
 
-void CompletionQueue::idle() noexcept {
+bool CompletionQueue::is_idle() noexcept {
     const bool shared = ladder_.shares_its_core(looked_at_);
-    if (++empty_reads_ % (shared ? kReadsPerLookShared : kReadsPerLook) != 0) return;
-    const Nanos at = now();
-    looked_at_ = at;
-    if (ladder_.idle(at) == IdleLadder::Step::kSpin) return;
-    ::sched_yield();
-    ladder_.yielded(at, now());
+    if (++empty_reads_ % (shared ? kReadsPerLookShared : kReadsPerLook) != 0) return false;
+    looked_at_ = now();
+    return ladder_.idle(looked_at_) != IdleLadder::Step::kSpin;
 }
 
 void CompletionQueue::arm(long nanoseconds) const noexcept {

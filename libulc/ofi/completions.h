@@ -15,6 +15,9 @@ namespace ulc::ofi {
 
 class Endpoint;
 
+/// Returns the monotonic clock.
+[[nodiscard]] Nanos now() noexcept;
+
 struct Completion {
     void* context;
     std::uint64_t flags;
@@ -43,8 +46,10 @@ public:
     [[nodiscard]] ssize_t read_error(fi_cq_err_entry& out) noexcept;
     /// Takes what the engines of the bound endpoints have completed.
     void progress() noexcept;
-    /// Lets other processes of this core run if nothing has come for long.
-    void idle() noexcept;
+    /// Counts an empty read. True if nothing has come for long, so that the core is to be yielded.
+    [[nodiscard]] bool is_idle() noexcept;
+    /// Records how long the yield took that is_idle() asked for.
+    void yielded() noexcept { ladder_.yielded(looked_at_, now()); }
 
     void attach(Endpoint& endpoint);
     void detach(Endpoint& endpoint) noexcept { std::erase(endpoints_, &endpoint); }
@@ -68,15 +73,12 @@ private:
     std::vector<Endpoint*> endpoints_;
     unsigned empty_reads_ = 0;
     IdleLadder ladder_;
-    Nanos looked_at_ = 0;  ///< at the clock, by idle()
+    Nanos looked_at_ = 0;  ///< at the clock, by is_idle()
 };
 
 int open_completions(fid_domain* domain, fi_cq_attr* attr, fid_cq** out, void* context) noexcept;
 
 /// fi_trywait(): -FI_EAGAIN if an object has something, else arms the objects' descriptors.
 int try_wait(fid_fabric* fabric, fid** handles, int count) noexcept;
-
-/// Returns the monotonic clock.
-[[nodiscard]] Nanos now() noexcept;
 
 }  // namespace ulc::ofi

@@ -1,6 +1,13 @@
 #include "ofi/domain.h"
 
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
 #include <new>
+#include <system_error>
 
 #include "ofi/addresses.h"
 #include "ofi/completions.h"
@@ -8,11 +15,16 @@
 #include "ofi/endpoint.h"
 #include "ofi/fabric.h"
 #include "ofi/not_there.h"
+#include "ofi/poll_set.h"
 
 namespace ulc::ofi {
 namespace {
 
 constexpr NotThere kNotThere;
+/// Time between two looks of the thread of a domain: the first after something came, and the
+/// longest.
+constexpr Nanos kNapMin = 50 * kMicrosecond;
+constexpr Nanos kNapMax = kMillisecond;
 
 int close_domain(fid* handle) noexcept {
     auto& domain = object_of<Domain, fid_domain>(handle);
@@ -30,7 +42,7 @@ fi_ops_domain domain_ops = {
     open_endpoint,
     kNotThere,  // scalable_ep
     open_counter,
-    kNotThere,  // poll_open
+    open_poll_set,
     kNotThere,  // stx_ctx
     kNotThere,  // srx_ctx
     kNotThere,  // query_atomic
@@ -83,11 +95,64 @@ fi_ops_mr memory_ops = {
 
 }  // namespace
 
+Domain::~Domain() {
+    if (!thread_.joinable()) return;
+    if (process_ != ::getpid()) {  // a child of fork() has no such thread
+        thread_.detach();
+        return;
+    }
+    {
+        const std::lock_guard hold(sleep_);
+        ended_ = true;
+    }
+    ends_.notify_one();
+    thread_.join();
+}
+
+void Domain::start_progress() {
+    process_ = ::getpid();
+    // Signals are for the application's threads.
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+        thread_ = std::thread(&Domain::run, this);
+    } catch (...) {
+        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw;
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Domain::run() noexcept {
+    Nanos nap = kNapMin;
+    for (;;) {
+        bool moved = false;
+        {
+            const Guard hold(lock);
+            for (Endpoint* endpoint : endpoints_)
+                moved = endpoint->progress() || moved;
+        }
+        nap = moved ? kNapMin : std::min(2 * nap, kNapMax);
+        std::unique_lock hold(sleep_);
+        if (ends_.wait_for(hold, std::chrono::nanoseconds(nap), [this] { return ended_; })) return;
+    }
+}
+
 int open_domain(fid_fabric*, fi_info* info, fid_domain** out, void* context) noexcept {
     const fi_threading model = info->domain_attr->threading;
     const bool serialised = model == FI_THREAD_DOMAIN || model == FI_THREAD_COMPLETION;
-    auto* domain = new (std::nothrow) Domain(!serialised);
+    const bool automatic = info->domain_attr->data_progress == FI_PROGRESS_AUTO ||
+                           info->domain_attr->control_progress == FI_PROGRESS_AUTO;
+    auto* domain = new (std::nothrow) Domain(!serialised || automatic);
     if (domain == nullptr) return -FI_ENOMEM;
+    try {
+        if (automatic) domain->start_progress();
+    } catch (const std::system_error&) {
+        delete domain;
+        return -FI_EAGAIN;
+    }
     domain->fid = {FI_CLASS_DOMAIN, context, &domain_fid_ops};
     domain->ops = &domain_ops;
     domain->mr = &memory_ops;

@@ -1,11 +1,17 @@
 // struct fid_domain. Its lock serialises all objects of the domain if the application asked for a
-// threading model that needs it.
+// threading model that needs it, or for progress without its calls: then a thread polls the
+// endpoints of the domain, and sleeps while nothing comes.
 #pragma once
 
 #include <rdma/fi_domain.h>
 
+#include <sys/types.h>
+
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
+#include <thread>
+#include <vector>
 
 namespace ulc::ofi {
 
@@ -24,13 +30,36 @@ private:
     std::mutex mutex_;
 };
 
-struct Domain : fid_domain {
+using Guard = std::lock_guard<Lock>;
+
+class Endpoint;
+
+class Domain : public fid_domain {
+public:
     explicit Domain(bool locked) noexcept : fid_domain{}, lock(locked) {}
+    ~Domain();
+    Domain(const Domain&) = delete;
+    Domain& operator=(const Domain&) = delete;
+
+    /// Starts the thread that polls the endpoints. May throw std::system_error.
+    void start_progress();
+    /// The caller has the lock.
+    void attach(Endpoint& endpoint) { endpoints_.push_back(&endpoint); }
+    void detach(Endpoint& endpoint) noexcept { std::erase(endpoints_, &endpoint); }
+
     Lock lock;
     std::atomic<unsigned> users{0};  ///< objects that are open in it
-};
 
-using Guard = std::lock_guard<Lock>;
+private:
+    void run() noexcept;
+
+    std::vector<Endpoint*> endpoints_;
+    std::thread thread_;
+    pid_t process_ = 0;  ///< the process that has the thread
+    std::mutex sleep_;
+    std::condition_variable ends_;
+    bool ended_ = false;
+};
 
 int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** out, void* context) noexcept;
 

@@ -78,6 +78,7 @@ int get_option(fid* handle, int level, int name, void* value, std::size_t* lengt
 int set_option(fid* handle, int level, int name, const void* value, std::size_t length) noexcept {
     if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
     if (length != sizeof(std::size_t)) return -FI_EINVAL;
+    const Guard hold(endpoint_of(handle).domain.lock);
     endpoint_of(handle).multi_receive_min = *static_cast<const std::size_t*>(value);
     return 0;
 }
@@ -108,10 +109,16 @@ fi_ops_ep ep_ops = {
 fi_ops_cm cm_ops = {sizeof(fi_ops_cm), kNotThere, get_name,  kNotThere, kNotThere,
                     kNotThere,         kNotThere, kNotThere, kNotThere, kNotThere};
 
-}  // namespace
-
 fi_ops_msg message_ops;
 fi_ops_tagged tagged_ops;
+
+bool fill_entries() noexcept {
+    set_send_entries(message_ops, tagged_ops);
+    set_receive_entries(message_ops, tagged_ops);
+    return true;
+}
+
+}  // namespace
 
 Endpoint::Endpoint(Domain& in, const fi_info& info) noexcept
     : fid_ep{},
@@ -132,6 +139,7 @@ Endpoint::~Endpoint() {
         ulc_close(ep_);
         dropped_.print_total(peers_.own_rank());
     }
+    domain.detach(*this);
     if (addresses_ != nullptr) addresses_->detach(*this);
     if (sends_ != nullptr) sends_->detach(*this);
     if (receives_ != nullptr) receives_->detach(*this);
@@ -196,8 +204,10 @@ int Endpoint::enable() {
     if (error != 0) {
         ulc_close(ep_);
         ep_ = nullptr;
+        return error;
     }
-    return error;
+    domain.attach(*this);
+    return 0;
 }
 
 int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** out, void* context) noexcept {
@@ -207,8 +217,8 @@ int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** out, void* context
     if (info->ep_attr->type != FI_EP_RDM || info->ep_attr->tx_ctx_cnt > 1 ||
         info->ep_attr->rx_ctx_cnt > 1)
         return -FI_ENOSYS;
-    set_send_entries(message_ops, tagged_ops);
-    set_receive_entries(message_ops, tagged_ops);
+    static const bool filled = fill_entries();
+    static_cast<void>(filled);
     auto& in = *static_cast<Domain*>(domain);
     auto* endpoint = new (std::nothrow) Endpoint(in, *info);
     if (endpoint == nullptr) return -FI_ENOMEM;

@@ -74,8 +74,8 @@ public:
     [[nodiscard]] ssize_t finish_claim(const Incoming& wanted) noexcept;
     [[nodiscard]] ssize_t cancel(void* context) noexcept;
 
-    /// Polls libulc and reports what is done.
-    void progress() noexcept;
+    /// Polls libulc and reports what is done. True if anything moved.
+    bool progress() noexcept;
 
     /// True if a success of an operation with these flags is reported.
     [[nodiscard]] bool reports_send(std::uint64_t flags) const noexcept {
@@ -174,9 +174,6 @@ private:
 };
 
 int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** out, void* context) noexcept;
-
-extern fi_ops_msg message_ops;
-extern fi_ops_tagged tagged_ops;
 
 /// sending.cc and receiving.cc fill these.
 void set_send_entries(fi_ops_msg& messages, fi_ops_tagged& tagged) noexcept;

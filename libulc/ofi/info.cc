@@ -55,11 +55,12 @@ bool fits(const fi_ep_attr& hint) noexcept {
 
 bool fits(const fi_domain_attr& hint) noexcept {
     return is_name(hint.name) && hint.threading <= FI_THREAD_ENDPOINT &&
-           hint.control_progress != FI_PROGRESS_AUTO && hint.data_progress != FI_PROGRESS_AUTO &&
-           hint.av_type <= FI_AV_TABLE && hint.cq_data_size <= sizeof(std::uint64_t) &&
-           hint.max_ep_tx_ctx <= 1 && hint.max_ep_rx_ctx <= 1 && hint.max_ep_stx_ctx == 0 &&
-           hint.max_ep_srx_ctx == 0 && hint.mr_iov_limit == 0 && hint.mr_cnt == 0 &&
-           hint.auth_key_size == 0 && hint.max_err_data == 0 && within(hint.caps, kDomainCaps);
+           hint.control_progress <= FI_PROGRESS_MANUAL &&
+           hint.data_progress <= FI_PROGRESS_MANUAL && hint.av_type <= FI_AV_TABLE &&
+           hint.cq_data_size <= sizeof(std::uint64_t) && hint.max_ep_tx_ctx <= 1 &&
+           hint.max_ep_rx_ctx <= 1 && hint.max_ep_stx_ctx == 0 && hint.max_ep_srx_ctx == 0 &&
+           hint.mr_iov_limit == 0 && hint.mr_cnt == 0 && hint.auth_key_size == 0 &&
+           hint.max_err_data == 0 && within(hint.caps, kDomainCaps);
 }
 
 bool fits(const fi_info& hints) noexcept {
@@ -132,6 +133,10 @@ void adopt(fi_info& info, const fi_info& hints) noexcept {
     if (hints.domain_attr != nullptr) {
         const fi_domain_attr& hint = *hints.domain_attr;
         if (hint.threading != FI_THREAD_UNSPEC) info.domain_attr->threading = hint.threading;
+        if (hint.control_progress != FI_PROGRESS_UNSPEC)
+            info.domain_attr->control_progress = hint.control_progress;
+        if (hint.data_progress != FI_PROGRESS_UNSPEC)
+            info.domain_attr->data_progress = hint.data_progress;
         if (hint.resource_mgmt != FI_RM_UNSPEC)
             info.domain_attr->resource_mgmt = hint.resource_mgmt;
         info.domain_attr->av_type = hint.av_type;

@@ -5,8 +5,8 @@
 
 namespace ulc::ofi {
 
-void Endpoint::progress() noexcept {
-    if (ep_ == nullptr) return;
+bool Endpoint::progress() noexcept {
+    if (ep_ == nullptr) return false;
     const int events = ulc_poll(ep_);
     if (events < 0 && events != -ULC_ERR_LIMIT && ended_ == 0) ended_ = -events;
     harvest();
@@ -16,6 +16,7 @@ void Endpoint::progress() noexcept {
         advance_pulls();
     if (ended_ != 0) [[unlikely]]
         end_all();
+    return events > 0 || !pulls_.empty();
 }
 
 void Endpoint::keep(Operation& operation) noexcept {

@@ -32,6 +32,7 @@ struct ulc_endpoint {
     std::uint64_t malformed_taken = 0;
     ulc::fuzz::Sent last_sent{};
     bool formed = true;
+    bool loops = false;
 };
 
 namespace {
@@ -108,6 +109,7 @@ void describe(const ulc_message& message, ulc_status* status) {
 namespace ulc::fuzz {
 
 void form() { open_one->formed = true; }
+void loop_back() { open_one->loops = true; }
 void unform() { open_one->formed = false; }
 
 void arrive(std::uint16_t source, std::uint64_t tag, std::vector<unsigned char> bytes) {
@@ -157,14 +159,21 @@ const char* ulc_error_text(int) { return ""; }
 int ulc_sendv(ulc_endpoint* ep, uint16_t to, uint64_t tag, const ulc_piece* pieces, unsigned count,
               unsigned, ulc_request* req) {
     if (req != nullptr) {
+        ep->collected.erase(req);
+        ep->done.erase(req);
         complete(*ep, req, {});
-        return ULC_OK;
     }
-    ep->last_sent = {to, tag, {}};
+    const bool loops = ep->loops && to == ulc::fuzz::kRank;
+    if (req != nullptr && !loops) return ULC_OK;
+    std::vector<unsigned char> bytes;
     for (unsigned i = 0; i < count; ++i) {
-        const auto* bytes = static_cast<const unsigned char*>(pieces[i].base);
-        ep->last_sent.bytes.insert(ep->last_sent.bytes.end(), bytes, bytes + pieces[i].length);
+        const auto* begin = static_cast<const unsigned char*>(pieces[i].base);
+        bytes.insert(bytes.end(), begin, begin + pieces[i].length);
     }
+    if (loops)
+        ulc::fuzz::arrive(to, tag, std::move(bytes));
+    else
+        ep->last_sent = {to, tag, std::move(bytes)};
     return ULC_OK;
 }
 

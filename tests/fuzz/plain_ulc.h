@@ -20,6 +20,9 @@ void unform();
 /// A message arrives at the open endpoint. Nothing arrives while its job forms.
 void arrive(std::uint16_t source, std::uint64_t tag, std::vector<unsigned char> bytes);
 
+/// Messages of the open endpoint to its own rank arrive from now on.
+void loop_back();
+
 /// The last message that the endpoint sent without a request, and where its answer belongs.
 struct Sent {
     std::uint16_t to;

@@ -1,6 +1,7 @@
 // Speaks libfabric's API with the provider of this build: two ranks of `ulc run`. Rank 1 answers
 // rank 0, and both compare what they get. Prints "all right" or what differed.
 //   ulc run -n 2 -- process_fabric FOLDER      FOLDER: where the ranks leave their addresses
+//   process_fabric FOLDER auto                 with progress without calls
 //   process_fabric stranger                    rank 0 of two; stranger.cc is rank 1
 #include <poll.h>
 
@@ -29,8 +30,6 @@ void refusals() {
     CHECK(info_for([](fi_info&) {}) == 0);
     CHECK(info_for([](fi_info& i) { i.caps = FI_RMA; }) == -FI_ENODATA);
     CHECK(info_for([](fi_info& i) { i.ep_attr->type = FI_EP_MSG; }) == -FI_ENODATA);
-    CHECK(info_for([](fi_info& i) { i.domain_attr->data_progress = FI_PROGRESS_AUTO; }) ==
-          -FI_ENODATA);
     CHECK(info_for([](fi_info& i) { i.ep_attr->mem_tag_format = UINT64_MAX; }) == -FI_ENODATA);
     CHECK(info_for([](fi_info& i) { i.tx_attr->iov_limit = 8; }) == -FI_ENODATA);
     CHECK(info_for([](fi_info& i) { i.tx_attr->op_flags = FI_DELIVERY_COMPLETE; }) == -FI_ENODATA);
@@ -242,6 +241,31 @@ void matched() {
     meet();
 }
 
+/// A message is matched while its receiver computes, and calls nothing.
+void while_it_computes(const std::string& folder) {
+    meet();
+    int context = 0;
+    char byte = 'x';
+    const std::string done = folder + "/matched";
+    if (rank == 0) {
+        char go = 0;
+        post(&go, 1, 41, 0, &go, f.peer);
+        next();
+        const iovec piece{&byte, 1};
+        const fi_msg_tagged message{&piece, nullptr, 1, f.peer, 40, 0, &context, 0};
+        until_taken([&] { return fi_tsendmsg(f.ep, &message, FI_COMPLETION | FI_MATCH_COMPLETE); });
+        CHECK(next().op_context == &context);
+        std::ofstream(done).flush();
+    } else {
+        post(&byte, 1, 40, 0, &context, f.peer);
+        inject("g", 41);
+        while (::access(done.c_str(), F_OK) != 0)
+            check_time(__LINE__);
+        CHECK(next().op_context == &context);
+    }
+    meet();
+}
+
 /// A process that sleeps in poll() gets on.
 void descriptor() {
     meet();
@@ -323,7 +347,8 @@ void from_stranger() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 2) return 2;
+    if (argc != 2 && argc != 3) return 2;
+    automatic = argc == 3;
     rank = std::atoi(std::getenv("ULC_RANK"));
     refusals();
     const bool alone = std::strcmp(argv[1], "stranger") == 0;
@@ -349,7 +374,7 @@ int main(int argc, char** argv) {
     large();
     matched();
     descriptor();
-    depth();
+    automatic ? while_it_computes(folder) : depth();
     meet();
     close();
     if (failures == 0) std::printf("rank %d: all right\n", rank);

@@ -19,6 +19,8 @@
 
 namespace ulc::test {
 
+/// Progress without the application's calls.
+inline bool automatic = false;
 inline int failures = 0;
 inline int rank = 0;
 
@@ -128,9 +130,12 @@ inline void open() {
     hints->caps = FI_TAGGED | FI_MSG | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV;
     hints->domain_attr->threading = FI_THREAD_DOMAIN;
     hints->domain_attr->av_type = FI_AV_TABLE;
+    if (automatic) hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
     NEED(fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints, &f.info));
     CHECK(f.info->domain_attr->threading == FI_THREAD_DOMAIN);
     CHECK(f.info->domain_attr->mr_mode == 0);
+    CHECK(f.info->domain_attr->data_progress ==
+          (automatic ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL));
     fi_freeinfo(hints);
     NEED(fi_fabric(f.info->fabric_attr, &f.fabric, nullptr));
     NEED(fi_domain(f.fabric, f.info, &f.domain, nullptr));
