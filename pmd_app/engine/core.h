@@ -159,6 +159,7 @@ struct Net {
     bool link_is_up = true;
     Nanos missed_due = 0;      ///< when to ask the port what it missed
     std::uint64_t missed = 0;  ///< what it said
+    PortCosts costs;           ///< those that are counted
 };
 
 /// The place of a client's next submission, at which quiet rounds look.

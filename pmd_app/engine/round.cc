@@ -21,8 +21,17 @@ bool has_turn(const Endpoint& endpoint, Nanos now) {
            (endpoint.offloads != nullptr && endpoint.offloads->retry());
 }
 
-/// Asks the port for its link, whose changes are counted, and once a second for what it lost. A
-/// memif client connects again when it is asked.
+/// Counts what the port's frames have cost since the last look.
+void count_costs(Core& core, Net& net) {
+    const PortCosts now = net.port.costs(net.port.context);
+    core.counters.add(Counter::tx_calls, now.calls - net.costs.calls);
+    core.counters.add(Counter::tx_refusals, now.refusals - net.costs.refusals);
+    core.counters.add(Counter::port_copied_bytes, now.copied_bytes - net.costs.copied_bytes);
+    net.costs = now;
+}
+
+/// Asks the port for its link, whose changes are counted, and for its costs; once a second also for
+/// the frames that it lost. A memif client connects again when it is asked.
 void look_at_link(Core& core, Net& net, Nanos now) {
     net.link_due = now + kLinkPatience;
     if (net.port.link_up != nullptr) {
@@ -30,6 +39,7 @@ void look_at_link(Core& core, Net& net, Nanos now) {
         if (up != net.link_is_up) core.counters.add(up ? Counter::link_ups : Counter::link_downs);
         net.link_is_up = up;
     }
+    if (net.port.costs != nullptr) count_costs(core, net);
     if (net.port.missed == nullptr || now < net.missed_due) return;
     net.missed_due = now + kSecond;
     const std::uint64_t missed = net.port.missed(net.port.context);

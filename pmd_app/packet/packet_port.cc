@@ -63,6 +63,11 @@ void PacketPort::fill_table(const PortOptions& options) {
         auto& self = *static_cast<PacketPort*>(context);
         return self.socket_.dropped() + self.counts_.no_frame;
     };
+    port_.costs = [](void* context) {
+        const auto& self = *static_cast<const PacketPort*>(context);
+        const PacketSocket::Counts& socket = self.socket_counts();
+        return PortCosts{socket.pushes, socket.refusals, self.counts_.copied_bytes};
+    };
 }
 
 // ---- the hot path -------------------------------------------------------------------------------
@@ -103,6 +108,7 @@ Segment* PacketPort::copy_out(const PacketSocket::Received& got, const Landing* 
         return nullptr;
     }
     segment->length = got.length;
+    counts_.copied_bytes += got.length;
     Landed landed;
     if (landing != nullptr && got.length > landing->front_octets) {
         std::memcpy(segment->frame, got.frame, landing->front_octets);
@@ -128,6 +134,7 @@ std::uint16_t PacketPort::send(Segment* const* frames, std::uint16_t n) {
         ULC_CHECK(segment->length <= frame_max_);
         copy_frame(to, *segment);
         socket_.write(segment->length);
+        counts_.copied_bytes += segment->length;
         port::FramePool::put(segment);
     }
     if (sent > 0) socket_.push();

@@ -41,8 +41,9 @@ public:
 
     struct Counts {
         std::uint64_t frames_sent = 0;
-        std::uint64_t unwanted = 0;  ///< for other stations, truncated or VLAN-tagged
-        std::uint64_t no_frame = 0;  ///< the receive pool was empty
+        std::uint64_t copied_bytes = 0;  ///< into the transmit ring and out of the receive ring
+        std::uint64_t unwanted = 0;      ///< for other stations, truncated or VLAN-tagged
+        std::uint64_t no_frame = 0;      ///< the receive pool was empty
     };
     [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
     [[nodiscard]] const PacketSocket::Counts& socket_counts() const noexcept {

@@ -44,6 +44,13 @@ struct PortInfo {
         false;  ///< tx() takes frames with a tail, and has read all of a frame when it returns
 };
 
+/// Costs of sending and receiving since the port was opened.
+struct PortCosts {
+    std::uint64_t calls = 0;         ///< system calls that sent frames
+    std::uint64_t refusals = 0;      ///< calls of which the kernel did not take all frames
+    std::uint64_t copied_bytes = 0;  ///< between the engine's memory and the device's rings
+};
+
 struct Port {
     void* context = nullptr;
     PortInfo info;
@@ -69,6 +76,9 @@ struct Port {
     /// Frames that came and were lost before rx() could give them, since the port was opened: no descriptor, no buffer, an
     /// overrun. May read registers; asked once a second. The entry is empty where nobody counts them.
     std::uint64_t (*missed)(void* context) = nullptr;
+    /// Costs since the port was opened. Makes no system call. The entry is empty where frames are
+    /// sent without system calls.
+    PortCosts (*costs)(void* context) = nullptr;
 };
 
 }  // namespace ulc

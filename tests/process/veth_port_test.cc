@@ -196,6 +196,60 @@ TEST(PacketPort, frames_that_the_kernel_refused_at_first_arrive_without_another_
     close(ready[1]);
 }
 
+// A frame lies in the sender's memory in two pieces, as the payload of an embedded client does.
+TEST(PacketPort, a_burst_is_one_system_call_and_a_byte_is_copied_once_a_side) {
+    if (geteuid() != 0) GTEST_SKIP() << "needs root to make network namespaces";
+    const VethPair veth;
+    if (!veth.made())
+        GTEST_SKIP() << "cannot make veth pairs in network namespaces here (ip netns)";
+    constexpr std::uint16_t kFrames = 32;
+    constexpr std::uint32_t kLength = 1514;
+    Children children;
+    int ready[2];
+    ASSERT_EQ(pipe(ready), 0);
+    const auto receiver = children.start([&] {
+        veth.enter(false);
+        auto owner = open_packet_or_exit();
+        const Port& port = owner->port();
+        CHILD_CHECK(write(ready[1], "r", 1) == 1);
+        for (unsigned n = 0; n < kFrames; ++n) {
+            Segment* frame = receive_one(port, 5000);
+            CHILD_CHECK(frame != nullptr && pattern_holds(*frame, kLength, n));
+            port.pool.drop(frame);
+        }
+        const PortCosts costs = port.costs(port.context);
+        CHILD_CHECK(costs.calls == 0);
+        CHILD_CHECK(costs.copied_bytes == std::uint64_t{kFrames} * kLength);
+    });
+    const auto sender = children.start([&] {
+        veth.enter(true);
+        char byte = 0;
+        CHILD_CHECK(read(ready[0], &byte, 1) == 1);
+        auto owner = open_packet_or_exit();
+        const Port& port = owner->port();
+        Segment* frames[kFrames];
+        std::vector<std::byte> payloads[kFrames];
+        for (unsigned n = 0; n < kFrames; ++n) {
+            Segment& frame = *(frames[n] = make_frame(port, kLength, n));
+            payloads[n].assign(frame.frame + 40, frame.frame + kLength);
+            std::memset(frame.frame + 40, 0, kLength - 40);
+            frame.tail = payloads[n].data();
+            frame.tail_octets = kLength - 40;
+        }
+        CHILD_CHECK(port.tx(port.context, frames, kFrames) == kFrames);
+        const auto limit = Clock::now() + std::chrono::seconds(20);
+        while (port.tx_pending(port.context) > 0)
+            CHILD_CHECK(Clock::now() < limit);
+        const PortCosts costs = port.costs(port.context);
+        CHILD_CHECK(costs.calls == 1 && costs.refusals == 0);
+        CHILD_CHECK(costs.copied_bytes == std::uint64_t{kFrames} * kLength);
+    });
+    children.expect_success(sender);
+    children.expect_success(receiver);
+    close(ready[0]);
+    close(ready[1]);
+}
+
 TEST(PacketPort, errors_say_what_to_do) {
     packet::PortOptions options;
     options.device.interface = "nosuch0";

@@ -18,6 +18,7 @@ struct FakeWire {
     unsigned rx_calls = 0;
     unsigned link_looks = 0;
     bool brings = false;
+    PortCosts costs;
     std::vector<std::byte> octets = std::vector<std::byte>(2048);
     Segment segment;
 
@@ -49,6 +50,7 @@ struct FakeWire {
             ++static_cast<FakeWire*>(context)->link_looks;
             return true;
         };
+        port.costs = [](void* context) { return static_cast<FakeWire*>(context)->costs; };
         return port;
     }
 };
@@ -159,6 +161,26 @@ TEST_F(Rounds, look_at_the_link_in_time) {
     EXPECT_EQ(wire_.link_looks, looks + 1);
     be_quiet();
     EXPECT_EQ(wire_.link_looks, looks + 1) << "no look before it is due";
+}
+
+// The port says what its frames have cost since it was opened; the counters say what of it was new.
+TEST_F(Rounds, count_the_costs_of_the_port_with_each_look_at_the_link) {
+    open(8);
+    const auto look = [&] {
+        now_ += 10 * kMillisecond;
+        poll();
+    };
+    wire_.costs = {.calls = 5, .refusals = 2, .copied_bytes = 7570};
+    look();
+    look();
+    EXPECT_EQ(count(Counter::tx_calls), 5U);
+    EXPECT_EQ(count(Counter::tx_refusals), 2U);
+    EXPECT_EQ(count(Counter::port_copied_bytes), 7570U);
+    wire_.costs = {.calls = 6, .refusals = 2, .copied_bytes = 9084};
+    look();
+    EXPECT_EQ(count(Counter::tx_calls), 6U);
+    EXPECT_EQ(count(Counter::tx_refusals), 2U);
+    EXPECT_EQ(count(Counter::port_copied_bytes), 9084U);
 }
 
 TEST_F(Rounds, follow_clients_that_come_and_go) {
