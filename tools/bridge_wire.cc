@@ -38,6 +38,8 @@ bool write_file(const char* path, const std::string& text) {
     return written;
 }
 
+std::string path_of(int network) { return fmt::format("/proc/{}/fd/{}", ::getpid(), network); }
+
 /// Makes this process root of a user namespace, if it is not root already.
 std::string become_root() {
     if (::geteuid() == 0) return "";
@@ -142,6 +144,13 @@ BridgeWire::~BridgeWire() {
         ::close(network);
 }
 
+std::string BridgeWire::paths() const {
+    std::string all;
+    for (std::size_t node = 0; node + 1 < namespaces_.size(); ++node)
+        all += (node == 0 ? "" : " ") + path_of(namespaces_[node]);
+    return all;
+}
+
 std::string BridgeWire::make(const BridgeOptions& options) {
     for (const char* program : {"ip", "tc"}) {
         if (find_in_path(program).empty())
@@ -160,7 +169,7 @@ std::string BridgeWire::make(const BridgeOptions& options) {
             break;
         }
         namespaces_.push_back(network);
-        paths.push_back(fmt::format("/proc/{}/fd/{}", ::getpid(), network));
+        paths.push_back(path_of(network));
     }
     if (home >= 0) {
         // In a user namespace the way back is closed, and this process needs no network.

@@ -52,6 +52,9 @@ public:
     [[nodiscard]] int network(unsigned node) const {
         return node < namespaces_.size() ? namespaces_[node] : -1;
     }
+    /// Paths of the nodes' namespaces, by node, separated by spaces: `nsenter --net=PATH` enters
+    /// one. Valid while this object lives; empty before make().
+    [[nodiscard]] std::string paths() const;
 
 private:
     std::vector<int> namespaces_;  ///< the bridge's last

@@ -94,8 +94,10 @@ std::string find_programs(const ClusterOptions& cluster, ClusterPrograms* progra
 void place(ClusterPlan& plan, const BridgeWire& bridge) {
     for (unsigned node = 0; node < plan.infrastructure.size(); ++node)
         plan.infrastructure[node].network = bridge.network(node);
-    for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank)
+    for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank) {
         plan.ranks[rank].network = bridge.network(plan.node_of_rank[rank]);
+        plan.ranks[rank].environment.push_back("ULC_RUN_NETWORKS=" + bridge.paths());
+    }
 }
 
 int run(RunOptions& options) {
