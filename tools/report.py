@@ -59,6 +59,30 @@ FIGURES = [
      [("Open MPI over TCP", ("mpi_collective8", "mpi/barrier", "us"), None)], ("<=", 200)),
 ]
 
+# The kernel's Ethernet, `ulc run --wire bridge`: text, set, the reference's text and set, {octets:
+# budget or None}. Each is one way, over namespaces of the same shape, in the same round.
+TCP, MPI = "kernel TCP, polled", "Open MPI over TCP"
+KERNEL = "kernel/tcp/polled/bridge"
+BRIDGE = [
+    ("bridge", "bridge", MPI, "bridge_mpi", {8: 0.8, 1024: 1, 65536: None}),
+    ("bridge", "bridge", TCP, "bridge_kernel", {8: 0.8, 65536: 1.5}),
+    ("bridge", "bridge", f"{TCP}, no segmentation offload", "bridge_single", {65536: 1}),
+    ("bridge, MTU 9000", "bridge_9000", TCP, "bridge_kernel_9000", {65536: 1.5}),
+    ("bridge of 1 Gb/s", "bridge_1gbit", MPI, "bridge_mpi_1gbit", {8: 0.8, 1024: 1, 65536: 1}),
+]
+
+
+def size_text(octets):
+    return f"{octets} B" if octets < 1024 else f"{octets >> 10} KiB"
+
+
+FIGURES += [
+    (f"embedded, one way, {size_text(octets)}, {wire}", (of_set, f"one_way/{octets}", "us"),
+     [(beside, (other, f"{'mpi' if 'mpi' in other else KERNEL}/one_way/{octets}", "us"),
+       limit and ("<=", limit))], None)
+    for wire, of_set, beside, other, limits in BRIDGE for octets, limit in limits.items()
+]
+
 FIGURES += [
     (f"{text} (GAMMA {section}), embedded", ("models2", benchmark, metric), [], None) for text, section, benchmark, metric in [
         ("half-power point", "§2.1.3", "half_power", "half_power_octets"),

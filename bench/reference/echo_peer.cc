@@ -1,6 +1,7 @@
 #include "reference/echo_peer.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -15,13 +16,20 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 #include <vector>
 
 namespace ulc::bench {
 namespace {
 
-constexpr char kOurAddress[] = "10.199.7.1";
-constexpr char kPeerAddress[] = "10.199.7.2";
+/// Addresses of both ends, by Link.
+struct Ends {
+    const char* ours;
+    const char* peers;
+};
+constexpr Ends kEnds[] = {
+    {"127.0.0.1", "127.0.0.1"}, {"10.199.7.1", "10.199.7.2"}, {"10.77.0.1", "10.77.0.2"}};
+const Ends& ends_of(Link link) { return kEnds[static_cast<int>(link)]; }
 constexpr unsigned kEmptyPollsMax = 2000;  // then yield: both sides may share a core
 constexpr unsigned char kEnd = 0xE0;       // a one-octet datagram that ends an echo
 
@@ -36,14 +44,20 @@ bool bring_up(const char* interface) {
     return ok;
 }
 
+bool enter_network(const std::string& path) {
+    const int network = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const bool entered = network >= 0 && setns(network, CLONE_NEWNET) == 0;
+    if (network >= 0) close(network);
+    return entered;
+}
+
 bool run(const std::string& command) { return std::system(command.c_str()) == 0; }
 
 sockaddr_in address_of(Link link, bool peer, std::uint16_t port) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
-    const char* text = link == Link::kLoopback ? "127.0.0.1" : peer ? kPeerAddress : kOurAddress;
-    inet_pton(AF_INET, text, &address.sin_addr);
+    inet_pton(AF_INET, peer ? ends_of(link).peers : ends_of(link).ours, &address.sin_addr);
     return address;
 }
 
@@ -72,7 +86,17 @@ struct EchoPeer::Command {
 
 const char* name_of(Protocol protocol) { return protocol == Protocol::kUdp ? "udp" : "tcp"; }
 const char* name_of(Waiting waiting) { return waiting == Waiting::kPolled ? "polled" : "blocking"; }
-const char* name_of(Link link) { return link == Link::kLoopback ? "loopback" : "veth"; }
+const char* name_of(Link link) {
+    switch (link) {
+        case Link::kLoopback:
+            return "loopback";
+        case Link::kVeth:
+            return "veth";
+        case Link::kBridge:
+            return "bridge";
+    }
+    return "";
+}
 
 bool send_all(int socket, const void* data, std::size_t octets, Waiting waiting) {
     const auto* at = static_cast<const char*>(data);
@@ -102,6 +126,15 @@ ssize_t receive_datagram(int socket, void* data, std::size_t octets, Waiting wai
                               [&](int flags) { return recv(socket, data, octets, flags); });
 }
 
+std::string bridge_network(unsigned node) {
+    const char* all = std::getenv("ULC_RUN_NETWORKS");
+    std::istringstream words(all == nullptr ? "" : all);
+    std::string path;
+    for (unsigned n = 0; n <= node; ++n)
+        if (!(words >> path)) return "";
+    return path;
+}
+
 bool enter_private_namespace() { return unshare(CLONE_NEWNET) == 0 && bring_up("lo"); }
 
 std::unique_ptr<EchoPeer> EchoPeer::start(Link link, std::string& why) {
@@ -129,7 +162,7 @@ std::unique_ptr<EchoPeer> EchoPeer::start(Link link, std::string& why) {
         const std::string pid = std::to_string(child);
         const bool made =
             run("ip link add " + name + " type veth peer name ulcpeer netns " + pid) &&
-            run("ip addr add " + std::string(kOurAddress) + "/24 dev " + name) &&
+            run("ip addr add " + std::string(ends_of(link).ours) + "/24 dev " + name) &&
             run("ip link set " + name + " up");
         if (!made || send(pair[0], "v", 1, 0) != 1 || recv(pair[0], &ready, 1, 0) != 1 ||
             ready != 1) {
@@ -186,11 +219,12 @@ void EchoPeer::serve(Link link, int control) {
         send(control, &ready, 1, 0);
         char go = 0;
         if (ready == 0 || recv(control, &go, 1, 0) != 1) return;
-        ready = run("ip addr add " + std::string(kPeerAddress) + "/24 dev ulcpeer") &&
+        ready = run("ip addr add " + std::string(ends_of(link).peers) + "/24 dev ulcpeer") &&
                         bring_up("ulcpeer")
                     ? 1
                     : 0;
     }
+    if (link == Link::kBridge) ready = enter_network(bridge_network(1)) ? 1 : 0;
     send(control, &ready, 1, 0);
     Command command{};
     while (recv(control, &command, sizeof command, 0) == sizeof command) {

@@ -1,6 +1,7 @@
 // The other process of the kernel-socket references: a child that echoes or sinks messages as told over a socket pair.
 // Loopback: both in one network namespace. veth: the child has a namespace of its own, joined by a veth pair that
-// vanishes with it; that needs root.
+// vanishes with it; that needs root. Bridge: the child enters the namespace of node 1 of
+// `ulc run --wire bridge`.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace ulc::bench {
 
 enum class Protocol : std::uint8_t { kUdp, kTcp };
 enum class Waiting : std::uint8_t { kPolled, kBlocking };
-enum class Link : std::uint8_t { kLoopback, kVeth };
+enum class Link : std::uint8_t { kLoopback, kVeth, kBridge };
 
 [[nodiscard]] const char* name_of(Protocol protocol);
 [[nodiscard]] const char* name_of(Waiting waiting);
@@ -59,6 +60,9 @@ bool send_all(int socket, const void* data, std::size_t octets, Waiting waiting)
 bool receive_all(int socket, void* data, std::size_t octets, Waiting waiting);
 /// One datagram of at most `octets`; its size, or -1.
 ssize_t receive_datagram(int socket, void* data, std::size_t octets, Waiting waiting);
+
+/// Path of the network namespace of that node of `ulc run --wire bridge`; empty: there is none.
+std::string bridge_network(unsigned node);
 
 /// Puts this process into a network namespace of its own with loopback up, so that nothing here meets the machine's
 /// network. False without root.
