@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* kComponent = "mca_coll_ulc.so";
 constexpr const char* kProvider = "libulc-fi.so";
+constexpr const char* kMpichLibrary = "libulc-mpich.so";
 constexpr const char* kAnswers = "mca:coll:ulc:version";
 
 /// Returns all that a shell command prints; empty if it cannot be started.
@@ -57,7 +58,51 @@ Finding component_finding(const OpenMpi& mpi) {
             fmt::format("mkdir -p ~/.openmpi/components && ln -s {} ~/.openmpi/components/", ours)};
 }
 
+Finding mpich_finding(const Mpich& mpi) {
+    if (mpi.library.empty()) {
+        return {Level::kWarn, "mpich collectives", "libulc-mpich.so is not built",
+                "tools/setup test && meson setup --reconfigure build/release && ninja -C "
+                "build/release"};
+    }
+    if (!mpi.why_not.empty()) {
+        return {Level::kFail, "mpich collectives",
+                fmt::format("{} cannot be loaded: {}", mpi.library, mpi.why_not),
+                "ldconfig, or set LD_LIBRARY_PATH to the folder of libulc.so"};
+    }
+    if (mpi.preloaded)
+        return {Level::kOk, "mpich collectives", "MPICH's programs load libulc-mpich.so", ""};
+    return {Level::kWarn, "mpich collectives",
+            fmt::format("{} can be loaded, and LD_PRELOAD does not name it", mpi.library),
+            "eval $(ulc env mpich)"};
+}
+
+void check_mpich(Findings& out) {
+    const Mpich mpi = find_mpich();
+    if (mpi.mpiexec.empty()) return;
+    out.push_back(
+        {Level::kOk, "mpich",
+         fmt::format("{}, version {}", mpi.mpiexec, mpi.version.empty() ? "unknown" : mpi.version),
+         ""});
+    out.push_back(mpich_finding(mpi));
+}
+
 }  // namespace
+
+Mpich find_mpich() {
+    Mpich mpi;
+    mpi.mpiexec = find_in_path("mpiexec.hydra");
+    if (mpi.mpiexec.empty()) return mpi;
+    mpi.version = behind(output_of("mpichversion 2>/dev/null"), "MPICH Version:");
+    mpi.version.erase(0, mpi.version.find_first_not_of(" \t"));
+    mpi.library = find_library(kMpichLibrary, "coll/mpi");
+    if (mpi.library.empty()) return mpi;
+    mpi.preloaded = environment_of("LD_PRELOAD").find(kMpichLibrary) != std::string::npos;
+    const std::string said = output_of(fmt::format("LD_PRELOAD='{}' /bin/true 2>&1", mpi.library));
+    mpi.why_not = behind(said, "error while loading shared libraries: ");
+    if (mpi.why_not.empty())
+        mpi.why_not = behind(said, fmt::format("object '{}' from LD_PRELOAD ", mpi.library));
+    return mpi;
+}
 
 OpenMpi find_open_mpi() {
     OpenMpi mpi;
@@ -96,12 +141,7 @@ void check_mpi(Findings& out) {
              ""});
         out.push_back(component_finding(mpi));
     }
-    const std::string hydra = find_in_path("mpiexec.hydra");
-    if (!hydra.empty()) {
-        out.push_back(
-            {Level::kWarn, "mpich",
-             hydra + ": its programs have no part of ULC yet; libulc programs start by it", ""});
-    }
+    check_mpich(out);
 }
 
 }  // namespace ulc::tools

@@ -1,4 +1,5 @@
-// The MPIs of this machine and the parts of ULC that they load: asks Open MPI's own ompi_info.
+// The MPIs of this machine and the parts of ULC that they load: asks Open MPI's own ompi_info, and
+// the dynamic linker for MPICH's programs.
 // Used by `ulc doctor --mpi` and `ulc env`.
 #pragma once
 
@@ -17,6 +18,16 @@ struct OpenMpi {
 };
 
 [[nodiscard]] OpenMpi find_open_mpi();
+
+struct Mpich {
+    std::string mpiexec;     ///< full path of Hydra's; empty: there is no MPICH
+    std::string version;     ///< "4.0.2"; empty: unknown
+    std::string library;     ///< our libulc-mpich.so; empty: it was not built
+    bool preloaded = false;  ///< LD_PRELOAD of the present environment names it
+    std::string why_not;     ///< the dynamic linker's words if it cannot load it
+};
+
+[[nodiscard]] Mpich find_mpich();
 
 /// Returns the path of our component in the build tree or next to our libraries; empty: it was not
 /// built.

@@ -65,6 +65,25 @@ int print_for_open_mpi(bool explain) {
     return print_component(mpi, explain);
 }
 
+int print_for_mpich(bool explain) {
+    const Mpich mpi = find_mpich();
+    if (mpi.mpiexec.empty())
+        return refuse("there is no mpiexec.hydra in PATH; apt-get install mpich");
+    if (mpi.library.empty())
+        return refuse("libulc-mpich.so is not built; run tools/setup test and build again");
+    if (!mpi.why_not.empty())
+        return refuse(fmt::format("{} cannot be loaded: {}", mpi.library, mpi.why_not));
+    if (explain) {
+        fmt::print(
+            "# A program's collective calls go to this library first, because MPICH loads no "
+            "parts\n"
+            "# of others. Set it for all ranks or for none. Programs without MPI are not "
+            "changed.\n");
+    }
+    fmt::print("export LD_PRELOAD='{}'\"${{LD_PRELOAD:+:$LD_PRELOAD}}\"\n", mpi.library);
+    return 0;
+}
+
 }  // namespace
 
 void add_env_command(CLI::App& app, int* exit_code) {
@@ -75,13 +94,16 @@ void add_env_command(CLI::App& app, int* exit_code) {
     auto options = std::make_shared<Options>();
     auto* command =
         app.add_subcommand("env", "Print the variables with which an MPI finds the parts of ULC");
-    command->add_option("mpi", options->mpi, "The MPI: openmpi")
+    command->add_option("mpi", options->mpi, "The MPI: openmpi or mpich")
         ->required()
-        ->check(CLI::IsMember({"openmpi"}));
+        ->check(CLI::IsMember({"openmpi", "mpich"}));
     command->add_flag("--explain", options->explain,
                       "Say what each variable does and why this machine needs it");
     command->footer("Example: eval $(ulc env openmpi)");
-    command->callback([options, exit_code] { *exit_code = print_for_open_mpi(options->explain); });
+    command->callback([options, exit_code] {
+        *exit_code = options->mpi == "mpich" ? print_for_mpich(options->explain)
+                                             : print_for_open_mpi(options->explain);
+    });
 }
 
 }  // namespace ulc::tools

@@ -15,17 +15,16 @@ bool Blocks::take(const ulc_mpi_type& type, const void* memory, const ulc_mpi_bl
     std::size_t total = 0;
     std::ptrdiff_t lowest = PTRDIFF_MAX;
     for (std::size_t r = 0; r < ranks; ++r) {
-        lengths_[r] = static_cast<std::size_t>(blocks.counts[r]) * type.size;
+        lengths_[r] = count_of(blocks, r) * type.size;
         total += lengths_[r];
-        if (lengths_[r] != 0)
-            lowest = std::min(lowest, std::ptrdiff_t{blocks.displacements[r]} * type.extent);
+        if (lengths_[r] != 0) lowest = std::min(lowest, offset_of(blocks, r, type.extent));
     }
     if (total == 0) return true;
     if (type.tight) {
         // Displacements may be negative; ULC's offsets are not.
         data_ = moved(memory, lowest + type.true_lb);
         for (std::size_t r = 0; r < ranks; ++r) {
-            const std::ptrdiff_t at = std::ptrdiff_t{blocks.displacements[r]} * type.extent;
+            const std::ptrdiff_t at = offset_of(blocks, r, type.extent);
             offsets_[r] = lengths_[r] == 0 ? 0 : static_cast<std::size_t>(at - lowest);
         }
         return true;
@@ -37,8 +36,7 @@ bool Blocks::take(const ulc_mpi_type& type, const void* memory, const ulc_mpi_bl
     for (std::size_t r = 0; r < ranks; ++r) {
         offsets_[r] = at;
         if (fill && lengths_[r] != 0 &&
-            session().hooks().pack(&type_, static_cast<std::size_t>(blocks.counts[r]), block(r),
-                                   data_ + at) != 0)
+            session().hooks().pack(&type_, count_of(blocks, r), block(r), data_ + at) != 0)
             return false;
         at += lengths_[r];
     }
@@ -49,8 +47,8 @@ bool Blocks::give_back() {
     if (!is_scratch()) return true;
     for (std::size_t r = 0; r < lengths_.size(); ++r) {
         if (lengths_[r] != 0 &&
-            session().hooks().unpack(&type_, static_cast<std::size_t>(given_.counts[r]),
-                                     moved(block(r), 0), data_ + offsets_[r]) != 0)
+            session().hooks().unpack(&type_, count_of(given_, r), moved(block(r), 0),
+                                     data_ + offsets_[r]) != 0)
             return false;
     }
     return true;

@@ -20,6 +20,17 @@ inline unsigned char no_bytes[16];
     return reinterpret_cast<unsigned char*>(address);  // MPI_BOTTOM is the address 0
 }
 
+[[nodiscard]] inline std::size_t count_of(const ulc_mpi_blocks& blocks, std::size_t rank) {
+    return static_cast<std::size_t>(blocks.wide_counts != nullptr ? blocks.wide_counts[rank]
+                                                                  : blocks.counts[rank]);
+}
+/// The displacement of a block in bytes.
+[[nodiscard]] inline std::ptrdiff_t offset_of(const ulc_mpi_blocks& blocks, std::size_t rank,
+                                              std::ptrdiff_t extent) {
+    return extent * (blocks.wide_counts != nullptr ? blocks.wide_displacements[rank]
+                                                   : blocks.displacements[rank]);
+}
+
 /// `count` elements of a type at one address.
 class Buffer {
 public:
@@ -68,7 +79,7 @@ public:
     [[nodiscard]] bool give_back();
     /// The address of a block in the caller's memory.
     [[nodiscard]] const void* block(std::size_t rank) const {
-        return moved(memory_, std::ptrdiff_t{given_.displacements[rank]} * type_.extent);
+        return moved(memory_, offset_of(given_, rank, type_.extent));
     }
     [[nodiscard]] bool is_scratch() const { return scratch_ != nullptr; }
     [[nodiscard]] unsigned char* data() { return data_; }

@@ -105,8 +105,7 @@ int ulc_mpi_gatherv(ulc_mpi_comm* comm, int root, int in_place, const void* inpu
         return ULC_ERR_NO_MEMORY;
     const std::size_t bytes = in_place ? ends.out.lengths()[self] : input_count * input_type->size;
     if (in_place && ends.out.is_scratch()) {
-        if (!ends.in.take(*output_type, ends.out.block(self),
-                          static_cast<size_t>(blocks.counts[self]), true))
+        if (!ends.in.take(*output_type, ends.out.block(self), count_of(blocks, self), true))
             return ULC_ERR_NO_MEMORY;
         in_place = 0;
     } else if (!in_place && !ends.in.take(*input_type, input, input_count, true)) {
@@ -206,8 +205,7 @@ int ulc_mpi_allgatherv(ulc_mpi_comm* comm, int in_place, const void* input, size
     Ends<Buffer, Blocks> ends;
     if (!ends.out.take(*output_type, output, blocks, comm->count, false)) return ULC_ERR_NO_MEMORY;
     if (in_place && ends.out.is_scratch()) {
-        if (!ends.in.take(*output_type, ends.out.block(self),
-                          static_cast<size_t>(blocks.counts[self]), true))
+        if (!ends.in.take(*output_type, ends.out.block(self), count_of(blocks, self), true))
             return ULC_ERR_NO_MEMORY;
         in_place = 0;
     } else if (!in_place && !ends.in.take(*input_type, input, input_count, true)) {

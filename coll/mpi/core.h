@@ -93,6 +93,7 @@ enum ulc_mpi_way {
     ULC_MPI_ONE_NODE,      /* all members on one node, where the MPI's shared memory is faster */
     ULC_MPI_LARGE_ELEMENT, /* elements of a reduction above 64 KiB */
     ULC_MPI_NOT_YET,       /* non-blocking, and no blocking collective has made the group */
+    ULC_MPI_NOT_CAUGHT,    /* non-blocking, and the MPI's waits would not move it */
     ULC_MPI_WAYS
 };
 
@@ -141,9 +142,12 @@ typedef struct ulc_mpi_pending {
     void (*done)(struct ulc_mpi_pending* self, int error);
 } ulc_mpi_pending;
 
-typedef struct ulc_mpi_blocks { /* counts and displacements in elements, one a member */
+/* Counts and displacements in elements, one a member. Used are the wide ones if there are any. */
+typedef struct ulc_mpi_blocks {
     const int* counts;
     const int* displacements;
+    const long* wide_counts;
+    const long* wide_displacements;
 } ulc_mpi_blocks;
 
 int ulc_mpi_barrier(ulc_mpi_comm* comm, ulc_mpi_pending* pending);

@@ -40,7 +40,8 @@ constexpr const char* kWayTexts[ULC_MPI_WAYS] = {
     "by the MPI: a member could not make the group",
     "by the MPI: all members are on one node (ULC_MPI_SAME_NODE=1 changes that)",
     "by the MPI: elements of a reduction above 64 KiB",
-    "by the MPI: before the first blocking collective of the communicator"};
+    "by the MPI: before the first blocking collective of the communicator",
+    "by the MPI: non-blocking, which this MPI's waits would not move"};
 
 /// MPI_Ibcast for MPI_Bcast.
 std::string non_blocking_name(unsigned op) {

@@ -38,6 +38,9 @@ KEEPS_THE_RULES = {
     "tests/sim/medium.h": '#include "port/port.h"\n#include "coll/coll.h"\n',
     "tests/unit/port_test.cc": '#include "dpdk/port.h"\n#include <gtest/gtest.h>\n',
     "pmd_app/dpdk/port.h": "",
+    "coll/mpi/session.h": '#include "coll/mpi/core.h"\n',
+    "coll/mpi/core.h": "",
+    "coll/mpi/pmpi/world.cc": '#include <mpi.h>\n#include "coll/mpi/core.h"\n',
     "pmd_app/jobs/jobs.h": '#include "urtp/stream.h"\n#include "wire/ids.h"\n',
     "pmd_app/endpoint/deliver.h": '#include "urtp/stream.h"\n#include "abi/records.h"\n',
 }
@@ -59,6 +62,10 @@ VIOLATIONS = {
     "coll_includes_an_inner_client_file": ("coll/a.cc", '#include "client/endpoint.cc"', "may not include"),
     "coll_includes_exec": ("coll/a.cc", '#include "exec/executor.h"', "may not include"),
     "coll_includes_records": ("coll/a.cc", '#include "abi/records.h"', "may not include"),
+    "mpi_core_includes_an_mpi": ("coll/mpi/a.cc", "#include <mpi.h>", "folder of each MPI"),
+    "pmpi_includes_inside_the_core":
+        ("coll/mpi/pmpi/a.cc", '#include "coll/mpi/session.h"', "may not include"),
+    "pmpi_includes_open_mpi": ("coll/mpi/pmpi/a.cc", "#include <ompi/op/op.h>", "Open MPI's inner"),
     "wire_includes_abi": ("pmd_app/wire/a.h", '#include "abi/records.h"', "may not include"),
     "urtp_includes_engine": ("pmd_app/urtp/a.h", '#include "engine/round.cc"', "may not include"),
     "urtp_includes_dpdk": ("pmd_app/urtp/a.cc", "#  include  <rte_cycles.h>", "port/port.h"),
