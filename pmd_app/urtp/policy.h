@@ -97,6 +97,9 @@ struct Policy {
     /// Data, or a wish for credit, without news for the time that the tail timer waits; it has been armed again,
     /// and dead destinations are removed already.
     void (*on_tail)(Sender& sender, TxStream& tx, Nanos now) = nullptr;
+    /// Tells that on_tail repeats packets and asks nothing. Receivers then acknowledge duplicates,
+    /// whatever other words say, or the repetitions would not end.
+    bool repeats_tail = false;
     /// may_send() has just refused for want of window, credit or congestion window.
     void (*on_refused)(Sender& sender, TxStream& tx, Nanos now) noexcept = nullptr;
     /// Whether the next packet of a message of that length may be sent, of which `left` octets are still to go; the

@@ -287,6 +287,23 @@ TEST(GoBackN, repeats_everything_after_a_gap_and_asks_nothing) {
     EXPECT_EQ(w.count(0, Counter::probe_sent), 0U);
 }
 
+TEST(GoBackN, ends_its_repetitions_with_any_other_word) {
+    for (const Policy* other : policies()) {
+        for (const bool first : {false, true}) {
+            const std::string word(other->word);
+            const std::string profile = first ? "gbn+" + word : word + "+gbn";
+            Policy policy;
+            Params params;
+            if (resolve(profile, policy, params) != Err::kOk || !policy.recovers) continue;
+            World w(2, {}, {}, 1, 0, profile);
+            ASSERT_EQ(w.send(0, 1, "x"), Admission::kYes) << profile;
+            w.run_for(2 * kSecond);
+            EXPECT_EQ(w.receive(1, 0), std::vector<std::string>{"x"}) << profile;
+            EXPECT_TRUE(w.drained()) << profile;
+        }
+    }
+}
+
 TEST(GoBackN, doubles_its_timer_up_to_a_tenth_of_a_second) {
     World w(2, {}, {}, 1, 0, "gbn");
     std::vector<Nanos> at;

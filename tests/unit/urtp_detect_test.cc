@@ -122,6 +122,31 @@ TEST(Detect, nobodys_acknowledgement_holds_it_back) {
     EXPECT_EQ(w.send(0, 1, "y"), Admission::kYes);
 }
 
+TEST(Detect, a_number_that_is_far_ahead_leaves_the_stream_whole) {
+    World w(2, {}, {}, 1, 0, "detect");
+    wire::FrameHead head;
+    head.source = mac_of(0);
+    head.destination = mac_of(1);
+    head.type = wire::FrameType::kData;
+    head.flags = wire::kFlagFirst | wire::kFlagLast;
+    head.handle = handle_of(1);
+    Seq seq{0};
+    for (int n = 0; n < 4; ++n) {
+        seq = seq + INT32_MAX;
+        head.seq = seq;
+        Segment* segment = w.pool.table().get();
+        segment->length = static_cast<std::uint32_t>(wire::build_data(segment->frame, head, {}, 4));
+        wire::FrameView view;
+        ASSERT_EQ(wire::parse(segment->frame, segment->length, wire::kEtherTypeDefault, view),
+                  Counter::kCount);
+        w.members[1]->on_frame(view, segment, w.now);
+        w.members[1]->check_invariants();
+        EXPECT_EQ(w.receive(1, 0).size(), 1U);
+        ++seq;
+    }
+    EXPECT_GT(losses(w, 1)[0], 0U);
+}
+
 TEST(Detect, every_packet_arrives_in_order_or_is_told) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         World w(2, {}, {.loss = 0.1, .duplicate = 0.05, .reorder = 0.1}, seed, 0, "detect");

@@ -39,7 +39,8 @@ bool take_after_loss(Receiver& receiver, const wire::FrameView& frame, Segment* 
         return false;
     }
     receiver.lose(rx, static_cast<std::uint32_t>(frame.seq - rx.next));
-    rx.next = rx.high = frame.seq;
+    // Nothing is acknowledged here, and numbers are compared within half of their range.
+    rx.acked = rx.next = rx.high = frame.seq;
     return receiver.take_in_order(frame, segment, rx, now);
 }
 

@@ -81,6 +81,7 @@ const Policy kGoBackN = {
     .on_gap = on_gap,
     .on_no_room = on_no_room,
     .on_tail = on_tail,
+    .repeats_tail = true,
     .on_repeated_ack = on_repeated_ack,
     .on_opened = Uncontrolled::on_opened,
     .on_acked = Uncontrolled::on_acked,

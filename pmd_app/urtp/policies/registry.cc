@@ -36,6 +36,7 @@ void lay_over(Policy& laid, const Policy& over) noexcept {
     lay(laid.may_start, over.may_start);
     lay(laid.on_flow, over.on_flow);
     lay(laid.on_tail, over.on_tail);
+    if (over.on_tail != nullptr) laid.repeats_tail = over.repeats_tail;
     lay(laid.on_refused, over.on_refused);
     lay(laid.on_repeated_ack, over.on_repeated_ack);
     lay(laid.on_opened, over.on_opened);
@@ -75,6 +76,7 @@ Err resolve(std::string_view profile, Policy& policy, Params& params) noexcept {
         at = end + 1;
     }
     ULC_CHECK(complete(laid));
+    if (laid.repeats_tail) tuned.ack_duplicates = true;
     policy = laid;
     params = tuned;
     return Err::kOk;
