@@ -17,6 +17,8 @@ constexpr std::uint32_t kVlanOctets = 4;
 constexpr std::uint16_t kMtuDefault = 1500;
 constexpr std::uint16_t kFramesInFlight = 64;  ///< a burst of the engine
 constexpr unsigned kTurnFrames = 16;           ///< of one peer, while another may have some
+/// Records of one peer that a call looks at: it ends, however many for others come meanwhile.
+constexpr unsigned kLooksMax = 256;
 
 /// Locally administered, different on each wire and at each station.
 Mac address_of(const WireFile& wire) {
@@ -174,7 +176,8 @@ std::uint16_t ShmPort::receive(Segment** out, std::uint16_t n) {
     for (std::size_t asked = 0; asked < peers_.size() && received < n; ++asked) {
         RingReader& ring = peers_[turn_].ring;
         if (++turn_ == peers_.size()) turn_ = 0;
-        for (bool more = true; more && received < n;) {
+        bool more = true;
+        for (unsigned looks = 0; more && looks < kLooksMax && received < n; ++looks) {
             if (Segment* segment = take(ring, more, nullptr)) out[received++] = segment;
         }
     }
@@ -184,7 +187,8 @@ std::uint16_t ShmPort::receive(Segment** out, std::uint16_t n) {
 Segment* ShmPort::receive_landing(const Landing& landing) {
     for (std::size_t asked = 0; asked < peers_.size(); ++asked) {
         RingReader& ring = peers_[turn_].ring;
-        for (bool more = turn_used_ < kTurnFrames; more;) {
+        bool more = turn_used_ < kTurnFrames;
+        for (unsigned looks = 0; more && looks < kLooksMax; ++looks) {
             if (Segment* segment = take(ring, more, &landing)) {
                 ++turn_used_;
                 return segment;

@@ -94,6 +94,22 @@ std::string received(const Port& port) {
     return fills;
 }
 
+TEST_F(ShmPorts, a_call_ends_although_frames_for_others_keep_coming) {
+    const auto a = open(0);
+    const auto b = open(1);
+    const auto c = open(2);
+    constexpr int kForOthers = 600;
+    for (int n = 0; n < kForOthers; ++n)
+        ASSERT_TRUE(send(a->port(), c->port().info.mac, 60, 'c'));
+    ASSERT_TRUE(send(a->port(), b->port().info.mac, 60, 'b'));
+    Segment* frame = nullptr;
+    const Landing landing{nullptr, 64,
+                          [](void*, const std::byte*, std::uint32_t) { return Landed{}; }};
+    EXPECT_EQ(b->port().rx(b->port().context, &frame, 1), 0) << "looked at all of them at once";
+    EXPECT_EQ(b->port().rx_landing(b->port().context, landing), nullptr);
+    EXPECT_EQ(received(b->port()), "b");
+}
+
 TEST_F(ShmPorts, unicast_goes_to_one_and_multicast_to_all_others) {
     const auto a = open(0);
     const auto b = open(1);
