@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by tests of Open MPI: puts its own mpirun and compilers first in PATH, because another MPI
 # may have these names (Debian's alternatives). Sets `openmpi_tools`, a folder to remove.
 openmpi_tools=$(mktemp -d) || exit 1

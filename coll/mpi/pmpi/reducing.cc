@@ -132,11 +132,9 @@ int MPI_Reduce_scatter(const void* in, void* out, const int counts[], MPI_Dataty
 int MPI_Reduce_scatter_c(const void* in, void* out, const MPI_Count counts[], MPI_Datatype type,
                          MPI_Op op, MPI_Comm comm) {
     int size = 0;
-    std::vector<int> narrow;
     const bool can = are_narrow(counts, comm);
     if (can) mpich().Comm_size(comm, &size);
-    for (int i = 0; i < size; ++i)
-        narrow.push_back(static_cast<int>(counts[i]));
+    const std::vector<int> narrow(counts, counts + size);
     return reduce_scatter(mpich().Reduce_scatter_c, in, out, counts, can ? narrow.data() : nullptr,
                           type, op, comm);
 }
