@@ -266,6 +266,7 @@ inline bool Transport::take(const wire::FrameView& frame, Segment* segment, Sess
             break;
         case wire::FrameType::kJob:
         case wire::FrameType::kNode:
+        case wire::FrameType::kLink:
             context_.count(Counter::drop_type);  // the engine's
             break;
     }

@@ -69,7 +69,8 @@ struct Head {
 static_assert(sizeof(Head) == kHeadOctets && alignof(Head) == 1);
 
 [[nodiscard]] constexpr std::uint8_t version_type(FrameType type) noexcept {
-    const bool frozen = type == FrameType::kJob || type == FrameType::kNode;
+    const bool frozen =
+        type == FrameType::kJob || type == FrameType::kNode || type == FrameType::kLink;
     return static_cast<std::uint8_t>((frozen ? kVersionFrozen : kVersion) << 4U |
                                      static_cast<unsigned>(type));
 }

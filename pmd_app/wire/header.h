@@ -32,6 +32,7 @@ enum class FrameType : std::uint8_t {
     kCounted = 9,  ///< group data of the pcode profiles: kMcast with a global counter
     kStatus = 10,  ///< pcode: StatusBody and where each source stands; handle: group
     kNack = 11,    ///< pcode: NackBody; handle: the source's endpoint, or the group
+    kLink = 12,    ///< links of endpoints of no common job (wire/link.h); version 0
 };
 
 /// Flags of kData, kMcast and kCounted. Extensions follow the header in this order; kCounted has Be32 global before them.

@@ -27,6 +27,8 @@ Nonce job_id_of(const Nonce& nonce) noexcept { return Nonce{derive<16>(nonce, "U
 
 JobKey job_key_of(const Nonce& nonce) noexcept { return JobKey{derive<32>(nonce, "ULC job key")}; }
 
+JobKey link_key_of(const Nonce& key) noexcept { return JobKey{derive<32>(key, "ULC link key")}; }
+
 JobTag job_tag(const JobKey& key, const Mac& source, std::span<const std::byte> body) noexcept {
     crypto_generichash_state state;
     JobTag tag;

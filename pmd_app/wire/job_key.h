@@ -23,6 +23,8 @@ struct JobKey {
 /// A hash of the nonce, from which the nonce cannot be found.
 [[nodiscard]] Nonce job_id_of(const Nonce& nonce) noexcept;
 [[nodiscard]] JobKey job_key_of(const Nonce& nonce) noexcept;
+/// The same of the key in the address of an endpoint that is open for links (wire/link.h).
+[[nodiscard]] JobKey link_key_of(const Nonce& key) noexcept;
 
 /// Returns the tag of a JOB body that `source` sends.
 [[nodiscard]] JobTag job_tag(const JobKey& key, const Mac& source,

@@ -41,6 +41,7 @@ constexpr std::array<TypeRule, 16> kRules = [] {
     at(FrameType::kCounted) = {true, kVersion, kFlagsBoth | kFlagSubset, false, true, false, false};
     at(FrameType::kStatus) = {true, kVersion, 0, false, true, true, false};
     at(FrameType::kNack) = {true, kVersion, 0, false, false, true, false};
+    at(FrameType::kLink) = {true, kVersionFrozen, 0, false, false, true, true};
     return rules;
 }();
 
@@ -166,7 +167,8 @@ bool nack_is_whole(const FrameView& out) noexcept {
     return false;
 }
 
-/// Body lengths of control frames; the bodies of kJob and kNode are wire/job.h's.
+/// Body lengths of control frames; the bodies of kJob and kNode are wire/job.h's, of kLink
+/// wire/link.h's.
 Counter check_control(const FrameView& out) noexcept {
     switch (out.type) {
         case FrameType::kAck: {
@@ -195,6 +197,7 @@ Counter check_control(const FrameView& out) noexcept {
         case FrameType::kCounted:
         case FrameType::kJob:
         case FrameType::kNode:
+        case FrameType::kLink:
             break;
     }
     return Counter::kCount;

@@ -1,5 +1,6 @@
-// Any octets as a frame: wire::parse() and, for JOB and NODE frames, the parsers of their bodies. Whatever they accept is
-// read to its last octet, from a heap copy of exactly the input's size, so the sanitizer sees a view that leaves the frame.
+// Any octets as a frame: wire::parse(), and the parsers of the bodies of JOB, NODE and LINK frames.
+// Accepted frames are read to their last octet, from a heap copy of exactly the input's size, so
+// the sanitizer sees a view that leaves the frame.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -7,6 +8,7 @@
 
 #include "base/check.h"
 #include "wire/job.h"
+#include "wire/link.h"
 #include "wire/parse.h"
 
 namespace {
@@ -68,6 +70,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         case FrameType::kNode: {
             NodeView node;
             if (parse_node(frame.body, frame.length, node)) ULC_CHECK(node.incarnation != 0);
+            break;
+        }
+        case FrameType::kLink: {
+            LinkView link;
+            if (!parse_link(frame.body, frame.length, link)) break;
+            ULC_CHECK(link.from != 0 && (link.ours != 0 || link.theirs != 0 || link.to == 0));
+            touch(link.profile.data(), link.profile.size());
+            touch(link.tagged.data(), link.tagged.size());
+            if (link.tag != nullptr) touch(link.tag, sizeof *link.tag);
             break;
         }
         case FrameType::kStatus: {

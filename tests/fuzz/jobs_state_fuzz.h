@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "wire/ids.h"
+#include "wire/link.h"
 
 namespace ulc::fuzz {
 
@@ -23,5 +24,7 @@ inline constexpr Mac kOwnMac{{2, 0, 0, 0, 0, 0}};
 inline constexpr Mac sender_mac(std::uint8_t sender) { return Mac{{2, 0, 0, 0, 1, sender}}; }
 inline constexpr std::uint32_t kOwnIncarnation = 1000;
 inline constexpr Handle kEndpoint = 100;
+/// Of kEndpoint, where it is open for links.
+inline constexpr wire::LinkKey kLinkKey{{9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 1, 2, 3, 4, 5, 6}};
 
 }  // namespace ulc::fuzz

@@ -10,6 +10,7 @@
 #include "jobs_state_fuzz.h"
 #include "wire/build.h"
 #include "wire/job.h"
+#include "wire/link.h"
 
 namespace {
 
@@ -144,6 +145,25 @@ Octets node_body(NodeKind kind) {
     return body;
 }
 
+Octets link_body(LinkKind kind) {
+    const bool makes = kind == LinkKind::kRequest || kind == LinkKind::kAccept;
+    const bool answers = kind == LinkKind::kRefuse || kind == LinkKind::kUnlinked;
+    LinkBody link{};
+    link.kind = kind;
+    if (kind == LinkKind::kRefuse) link.reason = static_cast<std::uint8_t>(Err::kLimit);
+    if (kind == LinkKind::kUnlink) link.reason = static_cast<std::uint8_t>(LeaveReason::kLeft);
+    link.version = kProtocolVersion;
+    link.incarnation = 2000U;
+    link.ours = answers ? 0U : 600U;
+    link.theirs = kind == LinkKind::kRequest ? 0U : 700U;
+    link.from = 500U;
+    link.to = fuzz::kEndpoint;
+    if (makes) link.first_seq = 9U;
+    Octets body(kLinkOctetsMax);
+    body.resize(put_link(body.data(), link, "urtp", fuzz::kLinkKey, fuzz::sender_mac(1)));
+    return body;
+}
+
 Octets control_frame(FrameType type, const Octets& body) {
     Octets frame(2048);
     std::copy(body.begin(), body.end(), frame.begin() + kHeadOctets);
@@ -205,6 +225,10 @@ void make_frames(const std::filesystem::path& folder) {
     save(folder / "job_commit", control_frame(FrameType::kJob, commit_body()));
     save(folder / "job_reject", control_frame(FrameType::kJob, reject_body(RejectScope::kClaim)));
     save(folder / "job_bye", control_frame(FrameType::kJob, bye_body()));
+    for (const LinkKind kind : {LinkKind::kRequest, LinkKind::kAccept, LinkKind::kConfirm,
+                                LinkKind::kRefuse, LinkKind::kUnlink, LinkKind::kUnlinked})
+        save(folder / ("link_" + std::to_string(static_cast<int>(kind))),
+             control_frame(FrameType::kLink, link_body(kind)));
     save(folder / "node_gone", control_frame(FrameType::kNode, node_body(NodeKind::kGone)));
     save(folder / "node_expelled", control_frame(FrameType::kNode, node_body(NodeKind::kExpelled)));
 }

@@ -150,6 +150,7 @@ Fields describe(const wire::FrameView& frame) {
         }
         case wire::FrameType::kJob:
         case wire::FrameType::kNode:
+        case wire::FrameType::kLink:
             throw Failed("a member sent an engine's frame");
     }
     return out;

@@ -16,12 +16,16 @@ local HEADER_FLAGS = { "F", "L", "A", "R", "S", "T", "N", "C" }
 local TYPES = {
   [1] = "DATA", [2] = "MCAST", [3] = "ACK", [4] = "REQ", [5] = "PROBE", [6] = "JOB", [7] = "NODE",
   [8] = "FLOW", [9] = "COUNTED", [10] = "STATUS", [11] = "NACK",
+  [12] = "LINK",
 }
 local JOB_KINDS = {
   [1] = "JOIN", [2] = "ROSTER", [3] = "ROSTER_ACK", [4] = "REJECT", [5] = "BYE", [6] = "COMMIT",
 }
 local NODE_KINDS = { [1] = "PING", [2] = "PONG", [3] = "GONE", [4] = "EXPELLED" }
 local FLOW_KINDS = { [1] = "RESERVE", [2] = "GRANT", [3] = "REFUSE" }
+local LINK_KINDS = {
+  [1] = "REQUEST", [2] = "ACCEPT", [3] = "CONFIRM", [4] = "REFUSE", [5] = "UNLINK", [6] = "UNLINKED",
+}
 local NACK_KINDS = { [1] = "REQUEST", [2] = "PERSONAL", [3] = "GLOBAL" }
 local REASONS = { [1] = "left", [2] = "died" }
 local ACK_STATES = { [1] = "partial", [2] = "holds all", [3] = "formed", [4] = "world handle in use" }
@@ -31,7 +35,8 @@ local MEDIA = {
   [4] = "nodes of one machine, fewer cores than pollers",
 }
 local ERRORS = {
-  [4] = "VERSION", [11] = "JOB_SIZE", [12] = "RANK_TAKEN", [13] = "TWO_ROSTERS", [22] = "PROFILE",
+  [4] = "VERSION", [8] = "CLOSED", [11] = "JOB_SIZE", [12] = "RANK_TAKEN", [13] = "TWO_ROSTERS",
+  [18] = "LIMIT", [22] = "PROFILE",
 }
 
 local f = {}
@@ -125,6 +130,20 @@ field("uint32", "nack.group", "Group", base.HEX)
 field("uint32", "nack.from", "From", base.DEC)
 field("uint32", "nack.to", "To", base.DEC)
 field("uint8", "nack.kind", "Kind", base.DEC, NACK_KINDS)
+
+-- §13
+field("uint8", "link.kind", "Kind", base.DEC, LINK_KINDS)
+field("uint8", "link.reason", "Reason", base.DEC)
+field("uint8", "link.version", "Version of the protocol", base.DEC)
+field("uint32", "link.incarnation", "Incarnation of the sender's engine", base.HEX)
+field("uint64", "link.own", "Id of the sender", base.HEX)
+field("uint64", "link.asked", "Id of the receiver", base.HEX)
+field("uint32", "link.from", "Endpoint of the sender", base.HEX)
+field("uint32", "link.to", "Endpoint of the receiver", base.HEX)
+field("uint16", "link.slot", "Slot", base.DEC)
+field("uint32", "link.first", "First number", base.DEC)
+field("string", "link.profile", "Profile")
+field("bytes", "link.tag", "Tag")
 
 local registered = {}
 for _, one in pairs(f) do
@@ -487,8 +506,42 @@ local function nack(reader, info)
   end
 end
 
+local function link(reader, info)
+  local kind = reader:number("link.kind", 1)
+  info[#info + 1] = LINK_KINDS[kind] or "kind?"
+  if LINK_KINDS[kind] == nil then
+    reader:fail("is of an unknown kind of LINK")
+  end
+  local reason = reader:number("link.reason", 1)
+  if kind == 4 then
+    info[#info + 1] = ERRORS[reason] or "error?"
+  elseif kind == 5 then
+    info[#info + 1] = REASONS[reason] or "reason?"
+  end
+  reader:number("link.version", 1)
+  reader:skip(1)
+  reader:number("link.incarnation", 4)
+  reader:add("link.own", 8)
+  reader:add("link.asked", 8)
+  reader:number("link.from", 4)
+  reader:number("link.to", 4)
+  reader:number("link.slot", 2)
+  reader:skip(2)
+  reader:number("link.first", 4)
+  if kind == 1 then
+    local profile = reader:take(32, "profile")
+    if profile ~= nil then
+      reader.tree:add(f["link.profile"], profile, text_of(profile))
+    end
+  end
+  if kind == 1 or kind == 2 then
+    reader:add("link.tag", 16)
+  end
+end
+
 local BODIES = {
   [3] = ack, [4] = req, [5] = probe, [6] = job, [7] = node, [8] = flow, [10] = status, [11] = nack,
+  [12] = link,
 }
 
 local function flags_text(flags)
@@ -537,7 +590,8 @@ function ulc.dissector(buffer, pinfo, root)
     info[#info + 1] = string.format("rank=%u seq=%u %s", buffer(8, 2):uint(), buffer(10, 4):uint(),
       flags_text(flags))
   end
-  local version_right = (kind == 6 or kind == 7) and 0 or 1
+  local frozen = kind == 6 or kind == 7 or kind == 12 -- JOB, NODE, LINK
+  local version_right = frozen and 0 or 1
   if TYPES[kind] == nil then
     reader:fail("is of a type that this dissector does not know")
   elseif version ~= version_right then
@@ -552,8 +606,8 @@ function ulc.dissector(buffer, pinfo, root)
       reader:fail("is a control frame with a sequence number")
     elseif (kind == 3 or kind == 4) and handle >= GROUP then
       reader:fail("has a handle of the wrong kind")
-    elseif (kind == 6 or kind == 7) and (handle ~= 0 or buffer(8, 2):uint() ~= 0) then
-      reader:fail("is JOB or NODE with a handle or rank")
+    elseif frozen and (handle ~= 0 or buffer(8, 2):uint() ~= 0) then
+      reader:fail("is JOB, NODE or LINK with a handle or rank")
     elseif buffer:len() < HEADER + length then
       reader:fail("ends before its length does")
     end

@@ -28,7 +28,7 @@ def bad_frames(rank, now):
     entry = AckEntry(1, theirs, 256, 0)
     bad = {
         "drop_version": [fresh(version=0), fresh(version=2), Frame(JOB, body=bytes(84)).octets()],
-        "drop_type": [frame(0), frame(12), frame(15)],
+        "drop_type": [frame(0), frame(13), frame(15)],
         "drop_short": [fresh()[:2] + b"\x10\0" + fresh()[4:]],  # length 4096
         "drop_flags": [fresh(S, subset=1), multicast(A, ack=entry), frame(DATA, T | L, seq=data.next), ack(flags=F),
                        ack(seq=1), frame(REQ, seq=1, body=entry.octets() + bytes(2))],

@@ -6,6 +6,8 @@ ETHERTYPE = 0x88B5
 BROADCAST = b"\xff" * 6
 HEADER = struct.Struct(">BBHIHI")  # version and type, flags, length, handle, source rank, seq
 DATA, MCAST, ACK, REQ, PROBE, JOB, NODE = range(1, 8)
+LINK = 12
+FROZEN = JOB, NODE, LINK  # of version 0, without handle and rank
 F, L, A, R, S, T, N, C = (1 << bit for bit in range(7, -1, -1))  # flags, most significant first
 UNKNOWN_DELAY = 65535
 MTU = 1500
@@ -121,12 +123,12 @@ def parse(octets):
     reader = Reader(octets)
     head, flags, length, handle, rank, seq = HEADER.unpack(reader.take(HEADER.size))
     frame = Frame(head & 15, handle, rank, seq, flags, version=head >> 4)
-    need(frame.version == (0 if frame.type in (JOB, NODE) else 1), "version")
+    need(frame.version == (0 if frame.type in FROZEN else 1), "version")
     if frame.type not in (DATA, MCAST):
-        need(DATA <= frame.type <= NODE, "type")
+        need(DATA <= frame.type <= NODE or frame.type == LINK, "type")
         need(flags == 0, "flags of a control frame")
         need(frame.type == PROBE or seq == 0, "seq of a control frame")
-        need(frame.type not in (JOB, NODE) or handle == rank == 0, "handle and rank of JOB or NODE")
+        need(frame.type not in FROZEN or handle == rank == 0, "handle and rank of a frozen frame")
         need(frame.type == PROBE or handle >> 31 == 0, "handle of ACK or REQ")
         frame.body = reader.take(length)
         return frame

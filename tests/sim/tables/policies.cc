@@ -54,6 +54,7 @@ public:
                 break;
             case wire::FrameType::kJob:
             case wire::FrameType::kNode:
+            case wire::FrameType::kLink:
                 break;
             case wire::FrameType::kAck:
             case wire::FrameType::kReq:

@@ -1,0 +1,108 @@
+// Bodies of LINK frames (docs/PROTOCOL.md §13): two endpoints of no common job become peers.
+// Version 0, as JOB and NODE: engines of different versions must be able to tell each other so.
+//
+//   LinkBody, then by kind
+//     REQUEST     LinkProfile, JobTag       caller to the endpoint of an address
+//     ACCEPT      JobTag                    the answer; repeated when the REQUEST is
+//     CONFIRM                               "I hold this link": ends the handshake, or asks later
+//     REFUSE                                says why there is no link
+//     UNLINK                                its sender leaves, or died
+//     UNLINKED                              there is no such link here
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/endian.h"
+#include "base/error.h"
+#include "wire/ids.h"
+#include "wire/job.h"
+#include "wire/job_key.h"
+
+namespace ulc::wire {
+
+enum class LinkKind : std::uint8_t {
+    kRequest = 1,
+    kAccept = 2,
+    kConfirm = 3,
+    kRefuse = 4,
+    kUnlink = 5,
+    kUnlinked = 6,
+};
+
+/// Names a link at one of its ends: 64 random bits. 0: none.
+using LinkId = std::uint64_t;
+
+/// The secret in an endpoint's address.
+using LinkKey = Nonce;
+
+struct LinkBody {
+    LinkKind kind;
+    std::uint8_t reason;   ///< REFUSE: an Err; UNLINK: a LeaveReason; else 0
+    std::uint8_t version;  ///< version of the protocol that the sender speaks
+    std::uint8_t reserved;
+    Be32 incarnation;  ///< incarnation of the sender's engine
+    Be64 ours;         ///< the sender's name of the link; 0 in REFUSE and UNLINKED
+    Be64 theirs;       ///< the receiver's; 0 in REQUEST, and in an UNLINKED that is a hint
+    Be32 from;         ///< endpoint of the sender
+    Be32 to;           ///< endpoint of the receiver; 0 in a hint
+    Be16 slot;         ///< REQUEST, ACCEPT: the sender's for the receiver; hint: that a frame named
+    Be16 reserved2;
+    Be32 first_seq;  ///< REQUEST, ACCEPT: first number of what the receiver sends to the sender
+};
+static_assert(sizeof(LinkBody) == 40 && alignof(LinkBody) == 1);
+
+using LinkProfile = std::array<char, kProfileOctets>;
+inline constexpr std::size_t kLinkOctetsMax =
+    sizeof(LinkBody) + sizeof(LinkProfile) + sizeof(JobTag);
+
+/// A LINK body that passed every check of its kind, in host order.
+struct LinkView {
+    LinkKind kind{};
+    std::uint8_t version = 0;
+    Err refused = Err::kOk;  ///< kRefuse
+    LeaveReason left{};      ///< kUnlink
+    std::uint32_t incarnation = 0;
+    LinkId ours = 0;
+    LinkId theirs = 0;
+    Handle from = 0;
+    Handle to = 0;
+    Rank slot = 0;
+    Seq first_seq;
+    std::string_view profile;           ///< kRequest
+    std::span<const std::byte> tagged;  ///< the octets that the tag covers
+    const JobTag* tag = nullptr;        ///< kRequest, kAccept
+};
+
+/// False: malformed (count drop_link). Checks ranges and lengths, never state.
+[[nodiscard]] bool parse_link(const std::byte* body, std::size_t octets, LinkView& out) noexcept;
+
+/// Writes a body at `body`, which has kLinkOctetsMax; returns its octets. profile: of a REQUEST.
+/// key: of the endpoint that REQUEST is for, and that ACCEPT comes from.
+[[nodiscard]] std::size_t put_link(std::byte* body, const LinkBody& link, std::string_view profile,
+                                   const LinkKey& key, const Mac& source) noexcept;
+
+/// True if the tag of a REQUEST or ACCEPT from `source` was made with that endpoint's key.
+[[nodiscard]] bool proves_key(const LinkView& view, const Mac& source, const LinkKey& key) noexcept;
+
+// ---------------------------------------------------------------- addresses
+
+/// Names an endpoint that is open for links, and proves that its owner gave the address away.
+/// These octets are a ulc_link_address.
+struct LinkAddress {
+    std::uint8_t version = kProtocolVersion;
+    std::uint8_t reserved = 0;
+    Mac mac;
+    Be32 handle;
+    Be32 incarnation;
+    LinkKey key;
+};
+static_assert(sizeof(LinkAddress) == 32 && alignof(LinkAddress) == 1);
+
+/// kOk, kVersion (of another protocol version), or kInvalid.
+[[nodiscard]] Err judge_address(const LinkAddress& address) noexcept;
+
+}  // namespace ulc::wire
