@@ -32,6 +32,9 @@ enum class SubmitKind : std::uint8_t {
     kListenGroup = 10,   ///< stream: group; cookie: the multicast address that it is to share
     kUseAddress =
         11,  ///< stream: group; cookie: its multicast address, to which all members listen; 0: broadcast
+    kOpenLinks = 12,  ///< body.block: an OpenLinksRequest in the tx arena
+    kLink = 13,       ///< inline_octets: a LinkCall
+    kUnlink = 14,     ///< stream: slot of the peer; behind all that was sent to it
 };
 
 enum SubmitFlag : std::uint8_t {
@@ -91,7 +94,12 @@ enum class CompletionKind : std::uint8_t {
     /// stream: cookie; status; kMismatch: source and tag of the message that differs. kCompleteInline: it was begun;
     /// inline_octets: u16 ranks, each the source of one message that the client got itself. Else it was refused.
     kOffloadDone = 11,
-    kLeft = 9,  ///< last record: everything acknowledged (status kOk) or given up (Err)
+    /// stream: number of slots; inline_octets: the endpoint's address. A refusal is kJobFailed.
+    kLinksOpen = 13,
+    kLinked = 14,    ///< source: slot of a new peer; stream: 1 if no kLink asked for it
+    kLinkDone = 15,  ///< tag: cookie of a kLink; status; source: slot of the peer, told by kLinked
+    kUnlinked = 16,  ///< source: the slot is vacant, and means the next peer
+    kLeft = 9,       ///< last record: everything acknowledged (status kOk) or given up (Err)
 };
 
 enum CompletionFlag : std::uint8_t {
@@ -148,5 +156,23 @@ struct JoinRequest {
         [kProfileOctetsMax];  ///< of the transport; the rest is zero; all zero: the engine's default
 };
 static_assert(sizeof(JoinRequest) == 128);
+
+/// In the tx arena, named by a kOpenLinks record.
+struct OpenLinksRequest {
+    unsigned char key[16];            ///< random, from a source for secrets; not 0
+    char profile[kProfileOctetsMax];  ///< as in JoinRequest
+    std::uint16_t links;              ///< greatest number of peers
+    std::uint16_t reserved[7];
+};
+static_assert(sizeof(OpenLinksRequest) == 64);
+
+inline constexpr std::size_t kAddressOctets = 32;
+
+/// Inline in a kLink record.
+struct LinkCall {
+    unsigned char address[kAddressOctets];
+    std::uint64_t timeout_ns;  ///< 0: the engine's default
+};
+static_assert(sizeof(LinkCall) == kInlineOctetsMax);
 
 }  // namespace ulc::abi

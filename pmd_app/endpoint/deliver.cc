@@ -468,6 +468,12 @@ bool Deliverer::release(std::uint32_t offset) noexcept {
     return false;
 }
 
+void Deliverer::begin_source(Rank source) noexcept {
+    if (source >= index_.size() || index_[source] == 0) return;
+    forget(source);
+    sources_[index_[source] - 1U].open = true;
+}
+
 void Deliverer::forget(Rank source) noexcept {
     if (source >= index_.size() || index_[source] == 0) return;
     Source& state = sources_[index_[source] - 1U];

@@ -55,6 +55,9 @@ public:
     /// Takes what the client has given back, at most kReclaimMax blocks; to be called before each run(). False: something
     /// that the client does not hold.
     [[nodiscard]] bool reclaim() noexcept { return arena_.lent_blocks() == 0 || take_back(); }
+    /// The source is another one from now on. Its first message takes the general path, so that it
+    /// finds what must be told before.
+    void begin_source(Rank source) noexcept;
     /// A source is gone: its half message is dropped. The client learns it from kPeerLeft or kPeerDied.
     void forget(Rank source) noexcept;
 

@@ -227,6 +227,15 @@ void SendQueue::peer_gone(std::uint32_t rank, const SegmentPool& pool) noexcept 
     retry_ = !empty();  // what it held back
 }
 
+bool SendQueue::has(std::uint32_t stream) const noexcept {
+    for (std::uint32_t n = head_; n != tail_; ++n) {
+        const Pending& pending = ring_[n & mask_];
+        if (pending.state != State::kDone && pending.record.stream == stream) return true;
+    }
+    return std::ranges::any_of(awaiting_,
+                               [stream](const Awaiting& one) { return one.stream == stream; });
+}
+
 // The messages that have begun and wait for chunks.
 void SendQueue::block_open() noexcept {
     if (open_count_ == 0) return;

@@ -105,6 +105,8 @@ public:
 
     /// Nothing waits, neither for the transport nor for an answer.
     [[nodiscard]] bool empty() const noexcept { return head_ == tail_ && awaiting_.empty(); }
+    /// Something for that stream waits, for the transport or for an answer.
+    [[nodiscard]] bool has(std::uint32_t stream) const noexcept;
     /// Something waits for what no frame announces: room for an answer, a segment, a last reference.
     [[nodiscard]] bool retry() const noexcept { return retry_; }
 

@@ -16,6 +16,7 @@ bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
             close_corrupt(core, endpoint, now);
             return true;
         }
+        if (endpoint.links != nullptr && !may_deliver_links(core, endpoint, now)) return false;
         moved = endpoint.deliverer->run(*endpoint.member, endpoint.completions, core.counters,
                                         core.config.packets_per_round, now);
         if (endpoint.deliverer->unfinished()) endpoint.work |= kWorkDeliver;
@@ -54,6 +55,8 @@ bool send(Core& core, Endpoint& endpoint, Nanos now) {
             case urtp::EventKind::kPeerDied:
                 if (endpoint.gone[event.rank] != kHere) break;  // the engine said so
                 peer_gone(core, endpoint, event.rank, kGoneDied, now);
+                if (endpoint.links != nullptr)
+                    endpoint.net->jobs.links().peer_died(endpoint.handle, event.rank, now);
                 endpoint.net->jobs.peer_died(endpoint.job, event.rank, now);
                 break;
             case urtp::EventKind::kLost:
@@ -142,7 +145,7 @@ void linger(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now)
     drop_offloads(endpoint);
     endpoint.leave_reason = reason;
     endpoint.linger_until = now + core.config.linger_max;
-    endpoint.state = endpoint.job == kNoJob ? EndpointState::kClosed : EndpointState::kLingering;
+    endpoint.state = endpoint.in_use() ? EndpointState::kLingering : EndpointState::kClosed;
     endpoint.work |= kWorkControl | kWorkDeliver | kWorkSend;
 }
 

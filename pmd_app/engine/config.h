@@ -52,6 +52,8 @@ struct EngineConfig {
     Nanos linger_max =
         10 * kSecond;  ///< an endpoint whose client left waits at most so long for its data
     Nanos join_timeout = 60 * kSecond;  ///< when the client names none
+    std::uint16_t links_max = 1024;     ///< greatest number for one endpoint
+    Nanos link_timeout = 5 * kSecond;   ///< limit of a call, when the client names none
 
     WakeFn wake = nullptr;
     void* wake_context = nullptr;

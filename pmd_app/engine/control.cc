@@ -16,14 +16,6 @@ using abi::CompletionRecord;
 using abi::SubmissionRecord;
 using abi::SubmitKind;
 
-void fail_job(Endpoint& endpoint, Err error, std::string_view text) {
-    endpoint.job = kNoJob;
-    endpoint.failed_unreported = true;
-    endpoint.failed_error = error;
-    endpoint.failed_text = text;
-    endpoint.work |= kWorkControl;
-}
-
 // ---------------------------------------------------------------- jobs
 
 bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
@@ -34,10 +26,9 @@ bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nan
     std::memcpy(&request, shared, sizeof request);
     asm volatile("" ::: "memory");  // judge the copy, not the arena
     if (request.name_length > abi::kJobNameOctetsMax) return false;
-    if (endpoint.job != kNoJob || endpoint.state != EndpointState::kOpen || core.stopping) {
+    if (endpoint.in_use() || endpoint.state != EndpointState::kOpen || core.stopping) {
         bad_record(core, endpoint);
-        if (endpoint.member == nullptr && endpoint.job == kNoJob)
-            fail_job(endpoint, Err::kClosed, text_of(Err::kClosed));
+        if (!endpoint.in_use()) fail_job(endpoint, Err::kClosed, text_of(Err::kClosed));
         return true;
     }
     JoinRequest join;
@@ -98,40 +89,15 @@ void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
     }
     urtp::TransportConfig config;
     config.rank = event.rank;
-    config.mac = endpoint.net->port.info.mac;
-    config.mtu = endpoint.net->port.info.mtu;
-    config.ether_type = core.config.ether_type;
     config.first_seq = job.first_seq;
     config.world = job.world;
-    config.crc = core.config.crc;
-    config.seed = core.prng.next();
-    config.node_context = &endpoint;
-    config.node_heard = [](const void* context, Rank rank) {
-        const auto& own = *static_cast<const Endpoint*>(context);
-        if (own.member->peer(rank).mac == own.net->port.info.mac) return kNever;  // we would know
-        return own.net->jobs.last_heard(own.nodes[rank]);
-    };
-    User::OnNet& on_net = endpoint.user->on_net(endpoint.net->index);
-    config.send_frames = &endpoint.send_frames.emplace(endpoint.net->send_frames, on_net.send);
-    config.receive_frames =
-        &endpoint.receive_frames.emplace(endpoint.net->receive_frames, on_net.receive);
-    config.params = core.config.params;
-    config.params.fit_wire(endpoint.net->port.info.link_bits_per_second,
-                           endpoint.net->port.info.half_duplex);
-    config.departures = &endpoint.net->departures;
     config.profile = job.profile;
     endpoint.job = event.job;
     endpoint.world = job.world;
     endpoint.groups.push_back(job.world);
-    endpoint.member = std::make_unique<urtp::Transport>(config, job.roster, endpoint.net->port.pool,
-                                                        core.counters);
-    endpoint.forgets = endpoint.member->forgets();
-    const auto ranks = static_cast<std::uint16_t>(job.roster.size());
     endpoint.medium = job.medium;
-    endpoint.sends.begin_job(ranks);
-    endpoint.deliverer->begin_job(ranks, endpoint.net->port.info.mtu);
-    endpoint.gone.assign(ranks, kHere);
-    endpoint.nodes.resize(ranks);
+    begin_transport(core, endpoint, config, job.roster);
+    const auto ranks = static_cast<std::uint16_t>(job.roster.size());
     endpoint.local_only = true;
     for (Rank rank = 0; rank < ranks; ++rank) {
         const Mac& mac = job.roster[rank].mac;
@@ -200,6 +166,7 @@ bool report_job(Core& core, Endpoint& endpoint) {
 
 // A gone peer is reported after what it sent was delivered.
 bool report_gone(Core& core, Endpoint& endpoint) {
+    if (endpoint.links != nullptr && !endpoint.links->reports.empty()) return false;
     const std::size_t before = endpoint.gone_unreported.size();
     std::erase_if(endpoint.gone_unreported, [&](Rank rank) {
         urtp::ReadyPacket packet;
@@ -263,6 +230,45 @@ bool end_when_drained(Core& core, Endpoint& endpoint, Nanos now) {
 
 }  // namespace
 
+void fail_job(Endpoint& endpoint, Err error, std::string_view text) {
+    endpoint.job = kNoJob;
+    endpoint.failed_unreported = true;
+    endpoint.failed_error = error;
+    endpoint.failed_text = text;
+    endpoint.work |= kWorkControl;
+}
+
+void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig config,
+                     std::span<const urtp::Peer> roster) {
+    config.mac = endpoint.net->port.info.mac;
+    config.mtu = endpoint.net->port.info.mtu;
+    config.ether_type = core.config.ether_type;
+    config.crc = core.config.crc;
+    config.seed = core.prng.next();
+    config.node_context = &endpoint;
+    config.node_heard = [](const void* context, Rank rank) {
+        const auto& own = *static_cast<const Endpoint*>(context);
+        if (own.member->peer(rank).mac == own.net->port.info.mac) return kNever;  // we would know
+        return own.net->jobs.last_heard(own.nodes[rank]);
+    };
+    User::OnNet& on_net = endpoint.user->on_net(endpoint.net->index);
+    config.send_frames = &endpoint.send_frames.emplace(endpoint.net->send_frames, on_net.send);
+    config.receive_frames =
+        &endpoint.receive_frames.emplace(endpoint.net->receive_frames, on_net.receive);
+    config.params = core.config.params;
+    config.params.fit_wire(endpoint.net->port.info.link_bits_per_second,
+                           endpoint.net->port.info.half_duplex);
+    config.departures = &endpoint.net->departures;
+    endpoint.member =
+        std::make_unique<urtp::Transport>(config, roster, endpoint.net->port.pool, core.counters);
+    endpoint.forgets = endpoint.member->forgets();
+    const auto ranks = static_cast<std::uint16_t>(roster.size());
+    endpoint.sends.begin_job(ranks);
+    endpoint.deliverer->begin_job(ranks, endpoint.net->port.info.mtu);
+    endpoint.gone.assign(ranks, kHere);
+    endpoint.nodes.assign(ranks, kNoNode);
+}
+
 CompletionRecord* claim(Endpoint& endpoint, CompletionKind kind) {
     CompletionRecord* out = endpoint.completions.claim();
     if (out == nullptr) return nullptr;
@@ -290,6 +296,10 @@ bool control_record(Core& core, Endpoint& endpoint, const SubmissionRecord& reco
         case SubmitKind::kListenGroup:
         case SubmitKind::kUseAddress:
             return group_record(core, endpoint, record, now);
+        case SubmitKind::kOpenLinks:
+        case SubmitKind::kLink:
+        case SubmitKind::kUnlink:
+            return link_record(core, endpoint, record, now);
         case SubmitKind::kLeave:
             if (endpoint.state != EndpointState::kOpen) {
                 bad_record(core, endpoint);
@@ -345,6 +355,9 @@ void leave_job(Core& core, Endpoint& endpoint, Nanos now) {
     endpoint.formed_unreported = false;  // it left before it could be told
     endpoint.end_member();
     endpoint.timer = kNever;
+    if (endpoint.links != nullptr)
+        endpoint.net->jobs.links().close(endpoint.handle, endpoint.leave_reason, now);
+    endpoint.links.reset();
     if (endpoint.job == kNoJob) return;
     endpoint.net->jobs.leave(endpoint.job, endpoint.handle, endpoint.leave_reason, now);
     endpoint.job = kNoJob;
@@ -352,10 +365,13 @@ void leave_job(Core& core, Endpoint& endpoint, Nanos now) {
 
 bool control(Core& core, Endpoint& endpoint, Nanos now) {
     bool moved = remove_groups(core, endpoint);
+    if (endpoint.links != nullptr && endpoint.member != nullptr)
+        moved |= control_links(core, endpoint, now);
     moved |= end_when_drained(core, endpoint, now);
     if (endpoint.reachable && endpoint.state != EndpointState::kLingering &&
         endpoint.state != EndpointState::kClosed) {
         moved |= report_job(core, endpoint);
+        if (endpoint.links != nullptr) moved |= report_links(core, endpoint);
         moved |= report_gone(core, endpoint);
         moved |= report_faults(core, endpoint);
         moved |= report_left(core, endpoint);
@@ -364,7 +380,8 @@ bool control(Core& core, Endpoint& endpoint, Nanos now) {
                       endpoint.left_unreported || !endpoint.gone_unreported.empty() ||
                       !endpoint.faults.empty() || !endpoint.removing.empty() ||
                       endpoint.state == EndpointState::kLeaving ||
-                      endpoint.state == EndpointState::kLingering;
+                      endpoint.state == EndpointState::kLingering ||
+                      (endpoint.links != nullptr && links_wait(endpoint));
     if (!more) endpoint.work &= static_cast<std::uint8_t>(~kWorkControl);
     return moved;
 }
@@ -380,6 +397,8 @@ bool run_jobs(Core& core, Net& net, Nanos now) {
         on_event(core, net, core.job_event, now);
         moved = true;
     }
+    moved |= take_link_events(core, net, now);
+    net.jobs.looked();
     return moved;
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "abi/region.h"
@@ -22,6 +23,7 @@
 #include "engine/accounts.h"
 #include "engine/config.h"
 #include "engine/group_table.h"
+#include "engine/links.h"
 #include "engine/multicast_filter.h"
 #include "engine/tx.h"
 #include "jobs/jobs.h"
@@ -90,6 +92,7 @@ struct Endpoint {
 
     // --- control
     JobId job = kNoJob;
+    std::unique_ptr<EndpointLinks> links;  ///< while it is open for links
     GroupHandle world = 0;
     Err closed = Err::kOk;
     Nanos linger_until = kNever;
@@ -124,6 +127,8 @@ struct Endpoint {
     Endpoint(const Endpoint&) = delete;
     Endpoint& operator=(const Endpoint&) = delete;
 
+    /// True if it is of a job, or open for links.
+    [[nodiscard]] bool in_use() const noexcept { return job != kNoJob || links != nullptr; }
     void end_member() noexcept {
         member.reset();
         send_frames.reset();
@@ -279,10 +284,29 @@ void publish(Core& core, Endpoint& endpoint);
 void peer_gone(Core& core, Endpoint& endpoint, Rank rank, GoneState how, Nanos now);
 /// Something went wrong that no request tells.
 void fault(Endpoint& endpoint, Err error, Rank rank, std::uint32_t packets);
-/// Ends the endpoint's membership of its job, told to its peers.
+/// Tells the client that it gets no job, or no links.
+void fail_job(Endpoint& endpoint, Err error, std::string_view text);
+/// Makes the endpoint's transport. config: rank, first number, world and profile are set.
+void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig config,
+                     std::span<const urtp::Peer> roster);
+/// Ends the endpoint's membership of its job, or its links, told to its peers.
 void leave_job(Core& core, Endpoint& endpoint, Nanos now);
 /// Its schedules are forgotten: nobody is to be told.
 void drop_offloads(Endpoint& endpoint) noexcept;
+
+// --- links.cc
+/// kOpenLinks, kLink, kUnlink; as control_record().
+bool link_record(Core& core, Endpoint& endpoint, const abi::SubmissionRecord& record, Nanos now);
+/// Takes the events of the net's handshakes. True: there were some.
+bool take_link_events(Core& core, Net& net, Nanos now);
+/// Writes the reports about links, in order, while the completion ring has space. True: moved.
+bool report_links(Core& core, Endpoint& endpoint);
+/// Goes on with slots that become vacant. True: moved.
+bool control_links(Core& core, Endpoint& endpoint, Nanos now);
+/// True if messages may go to the client, because all reports about peers have gone.
+bool may_deliver_links(Core& core, Endpoint& endpoint, Nanos now);
+/// True if control_links() or report_links() is not done.
+[[nodiscard]] bool links_wait(const Endpoint& endpoint) noexcept;
 
 // --- groups.cc
 /// kAddGroup, kRemoveGroup, kListenGroup, kUseAddress; as control_record().

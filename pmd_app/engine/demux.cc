@@ -24,6 +24,12 @@ bool deliver_at_once(Core& core, Endpoint& endpoint, const wire::FrameView& view
     return true;
 }
 
+/// The sender of a frame under a slot that is not its own has a link that is not here.
+[[gnu::noinline]] void hint_at(Net& net, const Endpoint& endpoint, const wire::FrameView& view,
+                               Nanos now) {
+    net.jobs.links().unknown_slot(endpoint.handle, view.rank, view.source, now);
+}
+
 void to_member(Core& core, Net& net, Endpoint& endpoint, const wire::FrameView& view,
                Segment* segment, bool from_wire, Nanos now) {
     if (endpoint.member == nullptr) {
@@ -36,8 +42,12 @@ void to_member(Core& core, Net& net, Endpoint& endpoint, const wire::FrameView& 
     if (from_wire && view.rank < endpoint.nodes.size() &&
         member.peer(view.rank).mac == view.source) {
         net.jobs.heard(endpoint.nodes[view.rank], now);
-        if (endpoint.gone[view.rank] != kHere) [[unlikely]]
+        if (endpoint.gone[view.rank] != kHere) [[unlikely]] {
             net.jobs.held_for_gone(endpoint.job, view.rank, now);
+            if (member.for_links()) hint_at(net, endpoint, view, now);
+        }
+    } else if (from_wire && member.for_links()) [[unlikely]] {
+        hint_at(net, endpoint, view, now);
     }
     if (deliver_at_once(core, endpoint, view, now)) {
         net.port.pool.drop(segment);
@@ -80,7 +90,8 @@ void to_group(Core& core, Net& net, const wire::FrameView& view, Segment* segmen
         net.port.pool.drop(segment);
         return;
     }
-    if (view.type == wire::FrameType::kJob || view.type == wire::FrameType::kNode) {
+    if (view.type == wire::FrameType::kJob || view.type == wire::FrameType::kNode ||
+        view.type == wire::FrameType::kLink) {
         net.jobs.on_frame(view, now);
         net.port.pool.drop(segment);
         return;

@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "endpoint/offload.h"
@@ -274,6 +275,8 @@ bool Engine::drained() const noexcept {
 void Engine::check_invariants() const {
     for (const Endpoint* endpoint : core_->active)
         if (endpoint->member != nullptr) endpoint->member->check_invariants();
+    for (const auto& net : core_->nets)
+        std::as_const(net->jobs).links().check_invariants();
 }
 
 Counters& Engine::counters() noexcept { return core_->counters; }

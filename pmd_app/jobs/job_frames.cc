@@ -35,6 +35,10 @@ std::size_t Jobs::Impl::next_tx(std::byte* frame, Nanos now) {
         if (node.kind == wire::NodeKind::kPing) choose_question(head.destination, node);
         octets = wire::put_node(body, node);
     }
+    if (octets == 0) {
+        octets = links.next_tx(body, head.destination);
+        if (octets > 0) head.type = wire::FrameType::kLink;
+    }
     for (auto at = records.begin(); octets == 0 && at != records.end(); ++at) {
         octets = put_join(**at, body, now);
         if (octets == 0) octets = put_part(**at, body, head.destination, now);

@@ -191,11 +191,13 @@ struct CommitAnswer {
 };
 
 struct Jobs::Impl {
-    Impl(const JobsConfig& config_in, Counters& counters_in, Liveness& liveness_in);
+    Impl(const JobsConfig& config_in, Counters& counters_in, Liveness& liveness_in,
+         Links& links_in);
 
     JobsConfig config;
     Counters& counters;
     Liveness& liveness;
+    Links& links;
     Prng prng;
     std::vector<std::unique_ptr<JobRecord>> records;
     Nanos hurry_full_at = 0;      ///< when all early repeats of JOINs are there again
@@ -237,7 +239,7 @@ struct Jobs::Impl {
     void end_ranks(const NodeVerdict& verdict, Nanos now);
     void answer_question(const NodeVerdict& asked, Nanos now);
     /// Gives a PING without a question one about a pair of endpoints of the two nodes, in turn.
-    void choose_question(const Mac& mac, wire::NodeBody& ping) const noexcept;
+    void choose_question(const Mac& mac, wire::NodeBody& ping);
     void node_died(JobRecord& record, const Mac& mac, Rank counted, Nanos now);
 
     // --- claims and conflicts (forming.cc)

@@ -45,10 +45,12 @@ bool JobRecord::may_reject(const Mac& mac) const noexcept {
     return std::any_of(publisher->claims.begin(), publisher->claims.end(), from);
 }
 
-Jobs::Impl::Impl(const JobsConfig& config_in, Counters& counters_in, Liveness& liveness_in)
+Jobs::Impl::Impl(const JobsConfig& config_in, Counters& counters_in, Liveness& liveness_in,
+                 Links& links_in)
     : config(config_in),
       counters(counters_in),
       liveness(liveness_in),
+      links(links_in),
       prng(config_in.seed),
       last_roster(static_cast<std::uint32_t>(prng.next())) {
     ULC_CHECK(config.incarnation != 0 && config.jobs_max > 0 && config.mtu >= wire::kMtuMin);
@@ -252,10 +254,23 @@ void Jobs::Impl::leave(JobRecord& record, Handle endpoint, wire::LeaveReason rea
 
 // ------------------------------------------------------------------------------ the interface
 
+namespace {
+
+LinksConfig links_config(const JobsConfig& config) {
+    LinksConfig links = config.links;
+    links.mac = config.mac;
+    links.incarnation = config.incarnation;
+    links.seed = config.seed ^ 0x6c696e6bU;
+    return links;
+}
+
+}  // namespace
+
 Jobs::Jobs(const JobsConfig& config, Counters& counters)
     : liveness_(config.liveness, config.mac, config.incarnation, config.seed ^ 0x6c697665U,
                 counters),
-      impl_(std::make_unique<Impl>(config, counters, liveness_)) {}
+      links_(links_config(config), liveness_, counters),
+      impl_(std::make_unique<Impl>(config, counters, liveness_, links_)) {}
 
 Jobs::~Jobs() = default;
 
@@ -321,6 +336,15 @@ void Jobs::on_frame(const wire::FrameView& frame, Nanos now) {
         } else if (liveness_.on_node(view, frame.source, now, verdict)) {
             impl_->on_verdict(verdict, now);
         }
+    } else if (frame.type == wire::FrameType::kLink) {
+        wire::LinkView view;
+        if (!wire::parse_link(frame.body, frame.length, view)) {
+            impl_->counters.add(Counter::drop_link);
+            return;
+        }
+        liveness_.heard(liveness_.find(frame.source), now);
+        links_.on_frame(view, frame.source, now);
+        return decide_next_look();
     } else {
         wire::JobBodyView view;
         if (frame.type != wire::FrameType::kJob ||
@@ -347,7 +371,9 @@ std::size_t Jobs::next_tx(std::byte* frame, std::size_t capacity, Nanos now) {
     return octets;
 }
 
-bool Jobs::has_tx() const noexcept { return impl_->tx_hint || liveness_.has_tx(); }
+bool Jobs::has_tx() const noexcept {
+    return impl_->tx_hint || liveness_.has_tx() || links_.has_tx();
+}
 
 /// A record with a gone rank that its local members have not heard of; nullptr: none.
 JobRecord* Jobs::Impl::with_gone() const noexcept {
@@ -377,24 +403,28 @@ bool Jobs::poll_event(JobEvent& out) {
 }
 
 void Jobs::decide_next_look() noexcept {
-    const bool at_once = has_tx() || !impl_->events.empty() || impl_->with_gone() != nullptr;
+    const bool at_once =
+        has_tx() || !impl_->events.empty() || links_.has_event() || impl_->with_gone() != nullptr;
     next_look_ = at_once ? 0 : next_timer();
 }
 
-Nanos Jobs::next_timer() const noexcept { return std::min(impl_->timer, liveness_.next_timer()); }
+Nanos Jobs::next_timer() const noexcept {
+    return std::min({impl_->timer, liveness_.next_timer(), links_.next_timer()});
+}
 
 void Jobs::on_timer(Nanos now) {
     liveness_.on_timer(now);
     NodeVerdict verdict;
     while (liveness_.next_dead(verdict))
         impl_->on_verdict(verdict, now);
+    if (links_.next_timer() <= now) links_.on_timer(now);
     if (impl_->timer <= now || verdict.mac != Mac{}) impl_->on_timer(now);
     decide_next_look();
 }
 
 bool Jobs::drained() const noexcept {
     const auto& records = impl_->records;
-    return !liveness_.has_tx() && impl_->rejects.empty() &&
+    return !liveness_.has_tx() && links_.drained() && impl_->rejects.empty() &&
            std::none_of(records.begin(), records.end(), [](const auto& record) {
                return !record->byes.empty() || record->phase == JobPhase::kEnding;
            });

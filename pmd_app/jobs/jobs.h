@@ -27,6 +27,7 @@
 #include "base/error.h"
 #include "base/medium.h"
 #include "base/units.h"
+#include "jobs/links.h"
 #include "jobs/liveness.h"
 #include "urtp/transport.h"
 #include "wire/ids.h"
@@ -67,6 +68,7 @@ struct JobsConfig {
     std::uint32_t user_share = 100;  ///< percent of the records that one user may hold (share.h)
     std::uint16_t ranks_max = 8192;  ///< ranks of one job
     LivenessConfig liveness;
+    LinksConfig links;  ///< mac, incarnation and seed are set from this
 
     /// True if this engine has a group of that handle (of any job). May be null: none.
     bool (*group_in_use)(void* context, GroupHandle handle) = nullptr;
@@ -137,8 +139,17 @@ public:
     /// The formed job; false if unknown or not formed.
     [[nodiscard]] bool job(JobId job, JobView& out) const noexcept;
 
+    /// Links of endpoints of no job. Whatever is called there may change next_look(), so that the
+    /// next round looks.
+    [[nodiscard]] Links& links() noexcept {
+        next_look_ = 0;
+        return links_;
+    }
+    [[nodiscard]] const Links& links() const noexcept { return links_; }
+
     // --- frames
-    /// A parsed frame of type kJob or kNode from another node. Malformed bodies are counted (drop_job).
+    /// A parsed frame of type kJob, kNode or kLink from another node. Malformed bodies are counted
+    /// (drop_job, drop_link).
     void on_frame(const wire::FrameView& frame, Nanos now);
     /// Node of a MAC address of a formed roster, for heard(); kNoNode if none (own MAC, or not a peer). Look it up when a
     /// job forms and keep it: it stays valid while one of the engine's jobs has a live rank there, and is harmless later.
@@ -170,6 +181,8 @@ public:
     [[nodiscard]] Nanos next_look() const noexcept { return next_look_; }
     /// After the frames of the round, so that an engine that was not scheduled for a while first reads what has come.
     void on_timer(Nanos now);
+    /// The round has looked: next_look() is right again.
+    void looked() noexcept { decide_next_look(); }
 
     /// Nothing to send and no peer to be told any more: an engine that ends may go.
     [[nodiscard]] bool drained() const noexcept;
@@ -179,6 +192,7 @@ private:
     void decide_next_look() noexcept;  ///< after whatever may change it
 
     Liveness liveness_;
+    Links links_;
     std::unique_ptr<Impl> impl_;
     Nanos next_look_ = kNever;
 };

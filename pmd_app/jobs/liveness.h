@@ -84,6 +84,10 @@ public:
 
     /// One more live rank at that node; the first starts the watch. False: nodes_max is reached.
     [[nodiscard]] bool watch(const Mac& mac, std::uint32_t incarnation, Nanos now);
+    /// Calls of links may watch one more node: they leave half of nodes_max for jobs.
+    [[nodiscard]] bool has_room_for_calls() const noexcept {
+        return by_mac_.size() < config_.nodes_max / 2;
+    }
     /// One rank less; the last ends the watch.
     void unwatch(const Mac& mac) noexcept;
     [[nodiscard]] NodeIndex find(const Mac& mac) const noexcept;

@@ -43,6 +43,8 @@ void Jobs::Impl::on_verdict(const NodeVerdict& verdict, Nanos now) {
 
 /// A hint proves nothing about a formed job. A claim is only collected again.
 void Jobs::Impl::on_hint(const NodeVerdict& verdict, Nanos now) {
+    if (verdict.theirs != 0 && links.has_peer(verdict.mac, verdict.theirs))
+        liveness.doubt(verdict.mac, 0, verdict.theirs, now);
     for (const auto& record : records) {
         if (record->phase == JobPhase::kForming) {
             if (verdict.theirs != 0) drop_claims(*record, verdict.mac, verdict.theirs);
@@ -64,6 +66,7 @@ void Jobs::Impl::node_died(JobRecord& record, const Mac& mac, Rank counted, Nano
 }
 
 void Jobs::Impl::end_ranks(const NodeVerdict& verdict, Nanos now) {
+    links.on_verdict(verdict, now);
     for (const auto& record : records) {
         if (record->phase != JobPhase::kFormed && record->phase != JobPhase::kEnding) continue;
         if (verdict.kind == NodeVerdict::Kind::kDead) {
@@ -93,7 +96,7 @@ void Jobs::Impl::end_ranks(const NodeVerdict& verdict, Nanos now) {
 
 void Jobs::Impl::answer_question(const NodeVerdict& asked, Nanos now) {
     bool expelled = false;
-    bool here = asked.ours == 0;
+    bool here = asked.ours == 0 || links.has(asked.ours);
     for (const auto& record : records) {
         here = here || record->local_endpoint(asked.ours) != nullptr;
         if (asked.theirs == 0 || record->phase != JobPhase::kFormed || record->locals.empty()) {
@@ -110,13 +113,15 @@ void Jobs::Impl::answer_question(const NodeVerdict& asked, Nanos now) {
     liveness.answer_pong(asked, now);
 }
 
-void Jobs::Impl::choose_question(const Mac& mac, wire::NodeBody& ping) const noexcept {
+void Jobs::Impl::choose_question(const Mac& mac, wire::NodeBody& ping) {
     if (ping.ours != 0 || ping.theirs != 0) return;
     const auto shares = [&](const std::unique_ptr<JobRecord>& record) {
         return record->phase == JobPhase::kFormed && !record->locals.empty() &&
                record->living_at(mac, 0) != kNoRank;
     };
     const auto sharing = std::count_if(records.begin(), records.end(), shares);
+    // Jobs and links have the questions to a node in turn.
+    if ((sharing == 0 || ping.token % 2 == 0) && links.question(mac, ping)) return;
     if (sharing == 0) return;
     std::uint64_t turn = ping.token;  // goes up by one with each ping
     auto skip = static_cast<std::ptrdiff_t>(turn % static_cast<std::uint64_t>(sharing));

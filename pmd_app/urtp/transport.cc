@@ -217,6 +217,11 @@ bool Transport::send_failed(const wire::FrameView& frame, Nanos now) noexcept {
 }
 bool Transport::drained() const noexcept { return sender_.drained() && control_.empty(); }
 
+bool Transport::drained(Rank peer) const noexcept {
+    const Session* session = sessions_.find(peer);
+    return session == nullptr || session->tx == nullptr || !session->tx->active();
+}
+
 // --- receiving
 
 [[gnu::flatten]] void Transport::on_frame(const wire::FrameView& frame, Segment* segment,

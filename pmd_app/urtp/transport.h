@@ -173,6 +173,10 @@ public:
     [[nodiscard]] bool forgets() const noexcept { return !context_.params().acknowledged; }
     /// Nothing unacknowledged in any stream, nothing queued for the wire.
     [[nodiscard]] bool drained() const noexcept;
+    /// All packets of the unicast stream to that peer are acknowledged.
+    [[nodiscard]] bool drained(Rank peer) const noexcept;
+    /// The member is of no job, and open for links.
+    [[nodiscard]] bool for_links() const noexcept { return sessions_.for_links(); }
 
     /// Fails the process if an invariant of any part is broken. O(peers + packets held).
     void check_invariants() const;

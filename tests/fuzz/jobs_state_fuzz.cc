@@ -42,14 +42,19 @@ private:
 
 class Machine {
 public:
-    Machine() : jobs_(config(), counters_) {}
+    Machine() : jobs_(config(), counters_) {
+        jobs_.links().open(fuzz::kLinkEndpoint, fuzz::kLinkKey, 4, "urtp");
+    }
 
     void run(Script& script) {
         for (int operations = 0; !script.done() && operations < 200; ++operations) {
             step(script);
             if (jobs_.next_timer() <= now_) jobs_.on_timer(now_);
             take_events();
+            take_link_events();
+            jobs_.looked();
             transmit();
+            jobs_.links().check_invariants();
         }
     }
 
@@ -77,6 +82,7 @@ private:
         for (std::size_t i = 0; i < octets; ++i)
             copy[i] = body[i];
         if (tagged) sign(copy.get(), octets, view.source, *nonce);
+        if (type == wire::FrameType::kLink) sign_link(copy.get(), octets, view.source);
         view.body = copy.get();
         view.length = static_cast<std::uint16_t>(all);
         jobs_.on_frame(view, now_);
@@ -89,6 +95,34 @@ private:
         const wire::JobTag tag =
             wire::job_tag(wire::job_key_of(nonce), source, std::span(body, octets));
         std::memcpy(body + octets, &tag, sizeof tag);
+    }
+
+    static void sign_link(std::byte* body, std::size_t octets, const Mac& source) {
+        wire::LinkView view;
+        if (!wire::parse_link(body, octets, view) || view.tag == nullptr) return;
+        const wire::JobTag tag =
+            wire::job_tag(wire::link_key_of(fuzz::kLinkKey), source, view.tagged);
+        std::memcpy(body + octets - sizeof tag, &tag, sizeof tag);
+    }
+
+    void call(Script& script) {
+        wire::LinkAddress address;
+        address.mac = fuzz::sender_mac(script.octet());
+        address.handle = 256U + script.octet();
+        address.incarnation = 2000U;
+        address.key = fuzz::kLinkKey;
+        (void)jobs_.links().call(fuzz::kLinkEndpoint, address, now_ + kSecond, now_);
+    }
+
+    /// Releases slots as an engine does.
+    void take_link_events() {
+        LinkEvent event;
+        while (jobs_.links().poll_event(event)) {
+            ULC_CHECK(event.endpoint == fuzz::kLinkEndpoint && event.slot < 4);
+            const LinkEnd* end = jobs_.links().at(event.endpoint, event.slot);
+            if (end->state == LinkEnd::State::kGone || end->state == LinkEnd::State::kFree)
+                jobs_.links().release(event.endpoint, event.slot);
+        }
     }
 
     void join(Script& script) {
@@ -130,6 +164,13 @@ private:
                 nonce.octets[0] = script.octet();
                 return frame(script, wire::FrameType::kJob, &nonce);
             }
+            case Op::kLink:
+                return frame(script, wire::FrameType::kLink);
+            case Op::kCall:
+                return call(script);
+            case Op::kUnlink:
+                return jobs_.links().unlink(fuzz::kLinkEndpoint,
+                                            static_cast<Rank>(script.octet() % 4), now_);
             case Op::kUnknown: {
                 const Mac sender = fuzz::sender_mac(script.octet());
                 return jobs_.unknown_handle(sender, script.octet(), now_);
@@ -162,9 +203,14 @@ private:
             ULC_CHECK(wire::parse(octets, n, wire::kEtherTypeDefault, view) == Counter::kCount);
             wire::JobBodyView job;
             wire::NodeView node;
-            ULC_CHECK(view.type == wire::FrameType::kNode
-                          ? wire::parse_node(view.body, view.length, node)
-                          : wire::parse_job(view.body, view.length, job));
+            wire::LinkView link;
+            if (view.type == wire::FrameType::kLink) {
+                ULC_CHECK(wire::parse_link(view.body, view.length, link));
+            } else {
+                ULC_CHECK(view.type == wire::FrameType::kNode
+                              ? wire::parse_node(view.body, view.length, node)
+                              : wire::parse_job(view.body, view.length, job));
+            }
             ULC_CHECK(frames < 1000);
         }
     }

@@ -17,14 +17,18 @@ enum class Op : std::uint8_t {
     kLeave,    ///< u8 rank, u8 reason
     kUnknown,  ///< u8 sender, u8 handle: a frame came for an unknown handle
     kTagged,   ///< u8 nonce, then as kJob: the job's id is put into the body, and its tag behind it
+    kLink,     ///< as kJob, a LINK frame; a tag in it is made right
+    kCall,     ///< u8 sender, u8 handle: kLinkEndpoint calls that endpoint there
+    kUnlink,   ///< u8 slot of kLinkEndpoint
 };
-inline constexpr unsigned kOps = 7;
+inline constexpr unsigned kOps = 10;
 
 inline constexpr Mac kOwnMac{{2, 0, 0, 0, 0, 0}};
 inline constexpr Mac sender_mac(std::uint8_t sender) { return Mac{{2, 0, 0, 0, 1, sender}}; }
 inline constexpr std::uint32_t kOwnIncarnation = 1000;
 inline constexpr Handle kEndpoint = 100;
-/// Of kEndpoint, where it is open for links.
+inline constexpr Handle kLinkEndpoint = 1000;  ///< open for links
+/// Its key, and that of each endpoint that it calls.
 inline constexpr wire::LinkKey kLinkKey{{9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 1, 2, 3, 4, 5, 6}};
 
 }  // namespace ulc::fuzz

@@ -157,7 +157,7 @@ Octets link_body(LinkKind kind) {
     link.ours = answers ? 0U : 600U;
     link.theirs = kind == LinkKind::kRequest ? 0U : 700U;
     link.from = 500U;
-    link.to = fuzz::kEndpoint;
+    link.to = fuzz::kLinkEndpoint;
     if (makes) link.first_seq = 9U;
     Octets body(kLinkOctetsMax);
     body.resize(put_link(body.data(), link, "urtp", fuzz::kLinkKey, fuzz::sender_mac(1)));
@@ -306,6 +306,18 @@ void make_scripts(const std::filesystem::path& folder) {
         keyed.advance(24);
     }
     save(folder / "keyed", keyed.octets);
+    Script links;
+    links.frame(Op::kLink, 1, link_body(LinkKind::kRequest)).advance(24);
+    links.frame(Op::kLink, 1, link_body(LinkKind::kConfirm)).advance(30);
+    links.frame(Op::kLink, 1, link_body(LinkKind::kUnlink)).advance(33);
+    links.put({static_cast<unsigned>(Op::kCall), 2, 50}).advance(24);
+    links.frame(Op::kLink, 2, link_body(LinkKind::kAccept)).advance(28);
+    links.frame(Op::kLink, 2, link_body(LinkKind::kRefuse)).advance(33);
+    links.put({static_cast<unsigned>(Op::kCall), 1, 244});
+    links.frame(Op::kLink, 1, link_body(LinkKind::kRequest)).advance(20);
+    links.frame(Op::kLink, 1, link_body(LinkKind::kUnlinked)).advance(33);
+    links.put({static_cast<unsigned>(Op::kUnlink), 0}).advance(35);
+    save(folder / "links", links.octets);
 }
 
 }  // namespace

@@ -155,6 +155,38 @@ bool RingClient::leave() {
     return submit(record);
 }
 
+bool RingClient::open_links(std::uint16_t slots, std::uint8_t key) {
+    abi::OpenLinksRequest request{};
+    request.key[0] = key;
+    request.links = slots;
+    const std::uint32_t at = allocate(sizeof request, kControlCookie);
+    if (at == UINT32_MAX) return false;
+    std::memcpy(region_.tx(at, sizeof request), &request, sizeof request);
+    SubmissionRecord record{};
+    record.kind = SubmitKind::kOpenLinks;
+    record.body.block = {at, sizeof request, 0, 0, 0, 0};
+    return submit(record);
+}
+
+std::uint32_t RingClient::link(const Address& to, Nanos timeout) {
+    abi::LinkCall call{};
+    std::memcpy(call.address, to.data(), to.size());
+    call.timeout_ns = static_cast<std::uint64_t>(timeout);
+    SubmissionRecord record{};
+    record.kind = SubmitKind::kLink;
+    record.cookie = cookie_++;
+    std::memcpy(record.body.inline_octets, &call, sizeof call);
+    ULC_CHECK(submit(record));
+    return record.cookie;
+}
+
+bool RingClient::unlink(Rank slot) {
+    SubmissionRecord record{};
+    record.kind = SubmitKind::kUnlink;
+    record.stream = slot;
+    return submit(record);
+}
+
 unsigned RingClient::poll(unsigned limit) {
     unsigned taken = 0;
     for (; taken < limit; ++taken) {
@@ -171,6 +203,7 @@ void RingClient::on_message(const abi::CompletionRecord& record) {
     const bool last = (record.flags & abi::kCompleteLast) != 0;
     const bool is_inline = (record.flags & abi::kCompleteInline) != 0;
     Open& open = open_[record.source];
+    if (links_open && !peers_.contains(record.source)) ++early;
     if (record.status != 0) {
         open.active = false;
         return;
@@ -252,6 +285,23 @@ void RingClient::on_record(const abi::CompletionRecord& record) {
         case CompletionKind::kFault:
             faults[record.source] +=
                 record.tag;  // a message that it breaks off has a record of its own
+            return;
+        case CompletionKind::kLinksOpen:
+            links_open = true;
+            size = static_cast<std::uint16_t>(record.stream);
+            std::memcpy(address.data(), record.body.inline_octets, address.size());
+            return;
+        case CompletionKind::kLinked:
+            if (!peers_.insert(record.source).second) ++broken;
+            linked.emplace_back(record.source, record.stream != 0);
+            return;
+        case CompletionKind::kLinkDone:
+            link_done[static_cast<std::uint32_t>(record.tag)] = {record.source, record.status};
+            return;
+        case CompletionKind::kUnlinked:
+            if (peers_.erase(record.source) != 1) ++broken;
+            unlinked.push_back(record.source);
+            open_.erase(record.source);
             return;
         case CompletionKind::kLeft:
             left = true;

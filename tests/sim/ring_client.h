@@ -2,14 +2,18 @@
 // also do what libulc never would. Collects every completion.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "abi/region.h"
 #include "base/error.h"
+#include "base/units.h"
 #include "wire/ids.h"
 
 namespace ulc::sim {
@@ -55,6 +59,12 @@ public:
     bool remove_group(GroupHandle handle);
     bool expect(Rank rank);
     bool leave();
+    /// key: of the endpoint, in short.
+    bool open_links(std::uint16_t slots, std::uint8_t key);
+    using Address = std::array<unsigned char, abi::kAddressOctets>;
+    /// Returns the cookie of link_done.
+    std::uint32_t link(const Address& to, Nanos timeout = 0);
+    bool unlink(Rank slot);
     /// Any record, unchecked.
     bool submit(const abi::SubmissionRecord& record);
     /// Any block, unchecked.
@@ -75,6 +85,12 @@ public:
     std::map<GroupHandle, int> groups;           ///< kGroupReady: 0, kGroupFailed: status
     std::map<GroupHandle, int> listens;          ///< kGroupListens: status
     std::uint64_t last_cookie = 0;
+    bool links_open = false;
+    Address address{};
+    std::vector<std::pair<Rank, bool>> linked;  ///< slots, and whether the peer called
+    std::map<std::uint32_t, std::pair<Rank, int>> link_done;  ///< cookie → slot, status
+    std::vector<Rank> unlinked;
+    unsigned early = 0;  ///< messages under slots that were not reported
     GroupHandle world = 0;
     Rank rank = kNoRank;
     std::uint16_t size = 0;
@@ -108,6 +124,7 @@ private:
     std::map<std::uint32_t, std::uint32_t> block_of_cookie_;  ///< cookie → offset
     std::map<std::uint32_t, std::vector<std::byte>> direct_;  ///< cookie → payload
     std::map<Rank, Open> open_;
+    std::set<Rank> peers_;  ///< peers that were reported
     std::uint32_t cookie_ = 1;
     bool keep_ = false;
 };

@@ -26,6 +26,7 @@ struct BusNode {
     Counters counters;
     std::unique_ptr<Jobs> jobs;
     std::vector<JobEvent> events;
+    std::vector<LinkEvent> link_events;
     std::map<Handle, JobId> ids;
 
     [[nodiscard]] const JobEvent* event_of(Handle endpoint) const {
@@ -74,6 +75,7 @@ public:
         node.config.incarnation += 5000;
         node.config.seed += 1;
         node.events.clear();
+        node.link_events.clear();
         node.jobs = std::make_unique<Jobs>(node.config, node.counters);
         node.running = true;
     }
@@ -183,6 +185,10 @@ private:
         JobEvent event;
         while (node.jobs->poll_event(event))
             node.events.push_back(event);
+        LinkEvent link_event;
+        while (node.jobs->links().poll_event(link_event))
+            node.link_events.push_back(link_event);
+        node.jobs->looked();
         std::byte buffer[2048];
         for (;;) {
             const std::size_t octets = node.jobs->next_tx(buffer, sizeof buffer, now);

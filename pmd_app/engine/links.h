@@ -1,0 +1,57 @@
+// An endpoint that is open for links keeps here, next to its transport, the reports to its client,
+// in order, and the slots on their way out. The handshake is jobs/links.h. The slot of a peer takes
+// the place of its rank.
+//
+//   client   kOpenLinks ─▶ kLinksOpen     kLink ─▶ [kLinked] kLinkDone     kUnlink ─▶ kUnlinked
+//   wire     a peer has linked ─▶ kLinked      it is gone ─▶ kPeerLeft | kPeerDied
+//
+// After kUnlinked the slot is vacant. A slot whose peer is gone stays the client's until kUnlink,
+// which is behind all that it sent to that peer. So no message for one peer goes to the next one.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "abi/records.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "wire/ids.h"
+
+namespace ulc::engine {
+
+struct EndpointLinks {
+    struct Report {
+        abi::CompletionKind kind{};
+        Rank slot = kNoRank;
+        std::uint32_t cookie = 0;
+        Err status = Err::kOk;
+        bool incoming = false;  ///< kLinked: no call here waits for it
+    };
+    struct Call {
+        std::uint32_t cookie = 0;
+        Rank slot = 0;
+    };
+    enum class Slot : std::uint8_t {
+        kVacant,
+        kOpened,    ///< the transport has the peer, the client does not know it
+        kTold,      ///< the client knows it
+        kEnding,    ///< the client's kUnlink has come: what was sent is to be acknowledged
+        kLeaving,   ///< the peer is to answer UNLINK
+        kVacating,  ///< over: the transport lets go of what it has
+    };
+    struct Ending {
+        Rank slot = 0;
+        Nanos until = 0;
+    };
+
+    std::vector<Slot> slots;
+    std::vector<bool> was_told;  ///< the client knows the slot, and gets kUnlinked
+    std::vector<Call> calls;
+    std::deque<Report> reports;
+    std::vector<Rank> unconfirmed;  ///< kOpened
+    std::vector<Ending> endings;
+    std::vector<Rank> vacating;
+};
+
+}  // namespace ulc::engine
