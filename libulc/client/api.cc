@@ -1,5 +1,8 @@
 // The C entries: argument checks, what users may say, and the blocking calls made of non-blocking ones.
+#include <sys/random.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -194,6 +197,52 @@ int ulc_join_wait(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t siz
                        repeats ? "" : more.c_str());
     }
     return error;
+}
+
+// ---------------------------------------------------------------- links
+
+int ulc_open_links(ulc_endpoint* ep, uint16_t links) {
+    if (ep == nullptr) return ULC_ERR_INVALID;
+    unsigned char key[16] = {};
+    while (std::ranges::all_of(key, [](unsigned char octet) { return octet == 0; })) {
+        if (getrandom(key, sizeof key, 0) != static_cast<ssize_t>(sizeof key)) {
+            set_last_error("getrandom: %s", std::strerror(errno));
+            return ULC_ERR_SYSTEM;
+        }
+    }
+    return ep->open_links(links, key);
+}
+
+int ulc_open_links_wait(ulc_endpoint* ep, uint16_t links, int64_t timeout_ns) {
+    if (ep == nullptr || timeout_ns < 0) return ULC_ERR_INVALID;
+    const Nanos deadline = deadline_in(*ep, timeout_ns);
+    int error = ulc_open_links(ep, links);
+    if (error != ULC_OK) return error;
+    while ((error = ep->job_state()) == ULC_ERR_AGAIN) {
+        error = ep->wait(left_of(*ep, deadline));
+        if (error != ULC_OK && ep->job_state() == ULC_ERR_AGAIN) return error;
+    }
+    if (error != ULC_OK)
+        set_last_error("links: %s: %s", ulc_error_text(error), ep->job_text().c_str());
+    return error;
+}
+
+int ulc_address(const ulc_endpoint* ep, ulc_link_address* out) {
+    return ep == nullptr || out == nullptr ? int{ULC_ERR_INVALID} : ep->address(*out);
+}
+
+int ulc_link(ulc_endpoint* ep, const ulc_link_address* peer, int64_t timeout_ns, ulc_request* req) {
+    if (ep == nullptr || peer == nullptr || req == nullptr || timeout_ns < 0)
+        return ULC_ERR_INVALID;
+    return ep->link(*peer, timeout_ns, req);
+}
+
+int ulc_next_peer(ulc_endpoint* ep, uint16_t* peer) {
+    return ep == nullptr || peer == nullptr ? int{ULC_ERR_INVALID} : ep->next_peer(*peer);
+}
+
+int ulc_unlink(ulc_endpoint* ep, uint16_t peer, ulc_request* req) {
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->unlink(peer, req);
 }
 
 uint16_t ulc_rank(const ulc_endpoint* ep) { return ep->rank(); }

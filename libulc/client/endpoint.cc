@@ -173,6 +173,12 @@ bool Endpoint::dispatch(const abi::CompletionRecord& record) {
             if (record.source >= size_) return false;
             inbox_.report(record.status, record.source, record.tag);
             return true;
+        case abi::CompletionKind::kLinksOpen:
+            return state_ == State::kForming && on_links_open(record);
+        case abi::CompletionKind::kLinked:
+        case abi::CompletionKind::kLinkDone:
+        case abi::CompletionKind::kUnlinked:
+            return links_ != nullptr && on_link_record(record);
         case abi::CompletionKind::kLeft:
             left_error_ = record.status;
             end(ULC_ERR_CLOSED);
@@ -220,6 +226,7 @@ void Endpoint::end(int error) {
     outbox_.fail_all(error);
     inbox_.fail_all(error);
     groups_.fail_all(error);
+    if (links_ != nullptr) links_->fail_all(error);
     for (OffloadRun*& run : offloads_)
         if (run != nullptr) std::exchange(run, nullptr)->on_ended(error);
 }

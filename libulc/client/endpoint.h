@@ -2,6 +2,7 @@
 // socket, clock or thread; so the simulator drives the same object over memory of its own process.
 //
 //   endpoint.cc   poll, dispatch of completions, ends          jobs.cc     join, leave, peers
+//   links.h       peers outside of a job, endpoint_links.cc
 //   messages.cc   the entries for messages and groups          wait.cc     spin, yield, sleep
 //   outbox.h      the send path                                inbox.h     the receive path, matching.h
 //   rendezvous.h  announced messages, endpoint_announced.cc
@@ -27,6 +28,7 @@
 #include "client/groups.h"
 #include "client/hooks.h"
 #include "client/inbox.h"
+#include "client/links.h"
 #include "client/offload.h"
 #include "client/outbox.h"
 #include "client/submitter.h"
@@ -64,6 +66,12 @@ public:
     [[nodiscard]] bool has_profile() const noexcept { return !profile_.empty(); }
     [[nodiscard]] int join(const char* job, std::size_t job_octets, std::uint16_t rank,
                            std::uint16_t size, const unsigned char* nonce, Nanos timeout);
+    /// Starts what ulc_open_links() says. key: 16 random octets, not all 0.
+    [[nodiscard]] int open_links(std::uint16_t links, const unsigned char* key);
+    [[nodiscard]] int address(ulc_link_address& out) const noexcept;
+    [[nodiscard]] int link(const ulc_link_address& peer, Nanos timeout, ulc_request* request);
+    [[nodiscard]] int unlink(std::uint16_t peer, ulc_request* request);
+    [[nodiscard]] int next_peer(std::uint16_t& peer) noexcept;
     [[nodiscard]] int job_state() const noexcept;
     [[nodiscard]] int leave() noexcept;
     [[nodiscard]] std::uint16_t rank() const noexcept { return rank_; }
@@ -196,6 +204,9 @@ private:
     [[nodiscard]] bool answer_own(Arrival& arrival) noexcept;
     [[nodiscard]] int announce_to_self(const SendArgs& args, ulc_request* request) noexcept;
     void on_formed(const abi::CompletionRecord& record);
+    [[nodiscard]] bool on_links_open(const abi::CompletionRecord& record);
+    [[nodiscard]] bool on_link_record(const abi::CompletionRecord& record);
+    [[nodiscard]] int may_link() const noexcept;
     [[nodiscard]] std::uint16_t per_node_of(const abi::CompletionRecord& record) const noexcept;
     void on_job_failed(const abi::CompletionRecord& record);
     void on_peer_gone(std::uint16_t rank, int error);
@@ -217,6 +228,7 @@ private:
     Outbox outbox_;
     Inbox inbox_;
     Groups groups_;
+    std::unique_ptr<LinkTable> links_;  ///< while it is open for links
     Collector collector_;
     std::vector<OffloadRun*> offloads_;  ///< by cookie; nullptr: free
     std::size_t aside_ = 0;              ///< octets of blocks
@@ -242,7 +254,8 @@ private:
     std::uint16_t size_ = 0;
     std::uint16_t medium_said_ = 0;
     Medium medium_ = Medium::kSwitch;
-    std::vector<std::uint8_t> peer_errors_;  ///< by rank: 0, PEER_LEFT, PEER_DIED
+    /// State of each rank: 0, PEER_LEFT, PEER_DIED; INVALID: no peer is linked there.
+    std::vector<std::uint8_t> peer_errors_;
     std::uint32_t empty_polls_ = 0;
     std::uint32_t taken_by_engine_ =
         0;  ///< records published when an engine in this process had its last round

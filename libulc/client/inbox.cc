@@ -442,6 +442,15 @@ void Inbox::peer_gone(std::uint16_t source, int error) noexcept {
     }
 }
 
+void Inbox::forget(std::uint16_t source) noexcept {
+    peer_gone(source, ULC_ERR_CLOSED);
+    while (Arrival* arrival = matcher_.first_unexpected(source)) {
+        matcher_.remove_unexpected(*arrival);
+        retire(*arrival);
+    }
+    senders_[source].told = false;  // the next one has not been told to hold
+}
+
 void Inbox::fail_all(int error) noexcept {
     for (std::uint16_t source = 0; source < matcher_.ranks(); ++source)
         peer_gone(source, error);

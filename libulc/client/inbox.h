@@ -124,6 +124,9 @@ public:
     void give_back(std::uint32_t block) noexcept { releases_.push(block); }
     /// The source sends nothing more: receives that name it end with `error`, half messages are dropped.
     void peer_gone(std::uint16_t source, int error) noexcept;
+    /// The source will be another one: drops what came from it and was not received. Messages that
+    /// the application has claimed or taken stay.
+    void forget(std::uint16_t source) noexcept;
     void fail_all(int error) noexcept;
 
     [[nodiscard]] Matcher& matcher() noexcept { return matcher_; }

@@ -143,7 +143,7 @@ int Endpoint::peer_state(std::uint16_t rank) const noexcept {
 }
 
 void Endpoint::on_peer_gone(std::uint16_t rank, int error) {
-    if (rank == rank_ || peer_errors_[rank] != 0) return;
+    if (rank == rank_ || peer_errors_[rank] != 0) return;  // also of a peer that was let go
     peer_errors_[rank] = static_cast<std::uint8_t>(error);
     outbox_.peer_gone(rank, error);
     inbox_.peer_gone(rank, error);

@@ -61,6 +61,9 @@ public:
     [[nodiscard]] Arrival* find_unexpected(std::uint16_t from, std::uint64_t tag,
                                            std::uint64_t mask) noexcept;
     [[nodiscard]] Arrival* first_unexpected() const noexcept { return all_.front(); }
+    [[nodiscard]] Arrival* first_unexpected(std::uint16_t source) const noexcept {
+        return sources_[source].unexpected.front();
+    }
 
     /// Messages of `source` that are still coming.
     [[nodiscard]] OpenArrivals& open(std::uint16_t source) noexcept {

@@ -73,6 +73,7 @@ int Endpoint::receive(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
     if (size_ == 0) return ULC_ERR_NOT_FORMED;
     if (from != kAnySource && from >= size_) return ULC_ERR_INVALID;
     if (memory == nullptr) return ULC_ERR_INVALID;
+    if (from != kAnySource && peer_errors_[from] == ULC_ERR_INVALID) return ULC_ERR_INVALID;
     Request& request = Request::begin(memory, RequestState::kPosted);
     request.from = from;
     request.source = from;

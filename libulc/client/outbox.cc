@@ -345,6 +345,10 @@ void Outbox::peer_gone(std::uint16_t rank, int error) noexcept {
     announced_peer_gone(rank, error);
 }
 
+bool Outbox::all_submitted_to(std::uint16_t rank) const noexcept {
+    return peers_[rank].pending == 0;
+}
+
 void Outbox::fail_all(int error) noexcept {
     while (!pending_.empty()) {
         Request& request = *pending_.front();

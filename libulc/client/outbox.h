@@ -83,6 +83,8 @@ public:
     /// The send with that announcement; nullptr: none.
     [[nodiscard]] const Request* announced(std::uint32_t id) const noexcept;
 
+    /// True if nothing for that rank waits for space.
+    [[nodiscard]] bool all_submitted_to(std::uint16_t rank) const noexcept;
     /// Nothing waits for room (blocks may still be with the engine).
     [[nodiscard]] bool all_submitted() const noexcept { return pending_.empty(); }
     /// Every arena payload was copied by the engine as well.

@@ -163,6 +163,57 @@ ULC_API int ulc_leave(ulc_endpoint* ep);
 /* ulc_leave() and wait. */
 ULC_API int ulc_leave_wait(ulc_endpoint* ep, int64_t timeout_ns);
 
+/* ---------------------------------------------------------------- links */
+
+/* Names an endpoint that is open for links. Opaque bytes of constant length, of which a part is
+ * secret: the address is the permission to link to the endpoint. Copies are equal. */
+#define ULC_ADDRESS_BYTES 32
+typedef struct ulc_link_address {
+    unsigned char bytes[ULC_ADDRESS_BYTES];
+} ulc_link_address;
+
+/* Starts opening the endpoint for links, instead of joining a job: it has up to `links` peers
+ * (1 … 1,024) that need not know each other. Poll until ulc_job_state() is ULC_OK. Peers are
+ * numbers from 0 to links − 1 that take the place of ranks: in sends, in receives and as sources.
+ * ulc_size() is `links`, ulc_rank() is ULC_RANK_ANY, and there are no groups. Streams, order,
+ * matching, death and leaving are those of a job. A process may have endpoints in jobs and others
+ * that are open for links. ulc_set_profile() before it chooses the transport; both ends of a link
+ * must have the same. Errors: INVALID, AGAIN (ring full), SYSTEM; of ulc_job_state(): LIMIT,
+ * PROFILE, CLOSED. Threads: the endpoint's. Cost: an idle link takes constant memory of the engine;
+ * one that has sent takes a window of packets more until ulc_unlink(). */
+ULC_API int ulc_open_links(ulc_endpoint* ep, uint16_t links);
+/* ulc_open_links() and wait. */
+ULC_API int ulc_open_links_wait(ulc_endpoint* ep, uint16_t links, int64_t timeout_ns);
+
+/* Fills *out with the address of an endpoint that is open for links. It is valid until the endpoint
+ * or its engine ends. Errors: AGAIN (it is being opened), NOT_FORMED (it was not opened), INVALID
+ * (it is in a job). */
+ULC_API int ulc_address(const ulc_endpoint* ep, ulc_link_address* out);
+
+/* Starts linking to the endpoint of that address. timeout_ns: 0 means 5 s. When `req` is done, the
+ * status' source is the peer's number. Two endpoints have one link at most: if the peer has linked
+ * to this one, or both call at once, the request gives that link. Errors: AGAIN (ring full),
+ * INVALID, NOT_FORMED, CLOSED; of the request: INVALID (no address), VERSION, LIMIT (no number is
+ * free, here or there), PROFILE, CLOSED (the peer leaves), AGAIN (the earlier link to it is still
+ * ending), PEER_LEFT and PEER_DIED (the endpoint is not there any more, or its node is dead),
+ * TIMEOUT (no answer, as with a wrong key). Threads: the endpoint's. Cost: one round trip; 64 calls
+ * of an endpoint are under way at once, others wait. */
+ULC_API int ulc_link(ulc_endpoint* ep, const ulc_link_address* peer, int64_t timeout_ns,
+                     ulc_request* req);
+
+/* Gives the number of a peer that has linked to this endpoint by itself, each once. Receives from
+ * ULC_RANK_ANY take messages of such peers whether or not this was called. Does not poll. Errors:
+ * AGAIN (none), NOT_FORMED, CLOSED. */
+ULC_API int ulc_next_peer(ulc_endpoint* ep, uint16_t* peer);
+
+/* Starts ending a link: what was sent is delivered first, and the peer then finds PEER_LEFT. Lets
+ * go of a peer that is gone as well: its number stays taken until then. Receives that name the peer
+ * end with CLOSED, and so do announced sends that no receive has matched. Messages of the peer that
+ * no receive took are dropped. When `req` (may be NULL) is done, the number may mean another peer.
+ * Errors: INVALID (no such peer, or it is ending), AGAIN (ring full, or sends to it wait for
+ * space), NOT_FORMED, CLOSED. Threads: the endpoint's. Cost: one round trip. */
+ULC_API int ulc_unlink(ulc_endpoint* ep, uint16_t peer, ulc_request* req);
+
 /* ---------------------------------------------------------------- groups */
 
 /* Registers a group on this endpoint. All members call it with the same ranks in the same order (2 … size ranks, own

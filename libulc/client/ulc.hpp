@@ -80,6 +80,38 @@ public:
     void leave(Limit limit = kForever) {
         check(ulc_leave_wait(handle(), limit.count()), "leaving the job");
     }
+    /// ulc_open_links_wait(). Throws Error.
+    void open_links(std::uint16_t links, Limit limit = kForever) {
+        check(ulc_open_links_wait(handle(), links, limit.count()), "opening for links");
+    }
+    /// ulc_address(). Throws Error.
+    [[nodiscard]] ulc_link_address address() const {
+        ulc_link_address out;
+        check(ulc_address(handle(), &out), "asking for the address");
+        return out;
+    }
+    /// ulc_link() and wait; gives the peer's number. Throws Error.
+    std::uint16_t link(const ulc_link_address& peer, Limit limit = Limit{0}) {
+        Request request;
+        check(ulc_link(handle(), &peer, limit.count(), request.handle()), "linking");
+        return wait(request).source;
+    }
+    /// ulc_next_peer(); false: none. Throws Error.
+    bool next_peer(std::uint16_t& peer) {
+        const int error = ulc_next_peer(handle(), &peer);
+        if (error == ULC_ERR_AGAIN) return false;
+        check(error, "asking for a peer");
+        return true;
+    }
+    /// ulc_unlink() and wait. Throws Error.
+    void unlink(std::uint16_t peer) {
+        Request request;
+        int error = ULC_ERR_AGAIN;
+        while ((error = ulc_unlink(handle(), peer, request.handle())) == ULC_ERR_AGAIN)
+            poll();
+        check(error, "unlinking");
+        wait(request);
+    }
     [[nodiscard]] std::uint16_t rank() const noexcept { return ulc_rank(handle()); }
     [[nodiscard]] std::uint16_t size() const noexcept { return ulc_size(handle()); }
     [[nodiscard]] ulc_group world() const noexcept { return ulc_world(handle()); }

@@ -56,6 +56,17 @@ class Job:
         self.again, self.wait = 0.0, FIRST_WAIT
         self.byes = 0
 
+    @property
+    def first_in(self):
+        return self.first_seq
+
+    @property
+    def first_out(self):
+        return self.first_seq
+
+    def on_link(self, source, body):
+        """A LINK frame: no endpoint of ours is open for links."""
+
     # --- what is sent
     def send(self, to, kind, body):
         body = HEAD.pack(kind, self.flags, len(self.name), self.name, self.nonce) + body

@@ -2,8 +2,8 @@
 import collections
 import struct
 
-from frames import (A, ACK, BROADCAST, C, DATA, F, HEADER, JOB, L, MCAST, MTU, N, NODE, PROBE, R, REQ, S, T, AckEntry, Frame,
-                    Malformed, ahead, need, plus, requested)
+from frames import (A, ACK, BROADCAST, C, DATA, F, HEADER, JOB, L, LINK, MCAST, MTU, N, NODE, PROBE,
+                    R, REQ, S, T, AckEntry, Frame, Malformed, ahead, need, plus, requested)
 from groups import Groups
 from streams import WINDOW, Receiving, Sending
 
@@ -56,6 +56,8 @@ class Rank:
                 self.groups.setdefault(self.job.world, list(range(self.job.size)))
         elif frame.type == NODE:
             self.on_node(source, frame.body)
+        elif frame.type == LINK:
+            self.job.on_link(source, frame.body)
         elif self.known(source, to, frame):
             self.HANDLERS[frame.type](self, frame, to != self.wire.mac, now)
 
@@ -109,7 +111,8 @@ class Rank:
         streams = self.receiving[source]
         if name not in streams:
             ranks = self.groups.get(name)
-            streams[name] = Receiving(self.job.first_seq, self.credit, ranks.index(self.job.rank) if ranks else None, len(ranks or ()))
+            index = ranks.index(self.job.rank) if ranks else None
+            streams[name] = Receiving(self.job.first_in, self.credit, index, len(ranks or ()))
         return streams[name]
 
     def on_packet(self, frame, to_all, now):
@@ -223,7 +226,7 @@ class Rank:
         if name not in self.sending:
             ranks = self.groups.get(name, [name])
             living = [r for r in ranks if r != self.job.rank and not self.job.members[r].gone]
-            self.sending[name] = Sending(name, living, self.job.first_seq)
+            self.sending[name] = Sending(name, living, self.job.first_out)
         return self.sending[name]
 
     def transmit(self, now):
