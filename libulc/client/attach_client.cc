@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "abi/attach.h"
+#include "client/answers.h"
 #include "client/error_text.h"
 #include "client/fork_guard.h"
 #include "client/waiting.h"
@@ -190,28 +191,28 @@ Err no_answer(const char* path, int socket, ssize_t n) {
     return Err::kVersion;
 }
 
-Err refused(const char* path, std::int32_t status, const char* text, std::size_t text_octets) {
-    set_last_error("%s: %.*s", path, static_cast<int>(strnlen(text, text_octets)), text);
-    const auto error = static_cast<Err>(status);
-    return text_of(error) == "unknown error" ? Err::kSystem : error;
+template <typename Reply>
+Err refused(const char* path, const Reply& reply) {
+    const std::string_view text = sentence(reply);
+    set_last_error("%s: %.*s", path, static_cast<int>(text.size()), text.data());
+    return refusal(reply.status);
 }
 
 Err map_region(const char* path, const abi::Offer& offer, int fd, Link& link) {
     struct stat info {};
-    if (fstat(fd, &info) != 0 || info.st_size <= 0 ||
-        abi::validate_layout(offer.layout, static_cast<std::uint64_t>(info.st_size)) != Err::kOk) {
+    const std::uint64_t octets = fstat(fd, &info) == 0 ? octets_to_map(offer, info.st_size) : 0;
+    if (octets == 0) {
         set_last_error("%s: the engine's layout does not fit the memory that it gave", path);
         return Err::kCorrupt;
     }
-    void* memory =
-        mmap(nullptr, offer.layout.region_octets, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void* memory = mmap(nullptr, octets, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED) {
         set_last_error("mapping %llu octets of endpoint memory failed with errno %d",
-                       static_cast<unsigned long long>(offer.layout.region_octets), errno);
+                       static_cast<unsigned long long>(octets), errno);
         return Err::kNoMemory;
     }
     link.memory = memory;
-    link.octets = offer.layout.region_octets;
+    link.octets = octets;
     const Err error = abi::validate_control(*static_cast<const abi::EndpointControl*>(memory));
     if (error != Err::kOk)
         set_last_error("%s: the control page is not that of this version of libulc", path);
@@ -235,10 +236,10 @@ Err handshake(const char* path, const char* net, const Limits& limits, Link& lin
     int fd = -1;
     ssize_t n = receive_packet(link.socket, &offer, sizeof offer, fd);
     Err error = Err::kOk;
-    if (n != sizeof offer || offer.magic != abi::kHelloMagic) {
+    if (!is_answer(offer, n)) {
         error = no_answer(path, link.socket, n);
     } else if (offer.status != 0 || fd < 0) {
-        error = refused(path, offer.status, offer.text, sizeof offer.text);
+        error = refused(path, offer);
     } else {
         error = map_region(path, offer, fd, link);
         layout = offer.layout;
@@ -251,9 +252,8 @@ Err handshake(const char* path, const char* net, const Limits& limits, Link& lin
         return no_answer(path, link.socket, 0);
     abi::Ready ready{};
     n = receive_packet(link.socket, &ready, sizeof ready, fd);
-    if (n != sizeof ready || ready.magic != abi::kHelloMagic)
-        return no_answer(path, link.socket, n);
-    if (ready.status != 0) return refused(path, ready.status, ready.text, sizeof ready.text);
+    if (!is_answer(ready, n)) return no_answer(path, link.socket, n);
+    if (ready.status != 0) return refused(path, ready);
     return Err::kOk;
 }
 

@@ -2,13 +2,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include <spdlog/spdlog.h>
 
 #include "main/attach_server.h"
-#include "main/printable.h"
+#include "main/hello.h"
 
 namespace ulc::daemon {
 namespace {
@@ -32,33 +31,19 @@ bool send_packet(int socket, const void* data, std::size_t octets, int fd = -1) 
     return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(octets);
 }
 
-template <typename Reply>
-Reply reply_with(Err error, const std::string& text) {
-    Reply reply{};
-    reply.magic = abi::kHelloMagic;
-    reply.status = static_cast<std::int32_t>(error);
-    std::strncpy(reply.text, text.c_str(), sizeof reply.text - 1);
-    return reply;
-}
-
 }  // namespace
 
 bool AttachServer::on_packet(Connection& connection, const char* data, std::size_t octets) {
     switch (connection.state) {
         case State::kHello: {
-            abi::Hello hello{};
-            if (octets != sizeof hello)
-                return refuse(connection, Err::kVersion,
-                              "this is not a ULC client of this version");
-            std::memcpy(&hello, data, sizeof hello);
-            return on_hello(connection, hello);
+            HelloRequest request;
+            std::string why;
+            const Err error = judge_hello(options_.rules, data, octets, request, why);
+            if (error != Err::kOk) return refuse(connection, error, why);
+            return on_hello(connection, request);
         }
-        case State::kMapping: {
-            abi::Mapped mapped{};
-            if (octets != sizeof mapped) return false;
-            std::memcpy(&mapped, data, sizeof mapped);
-            return on_mapped(connection, mapped);
-        }
+        case State::kMapping:
+            return is_mapped(data, octets) && on_mapped(connection);
         case State::kAttached:
         case State::kLeaving:
             return true;
@@ -76,65 +61,20 @@ bool AttachServer::refuse(Connection& connection, Err error, const std::string& 
     return false;
 }
 
-Result<std::uint32_t> AttachServer::net_of(const abi::Hello& hello) const {
-    const std::string name(hello.net, strnlen(hello.net, sizeof hello.net));
-    if (name.empty()) return std::uint32_t{0};
-    const auto at = std::find(options_.nets.begin(), options_.nets.end(), name);
-    if (at == options_.nets.end()) return Err::kInvalid;
-    return static_cast<std::uint32_t>(at - options_.nets.begin());
-}
-
-std::string AttachServer::no_such_net(const abi::Hello& hello) const {
-    std::string text = "this engine has no net called ";
-    text += printable({hello.net, strnlen(hello.net, sizeof hello.net)});
-    text += "; it has:";
-    for (const std::string& net : options_.nets)
-        text += " " + net;
-    return text;
-}
-
-abi::RegionSizes AttachServer::sizes_for(const abi::RegionSizes& wanted) const {
-    const auto choose = [](std::uint32_t wish, std::uint32_t usual, std::uint32_t most) {
-        return std::min(wish == 0 ? usual : wish, most);
-    };
-    const abi::RegionSizes& usual = options_.sizes;
-    const abi::RegionSizes& most = options_.sizes_max;
-    return {choose(wanted.sq_slots, usual.sq_slots, most.sq_slots),
-            choose(wanted.cq_slots, usual.cq_slots, most.cq_slots),
-            // Offloading clients ask for more; an engine that was configured with more keeps it.
-            choose(std::max(wanted.tx_arena_octets, usual.tx_arena_octets), usual.tx_arena_octets,
-                   most.tx_arena_octets),
-            choose(wanted.rx_arena_octets, usual.rx_arena_octets, most.rx_arena_octets)};
-}
-
-bool AttachServer::on_hello(Connection& connection, const abi::Hello& hello) {
-    if (hello.magic != abi::kHelloMagic)
-        return refuse(connection, Err::kVersion, "this is not a ULC client");
-    if (hello.abi_version != abi::kAbiVersion)
-        return refuse(connection, Err::kVersion,
-                      "the client's libulc and this engine are of different versions; rebuild or "
-                      "restart the older one");
-    if (hello.kind == abi::HelloKind::kCounters) return serve_counters(connection);
-    if (hello.kind != abi::HelloKind::kAttach)
-        return refuse(connection, Err::kInvalid, "unknown request");
-    const auto net = net_of(hello);
-    if (!net) return refuse(connection, Err::kInvalid, no_such_net(hello));
-    const auto layout = abi::compute_layout(sizes_for(hello.wanted));
-    if (!layout)
-        return refuse(connection, Err::kInvalid,
-                      "ring sizes must be powers of two from 8 to 65536");
+bool AttachServer::on_hello(Connection& connection, const HelloRequest& request) {
+    if (request.kind == abi::HelloKind::kCounters) return serve_counters(connection);
     if (!watch_peer(connection)) return false;
 
     Result<engine::EndpointId> endpoint = Err::kClosed;
     std::string why = "the engine is stopping";
-    const engine::Claimant claimant{connection.peer.uid, layout.value().region_octets};
+    const engine::Claimant claimant{connection.peer.uid, request.layout.region_octets};
     loop_.calls().run([&](engine::Engine& engine, Nanos) {
-        endpoint = engine.reserve(net.value(), claimant, &why);
+        endpoint = engine.reserve(request.net, claimant, &why);
     });
     if (!endpoint) return refuse(connection, endpoint.error(), why);
     connection.endpoint = endpoint.value();
     connection.reserved = true;
-    return offer_region(connection, layout.value());
+    return offer_region(connection, request.layout);
 }
 
 // From here on the end of the client's process counts, not only that of its socket.
@@ -169,8 +109,7 @@ bool AttachServer::offer_region(Connection& connection, const abi::RegionLayout&
     return send_packet(connection.socket, &offer, sizeof offer, connection.region.fd());
 }
 
-bool AttachServer::on_mapped(Connection& connection, const abi::Mapped& mapped) {
-    if (mapped.magic != abi::kHelloMagic || mapped.status != 0) return false;
+bool AttachServer::on_mapped(Connection& connection) {
     std::string why;
     Err error = connection.region.seal_and_populate(why);
     if (error == Err::kOk && !connection.region.locked() && may_warn())

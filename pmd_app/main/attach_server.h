@@ -28,6 +28,7 @@
 #include "main/budget.h"
 #include "main/disposer.h"
 #include "main/engine_loop.h"
+#include "main/hello.h"
 #include "main/listen_socket.h"
 #include "main/peer.h"
 #include "main/shared_region.h"
@@ -40,9 +41,7 @@ struct AttachOptions {
         allow_uids;  ///< besides root and the engine's own user; both lists empty and allow_all: everybody
     std::vector<gid_t> allow_gids;
     bool allow_all = false;
-    abi::RegionSizes sizes;         ///< given when a client asks for 0
-    abi::RegionSizes sizes_max;     ///< more is cut to this
-    std::vector<std::string> nets;  ///< names, by index; a client that names none gets the first
+    HelloRules rules;
     std::uint32_t connections_max = 256;
     Nanos handshake_max = 5 * kSecond;
     Nanos handshakes_burst =
@@ -126,15 +125,12 @@ private:
     static constexpr char kNoWatch[] =
         "the engine's user may watch no more descriptors; raise fs.epoll.max_user_watches";
     bool on_packet(Connection& connection, const char* data, std::size_t octets);
-    bool on_hello(Connection& connection, const abi::Hello& hello);
+    bool on_hello(Connection& connection, const HelloRequest& request);
     bool watch_peer(Connection& connection);
     bool offer_region(Connection& connection, const abi::RegionLayout& layout);
-    bool on_mapped(Connection& connection, const abi::Mapped& mapped);
+    bool on_mapped(Connection& connection);
     bool serve_counters(Connection& connection);
     bool refuse(Connection& connection, Err error, const std::string& text);
-    [[nodiscard]] Result<std::uint32_t> net_of(const abi::Hello& hello) const;
-    [[nodiscard]] std::string no_such_net(const abi::Hello& hello) const;
-    [[nodiscard]] abi::RegionSizes sizes_for(const abi::RegionSizes& wanted) const;
 
     AttachOptions options_;
     EngineLoop& loop_;

@@ -412,11 +412,11 @@ AttachOptions attach_options_of(const Options& o) {
     attach.allow_uids = ids_of<uid_t>(o.allow_uids);
     attach.allow_gids = ids_of<gid_t>(o.allow_gids);
     attach.allow_all = o.allow_all;
-    attach.sizes = region_sizes_of(o);
-    attach.sizes_max = {65536, 65536, o.arena_max, o.arena_max};
-    attach.nets.clear();
+    attach.rules.sizes = region_sizes_of(o);
+    attach.rules.sizes_max = {65536, 65536, o.arena_max, o.arena_max};
+    attach.rules.nets.clear();
     for (const NetOption& net : nets_of(o.devices))
-        attach.nets.push_back(net.name);
+        attach.rules.nets.push_back(net.name);
     attach.handshakes_burst = o.attach_burst;
     attach.connections_max = 2 * o.endpoints + 16;
     return attach;

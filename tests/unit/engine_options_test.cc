@@ -42,7 +42,7 @@ TEST(EngineOptions, each_device_is_a_net_called_by_its_place) {
     ASSERT_EQ(node.nets.size(), 2U);
     EXPECT_EQ(node.nets[1].port.device, "0000:03:00.0");
     EXPECT_EQ(node.eal.devices, (std::vector<std::string>{nets[0].device, nets[1].device}));
-    EXPECT_EQ(attach_options_of(options).nets, (std::vector<std::string>{"0", "1"}));
+    EXPECT_EQ(attach_options_of(options).rules.nets, (std::vector<std::string>{"0", "1"}));
 }
 
 TEST(EngineOptions, a_name_stands_before_the_first_colon_and_an_address_is_none) {
