@@ -71,7 +71,11 @@ public:
         const std::size_t first = at_;
         while (at_ < text_.size() && text_[at_] != '"' && text_[at_] != '\n' && text_[at_] != '\\')
             ++at_;
+#ifndef ULC_PLANTED_BUG  // the fuzzer must find what this line prevents (tests/fuzz/)
         if (at_ == text_.size() || text_[at_] != '"')
+#else
+        if (text_[at_] != '"')
+#endif
             fail(key, "must be a text in quotes, on one line and without \\");
         return text_.substr(first, at_++ - first);
     }

@@ -315,7 +315,11 @@ private:
                 return fail("expected an entry: row column" +
                             std::string(field_ == Field::kPattern ? "" : " value"));
             }
+#ifndef ULC_PLANTED_BUG  // the fuzzer must find what this line prevents (tests/fuzz/)
             if (i < 1 || i > rows_ || j < 1 || j > columns_) {
+#else
+            if (i < 1 || i > rows_ || j < 1) {
+#endif
                 return fail("entry (" + std::to_string(i) + ", " + std::to_string(j) +
                             ") is outside the matrix");
             }

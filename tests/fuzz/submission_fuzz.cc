@@ -2,7 +2,8 @@
 // real engine serves it. The region is one heap block of exactly its size, so the sanitizer sees the engine leave it. An
 // honest client of the same job must be neither closed nor misled.
 //
-//   input: operations until it ends: one octet says which (mod 8), then
+//   input: operations until it ends: one octet says which (mod 8; from 250 on the hostile client
+//   leaves, or dies if it is odd, and what would be its doings afterwards is left out), then
 //     0  a record as it is          60 octets (all but the mark)
 //     1  a well-formed kind         kind, flags, stream (1), cookie (1), offset (4), length (4), message length (4)
 //     2  scribble                   offset (4), 8 octets
@@ -24,69 +25,34 @@
 #include "abi/schedule.h"
 #include "base/check.h"
 #include "engine/engine.h"
+#include "heap_pool.h"
+#include "input.h"
+#include "poison.h"
 
 namespace {
 
 using namespace ulc;
 using abi::SubmissionRecord;
 using abi::SubmitKind;
+using fuzz::Input;
 
 constexpr std::uint32_t kSegments = 256;
 constexpr std::uint32_t kSegmentOctets = 1600;
 
 /// Segments from the heap, and a wire that swallows every frame.
 struct NullPort {
-    struct Item {
-        Segment segment;
-        std::uint32_t references = 0;
-        std::byte octets[kSegmentOctets];
-    };
-    std::vector<std::unique_ptr<Item>> items;
-    std::vector<Item*> free;
+    fuzz::HeapPool pool{kSegmentOctets, kSegments};
 
-    NullPort() {
-        for (std::uint32_t i = 0; i < kSegments; ++i) {
-            items.push_back(std::make_unique<Item>());
-            items.back()->segment.owner = items.back().get();
-            free.push_back(items.back().get());
-        }
-    }
-    static Item& item(const Segment* segment) { return *static_cast<Item*>(segment->owner); }
-    static NullPort& of(void* context) { return *static_cast<NullPort*>(context); }
-    static Segment* allocate(void* context) {
-        NullPort& self = of(context);
-        if (self.free.empty()) return nullptr;
-        Item* taken = self.free.back();
-        self.free.pop_back();
-        taken->references = 1;
-        taken->segment.frame = taken->octets;
-        taken->segment.length = 0;
-        taken->segment.capacity = kSegmentOctets;
-        return &taken->segment;
-    }
-    static void release(void* context, Segment* segment) {
-        ULC_CHECK(item(segment).references > 0);
-        if (--item(segment).references == 0) of(context).free.push_back(&item(segment));
-    }
     Port table() {
         Port port;
         port.context = this;
         port.info.mac = Mac{{2, 0, 0, 0, 0, 1}};
         port.info.tx_ring_frames = 64;
-        port.pool.context = this;
-        port.pool.allocate = allocate;
-        port.pool.retain = [](void*, Segment* segment) { ++item(segment).references; };
-        port.pool.release = release;
-        port.pool.references = [](void*, const Segment* segment) {
-            return item(segment).references;
-        };
-        port.pool.available = [](void* context) {
-            return static_cast<std::uint32_t>(of(context).free.size());
-        };
+        port.pool = pool.table();
         port.rx = [](void*, Segment**, std::uint16_t) -> std::uint16_t { return 0; };
-        port.tx = [](void* context, Segment* const* frames, std::uint16_t n) -> std::uint16_t {
+        port.tx = [](void*, Segment* const* frames, std::uint16_t n) -> std::uint16_t {
             for (std::uint16_t i = 0; i < n; ++i)
-                release(context, frames[i]);
+                fuzz::HeapPool::release(frames[i]);
             return n;
         };
         port.tx_pending = [](void*) -> std::uint32_t { return 0; };
@@ -138,28 +104,11 @@ struct Client {
     }
 };
 
-struct Input {
-    const std::uint8_t* data;
-    std::size_t left;
-    void read(void* out, std::size_t octets) {
-        const std::size_t n = octets < left ? octets : left;
-        std::memset(out, 0, octets);
-        if (n > 0) std::memcpy(out, data, n);
-        data += n;
-        left -= n;
-    }
-    template <typename T>
-    T get() {
-        T value;
-        read(&value, sizeof value);
-        return value;
-    }
-};
-
 struct World {
     NullPort null_port;
     Port port = null_port.table();
     Nanos now = kSecond;
+    bool leaving = false;
     engine::Engine engine{engine::EngineConfig{}, std::span<const Port>(&port, 1)};
     Client honest{engine};
     Client hostile{engine};
@@ -168,6 +117,7 @@ struct World {
         for (unsigned i = 0; i < count; ++i) {
             now += 20 * kMicrosecond;
             engine.poll(now);
+            if (leaving && engine.detached(hostile.id)) poison();
         }
     }
     void form() {
@@ -180,14 +130,25 @@ struct World {
             formed[1] |= hostile.drain();
         }
         ULC_CHECK(formed[0] && formed[1]);
+        ULC_CHECK(is_group(hostile.world) && hostile.world == honest.world);
     }
+
+    void detach(engine::DetachReason reason) {
+        if (leaving) return;
+        leaving = true;
+        engine.detach(hostile.id, reason, now);
+        if (reason == engine::DetachReason::kDied) poison();  // not even a last look
+    }
+    /// The engine has let go of the region: it is unmapped in a daemon.
+    void poison() { ASAN_POISON_MEMORY_REGION(hostile.memory.get(), hostile.layout.region_octets); }
+    ~World() { ASAN_UNPOISON_MEMORY_REGION(hostile.memory.get(), hostile.layout.region_octets); }
 
     void shaped_record(Input& in) {
         SubmissionRecord record{};
         record.kind = static_cast<SubmitKind>(in.get<std::uint8_t>() % 12);
         record.flags = in.get<std::uint8_t>();
         const auto stream = in.get<std::uint8_t>();
-        record.stream = stream < 128 ? stream % 3 : hostile_world() + stream % 2;
+        record.stream = stream < 128 ? stream % 3 : hostile.world + stream % 2;
         record.cookie = in.get<std::uint8_t>();
         record.inline_length = record.cookie;
         record.body.block.offset = in.get<std::uint32_t>();
@@ -195,7 +156,6 @@ struct World {
         record.body.block.message_length = in.get<std::uint32_t>();
         (void)hostile.submissions.push(record);
     }
-    [[nodiscard]] static std::uint32_t hostile_world() { return 0x80000000U; }
 
     /// Almost what the engine takes.
     void schedule(Input& in) {
@@ -258,7 +218,12 @@ struct World {
     }
 
     void step(Input& in) {
-        switch (in.get<std::uint8_t>() % 8) {
+        const unsigned op = in.octet();
+        if (op >= 250)
+            return detach(op % 2 != 0 ? engine::DetachReason::kDied
+                                      : engine::DetachReason::kClosed);
+        if (leaving && op % 8 != 4 && op % 8 != 5) return;
+        switch (op % 8) {
             case 0: {
                 SubmissionRecord record{};
                 in.read(reinterpret_cast<char*>(&record) + sizeof record.mark,
@@ -302,8 +267,8 @@ struct World {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     World world;
     world.form();
-    Input in{data, size};
-    for (int steps = 0; in.left > 0 && steps < 200; ++steps)
+    Input in(data, size);
+    for (int steps = 0; !in.done() && steps < 200; ++steps)
         world.step(in);
     world.rounds(32);
     (void)world.honest.drain();
@@ -311,8 +276,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     ULC_CHECK(world.engine.closed(world.honest.id) == Err::kOk);
     ULC_CHECK(world.honest.region.control().closed.load() == 0);
     ULC_CHECK(!world.honest.submissions.corrupt());
-    world.engine.detach(world.hostile.id, engine::DetachReason::kDied, world.now);
-    std::memset(world.hostile.memory.get(), 0x5a, world.hostile.layout.region_octets);
+    world.detach(engine::DetachReason::kDied);
+    world.poison();
     world.rounds(32);
     return 0;
 }

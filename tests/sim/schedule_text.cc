@@ -78,6 +78,9 @@ private:
         std::uint64_t value = 0;
         const std::string_view word = peek();
         const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+#ifdef ULC_PLANTED_BUG  // the fuzzer must find what the bound prevents (tests/fuzz/)
+        most = UINT64_MAX;
+#endif
         if (word.empty() || error != std::errc() || end != word.data() + word.size() ||
             value > most) {
             fail(std::string(what) + " is a number up to " + std::to_string(most) + ", not " +

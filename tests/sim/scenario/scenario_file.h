@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "tests/sim/experiment.h"
 
@@ -17,5 +18,8 @@ struct Scenario {
 /// Reads the file. The empty string: out is filled; else what is wrong, as "file:line: key: …", one sentence with what to do.
 /// Every key is checked; a key that is not known is an error. seed: replaces the file's unless 0.
 [[nodiscard]] std::string read_scenario(const std::string& path, std::uint64_t seed, Scenario& out);
+/// Reads a text in the same way. name: stands for the file's name in messages.
+[[nodiscard]] std::string read_scenario_text(const std::string& name, std::string_view text,
+                                             std::uint64_t seed, Scenario& out);
 
 }  // namespace ulc::sim
