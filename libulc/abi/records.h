@@ -35,6 +35,9 @@ enum class SubmitKind : std::uint8_t {
     kOpenLinks = 12,  ///< body.block: an OpenLinksRequest in the tx arena
     kLink = 13,       ///< inline_octets: a LinkCall
     kUnlink = 14,     ///< stream: slot of the peer; behind all that was sent to it
+    /// tag: ns for which a member may hold up multicasts, not 0; stream: 0 or kHoldExcludes;
+    /// inline_octets: u16 ranks that are never excluded.
+    kHold = 15,
 };
 
 enum SubmitFlag : std::uint8_t {
@@ -52,6 +55,8 @@ enum SubmitFlag : std::uint8_t {
 };
 
 inline constexpr std::size_t kInlineOctetsMax = 40;
+/// Flag of kHold: a member that holds up multicasts for longer is excluded.
+inline constexpr std::uint32_t kHoldExcludes = 1;
 
 struct Block {
     std::uint32_t offset;  ///< in the arena that the kind implies; kSubmitDirect: number of pieces
@@ -90,7 +95,9 @@ enum class CompletionKind : std::uint8_t {
     kPeerLeft = 7,       ///< source
     kPeerDied = 8,       ///< source
     kGroupListens = 12,  ///< of kListenGroup; stream; tag: cookie; status
-    kFault = 10,         ///< status: what went wrong; source: with whom; tag: how many packets
+    /// status: what went wrong; source: with whom; tag: how many packets, or for how many ms;
+    /// stream: the group that it held up, else 0.
+    kFault = 10,
     /// stream: cookie; status; kMismatch: source and tag of the message that differs. kCompleteInline: it was begun;
     /// inline_octets: u16 ranks, each the source of one message that the client got itself. Else it was refused.
     kOffloadDone = 11,

@@ -278,6 +278,22 @@ int ulc_group_free(ulc_endpoint* ep, ulc_group group) {
     return ep == nullptr ? int{ULC_ERR_INVALID} : ep->group_free(group);
 }
 
+int ulc_set_hold(ulc_endpoint* ep, int64_t limit_ns, unsigned flags, const uint16_t* keep,
+                 unsigned count) {
+    if (ep == nullptr || limit_ns <= 0 || flags > ULC_HOLD_EXCLUDE || count > ULC_HOLD_KEEP_MAX ||
+        (keep == nullptr && count > 0))
+        return ULC_ERR_INVALID;
+    return ep->set_hold(limit_ns, flags, {keep, count});
+}
+
+int ulc_group_slowest(const ulc_endpoint* ep, ulc_group group, ulc_holder* holder) {
+    const auto* found = ep == nullptr ? nullptr : ep->group(group);
+    if (found == nullptr || holder == nullptr) return ULC_ERR_INVALID;
+    if (found->slowest.error == ULC_OK) return ULC_ERR_AGAIN;
+    *holder = found->slowest;
+    return ULC_OK;
+}
+
 uint16_t ulc_group_size(const ulc_endpoint* ep, ulc_group group) {
     const auto* found = ep->group(group);
     return found == nullptr ? uint16_t{0} : static_cast<uint16_t>(found->ranks.size());

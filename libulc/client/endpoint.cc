@@ -171,7 +171,7 @@ bool Endpoint::dispatch(const abi::CompletionRecord& record) {
         }
         case abi::CompletionKind::kFault:
             if (record.source >= size_) return false;
-            inbox_.report(record.status, record.source, record.tag);
+            on_fault(record);
             return true;
         case abi::CompletionKind::kLinksOpen:
             return state_ == State::kForming && on_links_open(record);
@@ -185,6 +185,19 @@ bool Endpoint::dispatch(const abi::CompletionRecord& record) {
             return true;
     }
     return false;
+}
+
+/// Something that no request tells. A member that held up a group is remembered there.
+void Endpoint::on_fault(const abi::CompletionRecord& record) {
+    const bool slow = record.status == ULC_ERR_PEER_SLOW || record.status == ULC_ERR_PEER_SILENT;
+    if (Group* held = slow ? groups_.find(record.stream) : nullptr; held != nullptr) {
+        ulc_holder& holder = held->slowest;
+        if (holder.error == ULC_OK || holder.rank != record.source) holder.held_ns = 0;
+        holder.error = record.status;
+        holder.rank = record.source;
+        holder.held_ns += record.tag * kMillisecond;
+    }
+    inbox_.report(record.status, record.source, record.tag);
 }
 
 Inbox::Taken Endpoint::on_message(const abi::CompletionRecord& record) {

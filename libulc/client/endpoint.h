@@ -156,6 +156,9 @@ public:
     [[nodiscard]] int group_create(const std::uint16_t* ranks, std::uint16_t count,
                                    const std::uint64_t* key, ulc_request* request);
     [[nodiscard]] int group_free(std::uint32_t group);
+    /// ulc_set_hold(), whose arguments were validated except for the ranks.
+    [[nodiscard]] int set_hold(std::int64_t limit, std::uint32_t flags,
+                               std::span<const std::uint16_t> keep);
     [[nodiscard]] const Group* group(std::uint32_t handle) const noexcept {
         return groups_.find(handle);
     }
@@ -210,6 +213,7 @@ private:
     [[nodiscard]] std::uint16_t per_node_of(const abi::CompletionRecord& record) const noexcept;
     void on_job_failed(const abi::CompletionRecord& record);
     void on_peer_gone(std::uint16_t rank, int error);
+    void on_fault(const abi::CompletionRecord& record);
     void on_empty_poll();
     void push_leave() noexcept;
     void end(int error);

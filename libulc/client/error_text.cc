@@ -47,6 +47,9 @@ ULC_SAME(ULC_ERR_SYSTEM, kSystem);
 ULC_SAME(ULC_ERR_UNSUPPORTED, kUnsupported);
 ULC_SAME(ULC_ERR_PROFILE, kProfile);
 ULC_SAME(ULC_ERR_LOST, kLost);
+ULC_SAME(ULC_ERR_PEER_SLOW, kPeerSlow);
+ULC_SAME(ULC_ERR_PEER_SILENT, kPeerSilent);
+ULC_SAME(ULC_ERR_EXCLUDED, kExcluded);
 #undef ULC_SAME
 
 }  // namespace ulc::client

@@ -41,6 +41,7 @@ struct Group {
     std::uint16_t own_index = 0;
     std::uint16_t per_node = 1;  ///< the most of them on one node
     Operations operations;       ///< collectives of coll/
+    ulc_holder slowest{};        ///< as ulc_group_slowest(); error 0: none
 };
 
 class Groups {

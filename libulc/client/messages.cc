@@ -1,6 +1,7 @@
 // The entries for messages, groups and arena memory: who may call, and with what; the work is in outbox, inbox, groups.
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -246,6 +247,22 @@ int Endpoint::group_create(const std::uint16_t* ranks, std::uint16_t count,
     } catch (const std::bad_alloc&) {
         return ULC_ERR_NO_MEMORY;
     }
+}
+
+int Endpoint::set_hold(std::int64_t limit, std::uint32_t flags,
+                       std::span<const std::uint16_t> keep) {
+    if (const int error = may_communicate(); error != ULC_OK) return error;
+    for (const std::uint16_t rank : keep)
+        if (rank >= size_) return ULC_ERR_INVALID;
+    abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kHold);
+    if (record == nullptr) return ULC_ERR_AGAIN;
+    record->flags = abi::kSubmitInline;
+    record->tag = static_cast<std::uint64_t>(limit);
+    record->stream = flags;
+    record->inline_length = static_cast<std::uint16_t>(keep.size_bytes());
+    if (!keep.empty()) std::memcpy(record->body.inline_octets, keep.data(), keep.size_bytes());
+    submitter_.publish();
+    return ULC_OK;
 }
 
 int Endpoint::group_free(std::uint32_t handle) {

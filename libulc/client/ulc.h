@@ -57,7 +57,10 @@ enum ulc_error {
     ULC_ERR_SYSTEM = 20,
     ULC_ERR_UNSUPPORTED = 21,
     ULC_ERR_PROFILE = 22,
-    ULC_ERR_LOST = 23
+    ULC_ERR_LOST = 23,
+    ULC_ERR_PEER_SLOW = 24,
+    ULC_ERR_PEER_SILENT = 25,
+    ULC_ERR_EXCLUDED = 26
 };
 
 #define ULC_RANK_ANY ((uint16_t)0xffff)
@@ -237,6 +240,43 @@ ULC_API uint16_t ulc_group_index(const ulc_endpoint* ep, ulc_group group);
 /* Rank of the member with that index, ULC_RANK_ANY if out of range. */
 ULC_API uint16_t ulc_group_rank(const ulc_endpoint* ep, ulc_group group, uint16_t index);
 
+/* Flags of ulc_set_hold(). */
+enum ulc_hold_flag {
+    /* The member is excluded: its relation with this rank ends at both sides, as if each had died
+     * for the other, and multicasts go on without it. */
+    ULC_HOLD_EXCLUDE = 1
+};
+#define ULC_HOLD_FOREVER INT64_MAX
+#define ULC_HOLD_KEEP_MAX 20
+
+/* Says how long a member may hold up multicasts of this endpoint, in the job that it has joined. A
+ * member holds them up while a packet waits for it alone, or for it and others that hold up as
+ * well; a tenth of the time does not count. limit_ns: the time after which the error handler is
+ * called with PEER_SLOW or PEER_SILENT, and again after as long; ULC_HOLD_FOREVER: never. flags: 0,
+ * or ULC_HOLD_EXCLUDE: the member is excluded then, unless no other member could go on without it.
+ * keep: `count` ranks that are never excluded, at most ULC_HOLD_KEEP_MAX. Both ranks hear EXCLUDED
+ * from their error handler, then each is PEER_DIED for the other: its receives end with that, after
+ * what had arrived. The other ranks of this node go on without the member too, and it without them.
+ * Until this is called, the engine's option hold-told is the limit, and nothing is excluded.
+ * Call it before the first multicast: its record waits behind sends that wait.
+ * Errors: INVALID, AGAIN (ring full), NOT_FORMED, CLOSED. Threads: the endpoint's. Cost: one
+ * record; nothing for each packet. */
+ULC_API int ulc_set_hold(ulc_endpoint* ep, int64_t limit_ns, unsigned flags, const uint16_t* keep,
+                         unsigned count);
+
+/* A member that held up multicasts. */
+typedef struct ulc_holder {
+    int error;     /* ULC_ERR_PEER_SLOW or ULC_ERR_PEER_SILENT */
+    uint16_t rank; /* which member */
+    uint16_t reserved;
+    uint64_t held_ns; /* for how long, since another member of the group was named */
+} ulc_holder;
+
+/* Names the member that last held up a multicast of this endpoint to the group for the limit of
+ * ulc_set_hold(). Fills *holder. Does not poll. Errors: AGAIN (none did), INVALID (no such group).
+ * Threads: the endpoint's. Cost: nanoseconds. */
+ULC_API int ulc_group_slowest(const ulc_endpoint* ep, ulc_group group, ulc_holder* holder);
+
 /* ---------------------------------------------------------------- messages */
 
 /* Starts sending. req NULL: nobody asks when it is done (then payload is copied before the call returns, or AGAIN).
@@ -375,6 +415,11 @@ ULC_API int ulc_poll(ulc_endpoint* ep);
  *   LOST        `count` packets from rank `source` were lost (profile "detect"; other profiles repair); a message that lacks one
  *               is not delivered, or ends CORRUPT if a part of it was
  *   PORT_DOWN   `count` packets of ours did not leave, because the link was down (profile "detect")
+ *   PEER_SLOW   rank `source` held up multicasts of ours for `count` ms: it takes them too
+ *               slowly, or loses many (ulc_set_hold)
+ *   PEER_SILENT the same; it does not answer
+ *   EXCLUDED    rank `source` and this one have ended their relation, because of
+ *               ulc_set_hold() at either node
  *   TRUNCATED   a message of `count` octets from rank `source` was longer than its receive (which says so too)
  * GAMMA §4.5.5's error handler. It must not call functions of this endpoint. NULL: none, as after ulc_open(). */
 typedef void (*ulc_error_handler)(void* context, int error, uint16_t source, uint64_t count);

@@ -152,6 +152,14 @@ public:
                              static_cast<unsigned>(pieces.size()), flags, request.handle()),
               "multicasting");
     }
+    /// ulc_set_hold(). Throws Error.
+    void set_hold(std::int64_t limit_ns, unsigned flags = 0,
+                  std::span<const std::uint16_t> keep = {}) {
+        check(ulc_set_hold(handle(), limit_ns, flags, keep.data(),
+                           static_cast<unsigned>(keep.size())),
+              "setting the limit of the hold");
+    }
+
     /// ulc_set_rendezvous(). Throws Error.
     void set_rendezvous(std::uint64_t from, std::uint64_t held_max = UINT64_MAX) {
         check(ulc_set_rendezvous(handle(), from, held_max), "setting the rendezvous");

@@ -59,6 +59,16 @@ bool send(Core& core, Endpoint& endpoint, Nanos now) {
                     endpoint.net->jobs.links().peer_died(endpoint.handle, event.rank, now);
                 endpoint.net->jobs.peer_died(endpoint.job, event.rank, now);
                 break;
+            case urtp::EventKind::kPeerExcluded:
+                if (endpoint.gone[event.rank] != kHere) break;
+                endpoint.net->jobs.exclude(endpoint.job, event.rank, now);
+                break;
+            case urtp::EventKind::kHeldSlow:
+                fault(endpoint, Err::kPeerSlow, event.rank, event.count, event.stream);
+                break;
+            case urtp::EventKind::kHeldSilent:
+                fault(endpoint, Err::kPeerSilent, event.rank, event.count, event.stream);
+                break;
             case urtp::EventKind::kLost:
                 fault(endpoint, Err::kLost, event.rank, event.count);
                 break;

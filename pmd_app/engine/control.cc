@@ -110,6 +110,17 @@ void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
     endpoint.work |= kWorkControl | kWorkSettle;
 }
 
+/// Ends the endpoint's relation with all ranks of a node: it held up a group of one of them.
+void on_excluded(Core& core, Endpoint& endpoint, const JobEvent& event, Nanos now) {
+    if (endpoint.member == nullptr || endpoint.job != event.job) return;
+    for (Rank rank = 0; rank < endpoint.member->size(); ++rank) {
+        const bool there = endpoint.member->peer(rank).mac == event.first;
+        if (!there || rank == endpoint.member->rank() || endpoint.gone[rank] != kHere) continue;
+        fault(endpoint, Err::kExcluded, rank, 1);
+        peer_gone(core, endpoint, rank, kGoneDied, now);
+    }
+}
+
 void on_event(Core& core, Net& net, const JobEvent& event, Nanos now) {
     switch (event.kind) {
         case JobEventKind::kFormed:
@@ -120,12 +131,20 @@ void on_event(Core& core, Net& net, const JobEvent& event, Nanos now) {
             if (Endpoint* endpoint = core.find(event.endpoint); endpoint != nullptr)
                 fail_job(*endpoint, event.error, event.text.data());
             return;
+        case JobEventKind::kExcluded:
+            if (Endpoint* endpoint = core.find(event.endpoint); endpoint != nullptr)
+                on_excluded(core, *endpoint, event, now);
+            return;
         case JobEventKind::kPeerLeft:
         case JobEventKind::kPeerDied:
+        case JobEventKind::kPeerExcluded:
             for (Endpoint* endpoint : core.active) {
                 if (endpoint->net != &net || endpoint->job != event.job) continue;
                 if (endpoint->member == nullptr) continue;
                 if (endpoint->member->rank() == event.rank) continue;
+                if (event.kind == JobEventKind::kPeerExcluded &&
+                    endpoint->gone[event.rank] == kHere)
+                    fault(*endpoint, Err::kExcluded, event.rank, 1);
                 peer_gone(core, *endpoint, event.rank,
                           event.kind == JobEventKind::kPeerLeft ? kGoneLeft : kGoneDied, now);
             }
@@ -195,6 +214,7 @@ bool report_faults(Core& core, Endpoint& endpoint) {
         out->status = static_cast<std::int16_t>(fault.error);
         out->source = fault.rank;
         out->tag = fault.packets;
+        out->stream = fault.group;
         endpoint.faults.pop_back();
         publish(core, endpoint);
         moved = true;
@@ -269,6 +289,35 @@ void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig confi
     endpoint.nodes.assign(ranks, kNoNode);
 }
 
+namespace {
+
+/// kHold: how long a member may hold up the client's multicasts. False: corrupt.
+bool on_hold(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
+    const std::size_t octets = record.inline_length;
+    if (record.flags != abi::kSubmitInline || octets > abi::kInlineOctetsMax || octets % 2 != 0 ||
+        record.stream > abi::kHoldExcludes || record.tag == 0)
+        return false;
+    if (endpoint.member == nullptr) {
+        bad_record(core, endpoint);
+        return true;
+    }
+    urtp::HoldRules rules;
+    rules.limit =
+        static_cast<Nanos>(std::min<std::uint64_t>(record.tag, static_cast<std::uint64_t>(kNever)));
+    rules.excludes = record.stream == abi::kHoldExcludes;
+    rules.keeps.resize(endpoint.member->size());
+    for (std::size_t at = 0; at < octets; at += sizeof(Rank)) {
+        Rank rank = kNoRank;
+        std::memcpy(&rank, record.body.inline_octets + at, sizeof rank);
+        if (rank >= rules.keeps.size()) return false;
+        rules.keeps[rank] = true;
+    }
+    endpoint.member->set_hold(std::move(rules));
+    return true;
+}
+
+}  // namespace
+
 CompletionRecord* claim(Endpoint& endpoint, CompletionKind kind) {
     CompletionRecord* out = endpoint.completions.claim();
     if (out == nullptr) return nullptr;
@@ -300,6 +349,8 @@ bool control_record(Core& core, Endpoint& endpoint, const SubmissionRecord& reco
         case SubmitKind::kLink:
         case SubmitKind::kUnlink:
             return link_record(core, endpoint, record, now);
+        case SubmitKind::kHold:
+            return on_hold(core, endpoint, record);
         case SubmitKind::kLeave:
             if (endpoint.state != EndpointState::kOpen) {
                 bad_record(core, endpoint);
@@ -330,14 +381,15 @@ void peer_gone(Core& core, Endpoint& endpoint, Rank rank, GoneState how, Nanos n
     endpoint.work |= kWorkControl | kWorkDeliver | kWorkSend | kWorkTransmit | kWorkSettle;
 }
 
-void fault(Endpoint& endpoint, Err error, Rank rank, std::uint32_t packets) {
+void fault(Endpoint& endpoint, Err error, Rank rank, std::uint32_t packets, GroupHandle group) {
     endpoint.work |= kWorkControl;
     for (Fault& known : endpoint.faults) {
         if (known.error != error || known.rank != rank) continue;
         known.packets += packets;
+        known.group = group;
         return;
     }
-    endpoint.faults.push_back({error, rank, packets});
+    endpoint.faults.push_back({error, rank, packets, group});
 }
 
 void drop_offloads(Endpoint& endpoint) noexcept {
@@ -372,8 +424,8 @@ bool control(Core& core, Endpoint& endpoint, Nanos now) {
         endpoint.state != EndpointState::kClosed) {
         moved |= report_job(core, endpoint);
         if (endpoint.links != nullptr) moved |= report_links(core, endpoint);
+        moved |= report_faults(core, endpoint);  // the cause before the end
         moved |= report_gone(core, endpoint);
-        moved |= report_faults(core, endpoint);
         moved |= report_left(core, endpoint);
     }
     const bool more = endpoint.formed_unreported || endpoint.failed_unreported ||

@@ -52,11 +52,12 @@ enum class EndpointState : std::uint8_t {
     kClosed,     ///< done; waits for detach()
 };
 
-/// What an error handler is to hear (profile detect).
+/// An event for the client's error handler.
 struct Fault {
     Err error = Err::kOk;
     Rank rank = 0;
-    std::uint64_t packets = 0;
+    std::uint64_t packets = 0;  ///< or milliseconds
+    GroupHandle group = 0;      ///< the latest that a member held up
 };
 
 struct Net;
@@ -283,7 +284,7 @@ void publish(Core& core, Endpoint& endpoint);
 /// The transport or the jobs say that a rank is gone.
 void peer_gone(Core& core, Endpoint& endpoint, Rank rank, GoneState how, Nanos now);
 /// Something went wrong that no request tells.
-void fault(Endpoint& endpoint, Err error, Rank rank, std::uint32_t packets);
+void fault(Endpoint& endpoint, Err error, Rank rank, std::uint32_t packets, GroupHandle group = 0);
 /// Tells the client that it gets no job, or no links.
 void fail_job(Endpoint& endpoint, Err error, std::string_view text);
 /// Makes the endpoint's transport. config: rank, first number, world and profile are set.

@@ -143,6 +143,7 @@ bool on_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
         case SubmitKind::kOpenLinks:
         case SubmitKind::kLink:
         case SubmitKind::kUnlink:
+        case SubmitKind::kHold:
         case SubmitKind::kLeave:
             if (endpoint.state == EndpointState::kLingering) return true;  // nobody to answer
             return control_record(core, endpoint, record, now);

@@ -108,6 +108,13 @@ struct Bye {
     Nanos wait = 0;
 };
 
+/// The endpoint here is excluded by the node.
+struct Exclusion {
+    Handle endpoint = 0;
+    Mac by;
+    bool operator==(const Exclusion&) const = default;
+};
+
 struct JobRecord {
     JobId id = kNoJob;
     std::uint32_t user = 0;  ///< begun by this user, here
@@ -137,8 +144,10 @@ struct JobRecord {
 
     // formed
     std::vector<urtp::Peer> roster;
-    std::vector<Rank> by_mac;  ///< ranks of other nodes, sorted by MAC, then rank
-    std::vector<bool> gone;    ///< by rank
+    std::vector<Rank> by_mac;            ///< ranks of other nodes, sorted by MAC, then rank
+    std::vector<bool> gone;              ///< by rank
+    std::vector<Rank> excluded;          ///< gone because they held up a group
+    std::vector<Exclusion> excluded_by;  ///< ranks here, each at one node
     std::vector<std::pair<Rank, JobEventKind>> gone_events;
     std::size_t gone_reported = 0;
     GroupHandle world = 0;
@@ -162,6 +171,10 @@ struct JobRecord {
     [[nodiscard]] bool may_reject(const Mac& mac) const noexcept;
     /// Ranks of a formed job at that node, which is not this one.
     [[nodiscard]] std::span<const Rank> ranks_at(const Mac& mac) const noexcept;
+    /// The reason with which EXPELLED names a rank that is gone.
+    [[nodiscard]] wire::LeaveReason expelled_as(Rank rank) const noexcept;
+    /// The endpoint here knows that it is excluded by that node.
+    [[nodiscard]] bool is_excluded(Handle endpoint, const Mac& by) const noexcept;
     /// Its living rank there with that handle, or any for handle 0; kNoRank: none.
     [[nodiscard]] Rank living_at(const Mac& mac, Handle handle) const noexcept;
 };
@@ -237,6 +250,10 @@ struct Jobs::Impl {
     void on_verdict(const NodeVerdict& verdict, Nanos now);
     void on_hint(const NodeVerdict& verdict, Nanos now);
     void end_ranks(const NodeVerdict& verdict, Nanos now);
+    /// The endpoint here, alone, ends its relation with the ranks of that node.
+    void excluded(JobRecord& record, Handle endpoint, const Mac& by);
+    void exclude(JobRecord& record, Rank rank, Nanos now);
+    void remind_excluded(const NodeVerdict& asked, Nanos now);
     void answer_question(const NodeVerdict& asked, Nanos now);
     /// Gives a PING without a question one about a pair of endpoints of the two nodes, in turn.
     void choose_question(const Mac& mac, wire::NodeBody& ping);

@@ -311,11 +311,20 @@ void Jobs::peer_died(JobId job, Rank rank, Nanos now) {
     decide_next_look();
 }
 
+void Jobs::exclude(JobId job, Rank rank, Nanos now) {
+    JobRecord* record = impl_->find(job);
+    if (record == nullptr || record->phase != JobPhase::kFormed || rank >= record->size) return;
+    impl_->exclude(*record, rank, now);
+    impl_->changed();
+    decide_next_look();
+}
+
 void Jobs::held_for_gone(JobId job, Rank rank, Nanos now) {
     const JobRecord* record = impl_->find(job);
     if (record == nullptr || record->phase != JobPhase::kFormed || rank >= record->size) return;
     if (!record->gone[rank]) return;
-    liveness_.held_for_dead(record->roster[rank].mac, record->roster[rank].handle, now);
+    liveness_.held_for_dead(record->roster[rank].mac, record->roster[rank].handle,
+                            record->expelled_as(rank), now);
     decide_next_look();
 }
 

@@ -91,7 +91,9 @@ enum class JobEventKind : std::uint8_t {
     kFormed,  ///< endpoint: this local endpoint's job has formed; details by Jobs::job()
     kFailed,  ///< endpoint: not formed, and why; the endpoint is no longer known here (no leave() needed)
     kPeerLeft,  ///< rank: left in order. Once per job, for every local member other than `rank` itself
-    kPeerDied,  ///< rank: died, or its engine did
+    kPeerDied,      ///< rank: died, or its engine did
+    kPeerExcluded,  ///< rank: held up a group of a rank here for too long; else as kPeerDied
+    kExcluded,  ///< endpoint: is excluded by the node `first`, and alone of this job's ranks here
 };
 
 struct JobEvent {
@@ -100,7 +102,7 @@ struct JobEvent {
     Handle endpoint = 0;
     Rank rank = kNoRank;  ///< own rank (kFormed, kFailed) or the peer's
     Err error = Err::kOk;
-    Mac first;  ///< kFailed by conflict: both claimants
+    Mac first;  ///< kFailed by conflict: both claimants; kExcluded: the node
     Mac second;
     std::array<char, 160> text{};  ///< kFailed: for the user, terminated; names ranks and nodes
 };
@@ -168,6 +170,9 @@ public:
     /// Ends all ranks of that rank's node in this job: the transport asked the rank without answer
     /// and heard nothing of its node.
     void peer_died(JobId job, Rank rank, Nanos now);
+    /// Ends that rank alone in this job, for all ranks of this node: it held up a group of one of
+    /// them. Notifies it, here or at its node.
+    void exclude(JobId job, Rank rank, Nanos now);
     /// Tells the node of a rank that is gone here, and still sends, at a limited rate.
     void held_for_gone(JobId job, Rank rank, Nanos now);
 

@@ -178,9 +178,11 @@ void Liveness::unknown_handle(const Mac& source, Handle handle, Nanos now) noexc
     hint_at(source, body, now);
 }
 
-void Liveness::held_for_dead(const Mac& source, Handle theirs, Nanos now) noexcept {
+void Liveness::held_for_dead(const Mac& source, Handle theirs, wire::LeaveReason reason,
+                             Nanos now) noexcept {
     wire::NodeBody body = make_body(wire::NodeKind::kExpelled, incarnation_, wire::kNoToken);
     body.theirs = theirs;
+    body.reason = reason;
     hint_at(source, body, now);
 }
 
@@ -195,9 +197,11 @@ void Liveness::answer_gone(const NodeVerdict& asked, Nanos now) noexcept {
     answer(asked.mac, body, now);
 }
 
-void Liveness::answer_expelled(const NodeVerdict& asked, Nanos now) noexcept {
+void Liveness::answer_expelled(const NodeVerdict& asked, wire::LeaveReason reason,
+                               Nanos now) noexcept {
     wire::NodeBody body = make_body(wire::NodeKind::kExpelled, incarnation_, asked.token);
     body.theirs = asked.theirs;
+    body.reason = reason;
     answer(asked.mac, body, now);
 }
 

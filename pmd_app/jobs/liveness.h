@@ -63,7 +63,7 @@ struct NodeVerdict {
     std::uint32_t incarnation = 0;  ///< the sending engine's
     Handle theirs = 0;              ///< kGone: which; kAsks: the asker's, that may be held for dead
     Handle ours = 0;                ///< kExpelled: which; kAsks: is it here?
-    wire::LeaveReason reason{};     ///< kGone
+    wire::LeaveReason reason{};     ///< kGone; kExpelled: kExcluded, the endpoint alone, or 0
     std::uint64_t token = wire::kNoToken;  ///< kAsks
 };
 
@@ -115,11 +115,12 @@ public:
                                NodeVerdict& verdict);
     /// Hints that a handle is unknown here, or that an endpoint of that node is held for dead here.
     void unknown_handle(const Mac& source, Handle handle, Nanos now) noexcept;
-    void held_for_dead(const Mac& source, Handle theirs, Nanos now) noexcept;
+    void held_for_dead(const Mac& source, Handle theirs, wire::LeaveReason reason,
+                       Nanos now) noexcept;
     /// Exactly one of these answers a verdict kAsks.
     void answer_pong(const NodeVerdict& asked, Nanos now) noexcept;
     void answer_gone(const NodeVerdict& asked, Nanos now) noexcept;
-    void answer_expelled(const NodeVerdict& asked, Nanos now) noexcept;
+    void answer_expelled(const NodeVerdict& asked, wire::LeaveReason reason, Nanos now) noexcept;
 
     /// A NODE frame's body and where to; false: none. A PING that asks about no endpoint yet may be
     /// given a question by the caller.

@@ -26,6 +26,15 @@ Rank JobRecord::living_at(const Mac& mac, Handle handle) const noexcept {
     return kNoRank;
 }
 
+wire::LeaveReason JobRecord::expelled_as(Rank rank) const noexcept {
+    const bool held_up = std::ranges::find(excluded, rank) != excluded.end();
+    return held_up ? wire::LeaveReason::kExcluded : wire::LeaveReason{};
+}
+
+bool JobRecord::is_excluded(Handle endpoint, const Mac& by) const noexcept {
+    return std::ranges::find(excluded_by, Exclusion{endpoint, by}) != excluded_by.end();
+}
+
 void Jobs::Impl::on_verdict(const NodeVerdict& verdict, Nanos now) {
     switch (verdict.kind) {
         case NodeVerdict::Kind::kDead:
@@ -52,6 +61,9 @@ void Jobs::Impl::on_hint(const NodeVerdict& verdict, Nanos now) {
         }
         if (verdict.ours != 0 && record->local_endpoint(verdict.ours) == nullptr) continue;
         if (record->living_at(verdict.mac, verdict.theirs) == kNoRank) continue;
+        if (verdict.reason == wire::LeaveReason::kExcluded &&
+            record->is_excluded(verdict.ours, verdict.mac))
+            continue;
         liveness.doubt(verdict.mac, verdict.ours, verdict.theirs, now);
     }
 }
@@ -71,6 +83,14 @@ void Jobs::Impl::end_ranks(const NodeVerdict& verdict, Nanos now) {
         if (record->phase != JobPhase::kFormed && record->phase != JobPhase::kEnding) continue;
         if (verdict.kind == NodeVerdict::Kind::kDead) {
             node_died(*record, verdict.mac, kNoRank, now);
+            continue;
+        }
+        if (verdict.kind == NodeVerdict::Kind::kExpelled &&
+            verdict.reason == wire::LeaveReason::kExcluded) {
+            const Rank there = record->living_at(verdict.mac, 0);
+            if (there != kNoRank && record->roster[there].incarnation == verdict.incarnation &&
+                record->local_endpoint(verdict.ours) != nullptr)
+                excluded(*record, verdict.ours, verdict.mac);
             continue;
         }
         for (const Rank rank : record->ranks_at(verdict.mac)) {
@@ -94,8 +114,42 @@ void Jobs::Impl::end_ranks(const NodeVerdict& verdict, Nanos now) {
     }
 }
 
+void Jobs::Impl::excluded(JobRecord& record, Handle endpoint, const Mac& by) {
+    if (record.is_excluded(endpoint, by)) return;
+    record.excluded_by.push_back({endpoint, by});
+    counters.add(Counter::expelled);
+    JobEvent event;
+    event.kind = JobEventKind::kExcluded;
+    event.job = record.id;
+    event.endpoint = endpoint;
+    event.first = by;
+    events.push_back(event);
+}
+
+/// Notifies the rank by a hint at once, by others when it sends, and by answers to its node.
+void Jobs::Impl::exclude(JobRecord& record, Rank rank, Nanos now) {
+    if (record.gone[rank]) return;
+    const urtp::Peer peer = record.roster[rank];
+    record.excluded.push_back(rank);
+    peer_gone(record, rank, JobEventKind::kPeerExcluded, now);
+    if (peer.mac == config.mac) return excluded(record, peer.handle, peer.mac);
+    liveness.held_for_dead(peer.mac, peer.handle, wire::LeaveReason::kExcluded, now);
+}
+
+/// Sends a hint to one excluded rank at a node that asks: it may not know yet, and be still.
+void Jobs::Impl::remind_excluded(const NodeVerdict& asked, Nanos now) {
+    for (const auto& record : records) {
+        if (record->excluded.empty()) continue;
+        const Rank rank = record->excluded[asked.token % record->excluded.size()];
+        const urtp::Peer& peer = record->roster[rank];
+        if (peer.mac != asked.mac || peer.incarnation != asked.incarnation) continue;
+        return liveness.held_for_dead(peer.mac, peer.handle, wire::LeaveReason::kExcluded, now);
+    }
+}
+
 void Jobs::Impl::answer_question(const NodeVerdict& asked, Nanos now) {
     bool expelled = false;
+    auto reason = wire::LeaveReason{};
     bool here = asked.ours == 0 || links.has(asked.ours);
     for (const auto& record : records) {
         here = here || record->local_endpoint(asked.ours) != nullptr;
@@ -106,11 +160,13 @@ void Jobs::Impl::answer_question(const NodeVerdict& asked, Nanos now) {
             const urtp::Peer& peer = record->roster[rank];
             if (peer.handle != asked.theirs || peer.incarnation != asked.incarnation) continue;
             expelled = expelled || record->gone[rank];
+            if (record->gone[rank]) reason = record->expelled_as(rank);
         }
     }
-    if (expelled) return liveness.answer_expelled(asked, now);
+    if (expelled) return liveness.answer_expelled(asked, reason, now);
     if (!here) return liveness.answer_gone(asked, now);
     liveness.answer_pong(asked, now);
+    remind_excluded(asked, now);
 }
 
 void Jobs::Impl::choose_question(const Mac& mac, wire::NodeBody& ping) {

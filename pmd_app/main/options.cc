@@ -382,6 +382,7 @@ NodeOptions node_options_of(const Options& o) {
     p.min_send_wait = o.min_send_wait;
     p.max_send_wait = o.max_send_wait;
     p.peer_dead = o.peer_dead;
+    p.hold_limit = o.hold_told;
     p.rx_pool_packets = o.rx_pool;
     // Who waits for a node without having anything for it hears of its death as soon as who sends to it.
     engine::LivenessConfig& liveness = node.engine.jobs.liveness;

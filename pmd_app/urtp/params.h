@@ -56,6 +56,8 @@ struct Params {
     Nanos probe_slot = 2 * kMicrosecond;
     /// Unanswered questions for this long: the peer is dead.
     Nanos peer_dead = 2 * kSecond;
+    /// A member that holds up a group's stream for this long is named (HoldRules::limit).
+    Nanos hold_limit = kNever;
     /// Held packets of all sources of one endpoint, beyond one reserved each.
     std::uint32_t rx_pool_packets = 1024;
     /// Packets of the pool that each stream of a source has for itself; 0: the pool is shared.

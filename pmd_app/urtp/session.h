@@ -35,10 +35,13 @@ struct Session {
     bool reserved_used : 1 = false;
     bool in_doubt : 1 = false;     ///< to be asked by a frame of its own whether it lives
     bool expecting : 1 = false;    ///< a pending receive names this source
+    bool held_silent : 1 = false;  ///< the event is kHeldSilent, else kHeldSlow
     std::uint16_t blocked = 0;     ///< streams whose head waits for `after` entries
     StreamId spoke = kNoRank;      ///< that had the last control frame: the others' turn is next
     std::uint32_t held = 0;        ///< nodes of the pool that its packets occupy
     std::uint32_t lost = 0;        ///< packets of its that were lost, not yet told (profile detect)
+    std::uint32_t held_ms = 0;     ///< for which it held up our stream in held_in
+    StreamId held_in = 0;
     std::uint32_t unanswered = 0;  ///< probes since the last frame from it
     Nanos unanswered_since = kNever;
 

@@ -33,11 +33,15 @@ bool Sessions::poll_event(Event& out) noexcept {
     if (session->lost > 0) {
         out = {EventKind::kLost, session->rank, session->lost};
         session->lost = 0;
+    } else if (session->held_ms > 0) {
+        out = {session->held_silent ? EventKind::kHeldSilent : EventKind::kHeldSlow, session->rank,
+               session->held_ms, session->held_in};
+        session->held_ms = 0;
     } else {
         out = {session->gone_as, session->rank, 0};
         session->gone_untold = false;
     }
-    if (!session->gone_untold) news_.remove(*session);
+    if (!session->gone_untold && session->held_ms == 0) news_.remove(*session);
     return true;
 }
 

@@ -9,6 +9,8 @@ namespace ulc::urtp {
 namespace {
 
 constexpr Departures kAllLeft;  ///< a port that says nothing
+/// Questions in a row without answer that make a member silent rather than slow.
+constexpr std::uint32_t kUnansweredSilent = 2;
 
 }  // namespace
 
@@ -385,8 +387,33 @@ void Transport::on_timer(Nanos now) {
     }
 }
 
+/// Tells which members have held up the stream for too long, and goes on without those that the
+/// client does not want to wait for.
+void Transport::name_holders(TxStream& tx, Nanos now) {
+    const Nanos limit = sender_.hold().limit;
+    tx.holders->sample(tx, now, limit);
+    for (;;) {
+        const std::uint32_t at = tx.holders->next_named(tx, limit);
+        if (at == Holders::kNoHolder) return;
+        Session* session = session_of(tx.rank[at]);
+        if (session == nullptr) continue;
+        session->held_ms += static_cast<std::uint32_t>(std::max<Nanos>(limit / kMillisecond, 1));
+        session->held_in = tx.id;
+        session->held_silent = session->unanswered >= kUnansweredSilent;
+        context_.count(session->held_silent ? Counter::held_by_silent : Counter::held_by_slow);
+        sessions_.tell(*session);
+        if (!sender_.may_exclude(tx, at)) continue;
+        context_.count(Counter::members_excluded);
+        peer_gone(session->rank, EventKind::kPeerExcluded, now);
+    }
+}
+
 /// The tail is without news: peers that are dead end, and the others are asked.
 void Transport::tail_timer(TxStream& tx, Nanos now) {
+    if (tx.holders != nullptr) {
+        if (tx.holders->sample_at() <= now) name_holders(tx, now);
+        context_.timers.arm_by(tx.timer, tx.holders->sample_at());
+    }
     if (!sender_.on_timer(tx, now)) return;
     for (std::uint32_t at = 0; at < tx.members; ++at) {
         if (!tx.lacks(at)) continue;

@@ -157,6 +157,9 @@ public:
         return {context_.timers.next(), sender_.has_failed() || sessions_.has_news(), has_tx()};
     }
     [[nodiscard]] bool poll_event(Event& out) noexcept;
+    /// Says how long a member may hold up a group's stream of this one. Until then:
+    /// Params::hold_limit, and none is excluded. Allocates.
+    void set_hold(HoldRules rules) { sender_.set_hold(std::move(rules)); }
     /// Asks some stream that retains packets for acknowledgement: there is no segment for a new
     /// packet.
     void want_segments(Nanos now) noexcept;
@@ -191,6 +194,7 @@ private:
     void on_group_frame(const wire::FrameView& frame, Session& session, Nanos now);
     Segment* send_control(Nanos now);
     void tail_timer(TxStream& tx, Nanos now);
+    void name_holders(TxStream& tx, Nanos now);
 
     Context context_;
     Sessions sessions_;

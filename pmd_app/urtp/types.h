@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "base/units.h"
 #include "port/segment.h"
@@ -94,6 +95,9 @@ struct ReadyPacket {
 enum class EventKind : std::uint8_t {
     kPeerLeft,  ///< once for each peer, whether found here or told by peer_gone()
     kPeerDied,
+    kPeerExcluded,  ///< held up a group for too long (HoldRules); also once for each peer
+    kHeldSlow,      ///< `rank` held up our stream in `stream` for `count` ms: it gives no credit
+    kHeldSilent,    ///< the same: it does not answer
     kLost,        ///< `count` packets from `rank` were lost and do not come again (profile detect)
     kSendFailed,  ///< `count` packets of ours did not reach the wire (profile detect)
 };
@@ -101,7 +105,15 @@ enum class EventKind : std::uint8_t {
 struct Event {
     EventKind kind{};
     Rank rank = kNoRank;
-    std::uint32_t count = 0;  ///< packets since the last such event of this rank
+    std::uint32_t count = 0;  ///< packets, or ms, since the last such event of this rank
+    StreamId stream = 0;      ///< set by kHeldSlow and kHeldSilent
+};
+
+/// The rules for a member that holds up the stream of a group.
+struct HoldRules {
+    Nanos limit = kNever;     ///< time until the event; kNever: none
+    bool excludes = false;    ///< the relation with it then ends
+    std::vector<bool> keeps;  ///< by rank: never excluded
 };
 
 struct TransportConfig {

@@ -241,7 +241,9 @@ bool parse_node(const std::byte* body, std::size_t octets, NodeView& out) noexce
     out.theirs = node.theirs;
     if (node.reserved != 0 || out.incarnation == 0) return false;
     if (is_group(out.ours) || is_group(out.theirs)) return false;
-    if (out.kind != NodeKind::kGone && out.reason != LeaveReason{}) return false;
+    if (out.kind != NodeKind::kGone && out.reason != LeaveReason{} &&
+        (out.kind != NodeKind::kExpelled || out.reason != LeaveReason::kExcluded))
+        return false;
     switch (out.kind) {
         case NodeKind::kPing:
             return out.token != kNoToken;

@@ -59,8 +59,9 @@ enum class JobKind : std::uint8_t {
 };
 enum class NodeKind : std::uint8_t { kPing = 1, kPong = 2, kGone = 3, kExpelled = 4 };
 
-/// How a rank ended. kLeft: in order. kDied: its process did, or its data were given up.
-enum class LeaveReason : std::uint8_t { kLeft = 1, kDied = 2 };
+/// The way in which a rank ended. kLeft: in order. kDied: its process did, or its data were given
+/// up. kExcluded (in EXPELLED only): it held up a group, and its relation with the sender is over.
+enum class LeaveReason : std::uint8_t { kLeft = 1, kDied = 2, kExcluded = 3 };
 
 /// JobHead::flags. The nonce was not given by a launcher: zeros in JOIN, rank 0's own in what the publisher sends. Jobs
 /// by hand and jobs of a launcher never meet, even under one name.
@@ -171,7 +172,7 @@ static_assert(sizeof(ByeBody) == 8);
 /// their receiver asks.
 struct NodeBody {
     NodeKind kind;
-    LeaveReason reason;  ///< kGone; else 0
+    LeaveReason reason;  ///< kGone; kExpelled: kExcluded or 0; else 0
     Be16 reserved;
     Be32 incarnation;  ///< of the engine that sends this
     Be64 token;

@@ -171,6 +171,12 @@ private:
             case Op::kUnlink:
                 return jobs_.links().unlink(fuzz::kLinkEndpoint,
                                             static_cast<Rank>(script.octet() % 4), now_);
+            case Op::kExclude: {
+                const auto joined = joined_.find(fuzz::kEndpoint + script.octet());
+                const Rank rank = script.octet();
+                if (joined != joined_.end()) jobs_.exclude(joined->second, rank, now_);
+                return;
+            }
             case Op::kUnknown: {
                 const Mac sender = fuzz::sender_mac(script.octet());
                 return jobs_.unknown_handle(sender, script.octet(), now_);
@@ -191,6 +197,8 @@ private:
             } else if (event.kind == JobEventKind::kFailed) {
                 ULC_CHECK(joined_.erase(event.endpoint) == 1);
                 ULC_CHECK(!formed_.contains(event.endpoint));
+            } else if (event.kind == JobEventKind::kExcluded) {
+                ULC_CHECK(formed_.contains(event.endpoint));
             }
         }
     }

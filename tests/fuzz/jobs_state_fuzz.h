@@ -20,8 +20,9 @@ enum class Op : std::uint8_t {
     kLink,     ///< as kJob, a LINK frame; a tag in it is made right
     kCall,     ///< u8 sender, u8 handle: kLinkEndpoint calls that endpoint there
     kUnlink,   ///< u8 slot of kLinkEndpoint
+    kExclude,  ///< u8 rank here, u8 rank: it held up a group of that one
 };
-inline constexpr unsigned kOps = 10;
+inline constexpr unsigned kOps = 11;
 
 inline constexpr Mac kOwnMac{{2, 0, 0, 0, 0, 0}};
 inline constexpr Mac sender_mac(std::uint8_t sender) { return Mac{{2, 0, 0, 0, 1, sender}}; }

@@ -132,10 +132,10 @@ Octets bye_body() {
     return body;
 }
 
-Octets node_body(NodeKind kind) {
+Octets node_body(NodeKind kind, LeaveReason reason = {}) {
     NodeBody node{};
     node.kind = kind;
-    node.reason = kind == NodeKind::kGone ? LeaveReason::kDied : LeaveReason{};
+    node.reason = kind == NodeKind::kGone ? LeaveReason::kDied : reason;
     node.incarnation = 2000U;
     node.token = 500U;
     if (kind == NodeKind::kGone) node.ours = 500U;
@@ -231,6 +231,8 @@ void make_frames(const std::filesystem::path& folder) {
              control_frame(FrameType::kLink, link_body(kind)));
     save(folder / "node_gone", control_frame(FrameType::kNode, node_body(NodeKind::kGone)));
     save(folder / "node_expelled", control_frame(FrameType::kNode, node_body(NodeKind::kExpelled)));
+    save(folder / "node_excluded",
+         control_frame(FrameType::kNode, node_body(NodeKind::kExpelled, LeaveReason::kExcluded)));
 }
 
 /// Appends operations to a script.
@@ -293,6 +295,8 @@ void make_scripts(const std::filesystem::path& folder) {
     ended.frame(Op::kNode, 1, node_body(NodeKind::kGone))
         .put({static_cast<unsigned>(Op::kUnknown), 1, 9});
     ended.frame(Op::kNode, 1, node_body(NodeKind::kExpelled));
+    ended.frame(Op::kNode, 1, node_body(NodeKind::kExpelled, LeaveReason::kExcluded));
+    ended.put({static_cast<unsigned>(Op::kExclude), 1, 0});
     ended.advance(35).leave(1).frame(Op::kNode, 1, node_body(NodeKind::kPong));
     save(folder / "ended", ended.octets);
     Script keyed;

@@ -145,7 +145,7 @@ struct World {
 
     void shaped_record(Input& in) {
         SubmissionRecord record{};
-        record.kind = static_cast<SubmitKind>(in.get<std::uint8_t>() % 12);
+        record.kind = static_cast<SubmitKind>(in.get<std::uint8_t>() % 16);
         record.flags = in.get<std::uint8_t>();
         const auto stream = in.get<std::uint8_t>();
         record.stream = stream < 128 ? stream % 3 : hostile.world + stream % 2;

@@ -149,6 +149,17 @@ bool RingClient::expect(Rank source) {
     return submit(record);
 }
 
+bool RingClient::set_hold(Nanos limit, bool excludes, std::span<const Rank> keep) {
+    SubmissionRecord record{};
+    record.kind = SubmitKind::kHold;
+    record.flags = abi::kSubmitInline;
+    record.tag = static_cast<std::uint64_t>(limit);
+    record.stream = excludes ? abi::kHoldExcludes : 0;
+    record.inline_length = static_cast<std::uint16_t>(keep.size_bytes());
+    if (!keep.empty()) std::memcpy(record.body.inline_octets, keep.data(), keep.size_bytes());
+    return submit(record);
+}
+
 bool RingClient::leave() {
     SubmissionRecord record{};
     record.kind = SubmitKind::kLeave;
@@ -283,6 +294,8 @@ void RingClient::on_record(const abi::CompletionRecord& record) {
             open_.erase(record.source);
             return;
         case CompletionKind::kFault:
+            reports.push_back(
+                {static_cast<Err>(record.status), record.source, record.tag, record.stream});
             faults[record.source] +=
                 record.tag;  // a message that it breaks off has a record of its own
             return;

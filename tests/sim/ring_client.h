@@ -26,6 +26,14 @@ struct Message {
     std::vector<std::byte> payload;
 };
 
+/// A completion kFault.
+struct Report {
+    Err error = Err::kOk;
+    Rank source = 0;
+    std::uint64_t count = 0;
+    std::uint32_t stream = 0;
+};
+
 /// Page-aligned memory of an endpoint, on the heap.
 class RegionMemory {
 public:
@@ -58,6 +66,8 @@ public:
     bool add_group(GroupHandle handle, std::span<const Rank> ranks);
     bool remove_group(GroupHandle handle);
     bool expect(Rank rank);
+    /// Submits kHold: the limit, and whether a member is excluded then that is not one of `keep`.
+    bool set_hold(Nanos limit, bool excludes, std::span<const Rank> keep = {});
     bool leave();
     /// key: of the endpoint, in short.
     bool open_links(std::uint16_t slots, std::uint8_t key);
@@ -80,6 +90,7 @@ public:
     std::vector<Rank> peers_left;
     std::vector<Rank> peers_died;
     std::map<Rank, std::uint64_t> faults;  ///< packets that the profile detect reported, by source
+    std::vector<Report> reports;           ///< all faults, in the order of their coming
     std::map<std::uint32_t, int> sends_done;     ///< cookie → status
     std::map<std::uint32_t, int> offloads_done;  ///< the same of schedules
     std::map<GroupHandle, int> groups;           ///< kGroupReady: 0, kGroupFailed: status

@@ -72,6 +72,51 @@ TEST_F(ClientReceive, the_error_handler_hears_what_no_request_tells) {
     EXPECT_EQ(test(request, nullptr), ULC_OK);
 }
 
+TEST_F(ClientReceive, a_member_that_holds_up_multicasts_is_remembered) {
+    engine.form(0, 3);
+    ulc_holder holder{};
+    EXPECT_EQ(ulc_group_slowest(ep, kWorld, &holder), ULC_ERR_AGAIN);
+    EXPECT_EQ(ulc_group_slowest(ep, kWorld + 1, &holder), ULC_ERR_INVALID);
+    const auto hold = [&](std::uint16_t rank, int error) {
+        abi::CompletionRecord& fault = engine.claim(abi::CompletionKind::kFault);
+        fault.source = rank;
+        fault.status = static_cast<std::int16_t>(error);
+        fault.tag = 20;
+        fault.stream = kWorld;
+        engine.completions.publish();
+        ep->poll();
+        ASSERT_EQ(ulc_group_slowest(ep, kWorld, &holder), ULC_OK);
+        EXPECT_EQ(holder.rank, rank);
+        EXPECT_EQ(holder.error, error);
+    };
+    hold(1, ULC_ERR_PEER_SLOW);
+    EXPECT_EQ(holder.held_ns, 20'000'000U);
+    hold(1, ULC_ERR_PEER_SILENT);
+    EXPECT_EQ(holder.held_ns, 40'000'000U);
+    hold(2, ULC_ERR_PEER_SLOW);
+    EXPECT_EQ(holder.held_ns, 20'000'000U);
+}
+
+TEST_F(ClientReceive, the_limit_of_the_hold_goes_to_the_engine) {
+    const std::uint16_t keep[] = {2, 1};
+    EXPECT_EQ(ulc_set_hold(ep, 1, 0, nullptr, 0), ULC_ERR_NOT_FORMED);
+    engine.form(0, 3);
+    ASSERT_EQ(ulc_set_hold(ep, 5000, ULC_HOLD_EXCLUDE, keep, 2), ULC_OK);
+    const auto record = engine.take(abi::SubmitKind::kHold);
+    ASSERT_TRUE(record.has_value());
+    EXPECT_EQ(record->tag, 5000U);
+    EXPECT_EQ(record->stream, abi::kHoldExcludes);
+    ASSERT_EQ(record->inline_length, sizeof keep);
+    EXPECT_EQ(std::memcmp(record->body.inline_octets, keep, sizeof keep), 0);
+    const std::uint16_t beyond = 3;
+    EXPECT_EQ(ulc_set_hold(ep, 1, 0, &beyond, 1), ULC_ERR_INVALID);
+    EXPECT_EQ(ulc_set_hold(ep, 0, 0, nullptr, 0), ULC_ERR_INVALID);
+    EXPECT_EQ(ulc_set_hold(ep, 1, 2, nullptr, 0), ULC_ERR_INVALID);
+    EXPECT_EQ(ulc_set_hold(ep, 1, 0, nullptr, 1), ULC_ERR_INVALID);
+    EXPECT_EQ(ulc_set_hold(ep, 1, 0, keep, ULC_HOLD_KEEP_MAX + 1), ULC_ERR_INVALID);
+    EXPECT_FALSE(engine.take(abi::SubmitKind::kHold).has_value());
+}
+
 TEST_F(ClientReceive, a_longer_message_is_cut_and_says_so) {
     engine.form(0, 2);
     char buffer[4] = {};

@@ -131,7 +131,8 @@ public:
 
     /// Every event so far, for messages of failed tests.
     [[nodiscard]] std::string describe() const {
-        static constexpr const char* kKinds[] = {"formed", "failed", "left", "died"};
+        static constexpr const char* kKinds[] = {"formed", "failed",   "left",
+                                                 "died",   "excluded", "excluded here"};
         std::string text;
         for (const auto& node : nodes_) {
             text += "\n  node " + std::to_string(node->number) + ":";

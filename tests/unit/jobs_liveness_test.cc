@@ -200,6 +200,99 @@ TEST_P(Formed, an_engine_that_the_others_gave_up_is_told_when_it_comes_back) {
     EXPECT_EQ(bus.node(0).counters.get(Counter::expelled), 2U);
 }
 
+// Rank 1 holds up a group of rank 0. Rank 2 shares its node, and rank 3 has another.
+TEST_P(Formed, an_excluded_rank_is_told_under_loss_and_its_neighbour_is_not_touched) {
+    JobBus bus(GetParam(), 0.2, 0.2);
+    const unsigned place[] = {0, 1, 1, 2};
+    for (unsigned node = 0; node < 3; ++node)
+        bus.add(node);
+    for (Rank rank = 0; rank < 4; ++rank)
+        bus.must_join(bus.node(place[rank]), rank, std::uint16_t{4}, kFirstEndpoint + rank);
+    ASSERT_TRUE(bus.run(5 * kSecond, [&] {
+        for (Rank rank = 0; rank < 4; ++rank)
+            if (!bus.node(place[rank]).formed(kFirstEndpoint + rank)) return false;
+        return true;
+    })) << bus.describe();
+    BusNode& there = bus.node(1);
+    const auto excluded = [&] {
+        return std::ranges::count(there.events, JobEventKind::kExcluded, &JobEvent::kind);
+    };
+    for (int times = 0; times < 2; ++times)
+        bus.node(0).jobs->exclude(bus.node(0).ids[kFirstEndpoint], 1, bus.now);
+    EXPECT_TRUE(bus.run(4 * kSecond, [&] { return excluded() == 1; })) << bus.describe();
+    EXPECT_EQ(there.events.back().endpoint, kFirstEndpoint + 1);
+    EXPECT_EQ(there.events.back().first, mac_of(0));
+    bus.run(10 * kSecond);
+    EXPECT_EQ(there.events.size(), 3U) << bus.describe();
+    EXPECT_EQ(there.counters.get(Counter::expelled), 1U);
+    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerExcluded, 1), 1U);
+    EXPECT_EQ(bus.node(0).events.size(), 2U) << bus.describe();
+    EXPECT_EQ(bus.node(2).events.size(), 1U) << bus.describe();
+}
+
+// All BYEs of rank 1 are lost. Rank 2 shares its node.
+TEST_P(Formed, gone_ends_the_rank_that_it_names_alone) {
+    JobBus bus(GetParam());
+    const unsigned place[] = {0, 1, 1};
+    for (unsigned node = 0; node < 2; ++node)
+        bus.add(node);
+    for (Rank rank = 0; rank < 3; ++rank)
+        bus.must_join(bus.node(place[rank]), rank, std::uint16_t{3}, kFirstEndpoint + rank);
+    bus.run(kSecond);
+    ASSERT_TRUE(bus.node(0).formed(kFirstEndpoint)) << bus.describe();
+    bus.set_loss(1);
+    bus.leave(bus.node(1), kFirstEndpoint + 1, wire::LeaveReason::kLeft);
+    bus.run(200 * kMillisecond);
+    bus.set_loss(0);
+    bus.run(5 * kSecond);
+    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerLeft, 1), 1U) << bus.describe();
+    EXPECT_EQ(bus.node(0).events.size(), 2U) << bus.describe();
+}
+
+TEST_P(Formed, expelled_ends_the_job_of_the_endpoint_that_it_names_alone) {
+    JobBus bus(GetParam());
+    const char* const jobs[] = {"a", "b"};
+    for (unsigned node = 0; node < 2; ++node) {
+        bus.add(node);
+        for (unsigned job = 0; job < 2; ++job)
+            bus.must_join(bus.node(node), static_cast<Rank>(node), std::uint16_t{2},
+                          kFirstEndpoint + 10 * job + node, std::string(jobs[job]));
+    }
+    bus.run(kSecond);
+    BusNode& there = bus.node(1);
+    ASSERT_EQ(there.events.size(), 2U) << bus.describe();
+    bus.node(0).jobs->peer_died(bus.node(0).ids[kFirstEndpoint], 1, bus.now);
+    bus.run(5 * kSecond);
+    ASSERT_EQ(there.count(JobEventKind::kPeerDied, 0), 1U) << bus.describe();
+    EXPECT_EQ(there.events.back().job, there.ids[kFirstEndpoint + 1]);
+    EXPECT_EQ(bus.node(0).events.size(), 3U) << bus.describe();
+}
+
+TEST_P(Formed, hints_to_a_peer_are_limited_in_rate) {
+    JobBus bus(GetParam());
+    form(bus, 2);
+    for (unsigned millisecond = 0; millisecond < 100; ++millisecond) {
+        for (unsigned n = 0; n < 100; ++n)
+            bus.node(0).jobs->unknown_handle(mac_of(1), 5000 + 100 * millisecond + n, bus.now);
+        bus.run(kMillisecond);
+    }
+    EXPECT_GT(bus.node(0).counters.get(Counter::gone_sent), 50U);
+    EXPECT_LE(bus.node(0).counters.get(Counter::gone_sent), 64U + 100U + 10U);
+}
+
+TEST(Watch, has_a_limit) {
+    Counters counters;
+    LivenessConfig config;
+    config.nodes_max = 2;
+    Liveness liveness(config, mac_of(0), 1, 1, counters);
+    EXPECT_TRUE(liveness.watch(mac_of(1), 1, 0));
+    EXPECT_TRUE(liveness.watch(mac_of(2), 1, 0));
+    EXPECT_FALSE(liveness.watch(mac_of(3), 1, 0));
+    EXPECT_TRUE(liveness.watch(mac_of(2), 1, 0)) << "a node that is watched already";
+    liveness.unwatch(mac_of(1));
+    EXPECT_TRUE(liveness.watch(mac_of(3), 1, 0));
+}
+
 /// A NODE frame that an attacker makes, as it comes at `to`.
 void spoof(JobBus& bus, BusNode& to, unsigned from, const wire::NodeBody& node) {
     std::byte frame[128]{};
@@ -234,6 +327,9 @@ TEST_P(Formed, gone_and_expelled_from_a_spoofed_source_end_nothing) {
                 node.ours = 0;
                 node.theirs = kFirstEndpoint;
                 spoof(bus, bus.node(0), from, node);
+                node.reason = wire::LeaveReason::kExcluded;
+                spoof(bus, bus.node(0), from, node);
+                node.reason = {};
                 node.incarnation = 1001 + from;
                 spoof(bus, bus.node(0), from, node);
                 node.kind = wire::NodeKind::kPong;
@@ -277,6 +373,10 @@ TEST_P(Formed, strangers_are_answered_at_a_limited_rate_and_never_more_than_they
 TEST(JobsGone, is_rate_limited_and_never_sent_to_groups_or_oneself) {
     JobBus bus(1);
     BusNode& node = bus.add(1);
+    node.jobs->unknown_handle(kBroadcastMac, 1, bus.now);
+    node.jobs->unknown_handle(mac_of(1), 1, bus.now);
+    bus.run(kMillisecond);
+    EXPECT_EQ(node.counters.get(Counter::gone_sent), 0U);
     for (unsigned i = 0; i < 1000; ++i) {
         node.jobs->unknown_handle(mac_of(2), 1 + i, bus.now);
         node.jobs->unknown_handle(kBroadcastMac, 1 + i, bus.now);

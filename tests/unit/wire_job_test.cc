@@ -306,6 +306,7 @@ TEST(WireJob, other_bodies_out_of_range_are_malformed) {
     EXPECT_FALSE(ok(reject_frame(12, static_cast<RejectScope>(3), 1)));
     EXPECT_FALSE(ok(bye_frame(kNoRank, LeaveReason::kLeft, 4)));
     EXPECT_FALSE(ok(bye_frame(1, LeaveReason{}, 4)));
+    EXPECT_FALSE(ok(bye_frame(1, LeaveReason::kExcluded, 4)));
     EXPECT_FALSE(ok(bye_frame(1, LeaveReason::kLeft, 0)));
 }
 
@@ -334,6 +335,7 @@ TEST(WireNode, round_trips_and_refuses_what_is_out_of_range) {
     EXPECT_TRUE(parses(NodeKind::kGone, LeaveReason::kLeft, 1, kNoToken, 6, 0));
     EXPECT_TRUE(parses(NodeKind::kExpelled, {}, 1, 5, 0, 6));
     EXPECT_TRUE(parses(NodeKind::kExpelled, {}, 1, kNoToken, 0, 6));
+    EXPECT_TRUE(parses(NodeKind::kExpelled, LeaveReason::kExcluded, 1, 5, 0, 6));
     EXPECT_FALSE(parses(NodeKind::kPing, {}, 0, 1, 0, 0));
     EXPECT_FALSE(parses(NodeKind::kPing, {}, 1, kNoToken, 0, 0));
     EXPECT_FALSE(parses(NodeKind::kPing, LeaveReason::kLeft, 1, 1, 0, 0));
@@ -346,6 +348,7 @@ TEST(WireNode, round_trips_and_refuses_what_is_out_of_range) {
     EXPECT_FALSE(parses(NodeKind::kGone, LeaveReason::kLeft, 1, 5, 6, 6));
     EXPECT_FALSE(parses(NodeKind::kGone, LeaveReason::kLeft, 1, 5, kGroupBit, 0));
     EXPECT_FALSE(parses(NodeKind::kExpelled, LeaveReason::kDied, 1, 5, 0, 6));
+    EXPECT_FALSE(parses(NodeKind::kGone, LeaveReason::kExcluded, 1, 5, 6, 0));
     EXPECT_FALSE(parses(NodeKind::kExpelled, {}, 1, 5, 6, 6));
     EXPECT_FALSE(parses(NodeKind::kExpelled, {}, 1, 5, 0, 0));
     EXPECT_FALSE(parses(static_cast<NodeKind>(5), {}, 1, 1, 0, 0));

@@ -27,7 +27,7 @@ local LINK_KINDS = {
   [1] = "REQUEST", [2] = "ACCEPT", [3] = "CONFIRM", [4] = "REFUSE", [5] = "UNLINK", [6] = "UNLINKED",
 }
 local NACK_KINDS = { [1] = "REQUEST", [2] = "PERSONAL", [3] = "GLOBAL" }
-local REASONS = { [1] = "left", [2] = "died" }
+local REASONS = { [1] = "left", [2] = "died", [3] = "excluded" }
 local ACK_STATES = { [1] = "partial", [2] = "holds all", [3] = "formed", [4] = "world handle in use" }
 local SCOPES = { [1] = "claim", [2] = "job" }
 local MEDIA = {

@@ -7,6 +7,7 @@
 //   answers.cc   acknowledgements and requests of the receivers
 //   repair.cc    packets to transmit again
 //   tail.cc      the tail's timer, probes, and whether a silent peer lives
+//   holders.cc   which members hold up a group
 #pragma once
 
 #include "base/bounded.h"
@@ -74,6 +75,12 @@ public:
     bool is_dead(Session& session, Nanos now) noexcept;
     void ask_for_news(TxStream& tx, Nanos now);
 
+    // --- members that hold up a group
+    void set_hold(HoldRules rules) { hold_ = std::move(rules); }
+    [[nodiscard]] const HoldRules& hold() const noexcept { return hold_; }
+    /// The member was named. True: it is to be excluded.
+    [[nodiscard]] bool may_exclude(const TxStream& tx, std::uint32_t at) const noexcept;
+
     // --- control frames; nullptr: no segment
     Segment* send_probe(TxStream& tx, Nanos now);
     Segment* send_reserve(TxStream& tx) noexcept;
@@ -125,6 +132,7 @@ private:
     [[nodiscard]] Nanos tail_wait(const TxStream& tx) const noexcept;
     void restart_probe(TxStream& tx, Nanos now) noexcept;
     void hasten_probe(TxStream& tx, Nanos now) noexcept;
+    void wait_for_holders(TxStream& tx, Nanos now) noexcept;
 
     Context& context_;
     Sessions& sessions_;
@@ -136,6 +144,7 @@ private:
     TxSlot* new_head_ = nullptr;  ///< committed, never transmitted, in the order of the commits
     TxSlot* new_tail_ = nullptr;
     std::uint32_t sends_failed_ = 0;
+    HoldRules hold_;
     const bool takes_short_;  ///< the configuration leaves short messages the fast path
 
     /// The packet on its way from may_send() through plan() to commit().

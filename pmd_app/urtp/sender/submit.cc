@@ -19,14 +19,22 @@ TxStream* Sender::find(StreamId stream) const noexcept {
     return session != nullptr && !session->gone ? session->tx.get() : nullptr;
 }
 
+/// A packet of the stream waits: if it is a group's, its members are looked at.
+void Sender::wait_for_holders(TxStream& tx, Nanos now) noexcept {
+    if (tx.holders != nullptr && tx.holders->on_wait(now, hold_.limit))
+        context_.timers.arm_by(tx.timer, tx.holders->sample_at());
+}
+
 Admission Sender::may_send(TxStream& tx, std::uint64_t subset, bool has_subset, Nanos now,
                            const MessageSize& size) {
     draft_.stream = nullptr;
     if (tx.pacer.next() > now) {
+        wait_for_holders(tx, now);
         context_.timers.arm_by(tx.timer, tx.pacer.next());
         return Admission::kWindow;
     }
     if (tx.repairs > 0 && tx.pacer.gap() > 0) {  // these go first
+        wait_for_holders(tx, now);
         context_.timers.arm_by(tx.timer, now + tx.pacer.gap());
         return Admission::kWindow;
     }
@@ -36,6 +44,7 @@ Admission Sender::may_send(TxStream& tx, std::uint64_t subset, bool has_subset, 
             if (tx.on_wire() && params().ack_delay == kNever) hasten_probe(tx, now);
         }
         if (!tx.on_wire() && tx.probe_at == kNever && params().acknowledged) restart_probe(tx, now);
+        wait_for_holders(tx, now);
         context_.policy.on_refused(*this, tx, now);
         return Admission::kWindow;
     }

@@ -63,6 +63,13 @@ bool Sender::on_timer(TxStream& tx, Nanos now) noexcept {
     return true;
 }
 
+/// Some member could go on without it, and it is none that the client keeps.
+bool Sender::may_exclude(const TxStream& tx, std::uint32_t at) const noexcept {
+    const Rank rank = tx.rank[at];
+    const bool kept = rank < hold_.keeps.size() && hold_.keeps[rank];
+    return hold_.excludes && !kept && tx.holders->others_wait(tx);
+}
+
 void Sender::ask_for_news(TxStream& tx, Nanos now) {
     if (tx.on_wire() || tx.wants_credit) context_.policy.on_tail(*this, tx, now);
 }

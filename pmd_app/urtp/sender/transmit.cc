@@ -12,7 +12,9 @@ Sender::Sender(Context& context, Sessions& sessions, ControlQueue& control, Rece
       receiver_(receiver),
       takes_short_(kFastPath && !context.config.crc && context.params().acknowledged &&
                    !context.params().credit_request &&
-                   context.params().reserve_above >= ShortMessage::kOctetsMax) {}
+                   context.params().reserve_above >= ShortMessage::kOctetsMax) {
+    hold_.limit = context.params().hold_limit;
+}
 
 Sender::~Sender() {
     sessions_.each_sending([this](TxStream& tx) {
@@ -32,6 +34,7 @@ TxStream& Sender::begin(Session& session) {
 TxStream& Sender::begin(Group& group) {
     group.tx = std::make_unique<TxStream>(group.handle, &group, group.ranks, group.own,
                                           group.window, config().first_seq, params().initial_rtt);
+    group.tx->holders = std::make_unique<Holders>(group.tx->members);
     begin(*group.tx);
     for (std::uint32_t i = 0; i < group.ranks.size(); ++i) {
         const Session* session = sessions_.find(group.ranks[i]);
@@ -141,6 +144,7 @@ void Sender::want_segments(Nanos now) noexcept {
     for (auto* active : {&active_unicast_, &active_groups_}) {
         if (active->empty()) continue;
         probe_now(*active->front(), now);
+        wait_for_holders(*active->front(), now);
         active->rotate();
     }
 }

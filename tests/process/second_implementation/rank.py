@@ -8,6 +8,7 @@ from groups import Groups
 from streams import WINDOW, Receiving, Sending
 
 PING, PONG, GONE, EXPELLED = 1, 2, 3, 4
+EXCLUDED = 3  # reason of EXPELLED: the one endpoint, not its node
 NODE_BODY = struct.Struct(">BBxxIQII")
 Message = collections.namedtuple("Message", "source stream tag octets")
 
@@ -81,9 +82,11 @@ class Rank:
         kind, reason, incarnation, token, ours, theirs = NODE_BODY.unpack(body)
         if kind == PING:
             self.counters["pings"] += 1
-            if any((m.mac, m.handle, m.incarnation) == (source, ours, incarnation) and m.gone
-                   for m in self.job.members.values()):
-                self.send_node(source, EXPELLED, 0, token, theirs=ours)
+            gone = [m.gone for m in self.job.members.values()
+                    if (m.mac, m.handle, m.incarnation) == (source, ours, incarnation) and m.gone]
+            if gone:
+                reason = EXCLUDED if gone[0] == EXCLUDED else 0
+                self.send_node(source, EXPELLED, reason, token, theirs=ours)
             elif theirs not in (0, self.job.me.handle):
                 self.send_node(source, GONE, 2, token, ours=theirs)
             else:
@@ -97,7 +100,7 @@ class Rank:
             elif kind == EXPELLED and theirs == self.job.me.handle:
                 for member in self.job.members.values():
                     if (member.mac, member.incarnation) == (source, incarnation):
-                        self.job.gone(source, member.handle, 2)
+                        self.job.gone(source, member.handle, reason or 2)
 
     def ask(self, node, ours, theirs):
         self.asked[node] = self.job.random.getrandbits(64) or 1

@@ -3,9 +3,20 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "wire/header.h"
 #include "wire/ids.h"
 
 namespace ulc::sim {
+
+namespace {
+
+bool is_node_frame(const std::vector<std::byte>& frame) noexcept {
+    constexpr std::size_t kTypeAt = sizeof(wire::EthernetHeader);
+    return frame.size() > kTypeAt &&
+           (frame[kTypeAt] & std::byte{0x0f}) == static_cast<std::byte>(wire::FrameType::kNode);
+}
+
+}  // namespace
 
 Faults::Faults(std::uint16_t ports, std::uint64_t seed) {
     Prng seeds(seed);
@@ -53,11 +64,14 @@ void Faults::heal(bool keep_unplugged) {
     set({});
     scripted_.clear();
     cuts_.clear();
+    mute_.clear();
     for (Receiver& receiver : receivers_) {
         receiver.island = 0;
         if (!keep_unplugged) receiver.unplugged = false;
     }
 }
+
+void Faults::mute(std::uint16_t from) { mute_.insert(from); }
 
 bool Faults::is_apart(std::uint16_t from, std::uint16_t to) const {
     return receivers_[to].unplugged || receivers_[from].island != receivers_[to].island ||
@@ -97,7 +111,8 @@ FramePtr Faults::damaged(Receiver& receiver, const FramePtr& frame) {
 Faults::Copies Faults::judge(std::uint16_t from, std::uint16_t to, const FramePtr& frame) {
     Copies copies;
     Receiver& receiver = receivers_[to];
-    if (is_apart(from, to)) {
+    const bool muted = mute_.contains(from) && !is_node_frame(*frame);
+    if (muted || is_apart(from, to)) {
         ++receiver.counts.cut;
         return copies;
     }

@@ -66,6 +66,8 @@ public:
     void partition(std::span<const std::uint16_t> islands);
     /// Nothing from `from` arrives at `to`, until it is said again with false. The other direction is not touched.
     void cut(std::uint16_t from, std::uint16_t to, bool is_cut);
+    /// Loses all frames from `from` but NODE frames: its engine answers pings, and nothing else.
+    void mute(std::uint16_t from);
     /// Pulls or plugs in a port's cable: nothing comes or goes; its transmitter sends into the void.
     void unplug(std::uint16_t port, bool unplugged = true);
     [[nodiscard]] bool is_unplugged(std::uint16_t port) const { return receivers_[port].unplugged; }
@@ -99,6 +101,7 @@ private:
     std::vector<Receiver> receivers_;
     std::map<Pair, std::uint32_t> scripted_;
     std::set<Pair> cuts_;
+    std::set<std::uint16_t> mute_;
 };
 
 }  // namespace ulc::sim
