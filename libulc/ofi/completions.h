@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/growing_ring.h"
 #include "base/idle_ladder.h"
 #include "ofi/domain.h"
-#include "ofi/growing_ring.h"
 
 namespace ulc::ofi {
 

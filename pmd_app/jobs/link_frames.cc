@@ -176,7 +176,7 @@ void Links::unknown_slot(Handle endpoint, Rank slot, const Mac& source, Nanos no
     body.incarnation = config_.incarnation;
     body.from = endpoint;
     body.slot = slot;
-    (void)answers_.push_back({source, body});  // full: the sender repeats its frame
+    queue_answer({source, body});
 }
 
 // ------------------------------------------------------------------------------ out
@@ -201,7 +201,13 @@ void Links::answer(const wire::LinkView& view, const Mac& to, wire::LinkKind kin
     body.from = view.to;
     body.to = view.from;
     if (local) return local_answers_.push_back(body);
-    if (!answers_.push_back({to, body})) counters_.add(Counter::answers_limited);
+    queue_answer({to, body});
+}
+
+void Links::queue_answer(const Answer& answer) {
+    if (answers_.size() == kLinkAnswersMax)  // the sender repeats its frame
+        return counters_.add(Counter::answers_limited);
+    answers_.push_back(answer);
 }
 
 wire::LinkBody Links::body_of(const Ends& ends, Rank slot, wire::LinkKind kind) const {
@@ -224,7 +230,7 @@ wire::LinkBody Links::body_of(const Ends& ends, Rank slot, wire::LinkKind kind) 
 
 std::size_t Links::next_tx(std::byte* body, Mac& to) {
     if (!answers_.empty()) {
-        const Answer sent = answers_[answers_.size() - 1];
+        const Answer sent = answers_.back();
         answers_.pop_back();
         to = sent.to;
         return wire::put_link(body, sent.body, {}, {}, config_.mac);
@@ -232,7 +238,7 @@ std::size_t Links::next_tx(std::byte* body, Mac& to) {
     return compose(due_, body, to);
 }
 
-std::size_t Links::compose(std::deque<Ref>& due, std::byte* body, Mac& to) {
+std::size_t Links::compose(GrowingRing<Ref>& due, std::byte* body, Mac& to) {
     while (!due.empty()) {
         const Ref ref = due.front();
         due.pop_front();

@@ -213,7 +213,7 @@ void Links::close(Handle endpoint, wire::LeaveReason reason, Nanos now) {
     ends->closed = true;
     ++closing_;
     liveness_.ended(endpoint, reason);
-    std::erase_if(events_, [endpoint](const LinkEvent& e) { return e.endpoint == endpoint; });
+    events_.remove_if([endpoint](const LinkEvent& e) { return e.endpoint == endpoint; });
     for (std::size_t n = 0; n < ends->slots.size(); ++n) {
         const auto slot = static_cast<Rank>(n);
         LinkEnd& end = ends->slots[slot];

@@ -20,7 +20,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,6 +30,7 @@
 #include "base/bounded.h"
 #include "base/counters.h"
 #include "base/error.h"
+#include "base/growing_ring.h"
 #include "base/prng.h"
 #include "base/units.h"
 #include "jobs/liveness.h"
@@ -198,7 +198,7 @@ private:
 
     [[nodiscard]] Ends* ends_of(Handle endpoint) const noexcept;
     [[nodiscard]] LinkEnd* end_of(const Ref& ref) const noexcept;
-    [[nodiscard]] std::size_t compose(std::deque<Ref>& due, std::byte* body, Mac& to);
+    [[nodiscard]] std::size_t compose(GrowingRing<Ref>& due, std::byte* body, Mac& to);
     [[nodiscard]] Result<Rank> take_slot(Ends& ends, const Mac& mac, Handle peer,
                                          std::uint32_t incarnation);
     [[nodiscard]] Ref find(const Ends& ends, const Mac& mac, Handle peer) const noexcept;
@@ -228,6 +228,7 @@ private:
     void speak(const Ref& ref, LinkEnd& end);
     void set_time(const Ref& ref, LinkEnd& end, Nanos at);
     void tick(Ends& ends, Rank slot, Nanos now);
+    void queue_answer(const Answer& answer);
     void answer(const wire::LinkView& view, const Mac& to, wire::LinkKind kind, Err reason,
                 Nanos now);
     [[nodiscard]] wire::LinkBody body_of(const Ends& ends, Rank slot, wire::LinkKind kind) const;
@@ -242,13 +243,13 @@ private:
     Counters& counters_;
     Prng prng_;
     std::unordered_map<Handle, std::unique_ptr<Ends>> endpoints_;
-    std::map<Mac, std::vector<Ref>> nodes_;     ///< ends that are alive, by the peer's node
-    std::deque<Ref> due_;                       ///< ends that speak, in turn
-    std::deque<Ref> local_due_;                 ///< the same, to peers of this engine
-    std::deque<wire::LinkBody> local_answers_;  ///< to them
+    std::map<Mac, std::vector<Ref>> nodes_;      ///< ends that are alive, by the peer's node
+    GrowingRing<Ref> due_;                       ///< ends that speak, in turn
+    GrowingRing<Ref> local_due_;                 ///< the same, to peers of this engine
+    GrowingRing<wire::LinkBody> local_answers_;  ///< to them
     std::vector<Ref> waiting_;
-    std::deque<LinkEvent> events_;
-    FixedVector<Answer, kLinkAnswersMax> answers_;
+    GrowingRing<LinkEvent> events_;
+    std::vector<Answer> answers_;  ///< at most kLinkAnswersMax
     RateLimit answers_limit_;
     std::size_t closing_ = 0;  ///< endpoints that are closed and not forgotten
     std::uint64_t turn_ = 0;   ///< number of question() calls

@@ -1,11 +1,11 @@
-// A queue that grows when it is full and never shrinks.
+// A queue that grows when it is full and never shrinks. An empty one has no memory of the heap.
 #pragma once
 
 #include <cstddef>
 #include <utility>
 #include <vector>
 
-namespace ulc::ofi {
+namespace ulc {
 
 template <class T>
 class GrowingRing {
@@ -14,6 +14,15 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return tail_ - head_; }
     [[nodiscard]] T& front() noexcept { return slots_[head_ & (slots_.size() - 1)]; }
     void pop_front() noexcept { ++head_; }
+    /// Removes the values for which `test` is true; the others keep their order.
+    template <class Test>
+    void remove_if(Test test) {
+        for (std::size_t left = size(); left > 0; --left) {
+            const T value = front();
+            pop_front();
+            if (!test(value)) push_back(value);
+        }
+    }
     /// Appends a value. May throw std::bad_alloc.
     void push_back(const T& value) {
         if (size() == slots_.size()) grow();
@@ -36,4 +45,4 @@ private:
     std::size_t tail_ = 0;
 };
 
-}  // namespace ulc::ofi
+}  // namespace ulc
