@@ -199,9 +199,9 @@ TEST(WireParse, fixed_fields_are_named_when_wrong) {
         const Counter result = reason(changed(good, kVersionTypeAt, octet));
         if (version > 1) {
             EXPECT_EQ(result, Counter::drop_version) << octet;
-        } else if (type == 0 || type > 11) {
+        } else if (type == 0 || type > 12) {
             EXPECT_EQ(result, Counter::drop_type) << octet;
-        } else if (version != (type == 6 || type == 7 ? 0U : 1U)) {
+        } else if (version != (type == 6 || type == 7 || type == 12 ? 0U : 1U)) {
             EXPECT_EQ(result, Counter::drop_version) << octet;
         }
     }
