@@ -11,6 +11,7 @@
 #include "urtp/receiver/rx_store.h"
 #include "urtp/receiver/stream_rx.h"
 #include "urtp/rtt.h"
+#include "urtp/sender/holders.h"
 #include "urtp/sender/stream_tx.h"
 #include "urtp/timers.h"
 #include "urtp/types.h"
@@ -35,13 +36,11 @@ struct Session {
     bool reserved_used : 1 = false;
     bool in_doubt : 1 = false;     ///< to be asked by a frame of its own whether it lives
     bool expecting : 1 = false;    ///< a pending receive names this source
-    bool held_silent : 1 = false;  ///< the event is kHeldSilent, else kHeldSlow
+    bool held_untold : 1 = false;  ///< it held up a group of ours, which no event has said yet
     std::uint16_t blocked = 0;     ///< streams whose head waits for `after` entries
     StreamId spoke = kNoRank;      ///< that had the last control frame: the others' turn is next
     std::uint32_t held = 0;        ///< nodes of the pool that its packets occupy
     std::uint32_t lost = 0;        ///< packets of its that were lost, not yet told (profile detect)
-    std::uint32_t held_ms = 0;     ///< for which it held up our stream in held_in
-    StreamId held_in = 0;
     std::uint32_t unanswered = 0;  ///< probes since the last frame from it
     Nanos unanswered_since = kNever;
 
@@ -81,6 +80,7 @@ struct Group {
     std::uint32_t ack_modulus = 16;       ///< A
     std::uint32_t window = 0;
     std::unique_ptr<TxStream> tx;
+    std::unique_ptr<Holders> holders;           ///< made with `tx`
     std::vector<std::unique_ptr<RxStream>> rx;  ///< of the members heard, in any order
     std::unique_ptr<GroupRules> rules;          ///< never nullptr
     bool counted = false;  ///< its packets carry a global counter (frame type COUNTED)

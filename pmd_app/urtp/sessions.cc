@@ -27,22 +27,44 @@ Session& Sessions::make(Rank rank) {
     return *sessions_[rank];
 }
 
-bool Sessions::poll_event(Event& out) noexcept {
-    Session* session = news_.front();
-    if (session == nullptr) return false;
-    if (session->lost > 0) {
-        out = {EventKind::kLost, session->rank, session->lost};
-        session->lost = 0;
-    } else if (session->held_ms > 0) {
-        out = {session->held_silent ? EventKind::kHeldSilent : EventKind::kHeldSlow, session->rank,
-               session->held_ms, session->held_in};
-        session->held_ms = 0;
-    } else {
-        out = {session->gone_as, session->rank, 0};
-        session->gone_untold = false;
+/// Takes one event that a group has of this member. False: there is none.
+bool Sessions::poll_held(Session& session, Event& out) noexcept {
+    session.held_untold = false;
+    bool found = false;
+    for (const auto& group : groups_) {
+        const std::uint16_t index = group->index_of[session.rank];
+        if (group->holders == nullptr || index == kNoRank) continue;
+        if (found) {
+            session.held_untold |= group->holders->has_news(index);
+            continue;
+        }
+        const Holders::News news = group->holders->take_news(index);
+        found = news.ms > 0;
+        const EventKind kind = news.silent ? EventKind::kHeldSilent : EventKind::kHeldSlow;
+        if (found) out = {kind, session.rank, news.ms, group->handle};
     }
-    if (!session->gone_untold && session->held_ms == 0) news_.remove(*session);
-    return true;
+    return found;
+}
+
+bool Sessions::poll_event(Event& out) noexcept {
+    while (Session* session = news_.front()) {
+        bool told = false;  // nothing, if the group that it held up is removed
+        if (session->lost > 0) {
+            out = {EventKind::kLost, session->rank, session->lost};
+            session->lost = 0;
+            told = true;
+        } else if (session->held_untold) {
+            told = poll_held(*session, out);
+        }
+        if (!told && session->gone_untold) {
+            out = {session->gone_as, session->rank, 0};
+            session->gone_untold = false;
+            told = true;
+        }
+        if (!session->gone_untold && !session->held_untold) news_.remove(*session);
+        if (told) return true;
+    }
+    return false;
 }
 
 Err Sessions::link(Rank slot, const Peer& peer, const LinkEnds& ends) {

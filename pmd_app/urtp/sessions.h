@@ -112,6 +112,7 @@ public:
 
 private:
     [[nodiscard]] Group* look_up(GroupHandle handle) const noexcept;
+    bool poll_held(Session& session, Event& out) noexcept;
     [[nodiscard]] wire::FrameHead head_from_us(wire::FrameType type) const noexcept;
 
     const Context& context_;

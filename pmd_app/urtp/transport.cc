@@ -391,16 +391,18 @@ void Transport::on_timer(Nanos now) {
 /// client does not want to wait for.
 void Transport::name_holders(TxStream& tx, Nanos now) {
     const Nanos limit = sender_.hold().limit;
-    tx.holders->sample(tx, now, limit);
+    Holders& holders = *tx.group->holders;
+    holders.sample(tx, now, limit);
     for (;;) {
-        const std::uint32_t at = tx.holders->next_named(tx, limit);
+        const std::uint32_t at = holders.next_named(tx, limit);
         if (at == Holders::kNoHolder) return;
         Session* session = session_of(tx.rank[at]);
         if (session == nullptr) continue;
-        session->held_ms += static_cast<std::uint32_t>(std::max<Nanos>(limit / kMillisecond, 1));
-        session->held_in = tx.id;
-        session->held_silent = session->unanswered >= kUnansweredSilent;
-        context_.count(session->held_silent ? Counter::held_by_silent : Counter::held_by_slow);
+        const bool silent = session->unanswered >= kUnansweredSilent;
+        holders.name(at, static_cast<std::uint32_t>(std::max<Nanos>(limit / kMillisecond, 1)),
+                     silent);
+        session->held_untold = true;
+        context_.count(silent ? Counter::held_by_silent : Counter::held_by_slow);
         sessions_.tell(*session);
         if (!sender_.may_exclude(tx, at)) continue;
         context_.count(Counter::members_excluded);
@@ -410,9 +412,10 @@ void Transport::name_holders(TxStream& tx, Nanos now) {
 
 /// The tail is without news: peers that are dead end, and the others are asked.
 void Transport::tail_timer(TxStream& tx, Nanos now) {
-    if (tx.holders != nullptr) {
-        if (tx.holders->sample_at() <= now) name_holders(tx, now);
-        context_.timers.arm_by(tx.timer, tx.holders->sample_at());
+    if (tx.group != nullptr) {
+        const Holders& holders = *tx.group->holders;
+        if (holders.sample_at() <= now) name_holders(tx, now);
+        context_.timers.arm_by(tx.timer, holders.sample_at());
     }
     if (!sender_.on_timer(tx, now)) return;
     for (std::uint32_t at = 0; at < tx.members; ++at) {

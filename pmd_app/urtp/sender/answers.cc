@@ -208,7 +208,7 @@ void Sender::request_one(TxStream& tx, Seq seq, std::uint32_t at, bool overtaken
         return;
     }
     tx.patience = 0;
-    if (tx.holders != nullptr) tx.holders->on_request(at);
+    if (tx.group != nullptr) tx.group->holders->on_request(at);
     if (context_.policy.on_lost != nullptr) context_.policy.on_lost(*this, tx, seq, now);
     const bool gathers = tx.destinations > 1 && params().repair_gather > 0;
     queue_repair(tx, seq, asker, gathers ? now + params().repair_gather : now);

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "base/units.h"
 
@@ -44,6 +45,18 @@ public:
     void sample(const TxStream& tx, Nanos now, Nanos limit) noexcept;
     /// Returns the next member that is to be named; kNoHolder: none. Call after sample().
     [[nodiscard]] std::uint32_t next_named(const TxStream& tx, Nanos limit) noexcept;
+    /// Time for which a member was named, and how, since the last call.
+    struct News {
+        std::uint32_t ms = 0;
+        bool silent = false;
+    };
+    void name(std::uint32_t at, std::uint32_t ms, bool silent) noexcept {
+        members_[at].news = {members_[at].news.ms + ms, silent};
+    }
+    [[nodiscard]] bool has_news(std::uint32_t at) const noexcept {
+        return members_[at].news.ms > 0;
+    }
+    News take_news(std::uint32_t at) noexcept { return std::exchange(members_[at].news, {}); }
     /// Tells whether some destination did not hold the stream up in the latest sample.
     [[nodiscard]] bool others_wait(const TxStream& tx) const noexcept;
 
@@ -53,7 +66,8 @@ private:
     struct Member {
         Nanos level = 0;
         std::uint32_t requests = 0;  ///< since the latest sample
-        bool holds = false;          ///< in the latest sample
+        News news;
+        bool holds = false;  ///< in the latest sample
     };
     [[nodiscard]] static Nanos period(Nanos limit) noexcept {
         return limit / kSamples > kMicrosecond ? limit / kSamples : kMicrosecond;

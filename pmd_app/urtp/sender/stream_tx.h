@@ -16,7 +16,6 @@
 #include "urtp/list.h"
 #include "urtp/rtt.h"
 #include "urtp/sender/congestion.h"
-#include "urtp/sender/holders.h"
 #include "urtp/sender/pacer.h"
 #include "urtp/timers.h"
 #include "wire/ids.h"
@@ -141,10 +140,9 @@ struct TxStream {
         0;  ///< times that a window is, for what is repeated at once (Sender::may_repeat())
 
     std::variant<std::monostate, LossBased, AdaptiveBackoff, DelayBased>
-        congestion;                    ///< the policy's state
-    std::unique_ptr<Holders> holders;  ///< set for the stream of a group
-    Seq freed;                         ///< segments before it were let go
-    Nanos cut_at = 0;                  ///< when it last took congestion for there
+        congestion;    ///< the policy's state
+    Seq freed;         ///< segments before it were let go
+    Nanos cut_at = 0;  ///< when it last took congestion for there
     Rtt rtt;
     Nanos probe_at = kNever;
     Nanos probe_wait = 0;

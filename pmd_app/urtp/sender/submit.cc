@@ -21,8 +21,9 @@ TxStream* Sender::find(StreamId stream) const noexcept {
 
 /// A packet of the stream waits: if it is a group's, its members are looked at.
 void Sender::wait_for_holders(TxStream& tx, Nanos now) noexcept {
-    if (tx.holders != nullptr && tx.holders->on_wait(now, hold_.limit))
-        context_.timers.arm_by(tx.timer, tx.holders->sample_at());
+    Holders* holders = tx.group != nullptr ? tx.group->holders.get() : nullptr;
+    if (holders != nullptr && holders->on_wait(now, hold_.limit))
+        context_.timers.arm_by(tx.timer, holders->sample_at());
 }
 
 Admission Sender::may_send(TxStream& tx, std::uint64_t subset, bool has_subset, Nanos now,

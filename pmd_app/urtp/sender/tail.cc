@@ -67,7 +67,7 @@ bool Sender::on_timer(TxStream& tx, Nanos now) noexcept {
 bool Sender::may_exclude(const TxStream& tx, std::uint32_t at) const noexcept {
     const Rank rank = tx.rank[at];
     const bool kept = rank < hold_.keeps.size() && hold_.keeps[rank];
-    return hold_.excludes && !kept && tx.holders->others_wait(tx);
+    return hold_.excludes && !kept && tx.group->holders->others_wait(tx);
 }
 
 void Sender::ask_for_news(TxStream& tx, Nanos now) {

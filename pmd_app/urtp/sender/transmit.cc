@@ -34,7 +34,7 @@ TxStream& Sender::begin(Session& session) {
 TxStream& Sender::begin(Group& group) {
     group.tx = std::make_unique<TxStream>(group.handle, &group, group.ranks, group.own,
                                           group.window, config().first_seq, params().initial_rtt);
-    group.tx->holders = std::make_unique<Holders>(group.tx->members);
+    group.holders = std::make_unique<Holders>(group.tx->members);
     begin(*group.tx);
     for (std::uint32_t i = 0; i < group.ranks.size(); ++i) {
         const Session* session = sessions_.find(group.ranks[i]);
