@@ -104,8 +104,10 @@ private:
         Rank rank_;
     };
     void send() {
+        for (const auto& [cookie, status] : client(0).sends_done)
+            refused_ |= status != 0;  // no member is left, and sends would end at once
         client(0).sends_done.clear();
-        if (client(0).peers_died.size() + 1 == cluster_.size()) return;
+        if (refused_) return;
         while (client(0).send(client(0).world, next_, payload_))
             payload_ = Oracle::payload(++next_, kOctets);
     }
@@ -113,6 +115,7 @@ private:
     SimCluster cluster_;
     std::vector<std::unique_ptr<Member>> members_;
     bool sends_ = false;
+    bool refused_ = false;
     bool formed_ = false;
     std::uint64_t next_ = 0;
     std::vector<std::byte> payload_ = Oracle::payload(0, kOctets);
