@@ -68,6 +68,7 @@ std::string become_root() {
 std::string run_in(int network, const BridgeStep& step) {
     std::vector<std::string> words = step.argv;
     std::vector<char*> argv;
+    argv.reserve(words.size() + 1);
     for (std::string& word : words)
         argv.push_back(word.data());
     argv.push_back(nullptr);

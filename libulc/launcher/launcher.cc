@@ -53,7 +53,7 @@ std::optional<unsigned> number_in(const char* name, unsigned most) {
 }
 
 std::string job_name(const char* prefix, const std::string& id) {
-    const std::string name = std::string(prefix) + "-" + id;
+    std::string name = std::string(prefix) + "-" + id;
     const bool plain = std::ranges::all_of(name, [](char c) { return c > ' ' && c < 127; });
     if (plain && name.size() <= kJobNameMax) return name;
     return std::string(prefix) + "-" + hash_text(id);

@@ -43,11 +43,9 @@ inline constexpr std::uint32_t kKeptForControl = 32;
 /// Frames that refer to payloads of clients and wait for the port. Implemented by the Transmitter.
 class GatheredFrames {
 public:
+    virtual ~GatheredFrames() = default;
     /// Copies what waiting frames refer to, so that the payloads may change.
     virtual void pull_tails() noexcept = 0;
-
-protected:
-    ~GatheredFrames() = default;
 };
 
 /// What a send queue works with; all outlive the call.

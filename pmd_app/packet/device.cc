@@ -73,9 +73,9 @@ Err parse_device(std::string_view device, DeviceSpec& out, std::string& why) {
         const std::size_t equals = argument.find('=');
         const std::string_view value =
             equals == std::string_view::npos ? "" : argument.substr(equals + 1);
-        why = set_argument(argument.substr(0, equals), value, spec);
-        if (!why.empty()) {
-            why = std::string(kName) + " " + why;
+        const std::string wrong = set_argument(argument.substr(0, equals), value, spec);
+        if (!wrong.empty()) {
+            why = std::string(kName).append(" ").append(wrong);
             return Err::kInvalid;
         }
     }

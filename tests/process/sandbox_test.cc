@@ -168,7 +168,7 @@ TEST(Sandbox, refuses_calls_that_an_engine_never_makes) {
         {"a call that is on no list", [] { return syscall(SYS_personality, 0xffffffff); }},
     };
     for (const auto& [name, call] : calls)
-        EXPECT_EQ(in_sandbox([&] { return refused(call()); }), 0) << name;
+        EXPECT_EQ(in_sandbox([&call = call] { return refused(call()); }), 0) << name;
 }
 
 TEST(Sandbox, ends_a_process_that_acts_like_an_intruder) {
@@ -181,7 +181,7 @@ TEST(Sandbox, ends_a_process_that_acts_like_an_intruder) {
         {"reading another process", [] { syscall(SYS_process_vm_readv, 1, 0, 0, 0, 0, 0); }},
     };
     for (const auto& [name, call] : calls) {
-        EXPECT_EQ(in_sandbox([&] {
+        EXPECT_EQ(in_sandbox([&call = call] {
                       call();
                       return 0;
                   }),

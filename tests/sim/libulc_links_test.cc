@@ -142,7 +142,8 @@ TEST(LibulcLinks, a_number_means_the_next_peer_and_nothing_of_the_one_before) {
         EXPECT_EQ(buffer, text);
         ulc_request ends[2];
         ASSERT_EQ(ulc_unlink(w.ep(0), here, &ends[0]), ULC_OK);
-        ASSERT_TRUE(w.run([&] { return ulc_peer_state(w.ep(other), there) != ULC_OK; }));
+        ASSERT_TRUE(
+            w.run([&, there = there] { return ulc_peer_state(w.ep(other), there) != ULC_OK; }));
         EXPECT_EQ(ulc_peer_state(w.ep(other), there), ULC_ERR_PEER_LEFT);
         ASSERT_EQ(ulc_unlink(w.ep(other), there, &ends[1]), ULC_OK);
         ASSERT_TRUE(w.done(0, ends[0], status));
@@ -182,7 +183,7 @@ TEST(LibulcLinks, an_endpoint_that_leaves_delivers_first) {
     ASSERT_TRUE(w.done(0, request, status));
     EXPECT_EQ(status.error, ULC_OK);
     EXPECT_EQ(buffer, text);
-    ASSERT_TRUE(w.run([&] { return ulc_peer_state(w.ep(0), here) != ULC_OK; }));
+    ASSERT_TRUE(w.run([&, here = here] { return ulc_peer_state(w.ep(0), here) != ULC_OK; }));
     EXPECT_EQ(ulc_peer_state(w.ep(0), here), ULC_ERR_PEER_LEFT);
     EXPECT_EQ(ulc_job_state(w.ep(1)), ULC_ERR_CLOSED);
     EXPECT_EQ(w.lib().shut_down(), 0U);

@@ -151,7 +151,8 @@ void expect_excluded(Multicast& group, Rank out) {
     EXPECT_EQ(group.client(out).peers_died, std::vector<Rank>{0});
     EXPECT_EQ(group.told(0, out, Err::kExcluded), 1U);
     EXPECT_EQ(group.told(out, 0, Err::kExcluded), 1U);
-    for (Rank rank = 1; rank < group.cluster().size(); ++rank) {
+    for (std::size_t member = 1; member < group.cluster().size(); ++member) {
+        const Rank rank = static_cast<Rank>(member);
         if (rank == out) continue;
         EXPECT_TRUE(group.client(rank).peers_died.empty()) << "rank " << rank;
         EXPECT_TRUE(group.client(rank).reports.empty()) << "rank " << rank;

@@ -52,6 +52,12 @@ constexpr std::size_t kLength = 64;
 
 /// One endpoint with a completion queue and a counter. It sends to itself.
 class Threads : public testing::Test {
+public:
+    ~Threads() override {
+        for (fid* one : {&ep_->fid, &queue_->fid, &received_->fid, &addresses_->fid, &domain_->fid})
+            EXPECT_EQ(fi_close(one), 0);
+    }
+
 protected:
     static void SetUpTestSuite() {
         ASSERT_EQ(::setenv("ULC_JOB", "threads", 1), 0);
@@ -85,11 +91,6 @@ protected:
         ASSERT_EQ(fi_av_insert(addresses_, name, 1, &self_, 0, nullptr), 1);
         fuzz::loop_back();
     }
-    ~Threads() override {
-        for (fid* one : {&ep_->fid, &queue_->fid, &received_->fid, &addresses_->fid, &domain_->fid})
-            EXPECT_EQ(fi_close(one), 0);
-    }
-
     Lock& lock() { return static_cast<Domain*>(domain_)->lock; }
 
     /// Sends and receives messages of one tag until `count` have come. Whatever completes in the
