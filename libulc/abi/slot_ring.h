@@ -51,6 +51,7 @@ public:
                  std::uint32_t start = 0) noexcept
         : ring_(ring), consumed_(consumed), slots_(slots), next_(start), seen_consumed_(start) {
         ULC_CHECK(slots_valid(slots));
+        mark_ = mark_of(start, slots);
     }
 
     /// Slots that may be filled now, at most `wanted` (more may be free). Reads the shared cursor only if what was
@@ -78,9 +79,9 @@ public:
     /// Hands the claimed slot to the consumer.
     void publish() noexcept {
         Record& record = ring_[next_ & (slots_ - 1)];
-        std::atomic_ref<std::uint32_t>(record.mark)
-            .store(mark_of(next_, slots_), std::memory_order_release);  // A
+        std::atomic_ref<std::uint32_t>(record.mark).store(mark_, std::memory_order_release);  // A
         ++next_;
+        if ((next_ & (slots_ - 1)) == 0) mark_ = mark_of(next_, slots_);  // a lap is done
     }
 
     /// claim, copy, publish. False: full.
@@ -107,6 +108,7 @@ private:
     std::uint32_t slots_ = 0;
     std::uint32_t next_ = 0;
     std::uint32_t seen_consumed_ = 0;
+    std::uint32_t mark_ = 0;  ///< the next record's
     bool corrupt_ = false;
 };
 
@@ -134,12 +136,13 @@ public:
                  std::uint32_t start = 0) noexcept
         : ring_(ring), consumed_(consumed), slots_(slots), next_(start), published_(start) {
         ULC_CHECK(slots_valid(slots));
+        awaited_ = mark_of(start, slots);
     }
 
     /// Whether a record is there.
     [[nodiscard]] bool ready() const noexcept { return next().has_come(); }
     [[nodiscard]] NextSlot next() const noexcept {
-        return {ring_[next_ & (slots_ - 1)].mark, mark_of(next_, slots_)};
+        return {ring_[next_ & (slots_ - 1)].mark, awaited_};
     }
 
     /// Copies the next record, once, and frees its slot. False: none. For the engine: everything is to be judged on
@@ -155,7 +158,7 @@ public:
     }
 
     /// The next record in place, valid until pop(); nullptr: none. For the client, which trusts the engine not to
-    /// change it.
+    /// change it; and for the engine where it reads each word once, and judges what it has read.
     [[nodiscard]] const Record* front() const noexcept {
         return ready() ? &ring_[next_ & (slots_ - 1)] : nullptr;
     }
@@ -163,6 +166,7 @@ public:
     /// Frees the slot of front().
     void pop() noexcept {
         ++next_;
+        if ((next_ & (slots_ - 1)) == 0) awaited_ = mark_of(next_, slots_);  // a lap is done
         if (next_ - published_ >= slots_ / 4) publish_cursor();
     }
 
@@ -183,6 +187,7 @@ private:
     std::uint32_t slots_ = 0;
     std::uint32_t next_ = 0;
     std::uint32_t published_ = 0;
+    std::uint32_t awaited_ = 0;  ///< mark of the next record
 };
 
 using SubmissionProducer = SlotProducer<SubmissionRecord>;  ///< client

@@ -147,26 +147,6 @@ bool Deliverer::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::Complet
     return append(rank, source, packet, cq, counters);
 }
 
-abi::CompletionRecord* Deliverer::claim_short(Rank rank, std::uint32_t length, bool tagged,
-                                              std::uint64_t tag,
-                                              abi::CompletionProducer& cq) const noexcept {
-    if (length > abi::kInlineOctetsMax || rank >= index_.size() || index_[rank] == 0 || blocked_ ||
-        sources_[index_[rank] - 1U].open)
-        return nullptr;
-    if (offloads_ != nullptr && tagged && is_operation(tag)) return nullptr;
-    return cq.claim();
-}
-
-void Deliverer::complete_short(Rank rank, const urtp::ReadyPacket& packet,
-                               abi::CompletionRecord& out, abi::CompletionProducer& cq,
-                               Counters& counters) {
-    complete_inline(rank, packet, out);
-    note_passed(rank, packet.has_tag(), packet.tag, cq);
-    cq.publish();
-    counters.add(Counter::completions);
-    counters.add(Counter::messages_received);
-}
-
 // Of the message that is open: in its stream, and not beyond its length, which its last packet fills.
 bool Deliverer::continues(const Source& source, const urtp::ReadyPacket& packet) noexcept {
     const std::uint64_t after = source.done + source.filled + packet.length;
@@ -265,12 +245,6 @@ bool Deliverer::deliver_placed(Rank rank, Source& source, const urtp::ReadyPacke
     counters.add(Counter::messages_received);
     counters.add(Counter::messages_placed);
     return true;
-}
-
-void Deliverer::note_passed(Rank rank, bool has_tag, std::uint64_t tag,
-                            const abi::CompletionProducer& cq) noexcept {
-    passed_at_ = cq.produced() + 1;
-    if (has_tag && is_operation(tag)) passed_.note(cq.produced(), rank, tag);
 }
 
 void Deliverer::complete_inline(Rank rank, const urtp::ReadyPacket& packet,

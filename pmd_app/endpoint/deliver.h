@@ -65,9 +65,32 @@ public:
     /// one packet; nullptr: run() delivers it. The record is published by complete_short() only.
     [[nodiscard]] abi::CompletionRecord* claim_short(Rank rank, std::uint32_t length, bool tagged,
                                                      std::uint64_t tag,
-                                                     abi::CompletionProducer& cq) const noexcept;
-    void complete_short(Rank rank, const urtp::ReadyPacket& packet, abi::CompletionRecord& out,
-                        abi::CompletionProducer& cq, Counters& counters);
+                                                     abi::CompletionProducer& cq) const noexcept {
+        if (length > abi::kInlineOctetsMax || rank >= index_.size() || index_[rank] == 0 ||
+            blocked_ || sources_[index_[rank] - 1U].open)
+            return nullptr;
+        if (offloads_ != nullptr && tagged && is_operation(tag)) return nullptr;
+        return cq.claim();
+    }
+    [[gnu::always_inline]] void complete_short(Rank rank, const urtp::ShortMessage& message,
+                                               abi::CompletionRecord& out,
+                                               abi::CompletionProducer& cq,
+                                               Counters& counters) noexcept {
+        out.kind = abi::CompletionKind::kMessage;
+        out.flags = static_cast<std::uint8_t>(abi::kCompleteInline | abi::kCompleteFirst |
+                                              abi::kCompleteLast |
+                                              (message.has_tag ? abi::kCompleteHasTag : 0));
+        out.inline_length = static_cast<std::uint16_t>(message.octets);
+        out.source = rank;
+        out.status = 0;
+        out.stream = message.stream;
+        out.tag = message.tag;
+        wire::copy_short(out.body.inline_octets, message.payload, message.octets);
+        note_passed(rank, message.has_tag, message.tag, cq);
+        cq.publish();
+        counters.add(Counter::completions);
+        counters.add(Counter::messages_received);
+    }
     /// Who is asked first about a message of a collective operation; nullptr: nobody.
     void set_offloads(Offloads* offloads) noexcept { offloads_ = offloads; }
     /// Who is asked next; nullptr: nobody. It stays until replaced, and messages go where it said even after that.
@@ -133,7 +156,10 @@ private:
                         abi::CompletionProducer& cq, Counters& counters);
     void leave_place(Source& source) noexcept;
     void note_passed(Rank rank, bool has_tag, std::uint64_t tag,
-                     const abi::CompletionProducer& cq) noexcept;
+                     const abi::CompletionProducer& cq) noexcept {
+        passed_at_ = cq.produced() + 1;
+        if (has_tag && is_operation(tag)) passed_.note(cq.produced(), rank, tag);
+    }
     bool deliver_single(Rank rank, Source& source, const urtp::ReadyPacket& packet,
                         abi::CompletionRecord& out, abi::CompletionProducer& cq);
     void open_message(Source& source, const urtp::ReadyPacket& packet);

@@ -186,7 +186,7 @@ bool SendQueue::may_go_at_once(urtp::ShortMessage& out) noexcept {
     constexpr std::uint8_t kMay = abi::kSubmitHasTag | kWhole;
     const bool common = (record.flags & ~kMay) == abi::kSubmitInline &&
                         record.inline_length <= abi::kInlineOctetsMax;
-    if (!common || !empty() || open_count_ != 0) return false;
+    if (!common || !passes_short()) return false;
     out = {.stream = record.stream,
            .octets = record.inline_length,
            .payload = record.body.inline_octets,

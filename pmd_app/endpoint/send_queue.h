@@ -84,6 +84,8 @@ public:
     /// chunk of a message repeats the subset of the first one.
     [[nodiscard]] Verdict accept(const abi::Region& region, Err stream_error) noexcept;
 
+    /// Tells whether a short message that comes now waits for no other: may go to the transport.
+    [[nodiscard]] bool passes_short() const noexcept { return empty() && open_count_ == 0; }
     /// Tells whether the record in slot() is a whole message inside its record, with no answer,
     /// and nothing waits before it. Then `out` names it, and may go to the transport at once: its
     /// stream and the moment are right. False: accept() decides.

@@ -91,6 +91,8 @@ void look_at_member(Core& core, Endpoint& endpoint, Nanos now) {
     if (outlook.tx) endpoint.work |= kWorkTransmit;
 }
 
+}  // namespace
+
 // Completions are in the ring; a client that sleeps is woken. Memory order: the marks were stored with release;
 // client_needs_wake() fences and loads the flag, and the client stores the flag, fences and looks at the ring before it
 // sleeps (C in abi/slot_ring.h), so one of the two sees the other.
@@ -102,8 +104,6 @@ void wake_client(Core& core, Endpoint& endpoint) {
     core.counters.add(Counter::client_wakes);
     core.config.wake(core.config.wake_context, endpoint.handle, &control.wake_sequence);
 }
-
-}  // namespace
 
 [[gnu::flatten]] bool serve(Core& core, Endpoint& endpoint, Nanos now) {
     bool moved = false;

@@ -171,7 +171,7 @@ struct Net {
 /// The place of a client's next submission, at which quiet rounds look.
 struct Look {
     abi::NextSlot next;
-    std::uint32_t index;  ///< the endpoint's place in Core::table
+    Endpoint* endpoint;
 };
 
 struct Core {
@@ -191,7 +191,7 @@ struct Core {
     std::vector<Rank> ranks_scratch;
     std::vector<std::uint8_t> seen_scratch;
     JobEvent job_event;           ///< run_jobs() keeps it, so that no round clears its text
-    std::uint32_t turn = 0;       ///< round robin over `active`
+    std::uint32_t turn = 0;       ///< round robin over `active`; free running
     std::uint32_t user_turn = 0;  ///< round robin over the users: who transmits first
     Nanos now = 0;                ///< time of this round
     bool moved = true;            ///< in this round, or since: the next one is due at once
@@ -199,7 +199,10 @@ struct Core {
     Nanos quiet_until = 0;
     std::uint32_t still_rounds = 0;  ///< general rounds in a row in which nothing moved
     std::vector<Look> looks;         ///< one for each client that may submit; valid in quiet
-    std::uint32_t quiet_turn = 0;    ///< round robin over `looks`
+    Look* looks_from = nullptr;      ///< the next quiet round looks from here …
+    Look* looks_to = nullptr;        ///< … to before this one
+    /// Still rounds after which rounds look at some clients in turn; before, at all.
+    std::uint32_t looks_turn_after = UINT32_MAX;
     bool stopping = false;
 
     [[nodiscard]] Endpoint* find(Handle handle) noexcept {
@@ -232,6 +235,26 @@ void to_members(Core& core, Net& net, const wire::FrameView& view, Segment* segm
 /// One frame: parsed, and to whom it names.
 void take_frame(Core& core, Net& net, Segment* segment, Nanos now);
 
+// --- round.cc
+/// A round with all its steps, for the frames in Net::came as well. True: something moved.
+bool poll_general(Core& core, Nanos now);
+/// The next quiet round looks at the submissions of all clients.
+inline void look_at_all(Core& core) noexcept {
+    core.looks_from = core.looks.data();
+    core.looks_to = core.looks_from + core.looks.size();
+}
+/// The rest of a round whose submissions and frames were taken.
+void finish_round(Core& core, Nanos now);
+
+// --- fast.cc
+/// The fast path of a received frame: a short message that its transport predicted goes from the
+/// frame into the completion ring. Takes over the reference. False: nothing was changed;
+/// take_frame() decides.
+bool take_short_frame(Core& core, Net& net, Segment& segment, Nanos now);
+/// Gives a short message to the endpoint of this node that it is for, without a frame. Returns the
+/// endpoint; nullptr: it is for none, or not next; nothing was changed.
+Endpoint* pass_short(Core& core, Endpoint& from, const urtp::ShortMessage& message, Nanos now);
+
 // --- landing.cc
 /// As receive(), while net.landing is somebody: payloads of the message that is arriving go straight from the wire to where its receiver
 /// wants them.
@@ -252,6 +275,8 @@ bool deliver(Core& core, Endpoint& endpoint, Nanos now);
 bool serve(Core& core, Endpoint& endpoint, Nanos now);
 /// Deliveries, wake-up, timer. True: moved.
 bool settle(Core& core, Endpoint& endpoint, Nanos now);
+/// Wakes a client that sleeps, after completions.
+void wake_client(Core& core, Endpoint& endpoint);
 /// The engine ends the endpoint because of what its client wrote.
 void close_corrupt(Core& core, Endpoint& endpoint, Nanos now);
 /// No client any more: what it received is dropped, what it sent goes on.

@@ -11,19 +11,6 @@ namespace {
 
 constexpr std::size_t kPrefetchAhead = 2;
 
-/// The fast path of delivery: a short message goes from its frame into the completion ring.
-bool deliver_at_once(Core& core, Endpoint& endpoint, const wire::FrameView& view, Nanos now) {
-    if (endpoint.state != EndpointState::kOpen) return false;
-    const bool tagged = (view.flags & wire::kFlagTag) != 0;
-    abi::CompletionRecord* out = endpoint.deliverer->claim_short(view.rank, view.length, tagged,
-                                                                 view.tag, endpoint.completions);
-    urtp::ReadyPacket packet;
-    if (out == nullptr || !endpoint.member->take_short(view, packet, now)) return false;
-    endpoint.deliverer->complete_short(view.rank, packet, *out, endpoint.completions,
-                                       core.counters);
-    return true;
-}
-
 /// The sender of a frame under a slot that is not its own has a link that is not here.
 [[gnu::noinline]] void hint_at(Net& net, const Endpoint& endpoint, const wire::FrameView& view,
                                Nanos now) {
@@ -49,13 +36,8 @@ void to_member(Core& core, Net& net, Endpoint& endpoint, const wire::FrameView& 
     } else if (from_wire && member.for_links()) [[unlikely]] {
         hint_at(net, endpoint, view, now);
     }
-    if (deliver_at_once(core, endpoint, view, now)) {
-        net.port.pool.drop(segment);
-        endpoint.work |= kWorkSettle;
-    } else {
-        member.on_frame(view, segment, now);
-        endpoint.work |= kWorkDeliver | kWorkSettle;
-    }
+    member.on_frame(view, segment, now);
+    endpoint.work |= kWorkDeliver | kWorkSettle;
     if (!endpoint.sends.empty()) endpoint.work |= kWorkSend;
 }
 
@@ -132,7 +114,7 @@ bool receive(Core& core, Net& net, Nanos now) {
     for (std::uint16_t n = 0; n < count; ++n) {
         if (n + kPrefetchAhead < count) __builtin_prefetch(burst[n + kPrefetchAhead]->frame);
         octets += burst[n]->length;
-        take_frame(core, net, burst[n], now);
+        if (!take_short_frame(core, net, *burst[n], now)) take_frame(core, net, burst[n], now);
     }
     core.counters.add(Counter::rx_frames, count);
     core.counters.add(Counter::rx_bytes, octets);

@@ -46,29 +46,6 @@ bool on_send(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
     return false;
 }
 
-/// Gives the message to the endpoint of this node that it is for, without a frame. False: it is
-/// for none, or not next; nothing was changed.
-bool pass(Core& core, Endpoint& from, const urtp::ShortMessage& message, Nanos now) {
-    if (message.stream >= from.member->size()) return false;
-    const Mac here = from.net->port.info.mac;
-    const urtp::Peer& peer = from.member->peer(static_cast<Rank>(message.stream));
-    Endpoint* to = peer.mac == here ? core.find(peer.handle) : nullptr;
-    if (to == nullptr || to->net != from.net || to->job != from.job ||
-        to->state != EndpointState::kOpen || to->member == nullptr)
-        return false;
-    const Rank rank = from.member->rank();
-    if (rank >= to->member->size() || to->member->peer(rank).mac != here) return false;
-    abi::CompletionRecord* out = to->deliverer->claim_short(rank, message.octets, message.has_tag,
-                                                            message.tag, to->completions);
-    urtp::ReadyPacket packet;
-    if (out == nullptr || !from.member->pass(message, *to->member, packet, now)) return false;
-    to->deliverer->complete_short(rank, packet, *out, to->completions, core.counters);
-    to->work |= kWorkSettle;
-    if (!to->sends.empty()) to->work |= kWorkSend;
-    core.counters.add(Counter::passed_messages);
-    return true;
-}
-
 /// The fast path of a send: the record in the slot of the send queue becomes a completion of its
 /// receiver on this node, or a frame.
 bool sent_at_once(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
@@ -76,11 +53,12 @@ bool sent_at_once(Core& core, Endpoint& endpoint, const SubmissionRecord& record
     if (record.kind != SubmitKind::kSend || endpoint.state != EndpointState::kOpen ||
         endpoint.member == nullptr || !endpoint.sends.may_go_at_once(message))
         return false;
-    if (!pass(core, endpoint, message, now)) {
+    if (Endpoint* to = pass_short(core, endpoint, message, now)) {
+        to->work |= kWorkSettle;
+    } else {
         const SegmentPool& pool = endpoint.net->port.pool;
-        if (pool.available(pool.context) <= kKeptForControl ||
-            !endpoint.member->send_short(message, now))
-            return false;
+        if (pool.available(pool.context) <= kKeptForControl) return false;
+        if (!endpoint.member->send_short(message, now)) return false;
         endpoint.work |= kWorkTransmit | kWorkSettle;
     }
     core.counters.add(Counter::messages_sent);

@@ -55,19 +55,14 @@ void remove_ended(Core& core) {
     }
 }
 
-/// A round with all its steps (engine.h). True: something moved.
-bool general_round(Core& core, Nanos now) {
+/// The second half of a round: frames, jobs, and what each endpoint has to settle. receives: the
+/// round's frames were not taken yet.
+bool receive_and_settle(Core& core, bool receives, Nanos now) {
     bool moved = false;
     bool ended = false;
-    unsigned work = 0;
-    for (Endpoint* endpoint : core.active) {
-        if (has_turn(*endpoint, now)) moved |= serve(core, *endpoint, now);
-        work |= endpoint->work;
-    }
-    moved |= transmit(core, (work & kWorkTransmit) != 0, now);
     for (const auto& net : core.nets) {
         if (now >= net->link_due) look_at_link(core, *net, now);
-        moved |= receive(core, *net, now);
+        if (receives) moved |= receive(core, *net, now);
         if (net->jobs.next_look() <= now) moved |= run_jobs(core, *net, now);
     }
     for (Endpoint* endpoint : core.active) {
@@ -78,7 +73,20 @@ bool general_round(Core& core, Nanos now) {
     if (ended) remove_ended(core);
     for (const auto& net : core.nets)
         net->filter.settle(net->port, core.counters);
-    if (++core.turn >= core.active.size()) core.turn = 0;
+    return moved;
+}
+
+/// A round with all its steps (engine.h). True: something moved.
+bool general_round(Core& core, Nanos now) {
+    bool moved = false;
+    unsigned work = 0;
+    for (Endpoint* endpoint : core.active) {
+        if (has_turn(*endpoint, now)) moved |= serve(core, *endpoint, now);
+        work |= endpoint->work;
+    }
+    moved |= transmit(core, (work & kWorkTransmit) != 0, now);
+    moved |= receive_and_settle(core, true, now);
+    ++core.turn;
     return moved;
 }
 
@@ -93,11 +101,11 @@ Nanos quiet_until(const Endpoint& endpoint) noexcept {
 Nanos quiet_until(const Net& net) noexcept {
     // A port that gives frames up, or lets payloads land, is asked in general rounds only.
     const bool lands = net.landing != nullptr && net.port.rx_landing != nullptr;
-    if (!net.transmitter.idle() || net.port.tx_failed != nullptr || lands) return 0;
+    if (net.transmitter.kept() || net.port.tx_failed != nullptr || lands) return 0;
     return std::min(net.jobs.next_look(), net.link_due);
 }
 
-/// Sets core.quiet_until, after a round in which nothing moved.
+/// Sets core.quiet_until, after a general round.
 void begin_quiet(Core& core) noexcept {
     Nanos until = kNever;
     for (const auto& net : core.nets)
@@ -106,59 +114,33 @@ void begin_quiet(Core& core) noexcept {
     for (Endpoint* endpoint : core.active) {
         until = std::min(until, quiet_until(*endpoint));
         if (until == 0) return;
-        if (endpoint->taking) core.looks.push_back({endpoint->submissions.next(), endpoint->index});
+        if (endpoint->taking) core.looks.push_back({endpoint->submissions.next(), endpoint});
     }
     core.quiet_until = until;
+    look_at_all(core);
+    const bool many = core.looks.size() > core.config.looks_per_round;
+    core.looks_turn_after = many ? core.config.quiet_after : UINT32_MAX;
 }
 
-/// Looks at the next submission rings in turn. True: a record can be taken.
-bool submissions_came(Core& core) noexcept {
-    const std::size_t count = core.looks.size();
-    const std::size_t first = core.quiet_turn < count ? core.quiet_turn : 0;
-    const std::size_t end = std::min<std::size_t>(count, first + core.config.looks_per_round);
-    core.quiet_turn = static_cast<std::uint32_t>(end);
-    const Look* const looks = core.looks.data();
-    for (std::size_t at = first; at < end; ++at) {
-        if (looks[at].next.has_come() && may_take(*core.table[looks[at].index])) [[unlikely]]
-            return true;
-    }
-    return false;
-}
+}  // namespace
 
-/// A quiet round. False: something came; a general round follows at once.
-bool stays_quiet(Core& core) noexcept {
-    bool came = false;
-    for (const auto& net : core.nets) {
-        net->came = net->port.rx(net->port.context, net->burst, kRxBurst);
-        came |= net->came != 0;
-    }
-    return !came && !submissions_came(core);
-}
-
-[[gnu::noinline]] bool poll_general(Core& core, Nanos now) {
+bool poll_general(Core& core, Nanos now) {
     core.quiet_until = 0;
     core.moved = general_round(core, now);
     if (core.moved) {
         core.still_rounds = 0;
         core.counters.add(Counter::rounds_busy);
-    } else if (++core.still_rounds >= core.config.quiet_after) {
-        begin_quiet(core);
+    } else {
+        ++core.still_rounds;
     }
+    begin_quiet(core);
     return core.moved;
 }
 
-}  // namespace
-
-bool Engine::poll(Nanos now) {
-    Core& core = *core_;
-    core.now = now;
-    core.counters.add(Counter::rounds);
-    if (now < core.quiet_until && stays_quiet(core)) return false;
-    const bool moved = poll_general(core, now);
-#ifdef ULC_CHECK_ROUNDS  // debug builds
-    check_invariants();
-#endif
-    return moved;
+void finish_round(Core& core, Nanos now) {
+    core.quiet_until = 0;
+    (void)receive_and_settle(core, false, now);
+    begin_quiet(core);
 }
 
 }  // namespace ulc::engine

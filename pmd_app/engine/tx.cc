@@ -99,41 +99,42 @@ void Transmitter::look_at_port(Nanos now) noexcept {
         in_flight_octets_ += burst_[n]->length + kFrameOverhead;
 }
 
-void Transmitter::push(Segment* frame) noexcept {
-    ULC_CHECK(burst_count_ < kBurst);
-    burst_[burst_count_++] = frame;
-    ++departures_.next;
-    in_flight_octets_ += frame->length + kFrameOverhead;
-    ++in_flight_frames_;
-    if (burst_count_ % kFlushFrames == 0) flush();
-}
-
 void Transmitter::send_burst() noexcept {
     // Lengths are read before the port owns the frames: it may have freed them when tx returns.
     std::uint64_t octets = 0;
     for (std::uint32_t n = 0; n < burst_count_; ++n) {
-        octets += burst_[n]->length;
+        const std::uint32_t length = burst_[n]->length;
+        octets += length;
         sent_[(sent_next_ + n) & (kSentMax - 1)] =
-            static_cast<std::uint16_t>(burst_[n]->length + kFrameOverhead);
+            static_cast<std::uint16_t>(length + kFrameOverhead);
     }
     const std::uint32_t taken =
         port_.tx(port_.context, burst_, static_cast<std::uint16_t>(burst_count_));
-    ULC_CHECK(taken <= burst_count_);
-    for (std::uint32_t n = taken; n < burst_count_; ++n) {  // still ours
-        octets -= burst_[n]->length;
-        burst_[n - taken] = burst_[n];
-    }
+    if (taken != burst_count_) [[unlikely]]
+        octets -= keep_from(taken);
     counters_.add(Counter::tx_frames, taken);
     counters_.add(Counter::tx_bytes, octets);
-    if (taken < burst_count_) counters_.add(Counter::tx_ring_full);
     if (reported_ == sent_next_) reported_at_ = now_;  // nothing was pending: the wait begins
-    if (by_clock_ && rate_known_) {
+    if (by_clock_ && rate_known_) [[unlikely]] {
         wire_free_at_ = std::max(wire_free_at_, now_);
         for (std::uint32_t n = 0; n < taken; ++n)
             wire_free_at_ += wire_time(sent_[(sent_next_ + n) & (kSentMax - 1)]);
     }
     sent_next_ += taken;
     burst_count_ -= taken;
+}
+
+/// The port took only the first frames of the burst; the others are still ours. Returns their
+/// octets.
+std::uint64_t Transmitter::keep_from(std::uint32_t taken) noexcept {
+    ULC_CHECK(taken <= burst_count_);
+    std::uint64_t octets = 0;
+    for (std::uint32_t n = taken; n < burst_count_; ++n) {
+        octets += burst_[n]->length;
+        burst_[n - taken] = burst_[n];
+    }
+    counters_.add(Counter::tx_ring_full);
+    return octets;
 }
 
 void Transmitter::drop_all() noexcept {
@@ -302,7 +303,7 @@ bool transmit_user(Core& core, User& user, unsigned& budget, Nanos now) {
 bool transmit_members(Core& core, unsigned& budget, bool& moved, Nanos now) {
     if (core.accounts.users().size() > 1) return transmit_users(core, budget, moved, now);
     bool more = false;
-    std::size_t at = core.turn < core.active.size() ? core.turn : 0;
+    std::size_t at = core.active.empty() ? 0 : core.turn % core.active.size();
     for (std::size_t left = core.active.size(); left > 0; --left) {
         Endpoint& endpoint = *core.active[at];
         if (++at == core.active.size()) at = 0;

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/check.h"
 #include "base/counters.h"
 #include "endpoint/send_queue.h"
 #include "port/port.h"
@@ -28,7 +29,12 @@ public:
     /// Once a round, before the first frame: asks the port what is pending, unless nothing can be.
     void begin_round(Nanos now) noexcept {
         now_ = now;
-        if (in_flight_frames_ > 0) look_at_port(now);
+        if (in_flight_frames_ == 0) return;
+        if (burst_count_ == 0 && !by_clock_ && port_.tx_pending(port_.context) == 0) {
+            all_left(now);
+        } else {
+            look_at_port(now);
+        }
     }
     /// Whether one more frame may be given to push().
     [[nodiscard]] bool may_push() const noexcept {
@@ -42,7 +48,14 @@ public:
         return may_push() && (in_flight_frames_ == 0 || !rate_known_ || leaves_soon());
     }
     /// Takes over one reference. Sends the burst when it is full.
-    void push(Segment* frame) noexcept;
+    void push(Segment* frame) noexcept {
+        ULC_CHECK(burst_count_ < kBurst);
+        burst_[burst_count_++] = frame;
+        ++departures_.next;
+        in_flight_octets_ += frame->length + kFrameOverhead;
+        ++in_flight_frames_;
+        if (burst_count_ % kFlushFrames == 0) flush();
+    }
     /// Sends what is there. Frames that the port does not take are kept for the next round.
     void flush() noexcept {
         if (burst_count_ > 0) send_burst();
@@ -65,12 +78,21 @@ private:
     static constexpr std::uint32_t kSentMax = 1024;      ///< power of two
     static constexpr std::uint32_t kFrameOverhead = 24;  ///< FCS, preamble, gap
 
+    /// Nothing is pending or kept.
+    void all_left(Nanos now) noexcept {
+        if (reported_ != sent_next_) reported_at_ = now;
+        reported_ = sent_next_;
+        departures_.leave_until(sent_next_, now);
+        in_flight_frames_ = 0;
+        in_flight_octets_ = 0;
+    }
     void look_at_port(Nanos now) noexcept;
     [[nodiscard]] std::uint32_t pending_frames(Nanos now) noexcept;
     [[nodiscard]] bool leaves_soon() const noexcept;
     [[nodiscard]] std::uint32_t frames_on_wire(Nanos now) const noexcept;
     [[nodiscard]] Nanos wire_time(std::uint64_t octets) const noexcept;
     void send_burst() noexcept;
+    [[nodiscard]] std::uint64_t keep_from(std::uint32_t taken) noexcept;
 
     Port port_;
     urtp::Departures& departures_;

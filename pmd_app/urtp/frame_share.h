@@ -65,6 +65,12 @@ public:
         const std::int64_t step = std::int64_t{budget_.alpha_} + 2;
         return own + (beyond > 0 ? static_cast<std::uint32_t>((beyond + step - 1) / step) : 0U);
     }
+    /// Tells whether n frames may be taken one after the other. Needs no division.
+    [[nodiscard]] bool has_room(std::uint32_t n) const noexcept {
+        const std::uint32_t own = held_ < guaranteed_ ? guaranteed_ - held_ : 0;
+        const std::int64_t step = std::int64_t{budget_.alpha_} + 2;
+        return n <= own || common() > (std::int64_t{n} - own - 1) * step;
+    }
     /// Counts one more frame, which may_take() has admitted.
     void take() noexcept {
         if (held_++ < guaranteed_) return;

@@ -89,6 +89,14 @@ public:
     [[nodiscard]] wire::FrameHead head_to(Rank rank, wire::FrameType type) const noexcept;
     /// Addresses all members.
     [[nodiscard]] wire::FrameHead head_to(const Group& group, wire::FrameType type) const noexcept;
+    /// Writes what the DATA packets to a peer begin with: what head_of() its stream returns.
+    void write_head(Rank rank, wire::Head& out) const noexcept {
+        out = data_head_;
+        out.ethernet.destination = peers_[rank].mac;
+        out.header.handle = peers_[rank].handle;
+        if (for_links()) [[unlikely]]
+            out.header.rank = ends_[rank].self;
+    }
     /// Returns what the packets of a stream begin with.
     [[nodiscard]] wire::Head head_of(const TxStream& tx) const noexcept;
 

@@ -39,18 +39,7 @@ public:
 
     /// The timer fires at `at` or earlier.
     void arm_by(Timer& timer, Nanos at) noexcept {
-        if (timer.position != Timer::kIdle) {
-            if (timer.due <= at) return;
-            timer.due = at;
-            rise(timer.position);
-            return;
-        }
-        if (at == kNever) return;
-        timer.due = at;
-        ULC_CHECK(heap_.size() < heap_.capacity());
-        heap_.push_back(&timer);
-        timer.position = static_cast<std::uint32_t>(heap_.size() - 1);
-        rise(timer.position);
+        if (timer.due > at) arm(timer, at);  // an idle one is due never
     }
 
     /// Takes the earliest timer that is due; nullptr: none.
@@ -65,6 +54,7 @@ public:
         if (timer.position == Timer::kIdle) return;
         const std::uint32_t hole = timer.position;
         timer.position = Timer::kIdle;
+        timer.due = kNever;
         Timer* last = heap_.back();
         heap_.pop_back();
         if (last == &timer) return;
@@ -75,12 +65,25 @@ public:
 
     /// Disarms all timers.
     void clear() noexcept {
-        for (Timer* timer : heap_)
+        for (Timer* timer : heap_) {
             timer->position = Timer::kIdle;
+            timer->due = kNever;
+        }
         heap_.clear();
     }
 
 private:
+    [[gnu::noinline]] void arm(Timer& timer, Nanos at) noexcept {
+        timer.due = at;
+        if (timer.position != Timer::kIdle) {
+            rise(timer.position);
+            return;
+        }
+        ULC_CHECK(heap_.size() < heap_.capacity());
+        heap_.push_back(&timer);
+        timer.position = static_cast<std::uint32_t>(heap_.size() - 1);
+        rise(timer.position);
+    }
     void place(Timer* timer, std::uint32_t at) noexcept {
         heap_[at] = timer;
         timer->position = at;

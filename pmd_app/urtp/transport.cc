@@ -280,56 +280,6 @@ inline bool Transport::take(const wire::FrameView& frame, Segment* segment, Sess
     return false;
 }
 
-bool Transport::take_short(const wire::FrameView& frame, ReadyPacket& out, Nanos now) noexcept {
-    constexpr unsigned kWhole = wire::kFlagFirst | wire::kFlagLast;
-    if (frame.type != wire::FrameType::kData || (frame.flags & kWhole) != kWhole ||
-        frame.after_count != 0 || !sessions_.is_from_peer(frame))
-        return false;
-    Session* session = sessions_.find(frame.rank);
-    if (session == nullptr || session->gone || !receiver_.is_clear(*session, frame.seq))
-        return false;
-    session->unanswered_since = kNever;
-    session->unanswered = 0;
-    std::uint32_t at = 0;
-    if (frame.ack != nullptr) (void)sender_.on_ack(*frame.ack, *session, at, now);
-    receiver_.take_clear(session->unicast, (frame.flags & wire::kFlagAckNow) != 0, now);
-    out = {nullptr,      frame.body,  frame.tag, frame.message_length, session->unicast.id,
-           frame.length, frame.flags, false};
-    return true;
-}
-
-bool Transport::pass(const ShortMessage& message, Transport& to, ReadyPacket& out,
-                     Nanos now) noexcept {
-    if (message.stream != to.rank() || message.stream >= sessions_.size() ||
-        rank() >= to.sessions_.size())
-        return false;
-    Session* ours = sessions_.find(message.stream);
-    Session* theirs = to.sessions_.find(rank());
-    if (ours == nullptr || theirs == nullptr || ours->gone || theirs->gone || ours->tx == nullptr)
-        return false;
-    TxStream& tx = *ours->tx;
-    if (!sender_.may_pass(tx, now) || !to.receiver_.may_pass(*theirs, tx.tail)) return false;
-    theirs->unanswered_since = kNever;
-    theirs->unanswered = 0;
-    std::uint32_t at = 0;
-    if (wire::AckEntry ack; receiver_.piggyback(*ours, true, ack, now))
-        (void)to.sender_.on_ack(ack, *theirs, at, now);
-    to.receiver_.take_passed(theirs->unicast, now);
-    tx.pass();
-    context_.count(Counter::data_sent);
-    const unsigned flags =
-        wire::kFlagFirst | wire::kFlagLast | (message.has_tag ? unsigned{wire::kFlagTag} : 0U);
-    out = {nullptr,
-           static_cast<const std::byte*>(message.payload),
-           message.tag,
-           message.octets,
-           theirs->unicast.id,
-           static_cast<decltype(out.length)>(message.octets),
-           static_cast<std::uint8_t>(flags),
-           false};
-    return true;
-}
-
 void Transport::on_flow(const wire::FrameView& frame, Session& session, Nanos now) noexcept {
     const Policy& policy = context_.policy;
     const auto& body = *reinterpret_cast<const wire::FlowBody*>(frame.body);

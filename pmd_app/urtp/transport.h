@@ -25,6 +25,7 @@
 #include "urtp/sender/sender.h"
 #include "urtp/sessions.h"
 #include "urtp/types.h"
+#include "wire/short_frame.h"
 
 namespace ulc::urtp {
 
@@ -97,12 +98,20 @@ public:
     bool send_short(const ShortMessage& message, Nanos now) noexcept {
         return sender_.send_short(message, now);
     }
-
+    // The fast path (urtp/fast.h).
+    /// Stands for send_short() and next_tx() where has_tx() is false and the frame goes to the port
+    /// at once. Returns it, with one reference for the port; nullptr: nothing was changed.
+    Segment* transmit_short(const ShortMessage& message, Session& session, Nanos now) noexcept;
+    /// Returns the session with a peer that was heard or sent to; nullptr: there is none.
+    [[nodiscard]] Session* find_session(StreamId stream) const noexcept {
+        return stream < sessions_.size() ? sessions_.find(stream) : nullptr;
+    }
     /// Gives a short message to its receiver, a transport of the same engine, without a frame:
     /// it is acknowledged at once, and takes along an acknowledgement that is owed. Only for a
-    /// stream of which nothing is on its way. True: `out` is in order, and goes to the receiver's
-    /// client now; it lies in the message. False: nothing was changed; send_short() decides.
-    bool pass(const ShortMessage& message, Transport& to, ReadyPacket& out, Nanos now) noexcept;
+    /// stream of which nothing is on its way. True: the message is in order, and goes to the
+    /// receiver's client now. False: nothing was changed; send_short() decides.
+    /// session: that with the receiver.
+    bool pass(const ShortMessage& message, Session& session, Transport& to, Nanos now) noexcept;
 
     /// Returns the next frame for the wire (control, then repairs, then new data), complete from
     /// the Ethernet header on, with one reference for the port; nullptr: nothing (or no segment for
@@ -119,10 +128,12 @@ public:
     /// Takes a parsed frame whose handle names this member or one of its groups, and one reference
     /// of the segment, always. Frames are counted and dropped by reason.
     void on_frame(const wire::FrameView& frame, Segment* segment, Nanos now);
-    /// Stands for on_frame(), front() and pop() of a whole message in one DATA packet, in the
-    /// common case. True: `out` is in order, and goes to the client now; it lies in the frame,
-    /// which stays the caller's. False: nothing was changed; they decide.
-    bool take_short(const wire::FrameView& frame, ReadyPacket& out, Nanos now) noexcept;
+    /// Tells whether a short frame is the next of a peer's stream, while nothing waits before it.
+    /// Returns the session for take_short(); nullptr: no, on_frame() decides.
+    [[nodiscard]] Session* predict(const wire::ShortFrame& frame) const noexcept;
+    /// Stands for on_frame(), front() and pop() of a short frame that predict() took. The message
+    /// goes to the client now. Returns its stream.
+    StreamId take_short(const wire::ShortFrame& frame, Session& session, Nanos now) noexcept;
     /// Tells whether the frame's packet would be the only one that is ready now: the next in order
     /// of its stream, for this member, while no packet of any source waits.
     [[nodiscard]] bool is_next(const wire::FrameView& frame) const noexcept;
@@ -189,6 +200,7 @@ private:
     Session* session_of(Rank rank);
     [[gnu::noinline]] Session* open_session(Rank rank);
     TxStream* open_stream(StreamId stream, Admission& why);
+    void on_short_ack(const wire::AckEntry& entry, Session& session, Nanos now) noexcept;
     bool take(const wire::FrameView& frame, Segment* segment, Session& session, Nanos now);
     void on_flow(const wire::FrameView& frame, Session& session, Nanos now) noexcept;
     void on_group_frame(const wire::FrameView& frame, Session& session, Nanos now);

@@ -10,6 +10,7 @@
 #include "urtp/params.h"
 #include "wire/header.h"
 #include "wire/ids.h"
+#include "wire/short_frame.h"
 
 namespace ulc::urtp {
 
@@ -61,7 +62,7 @@ struct MessageSize {
 
 /// A whole unicast message that its record carried. Its fields are judged, its payload is private.
 struct ShortMessage {
-    static constexpr std::uint32_t kOctetsMax = 40;
+    static constexpr std::uint32_t kOctetsMax = wire::kShortOctetsMax;
 
     StreamId stream = 0;
     std::uint32_t octets = 0;  ///< at most kOctetsMax

@@ -10,6 +10,7 @@
 #include "wire/job.h"
 #include "wire/link.h"
 #include "wire/parse.h"
+#include "wire/short_frame.h"
 
 namespace {
 
@@ -55,6 +56,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     FrameView by_rules;
     const Counter verdict = parse(copy.get(), size, kEtherTypeDefault, frame);
     ULC_CHECK(parse_by_rules(copy.get(), size, kEtherTypeDefault, by_rules) == verdict);
+    ShortFrame brief;
+    if (parse_short(copy.get(), size, kEtherTypeDefault, brief)) {
+        ULC_CHECK(verdict == Counter::kCount && brief.payload == by_rules.body);
+        ULC_CHECK(brief.length == by_rules.length && brief.ack == by_rules.ack);
+        ULC_CHECK(brief.handle == by_rules.handle && brief.seq == by_rules.seq);
+    }
     if (verdict != Counter::kCount) return 0;
     ULC_CHECK(frame == by_rules);
     touch(frame.body, frame.length);

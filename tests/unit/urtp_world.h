@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/prng.h"
+#include "urtp/fast.h"
 #include "urtp/transport.h"
 #include "wire/parse.h"
 
@@ -170,6 +171,18 @@ public:
         return send(from, PacketMeta{.stream = stream, .message_length = payload.size()}, payload);
     }
 
+    /// A short message by the fast path, where its frame is the next that anybody transmits.
+    bool transmit_short(Rank from, const ShortMessage& message) {
+        for (const auto& member : members)
+            if (member->has_tx()) return false;
+        Session* session = members[from]->find_session(message.stream);
+        if (dead[from] || busy_until_[from] > now || session == nullptr) return false;
+        Segment* frame = members[from]->transmit_short(message, *session, now);
+        if (frame == nullptr) return false;
+        launch(from, frame);
+        return true;
+    }
+
     /// Everything that has come in order from `source` to `rank`, taken.
     std::vector<std::string> receive(Rank rank, Rank source) {
         std::vector<std::string> out = std::exchange(taken_[{rank, source}], {});
@@ -251,37 +264,39 @@ private:
         while (busy_until_[from] <= now + 2 * faults_.gap) {  // the ring holds two frames
             Segment* segment = members[from]->next_tx(now);
             if (segment == nullptr) break;
-            ++frames;
-            for (std::uint32_t i = 0; i < segment->length; ++i)
-                digest =
-                    (digest ^ std::to_integer<std::uint64_t>(segment->frame[i])) * 0x100000001b3;
-            wire::FrameView view;
-            EXPECT_EQ(wire::parse(segment->frame, segment->length, wire::kEtherTypeDefault, view),
-                      Counter::kCount);
-            busy_until_[from] = std::max(busy_until_[from], now) + faults_.gap;
-            for (Rank to = 0; to < members.size() && !dead[from]; ++to) {
-                const bool addressed =
-                    view.destination == kBroadcastMac || view.destination == mac_of(to);
-                if (to == from || dead[to] || !addressed) continue;
-                if (hook && hook(view, to) == Fate::kLose) continue;
-                const int copies = random_.chance(faults_.loss)        ? 0
-                                   : random_.chance(faults_.duplicate) ? 2
-                                                                       : 1;
-                for (int i = 0; i < copies; ++i) {
-                    Nanos at = busy_until_[from] + faults_.latency;
-                    if (random_.chance(faults_.reorder)) {
-                        at += static_cast<Nanos>(
-                            random_.below(static_cast<std::uint64_t>(faults_.late)));
-                    }
-                    Segment* copy = pool.table().get();
-                    copy_frame(copy->frame, *segment);
-                    copy->length = segment->length;
-                    flights_.push({at, order_++, to, copy});
-                }
-            }
-            pool.table().drop(segment);
-            members[from]->check_invariants();
+            launch(from, segment);
         }
+    }
+
+    void launch(Rank from, Segment* segment) {
+        ++frames;
+        for (std::uint32_t i = 0; i < segment->length; ++i)
+            digest = (digest ^ std::to_integer<std::uint64_t>(segment->frame[i])) * 0x100000001b3;
+        wire::FrameView view;
+        EXPECT_EQ(wire::parse(segment->frame, segment->length, wire::kEtherTypeDefault, view),
+                  Counter::kCount);
+        busy_until_[from] = std::max(busy_until_[from], now) + faults_.gap;
+        for (Rank to = 0; to < members.size() && !dead[from]; ++to) {
+            const bool addressed =
+                view.destination == kBroadcastMac || view.destination == mac_of(to);
+            if (to == from || dead[to] || !addressed) continue;
+            if (hook && hook(view, to) == Fate::kLose) continue;
+            const int copies = random_.chance(faults_.loss)        ? 0
+                               : random_.chance(faults_.duplicate) ? 2
+                                                                   : 1;
+            for (int i = 0; i < copies; ++i) {
+                Nanos at = busy_until_[from] + faults_.latency;
+                if (random_.chance(faults_.reorder))
+                    at +=
+                        static_cast<Nanos>(random_.below(static_cast<std::uint64_t>(faults_.late)));
+                Segment* copy = pool.table().get();
+                copy_frame(copy->frame, *segment);
+                copy->length = segment->length;
+                flights_.push({at, order_++, to, copy});
+            }
+        }
+        pool.table().drop(segment);
+        members[from]->check_invariants();
     }
 
     void deliver(const Flight& flight) {
@@ -294,11 +309,16 @@ private:
             pool.table().drop(flight.segment);
             return;
         }
-        ReadyPacket packet;
-        if (by_fast_path && members[flight.to]->take_short(view, packet, now)) {
+        wire::ShortFrame frame;
+        Session* session = nullptr;
+        if (by_fast_path && wire::parse_short(flight.segment->frame, flight.segment->length,
+                                              wire::kEtherTypeDefault, frame))
+            session = members[flight.to]->predict(frame);
+        if (session != nullptr) {
             ++taken_at_once;
+            EXPECT_EQ(members[flight.to]->take_short(frame, *session, now), flight.to);
             taken_[{flight.to, view.rank}].emplace_back(
-                reinterpret_cast<const char*>(packet.payload), packet.length);
+                reinterpret_cast<const char*>(frame.payload), frame.length);
             pool.table().drop(flight.segment);
         } else {
             members[flight.to]->on_frame(view, flight.segment, now);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "wire/build.h"
 #include "wire/crc32c.h"
 #include "wire/job.h"
+#include "wire/short_frame.h"
 
 namespace ulc::wire {
 namespace {
@@ -17,6 +19,14 @@ namespace {
 using Octets = std::vector<std::byte>;
 constexpr Mac kSender{{2, 0, 0, 0, 0, 1}};
 constexpr Mac kReceiver{{2, 0, 0, 0, 0, 2}};
+
+/// The short frame says what the view says.
+bool is_same(const ShortFrame& brief, const FrameView& view) {
+    return view.type == FrameType::kData && view.after_count == 0 && !view.after &&
+           *brief.source == view.source && brief.ack == view.ack && brief.payload == view.body &&
+           brief.tag == view.tag && brief.handle == view.handle && brief.seq == view.seq &&
+           brief.rank == view.rank && brief.length == view.length && brief.flags == view.flags;
+}
 
 /// Parses a copy of exactly the frame's size, so that a read past the end is seen by the sanitizer.
 Counter parse_copy(const Octets& frame, FrameView& out, Octets& copy) {
@@ -26,6 +36,11 @@ Counter parse_copy(const Octets& frame, FrameView& out, Octets& copy) {
     FrameView by_rules;
     EXPECT_EQ(parse_by_rules(copy.data(), copy.size(), kEtherTypeDefault, by_rules), verdict);
     EXPECT_TRUE(verdict != Counter::kCount || out == by_rules);
+    ShortFrame brief;
+    if (parse_short(copy.data(), copy.size(), kEtherTypeDefault, brief)) {
+        EXPECT_EQ(verdict, Counter::kCount);
+        EXPECT_TRUE(is_same(brief, by_rules));
+    }
     return verdict;
 }
 Counter reason(const Octets& frame) {
@@ -437,6 +452,39 @@ TEST(WireParse, control_frames_have_no_flags_and_no_stray_fields) {
         const Counter rank = frozen ? Counter::drop_flags : Counter::kCount;
         EXPECT_EQ(reason(changed(frame, kRankAt, 1)), rank);
         EXPECT_EQ(reason(changed(frame, kHandleAt + 3, 1)), rank);
+    }
+}
+
+TEST(WireParse, a_short_frame_is_a_whole_message_of_40_octets_at_most) {
+    const auto is_short = [](std::uint8_t flags, std::size_t octets) {
+        const Octets frame = data_frame(FrameType::kData, flags, octets);
+        FrameView view;
+        Octets copy;
+        EXPECT_EQ(parse_copy(frame, view, copy), Counter::kCount);
+        ShortFrame brief;
+        return parse_short(copy.data(), copy.size(), kEtherTypeDefault, brief);
+    };
+    constexpr std::uint8_t kWhole = kFlagFirst | kFlagLast;
+    for (std::size_t octets = 0; octets <= kShortOctetsMax; ++octets) {
+        EXPECT_TRUE(is_short(kWhole, octets)) << octets;
+        EXPECT_TRUE(is_short(kWhole | kFlagAck | kFlagTag | kFlagAckNow, octets)) << octets;
+    }
+    EXPECT_FALSE(is_short(kWhole, kShortOctetsMax + 1));
+    EXPECT_FALSE(is_short(kFlagFirst, 8));
+    EXPECT_FALSE(is_short(kWhole | kFlagAfter, 8));
+    EXPECT_FALSE(is_short(kWhole | kFlagCrc, 8));
+}
+
+TEST(WireParse, the_copy_of_a_short_payload_touches_no_other_octet) {
+    for (std::size_t octets = 0; octets <= kShortOctetsMax; ++octets) {
+        Octets from(octets);
+        for (std::size_t i = 0; i < octets; ++i)
+            from[i] = static_cast<std::byte>(i + 1);
+        Octets to(octets + 2, std::byte{0xee});
+        copy_short(to.data() + 1, from.data(), octets);
+        EXPECT_EQ(to.front(), std::byte{0xee});
+        EXPECT_EQ(to.back(), std::byte{0xee});
+        EXPECT_TRUE(std::equal(from.begin(), from.end(), to.begin() + 1)) << octets;
     }
 }
 

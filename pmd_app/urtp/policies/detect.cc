@@ -6,6 +6,7 @@
 // A lost tail shows only when the next packet of the stream comes. FIFO across streams is the network's: no `after` entries.
 #include "urtp/policies/tables.h"
 #include "urtp/receiver/receiver.h"
+#include "urtp/receiver/told.h"
 
 namespace ulc::urtp {
 

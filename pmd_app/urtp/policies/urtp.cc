@@ -27,6 +27,8 @@ Seq next_ack(const RxStream& rx, std::uint32_t credit, const Params& params) noe
 }
 
 std::uint32_t credit(Receiver& receiver, RxStream& rx) noexcept {
+    if (receiver.has_room(*rx.session, rx.window + rx.session->held)) [[likely]]
+        return rx.window;
     const std::uint32_t free = receiver.room(*rx.session);
     const std::uint32_t held = rx.session->held;
     const std::uint32_t reserved = rx.session->reserved_used ? 0 : 1;

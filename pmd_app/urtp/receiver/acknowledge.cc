@@ -7,6 +7,7 @@
 #include <array>
 
 #include "urtp/receiver/receiver.h"
+#include "urtp/receiver/told.h"
 
 namespace ulc::urtp {
 
@@ -24,41 +25,6 @@ void Receiver::make_ack_due(RxStream& rx) noexcept {
     }
     rx.ack_due = true;
     control_.push(*rx.session);
-}
-
-/// The entry that tells a source where its stream stands; whatever was due is thereby done.
-wire::AckEntry Receiver::tell(RxStream& rx, Nanos now) noexcept {
-    Session& session = *rx.session;
-    const std::uint32_t credit = context_.policy.credit(*this, rx);
-    std::uint16_t delay_us = kDelayUnknown;
-    if (rx.arrived != kNever) {
-        delay_us = static_cast<std::uint16_t>(
-            std::min<Nanos>((now - rx.arrived) / kMicrosecond, kDelayUnknown));
-    }
-    rx.acked = rx.next;
-    rx.limit_told = rx.next + credit;
-    rx.ack_due = false;
-    rx.ack_by = kNever;
-    rx.answer_at = kNever;
-    rx.ack_at = context_.policy.next_ack(rx, credit, params());
-    if (session.unacked_group == &rx) session.unacked_group = nullptr;
-    if (credit < rx.window / 2) {
-        await_room(session);
-    }
-    return {rx.id, rx.next.value, static_cast<std::uint16_t>(credit), delay_us};
-}
-
-/// Adds an acknowledgement to a DATA frame that goes to its source; in mid-message only one that is
-/// nearly due.
-[[gnu::flatten]] bool Receiver::piggyback(Session& session, bool last, wire::AckEntry& out,
-                                          Nanos now) noexcept {
-    RxStream* rx = &session.unicast;
-    if (rx->unacknowledged() == 0 && !rx->ack_due) rx = session.unacked_group;
-    if (rx == nullptr || !params().acknowledged) return false;
-    if (!last && !rx->ack_due && rx->unacknowledged() < params().ack_window / 2) return false;
-    out = tell(*rx, now);
-    context_.count(Counter::ack_piggybacked);
-    return true;
 }
 
 /// One frame with what the session's streams have to say: the due ones, then others that moved.

@@ -3,6 +3,7 @@
 // unblock the source's other streams. The engine takes packets from the ready queues, sources in
 // turn.
 #include "urtp/receiver/receiver.h"
+#include "urtp/receiver/told.h"
 
 namespace ulc::urtp {
 
@@ -216,12 +217,6 @@ Judgement Receiver::judge(RxStream& rx, Seq seq, const wire::AfterEntry* after,
     return all;
 }
 
-void Receiver::advance(RxStream& rx, Nanos arrived) noexcept {
-    ++rx.next;
-    if (rx.high.before(rx.next)) rx.high = rx.next;
-    rx.arrived = arrived;
-}
-
 /// The packet at next becomes the last of its source's ready queue.
 void Receiver::join(RxStream& rx, RxNode& node) noexcept {
     Session& session = *rx.session;
@@ -232,17 +227,6 @@ void Receiver::join(RxStream& rx, RxNode& node) noexcept {
     session.ready_tail = &node;
     ready_.push_back(session);
     arrived(rx, node.arrived);
-}
-
-/// A packet of the stream is in order.
-void Receiver::arrived(RxStream& rx, Nanos at) noexcept {
-    Session& session = *rx.session;
-    if (session.expecting) {
-        session.reply.sample(at - session.expected_since);
-        expect_ends(session, at);
-    }
-    session.ask_by = &rx;
-    context_.count(Counter::data_received);
 }
 
 /// Held packets from next on, as far as they may join.
@@ -298,19 +282,6 @@ void Receiver::unblock(Session& session, Nanos now) noexcept {
             }
         }
     }
-}
-
-/// Looks, after next moved, whether an acknowledgement is due and whether the gap is closed.
-void Receiver::moved(RxStream& rx, Nanos now) noexcept {
-    if (!rx.next.before(rx.ack_at)) {
-        make_ack_due(rx);
-    } else if (rx.group != nullptr) {
-        if (!rx.counted) rx.session->unacked_group = &rx;
-    } else if (rx.ack_by == kNever && params().ack_delay != kNever) {
-        rx.ack_by = now + context_.ack_delay(rx.patience);
-        context_.timers.arm_by(rx.timer, rx.ack_by);
-    }
-    if ((rx.ask_all_at != kNever || rx.ask_new_at != kNever) && !rx.missing()) stop_asking(rx);
 }
 
 bool Receiver::is_next(const wire::FrameView& frame) const noexcept {

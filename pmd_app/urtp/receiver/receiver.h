@@ -2,7 +2,7 @@
 // is missing, and tells sources where their streams stand.
 //
 //   order.cc        a packet joins its source's ready queue, is held, or is dropped
-//   fast.cc         the common case of a packet, in one function
+//   told.h          a packet in order, and the acknowledgement of it; inline, for urtp/fast.h
 //   acknowledge.cc  acknowledgements and credit
 //   request.cc      gaps, and receives that wait for a source
 //   streams.cc      streams begin and end; nodes of the store
@@ -39,8 +39,8 @@ public:
     bool on_mcast(const wire::FrameView& frame, Segment* segment, Session& session, Nanos now);
     void on_probe(const wire::FrameView& frame, Session& session, Nanos now);
     [[nodiscard]] bool is_next(const wire::FrameView& frame) const noexcept;  ///< as in Transport
-    /// The packet is next in order, and nothing waits: take_clear() may have it, without a node.
     [[nodiscard]] bool is_clear(const Session& session, Seq seq) const noexcept;
+    /// Takes a packet without a node, after is_clear(): it is next in order, and nothing waits.
     void take_clear(RxStream& rx, bool ack_now, Nanos now) noexcept;
     [[nodiscard]] bool may_pass(const Session& session, Seq seq) const noexcept;
     void take_passed(RxStream& rx, Nanos now) noexcept;  ///< without a frame, nor an answer
@@ -96,6 +96,9 @@ public:
     [[nodiscard]] std::uint32_t room(const Session& of) const noexcept {
         return store_.room(of.local);
     }
+    [[nodiscard]] bool has_room(const Session& of, std::uint32_t nodes) const noexcept {
+        return store_.has_room(of.local, nodes);
+    }
     [[nodiscard]] std::uint32_t unkept() const noexcept {
         return store_.free_count() > kept_ ? store_.free_count() - kept_ : 0;
     }
@@ -139,9 +142,11 @@ private:
     Sessions& sessions_;
     ControlQueue& control_;
     RxStore store_;
-    const bool takes_short_;       ///< the configuration leaves packets the fast path
-    std::uint32_t kept_ = 0;       ///< free nodes of the store that are promised (policies)
-    std::uint32_t expecting_ = 0;  ///< sessions that a pending receive names
+    const bool takes_short_;          ///< the configuration leaves packets the fast path
+    const bool plain_acks_;           ///< credit and acknowledgements are the default's
+    const std::uint32_t plain_step_;  ///< its next acknowledgement, from a window of credit
+    std::uint32_t kept_ = 0;          ///< free nodes of the store that are promised (policies)
+    std::uint32_t expecting_ = 0;     ///< sessions that a pending receive names
     List<Session, &Session::awaited_link> awaited_;  ///< these, in the order of the receives
     List<Session, &Session::ready_link> ready_;
     List<Session, &Session::starved_link> starved_;

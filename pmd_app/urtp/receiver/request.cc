@@ -5,6 +5,7 @@
 #include <array>
 
 #include "urtp/receiver/receiver.h"
+#include "urtp/receiver/told.h"
 
 namespace ulc::urtp {
 

@@ -64,6 +64,12 @@ public:
         return share == nullptr ? free_count_ : std::min(free_count_, share->room());
     }
 
+    /// Tells whether n of them have frames now, for sources of this node (local) or of others.
+    [[nodiscard]] bool has_room(bool local, std::uint32_t n) const noexcept {
+        const FrameShare* share = shares_[local];
+        return free_count_ >= n && (share == nullptr || share->has_room(n));
+    }
+
     /// nullptr: the pool, or the endpoint's share of frames, is used up.
     [[nodiscard]] RxNode* take(bool local) noexcept {
         RxNode* node = free_;

@@ -1,7 +1,10 @@
 // Streams of a receiver begin and end; nodes of the store that their packets wait in.
+#include <algorithm>
 #include <cstring>
 
+#include "urtp/policies/tables.h"
 #include "urtp/receiver/receiver.h"
+#include "urtp/receiver/told.h"
 
 namespace ulc::urtp {
 
@@ -11,7 +14,10 @@ Receiver::Receiver(Context& context, Sessions& sessions, ControlQueue& control)
       control_(control),
       store_(context.params().rx_pool_packets, context.config.send_frames,
              context.config.receive_frames),
-      takes_short_(kFastPath && context.params().acknowledged) {}
+      takes_short_(kFastPath && context.params().acknowledged),
+      plain_acks_(kFastPath && context.policy.credit == kUrtp.credit &&
+                  context.policy.next_ack == kUrtp.next_ack),
+      plain_step_(std::min(params().unasked_ack_window(), std::max(1U, params().window / 2))) {}
 
 Receiver::~Receiver() {
     sessions_.each([this](Session& session) {

@@ -1,6 +1,7 @@
 // Frames of receivers: acknowledgements, credit and requests (docs/PROTOCOL.md §4).
 #include <algorithm>
 
+#include "urtp/sender/acknowledged.h"
 #include "urtp/sender/sender.h"
 
 namespace ulc::urtp {
@@ -40,7 +41,8 @@ Nanos Sender::reply_delay(std::uint8_t patience) const noexcept {
                                  : context_.ack_delay(patience);
 }
 
-Nanos Sender::tail_wait(const TxStream& tx) const noexcept {
+/// Returns how long the tail waits for news. It is kept until what it is made of changes.
+Nanos Sender::find_tail_wait(const TxStream& tx) const noexcept {
     const Params& p = params();
     // No answer may come before the packet that waits for credit.
     const bool rides = p.ack_delay == kNever;
@@ -56,11 +58,11 @@ Nanos Sender::tail_wait(const TxStream& tx) const noexcept {
                       std::max(p.max_send_wait, kMicrosecond));
 }
 
-/// News, or a first transmission: the tail's time counts from now.
-void Sender::restart_probe(TxStream& tx, Nanos now) noexcept {
-    tx.probe_wait = 0;
-    tx.probe_at = now + tail_wait(tx);
-    context_.timers.arm_by(tx.timer, tx.probe_at);
+Nanos Sender::renew_tail_wait(TxStream& tx) const noexcept {
+    const Nanos wait = find_tail_wait(tx);
+    const bool may_keep = params().ack_delay != kNever && wait <= UINT32_MAX;
+    if (may_keep) tx.wait = static_cast<std::uint32_t>(wait);
+    return wait;
 }
 
 /// Shortens the wait for the tail: a packet waits for credit from now on.
@@ -69,81 +71,25 @@ void Sender::hasten_probe(TxStream& tx, Nanos now) noexcept {
     context_.timers.arm_by(tx.timer, tx.probe_at);
 }
 
-[[gnu::flatten]] TxStream* Sender::on_ack(const wire::AckEntry& entry, Session& session,
-                                          std::uint32_t& at, Nanos now) noexcept {
+TxStream* Sender::on_ack(const wire::AckEntry& entry, Session& session, std::uint32_t& at,
+                         Nanos now) noexcept {
     TxStream* tx = sending(entry.stream, session, at);
     if (tx == nullptr) {
         count(nothing_sent(entry, session) ? Counter::req_unsent : Counter::drop_ack_stream);
         return nullptr;
     }
-    const Seq next{entry.next};
-    const auto span = static_cast<std::uint32_t>(tx->sent - tx->base);
-    if (tx->sent.before(next)) {
-        context_.count(Counter::drop_ack_range);
-        return nullptr;
-    }
-    context_.count(Counter::ack_received);
-    const std::uint32_t credit = std::min<std::uint32_t>(entry.credit, tx->window);
-    if (next.before(tx->next[at])) return tx;  // old news
-    const bool news = tx->edge[at] != next + credit;
-    if (news) tx->allow(at, next + credit);
-    if (next == tx->next[at]) {
-        const bool more = !news && next != tx->sent;
-        if (more && context_.policy.on_repeated_ack != nullptr)
-            context_.policy.on_repeated_ack(*this, *tx, at, now);
-        return tx;
-    }
-    AckNews moved{static_cast<std::uint32_t>(next - tx->next[at])};
-    const TxSlot& newest = tx->slot(Seq{next.value - 1});
-    const std::uint16_t delay_us = entry.delay_us;
-    if (span > 0 && newest.transmissions == 1 && delay_us != kDelayUnknown) {
-        const Nanos rtt = now - newest.sent_at - delay_us * kMicrosecond;
-        tx->rtt.sample(rtt);
-        session.rtt.sample(rtt);
-        moved.rtt = std::max<Nanos>(rtt, 0);
-    }
-    while (tx->patience < kPatienceMax && delay_us != kDelayUnknown &&
-           delay_us * kMicrosecond >= reply_delay(tx->patience)) {
-        ++tx->patience;  // it waits longer the next time
-    }
-    if (tx->acknowledge(at, next)) release_acknowledged(*tx, now);
-    if (context_.policy.on_acked != nullptr) context_.policy.on_acked(*this, *tx, moved, now);
-    return tx;
+    return take_ack(entry, session, *tx, at, now) ? tx : nullptr;
 }
 
-void Sender::let_go(TxStream& tx) noexcept {
-    for (; tx.freed != tx.base; ++tx.freed) {
-        TxSlot& slot = tx.slot(tx.freed);
-        context_.pool.drop(slot.segment);
-        slot.segment = nullptr;
-        if (context_.config.send_frames != nullptr) context_.config.send_frames->give_back();
-        if (slot.asked_by != TxSlot::kNobody) [[unlikely]]
-            forget_repair(tx, slot);
+/// The receiver waited for company, and will wait longer the next time.
+void Sender::note_patience(TxStream& tx, Nanos waited) const noexcept {
+    while (tx.patience < kPatienceMax && waited >= reply_delay(tx.patience)) {
+        ++tx.patience;
+        tx.wait = 0;
     }
 }
 
-/// Lets go of the packets before base, which moved on, and counts the tail's time from now.
-void Sender::release_acknowledged(TxStream& tx, Nanos now) noexcept {
-    if (params().free_lazily != 0 && tx.active() &&
-        static_cast<std::uint32_t>(tx.tail - tx.freed) < params().free_lazily) {
-        restart_probe(tx, now);
-        return;
-    }
-    let_go(tx);
-    if (tx.probe_wait != 0 && !tx.on_wire()) {  // our question had no effect
-        tx.patience = std::min<std::uint8_t>(tx.patience + 1, kPatienceMax);
-    }
-    if (!tx.active()) {
-        active(tx).remove(tx);
-        if (tx.want == 0) control_.remove(tx);
-    }
-    if (tx.on_wire()) {
-        restart_probe(tx, now);
-    } else {
-        tx.probe_at = kNever;
-        tx.probe_wait = 0;
-    }
-}
+void Sender::release_acknowledged(TxStream& tx, Nanos now) noexcept { release_news(tx, now); }
 
 void Sender::on_request(const wire::FrameView& frame, Session& session, Nanos now) noexcept {
     const auto& body = *reinterpret_cast<const wire::ReqBody*>(frame.body);
@@ -208,6 +154,7 @@ void Sender::request_one(TxStream& tx, Seq seq, std::uint32_t at, bool overtaken
         return;
     }
     tx.patience = 0;
+    tx.wait = 0;
     if (tx.group != nullptr) tx.group->holders->on_request(at);
     if (context_.policy.on_lost != nullptr) context_.policy.on_lost(*this, tx, seq, now);
     const bool gathers = tx.destinations > 1 && params().repair_gather > 0;

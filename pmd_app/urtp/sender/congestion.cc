@@ -34,6 +34,7 @@ void Sender::bound_stream(TxStream& tx, double window, Nanos now) noexcept {
     }
     tx.cwnd = std::clamp(static_cast<std::uint32_t>(window), 1U, tx.window);
     tx.pacer.set_gap(window >= 1 ? 0 : static_cast<Nanos>(srtt / window), now);
+    tx.wait = 0;
     tx.ask_every =
         tx.cwnd < 2 * params().unasked_ack_window() ? (tx.cwnd + 1) / 2 : TxStream::kNeverAsk;
 }

@@ -42,6 +42,7 @@ public:
     void commit(const PacketMeta& meta, const PacketPlan& plan, Segment* segment,
                 std::uint32_t length, Nanos now);
     bool send_short(const ShortMessage& message, Nanos now) noexcept;
+    Segment* transmit_short(const ShortMessage& message, Session& session, Nanos now) noexcept;
     [[nodiscard]] bool may_pass(const TxStream& tx, Nanos now) const noexcept;  ///< Transport::pass
     [[nodiscard]] bool has_packets() const noexcept {
         return new_head_ != nullptr || !repairing_.empty();
@@ -60,9 +61,10 @@ public:
 
     // --- frames of receivers
     void on_ack_frame(const wire::FrameView& frame, Session& session, Nanos now) noexcept;
+    bool take_ack(const wire::AckEntry& entry, Session& session, TxStream& tx, std::uint32_t at,
+                  Nanos now) noexcept;
     void on_request(const wire::FrameView& frame, Session& session, Nanos now) noexcept;
-    /// Takes one entry. Returns its stream, and the index of the destination in it; nullptr: no
-    /// such stream or number.
+    /// Takes one entry. Returns its stream, and the destination's index in it; nullptr: none.
     TxStream* on_ack(const wire::AckEntry& entry, Session& session, std::uint32_t& at,
                      Nanos now) noexcept;
 
@@ -91,8 +93,7 @@ public:
     [[nodiscard]] const Params& params() const noexcept { return context_.params(); }
     void count(Counter id) noexcept { context_.count(id); }
     void speak_later(TxStream& tx) noexcept { control_.push(tx); }
-    /// Returns the stream that a peer names, and the peer's index in it; nullptr: it is no
-    /// receiver.
+    /// Returns the stream that a peer names, and the peer's index in it; nullptr: no receiver.
     TxStream* sending(StreamId stream, const Session& session, std::uint32_t& at) noexcept;
     void probe_now(TxStream& tx, Nanos now) noexcept;
     void request_one(TxStream& tx, Seq seq, std::uint32_t at, bool overtaken, Nanos now) noexcept;
@@ -113,6 +114,10 @@ private:
 
     void begin(TxStream& tx);
     void retain(TxStream& tx, Segment* segment, bool asks, Nanos now) noexcept;
+    void build_short(const TxStream& tx, Session& session, const ShortMessage& message, bool asks,
+                     Segment& segment, Nanos now) noexcept;
+    [[nodiscard]] TxStream* clear_stream(const Session& session, Nanos now) const noexcept;
+    TxSlot& take_slot(TxStream& tx, Segment* segment, bool asks, Nanos now) noexcept;
     void find_predecessors(const TxStream& stream, std::uint64_t subset, bool has_subset,
                            Blockers& out) const noexcept;
     [[nodiscard]] Segment* send_once(TxSlot& slot) noexcept;
@@ -129,8 +134,12 @@ private:
     Segment* repeat(TxStream& tx, TxSlot& slot, Nanos now);
     [[nodiscard]] TxStream* stream_of(const wire::FrameView& frame) const noexcept;
     [[nodiscard]] Nanos reply_delay(std::uint8_t patience) const noexcept;
-    [[nodiscard]] Nanos tail_wait(const TxStream& tx) const noexcept;
+    [[nodiscard]] Nanos find_tail_wait(const TxStream& tx) const noexcept;
+    Nanos renew_tail_wait(TxStream& tx) const noexcept;
+    void note_patience(TxStream& tx, Nanos waited) const noexcept;
+    Nanos tail_wait(TxStream& tx) const noexcept;
     void restart_probe(TxStream& tx, Nanos now) noexcept;
+    void release_news(TxStream& tx, Nanos now) noexcept;
     void hasten_probe(TxStream& tx, Nanos now) noexcept;
     void wait_for_holders(TxStream& tx, Nanos now) noexcept;
 
@@ -145,7 +154,8 @@ private:
     TxSlot* new_tail_ = nullptr;
     std::uint32_t sends_failed_ = 0;
     HoldRules hold_;
-    const bool takes_short_;  ///< the configuration leaves short messages the fast path
+    const bool takes_short_;         ///< the configuration leaves short messages the fast path
+    const Nanos least_reply_delay_;  ///< reply_delay() of no patience
 
     /// The packet on its way from may_send() through plan() to commit().
     struct Draft {

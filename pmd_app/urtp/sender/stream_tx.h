@@ -94,6 +94,15 @@ struct TxStream {
     [[nodiscard]] bool asks() const noexcept {
         return static_cast<std::uint32_t>(tail - asked) + 1 >= ask_every;
     }
+    /// Nothing but the window bounds the stream: no queue shows in its round trip.
+    [[nodiscard]] bool is_unbounded() const noexcept {
+        return cwnd == window && pacer.gap() == 0 && members == 1;
+    }
+    /// The acknowledgement of the numbers before `seen` is to give a sample of the round trip.
+    [[nodiscard]] bool wants_sample(Seq seen, Nanos now) const noexcept {
+        return samples < kSampleEvery || now - sampled_at >= kSampleWait ||
+               static_cast<std::uint32_t>(seen - sampled) >= kSampleEvery || !is_unbounded();
+    }
     /// The tail's news are of interest at this destination.
     [[nodiscard]] bool lacks(std::uint32_t at) const noexcept {
         return is_destination(at) && (next[at] != sent || !on_wire());
@@ -144,6 +153,14 @@ struct TxStream {
     Seq freed;         ///< segments before it were let go
     Nanos cut_at = 0;  ///< when it last took congestion for there
     Rtt rtt;
+    // --- round trips are measured now and then while nothing bounds the stream (answers.cc)
+    static constexpr std::uint32_t kSampleEvery = 16;  ///< packets
+    static constexpr Nanos kSampleWait = 100 * kMicrosecond;
+    Seq sampled;                ///< acknowledged before it at the last sample
+    std::uint32_t untold = 0;   ///< packets acknowledged that congestion control has not heard of
+    Nanos sampled_at = 0;       ///< time of the last sample
+    std::uint32_t samples = 0;  ///< those taken, up to kSampleEvery
+    std::uint32_t wait = 0;     ///< the tail's, in ns; 0: to be computed (Sender::tail_wait())
     Nanos probe_at = kNever;
     Nanos probe_wait = 0;
     Nanos probed_at = 0;

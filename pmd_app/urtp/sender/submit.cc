@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "urtp/receiver/ordering.h"
+#include "urtp/receiver/told.h"
+#include "urtp/sender/acknowledged.h"
 #include "urtp/sender/sender.h"
 
 namespace ulc::urtp {
@@ -192,18 +194,9 @@ void Sender::commit(const PacketMeta& meta, const PacketPlan& plan, Segment* seg
 
 /// The packet has its headers: gives it its number, and its place behind those that were committed.
 void Sender::retain(TxStream& tx, Segment* segment, bool asks, Nanos now) noexcept {
-    if (context_.config.send_frames != nullptr) context_.config.send_frames->take();
-    TxSlot& slot = tx.slot(tx.tail);
-    if (slot.segment != nullptr) [[unlikely]]
-        let_go(tx);  // retained lazily
-    slot = {segment, &tx, nullptr, now, {0}, TxSlot::kNobody, 0};
+    TxSlot& slot = take_slot(tx, segment, asks, now);
     (new_tail_ != nullptr ? new_tail_->link : new_head_) = &slot;
     new_tail_ = &slot;
-    ++tx.tail;
-    if (asks) tx.asked = tx.tail;
-    tx.pacer.on_packet(now);
-    tx.wants_credit = false;
-    active(tx).push_back(tx);
 }
 
 }  // namespace ulc::urtp

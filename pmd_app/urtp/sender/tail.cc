@@ -4,6 +4,7 @@
 // for `peer_dead` meanwhile is dead. Silence without a question means nothing (U-Net MPI §5.4).
 #include <algorithm>
 
+#include "urtp/sender/acknowledged.h"
 #include "urtp/sender/sender.h"
 
 namespace ulc::urtp {

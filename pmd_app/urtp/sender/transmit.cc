@@ -1,6 +1,7 @@
 // New packets in the order of their commits. Streams of a sender begin and end.
 #include <algorithm>
 
+#include "urtp/sender/acknowledged.h"
 #include "urtp/sender/sender.h"
 
 namespace ulc::urtp {
@@ -12,7 +13,8 @@ Sender::Sender(Context& context, Sessions& sessions, ControlQueue& control, Rece
       receiver_(receiver),
       takes_short_(kFastPath && !context.config.crc && context.params().acknowledged &&
                    !context.params().credit_request &&
-                   context.params().reserve_above >= ShortMessage::kOctetsMax) {
+                   context.params().reserve_above >= ShortMessage::kOctetsMax),
+      least_reply_delay_(reply_delay(0)) {
     hold_.limit = context.params().hold_limit;
 }
 
@@ -169,6 +171,7 @@ void Sender::check_invariants() const {
         ULC_CHECK(!tx.base.before(tx.freed) && !tx.sent.before(tx.base));
         ULC_CHECK(!tx.tail.before(tx.sent));
         ULC_CHECK(static_cast<std::uint32_t>(tx.tail - tx.freed) <= tx.window);
+        ULC_CHECK(tx.wait == 0 || tx.wait == find_tail_wait(tx));
         const auto& list = tx.group != nullptr ? active_groups_ : active_unicast_;
         ULC_CHECK(list.holds(tx) == tx.active());
         std::uint32_t repairs = 0;

@@ -1,0 +1,122 @@
+// One acknowledgement of one destination: what the general path and the fast path both do with it.
+// Inline, for answers.cc and fast.cc. Round trips are measured for each acknowledgement while
+// congestion control bounds the stream, and now and then otherwise: then there is no queue to see.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include "urtp/sender/sender.h"
+
+namespace ulc::urtp {
+
+[[gnu::always_inline]] inline Nanos Sender::tail_wait(TxStream& tx) const noexcept {
+    return tx.wait != 0 ? Nanos{tx.wait} : renew_tail_wait(tx);
+}
+
+/// News, or a first transmission: the tail's time counts from now.
+[[gnu::always_inline]] inline void Sender::restart_probe(TxStream& tx, Nanos now) noexcept {
+    tx.probe_wait = 0;
+    tx.probe_at = now + tail_wait(tx);
+    context_.timers.arm_by(tx.timer, tx.probe_at);
+}
+
+[[gnu::always_inline]] inline void Sender::let_go(TxStream& tx) noexcept {
+    for (; tx.freed != tx.base; ++tx.freed) {
+        TxSlot& slot = tx.slot(tx.freed);
+        context_.pool.drop(slot.segment);
+        slot.segment = nullptr;
+        if (context_.config.send_frames != nullptr) context_.config.send_frames->give_back();
+        if (slot.asked_by != TxSlot::kNobody) [[unlikely]]
+            forget_repair(tx, slot);
+    }
+}
+
+/// Gives the packet its number and its slot.
+[[gnu::always_inline]] inline TxSlot& Sender::take_slot(TxStream& tx, Segment* segment, bool asks,
+                                                        Nanos now) noexcept {
+    if (context_.config.send_frames != nullptr) context_.config.send_frames->take();
+    TxSlot& slot = tx.slot(tx.tail);
+    if (slot.segment != nullptr) [[unlikely]]
+        let_go(tx);  // retained lazily
+    slot = {segment, &tx, nullptr, now, {0}, TxSlot::kNobody, 0};
+    ++tx.tail;
+    if (asks) tx.asked = tx.tail;
+    tx.pacer.on_packet(now);
+    tx.wants_credit = false;
+    active(tx).push_back(tx);
+    return slot;
+}
+
+/// Lets go of the packets before base, which moved on, and counts the tail's time from now.
+[[gnu::always_inline]] inline void Sender::release_news(TxStream& tx, Nanos now) noexcept {
+    if (params().free_lazily != 0 && tx.active() &&
+        static_cast<std::uint32_t>(tx.tail - tx.freed) < params().free_lazily) [[unlikely]] {
+        restart_probe(tx, now);
+        return;
+    }
+    let_go(tx);
+    if (tx.probe_wait != 0 && !tx.on_wire()) {  // our question had no effect
+        tx.patience = std::min<std::uint8_t>(tx.patience + 1, kPatienceMax);
+        tx.wait = 0;
+    }
+    if (!tx.active()) {
+        active(tx).remove(tx);
+        if (tx.want == 0) control_.remove(tx);
+    }
+    if (tx.on_wire()) {
+        restart_probe(tx, now);
+    } else {
+        tx.probe_at = kNever;
+        tx.probe_wait = 0;
+    }
+}
+
+/// Takes an entry about a stream of ours. False: it names a number that was not sent.
+[[gnu::always_inline]] inline bool Sender::take_ack(const wire::AckEntry& entry, Session& session,
+                                                    TxStream& tx, std::uint32_t at,
+                                                    Nanos now) noexcept {
+    const Seq next{entry.next};
+    if (tx.sent.before(next)) [[unlikely]] {
+        context_.count(Counter::drop_ack_range);
+        return false;
+    }
+    context_.count(Counter::ack_received);
+    const std::uint32_t credit = std::min<std::uint32_t>(entry.credit, tx.window);
+    if (next.before(tx.next[at])) return true;  // old news
+    const bool news = tx.edge[at] != next + credit;
+    if (news) tx.allow(at, next + credit);
+    if (next == tx.next[at]) {
+        const bool more = !news && next != tx.sent;
+        if (more && context_.policy.on_repeated_ack != nullptr)
+            context_.policy.on_repeated_ack(*this, tx, at, now);
+        return true;
+    }
+    AckNews moved{static_cast<std::uint32_t>(next - tx.next[at])};
+    const std::uint16_t delay_us = entry.delay_us;
+    const Nanos delay = delay_us * kMicrosecond;
+    const bool sampled = tx.wants_sample(next, now);
+    if (sampled) {
+        const TxSlot& newest = tx.slot(Seq{next.value - 1});
+        if (tx.base != tx.sent && newest.transmissions == 1 && delay_us != kDelayUnknown) {
+            const Nanos rtt = now - newest.sent_at - delay;
+            tx.rtt.sample(rtt);
+            session.rtt.sample(rtt);
+            moved.rtt = std::max<Nanos>(rtt, 0);
+            tx.sampled = next;
+            tx.sampled_at = now;
+            tx.samples = std::min(tx.samples + 1, TxStream::kSampleEvery);
+            tx.wait = 0;
+        }
+    }
+    if (delay_us != kDelayUnknown && delay >= least_reply_delay_) note_patience(tx, delay);
+    if (tx.acknowledge(at, next)) release_news(tx, now);
+    if (context_.policy.on_acked == nullptr) return true;
+    tx.untold += moved.packets;
+    if (!sampled) return true;
+    moved.packets = std::exchange(tx.untold, 0U);
+    context_.policy.on_acked(*this, tx, moved, now);
+    return true;
+}
+
+}  // namespace ulc::urtp

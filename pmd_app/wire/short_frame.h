@@ -1,0 +1,115 @@
+// A short frame: a whole message of at most kShortOctetsMax octets in one DATA packet, with at most
+// an acknowledgement and a tag, without a CRC. Most messages are such a frame. parse_short() judges
+// its shape alone; whose it is and whether it comes next is the transport's to say.
+//
+//   | Ethernet 14 | header 14 | AckEntry 12, if flagged | tag 8, if flagged | payload | padding |
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "wire/header.h"
+
+namespace ulc::wire {
+
+inline constexpr std::size_t kShortOctetsMax = 40;
+
+struct ShortFrame {
+    const Mac* source = nullptr;
+    const AckEntry* ack = nullptr;  ///< nullptr: none
+    const std::byte* payload = nullptr;
+    std::uint64_t tag = 0;
+    std::uint32_t handle = 0;
+    Seq seq;
+    Rank rank = 0;
+    std::uint16_t length = 0;  ///< octets of the payload
+    std::uint8_t flags = 0;    ///< Flag
+
+    [[nodiscard]] bool has_tag() const noexcept { return (flags & kFlagTag) != 0; }
+};
+
+/// The four octets that short frames have in common, and the flags that they may differ in.
+struct ShortWord {
+    Be16 ether_type;
+    std::uint8_t version_type = kVersion << 4U | static_cast<unsigned>(FrameType::kData);
+    std::uint8_t flags = kFlagFirst | kFlagLast;
+
+    static constexpr std::size_t kOffset = offsetof(EthernetHeader, type);
+    static constexpr std::uint8_t kFlagsFree = kFlagAck | kFlagTag | kFlagAckNow;
+
+    [[nodiscard]] static std::uint32_t bits_of(const void* at) noexcept {
+        std::uint32_t bits;
+        std::memcpy(&bits, at, sizeof bits);
+        return bits;
+    }
+};
+static_assert(sizeof(ShortWord) == 4);
+
+/// False: no short frame, or none that is whole; the rules of parse() decide. Reads no octet
+/// outside of the frame.
+[[nodiscard]] inline bool parse_short(const std::byte* frame, std::size_t octets,
+                                      std::uint16_t ether_type, ShortFrame& out) noexcept {
+    if (octets < kFrameOctetsMin) return false;  // so that all headers are inside
+    const ShortWord expected{.ether_type = ether_type};
+    const ShortWord mask{Be16(0xffff), 0xff, static_cast<std::uint8_t>(~ShortWord::kFlagsFree)};
+    const std::uint32_t differs =
+        ShortWord::bits_of(frame + ShortWord::kOffset) ^ ShortWord::bits_of(&expected);
+    const auto& header = *reinterpret_cast<const Header*>(frame + sizeof(EthernetHeader));
+    const std::uint16_t length = header.length;
+    if ((differs & ShortWord::bits_of(&mask)) != 0 || length > kShortOctetsMax) return false;
+    if (is_group(header.handle)) return false;
+    const std::byte* at = frame + kHeadOctets;
+    out.flags = header.flags;
+    out.ack = nullptr;
+    if ((out.flags & kFlagAck) != 0) {
+        out.ack = reinterpret_cast<const AckEntry*>(at);
+        at += sizeof(AckEntry);
+    }
+    out.tag = 0;
+    if ((out.flags & kFlagTag) != 0) {
+        out.tag = *reinterpret_cast<const Be64*>(at);
+        at += sizeof(Be64);
+    }
+    if (at + length > frame + octets) return false;
+    out.source = &reinterpret_cast<const EthernetHeader*>(frame)->source;
+    out.payload = at;
+    out.handle = header.handle;
+    out.seq = Seq{header.seq};
+    out.rank = header.rank;
+    out.length = length;
+    return true;
+}
+
+/// Copies the payload of a short message, of at most kShortOctetsMax octets. No octet before or
+/// behind is read or written.
+[[gnu::always_inline]] inline void copy_short(void* to, const void* from,
+                                              std::size_t octets) noexcept {
+    auto* out = static_cast<std::byte*>(to);
+    const auto* in = static_cast<const std::byte*>(from);
+    const auto ends = [&](auto piece) {  // the first and the last octets, which may overlap
+        auto last = piece;
+        std::memcpy(&piece, in, sizeof piece);
+        std::memcpy(&last, in + octets - sizeof last, sizeof last);
+        std::memcpy(out, &piece, sizeof piece);
+        std::memcpy(out + octets - sizeof last, &last, sizeof last);
+    };
+    struct Half {
+        std::uint64_t words[2];
+    };
+    if (octets >= sizeof(Half)) {
+        if (octets > 2 * sizeof(Half))
+            std::memcpy(out + sizeof(Half), in + sizeof(Half), sizeof(Half));
+        ends(Half{});
+    } else if (octets >= 8) {
+        ends(std::uint64_t{});
+    } else if (octets >= 4) {
+        ends(std::uint32_t{});
+    } else if (octets > 0) {
+        out[0] = in[0];
+        out[octets / 2] = in[octets / 2];
+        out[octets - 1] = in[octets - 1];
+    }
+}
+
+}  // namespace ulc::wire
