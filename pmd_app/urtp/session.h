@@ -37,11 +37,11 @@ struct Session {
     bool in_doubt : 1 = false;     ///< to be asked by a frame of its own whether it lives
     bool expecting : 1 = false;    ///< a pending receive names this source
     bool held_untold : 1 = false;  ///< it held up a group of ours, which no event has said yet
+    std::uint8_t unanswered = 0;   ///< probes since the last frame from it; saturating
     std::uint16_t blocked = 0;     ///< streams whose head waits for `after` entries
     StreamId spoke = kNoRank;      ///< that had the last control frame: the others' turn is next
     std::uint32_t held = 0;        ///< nodes of the pool that its packets occupy
     std::uint32_t lost = 0;        ///< packets of its that were lost, not yet told (profile detect)
-    std::uint32_t unanswered = 0;  ///< probes since the last frame from it
     Nanos unanswered_since = kNever;
 
     RxStream unicast;  ///< from it to us; the groups' are its siblings

@@ -57,7 +57,7 @@ namespace ulc::urtp {
     }
     let_go(tx);
     if (tx.probe_wait != 0 && !tx.on_wire()) {  // our question had no effect
-        tx.patience = std::min<std::uint8_t>(tx.patience + 1, kPatienceMax);
+        if (tx.patience < kPatienceMax) ++tx.patience;
         tx.wait = 0;
     }
     if (!tx.active()) {
@@ -95,7 +95,7 @@ namespace ulc::urtp {
     AckNews moved{static_cast<std::uint32_t>(next - tx.next[at])};
     const std::uint16_t delay_us = entry.delay_us;
     const Nanos delay = delay_us * kMicrosecond;
-    const bool sampled = tx.wants_sample(next, now);
+    const bool sampled = tx.wants_sample(moved.packets, now);
     if (sampled) {
         const TxSlot& newest = tx.slot(Seq{next.value - 1});
         if (tx.base != tx.sent && newest.transmissions == 1 && delay_us != kDelayUnknown) {
@@ -103,19 +103,17 @@ namespace ulc::urtp {
             tx.rtt.sample(rtt);
             session.rtt.sample(rtt);
             moved.rtt = std::max<Nanos>(rtt, 0);
-            tx.sampled = next;
-            tx.sampled_at = now;
-            tx.samples = std::min(tx.samples + 1, TxStream::kSampleEvery);
+            tx.sampled_at = TxStream::ticks(now);
+            if (tx.samples < TxStream::kSampleEvery) ++tx.samples;
             tx.wait = 0;
         }
     }
     if (delay_us != kDelayUnknown && delay >= least_reply_delay_) note_patience(tx, delay);
     if (tx.acknowledge(at, next)) release_news(tx, now);
-    if (context_.policy.on_acked == nullptr) return true;
-    tx.untold += moved.packets;
-    if (!sampled) return true;
-    moved.packets = std::exchange(tx.untold, 0U);
-    context_.policy.on_acked(*this, tx, moved, now);
+    moved.packets += tx.untold;
+    tx.untold = sampled ? 0 : static_cast<std::uint8_t>(moved.packets);  // below kSampleEvery
+    if (sampled && context_.policy.on_acked != nullptr)
+        context_.policy.on_acked(*this, tx, moved, now);
     return true;
 }
 

@@ -45,7 +45,7 @@ std::uint32_t Sender::may_repeat(TxStream& tx, Seq first, Nanos now) noexcept {
             return 0;
         }
         if (slot.transmissions <= TxSlot::kBlameless) {
-            tx.repeats_halved -= tx.repeats_halved > 0 ? 1 : 0;
+            if (tx.repeats_halved > 0) --tx.repeats_halved;
         } else if (tx.window >> tx.repeats_halved > 1) {
             ++tx.repeats_halved;
         }

@@ -22,8 +22,7 @@ TxStream::TxStream(StreamId stream, Group* of_group, std::span<const Rank> of_me
       destinations(members),
       slots(std::make_unique<TxSlot[]>(ring)),
       freed(first),
-      rtt(initial_rtt),
-      sampled(first) {
+      rtt(initial_rtt) {
     ULC_CHECK((ring & (ring - 1)) == 0);
     if (members > 1) {
         auto* at = static_cast<std::byte*>(::operator new(sizeof(Single) * members));

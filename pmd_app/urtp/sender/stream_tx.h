@@ -13,6 +13,7 @@
 
 #include "base/units.h"
 #include "port/segment.h"
+#include "urtp/context.h"
 #include "urtp/list.h"
 #include "urtp/rtt.h"
 #include "urtp/sender/congestion.h"
@@ -98,10 +99,10 @@ struct TxStream {
     [[nodiscard]] bool is_unbounded() const noexcept {
         return cwnd == window && pacer.gap() == 0 && members == 1;
     }
-    /// The acknowledgement of the numbers before `seen` is to give a sample of the round trip.
-    [[nodiscard]] bool wants_sample(Seq seen, Nanos now) const noexcept {
-        return samples < kSampleEvery || now - sampled_at >= kSampleWait ||
-               static_cast<std::uint32_t>(seen - sampled) >= kSampleEvery || !is_unbounded();
+    /// The acknowledgement of `packets` more packets is to give a sample of the round trip.
+    [[nodiscard]] bool wants_sample(std::uint32_t packets, Nanos now) const noexcept {
+        return samples < kSampleEvery || ticks(now) - sampled_at >= ticks(kSampleWait) ||
+               untold + packets >= kSampleEvery || !is_unbounded();
     }
     /// The tail's news are of interest at this destination.
     [[nodiscard]] bool lacks(std::uint32_t at) const noexcept {
@@ -140,13 +141,16 @@ struct TxStream {
     Seq want_first;
     std::uint16_t want = 0;  ///< numbers from want_first on that need a reservation
     std::uint16_t want_at = TxSlot::kNobody;  ///< this destination, or kSeveral
-    bool want_turn : 1 = false;  ///< the tail timer asks for space and for news in turn
-    bool backs_off : 1 = false;  ///< repeats ever more rarely what it repeats without effect
-    std::uint8_t patience =
-        0;  ///< the receiver's, as its acknowledgements and unanswered probes show it
-    bool wants_credit = false;  ///< a packet waits for credit or window
-    std::uint8_t repeats_halved =
-        0;  ///< times that a window is, for what is repeated at once (Sender::may_repeat())
+    bool want_turn : 1 = false;     ///< the tail timer asks for space and for news in turn
+    bool backs_off : 1 = false;     ///< repeats ever more rarely what it repeats without effect
+    bool wants_credit : 1 = false;  ///< a packet waits for credit or window
+    /// The receiver's, as its acknowledgements and unanswered probes show it.
+    std::uint8_t patience : 3 = 0;
+    /// Times that a window is, for what is repeated at once (Sender::may_repeat()).
+    std::uint8_t repeats_halved : 5 = 0;
+    static_assert(kPatienceMax < 1U << 3U);
+    std::uint8_t samples = 0;  ///< round trips measured, up to kSampleEvery
+    std::uint8_t untold = 0;   ///< packets acknowledged since then
 
     std::variant<std::monostate, LossBased, AdaptiveBackoff, DelayBased>
         congestion;    ///< the policy's state
@@ -156,11 +160,12 @@ struct TxStream {
     // --- round trips are measured now and then while nothing bounds the stream (answers.cc)
     static constexpr std::uint32_t kSampleEvery = 16;  ///< packets
     static constexpr Nanos kSampleWait = 100 * kMicrosecond;
-    Seq sampled;                ///< acknowledged before it at the last sample
-    std::uint32_t untold = 0;   ///< packets acknowledged that congestion control has not heard of
-    Nanos sampled_at = 0;       ///< time of the last sample
-    std::uint32_t samples = 0;  ///< those taken, up to kSampleEvery
-    std::uint32_t wait = 0;     ///< the tail's, in ns; 0: to be computed (Sender::tail_wait())
+    std::uint32_t sampled_at = 0;  ///< in ticks()
+    std::uint32_t wait = 0;        ///< the tail's, in ns; 0: to be computed (Sender::tail_wait())
+    /// Time in units of 1,024 ns, in four octets: a session has few (sim/memory_budget).
+    [[nodiscard]] static std::uint32_t ticks(Nanos time) noexcept {
+        return static_cast<std::uint32_t>(time >> 10);
+    }
     Nanos probe_at = kNever;
     Nanos probe_wait = 0;
     Nanos probed_at = 0;

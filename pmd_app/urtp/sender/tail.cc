@@ -12,7 +12,7 @@ namespace ulc::urtp {
 namespace {
 
 /// The least number of probes: a pause of our process is not the peer's silence.
-constexpr std::uint32_t kUnansweredMin = 4;
+constexpr std::uint8_t kUnansweredMin = 4;
 
 }  // namespace
 
@@ -35,8 +35,8 @@ void Sender::probe_now(TxStream& tx, Nanos now) noexcept {
 bool Sender::is_dead(Session& session, Nanos now) noexcept {
     if (session.unanswered_since == kNever) session.unanswered_since = now;
     const Nanos dead = params().peer_dead;
-    if (++session.unanswered <= kUnansweredMin || now - session.unanswered_since < dead)
-        return false;
+    if (session.unanswered < UINT8_MAX) ++session.unanswered;
+    if (session.unanswered <= kUnansweredMin || now - session.unanswered_since < dead) return false;
     if (config().node_heard == nullptr ||
         now - context_.config.node_heard(context_.config.node_context, session.rank) >= dead)
         return true;
