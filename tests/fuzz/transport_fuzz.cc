@@ -17,10 +17,12 @@
 #include "heap_pool.h"
 #include "input.h"
 #include "transport_fuzz.h"
+#include "urtp/fast.h"
 #include "urtp/policy.h"
 #include "urtp/transport.h"
 #include "wire/build.h"
 #include "wire/parse.h"
+#include "wire/short_frame.h"
 
 namespace {
 
@@ -243,12 +245,21 @@ private:
     void send_short(Rank from, Input& in) {
         ShortMessage message;
         message.stream = in.below(nodes() + 1U);
-        message.has_tag = in.octet() % 2 != 0;
+        const std::uint8_t how = in.octet();
+        message.has_tag = how % 2 != 0;
         const std::uint32_t number = sent_ + 1;
         message.payload = &number;
         message.octets = sizeof number;
         if (nodes_[from]->open.contains(message.stream)) return;
-        if (!transport(from).send_short(message, now_)) return;
+        Transport& sender = transport(from);
+        Session* session = sender.find_session(message.stream);
+        if ((how & 2U) != 0 && session != nullptr && !sender.has_tx()) {
+            Segment* frame = sender.transmit_short(message, *session, now_);
+            if (frame == nullptr) return;
+            launch(from, frame);
+        } else if (!sender.send_short(message, now_)) {
+            return;
+        }
         ++sent_;
         nodes_[message.stream]->expected[from].push_back(number);
     }
@@ -357,21 +368,25 @@ private:
         for (; frames > 0; --frames) {
             Segment* segment = transport(from).next_tx(now_);
             if (segment == nullptr) return;
-            Octets frame(segment->frame, segment->frame + segment->length);
-            fuzz::HeapPool::release(segment);
-            wire::FrameView view;
-            ULC_CHECK(wire::parse(frame.data(), frame.size(), wire::kEtherTypeDefault, view) ==
-                      Counter::kCount);
-            ULC_CHECK(view.source == mac_of(from) && frame.size() <= kFrameOctets);
-            for (Rank to = 0; to < nodes(); ++to) {
-                const bool addressed =
-                    view.destination == kBroadcastMac || view.destination == mac_of(to);
-                if (to == from || !addressed) continue;
-                if (flights_.size() == kFlightsMax) flights_.pop_front();
-                flights_.push_back({to, frame});
-                if (old_.size() == kOldMax) old_.pop_front();
-                old_.push_back({to, frame});
-            }
+            launch(from, segment);
+        }
+    }
+
+    void launch(Rank from, Segment* segment) {
+        Octets frame(segment->frame, segment->frame + segment->length);
+        fuzz::HeapPool::release(segment);
+        wire::FrameView view;
+        ULC_CHECK(wire::parse(frame.data(), frame.size(), wire::kEtherTypeDefault, view) ==
+                  Counter::kCount);
+        ULC_CHECK(view.source == mac_of(from) && frame.size() <= kFrameOctets);
+        for (Rank to = 0; to < nodes(); ++to) {
+            const bool addressed =
+                view.destination == kBroadcastMac || view.destination == mac_of(to);
+            if (to == from || !addressed) continue;
+            if (flights_.size() == kFlightsMax) flights_.pop_front();
+            flights_.push_back({to, frame});
+            if (old_.size() == kOldMax) old_.pop_front();
+            old_.push_back({to, frame});
         }
     }
 
@@ -417,8 +432,8 @@ private:
     }
 
     /// Parses a frame, drops it if its handle is not known here, else gives it to the transport.
-    void deliver(Rank to, const Octets& frame, bool short_way) {
-        Segment* segment = nodes_[to]->receiving.received(frame);
+    void deliver(Rank to, const Octets& octets, bool short_way) {
+        Segment* segment = nodes_[to]->receiving.received(octets);
         wire::FrameView view;
         Transport& receiver = transport(to);
         const Counter verdict =
@@ -429,10 +444,17 @@ private:
             fuzz::HeapPool::release(segment);
             return;
         }
-        ReadyPacket packet;
-        if (short_way && receiver.next_source() == kNoRank &&
-            receiver.take_short(view, packet, now_)) {
-            took(to, view.rank, packet);
+        wire::ShortFrame frame;
+        Session* session = nullptr;
+        if (short_way &&
+            wire::parse_short(segment->frame, segment->length, wire::kEtherTypeDefault, frame))
+            session = receiver.predict(frame);
+        if (session != nullptr) {
+            ReadyPacket packet;
+            packet.stream = receiver.take_short(frame, *session, now_);
+            packet.payload = frame.payload;
+            packet.length = frame.length;
+            took(to, frame.rank, packet);
             fuzz::HeapPool::release(segment);
         } else {
             receiver.on_frame(view, segment, now_);
