@@ -1,12 +1,12 @@
-// What all members of one operation must have given alike, as the tags of its messages and inquiries bear it (client/signature.h,
-// PROTOCOL.md §6.3).
+// Arguments that all members of one operation must give alike, as the tags of its messages and
+// its inquiries carry them (client/groups/signature.h, PROTOCOL.md §6.3).
 #pragma once
 
 #include <cstdint>
 
 #include <coll.h>
 
-#include "client/schedule_run.h"
+#include "client/collective/schedule_run.h"
 #include "coll/algorithm.h"
 
 namespace ulc::coll {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "client/schedule_run.h"
+#include "client/collective/schedule_run.h"
 #include "coll/algorithm.h"
 #include "coll/table.h"
 

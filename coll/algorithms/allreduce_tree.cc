@@ -1,7 +1,7 @@
-// Allreduce up a tree to rank 0 (coll/algorithms/reduce_tree.h), which multicasts each segment of
-// the result as soon as it is there. The multicast of one segment overlaps with the reduction of
-// the next. "binomial" goes down a tree of unicasts instead: the reference.
-#include "coll/algorithms/reduce_tree.h"
+// Allreduce up a tree to rank 0 (rooted/reduce_tree.h), which multicasts each segment of the
+// result as soon as it is there. The multicast of one segment overlaps with the reduction of the
+// next. "binomial" goes down a tree of unicasts instead: the reference.
+#include "coll/algorithms/rooted/reduce_tree.h"
 
 namespace ulc::coll {
 namespace {

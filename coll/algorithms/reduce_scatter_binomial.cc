@@ -1,7 +1,7 @@
 // Reduce_scatter over a tree of unicasts: a binomial reduction to rank 0, which sends each its block.
 #include <vector>
 
-#include "coll/algorithms/reduce_tree.h"
+#include "coll/algorithms/rooted/reduce_tree.h"
 
 namespace ulc::coll {
 

@@ -8,13 +8,13 @@
 #include <string>
 
 #include "abi/attach.h"
-#include "client/attach_client.h"
-#include "client/defaults.h"
-#include "client/embedded_client.h"
+#include "client/attach/attach_client.h"
+#include "client/attach/defaults.h"
+#include "client/attach/embedded_client.h"
+#include "client/attach/waiting.h"
 #include "client/error_text.h"
 #include "client/ulc.h"
 #include "client/ulc_internal.h"
-#include "client/waiting.h"
 
 namespace {
 

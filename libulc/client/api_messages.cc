@@ -1,7 +1,7 @@
 // The C entries for messages in pieces, and for messages that have arrived: argument checks; the
 // work is the endpoint's.
 #include "client/endpoint.h"
-#include "client/pieces.h"
+#include "client/p2p/pieces.h"
 #include "client/ulc.h"
 
 namespace {

@@ -25,13 +25,13 @@
 #include "abi/region.h"
 #include "base/idle_ladder.h"
 #include "base/medium.h"
-#include "client/groups.h"
+#include "client/collective/offload.h"
+#include "client/groups/groups.h"
 #include "client/hooks.h"
-#include "client/inbox.h"
 #include "client/links.h"
-#include "client/offload.h"
-#include "client/outbox.h"
-#include "client/submitter.h"
+#include "client/p2p/inbox.h"
+#include "client/p2p/outbox.h"
+#include "client/p2p/submitter.h"
 #include "client/ulc.h"
 
 namespace ulc::client {

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "client/endpoint.h"
-#include "client/rendezvous.h"
+#include "client/p2p/rendezvous.h"
 
 namespace ulc::client {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "abi/records.h"
-#include "client/request.h"
-#include "client/submitter.h"
+#include "client/p2p/request.h"
+#include "client/p2p/submitter.h"
 #include "client/ulc.h"
 
 namespace ulc::client {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "client/endpoint.h"
-#include "client/inquiry.h"
+#include "client/groups/inquiry.h"
 
 namespace ulc::client {
 

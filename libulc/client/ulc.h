@@ -1,19 +1,22 @@
 /* libulc: user-level messaging for Ethernet clusters. Public C API, stable within a major version.
  *
- * Model. A process opens an *endpoint* on an engine (a daemon on this node, or one embedded in the process), joins
- * a *job* as one of its ranks, then sends messages to ranks and multicasts to groups of ranks. Messages have any
- * length, arrive once, whole, and in order per (source rank, destination rank), whether unicast or multicast (URTP §3.1).
+ * Model. A process opens an *endpoint* on an engine (a daemon on this node, or one embedded in
+ * the process), joins a *job* as one of its ranks, then sends messages to ranks and multicasts to
+ * groups of ranks. Messages have any length. They arrive once, whole, and in order for each pair
+ * of source rank and destination rank, whether unicast or multicast (URTP §3.1).
  *
- * Everything below that starts something is non-blocking and context free: it returns ULC_OK or an error at once;
- * only ulc_poll() moves an endpoint, only ulc_wait() blocks. There is no hidden global state.
+ * Calls. A call that starts an operation does not block: it returns ULC_OK or an error at once.
+ * Only ulc_poll() moves an endpoint; only the calls with a time limit block. There is no hidden
+ * global state.
  *
- * Threads: an endpoint belongs to one thread at a time; different endpoints are independent.
- * fork(): an endpoint ends with the process that opened it. In a child it is closed
+ * Threads. An endpoint belongs to one thread at a time; different endpoints are independent.
+ *
+ * fork(). An endpoint ends with the process that opened it. In a child it is closed
  * (ULC_ERR_CLOSED; ulc_close() frees it), and the memory of ulc_alloc() and of views is empty. The
  * child may open endpoints.
  *
- * Errors: every function returning int gives ULC_OK (0) or one of ulc_error below; ulc_error_text() explains it.
- * ULC_ERR_AGAIN is back-pressure, never a failure: poll and try again.
+ * Errors. Each function that returns int gives ULC_OK (0) or one of ulc_error below;
+ * ulc_error_text() explains it. ULC_ERR_AGAIN is back-pressure, not a failure: poll and try again.
  */
 #ifndef ULC_H
 #define ULC_H
@@ -69,17 +72,17 @@ enum ulc_error {
 /* Tags with the top bit set belong to coll.h. */
 #define ULC_TAG_MAX (UINT64_MAX >> 1)
 
-typedef struct ulc_endpoint ulc_endpoint; /* one endpoint, owned by the caller until ulc_close() */
+typedef struct ulc_endpoint ulc_endpoint; /* one endpoint; the caller owns it until ulc_close() */
 typedef uint32_t ulc_group;               /* a group of ranks, valid in its job */
 
-/* What became of a request. */
+/* The outcome of a request. */
 typedef struct ulc_status {
     int error;       /* ULC_OK, ULC_ERR_TRUNCATED, ULC_ERR_PEER_LEFT, ULC_ERR_PEER_DIED, … */
     uint16_t source; /* receives: rank of the sender */
     uint16_t reserved;
     uint32_t group;  /* receives: the group it was multicast to, 0: unicast */
     uint64_t tag;    /* receives */
-    uint64_t length; /* receives: octets of the message, even if truncated */
+    uint64_t length; /* receives: bytes of the message, even if truncated */
 } ulc_status;
 
 /* One piece of a payload, or of a buffer: `length` bytes at `base`. Laid out as struct iovec.
@@ -106,64 +109,76 @@ enum ulc_send_flag {
 /* A message that ulc_claim() gave to the caller. */
 typedef struct ulc_message ulc_message;
 
-/* One operation under way. Memory is the caller's, 128 octets, must stay in place and untouched from start until
- * ulc_test() said that it is done (or ulc_cancel() succeeded). Need not be initialised. */
+/* One operation under way. The caller owns its memory, 128 bytes, which need not be initialised.
+ * It must stay in place and untouched from the start until ulc_test() says that the operation is
+ * done, or ulc_cancel() succeeds. */
 typedef struct ulc_request {
     uint64_t opaque[16];
 } ulc_request;
 
 /* ---------------------------------------------------------------- endpoints */
 
-/* Opens an endpoint. engine: NULL takes the environment's ULC_ENGINE, else the default socket.
+/* Opens an endpoint. Blocks for the handshake, at most 5 s. Cost: milliseconds.
+ *
+ * engine: NULL takes the environment's ULC_ENGINE, else the default socket.
  *   "/run/ulc/engine.sock" or any path      a daemon on this node
- *   "embedded:<vdev string>"                an engine inside this process (needs libulc-engine.so); several ports,
- *                                           each a net of its own, are separated by ';'
- * "%n" in either form becomes rank modulo ULC_NODES if that is set, with the rank that the
- * launcher gave this process. An engine on several ports has a net on each. An endpoint belongs to
- * one: "#name" behind either form says which ("/run/ulc/engine.sock#lab"), else the environment's
- * ULC_NET, else it is the engine's first. Names are those of ulc-engine's --device name:…, else 0,
- * 1, …; jobs on different nets never meet, even under one name. Blocks for the handshake (≤ 5 s).
- * Errors: NO_ENGINE, INVALID (no such net), PERMISSION, VERSION, NO_MEMORY, LIMIT, SYSTEM; on
- * error ulc_last_error_text() says what to do. Cost: milliseconds. */
+ *   "embedded:<vdev string>"                an engine inside this process (needs
+ *                                           libulc-engine.so); ';' separates several ports, each of
+ *                                           which is a net
+ * "%n" in either form becomes rank modulo ULC_NODES if that is set, with the rank that the launcher
+ * gave this process.
+ *
+ * An engine on several ports has a net on each. An endpoint belongs to one net: "#name" behind
+ * either form names it ("/run/ulc/engine.sock#lab"), else the environment's ULC_NET, else it is
+ * the engine's first. Names are those of ulc-engine's --device name:…, else 0, 1, …. Jobs on
+ * different nets never meet, even under one name.
+ *
+ * Errors: NO_ENGINE, INVALID (no such net), PERMISSION, VERSION, NO_MEMORY, LIMIT, SYSTEM;
+ * ulc_last_error_text() says what to do. */
 ULC_API int ulc_open(const char* engine, ulc_endpoint** out);
 
-/* Frees the endpoint. Unsent data of an endpoint that did not ulc_leave() are still delivered by a daemon's engine;
- * an embedded engine is polled until they are acknowledged or given up. Requests still under way are forgotten, not
- * completed: neither they nor their buffers are touched any more. NULL is allowed. */
+/* Frees the endpoint; NULL is allowed. Data of an endpoint that did not ulc_leave() are still
+ * delivered: by a daemon's engine later; an embedded engine is polled until they are acknowledged
+ * or have failed. Requests under way are dropped, not completed: neither they nor their buffers
+ * are touched any more. */
 ULC_API void ulc_close(ulc_endpoint* ep);
 
 /* ---------------------------------------------------------------- jobs */
 
-/* How the transport of the next job works: words joined by "+" (ulc-engine --help lists them), at most 32 octets, the same at
- * every rank; NULL or "": as the engine is configured. Errors: INVALID (too long, or a job is joined). */
+/* Chooses how the transport of the next job works. profile: words joined by "+" (`ulc-engine
+ * --help` lists them), at most 32 bytes, the same at every rank; NULL or "": as the engine is
+ * configured. Errors: INVALID (too long, or a job is joined). */
 ULC_API int ulc_set_profile(ulc_endpoint* ep, const char* profile);
 
-/* Starts joining `job` (1 … 64 octets) as `rank` of `size` (1 … 65534). nonce: 16 octets from the launcher, or NULL.
- * Then poll until ulc_job_state() is ULC_OK. Errors: INVALID, AGAIN (ring full). */
+/* Starts joining `job` (1 … 64 bytes) as `rank` of `size` (1 … 65534). nonce: 16 bytes from the
+ * launcher, or NULL. Then poll until ulc_job_state() is ULC_OK. Errors: INVALID, AGAIN (ring
+ * full). */
 ULC_API int ulc_join(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t size,
                      const unsigned char* nonce);
 
-/* ULC_OK: formed. ULC_ERR_AGAIN: forming. Else why it failed: JOB_SIZE, RANK_TAKEN, TWO_ROSTERS, TIMEOUT, VERSION, PROFILE,
- * or how it ended: CLOSED. */
+/* Returns ULC_OK if the job has formed, ULC_ERR_AGAIN while it forms. Else the reason why it failed
+ * (JOB_SIZE, RANK_TAKEN, TWO_ROSTERS, TIMEOUT, VERSION, PROFILE), or CLOSED if it ended. */
 ULC_API int ulc_job_state(const ulc_endpoint* ep);
 
-/* ulc_join() and wait; values left at NULL / ULC_RANK_ANY / 0 come from ULC_JOB, ULC_RANK, ULC_SIZE
- * and ULC_NONCE, as `ulc run` sets them, and the profile from ULC_PROFILE if none was set. Values
- * that these do not give come from the launcher: a PMIx server (mpirun, prte, srun), Hydra
- * (mpiexec) or Slurm's environment. Blocking. */
+/* Joins a job and waits until it has formed. Blocks, at most timeout_ns. Values left at NULL,
+ * ULC_RANK_ANY or 0 come from ULC_JOB, ULC_RANK, ULC_SIZE and ULC_NONCE, as `ulc run` sets them,
+ * and the profile from ULC_PROFILE if none was set. Values that these do not give come from the
+ * launcher: a PMIx server (mpirun, prte, srun), Hydra (mpiexec) or Slurm's environment. Errors:
+ * those of ulc_join() and ulc_job_state(). */
 ULC_API int ulc_join_wait(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t size,
                           int64_t timeout_ns);
 
 ULC_API uint16_t ulc_rank(const ulc_endpoint* ep);
 ULC_API uint16_t ulc_size(const ulc_endpoint* ep);
-/* The group of all ranks; valid once formed. */
+/* Returns the group of all ranks; valid once the job has formed. */
 ULC_API ulc_group ulc_world(const ulc_endpoint* ep);
-/* ULC_OK while the peer is there, else PEER_LEFT or PEER_DIED. */
+/* Returns ULC_OK while the peer is there, else PEER_LEFT or PEER_DIED. */
 ULC_API int ulc_peer_state(const ulc_endpoint* ep, uint16_t rank);
 
-/* Starts leaving: what was sent is delivered first. Poll until ulc_job_state() is ULC_ERR_CLOSED. Errors: AGAIN. */
+/* Starts leaving the job: messages that were sent are delivered first. Poll until ulc_job_state()
+ * is ULC_ERR_CLOSED. Errors: AGAIN. */
 ULC_API int ulc_leave(ulc_endpoint* ep);
-/* ulc_leave() and wait. */
+/* Leaves the job and waits for the end. Blocks, at most timeout_ns. */
 ULC_API int ulc_leave_wait(ulc_endpoint* ep, int64_t timeout_ns);
 
 /* ---------------------------------------------------------------- links */
@@ -219,9 +234,10 @@ ULC_API int ulc_unlink(ulc_endpoint* ep, uint16_t peer, ulc_request* req);
 
 /* ---------------------------------------------------------------- groups */
 
-/* Registers a group on this endpoint. All members call it with the same ranks in the same order (2 … size ranks, own
- * rank among them); calls over one set of ranks are made in the same order everywhere. `req` completes when every
- * member has registered; the status' group names it. Errors: INVALID, AGAIN, LIMIT; of the request: MISMATCH. */
+/* Starts creating a group. All members call it with the same ranks in the same order (2 … size
+ * ranks, the own rank among them). Calls over one set of ranks are made in the same order
+ * everywhere. `req` completes when every member has registered; its status names the group.
+ * Errors: INVALID, AGAIN, LIMIT; of the request: MISMATCH. */
 ULC_API int ulc_group_create(ulc_endpoint* ep, const uint16_t* ranks, uint16_t count,
                              ulc_request* req);
 /* As ulc_group_create(), of the group that all members call `key`. Creations over one set of ranks
@@ -235,9 +251,9 @@ ULC_API int ulc_group_create_keyed(ulc_endpoint* ep, const uint16_t* ranks, uint
 /* Forgets a group here. Collective by convention; messages under way must have been received. */
 ULC_API int ulc_group_free(ulc_endpoint* ep, ulc_group group);
 ULC_API uint16_t ulc_group_size(const ulc_endpoint* ep, ulc_group group);
-/* Index of own rank in the group, ULC_RANK_ANY if no member. */
+/* Returns the index of the own rank in the group, or ULC_RANK_ANY if it is no member. */
 ULC_API uint16_t ulc_group_index(const ulc_endpoint* ep, ulc_group group);
-/* Rank of the member with that index, ULC_RANK_ANY if out of range. */
+/* Returns the rank of the member with that index, or ULC_RANK_ANY if it is out of range. */
 ULC_API uint16_t ulc_group_rank(const ulc_endpoint* ep, ulc_group group, uint16_t index);
 
 /* Flags of ulc_set_hold(). */
@@ -279,24 +295,30 @@ ULC_API int ulc_group_slowest(const ulc_endpoint* ep, ulc_group group, ulc_holde
 
 /* ---------------------------------------------------------------- messages */
 
-/* Starts sending. req NULL: nobody asks when it is done (then payload is copied before the call returns, or AGAIN).
- * With req: done when `payload` may be reused: from 64 KiB on, with an engine in the application, when every receiver's engine has
- * it. payload in memory of ulc_alloc() is not copied by libulc.
- * tag ≤ ULC_TAG_MAX. Errors: AGAIN (ring or arena full), INVALID, NOT_FORMED, PEER_LEFT, PEER_DIED, CLOSED. Cost: one cache
- * line up to 40 octets. */
+/* Starts sending a message to a rank. tag: at most ULC_TAG_MAX.
+ *
+ * If `req` is not NULL, it completes when `payload` may be reused. With an embedded engine,
+ * payloads of 64 KiB and more complete only after every receiver's engine has the data. If it is
+ * NULL, the payload is copied before the call returns. A payload in memory of ulc_alloc() is not
+ * copied by libulc.
+ *
+ * Errors: AGAIN (ring or arena full), INVALID, NOT_FORMED, PEER_LEFT, PEER_DIED, CLOSED. Cost: one
+ * cache line up to 40 bytes. */
 ULC_API int ulc_send(ulc_endpoint* ep, uint16_t to, uint64_t tag, const void* payload,
                      size_t length, ulc_request* req);
 
-/* Starts a multicast to all other members of the group, one frame a packet on the wire (URTP §3). subset: ULC_SUBSET_ALL,
- * or bit i = member index i, for groups up to 64. Errors: as ulc_send(). */
+/* Starts a multicast to all other members of the group, one frame a packet on the wire (URTP §3).
+ * subset: ULC_SUBSET_ALL, or bit i for member index i, in groups of up to 64. Completion and
+ * errors: as ulc_send(). */
 ULC_API int ulc_multicast(ulc_endpoint* ep, ulc_group group, uint64_t subset, uint64_t tag,
                           const void* payload, size_t length, ulc_request* req);
 
-/* Starts a receive into `buffer`: the first message, in arrival order, with (tag & mask) == (tag given & mask) from `from`
- * or from ULC_RANK_ANY. A longer message is cut (TRUNCATED). A receive that names its source lets the engine ask early
- * for a lost message (URTP §3.1). Errors: INVALID, NOT_FORMED, CLOSED. Never AGAIN. A source that is gone ends the
- * request with PEER_LEFT or PEER_DIED, after what had arrived from it. Until it is done, and after ulc_cancel(), what
- * `buffer` holds is undefined. */
+/* Starts a receive into `buffer`, of the first message in arrival order with (tag & mask) ==
+ * (given tag & mask), from rank `from` or from ULC_RANK_ANY. A longer message is cut (TRUNCATED).
+ * A receive that names its source lets the engine ask early for a lost message (URTP §3.1). A
+ * source that is gone ends the request with PEER_LEFT or PEER_DIED, after the messages that had
+ * arrived from it. Until the request is done, and after ulc_cancel(), the contents of `buffer`
+ * are undefined. Errors: INVALID, NOT_FORMED, CLOSED; never AGAIN. */
 ULC_API int ulc_receive(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, void* buffer,
                         size_t capacity, ulc_request* req);
 
@@ -314,17 +336,20 @@ ULC_API int ulc_multicastv(ulc_endpoint* ep, ulc_group group, uint64_t subset, u
                            ulc_request* req);
 
 /* Chooses which unicasts of this endpoint are announced: those of `from` bytes and more. Such a
- * message goes out with its first part, at most 16,360 bytes and, of several pieces, whole ones;
- * the rest is sent when a receive at
- * the receiver has matched, straight into its buffer. So the request of such a send completes only
- * after that, and both sides must poll meanwhile: an engine in the application passes on what was
- * asked for, but only the application's own calls match and ask. A message sent later is not held
- * up. held_max: bytes of unexpected messages of one sender above which it has to announce all
+ * message goes out with its first part, at most 16,360 bytes and, of several pieces, whole ones.
+ * The rest is sent when a receive at the receiver has matched, straight into its buffer. A
+ * message sent later is not held up.
+ *
+ * The request of such a send completes only after that, and both sides must poll meanwhile: an
+ * engine in the application passes on requests for the rest, but only the application's own calls
+ * match and ask. A program whose ranks wait for large sends to complete before they receive must
+ * leave `from` at UINT64_MAX.
+ *
+ * held_max: bytes of unexpected messages of one sender. Above it, that sender has to announce all
  * messages above 256 bytes without a first part, whatever it chose, until half of them were
- * received. Bytes that were on their way come in addition. ulc_leave() and ulc_close() send the
- * rest of all announced messages unasked. UINT64_MAX for either: never, as after ulc_open(). A
- * program whose ranks wait for large sends to complete before they receive must leave `from` at
- * that. Errors: INVALID, CLOSED. Cost: one round trip for each announced message. */
+ * received. Bytes that were on their way come in addition. UINT64_MAX for either: never, as after
+ * ulc_open(). ulc_leave() and ulc_close() send the rest of all announced messages unasked.
+ * Errors: INVALID, CLOSED. Cost: one round trip for each announced message. */
 ULC_API int ulc_set_rendezvous(ulc_endpoint* ep, uint64_t from, uint64_t held_max);
 
 /* As ulc_receive(), into `count` pieces, filled in order. The list stays in place until the request
@@ -333,14 +358,14 @@ ULC_API int ulc_set_rendezvous(ulc_endpoint* ep, uint64_t from, uint64_t held_ma
 ULC_API int ulc_receivev(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
                          const ulc_piece* pieces, unsigned count, ulc_request* req);
 
-/* The next message of each of `count` distinct sources, in any order of arrival (URTP §2.1): starts requests[i] from
- * from[i] into buffers[i]. */
+/* Starts a receive of the next message of each of `count` distinct sources, in any order of arrival
+ * (URTP §2.1): requests[i] from rank from[i] into buffers[i]. Errors: as ulc_receive(). */
 ULC_API int ulc_multireceive(ulc_endpoint* ep, const uint16_t* from, uint16_t count, uint64_t tag,
                              uint64_t mask, void* const* buffers, size_t capacity,
                              ulc_request* requests);
 
-/* ULC_OK: done, *status (may be NULL) is filled and the request is the caller's again. ULC_ERR_AGAIN: under way. Does not
- * poll. */
+/* Returns ULC_OK if the request is done: fills *status (may be NULL), and the request is the
+ * caller's again. Returns ULC_ERR_AGAIN while it is under way. Does not poll. */
 ULC_API int ulc_test(ulc_endpoint* ep, ulc_request* req, ulc_status* status);
 
 /* Puts a request that was started into the list that ulc_next_done() works off, at once if it is
@@ -357,12 +382,13 @@ ULC_API int ulc_collect(ulc_endpoint* ep, ulc_request* req);
  * under way. */
 ULC_API ulc_request* ulc_next_done(ulc_endpoint* ep, ulc_status* status);
 
-/* Takes back a receive that has not matched. Errors: AGAIN if it has (test it instead). */
+/* Takes back a receive that has not matched. Errors: AGAIN if it has matched (test it instead). */
 ULC_API int ulc_cancel(ulc_endpoint* ep, ulc_request* req);
 
-/* A look at the first matching message that no receive has taken: fills *status and, if the message is whole in the
- * arena, *view (valid until ulc_release()) and takes it. Errors: AGAIN (none), LIMIT (message larger than the arena:
- * use ulc_receive()). This is the receive without the second copy. */
+/* Takes the first matching message that no receive has taken, without a second copy. Fills
+ * *status and, if the message is whole in the arena, sets *view, which is valid until
+ * ulc_release(). Errors: AGAIN (none), LIMIT (the message is larger than the arena: use
+ * ulc_receive()). */
 ULC_API int ulc_take(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
                      const void** view, ulc_status* status);
 ULC_API void ulc_release(ulc_endpoint* ep, const void* view);
@@ -398,45 +424,54 @@ ULC_API int ulc_receive_claimed(ulc_endpoint* ep, ulc_message* message, const ul
  * Errors: INVALID. */
 ULC_API int ulc_discard(ulc_endpoint* ep, ulc_message* message);
 
-/* Memory of the send arena: a send from it is not copied by libulc. NULL when there is none left. */
+/* Returns memory of the send arena: libulc does not copy what it sends from there. NULL: none
+ * left. */
 ULC_API void* ulc_alloc(ulc_endpoint* ep, size_t octets);
 ULC_API void ulc_free(ulc_endpoint* ep, void* memory);
 
 /* ---------------------------------------------------------------- progress */
 
-/* Takes what the engine has completed. An embedded engine runs one round, in which it sees what was submitted: so ulc_send() and then
- * computing keeps a message here, while ulc_wait_for() and the end of a collective leave nothing unseen. Returns the number of events taken,
- * ≥ 0, or minus a ulc_error that ended the endpoint, or -ULC_ERR_LIMIT, which does not: messages that nobody receives have
- * filled the memory allowed to them (1 GiB, or ULC_UNEXPECTED_OCTETS); receive some and go on, nothing is lost. No system
- * call, but for a look whether the engine lives after two million polls in a row that brought nothing. */
+/* Takes what the engine has completed, and returns the number of events, ≥ 0. An embedded engine
+ * runs one round, in which it sees new submissions. So a message stays here if the program
+ * computes after ulc_send(); ulc_wait_for() and the end of a collective leave no submission
+ * unseen.
+ *
+ * Errors, negated: an error that ended the endpoint; or LIMIT, which does not end it: messages
+ * without a receive have filled the memory allowed to them (1 GiB, or ULC_UNEXPECTED_OCTETS).
+ * Receive some and go on; nothing is lost. Cost: no system call, except a look whether the engine
+ * lives after two million polls in a row without an event. */
 ULC_API int ulc_poll(ulc_endpoint* ep);
 
-/* What no request tells, said from within ulc_poll() (and whatever polls): error is
- *   LOST        `count` packets from rank `source` were lost (profile "detect"; other profiles repair); a message that lacks one
- *               is not delivered, or ends CORRUPT if a part of it was
- *   PORT_DOWN   `count` packets of ours did not leave, because the link was down (profile "detect")
+/* Called from within ulc_poll(), and whatever polls, for events that belong to no request:
+ *   LOST        `count` packets from rank `source` were lost (profile "detect"; others repair); a
+ *               message that lacks one is not delivered, or ends CORRUPT if a part of it was
+ *   PORT_DOWN   `count` packets of ours did not leave: the link was down (profile "detect")
  *   PEER_SLOW   rank `source` held up multicasts of ours for `count` ms: it takes them too
  *               slowly, or loses many (ulc_set_hold)
  *   PEER_SILENT the same; it does not answer
  *   EXCLUDED    rank `source` and this one have ended their relation, because of
  *               ulc_set_hold() at either node
- *   TRUNCATED   a message of `count` octets from rank `source` was longer than its receive (which says so too)
- * GAMMA §4.5.5's error handler. It must not call functions of this endpoint. NULL: none, as after ulc_open(). */
+ *   TRUNCATED   a message of `count` bytes from rank `source` was longer than its receive, which
+ *               completes with TRUNCATED too
+ * It must not call functions of this endpoint. NULL: no handler, as after ulc_open(). Source: GAMMA
+ * §4.5.5. */
 typedef void (*ulc_error_handler)(void* context, int error, uint16_t source, uint64_t count);
 ULC_API void ulc_set_error_handler(ulc_endpoint* ep, ulc_error_handler handler, void* context);
 
-/* Blocks until ulc_poll() took something, at most timeout_ns: spins, then yields, then sleeps (Express §3.2). Errors:
- * TIMEOUT, CLOSED, CORRUPT, NO_ENGINE (it died), LIMIT (see ulc_poll). */
+/* Blocks until ulc_poll() took an event, at most timeout_ns: spins, then yields, then sleeps
+ * (Express §3.2). Errors: TIMEOUT, CLOSED, CORRUPT, NO_ENGINE (the engine died), LIMIT (see
+ * ulc_poll()). */
 ULC_API int ulc_wait(ulc_endpoint* ep, int64_t timeout_ns);
 
-/* ulc_test() until done, waiting in between. */
+/* Waits until the request is done, and fills *status (may be NULL). Blocks, at most timeout_ns.
+ * Errors: those of ulc_wait(); of the operation: status->error. */
 ULC_API int ulc_wait_for(ulc_endpoint* ep, ulc_request* req, ulc_status* status,
                          int64_t timeout_ns);
 
 /* ---------------------------------------------------------------- texts */
 
 ULC_API const char* ulc_error_text(int error);
-/* What the last failing call of this thread found, and what to do about it. Never NULL. */
+/* Returns what the last failing call of this thread found, and what to do. Never NULL. */
 ULC_API const char* ulc_last_error_text(void);
 ULC_API const char* ulc_version(void);
 

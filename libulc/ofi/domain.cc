@@ -9,13 +9,13 @@
 #include <new>
 #include <system_error>
 
-#include "ofi/addresses.h"
-#include "ofi/completions.h"
-#include "ofi/counter.h"
 #include "ofi/endpoint.h"
 #include "ofi/fabric.h"
 #include "ofi/not_there.h"
-#include "ofi/poll_set.h"
+#include "ofi/peers/addresses.h"
+#include "ofi/queues/completions.h"
+#include "ofi/queues/counter.h"
+#include "ofi/queues/poll_set.h"
 
 namespace ulc::ofi {
 namespace {

@@ -15,14 +15,14 @@
 #include <unordered_map>
 
 #include "client/ulc.h"
-#include "ofi/addresses.h"
-#include "ofi/completions.h"
-#include "ofi/counter.h"
 #include "ofi/domain.h"
-#include "ofi/dropped.h"
 #include "ofi/operation.h"
-#include "ofi/peers.h"
-#include "ofi/pull_peers.h"
+#include "ofi/peers/addresses.h"
+#include "ofi/peers/peers.h"
+#include "ofi/pull/pull_peers.h"
+#include "ofi/queues/completions.h"
+#include "ofi/queues/counter.h"
+#include "ofi/queues/dropped.h"
 
 namespace ulc::ofi {
 

@@ -4,9 +4,9 @@
 
 #include <new>
 
-#include "ofi/completions.h"
 #include "ofi/domain.h"
 #include "ofi/not_there.h"
+#include "ofi/queues/completions.h"
 
 namespace ulc::ofi {
 namespace {

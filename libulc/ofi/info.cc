@@ -10,9 +10,9 @@
 #include <cstring>
 #include <string>
 
-#include "ofi/job.h"
 #include "ofi/message_header.h"
-#include "ofi/node.h"
+#include "ofi/peers/job.h"
+#include "ofi/peers/node.h"
 #include "ofi/running_library.h"
 
 namespace ulc::ofi {

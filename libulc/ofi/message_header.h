@@ -21,7 +21,7 @@
 #include <cstdint>
 
 #include "base/endian.h"
-#include "ofi/pull_wire.h"
+#include "ofi/pull/pull_wire.h"
 
 namespace ulc::ofi {
 

@@ -13,7 +13,7 @@
 
 #include "client/ulc.h"
 #include "ofi/message_header.h"
-#include "ofi/pull_wire.h"
+#include "ofi/pull/pull_wire.h"
 
 namespace ulc::ofi {
 

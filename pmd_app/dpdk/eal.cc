@@ -17,10 +17,10 @@
 
 #include "dpdk/device.h"
 #include "dpdk/log.h"
-#include "dpdk/own_drivers.h"
-#include "dpdk/parked.h"
 #include "dpdk/pci_card.h"
-#include "dpdk/runtime_dir.h"
+#include "dpdk/quirks/own_drivers.h"
+#include "dpdk/quirks/parked.h"
+#include "dpdk/quirks/runtime_dir.h"
 
 namespace ulc::dpdk {
 namespace {

@@ -18,9 +18,9 @@
 #include "dpdk/device_check.h"
 #include "dpdk/log.h"
 #include "dpdk/multicast.h"
-#include "dpdk/own_drivers.h"
-#include "dpdk/parked.h"
 #include "dpdk/pci_card.h"
+#include "dpdk/quirks/own_drivers.h"
+#include "dpdk/quirks/parked.h"
 
 namespace ulc::dpdk {
 namespace {

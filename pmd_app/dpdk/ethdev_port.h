@@ -18,7 +18,7 @@
 #include "dpdk/device.h"
 #include "dpdk/exception_path.h"
 #include "dpdk/frame_pool.h"
-#include "dpdk/memif_guard.h"
+#include "dpdk/quirks/memif_guard.h"
 #include "port/port.h"
 
 namespace ulc::dpdk {

@@ -19,7 +19,7 @@ using abi::StepKind;
 constexpr std::uint32_t kNone = UINT32_MAX;
 
 /// Of one member's view, whether two tags of one operation differ in what is left of them; 0 is unchecked
-/// (client/signature.h).
+/// (client/groups/signature.h).
 [[nodiscard]] bool unlike(std::uint64_t a, std::uint64_t b, std::uint64_t mask) noexcept {
     return (a & ~mask) != 0 && (b & ~mask) != 0 && ((a ^ b) & ~mask) != 0;
 }

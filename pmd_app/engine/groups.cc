@@ -2,7 +2,7 @@
 //
 //   kAddGroup       registered. This node listens to the group's own address if there is room for one more; else it offers some of
 //                   those that it listens to (base/address_plan.h)
-//                   … the members agree: libulc's client/sharing.h …
+//                   … the members agree: libulc's client/groups/sharing.h …
 //   kListenGroup    this node listens to the address that the group is to share
 //   kUseAddress     all members listen: what is sent to the group goes there. Until then it goes to all nodes by broadcast
 //

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "main/printable.h"
+#include "main/attach/printable.h"
 
 namespace ulc::daemon {
 namespace {

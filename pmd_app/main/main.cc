@@ -12,10 +12,10 @@
 #include <spdlog/spdlog.h>
 
 #include "base/check.h"
-#include "main/attach_server.h"
+#include "main/attach/attach_server.h"
 #include "main/node.h"
 #include "main/options.h"
-#include "main/sandbox.h"
+#include "main/sandbox/sandbox.h"
 
 namespace ulc::daemon {
 namespace {

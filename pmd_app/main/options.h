@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "main/attach_server.h"
+#include "main/attach/attach_server.h"
 #include "main/node.h"
 
 namespace ulc::daemon {

@@ -32,11 +32,11 @@
 #include <vector>
 
 #include "base/check.h"
-#include "ofi/addresses.h"
-#include "ofi/completions.h"
 #include "ofi/domain.h"
 #include "ofi/endpoint.h"
 #include "ofi/info.h"
+#include "ofi/peers/addresses.h"
+#include "ofi/queues/completions.h"
 #include "ofi/say.h"
 #include "plain_ulc.h"
 

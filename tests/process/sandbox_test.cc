@@ -19,7 +19,7 @@
 #include <thread>
 
 #include "daemons.h"
-#include "main/sandbox.h"
+#include "main/sandbox/sandbox.h"
 
 namespace ulc::test {
 namespace {

@@ -24,8 +24,8 @@
 #include <string>
 #include <thread>
 
+#include "client/attach/waiting.h"
 #include "client/endpoint.h"
-#include "client/waiting.h"
 #include "dpdk/eal.h"
 #include "dpdk/ethdev_port.h"
 #include "engine/engine.h"

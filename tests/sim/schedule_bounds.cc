@@ -53,7 +53,7 @@ std::uint64_t tokens(const Call& call, std::uint64_t block) {
 
 /// Its own full packets, and the rest of all.
 std::uint64_t packets_and_rests(const Call& call, std::uint64_t block) {
-    constexpr std::uint64_t kPacketOctets = 1460;  // coll/algorithms/scatter_packed.cc
+    constexpr std::uint64_t kPacketOctets = 1460;  // coll/algorithms/rooted/scatter_packed.cc
     const std::uint64_t rest = block % kPacketOctets;
     const std::uint64_t full = block - rest;
     if (call.ranks == 1) return 0;

@@ -1,5 +1,5 @@
-// The attach server's budgets of processor time and of lines in the log (main/budget.h).
-#include "main/budget.h"
+// The attach server's budgets of processor time and of lines in the log (main/attach/budget.h).
+#include "main/attach/budget.h"
 
 #include <gtest/gtest.h>
 

@@ -43,10 +43,13 @@ KEEPS_THE_RULES = {
     "coll/mpi/pmpi/world.cc": '#include <mpi.h>\n#include "coll/mpi/core.h"\n',
     "pmd_app/jobs/jobs.h": '#include "urtp/stream.h"\n#include "wire/ids.h"\n',
     "pmd_app/endpoint/deliver.h": '#include "urtp/stream.h"\n#include "abi/records.h"\n',
-}
+    "pmd_app/endpoint/longest.h": "\n" * 499,
+} | {f"pmd_app/shm/{number}.h": "" for number in range(25)}
 
 # name -> (file, its text, what the report must say)
 VIOLATIONS = {
+    "a_source_is_too_long": ("pmd_app/urtp/a.cc", "\n" * 498, "give each duty a file"),
+    "a_folder_has_too_many_files": ("pmd_app/shm/a.h", "", "make sub-folders by duty"),
     "base_includes_another_room": ("libulc/base/a.h", '#include "abi/records.h"', "may not include"),
     "base_includes_an_operating_system_header": ("libulc/base/a.h", "#include <sys/mman.h>", "standard library"),
     "base_includes_a_third_party_library": ("libulc/base/a.h", "#include <fmt/core.h>", "standard library"),
@@ -118,6 +121,12 @@ VIOLATIONS = {
 }
 
 
+# Where a violation is reported, if not on its third line.
+ELSEWHERE = {"file_in_no_room": "pmd_app/elsewhere/a.cc:1: ",
+             "a_source_is_too_long": "pmd_app/urtp/a.cc:501: ",
+             "a_folder_has_too_many_files": "pmd_app/shm:1: "}
+
+
 def run(checker, files):
     with tempfile.TemporaryDirectory() as root:
         for name, text in files.items():
@@ -138,7 +147,7 @@ def main():
     for number, (name, (path, text, said)) in enumerate(VIOLATIONS.items(), 2):
         # On the third line, so that the reported line number is checked too.
         status, output = run(checker, KEEPS_THE_RULES | {path: "\n\n" + text})
-        expected_line = f"{path}:{1 if name == 'file_in_no_room' else 3}: "
+        expected_line = ELSEWHERE.get(name, f"{path}:3: ")
         reports = [line for line in output.splitlines() if line.startswith(expected_line)]
         found = status == 1 and len(output.splitlines()) == 2 and any(said in line for line in reports)
         print("ok" if found else "not ok", f"{number} - finds_{name}")

@@ -1,5 +1,5 @@
 // Inquiries about collective operations, as another rank's libulc, or whoever pretends to be one, sends them.
-#include "client/inquiry.h"
+#include "client/groups/inquiry.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Matching order: against a plain list that does it the obvious way, and the cases that people expect by name.
-#include "client/matching.h"
+#include "client/p2p/matching.h"
 
 #include <gtest/gtest.h>
 

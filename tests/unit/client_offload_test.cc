@@ -1,6 +1,6 @@
 // What may be handed to the engine, by the library's own judgement: every schedule without reductions that ships, when it is made for
 // messages that come early, and none whose octets that would spoil.
-#include "client/offload.h"
+#include "client/collective/offload.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "client/operations.h"
-#include "client/signature.h"
+#include "client/groups/operations.h"
+#include "client/groups/signature.h"
 
 namespace ulc::client {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "client/rendezvous.h"
+#include "client/p2p/rendezvous.h"
 #include "client_fixture.h"
 
 namespace ulc::client {

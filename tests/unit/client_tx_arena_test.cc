@@ -1,4 +1,4 @@
-#include "client/tx_arena.h"
+#include "client/p2p/tx_arena.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include <numeric>
 #include <vector>
 
-#include "ofi/pull_reader.h"
+#include "ofi/pull/pull_reader.h"
 
 namespace ulc::ofi {
 namespace {

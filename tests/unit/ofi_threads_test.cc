@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "../fuzz/plain_ulc.h"
-#include "ofi/counter.h"
 #include "ofi/domain.h"
-#include "ofi/job.h"
 #include "ofi/message_header.h"
+#include "ofi/peers/job.h"
+#include "ofi/queues/counter.h"
 #include "ofi/say.h"
 
 namespace {

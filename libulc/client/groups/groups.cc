@@ -1,0 +1,333 @@
+#include "client/groups/groups.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/fnv.h"
+#include "base/group_handle.h"
+#include "client/groups/inquiry.h"
+
+namespace ulc::client {
+namespace {
+
+constexpr std::uint64_t kLibulcTags = std::uint64_t{3} << 62;
+
+// FNV-1a, 64 bits, over the ranks and the key if there is one, all big-endian.
+std::uint64_t hash_of(std::span<const std::uint16_t> ranks, const std::uint64_t* key) noexcept {
+    std::uint64_t hash = kFnvBasis;
+    const auto add = [&hash](std::uint64_t octet) { hash = fnv1a(hash, octet); };
+    for (const std::uint16_t rank : ranks) {
+        add(rank >> 8U);
+        add(rank & 0xffU);
+    }
+    for (unsigned shift = 64; key != nullptr && shift > 0; shift -= 8)
+        add(*key >> (shift - 8) & 0xffU);
+    return hash;
+}
+
+}  // namespace
+
+void Groups::begin_job(std::uint32_t world, std::uint16_t self, std::uint16_t size,
+                       std::uint16_t per_node) {
+    world_ = world;
+    self_ = self;
+    size_ = size;
+    Group all;
+    all.own_index = self;
+    all.per_node = per_node;
+    all.ranks.resize(size);
+    for (std::uint16_t rank = 0; rank < size; ++rank)
+        all.ranks[rank] = rank;
+    groups_.emplace(world, std::move(all));
+}
+
+const Group* Groups::find(std::uint32_t handle) const noexcept {
+    const auto it = groups_.find(handle);
+    return it == groups_.end() ? nullptr : &it->second;
+}
+
+Group* Groups::find(std::uint32_t handle) noexcept {
+    const auto it = groups_.find(handle);
+    return it == groups_.end() ? nullptr : &it->second;
+}
+
+// ---------------------------------------------------------------- creation
+
+int Groups::create(std::span<const std::uint16_t> ranks, const std::uint64_t* key,
+                   ulc_request* memory) {
+    if (ranks.size() < 2 || ranks.size() > size_) return ULC_ERR_INVALID;
+    std::vector<std::uint16_t> sorted(ranks.begin(), ranks.end());
+    std::sort(sorted.begin(), sorted.end());
+    const bool repeats = std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
+    const auto own = std::find(ranks.begin(), ranks.end(), self_);
+    if (repeats || sorted.back() >= size_ || own == ranks.end()) return ULC_ERR_INVALID;
+    if (groups_.size() + forming_.size() >= kGroupsMax) return ULC_ERR_LIMIT;
+
+    Forming forming{};
+    forming.ranks.assign(ranks.begin(), ranks.end());
+    forming.list_hash = hash_of(ranks, key);
+    forming.set_hash = hash_of(sorted, key);
+    forming.nth = set_counts_[forming.set_hash];
+    forming.handle = subgroup_handle(world_, ranks, list_counts_[forming.list_hash], key);
+    forming.coordinator = sorted.front();
+    forming.own_index = static_cast<std::uint16_t>(own - ranks.begin());
+    forming.missing = ranks.size() - 1;
+    forming.heard.assign(ranks.size(), false);
+    forming.stage = Stage::kRegistering;
+    forming.cookie = kCookieBit | (next_cookie_ & ~kCookieBit);
+    if (!submit_add(forming)) return ULC_ERR_AGAIN;
+    ++next_cookie_;
+    ++set_counts_[forming.set_hash];
+    ++list_counts_[forming.list_hash];
+    forming.request = &Request::begin(memory, RequestState::kForming);
+    forming_.push_back(std::move(forming));
+    take_early_reports(forming_.back());
+    return ULC_OK;
+}
+
+bool Groups::submit_add(Forming& forming) {
+    const auto octets = static_cast<std::uint32_t>(forming.ranks.size() * sizeof(std::uint16_t));
+    forming.block = outbox_.arena().allocate(octets);
+    if (forming.block == TxArena::kNone) return false;
+    abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kAddGroup);
+    if (record == nullptr) {
+        outbox_.arena().free(forming.block);
+        return false;
+    }
+    std::memcpy(outbox_.arena().at(forming.block), forming.ranks.data(), octets);
+    record->stream = forming.handle;
+    record->cookie = forming.cookie;
+    record->body.block = {forming.block, octets, octets, 0, 0, 0};
+    submitter_.publish();
+    return true;
+}
+
+bool Groups::on_registered(std::uint32_t cookie, int status, const abi::GroupOffers& offers) {
+    const auto it = std::find_if(forming_.begin(), forming_.end(),
+                                 [cookie](const Forming& f) { return f.cookie == cookie; });
+    if (it == forming_.end() || it->stage != Stage::kRegistering) return false;
+    if (offers.count > kOffersMax || (status == 0 && offers.count == 0)) return false;
+    outbox_.arena().free(it->block);
+    it->registered = status == 0;
+    it->per_node =
+        std::clamp<std::uint16_t>(offers.per_node, 1, static_cast<std::uint16_t>(it->ranks.size()));
+    if (offers.has_room != 0) {
+        it->own_address = offers.offers[0];
+    } else {
+        for (std::size_t i = 0; i < offers.count; ++i)
+            (void)it->offers.push_back(AddressOffer::of(offers.offers[i]));
+        if (!it->offers.empty()) it->choice.add({it->offers.begin(), it->offers.end()});
+    }
+    if (status != 0 && it->error == 0) it->error = status;
+    it->stage = self_ == it->coordinator ? Stage::kWaiting : Stage::kReporting;
+    advance(*it);
+    return true;
+}
+
+void Groups::take_early_reports(Forming& forming) {
+    std::erase_if(early_, [&](const Report& early) {
+        if (early.control.set_hash != forming.set_hash || early.control.nth != forming.nth)
+            return false;
+        on_report(forming, early);
+        return true;
+    });
+}
+
+void Groups::on_report(Forming& forming, const Report& report) {
+    const Control& control = report.control;
+    const auto at = std::find(forming.ranks.begin(), forming.ranks.end(), report.source);
+    if (at == forming.ranks.end()) return;
+    const auto index = static_cast<std::size_t>(at - forming.ranks.begin());
+    if (forming.heard[index]) return;
+    forming.heard[index] = true;
+    --forming.missing;
+    if (!report.offers.empty()) forming.choice.add({report.offers.begin(), report.offers.end()});
+    const auto status = static_cast<int>(std::uint32_t{control.status});
+    if (control.list_hash != forming.list_hash || control.handle != forming.handle) {
+        forming.error = ULC_ERR_MISMATCH;
+    } else if (status != 0 && forming.error == 0) {
+        forming.error = status;
+    }
+}
+
+bool Groups::on_control(std::uint16_t source, std::uint64_t tag,
+                        std::span<const unsigned char> octets) {
+    if (tag == kTagInquiry) return hear_inquiry(*this, outbox_, source, octets);
+    if (tag == Sharing::kTagListening || tag == Sharing::kTagUse)
+        return sharing_.on_word(source, tag, octets);
+    Control control;
+    if (octets.size() < sizeof control || (tag & kLibulcTags) != kLibulcTags) return false;
+    std::memcpy(&control, octets.data(), sizeof control);
+    const auto it = std::find_if(forming_.begin(), forming_.end(), [&](const Forming& f) {
+        return f.stage != Stage::kOver && control.set_hash == f.set_hash && control.nth == f.nth;
+    });
+    if (tag == kTagVerdict) {
+        if (it == forming_.end() || source != it->coordinator || it->stage != Stage::kWaiting)
+            return true;  // given up meanwhile
+        on_verdict(*it, control);
+        return true;
+    }
+    if (tag != kTagReport) return false;
+    const Report report{source, control, read_offers(octets.subspan(sizeof control))};
+    if (it == forming_.end()) {
+        if (early_.size() < kReportsMax) early_.push_back(report);
+        return true;
+    }
+    on_report(*it, report);
+    advance(*it);
+    return true;
+}
+
+/// What follows a report; more than there may be is not looked at.
+AddressOffers Groups::read_offers(std::span<const unsigned char> octets) {
+    AddressOffers offers;
+    for (; octets.size() >= sizeof(Be32) && !offers.full(); octets = octets.subspan(sizeof(Be32))) {
+        Be32 packed;
+        std::memcpy(&packed, octets.data(), sizeof packed);
+        (void)offers.push_back(AddressOffer::of(packed));
+    }
+    return offers;
+}
+
+void Groups::on_verdict(Forming& forming, const Control& control) {
+    forming.error = static_cast<int>(std::uint32_t{control.status});
+    if (forming.error == 0)
+        sharing_.agreed(forming.handle, control.address & kAddressIdMax, forming.own_address,
+                        forming.coordinator);
+    end(forming);
+}
+
+bool Groups::send_control(std::uint16_t to, std::uint64_t tag, const Forming& forming) {
+    Control control{};
+    control.handle = forming.handle;
+    control.nth = forming.nth;
+    control.set_hash = forming.set_hash;
+    control.list_hash = forming.list_hash;
+    control.status = static_cast<std::uint32_t>(forming.error);
+    control.address = forming.address;
+    unsigned char octets[sizeof control + kOffersMax * sizeof(Be32)];
+    std::memcpy(octets, &control, sizeof control);
+    std::size_t length = sizeof control;
+    for (const AddressOffer& offer : forming.offers) {
+        if (tag != kTagReport) break;
+        const Be32 packed{offer.packed()};
+        std::memcpy(octets + length, &packed, sizeof packed);
+        length += sizeof packed;
+    }
+    SendArgs args;
+    args.stream = to;
+    args.tag = tag;
+    args.payload = Pieces::one(octets, length);
+    return outbox_.send(args, nullptr) == ULC_OK;
+}
+
+void Groups::advance(Forming& forming) {
+    if (forming.orphaned && forming.stage != Stage::kRegistering) {
+        if (forming.stage != Stage::kOver) end(forming);
+        return;
+    }
+    if (forming.stage == Stage::kReporting) {
+        if (!send_control(forming.coordinator, kTagReport, forming)) return;
+        forming.stage = Stage::kWaiting;
+    }
+    if (forming.stage == Stage::kWaiting && self_ == forming.coordinator && forming.missing == 0) {
+        forming.stage = Stage::kConfirming;
+        if (forming.error == 0) {
+            forming.address = forming.choice.best(forming.own_address);
+            sharing_.agreed_here(forming.handle, forming.address, forming.own_address,
+                                 forming.ranks, self_);
+        }
+    }
+    if (forming.stage != Stage::kConfirming) return;
+    for (; forming.confirmed < forming.ranks.size(); ++forming.confirmed) {
+        const std::uint16_t to = forming.ranks[forming.confirmed];
+        if (to != self_ && !send_control(to, kTagVerdict, forming)) return;
+    }
+    end(forming);
+}
+
+void Groups::end(Forming& forming) {
+    forming.stage = Stage::kOver;
+    if (forming.error != 0) {
+        if (forming.registered) remove_here(forming.handle);
+    } else {
+        Group group;
+        group.own_index = forming.own_index;
+        group.per_node = forming.per_node;
+        group.ranks = forming.ranks;
+        groups_.emplace(forming.handle, std::move(group));
+        forming.request->stream = forming.handle;
+    }
+    forming.request->done(forming.error);
+}
+
+// ---------------------------------------------------------------- ends
+
+void Groups::remove_here(std::uint32_t handle) {
+    abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kRemoveGroup);
+    if (record == nullptr) {
+        to_remove_.push_back(handle);
+        return;
+    }
+    record->stream = handle;
+    submitter_.publish();
+}
+
+int Groups::free(std::uint32_t handle) {
+    const auto it = groups_.find(handle);
+    if (it == groups_.end() || handle == world_) return ULC_ERR_INVALID;
+    groups_.erase(it);
+    sharing_.forget(handle);
+    remove_here(handle);
+    return ULC_OK;
+}
+
+void Groups::peer_gone(std::uint16_t rank, int error) {
+    for (Forming& forming : forming_) {
+        if (forming.stage == Stage::kOver) continue;
+        const auto at = std::find(forming.ranks.begin(), forming.ranks.end(), rank);
+        if (at == forming.ranks.end()) continue;
+        if (self_ == forming.coordinator) {
+            const auto index = static_cast<std::size_t>(at - forming.ranks.begin());
+            if (!forming.heard[index]) --forming.missing;
+            forming.heard[index] = true;
+            if (forming.error == 0 && forming.stage != Stage::kConfirming) forming.error = error;
+            advance(forming);
+        } else if (rank == forming.coordinator) {
+            forming.error = error;
+            forming.orphaned = true;
+            advance(forming);
+        }
+    }
+    std::erase_if(early_, [rank](const Report& early) { return early.source == rank; });
+    sharing_.peer_gone(rank);
+    (void)sweep();
+}
+
+void Groups::fail_all(int error) {
+    for (Forming& forming : forming_)
+        if (forming.stage != Stage::kOver) forming.request->done(error);
+    forming_.clear();
+}
+
+unsigned Groups::sweep() {
+    const auto before = forming_.size();
+    forming_.remove_if([](const Forming& f) { return f.stage == Stage::kOver; });
+    return static_cast<unsigned>(before - forming_.size());
+}
+
+unsigned Groups::advance_all() {
+    while (!to_remove_.empty()) {
+        abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kRemoveGroup);
+        if (record == nullptr) break;
+        record->stream = to_remove_.back();
+        to_remove_.pop_back();
+        submitter_.publish();
+    }
+    if (forming_.empty()) return 0;
+    for (Forming& forming : forming_)
+        advance(forming);
+    return sweep();
+}
+
+}  // namespace ulc::client

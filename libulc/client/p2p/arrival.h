@@ -1,0 +1,115 @@
+// A message that has arrived, or is arriving, and is not in the application's hands.
+//
+//   unexpected   in the lists `all` and `by_source` until a receive or the application takes it
+//   claimed      the application's, by its address (ulc_message), until received or discarded
+//   open         in the list `open` of its source until its last chunk is there
+//   announced    in the list `announced` or `asked` of its source until its rest comes
+// Whole messages that meet a posted receive never become an Arrival.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "abi/records.h"
+#include "client/list.h"
+#include "client/p2p/request.h"
+
+namespace ulc::client {
+
+enum class Storage : std::uint8_t {
+    kInline,  ///< inline_octets
+    kArena,   ///< a block of the rx arena, given back afterwards
+    kHeap,    ///< malloc'ed, grows with the chunks
+    kNone,    ///< chunks go straight to the request's buffer
+};
+
+struct Arrival;
+
+/// The list of its source that a message is in, by its links `open`.
+enum class Listed : std::uint8_t {
+    kNot,
+    kOpen,       ///< chunks are coming
+    kAnnounced,  ///< no receive has taken it
+    kAsked,      ///< a receive waits for the rest
+};
+
+/// A message's place in one of the hash tables of matching.h.
+struct Filed {
+    Links<Filed> links;
+    Arrival* arrival;
+};
+inline constexpr unsigned kFilings = 4;
+
+struct Arrival {
+    Links<Arrival> all;
+    Links<Arrival> by_source;
+    Links<Arrival> open;
+    Links<Arrival> asking;
+    Filed filed[kFilings];
+    Request* request;  ///< the receive that matched it
+    unsigned char* data;
+    std::uint64_t tag;
+    std::uint64_t length;         ///< bytes of the whole message
+    std::uint64_t received;       ///< octets so far
+    std::uint64_t until;          ///< bytes of the message when what is open now ends
+    std::uint64_t wanted;         ///< announced, asked: bytes that the receive takes
+    std::uint64_t counted;        ///< bytes that count for its sender
+    std::uint64_t heap_capacity;  ///< bytes allocated at data, kHeap
+    std::uint32_t stream;         ///< own rank or group handle
+    std::uint32_t arena_offset;   ///< kArena
+    std::uint32_t id;             ///< announced: the sender's
+    std::uint16_t source;
+    Storage storage;
+    bool whole;  ///< nothing more comes
+    bool claimed;
+    bool discarded;      ///< the rest of it is thrown away
+    std::int32_t error;  ///< ULC_ERR_… if it was claimed and broke off
+    bool unexpected;     ///< in `all` and `by_source`
+    bool placed;         ///< the engine copies it into the request's buffer
+    bool announced;      ///< its rest comes when it is asked for
+    bool asked;          ///< the rest is asked for, or comes unasked
+    bool ask_due;        ///< in the inbox's list of those to ask for
+    bool retired;        ///< only its Ask is left to be sent
+    Listed listed;       ///< by `open`
+    unsigned char inline_octets[abi::kInlineOctetsMax];
+};
+
+/// The group that a message was multicast to; 0: it was sent to this rank alone.
+inline std::uint32_t group_of(std::uint32_t stream) noexcept {
+    constexpr std::uint32_t kGroupBit = 1U << 31;
+    return (stream & kGroupBit) != 0 ? stream : 0;
+}
+
+using AllArrivals = List<Arrival, &Arrival::all>;
+using SourceArrivals = List<Arrival, &Arrival::by_source>;
+using OpenArrivals = List<Arrival, &Arrival::open>;
+using AskingArrivals = List<Arrival, &Arrival::asking>;
+
+/// Copies the part of [at, at + length) of the message that fits into the receive's buffer.
+inline void copy_into(Request& request, std::uint64_t at, const unsigned char* payload,
+                      std::uint64_t length) noexcept {
+    if (at >= request.capacity || length == 0) return;
+    if (request.pieces == nullptr) {
+        std::memcpy(request.buffer + at, payload, std::min(length, request.capacity - at));
+    } else {
+        scatter(request.pieces, request.piece_count, at, payload, length);
+    }
+}
+
+/// Sets the message of a receive.
+inline void describe(Request& request, std::uint16_t source, std::uint32_t stream,
+                     std::uint64_t tag) noexcept {
+    request.source = source;
+    request.stream = group_of(stream);
+    request.tag = tag;
+}
+
+/// Makes the rest of a message that has begun the receive's.
+inline void join(Arrival& arrival, Request& request) noexcept {
+    arrival.request = &request;
+    request.state = RequestState::kArriving;
+    describe(request, arrival.source, arrival.stream, arrival.tag);
+}
+
+}  // namespace ulc::client

@@ -1,0 +1,170 @@
+// Matches messages to receives: (source or any, (tag & mask) equal), arrivals in the order of
+// their first chunk, receives in the order in which they were posted.
+//
+//   posted      one list a named source, one for any source; `order` decides between the heads that
+//   match unexpected  one list a source, one of all sources in arrival order; a message is in both
+//
+// Short lists are walked. A walk past kWalkMax entries starts hashing, so that a message costs the
+// same whatever else waits:
+//
+//   posted      receives by (source or any, tag & mask). A *shape* is a mask, with a named source
+//   or any. A message is looked up once for each shape in use; the receive with the lowest order
+//   wins. Receives of
+//               a 17th shape are walked.
+//               Ends when no receive is posted.
+//   unexpected  a *filing* is a hash table of all messages for the receives of one shape. It is
+//   built when walks for its shape have passed as many messages as there are. The fifth shape
+//   replaces the
+//               filing used longest ago.
+//               All end when no message is unexpected.
+//
+// Hash tables grow with the most entries ever waiting and stay; nothing else allocates. Without
+// memory lists are walked.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "client/p2p/arrival.h"
+#include "client/p2p/buckets.h"
+#include "client/p2p/request.h"
+
+namespace ulc::client {
+
+inline constexpr std::uint16_t kAnySource = 0xffff;
+
+class Matcher {
+public:
+    static constexpr unsigned kWalkMax = 16;    ///< entries passed over before hashing starts
+    static constexpr unsigned kShapesMax = 16;  ///< shapes of posted receives
+
+    /// Sources 0 … ranks-1. False: out of memory.
+    [[nodiscard]] bool begin_job(std::uint16_t ranks) noexcept;
+    [[nodiscard]] std::uint16_t ranks() const noexcept {
+        return static_cast<std::uint16_t>(sources_.size());
+    }
+
+    /// request.from: a source or kAnySource; tag, mask set. Gives it its order.
+    void post(Request& request) noexcept;
+    void unpost(Request& request) noexcept;
+    /// The receive for a message, left in its list; nullptr: none.
+    [[nodiscard]] Request* find_posted(std::uint16_t source, std::uint64_t tag) noexcept;
+    /// The same, taken out of its list.
+    [[nodiscard]] Request* match_posted(std::uint16_t source, std::uint64_t tag) noexcept;
+    /// Removes and returns a receive that names `source` (kAnySource: one from any); nullptr if
+    /// none is left.
+    [[nodiscard]] Request* take_posted(std::uint16_t source) noexcept;
+
+    void add_unexpected(Arrival& arrival) noexcept;
+    void remove_unexpected(Arrival& arrival) noexcept;
+    /// The first match, left in its lists; nullptr: none.
+    [[nodiscard]] Arrival* find_unexpected(std::uint16_t from, std::uint64_t tag,
+                                           std::uint64_t mask) noexcept;
+    [[nodiscard]] Arrival* first_unexpected() const noexcept { return all_.front(); }
+    [[nodiscard]] Arrival* first_unexpected(std::uint16_t source) const noexcept {
+        return sources_[source].unexpected.front();
+    }
+
+    /// Messages of `source` that are still coming.
+    [[nodiscard]] OpenArrivals& open(std::uint16_t source) noexcept {
+        return sources_[source].open;
+    }
+    /// The list of `source` with that name; not kNot.
+    [[nodiscard]] OpenArrivals& list(std::uint16_t source, Listed which) noexcept {
+        Source& from = sources_[source];
+        return which == Listed::kOpen        ? from.open
+               : which == Listed::kAnnounced ? from.announced
+                                             : from.asked;
+    }
+
+    /// Calls tell(source) for each source that a posted receive names and for which it was not
+    /// called since its last message, at most `limit` times; tell returns false to stop. Cost:
+    /// sources with named receives now or at the last call.
+    template <typename Tell>
+    void each_awaited(unsigned limit, Tell tell) noexcept {
+        for (Source* source = awaited_.front(); source != nullptr && limit > 0;) {
+            Source& one = *source;
+            source = AwaitedList::next(one);
+            if (one.posted.empty()) {
+                awaited_.remove(one);
+                one.awaited_listed = false;
+                continue;
+            }
+            if (one.told) continue;
+            if (!tell(static_cast<std::uint16_t>(&one - sources_.data()))) return;
+            one.told = true;
+            --limit;
+        }
+    }
+    /// Something of this source arrived.
+    void heard(std::uint16_t source) noexcept { sources_[source].told = false; }
+
+    // --- for tests
+    [[nodiscard]] bool hashes_posted() const noexcept { return hashes_posted_; }
+    [[nodiscard]] unsigned filings() const noexcept;
+
+private:
+    struct Source {
+        RequestList posted;
+        SourceArrivals unexpected;
+        OpenArrivals open;
+        OpenArrivals announced;
+        OpenArrivals asked;
+        Links<Source> awaited;
+        bool told = false;
+        bool awaited_listed =
+            false;  ///< in awaited_, where it stays until each_awaited() finds it without a receive
+    };
+    using AwaitedList = List<Source, &Source::awaited>;
+    static constexpr std::uint8_t kNoShape = 0xff;
+
+    struct Shape {
+        std::uint64_t mask = 0;
+        std::uint32_t posted = 0;
+        bool any = false;
+    };
+    struct Filing {
+        std::uint64_t mask = 0;
+        std::uint64_t used_at = 0;
+        bool any = false;
+        bool built = false;
+        Buckets<Filed, &Filed::links> buckets;
+    };
+
+    void remove_posted(Request& request) noexcept;
+    [[nodiscard]] Request* find_posted_long(std::uint16_t source, std::uint64_t tag) noexcept;
+    [[nodiscard]] Request* find_hashed(std::uint16_t source, std::uint64_t tag) noexcept;
+    [[nodiscard]] bool start_hashing() noexcept;
+    void hash(Request& request) noexcept;
+    void unhash(Request& request) noexcept;
+    [[nodiscard]] std::uint8_t shape_of(const Request& request) noexcept;
+    [[nodiscard]] Arrival* walk_unexpected(std::uint16_t from, std::uint64_t tag,
+                                           std::uint64_t mask) noexcept;
+    [[nodiscard]] Filing* filing_of(bool any, std::uint64_t mask) noexcept;
+    void build_filing(bool any, std::uint64_t mask) noexcept;
+    void fill(Filing& filing) noexcept;
+    void file(Arrival& arrival) noexcept;
+    void unfile(Arrival& arrival) noexcept;
+
+    std::vector<Source> sources_;
+    RequestList posted_any_;
+    AllArrivals all_;
+    AwaitedList awaited_;
+    std::uint64_t order_ = 0;
+    bool hashes_posted_ = false;
+    bool files_ = false;  ///< some filing is built
+
+    std::uint32_t hashed_count_ = 0;
+    std::uint32_t unexpected_count_ = 0;
+    std::uint64_t passed_over_ =
+        0;  ///< unexpected messages, by walks since the last filing was built
+    std::uint64_t searches_ = 0;
+    Buckets<Request, &Request::hashed> hashed_;
+    List<Request, &Request::hashed> shapeless_;
+    std::array<Shape, kShapesMax> shapes_{};
+    std::uint32_t shapes_used_ = 0;  ///< bit i: shapes_[i].posted > 0
+    std::array<Filing, kFilings> filings_{};
+};
+
+}  // namespace ulc::client

@@ -1,0 +1,369 @@
+#include "client/p2p/outbox.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "base/check.h"
+
+namespace ulc::client {
+namespace {
+
+constexpr std::uint32_t kGroupBit = 1U << 31;
+constexpr std::uint32_t kChunkOctetsMin = 4096;
+constexpr unsigned kBlockedMax = 64;  ///< blocked requests looked at in one pass
+
+bool is_group(std::uint32_t stream) noexcept { return (stream & kGroupBit) != 0; }
+
+Request make_request(const SendArgs& args) noexcept {
+    Request request{};
+    request.state = RequestState::kQueued;
+    request.has_subset = args.has_subset;
+    request.tag = args.tag;
+    request.delivered = args.delivered;
+    request.matched = args.matched;
+    request.lies_in(args.payload);
+    request.subset = args.subset;
+    request.stream = args.stream;
+    return request;
+}
+
+}  // namespace
+
+Outbox::Outbox(const abi::Region& region, Submitter& submitter) noexcept
+    : submitter_(submitter),
+      reaches_process_(region.reaches_process()),
+      arena_(region.tx(0, region.layout().tx_arena_octets), region.layout().tx_arena_octets),
+      chunk_octets_(std::clamp(arena_.largest_block() / 8, kChunkOctetsMin, kChunkOctetsMax)) {}
+
+// Requests of callers may be gone by now: only what is ours is looked at.
+Outbox::~Outbox() {
+    while (Detached* detached = detached_.pop_front())
+        std::free(detached);
+}
+
+bool Outbox::begin_job(std::uint16_t ranks) noexcept {
+    try {
+        peers_.assign(ranks, Peer{});
+        leaving_ = false;
+        table_.reserve(
+            256);  // of kInFlightMax: enough for a steady state without another allocation
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+    return true;
+}
+
+int Outbox::send(const SendArgs& args, ulc_request* memory) noexcept {
+    if ((args.payload.length >= announce_from_ || args.matched) && announces(args)) [[unlikely]]
+        return send_announced(args, memory);
+    if (memory == nullptr) {
+        if (args.payload.length > chunk_octets_) return send_detached(args);
+        if (must_queue(args.stream)) return ULC_ERR_AGAIN;
+        Request request = make_request(args);
+        request.detached = true;  // never zero-copy: the caller may change the payload at once
+        return advance(request, true) == Step::kFinished ? ULC_OK : ULC_ERR_AGAIN;
+    }
+    auto* request = ::new (static_cast<void*>(memory)) Request(make_request(args));
+    if (must_queue(args.stream) || advance(*request, false) != Step::kFinished) enqueue(*request);
+    return ULC_OK;
+}
+
+// A long message that nobody asks for again: a copy waits in the pending list.
+int Outbox::send_detached(const SendArgs& args) noexcept {
+    int error = ULC_OK;
+    Request* request = copy_detached(args, error);
+    if (request == nullptr) return error;
+    enqueue(*request);
+    (void)progress();
+    return ULC_OK;
+}
+
+// A send of a copy, which is freed when it ends; nullptr: error says why not.
+Request* Outbox::copy_detached(const SendArgs& args, int& error) noexcept {
+    const std::uint64_t length = args.payload.length;
+    if (detached_octets_ != 0 && detached_octets_ + length > kDetachedOctetsMax) {
+        error = ULC_ERR_AGAIN;
+        return nullptr;
+    }
+    void* memory = std::malloc(sizeof(Detached) + length);
+    if (memory == nullptr) {
+        error = ULC_ERR_NO_MEMORY;
+        return nullptr;
+    }
+    auto* copy = static_cast<unsigned char*>(memory) + sizeof(Detached);
+    auto* detached = ::new (memory) Detached{{}, make_request(args), length};
+    Request& request = detached->request;
+    request.read(0, copy, length);
+    request.lies_in(Pieces::one(copy, length));
+    request.detached = true;
+    request.owner = detached;
+    detached_octets_ += length;
+    detached_.push_back(*detached);
+    return &request;
+}
+
+Request& Outbox::begin_send(ulc_request* memory, const SendArgs& args) noexcept {
+    return *::new (static_cast<void*>(memory)) Request(make_request(args));
+}
+
+// The request is over; a detached one in the pending list is freed.
+void Outbox::end(Request& request, int error) noexcept {
+    request.done(error);
+    if (!request.detached) return;
+    auto* detached = static_cast<Detached*>(request.owner);
+    detached_octets_ -= detached->octets;
+    detached_.remove(*detached);
+    std::free(detached);
+}
+
+bool Outbox::must_queue(std::uint32_t stream) const noexcept {
+    if (pending_.empty()) return false;
+    if (is_group(stream) || pending_groups_ > 0) return true;
+    return peers_[stream].pending > 0;
+}
+
+void Outbox::enqueue(Request& request) noexcept {
+    pending_.push_back(request);
+    if (is_group(request.stream)) {
+        ++pending_groups_;
+    } else {
+        ++peers_[request.stream].pending;
+    }
+}
+
+void Outbox::dequeue(Request& request) noexcept {
+    pending_.remove(request);
+    if (is_group(request.stream)) {
+        --pending_groups_;
+    } else {
+        --peers_[request.stream].pending;
+    }
+}
+
+unsigned Outbox::advance_pending() noexcept {
+    unsigned ended = 0;
+    unsigned blocked = 0;
+    ++pass_;
+    for (Request* request = pending_.front(); request != nullptr;) {
+        Request* const after = RequestList::next(*request);
+        const bool group = is_group(request->stream);
+        if (group && blocked > 0) break;  // it shares a receiver with what is blocked
+        if (!group && peers_[request->stream].blocked_pass == pass_) {
+            request = after;
+            continue;
+        }
+        const Step step = advance(*request, false);
+        if (step == Step::kFinished) {
+            dequeue(*request);
+            ++ended;
+            if (request->detached && request->state == RequestState::kDone) end(*request, ULC_OK);
+        } else if (step == Step::kRingFull || group || ++blocked == kBlockedMax) {
+            break;
+        } else {
+            peers_[request->stream].blocked_pass = pass_;
+        }
+        request = after;
+    }
+    return ended;
+}
+
+Outbox::Step Outbox::advance(Request& request, bool whole_only) noexcept {
+    if (request.announces) [[unlikely]]
+        return hand_announcement(request);
+    if (request.capacity <= abi::kInlineOctetsMax && !request.has_subset)
+        return hand_inline(request);
+    if (!request.detached && request.length == 0 && request.capacity > 0) {
+        std::uint32_t offset = 0;
+        if (reaches_process_ && request.capacity >= kDirectOctetsMin &&
+            request.capacity <= UINT32_MAX)
+            return hand_whole(request, abi::kSubmitDirect, 0);
+        if (request.pieces == nullptr &&
+            arena_.contains(request.payload, request.capacity, &offset))
+            return hand_whole(request, 0, offset);
+    }
+    Step step{};
+    do {
+        step = hand_chunk(request, whole_only);
+        if (step != Step::kFinished) return step;
+    } while (request.length < request.capacity);
+    request.handed_over();
+    return Step::kFinished;
+}
+
+Outbox::Step Outbox::hand_inline(Request& request) noexcept {
+    abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kSend);
+    if (record == nullptr) return Step::kRingFull;
+    if (request.delivered) {
+        record->cookie = take_cookie();
+        if (record->cookie == kNoCookie) return Step::kBlocked;
+        table_[record->cookie].request = &request;
+        table_[record->cookie].stream = request.stream;
+    }
+    record->flags =
+        static_cast<std::uint8_t>(abi::kSubmitInline | abi::kSubmitFirst | abi::kSubmitLast |
+                                  (request.tag != 0 ? abi::kSubmitHasTag : 0) |
+                                  (request.delivered ? abi::kSubmitNotifyAcked : 0));
+    record->inline_length = static_cast<std::uint16_t>(request.capacity);
+    record->stream = request.stream;
+    record->tag = request.tag;
+    if (request.capacity > 0) request.read(0, record->body.inline_octets, request.capacity);
+    submitter_.publish();
+    request.length = request.capacity;
+    request.handed_over();
+    return Step::kFinished;
+}
+
+void Outbox::fill(abi::SubmissionRecord& record, const Request& request, std::uint32_t cookie,
+                  std::uint32_t offset, std::uint32_t octets) noexcept {
+    unsigned flags = abi::kSubmitNotify;
+    if (request.tag != 0) flags |= abi::kSubmitHasTag;
+    if (request.has_subset) flags |= abi::kSubmitHasSubset;
+    if (request.length == 0) flags |= abi::kSubmitFirst;
+    if (request.length + octets == request.capacity) {
+        flags |= abi::kSubmitLast;
+        if (request.delivered) flags |= abi::kSubmitNotifyAcked;
+    }
+    record.flags = static_cast<std::uint8_t>(flags);
+    record.stream = request.stream;
+    record.cookie = cookie;
+    record.tag = request.tag;
+    record.body.block = {offset, octets, request.capacity, request.subset, request.length, 0};
+}
+
+/// The payload is read where it is.
+Outbox::Step Outbox::hand_whole(Request& request, std::uint8_t flag,
+                                std::uint32_t offset) noexcept {
+    const std::uint32_t cookie = take_cookie();
+    if (cookie == kNoCookie) return Step::kBlocked;
+    abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kSend);
+    if (record == nullptr) {
+        drop_cookie(cookie);
+        return Step::kRingFull;
+    }
+    fill(*record, request, cookie, offset, static_cast<std::uint32_t>(request.capacity));
+    record->flags |= flag;
+    if ((flag & abi::kSubmitDirect) != 0) {
+        record->body.block.offset = request.piece_count;
+        record->body.block.address = request.pieces == nullptr
+                                         ? std::bit_cast<std::uintptr_t>(request.payload)
+                                         : std::bit_cast<std::uintptr_t>(request.pieces);
+    }
+    table_[cookie].request = &request;
+    table_[cookie].stream = request.stream;
+    request.length = request.capacity;
+    request.state = RequestState::kSubmitted;
+    submitter_.publish();
+    return Step::kFinished;
+}
+
+Outbox::Step Outbox::hand_chunk(Request& request, bool whole_only) noexcept {
+    const std::uint64_t left = request.capacity - request.length;
+    auto octets = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, chunk_octets_));
+    std::uint32_t& held = held_by(request.stream);
+    if (held != 0 && held + octets > arena_.octets() / 2) return Step::kBlocked;
+    abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kSend);
+    if (record == nullptr) return Step::kRingFull;
+    const std::uint32_t cookie = take_cookie();
+    if (cookie == kNoCookie) return Step::kBlocked;
+    InFlight& entry = table_[cookie];
+    if (octets > 0) {
+        entry.block = arena_.allocate(octets);
+        while (entry.block == TxArena::kNone && !whole_only && octets > kChunkOctetsMin) {
+            octets /= 2;  // what there is in one piece
+            entry.block = arena_.allocate(octets);
+        }
+        if (entry.block == TxArena::kNone) {
+            drop_cookie(cookie);
+            return Step::kBlocked;
+        }
+        request.read(request.length, arena_.at(entry.block), octets);
+    }
+    if (request.delivered && request.length + octets == request.capacity) entry.request = &request;
+    entry.octets = octets;
+    entry.stream = request.stream;
+    held += octets;
+    fill(*record, request, cookie, octets > 0 ? entry.block : 0, octets);
+    request.length += octets;
+    submitter_.publish();
+    return Step::kFinished;
+}
+
+std::uint32_t& Outbox::held_by(std::uint32_t stream) noexcept {
+    return is_group(stream) ? group_octets_ : peers_[stream].arena_octets;
+}
+
+std::uint32_t Outbox::take_cookie() noexcept {
+    std::uint32_t cookie = free_cookie_;
+    if (cookie != kNoCookie) {
+        free_cookie_ = table_[cookie].next_free;
+    } else {
+        if (table_.size() == kInFlightMax) return kNoCookie;
+        try {
+            table_.emplace_back();
+        } catch (const std::bad_alloc&) {
+            return kNoCookie;
+        }
+        cookie = static_cast<std::uint32_t>(table_.size()) - 1;
+    }
+    table_[cookie] = {};
+    table_[cookie].used = true;
+    ++in_flight_;
+    return cookie;
+}
+
+void Outbox::drop_cookie(std::uint32_t cookie) noexcept {
+    table_[cookie].used = false;
+    table_[cookie].next_free = free_cookie_;
+    free_cookie_ = cookie;
+    --in_flight_;
+}
+
+bool Outbox::on_send_done(std::uint32_t cookie, int status) noexcept {
+    if (cookie >= table_.size() || !table_[cookie].used) return false;
+    const InFlight entry = table_[cookie];
+    drop_cookie(cookie);
+    if (entry.block != TxArena::kNone) ULC_CHECK(arena_.free(entry.block));
+    std::uint32_t& held = held_by(entry.stream);
+    held -= std::min(held, entry.octets);
+    if (entry.request != nullptr) entry.request->done(status);
+    return true;
+}
+
+void Outbox::peer_gone(std::uint16_t rank, int error) noexcept {
+    for (Request* request = pending_.front(); request != nullptr;) {
+        Request* const after = RequestList::next(*request);
+        if (request->stream == rank) {
+            dequeue(*request);
+            if (request->announces) drop_id(request->id);
+            end(*request, error);
+        }
+        request = after;
+    }
+    announced_peer_gone(rank, error);
+}
+
+bool Outbox::all_submitted_to(std::uint16_t rank) const noexcept {
+    return peers_[rank].pending == 0;
+}
+
+void Outbox::fail_all(int error) noexcept {
+    while (!pending_.empty()) {
+        Request& request = *pending_.front();
+        dequeue(request);
+        if (request.announces) drop_id(request.id);
+        end(request, error);
+    }
+    for (InFlight& entry : table_) {
+        if (entry.used && entry.request != nullptr) entry.request->done(error);
+        entry.request = nullptr;
+    }
+    for (const Announced& one : announced_)
+        if (one.request != nullptr) end(*one.request, error);
+    announced_.clear();
+    free_announced_ = kNoCookie;
+}
+
+}  // namespace ulc::client

@@ -1,0 +1,179 @@
+// The send path of one endpoint: messages of any length → submission records and blocks of the tx arena.
+//
+//   ≤ 40 octets, all members     inside the record: done when written
+//   ≤ one chunk                  copied into one block: done when written; the block comes back with kSendDone
+//   longer                       chunk by chunk, as blocks come back; the request waits in the pending list
+//   memory of ulc_alloc()        the block itself is named by the record: done with its kSendDone
+//   ≥ 16 KiB, embedded           the caller's memory is named by the record: done with its kSendDone
+//   announced                    an announcement with the first part; the rest when asked for
+//   to be delivered              as above, but done with the kSendDone of the last record, which
+//                                comes with the acknowledgements
+//
+// FIFO per receiver is decided here first (docs/PROTOCOL.md §5): a send waits behind a pending one that shares a receiver.
+// Two unicasts share one if they name the same rank; a multicast is taken to share one with everything.
+//
+// Limits: kInFlightMax blocks under way; one receiver (and all groups together) holds at most half of the arena, so that one
+// that does not receive cannot stop the others; copies made for sends without a request kDetachedOctetsMax.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "client/p2p/request.h"
+#include "client/p2p/submitter.h"
+#include "client/p2p/tx_arena.h"
+
+namespace ulc::client {
+
+/// A send as asked for.
+struct SendArgs {
+    std::uint32_t stream = 0;  ///< rank or group handle
+    std::uint64_t subset = 0;
+    bool has_subset = false;
+    bool delivered = false;  ///< done when every receiver's engine has it; needs a request
+    bool matched = false;    ///< done when a receive has matched; needs a request
+    std::uint64_t tag = 0;
+    Pieces payload;
+};
+
+class Outbox {
+public:
+    static constexpr std::uint32_t kInFlightMax = 4096;
+    static constexpr std::uint64_t kDetachedOctetsMax = 64ULL << 20;
+    static constexpr std::uint32_t kChunkOctetsMax = 256U << 10;
+    static constexpr std::uint64_t kDirectOctetsMin = 16U << 10;
+
+    Outbox(const abi::Region& region, Submitter& submitter) noexcept;
+    ~Outbox();
+    Outbox(const Outbox&) = delete;
+    Outbox& operator=(const Outbox&) = delete;
+
+    [[nodiscard]] bool ok() const noexcept { return arena_.ok(); }
+    /// A job of that many ranks has formed. False: out of memory.
+    [[nodiscard]] bool begin_job(std::uint16_t ranks) noexcept;
+
+    /// Starts a send. request nullptr: all or nothing now. Errors: ULC_ERR_AGAIN (without a request), NO_MEMORY.
+    [[nodiscard]] int send(const SendArgs& args, ulc_request* request) noexcept;
+    /// A kSendDone record. False: no such cookie.
+    [[nodiscard]] bool on_send_done(std::uint32_t cookie, int status) noexcept;
+    /// Hands over what waits, as far as there is room. Returns how many requests ended.
+    unsigned progress() noexcept { return pending_.empty() ? 0 : advance_pending(); }
+    /// Sends to a rank that is gone end with `error`.
+    void peer_gone(std::uint16_t rank, int error) noexcept;
+    /// The endpoint ended: so does everything.
+    void fail_all(int error) noexcept;
+
+    // --- announced messages (rendezvous.h), in outbox_announced.cc
+    /// Unicasts of users of that many bytes and more are announced; UINT64_MAX: none.
+    void set_announce_from(std::uint64_t octets) noexcept;
+    /// True if the send is to be announced.
+    [[nodiscard]] bool announces(const SendArgs& args) const noexcept;
+    /// An Ask of `source` for bytes up to `up_to`. False: no such message waits for it.
+    [[nodiscard]] bool on_ask(std::uint32_t source, std::uint32_t id, std::uint64_t up_to) noexcept;
+    /// A Hold or Go of `source`.
+    void on_hold(std::uint32_t source, bool hold) noexcept;
+    /// Sends all that was announced, unasked, and announces nothing more, because the endpoint
+    /// leaves. Messages of `self` to itself end.
+    void push_announced(std::uint32_t self) noexcept;
+    /// Starts a message of the endpoint to itself, which on_ask() ends. ULC_OK: *id is set.
+    [[nodiscard]] int announce_own(const SendArgs& args, ulc_request* memory,
+                                   std::uint32_t* id) noexcept;
+    /// Takes back the message that announce_own() just started.
+    void take_back_own(std::uint32_t id) noexcept;
+    /// The send with that announcement; nullptr: none.
+    [[nodiscard]] const Request* announced(std::uint32_t id) const noexcept;
+
+    /// True if nothing for that rank waits for space.
+    [[nodiscard]] bool all_submitted_to(std::uint16_t rank) const noexcept;
+    /// Nothing waits for room (blocks may still be with the engine).
+    [[nodiscard]] bool all_submitted() const noexcept { return pending_.empty(); }
+    /// Every arena payload was copied by the engine as well.
+    [[nodiscard]] bool idle() const noexcept { return pending_.empty() && in_flight_ == 0; }
+    [[nodiscard]] TxArena& arena() noexcept { return arena_; }
+    [[nodiscard]] const TxArena& arena() const noexcept { return arena_; }
+
+private:
+    enum class Step : std::uint8_t { kFinished, kBlocked, kRingFull };
+    static constexpr std::uint32_t kNoCookie = UINT32_MAX;
+
+    struct InFlight {
+        Request* request = nullptr;  ///< waits for it: payload in the caller's arena memory
+        std::uint32_t block = TxArena::kNone;
+        std::uint32_t octets = 0;
+        std::uint32_t stream = 0;
+        std::uint32_t next_free = kNoCookie;
+        bool used = false;
+    };
+    /// A send without a request that was too long to be copied at once; the payload follows it in memory.
+    struct Detached {
+        Links<Detached> links;
+        Request request;
+        std::uint64_t octets = 0;
+    };
+    using DetachedList = List<Detached, &Detached::links>;
+    struct Peer {
+        std::uint32_t pending = 0;       ///< requests in the pending list
+        std::uint32_t arena_octets = 0;  ///< with the engine
+        std::uint32_t blocked_pass = 0;
+        bool held = false;  ///< it said Hold
+    };
+    static constexpr std::uint32_t kAnnouncedMax = 1U << 20;  ///< at once
+    struct Announced {
+        Request* request = nullptr;
+        std::uint32_t next_free = 0;
+        std::uint32_t generation = 0;
+    };
+
+    unsigned advance_pending() noexcept;
+    [[nodiscard]] Step advance(Request& request, bool whole_only) noexcept;
+    [[nodiscard]] Step hand_inline(Request& request) noexcept;
+    [[nodiscard]] Step hand_whole(Request& request, std::uint8_t flag,
+                                  std::uint32_t offset) noexcept;
+    [[nodiscard]] Step hand_chunk(Request& request, bool whole_only) noexcept;
+    void fill(abi::SubmissionRecord& record, const Request& request, std::uint32_t cookie,
+              std::uint32_t offset, std::uint32_t octets) noexcept;
+    [[nodiscard]] std::uint32_t take_cookie() noexcept;
+    void drop_cookie(std::uint32_t cookie) noexcept;
+    [[nodiscard]] std::uint32_t& held_by(std::uint32_t stream) noexcept;
+    [[nodiscard]] bool must_queue(std::uint32_t stream) const noexcept;
+    void enqueue(Request& request) noexcept;
+    void dequeue(Request& request) noexcept;
+    [[nodiscard]] int send_detached(const SendArgs& args) noexcept;
+    [[nodiscard]] Request* copy_detached(const SendArgs& args, int& error) noexcept;
+    [[nodiscard]] static Request& begin_send(ulc_request* memory, const SendArgs& args) noexcept;
+    [[nodiscard]] int send_announced(const SendArgs& args, ulc_request* memory) noexcept;
+    [[nodiscard]] Request* open_announcement(const SendArgs& args, ulc_request* memory,
+                                             int& error) noexcept;
+    [[nodiscard]] std::uint64_t first_part(const Request& request, bool held) const noexcept;
+    [[nodiscard]] Step hand_announcement(Request& request) noexcept;
+    [[nodiscard]] bool take_id(Request& request) noexcept;
+    void drop_id(std::uint32_t id) noexcept;
+    void send_rest(Request& request, std::uint64_t up_to) noexcept;
+    void set_threshold() noexcept;
+    void announce_pending(std::uint32_t to) noexcept;
+    void announced_peer_gone(std::uint32_t rank, int error) noexcept;
+    void end(Request& request, int error) noexcept;
+
+    Submitter& submitter_;
+    bool reaches_process_;  ///< the engine can read any memory of the caller
+    TxArena arena_;
+    std::uint32_t chunk_octets_;
+    std::vector<InFlight> table_;
+    std::uint32_t free_cookie_ = kNoCookie;
+    std::uint32_t in_flight_ = 0;
+    std::vector<Peer> peers_;
+    RequestList pending_;
+    DetachedList detached_;
+    std::uint32_t pending_groups_ = 0;
+    std::uint32_t group_octets_ = 0;
+    std::uint64_t detached_octets_ = 0;
+    std::uint32_t pass_ = 0;
+    std::uint64_t announce_from_ = UINT64_MAX;  ///< shorter sends are not even looked at
+    std::uint64_t announce_all_from_ = UINT64_MAX;
+    std::uint32_t holding_peers_ = 0;
+    bool leaving_ = false;  ///< nothing is announced any more: no rest could follow
+    std::vector<Announced> announced_;
+    std::uint32_t free_announced_ = kNoCookie;
+};
+
+}  // namespace ulc::client

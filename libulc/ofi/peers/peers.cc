@@ -1,0 +1,128 @@
+#include "ofi/peers/peers.h"
+
+#include <rdma/fi_errno.h>
+
+#include <new>
+#include <string>
+
+#include "ofi/queues/completions.h"
+#include "ofi/say.h"
+
+namespace ulc::ofi {
+namespace {
+
+constexpr Nanos kLeaveMax = 10 * kSecond;
+constexpr int kJoinTries = 1000;
+
+/// The number of the next endpoint of this process. Numbers are not used again: the other ranks
+/// count too.
+std::atomic<std::uint32_t> next_number{0};
+
+}  // namespace
+
+int fi_error_of(int error) noexcept {
+    switch (error) {
+        case ULC_OK:
+            return 0;
+        case ULC_ERR_AGAIN:
+            return FI_EAGAIN;
+        case ULC_ERR_INVALID:
+            return FI_EINVAL;
+        case ULC_ERR_NO_MEMORY:
+            return FI_ENOMEM;
+        case ULC_ERR_PERMISSION:
+            return FI_EACCES;
+        case ULC_ERR_NO_ENGINE:
+        case ULC_ERR_CLOSED:
+        case ULC_ERR_PORT_DOWN:
+            return FI_ENETDOWN;
+        case ULC_ERR_PEER_LEFT:
+            return FI_ECONNRESET;
+        case ULC_ERR_PEER_DIED:
+            return FI_EHOSTUNREACH;
+        case ULC_ERR_TIMEOUT:
+            return FI_ETIMEDOUT;
+        case ULC_ERR_VERSION:
+            return FI_EOTHER;
+        case ULC_ERR_TRUNCATED:
+            return FI_ETRUNC;
+        case ULC_ERR_LIMIT:
+            return FI_ENOSPC;
+        case ULC_ERR_UNSUPPORTED:
+            return FI_EOPNOTSUPP;
+        default:
+            return FI_EIO;
+    }
+}
+
+int Peers::join(ulc_endpoint* ep, const AddressVector& addresses) {
+    std::string reason;
+    job_ = Job::of_process(&reason);
+    if (job_ == nullptr) {
+        say("the endpoint cannot be enabled: %s", reason.c_str());
+        return -FI_ENODATA;
+    }
+    ep_ = ep;
+    addresses_ = &addresses;
+    number_ = next_number++;
+    by_rank_.assign(job_->size(), FI_ADDR_NOTAVAIL);
+    near_.assign(job_->size(), false);
+    const std::string name = job_->name_for(number_);
+    int error = ULC_ERR_AGAIN;
+    for (int i = 0; i < kJoinTries && error == ULC_ERR_AGAIN; ++i) {
+        error = ulc_join(ep, name.c_str(), job_->rank(), job_->size(), job_->nonce());
+        if (error == ULC_ERR_AGAIN) static_cast<void>(ulc_wait(ep, kMillisecond));
+    }
+    return -fi_error_of(error);
+}
+
+int Peers::look_at_state() noexcept {
+    const int state = ulc_job_state(ep_);
+    formed_ = state == ULC_OK;
+    return -fi_error_of(state);
+}
+
+void Peers::leave() noexcept {
+    if (state() == 0) static_cast<void>(ulc_leave_wait(ep_, kLeaveMax));
+}
+
+int Peers::learn(fi_addr_t address, std::uint16_t& rank) noexcept try {
+    Address found;
+    if (!addresses_->find(address, found)) return -FI_EINVAL;
+    const AddressFields fields = Job::fields_of(found);
+    // Another endpoint of that process is in another job.
+    if (fields.endpoint != number_) return -FI_EHOSTUNREACH;
+    rank = fields.rank;
+    remember(address, found);
+    return 0;
+} catch (const std::bad_alloc&) {
+    return -FI_ENOMEM;
+}
+
+void Peers::remember(fi_addr_t address, const Address& peer) {
+    const std::uint16_t rank = Job::fields_of(peer).rank;
+    if (address >= ranks_.size()) ranks_.resize(address + 1, ULC_RANK_ANY);
+    ranks_[address] = rank;
+    if (by_rank_[rank] == FI_ADDR_NOTAVAIL) by_rank_[rank] = address;
+    near_[rank] = job_->is_same_node(peer);
+}
+
+fi_addr_t Peers::address_of(std::uint16_t rank) noexcept {
+    if (rank >= by_rank_.size()) return FI_ADDR_NOTAVAIL;
+    if (by_rank_[rank] != FI_ADDR_NOTAVAIL) [[likely]]
+        return by_rank_[rank];
+    // Its address may come later, so only what is found is kept.
+    by_rank_[rank] = addresses_->index_of(job_->address_of(rank, number_));
+    return by_rank_[rank];
+}
+
+void Peers::forget(fi_addr_t address) noexcept {
+    if (address < ranks_.size()) ranks_[address] = ULC_RANK_ANY;
+    for (fi_addr_t& known : by_rank_) {
+        if (known == address) known = FI_ADDR_NOTAVAIL;
+    }
+}
+
+Address Peers::own_address() const noexcept { return job_->address_of(job_->rank(), number_); }
+
+}  // namespace ulc::ofi

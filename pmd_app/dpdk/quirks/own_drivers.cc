@@ -1,0 +1,79 @@
+#include "dpdk/quirks/own_drivers.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <iterator>
+
+#include "dpdk/pci_card.h"
+
+namespace ulc::dpdk {
+namespace {
+
+constexpr const char* kPlugin = "librte_net_tulip.so";
+constexpr const char* kVendorDec = "0x1011";
+/// Nothing of a process lies there, and it leaves 3.75 GiB that 32 bits reach.
+constexpr const char* kLowAddresses = "--base-virtaddr=0x10000000";
+constexpr std::array kTulips{"0x0019", "0x0009"};
+
+std::string first_word(const std::string& path) {
+    std::string word;
+    std::ifstream(path) >> word;
+    return word;
+}
+
+/// The folder of the file that this code was loaded from: ulc-engine or libulc-engine.so.
+std::string own_folder() {
+    Dl_info info{};
+    if (dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr)
+        return ".";
+    std::string path = info.dli_fname;
+    std::array<char, 4096> target{};
+    // A program is named as it was called, which may be without a folder.
+    if (path.find('/') == std::string::npos) {
+        const ssize_t length = readlink("/proc/self/exe", target.data(), target.size() - 1);
+        if (length > 0) path.assign(target.data(), static_cast<std::size_t>(length));
+    }
+    const std::size_t slash = path.rfind('/');
+    return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+}  // namespace
+
+bool is_tulip(const std::string& address) {
+    const bool has_domain = std::count(address.begin(), address.end(), ':') == 2;
+    const std::string folder =
+        "/sys/bus/pci/devices/" + std::string(has_domain ? "" : "0000:") + address;
+    const std::string device = first_word(folder + "/device");
+    return first_word(folder + "/vendor") == kVendorDec &&
+           std::find(kTulips.begin(), kTulips.end(), device) != kTulips.end();
+}
+
+std::string tulip_plugin() {
+    const std::string here = own_folder();
+    // Beside the engine's library, beside a program that lies in a prefix, and in the folder of the build.
+    const std::array<std::string, 4> folders{here, here + "/ulc/drivers", ULC_DRIVER_FOLDER,
+                                             here + "/../drivers/tulip"};
+    for (const std::string& folder : folders) {
+        std::string path = folder + "/" + kPlugin;
+        if (access(path.c_str(), R_OK) == 0) return path;
+    }
+    return "";
+}
+
+std::vector<std::string> own_driver_arguments(const std::vector<std::string>& addresses) {
+    std::vector<std::string> tulips;
+    std::copy_if(addresses.begin(), addresses.end(), std::back_inserter(tulips), is_tulip);
+    if (tulips.empty()) return {};
+    std::vector<std::string> arguments{"--iova-mode=pa"};
+    if (std::all_of(tulips.begin(), tulips.end(), behind_iommu))
+        arguments = {"--iova-mode=va", kLowAddresses};
+    if (const std::string plugin = tulip_plugin(); !plugin.empty())
+        arguments.insert(arguments.end(), {"-d", plugin});
+    return arguments;
+}
+
+}  // namespace ulc::dpdk

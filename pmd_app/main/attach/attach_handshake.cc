@@ -1,0 +1,150 @@
+// The attach server's side of the handshake (abi/attach.h): what each packet of a client leads to.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include <spdlog/spdlog.h>
+
+#include "main/attach/attach_server.h"
+#include "main/hello.h"
+
+namespace ulc::daemon {
+namespace {
+
+/// One packet with an optional descriptor. Never blocks; false: the client is not listening.
+bool send_packet(int socket, const void* data, std::size_t octets, int fd = -1) {
+    iovec part{const_cast<void*>(data), octets};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
+    if (fd >= 0) {
+        message.msg_control = control;
+        message.msg_controllen = sizeof control;
+        cmsghdr* header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(sizeof fd);
+        std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    }
+    return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(octets);
+}
+
+}  // namespace
+
+bool AttachServer::on_packet(Connection& connection, const char* data, std::size_t octets) {
+    switch (connection.state) {
+        case State::kHello: {
+            HelloRequest request;
+            std::string why;
+            const Err error = judge_hello(options_.rules, data, octets, request, why);
+            if (error != Err::kOk) return refuse(connection, error, why);
+            return on_hello(connection, request);
+        }
+        case State::kMapping:
+            return is_mapped(data, octets) && on_mapped(connection);
+        case State::kAttached:
+        case State::kLeaving:
+            return true;
+    }
+    return false;
+}
+
+bool AttachServer::refuse(Connection& connection, Err error, const std::string& text) {
+    if (may_warn())
+        spdlog::warn("client {} of user {} refused: {}", connection.peer.pid, connection.peer.uid,
+                     text);
+    auto offer = reply_with<abi::Offer>(error, text);
+    offer.abi_version = abi::kAbiVersion;
+    static_cast<void>(send_packet(connection.socket, &offer, sizeof offer));
+    return false;
+}
+
+bool AttachServer::on_hello(Connection& connection, const HelloRequest& request) {
+    if (request.kind == abi::HelloKind::kCounters) return serve_counters(connection);
+    if (!watch_peer(connection)) return false;
+
+    Result<engine::EndpointId> endpoint = Err::kClosed;
+    std::string why = "the engine is stopping";
+    const engine::Claimant claimant{connection.peer.uid, request.layout.region_octets};
+    loop_.calls().run([&](engine::Engine& engine, Nanos) {
+        endpoint = engine.reserve(request.net, claimant, &why);
+    });
+    if (!endpoint) return refuse(connection, endpoint.error(), why);
+    connection.endpoint = endpoint.value();
+    connection.reserved = true;
+    return offer_region(connection, request.layout);
+}
+
+// From here on the end of the client's process counts, not only that of its socket.
+bool AttachServer::watch_peer(Connection& connection) {
+    switch (watch_process(connection.socket, connection.peer, connection.connected_at,
+                          connection.process)) {
+        case Liveness::kWatched:
+            return add_watch(connection.process, connection.on_process) ||
+                   refuse(connection, Err::kLimit, kNoWatch);
+        case Liveness::kUnknown:
+            return true;
+        case Liveness::kGone:
+            return false;
+        case Liveness::kNoRoom:
+            return refuse(connection, Err::kLimit, kNoDescriptor);
+    }
+    return false;
+}
+
+bool AttachServer::offer_region(Connection& connection, const abi::RegionLayout& layout) {
+    std::string why;
+    auto region = SharedRegion::make(layout, why);
+    if (!region) return refuse(connection, region.error(), why);
+    connection.region = std::move(region.value());
+    abi::initialise_control(connection.region.memory(), layout, connection.endpoint,
+                            static_cast<std::uint32_t>(getpid()));
+    auto offer = reply_with<abi::Offer>(Err::kOk, "");
+    offer.abi_version = abi::kAbiVersion;
+    offer.endpoint = connection.endpoint;
+    offer.layout = layout;
+    connection.state = State::kMapping;
+    return send_packet(connection.socket, &offer, sizeof offer, connection.region.fd());
+}
+
+bool AttachServer::on_mapped(Connection& connection) {
+    std::string why;
+    Err error = connection.region.seal_and_populate(why);
+    if (error == Err::kOk && !connection.region.locked() && may_warn())
+        spdlog::warn(
+            "client {}: its memory could not be locked; raise the memlock limit (ulimit -l)",
+            connection.peer.pid);
+    if (error == Err::kOk) {
+        connection.region.close_fd();
+        const bool ran = loop_.calls().run([&](engine::Engine& engine, Nanos) {
+            error = engine.admit(connection.endpoint, connection.region.memory(),
+                                 connection.region.layout());
+            counters_.set_endpoints(engine.endpoints());
+        });
+        if (!ran) error = Err::kClosed;
+        if (error != Err::kOk) why = std::string(text_of(error));
+    }
+    const auto ready = reply_with<abi::Ready>(error, why);
+    if (!send_packet(connection.socket, &ready, sizeof ready) || error != Err::kOk) return false;
+    connection.state = State::kAttached;
+    arm(connection);
+    loop_.add_doorbell(connection.socket);
+    if (may_tell())
+        spdlog::info("client {} attached as endpoint {:#x}", connection.peer.pid,
+                     connection.endpoint);
+    return true;
+}
+
+bool AttachServer::serve_counters(Connection& connection) {
+    const int fd = counters_.open_read_only();
+    auto offer = reply_with<abi::Offer>(fd < 0 ? Err::kSystem : Err::kOk, "");
+    offer.abi_version = abi::kAbiVersion;
+    offer.layout.region_octets = counters_.octets();
+    static_cast<void>(send_packet(connection.socket, &offer, sizeof offer, fd));
+    if (fd >= 0) close(fd);
+    return false;  // that is all this connection was for
+}
+
+}  // namespace ulc::daemon

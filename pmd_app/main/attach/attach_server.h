@@ -1,0 +1,161 @@
+// This file lets clients in: the unix socket, credentials, the handshake of abi/attach.h, the ends
+// of clients. It runs on a separate thread, so that no client can delay the engine. A client that
+// is late in the handshake is dropped at its deadline. Nothing here blocks on a client.
+//
+//   accept ─▶ kHello ─ Hello ▶ reserve, memfd, Offer ─▶ kMapping
+//                └ Hello(kCounters) ▶ Offer, close          │ Mapped ▶ seal, admit, Ready
+//                                                           ▼
+//   kLeaving until the engine let go of the region ◀─ kAttached: EOF, or the process ends
+//                                                     ▶ detach(kDied; kClosed after kBye)
+//
+// Floods: each pass takes a few connections and a few packets of each, and is charged to a budget
+// of processor time; when it is used up the thread rests. Handshakes, the dear part, are charged to
+// the user: the handshakes of a user who has used up his share wait, and those of others go on. A
+// user has at most as many connections as are left for all others.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "abi/attach.h"
+#include "base/units.h"
+#include "main/attach/budget.h"
+#include "main/attach/disposer.h"
+#include "main/attach/listen_socket.h"
+#include "main/attach/peer.h"
+#include "main/attach/shared_region.h"
+#include "main/engine_loop.h"
+#include "main/hello.h"
+
+namespace ulc::daemon {
+
+struct AttachOptions {
+    std::string socket_path = abi::kDefaultSocketPath;
+    /// Users that may attach, besides root and the engine's own user. All may if both lists are
+    /// empty and allow_all is set.
+    std::vector<uid_t> allow_uids;
+    std::vector<gid_t> allow_gids;
+    bool allow_all = false;
+    HelloRules rules;
+    std::uint32_t connections_max = 256;
+    Nanos handshake_max = 5 * kSecond;
+    Nanos handshakes_burst =
+        500 * kMillisecond;  ///< processor time that a user's handshakes take at once
+};
+
+class AttachServer {
+public:
+    AttachServer(AttachOptions options, EngineLoop& loop, CounterPage& counters);
+    ~AttachServer();  ///< stop()
+    AttachServer(const AttachServer&) = delete;
+    AttachServer& operator=(const AttachServer&) = delete;
+
+    /// Takes the path (ListenSocket::open()) and starts the thread. Errors: those of
+    /// ListenSocket::open(); why: what to do.
+    Err start(std::string& why);
+    /// Admits no further client, tells the engine that all clients ended, ends the thread.
+    void stop();
+
+private:
+    enum class State : std::uint8_t { kHello, kMapping, kAttached, kLeaving };
+    struct Connection;
+    /// Names the owner of an epoll event.
+    struct Watch {
+        enum class Kind : std::uint8_t { kStop, kListener, kSocket, kProcess };
+        Kind kind;
+        Connection* connection = nullptr;
+    };
+    struct Connection {
+        int socket = -1;
+        int process = -1;  ///< pidfd; -1: not known
+        State state = State::kHello;
+        bool bye = false;
+        bool parked = false;  ///< not read until its user has time left
+        bool reserved = false;
+        Peer peer;
+        Nanos connected_at = 0;  ///< CLOCK_BOOTTIME
+        Nanos deadline = 0;
+        engine::EndpointId endpoint = 0;
+        SharedRegion region;
+        Watch on_socket{Watch::Kind::kSocket, this};
+        Watch on_process{Watch::Kind::kProcess, this};
+    };
+    struct User {
+        std::uint32_t connections = 0;
+        std::uint32_t doorbells_left = 0;
+        TimeBudget handshakes;
+    };
+
+    // --- attach_server.cc: connections from accept to end
+    void thread();
+    void rest();
+    void on_event(const Watch& watch);
+    [[nodiscard]] static std::uint32_t events_of(const Watch& watch);
+    [[nodiscard]] bool add_watch(int fd, Watch& watch);
+    void arm(Connection& connection);
+    void accept_some();
+    [[nodiscard]] int accept_one();
+    void take_in(int socket);
+    void pause_accepting(const std::string& why);
+    void close_socket(int socket);
+    [[nodiscard]] static bool in_handshake(const Connection& connection) noexcept {
+        return connection.state == State::kHello || connection.state == State::kMapping;
+    }
+    void on_readable(Connection& connection);
+    [[nodiscard]] bool read_doorbells(Connection& connection, std::uint32_t& most);
+    void on_process_end(Connection& connection);
+    [[nodiscard]] ssize_t receive(Connection& connection, void* data, std::size_t octets);
+    void end(Connection& connection);
+    void sweep(Nanos now);
+    void forget_gone();
+    [[nodiscard]] AllowList allow_list() const noexcept;
+    [[nodiscard]] User& user_of(uid_t uid);
+    void charge(User& user, Nanos spent);
+    [[nodiscard]] bool may_warn();  ///< a line about a client, by LineBudget
+    [[nodiscard]] bool may_tell();
+
+    // --- attach_handshake.cc: what clients say
+    static constexpr char kNoDescriptor[] =
+        "the engine has no file descriptor left; raise its limit (ulimit -n)";
+    static constexpr char kNoWatch[] =
+        "the engine's user may watch no more descriptors; raise fs.epoll.max_user_watches";
+    bool on_packet(Connection& connection, const char* data, std::size_t octets);
+    bool on_hello(Connection& connection, const HelloRequest& request);
+    bool watch_peer(Connection& connection);
+    bool offer_region(Connection& connection, const abi::RegionLayout& layout);
+    bool on_mapped(Connection& connection);
+    bool serve_counters(Connection& connection);
+    bool refuse(Connection& connection, Err error, const std::string& text);
+
+    AttachOptions options_;
+    EngineLoop& loop_;
+    CounterPage& counters_;
+    ListenSocket listener_;
+    std::unique_ptr<Disposer> disposer_;  ///< nullptr: a close cannot take long
+    int epoll_fd_ = -1;
+    int stop_fd_ = -1;
+    int spare_fd_ = -1;  ///< given up for a moment to refuse a client when descriptors are used up
+    Watch on_listener_{Watch::Kind::kListener, nullptr};
+    Watch on_stop_{Watch::Kind::kStop, nullptr};
+    bool stopping_ = false;
+    bool ended_some_ = false;     ///< a connection may be ready to be forgotten
+    bool shortage_told_ = false;  ///< since a connection was last taken in
+    Nanos accept_again_at_ = 0;   ///< 0: the listener is watched
+    Nanos sweep_at_ = 0;
+    Nanos doorbells_at_ = 0;
+    Nanos charged_to_users_ = 0;  ///< processor time, in this pass
+    TimeBudget passes_;
+    LineBudget warnings_;
+    LineBudget news_;
+    std::unordered_map<uid_t, User> users_;
+    std::vector<std::unique_ptr<Connection>> connections_;
+    std::thread thread_;
+};
+
+}  // namespace ulc::daemon

@@ -1,0 +1,152 @@
+#include "main/attach/shared_region.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "abi/attach.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U  // Linux 6.3
+#endif
+
+namespace ulc::daemon {
+namespace {
+
+/// Memory that can be sealed, and where the kernel has it never be executed.
+int make_memfd(const char* name) {
+    constexpr unsigned kUsual = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    const int fd = memfd_create(name, kUsual | MFD_NOEXEC_SEAL);
+    return fd < 0 && errno == EINVAL ? memfd_create(name, kUsual) : fd;
+}
+
+std::string reason(const char* what, const char* advice) {
+    return std::string(what) + ": " + std::strerror(errno) + advice;
+}
+
+}  // namespace
+
+SharedRegion::~SharedRegion() {
+    if (memory_ != nullptr) munmap(memory_, layout_.region_octets);
+    close_fd();
+}
+
+void SharedRegion::close_fd() noexcept {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+}
+
+void SharedRegion::swap(SharedRegion& other) noexcept {
+    std::swap(memory_, other.memory_);
+    std::swap(fd_, other.fd_);
+    std::swap(locked_, other.locked_);
+    std::swap(layout_, other.layout_);
+}
+
+Result<SharedRegion> SharedRegion::make(const abi::RegionLayout& layout, std::string& why) {
+    SharedRegion region;
+    region.layout_ = layout;
+    region.fd_ = make_memfd("ulc-endpoint");
+    if (region.fd_ < 0) {
+        why = reason("memfd_create", "; raise the limit of open files (ulimit -n)");
+        return Err::kSystem;
+    }
+    if (ftruncate(region.fd_, static_cast<off_t>(layout.region_octets)) != 0) {
+        why =
+            reason("ftruncate of an endpoint's memory", "; free memory or ask for smaller arenas");
+        return Err::kNoMemory;
+    }
+    void* memory =
+        mmap(nullptr, layout.region_octets, PROT_READ | PROT_WRITE, MAP_SHARED, region.fd_, 0);
+    if (memory == MAP_FAILED) {
+        why = reason("mmap of an endpoint's memory", "; free memory or ask for smaller arenas");
+        return Err::kNoMemory;
+    }
+    region.memory_ = memory;
+    return region;
+}
+
+Err SharedRegion::seal_and_populate(std::string& why) {
+    constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
+    if (fcntl(fd_, F_ADD_SEALS, kSeals) != 0) {
+        why = reason("sealing an endpoint's memory", "; this needs Linux 5.1 or later");
+        return Err::kSystem;
+    }
+    // The client had the descriptor before the seals: it may have cut the memory off.
+    struct stat sealed {};
+    if (fstat(fd_, &sealed) != 0 ||
+        static_cast<std::uint64_t>(sealed.st_size) != layout_.region_octets) {
+        why = "the client resized its memory to " + std::to_string(sealed.st_size) + " bytes";
+        return Err::kCorrupt;
+    }
+    if (madvise(memory_, layout_.region_octets, MADV_POPULATE_WRITE) != 0 && errno != EINVAL) {
+        why = reason("populating an endpoint's memory", "; free memory or ask for smaller arenas");
+        return Err::kNoMemory;
+    }
+    locked_ = mlock(memory_, layout_.region_octets) == 0;
+    return Err::kOk;
+}
+
+CounterPage::~CounterPage() {
+    if (memory_ != nullptr) munmap(memory_, octets_);
+    if (fd_ >= 0) close(fd_);
+}
+
+Err CounterPage::make(const std::string& ports, std::string& why) {
+    using abi::CounterPageHeader;
+    constexpr std::uint32_t kNames = sizeof(CounterPageHeader);
+    constexpr std::uint32_t kValues =
+        (kNames + kCounterCount * abi::kCounterNameOctets + kCacheLine - 1) / kCacheLine *
+        kCacheLine;
+    octets_ = kValues + sizeof(Counters);
+    fd_ = make_memfd("ulc-counters");
+    if (fd_ < 0 || ftruncate(fd_, octets_) != 0) {
+        why = reason("making the counter page", "");
+        return Err::kSystem;
+    }
+    void* memory = mmap(nullptr, octets_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+    if (memory == MAP_FAILED) {
+        why = reason("mapping the counter page", "");
+        return Err::kNoMemory;
+    }
+    memory_ = memory;
+    static_cast<void>(
+        fcntl(fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL));
+
+    auto* header = ::new (memory_) CounterPageHeader{};
+    header->version = 1;
+    header->count = kCounterCount;
+    header->names_offset = kNames;
+    header->values_offset = kValues;
+    header->engine_pid = static_cast<std::uint32_t>(getpid());
+    std::strncpy(header->ports, ports.c_str(), sizeof header->ports - 1);
+    char* names = static_cast<char*>(memory_) + kNames;
+    for (const CounterInfo& info : kCounterInfo) {
+        static_cast<void>(info.id.copy(names, abi::kCounterNameOctets - 1));
+        names += abi::kCounterNameOctets;
+    }
+    counters_ = ::new (static_cast<char*>(memory_) + kValues) Counters;
+    std::atomic_ref<std::uint64_t>(header->magic)
+        .store(abi::kCounterPageMagic, std::memory_order_release);
+    return Err::kOk;
+}
+
+int CounterPage::open_read_only() const noexcept {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd_);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+void CounterPage::set_endpoints(std::uint32_t endpoints) noexcept {
+    auto* header = static_cast<abi::CounterPageHeader*>(memory_);
+    std::atomic_ref<std::uint32_t>(header->endpoints).store(endpoints, std::memory_order_relaxed);
+}
+
+}  // namespace ulc::daemon
