@@ -4,6 +4,7 @@
 //   daemon/two_nets_joined     app → rings → ulc-engine → memif → ulc-engine → rings → app
 //   daemon/no_wire             app → rings → ulc-engine → rings → app
 //   embedded/…                 the same with the engine in this thread: no core hands anything to another
+//   embedded/two_nets_shm      the wire is shared memory instead of memif
 //   kernel/udp/polled/veth     the reference: polled UDP between two processes (root; else over loopback)
 //
 // The daemon is ULC_ENGINE_PATH, else the one of this build, else ulc-engine on the PATH; the library likewise. Times of one run compare; with
@@ -204,19 +205,25 @@ int main(int argc, char** argv) {
     if (const std::string library = of_this_build("libulc-engine.so.0"); !library.empty())
         setenv("ULC_ENGINE_LIB", library.c_str(), 0);
     setenv("ULC_ENGINE_OPTIONS", "--hugepages never", 0);
-    // Keeps the embedded engine from case to case, so that its link stays up.
+    // Keeps the embedded engines from case to case, so that their links stay up.
     ulc_endpoint* anchor = nullptr;
     require(ulc_open(inner.c_str(), &anchor), "open an embedded engine");
+    const std::string station = "shm,path=" + (scratch / "inner_shm") + ",stations=2,station=";
+    const std::string on_shm = "embedded:" + station + "0;joined:" + station + "1";
+    ulc_endpoint* shm_anchor = nullptr;
+    require(ulc_open(on_shm.c_str(), &shm_anchor), "open an embedded engine on shared memory");
 
     add_pair("daemon/two_nets_joined", socket, socket + "#joined");
     add_pair("daemon/no_wire", socket, socket);
     add_pair("embedded/two_nets_joined", inner, inner + "#joined");
+    add_pair("embedded/two_nets_shm", on_shm, on_shm + "#joined");
     add_pair("embedded/no_wire", inner, inner);
     if (peer != nullptr)
         add(std::string("kernel/udp/polled/") + name_of(link) + "/one_way",
             [&](benchmark::State& state) { udp(state, peer.get()); });
     benchmark::RunSpecifiedBenchmarks();
     benchmark::Shutdown();
+    ulc_close(shm_anchor);
     ulc_close(anchor);
     return 0;
 }

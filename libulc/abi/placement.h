@@ -69,6 +69,10 @@ struct Place {
     }
 };
 
+/// Octets of the shortest message that the placer is asked about. The copy of a shorter one costs
+/// less than the question.
+inline constexpr std::uint32_t kPlacedMin = 1024;
+
 /// A message of which the client has heard nothing yet.
 struct Beginning {
     std::uint16_t source;

@@ -84,7 +84,8 @@ int Endpoint::poll() {
         ++events;
     }
     events += static_cast<int>(outbox_.progress() + groups_.progress());
-    answer_announced();
+    if (inbox_.has_words()) [[unlikely]]
+        answer_announced();
     if (state_ == State::kLeaving && !leave_pushed_) push_leave();
     if (submitter_.corrupt()) end(ULC_ERR_CORRUPT);
     if (events > 0 || moved) {

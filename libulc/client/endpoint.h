@@ -150,6 +150,8 @@ public:
 
     /// For an engine of this process that may write anywhere: where messages go that begin. Valid while this object lives.
     [[nodiscard]] abi::Placer placer() noexcept;
+    /// Tells whether a round needs the placer. Without it the engine may take a quiet round.
+    [[nodiscard]] bool needs_placer() const noexcept { return inbox_.may_place(); }
 
     // --- groups
     /// key: nullptr, or as ulc_group_create_keyed().

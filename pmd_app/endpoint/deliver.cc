@@ -12,8 +12,6 @@ namespace {
 constexpr std::uint32_t kChunkOctets = 16384;  ///< of a message that does not get one block
 constexpr unsigned kSourceBurstMax = 16;       ///< packets of one source before the next one's turn
 constexpr unsigned kReclaimMax = 256;          ///< blocks; more than a run delivers
-constexpr std::uint32_t kPlacedMin =
-    1024;  ///< octets; of shorter ones a copy costs less than the question
 
 }  // namespace
 
@@ -190,7 +188,7 @@ abi::Beginning Deliverer::beginning_of(Rank rank, const urtp::ReadyPacket& packe
 
 abi::Place Deliverer::place_of(Rank rank, const urtp::ReadyPacket& packet) {
     const abi::Beginning message = beginning_of(rank, packet);
-    if (placer_ == nullptr || message.length < kPlacedMin) return {};
+    if (placer_ == nullptr || message.length < abi::kPlacedMin) return {};
     const abi::Place place = placer_->place(placer_->context, message);
     if (place) ++places_;
     return place;
@@ -209,7 +207,8 @@ std::byte* Deliverer::next_place(Rank rank, const urtp::ReadyPacket& packet) con
     if (packet.first()) {
         const bool schedules = offloads_ != nullptr && packet.has_tag() && is_operation(packet.tag);
         const abi::Beginning message = beginning_of(rank, packet);
-        if (open || schedules || placer_ == nullptr || message.length < kPlacedMin) return nullptr;
+        if (open || schedules || placer_ == nullptr || message.length < abi::kPlacedMin)
+            return nullptr;
         const abi::Place place = placer_->find(placer_->context, message);
         return place ? place.contiguous(0, packet.length) : nullptr;
     }

@@ -95,6 +95,7 @@ public:
     void set_offloads(Offloads* offloads) noexcept { offloads_ = offloads; }
     /// Who is asked next; nullptr: nobody. It stays until replaced, and messages go where it said even after that.
     void set_placer(const abi::Placer* placer) noexcept { placer_ = placer; }
+    [[nodiscard]] const abi::Placer* placer() const noexcept { return placer_; }
     /// Some message goes where its client said, or may.
     [[nodiscard]] bool placing() const noexcept { return places_ > 0 || placer_ != nullptr; }
     /// Where the payload of a packet goes that is delivered next, its segment's aside; nullptr: to no such place.

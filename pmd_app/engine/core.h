@@ -166,6 +166,11 @@ struct Net {
     Nanos missed_due = 0;      ///< when to ask the port what it missed
     std::uint64_t missed = 0;  ///< what it said
     PortCosts costs;           ///< those that are counted
+
+    /// Payloads may land: frames are taken one by one.
+    [[nodiscard]] bool lands() const noexcept {
+        return landing != nullptr && port.rx_landing != nullptr;
+    }
 };
 
 /// The place of a client's next submission, at which quiet rounds look.

@@ -104,8 +104,7 @@ void to_members(Core& core, Net& net, const wire::FrameView& view, Segment* segm
 }
 
 bool receive(Core& core, Net& net, Nanos now) {
-    if (net.landing != nullptr && net.port.rx_landing != nullptr)
-        return receive_landing(core, net, now);
+    if (net.lands()) return receive_landing(core, net, now);
     std::uint16_t count = std::exchange(net.came, std::uint16_t{0});  // of a quiet round
     if (count == 0) count = net.port.rx(net.port.context, net.burst, kRxBurst);
     if (count == 0) return false;

@@ -184,11 +184,12 @@ Result<EndpointId> Engine::attach(void* region, const abi::RegionLayout& layout,
 
 void Engine::set_placer(EndpointId id, const abi::Placer* placer) noexcept {
     Endpoint* endpoint = core_->find(id);
-    if (endpoint == nullptr || !endpoint->reachable) return;
+    if (endpoint == nullptr || !endpoint->reachable || endpoint->deliverer->placer() == placer)
+        return;
     ULC_CHECK(endpoint->region.reaches_process());
     endpoint->deliverer->set_placer(placer);
-    core_->quiet_until = 0;
     update_landing(*endpoint);
+    if (endpoint->net->lands()) core_->quiet_until = 0;
 }
 
 void Engine::detach(EndpointId id, DetachReason reason, Nanos now) {

@@ -100,8 +100,7 @@ Nanos quiet_until(const Endpoint& endpoint) noexcept {
 /// Returns until when the net needs no round if no frame comes; 0: it does.
 Nanos quiet_until(const Net& net) noexcept {
     // A port that gives frames up, or lets payloads land, is asked in general rounds only.
-    const bool lands = net.landing != nullptr && net.port.rx_landing != nullptr;
-    if (net.transmitter.kept() || net.port.tx_failed != nullptr || lands) return 0;
+    if (net.transmitter.kept() || net.port.tx_failed != nullptr || net.lands()) return 0;
     return std::min(net.jobs.next_look(), net.link_due);
 }
 

@@ -94,8 +94,10 @@ auto with_engine(EmbeddedEngine& engine, Action action) {
 /// One round by who has the engine. The helper is woken when a collective was handed over.
 bool round(EmbeddedEngine& engine, Nanos now) {
     const bool moved = engine.node->engine().poll(now);
+    const std::uint32_t before = engine.offloading.load(std::memory_order_relaxed);
+    if (!moved && before == 0) return false;
     const std::uint32_t offloading = engine.node->engine().offloading() ? 1 : 0;
-    if (offloading != engine.offloading.load(std::memory_order_relaxed)) {
+    if (offloading != before) {
         engine.offloading.store(offloading, std::memory_order_relaxed);
         if (offloading != 0) wake_futex(nullptr, 0, &engine.offloading);
     }
@@ -273,9 +275,9 @@ int poll(EmbeddedEngine* engine, std::uint32_t endpoint, const abi::Placer* plac
     if (!turn.mine()) return abi::kRoundElsewhere;
     const Nanos now = engine->clock.now();
     engine->polled_at.store(now, std::memory_order_relaxed);
-    engine->node->engine().set_placer(endpoint, placer);
+    if (placer != nullptr) engine->node->engine().set_placer(endpoint, placer);
     const bool moved = round(*engine, now);
-    engine->node->engine().set_placer(endpoint, nullptr);
+    if (placer != nullptr) engine->node->engine().set_placer(endpoint, nullptr);
     return (moved ? abi::kRoundMoved : abi::kRoundIdle) |
            (engine->node->engine().owes(endpoint) ? abi::kRoundOwes : 0);
 }

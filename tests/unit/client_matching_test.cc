@@ -62,6 +62,28 @@ TEST_F(Matching, masked_bits_of_the_tag_do_not_count) {
     EXPECT_EQ(matcher.match_posted(0, 0x3412), &low);
 }
 
+TEST_F(Matching, says_whether_a_long_receive_is_posted) {
+    const auto post_of = [this](std::uint16_t from, std::uint64_t capacity) -> Request& {
+        requests.push_back({});
+        Request& request = requests.back();
+        request.from = from;
+        request.mask = kAll;
+        request.capacity = capacity;
+        matcher.post(request);
+        return request;
+    };
+    post_of(1, abi::kPlacedMin - 1);
+    EXPECT_FALSE(matcher.has_long());
+    Request& canceled = post_of(2, abi::kPlacedMin);
+    post_of(kAnySource, abi::kPlacedMin);
+    post_of(3, abi::kPlacedMin + 1);
+    matcher.unpost(canceled);
+    EXPECT_NE(matcher.match_posted(0, 0), nullptr);
+    EXPECT_TRUE(matcher.has_long());
+    EXPECT_NE(matcher.take_posted(3), nullptr);
+    EXPECT_FALSE(matcher.has_long());
+}
+
 TEST_F(Matching, unexpected_messages_are_found_in_arrival_order) {
     Arrival& first = arrive(1, 7);
     Arrival& second = arrive(0, 7);

@@ -272,8 +272,10 @@ TEST_F(ClientRendezvous, the_engine_is_told_where_the_rest_goes) {
     const abi::Beginning rest{
         .source = 1, .stream = 0, .tag = kTagRest | 5, .length = 3'000, .taken_at_least = 0};
     EXPECT_FALSE(placer.find(placer.context, rest)) << "no receive has it";
+    EXPECT_FALSE(ep->needs_placer());
     ASSERT_EQ(ulc_receivev(ep, 1, kTag, kExact, pieces, 2, &request), ULC_OK);
     EXPECT_EQ(said<Ask>(1, kTagAsk).up_to, 5'000U);
+    EXPECT_TRUE(ep->needs_placer());
     abi::Beginning other = rest;
     other.length = 2'999;
     EXPECT_FALSE(placer.find(placer.context, other)) << "another length than was asked for";
@@ -286,6 +288,7 @@ TEST_F(ClientRendezvous, the_engine_is_told_where_the_rest_goes) {
     ASSERT_TRUE(place);
     place.write(0, reinterpret_cast<const std::byte*>(text.data()) + 2'000, 3'000);
     EXPECT_FALSE(placer.find(placer.context, rest)) << "it has begun";
+    EXPECT_FALSE(ep->needs_placer()) << "nothing else was asked for";
     abi::CompletionRecord& record = engine.claim(abi::CompletionKind::kMessage);
     record.flags = abi::kCompletePlaced | abi::kCompleteLast;
     record.source = 1;

@@ -30,7 +30,8 @@ class Budgets(unittest.TestCase):
     def check(self, counted, text=BUDGET):
         """The exit status and output of a check that counted `counted` instructions."""
         module = load()
-        module.count = lambda program, case, per: (collections.Counter({'f': counted}), None)
+        module.count = lambda program, case, per, within: (
+            collections.Counter({'f': counted}), None)
         with tempfile.NamedTemporaryFile('w', suffix='.toml') as file:
             file.write(text)
             file.flush()

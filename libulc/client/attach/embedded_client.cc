@@ -37,7 +37,8 @@ struct Link {
 
 int run_round(void* context) noexcept {
     auto* link = static_cast<Link*>(context);
-    return link->entry->poll(link->engine, link->endpoint, &link->placer);
+    const abi::Placer* placer = link->object->needs_placer() ? &link->placer : nullptr;
+    return link->entry->poll(link->engine, link->endpoint, placer);
 }
 
 void close_link(void* context) noexcept {

@@ -112,7 +112,7 @@ bool Sharing::run(const Errand& errand) {
     return outbox_.send(args, nullptr) == ULC_OK;
 }
 
-void Sharing::progress() {
+void Sharing::run_errands() {
     std::erase_if(errands_, [this](const Errand& errand) { return run(errand); });
 }
 

@@ -44,9 +44,13 @@ public:
     void forget(std::uint32_t group) noexcept;
     void peer_gone(std::uint16_t rank) noexcept;
     /// Sends what found no room.
-    void progress();
+    void progress() {
+        if (!errands_.empty()) [[unlikely]]
+            run_errands();
+    }
 
 private:
+    void run_errands();
     struct Word {
         Be32 group;
         Be32 address;

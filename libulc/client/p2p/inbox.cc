@@ -325,6 +325,8 @@ void Inbox::part_ended(Arrival& arrival) noexcept {
 void Inbox::move_to(Arrival& arrival, Listed where) noexcept {
     if (arrival.listed != Listed::kNot)
         matcher_.list(arrival.source, arrival.listed).remove(arrival);
+    if (arrival.listed == Listed::kAsked) --asked_;
+    if (where == Listed::kAsked) ++asked_;
     arrival.listed = where;
     if (where != Listed::kNot) matcher_.list(arrival.source, where).push_back(arrival);
 }

@@ -55,6 +55,9 @@ public:
         if (handler_.call != nullptr) handler_.call(handler_.context, error, source, count);
     }
 
+    /// Tells whether find_place() and place() may find anything: a receive of abi::kPlacedMin
+    /// octets or more is posted, or the rest of a message was asked for.
+    [[nodiscard]] bool may_place() const noexcept { return matcher_.has_long() || asked_ > 0; }
     /// The buffer of the receive of a message that begins; none: it is not posted, or too short.
     /// All messages that came before have been taken (abi::Beginning::taken_at_least).
     [[nodiscard]] abi::Place find_place(const abi::Beginning& message) noexcept;
@@ -71,6 +74,10 @@ public:
     [[nodiscard]] bool finish_local(Arrival& arrival, const Pieces& payload) noexcept;
     /// The first message whose Ask is due; nullptr: none.
     [[nodiscard]] Arrival* first_to_ask() const noexcept { return to_ask_.front(); }
+    /// Tells whether first_to_ask() or each_to_hold() has something.
+    [[nodiscard]] bool has_words() const noexcept {
+        return first_to_ask() != nullptr || !to_hold_.empty();
+    }
     /// Its Ask cannot be sent now: those of other messages come before it.
     void ask_later(Arrival& arrival) noexcept {
         to_ask_.remove(arrival);
@@ -201,6 +208,7 @@ private:
     };
     std::vector<Sender> senders_;         ///< by rank
     std::vector<std::uint16_t> to_hold_;  ///< capacity for all
+    std::uint32_t asked_ = 0;             ///< messages in the lists kAsked
     std::size_t hold_turn_ = 0;           ///< into to_hold_
     std::uint64_t held_max_ = UINT64_MAX;
     std::uint64_t malformed_ = 0;

@@ -47,6 +47,7 @@ bool Matcher::begin_job(std::uint16_t ranks) noexcept {
 
 void Matcher::post(Request& request) noexcept {
     request.order = order_++;
+    if (request.capacity >= abi::kPlacedMin) ++long_posted_;
     if (request.from == kAnySource) {
         posted_any_.push_back(request);
     } else {
@@ -64,6 +65,7 @@ void Matcher::unpost(Request& request) noexcept { remove_posted(request); }
 
 void Matcher::remove_posted(Request& request) noexcept {
     if (hashes_posted_) unhash(request);
+    if (request.capacity >= abi::kPlacedMin) --long_posted_;
     RequestList& list = request.from == kAnySource ? posted_any_ : sources_[request.from].posted;
     list.remove(request);
 }

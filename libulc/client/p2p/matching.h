@@ -1,24 +1,23 @@
 // Matches messages to receives: (source or any, (tag & mask) equal), arrivals in the order of
 // their first chunk, receives in the order in which they were posted.
 //
-//   posted      one list a named source, one for any source; `order` decides between the heads that
-//   match unexpected  one list a source, one of all sources in arrival order; a message is in both
+//   posted      one list a named source, one for any source. The order of the heads that match
+//               decides between them.
+//   unexpected  one list a source, and one of all sources in arrival order. A message is in both.
 //
 // Short lists are walked. A walk past kWalkMax entries starts hashing, so that a message costs the
 // same whatever else waits:
 //
 //   posted      receives by (source or any, tag & mask). A *shape* is a mask, with a named source
-//   or any. A message is looked up once for each shape in use; the receive with the lowest order
-//   wins. Receives of
-//               a 17th shape are walked.
-//               Ends when no receive is posted.
+//               or any. A message is looked up once for each shape in use, and the receive with
+//               the lowest order wins. Receives of a 17th shape are walked. Hashing ends when no
+//               receive is posted.
 //   unexpected  a *filing* is a hash table of all messages for the receives of one shape. It is
-//   built when walks for its shape have passed as many messages as there are. The fifth shape
-//   replaces the
-//               filing used longest ago.
-//               All end when no message is unexpected.
+//               built when walks for its shape have passed as many messages as there are. The
+//               fifth shape replaces the filing used longest ago. All end when no message is
+//               unexpected.
 //
-// Hash tables grow with the most entries ever waiting and stay; nothing else allocates. Without
+// Hash tables grow with the most entries ever waiting and stay. Nothing else allocates. Without
 // memory lists are walked.
 #pragma once
 
@@ -26,6 +25,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "abi/placement.h"
 #include "client/p2p/arrival.h"
 #include "client/p2p/buckets.h"
 #include "client/p2p/request.h"
@@ -77,6 +77,9 @@ public:
                : which == Listed::kAnnounced ? from.announced
                                              : from.asked;
     }
+
+    /// Tells whether some posted receive takes a message that a placer is asked about.
+    [[nodiscard]] bool has_long() const noexcept { return long_posted_ > 0; }
 
     /// Calls tell(source) for each source that a posted receive names and for which it was not
     /// called since its last message, at most `limit` times; tell returns false to stop. Cost:
@@ -152,6 +155,7 @@ private:
     AllArrivals all_;
     AwaitedList awaited_;
     std::uint64_t order_ = 0;
+    std::uint32_t long_posted_ = 0;  ///< receives of abi::kPlacedMin octets and more
     bool hashes_posted_ = false;
     bool files_ = false;  ///< some filing is built
 
