@@ -3,9 +3,11 @@
 // An engine reads it once a round, so its cost is a visible part of an idle round. The time stamp counter costs a third of
 // the vDSO's clock_gettime() on the machines tried; it is used where it is invariant (Intel SDM vol. 3, 18.17.1), with
 // the frequency that DPDK measured at its start. An engine only ever compares its own readings, so a slow drift against
-// CLOCK_MONOTONIC does no harm.
+// CLOCK_MONOTONIC does no harm. A counter that goes backwards, as after a virtual machine moved to
+// another host, does none either: time goes on from the last reading. The wall clock is never read.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <ctime>
 
@@ -60,15 +62,35 @@ public:
             nanos_per_tick_ = static_cast<std::uint64_t>((Wide{kSecond} << kShift) / tsc_hz);
     }
 
-    [[nodiscard]] Nanos now() const noexcept {
+    EngineClock(const EngineClock& other) noexcept : nanos_per_tick_(other.nanos_per_tick_) {}
+    EngineClock& operator=(const EngineClock& other) noexcept {
+        nanos_per_tick_ = other.nanos_per_tick_;
+        return *this;
+    }
+
+    /// Returns the time, which never goes backwards. Any thread may ask.
+    [[nodiscard]] Nanos now() noexcept {
 #if defined(__x86_64__)
         if (nanos_per_tick_ != 0)
-            return static_cast<Nanos>((Wide{__rdtsc()} * nanos_per_tick_) >> kShift);
+            return correct(static_cast<Nanos>((Wide{__rdtsc()} * nanos_per_tick_) >> kShift));
 #endif
         return monotonic_now();
     }
+    /// Returns the time of a reading of the counter, which may have gone backwards.
+    [[nodiscard]] Nanos correct(Nanos reading) noexcept {
+        const Nanos last = last_.load(std::memory_order_relaxed);
+        Nanos time = reading + ahead_.load(std::memory_order_relaxed);
+        if (time < last) [[unlikely]] {
+            // Counters of two cores may differ by less, and two threads may pass each other.
+            if (last - time > kJump) ahead_.fetch_add(last - time, std::memory_order_relaxed);
+            time = last;
+        }
+        last_.store(time, std::memory_order_relaxed);
+        return time;
+    }
 
 private:
+    static constexpr Nanos kJump = kMillisecond;
     __extension__ using Wide = unsigned __int128;
     static constexpr unsigned kShift = 32;
 
@@ -86,6 +108,8 @@ private:
     }
 
     std::uint64_t nanos_per_tick_ = 0;  ///< times 2^32
+    std::atomic<Nanos> last_{0};
+    std::atomic<Nanos> ahead_{0};  ///< time that the counter has lost by going backwards
 };
 
 }  // namespace ulc::daemon

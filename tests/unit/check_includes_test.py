@@ -48,6 +48,10 @@ KEEPS_THE_RULES = {
 
 # name -> (file, its text, what the report must say)
 VIOLATIONS = {
+    "main_reads_the_wall_clock": (
+        "pmd_app/main/a.cc", "auto t = std::chrono::system_clock::now();", "use base/clock.h"),
+    "client_reads_the_wall_clock": (
+        "libulc/client/a.cc", "clock_gettime(CLOCK_REALTIME, &t);", "use base/clock.h"),
     "a_source_is_too_long": ("pmd_app/urtp/a.cc", "\n" * 498, "give each duty a file"),
     "a_folder_has_too_many_files": ("pmd_app/shm/a.h", "", "make sub-folders by duty"),
     "base_includes_another_room": ("libulc/base/a.h", '#include "abi/records.h"', "may not include"),
