@@ -82,6 +82,44 @@ static void overlap(int rank, int size) {
         MPI_Comm_free(&comms[c]);
 }
 
+/* Ranks that are in no part, parts of one rank, and a part in reverse order within a part. */
+static void parts(int rank, int size) {
+    MPI_Comm even;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2 == 0 ? 3 : MPI_UNDEFINED, rank, &even);
+    CHECK((even == MPI_COMM_NULL) == (rank % 2 == 1), "a rank without colour is in a part");
+    if (even != MPI_COMM_NULL) {
+        MPI_Comm reversed;
+        int members;
+        int place;
+        MPI_Comm_size(even, &members);
+        CHECK(members == (size + 1) / 2, "%d members", members);
+        MPI_Comm_split(even, 0, -rank, &reversed);
+        MPI_Comm_rank(reversed, &place);
+        CHECK(place == members - 1 - rank / 2, "rank %d in reverse order", place);
+        int ranks[64];
+        MPI_Allgather(&rank, 1, MPI_INT, ranks, 1, MPI_INT, reversed);
+        for (int i = 0; i < members; ++i)
+            CHECK(ranks[i] == 2 * (members - 1 - i), "block %d has %d", i, ranks[i]);
+        int before = -1;
+        MPI_Exscan(&rank, &before, 1, MPI_INT, MPI_SUM, reversed);
+        int sum = 0;
+        for (int i = 0; i < place; ++i)
+            sum += ranks[i];
+        CHECK(place == 0 || before == sum, "%d before place %d", before, place);
+        MPI_Comm_free(&reversed);
+        MPI_Comm_free(&even);
+    }
+    MPI_Comm alone;
+    int data = rank;
+    int sum = -1;
+    MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &alone);
+    MPI_Bcast(&data, 1, MPI_INT, 0, alone);
+    MPI_Allreduce(&data, &sum, 1, MPI_INT, MPI_SUM, alone);
+    MPI_Barrier(alone);
+    CHECK(data == rank && sum == rank, "a communicator of one rank");
+    MPI_Comm_free(&alone);
+}
+
 static void non_blocking(int rank, int size) {
     enum { kMany = 12 };
     MPI_Request requests[kMany];
@@ -132,6 +170,7 @@ int main(int argc, char** argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     long_message_across_a_barrier(rank);
     overlap(rank, size);
+    parts(rank, size);
     non_blocking(rank, size);
     between_groups(rank);
     free_in_any_order(rank, size);
