@@ -66,17 +66,36 @@ private:
     std::vector<Item*> free_;
 };
 
-// Two ends of a wire without length.
+// An end of a wire without length. Frames to a group go to all other ends, by reference.
 struct BenchPort {
     BoundedQueue<Segment*> rx_queue{1024};
-    BenchPort* peer = nullptr;
+    std::vector<BenchPort*> peers;
+    Mac mac;
+    SegmentPool pool;
 
-    Port port(std::uint8_t index, BenchPool& pool) {
+    /// The frame goes to each end that it is for. False: the first has no space.
+    bool put(Segment* frame) {
+        if (peers.size() == 1) return peers[0]->rx_queue.push(frame);
+        const auto& to = *reinterpret_cast<const Mac*>(frame->frame);
+        bool kept = false;
+        for (BenchPort* peer : peers) {
+            if ((to.octets[0] & 1U) == 0 && to != peer->mac) continue;  // unicast
+            if (!peer->rx_queue.push(frame)) continue;
+            if (kept) pool.hold(frame);
+            kept = true;
+        }
+        if (!kept) pool.drop(frame);
+        return true;
+    }
+
+    Port port(std::uint8_t index, BenchPool& segments) {
         Port port;
+        mac = Mac{{2, 0, 0, 0, 0, index}};
+        pool = segments.table();
         port.context = this;
-        port.info.mac = Mac{{2, 0, 0, 0, 0, index}};
+        port.info.mac = mac;
         port.info.tx_ring_frames = 512;
-        port.pool = pool.table();
+        port.pool = pool;
         port.rx = [](void* context, Segment** out, std::uint16_t n) {
             auto& queue = static_cast<BenchPort*>(context)->rx_queue;
             std::uint16_t count = 0;
@@ -87,9 +106,9 @@ struct BenchPort {
             return count;
         };
         port.tx = [](void* context, Segment* const* frames, std::uint16_t n) {
-            auto& queue = static_cast<BenchPort*>(context)->peer->rx_queue;
+            auto& self = *static_cast<BenchPort*>(context);
             std::uint16_t count = 0;
-            while (count < n && queue.push(frames[count]))
+            while (count < n && self.put(frames[count]))
                 ++count;
             return count;
         };
@@ -167,6 +186,7 @@ public:
                     break;
                 case abi::CompletionKind::kJobFormed:
                     formed = true;
+                    world = record->stream;
                     break;
                 default:
                     std::abort();
@@ -176,6 +196,7 @@ public:
         return messages;
     }
     bool formed = false;
+    std::uint32_t world = 0;  ///< the group of all ranks
 
 private:
     static constexpr std::uint32_t kBlocks = 256;
@@ -195,8 +216,8 @@ private:
 
 struct Pair {
     explicit Pair(std::uint32_t octets) : pool(8192) {
-        ports[0].peer = &ports[1];
-        ports[1].peer = &ports[0];
+        ports[0].peers = {&ports[1]};
+        ports[1].peers = {&ports[0]};
         for (std::uint8_t n = 0; n < 2; ++n) {
             engine::EngineConfig config;
             config.seed = n + 1U;
@@ -268,7 +289,7 @@ BENCHMARK(BM_ping_pong_two_engines)->Arg(8)->Arg(64)->Apply(count_from_environme
 void BM_local_one_way(benchmark::State& state) {
     BenchPool pool(4096);
     BenchPort end;
-    end.peer = &end;
+    end.peers = {&end};
     engine::EngineConfig config;
     const Port port = end.port(1, pool);
     engine::Engine engine(config, std::span<const Port>(&port, 1));
@@ -297,11 +318,70 @@ void BM_local_one_way(benchmark::State& state) {
 }
 BENCHMARK(BM_local_one_way)->Arg(8)->Arg(64)->Apply(count_from_environment);
 
+/// Engines of one rank each, on one wire.
+struct Cluster {
+    explicit Cluster(std::uint32_t octets) : pool(8192) {
+        for (BenchPort& end : ports) {
+            for (BenchPort& other : ports)
+                if (&other != &end) end.peers.push_back(&other);
+        }
+        for (std::uint8_t n = 0; n < kRanks; ++n) {
+            engine::EngineConfig config;
+            config.seed = n + 1U;
+            const Port port = ports[n].port(n, pool);
+            engines[n] = std::make_unique<engine::Engine>(config, std::span<const Port>(&port, 1));
+            clients[n] = std::make_unique<BenchClient>(*engines[n], octets);
+            clients[n]->join(n, kRanks);
+        }
+        for (bool formed = false; !formed;) {
+            formed = true;
+            now += kMicrosecond;
+            for (unsigned n = 0; n < kRanks; ++n) {
+                engines[n]->poll(now);
+                (void)clients[n]->poll();
+                formed &= clients[n]->formed;
+            }
+        }
+    }
+    static constexpr unsigned kRanks = 4;
+    BenchPool pool;
+    BenchPort ports[kRanks];
+    std::unique_ptr<engine::Engine> engines[kRanks];
+    std::unique_ptr<BenchClient> clients[kRanks];
+    Nanos now = 0;
+};
+
+// Functions of their own, so that callgrind can count what they need alone.
+[[gnu::noinline]] void multicast_sender(Cluster& cluster) {
+    (void)cluster.clients[0]->send(cluster.clients[0]->world);
+    cluster.engines[0]->poll(cluster.now);
+}
+[[gnu::noinline]] unsigned multicast_receiver(Cluster& cluster, unsigned rank) {
+    cluster.engines[rank]->poll(cluster.now);
+    return cluster.clients[rank]->poll();
+}
+
+// One message to three engines, on one wire, all in one thread.
+void BM_multicast(benchmark::State& state) {
+    Cluster cluster(static_cast<std::uint32_t>(state.range(0)));
+    std::uint64_t messages = 0;
+    for (auto _ : state) {
+        cluster.now += kMicrosecond;
+        multicast_sender(cluster);
+        for (unsigned rank = 1; rank < Cluster::kRanks; ++rank)
+            messages += multicast_receiver(cluster, rank);
+    }
+    const auto sent = static_cast<std::uint64_t>(state.iterations());
+    if (messages + 16 < 3 * sent) state.SkipWithError("messages were lost");
+    state.SetItemsProcessed(static_cast<std::int64_t>(messages));
+}
+BENCHMARK(BM_multicast)->Arg(8)->Arg(64)->Apply(count_from_environment);
+
 // A round with nothing to do: what an idle endpoint costs.
 void BM_idle_round(benchmark::State& state) {
     BenchPool pool(256);
     BenchPort end;
-    end.peer = &end;
+    end.peers = {&end};
     engine::EngineConfig config;
     config.endpoints_max = 256;
     const Port port = end.port(1, pool);

@@ -3,7 +3,7 @@
 // In a quiet round nothing is due: the engine looks at its ports and at the submissions of its
 // clients, and no more. A short message that comes then takes no other step than its own:
 //
-//   record ─ read_short ─▶ transmit_short ─▶ burst ─▶ port          (send_short)
+//   record ─ read_short ─▶ transmit_short ─▶ burst ─▶ port          (send_short, multicast_short)
 //                     └──▶ pass ─────────▶ completion on this node  (pass_short)
 //   port ─ parse_short ─▶ predict ─▶ take_short ─▶ completion       (deliver_short)
 //
@@ -84,22 +84,31 @@ inline Endpoint* pass_to(Core& core, Endpoint& from, urtp::Session& session,
     if (!urtp::kFastPath || core.config.crc || segment.tail != nullptr ||
         !wire::parse_short(segment.frame, segment.length, core.config.ether_type, frame))
         return nullptr;
-    Endpoint* endpoint = core.find(frame.handle);
+    LocalGroup* group = nullptr;
+    Endpoint* endpoint = nullptr;
+    if (frame.to_group()) {
+        group = net.groups.find(frame.handle);
+        if (group == nullptr || group->members.size() != 1) return nullptr;
+        endpoint = group->members[0];
+    } else {
+        endpoint = core.find(frame.handle);
+    }
     if (endpoint == nullptr || endpoint->net != &net || endpoint->state != EndpointState::kOpen ||
         endpoint->member == nullptr)
         return nullptr;
     urtp::Transport& member = *endpoint->member;
-    urtp::Session* session = member.predict(frame);
-    if (session == nullptr || frame.rank >= endpoint->gone.size() ||
+    urtp::RxStream* stream = member.predict(frame);
+    if (stream == nullptr || frame.rank >= endpoint->gone.size() ||
         endpoint->gone[frame.rank] != kHere)
         return nullptr;
     abi::CompletionRecord* out = endpoint->deliverer->claim_short(
         frame.rank, frame.length, frame.has_tag(), frame.tag, endpoint->completions);
     if (out == nullptr) return nullptr;
     net.jobs.heard(endpoint->nodes[frame.rank], now);
-    const StreamId stream = member.take_short(frame, *session, now);
+    const StreamId name = member.take_short(frame, *stream, now);
+    if (group != nullptr) ++group->frames;
     endpoint->deliverer->complete_short(
-        frame.rank, {stream, frame.length, frame.payload, frame.tag, frame.has_tag()}, *out,
+        frame.rank, {name, frame.length, frame.payload, frame.tag, frame.has_tag()}, *out,
         endpoint->completions, core.counters);
     net.port.pool.drop(&segment);
     if (member.has_tx()) endpoint->work |= kWorkTransmit;
@@ -115,6 +124,19 @@ inline void settle_short(Core& core, Endpoint& endpoint) {
     if (endpoint.completions.produced() == endpoint.woken_at) return;
     endpoint.woken_at = endpoint.completions.produced();
     if (core.config.wake != nullptr) wake_client(core, endpoint);
+}
+
+/// A short message to the members of a group, of which this endpoint is the only one here. Returns
+/// its frame; nullptr: nothing was changed.
+[[gnu::noinline]] Segment* multicast_short(Endpoint& endpoint, const urtp::ShortMessage& message,
+                                           Nanos now) {
+    if (!is_group(message.stream)) return nullptr;
+    const LocalGroup* here = endpoint.net->groups.find(message.stream);
+    const urtp::Group* group = endpoint.member->find_group(message.stream);
+    if (here == nullptr || group == nullptr || here->members.size() != 1 ||
+        here->members[0] != &endpoint)
+        return nullptr;
+    return endpoint.member->transmit_short(message, *group, now);
 }
 
 /// Short messages of one client, in a round in which nothing else is due. False: it left a record
@@ -137,8 +159,7 @@ inline void settle_short(Core& core, Endpoint& endpoint) {
         urtp::ShortMessage message;
         if (!read_short(*record, message)) break;
         urtp::Session* session = endpoint.member->find_session(message.stream);
-        if (session == nullptr) break;
-        if (session->local) [[unlikely]] {
+        if (session != nullptr && session->local) [[unlikely]] {
             Endpoint* to = pass_to(core, endpoint, *session, message, now);
             if (to == nullptr) break;
             if (passed_to != nullptr && passed_to != to) settle_short(core, *passed_to);
@@ -146,7 +167,9 @@ inline void settle_short(Core& core, Endpoint& endpoint) {
         } else {
             const bool may = shared ? wire.may_push_shared() : wire.may_push();
             if (!may || !net.link_is_up || pool.available(pool.context) <= kKeptForControl) break;
-            Segment* frame = endpoint.member->transmit_short(message, *session, now);
+            Segment* frame = session != nullptr
+                                 ? endpoint.member->transmit_short(message, *session, now)
+                                 : multicast_short(endpoint, message, now);
             if (frame == nullptr) break;
             wire.push(frame);
         }

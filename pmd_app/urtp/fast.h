@@ -16,15 +16,29 @@ namespace ulc::urtp {
     return sender_.transmit_short(message, session, now);
 }
 
-[[gnu::always_inline]] inline Session* Transport::predict(
+inline Segment* Transport::transmit_short(const ShortMessage& message, const Group& group,
+                                          Nanos now) noexcept {
+    return sender_.transmit_short(message, group, now);
+}
+
+[[gnu::always_inline]] inline RxStream* Transport::predict(
     const wire::ShortFrame& frame) const noexcept {
     if (frame.rank >= sessions_.size()) return nullptr;
     Session* session = sessions_.find(frame.rank);
     // A frame from the wire with an address of this node is an echo.
-    if (session == nullptr || session->gone || session->local ||
-        !receiver_.is_clear(*session, frame.seq) || sessions_.peer(frame.rank).mac != *frame.source)
+    if (session == nullptr || session->gone || session->local) return nullptr;
+    RxStream* rx = frame.to_group() ? group_stream(frame.handle, *session) : &session->unicast;
+    if (rx == nullptr || !receiver_.is_clear(*rx, frame.seq) ||
+        sessions_.peer(frame.rank).mac != *frame.source)
         return nullptr;
-    return session;
+    return rx;
+}
+
+/// The source's stream in a group; nullptr: there is none yet, or it follows other rules.
+inline RxStream* Transport::group_stream(GroupHandle handle, Session& session) const noexcept {
+    const Group* group = sessions_.find_group(handle);
+    RxStream* rx = group != nullptr ? Sessions::heard(*group, session) : nullptr;
+    return rx != nullptr && !rx->counted ? rx : nullptr;
 }
 
 /// An acknowledgement that came along, mostly of the stream to the same peer.
@@ -40,12 +54,13 @@ namespace ulc::urtp {
 }
 
 [[gnu::always_inline]] inline StreamId Transport::take_short(const wire::ShortFrame& frame,
-                                                             Session& session, Nanos now) noexcept {
+                                                             RxStream& rx, Nanos now) noexcept {
+    Session& session = *rx.session;
     session.unanswered_since = kNever;
     session.unanswered = 0;
     if (frame.ack != nullptr) on_short_ack(*frame.ack, session, now);
-    receiver_.take_clear(session.unicast, (frame.flags & wire::kFlagAckNow) != 0, now);
-    return session.unicast.id;
+    receiver_.take_clear(rx, (frame.flags & wire::kFlagAckNow) != 0, now);
+    return rx.id;
 }
 
 [[gnu::always_inline]] inline bool Transport::pass(const ShortMessage& message, Session& ours,

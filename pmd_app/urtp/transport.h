@@ -102,6 +102,12 @@ public:
     /// Stands for send_short() and next_tx() where has_tx() is false and the frame goes to the port
     /// at once. Returns it, with one reference for the port; nullptr: nothing was changed.
     Segment* transmit_short(const ShortMessage& message, Session& session, Nanos now) noexcept;
+    /// The same to all members of a group.
+    Segment* transmit_short(const ShortMessage& message, const Group& group, Nanos now) noexcept;
+    /// Returns the group; nullptr: this member is in no such group.
+    [[nodiscard]] const Group* find_group(GroupHandle handle) const noexcept {
+        return sessions_.find_group(handle);
+    }
     /// Returns the session with a peer that was heard or sent to; nullptr: there is none.
     [[nodiscard]] Session* find_session(StreamId stream) const noexcept {
         return stream < sessions_.size() ? sessions_.find(stream) : nullptr;
@@ -129,11 +135,11 @@ public:
     /// of the segment, always. Frames are counted and dropped by reason.
     void on_frame(const wire::FrameView& frame, Segment* segment, Nanos now);
     /// Tells whether a short frame is the next of a peer's stream, while nothing waits before it.
-    /// Returns the session for take_short(); nullptr: no, on_frame() decides.
-    [[nodiscard]] Session* predict(const wire::ShortFrame& frame) const noexcept;
+    /// Returns the stream for take_short(); nullptr: no, on_frame() decides.
+    [[nodiscard]] RxStream* predict(const wire::ShortFrame& frame) const noexcept;
     /// Stands for on_frame(), front() and pop() of a short frame that predict() took. The message
     /// goes to the client now. Returns its stream.
-    StreamId take_short(const wire::ShortFrame& frame, Session& session, Nanos now) noexcept;
+    StreamId take_short(const wire::ShortFrame& frame, RxStream& rx, Nanos now) noexcept;
     /// Tells whether the frame's packet would be the only one that is ready now: the next in order
     /// of its stream, for this member, while no packet of any source waits.
     [[nodiscard]] bool is_next(const wire::FrameView& frame) const noexcept;
@@ -206,6 +212,7 @@ private:
     void on_group_frame(const wire::FrameView& frame, Session& session, Nanos now);
     Segment* send_control(Nanos now);
     void tail_timer(TxStream& tx, Nanos now);
+    [[nodiscard]] RxStream* group_stream(GroupHandle handle, Session& session) const noexcept;
     void name_holders(TxStream& tx, Nanos now);
 
     Context context_;

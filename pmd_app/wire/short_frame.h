@@ -1,6 +1,7 @@
-// A short frame: a whole message of at most kShortOctetsMax octets in one DATA packet, with at most
-// an acknowledgement and a tag, without a CRC. Most messages are such a frame. parse_short() judges
-// its shape alone; whose it is and whether it comes next is the transport's to say.
+// A short frame: a whole message of at most kShortOctetsMax octets in one DATA or MCAST packet,
+// with at most an acknowledgement (DATA) and a tag, without a CRC. Most messages are such a frame.
+// parse_short() judges its shape alone; whose it is and whether it comes next is the transport's to
+// say.
 //
 //   | Ethernet 14 | header 14 | AckEntry 12, if flagged | tag 8, if flagged | payload | padding |
 #pragma once
@@ -27,6 +28,7 @@ struct ShortFrame {
     std::uint8_t flags = 0;    ///< Flag
 
     [[nodiscard]] bool has_tag() const noexcept { return (flags & kFlagTag) != 0; }
+    [[nodiscard]] bool to_group() const noexcept { return is_group(handle); }
 };
 
 /// The four octets that short frames have in common, and the flags that they may differ in.
@@ -43,6 +45,13 @@ struct ShortWord {
         std::memcpy(&bits, at, sizeof bits);
         return bits;
     }
+    /// Returns the bits in which a MCAST frame differs.
+    [[nodiscard]] static std::uint32_t mcast_bits() noexcept {
+        constexpr auto kTypes =
+            static_cast<unsigned>(FrameType::kData) ^ static_cast<unsigned>(FrameType::kMcast);
+        const ShortWord types{Be16(0), static_cast<std::uint8_t>(kTypes), 0};
+        return bits_of(&types);
+    }
 };
 static_assert(sizeof(ShortWord) == 4);
 
@@ -57,10 +66,12 @@ static_assert(sizeof(ShortWord) == 4);
         ShortWord::bits_of(frame + ShortWord::kOffset) ^ ShortWord::bits_of(&expected);
     const auto& header = *reinterpret_cast<const Header*>(frame + sizeof(EthernetHeader));
     const std::uint16_t length = header.length;
-    if ((differs & ShortWord::bits_of(&mask)) != 0 || length > kShortOctetsMax) return false;
-    if (is_group(header.handle)) return false;
+    const std::uint32_t wrong = differs & ShortWord::bits_of(&mask);
+    const bool to_group = is_group(header.handle);
+    if (wrong != (to_group ? ShortWord::mcast_bits() : 0) || length > kShortOctetsMax) return false;
     const std::byte* at = frame + kHeadOctets;
     out.flags = header.flags;
+    if (to_group && (out.flags & kFlagAck) != 0) return false;
     out.ack = nullptr;
     if ((out.flags & kFlagAck) != 0) {
         out.ack = reinterpret_cast<const AckEntry*>(at);

@@ -445,13 +445,13 @@ private:
             return;
         }
         wire::ShortFrame frame;
-        Session* session = nullptr;
+        RxStream* stream = nullptr;
         if (short_way &&
             wire::parse_short(segment->frame, segment->length, wire::kEtherTypeDefault, frame))
-            session = receiver.predict(frame);
-        if (session != nullptr) {
+            stream = receiver.predict(frame);
+        if (stream != nullptr) {
             ReadyPacket packet;
-            packet.stream = receiver.take_short(frame, *session, now_);
+            packet.stream = receiver.take_short(frame, *stream, now_);
             packet.payload = frame.payload;
             packet.length = frame.length;
             took(to, frame.rank, packet);

@@ -186,8 +186,9 @@ TEST(Profiles, what_is_no_profile_changes_nothing) {
     Policy out;
     Params params;
     params.window = 77;
-    for (const char* bad : {"", "+", "urtp+", "+urtp", "gbn+gbn", "GBN", "urtp,gbn", "gb",
-                            "urtp+lazy+block+eager+gbn+urtp-1997"}) {
+    for (const char* bad :
+         {"", "+", "urtp+", "+urtp", "gbn+gbn", "GBN", "urtp,gbn", "gb",
+          "urtp+lazy+block+eager+gbn+urtp-1997", "urtp-1997+pcode", "p1+urtp-1997"}) {
         EXPECT_EQ(resolve(bad, out, params), Err::kInvalid) << bad;
         EXPECT_EQ(out.next_ack, nullptr);
         EXPECT_EQ(params.window, 77U);

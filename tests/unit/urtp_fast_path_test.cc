@@ -14,6 +14,7 @@ struct Traffic {
     Params params;
     Faults faults;
     std::string_view profile = kDefaultProfile;
+    std::uint64_t multicasts = 0;  ///< the least that take the fast path
 };
 
 struct Outcome {
@@ -24,6 +25,8 @@ struct Outcome {
     std::uint64_t transmitted = 0;  ///< messages that the fast path gave to the port at once
     std::uint64_t fast = 0;         ///< messages that it queued
     std::uint64_t taken = 0;        ///< messages that it received
+    std::uint64_t multicasts = 0;   ///< the same, to all ranks
+    std::uint64_t multicasts_sent = 0;
 
     bool operator==(const Outcome& other) const {
         return digest == other.digest && frames == other.frames && counters == other.counters &&
@@ -55,10 +58,10 @@ Outcome play(const Traffic& traffic, bool fast) {
                             .has_tag = tagged,
                             .tag = tag,
                             .message_length = octets};
-            const ShortMessage message{to, octets, payload.data(), tag, tagged};
-            const bool is_short = !multicast && octets <= ShortMessage::kOctetsMax;
+            const ShortMessage message{meta.stream, octets, payload.data(), tag, tagged};
+            const bool is_short = octets <= ShortMessage::kOctetsMax;
             if (fast && is_short && at_once && world.transmit_short(from, message)) {
-                ++out.transmitted;
+                ++(multicast ? out.multicasts_sent : out.transmitted);
             } else if (fast && is_short && world.members[from]->send_short(message, world.now)) {
                 ++out.fast;
             } else {
@@ -82,6 +85,7 @@ Outcome play(const Traffic& traffic, bool fast) {
     out.digest = world.digest;
     out.frames = world.frames;
     out.taken = world.taken_at_once;
+    out.multicasts = world.multicasts_taken_at_once;
     return out;
 }
 
@@ -90,6 +94,8 @@ void compare(const Traffic& traffic) {
     std::uint64_t transmitted = 0;
     std::uint64_t fast = 0;
     std::uint64_t taken = 0;
+    std::uint64_t multicasts = 0;
+    std::uint64_t multicasts_sent = 0;
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
         Traffic one = traffic;
         one.seed = seed;
@@ -101,16 +107,20 @@ void compare(const Traffic& traffic) {
         transmitted += by_fast.transmitted;
         fast += by_fast.fast;
         taken += by_fast.taken;
+        multicasts += by_fast.multicasts;
+        multicasts_sent += by_fast.multicasts_sent;
     }
+    EXPECT_GE(multicasts, traffic.multicasts) << "multicasts hardly took the fast path";
+    EXPECT_GE(multicasts_sent, traffic.multicasts / 4) << "it was hardly taken when sending";
     EXPECT_GT(transmitted, 40U * 10U) << "the fast path was hardly taken";
     EXPECT_GT(fast, 0U) << "no frame had to wait";
     EXPECT_GT(taken, 40U * 5U) << "the fast path was hardly taken";
 }
 
-TEST(UrtpFastPath, gives_the_frames_of_the_general_path) { compare({}); }
+TEST(UrtpFastPath, gives_the_frames_of_the_general_path) { compare({.multicasts = 40}); }
 
 TEST(UrtpFastPath, gives_them_where_frames_are_lost_and_overtake) {
-    compare({.faults = {.loss = 0.05, .duplicate = 0.02, .reorder = 0.1}});
+    compare({.faults = {.loss = 0.05, .duplicate = 0.02, .reorder = 0.1}, .multicasts = 10});
 }
 
 TEST(UrtpFastPath, gives_them_in_a_small_window_with_a_small_store) {
@@ -145,7 +155,8 @@ TEST(UrtpFastPath, leaves_what_it_may_not_decide_to_the_general_path) {
 /// Frames from rank 1 to rank 0, given to rank 0 in any order.
 class Receiving {
 public:
-    Receiving() : world_(3) {}
+    explicit Receiving(std::string_view profile = kDefaultProfile)
+        : world_(3, {}, {}, 1, 0, profile) {}
     ~Receiving() {
         for (Segment* segment : frames_)
             world_.pool.table().drop(segment);
@@ -156,8 +167,8 @@ public:
     World& world() { return world_; }
     Transport& receiver() { return *world_.members[0]; }
     /// Makes the next frame of rank 1, and returns its place in the list.
-    std::size_t make(const std::string& payload) {
-        EXPECT_EQ(world_.send(1, 0, payload), Admission::kYes);
+    std::size_t make(const std::string& payload, StreamId to = 0) {
+        EXPECT_EQ(world_.send(1, to, payload), Admission::kYes);
         frames_.push_back(world_.members[1]->next_tx(world_.now));
         return frames_.size() - 1;
     }
@@ -176,12 +187,13 @@ public:
     }
     bool take_short(std::size_t n) {
         const wire::ShortFrame one = frame(n);
-        Session* session = receiver().predict(one);
-        if (session != nullptr) {
-            EXPECT_EQ(receiver().take_short(one, *session, world_.now), 0U);
+        RxStream* stream = receiver().predict(one);
+        if (stream != nullptr) {
+            EXPECT_EQ(receiver().take_short(one, *stream, world_.now),
+                      one.to_group() ? test::kWorld : 0U);
         }
         receiver().check_invariants();
-        return session != nullptr;
+        return stream != nullptr;
     }
     void take_general(std::size_t n) {
         const SegmentPool pool = world_.pool.table();
@@ -219,6 +231,41 @@ TEST(UrtpFastPath, leaves_a_packet_that_fills_a_hole_to_the_general_path) {
     EXPECT_FALSE(r.take_short(a)) << "another is held behind it";
     r.take_general(a);
     EXPECT_EQ(r.world().receive(0, 1).size(), 2U);
+}
+
+TEST(UrtpFastPath, takes_a_multicast_only_if_nothing_waits) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Receiving r;
+    const std::size_t a = r.make("a", test::kWorld);
+    const std::size_t b = r.make("b", test::kWorld);
+    const std::size_t c = r.make("c", test::kWorld);
+    EXPECT_FALSE(r.take_short(a)) << "the first makes the stream";
+    r.take_general(a);
+    EXPECT_FALSE(r.take_short(b)) << "it would overtake the one that is ready";
+    EXPECT_EQ(r.world().receive(0, 1), std::vector<std::string>{"a"});
+    EXPECT_FALSE(r.take_short(c)) << "not the next";
+    EXPECT_TRUE(r.take_short(b));
+    EXPECT_FALSE(r.take_short(b)) << "a duplicate";
+    EXPECT_TRUE(r.take_short(c));
+    wire::ShortFrame frame = r.frame(r.make("d", test::kWorld));
+    EXPECT_NE(r.receiver().predict(frame), nullptr);
+    frame.handle = test::kWorld + 1;
+    EXPECT_EQ(r.receiver().predict(frame), nullptr) << "no group of ours";
+}
+
+TEST(UrtpFastPath, leaves_a_counted_group_to_its_rules) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Receiving r("pcode");
+    r.take_general(r.make("a", test::kWorld));
+    EXPECT_EQ(r.world().receive(0, 1), std::vector<std::string>{"a"});
+    wire::FrameView second = r.view(r.make("b", test::kWorld));
+    ASSERT_EQ(second.type, wire::FrameType::kCounted);
+    wire::ShortFrame frame;  // as one of an impostor that leaves the count out
+    frame.source = &second.source;
+    frame.handle = second.handle;
+    frame.seq = second.seq;
+    frame.rank = second.rank;
+    EXPECT_EQ(r.receiver().predict(frame), nullptr);
 }
 
 TEST(UrtpFastPath, takes_nothing_from_a_stranger_or_a_rank_that_is_gone) {

@@ -176,8 +176,11 @@ public:
         for (const auto& member : members)
             if (member->has_tx()) return false;
         Session* session = members[from]->find_session(message.stream);
-        if (dead[from] || busy_until_[from] > now || session == nullptr) return false;
-        Segment* frame = members[from]->transmit_short(message, *session, now);
+        const Group* group = members[from]->find_group(message.stream);
+        if (dead[from] || busy_until_[from] > now) return false;
+        if (session == nullptr && group == nullptr) return false;
+        Segment* frame = group != nullptr ? members[from]->transmit_short(message, *group, now)
+                                          : members[from]->transmit_short(message, *session, now);
         if (frame == nullptr) return false;
         launch(from, frame);
         return true;
@@ -246,6 +249,7 @@ public:
     bool takes_at_once = false;  ///< receivers take packets as they come
     bool by_fast_path = false;   ///< and by Transport::take_short(), where that takes them
     std::uint64_t taken_at_once = 0;
+    std::uint64_t multicasts_taken_at_once = 0;
     std::uint64_t frames = 0;
     std::uint64_t digest = 0;  ///< all frames' octets, in order (FNV-1a)
 
@@ -310,13 +314,14 @@ private:
             return;
         }
         wire::ShortFrame frame;
-        Session* session = nullptr;
+        RxStream* stream = nullptr;
         if (by_fast_path && wire::parse_short(flight.segment->frame, flight.segment->length,
                                               wire::kEtherTypeDefault, frame))
-            session = members[flight.to]->predict(frame);
-        if (session != nullptr) {
-            ++taken_at_once;
-            EXPECT_EQ(members[flight.to]->take_short(frame, *session, now), flight.to);
+            stream = members[flight.to]->predict(frame);
+        if (stream != nullptr) {
+            ++(frame.to_group() ? multicasts_taken_at_once : taken_at_once);
+            EXPECT_EQ(members[flight.to]->take_short(frame, *stream, now),
+                      frame.to_group() ? frame.handle : flight.to);
             taken_[{flight.to, view.rank}].emplace_back(
                 reinterpret_cast<const char*>(frame.payload), frame.length);
             pool.table().drop(flight.segment);

@@ -22,7 +22,8 @@ constexpr Mac kReceiver{{2, 0, 0, 0, 0, 2}};
 
 /// The short frame says what the view says.
 bool is_same(const ShortFrame& brief, const FrameView& view) {
-    return view.type == FrameType::kData && view.after_count == 0 && !view.after &&
+    const FrameType type = brief.to_group() ? FrameType::kMcast : FrameType::kData;
+    return view.type == type && view.after_count == 0 && !view.after && view.subset == 0 &&
            *brief.source == view.source && brief.ack == view.ack && brief.payload == view.body &&
            brief.tag == view.tag && brief.handle == view.handle && brief.seq == view.seq &&
            brief.rank == view.rank && brief.length == view.length && brief.flags == view.flags;

@@ -75,6 +75,8 @@ Err resolve(std::string_view profile, Policy& policy, Params& params) noexcept {
         lay_over(laid, over);
         at = end + 1;
     }
+    // A group's packets are numbered by one rule.
+    if (tuned.number_vector && laid.group_rules != nullptr) return Err::kInvalid;
     ULC_CHECK(complete(laid));
     if (laid.repeats_tail) tuned.ack_duplicates = true;
     policy = laid;

@@ -78,7 +78,7 @@ namespace ulc::urtp {
 [[gnu::always_inline]] inline bool Receiver::may_pass(const Session& session,
                                                       Seq seq) const noexcept {
     const RxStream& rx = session.unicast;
-    return is_clear(session, seq) && rx.acked == seq && !rx.ack_due && !rx.missing() && !rx.timed &&
+    return is_clear(rx, seq) && rx.acked == seq && !rx.ack_due && !rx.missing() && !rx.timed &&
            rx.ask_all_at == kNever && rx.ask_new_at == kNever;
 }
 
@@ -90,9 +90,8 @@ namespace ulc::urtp {
     ++rx.ack_at;
 }
 
-[[gnu::always_inline]] inline bool Receiver::is_clear(const Session& session,
-                                                      Seq seq) const noexcept {
-    const RxStream& rx = session.unicast;
+[[gnu::always_inline]] inline bool Receiver::is_clear(const RxStream& rx, Seq seq) const noexcept {
+    const Session& session = *rx.session;
     return takes_short_ && seq == rx.next && rx.held == 0 && session.blocked == 0 &&
            session.ready_head == nullptr && !rx.room.rationed && starved_.empty();
 }

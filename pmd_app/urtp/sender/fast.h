@@ -35,15 +35,29 @@ namespace ulc::urtp {
     return share == nullptr || share->may_take() ? tx : nullptr;
 }
 
-/// Writes the frame, as plan() and commit() would.
-[[gnu::always_inline]] inline void Sender::build_short(const TxStream& tx, Session& session,
+/// The same of a group's stream, for a packet to all members.
+inline TxStream* Sender::clear_stream(const Group& group, Nanos now) const noexcept {
+    TxStream* tx = group.tx.get();
+    if (!takes_short_ || tx == nullptr || group.counted || tx->destinations == 0 ||
+        params().number_vector || !is_clear(*tx, now))
+        return nullptr;
+    // The packet may have to name any other stream that is under way (§5).
+    const bool alone =
+        active_groups_.empty() || (active_groups_.size() == 1 && active_groups_.front() == tx);
+    if (!alone || !active_unicast_.empty()) return nullptr;
+    const FrameShare* share = context_.config.send_frames;
+    return share == nullptr || share->may_take() ? tx : nullptr;
+}
+
+/// Writes the frame, as plan() and commit() would. session: the receiver's; nullptr: a group's.
+[[gnu::always_inline]] inline void Sender::build_short(const TxStream& tx, Session* session,
                                                        const ShortMessage& message, bool asks,
                                                        Segment& segment, Nanos now) noexcept {
     std::byte* frame = segment.frame;
     std::uint8_t flags = wire::kFlagFirst | wire::kFlagLast | (asks ? wire::kFlagAckNow : 0);
     std::byte* at = frame + wire::kHeadOctets;
     auto& ack = *reinterpret_cast<wire::AckEntry*>(at);
-    if (receiver_.piggyback(session, true, ack, now)) {
+    if (session != nullptr && receiver_.piggyback(*session, true, ack, now)) {
         flags |= wire::kFlagAck;
         at += sizeof ack;
     }
@@ -54,7 +68,11 @@ namespace ulc::urtp {
         at += sizeof tag;
     }
     auto& head = *reinterpret_cast<wire::Head*>(frame);
-    sessions_.write_head(session.rank, head);
+    if (session != nullptr) {
+        sessions_.write_head(session->rank, head);
+    } else {
+        head = sessions_.head_of(tx);
+    }
     head.header.flags = flags;
     head.header.length = static_cast<std::uint16_t>(message.octets);
     head.header.seq = tx.tail.value;
@@ -68,11 +86,21 @@ namespace ulc::urtp {
     draft_.stream = nullptr;
 }
 
-/// The transport has no other frame to transmit.
 [[gnu::always_inline]] inline Segment* Sender::transmit_short(const ShortMessage& message,
                                                               Session& session,
                                                               Nanos now) noexcept {
-    TxStream* tx = clear_stream(session, now);
+    return transmit_clear(message, clear_stream(session, now), &session, now);
+}
+
+inline Segment* Sender::transmit_short(const ShortMessage& message, const Group& group,
+                                       Nanos now) noexcept {
+    return transmit_clear(message, clear_stream(group, now), nullptr, now);
+}
+
+/// The transport has no other frame to transmit. tx: nullptr: the general path decides.
+[[gnu::always_inline]] inline Segment* Sender::transmit_clear(const ShortMessage& message,
+                                                              TxStream* tx, Session* session,
+                                                              Nanos now) noexcept {
     Segment* segment = tx != nullptr ? context_.pool.get() : nullptr;
     if (segment == nullptr) return nullptr;
     const bool asks = tx->asks();

@@ -43,6 +43,7 @@ public:
                 std::uint32_t length, Nanos now);
     bool send_short(const ShortMessage& message, Nanos now) noexcept;
     Segment* transmit_short(const ShortMessage& message, Session& session, Nanos now) noexcept;
+    Segment* transmit_short(const ShortMessage& message, const Group& group, Nanos now) noexcept;
     [[nodiscard]] bool may_pass(const TxStream& tx, Nanos now) const noexcept;  ///< Transport::pass
     [[nodiscard]] bool has_packets() const noexcept {
         return new_head_ != nullptr || !repairing_.empty();
@@ -114,9 +115,12 @@ private:
 
     void begin(TxStream& tx);
     void retain(TxStream& tx, Segment* segment, bool asks, Nanos now) noexcept;
-    void build_short(const TxStream& tx, Session& session, const ShortMessage& message, bool asks,
+    Segment* transmit_clear(const ShortMessage& message, TxStream* tx, Session* session,
+                            Nanos now) noexcept;
+    void build_short(const TxStream& tx, Session* session, const ShortMessage& message, bool asks,
                      Segment& segment, Nanos now) noexcept;
     [[nodiscard]] TxStream* clear_stream(const Session& session, Nanos now) const noexcept;
+    [[nodiscard]] TxStream* clear_stream(const Group& group, Nanos now) const noexcept;
     TxSlot& take_slot(TxStream& tx, Segment* segment, bool asks, Nanos now) noexcept;
     void find_predecessors(const TxStream& stream, std::uint64_t subset, bool has_subset,
                            Blockers& out) const noexcept;
