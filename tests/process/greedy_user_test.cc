@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 constexpr int kEndpoints = 64;
 constexpr int kClientMemoryMb = 192;
-constexpr int kJobsPerSecond = 10;  // of one user, and 64 at once (--jobs-per-second)
+constexpr int kJobsPerSecond = 8;  // of one user, and 64 at once (--jobs-per-second)
 /// A job that forms is announced again and again; the engine gives up on it after some time.
 constexpr double kFramesPerSecondMax = 100;
 
