@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 constexpr int kEndpoints = 64;
 constexpr int kClientMemoryMb = 192;
-constexpr int kJobsPerSecond = 8;  // of one user, and 64 at once (--jobs-per-second)
+constexpr int kJobsPerSecond = 8;  // one user may begin, and 64 at once
 /// A job that forms is announced again and again; the engine gives up on it after some time.
 constexpr double kFramesPerSecondMax = 100;
 
@@ -75,7 +75,7 @@ struct Greedy : testing::Test {
         })) << text_of(log);
         locked_at_first = locked_kib();
     }
-    Process as_nobody(const std::function<void()>& body) const {
+    Process as_other_user(const std::function<void()>& body) const {
         return run_child([&] {
             if (!become(kNobody)) return 1;
             body();
@@ -134,7 +134,7 @@ struct Greedy : testing::Test {
 
 TEST_F(Greedy, leaves_others_endpoints_memory_and_jobs) {
     // All endpoints that it gets, each in a job that never forms.
-    const Process holder = as_nobody([&] {
+    const Process holder = as_other_user([&] {
         std::vector<ulc_endpoint*> held;
         for (int n = 0; n < 2 * kEndpoints; ++n) {
             ulc_endpoint* ep = nullptr;
@@ -154,8 +154,8 @@ TEST_F(Greedy, leaves_others_endpoints_memory_and_jobs) {
 }
 
 TEST_F(Greedy, starts_few_jobs_on_the_wire) {
-    const Process one = as_nobody([&] { join_for_ever(socket); });
-    const Process other = as_nobody([&] { join_for_ever(socket); });
+    const Process one = as_other_user([&] { join_for_ever(socket); });
+    const Process other = as_other_user([&] { join_for_ever(socket); });
     ASSERT_TRUE(eventually([&] { return counter("refused_jobs") > 0; }))
         << "the joins were too few to test anything";
     const double frames = counter("tx_frames");
@@ -169,7 +169,7 @@ TEST_F(Greedy, starts_few_jobs_on_the_wire) {
 }
 
 TEST_F(Greedy, leaves_others_groups) {
-    const Process one = as_nobody([&] { take_all_groups(socket); });
+    const Process one = as_other_user([&] { take_all_groups(socket); });
     ASSERT_TRUE(eventually([&] { return counter("refused_groups") > 0; }))
         << "no group was refused";
     std::vector<ulc_endpoint*> pair(2);

@@ -154,6 +154,16 @@ TEST_F(LocalMessages, short_messages_pass_without_frames_once_both_know_each_oth
     EXPECT_EQ(count(Counter::passed_messages), passed + 300);
 }
 
+TEST_F(LocalMessages, short_multicasts_reach_all_members_without_repairs) {
+    open(64);
+    for (int turn = 0; turn < 100; ++turn) {
+        ASSERT_TRUE(send(0, 0, true, 8));
+        finish();
+    }
+    EXPECT_EQ(count(Counter::repair_unicast) + count(Counter::repair_multicast), 0U);
+    EXPECT_EQ(count(Counter::req_sent), 0U);
+}
+
 TEST_F(LocalMessages, a_message_does_not_overtake_a_multicast) {
     open(64);
     for (int turn = 0; turn < 50; ++turn) {
