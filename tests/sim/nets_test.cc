@@ -165,10 +165,11 @@ private:
             auto* self = static_cast<Cable*>(context);
             return self->inner.tx_pending(self->inner.context);
         };
-        port.tx_failed = [](void* context) {
-            const Port& behind = static_cast<Cable*>(context)->inner;
-            return behind.tx_failed(behind.context);
-        };
+        if (port.tx_failed != nullptr)
+            port.tx_failed = [](void* context) {
+                const Port& behind = static_cast<Cable*>(context)->inner;
+                return behind.tx_failed(behind.context);
+            };
         port.set_multicasts = [](void* context, std::span<const Mac> addresses) {
             const Port& behind = static_cast<Cable*>(context)->inner;
             return behind.set_multicasts(behind.context, addresses);

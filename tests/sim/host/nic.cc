@@ -76,13 +76,14 @@ Port Nic::port() noexcept {
     port.tx_pending = [](void* context) {
         return static_cast<std::uint32_t>(static_cast<Nic*>(context)->tx_ring_.size());
     };
-    port.tx_failed = [](void* context) -> Segment* {
-        auto& failed = static_cast<Nic*>(context)->failed_;
-        if (failed.empty()) return nullptr;
-        Segment* segment = failed.front();
-        failed.pop_front();
-        return segment;
-    };
+    if (port.info.half_duplex)
+        port.tx_failed = [](void* context) -> Segment* {
+            auto& failed = static_cast<Nic*>(context)->failed_;
+            if (failed.empty()) return nullptr;
+            Segment* segment = failed.front();
+            failed.pop_front();
+            return segment;
+        };
     port.set_multicasts = [](void* context, std::span<const Mac> addresses) {
         return static_cast<Nic*>(context)->set_multicasts(addresses);
     };
