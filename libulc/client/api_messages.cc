@@ -48,6 +48,12 @@ int ulc_receivev(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
     return ep->receive(from, tag, mask | kUserTagBit, buffer, req);
 }
 
+int ulc_receive_many(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
+                     ulc_part_giver give, ulc_request* req) {
+    if (ep == nullptr || tag > ULC_TAG_MAX) return ULC_ERR_INVALID;
+    return ep->receive_many(from, tag, mask | kUserTagBit, give, req);
+}
+
 int ulc_set_rendezvous(ulc_endpoint* ep, uint64_t from, uint64_t held_max) {
     return ep == nullptr ? int{ULC_ERR_INVALID} : ep->set_rendezvous(from, held_max);
 }

@@ -99,6 +99,8 @@ public:
     }
     [[nodiscard]] int receive(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
                               const Pieces& buffer, ulc_request* request);
+    [[nodiscard]] int receive_many(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
+                                   ulc_part_giver give, ulc_request* request);
     [[nodiscard]] int probe(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
                             ulc_status* status) noexcept;
     /// Returns and sets the same as ulc_probe_head().
@@ -220,6 +222,7 @@ private:
     void push_leave() noexcept;
     void end(int error);
     [[nodiscard]] int may_communicate() const noexcept;
+    [[nodiscard]] int may_receive(std::uint16_t from) const noexcept;
     [[nodiscard]] int may_look(std::uint16_t from, int& none) const noexcept;
     [[nodiscard]] int send_to_self(const SendArgs& args, ulc_request* request);
     int poll_closely();

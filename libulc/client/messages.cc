@@ -68,13 +68,18 @@ int Endpoint::multicast(std::uint32_t handle, std::uint64_t subset, std::uint64_
     return ULC_OK;
 }
 
-int Endpoint::receive(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
-                      const Pieces& buffer, ulc_request* memory) {
+int Endpoint::may_receive(std::uint16_t from) const noexcept {
     if (ended_ != 0) return ended_;
     if (size_ == 0) return ULC_ERR_NOT_FORMED;
-    if (from != kAnySource && from >= size_) return ULC_ERR_INVALID;
+    if (from == kAnySource) return ULC_OK;
+    const bool known = from < size_ && peer_errors_[from] != ULC_ERR_INVALID;
+    return known ? int{ULC_OK} : int{ULC_ERR_INVALID};
+}
+
+int Endpoint::receive(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
+                      const Pieces& buffer, ulc_request* memory) {
+    if (const int error = may_receive(from); error != ULC_OK) return error;
     if (memory == nullptr) return ULC_ERR_INVALID;
-    if (from != kAnySource && peer_errors_[from] == ULC_ERR_INVALID) return ULC_ERR_INVALID;
     Request& request = Request::begin(memory, RequestState::kPosted);
     request.from = from;
     request.source = from;
@@ -82,6 +87,23 @@ int Endpoint::receive(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
     request.mask = mask;
     request.lies_in(buffer);
     inbox_.receive(request, from == kAnySource ? 0 : int{peer_errors_[from]});
+    if (inbox_.first_to_ask() != nullptr) answer_announced();
+    return ULC_OK;
+}
+
+int Endpoint::receive_many(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
+                           ulc_part_giver give, ulc_request* memory) {
+    if (const int error = may_receive(from); error != ULC_OK) return error;
+    if (memory == nullptr || give == nullptr) return ULC_ERR_INVALID;
+    Request& request = Request::begin(memory, RequestState::kPosted);
+    request.from = from;
+    request.source = from;
+    request.tag = tag;
+    request.mask = mask;
+    request.many = true;
+    request.give = give;
+    request.collector = &collector_;
+    inbox_.receive_many(request, from == kAnySource ? 0 : int{peer_errors_[from]});
     if (inbox_.first_to_ask() != nullptr) answer_announced();
     return ULC_OK;
 }

@@ -353,10 +353,29 @@ ULC_API int ulc_multicastv(ulc_endpoint* ep, ulc_group group, uint64_t subset, u
 ULC_API int ulc_set_rendezvous(ulc_endpoint* ep, uint64_t from, uint64_t held_max);
 
 /* As ulc_receive(), into `count` pieces, filled in order. The list stays in place until the request
- * is done, unless count ≤ 1. Errors: as ulc_receive(); INVALID also for more than ULC_PIECES_MAX
- * pieces. Cost: as ulc_receive(). */
+ * is done, unless count ≤ 1. Errors, cost: as ulc_receive(); INVALID: above ULC_PIECES_MAX. */
 ULC_API int ulc_receivev(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
                          const ulc_piece* pieces, unsigned count, ulc_request* req);
+
+/* Where one message of ulc_receive_many() goes. */
+typedef struct ulc_part {
+    ulc_request* request;    /* not in use; not NULL */
+    const ulc_piece* pieces; /* as ulc_receivev() */
+    unsigned count;
+    int last; /* not 0: the receive takes no more messages */
+} ulc_part;
+
+/* Chooses the place of a message: its source, group, tag and length are in *message, its first
+ * `octets` bytes at head, *part is zero. Must not call the library for the endpoint. */
+typedef void (*ulc_part_giver)(ulc_request* many, const ulc_status* message, const void* head,
+                               size_t octets, ulc_part* part);
+
+/* Starts a receive that keeps its place and takes one message after the other, each into a part
+ * that `give` chooses, here or in ulc_poll(). ulc_next_done() hands out `req` when the last message
+ * has matched, and the request of a part when its message is whole; all are collected.
+ * ulc_cancel() leaves parts alone. Errors, cost: as ulc_receivev(); INVALID: `give` is NULL. */
+ULC_API int ulc_receive_many(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
+                             ulc_part_giver give, ulc_request* req);
 
 /* Starts a receive of the next message of each of `count` distinct sources, in any order of arrival
  * (URTP §2.1): requests[i] from rank from[i] into buffers[i]. Errors: as ulc_receive(). */

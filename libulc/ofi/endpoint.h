@@ -116,9 +116,17 @@ private:
     [[nodiscard]] int source_of(fi_addr_t from, std::uint16_t& out) noexcept;
     /// Returns a tagged receive of any source as described; nullptr: no memory.
     [[nodiscard]] Operation* describe(const Incoming& wanted) noexcept;
-    /// Starts an operation's receive, or another one of a multi-receive. False: it failed and is
-    /// reported.
+    /// Prepares a multi-receive. False: no memory.
+    [[nodiscard]] bool make_buffer(Operation& operation) noexcept;
+    /// The ulc_part_giver of multi-receives.
+    static void give_part(ulc_request* request, const ulc_status* message, const void* head,
+                          std::size_t octets, ulc_part* part) noexcept;
+    /// Starts an operation's receive. False: it failed and is reported.
     bool post(Operation& operation) noexcept;
+    /// Waits for another message instead of a malformed one. A part has had its message.
+    void receive_again(Operation& operation) noexcept;
+    /// Ends a receive that has nothing to report but the end of its buffer for many messages.
+    void end_silently(Operation& operation) noexcept;
     /// Lists a started operation until it is done.
     void keep(Operation& operation) noexcept;
     /// Finishes the operations that are done.
@@ -131,7 +139,7 @@ private:
     /// Reports a message of `length` bytes, of which the buffer has as many as fit.
     void take_message(Operation& operation, std::uint16_t source, std::uint64_t tag,
                       std::size_t length) noexcept;
-    void fail(const Operation& operation, int fi_error, int ulc_error, std::size_t over) noexcept;
+    void fail(Operation& operation, int fi_error, int ulc_error, std::size_t over) noexcept;
 
     /// Makes a send one of a message that the receiver may read, if that pays.
     void offer(Operation& operation) noexcept;

@@ -35,11 +35,21 @@ struct Pull {
     std::uint64_t read;     ///< receiver: bytes
 };
 
+class Endpoint;
+struct Operation;
+
+/// The state of a buffer for many messages (FI_MULTI_RECV).
+struct ManyBuffer {
+    Endpoint* endpoint;
+    Operation* spare;   ///< the next part; nullptr: the buffer takes no more
+    std::size_t users;  ///< its receive, until that is over, and the parts under way
+};
+
 struct Operation {
     enum class Kind : std::uint8_t {
         kSend,
         kReceive,
-        kMultiReceive,  ///< takes messages until its buffer is used up
+        kMultiReceive,  ///< takes messages until its buffer is used up, each into a part
     };
 
     ulc_request request;               ///< the first member: of() relies on it
@@ -54,6 +64,7 @@ struct Operation {
     unsigned level;        ///< sends: flags of ulc_sendv()
     unsigned char* copy;   ///< the payload of an inject; nullptr: the user has it
     Pull* pull;            ///< nullptr: an ordinary message
+    ManyBuffer* many;      ///< the buffer of a multi-receive and of its parts, which are receives
     std::uint64_t flags;   ///< the flags of completions
     std::size_t capacity;  ///< bytes of the user's pieces
     void* context;
@@ -117,6 +128,7 @@ public:
         free_ = operation->next;
         operation->copy = nullptr;
         operation->pull = nullptr;
+        operation->many = nullptr;
         return operation;
     } catch (...) {
         return nullptr;
@@ -124,10 +136,19 @@ public:
     void release(Operation& operation) noexcept {
         if (operation.copy != nullptr) delete[] std::exchange(operation.copy, nullptr);
         if (operation.pull != nullptr) end_pull(operation);
+        static_cast<void>(leave_buffer(operation));
         operation.next = free_;
         free_ = &operation;
     }
 
+    /// Ends the use of a buffer for many messages. True if that is over with it.
+    [[nodiscard]] bool leave_buffer(Operation& operation) noexcept {
+        ManyBuffer* many = std::exchange(operation.many, nullptr);
+        if (many == nullptr || --many->users > 0) return false;
+        if (many->spare != nullptr) release(*many->spare);
+        delete many;
+        return true;
+    }
     /// Makes the operation one of an ordinary message. A later read of the descriptor finds no
     /// token.
     static void end_pull(Operation& operation) noexcept {

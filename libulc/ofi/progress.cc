@@ -21,7 +21,8 @@ bool Endpoint::progress() noexcept {
 
 void Endpoint::keep(Operation& operation) noexcept {
     operations_.append(operation);
-    static_cast<void>(ulc_collect(ep_, &operation.request));
+    if (operation.kind != Operation::Kind::kMultiReceive)
+        static_cast<void>(ulc_collect(ep_, &operation.request));
 }
 
 void Endpoint::harvest() noexcept {
@@ -68,6 +69,10 @@ void Endpoint::finish_receive(Operation& operation, const ulc_status& status) no
         pool_.release(operation);
         return;
     }
+    if (operation.kind == Operation::Kind::kMultiReceive) {
+        end_silently(operation);
+        return;
+    }
     HeaderFault fault = operation.header.fault(status.length);
 #ifdef ULC_PLANTED_BUG  // the fuzzer must find what this forgets (tests/fuzz/)
     if (fault == HeaderFault::kShort) fault = HeaderFault::kNone;
@@ -82,7 +87,7 @@ void Endpoint::finish_receive(Operation& operation, const ulc_status& status) no
     }
     if (fault != HeaderFault::kNone) {
         dropped_.add(fault, peers_.own_rank(), status.source);
-        if (post(operation)) keep(operation);
+        receive_again(operation);
     } else if (operation.header.announces()) {
         start_pull(operation, status);
     } else {
@@ -92,37 +97,39 @@ void Endpoint::finish_receive(Operation& operation, const ulc_status& status) no
 
 void Endpoint::take_message(Operation& operation, std::uint16_t source, std::uint64_t tag,
                             std::size_t length) noexcept {
-    const std::size_t taken = std::min<std::size_t>(length, operation.capacity);
-    const bool many = operation.kind == Operation::Kind::kMultiReceive;
-    const bool used_up = many && operation.capacity - taken < multi_receive_min;
     void* buffer = operation.count > 1 ? operation.pieces[1].base : nullptr;
     operation.flags |= operation.header.has_data() ? FI_REMOTE_CQ_DATA : 0;
-    if (used_up) operation.flags |= FI_MULTI_RECV;
     if (length > operation.capacity) {
         operation.tag = tag;
-        fail(operation, FI_ETRUNC, ULC_ERR_TRUNCATED, length - taken);
+        fail(operation, FI_ETRUNC, ULC_ERR_TRUNCATED, length - operation.capacity);
     } else {
+        const bool used_up = pool_.leave_buffer(operation);
+        if (used_up) operation.flags |= FI_MULTI_RECV;
         if (receive_counter_ != nullptr) ++receive_counter_->count;
         if (receives_ != nullptr && (operation.report || used_up))
             receives_->add({operation.context, operation.flags, length, buffer,
                             operation.header.data, tag & kUserTagMask, peers_.address_of(source)});
     }
-    if (!many || used_up) {
-        pool_.release(operation);
-        return;
-    }
-    operation.flags &= ~FI_REMOTE_CQ_DATA;
-    operation.tag = 0;
-    if (operation.pull != nullptr) OperationPool::end_pull(operation);
-    operation.pieces[1].base = static_cast<unsigned char*>(buffer) + taken;
-    operation.pieces[1].length -= taken;
-    operation.capacity -= taken;
-    if (post(operation)) keep(operation);
+    pool_.release(operation);
 }
 
-void Endpoint::fail(const Operation& operation, int fi_error, int ulc_error,
-                    std::size_t over) noexcept {
+void Endpoint::receive_again(Operation& operation) noexcept {
+    if (operation.many != nullptr)
+        end_silently(operation);
+    else if (post(operation))
+        keep(operation);
+}
+
+void Endpoint::end_silently(Operation& operation) noexcept {
+    if (pool_.leave_buffer(operation) && receives_ != nullptr)
+        receives_->add({operation.context, operation.flags | FI_MULTI_RECV, 0, nullptr, 0, 0,
+                        FI_ADDR_NOTAVAIL});
+    pool_.release(operation);
+}
+
+void Endpoint::fail(Operation& operation, int fi_error, int ulc_error, std::size_t over) noexcept {
     const bool sends = operation.kind == Operation::Kind::kSend;
+    if (pool_.leave_buffer(operation)) operation.flags |= FI_MULTI_RECV;
     Counter* counter = sends ? send_counter_ : receive_counter_;
     if (counter != nullptr) ++counter->errors;
     CompletionQueue* queue = sends ? sends_ : receives_;

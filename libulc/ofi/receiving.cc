@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "ofi/endpoint.h"
@@ -30,6 +31,22 @@ struct Head {
     }
 };
 static_assert(sizeof(Head) == sizeof(MessageHeader) + sizeof(Announcement));
+
+/// Returns how many bytes a message takes of a buffer for many messages. Its first `octets` bytes
+/// are at `head`.
+std::uint64_t bytes_taken(const ulc_status& message, const void* head,
+                          std::size_t octets) noexcept {
+    Head start{};
+    if (message.length < sizeof start.header) return 0;
+    const std::uint64_t payload = message.length - sizeof start.header;
+    if (octets < sizeof start.header) return payload;
+    std::memcpy(&start, head, std::min(octets, sizeof start));
+    // A malformed message that comes in chunks lies in the buffer until it is dropped.
+    if (start.fault(message.length) != HeaderFault::kNone)
+        return octets == message.length ? 0 : payload;
+    if (!start.header.announces()) return payload;
+    return octets < sizeof start ? UINT64_MAX : std::uint64_t{start.body.length};
+}
 
 /// Untagged receives take no message of the provider's own.
 constexpr std::uint64_t kUntaggedMask = kTaggedBit | kServiceBit;
@@ -63,9 +80,48 @@ ssize_t Endpoint::receive(const Incoming& wanted) noexcept {
     operation->kind = many ? Operation::Kind::kMultiReceive : Operation::Kind::kReceive;
     operation->flags = FI_RECV | ((wanted.tag & kTaggedBit) != 0 ? FI_TAGGED : FI_MSG);
     operation->peer = from;
+    if (many && !make_buffer(*operation)) {
+        pool_.release(*operation);
+        return -FI_ENOMEM;
+    }
     if (state == 0) return start(*operation);
     deferred_.append(*operation);
     return 0;
+}
+
+bool Endpoint::make_buffer(Operation& operation) noexcept {
+    if (operation.count == 1) operation.pieces[1] = {&operation.header, 0};  // of no byte
+    operation.many = new (std::nothrow) ManyBuffer{this, pool_.allocate(), 1};
+    return operation.many != nullptr && operation.many->spare != nullptr;
+}
+
+void Endpoint::give_part(ulc_request* request, const ulc_status* message, const void* head,
+                         std::size_t octets, ulc_part* part) noexcept {
+    Operation& all = Operation::of(*request);
+    ManyBuffer& many = *all.many;
+    Endpoint& self = *many.endpoint;
+    const auto taken = static_cast<std::size_t>(
+        std::min<std::uint64_t>(bytes_taken(*message, head, octets), all.capacity));
+    Operation& one = *many.spare;
+    one.kind = Operation::Kind::kReceive;
+    one.report = all.report;
+    one.flags = all.flags;
+    one.context = all.context;
+    one.peer = all.peer;
+    one.tag = all.tag;
+    one.mask = all.mask;
+    one.capacity = taken;
+    one.pieces[0] = {&one.header, sizeof one.header};
+    one.pieces[1] = {all.pieces[1].base, taken};
+    one.count = 2;
+    one.many = &many;
+    ++many.users;
+    all.pieces[1].base = static_cast<unsigned char*>(all.pieces[1].base) + taken;
+    all.capacity -= taken;
+    const bool used_up = all.capacity < self.multi_receive_min;
+    many.spare = used_up ? nullptr : self.pool_.allocate();
+    *part = {&one.request, one.pieces, one.count, many.spare == nullptr ? 1 : 0};
+    self.operations_.append(one);
 }
 
 Operation* Endpoint::describe(const Incoming& wanted) noexcept {
@@ -186,8 +242,14 @@ ssize_t Endpoint::cancel(void* context) noexcept {
         fail(operation, FI_ECANCELED, ULC_OK, 0);
         pool_.release(operation);
     };
+    bool matched = false;
     for (Operation* one = operations_.first(); one != nullptr; one = one->next) {
         if (!is_it(*one)) continue;
+        const bool buffer = one->kind == Operation::Kind::kMultiReceive;
+        if (buffer ? one->many->users > 1 : one->many != nullptr) {
+            matched = true;
+            continue;
+        }
         // A receive that has matched stays.
         if (one->pull != nullptr || ulc_cancel(ep_, &one->request) != ULC_OK) return -FI_EAGAIN;
         end(operations_, *one);
@@ -200,7 +262,7 @@ ssize_t Endpoint::cancel(void* context) noexcept {
         end(deferred_, *one);
         return 0;
     }
-    return -FI_ENOENT;
+    return matched ? -FI_EAGAIN : -FI_ENOENT;
 }
 
 namespace {

@@ -22,6 +22,7 @@ struct ulc_endpoint {
         std::uint64_t tag;
         std::uint64_t mask;
         std::vector<ulc_piece> pieces;
+        ulc_part_giver give_part = nullptr;
     };
     std::list<Posted> posted;
     std::list<ulc_message> unexpected;
@@ -104,6 +105,19 @@ void describe(const ulc_message& message, ulc_status* status) {
     status->length = message.bytes.size();
 }
 
+/// Gives the message to a part of a receive of many. True if that is over.
+bool give_part(ulc_endpoint& ep, const ulc_endpoint::Posted& many, const ulc_message& message) {
+    ulc_status status;
+    describe(message, &status);
+    ulc_part part{};
+    many.give_part(many.request, &status, message.bytes.data(), message.bytes.size(), &part);
+    ep.done.erase(part.request);
+    ep.collected.insert(part.request);
+    if (part.last != 0) complete(ep, many.request, {});
+    give(ep, {part.request, 0, 0, 0, {part.pieces, part.pieces + part.count}}, message);
+    return part.last != 0;
+}
+
 }  // namespace
 
 namespace ulc::fuzz {
@@ -121,6 +135,10 @@ void arrive(std::uint16_t source, std::uint64_t tag, std::vector<unsigned char> 
     });
     if (to == ep.posted.end()) {
         ep.unexpected.push_back(std::move(message));
+        return;
+    }
+    if (to->give_part != nullptr) {
+        if (give_part(ep, *to, message)) ep.posted.erase(to);
         return;
     }
     const ulc_endpoint::Posted taken = *to;
@@ -190,6 +208,23 @@ int ulc_receivev(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
         give(*ep, posted, *there);
         ep->unexpected.erase(there);
     }
+    return ULC_OK;
+}
+
+int ulc_receive_many(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
+                     ulc_part_giver give, ulc_request* req) {
+    ULC_CHECK(ep->formed);
+    ep->done.erase(req);
+    ep->collected.insert(req);
+    const ulc_endpoint::Posted many{req, from, tag, mask, {}, give};
+    for (;;) {
+        const auto there = find(*ep, from, tag, mask);
+        if (there == ep->unexpected.end()) break;
+        const bool over = give_part(*ep, many, *there);
+        ep->unexpected.erase(there);
+        if (over) return ULC_OK;
+    }
+    ep->posted.push_back(many);
     return ULC_OK;
 }
 

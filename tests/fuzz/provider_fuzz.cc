@@ -81,6 +81,16 @@ struct Slot {
     bool many = false;
     bool claims = false;
     bool over = false;
+
+    /// No two messages lie in the same bytes of a buffer for many.
+    void take(const unsigned char* begin, const unsigned char* end) {
+        for (const auto& [from, to] : parts_)
+            ULC_CHECK(end <= from || begin >= to);
+        parts_.emplace_back(begin, end);
+    }
+
+private:
+    std::vector<std::pair<const unsigned char*, const unsigned char*>> parts_;
 };
 
 struct World {
@@ -266,6 +276,7 @@ struct World {
             const auto* begin = static_cast<const unsigned char*>(entry.buf);
             ULC_CHECK(begin >= slot.memory.get() &&
                       begin + entry.len <= slot.memory.get() + slot.capacity);
+            if (slot.many) slot.take(begin, begin + entry.len);
         }
         ULC_CHECK((entry.flags & FI_REMOTE_CQ_DATA) != 0 || entry.data == 0);
         ULC_CHECK(entry.len <= ofi::kMessageBytesMax);

@@ -13,6 +13,9 @@ bool has(const abi::CompletionRecord& record, abi::CompletionFlag flag) noexcept
     return (record.flags & flag) != 0;
 }
 
+/// Bytes of a message of the endpoint to itself that are shown before it is copied.
+constexpr std::size_t kHeadOctets = 64;
+
 std::uint64_t tag_of(const abi::CompletionRecord& record) noexcept {
     return has(record, abi::kCompleteHasTag) ? record.tag : 0;
 }
@@ -152,10 +155,17 @@ void Inbox::finish(Request& request, std::uint64_t length) noexcept {
     if (cut) report(ULC_ERR_TRUNCATED, request.source, length);
 }
 
+// Returns the request that takes the message, out of its list; nullptr: none is posted.
+Request* Inbox::match(const Beginning& message) noexcept {
+    Request* request = matcher_.match_posted(message.source, message.tag);
+    const bool many = request != nullptr && request->many;
+    return many ? &posted_part(*request, message) : request;
+}
+
 Inbox::Taken Inbox::on_whole(const abi::CompletionRecord& record, const unsigned char* payload,
                              std::uint32_t length, std::uint32_t block) noexcept {
     const std::uint64_t tag = tag_of(record);
-    if (Request* request = matcher_.match_posted(record.source, tag)) {
+    if (Request* request = match({record.source, record.stream, tag, length, payload, length})) {
         copy_into(*request, 0, payload, length);
         describe(*request, record.source, record.stream, tag);
         finish(*request, length);
@@ -198,7 +208,8 @@ Inbox::Taken Inbox::on_first(const abi::CompletionRecord& record, const unsigned
     if (arrival == nullptr) return Taken::kStalled;
     arrival->length = total;
     arrival->until = total;
-    if (Request* request = matcher_.match_posted(record.source, arrival->tag))
+    if (Request* request =
+            match({record.source, record.stream, arrival->tag, total, payload, length}))
         join(*arrival, *request);
     if (!append(*arrival, payload, length)) {  // only without a request: nothing is lost
         drop_arrival(*arrival);
@@ -226,6 +237,7 @@ Inbox::Taken Inbox::on_next(const abi::CompletionRecord& record, const unsigned 
 
 Request* Inbox::find_receive(const abi::Beginning& message) noexcept {
     Request* request = matcher_.find_posted(message.source, message.tag);
+    if (request != nullptr && request->many) return nullptr;
     return request != nullptr && request->capacity >= message.length ? request : nullptr;
 }
 
@@ -354,7 +366,10 @@ bool Inbox::deliver_local(std::uint16_t self, std::uint64_t tag, const Pieces& p
     const std::uint64_t length = payload.length;
     Request whole{};
     whole.lies_in(payload);
-    if (Request* request = matcher_.match_posted(self, tag)) {
+    unsigned char head[kHeadOctets];
+    const std::uint64_t octets = std::min<std::uint64_t>(length, sizeof head);
+    if (octets > 0) whole.read(0, head, octets);
+    if (Request* request = match({self, self, tag, length, head, octets})) {
         if (payload.list == nullptr) copy_into(*request, 0, payload.base, length);
         std::uint64_t at = 0;
         each_part(payload.list, payload.count, 0, length,

@@ -10,6 +10,8 @@
 //                     where the copy ends
 // An engine of this process asks when a message begins whether its receive is posted, and copies
 // straight into the buffer (place()).
+// A receive of many messages stays posted. Each message that it matches goes into a part, a request
+// of the caller that is asked for when the message begins.
 // A message that the application has claimed goes on being collected, until it is received or
 // discarded (claims.cc).
 // Copies and Arrivals are bounded by `memory_octets`. At the bound the inbox takes no further
@@ -116,6 +118,8 @@ public:
 
     /// Starts a receive; gone: ULC_OK, or why a named source sends nothing more.
     void receive(Request& request, int gone) noexcept;
+    /// The same of a receive of many messages.
+    void receive_many(Request& many, int gone) noexcept;
     /// False: it has matched.
     [[nodiscard]] bool cancel(Request& request) noexcept;
     /// Takes and releases a view, as ulc_take() and ulc_release() say.
@@ -161,6 +165,19 @@ private:
     [[nodiscard]] Taken on_next(const abi::CompletionRecord& record, const unsigned char* payload,
                                 std::uint32_t length, std::uint32_t block) noexcept;
     [[nodiscard]] Taken on_placed(const abi::CompletionRecord& record) noexcept;
+    /// A message that looks for its receive, of which `octets` bytes are at `head`.
+    struct Beginning {
+        std::uint16_t source;
+        std::uint32_t stream;
+        std::uint64_t tag;
+        std::uint64_t length;
+        const unsigned char* head;
+        std::uint64_t octets;
+    };
+    [[nodiscard]] Request* match(const Beginning& message) noexcept;
+    [[nodiscard]] static Request& next_part(Request& many, const Beginning& message,
+                                            bool& last) noexcept;
+    [[nodiscard]] Request& posted_part(Request& many, const Beginning& message) noexcept;
     [[nodiscard]] Request* find_receive(const abi::Beginning& message) noexcept;
     [[nodiscard]] Taken on_broken(const abi::CompletionRecord& record) noexcept;
     [[nodiscard]] bool append(Arrival& arrival, const unsigned char* payload,
@@ -187,7 +204,8 @@ private:
     void part_ended(Arrival& arrival) noexcept;
     void announced_part_ended(Arrival& arrival) noexcept;
     void give_announced(Arrival& arrival, Request& request) noexcept;
-    void begin_announced(Arrival& arrival) noexcept;
+    void begin_announced(Arrival& arrival, const unsigned char* head,
+                         std::uint64_t octets) noexcept;
     void drop_data(Arrival& arrival) noexcept;
     void break_off(Arrival& arrival, int error) noexcept;
     void drop_open(std::uint16_t source, int error) noexcept;

@@ -139,7 +139,7 @@ Inbox::Taken Inbox::on_announcement(const abi::CompletionRecord& record,
         drop_arrival(*arrival);
         return Taken::kStalled;
     }
-    begin_announced(*arrival);
+    begin_announced(*arrival, payload + sizeof head, octets);
     if (octets > 0) static_cast<void>(append(*arrival, payload + sizeof head, octets));
     if (block != kNoBlock) give_back(block);
     if (has(record, abi::kCompleteLast)) {
@@ -151,8 +151,10 @@ Inbox::Taken Inbox::on_announcement(const abi::CompletionRecord& record,
 }
 
 // Finds the receive of a message that was announced.
-void Inbox::begin_announced(Arrival& arrival) noexcept {
-    Request* request = matcher_.match_posted(arrival.source, arrival.tag);
+void Inbox::begin_announced(Arrival& arrival, const unsigned char* head,
+                            std::uint64_t octets) noexcept {
+    Request* request =
+        match({arrival.source, arrival.stream, arrival.tag, arrival.length, head, octets});
     if (request == nullptr) {
         matcher_.add_unexpected(arrival);
         return;
@@ -241,7 +243,7 @@ bool Inbox::announce_local(std::uint16_t self, std::uint64_t tag, std::uint64_t 
     arrival->length = length;
     arrival->id = id;
     arrival->announced = true;
-    begin_announced(*arrival);
+    begin_announced(*arrival, nullptr, 0);
     if (!arrival->retired) {
         arrival->whole = length == 0;
         move_to(*arrival, arrival->asked ? Listed::kAsked : Listed::kAnnounced);

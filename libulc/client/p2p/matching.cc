@@ -90,7 +90,7 @@ Request* Matcher::find_posted_long(std::uint16_t source, std::uint64_t tag) noex
 
 Request* Matcher::match_posted(std::uint16_t source, std::uint64_t tag) noexcept {
     Request* request = find_posted(source, tag);
-    if (request != nullptr) remove_posted(*request);
+    if (request != nullptr && !request->many) remove_posted(*request);
     return request;
 }
 

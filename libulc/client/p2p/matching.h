@@ -50,7 +50,7 @@ public:
     void unpost(Request& request) noexcept;
     /// The receive for a message, left in its list; nullptr: none.
     [[nodiscard]] Request* find_posted(std::uint16_t source, std::uint64_t tag) noexcept;
-    /// The same, taken out of its list.
+    /// The same, taken out of its list, unless it takes many messages.
     [[nodiscard]] Request* match_posted(std::uint16_t source, std::uint64_t tag) noexcept;
     /// Removes and returns a receive that names `source` (kAnySource: one from any); nullptr if
     /// none is left.

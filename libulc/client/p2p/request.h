@@ -39,7 +39,10 @@ struct Request {
     Links<Request> hashed;  ///< receive: matching.h; done: in the collector's list
     RequestState state;
     bool detached;  ///< owned by libulc (a send without a request): freed when done
-    bool has_subset;
+    union {
+        bool has_subset;  ///< send
+        bool many;        ///< receive: takes one message after the other, each into a part
+    };
     std::uint8_t shape;  ///< receive: matching.h
     std::int32_t error;
     std::uint64_t tag;
@@ -47,6 +50,7 @@ struct Request {
     union {
         const unsigned char* payload;  ///< send
         unsigned char* buffer;         ///< receive
+        ulc_part_giver give;           ///< receive of many messages
     };
     const ulc_piece* pieces;  ///< nullptr: all of it is at payload or buffer
     std::uint64_t capacity;   ///< receive: of buffer; send: octets of the message

@@ -26,6 +26,9 @@ int Endpoint::submit(Operation& operation) noexcept {
     if (operation.kind == Operation::Kind::kSend)
         return ulc_sendv(ep_, operation.peer, operation.tag, operation.pieces, operation.count,
                          operation.level, &operation.request);
+    if (operation.kind == Operation::Kind::kMultiReceive)
+        return ulc_receive_many(ep_, operation.peer, operation.tag, operation.mask, give_part,
+                                &operation.request);
     return ulc_receivev(ep_, operation.peer, operation.tag, operation.mask, operation.pieces,
                         operation.count, &operation.request);
 }
@@ -35,6 +38,11 @@ ssize_t Endpoint::start(Operation& operation) noexcept {
     if (error != ULC_OK) {
         pool_.release(operation);
         return -fi_error_of(error);
+    }
+    if (operation.kind == Operation::Kind::kMultiReceive) {
+        keep(operation);
+        harvest();
+        return 0;
     }
     ulc_status status;
     if (ulc_test(ep_, &operation.request, &status) == ULC_OK)

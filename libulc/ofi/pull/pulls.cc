@@ -146,7 +146,7 @@ void Endpoint::start_pull(Operation& operation, const ulc_status& status) noexce
             pull->answer.what = PullAnswer::kNever;
         } else if (!pull->descriptor.is_valid(kMessageBytesMax)) {
             dropped_.add(HeaderFault::kDescriptor, peers_.own_rank(), status.source);
-            if (post(operation)) keep(operation);
+            receive_again(operation);
             return;
         } else {
             pull->stage = Pull::Stage::kReading;

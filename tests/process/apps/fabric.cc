@@ -104,30 +104,38 @@ void tagged() {
     meet();
 }
 
+// Buffers for three messages each fill in the order in which they were posted, each before a later
+// receive takes one, and are given back with their last message. Tagged messages pass by.
 void untagged() {
+    constexpr std::size_t kLength = 50;
     meet();
-    int context = 0;
+    int contexts[3] = {};
     if (rank == 1) {
-        // One buffer takes three messages, and is given back with the last. Tagged ones pass by.
-        static char buffer[200];
+        static char buffers[3][200];
         std::size_t least = 64;
         NEED(fi_setopt(&f.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least));
-        const iovec piece{buffer, sizeof buffer};
-        const fi_msg message{&piece, nullptr, 1, FI_ADDR_UNSPEC, &context, 0};
-        until_taken([&] { return fi_recvmsg(f.ep, &message, FI_MULTI_RECV); });
-        inject("go", 1);
         for (int i = 0; i < 3; ++i) {
-            const Entry entry = next();
-            CHECK(entry.op_context == &context && entry.len == 50);
-            CHECK(entry.buf == buffer + 50 * i && *static_cast<char*>(entry.buf) == 'a' + i);
-            CHECK(((entry.flags & FI_MULTI_RECV) != 0) == (i == 2));
+            const iovec piece{buffers[i], sizeof buffers[i]};
+            const fi_msg message{&piece, nullptr, 1, FI_ADDR_UNSPEC, &contexts[i], 0};
+            until_taken([&] { return fi_recvmsg(f.ep, &message, i < 2 ? FI_MULTI_RECV : 0); });
         }
+        inject("go", 1);
+        for (int i = 0; i < 7; ++i) {
+            const Entry entry = next();
+            CHECK(entry.op_context == &contexts[i / 3] && entry.len == kLength);
+            if (i == 6) break;
+            CHECK(entry.buf == buffers[i / 3] + kLength * (i % 3));
+            CHECK(*static_cast<char*>(entry.buf) == 'a' + i);
+            CHECK(((entry.flags & FI_MULTI_RECV) != 0) == (i % 3 == 2));
+        }
+        CHECK(buffers[2][0] == 'g');
+        CHECK(fi_cancel(&f.ep->fid, &contexts[0]) == -FI_ENOENT);
     } else {
         char go[2];
-        post(go, 2, 1, 0, &context, f.peer);
+        post(go, 2, 1, 0, &contexts[0], f.peer);
         next();
-        for (int i = 0; i < 3; ++i) {
-            const std::string text(50, static_cast<char>('a' + i));
+        for (int i = 0; i < 7; ++i) {
+            const std::string text(kLength, static_cast<char>('a' + i));
             until_taken([&] { return fi_inject(f.ep, text.data(), text.size(), f.peer); });
         }
     }
