@@ -18,6 +18,11 @@ bool is_user_space(const std::string& driver) {
     return driver == "vfio-pci" || driver == "uio_pci_generic" || driver == "igb_uio";
 }
 
+/// Returns true for drivers that keep the kernel's interface while a process has queues besides.
+bool is_bifurcated(const std::string& driver) {
+    return driver == "mlx4_core" || driver == "mlx5_core";
+}
+
 bool has_iommu(const std::string& root) {
     return !names_in(root + "/sys/kernel/iommu_groups").empty();
 }
@@ -52,6 +57,22 @@ std::string bind_command(const std::string& root, const std::string& address) {
     return fmt::format("sudo modprobe {0} && sudo dpdk-devbind.py -b {0} {1}", driver, address);
 }
 
+/// Such a NIC is not to be bound to another driver: verbs, and DPDK's own driver, use it as it is.
+void check_bifurcated(const std::string& device, const std::string& driver,
+                      const std::string& topic, const std::string& what, Findings& out) {
+    const auto ports = names_in(device + "/infiniband");
+    if (ports.empty()) {
+        out.push_back({Level::kWarn, topic, what + ", which has no RDMA device yet",
+                       fmt::format("sudo modprobe {}_ib", driver.substr(0, driver.find('_')))});
+        return;
+    }
+    out.push_back({Level::kOk, topic,
+                   fmt::format("{}, which ulc-engine shares with the kernel: leave it bound, and "
+                               "use --device verbs,dev={}",
+                               what, ports[0]),
+                   ""});
+}
+
 void check_nic(const std::string& root, const std::string& address, Findings& out) {
     const std::string device = root + "/sys/bus/pci/devices/" + address;
     const std::string driver = link_name(device + "/driver");
@@ -73,7 +94,11 @@ void check_nic(const std::string& root, const std::string& address, Findings& ou
     }
     const auto interfaces = interfaces_of(device);
     const std::string interface = interfaces.empty() ? "" : interfaces[0];
-    if (driver.empty()) {
+    if (is_bifurcated(driver)) {
+        const std::string what = fmt::format("{} is with the kernel's driver {}{}", identity,
+                                             driver, interface.empty() ? "" : " as " + interface);
+        check_bifurcated(device, driver, topic, what, out);
+    } else if (driver.empty()) {
         out.push_back(
             {Level::kWarn, topic, identity + " has no driver", bind_command(root, address)});
     } else if (!interface.empty() && interface == default_interface(root)) {

@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
@@ -15,7 +16,8 @@ namespace ulc::daemon {
 Err Node::open(const NodeOptions& options, Counters* counters, std::unique_ptr<Node>& out,
                std::vector<std::string>& notes, std::string& why) {
     const bool needs_eal = std::ranges::any_of(options.nets, [](const NodeNet& net) {
-        return !shm::is_shm(net.port.device) && !packet::is_packet(net.port.device);
+        return !shm::is_shm(net.port.device) && !packet::is_packet(net.port.device) &&
+               !verbs::is_verbs(net.port.device);
     });
     if (needs_eal) {
         dpdk::EalReport report;
@@ -39,6 +41,31 @@ Err Node::open(const NodeOptions& options, Counters* counters, std::unique_ptr<N
     return Err::kOk;
 }
 
+namespace {
+
+Err open_verbs(const dpdk::PortOptions& options, std::unique_ptr<verbs::VerbsPort>& out,
+               std::string& why) {
+    verbs::PortOptions rdma{
+        .mtu = options.mtu,
+        .ether_type = options.ether_type,
+        .segments = options.segments,
+        .send_frames = options.tx_descriptors,
+        .receive_frames = options.rx_descriptors,
+        .report = [](const std::string& line) { spdlog::warn("{}", line); },
+    };
+    if (options.exception) {
+        why =
+            "the kernel keeps the network interface of a verbs device, so IP works on it already; "
+            "leave --exception out";
+        return Err::kInvalid;
+    }
+    if (const Err e = verbs::parse_device(options.device, rdma.device, why); e != Err::kOk)
+        return e;
+    return verbs::VerbsPort::open(rdma, nullptr, out, why);
+}
+
+}  // namespace
+
 Err Node::open_port(const dpdk::PortOptions& options, std::string& why) {
     OpenPort port;
     Err error = Err::kOk;
@@ -60,6 +87,8 @@ Err Node::open_port(const dpdk::PortOptions& options, std::string& why) {
             error = Err::kInvalid;
         }
         if (error == Err::kOk) error = packet::PacketPort::open(shared, port.packet, why);
+    } else if (verbs::is_verbs(options.device)) {
+        error = open_verbs(options, port.verbs, why);
     } else {
         error = dpdk::EthdevPort::open(options, port.ethdev, why);
     }
@@ -130,6 +159,7 @@ std::string Node::exceptions_as_text() const {
 std::string Node::losses_as_text() const {
     std::string text;
     for (const OpenPort& port : ports_) {
+        if (port.verbs != nullptr) add_verbs_losses(port.verbs->counts(), port.name(), text);
         if (port.shm == nullptr) continue;
         const shm::Counts& c = port.shm->counts();
         if (c.missed + c.broken + c.too_long + c.no_frame + c.overran == 0) continue;
@@ -140,6 +170,17 @@ std::string Node::losses_as_text() const {
             c.overran);
     }
     return text;
+}
+
+// Appends what was lost on an RDMA port.
+void Node::add_verbs_losses(const verbs::Counts& c, const std::string& name, std::string& text) {
+    if (c.no_handle + c.bad_completions + c.failed_completions + c.bad_lengths + c.forged == 0)
+        return;
+    text += fmt::format(
+        "{}{}: {} frames without an address handle, {} bad and {} failed completions, {} wrong "
+        "lengths, {} frames not of the sender that they name; {} resets",
+        text.empty() ? "" : "; ", name, c.no_handle, c.bad_completions, c.failed_completions,
+        c.bad_lengths, c.forged, c.resets);
 }
 
 std::string Node::packets_as_text() const {

@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "packet/packet_port.h"
 #include "shm/shm_port.h"
+#include "verbs/verbs_port.h"
 
 namespace ulc::daemon {
 
@@ -48,29 +49,35 @@ public:
     [[nodiscard]] std::uint64_t tsc_hz() const noexcept { return tsc_hz_; }
     /// What went over the exception interfaces; empty without one. After the engine's thread has ended.
     [[nodiscard]] std::string exceptions_as_text() const;
-    /// What was lost on wires of shared memory; empty if nothing. After the engine's thread has ended.
+    /// Losses on wires of shared memory and on RDMA ports; empty if there were none. To be called
+    /// after the engine's thread has ended.
     [[nodiscard]] std::string losses_as_text() const;
     /// Frames and system calls of the nets that share a NIC with the kernel; empty without one.
     /// To be called after the engine's thread has ended.
     [[nodiscard]] std::string packets_as_text() const;
 
 private:
-    /// One of the three.
+    /// One of the four.
     struct OpenPort {
         std::unique_ptr<dpdk::EthdevPort> ethdev;
         std::unique_ptr<shm::ShmPort> shm;
         std::unique_ptr<packet::PacketPort> packet;
+        std::unique_ptr<verbs::VerbsPort> verbs;
         [[nodiscard]] const Port& table() const noexcept {
             if (ethdev != nullptr) return ethdev->port();
+            if (verbs != nullptr) return verbs->port();
             return shm != nullptr ? shm->port() : packet->port();
         }
         [[nodiscard]] std::string name() const {
             if (ethdev != nullptr) return ethdev->device().name;
+            if (verbs != nullptr) return verbs->name();
             return shm != nullptr ? shm->name() : packet->name();
         }
     };
 
     Node() = default;
+    static void add_verbs_losses(const verbs::Counts& counts, const std::string& name,
+                                 std::string& text);
     Err open_port(const dpdk::PortOptions& options, std::string& why);
     std::vector<std::string> names_;
     std::uint64_t tsc_hz_ = 0;

@@ -11,8 +11,6 @@
 namespace ulc::port {
 namespace {
 
-constexpr std::size_t kHeadroom = kCacheLine;
-
 std::size_t lines(std::size_t octets) {
     return (octets + kCacheLine - 1) / kCacheLine * kCacheLine;
 }

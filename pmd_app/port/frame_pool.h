@@ -1,12 +1,13 @@
-// Frames in private memory, for ports that copy (shm/, packet/). The pool is a stack: it gives out
-// the frame that came back last, because the cache still holds it. Memory is touched when a frame
-// is first needed. Engine thread only.
+// Frames in private memory, for ports without DPDK (shm/, packet/, verbs/). The pool is a stack: it
+// gives out the frame that came back last, because the cache still holds it. Memory is touched when
+// a frame is first needed. Engine thread only.
 //
 //   | Frame, a cache line | headroom 64 | frame data … |      each at a multiple of a cache line
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ namespace ulc::port {
 
 class FramePool {
 public:
+    /// Octets in front of each frame, which a device may fill with what it says of the frame.
+    static constexpr std::size_t kHeadroom = kCacheLine;
+
     FramePool() = default;
     ~FramePool();
     FramePool(const FramePool&) = delete;
@@ -26,6 +30,8 @@ public:
     /// frame_octets: capacity of each frame. Errors: kNoMemory.
     Err create(std::uint32_t frames, std::uint32_t frame_octets, std::string& why);
 
+    /// All frames, for a device that has to know the memory.
+    [[nodiscard]] std::span<std::byte> memory() const noexcept { return {memory_, octets_}; }
     /// allocate() and available() serve this pool; the rest serves any frame of any pool.
     [[nodiscard]] SegmentPool table() noexcept;
     [[nodiscard]] Segment* get() noexcept;

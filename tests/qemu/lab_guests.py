@@ -30,6 +30,8 @@ class Test:
     accelerator: str = "tcg,thread=multi"
     memory_mb: int = 384
     timeout: int = 200
+    rdma: bool = False  # the guests get Soft-RoCE and tc
+    perftest: bool = False
     judges: tuple = (0,)  # the nodes whose result counts; the others are ended once these have ended
     # By node; the last is for all others.
     nics: tuple = ("tulip",)

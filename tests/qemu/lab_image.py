@@ -19,6 +19,10 @@ SOFT_NEEDS = {"vfio_pci": ["vfio_iommu_type1"]}
 # Of DPDK's plug-ins only these: each brings libraries, and the guest is copied at every boot.
 PLUGINS = ["bus_pci", "bus_vdev", "mempool_ring", "net_af_packet", "net_e1000", "net_virtio", "net_tap"]
 PACKAGES = ["busybox-static", "dpdk-dev"]
+# Needs of a test with Soft-RoCE, from this machine and from Debian's packages.
+RDMA_MODULES = ["crc32_generic", "e1000", "ib_uverbs", "rdma_rxe", "sch_netem", "virtio_net"]
+RDMA_PROGRAMS = ["rdma", "tc"]
+PERFTEST_PACKAGES = ["perftest", "libibumad3", "libpci3"]
 # What dpdk-devbind.py needs.
 DEVBIND_PACKAGES = ["dpdk", "pciutils", "libpci3", "python3.11-minimal", "libpython3.11-minimal"]
 XZ_MAGIC = b"\xfd7zXZ\x00"
@@ -148,8 +152,8 @@ def module_name(name):
     return name.replace("-", "_")
 
 
-def add_modules(archive, package):
-    """MODULES and what they depend on, with the list that modprobe reads."""
+def add_modules(archive, package, modules):
+    """`modules` and what they depend on, with the list that modprobe reads."""
     files = {module_name(path.stem): path for path in package.rglob("*.ko")}
     wanted = {}
 
@@ -164,7 +168,7 @@ def add_modules(archive, package):
         wanted[name] = [n for i, n in enumerate(chain) if n not in chain[i + 1:]]
         return wanted[name]
 
-    for module in MODULES:
+    for module in modules:
         want(module_name(module))
     folder = next((package / "lib/modules").iterdir()).name
     for name in wanted:
@@ -216,8 +220,39 @@ def add_readme(archive):
         archive.add_file("ulc/hello", CACHE / "hello")
 
 
-def prepare(programs):
-    """Paths of (kernel, root). `programs`: of build/release, relative to it; they lie in /ulc of the guest."""
+def rdma_files():
+    """Programs, and libibverbs with its provider, of this machine. None: not all are there."""
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    programs = [shutil.which(p, path=path) for p in RDMA_PROGRAMS]
+    folders = sorted(pathlib.Path("/usr/lib").glob("*/libibverbs"))
+    names = ("libibverbs/librxe-rdmav*.so", "libibverbs.so.1")
+    found = [p for folder in folders for name in names for p in folder.parent.glob(name)]
+    return (programs, found) if None not in programs and len(found) == 2 else None
+
+
+def add_rdma(archive, perftest):
+    """Soft-RoCE's provider, programs that make a device and lose frames, and perftest."""
+    programs, libraries = rdma_files()
+    for path in programs:  # tc by its path: the shell prefers its own
+        archive.add_file(f"ulc/{os.path.basename(path)}", os.path.realpath(path))
+    for path in libraries:
+        add_library(archive, str(path))
+    archive.add("etc/libibverbs.d/rxe.driver", 0o100644, b"driver rxe\n")
+    roots = [unpack(name) for name in PERFTEST_PACKAGES] if perftest else []
+    if perftest:
+        programs.append(str(roots[0] / "usr/bin/ib_send_lat"))
+        archive.add_file("ulc/ib_send_lat", programs[-1])
+    folders = ":".join(str(p.parent) for root in roots for p in root.rglob("*.so.3"))
+    for found in libraries_of([*programs, *libraries], folders):
+        if found.startswith(str(CACHE)):
+            archive.add_file(f"ulc/{os.path.basename(found)}", os.path.realpath(found))
+        else:
+            add_library(archive, found)
+
+
+def prepare(programs, rdma=False, perftest=False):
+    """Paths of (kernel, root). `programs`: of build/release, relative to it; they lie in /ulc of
+    the guest. `rdma`: with the needs of Soft-RoCE. `perftest`: with that of Debian."""
     if not shutil.which("qemu-system-x86_64"):
         raise Missing("QEMU is missing; run: tools/setup test")
     programs = sorted(set(programs))
@@ -233,7 +268,9 @@ def prepare(programs):
         archive.add_file(f"lab/{script.name}", script)
     for name, seed in (("A.mtx", 1), ("B.mtx", 2)):
         archive.add(f"lab/{name}", 0o100644, output_of(str(ROOT / "tools/mtx-gen"), "96", "96", "--seed", str(seed)).encode())
-    add_modules(archive, kernel_package)
+    add_modules(archive, kernel_package, MODULES + (RDMA_MODULES if rdma else []))
+    if rdma:
+        add_rdma(archive, perftest)
     add_devbind(archive, devbind)
     add_readme(archive)
     testpmd = dpdk / "usr/bin/dpdk-testpmd"

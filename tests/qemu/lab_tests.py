@@ -4,6 +4,8 @@ from lab_guests import Test
 DRIVER = "pmd_app/drivers/tulip/librte_net_tulip.so"
 IOMMU = ("-M", "q35,kernel-irqchip=off", "-device", "intel-iommu,aw-bits=48")
 
+VERBS = ["pmd_app/main/ulc-engine", "tools/ulc", "tests/process/process_exchange",
+         "bench/apps/ulc-matmul"]
 SYSTEM = [DRIVER, "pmd_app/main/ulc-engine", "tools/ulc", "tests/process/process_exchange", "bench/apps/ulc-matmul"]
 
 TESTS = [
@@ -27,6 +29,10 @@ TESTS = [
     Test("mixed", "the same on four NICs: tulip, e1000 and virtio by DPDK, i82557c by the kernel's driver and af_packet",
          "cluster", 4, SYSTEM, always=False, judges=(0, 1, 2), power_off={3: "LAB: 3 waits for its end"},
          nics=("tulip", "e1000", "i82557c", "virtio-net-pci"), drivers=("uio_pci_generic", "uio_pci_generic", "kernel", "uio_pci_generic")),
+    Test("verbs", "two machines with Soft-RoCE, engines on a UD queue pair: ping-pong, exchange "
+         "with multicast, matrix product, exchange while one frame in fifty is lost",
+         "verbs", 2, VERBS, judges=(0, 1), drivers=("none",), nics=("e1000",),
+         rdma=True),
     Test("exception", "IP on the same NIC: ping and HTTP between two machines through the exception interface, while ULC's own traffic runs",
          "exception", 2, SYSTEM, always=False, judges=(0, 1)),
     Test("instructions", "instructions a message costs, counted by the machine: the kernel's driver and UDP, then our driver and ULC",

@@ -19,6 +19,7 @@
 
 #include "dpdk/device.h"
 #include "shm/shm_port.h"
+#include "verbs/device.h"
 
 namespace ulc::daemon {
 namespace {
@@ -83,16 +84,18 @@ std::uint64_t permitted() {
 
 // Read by the signal handler of each thread.
 std::uint64_t g_kept = 0;
+bool g_gives_up = true;  // false: all are kept, and the credentials stay as they are
 
 /// Gives up privileges for the calling thread: the kernel keeps both for each thread on its own.
 void restrict_this_thread() {
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (!g_gives_up) return;
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct data[2] = {};
     for (unsigned half = 0; half < 2; ++half)
         data[half].effective = data[half].permitted =
             static_cast<std::uint32_t>(g_kept >> (32 * half));
     syscall(SYS_capset, &header, data);
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
 void on_signal(int /*number*/) {
@@ -187,7 +190,10 @@ bool unlimited_lock() {
     return setrlimit(RLIMIT_MEMLOCK, &none) == 0;
 }
 
+/// The kernel refuses write() to an RDMA device by a process whose credentials are others than
+/// when it opened the device (ib_safe_file_access), and some providers send by write().
 std::uint64_t capabilities_for(const SandboxNeeds& needs) {
+    if (needs.rdma) return permitted();
     std::uint64_t kept = 0;
     if (needs.packet_socket) kept |= bit(CAP_NET_RAW);
     if (needs.kernel_interface) kept |= bit(CAP_NET_ADMIN);
@@ -215,6 +221,7 @@ SandboxNeeds needs_of(const std::vector<std::string>& devices, bool exception,
     needs.paths.push_back(attach_socket);
     for (const std::string& device : devices) {
         if (shm::is_shm(device)) continue;
+        needs.rdma |= verbs::is_verbs(device);
         std::string ignored;
         const auto spec = dpdk::parse_device(device, 0, ignored);
         if (!spec) continue;
@@ -234,6 +241,7 @@ Err enter_sandbox(SandboxMode mode, const SandboxNeeds& needs, std::string& repo
         return Err::kOk;
     }
     g_kept = capabilities_for(needs);
+    g_gives_up = g_kept != permitted();
     std::string missing;
     const bool threads_done = restrict_all_threads(missing);
     const bool filtered = filter_system_calls(needs, missing);

@@ -76,6 +76,9 @@ constexpr const char* kKilled[] = {"execve",
                                    "request_key",
                                    "reboot"};
 
+/// RDMA_VERBS_IOCTL of the kernel's rdma_user_ioctl_cmds.h, whose header has 24 bytes.
+constexpr unsigned long kVerbsRequest = _IOC(_IOC_READ | _IOC_WRITE, 0x1b, 1, 24);
+
 /// Requests of a device to a network interface.
 constexpr unsigned long kInterfaceRequests[] = {
     SIOCGIFFLAGS, SIOCSIFFLAGS, SIOCGIFMTU,   SIOCSIFMTU,   SIOCGIFHWADDR, SIOCSIFHWADDR,
@@ -157,6 +160,11 @@ void allow_devices(Filter& filter, const SandboxNeeds& needs) {
         return;
     }
     filter.allow("ioctl", {equal(1, TCGETS)});  // isatty()
+    if (needs.rdma) {
+        filter.allow("ioctl", {equal(1, kVerbsRequest)});  // address handles, groups, resets
+        for (const int family : {AF_INET, AF_INET6})       // groups, by IGMP and MLD
+            filter.allow("socket", {equal(0, static_cast<std::uint64_t>(family))});
+    }
     if (!needs.packet_socket && !needs.kernel_interface) return;
     for (const unsigned long request : kInterfaceRequests)
         filter.allow("ioctl", {equal(1, request)});

@@ -1,7 +1,7 @@
 # Shared by the tests that run the engine: starts it on the machine's NIC, and runs ranks.
 start_engine() { # start_engine OPTIONS...
     hugepages 128
-    device=$(nic)
+    device=${lab_device:-$(nic)} # lab_device: of a test that has made one
     if [ -d "/sys/bus/pci/devices/$device/net" ]; then # the kernel's driver has it
         interface=$(ls "/sys/bus/pci/devices/$device/net")
         ip link set "$interface" up

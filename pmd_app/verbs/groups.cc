@@ -1,0 +1,105 @@
+#include "verbs/groups.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace ulc::verbs {
+namespace {
+
+ibv_gid raw_of(const Gid& gid) noexcept {
+    ibv_gid raw{};
+    std::memcpy(raw.raw, gid.data(), gid.size());
+    return raw;
+}
+
+}  // namespace
+
+int join_ip_group(const Gid& group, bool v4, const Gid& own, std::uint32_t interface) {
+    const int fd = socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -1;
+    int result = 0;
+    if (v4) {
+        ip_mreq request{};
+        std::memcpy(&request.imr_multiaddr, group.data() + 12, 4);
+        std::memcpy(&request.imr_interface, own.data() + 12, 4);
+        result = setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof request);
+    } else {
+        ipv6_mreq request{};
+        std::memcpy(&request.ipv6mr_multiaddr, group.data(), group.size());
+        request.ipv6mr_interface = interface;
+        result = setsockopt(fd, IPPROTO_IPV6, IPV6_ADD_MEMBERSHIP, &request, sizeof request);
+    }
+    if (result == 0) return fd;
+    const int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+Groups::~Groups() {
+    for (std::uint16_t n = 0; n < kGroups; ++n)
+        if (joined_[n]) leave(n);
+    drop_handles();
+}
+
+void Groups::want(const std::bitset<kGroups>& groups) noexcept {
+    wanted_ = groups;
+    wanted_[kBroadcastGroup] = true;
+}
+
+int Groups::settle() noexcept {
+    int first_error = 0;
+    for (std::uint16_t n = 0; n < kGroups; ++n) {
+        if (wanted_[n] == joined_[n]) continue;
+        if (!wanted_[n]) {
+            leave(n);
+        } else if (const int error = join(n); error != 0 && first_error == 0) {
+            first_error = error;
+        }
+    }
+    return first_error;
+}
+
+int Groups::join(std::uint16_t group) noexcept {
+    if (adapter_.routable()) {
+        const int fd = verbs_.join_ip_group(mgid(group), adapter_.v4(), adapter_.own().gid,
+                                            adapter_.interface());
+        if (fd < 0) return errno;
+        sockets_[group] = fd + 1;
+    }
+    const ibv_gid raw = raw_of(mgid(group));
+    const int error = verbs_.attach_mcast(adapter_.qp(), &raw, 0);
+    if (error != 0) {
+        if (sockets_[group] != 0) close(sockets_[group] - 1);
+        sockets_[group] = 0;
+        return error;
+    }
+    joined_[group] = true;
+    return 0;
+}
+
+void Groups::leave(std::uint16_t group) noexcept {
+    const ibv_gid raw = raw_of(mgid(group));
+    static_cast<void>(verbs_.detach_mcast(adapter_.qp(), &raw, 0));
+    if (sockets_[group] != 0) close(sockets_[group] - 1);
+    sockets_[group] = 0;
+    joined_[group] = false;
+}
+
+ibv_ah* Groups::make_handle(std::uint16_t group) noexcept {
+    handles_[group] = adapter_.make_handle(mgid(group), 0, 0);
+    return handles_[group];
+}
+
+void Groups::drop_handles() noexcept {
+    for (ibv_ah*& handle : handles_) {
+        if (handle != nullptr) verbs_.destroy_ah(handle);
+        handle = nullptr;
+    }
+}
+
+}  // namespace ulc::verbs

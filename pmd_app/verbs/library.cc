@@ -1,0 +1,90 @@
+#include "verbs/library.h"
+
+#include <dlfcn.h>
+
+namespace ulc::verbs {
+namespace {
+
+constexpr const char* kFile = "libibverbs.so.1";
+
+/// Finds functions by name; remembers the first that is missing.
+class Finder {
+public:
+    explicit Finder(void* library) : library_(library) {}
+
+    template <typename Function>
+    void find(Function*& out, const char* name) {
+        out = reinterpret_cast<Function*>(dlsym(library_, name));
+        if (out == nullptr && missing_.empty()) missing_ = name;
+    }
+    template <typename Function>
+    void find_if_there(Function*& out, const char* name) {
+        out = reinterpret_cast<Function*>(dlsym(library_, name));
+    }
+    [[nodiscard]] const std::string& missing() const noexcept { return missing_; }
+
+private:
+    void* library_;
+    std::string missing_;
+};
+
+}  // namespace
+
+Err load(Library& out, std::string& why) {
+    void* library = dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+        // NOLINTNEXTLINE(concurrency-mt-unsafe): start-up
+        why = std::string("verbs devices need ") + kFile + " (" + dlerror() +
+              "); run: sudo apt-get install libibverbs1 ibverbs-providers";
+        return Err::kUnsupported;
+    }
+    Finder finder(library);
+    finder.find(out.get_device_list, "ibv_get_device_list");
+    finder.find(out.free_device_list, "ibv_free_device_list");
+    finder.find(out.get_device_name, "ibv_get_device_name");
+    finder.find(out.open_device, "ibv_open_device");
+    finder.find(out.close_device, "ibv_close_device");
+    finder.find(out.query_device, "ibv_query_device");
+    finder.find(out.query_port, "ibv_query_port");
+    finder.find(out.query_gid, "ibv_query_gid");
+    finder.find_if_there(out.query_gid_ex, "_ibv_query_gid_ex");
+    finder.find(out.query_pkey, "ibv_query_pkey");
+    finder.find(out.alloc_pd, "ibv_alloc_pd");
+    finder.find(out.dealloc_pd, "ibv_dealloc_pd");
+    finder.find(out.reg_mr, "ibv_reg_mr");
+    finder.find(out.dereg_mr, "ibv_dereg_mr");
+    finder.find(out.create_cq, "ibv_create_cq");
+    finder.find(out.destroy_cq, "ibv_destroy_cq");
+    finder.find(out.create_qp, "ibv_create_qp");
+    finder.find(out.modify_qp, "ibv_modify_qp");
+    finder.find(out.destroy_qp, "ibv_destroy_qp");
+    finder.find(out.create_ah, "ibv_create_ah");
+    finder.find(out.destroy_ah, "ibv_destroy_ah");
+    finder.find(out.attach_mcast, "ibv_attach_mcast");
+    finder.find(out.detach_mcast, "ibv_detach_mcast");
+    finder.find(out.get_async_event, "ibv_get_async_event");
+    finder.find(out.ack_async_event, "ibv_ack_async_event");
+    if (!finder.missing().empty()) {
+        why = std::string(kFile) + " has no " + finder.missing() +
+              "; install libibverbs1 of rdma-core 15 or later";
+        return Err::kUnsupported;
+    }
+    out.join_ip_group = join_ip_group;
+    out.post_send = [](ibv_qp* qp, ibv_send_wr* chain, ibv_send_wr** bad) {
+        return ibv_post_send(qp, chain, bad);
+    };
+    out.post_recv = [](ibv_qp* qp, ibv_recv_wr* chain, ibv_recv_wr** bad) {
+        return ibv_post_recv(qp, chain, bad);
+    };
+    out.poll_cq = [](ibv_cq* cq, int entries, ibv_wc* wcs) {
+        return ibv_poll_cq(cq, entries, wcs);
+    };
+    // Registered memory stays the parent's in a child of fork(). Kernels from 5.12 on see to it
+    // alone; where neither can, only programs that fork are at risk.
+    int (*fork_init)() = nullptr;
+    finder.find_if_there(fork_init, "ibv_fork_init");
+    if (fork_init != nullptr) static_cast<void>(fork_init());
+    return Err::kOk;
+}
+
+}  // namespace ulc::verbs

@@ -1,0 +1,131 @@
+// Answers to changes of the device, between rounds: events, resets, groups.
+#include <algorithm>
+#include <cstring>
+
+#include "verbs/queue_port.h"
+
+namespace ulc::verbs {
+namespace {
+
+constexpr std::uint32_t kEventsMax = 16;    ///< read at one look
+constexpr std::uint32_t kWaitMax = 1024;    ///< looks between two resets: ten seconds
+constexpr std::uint32_t kCalmLooks = 1000;  ///< without a failure: resets are soon again
+constexpr std::uint32_t kJoinLooks = 100;   ///< between two tries to join what failed
+
+}  // namespace
+
+void QueuePort::say(const std::string& what) const {
+    if (report_ != nullptr) report_(name() + ": " + what);
+}
+
+/// Every 10 ms. True: the port carries frames.
+bool QueuePort::look() {
+    ++looks_;
+    if (gone_) return false;
+    for (std::uint32_t n = 0; n < kEventsMax; ++n) {
+        const Event event = adapter_.next_event();
+        if (event == Event::kNone) break;
+        on_event(event);
+    }
+    if (gone_) return false;
+    if (failed_) {
+        recover();
+    } else if (reset_wait_ > 1 && looks_ - reset_at_ > kCalmLooks) {
+        reset_wait_ = 1;
+    }
+    if (!groups_.settled() && looks_ % kJoinLooks == 0 && groups_.settle() == 0) {
+        if (join_told_) say("has joined all of its multicast groups");
+        join_told_ = false;
+    }
+    return active_ && !failed_;
+}
+
+void QueuePort::on_event(Event event) {
+    switch (event) {
+        case Event::kNone:
+        case Event::kOther:
+            return;
+        case Event::kPortChanged: {
+            const bool active = adapter_.is_active();
+            if (active != active_) say(active ? "its port is up" : "its port is down");
+            active_ = active;
+            return;
+        }
+        case Event::kGidChanged: {
+            const std::uint16_t before = adapter_.gid_index();
+            const bool found = adapter_.find_own_gid();
+            if (!found && active_)
+                say("its GID is gone: the network interface lost its address; give it the same "
+                    "again, or start the engine again");
+            active_ = found && adapter_.is_active();
+            if (!found || adapter_.gid_index() == before) return;
+            failed_ = true;  // every address handle names the old place
+            failure_ = "its GID has moved to index " + std::to_string(adapter_.gid_index());
+            return;
+        }
+        case Event::kQueueFailed:
+            failed_ = true;
+            failure_ = "its queue pair failed";
+            return;
+        case Event::kGone:
+            gone_ = true;
+            say("the device is gone, or its completion queue overran; start the engine again when "
+                "'ibv_devices' shows it");
+            return;
+    }
+}
+
+/// Resets the queue pair, at most once a look, and more seldom while that does not help.
+void QueuePort::recover() {
+    if (static_cast<std::int32_t>(looks_ - reset_at_) < 0) return;
+    reset_at_ = looks_ + reset_wait_;
+    reset_wait_ = std::min(2 * reset_wait_, kWaitMax);
+    const int error = adapter_.bring_up();
+    if (error != 0) {
+        say(failure_ + "; its queue pair cannot be reset: " + std::strerror(error));  // NOLINT
+        return;
+    }
+    // Nothing is with the device any more; the completion queues hold only old reports.
+    retire(posted_);
+    take_back_receives();
+    peers_.for_each([&](Peer& peer) {
+        if (peer.handle != nullptr) verbs_.destroy_ah(peer.handle);
+        peer.handle = nullptr;
+        peer.retry_at = looks_;
+    });
+    groups_.drop_handles();
+    failed_ = false;
+    ++counts_.resets;
+    say(failure_ + "; the queue pair was reset");
+    refill();
+}
+
+void QueuePort::take_back_receives() {
+    for (ibv_cq* cq : {adapter_.send_cq(), adapter_.receive_cq()}) {
+        for (std::size_t polls = slots_.size() + sent_.size(); polls > 0; --polls)
+            if (verbs_.poll_cq(cq, kPoll, completions_.data()) <= 0) break;
+    }
+    ++generation_;
+    free_slots_.clear();
+    for (std::uint32_t n = static_cast<std::uint32_t>(slots_.size()); n-- > 0;) {
+        if (slots_[n] != nullptr) port::FramePool::put(slots_[n]);
+        slots_[n] = nullptr;
+        free_slots_.push_back(n);
+    }
+}
+
+bool QueuePort::set_multicasts(std::span<const Mac> addresses) {
+    std::bitset<kGroups> wanted;
+    for (const Mac& address : addresses)
+        wanted[group_of(address)] = true;
+    groups_.want(wanted);
+    const int error = groups_.settle();
+    if (error != 0 && !join_told_) {
+        join_told_ = true;
+        say(std::string("cannot join a multicast group: ") + std::strerror(error) +  // NOLINT
+            "; it tries again each second");
+    }
+    return error == 0;
+}
+
+}  // namespace ulc::verbs
