@@ -60,5 +60,32 @@ TEST(MulticastRepair, three_members_only_the_loser_is_sent_again_and_once) {
     EXPECT_EQ(cluster.shut_down(), 0U);
 }
 
+// Two members of a node: a short multicast from the wire is for both, not for the first alone. A
+// repair would hide it.
+TEST(MulticastRepair, short_multicasts_reach_both_members_of_a_node_at_first) {
+    SimCluster cluster(ClusterConfig{});
+    ASSERT_TRUE(cluster.form(3, [](std::size_t n) { return static_cast<std::uint16_t>(n / 2); }));
+    const std::uint64_t sent = cluster.net().stats(0).mcast_frames;
+    for (std::size_t n = 1; n <= 100; ++n) {
+        ASSERT_TRUE(cluster.client(2).send(cluster.client(2).world, n, octets_of("short")));
+        ASSERT_TRUE(cluster.run(
+            kSecond,
+            [&] {
+                return cluster.client(0).messages.size() == n &&
+                       cluster.client(1).messages.size() == n;
+            },
+            [&] {
+                cluster.client(0).poll();
+                cluster.client(1).poll();
+            }));
+    }
+    EXPECT_EQ(cluster.net().stats(1).mcast_frames, 100U);
+    EXPECT_EQ(cluster.net().stats(0).mcast_frames, sent);
+    EXPECT_EQ(cluster.count(Counter::req_sent), 0U);
+    EXPECT_EQ(cluster.count(Counter::repair_unicast) + cluster.count(Counter::repair_multicast),
+              0U);
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
 }  // namespace
 }  // namespace ulc::sim
