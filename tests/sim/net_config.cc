@@ -11,7 +11,8 @@ namespace {
 std::vector<Mac> macs_of(const NetConfig& config) {
     std::vector<Mac> macs;
     // A medium joins at least two; a single node has nobody at the other end.
-    for (std::uint16_t port = 0; port < std::max<std::uint16_t>(config.ports, 2); ++port)
+    const auto ports_min = static_cast<std::uint16_t>(2 * config.threads);
+    for (std::uint16_t port = 0; port < std::max(config.ports, ports_min); ++port)
         macs.push_back(mac_of_port(port));
     return macs;
 }
@@ -19,6 +20,7 @@ std::vector<Mac> macs_of(const NetConfig& config) {
 SwitchConfig switch_config(const NetConfig& config) {
     SwitchConfig out;
     out.macs = macs_of(config);
+    out.macs_each = config.threads;
     out.bits_per_second = config.bits_per_second;
     out.port_bits_per_second = config.port_bits_per_second;
     out.latency = config.latency;
@@ -94,6 +96,7 @@ MediumReport report_of(const HubMedium& medium, const Faults& faults, std::uint1
     return report;
 }
 
+/// ports: of the medium, which are those of machines.
 template <typename Kind, typename Config>
 MadeMedium make(const Config& config, std::uint16_t ports) {
     auto medium = std::make_unique<Kind>(config);
@@ -114,17 +117,30 @@ Mac mac_of_port(std::uint16_t port) noexcept {
 
 std::string problem_of(const NetConfig& config) {
     if (config.ports == 0) return "there are no ports";
-    if (config.medium == MediumKind::kDirect && config.ports > 2)
+    if (config.threads == 0 || config.ports % config.threads != 0)
+        return "each machine must have the same number of threads";
+    if (config.threads > 1 && config.medium == MediumKind::kHub)
+        return "machines with several threads need a switch or a cable";
+    if (config.threads > 1 && config.multicast_filters != kPassesAll)
+        return "machines with several threads pass all multicasts";
+    const auto machines = static_cast<std::uint16_t>(config.ports / config.threads);
+    if (config.medium == MediumKind::kDirect && machines > 2)
         return "a cable has two ends: medium direct is for 2 nodes";
     return config.medium == MediumKind::kHub ? problem_of(hub_config(config))
                                              : problem_of(switch_config(config));
 }
 
 MadeMedium make_medium(const NetConfig& config) {
+    const auto machines = static_cast<std::uint16_t>(config.ports / config.threads);
     MadeMedium made = config.medium == MediumKind::kHub
                           ? make<HubMedium>(hub_config(config), config.ports)
-                          : make<SwitchMedium>(switch_config(config), config.ports);
+                          : make<SwitchMedium>(switch_config(config), machines);
     made.faults->set(config.faults);
+    if (config.threads > 1) {
+        const MachineConfig machine{macs_of(config), config.threads, config.steering,
+                                    config.ring_latency};
+        made.medium = std::make_unique<MachineMedium>(std::move(made.medium), machine);
+    }
     return made;
 }
 

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "port/port.h"
 #include "tests/sim/media/faults.h"
+#include "tests/sim/media/machine_medium.h"
 #include "tests/sim/media/medium.h"
 #include "wire/ids.h"
 
@@ -42,6 +43,11 @@ struct NetConfig {
     std::uint32_t overtaken_every = 0;
     FaultRates faults;
     std::uint64_t seed = 1;
+    /// Threads of a machine's engine: ports that follow each other, each with an address and a NIC
+    /// queue. They share a cable, and are joined by rings. Faults are those of machines.
+    std::uint16_t threads = 1;
+    Steering steering = Steering::kByNic;
+    Nanos ring_latency = 100;  ///< between two threads of a machine
 
     [[nodiscard]] std::uint64_t rate_of(std::uint16_t port) const noexcept {
         return port < port_bits_per_second.size() ? port_bits_per_second[port] : bits_per_second;

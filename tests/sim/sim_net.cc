@@ -7,15 +7,22 @@ namespace ulc::sim {
 SimNet::SimNet(const NetConfig& config, std::vector<HostCosts> hosts) : made_(make_medium(config)) {
     if (hosts.empty()) hosts.emplace_back();
     for (std::uint16_t index = 0; index < config.ports; ++index) {
-        const Nic::Config nic{index,
-                              mac_of(index),
-                              config.mtu,
-                              config.rate_of(index),
-                              config.segments,
-                              config.medium == MediumKind::kHub,
-                              config.multicast_filters,
-                              config.overtaken_every};
-        nics_.push_back(std::make_unique<Nic>(nic,
+        Nic::Config nic{index,
+                        mac_of(index),
+                        config.mtu,
+                        config.rate_of(index),
+                        config.segments,
+                        config.medium == MediumKind::kHub,
+                        config.multicast_filters,
+                        config.overtaken_every,
+                        {},
+                        false};
+        const int first = index - index % config.threads;
+        nic.hands_over =
+            config.threads > 1 && index == first && config.steering != Steering::kByNic;
+        for (int other = first; other < first + config.threads; ++other)
+            if (other != index) nic.neighbours.push_back(mac_of(static_cast<std::uint16_t>(other)));
+        nics_.push_back(std::make_unique<Nic>(std::move(nic),
                                               hosts[std::min<std::size_t>(index, hosts.size() - 1)],
                                               [this](std::uint16_t from, FramePtr frame, Nanos at) {
                                                   hand_over(from, std::move(frame), at);

@@ -149,6 +149,8 @@ TEST(tables, optimism_saves_what_express_says) { expect_shapes(express_flow, {})
 
 TEST(tables, applications_are_as_fast_as_gammas) { expect_shapes(applications, {}); }
 
+TEST(tables, threads_of_an_engine_gain_what_the_model_says) { expect_shapes(engine_threads, {}); }
+
 TEST(tables, collectives_keep_their_budgets) { expect_shapes(collectives, {}); }
 
 // A host's processor serves its engine while the application computes.

@@ -31,10 +31,13 @@ struct HostCosts {
     double send_octet = 0;     ///< ns an octet of such a frame: every copy on the way out
     Nanos receive_frame = 0;   ///< each frame taken from the NIC, wanted or not
     double receive_octet = 0;  ///< ns an octet of such a frame: every copy on the way in
-    Nanos submit = 0;          ///< client: each record it submits
-    Nanos complete = 0;        ///< client: each completion it takes
-    Nanos wake = 0;            ///< client: all that it takes together (a signal, a system call)
-    double speed = 1;          ///< divides all of the processor's costs: 0.5 is half as fast
+    /// Each frame to or from another thread of the machine, instead of the two above: a cache line
+    /// that moves between cores. A frame to a group costs this for its ring as well.
+    Nanos hand_over_frame = 0;
+    Nanos submit = 0;    ///< client: each record it submits
+    Nanos complete = 0;  ///< client: each completion it takes
+    Nanos wake = 0;      ///< client: all that it takes together (a signal, a system call)
+    double speed = 1;    ///< divides all of the processor's costs: 0.5 is half as fast
 
     // --- how arrivals are noticed
     Notice notice = Notice::kPoll;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "wire/header.h"
-
 namespace ulc::sim {
 namespace {
 
@@ -13,6 +11,10 @@ bool is_mcast(const Segment& segment) noexcept {
     const auto* header =
         reinterpret_cast<const wire::Header*>(segment.frame + sizeof(wire::EthernetHeader));
     return (header->version_type & 0xfU) == static_cast<unsigned>(wire::FrameType::kMcast);
+}
+
+bool is_to_group(const wire::EthernetHeader& header) noexcept {
+    return (header.destination.octets[0] & 1U) != 0;
 }
 
 // What is not to be there any more is spoilt, so that who reads it is found.
@@ -40,16 +42,16 @@ Nanos line_time(std::uint64_t octets, std::uint64_t bits_per_second) noexcept {
     return static_cast<Nanos>(bits * static_cast<std::uint64_t>(kSecond) / bits_per_second);
 }
 
-Nic::Nic(const Config& config, const HostCosts& costs, HandOver hand_over)
-    : config_(config),
-      all_multicasts_(config.multicast_filters == kPassesAll),
+Nic::Nic(Config config, const HostCosts& costs, HandOver hand_over)
+    : config_(std::move(config)),
+      all_multicasts_(config_.multicast_filters == kPassesAll),
       costs_(costs),
       hand_over_(std::move(hand_over)),
       cpu_(costs.speed),
-      tx_pool_(config.segments,
-               static_cast<std::uint32_t>(config.mtu + sizeof(wire::EthernetHeader))),
-      rx_pool_(config.segments,
-               static_cast<std::uint32_t>(config.mtu + sizeof(wire::EthernetHeader))) {}
+      tx_pool_(config_.segments,
+               static_cast<std::uint32_t>(config_.mtu + sizeof(wire::EthernetHeader))),
+      rx_pool_(config_.segments,
+               static_cast<std::uint32_t>(config_.mtu + sizeof(wire::EthernetHeader))) {}
 
 Port Nic::port() noexcept {
     Port port;
@@ -125,7 +127,8 @@ std::uint16_t Nic::tx(Segment* const* frames, std::uint16_t n) {
 void Nic::send(Segment* segment) {
     const std::uint32_t octets = segment->length;
     charge_submissions();
-    cpu_.charge(static_cast<double>(costs_.send_frame) + costs_.send_octet * octets);
+    const auto& header = *reinterpret_cast<const wire::EthernetHeader*>(segment->frame);
+    cpu_.charge(static_cast<double>(send_cost(header)) + costs_.send_octet * octets);
     const Nanos begin = std::max(cpu_.now(), bus_free_);
     const Nanos whole = begin + bus_time(octets);
     bus_free_ = whole;
@@ -169,6 +172,33 @@ bool Nic::passes(const Mac& destination) const noexcept {
     return !multicast || all_multicasts_ || std::ranges::count(multicasts_, destination) > 0;
 }
 
+bool Nic::is_neighbour(const Mac& address) const noexcept {
+    return !config_.neighbours.empty() && std::ranges::count(config_.neighbours, address) > 0;
+}
+
+Nanos Nic::send_cost(const wire::EthernetHeader& header) const noexcept {
+    if (is_neighbour(header.destination)) return costs_.hand_over_frame;
+    const bool has_ring = is_to_group(header) && !config_.neighbours.empty();
+    return costs_.send_frame + (has_ring ? costs_.hand_over_frame : 0);
+}
+
+Nanos Nic::receive_cost(const wire::EthernetHeader& header) const noexcept {
+    return is_neighbour(header.source) ? costs_.hand_over_frame : costs_.receive_frame;
+}
+
+/// True: the frame was for another thread alone.
+bool Nic::pass_on(const FramePtr& frame) {
+    const auto& header = *reinterpret_cast<const wire::EthernetHeader*>(frame->data());
+    if (is_neighbour(header.source)) return false;
+    const bool to_group = is_to_group(header);
+    if (!to_group && !is_neighbour(header.destination)) return false;
+    cpu_.charge(
+        static_cast<double>(costs_.hand_over_frame + (to_group ? 0 : costs_.receive_frame)));
+    ++stats.handed_over;
+    hand_over_(config_.index, frame, cpu_.now());
+    return !to_group;
+}
+
 Nanos Nic::on_arrival(const FramePtr& frame, Nanos at) {
     const std::size_t octets = frame->size();
     if (octets >= sizeof(wire::EthernetHeader) &&
@@ -204,6 +234,7 @@ std::uint16_t Nic::rx(Segment** out, std::uint16_t n) {
     while (count < n && !rx_ring_.empty() && rx_ring_.front().at <= cpu_.now()) {
         const FramePtr frame = std::move(rx_ring_.front().frame);
         rx_ring_.pop_front();
+        if (config_.hands_over && pass_on(frame)) continue;
         Segment* segment = rx_pool_.get();
         if (segment == nullptr) {
             ++stats.overruns;
@@ -215,7 +246,8 @@ std::uint16_t Nic::rx(Segment** out, std::uint16_t n) {
         out[count++] = segment;
         if (interrupt_due_) cpu_.charge(static_cast<double>(costs_.interrupt_cost));
         interrupt_due_ = false;
-        cpu_.charge(static_cast<double>(costs_.receive_frame) +
+        const auto& header = *reinterpret_cast<const wire::EthernetHeader*>(segment->frame);
+        cpu_.charge(static_cast<double>(receive_cost(header)) +
                     costs_.receive_octet * static_cast<double>(octets));
         if (!costs_.bus_by_processor) continue;
         // Early receive: the transfer began, and most octets were moved, while the rest came in; what the threshold keeps back is left.

@@ -19,6 +19,7 @@
 #include "tests/sim/host/costs.h"
 #include "tests/sim/host/frame_pool.h"
 #include "tests/sim/media/medium.h"
+#include "wire/header.h"
 
 namespace ulc::sim {
 
@@ -32,9 +33,10 @@ struct NicStats {
     std::uint64_t tx_octets = 0;
     std::uint64_t mcast_frames = 0;  ///< MCAST frames sent
     std::uint64_t rx_frames = 0;
-    std::uint64_t overruns = 0;  ///< the ring, or the pool, was full
-    std::uint64_t given_up = 0;  ///< excessive collisions; told to the engine
-    std::uint64_t filtered = 0;  ///< multicasts that were not for us
+    std::uint64_t overruns = 0;     ///< the ring, or the pool, was full
+    std::uint64_t given_up = 0;     ///< excessive collisions; told to the engine
+    std::uint64_t filtered = 0;     ///< multicasts that were not for us
+    std::uint64_t handed_over = 0;  ///< to other threads of the machine
 };
 
 class Nic {
@@ -48,11 +50,14 @@ public:
         bool half_duplex = false;
         std::uint16_t multicast_filters = kPassesAll;
         std::uint32_t overtaken_every = 0;  ///< as of NetConfig
+        std::vector<Mac> neighbours;        ///< other threads of the machine
+        bool hands_over = false;            ///< gets frames of the cable that are for neighbours
     };
-    /// Takes a frame that lies in the NIC at `at`, for the medium.
+    /// Takes a frame that lies in the NIC at `at`, for the medium. One of another source is handed
+    /// over to the neighbours, and does not leave.
     using HandOver = std::function<void(std::uint16_t index, FramePtr frame, Nanos at)>;
 
-    Nic(const Config& config, const HostCosts& costs, HandOver hand_over);
+    Nic(Config config, const HostCosts& costs, HandOver hand_over);
 
     /// A table over this object, which must stay in place.
     [[nodiscard]] Port port() noexcept;
@@ -100,6 +105,10 @@ private:
     void send(Segment* segment);
     [[nodiscard]] bool set_multicasts(std::span<const Mac> addresses);
     [[nodiscard]] bool passes(const Mac& destination) const noexcept;
+    [[nodiscard]] bool is_neighbour(const Mac& address) const noexcept;
+    [[nodiscard]] Nanos send_cost(const wire::EthernetHeader& header) const noexcept;
+    [[nodiscard]] Nanos receive_cost(const wire::EthernetHeader& header) const noexcept;
+    [[nodiscard]] bool pass_on(const FramePtr& frame);
     void charge_submissions() noexcept;
     [[nodiscard]] Nanos bus_time(std::size_t octets) const noexcept;
     [[nodiscard]] bool takes_all_at_once(std::uint32_t threshold,

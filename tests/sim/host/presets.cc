@@ -65,6 +65,27 @@ HostCosts gamma_copy() {
     return host;
 }
 
+// One thread of an engine on a core alone, short messages on the fast path. docs/ARCHITECTURE.md
+// ("The path of a short message") gives instructions; 6 of them a ns are 2 a cycle at 3 GHz
+// (estimate).
+//   round 77, submit 200, send 220 + 103 + 147, receive 210 + 203 + 76, complete 125 + 34 (derived)
+//   copies at 10 GB/s; 60 ns for a cache line between cores; 500 ns in the NIC (estimates)
+HostCosts engine_core() {
+    HostCosts host;
+    host.name = "engine-core";
+    host.round = 13;
+    host.submit = 33;
+    host.send_frame = 78;
+    host.receive_frame = 82;
+    host.complete = 27;
+    host.hand_over_frame = 60;
+    host.send_octet = 0.1;
+    host.receive_octet = 0.1;
+    host.nic = 500;
+    host.tx_ring_frames = 1024;
+    return host;
+}
+
 // GAMMA §7.1: a NIC with descriptor rings (DEC 21143), which moves frames by itself, on a Pentium II 350; the processor copies
 // the payload once on the way in. MPI/GAMMA: 17.7 µs one way with 1 µs of repeater, flow-controlled GAMMA 14.3 (§7.3.3, read);
 // 14.3 − 1 − 5.8 of line leaves 7.5 for both hosts (derived); half each, with 12 ns an octet at PCI speed (estimate).
@@ -223,6 +244,7 @@ const std::vector<HostCosts>& host_presets() {
     static const std::vector<HostCosts> kAll{
         HostCosts{},
         own_machine(),
+        engine_core(),
         gamma_0_1(),
         gamma("gamma-0.2"),
         gamma_copy(),

@@ -35,19 +35,21 @@ inline constexpr std::size_t kMacHeaderOctets = 14;
 /// The ports behind the addresses. Given once: a simulated switch need not learn.
 class PortAddresses {
 public:
-    explicit PortAddresses(const std::vector<Mac>& macs) : macs_(macs) {
-        for (std::size_t port = 0; port < macs.size(); ++port)
-            ports_.emplace(key_of(macs[port]), static_cast<std::uint16_t>(port));
-        ULC_CHECK(ports_.size() == macs.size());
+    /// each: addresses of a port, next to each other in `macs`.
+    explicit PortAddresses(const std::vector<Mac>& macs, std::uint16_t each = 1)
+        : macs_(macs), each_(each) {
+        for (std::size_t n = 0; n < macs.size(); ++n)
+            ports_.emplace(key_of(macs[n]), static_cast<std::uint16_t>(n / each));
+        ULC_CHECK(ports_.size() == macs.size() && macs.size() % each == 0);
     }
     [[nodiscard]] std::uint16_t count() const noexcept {
-        return static_cast<std::uint16_t>(macs_.size());
+        return static_cast<std::uint16_t>(macs_.size() / each_);
     }
     [[nodiscard]] static bool is_group(const FramePtr& frame) noexcept {
         return (std::to_integer<unsigned>(frame->front()) & 1U) != 0;
     }
     [[nodiscard]] bool is_for(std::uint16_t port, const FramePtr& frame) const noexcept {
-        return is_group(frame) || destination_of(frame) == macs_[port];
+        return is_group(frame) || port_of(frame) == port;
     }
     /// Of a frame that is not to a group; nothing if no port has the address.
     [[nodiscard]] std::optional<std::uint16_t> port_of(const FramePtr& frame) const {
@@ -67,6 +69,7 @@ private:
         return key;
     }
     std::vector<Mac> macs_;
+    std::uint16_t each_;
     std::unordered_map<std::uint64_t, std::uint16_t> ports_;
 };
 

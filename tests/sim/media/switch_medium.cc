@@ -16,10 +16,9 @@ Nanos nanos_of(std::int64_t picos) noexcept { return (picos + kPicosPerNano - 1)
 }  // namespace
 
 std::string problem_of(const SwitchConfig& config) {
-    if (config.macs.size() < 2 || config.macs.size() >= UINT16_MAX)
-        return "a switch has 2 to 65534 ports";
-    if (!config.port_bits_per_second.empty() &&
-        config.port_bits_per_second.size() != config.macs.size())
+    const std::size_t ports = config.macs.size() / config.macs_each;
+    if (ports < 2 || config.macs.size() >= UINT16_MAX) return "a switch has 2 to 65534 ports";
+    if (!config.port_bits_per_second.empty() && config.port_bits_per_second.size() != ports)
         return "there must be one rate for each port, or none";
     const auto is_slow = [](std::uint64_t rate) { return rate < 1'000'000; };
     if (is_slow(config.bits_per_second) || std::any_of(config.port_bits_per_second.begin(),
@@ -31,9 +30,9 @@ std::string problem_of(const SwitchConfig& config) {
 
 SwitchMedium::SwitchMedium(const SwitchConfig& config)
     : config_(config),
-      addresses_(config.macs),
+      addresses_(config.macs, config.macs_each),
       faults_(addresses_.count(), config.seed),
-      ports_(config.macs.size()) {
+      ports_(addresses_.count()) {
     ULC_CHECK(problem_of(config).empty());
     for (std::size_t port = 0; port < ports_.size(); ++port)
         ports_[port].bits_per_second = config.port_bits_per_second.empty()

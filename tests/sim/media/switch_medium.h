@@ -30,7 +30,8 @@ enum class Forwarding : std::uint8_t { kStoreAndForward, kCutThrough };
 struct SwitchConfig {
     static constexpr std::uint64_t kNoLimit = UINT64_MAX;
 
-    std::vector<Mac> macs;  ///< of the host at each port, all different
+    std::vector<Mac> macs;        ///< addresses of the hosts by port, all different
+    std::uint16_t macs_each = 1;  ///< addresses of each host, next to each other in `macs`
     std::uint64_t bits_per_second = 10'000'000'000;
     std::vector<std::uint64_t> port_bits_per_second;  ///< of each port; empty: all the same
     Forwarding forwarding = Forwarding::kStoreAndForward;

@@ -13,6 +13,7 @@ constexpr TableEntry kTables[] = {
     {"addresses", "URTP §3.2.1", group_addresses},
     {"applications", "GAMMA §6.2, §6.3; URTP §5", applications},
     {"collectives", "ours", collectives},
+    {"engine-threads", "ours", engine_threads},
 };
 
 }  // namespace

@@ -14,5 +14,6 @@ namespace ulc::sim {
 [[nodiscard]] Table group_addresses(const TableOptions& options);    ///< group_addresses.cc
 [[nodiscard]] Table applications(const TableOptions& options);       ///< applications.cc
 [[nodiscard]] Table collectives(const TableOptions& options);        ///< collectives.cc
+[[nodiscard]] Table engine_threads(const TableOptions& options);     ///< engine_threads.cc
 
 }  // namespace ulc::sim
