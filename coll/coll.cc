@@ -1,193 +1,105 @@
-// coll.h: every function says what start() (operation.h) is to judge and run; the starting forms begin it, the blocking forms wait.
+// Entries of coll.h. Each function makes the Arguments that start() (operation.h) validates and
+// runs. The starting forms begin the operation, the blocking forms wait for it.
 #include <coll.h>
 
 #include "client/error_text.h"
 #include "coll/operation.h"
 
 using ulc::coll::Arguments;
+using ulc::coll::GivenBlocks;
 using ulc::coll::Op;
 
 namespace {
 
+/// An operation on blocks of one length, or on a whole.
+[[nodiscard]] Arguments even(Op op, ulc_endpoint* ep, ulc_group group, const void* input,
+                             void* output, size_t count, const ulc_reduction* reduction = nullptr) {
+    Arguments arguments;
+    arguments.ep = ep;
+    arguments.group = group;
+    arguments.op = op;
+    arguments.input = input;
+    arguments.output = output;
+    arguments.count = count;
+    arguments.reduction = reduction;
+    return arguments;
+}
+
+/// The same on blocks of which the caller gives each length; count: of a block that is alone.
+[[nodiscard]] Arguments uneven(Op op, ulc_endpoint* ep, ulc_group group, const void* input,
+                               GivenBlocks in, void* output, GivenBlocks out, size_t count = 0) {
+    Arguments arguments = even(op, ep, group, input, output, count);
+    arguments.uneven = true;
+    arguments.in = in;
+    arguments.out = out;
+    return arguments;
+}
+
+[[nodiscard]] Arguments rooted(uint16_t root, Arguments arguments) {
+    arguments.root = root;
+    return arguments;
+}
+
 [[nodiscard]] Arguments barrier(ulc_endpoint* ep, ulc_group group) {
-    return {.ep = ep, .group = group, .op = Op::kBarrier};
+    return even(Op::kBarrier, ep, group, nullptr, nullptr, 0);
 }
 
 [[nodiscard]] Arguments broadcast(ulc_endpoint* ep, ulc_group group, uint16_t root, void* buffer,
                                   size_t length) {
-    return {.ep = ep,
-            .group = group,
-            .op = Op::kBroadcast,
-            .root = root,
-            .output = buffer,
-            .count = length};
+    return rooted(root, even(Op::kBroadcast, ep, group, nullptr, buffer, length));
 }
 
 [[nodiscard]] Arguments gather(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input,
                                void* output, size_t length) {
-    return {.ep = ep,
-            .group = group,
-            .op = Op::kGather,
-            .root = root,
-            .input = input,
-            .output = output,
-            .count = length};
+    return rooted(root, even(Op::kGather, ep, group, input, output, length));
 }
 
 [[nodiscard]] Arguments gatherv(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input,
                                 size_t length, void* output, const size_t* lengths,
                                 const size_t* offsets) {
-    return {.ep = ep,
-            .group = group,
-            .op = Op::kGatherv,
-            .root = root,
-            .input = input,
-            .output = output,
-            .count = length,
-            .uneven = true,
-            .out = {lengths, offsets}};
+    return rooted(root,
+                  uneven(Op::kGatherv, ep, group, input, {}, output, {lengths, offsets}, length));
 }
 
 [[nodiscard]] Arguments scatter(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input,
                                 void* output, size_t length) {
-    return {.ep = ep,
-            .group = group,
-            .op = Op::kScatter,
-            .root = root,
-            .input = input,
-            .output = output,
-            .count = length};
+    return rooted(root, even(Op::kScatter, ep, group, input, output, length));
 }
 
 [[nodiscard]] Arguments scatterv(ulc_endpoint* ep, ulc_group group, uint16_t root,
                                  const void* input, const size_t* lengths, const size_t* offsets,
                                  void* output, size_t length) {
-    return {.ep = ep,
-            .group = group,
-            .op = Op::kScatterv,
-            .root = root,
-            .input = input,
-            .output = output,
-            .count = length,
-            .uneven = true,
-            .in = {lengths, offsets}};
-}
-
-[[nodiscard]] Arguments allgather(ulc_endpoint* ep, ulc_group group, const void* input,
-                                  void* output, size_t length) {
-    return {.ep = ep,
-            .group = group,
-            .op = Op::kAllgather,
-            .input = input,
-            .output = output,
-            .count = length};
+    return rooted(root,
+                  uneven(Op::kScatterv, ep, group, input, {lengths, offsets}, output, {}, length));
 }
 
 [[nodiscard]] Arguments allgatherv(ulc_endpoint* ep, ulc_group group, const void* input,
                                    void* output, const size_t* lengths, const size_t* offsets) {
-    return {.ep = ep,
-            .group = group,
-            .op = Op::kAllgather,
-            .input = input,
-            .output = output,
-            .uneven = true,
-            .out = {lengths, offsets}};
-}
-
-[[nodiscard]] Arguments alltoall(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
-                                 size_t length) {
-    return {.ep = ep,
-            .group = group,
-            .op = Op::kAlltoall,
-            .input = input,
-            .output = output,
-            .count = length};
+    return uneven(Op::kAllgather, ep, group, input, {}, output, {lengths, offsets});
 }
 
 [[nodiscard]] Arguments alltoallv(ulc_endpoint* ep, ulc_group group, const void* input,
                                   const size_t* input_lengths, const size_t* input_offsets,
                                   void* output, const size_t* output_lengths,
                                   const size_t* output_offsets) {
+    const GivenBlocks out{output_lengths, output_offsets};
     const bool in_place = input == nullptr && input_lengths == nullptr;
-    return {.ep = ep,
-            .group = group,
-            .op = Op::kAlltoallv,
-            .input = input,
-            .output = output,
-            .uneven = true,
-            .in = {in_place ? output_lengths : input_lengths,
-                   in_place ? output_offsets : input_offsets},
-            .out = {output_lengths, output_offsets}};
+    const GivenBlocks in = in_place ? out : GivenBlocks{input_lengths, input_offsets};
+    return uneven(Op::kAlltoallv, ep, group, input, in, output, out);
 }
 
 [[nodiscard]] Arguments reduce(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* input,
                                void* output, size_t count, const ulc_reduction& reduction) {
-    return {.ep = ep,
-            .group = group,
-            .op = Op::kReduce,
-            .root = root,
-            .input = input,
-            .output = output,
-            .count = count,
-            .reduction = &reduction};
-}
-
-[[nodiscard]] Arguments allreduce(ulc_endpoint* ep, ulc_group group, const void* input,
-                                  void* output, size_t count, const ulc_reduction& reduction) {
-    return {.ep = ep,
-            .group = group,
-            .op = Op::kAllreduce,
-            .input = input,
-            .output = output,
-            .count = count,
-            .reduction = &reduction};
+    return rooted(root, even(Op::kReduce, ep, group, input, output, count, &reduction));
 }
 
 [[nodiscard]] Arguments reduce_scatter(ulc_endpoint* ep, ulc_group group, const void* input,
                                        void* output, const size_t* counts,
                                        const ulc_reduction& reduction) {
-    return {.ep = ep,
-            .group = group,
-            .op = Op::kReduceScatter,
-            .input = input,
-            .output = output,
-            .uneven = true,
-            .in = {counts, nullptr},
-            .reduction = &reduction};
-}
-
-[[nodiscard]] Arguments reduce_scatter_block(ulc_endpoint* ep, ulc_group group, const void* input,
-                                             void* output, size_t count,
-                                             const ulc_reduction& reduction) {
-    return {.ep = ep,
-            .group = group,
-            .op = Op::kReduceScatter,
-            .input = input,
-            .output = output,
-            .count = count,
-            .reduction = &reduction};
-}
-
-[[nodiscard]] Arguments scan(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
-                             size_t count, const ulc_reduction& reduction) {
-    return {.ep = ep,
-            .group = group,
-            .op = Op::kScan,
-            .input = input,
-            .output = output,
-            .count = count,
-            .reduction = &reduction};
-}
-
-[[nodiscard]] Arguments exscan(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
-                               size_t count, const ulc_reduction& reduction) {
-    return {.ep = ep,
-            .group = group,
-            .op = Op::kExscan,
-            .input = input,
-            .output = output,
-            .count = count,
-            .reduction = &reduction};
+    Arguments arguments =
+        uneven(Op::kReduceScatter, ep, group, input, {counts, nullptr}, output, {});
+    arguments.reduction = &reduction;
+    return arguments;
 }
 
 [[nodiscard]] int begin(Arguments arguments, const char* algorithm, ulc_coll** out) {
@@ -197,7 +109,7 @@ namespace {
     return ulc::coll::start(arguments);
 }
 
-/// Who waits anyway is served best by itself: nothing is offloaded.
+/// Runs an operation to its end. Nothing is offloaded, since the caller polls anyway.
 [[nodiscard]] int whole(Arguments arguments) {
     ulc_coll* operation = nullptr;
     arguments.operation = &operation;
@@ -261,11 +173,11 @@ int ulc_scatterv(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* i
 
 int ulc_allgather_start(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
                         size_t length, const char* algorithm, ulc_coll** out) {
-    return begin(allgather(ep, group, input, output, length), algorithm, out);
+    return begin(even(Op::kAllgather, ep, group, input, output, length), algorithm, out);
 }
 int ulc_allgather(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
                   size_t length) {
-    return whole(allgather(ep, group, input, output, length));
+    return whole(even(Op::kAllgather, ep, group, input, output, length));
 }
 
 int ulc_allgatherv_start(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
@@ -280,11 +192,11 @@ int ulc_allgatherv(ulc_endpoint* ep, ulc_group group, const void* input, void* o
 
 int ulc_alltoall_start(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
                        size_t length, const char* algorithm, ulc_coll** out) {
-    return begin(alltoall(ep, group, input, output, length), algorithm, out);
+    return begin(even(Op::kAlltoall, ep, group, input, output, length), algorithm, out);
 }
 int ulc_alltoall(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
                  size_t length) {
-    return whole(alltoall(ep, group, input, output, length));
+    return whole(even(Op::kAlltoall, ep, group, input, output, length));
 }
 
 int ulc_alltoallv_start(ulc_endpoint* ep, ulc_group group, const void* input,
@@ -315,11 +227,11 @@ int ulc_reduce(ulc_endpoint* ep, ulc_group group, uint16_t root, const void* inp
 int ulc_allreduce_start(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
                         size_t count, ulc_reduction reduction, const char* algorithm,
                         ulc_coll** out) {
-    return begin(allreduce(ep, group, input, output, count, reduction), algorithm, out);
+    return begin(even(Op::kAllreduce, ep, group, input, output, count, &reduction), algorithm, out);
 }
 int ulc_allreduce(ulc_endpoint* ep, ulc_group group, const void* input, void* output, size_t count,
                   ulc_reduction reduction) {
-    return whole(allreduce(ep, group, input, output, count, reduction));
+    return whole(even(Op::kAllreduce, ep, group, input, output, count, &reduction));
 }
 
 int ulc_reduce_scatter_start(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
@@ -335,29 +247,30 @@ int ulc_reduce_scatter(ulc_endpoint* ep, ulc_group group, const void* input, voi
 int ulc_reduce_scatter_block_start(ulc_endpoint* ep, ulc_group group, const void* input,
                                    void* output, size_t count, ulc_reduction reduction,
                                    const char* algorithm, ulc_coll** out) {
-    return begin(reduce_scatter_block(ep, group, input, output, count, reduction), algorithm, out);
+    return begin(even(Op::kReduceScatter, ep, group, input, output, count, &reduction), algorithm,
+                 out);
 }
 int ulc_reduce_scatter_block(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
                              size_t count, ulc_reduction reduction) {
-    return whole(reduce_scatter_block(ep, group, input, output, count, reduction));
+    return whole(even(Op::kReduceScatter, ep, group, input, output, count, &reduction));
 }
 
 int ulc_scan_start(ulc_endpoint* ep, ulc_group group, const void* input, void* output, size_t count,
                    ulc_reduction reduction, const char* algorithm, ulc_coll** out) {
-    return begin(scan(ep, group, input, output, count, reduction), algorithm, out);
+    return begin(even(Op::kScan, ep, group, input, output, count, &reduction), algorithm, out);
 }
 int ulc_scan(ulc_endpoint* ep, ulc_group group, const void* input, void* output, size_t count,
              ulc_reduction reduction) {
-    return whole(scan(ep, group, input, output, count, reduction));
+    return whole(even(Op::kScan, ep, group, input, output, count, &reduction));
 }
 
 int ulc_exscan_start(ulc_endpoint* ep, ulc_group group, const void* input, void* output,
                      size_t count, ulc_reduction reduction, const char* algorithm, ulc_coll** out) {
-    return begin(exscan(ep, group, input, output, count, reduction), algorithm, out);
+    return begin(even(Op::kExscan, ep, group, input, output, count, &reduction), algorithm, out);
 }
 int ulc_exscan(ulc_endpoint* ep, ulc_group group, const void* input, void* output, size_t count,
                ulc_reduction reduction) {
-    return whole(exscan(ep, group, input, output, count, reduction));
+    return whole(even(Op::kExscan, ep, group, input, output, count, &reduction));
 }
 
 const char* ulc_coll_algorithm(ulc_endpoint* ep, ulc_group group, const char* operation,
