@@ -80,8 +80,6 @@ void tell(const Request& request, ulc_status& status) {
     status.length = request.length;
 }
 
-bool coll_tag(std::uint64_t tag) { return (tag & ULC_TAG_LIBULC) == ULC_TAG_COLL; }
-
 }  // namespace
 
 extern "C" {
@@ -333,23 +331,6 @@ int ulc_receive(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, vo
     return ep->receive(from, tag, mask | kUserTagBit, Pieces::one(buffer, capacity), req);
 }
 
-int ulc_internal_send(ulc_endpoint* ep, uint16_t to, uint64_t tag, const void* payload,
-                      size_t length, ulc_request* req) {
-    if (!coll_tag(tag) || (payload == nullptr && length > 0)) return ULC_ERR_INVALID;
-    return ep->send(to, tag, Pieces::one(payload, length), 0, req);
-}
-
-int ulc_internal_multicast(ulc_endpoint* ep, ulc_group group, uint64_t subset, uint64_t tag,
-                           const void* payload, size_t length, ulc_request* req) {
-    if (!coll_tag(tag) || (payload == nullptr && length > 0)) return ULC_ERR_INVALID;
-    return ep->multicast(group, subset, tag, Pieces::one(payload, length), 0, req);
-}
-
-int ulc_internal_peek(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
-                      uint64_t* found) {
-    return ep->peek(from, tag, mask, found);
-}
-
 uint16_t ulc_internal_per_node(ulc_endpoint* ep, ulc_group group) {
     const auto* found = ep->group(group);
     return found == nullptr ? uint16_t{0} : found->per_node;
@@ -358,12 +339,6 @@ uint16_t ulc_internal_per_node(ulc_endpoint* ep, ulc_group group) {
 uint8_t ulc_internal_medium(const ulc_endpoint* ep) { return static_cast<uint8_t>(ep->medium()); }
 
 int ulc_internal_offloads(const ulc_endpoint* ep) { return ep->offloads_collectives() ? 1 : 0; }
-
-int ulc_internal_receive(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, void* buffer,
-                         size_t capacity, ulc_request* req) {
-    if (!coll_tag(tag) || (buffer == nullptr && capacity > 0)) return ULC_ERR_INVALID;
-    return ep->receive(from, tag, mask | ULC_TAG_LIBULC, Pieces::one(buffer, capacity), req);
-}
 
 int ulc_multireceive(ulc_endpoint* ep, const uint16_t* from, uint16_t count, uint64_t tag,
                      uint64_t mask, void* const* buffers, size_t capacity, ulc_request* requests) {

@@ -120,7 +120,7 @@ public:
     [[nodiscard]] int take(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
                            const void** view, ulc_status* status) noexcept;
     void release(const void* view) noexcept { inbox_.release(view); }
-    /// As ulc_internal_peek().
+    /// Finds the tag of the first message that such a receive would take. Errors: AGAIN (none).
     [[nodiscard]] int peek(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
                            std::uint64_t* found) noexcept;
     [[nodiscard]] bool checks_collectives() const noexcept { return checks_collectives_; }
