@@ -58,7 +58,7 @@ bool is_malformed(const std::vector<unsigned char>& bytes, bool whole, bool look
         return true;
     const bool announces = (bytes[1] & 2) != 0;
     if (!announces) return (bytes[1] & 4) != 0 || (bytes[1] == 0 && has_bits(bytes, 4, 12));
-    if (whole || bytes.size() != 32 || !has_bits(bytes, 4, 12) || bytes[11] % 16 != 0) return true;
+    if (whole || bytes.size() != 40 || !has_bits(bytes, 4, 12) || bytes[11] % 16 != 0) return true;
     // At most 2^40 - 12 bytes.
     return looks && (has_bits(bytes, 12, 15) ||
                      (bytes[15] == 0xff && bytes[16] == 0xff && bytes[17] == 0xff &&

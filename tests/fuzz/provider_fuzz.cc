@@ -11,8 +11,9 @@
 //     5  the queue is read
 //     6  a receive taken back       which (1)
 //     7  an address                 40
-//     8  an announcement            source (1), tag (1), proven and own process (1), pieces (1),
-//                                   then of each: place (1), length (2)
+//     8  an announcement            source (1), tag (1), how (1: 1 proven, 2 another process,
+//                                   8 too long, 16 data, 32 in one piece), pieces (1), then of
+//                                   each: place (1), length (2)
 //     9  the message behind it      source (1), length (2), its header (12)
 //    10  a long send to a rank of this node
 //    11  its answer                 length (1), octets
@@ -237,7 +238,8 @@ struct World {
         ofi::MessageHeader header =
             ofi::MessageHeader::announcing(address, (how & 16) != 0, (how & 1) != 0);
         const ofi::Announcement body{descriptor.length, descriptor.data,
-                                     (how & 2) != 0 ? 1U : static_cast<std::uint32_t>(::getpid())};
+                                     (how & 2) != 0 ? 1U : static_cast<std::uint32_t>(::getpid()),
+                                     (how & 32) != 0 ? descriptor.pieces[0].address : 0};
         std::vector<unsigned char> bytes(sizeof header + sizeof body);
         std::memcpy(bytes.data(), &header, sizeof header);
         std::memcpy(bytes.data() + sizeof header, &body, sizeof body);
@@ -259,7 +261,7 @@ struct World {
         std::vector<unsigned char> bytes(in.octet() % 32);
         in.read(bytes.data(), bytes.size());
         const fuzz::Sent& sent = fuzz::last_sent();
-        if (sent.bytes.size() != 32) return;
+        if (sent.bytes.size() != 40) return;
         std::uint64_t address = 0;
         for (std::size_t i = 4; i < 12; ++i)
             address = address << 8 | sent.bytes[i];

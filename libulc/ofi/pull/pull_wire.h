@@ -3,7 +3,8 @@
 //
 //   sender                                       receiver
 //   MessageHeader that announces, Announcement ──▶ a receive matches
-//                                                  reads the PullDescriptor, then the data
+//                                                  reads the PullDescriptor, if the message is
+//                                                  in several pieces, then the data
 //                             ◀── PullAnswer kTaken
 //   or, if the sender is not proven yet or the kernel refuses,
 //                             ◀── PullAnswer kSend or kNever
@@ -38,8 +39,9 @@ struct Announcement {
     Be64 length;  ///< length of the message, without a header
     Be64 data;    ///< completion data
     Be32 pid;     ///< process of the sender
+    Be64 piece;   ///< address of the message in the sender; 0: it is in several pieces
 };
-static_assert(sizeof(Announcement) == 20 && alignof(Announcement) == 1);
+static_assert(sizeof(Announcement) == 28 && alignof(Announcement) == 1);
 
 /// Lies in the sender's memory from the announcement to the answer.
 struct alignas(kDescriptorAlignment) PullDescriptor {
@@ -57,6 +59,19 @@ struct alignas(kDescriptorAlignment) PullDescriptor {
     /// Returns true if the pieces make up a message of this length. The process that wrote the
     /// descriptor is not trusted.
     [[nodiscard]] bool is_valid(std::uint64_t length_max) const noexcept;
+
+    /// Returns the descriptor of a message in one piece, as its announcement gives it.
+    [[nodiscard]] static PullDescriptor of(const Announcement& body, bool with_data,
+                                           const PullToken& token) noexcept {
+        PullDescriptor descriptor{};
+        descriptor.token = token;
+        descriptor.length = body.length;
+        descriptor.data = body.data;
+        descriptor.has_data = with_data ? 1 : 0;
+        descriptor.count = 1;
+        descriptor.pieces[0] = {body.piece, body.length};
+        return descriptor;
+    }
 };
 
 struct PullAnswer {

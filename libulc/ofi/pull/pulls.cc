@@ -14,7 +14,7 @@
 namespace ulc::ofi {
 namespace {
 
-/// Shortest message that is announced. Below, the answer and two system calls cost more than the
+/// Shortest message that is announced. Below, the answer and the system call cost more than the
 /// copies that they save (docs/BENCHMARKS.md).
 constexpr std::size_t kPullFrom = 32U << 10;
 /// Bytes that are read before other messages get on.
@@ -74,8 +74,10 @@ int Endpoint::submit_pull(Operation& operation) noexcept {
     if (proven) pull.descriptor.token = peer->theirs;
     MessageHeader header =
         MessageHeader::announcing(address, pull.descriptor.has_data != 0, proven);
+    const bool whole = pull.descriptor.count == 1;
     Announcement body{pull.descriptor.length, pull.descriptor.data,
-                      static_cast<std::uint32_t>(::getpid())};
+                      static_cast<std::uint32_t>(::getpid()),
+                      whole ? pull.descriptor.pieces[0].address : 0};
     const ulc_piece pieces[] = {{&header, sizeof header}, {&body, sizeof body}};
     const int error = ulc_sendv(ep_, operation.peer, operation.tag, pieces, 2, 0, nullptr);
     if (error != ULC_OK) return error;
@@ -140,8 +142,14 @@ void Endpoint::start_pull(Operation& operation, const ulc_status& status) noexce
     pull->address = operation.header.data;
     pull->stage = Pull::Stage::kAnswering;
     pull->answer.what = peer.refused ? PullAnswer::kNever : PullAnswer::kSend;
+    Announcement body{};
+    const bool has_body = read_head(operation.pieces + 1, operation.count - 1, &body, sizeof body);
     if (operation.header.is_proven() && peer.issued && !peer.refused) {
-        if (!read_descriptor(peer.pid, pull->address, peer.ours, pull->descriptor)) {
+        // The token is checked with the data at the latest.
+        const bool known = has_body && body.piece != 0;
+        if (known)
+            pull->descriptor = PullDescriptor::of(body, operation.header.has_data(), peer.ours);
+        if (!known && !read_descriptor(peer.pid, pull->address, peer.ours, pull->descriptor)) {
             peer.refused = true;
             pull->answer.what = PullAnswer::kNever;
         } else if (!pull->descriptor.is_valid(kMessageBytesMax)) {
@@ -151,10 +159,8 @@ void Endpoint::start_pull(Operation& operation, const ulc_status& status) noexce
         } else {
             pull->stage = Pull::Stage::kReading;
         }
-    } else if (!peer.issued && !peer.refused) {
-        Announcement body{};
-        if (read_head(operation.pieces + 1, operation.count - 1, &body, sizeof body))
-            PullPeers::issue(peer, body.pid);
+    } else if (!peer.issued && !peer.refused && has_body) {
+        PullPeers::issue(peer, body.pid);
     }
     operation.pull = pull.release();
     if (!advance_pull(operation)) pulls_.append(operation);
