@@ -7,6 +7,8 @@
 //   Mapped ────────────────────────────────▶ seals SHRINK|GROW|FUTURE_WRITE|SEAL, populates, locks, admits
 //                ◀──────────────────────────  Ready
 //   one octet kDoorbell, whenever engine_asleep is 1; one octet kBye before closing in order
+//                ◀──────────────────────────  one octet kUpcall, when something was published
+//                                             while the client computed (ClientState)
 //
 // Hello(kCounters) is answered by an Offer with a read-only memfd of the counter page, then both close. An engine that
 // refuses answers with an Offer that has a status and a text, then closes. The engine writes with MSG_DONTWAIT only and
@@ -61,6 +63,7 @@ struct Ready {
 
 inline constexpr unsigned char kDoorbell = 'd';
 inline constexpr unsigned char kBye = 'b';
+inline constexpr unsigned char kUpcall = 'u';
 
 // ---------------------------------------------------------------- the counter page
 //

@@ -19,7 +19,7 @@
 namespace ulc::abi {
 
 inline constexpr std::uint64_t kRegionMagic = 0x31764c43'552d4c55U;
-inline constexpr std::uint32_t kAbiVersion = 9;
+inline constexpr std::uint32_t kAbiVersion = 10;
 inline constexpr std::size_t kPageOctets = 4096;
 inline constexpr std::size_t kArenaAlignment = 64;
 
@@ -41,6 +41,13 @@ struct RegionLayout {
 };
 static_assert(sizeof(RegionLayout) == 48);
 
+/// EndpointControl::client_state: what the engine owes the client after publishing (slot_ring.h).
+enum class ClientState : std::uint32_t {
+    kPolling = 0,    ///< promises to look at its ring: nothing
+    kAsleep = 1,     ///< sleeps on wake_sequence: one futex wake
+    kComputing = 2,  ///< has revoked its promise and armed the upcall: one upcall
+};
+
 struct EndpointControl {
     // --- written by the engine before the client maps, constant after
     std::uint64_t magic;
@@ -61,8 +68,7 @@ struct EndpointControl {
     // --- written by the client
     alignas(
         kCacheLine) std::atomic<std::uint32_t> cq_consumed;  ///< completions taken, free running
-    std::atomic<std::uint32_t>
-        client_asleep;  ///< 1: bump wake_sequence and FUTEX_WAKE after completing
+    std::atomic<std::uint32_t> client_state;  ///< a ClientState; also set to kPolling by the engine
 };
 static_assert(sizeof(EndpointControl) <= kPageOctets);
 static_assert(offsetof(EndpointControl, sq_consumed) % kCacheLine == 0);

@@ -38,6 +38,14 @@ struct EngineEntry {
     /// One round; a RoundResult. placer: asked in this round about messages to that endpoint, whose thread calls; nullptr:
     /// nobody is.
     int (*poll)(EmbeddedEngine* engine, std::uint32_t endpoint, const Placer* placer);
+    /// interrupt: called after something was published for the endpoint while its client computed
+    /// (ClientState), by the thread that runs the round. It must not block. nullptr: none; not
+    /// called any more once this returns.
+    int (*set_interrupt)(EmbeddedEngine* engine, std::uint32_t endpoint,
+                         void (*interrupt)(void* context), void* context);
+    /// One endpoint's client begins to compute (1), or polls again (0). The helper polls while one
+    /// computes.
+    void (*computes)(EmbeddedEngine* engine, int begins);
     /// Once for each open(); the last one ends the engine.
     void (*close)(EmbeddedEngine* engine);
 };

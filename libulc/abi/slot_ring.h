@@ -200,9 +200,14 @@ using CompletionConsumer = SlotConsumer<CompletionRecord>;  ///< client: front()
 // No wake-up is lost: the sleeper stores its flag, fences, and looks at its ring again; the waker stores a mark, fences,
 // and loads the flag. The two fences are totally ordered. Sleeper's first: the waker's load sees the flag and it
 // wakes. Waker's first: the sleeper's second look sees the mark and it does not sleep. Both may hold; then one wake-up is
-// spurious. Between the second look and the sleep itself:
+// spurious.
+// A client's state word is its flag, for sleeping and for computing alike. The engine takes the
+// flag down by an exchange and notifies according to what it took, because the client may have
+// taken down the flag that the engine saw, and have raised the other one since.
+// Between the second look and the sleep itself:
 //   client  sleeps by FUTEX_WAIT(wake_sequence, value read before the flag was set); the engine increments
 //           wake_sequence before FUTEX_WAKE, so a late sleeper is refused by the kernel.
+//           A client that computes does not sleep: its upcall is a byte that stays in its socket.
 //   engine  sleeps in poll() on its doorbell sockets; the doorbell octet stays readable until it is taken.
 
 /// Client, after publish(): true if the engine must be woken (one octet on the socket).
@@ -222,26 +227,45 @@ inline void engine_awake(EndpointControl& control) noexcept {
     control.engine_asleep.store(0, std::memory_order_relaxed);
 }
 
-/// Engine, once after the completions of a round for this client: true if it must call FUTEX_WAKE (shared, 1 waiter) on
-/// wake_sequence. Takes the flag down, so a client that has not run yet is woken once.
-[[nodiscard]] inline bool client_needs_wake(EndpointControl& control) noexcept {
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // C, with client_going_to_sleep
-    if (control.client_asleep.load(std::memory_order_relaxed) == 0) return false;
-    control.client_asleep.store(0, std::memory_order_relaxed);
+/// Engine, once after the completions of a round for this client: returns what it must do. kAsleep:
+/// FUTEX_WAKE (shared, 1 waiter) on wake_sequence. kComputing: one upcall. The state returns to
+/// kPolling, so that a client that has not run yet is notified once.
+[[nodiscard]] inline ClientState client_to_notify(EndpointControl& control) noexcept {
+    constexpr auto kPolling = static_cast<std::uint32_t>(ClientState::kPolling);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // C, with client_going_to_…
+    if (control.client_state.load(std::memory_order_relaxed) == kPolling)
+        return ClientState::kPolling;
+    // The client may have changed its state since: only the state that is overwritten here counts.
+    const std::uint32_t state = control.client_state.exchange(kPolling, std::memory_order_relaxed);
+    if (state == kPolling) return ClientState::kPolling;
+    if (state == static_cast<std::uint32_t>(ClientState::kComputing))
+        return ClientState::kComputing;
     control.wake_sequence.fetch_add(1, std::memory_order_release);
-    return true;
+    return ClientState::kAsleep;
 }
 
 /// Client, before it sleeps; then CompletionConsumer::ready() again, and only if there is nothing FUTEX_WAIT for the
-/// value returned here. Afterwards client_awake().
+/// value returned here. Afterwards client_polls().
 [[nodiscard]] inline std::uint32_t client_going_to_sleep(EndpointControl& control) noexcept {
     const std::uint32_t sequence = control.wake_sequence.load(std::memory_order_acquire);
-    control.client_asleep.store(1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // C, with client_needs_wake
+    control.client_state.store(static_cast<std::uint32_t>(ClientState::kAsleep),
+                               std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // C, with client_to_notify
     return sequence;
 }
-inline void client_awake(EndpointControl& control) noexcept {
-    control.client_asleep.store(0, std::memory_order_relaxed);
+
+/// Client, before it computes: revokes its promise and arms the upcall. Then
+/// CompletionConsumer::ready() again; if there is something, client_polls().
+inline void client_going_to_compute(EndpointControl& control) noexcept {
+    control.client_state.store(static_cast<std::uint32_t>(ClientState::kComputing),
+                               std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // C, with client_to_notify
+}
+
+/// Client: promises to look at its ring.
+inline void client_polls(EndpointControl& control) noexcept {
+    control.client_state.store(static_cast<std::uint32_t>(ClientState::kPolling),
+                               std::memory_order_relaxed);
 }
 
 }  // namespace ulc::abi

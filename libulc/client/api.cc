@@ -15,6 +15,7 @@
 #include "client/error_text.h"
 #include "client/ulc.h"
 #include "client/ulc_internal.h"
+#include "client/ulc_upcall.h"
 
 namespace {
 
@@ -241,6 +242,14 @@ int ulc_next_peer(ulc_endpoint* ep, uint16_t* peer) {
 
 int ulc_unlink(ulc_endpoint* ep, uint16_t peer, ulc_request* req) {
     return ep == nullptr ? int{ULC_ERR_INVALID} : ep->unlink(peer, req);
+}
+
+int ulc_upcall(ulc_endpoint* ep, ulc_upcall_handler handler, void* context) {
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->set_upcall(*ep, handler, context);
+}
+
+int ulc_promise(ulc_endpoint* ep, int polls) {
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->promise(polls != 0);
 }
 
 uint16_t ulc_rank(const ulc_endpoint* ep) { return ep->rank(); }

@@ -46,6 +46,8 @@ Endpoint::Endpoint(const abi::Region& region, const Hooks& hooks, const Limits& 
 }
 
 Endpoint::~Endpoint() {
+    static_cast<void>(promise(true));
+    upcall_.reset();  // before what its signal handler uses
     if (hooks_.close != nullptr) hooks_.close(hooks_.context);
 }
 

@@ -6,6 +6,7 @@
 //   messages.cc   the entries for messages and groups          wait.cc     spin, yield, sleep
 //   outbox.h      the send path                                inbox.h     the receive path, matching.h
 //   rendezvous.h  announced messages, endpoint_announced.cc
+//   upcall.h      interrupts of a thread that computes
 //   groups.h      creation of groups                           attach_client.h, embedded_client.h: where regions come from
 //
 // States: kIdle ──join──▶ kForming ──▶ kFormed ──leave──▶ kLeaving ──▶ kClosed
@@ -15,6 +16,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -33,6 +35,7 @@
 #include "client/p2p/outbox.h"
 #include "client/p2p/submitter.h"
 #include "client/ulc.h"
+#include "client/upcall.h"
 
 namespace ulc::client {
 
@@ -183,6 +186,17 @@ public:
     void announce_awaited() noexcept;
     /// As ulc_wait(); needs hooks.now.
     [[nodiscard]] int wait(Nanos timeout);
+    /// Sets the handler of ulc_upcall(); self: this object.
+    [[nodiscard]] int set_upcall(ulc_endpoint& self, ulc_upcall_handler handler, void* context);
+    /// Promises to poll, or revokes that, as ulc_promise().
+    int promise(bool polls) noexcept;
+    /// True from promise(false) to promise(true), but for while the handler runs.
+    [[nodiscard]] bool computes() const noexcept {
+        return computing_.load(std::memory_order_relaxed);
+    }
+    /// Takes what came and calls the handler, if this endpoint's thread computes. In its signal
+    /// handler.
+    void on_upcall();
     /// Everything sent was copied by the engine, and nothing waits for room.
     [[nodiscard]] bool all_sent() const noexcept { return outbox_.idle(); }
     /// Nothing that was sent waits for room in ring or arena.
@@ -229,6 +243,7 @@ private:
     void yield(Nanos now);
     void yield_before_leaving();
     void sleep_once(Nanos left);
+    void set_computing(bool computing) noexcept;
 
     abi::Region region_;
     Hooks hooks_;
@@ -270,6 +285,8 @@ private:
         0;  ///< records published when an engine in this process had its last round
     bool engine_owes_ = false;  ///< that round left frames to be sent
     std::string job_text_;
+    std::unique_ptr<Upcall> upcall_;      ///< handler for when the thread computes; nullptr: none
+    std::atomic<bool> computing_{false};  ///< the promise to poll is revoked
 };
 
 }  // namespace ulc::client

@@ -23,6 +23,15 @@ struct Hooks {
     void (*yield)(void* context) = nullptr;
     /// Whether the engine still lives; may make a system call, asked rarely. nullptr: always.
     bool (*engine_alive)(void* context) = nullptr;
+    /// Lets the engine interrupt the calling thread by kUpcallSignal (client/upcall.h) for this
+    /// endpoint; on = false: not any more. Returns an Err as a number. nullptr: it cannot.
+    int (*interrupts)(void* context, bool on) = nullptr;
+    /// Takes, in the handler of that signal, what the engine sent with it. False: the engine is
+    /// dead. nullptr: it sends nothing.
+    bool (*take_interrupt)(void* context) = nullptr;
+    /// Says that the thread begins to compute, or polls again; an engine in this process is polled
+    /// by its helper meanwhile. nullptr: the engine runs elsewhere.
+    void (*computes)(void* context, bool begins) = nullptr;
     /// Monotonic time. nullptr: wait() is not used, and collectives never lose their patience.
     Nanos (*now)(void* context) = nullptr;
     /// Last call: gives back mapping, socket, engine.

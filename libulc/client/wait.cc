@@ -1,9 +1,10 @@
 // ulc_wait(): spin, then yield, then sleep (Express §3.2).
 //
-// While the application polls or spins here it promises to look at its ring, and the engine only writes memory. It stops
-// promising by client_asleep = 1; from then on an engine that completes something wakes it. Why no wake-up is lost is argued
-// in abi/slot_ring.h. Sleeps are bounded all the same: an engine that was killed wakes nobody, so after each the
-// endpoint looks whether it still lives.
+// While the application polls or spins here it promises to look at its ring, and the engine only
+// writes memory. It stops promising by ClientState::kAsleep; from then on an engine that completes
+// something wakes it. abi/slot_ring.h argues why no wake-up is lost. Sleeps are bounded all the
+// same: an engine that was killed wakes no client, so after each the endpoint looks whether it
+// still lives.
 //
 // With an engine inside the process nobody would wake us: then the sleep is a nap, after which we poll the engine.
 #include <algorithm>
@@ -88,7 +89,7 @@ void Endpoint::sleep_once(Nanos left) {
     const bool nothing =
         !completions_.ready() && control.closed.load(std::memory_order_acquire) == 0;
     if (nothing) hooks_.sleep(hooks_.context, control.wake_sequence, sequence, std::min(left, nap));
-    abi::client_awake(control);
+    abi::client_polls(control);
     if (completions_.ready()) return;
     const int closed = control.closed.load(std::memory_order_acquire);
     if (closed != 0) {

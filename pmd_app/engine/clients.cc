@@ -93,16 +93,29 @@ void look_at_member(Core& core, Endpoint& endpoint, Nanos now) {
 
 }  // namespace
 
-// Completions are in the ring; a client that sleeps is woken. Memory order: the marks were stored with release;
-// client_needs_wake() fences and loads the flag, and the client stores the flag, fences and looks at the ring before it
-// sleeps (C in abi/slot_ring.h), so one of the two sees the other.
-void wake_client(Core& core, Endpoint& endpoint) {
+// Completions are in the ring; a client that sleeps is woken, and one that computes is interrupted.
+// Memory order: the marks were stored with release; client_to_notify() fences and loads the state,
+// and the client stores the state, fences and looks at the ring before it sleeps or computes (C in
+// abi/slot_ring.h), so one of the two sees the other.
+void notify_client(Core& core, Endpoint& endpoint) {
     endpoint.woken_at = endpoint.completions.produced();
-    if (core.config.wake == nullptr) return;  // an engine inside the application: clients nap
+    if (!endpoint.notified) return;
     abi::EndpointControl& control = endpoint.region.control();
-    if (!abi::client_needs_wake(control)) return;
-    core.counters.add(Counter::client_wakes);
-    core.config.wake(core.config.wake_context, endpoint.handle, &control.wake_sequence);
+    switch (abi::client_to_notify(control)) {
+        case abi::ClientState::kPolling:
+            return;
+        case abi::ClientState::kAsleep:
+            if (core.config.wake == nullptr)
+                return;  // an engine inside the application: clients nap
+            core.counters.add(Counter::client_wakes);
+            core.config.wake(core.config.wake_context, endpoint.handle, &control.wake_sequence);
+            return;
+        case abi::ClientState::kComputing:
+            if (endpoint.interrupt.call == nullptr) return;  // its client never asked for upcalls
+            core.counters.add(Counter::client_upcalls);
+            endpoint.interrupt.call(endpoint.interrupt.context);
+            return;
+    }
 }
 
 [[gnu::flatten]] bool serve(Core& core, Endpoint& endpoint, Nanos now) {
@@ -138,7 +151,7 @@ void wake_client(Core& core, Endpoint& endpoint) {
         close_corrupt(core, endpoint, now);
         return true;
     }
-    if (endpoint.completions.produced() != endpoint.woken_at) wake_client(core, endpoint);
+    if (endpoint.completions.produced() != endpoint.woken_at) notify_client(core, endpoint);
     return moved;
 }
 
@@ -165,8 +178,7 @@ void close_corrupt(Core& core, Endpoint& endpoint, Nanos now) {
     linger(core, endpoint, wire::LeaveReason::kDied, now);
     abi::EndpointControl& page = endpoint.region.control();
     page.closed.store(static_cast<std::int32_t>(Err::kCorrupt), std::memory_order_release);
-    if (abi::client_needs_wake(page) && core.config.wake != nullptr)
-        core.config.wake(core.config.wake_context, endpoint.handle, &page.wake_sequence);
+    notify_client(core, endpoint);
     core.counters.add(Counter::clients_died);
 }
 

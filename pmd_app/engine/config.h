@@ -22,6 +22,12 @@ inline constexpr std::size_t kNetsMax = 16;  ///< ports of one engine
 /// Wakes the sleeper on this futex word, which was incremented before the call. Must not block.
 using WakeFn = void (*)(void* context, EndpointId endpoint, std::atomic<std::uint32_t>* word);
 
+/// Makes an upcall: interrupts a client that computes. Must not block.
+struct Interrupt {
+    void (*call)(void* context) = nullptr;  ///< nullptr: none can be made
+    void* context = nullptr;
+};
+
 struct EngineConfig {
     urtp::Params params;
     std::string profile{urtp::kDefaultProfile};  ///< of jobs that name none

@@ -74,6 +74,7 @@ struct Endpoint {
     EndpointState state = EndpointState::kReserved;
     bool taking = false;     ///< records are taken (open, leaving, left)
     bool reachable = false;  ///< the region may be touched
+    bool notified = false;   ///< its client may sleep or compute: the state is looked at
     bool local_only =
         true;  ///< every rank of the job lives on this node: the NIC ring does not matter
     bool forgets = false;   ///< a transmission makes room in the member's window (profile detect)
@@ -86,6 +87,7 @@ struct Endpoint {
         0;  ///< completions.produced() when its client's sleep was last looked at
     std::uint32_t index = 0;
     EndpointId handle = 0;
+    Interrupt interrupt;  ///< upcall of its client; none: it has asked for none, or is gone
     abi::Region region;
     SendQueue sends;
     std::unique_ptr<Deliverer> deliverer;
@@ -280,8 +282,8 @@ bool deliver(Core& core, Endpoint& endpoint, Nanos now);
 bool serve(Core& core, Endpoint& endpoint, Nanos now);
 /// Deliveries, wake-up, timer. True: moved.
 bool settle(Core& core, Endpoint& endpoint, Nanos now);
-/// Wakes a client that sleeps, after completions.
-void wake_client(Core& core, Endpoint& endpoint);
+/// Wakes a client that sleeps and interrupts one that computes, after completions.
+void notify_client(Core& core, Endpoint& endpoint);
 /// The engine ends the endpoint because of what its client wrote.
 void close_corrupt(Core& core, Endpoint& endpoint, Nanos now);
 /// No client any more: what it received is dropped, what it sent goes on.

@@ -160,6 +160,7 @@ Err Engine::admit(EndpointId id, void* region, const abi::RegionLayout& layout, 
     endpoint->state = EndpointState::kOpen;
     endpoint->taking = true;
     endpoint->reachable = true;
+    endpoint->notified = core_->config.wake != nullptr;
     core_->active.push_back(endpoint);
     core_->looks.reserve(core_->active.size());  // no round allocates
     core_->quiet_until = 0;
@@ -192,6 +193,13 @@ void Engine::set_placer(EndpointId id, const abi::Placer* placer) noexcept {
     if (endpoint->net->lands()) core_->quiet_until = 0;
 }
 
+void Engine::set_interrupt(EndpointId id, const Interrupt& interrupt) noexcept {
+    Endpoint* endpoint = core_->find(id);
+    if (endpoint == nullptr || !endpoint->reachable || endpoint->detached) return;
+    endpoint->interrupt = interrupt;
+    endpoint->notified = interrupt.call != nullptr || core_->config.wake != nullptr;
+}
+
 void Engine::detach(EndpointId id, DetachReason reason, Nanos now) {
     Endpoint* endpoint = core_->find(id);
     if (endpoint == nullptr || endpoint->detached) return;
@@ -203,6 +211,7 @@ void Engine::detach(EndpointId id, DetachReason reason, Nanos now) {
     if (endpoint->closed == Err::kOk)
         core_->counters.add(died ? Counter::clients_died : Counter::clients_closed);
     endpoint->detached = true;
+    endpoint->interrupt = {};
     linger(*core_, *endpoint, died ? wire::LeaveReason::kDied : wire::LeaveReason::kLeft, now);
     if (died) endpoint->taking = endpoint->reachable = false;
     core_->moved = true;

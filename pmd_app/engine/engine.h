@@ -80,6 +80,10 @@ public:
     /// ignored.
     void set_placer(EndpointId endpoint, const abi::Placer* placer) noexcept;
 
+    /// Sets how the client is interrupted while it computes, until detach(); no call: not at all.
+    /// Unknown endpoints are ignored.
+    void set_interrupt(EndpointId endpoint, const Interrupt& interrupt) noexcept;
+
     // --- time
     /// One round. True: something moved; call again at once.
     bool poll(Nanos now);

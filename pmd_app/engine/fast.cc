@@ -123,7 +123,7 @@ inline void settle_short(Core& core, Endpoint& endpoint) {
     core.quiet_until = endpoint.work != 0 ? 0 : std::min(core.quiet_until, timer);
     if (endpoint.completions.produced() == endpoint.woken_at) return;
     endpoint.woken_at = endpoint.completions.produced();
-    if (core.config.wake != nullptr) wake_client(core, endpoint);
+    if (endpoint.notified) notify_client(core, endpoint);
 }
 
 /// A short message to the members of a group, of which this endpoint is the only one here. Returns

@@ -1,9 +1,11 @@
 // libulc-engine.so: the engine inside the application (U-Net MPI §4: reliability without a context switch).
 //
-// Whoever polls runs the engine: the application's own calls, under a lock that is only ever tried. One helper thread
-// naps 1 ms (up to 4 while the application polls) and takes a round when the application has not polled for 1 ms, so that a rank that computes still answers
-// probes, repairs and pings, and is neither dead nor lossy (decision 13). While a collective is offloaded it is woken at once and stays in the
-// engine, so that the collective goes on behind the computation, if there is a processor left for this thread.
+// Each poll runs the engine: the application's own calls, under a lock that is only ever tried. One
+// helper thread naps 1 ms (up to 4 while the application polls) and takes a round when the
+// application has not polled for 1 ms. So a rank that computes still answers probes, repairs and
+// pings, and is neither dead nor lossy (decision 13). While a collective is offloaded, or a client
+// computes that asked for upcalls, the helper is woken at once and takes rounds every 20 us, if
+// there is a processor left for it; for a collective it stays in the engine.
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -40,7 +42,10 @@ struct EmbeddedEngine {
     std::atomic_flag busy = ATOMIC_FLAG_INIT;
     std::atomic<Nanos> polled_at{0};
     std::atomic<bool> stop{false};
-    std::atomic<std::uint32_t> offloading{0};  ///< futex word; written by who has the engine
+    /// Reasons why the helper must not nap long: kOffloading, and kComputing for each client that
+    /// computes. Its futex word.
+    std::atomic<std::uint32_t> needs_helper{0};
+    std::atomic<bool> helper_naps{false};  ///< on that word
     std::thread helper;
     struct Mapping {
         void* memory;
@@ -59,7 +64,10 @@ using abi::EmbeddedEngine;
 constexpr Nanos kHelperNap = kMillisecond;
 constexpr Nanos kHelperNapMax =
     4 * kMillisecond;  ///< while the application polls whenever it looks
-constexpr Nanos kHelperNapOffload = 20 * kMicrosecond;
+constexpr Nanos kHelperNapShort = 20 * kMicrosecond;
+constexpr Nanos kHelperLinger = 2 * kMillisecond;  ///< with short naps, after a client computed
+constexpr std::uint32_t kOffloading = 1;           ///< set and cleared by who has the engine
+constexpr std::uint32_t kComputing = 2;            ///< counted
 constexpr Nanos kHelperStay = 50 * kMicrosecond;
 constexpr Nanos kDrainMax = 12 * kSecond;
 
@@ -91,31 +99,43 @@ auto with_engine(EmbeddedEngine& engine, Action action) {
     }
 }
 
+/// Tells the helper that it is needed, after the word was changed.
+void wake_helper(EmbeddedEngine& engine) {
+    // With the store of helper_naps before FUTEX_WAIT looks at the word: one sees the other.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (engine.helper_naps.load(std::memory_order_relaxed))
+        wake_futex(nullptr, 0, &engine.needs_helper);
+}
+
 /// One round by who has the engine. The helper is woken when a collective was handed over.
 bool round(EmbeddedEngine& engine, Nanos now) {
     const bool moved = engine.node->engine().poll(now);
-    const std::uint32_t before = engine.offloading.load(std::memory_order_relaxed);
+    const std::uint32_t before = engine.needs_helper.load(std::memory_order_relaxed) & kOffloading;
     if (!moved && before == 0) return false;
-    const std::uint32_t offloading = engine.node->engine().offloading() ? 1 : 0;
+    const std::uint32_t offloading = engine.node->engine().offloading() ? kOffloading : 0;
     if (offloading != before) {
-        engine.offloading.store(offloading, std::memory_order_relaxed);
-        if (offloading != 0) wake_futex(nullptr, 0, &engine.offloading);
+        engine.needs_helper.fetch_xor(kOffloading, std::memory_order_relaxed);
+        if (offloading != 0) wake_helper(engine);
     }
     return moved;
 }
 
-/// Naps; a short time while a collective is offloaded. The time for which the application may be silent until a round is due.
-Nanos nap(EmbeddedEngine& engine, Nanos usual) {
-    if (engine.offloading.load(std::memory_order_relaxed) != 0) {
-        const timespec length{0, static_cast<long>(kHelperNapOffload)};
+/// Naps; a short time while a collective is offloaded or a client computes, or did lately. Returns
+/// the time for which the application may be silent until a round is due.
+Nanos nap(EmbeddedEngine& engine, Nanos usual, Nanos needed_at) {
+    const bool lately = engine.clock.now() - needed_at < kHelperLinger;
+    if (lately || engine.needs_helper.load(std::memory_order_relaxed) != 0) {
+        const timespec length{0, static_cast<long>(kHelperNapShort)};
         nanosleep(&length, nullptr);
     } else {
-        // Returns at once if it is not 0 any more; a wake-up that is missed costs one nap.
+        // Returns at once if it is not 0 any more.
         const timespec length{0, static_cast<long>(usual)};
-        syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&engine.offloading), FUTEX_WAIT, 0,
+        engine.helper_naps.store(true, std::memory_order_seq_cst);
+        syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&engine.needs_helper), FUTEX_WAIT, 0,
                 &length, nullptr, 0);
+        engine.helper_naps.store(false, std::memory_order_relaxed);
     }
-    return engine.offloading.load(std::memory_order_relaxed) != 0 ? kHelperNapOffload : kHelperNap;
+    return engine.needs_helper.load(std::memory_order_relaxed) != 0 ? kHelperNapShort : kHelperNap;
 }
 
 /// Rounds until nothing moves; while a collective is offloaded, until nothing has moved for kHelperStay.
@@ -127,8 +147,9 @@ void take_rounds(EmbeddedEngine& engine) {
             moved_at = now;
             continue;
         }
-        if (engine.offloading.load(std::memory_order_relaxed) == 0 || now - moved_at > kHelperStay)
-            return;
+        const bool offloading =
+            (engine.needs_helper.load(std::memory_order_relaxed) & kOffloading) != 0;
+        if (!offloading || now - moved_at > kHelperStay) return;
         std::this_thread::yield();
     }
 }
@@ -137,9 +158,11 @@ void help(EmbeddedEngine* engine) {
     static_cast<void>(prctl(PR_SET_TIMERSLACK, 1000));  // of this thread: the default is 50 us
     const bool cached = dpdk::adopt_thread();
     Nanos usual = kHelperNap;
+    Nanos needed_at = -kHelperLinger;
     while (!engine->stop.load(std::memory_order_relaxed)) {
-        const Nanos silence = nap(*engine, usual);
+        const Nanos silence = nap(*engine, usual, needed_at);
         const Nanos now = engine->clock.now();
+        if (engine->needs_helper.load(std::memory_order_relaxed) >= kComputing) needed_at = now;
         if (now - engine->polled_at.load(std::memory_order_relaxed) < silence) {
             // Whoever polls is interrupted by each look, which costs more than this thread sees.
             usual = std::min(2 * usual, kHelperNapMax);
@@ -282,6 +305,23 @@ int poll(EmbeddedEngine* engine, std::uint32_t endpoint, const abi::Placer* plac
            (engine->node->engine().owes(endpoint) ? abi::kRoundOwes : 0);
 }
 
+int set_interrupt(EmbeddedEngine* engine, std::uint32_t endpoint, void (*interrupt)(void* context),
+                  void* context) {
+    with_engine(*engine, [&] {
+        engine->node->engine().set_interrupt(endpoint, {interrupt, context});
+    });
+    return 0;
+}
+
+void computes(EmbeddedEngine* engine, int begins) {
+    if (begins == 0) {
+        engine->needs_helper.fetch_sub(kComputing, std::memory_order_relaxed);
+        return;
+    }
+    engine->needs_helper.fetch_add(kComputing, std::memory_order_relaxed);
+    wake_helper(*engine);
+}
+
 void close(EmbeddedEngine* engine) {
     if (engine == nullptr) return;
     Registry& all = registry();
@@ -304,7 +344,15 @@ void close(EmbeddedEngine* engine) {
 }
 
 constexpr abi::EngineEntry kEntry{
-    abi::kAbiVersion, sizeof(abi::EngineEntry), open, attach, detach, poll, close,
+    abi::kAbiVersion,
+    sizeof(abi::EngineEntry),
+    open,
+    attach,
+    detach,
+    poll,
+    set_interrupt,
+    computes,
+    close,
 };
 
 }  // namespace

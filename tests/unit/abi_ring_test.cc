@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <random>
 #include <semaphore>
 #include <thread>
 #include <vector>
@@ -191,7 +192,7 @@ void echo(SharedEndpoint& shared, std::uint64_t records) {
         slot->kind = CompletionKind::kMessage;
         slot->tag = record.tag;
         out.publish();
-        if (client_needs_wake(control)) futex_wake(control.wake_sequence);
+        if (client_to_notify(control) == ClientState::kAsleep) futex_wake(control.wake_sequence);
     }
 }
 
@@ -213,7 +214,7 @@ void submit_and_check(SharedEndpoint& shared, std::uint64_t records, std::uint64
         }
         const std::uint32_t sequence = client_going_to_sleep(control);
         if (!in.ready()) futex_wait(control.wake_sequence, sequence);
-        client_awake(control);
+        client_polls(control);
     }
 }
 
@@ -225,6 +226,76 @@ TEST(SlotRingThreads, both_sides_sleep_and_no_wake_up_is_lost) {
         submit_and_check(shared, kRecords, window);
         engine.join();
     }
+}
+
+/// The engine's side: publishes one record, notifies, and waits until it is taken, so that a lost
+/// notification is not made good by the next.
+void publish_and_notify(SharedEndpoint& shared, const std::atomic<std::uint64_t>& taken,
+                        const std::atomic<bool>& stop, std::counting_semaphore<1 << 20>& upcalls) {
+    EndpointControl& control = shared.region.control();
+    CompletionProducer out = shared.region.completion_producer();
+    for (std::uint64_t n = 0; !stop.load(std::memory_order_relaxed);) {
+        if (taken.load(std::memory_order_relaxed) != n || out.room() == 0) {
+            std::this_thread::yield();
+            continue;
+        }
+        CompletionRecord* slot = out.claim();
+        slot->kind = CompletionKind::kMessage;
+        slot->tag = n++;
+        out.publish();
+        switch (client_to_notify(control)) {
+            case ClientState::kPolling:
+                break;
+            case ClientState::kAsleep:
+                futex_wake(control.wake_sequence);
+                break;
+            case ClientState::kComputing:
+                upcalls.release();
+                break;
+        }
+    }
+}
+
+TEST(SlotRingThreads, no_record_is_lost_in_100000_random_revocations) {
+    SharedEndpoint shared;
+    EndpointControl& control = shared.region.control();
+    CompletionConsumer in = shared.region.completion_consumer();
+    std::atomic<std::uint64_t> taken{0};
+    std::atomic<bool> stop{false};
+    std::counting_semaphore<1 << 20> upcalls{0};  // stands for the signal
+    std::thread engine([&] { publish_and_notify(shared, taken, stop, upcalls); });
+    std::minstd_rand random(11);
+    unsigned interrupts = 0;
+    const auto take_all = [&] {
+        for (; in.ready(); in.pop())
+            ASSERT_EQ(in.front()->tag, taken.fetch_add(1, std::memory_order_relaxed));
+    };
+    for (int revocations = 0; revocations < 100'000 && !::testing::Test::HasFailure();) {
+        take_all();
+        if (random() % 4 == 0) {
+            const std::uint32_t sequence = client_going_to_sleep(control);
+            if (!in.ready()) futex_wait(control.wake_sequence, sequence);
+            client_polls(control);
+            continue;
+        }
+        ++revocations;
+        client_going_to_compute(control);
+        if (in.ready()) {
+            client_polls(control);
+            continue;
+        }
+        // Computes: nothing but the upcall ends it. A late one of an earlier time is no harm.
+        if (!upcalls.try_acquire_for(std::chrono::seconds(20))) {
+            ADD_FAILURE() << "an upcall was lost after " << taken.load() << " records";
+            break;
+        }
+        ++interrupts;
+        client_polls(control);
+    }
+    stop.store(true, std::memory_order_relaxed);
+    engine.join();
+    EXPECT_GT(taken.load(), 10'000U);
+    EXPECT_GT(interrupts, 1'000U);
 }
 
 TEST(SlotRingThreads, spinning_sides_hand_over_every_record) {

@@ -65,10 +65,28 @@ void ring(void* context) noexcept {
         send(static_cast<Link*>(context)->socket, &octet, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
+/// Takes upcalls (kUpcall), which have done their work by arriving.
 bool engine_alive(void* context) noexcept {
-    char octet = 0;
-    const ssize_t n = recv(static_cast<Link*>(context)->socket, &octet, 1, MSG_PEEK | MSG_DONTWAIT);
-    return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+    for (;;) {
+        char octet = 0;
+        const ssize_t n = recv(static_cast<Link*>(context)->socket, &octet, 1, MSG_DONTWAIT);
+        if (n > 0 || (n < 0 && errno == EINTR)) continue;
+        return n < 0 && errno == EAGAIN;
+    }
+}
+
+/// A byte on the socket, which is the engine's only word on it, raises the signal at this thread.
+int interrupts(void* context, bool on) noexcept {
+    const int socket = static_cast<Link*>(context)->socket;
+    const int flags = fcntl(socket, F_GETFL);
+    const f_owner_ex owner{F_OWNER_TID, gettid()};
+    const bool done = flags >= 0 &&
+                      (!on || (fcntl(socket, F_SETOWN_EX, &owner) == 0 &&
+                               fcntl(socket, F_SETSIG, kUpcallSignal) == 0)) &&
+                      fcntl(socket, F_SETFL, on ? flags | O_ASYNC : flags & ~O_ASYNC) == 0;
+    if (done) return 0;
+    set_last_error("the socket of the engine takes no owner of its signals: errno %d", errno);
+    return static_cast<int>(Err::kSystem);
 }
 
 void close_in_order(void* context) noexcept {
@@ -274,6 +292,8 @@ Result<std::unique_ptr<ulc_endpoint>> attach_daemon(const char* path, const char
     hooks.sleep = futex_sleep;
     hooks.yield = yield_core;
     hooks.engine_alive = engine_alive;
+    hooks.interrupts = interrupts;
+    hooks.take_interrupt = engine_alive;
     hooks.now = monotonic_now;
     hooks.close = close_in_order;
     auto endpoint = make_endpoint(abi::Region(link->memory, layout), hooks, limits);

@@ -1,6 +1,8 @@
 #include "client/attach/embedded_client.h"
 
 #include <dlfcn.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -25,6 +27,7 @@ struct Link {
     abi::Placer placer;
     ulc_endpoint* object = nullptr;
     bool forked = false;
+    pid_t thread = 0;  ///< which the engine interrupts
     ForkGuard guard{in_child, this};
 
     /// The engine is the parent's; its library forgets it in the child too.
@@ -39,6 +42,24 @@ int run_round(void* context) noexcept {
     auto* link = static_cast<Link*>(context);
     const abi::Placer* placer = link->object->needs_placer() ? &link->placer : nullptr;
     return link->entry->poll(link->engine, link->endpoint, placer);
+}
+
+/// Called by the thread that runs the engine's round.
+void interrupt_thread(void* context) {
+    static_cast<void>(
+        syscall(SYS_tgkill, getpid(), static_cast<Link*>(context)->thread, kUpcallSignal));
+}
+
+int interrupts(void* context, bool on) noexcept {
+    auto* link = static_cast<Link*>(context);
+    if (on) link->thread = gettid();
+    return link->entry->set_interrupt(link->engine, link->endpoint, on ? interrupt_thread : nullptr,
+                                      link);
+}
+
+void computes(void* context, bool begins) noexcept {
+    auto* link = static_cast<Link*>(context);
+    link->entry->computes(link->engine, begins ? 1 : 0);
 }
 
 void close_link(void* context) noexcept {
@@ -127,6 +148,8 @@ Result<std::unique_ptr<ulc_endpoint>> attach_embedded(const char* devices, const
         hooks.progress = run_round;
         hooks.sleep = futex_sleep;
         hooks.yield = yield_core;
+        hooks.interrupts = interrupts;
+        hooks.computes = computes;
         hooks.now = monotonic_now;
         hooks.close = close_link;
         endpoint = make_endpoint(abi::Region(memory, layout, abi::Reach::kProcess), hooks, limits);

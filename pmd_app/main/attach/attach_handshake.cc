@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstring>
 
 #include <spdlog/spdlog.h>
@@ -29,6 +30,17 @@ bool send_packet(int socket, const void* data, std::size_t octets, int fd = -1) 
         std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
     }
     return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(octets);
+}
+
+/// An Interrupt of a client with this socket. One that does not read its socket is not interrupted.
+void send_upcall(void* context) {
+    const unsigned char octet = abi::kUpcall;
+    const auto socket = static_cast<int>(reinterpret_cast<std::intptr_t>(context));
+    static_cast<void>(send(socket, &octet, sizeof octet, MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+engine::Interrupt upcall_to(int socket) {
+    return {send_upcall, reinterpret_cast<void*>(std::intptr_t{socket})};
 }
 
 }  // namespace
@@ -121,6 +133,7 @@ bool AttachServer::on_mapped(Connection& connection) {
         const bool ran = loop_.calls().run([&](engine::Engine& engine, Nanos) {
             error = engine.admit(connection.endpoint, connection.region.memory(),
                                  connection.region.layout());
+            engine.set_interrupt(connection.endpoint, upcall_to(connection.socket));
             counters_.set_endpoints(engine.endpoints());
         });
         if (!ran) error = Err::kClosed;

@@ -356,27 +356,29 @@ void AttachServer::close_socket(int socket) {
     }
 }
 
+// The engine lets go of the socket, into which it makes upcalls, before that is closed.
 void AttachServer::end(Connection& connection) {
     if (connection.socket < 0) return;
-    if (connection.state == State::kAttached) loop_.remove_doorbell(connection.socket);
+    const bool attached = connection.state == State::kAttached;
+    const bool closed = attached && connection.bye;
+    if (attached) loop_.remove_doorbell(connection.socket);
+    connection.state = State::kLeaving;
+    ended_some_ = true;
+    if (connection.reserved)
+        loop_.calls().run([&](engine::Engine& engine, Nanos now) {
+            engine.detach(connection.endpoint,
+                          closed ? engine::DetachReason::kClosed : engine::DetachReason::kDied,
+                          now);
+            counters_.set_endpoints(engine.endpoints());
+        });
     static_cast<void>(epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, connection.socket, nullptr));
     close_socket(connection.socket);
     connection.socket = -1;
     if (connection.process >= 0) close(connection.process);
     connection.process = -1;
-    ended_some_ = true;
-    const bool attached = connection.state == State::kAttached;
-    const bool closed = attached && connection.bye;
-    connection.state = State::kLeaving;
     if (attached && may_tell())
         spdlog::info("client {} {}", connection.peer.pid,
                      closed ? "closed" : "ended without closing");
-    if (!connection.reserved) return;
-    loop_.calls().run([&](engine::Engine& engine, Nanos now) {
-        engine.detach(connection.endpoint,
-                      closed ? engine::DetachReason::kClosed : engine::DetachReason::kDied, now);
-        counters_.set_endpoints(engine.endpoints());
-    });
 }
 
 void AttachServer::sweep(Nanos now) {

@@ -1,0 +1,49 @@
+/* Upcalls: messages that interrupt a thread which computes. A part of libulc, next to ulc.h.
+ *
+ *     ulc_upcall(ep, handler, context);
+ *     do { ulc_poll(ep); ... take what came ... } while (ulc_promise(ep, 0) == ULC_ERR_AGAIN);
+ *     compute();            the handler interrupts it
+ *     ulc_promise(ep, 1);   calls of the endpoint are allowed again
+ */
+#ifndef ULC_UPCALL_H
+#define ULC_UPCALL_H
+
+#include <ulc.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Lets `handler` interrupt this thread when something arrives while the thread computes and does
+ * not poll (Express §3.2). The thread calls it between ulc_promise(ep, 0) and ulc_promise(ep, 1)
+ * only, within the handler of SIGURG, after the endpoint was polled. It may call every function of
+ * the endpoint that does not block, but not ulc_upcall(), ulc_promise() and ulc_close(). Handlers
+ * of the endpoints of a thread run one after the other. handler: NULL takes it away.
+ *
+ * A handler of SIGURG that the program had installed is called too; one that it installs later ends
+ * upcalls. An upcall that comes too late interrupts the thread and calls no handler.
+ *
+ * Errors: UNSUPPORTED, NO_MEMORY, SYSTEM, CLOSED. Threads: the endpoint's, which is then the one
+ * that is interrupted; it takes the handler away before another thread uses or closes the endpoint.
+ * Cost: five system calls. With an embedded engine the helper thread polls while the promise is
+ * revoked, and needs a core. */
+typedef void (*ulc_upcall_handler)(ulc_endpoint* ep, void* context);
+ULC_API int ulc_upcall(ulc_endpoint* ep, ulc_upcall_handler handler, void* context);
+
+/* polls = 0: revokes the promise that this thread polls the endpoint. From now on the handler of
+ * ulc_upcall() is called when something arrives. The thread calls no function of the endpoint until
+ * ulc_promise(ep, 1). The handler interrupts it anywhere but in the library that holds malloc(),
+ * which is the C library as a rule: there it waits until the thread has left. In a program that is
+ * linked statically the thread must not call malloc() while it computes. polls = 1: promises to
+ * poll; no handler is called any more. Messages that a poll took before are not announced again:
+ * take them before the promise is revoked.
+ *
+ * Errors of polls = 0: AGAIN (something has arrived: the promise stands; poll, then try again),
+ * INVALID (no handler), an error that ended the endpoint. Threads: the endpoint's. Cost: one store
+ * and one fence, no system call; for an embedded engine whose helper sleeps, one system call. */
+ULC_API int ulc_promise(ulc_endpoint* ep, int polls);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,217 @@
+// Upcalls: the signal, the thread's list of endpoints that it concerns, and the promise of each.
+#include "client/upcall.h"
+
+#include <link.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+
+#include "abi/slot_ring.h"
+#include "base/error.h"
+#include "client/endpoint.h"
+
+namespace ulc::client {
+namespace {
+
+thread_local Upcall* first_of_thread = nullptr;
+/// The handler of the signal before ours; written once, before the signal can come.
+struct sigaction before_us {};
+
+constexpr long kRepeatFirst = 20 * kMicrosecond;
+constexpr unsigned kRepeatDoublings = 6;  ///< at most
+
+/// The code of the library that holds malloc(); empty if that is the program itself.
+struct Code {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+};
+Code allocator;  // as before_us
+
+int find_allocator(dl_phdr_info* object, std::size_t, void*) {
+    const auto wanted = reinterpret_cast<std::uintptr_t>(&std::malloc);
+    if (object->dlpi_name == nullptr || *object->dlpi_name == '\0') return 0;
+    for (int n = 0; n < object->dlpi_phnum; ++n) {
+        const ElfW(Phdr)& part = object->dlpi_phdr[n];
+        const std::uintptr_t begin = object->dlpi_addr + part.p_vaddr;
+        if (part.p_type != PT_LOAD || wanted < begin || wanted - begin >= part.p_memsz) continue;
+        allocator = {begin, begin + part.p_memsz};
+        return 1;
+    }
+    return 0;
+}
+
+bool was_in_allocator(const void* where) {
+    const auto& registers = static_cast<const ucontext_t*>(where)->uc_mcontext;
+#if defined(__x86_64__)
+    const auto at = static_cast<std::uintptr_t>(registers.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+    const auto at = static_cast<std::uintptr_t>(registers.pc);
+#else
+#error "upcalls need the program counter of a signal's context"
+#endif
+    return at >= allocator.begin && at < allocator.end;
+}
+
+/// Holds the signal back while the thread's list changes.
+class SignalHeld {
+public:
+    SignalHeld() {
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, kUpcallSignal);
+        pthread_sigmask(SIG_BLOCK, &set, &before_);
+    }
+    ~SignalHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    SignalHeld(const SignalHeld&) = delete;
+    SignalHeld& operator=(const SignalHeld&) = delete;
+
+private:
+    sigset_t before_{};
+};
+
+}  // namespace
+
+void Upcall::install() {
+    static std::once_flag once;
+    std::call_once(once, [] {
+        struct sigaction action {};
+        action.sa_sigaction = on_signal;
+        action.sa_flags = SA_SIGINFO | SA_RESTART;
+        sigemptyset(&action.sa_mask);
+        sigaction(kUpcallSignal, nullptr, &before_us);
+        dl_iterate_phdr(find_allocator, nullptr);
+        sigaction(kUpcallSignal, &action, nullptr);
+    });
+}
+
+Upcall::Upcall(ulc_endpoint& endpoint, ulc_upcall_handler handler, void* context)
+    : endpoint_(endpoint), handler_(handler), context_(context) {
+    install();
+    sigevent event{};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = kUpcallSignal;
+    event._sigev_un._tid = gettid();
+    has_timer_ = timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
+    const SignalHeld held;
+    next_ = first_of_thread;
+    first_of_thread = this;
+}
+
+Upcall::~Upcall() {
+    const SignalHeld held;
+    if (has_timer_) timer_delete(timer_);
+    for (Upcall** at = &first_of_thread; *at != nullptr; at = &(*at)->next_) {
+        if (*at != this) continue;
+        *at = next_;
+        return;
+    }
+}
+
+void Upcall::run() const { handler_(&endpoint_, context_); }
+
+void Upcall::repeat_later() {
+    const long delay = kRepeatFirst << std::min(repeats_++, kRepeatDoublings);
+    const itimerspec when{{0, 0}, {0, delay}};
+    timer_settime(timer_, 0, &when, nullptr);
+}
+
+void Upcall::on_signal(int number, siginfo_t* info, void* where) {
+    const int kept = errno;
+    const bool later = was_in_allocator(where);
+    for (Upcall* upcall = first_of_thread; upcall != nullptr; upcall = upcall->next_) {
+        if (later) {
+            if (upcall->endpoint_.computes()) upcall->repeat_later();
+        } else {
+            upcall->repeats_ = 0;
+            upcall->endpoint_.on_upcall();
+        }
+    }
+    if ((before_us.sa_flags & SA_SIGINFO) != 0) {
+        before_us.sa_sigaction(number, info, where);
+    } else if (before_us.sa_handler != SIG_DFL && before_us.sa_handler != SIG_IGN) {
+        before_us.sa_handler(number);
+    }
+    errno = kept;
+}
+
+int Endpoint::set_upcall(ulc_endpoint& self, ulc_upcall_handler handler, void* context) {
+    if (ended_ != 0 && handler != nullptr) return ended_;
+    if (hooks_.interrupts == nullptr) return ULC_ERR_UNSUPPORTED;
+    static_cast<void>(promise(true));
+    if (upcall_ != nullptr) static_cast<void>(hooks_.interrupts(hooks_.context, false));
+    upcall_.reset();
+    if (handler == nullptr) return ULC_OK;
+    upcall_.reset(new (std::nothrow) Upcall(self, handler, context));
+    if (upcall_ == nullptr) return ULC_ERR_NO_MEMORY;
+    if (!upcall_->ok()) {
+        upcall_.reset();
+        return ULC_ERR_SYSTEM;
+    }
+    const int error = hooks_.interrupts(hooks_.context, true);
+    if (error != 0) upcall_.reset();
+    return error;
+}
+
+// The order of computing_ and the state matters to this thread's signal handler only. It runs
+// between two instructions of this thread and finds computing_ set whenever the engine may have
+// found kComputing.
+void Endpoint::set_computing(bool computing) noexcept {
+    if (computing) {
+        computing_.store(true, std::memory_order_relaxed);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        abi::client_going_to_compute(region_.control());
+    } else {
+        computing_.store(false, std::memory_order_relaxed);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        abi::client_polls(region_.control());
+    }
+    if (hooks_.computes != nullptr) hooks_.computes(hooks_.context, computing);
+}
+
+// A signal that comes after set_computing(true) takes everything and computes again. The look here
+// may then be of a ring whose cursor has moved; whatever it finds, the upcall is armed or the
+// promise stands.
+int Endpoint::promise(bool polls) noexcept {
+    if (polls) {
+        if (computing_.load(std::memory_order_relaxed)) set_computing(false);
+        return ULC_OK;
+    }
+    if (upcall_ == nullptr) return ULC_ERR_INVALID;
+    if (computing_.load(std::memory_order_relaxed)) return ULC_OK;
+    before_leaving(false);
+    if (ended_ != 0) return ended_;
+    if (events_aside_ > 0 || completions_.ready()) return ULC_ERR_AGAIN;
+    set_computing(true);
+    const bool nothing =
+        !completions_.ready() && region_.control().closed.load(std::memory_order_acquire) == 0;
+    if (nothing || !computing_.load(std::memory_order_relaxed)) return ULC_OK;
+    set_computing(false);
+    return ULC_ERR_AGAIN;
+}
+
+// In the signal handler of the endpoint's thread. The signal may be of another endpoint, or of an
+// upcall that was made before the thread promised to poll again: then nothing is done.
+void Endpoint::on_upcall() {
+    const bool alive = hooks_.take_interrupt == nullptr || hooks_.take_interrupt(hooks_.context);
+    if (!computing_.load(std::memory_order_relaxed)) return;
+    const auto armed = static_cast<std::uint32_t>(abi::ClientState::kComputing);
+    if (alive && region_.control().client_state.load(std::memory_order_acquire) == armed) return;
+    for (;;) {
+        set_computing(false);
+        int events = poll();
+        if (events == 0 && region_.control().closed.load(std::memory_order_acquire) != 0)
+            on_empty_poll();
+        if (!alive && events <= 0) end(ULC_ERR_NO_ENGINE);
+        upcall_->run();
+        if (events < 0 || promise(false) != ULC_ERR_AGAIN) return;
+    }
+}
+
+}  // namespace ulc::client
