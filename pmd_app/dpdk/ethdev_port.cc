@@ -1,3 +1,5 @@
+// Opens, configures and closes a DPDK port. ethdev_burst.cc moves its frames, ethdev_link.cc
+// watches its link.
 #include "dpdk/ethdev_port.h"
 
 #include <algorithm>
@@ -16,6 +18,7 @@
 
 #include "base/clock.h"
 #include "dpdk/device_check.h"
+#include "dpdk/ethdev_reconnect.h"
 #include "dpdk/log.h"
 #include "dpdk/multicast.h"
 #include "dpdk/pci_card.h"
@@ -25,14 +28,9 @@
 namespace ulc::dpdk {
 namespace {
 
-constexpr std::uint16_t kBurstFramesMax = 64;
-constexpr std::uint32_t kFrameOctetsMin = RTE_ETHER_MIN_LEN - RTE_ETHER_CRC_LEN;
 constexpr std::uint16_t kMtuDefault = 1500;
 constexpr std::uint32_t kDeviceReceiveReserve =
     512;  ///< receive buffers beyond descriptors, for caches
-constexpr Nanos kReconnectEvery = 20 * kMillisecond;
-/// A server that accepted may be slow to answer, with many pollers on few cores: starting over would not help.
-constexpr Nanos kHandshakeMax = 1 * kSecond;
 
 Err error_of(int negative_errno) {
     switch (-negative_errno) {
@@ -75,48 +73,7 @@ Err on_interrupt_thread(const std::function<Err()>& step) {
     return task.result;
 }
 
-bool is_memif_server(const DeviceSpec& spec) {
-    return spec.kind == DeviceKind::kMemif && spec.argument("role").value_or("client") == "server";
-}
-
 }  // namespace
-
-/// Shared with EAL's interrupt thread, which stops and starts the device there.
-struct EthdevPort::Reconnect {
-    std::uint16_t id = 0;
-    std::atomic<bool> done{true};
-    bool closing = false;                  ///< stop for good
-    bool keep = false;                     ///< and do not close: parked.h
-    const CardRequest* request = nullptr;  ///< after closing the card is given back
-    bool started = false;                  ///< valid when done
-    Nanos tried_at = 0;                    ///< engine thread's
-    bool been_up = false;                  ///< engine thread's: since the last try
-
-    /// Has run() run on EAL's interrupt thread.
-    bool ask() {
-        done.store(false, std::memory_order_relaxed);
-        if (rte_eal_alarm_set(1, run, this) == 0) return true;
-        done.store(true, std::memory_order_relaxed);
-        return false;
-    }
-    void wait() const {
-        while (!done.load(std::memory_order_acquire)) {  // partner: run()
-            const timespec nap{.tv_sec = 0, .tv_nsec = 100'000};
-            nanosleep(&nap, nullptr);
-        }
-    }
-
-    static void run(void* context) {
-        auto* self = static_cast<Reconnect*>(context);
-        mute_log(true);  // a peer that is not there yet is no error
-        rte_eth_dev_stop(self->id);
-        if (self->closing && !self->keep) rte_eth_dev_close(self->id);
-        self->started = !self->closing && rte_eth_dev_start(self->id) == 0;
-        mute_log(false);
-        if (self->request != nullptr) self->request->give_back();
-        self->done.store(true, std::memory_order_release);  // partner: reconnect_memif()
-    }
-};
 
 Err EthdevPort::open(const PortOptions& options, std::unique_ptr<EthdevPort>& out,
                      std::string& why) {
@@ -360,136 +317,5 @@ EthdevPort::~EthdevPort() {
 }
 
 const ExceptionPath* EthdevPort::exception() const noexcept { return exception_.get(); }
-
-// ---- the hot path -------------------------------------------------------------------------------
-
-std::uint16_t EthdevPort::rx(void* context, Segment** out, std::uint16_t n) {
-    auto& self = *static_cast<EthdevPort*>(context);
-    if (self.away_) [[unlikely]]
-        return 0;
-    std::array<rte_mbuf*, kBurstFramesMax> burst;
-    self.mark_.enter();
-    std::uint16_t received =
-        rte_eth_rx_burst(self.id_, 0, burst.data(), std::min(n, kBurstFramesMax));
-    self.mark_.leave();
-    if (self.exception_) [[unlikely]] {
-        received = self.exception_->take(burst.data(), received);
-        if (self.exception_->due()) self.tx_counted_ += self.exception_->serve(tx_pending(context));
-    }
-    for (std::uint16_t i = 0; i < received; ++i) {
-        rte_mbuf* mbuf = burst[i];
-        // What is too long for one buffer is above the MTU: cut, it fails the engine's checks, which count it.
-        if (mbuf->nb_segs > 1) [[unlikely]]
-            (void)rte_pktmbuf_linearize(mbuf);
-        Segment* segment = segment_of(mbuf);
-        segment->frame = rte_pktmbuf_mtod(mbuf, std::byte*);
-        segment->length = mbuf->data_len;
-        out[i] = segment;
-    }
-    return received;
-}
-
-std::uint16_t EthdevPort::tx(void* context, Segment* const* frames, std::uint16_t n) {
-    auto& self = *static_cast<EthdevPort*>(context);
-    if (self.away_) [[unlikely]]
-        return 0;
-    n = std::min(n, kBurstFramesMax);
-    std::array<rte_mbuf*, kBurstFramesMax> burst;
-    for (std::uint16_t i = 0; i < n; ++i) {
-        const Segment* segment = frames[i];
-        rte_mbuf* mbuf = mbuf_of(segment);
-        std::uint32_t length = segment->length;
-        if (length < kFrameOctetsMin) {
-            std::memset(segment->frame + length, 0, kFrameOctetsMin - length);
-            length = kFrameOctetsMin;
-        }
-        mbuf->data_off =
-            static_cast<std::uint16_t>(segment->frame - static_cast<std::byte*>(mbuf->buf_addr));
-        mbuf->data_len = static_cast<std::uint16_t>(length);
-        mbuf->pkt_len = length;
-        burst[i] = mbuf;
-    }
-    self.mark_.enter();
-    const std::uint16_t sent = rte_eth_tx_burst(self.id_, 0, burst.data(), n);
-    self.mark_.leave();
-    self.tx_counted_ += sent;
-    return sent;
-}
-
-std::uint32_t EthdevPort::tx_pending(void* context) {
-    auto& self = *static_cast<EthdevPort*>(context);
-    if (self.away_ && self.request_) return 0;  // the driver let go of all with the card
-    switch (self.tx_account_) {
-        case TxAccount::kCopies:
-        case TxAccount::kUnknown:
-            return 0;
-        case TxAccount::kDescriptors:
-            // The oldest frame that may be pending lies tx_counted_ descriptors behind the next free one.
-            self.tx_counted_ = std::min<std::uint32_t>(self.tx_counted_, self.tx_ring_size_);
-            while (self.tx_counted_ > 0) {
-                const auto offset =
-                    static_cast<std::uint16_t>(self.tx_ring_size_ - self.tx_counted_);
-                if (rte_eth_tx_descriptor_status(self.id_, 0, offset) == RTE_ETH_TX_DESC_FULL)
-                    break;
-                --self.tx_counted_;
-            }
-            return self.tx_counted_;
-        case TxAccount::kCleanup: {
-            const int freed = rte_eth_tx_done_cleanup(self.id_, 0, 0);
-            self.tx_counted_ -= std::min<std::uint32_t>(self.tx_counted_, freed > 0 ? freed : 0);
-            return self.tx_counted_;
-        }
-    }
-    return 0;
-}
-
-bool EthdevPort::link_up(void* context) {
-    auto& self = *static_cast<EthdevPort*>(context);
-    if (self.spec_.kind == DeviceKind::kAfPacket)
-        return interface_running(*self.spec_.argument("iface"));
-    Reconnect& reconnect = *self.reconnect_;
-    if (self.request_ && self.request_->came() && !reconnect.closing) self.let_go();
-    if (self.away_) {
-        if (!reconnect.done.load(std::memory_order_acquire))
-            return false;                 // partner: Reconnect::run()
-        self.away_ = !reconnect.started;  // a burst on a stopped device would be logged as a bug
-    }
-    rte_eth_link link{};
-    const bool up = !self.away_ && rte_eth_link_get_nowait(self.id_, &link) == 0 &&
-                    link.link_status == RTE_ETH_LINK_UP;
-    if (self.exception_) self.exception_->on_link(link.link_speed);
-    const bool connects = self.spec_.kind == DeviceKind::kMemif && !is_memif_server(self.spec_);
-    reconnect.been_up |= up;
-    if (!up && connects) self.reconnect_memif();
-    return up;
-}
-
-/// The kernel wants the card: from now on nothing runs on it, and the interrupt thread gives it back.
-void EthdevPort::let_go() {
-    reconnect_->closing = true;
-    reconnect_->request = request_.get();
-    away_ = true;
-    if (!reconnect_->ask()) reconnect_->closing = false;  // again, at the next look
-}
-
-std::uint64_t EthdevPort::missed(void* context) {
-    const auto& self = *static_cast<EthdevPort*>(context);
-    rte_eth_stats stats{};
-    if (self.away_ || rte_eth_stats_get(self.id_, &stats) != 0) return 0;
-    return stats.imissed + stats.rx_nombuf;
-}
-
-/// Has the interrupt thread stop and start the device; true when it was asked to.
-bool EthdevPort::reconnect_memif() {
-    const Nanos now = monotonic_now();
-    const bool shaking_hands = reconnect_->started && !reconnect_->been_up;
-    if (now - reconnect_->tried_at < (shaking_hands ? kHandshakeMax : kReconnectEvery))
-        return false;
-    reconnect_->tried_at = now;
-    reconnect_->been_up = false;
-    if (!reconnect_->ask()) return false;
-    away_ = true;
-    return true;
-}
 
 }  // namespace ulc::dpdk

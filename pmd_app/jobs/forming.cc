@@ -11,6 +11,7 @@
 
 #include "base/share.h"
 #include "jobs/job_records.h"
+#include "wire/mac_text.h"
 
 namespace ulc::engine {
 namespace {

@@ -339,7 +339,4 @@ struct Jobs::Impl {
     [[nodiscard]] std::size_t put_part(JobRecord& record, std::byte* body, Mac& to, Nanos now);
 };
 
-/// "02:00:00:00:00:01"
-[[nodiscard]] std::string text_of(const Mac& mac);
-
 }  // namespace ulc::engine

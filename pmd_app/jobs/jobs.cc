@@ -2,19 +2,10 @@
 #include "jobs/jobs.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "jobs/job_records.h"
 
 namespace ulc::engine {
-
-std::string text_of(const Mac& mac) {
-    char text[18];
-    const auto& o = mac.octets;
-    std::snprintf(text, sizeof text, "%02x:%02x:%02x:%02x:%02x:%02x", o[0], o[1], o[2], o[3], o[4],
-                  o[5]);
-    return text;
-}
 
 LocalRank* JobRecord::local(Rank rank) noexcept {
     const auto at = std::find_if(locals.begin(), locals.end(),

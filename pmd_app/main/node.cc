@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "main/clock.h"
 #include "wire/header.h"
+#include "wire/mac_text.h"
 
 namespace ulc::daemon {
 
@@ -200,12 +201,6 @@ std::uint64_t system_random() {
     std::uint64_t value = 0;
     ULC_CHECK(getrandom(&value, sizeof value, 0) == sizeof value);
     return value;
-}
-
-std::string text_of(const Mac& mac) {
-    const auto& o = mac.octets;
-    return fmt::format("{:02x}:{:02x}:{:02x}:{:02x}:{:02x}:{:02x}", o[0], o[1], o[2], o[3], o[4],
-                       o[5]);
 }
 
 }  // namespace ulc::daemon

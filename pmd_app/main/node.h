@@ -89,7 +89,4 @@ private:
 /// 64 bits from the system's random source.
 [[nodiscard]] std::uint64_t system_random();
 
-/// "02:00:…" for logs.
-[[nodiscard]] std::string text_of(const Mac& mac);
-
 }  // namespace ulc::daemon

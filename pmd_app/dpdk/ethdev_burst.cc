@@ -1,0 +1,109 @@
+// The hot path of a DPDK port: bursts in and out, and what the device still has.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include "dpdk/ethdev_port.h"
+#include "dpdk/ethdev_reconnect.h"
+
+namespace ulc::dpdk {
+namespace {
+
+constexpr std::uint16_t kBurstFramesMax = 64;
+constexpr std::uint32_t kFrameOctetsMin = RTE_ETHER_MIN_LEN - RTE_ETHER_CRC_LEN;
+
+}  // namespace
+
+std::uint16_t EthdevPort::rx(void* context, Segment** out, std::uint16_t n) {
+    auto& self = *static_cast<EthdevPort*>(context);
+    if (self.away_) [[unlikely]]
+        return 0;
+    std::array<rte_mbuf*, kBurstFramesMax> burst;
+    self.mark_.enter();
+    std::uint16_t received =
+        rte_eth_rx_burst(self.id_, 0, burst.data(), std::min(n, kBurstFramesMax));
+    self.mark_.leave();
+    if (self.exception_) [[unlikely]] {
+        received = self.exception_->take(burst.data(), received);
+        if (self.exception_->due()) self.tx_counted_ += self.exception_->serve(tx_pending(context));
+    }
+    for (std::uint16_t i = 0; i < received; ++i) {
+        rte_mbuf* mbuf = burst[i];
+        // A frame of several buffers is above the MTU. Cut to one, it fails the engine's checks,
+        // which count it.
+        if (mbuf->nb_segs > 1) [[unlikely]]
+            (void)rte_pktmbuf_linearize(mbuf);
+        Segment* segment = segment_of(mbuf);
+        segment->frame = rte_pktmbuf_mtod(mbuf, std::byte*);
+        segment->length = mbuf->data_len;
+        out[i] = segment;
+    }
+    return received;
+}
+
+std::uint16_t EthdevPort::tx(void* context, Segment* const* frames, std::uint16_t n) {
+    auto& self = *static_cast<EthdevPort*>(context);
+    if (self.away_) [[unlikely]]
+        return 0;
+    n = std::min(n, kBurstFramesMax);
+    std::array<rte_mbuf*, kBurstFramesMax> burst;
+    for (std::uint16_t i = 0; i < n; ++i) {
+        const Segment* segment = frames[i];
+        rte_mbuf* mbuf = mbuf_of(segment);
+        std::uint32_t length = segment->length;
+        if (length < kFrameOctetsMin) {
+            std::memset(segment->frame + length, 0, kFrameOctetsMin - length);
+            length = kFrameOctetsMin;
+        }
+        mbuf->data_off =
+            static_cast<std::uint16_t>(segment->frame - static_cast<std::byte*>(mbuf->buf_addr));
+        mbuf->data_len = static_cast<std::uint16_t>(length);
+        mbuf->pkt_len = length;
+        burst[i] = mbuf;
+    }
+    self.mark_.enter();
+    const std::uint16_t sent = rte_eth_tx_burst(self.id_, 0, burst.data(), n);
+    self.mark_.leave();
+    self.tx_counted_ += sent;
+    return sent;
+}
+
+std::uint32_t EthdevPort::tx_pending(void* context) {
+    auto& self = *static_cast<EthdevPort*>(context);
+    if (self.away_ && self.request_) return 0;  // the driver let go of all with the card
+    switch (self.tx_account_) {
+        case TxAccount::kCopies:
+        case TxAccount::kUnknown:
+            return 0;
+        case TxAccount::kDescriptors:
+            // The oldest frame that may be pending lies tx_counted_ descriptors behind the next
+            // free one.
+            self.tx_counted_ = std::min<std::uint32_t>(self.tx_counted_, self.tx_ring_size_);
+            while (self.tx_counted_ > 0) {
+                const auto offset =
+                    static_cast<std::uint16_t>(self.tx_ring_size_ - self.tx_counted_);
+                if (rte_eth_tx_descriptor_status(self.id_, 0, offset) == RTE_ETH_TX_DESC_FULL)
+                    break;
+                --self.tx_counted_;
+            }
+            return self.tx_counted_;
+        case TxAccount::kCleanup: {
+            const int freed = rte_eth_tx_done_cleanup(self.id_, 0, 0);
+            self.tx_counted_ -= std::min<std::uint32_t>(self.tx_counted_, freed > 0 ? freed : 0);
+            return self.tx_counted_;
+        }
+    }
+    return 0;
+}
+
+std::uint64_t EthdevPort::missed(void* context) {
+    const auto& self = *static_cast<EthdevPort*>(context);
+    rte_eth_stats stats{};
+    if (self.away_ || rte_eth_stats_get(self.id_, &stats) != 0) return 0;
+    return stats.imissed + stats.rx_nombuf;
+}
+
+}  // namespace ulc::dpdk

@@ -1,0 +1,90 @@
+// The link of a DPDK port: memif is connected again, a card that the kernel wants is given back.
+#include <ctime>
+
+#include <rte_alarm.h>
+#include <rte_ethdev.h>
+
+#include "base/clock.h"
+#include "dpdk/device_check.h"
+#include "dpdk/ethdev_port.h"
+#include "dpdk/ethdev_reconnect.h"
+#include "dpdk/log.h"
+
+namespace ulc::dpdk {
+namespace {
+
+constexpr Nanos kReconnectEvery = 20 * kMillisecond;
+/// A server that accepted may be slow to answer, with many pollers on few cores. Another start
+/// would not help.
+constexpr Nanos kHandshakeMax = 1 * kSecond;
+
+}  // namespace
+
+bool EthdevPort::Reconnect::ask() {
+    done.store(false, std::memory_order_relaxed);
+    if (rte_eal_alarm_set(1, run, this) == 0) return true;
+    done.store(true, std::memory_order_relaxed);
+    return false;
+}
+
+void EthdevPort::Reconnect::wait() const {
+    while (!done.load(std::memory_order_acquire)) {  // partner: run()
+        const timespec nap{.tv_sec = 0, .tv_nsec = 100'000};
+        nanosleep(&nap, nullptr);
+    }
+}
+
+void EthdevPort::Reconnect::run(void* context) {
+    auto* self = static_cast<Reconnect*>(context);
+    mute_log(true);  // a peer that is not there yet is no error
+    rte_eth_dev_stop(self->id);
+    if (self->closing && !self->keep) rte_eth_dev_close(self->id);
+    self->started = !self->closing && rte_eth_dev_start(self->id) == 0;
+    mute_log(false);
+    if (self->request != nullptr) self->request->give_back();
+    self->done.store(true, std::memory_order_release);  // partner: reconnect_memif()
+}
+
+bool EthdevPort::link_up(void* context) {
+    auto& self = *static_cast<EthdevPort*>(context);
+    if (self.spec_.kind == DeviceKind::kAfPacket)
+        return interface_running(*self.spec_.argument("iface"));
+    Reconnect& reconnect = *self.reconnect_;
+    if (self.request_ && self.request_->came() && !reconnect.closing) self.let_go();
+    if (self.away_) {
+        if (!reconnect.done.load(std::memory_order_acquire))
+            return false;                 // partner: Reconnect::run()
+        self.away_ = !reconnect.started;  // a burst on a stopped device would be logged as a bug
+    }
+    rte_eth_link link{};
+    const bool up = !self.away_ && rte_eth_link_get_nowait(self.id_, &link) == 0 &&
+                    link.link_status == RTE_ETH_LINK_UP;
+    if (self.exception_) self.exception_->on_link(link.link_speed);
+    const bool connects = self.spec_.kind == DeviceKind::kMemif && !is_memif_server(self.spec_);
+    reconnect.been_up |= up;
+    if (!up && connects) self.reconnect_memif();
+    return up;
+}
+
+/// Gives the card back to the kernel, on the interrupt thread. From now on no burst runs on it.
+void EthdevPort::let_go() {
+    reconnect_->closing = true;
+    reconnect_->request = request_.get();
+    away_ = true;
+    if (!reconnect_->ask()) reconnect_->closing = false;  // again, at the next look
+}
+
+/// Lets the interrupt thread stop and start the device. True if it will.
+bool EthdevPort::reconnect_memif() {
+    const Nanos now = monotonic_now();
+    const bool shaking_hands = reconnect_->started && !reconnect_->been_up;
+    if (now - reconnect_->tried_at < (shaking_hands ? kHandshakeMax : kReconnectEvery))
+        return false;
+    reconnect_->tried_at = now;
+    reconnect_->been_up = false;
+    if (!reconnect_->ask()) return false;
+    away_ = true;
+    return true;
+}
+
+}  // namespace ulc::dpdk
