@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-# A compilation is known again in another clone: paths are relative, and only the debugger's working folder differs.
+# A compilation is known again in another clone: paths are relative, and only the debugger's
+# working folder differs.
 export CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
 
 # A step that runs in the background must not outlive the script, Ctrl-C included.
@@ -22,7 +23,8 @@ die() {
 # The C++ files of the project, one a line; also where there is no git.
 our_sources() {
     git -C "$root" ls-files '*.h' '*.hpp' '*.cc' 2>/dev/null | grep . ||
-        (cd "$root" && find libulc pmd_app coll tests bench tools -name '*.h' -o -name '*.hpp' -o -name '*.cc')
+        (cd "$root" &&
+            find libulc pmd_app coll tests bench tools -name '*.h' -o -name '*.hpp' -o -name '*.cc')
 }
 
 # quietly LOG COMMAND...: the output goes to LOG; its last line is shown every 15 seconds, its end
@@ -52,7 +54,8 @@ quietly() {
     return "$status"
 }
 
-# targets_where FOLDER FIELD: the files of a build's targets whose FIELD (installed, build_by_default) is true.
+# targets_where FOLDER FIELD: the files of a build's targets whose FIELD (installed,
+# build_by_default) is true.
 targets_where() {
     meson introspect --targets "$1" | python3 -c '
 import json, os, sys
