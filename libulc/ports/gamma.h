@@ -1,0 +1,121 @@
+/* libgamma: Active Ports, the programming interface of GAMMA [GAMMA §4.7], on libulc.
+ *
+ * Model. A program runs as the instances 0 … N − 1 of one process group. Each instance is a
+ * process with 256 ports. A message is sent through a port that is bound for output, to a port of
+ * another process. There it is copied into the buffer of that port, and then the port's handler
+ * runs.
+ *
+ * Handlers. They run one at a time in the thread that called gamma_init(). They interrupt it while
+ * it computes (SIGURG), but not inside the C library, and not inside gamma_atomic(). No message
+ * enters the buffer of a port until the handler of the previous one has returned. A handler may
+ * call every function but gamma_wait(), gamma_sync(), gamma_init() and gamma_exit(), which then
+ * fail. In a handler gamma_send() does not wait.
+ *
+ * Threads. gamma_signal(), gamma_sigerr(), gamma_test() and the functions of time: any. All others:
+ * the one that called gamma_init(); in others they fail.
+ *
+ * Errors. Each function that returns int gives a value below 0 on error.
+ */
+#ifndef GAMMA_H
+#define GAMMA_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GAMMA_API __attribute__((visibility("default")))
+
+#define BROADCAST 255           /* dest_node: all other members of the group */
+#define GAMMA_PORTS 256         /* ports, semaphores and error semaphores of a process */
+#define GAMMA_RESERVED_FROM 247 /* ports and semaphores from here on are the library's */
+#define GAMMA_NODES_MAX 255     /* instances of a group */
+
+/* Values of gamma_errno in an error handler. */
+#define GAMMA_ERR_FRAMELOST 2   /* a part of a message, or messages before this one, were lost */
+#define GAMMA_ERR_MSGTOOLONG 3  /* no buffer, or fewer bytes left in it than the message has */
+#define GAMMA_ERR_SENDFAILURE 4 /* a message sent through this port did not leave or arrive */
+
+typedef void (*gamma_handler)(void);
+
+/* Valid in handlers: the port that the handler belongs to, and why an error handler runs. */
+GAMMA_API extern unsigned char gamma_active_port;
+GAMMA_API extern unsigned char gamma_errno;
+
+/* Joins the process group of the job that `ulc run` or another launcher made, and waits until all
+ * instances have come (barrier). num_nodes: the number of instances; ≤ 0, or more than the job has:
+ * all of it. It cannot be smaller, since the launcher has started the processes. A program that was
+ * started without a launcher fails here, with a sentence on standard error that says what to do.
+ * argc and argv are not used. */
+GAMMA_API int gamma_init(int num_nodes, int argc, char** argv);
+
+/* Leaves the group: what was sent is delivered first. Ports are unbound. */
+GAMMA_API int gamma_exit(void);
+
+/* Binds a port, in place of what it was bound to.
+ * Output: to port dest_port of instance dest_node, or of all other members (BROADCAST), of the
+ * group dest_par_pid, which must be the caller's. A dest_node without an instance: not for output.
+ * Input: if there is handler_in, handler_err or buffer_in. Else messages for it are discarded.
+ * buffer_len: bytes of buffer_in. The fill of the buffer begins at 0.
+ * Fails if the port is reserved, if dest_par_pid is of another group, and if the port is bound for
+ * neither. Allowed in handlers. */
+GAMMA_API int gamma_setport(unsigned char port, unsigned char dest_node, unsigned char dest_par_pid,
+                            unsigned char dest_port, gamma_handler handler_in,
+                            gamma_handler handler_err, void* buffer_in, unsigned long buffer_len);
+
+/* Gives an input port a new buffer, of the size that gamma_setport() said. The fill begins at 0.
+ * Fails if no size was said. No system call. */
+GAMMA_API int gamma_attach_buffer(unsigned char port, void* buffer_in);
+
+/* Sends a message through a port that is bound for output. `data` may be reused at the return.
+ * gamma_send() returns when every receiver's engine has the message, or it has failed (profile
+ * detect: when the engine has taken it). gamma_send_fast() returns at once. gamma_send_flowctl()
+ * returns when the engine has taken the message, and so waits while a receiver has no credit left.
+ * Failures raise GAMMA_ERR_SENDFAILURE at the port; those that the call itself finds also make it
+ * fail. */
+GAMMA_API int gamma_send(unsigned char port, const void* data, unsigned long len);
+GAMMA_API int gamma_send_fast(unsigned char port, const void* data, unsigned long len);
+GAMMA_API int gamma_send_flowctl(unsigned char port, const void* data, unsigned long len);
+
+/* Increments a semaphore, or an error semaphore. */
+GAMMA_API int gamma_signal(unsigned char sem);
+GAMMA_API int gamma_sigerr(unsigned char sem);
+
+/* Waits until the semaphore is n or more, subtracts n, and returns 0, or minus the number of
+ * gamma_sigerr(sem) since the last wait. Handlers run meanwhile. If a member of the group has died
+ * and nothing comes, it subtracts nothing, and returns minus that number minus 1. */
+GAMMA_API int gamma_wait(unsigned char sem, unsigned long n);
+
+/* Returns the value of the semaphore. */
+GAMMA_API int gamma_test(unsigned char sem);
+
+/* Runs the function; no handler runs before it returns. In it, as in a handler, gamma_wait() and
+ * gamma_sync() fail. */
+GAMMA_API int gamma_atomic(void (*function)(void));
+
+/* Barrier of the group, by two chains [GAMMA §5.3]. Handlers run meanwhile. Fails if a member has
+ * left or died. */
+GAMMA_API int gamma_sync(void);
+
+/* The parallel PID of the group, 1 … 255, equal at all its members. Two jobs may have the same. */
+GAMMA_API int gamma_my_par_pid(void);
+GAMMA_API int gamma_my_node(void);
+GAMMA_API int gamma_how_many_nodes(void);
+
+/* Locks memory, and touches each of its pages; unlocks it. Buffers and data of messages need not be
+ * locked here. Fails as mlock() does, above the limit of locked memory (ulimit -l). */
+GAMMA_API int gamma_mlock(void* buffer, unsigned long len);
+GAMMA_API int gamma_munlock(void* buffer, unsigned long len);
+GAMMA_API int gamma_munlockall(void);
+
+/* An instant, and the time from a to b in microseconds. An array, so that it is passed by reference
+ * as in the original's calls. */
+typedef struct {
+    unsigned long hi, lo;
+} time_586[1];
+GAMMA_API void gamma_time(time_586 t);
+GAMMA_API double gamma_time_diff(time_586 b, time_586 a);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,391 @@
+// Messages of a GAMMA process: joining, sending, delivery to ports, waits.
+#include "ports/process.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/fnv.h"
+#include "base/units.h"
+
+namespace ulc::ports {
+namespace {
+
+constexpr Nanos kJoinMax = 60 * kSecond;
+constexpr Nanos kLeaveMax = 15 * kSecond;
+constexpr Nanos kLookEvery = 100 * kMillisecond;  ///< whether all members live, in a wait
+constexpr PortNumber kEnterPort = 255;            ///< barrier message to the next in the chain
+constexpr PortNumber kReleasePort = 254;          ///< barrier message to all
+constexpr unsigned kPortBits = 8;  ///< low bits of a tag; the rest is the number of the message
+constexpr int kMaster = 0;
+constexpr int kChains = 2;
+constexpr int kParPids = 255;
+
+const char* environment(const char* name) {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): read only
+    return value == nullptr ? "" : value;
+}
+
+/// Equal at all members of a job, and different from job to job as a rule.
+int par_pid_of(const char* job) {
+    std::uint64_t hash = kFnvBasis;
+    for (const char* at = job; *at != '\0'; ++at)
+        hash = fnv1a(hash, static_cast<unsigned char>(*at));
+    return 1 + static_cast<int>(hash % kParPids);
+}
+
+bool complain(const char* text) {
+    std::fprintf(stderr, "gamma_init: %s\n", text);
+    return false;
+}
+
+}  // namespace
+
+/// One call of the program: promises to poll, and lets handlers run at its end. Nothing of that in
+/// handlers and atomic functions, whose caller does it.
+class Process::Call {
+public:
+    explicit Call(Process& process) : process_(process), outermost_(!process.is_serial()) {
+        if (outermost_) process_.begin_call();
+    }
+    ~Call() {
+        if (outermost_) process_.end_call();
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+private:
+    Process& process_;
+    bool outermost_;
+};
+
+void Process::begin_call() noexcept { static_cast<void>(ulc_promise(ep_, 1)); }
+
+void Process::end_call() noexcept {
+    if (ep_ == nullptr) return;
+    for (;;) {
+        deliver();
+        if (ulc_promise(ep_, 0) != ULC_ERR_AGAIN) return;
+        if (ulc_poll(ep_) < 0) return;
+    }
+}
+
+// ---------------------------------------------------------------- joining and leaving
+
+bool Process::init(int num_nodes) {
+    if (ep_ != nullptr) return complain("it was called before");
+    int error = ulc_open(nullptr, &ep_);
+    if (error == ULC_OK) error = ulc_join_wait(ep_, nullptr, ULC_RANK_ANY, 0, kJoinMax);
+    if (error != ULC_OK) {
+        std::fprintf(stderr, "gamma_init: %s: %s; start the program with: ulc run -n N PROGRAM\n",
+                     ulc_error_text(error), ulc_last_error_text());
+        ulc_close(ep_);
+        ep_ = nullptr;
+        return false;
+    }
+    thread_ = pthread_self();
+    node_ = ulc_rank(ep_);
+    nodes_ = ulc_size(ep_);
+    par_pid_ = par_pid_of(environment("ULC_JOB"));
+    acknowledges_ = std::strstr(environment("ULC_PROFILE"), "detect") == nullptr;
+    const bool fits = nodes_ <= GAMMA_NODES_MAX && (num_nodes <= 0 || num_nodes >= nodes_);
+    if (!fits)
+        std::fprintf(stderr,
+                     "gamma_init: the job has %d instances, not %d; start it with: ulc run -n %d\n",
+                     nodes_, num_nodes, std::min(num_nodes, GAMMA_NODES_MAX));
+    ulc_set_error_handler(ep_, on_fault, this);
+    const auto upcall = [](ulc_endpoint*, void* context) {
+        static_cast<Process*>(context)->deliver();
+    };
+    error = ulc_upcall(ep_, upcall, this);
+    if (error != ULC_OK)
+        std::fprintf(stderr, "gamma_init: no upcalls: %s: %s\n", ulc_error_text(error),
+                     ulc_last_error_text());
+    bool begun = fits && error == ULC_OK;
+    if (begun) {
+        const Call call(*this);
+        begun = wait_for_all();
+        if (!begun) complain("a member of the group left before all had come");
+    }
+    if (!begun) static_cast<void>(exit());
+    return begun;
+}
+
+bool Process::exit() {
+    static_cast<void>(ulc_promise(ep_, 1));
+    const bool left = ulc_leave_wait(ep_, kLeaveMax) == ULC_OK;
+    static_cast<void>(ulc_upcall(ep_, nullptr, nullptr));
+    ulc_close(ep_);
+    ep_ = nullptr;
+    arrival_.under_way = false;
+    ports_.unbind_all();
+    sent_ = {};
+    expected_ = {};
+    entered_ = released_ = 0;
+    return left;
+}
+
+// ---------------------------------------------------------------- ports
+
+void Process::bind(PortNumber number, const Port& port) {
+    const Call call(*this);
+    settle_arrival(number);
+    ports_.bind(number, port);
+}
+
+bool Process::attach(PortNumber number, void* buffer) {
+    const Call call(*this);
+    settle_arrival(number);
+    return ports_.attach(number, buffer);
+}
+
+// Nothing is written into a buffer that its port has given up. In an atomic function the handler of
+// that message does not run.
+void Process::settle_arrival(PortNumber number) {
+    while (arrival_.under_way && arrival_.port == number) {
+        if (!is_serial()) {
+            if (!finish_arrival()) static_cast<void>(ulc_wait(ep_, kLookEvery));
+            continue;
+        }
+        if (ulc_test(ep_, &arrival_.request, nullptr) == ULC_OK) {
+            arrival_.under_way = false;
+        } else {
+            static_cast<void>(ulc_wait(ep_, kLookEvery));
+        }
+    }
+}
+
+void Process::run_atomically(void (*function)()) {
+    const Call call(*this);
+    ++serial_;
+    function();
+    --serial_;
+}
+
+// ---------------------------------------------------------------- delivery
+
+// In calls of the program, and in upcalls, which come only between them.
+void Process::deliver() {
+    for (;;) {
+        if (arrival_.under_way && !finish_arrival()) return;
+        raise_failures();
+        ulc_message* message = nullptr;
+        ulc_status status;
+        if (ulc_claim(ep_, ULC_RANK_ANY, 0, 0, &message, &status) != ULC_OK) return;
+        begin(message, status);
+    }
+}
+
+/// Tells whether messages of this sender before this one are missing. Order is kept, so only then
+/// its number is not the next.
+bool Process::shows_gap(const ulc_status& status) noexcept {
+    Expected& expected = expected_[status.source];
+    std::uint64_t& next = status.group != 0 ? expected.to_all : expected.to_me;
+    const std::uint64_t number = status.tag >> kPortBits;
+    const bool gap = number != next;
+    next = number + 1;
+    return gap;
+}
+
+void Process::begin(ulc_message* message, const ulc_status& status) {
+    const auto number = static_cast<PortNumber>(status.tag);
+    const bool gap = shows_gap(status);
+    if (number >= GAMMA_RESERVED_FROM) {
+        static_cast<void>(ulc_discard(ep_, message));
+        return on_internal(number, status.source);
+    }
+    if (gap) raise(number, Fault::kFrameLost);
+    if (!ports_[number].receives) {
+        static_cast<void>(ulc_discard(ep_, message));
+        return;
+    }
+    arrival_.port = number;
+    arrival_.place = ports_.place(number, status.length);
+    const ulc_piece piece{arrival_.place.at, arrival_.place.copied};
+    if (piece.length == 0) {
+        static_cast<void>(ulc_discard(ep_, message));
+        return end_arrival({});
+    }
+    arrival_.under_way = ulc_receive_claimed(ep_, message, &piece, 1, &arrival_.request) == ULC_OK;
+}
+
+/// False: a part of the message has not come yet.
+bool Process::finish_arrival() {
+    ulc_status status;
+    if (ulc_test(ep_, &arrival_.request, &status) != ULC_OK) return false;
+    arrival_.under_way = false;
+    end_arrival(status);
+    return true;
+}
+
+void Process::end_arrival(const ulc_status& status) {
+    const bool whole = status.error == ULC_OK || status.error == ULC_ERR_TRUNCATED;
+    if (whole) ports_.advance(arrival_.port, arrival_.place);
+    const Fault fault = whole ? arrival_.place.fault : Fault::kFrameLost;
+    if (fault != Fault::kNone) return raise(arrival_.port, fault);
+    run(arrival_.port, ports_[arrival_.port].on_message, Fault::kNone);
+}
+
+void Process::raise_failures() {
+    for (unsigned number = 0; failed_.any() && number < failed_.size(); ++number) {
+        if (!failed_.test(number)) continue;
+        failed_.reset(number);
+        raise(static_cast<PortNumber>(number), Fault::kSendFailure);
+    }
+}
+
+void Process::raise(PortNumber number, Fault fault) { run(number, ports_[number].on_error, fault); }
+
+void Process::run(PortNumber number, gamma_handler handler, Fault fault) {
+    if (handler == nullptr) return;
+    ++serial_;
+    gamma_active_port = number;
+    gamma_errno = static_cast<unsigned char>(fault);
+    handler();
+    --serial_;
+}
+
+// ulc.h allows no calls here: it is remembered for the next delivery.
+void Process::on_fault(void* context, int error, std::uint16_t /*source*/,
+                       std::uint64_t /*count*/) {
+    auto& self = *static_cast<Process*>(context);
+    if (error == ULC_ERR_PORT_DOWN) self.failed_.set(self.sent_through_);
+}
+
+// ---------------------------------------------------------------- sending
+
+int Process::submit(const Port& port, PortNumber number, const void* data, std::size_t length,
+                    ulc_request* request, unsigned flags) {
+    const ulc_piece piece{const_cast<void*>(data), length};
+    std::uint64_t& sent = sent_[port.node];
+    for (;;) {
+        const std::uint64_t tag = sent << kPortBits | port.to;
+        const int error = port.node == BROADCAST
+                              ? ulc_multicastv(ep_, ulc_world(ep_), ULC_SUBSET_ALL, tag, &piece, 1,
+                                               flags, request)
+                              : ulc_sendv(ep_, port.node, tag, &piece, 1, flags, request);
+        if (error == ULC_OK) ++sent;
+        if (error != ULC_ERR_AGAIN) return error;
+        // Take what comes meanwhile, or two that send to each other would both wait.
+        const int waited = ulc_wait(ep_, kLookEvery);
+        if (waited != ULC_OK && waited != ULC_ERR_TIMEOUT && waited != ULC_ERR_LIMIT) return waited;
+        if (!is_serial()) deliver();
+        sent_through_ = number;
+    }
+}
+
+int Process::complete(ulc_request& request) {
+    ulc_status status;
+    while (ulc_test(ep_, &request, &status) != ULC_OK) {
+        static_cast<void>(ulc_wait(ep_, kLookEvery));
+        if (!is_serial()) deliver();
+    }
+    return status.error;
+}
+
+bool Process::send(PortNumber number, const void* data, std::size_t length, SendMode mode) {
+    const Call call(*this);
+    const Port port = ports_[number];  // a handler may bind it meanwhile
+    if (port.node == BROADCAST && nodes_ == 1) return true;
+    // The caller's own handlers would have to run for a message to itself to be delivered.
+    if (is_serial() || (port.node != BROADCAST && port.node == node_)) mode = SendMode::kFast;
+    if (!acknowledges_ && mode == SendMode::kDelivered) mode = SendMode::kTaken;
+    sent_through_ = number;
+    ulc_request request;
+    const auto flags = mode == SendMode::kDelivered ? unsigned{ULC_SEND_DELIVERED} : 0U;
+    const bool waits = mode != SendMode::kFast;
+    int error = submit(port, number, data, length, waits ? &request : nullptr, flags);
+    if (error == ULC_OK && waits) error = complete(request);
+    if (error != ULC_OK) failed_.set(number);
+    return error == ULC_OK;
+}
+
+// ---------------------------------------------------------------- waits
+
+bool Process::is_broken(Needs needs) const noexcept {
+    for (int node = 0; node < nodes_; ++node) {
+        if (node == node_) continue;
+        const int state = ulc_peer_state(ep_, static_cast<std::uint16_t>(node));
+        const bool may_leave =
+            needs == Needs::kNobody || (needs == Needs::kMaster && node != kMaster);
+        if (state == ULC_ERR_PEER_DIED || (state != ULC_OK && !may_leave)) return true;
+    }
+    return false;
+}
+
+/// False: the engine has ended; or nothing comes, and a member has died, or has left that is
+/// needed.
+template <typename Condition>
+bool Process::wait_until(Condition condition, Needs needs) {
+    for (;;) {
+        deliver();
+        if (condition()) return true;
+        const int error = ulc_wait(ep_, kLookEvery);
+        if (error == ULC_OK || error == ULC_ERR_LIMIT) continue;
+        if (error != ULC_ERR_TIMEOUT || is_broken(needs)) return false;
+    }
+}
+
+int Process::wait(std::uint8_t semaphore, unsigned long wanted) {
+    const Call call(*this);
+    std::atomic<unsigned long>& signals = signals_[semaphore];
+    const bool come = wait_until([&] { return signals.load() >= wanted; }, Needs::kNobody);
+    if (come) signals -= wanted;
+    const auto errors = static_cast<int>(errors_[semaphore].exchange(0));
+    return come ? -errors : -errors - 1;
+}
+
+// ---------------------------------------------------------------- barriers
+
+void Process::on_internal(PortNumber number, std::uint16_t /*source*/) {
+    if (number == kEnterPort) ++entered_;
+    if (number == kReleasePort) ++released_;
+}
+
+bool Process::tell(std::uint8_t node, PortNumber number) {
+    Port port;
+    port.node = node;
+    port.to = number;
+    return submit(port, number, nullptr, 0, nullptr, 0) == ULC_OK;
+}
+
+/// The concurrent barrier [GAMMA §5.2.1], of which gamma_init() consists.
+bool Process::wait_for_all() {
+    const auto slaves = static_cast<unsigned>(nodes_ - 1);
+    if (node_ != kMaster) {
+        if (!tell(kMaster, kEnterPort)) return false;
+        if (!wait_until([&] { return released_ > 0; }, Needs::kMaster)) return false;
+        --released_;
+        return true;
+    }
+    if (!wait_until([&] { return entered_ >= slaves; }, Needs::kAll)) return false;
+    entered_ -= slaves;
+    return slaves == 0 || tell(BROADCAST, kReleasePort);
+}
+
+// The chains are 1 … half and half + 1 … N − 1. In each the last begins, and the first tells the
+// master, which releases all.
+bool Process::synchronise() {
+    const Call call(*this);
+    const int slaves = nodes_ - 1;
+    if (slaves <= kChains) return wait_for_all();
+    const int half = (slaves + 1) / kChains;
+    if (node_ == kMaster) {
+        if (!wait_until([&] { return entered_ >= kChains; }, Needs::kAll)) return false;
+        entered_ -= kChains;
+        return tell(BROADCAST, kReleasePort);
+    }
+    const bool first = node_ == 1 || node_ == half + 1;
+    const bool last = node_ == half || node_ == slaves;
+    if (!last) {
+        if (!wait_until([&] { return entered_ > 0; }, Needs::kAll)) return false;
+        --entered_;
+    }
+    if (!tell(static_cast<std::uint8_t>(first ? kMaster : node_ - 1), kEnterPort)) return false;
+    if (!wait_until([&] { return released_ > 0; }, Needs::kMaster)) return false;
+    --released_;
+    return true;
+}
+
+}  // namespace ulc::ports

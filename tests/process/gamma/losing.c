@@ -1,0 +1,47 @@
+/* Two instances under the profile detect: a loss is raised at the port of the message behind the
+ * gap. Instance 0 sends; instance 1 prints "losing: C came, F gaps". Barriers are not repaired
+ * either, so there is none after gamma_init(). */
+#include <stdint.h>
+
+#include "check.h"
+
+enum { DATA = 1, MESSAGES = 20000, ENOUGH = MESSAGES / 2 };
+
+static volatile uint32_t number;
+static volatile int came, gaps, untold;
+static uint32_t expected;
+
+static void on_message(void) {
+    /* The fill returns to 0 with each message. */
+    if (number != expected && number > expected) ++untold;
+    expected = number + 1;
+    ++came;
+}
+
+static void on_error(void) {
+    if (gamma_errno != GAMMA_ERR_FRAMELOST || gamma_active_port != DATA) return;
+    ++gaps;
+    expected = UINT32_MAX; /* any number may follow */
+}
+
+int main(int argc, char** argv) {
+    CHECK(gamma_init(0, argc, argv) == 0);
+    const int node = gamma_my_node(), pid = gamma_my_par_pid();
+    if (node == 0) {
+        CHECK(gamma_setport(DATA, 1, pid, DATA, NULL, NULL, NULL, 0) == 0);
+        for (uint32_t n = 0; n < MESSAGES; ++n)
+            if (gamma_send_flowctl(DATA, &n, sizeof n) != 0) break; /* instance 1 has enough */
+    } else {
+        CHECK(gamma_setport(DATA, 254, pid, 0, on_message, on_error, (void*)&number,
+                            sizeof number) == 0);
+        time_586 begun;
+        gamma_time(begun);
+        while (came < ENOUGH && passed_us(begun) < COMPUTE_MAX_US)
+            CHECK(gamma_sigerr(0) == 0);
+        CHECK(untold == 0);
+        CHECK(came >= ENOUGH);
+        printf("losing: %d came, %d gaps\n", came, gaps);
+    }
+    gamma_exit();
+    return 0;
+}
