@@ -77,15 +77,4 @@ bool read_source(const std::byte* grh, bool v4, Gid& out) noexcept {
     return true;
 }
 
-std::string text_of(const Gid& gid) {
-    constexpr char kDigits[] = "0123456789abcdef";
-    std::string text;
-    for (std::size_t n = 0; n < gid.size(); ++n) {
-        if (n > 0 && n % 2 == 0) text += ':';
-        text += kDigits[gid[n] >> 4];
-        text += kDigits[gid[n] & 15];
-    }
-    return text;
-}
-
 }  // namespace ulc::verbs

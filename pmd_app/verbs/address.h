@@ -11,7 +11,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "port/port.h"
 
@@ -50,8 +49,5 @@ struct Address {
 /// receiver's GID, since the header says its family unreliably (IBTA annex A17.4.5). False: the
 /// header is not of that family.
 [[nodiscard]] bool read_source(const std::byte* grh, bool v4, Gid& out) noexcept;
-
-/// "fe80:0000:…", for people.
-[[nodiscard]] std::string text_of(const Gid& gid);
 
 }  // namespace ulc::verbs

@@ -20,7 +20,8 @@ SOFT_NEEDS = {"vfio_pci": ["vfio_iommu_type1"]}
 PLUGINS = ["bus_pci", "bus_vdev", "mempool_ring", "net_af_packet", "net_e1000", "net_virtio", "net_tap"]
 PACKAGES = ["busybox-static", "dpdk-dev"]
 # Needs of a test with Soft-RoCE, from this machine and from Debian's packages.
-RDMA_MODULES = ["crc32_generic", "e1000", "ib_uverbs", "rdma_rxe", "sch_netem", "virtio_net"]
+RDMA_MODULES = ["crc32_generic", "e1000", "ib_uverbs", "rdma_rxe", "sch_netem", "virtio_net",
+                "virtio_pci"]
 RDMA_PROGRAMS = ["rdma", "tc"]
 PERFTEST_PACKAGES = ["perftest", "libibumad3", "libpci3"]
 # What dpdk-devbind.py needs.

@@ -24,7 +24,7 @@ protected:
 
     /// A NIC with that driver; returns its folder.
     fs::path nic(const std::string& driver) {
-        const fs::path device = root_ / "sys/bus/pci/devices/0000:03:00.0";
+        fs::path device = root_ / "sys/bus/pci/devices/0000:03:00.0";
         fs::create_directories(device / "net/eth7");
         write(device / "class", "0x020000");
         write(device / "vendor", "0x15b3");

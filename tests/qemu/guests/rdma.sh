@@ -1,6 +1,6 @@
 # Shared by the tests on Soft-RoCE: makes the device rxe0 on the machine's NIC.
 make_rxe() {
-    for module in e1000 tulip virtio_net crc32_generic ib_uverbs rdma_rxe sch_netem; do
+    for module in e1000 tulip virtio_pci virtio_net crc32_generic ib_uverbs rdma_rxe sch_netem; do
         modprobe $module 2>/dev/null
     done
     card=/sys/bus/pci/devices/$(nic)
