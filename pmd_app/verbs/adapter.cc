@@ -326,7 +326,9 @@ int Adapter::bring_up() noexcept {
 
 Event Adapter::next_event() noexcept {
     ibv_async_event event{};
-    if (verbs_.get_async_event(context_, &event) != 0) return Event::kNone;
+    errno = 0;
+    if (verbs_.get_async_event(context_, &event) != 0)  // EIO: the kernel took the device away
+        return errno == EIO || errno == ENODEV ? Event::kGone : Event::kNone;
     verbs_.ack_async_event(&event);
     switch (number_of(event.event_type)) {
         case IBV_EVENT_DEVICE_FATAL:

@@ -22,7 +22,7 @@ void QueuePort::say(const std::string& what) const {
 bool QueuePort::look() {
     ++looks_;
     if (gone_) return false;
-    for (std::uint32_t n = 0; n < kEventsMax; ++n) {
+    for (std::uint32_t n = 0; n < kEventsMax && !gone_; ++n) {
         const Event event = adapter_.next_event();
         if (event == Event::kNone) break;
         on_event(event);

@@ -242,7 +242,9 @@ int join_group(const Gid& /*group*/, bool /*v4*/, const Gid& own, std::uint32_t 
 }
 int get_async_event(ibv_context* context, ibv_async_event* out) {
     FakeDevice& device = of(context);
-    if (device.events.empty()) return -1;
+    errno = scripted(device, "get_async_event");
+    if (errno == 0 && device.events.empty()) errno = EAGAIN;
+    if (errno != 0) return -1;
     *out = device.events.front();
     device.events.pop_front();
     return 0;

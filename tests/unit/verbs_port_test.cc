@@ -653,6 +653,17 @@ TEST_F(VerbsPorts, a_device_that_is_gone_ends_the_port_with_frames_in_it) {
     close(a);  // the fabric's end sees that all was given back
 }
 
+TEST_F(VerbsPorts, a_device_that_was_taken_out_ends_the_port) {
+    const VerbsPort& a = open(0);
+    device(0).errors["get_async_event"] = EINTR;
+    EXPECT_TRUE(look(a));
+    device(0).errors["get_async_event"] = EIO;
+    EXPECT_FALSE(look(a));
+    EXPECT_FALSE(send(a, kBroadcastMac));
+    ASSERT_EQ(g_reports.size(), 1U);
+    EXPECT_NE(g_reports[0].find("the device is gone"), std::string::npos) << g_reports[0];
+}
+
 TEST_F(VerbsPorts, polling_that_fails_resets) {
     const VerbsPort& a = open(0);
     device(0).errors["poll_cq"] = -1;
