@@ -56,6 +56,12 @@ class Budgets(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertIn('lower the budget', output)
 
+    def test_an_optional_budget_is_left_out_where_its_program_is_not_built(self):
+        status, output = self.check(1040, BUDGET + 'optional = true\n')
+        self.assertEqual(status, 0)
+        self.assertIn('not built', output)
+        self.assertIn('0 passed, 0 failed', output)
+
     def test_a_file_without_budgets_is_refused(self):
         with self.assertRaises(SystemExit):
             self.check(1, 'budget = []\n')
