@@ -108,6 +108,7 @@ static void check_broadcast(int node, int nodes, int pid) {
         if (node != sender) CHECK(gamma_wait(NEWS, 1) == 0 && strcmp(text, expected) == 0);
         CHECK(gamma_sync() == 0);
         CHECK(gamma_test(NEWS) == 0);
+        CHECK(gamma_sync() == 0); /* the next sender waits for that look */
     }
 }
 
