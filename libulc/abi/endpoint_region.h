@@ -62,6 +62,9 @@ struct EndpointControl {
     std::atomic<std::uint32_t>
         engine_asleep;                 ///< 1: ring the doorbell after submitting (see slot_ring.h)
     std::atomic<std::int32_t> closed;  ///< 0: open; else the Err that closed the endpoint
+    /// Changes about once a millisecond while the engine's thread runs. A client that sees it stand
+    /// still asks the kernel whether the engine's process lives.
+    std::atomic<std::uint32_t> engine_beats;
     alignas(
         kCacheLine) std::atomic<std::uint32_t> wake_sequence;  ///< futex word of a sleeping client
 

@@ -12,6 +12,7 @@
 #include "client/attach/defaults.h"
 #include "client/attach/embedded_client.h"
 #include "client/attach/waiting.h"
+#include "client/blocking.h"
 #include "client/error_text.h"
 #include "client/ulc.h"
 #include "client/ulc_internal.h"
@@ -20,10 +21,11 @@
 namespace {
 
 using ulc::Nanos;
-using ulc::client::Endpoint;
+using ulc::client::deadline_in;
 using ulc::client::env;
 using ulc::client::env_number;
 using ulc::client::kAnySource;
+using ulc::client::left_of;
 using ulc::client::Pieces;
 using ulc::client::Request;
 using ulc::client::RequestState;
@@ -60,16 +62,6 @@ bool split_net(std::string& where, std::string& net) {
         net = given;
     }
     return net.size() < ulc::abi::kNetNameOctetsMax;
-}
-
-Nanos left_of(Endpoint& ep, Nanos deadline) {
-    if (deadline == ULC_WAIT_FOREVER) return deadline;
-    return std::max<Nanos>(deadline - ep.hooks().now(ep.hooks().context), 0);
-}
-
-Nanos deadline_in(Endpoint& ep, Nanos timeout) {
-    const Nanos now = ep.hooks().now(ep.hooks().context);
-    return timeout >= ULC_WAIT_FOREVER - now ? ULC_WAIT_FOREVER : now + timeout;
 }
 
 void tell(const Request& request, ulc_status& status) {
@@ -113,6 +105,7 @@ int ulc_open(const char* engine, ulc_endpoint** out) {
                 ? ulc::client::attach_embedded(where.c_str() + prefix, net.c_str(), limits)
                 : ulc::client::attach_daemon(where.c_str(), net.c_str(), limits);
         if (!endpoint) return static_cast<int>(endpoint.error());
+        endpoint.value()->opened_as(engine);
         *out = endpoint.value().release();
     } catch (const std::bad_alloc&) {
         set_last_error("memory is exhausted");
@@ -139,7 +132,7 @@ void ulc_close(ulc_endpoint* ep) {
 // ---------------------------------------------------------------- jobs
 
 void ulc_set_error_handler(ulc_endpoint* ep, ulc_error_handler handler, void* context) {
-    if (ep != nullptr) ep->set_error_handler(handler, context);
+    if (ep != nullptr) ep->set_error_handler({handler, context});
 }
 
 int ulc_set_profile(ulc_endpoint* ep, const char* profile) {
@@ -178,24 +171,10 @@ int ulc_join_wait(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t siz
             return ULC_ERR_INVALID;
         }
     }
-    int error = ep->join(job, place.job.size(), place.rank, place.size,
-                         place.has_nonce ? place.nonce : nullptr, left_of(*ep, deadline));
+    const int error = ep->join(job, place.job.size(), place.rank, place.size,
+                               place.has_nonce ? place.nonce : nullptr, left_of(*ep, deadline));
     if (error != ULC_OK) return error;
-    while ((error = ep->job_state()) == ULC_ERR_AGAIN) {
-        error = ep->wait(left_of(*ep, deadline));
-        if (error == ULC_ERR_TIMEOUT && ep->job_state() == ULC_ERR_AGAIN) {
-            set_last_error("job %s: not all ranks came in time", job);
-            return ULC_ERR_TIMEOUT;
-        }
-    }
-    if (error != ULC_OK) {
-        // The engine's text may be the error's own once more, cut to what a record holds.
-        const std::string& more = ep->job_text();
-        const bool repeats = std::strncmp(ulc_error_text(error), more.c_str(), more.size()) == 0;
-        set_last_error("job %s: %s%s%s", job, ulc_error_text(error), repeats ? "" : ": ",
-                       repeats ? "" : more.c_str());
-    }
-    return error;
+    return ulc::client::wait_until_formed(*ep, job, deadline);
 }
 
 // ---------------------------------------------------------------- links

@@ -12,8 +12,8 @@ namespace {
 
 /// Fruitless polls before the engine is told whom a receive awaits, and between looks at `closed`.
 constexpr std::uint32_t kAnnouncePolls = 1024;
-/// Fruitless polls between questions whether the engine lives: the only one that makes a system call.
-constexpr std::uint32_t kAlivePolls = 1U << 21;
+constexpr Nanos kLookApart = kMillisecond;    ///< between looks whether the engine beats
+constexpr Nanos kBeatMax = 4 * kMillisecond;  ///< without a beat; then the kernel is asked
 constexpr unsigned kAwaitedMax = 16;
 
 }  // namespace
@@ -93,8 +93,9 @@ int Endpoint::poll() {
     if (events > 0 || moved) {
         empty_polls_ = 0;
         if (events > 0) return events;
-    } else if (++empty_polls_ % kAnnouncePolls == 0) {
-        on_empty_poll();
+    } else {
+        if (++empty_polls_ % kAnnouncePolls == 0) on_empty_poll();
+        if (--look_in_ == 0) pace_looks();
     }
     if (ended_ != 0) return -ended_;
     return stalled ? -ULC_ERR_LIMIT : 0;
@@ -112,12 +113,39 @@ void Endpoint::on_empty_poll() {
     const int closed = region_.control().closed.load(std::memory_order_acquire);
     if (closed != 0 && !completions_.ready()) {
         end(closed);
+    }
+}
+
+/// Sets the number of empty polls to the next look at the engine, so that looks are kLookApart
+/// apart however often the application polls. A look reads a clock, which costs as much as several
+/// polls.
+void Endpoint::pace_looks() {
+    look_in_ = kAnnouncePolls;
+    if (hooks_.engine_alive == nullptr || hooks_.now == nullptr) return;
+    const Nanos now = hooks_.now(hooks_.context);
+    const Nanos apart = std::max<Nanos>(now - looked_at_, 1);
+    const Nanos fitting = Nanos{look_every_} * kLookApart / apart;
+    look_every_ = static_cast<std::uint32_t>(
+        std::clamp<Nanos>(fitting, 1, std::min(2 * look_every_, kAnnouncePolls)));
+    look_in_ = look_every_;
+    look_at_engine(now);
+}
+
+/// Ends the endpoint if its engine's process is gone. An engine that is killed leaves no mark, but
+/// its beats stand still; so do those of one that waits for a processor. The kernel tells which it
+/// is, by a system call, at most every kBeatMax and only while the beats stand still. `now` was
+/// read before the beats: a client that lost the processor in between asks no needless question.
+void Endpoint::look_at_engine(Nanos now) {
+    looked_at_ = now;
+    const std::uint32_t beats = region_.control().engine_beats.load(std::memory_order_relaxed);
+    if (beats != beats_) {
+        beats_ = beats;
+        beat_seen_at_ = now;
         return;
     }
-    if (empty_polls_ % kAlivePolls == 0 && hooks_.engine_alive != nullptr &&
-        !hooks_.engine_alive(hooks_.context) && !completions_.ready()) {
-        end(ULC_ERR_NO_ENGINE);
-    }
+    if (now - beat_seen_at_ < kBeatMax) return;
+    beat_seen_at_ = now;
+    if (!hooks_.engine_alive(hooks_.context) && !completions_.ready()) end(ULC_ERR_NO_ENGINE);
 }
 
 void Endpoint::announce_awaited() noexcept {

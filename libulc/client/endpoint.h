@@ -21,6 +21,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "abi/placement.h"
@@ -53,6 +54,17 @@ struct Limits {
     std::uint16_t medium = 0;  ///< of jobs whose rank 0 this is: as JoinRequest::medium
 };
 
+/// Keeps what ulc_rejoin() repeats to the next engine.
+struct Recall {
+    std::string engine;           ///< as ulc_open() was given it
+    std::string profile;          ///< for the next job; empty: the engine's
+    abi::JoinRequest join{};      ///< the last; name_length 0: none
+    std::uint16_t links = 0;      ///< the number it was opened for; 0: none
+    Inbox::ErrorHandler handler;  ///< called for events of no request
+    std::uint64_t announce_from = UINT64_MAX;
+    std::uint64_t held_max = UINT64_MAX;
+};
+
 class Endpoint {
 public:
     Endpoint(const abi::Region& region, const Hooks& hooks, const Limits& limits);
@@ -60,13 +72,20 @@ public:
     Endpoint(const Endpoint&) = delete;
     Endpoint& operator=(const Endpoint&) = delete;
 
-    void set_error_handler(ulc_error_handler handler, void* context) noexcept {
-        inbox_.set_error_handler({handler, context});
+    void set_error_handler(const Inbox::ErrorHandler& handler) noexcept {
+        recall_.handler = handler;
+        inbox_.set_error_handler(handler);
     }
+    [[nodiscard]] const Recall& recall() const noexcept { return recall_; }
+    void opened_as(std::string engine) noexcept { recall_.engine = std::move(engine); }
+    /// Repeats the settings of another endpoint. Called before it joins.
+    void prepare_as(const Recall& other);
+    /// Takes the ended requests over that the other's caller collects.
+    void take_collected(Endpoint& other) noexcept;
 
     // --- jobs; as the functions of ulc.h
     [[nodiscard]] int set_profile(std::string_view profile);
-    [[nodiscard]] bool has_profile() const noexcept { return !profile_.empty(); }
+    [[nodiscard]] bool has_profile() const noexcept { return !recall_.profile.empty(); }
     [[nodiscard]] int join(const char* job, std::size_t job_octets, std::uint16_t rank,
                            std::uint16_t size, const unsigned char* nonce, Nanos timeout);
     /// Starts what ulc_open_links() says. key: 16 random octets, not all 0.
@@ -213,6 +232,7 @@ public:
 private:
     enum class State : std::uint8_t { kIdle, kForming, kFormed, kFailed, kLeaving, kClosed };
     static constexpr unsigned kPollRecordsMax = 256;
+    static constexpr std::uint32_t kFirstLook = 8;  ///< empty polls; too few for most
 
     [[nodiscard]] bool dispatch(const abi::CompletionRecord& record);
     [[nodiscard]] bool may_place(const abi::Beginning& message) const noexcept;
@@ -233,6 +253,8 @@ private:
     void on_peer_gone(std::uint16_t rank, int error);
     void on_fault(const abi::CompletionRecord& record);
     void on_empty_poll();
+    void pace_looks();
+    void look_at_engine(Nanos now);
     void push_leave() noexcept;
     void end(int error);
     [[nodiscard]] int may_communicate() const noexcept;
@@ -272,7 +294,7 @@ private:
     int job_error_ = ULC_ERR_NOT_FORMED;
     int left_error_ = ULC_OK;
     std::uint32_t join_block_ = TxArena::kNone;
-    std::string profile_;  ///< of the next job; empty: the engine's
+    Recall recall_;
     std::uint32_t world_ = 0;
     std::uint16_t rank_ = ULC_RANK_ANY;
     std::uint16_t size_ = 0;
@@ -281,6 +303,11 @@ private:
     /// State of each rank: 0, PEER_LEFT, PEER_DIED; INVALID: no peer is linked there.
     std::vector<std::uint8_t> peer_errors_;
     std::uint32_t empty_polls_ = 0;
+    std::uint32_t look_in_ = kFirstLook;     ///< empty polls until the next look at the engine
+    std::uint32_t look_every_ = kFirstLook;  ///< about kLookApart of empty polls
+    Nanos looked_at_ = 0;
+    Nanos beat_seen_at_ = 0;  ///< when `beats_` came, or the kernel was last asked
+    std::uint32_t beats_ = 0;
     std::uint32_t taken_by_engine_ =
         0;  ///< records published when an engine in this process had its last round
     bool engine_owes_ = false;  ///< that round left frames to be sent

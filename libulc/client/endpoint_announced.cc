@@ -23,6 +23,8 @@ constexpr unsigned kWordsAtOnce = 64;
 
 int Endpoint::set_rendezvous(std::uint64_t from, std::uint64_t held_max) noexcept {
     if (ended_ != 0) return ended_;
+    recall_.announce_from = from;
+    recall_.held_max = held_max;
     outbox_.set_announce_from(from);
     inbox_.set_held_max(held_max);
     return ULC_OK;

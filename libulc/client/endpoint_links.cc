@@ -20,11 +20,12 @@ int Endpoint::open_links(std::uint16_t links, const unsigned char* key) {
     }
     abi::OpenLinksRequest request{};
     std::memcpy(request.key, key, sizeof request.key);
-    std::memcpy(request.profile, profile_.data(), profile_.size());
+    std::memcpy(request.profile, recall_.profile.data(), recall_.profile.size());
     request.links = links;
     std::memcpy(outbox_.arena().at(block), &request, sizeof request);
     record->body.block = {block, sizeof request, sizeof request, 0, 0, 0};
     submitter_.publish();
+    recall_.links = links;
     join_block_ = block;
     job_error_ = ULC_ERR_AGAIN;
     job_text_.clear();

@@ -2,7 +2,9 @@
 #include <cstring>
 #include <new>
 
+#include "client/blocking.h"
 #include "client/endpoint.h"
+#include "client/error_text.h"
 
 namespace ulc::client {
 
@@ -10,7 +12,7 @@ int Endpoint::set_profile(std::string_view profile) {
     if (ended_ != 0) return ended_;
     if (state_ != State::kIdle && state_ != State::kFailed) return ULC_ERR_INVALID;
     if (profile.size() > abi::kProfileOctetsMax) return ULC_ERR_INVALID;
-    profile_ = profile;
+    recall_.profile = profile;
     return ULC_OK;
 }
 
@@ -35,16 +37,28 @@ int Endpoint::join(const char* job, std::size_t job_octets, std::uint16_t rank, 
     request.medium = medium_said_;
     if (nonce != nullptr) std::memcpy(request.nonce, nonce, sizeof request.nonce);
     request.timeout_ns = timeout > 0 && timeout != kNever ? static_cast<std::uint64_t>(timeout) : 0;
-    std::memcpy(request.profile, profile_.data(), profile_.size());
+    std::memcpy(request.profile, recall_.profile.data(), recall_.profile.size());
     std::memcpy(outbox_.arena().at(block), &request, sizeof request);
     record->body.block = {block, sizeof request, sizeof request, 0, 0, 0};
     submitter_.publish();
+    recall_.join = request;
     join_block_ = block;
     job_error_ = ULC_ERR_AGAIN;
     job_text_.clear();
     rank_ = rank;
     state_ = State::kForming;
     return ULC_OK;
+}
+
+void Endpoint::prepare_as(const Recall& other) {
+    recall_.profile = other.profile;
+    set_error_handler(other.handler);
+    static_cast<void>(set_rendezvous(other.announce_from, other.held_max));
+}
+
+void Endpoint::take_collected(Endpoint& other) noexcept {
+    while (Request* request = other.next_done())
+        collector_.ended.push_back(*request);
 }
 
 int Endpoint::job_state() const noexcept {
@@ -148,6 +162,25 @@ void Endpoint::on_peer_gone(std::uint16_t rank, int error) {
     outbox_.peer_gone(rank, error);
     inbox_.peer_gone(rank, error);
     groups_.peer_gone(rank, error);
+}
+
+int wait_until_formed(Endpoint& ep, const char* job, Nanos deadline) {
+    int error = ULC_OK;
+    while ((error = ep.job_state()) == ULC_ERR_AGAIN) {
+        error = ep.wait(left_of(ep, deadline));
+        if (error == ULC_ERR_TIMEOUT && ep.job_state() == ULC_ERR_AGAIN) {
+            set_last_error("job %s: not all ranks came in time", job);
+            return ULC_ERR_TIMEOUT;
+        }
+    }
+    if (error != ULC_OK) {
+        // The engine's text may be the error's own once more, cut to what a record holds.
+        const std::string& more = ep.job_text();
+        const bool repeats = std::strncmp(ulc_error_text(error), more.c_str(), more.size()) == 0;
+        set_last_error("job %s: %s%s%s", job, ulc_error_text(error), repeats ? "" : ": ",
+                       repeats ? "" : more.c_str());
+    }
+    return error;
 }
 
 }  // namespace ulc::client

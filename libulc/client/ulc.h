@@ -5,15 +5,13 @@
  * groups of ranks. Messages have any length. They arrive once, whole, and in order for each pair
  * of source rank and destination rank, whether unicast or multicast (URTP §3.1).
  *
- * Calls. A call that starts an operation does not block: it returns ULC_OK or an error at once.
- * Only ulc_poll() moves an endpoint; only the calls with a time limit block. There is no hidden
- * global state.
+ * Calls. A call that starts an operation returns ULC_OK or an error at once. Only ulc_poll() moves
+ * an endpoint; only the calls with a time limit block. There is no hidden global state.
  *
  * Threads. An endpoint belongs to one thread at a time; different endpoints are independent.
  *
- * fork(). An endpoint ends with the process that opened it. In a child it is closed
- * (ULC_ERR_CLOSED; ulc_close() frees it), and the memory of ulc_alloc() and of views is empty. The
- * child may open endpoints.
+ * fork(). In a child, endpoints are closed (ULC_ERR_CLOSED; ulc_close() frees one), and the memory
+ * of ulc_alloc() and of views is empty. The child may open endpoints.
  *
  * Errors. Each function that returns int gives ULC_OK (0) or one of ulc_error below;
  * ulc_error_text() explains it. ULC_ERR_AGAIN is back-pressure, not a failure: poll and try again.
@@ -132,7 +130,6 @@ typedef struct ulc_request {
  * either form names it ("/run/ulc/engine.sock#lab"), else the environment's ULC_NET, else it is
  * the engine's first. Names are those of ulc-engine's --device name:…, else 0, 1, …. Jobs on
  * different nets never meet, even under one name.
- *
  * Errors: NO_ENGINE, INVALID (no such net), PERMISSION, VERSION, NO_MEMORY, LIMIT, SYSTEM;
  * ulc_last_error_text() says what to do. */
 ULC_API int ulc_open(const char* engine, ulc_endpoint** out);
@@ -180,6 +177,13 @@ ULC_API int ulc_peer_state(const ulc_endpoint* ep, uint16_t rank);
 ULC_API int ulc_leave(ulc_endpoint* ep);
 /* Leaves the job and waits for the end. Blocks, at most timeout_ns. */
 ULC_API int ulc_leave_wait(ulc_endpoint* ep, int64_t timeout_ns);
+
+/* Opens the endpoint again when its engine ended, or a peer died, and joins its job or opens it for
+ * links again (man ulc_rejoin). The job forms when all its ranks have called. Blocks, at most
+ * timeout_ns. On success *ep is another endpoint; requests of the old one are done, its groups,
+ * views and memory are gone. On error *ep stays. Errors: those of ulc_open(), ulc_leave_wait() and
+ * ulc_join_wait(). Threads: the endpoint's. Cost: milliseconds. */
+ULC_API int ulc_rejoin(ulc_endpoint** ep, int64_t timeout_ns);
 
 /* ---------------------------------------------------------------- links */
 
@@ -296,12 +300,10 @@ ULC_API int ulc_group_slowest(const ulc_endpoint* ep, ulc_group group, ulc_holde
 /* ---------------------------------------------------------------- messages */
 
 /* Starts sending a message to a rank. tag: at most ULC_TAG_MAX.
- *
  * If `req` is not NULL, it completes when `payload` may be reused. With an embedded engine,
  * payloads of 64 KiB and more complete only after every receiver's engine has the data. If it is
  * NULL, the payload is copied before the call returns. A payload in memory of ulc_alloc() is not
  * copied by libulc.
- *
  * Errors: AGAIN (ring or arena full), INVALID, NOT_FORMED, PEER_LEFT, PEER_DIED, CLOSED. Cost: one
  * cache line up to 40 bytes. */
 ULC_API int ulc_send(ulc_endpoint* ep, uint16_t to, uint64_t tag, const void* payload,
@@ -339,7 +341,6 @@ ULC_API int ulc_multicastv(ulc_endpoint* ep, ulc_group group, uint64_t subset, u
  * message goes out with its first part, at most 16,360 bytes and, of several pieces, whole ones.
  * The rest is sent when a receive at the receiver has matched, straight into its buffer. A
  * message sent later is not held up.
- *
  * The request of such a send completes only after that, and both sides must poll meanwhile: an
  * engine in the application passes on requests for the rest, but only the application's own calls
  * match and ask. A program whose ranks wait for large sends to complete before they receive must
@@ -404,10 +405,9 @@ ULC_API ulc_request* ulc_next_done(ulc_endpoint* ep, ulc_status* status);
 /* Takes back a receive that has not matched. Errors: AGAIN if it has matched (test it instead). */
 ULC_API int ulc_cancel(ulc_endpoint* ep, ulc_request* req);
 
-/* Takes the first matching message that no receive has taken, without a second copy. Fills
- * *status and, if the message is whole in the arena, sets *view, which is valid until
- * ulc_release(). Errors: AGAIN (none), LIMIT (the message is larger than the arena: use
- * ulc_receive()). */
+/* Takes the first matching message that no receive has taken, without a second copy. Fills *status
+ * and, if the message is whole in the arena, sets *view, which is valid until ulc_release().
+ * Errors: AGAIN (none), LIMIT (the message is larger than the arena: use ulc_receive()). */
 ULC_API int ulc_take(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
                      const void** view, ulc_status* status);
 ULC_API void ulc_release(ulc_endpoint* ep, const void* view);
@@ -457,8 +457,8 @@ ULC_API void ulc_free(ulc_endpoint* ep, void* memory);
  *
  * Errors, negated: an error that ended the endpoint; or LIMIT, which does not end it: messages
  * without a receive have filled the memory allowed to them (1 GiB, or ULC_UNEXPECTED_OCTETS).
- * Receive some and go on; nothing is lost. Cost: no system call, except a look whether the engine
- * lives after two million polls in a row without an event. */
+ * Receive some and go on; nothing is lost. Cost: no system call, except a look whether the
+ * engine's process lives while it has shown no life for 4 ms. */
 ULC_API int ulc_poll(ulc_endpoint* ep);
 
 /* Called from within ulc_poll(), and whatever polls, for events that belong to no request:

@@ -80,6 +80,13 @@ public:
     void leave(Limit limit = kForever) {
         check(ulc_leave_wait(handle(), limit.count()), "leaving the job");
     }
+    /// ulc_rejoin(). Throws Error.
+    void rejoin(Limit limit = kForever) {
+        ulc_endpoint* raw = endpoint_.release();
+        const int error = ulc_rejoin(&raw, limit.count());
+        endpoint_.reset(raw);
+        check(error, "joining again");
+    }
     /// ulc_open_links_wait(). Throws Error.
     void open_links(std::uint16_t links, Limit limit = kForever) {
         check(ulc_open_links_wait(handle(), links, limit.count()), "opening for links");

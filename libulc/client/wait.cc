@@ -15,7 +15,8 @@
 namespace ulc::client {
 namespace {
 
-constexpr Nanos kSleepMax = 20 * kMillisecond;
+constexpr Nanos kSleepMax = 10 * kMillisecond;
+constexpr Nanos kLookApart = 2 * kMillisecond;  ///< between looks at the engine
 constexpr Nanos kNapEmbedded = 200 * kMicrosecond;
 constexpr Nanos kYieldApart = 20 * kMicrosecond;
 constexpr unsigned kClosePollsDaemon = 64;    ///< about 2 us
@@ -48,6 +49,7 @@ int Endpoint::wait(Nanos timeout) {
         if (deadline < 0)
             deadline = timeout >= kNever - now ? kNever : now + std::max<Nanos>(timeout, 0);
         if (now >= deadline) return ULC_ERR_TIMEOUT;
+        if (hooks_.engine_alive != nullptr && now - looked_at_ >= kLookApart) look_at_engine(now);
         switch (ladder_.idle(now)) {
             case IdleLadder::Step::kSpin:
                 break;

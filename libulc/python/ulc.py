@@ -89,6 +89,7 @@ def _declare(library):
     forms = {
         "ulc_open": [text, pointer], "ulc_close": [pointer],
         "ulc_join_wait": [pointer, text, u16, u16, i64], "ulc_leave_wait": [pointer, i64],
+        "ulc_rejoin": [pointer, i64],
         "ulc_rank": [pointer], "ulc_size": [pointer], "ulc_world": [pointer],
         "ulc_peer_state": [pointer, u16], "ulc_poll": [pointer],
         "ulc_group_create": [pointer, pointer, u16, pointer], "ulc_group_free": [pointer, u32],
@@ -249,6 +250,20 @@ class Endpoint:
         name = None if job is None else job.encode()
         _check(_library().ulc_join_wait(self._handle, name, rank, size, int(limit * 1e9)),
                "joining the job")
+        self._know_place()
+
+    def rejoin(self, limit=60.0):
+        """Opens it again after its engine or a peer died, and joins its job again.
+
+        Every rank of the job calls this. Groups from before are gone. Requests from before are
+        done, those under way with an error.
+        """
+        _check(_library().ulc_rejoin(ctypes.byref(self._handle), int(limit * 1e9)),
+               "joining again")
+        if self.world is not None:
+            self._know_place()
+
+    def _know_place(self):
         self.rank = _library().ulc_rank(self._handle)
         self.size = _library().ulc_size(self._handle)
         self.world = Group(self, _library().ulc_world(self._handle))

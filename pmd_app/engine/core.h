@@ -201,6 +201,7 @@ struct Core {
     std::uint32_t turn = 0;       ///< round robin over `active`; free running
     std::uint32_t user_turn = 0;  ///< round robin over the users: who transmits first
     Nanos now = 0;                ///< time of this round
+    std::uint32_t beats = 0;      ///< calls of Engine::beat()
     bool moved = true;            ///< in this round, or since: the next one is due at once
     /// Rounds before this time only look (round.cc); 0: the next one is general.
     Nanos quiet_until = 0;

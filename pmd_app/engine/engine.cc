@@ -261,6 +261,14 @@ void Engine::awake() {
     }
 }
 
+void Engine::beat() noexcept {
+    ++core_->beats;
+    for (Endpoint* endpoint : core_->active) {
+        if (endpoint->reachable && !endpoint->detached)
+            endpoint->region.control().engine_beats.store(core_->beats, std::memory_order_relaxed);
+    }
+}
+
 bool Engine::offloading() const noexcept {
     return std::ranges::any_of(core_->active, [](const Endpoint* endpoint) {
         return endpoint->offloads != nullptr && !endpoint->offloads->empty();

@@ -95,6 +95,8 @@ public:
     /// sleep (awake() was done). After the sleep call awake().
     [[nodiscard]] bool prepare_sleep();
     void awake();
+    /// Shows attached clients that the engine's thread runs. Called about once a millisecond.
+    void beat() noexcept;
 
     /// It carries out a schedule of some client, which may be computing meanwhile.
     [[nodiscard]] bool offloading() const noexcept;

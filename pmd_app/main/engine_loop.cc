@@ -16,6 +16,11 @@
 #include "base/pause.h"
 
 namespace ulc::daemon {
+namespace {
+
+constexpr Nanos kBeatApart = kMillisecond;  ///< clients doubt an engine that is four of these late
+
+}  // namespace
 
 EngineCalls::EngineCalls() : wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     ULC_CHECK(wake_fd_ >= 0);
@@ -130,6 +135,10 @@ void EngineLoop::run(Nanos drain_max) {
     Nanos stop_at = kNever;
     for (;;) {
         const Nanos now = clock_.now();
+        if (now >= beat_at_) {
+            engine_.beat();
+            beat_at_ = now + kBeatApart;
+        }
         if (stop_.load(std::memory_order_relaxed)) {
             if (stop_at == kNever) {
                 engine_.stop_accepting();

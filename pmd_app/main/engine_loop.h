@@ -85,6 +85,7 @@ private:
     IdleLadder ladder_;
     int epoll_fd_ = -1;
     std::uint64_t clients_work_ = 0;  ///< what served_clients() last counted
+    Nanos beat_at_ = 0;               ///< when the clients are next to see that this thread runs
     std::atomic<bool> stop_{false};
 };
 

@@ -119,7 +119,9 @@ struct TestNode {
     }
 };
 
-std::unique_ptr<ulc_endpoint> endpoint_on(engine::Engine& engine) {
+/// asked: counts the questions whether the engine lives, each of which would be a system call.
+std::unique_ptr<ulc_endpoint> endpoint_on(engine::Engine& engine,
+                                          std::atomic<std::uint64_t>& asked) {
     const abi::RegionLayout layout = abi::compute_layout({}).value();
     void* memory = mmap(nullptr, layout.region_octets, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -129,7 +131,12 @@ std::unique_ptr<ulc_endpoint> endpoint_on(engine::Engine& engine) {
     // An upcall is a system call too. The clients here promise to poll, so that none is made.
     engine.set_interrupt(id.value(), {[](void*) { syscall(SYS_getppid); }, nullptr});
     client::Hooks hooks;
+    hooks.context = &asked;
     hooks.now = [](void*) { return now(); };
+    hooks.engine_alive = [](void* context) {
+        ++*static_cast<std::atomic<std::uint64_t>*>(context);
+        return true;
+    };
     hooks.yield = client::yield_core;
     return client::make_endpoint(abi::Region(memory, layout), hooks);
 }
@@ -142,12 +149,20 @@ struct Run {
     std::atomic<bool> engines_filtered{false};
     std::atomic<bool> done{false};
     std::atomic<const char*> failed{nullptr};
+    std::atomic<std::uint64_t> asked{0};
+    std::atomic<std::uint64_t> late_beats{0};  ///< the thread of the engines was not scheduled
     bool plant = false;
 
     void engines() {
         bool filtered = false;
-        for (;;) {
+        for (Nanos beat_at = now();;) {
             const Nanos time = now();
+            if (time >= beat_at) {
+                if (time - beat_at > 2 * kMillisecond) ++late_beats;
+                beat_at = time + kMillisecond;
+                a.engine->beat();
+                b.engine->beat();
+            }
             a.engine->poll(time);
             b.engine->poll(time);
             if (!filtered && filter_engines.load(std::memory_order_acquire)) {
@@ -250,7 +265,7 @@ void start_dpdk() {
         run.b.open("shm,station=1,path=" + path, 2);
     }
     for (std::uint16_t rank = 0; rank < 2; ++rank) {
-        run.endpoints[rank] = endpoint_on(rank == 0 ? *run.a.engine : *run.b.engine);
+        run.endpoints[rank] = endpoint_on(rank == 0 ? *run.a.engine : *run.b.engine, run.asked);
         if (ulc_join(run.endpoints[rank].get(), "seccomp", rank, 2, nullptr) != ULC_OK) die("join");
     }
     std::thread engines([wire] {
@@ -278,6 +293,8 @@ void start_dpdk() {
                 static_cast<unsigned long long>(repaired));
     std::fflush(stdout);
     if (lost == 0 || repaired == 0) die("no loss was forced and repaired");
+    if (run.asked > 2 + 2 * run.late_beats)
+        die("a client asked whether an engine lives that beats");
     _exit(0);
 }
 

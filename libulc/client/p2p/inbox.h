@@ -47,6 +47,7 @@ public:
 
     [[nodiscard]] bool begin_job(std::uint16_t ranks) noexcept;
 
+    /// The arguments of ulc_set_error_handler().
     struct ErrorHandler {
         ulc_error_handler call = nullptr;
         void* context = nullptr;

@@ -1,0 +1,27 @@
+// Deadlines of the blocking calls, and the wait until a job has formed. Used by api.cc and
+// rejoin.cc.
+#pragma once
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "client/endpoint.h"
+#include "client/ulc.h"
+
+namespace ulc::client {
+
+[[nodiscard]] inline Nanos left_of(Endpoint& ep, Nanos deadline) {
+    if (deadline == ULC_WAIT_FOREVER) return deadline;
+    return std::max<Nanos>(deadline - ep.hooks().now(ep.hooks().context), 0);
+}
+
+[[nodiscard]] inline Nanos deadline_in(Endpoint& ep, Nanos timeout) {
+    const Nanos now = ep.hooks().now(ep.hooks().context);
+    return timeout >= ULC_WAIT_FOREVER - now ? ULC_WAIT_FOREVER : now + timeout;
+}
+
+/// Waits until the job that was joined has formed. Sets the error's text. Errors: TIMEOUT, those of
+/// ulc_job_state() and ulc_wait().
+[[nodiscard]] int wait_until_formed(Endpoint& ep, const char* job, Nanos deadline);
+
+}  // namespace ulc::client

@@ -1,0 +1,192 @@
+// The engine touches no memory of a client that it has let go of: the memory is taken away at that
+// instant, at every instant of a conversation, and the engine runs on (engine/clients.cc).
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+
+#include "abi/region.h"
+#include "engine/engine.h"
+#include "tests/fuzz/heap_pool.h"
+
+namespace ulc::engine {
+namespace {
+
+/// A wire that swallows every frame: the clients are on one node.
+struct NullWire {
+    fuzz::HeapPool pool{1600, 256};
+
+    Port port() {
+        Port port;
+        port.context = this;
+        port.info.mac = Mac{{2, 0, 0, 0, 0, 1}};
+        port.info.tx_ring_frames = 64;
+        port.pool = pool.table();
+        port.rx = [](void*, Segment**, std::uint16_t) -> std::uint16_t { return 0; };
+        port.tx = [](void*, Segment* const* frames, std::uint16_t n) -> std::uint16_t {
+            for (std::uint16_t i = 0; i < n; ++i)
+                fuzz::HeapPool::release(frames[i]);
+            return n;
+        };
+        port.tx_pending = [](void*) { return 0U; };
+        port.link_up = [](void*) { return true; };
+        return port;
+    }
+};
+
+/// A client that writes records and takes completions, in memory that can be taken away.
+class Client {
+public:
+    explicit Client(Engine& engine) {
+        memory_ = mmap(nullptr, layout_.region_octets, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        EXPECT_NE(memory_, MAP_FAILED);
+        id = engine.attach(memory_, layout_, 0).value();
+        region_ = abi::Region(memory_, layout_);
+        submissions_ = region_.submission_producer();
+        completions_ = region_.completion_consumer();
+    }
+    ~Client() { munmap(memory_, layout_.region_octets); }
+    Client(const Client&) = delete;
+    Client& operator=(const Client&) = delete;
+
+    /// Makes the next access to it end the process with SIGSEGV.
+    void take_memory_away() {
+        ASSERT_EQ(mprotect(memory_, layout_.region_octets, PROT_NONE), 0);
+        gone = true;
+    }
+    void join(std::uint16_t rank) {
+        abi::JoinRequest request{};
+        request.name[0] = 'd';
+        request.name_length = 1;
+        request.rank = rank;
+        request.size = 2;
+        std::memcpy(region_.tx(0, sizeof request), &request, sizeof request);
+        abi::SubmissionRecord record{};
+        record.kind = abi::SubmitKind::kJoinJob;
+        record.body.block = {0, sizeof request, sizeof request, 0, 0, 0};
+        ASSERT_TRUE(submissions_.push(record));
+    }
+    /// octets: up to 40 in the record, more from the arena.
+    void send(std::uint32_t to, std::uint32_t octets) {
+        abi::SubmissionRecord record{};
+        record.kind = abi::SubmitKind::kSend;
+        record.stream = to;
+        record.flags = abi::kSubmitFirst | abi::kSubmitLast;
+        if (octets <= abi::kInlineOctetsMax) {
+            record.flags |= abi::kSubmitInline;
+            record.inline_length = static_cast<std::uint16_t>(octets);
+        } else {
+            record.body.block = {128, octets, octets, 0, 0, 0};
+        }
+        static_cast<void>(submissions_.push(record));  // full: enough is under way
+    }
+    bool drain() {
+        bool formed = false;
+        while (const abi::CompletionRecord* record = completions_.front()) {
+            formed |= record->kind == abi::CompletionKind::kJobFormed;
+            completions_.pop();
+        }
+        return formed;
+    }
+    [[nodiscard]] abi::EndpointControl& control() const { return region_.control(); }
+
+    EndpointId id = 0;
+    bool gone = false;
+
+private:
+    abi::RegionLayout layout_ = abi::compute_layout({16, 16, 65536, 65536}).value();
+    void* memory_ = nullptr;
+    abi::Region region_;
+    abi::SubmissionProducer submissions_;
+    abi::CompletionConsumer completions_;
+};
+
+class Detach : public testing::Test {
+protected:
+    void SetUp() override {
+        port_ = wire_.port();
+        engine_ = std::make_unique<Engine>(EngineConfig{}, std::span<const Port>(&port_, 1));
+        stays_ = std::make_unique<Client>(*engine_);
+        goes_ = std::make_unique<Client>(*engine_);
+        stays_->join(0);
+        goes_->join(1);
+        bool formed[2] = {false, false};
+        for (int i = 0; i < 1000 && !(formed[0] && formed[1]); ++i) {
+            round();
+            formed[0] |= stays_->drain();
+            formed[1] |= goes_->drain();
+        }
+        ASSERT_TRUE(formed[0] && formed[1]);
+    }
+    /// Runs one round as an engine's thread does, a nap included.
+    void round() {
+        engine_->poll(now_ += 20 * kMicrosecond);
+        engine_->beat();
+        if (engine_->prepare_sleep()) engine_->awake();
+    }
+    /// Sends short and long messages both ways, with a round behind each pair. octets: of the long
+    /// ones of the client that goes.
+    void talk(int turns, std::uint32_t octets) {
+        for (int n = 0; n < turns; ++n) {
+            stays_->send(1, n % 3 == 0 ? 5000 : 8);
+            goes_->send(0, n % 4 == 0 ? octets : 8);
+            engine_->poll(now_ += 20 * kMicrosecond);
+            if (n % 5 == 0) static_cast<void>(stays_->drain());
+        }
+    }
+
+    NullWire wire_;
+    Port port_;
+    Nanos now_ = kSecond;
+    std::unique_ptr<Client> stays_;
+    std::unique_ptr<Client> goes_;
+    std::unique_ptr<Engine> engine_;  // ends before their memory does
+};
+
+TEST_F(Detach, the_memory_of_a_client_that_died_is_not_touched_any_more) {
+    for (int turns = 0; turns < 24; ++turns) {
+        talk(turns, 50'000);  // more than may be under way at once
+        engine_->detach(goes_->id, DetachReason::kDied, now_);
+        goes_->take_memory_away();
+        for (int i = 0; i < 200; ++i) {
+            stays_->send(1, i % 2 == 0 ? 8 : 5000);
+            round();
+        }
+        engine_.reset();
+        SetUp();
+    }
+}
+
+TEST_F(Detach, nor_is_that_of_one_that_closed_once_the_engine_says_so) {
+    for (int turns = 0; turns < 24; ++turns) {
+        talk(turns, 5000);
+        engine_->detach(goes_->id, DetachReason::kClosed, now_);
+        for (int i = 0; i < 4000; ++i) {
+            if (!goes_->gone && engine_->detached(goes_->id)) goes_->take_memory_away();
+            stays_->send(1, 8);
+            static_cast<void>(stays_->drain());
+            round();
+        }
+        ASSERT_TRUE(goes_->gone);
+        engine_.reset();
+        SetUp();
+    }
+}
+
+TEST_F(Detach, beats_reach_attached_clients_alone) {
+    const auto beats = [](const Client& client) { return client.control().engine_beats.load(); };
+    const std::uint32_t before[] = {beats(*stays_), beats(*goes_)};
+    goes_->send(0, 5000);
+    engine_->detach(goes_->id, DetachReason::kClosed, now_);
+    ASSERT_FALSE(engine_->detached(goes_->id)) << "what it sent is not delivered yet";
+    engine_->beat();
+    EXPECT_NE(beats(*stays_), before[0]);
+    EXPECT_EQ(beats(*goes_), before[1])
+        << "it is to ask, and to hear that its connection is closed";
+}
+
+}  // namespace
+}  // namespace ulc::engine
