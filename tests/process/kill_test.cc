@@ -8,7 +8,7 @@
 #include <chrono>
 #include <random>
 
-#include "daemons.h"
+#include "cluster_of_two.h"
 
 namespace ulc::test {
 namespace {
@@ -46,84 +46,10 @@ int exchange(ulc_endpoint* ep) {
     }
 }
 
-class Cluster {
-public:
-    explicit Cluster(bool with_switch) : with_switch_(with_switch) {}
-
-    void start_missing() {
-        if (with_switch_ && switch_.pid() <= 0) start_switch();
-        for (const int which : {0, 1}) {
-            if (engines_[which].pid() <= 0) start_engine_of(which);
-        }
-    }
-    void kill_engine(int which) {
-        killed_.push_back(engines_[which].pid());
-        engines_[which].kill_now();
-    }
-    void kill_switch() { switch_.kill_now(); }
-    [[nodiscard]] bool with_switch() const { return with_switch_; }
-    [[nodiscard]] std::string socket(int which) const { return scratch_ / std::to_string(which); }
-
-    /// Everything ends in order, and nothing of the killed ones is left.
-    void expect_clean_end() {
-        start_missing();
-        for (const int which : {0, 1}) {
-            engines_[which].signal(SIGTERM);
-            EXPECT_EQ(engines_[which].wait(), 0) << text_of(log(which));
-            EXPECT_NE(access(socket(which).c_str(), F_OK), 0) << "its socket is left";
-        }
-        for (const pid_t pid : killed_) {
-            const std::string folder = "/var/run/dpdk/ulc-" + std::to_string(pid);
-            EXPECT_NE(access(folder.c_str(), F_OK), 0) << folder << " is left";
-        }
-    }
-
-private:
-    [[nodiscard]] std::string log(int which) const { return socket(which) + ".log"; }
-    [[nodiscard]] std::string device(int which) const {
-        const std::string number = std::to_string(which);
-        if (with_switch_)
-            return "net_memif,role=client,id=" + number + ",socket=" + (scratch_ / "switch");
-        return "shm,stations=2,station=" + number + ",path=" + (scratch_ / "wire");
-    }
-    void start_engine_of(int which) {
-        unlink(log(which).c_str());
-        engines_[which] =
-            start_engine({"--device", device(which), "--socket", socket(which), "--hugepages",
-                          "never", "--peer-dead", std::to_string(kPeerDead.count() * 1000)},
-                         log(which));
-        ASSERT_TRUE(eventually([&] {
-            return text_of(log(which)).find("ulc-engine ready:") != std::string::npos;
-        })) << text_of(log(which));
-    }
-    void start_switch() {
-        const char* path = std::getenv("ULC_SWITCH_PATH");
-        ASSERT_NE(path, nullptr);
-        const std::string socket = scratch_ / "switch";
-        const std::string log = scratch_ / "switch.log";
-        unlink(log.c_str());
-        switch_ = run_child([&] {
-            const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-            dup2(out, STDOUT_FILENO);
-            dup2(out, STDERR_FILENO);
-            execlp(path, path, "--ports", "2", "--socket", socket.c_str(), nullptr);
-            return 127;
-        });
-        ASSERT_TRUE(eventually([&] { return text_of(log).find("ready") != std::string::npos; }))
-            << text_of(log);
-    }
-
-    bool with_switch_;
-    Scratch scratch_;
-    Process switch_;
-    Process engines_[2];
-    std::vector<pid_t> killed_;
-};
-
 /// One job of two clients, one on each engine.
 class Job {
 public:
-    Job(const Cluster& cluster, const std::string& name, bool with_child) {
+    Job(const ClusterOfTwo& cluster, const std::string& name, bool with_child) {
         for (const int rank : {0, 1}) {
             EXPECT_EQ(pipe2(pipes_[rank], O_CLOEXEC), 0);
             clients_[rank] = run_child([&, rank] {
@@ -181,7 +107,7 @@ enum class Victim { kClient, kClientWithChild, kEngine, kSwitch };
 
 class Kills {
 public:
-    Kills(bool with_switch, unsigned seed) : cluster_(with_switch), random_(seed) {}
+    Kills(bool with_switch, unsigned seed) : cluster_(with_switch, kPeerDead), random_(seed) {}
 
     void run(int count) {
         for (int n = 0; n < count && !testing::Test::HasFailure(); ++n) {
@@ -241,16 +167,11 @@ private:
             << "error " << *status;
     }
 
-    Cluster cluster_;
+    ClusterOfTwo cluster_;
     std::mt19937 random_;
     milliseconds worst_{0};
     int late_ = 0;
 };
-
-int number_of(const char* name, int usual) {
-    const char* text = std::getenv(name);
-    return text == nullptr ? usual : std::atoi(text);
-}
 
 TEST(Kill, on_shared_memory) {
     Kills(false, static_cast<unsigned>(number_of("ULC_KILL_SEED", 1)))

@@ -22,17 +22,21 @@ SimCluster::SimCluster(const ClusterConfig& config)
     net_.listen([this](std::uint16_t port, bool arrived, Nanos at) { on_net(port, arrived, at); });
     for (Node& node : nodes_) {
         node.index = static_cast<std::uint16_t>(&node - nodes_.data());
-        engine::EngineConfig engine = config.engine;
-        engine.seed = config.seed * 1000 + node.index;
-        engine.quiet_after = 1;  // quiet rounds, too, although no simulated engine spins
-        engine.wake_context = &wakes_;
-        engine.wake = [](void* context, engine::EndpointId, std::atomic<std::uint32_t>*) {
-            ++*static_cast<std::uint64_t*>(context);
-        };
-        const Port port = net_.port(node.index);
-        node.engine = std::make_unique<engine::Engine>(engine, std::span<const Port>(&port, 1));
-        wake(node, 0);
+        start_engine(node);
     }
+}
+
+void SimCluster::start_engine(Node& node) {
+    engine::EngineConfig engine = config_.engine;
+    engine.seed = config_.seed * 1000 + node.index + 1'000'000'007ULL * node.starts++;
+    engine.quiet_after = 1;  // quiet rounds, too, although no simulated engine spins
+    engine.wake_context = &wakes_;
+    engine.wake = [](void* context, engine::EndpointId, std::atomic<std::uint32_t>*) {
+        ++*static_cast<std::uint64_t*>(context);
+    };
+    const Port port = net_.port(node.index);
+    node.engine = std::make_unique<engine::Engine>(engine, std::span<const Port>(&port, 1));
+    wake(node, 0);
 }
 
 SimCluster::~SimCluster() {
@@ -69,13 +73,14 @@ void SimCluster::set_program(std::size_t client, Program* program) {
 }
 
 bool SimCluster::form(std::size_t ranks, const std::function<std::uint16_t(std::size_t)>& place,
-                      Nanos limit) {
+                      Nanos limit, std::string name) {
     const std::size_t first = clients_.size();
+    if (name.empty()) name = "job" + std::to_string(first);
     for (std::size_t n = 0; n < ranks; ++n)
         add_client(place(n));
     for (std::size_t n = 0; n < ranks; ++n) {
-        if (!client(first + n).join("job" + std::to_string(first), static_cast<Rank>(n),
-                                    static_cast<std::uint16_t>(ranks), config_.nonce))
+        if (!client(first + n).join(name, static_cast<Rank>(n), static_cast<std::uint16_t>(ranks),
+                                    config_.nonce))
             return false;
         touch(clients_[first + n].node);
     }
@@ -132,6 +137,13 @@ void SimCluster::kill_node(std::uint16_t node) {
         clients_[index].gone = true;
         clients_[index].program = nullptr;
     }
+}
+
+void SimCluster::start_node(std::uint16_t node) {
+    ULC_CHECK(nodes_[node].engine == nullptr);
+    nodes_[node].clients.clear();
+    net_.faults().unplug(node, false);
+    start_engine(nodes_[node]);
 }
 
 void SimCluster::set_speed(std::uint16_t node, double speed) {

@@ -49,9 +49,10 @@ public:
     std::size_t add_client(std::uint16_t node, engine::UserId uid = 0);
     /// program: runs on the client from now on, outlives it or is taken away; nullptr: none.
     void set_program(std::size_t client, Program* program);
-    /// Clients 0 … n-1 on nodes given by place, as ranks of one job; runs until formed. False: did not form.
+    /// New clients on nodes given by place, as ranks of one job; runs until formed. False: did not
+    /// form. name: of the job; empty: another one each time.
     bool form(std::size_t ranks, const std::function<std::uint16_t(std::size_t)>& place,
-              Nanos limit = 5 * kSecond);
+              Nanos limit = 5 * kSecond, std::string name = {});
     [[nodiscard]] RingClient& client(std::size_t index) { return *clients_[index].client; }
     [[nodiscard]] engine::EndpointId endpoint(std::size_t index) const {
         return clients_[index].endpoint;
@@ -83,6 +84,8 @@ public:
     void pause_node(std::uint16_t node, Nanos until);
     /// The node's engine vanishes with all of its clients.
     void kill_node(std::uint16_t node);
+    /// Starts an engine on a node that was killed, in the same place on the wire.
+    void start_node(std::uint16_t node);
     /// The node's processor runs at `speed` times its preset.
     void set_speed(std::uint16_t node, double speed);
 
@@ -120,8 +123,10 @@ private:
         Nanos paused_until = 0;
         Nanos busy = 0;
         std::uint16_t index = 0;
+        std::uint16_t starts = 0;  ///< engines that it had
         bool news = false;  ///< for clients: the last round wrote completions or took records
     };
+    void start_engine(Node& node);
     void wake(Node& node, Nanos at);
     void on_net(std::uint16_t port, bool arrived, Nanos at);
     [[nodiscard]] Nanos noticed(const Node& node, Nanos arrived) const;

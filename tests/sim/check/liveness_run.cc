@@ -15,6 +15,7 @@ namespace {
 constexpr Nanos kIdle = 250 * kMillisecond;  ///< node_idle of the default configuration
 constexpr Nanos kSlack = 100 * kMillisecond;
 constexpr std::size_t kOctetsMax = 3000;
+constexpr char kJob[] = "liveness";
 
 /// Sends now and then to one peer or to all, and takes what comes.
 class Talker : public Program {
@@ -89,6 +90,12 @@ void arm(SimCluster& cluster, const LivenessFault& fault, Nanos start) {
             case LivenessFault::Kind::kUnplug:
                 faults.unplug(fault.node);
                 break;
+            case LivenessFault::Kind::kRestart:
+                if (!cluster.alive(fault.node)) break;  // another one is under way
+                cluster.kill_node(fault.node);
+                cluster.at(start + fault.at + fault.lasts,
+                           [&cluster, fault] { cluster.start_node(fault.node); });
+                break;
             case LivenessFault::Kind::kSplit: {
                 std::vector<std::uint16_t> islands(cluster.nodes());
                 for (std::size_t node = 0; node < islands.size(); ++node)
@@ -104,11 +111,17 @@ std::string pair_text(std::size_t a, std::size_t b) {
     return "ranks " + std::to_string(a) + " and " + std::to_string(b);
 }
 
-std::string disagreement(const std::vector<std::unique_ptr<Talker>>& talkers,
+std::string disagreement(const SimCluster& cluster,
+                         const std::vector<std::unique_ptr<Talker>>& talkers,
                          const LivenessScenario& scenario, bool deaths_allowed) {
     for (std::size_t a = 0; a < talkers.size(); ++a) {
+        if (cluster.gone(a)) continue;
         for (std::size_t b = 0; b < talkers.size(); ++b) {
             const bool dead = talkers[a]->holds_dead(b);
+            if (cluster.gone(b)) {
+                if (dead) continue;
+                return pair_text(a, b) + ": the second was killed, and the first does not know";
+            }
             if (dead && scenario.node_of(a) == scenario.node_of(b))
                 return pair_text(a, b) + " share a node, and one holds the other for dead";
             if (dead != talkers[b]->holds_dead(a))
@@ -120,10 +133,13 @@ std::string disagreement(const std::vector<std::unique_ptr<Talker>>& talkers,
     return {};
 }
 
-std::string unfinished(const std::vector<std::unique_ptr<Talker>>& talkers) {
+std::string unfinished(const SimCluster& cluster,
+                       const std::vector<std::unique_ptr<Talker>>& talkers) {
     for (std::size_t a = 0; a < talkers.size(); ++a) {
+        if (cluster.gone(a)) continue;
         if (!talkers[a]->all_done()) return "rank " + std::to_string(a) + " has a send that waits";
         for (std::size_t b = 0; b < talkers.size(); ++b) {
+            if (cluster.gone(b)) continue;
             const std::uint64_t sent = talkers[a]->sent[b];
             const std::uint64_t got = talkers[b]->received[a];
             const bool dead = talkers[a]->holds_dead(b);
@@ -135,9 +151,36 @@ std::string unfinished(const std::vector<std::unique_ptr<Talker>>& talkers) {
     return {};
 }
 
+/// Lets all ranks leave and join again, then each send to all.
+std::string join_again(SimCluster& cluster, const LivenessScenario& scenario) {
+    heal(cluster);
+    for (std::size_t rank = 0; rank < scenario.ranks; ++rank)
+        cluster.close_client(rank);
+    (void)cluster.run(2 * scenario.dead + kSlack, [] { return false; });
+    const std::size_t first = cluster.size();
+    const auto place = [&](std::size_t rank) { return scenario.node_of(rank); };
+    if (!cluster.form(scenario.ranks, place, 60 * kSecond, kJob))
+        return "the job did not form again after a restart";
+    for (std::size_t rank = 0; rank < scenario.ranks; ++rank) {
+        RingClient& client = cluster.client(first + rank);
+        if (!client.send(client.world, 1, Oracle::payload(1, 100))) return "a send was refused";
+        cluster.touch(cluster.node_of(first + rank));
+    }
+    const auto all_heard = [&] {
+        for (std::size_t rank = 0; rank < scenario.ranks; ++rank) {
+            RingClient& client = cluster.client(first + rank);
+            client.poll();
+            if (client.messages.size() + 1 < scenario.ranks) return false;
+        }
+        return true;
+    };
+    return cluster.run(60 * kSecond, all_heard) ? "" : "a message of the second job did not arrive";
+}
+
 std::string check(SimCluster& cluster, const LivenessScenario& scenario, CheckResult& result) {
     if (!cluster.form(
-            scenario.ranks, [&](std::size_t rank) { return scenario.node_of(rank); }, 60 * kSecond))
+            scenario.ranks, [&](std::size_t rank) { return scenario.node_of(rank); }, 60 * kSecond,
+            kJob))
         return "the job did not form";
     cluster.net().faults().set({.loss = scenario.loss});
     std::vector<std::unique_ptr<Talker>> talkers;
@@ -148,28 +191,34 @@ std::string check(SimCluster& cluster, const LivenessScenario& scenario, CheckRe
     const Nanos start = cluster.now();
     Nanos edge = 0;
     bool deaths_allowed = false;
+    bool restarts = false;
+    Nanos paused = 0;
     for (const LivenessFault& fault : scenario.faults) {
         arm(cluster, fault, start);
         edge = std::max(edge, fault.at + fault.lasts);
-        // A node may have been silent for node_idle and a ping before it stops.
+        restarts |= fault.kind == LivenessFault::Kind::kRestart;
+        // A node may have been silent for node_idle and a ping before it stops, and two pauses may
+        // be one.
         const bool pause = fault.kind == LivenessFault::Kind::kPause;
-        if (!pause || fault.lasts + 2 * kIdle > scenario.dead) deaths_allowed = true;
+        if (pause) paused += fault.lasts;
+        if (!pause || paused + 2 * kIdle > scenario.dead) deaths_allowed = true;
     }
     const auto never = [] { return false; };
     (void)cluster.run(edge + 2 * scenario.dead + kSlack, never);
-    std::string error = disagreement(talkers, scenario, deaths_allowed);
+    std::string error = disagreement(cluster, talkers, scenario, deaths_allowed);
     for (const auto& talker : talkers)
         talker->fall_silent();
     if (error.empty()) {
         (void)cluster.run(2 * scenario.dead + kSlack, never);
-        error = disagreement(talkers, scenario, deaths_allowed);
+        error = disagreement(cluster, talkers, scenario, deaths_allowed);
     }
-    if (error.empty()) error = unfinished(talkers);
+    if (error.empty()) error = unfinished(cluster, talkers);
     for (std::size_t rank = 0; rank < scenario.ranks; ++rank) {
         for (const std::uint64_t got : talkers[rank]->received)
             result.deliveries += got;
         cluster.set_program(rank, nullptr);
     }
+    if (error.empty() && restarts) error = join_again(cluster, scenario);
     result.virtual_time = cluster.now();
     result.turns = cluster.turns();
     if (!error.empty()) return error;
@@ -196,7 +245,7 @@ LivenessScenario liveness_scenario(std::uint64_t seed) {
     const std::uint64_t faults = 1 + prng.below(2);
     for (std::uint64_t n = 0; n < faults; ++n) {
         LivenessFault fault;
-        fault.kind = static_cast<LivenessFault::Kind>(prng.below(2) == 0 ? 0 : prng.below(4));
+        fault.kind = static_cast<LivenessFault::Kind>(prng.below(2) == 0 ? 0 : prng.below(5));
         fault.at = static_cast<Nanos>(prng.below(static_cast<std::uint64_t>(s.dead)));
         fault.node = static_cast<std::uint16_t>(prng.below(s.nodes));
         fault.other =
@@ -207,13 +256,16 @@ LivenessScenario liveness_scenario(std::uint64_t seed) {
         const double power = static_cast<double>(prng.below(1U << 20)) / (1U << 19) - 1;
         if (fault.kind == LivenessFault::Kind::kPause)
             fault.lasts = static_cast<Nanos>(static_cast<double>(s.dead) * std::pow(10, power));
+        if (fault.kind == LivenessFault::Kind::kRestart)
+            fault.lasts = kMillisecond +
+                          static_cast<Nanos>(prng.below(2 * static_cast<std::uint64_t>(s.dead)));
         s.faults.push_back(fault);
     }
     return s;
 }
 
 std::string LivenessScenario::describe() const {
-    static constexpr const char* kNames[] = {"pause", "one-way", "unplug", "split"};
+    static constexpr const char* kNames[] = {"pause", "one-way", "unplug", "restart", "split"};
     std::ostringstream out;
     out << "  liveness: " << nodes << " nodes, " << ranks << " ranks, dead after "
         << dead / kMillisecond << " ms, loss " << loss << ", a message in " << think / kMicrosecond

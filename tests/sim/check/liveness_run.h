@@ -14,14 +14,15 @@ namespace ulc::sim {
 
 struct LivenessFault {
     enum class Kind : std::uint8_t {
-        kPause,   ///< nothing on the node is scheduled for 0.1 to 10 × dead
-        kOneWay,  ///< frames of the node do not arrive at `other`, from then on
-        kUnplug,  ///< the node's cable is out from then on
-        kSplit,   ///< the nodes below `other` + 1 and the rest do not hear each other from then on
+        kPause,    ///< nothing on the node is scheduled for 0.1 to 10 × dead
+        kOneWay,   ///< frames of the node do not arrive at `other`, from then on
+        kUnplug,   ///< the node's cable is out from then on
+        kRestart,  ///< its engine is killed with its ranks, and the next starts after `lasts`
+        kSplit,    ///< the nodes below `other` + 1 and the rest do not hear each other from then on
     };
     Kind kind{};
     Nanos at = 0;
-    Nanos lasts = 0;  ///< kPause
+    Nanos lasts = 0;  ///< kPause, kRestart
     std::uint16_t node = 0;
     std::uint16_t other = 0;
 };
@@ -48,7 +49,8 @@ struct LivenessScenario {
 /// Judges, 2 × dead and a sweep after the last fault: a rank holds another for dead if and only if
 /// the other holds it for dead; a pause that is too short ends nothing. Then each send is done,
 /// with or without error, and all that was sent between two ranks that hold each other for living
-/// arrived once.
+/// arrived once. Ranks of an engine that was killed are held for dead by all others. After a
+/// restart all ranks leave and join again, under the same name, and each is heard by each.
 [[nodiscard]] CheckResult run_liveness(const LivenessScenario& scenario);
 
 }  // namespace ulc::sim
