@@ -21,6 +21,7 @@ int Endpoint::send(std::uint16_t to, std::uint64_t tag, const Pieces& payload, u
     if (const int error = may_communicate(); error != ULC_OK) return error;
     if (to >= size_) return ULC_ERR_INVALID;
     if (peer_errors_[to] != 0) return peer_errors_[to];
+    if (flags == 0 && to != rank_ && outbox_.send_short(to, tag, payload, request)) return ULC_OK;
     SendArgs args;
     args.stream = to;
     args.tag = tag;
@@ -63,6 +64,9 @@ int Endpoint::multicast(std::uint32_t handle, std::uint64_t subset, std::uint64_
         args.has_subset = true;
         nobody = args.subset == 0;
     }
+    if (!nobody && flags == 0 && !args.has_subset &&
+        outbox_.send_short(handle, tag, payload, request))
+        return ULC_OK;
     if (!nobody) return outbox_.send(args, request);
     if (request != nullptr) Request::begin(request, RequestState::kQueued).done(ULC_OK);
     return ULC_OK;

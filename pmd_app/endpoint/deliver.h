@@ -26,6 +26,7 @@
 
 #include "abi/placement.h"
 #include "abi/region.h"
+#include "base/copy_short.h"
 #include "base/counters.h"
 #include "base/units.h"
 #include "endpoint/passed_log.h"
@@ -85,7 +86,7 @@ public:
         out.status = 0;
         out.stream = message.stream;
         out.tag = message.tag;
-        wire::copy_short(out.body.inline_octets, message.payload, message.octets);
+        copy_short(out.body.inline_octets, message.payload, message.octets);
         note_passed(rank, message.has_tag, message.tag, cq);
         cq.publish();
         counters.add(Counter::completions);

@@ -251,6 +251,8 @@ inline void look_at_all(Core& core) noexcept {
     core.looks_from = core.looks.data();
     core.looks_to = core.looks_from + core.looks.size();
 }
+/// Puts off timers that are due for nothing, in quiet that ends now. True: it goes on.
+bool prolong_quiet(Core& core, Nanos now);
 /// The rest of a round whose submissions and frames were taken.
 void finish_round(Core& core, Nanos now);
 

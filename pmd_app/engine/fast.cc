@@ -315,7 +315,9 @@ bool Engine::poll(Nanos now) {
     Core& core = *core_;
     core.now = now;
     core.counters.add(Counter::rounds);
-    const bool moved = now < core.quiet_until ? poll_quiet(core, now) : poll_general(core, now);
+    const bool quiet =
+        now < core.quiet_until || (core.quiet_until != 0 && prolong_quiet(core, now));
+    const bool moved = quiet ? poll_quiet(core, now) : poll_general(core, now);
 #ifdef ULC_CHECK_ROUNDS  // debug builds
     check_invariants();
 #endif

@@ -104,11 +104,17 @@ Nanos quiet_until(const Net& net) noexcept {
     return std::min(net.jobs.next_look(), net.link_due);
 }
 
-/// Sets core.quiet_until, after a general round.
-void begin_quiet(Core& core) noexcept {
+/// The same of all nets.
+Nanos nets_quiet_until(const Core& core) noexcept {
     Nanos until = kNever;
     for (const auto& net : core.nets)
         until = std::min(until, quiet_until(*net));
+    return until;
+}
+
+/// Sets core.quiet_until, after a general round.
+void begin_quiet(Core& core) noexcept {
+    Nanos until = nets_quiet_until(core);
     core.looks.clear();
     for (Endpoint* endpoint : core.active) {
         until = std::min(until, quiet_until(*endpoint));
@@ -122,6 +128,19 @@ void begin_quiet(Core& core) noexcept {
 }
 
 }  // namespace
+
+bool prolong_quiet(Core& core, Nanos now) {
+    Nanos until = nets_quiet_until(core);
+    if (until <= now) return false;
+    for (Endpoint* endpoint : core.active) {
+        if (endpoint->timer <= now && endpoint->member != nullptr)
+            endpoint->timer = endpoint->member->put_off_timers(now);
+        until = std::min(until, quiet_until(*endpoint));
+        if (until <= now) return false;
+    }
+    core.quiet_until = until;
+    return true;
+}
 
 bool poll_general(Core& core, Nanos now) {
     core.quiet_until = 0;

@@ -49,7 +49,7 @@ Err FramePool::create(std::uint32_t frames, std::uint32_t frame_octets, std::str
     static_cast<void>(madvise(memory, octets_, MADV_HUGEPAGE));  // refused: it works without
     stride_ = stride;
     frames_ = frames;
-    free_.reserve(frames);
+    free_ = std::make_unique<Frame*[]>(frames);
     return Err::kOk;
 }
 
@@ -65,13 +65,8 @@ FramePool::Frame* FramePool::make() noexcept {
 }
 
 Segment* FramePool::get() noexcept {
-    Frame* frame = nullptr;
-    if (!free_.empty()) {
-        frame = free_.back();
-        free_.pop_back();
-    } else if (frame = make(); frame == nullptr) {
-        return nullptr;
-    }
+    Frame* frame = free_count_ > 0 ? free_[--free_count_] : make();
+    if (frame == nullptr) return nullptr;
     frame->references = 1;
     frame->segment.frame = frame->data();
     frame->segment.length = 0;
@@ -82,7 +77,9 @@ Segment* FramePool::get() noexcept {
 void FramePool::put(Segment* segment) noexcept {
     Frame* frame = Frame::of(segment);
     ULC_CHECK(frame->references > 0);
-    if (--frame->references == 0) frame->home->free_.push_back(frame);
+    if (--frame->references > 0) return;
+    FramePool& home = *frame->home;
+    home.free_[home.free_count_++] = frame;  // at most frames_ of them exist
 }
 
 SegmentPool FramePool::table() noexcept {
@@ -98,7 +95,7 @@ SegmentPool FramePool::table() noexcept {
         .available =
             [](void* context) {
                 const auto& pool = *static_cast<FramePool*>(context);
-                return static_cast<std::uint32_t>(pool.frames_ - pool.made_ + pool.free_.size());
+                return static_cast<std::uint32_t>(pool.frames_ - pool.made_ + pool.free_count_);
             },
     };
 }

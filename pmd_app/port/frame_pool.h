@@ -7,9 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -46,7 +46,8 @@ private:
     std::size_t stride_ = 0;  ///< octets from frame to frame
     std::size_t frames_ = 0;
     std::size_t made_ = 0;  ///< frames that have been given out at least once; they are the first
-    std::vector<Frame*> free_;
+    std::size_t free_count_ = 0;
+    std::unique_ptr<Frame*[]> free_;  ///< place for all frames
 };
 
 }  // namespace ulc::port

@@ -86,7 +86,7 @@ public:
     [[nodiscard]] bool put(std::uint32_t length, Write write) noexcept {
         const std::uint64_t need = record_octets(length);
         ULC_CHECK(need <= octets_ / 4);
-        const std::uint64_t before_end = octets_ - tail_ % octets_;
+        const std::uint64_t before_end = octets_ - offset(tail_);
         const std::uint64_t skipped = before_end < need ? before_end : 0;
         if (tail_ + skipped + need > limit_) {
             look();
@@ -94,10 +94,10 @@ public:
         }
         if (overrun_) raise_floor(skipped + need);
         if (skipped != 0) {
-            std::memcpy(ring_ + tail_ % octets_, &kSkip, sizeof kSkip);
+            std::memcpy(ring_ + offset(tail_), &kSkip, sizeof kSkip);
             tail_ += skipped;
         }
-        std::byte* record = ring_ + tail_ % octets_;
+        std::byte* record = ring_ + offset(tail_);
         std::memcpy(record, &length, sizeof length);
         write(record + kLengthOctets);
         tail_ += need;
@@ -137,6 +137,10 @@ public:
     }
 
 private:
+    /// Where the record at that count lies: octets_ is a power of two.
+    [[nodiscard]] std::uint64_t offset(std::uint64_t at) const noexcept {
+        return at & (octets_ - 1);
+    }
     /// How far this writer may go now. Readers behind the floor do not count.
     void look() noexcept {
         std::uint64_t least = tail_;
@@ -189,6 +193,9 @@ public:
         go_to_tail();
     }
 
+    /// True: next() would return more than kNothing.
+    [[nodiscard]] bool has_come() const noexcept { return at_ != tail_ || at_ != tail(); }
+
     /// Looks at the next record. kFrame: frame() and length() tell of it until done().
     [[nodiscard]] Got next() noexcept {
         if (at_ == tail_) {
@@ -197,14 +204,14 @@ public:
             if (tail_ - at_ > octets_) return lost();
         }
         if (length_at(at_) == kSkip) {
-            if (at_ % octets_ == 0) return lost();  // nobody skips a whole ring
-            at_ += octets_ - at_ % octets_;
+            if (offset(at_) == 0) return lost();  // nobody skips a whole ring
+            at_ += octets_ - offset(at_);
             if (at_ >= tail_) return lost();  // a frame always follows
         }
         length_ = length_at(at_);
         const std::uint64_t need = record_octets(length_);
 #ifndef ULC_PLANTED_BUG  // the fuzzer must find what this line prevents (tests/fuzz/)
-        if (at_ % octets_ + need > octets_ || need > tail_ - at_) return lost();
+        if (offset(at_) + need > octets_ || need > tail_ - at_) return lost();
 #else
         if (need > octets_) return lost();
 #endif
@@ -212,7 +219,7 @@ public:
     }
     /// In shared memory, where its writer may yet change it.
     [[nodiscard]] const std::byte* frame() const noexcept {
-        return ring_ + at_ % octets_ + kLengthOctets;
+        return ring_ + offset(at_) + kLengthOctets;
     }
     [[nodiscard]] std::uint32_t length() const noexcept { return length_; }
 
@@ -232,6 +239,10 @@ public:
     void leave() noexcept { cursor_->value.store(kAbsent, std::memory_order_release); }
 
 private:
+    /// Where the record at that count lies: octets_ is a power of two.
+    [[nodiscard]] std::uint64_t offset(std::uint64_t at) const noexcept {
+        return at & (octets_ - 1);
+    }
     /// Records begin at cache lines, whatever a peer says.
     [[nodiscard]] std::uint64_t tail() const noexcept {
         return head_->tail.value.load(std::memory_order_acquire) / kCacheLine * kCacheLine;  // A
@@ -243,7 +254,7 @@ private:
     }
     [[nodiscard]] std::uint32_t length_at(std::uint64_t at) const noexcept {
         std::uint32_t length = 0;
-        std::memcpy(&length, ring_ + at % octets_, sizeof length);
+        std::memcpy(&length, ring_ + offset(at), sizeof length);
         return length;
     }
     [[nodiscard]] bool overtaken() const noexcept {

@@ -171,35 +171,6 @@ std::string ShmPort::name() const {
 
 // ---- the hot path -------------------------------------------------------------------------------
 
-std::uint16_t ShmPort::receive(Segment** out, std::uint16_t n) {
-    std::uint16_t received = 0;
-    for (std::size_t asked = 0; asked < peers_.size() && received < n; ++asked) {
-        RingReader& ring = peers_[turn_].ring;
-        if (++turn_ == peers_.size()) turn_ = 0;
-        bool more = true;
-        for (unsigned looks = 0; more && looks < kLooksMax && received < n; ++looks) {
-            if (Segment* segment = take(ring, more, nullptr)) out[received++] = segment;
-        }
-    }
-    return received;
-}
-
-Segment* ShmPort::receive_landing(const Landing& landing) {
-    for (std::size_t asked = 0; asked < peers_.size(); ++asked) {
-        RingReader& ring = peers_[turn_].ring;
-        bool more = turn_used_ < kTurnFrames;
-        for (unsigned looks = 0; more && looks < kLooksMax; ++looks) {
-            if (Segment* segment = take(ring, more, &landing)) {
-                ++turn_used_;
-                return segment;
-            }
-        }
-        turn_used_ = 0;
-        if (++turn_ == peers_.size()) turn_ = 0;
-    }
-    return nullptr;
-}
-
 // Headers first, and judged here, where the peer cannot change them any more.
 void ShmPort::copy_in(Segment& segment, const RingReader& ring, const Landing* landing) {
     const std::uint32_t length = ring.length();
@@ -220,13 +191,10 @@ void ShmPort::copy_in(Segment& segment, const RingReader& ring, const Landing* l
     segment.tail_octets = landed.octets;
 }
 
-Segment* ShmPort::take(RingReader& ring, bool& more, const Landing* landing) {
-    const RingReader::Got got = ring.next();
-    more = got == RingReader::Got::kFrame;
-    if (!more) {
-        if (got == RingReader::Got::kNothing) [[likely]]
-            return nullptr;
-        ++(got == RingReader::Got::kMissed ? counts_.missed : counts_.broken);
+inline Segment* ShmPort::take(RingReader& ring, const Landing* landing) {
+    if (const RingReader::Got got = ring.next(); got != RingReader::Got::kFrame) [[unlikely]] {
+        if (got != RingReader::Got::kNothing)
+            ++(got == RingReader::Got::kMissed ? counts_.missed : counts_.broken);
         return nullptr;
     }
     const std::uint32_t length = ring.length();
@@ -246,6 +214,41 @@ Segment* ShmPort::take(RingReader& ring, bool& more, const Landing* landing) {
     if (ring.done()) return segment;
     ++counts_.missed;
     if (segment != nullptr) port::FramePool::put(segment);
+    return nullptr;
+}
+
+// Mostly nothing has come, and the look is all.
+std::uint16_t ShmPort::receive(Segment** out, std::uint16_t n) {
+    for (const Peer& peer : peers_)
+        if (peer.ring.has_come()) return receive_some(out, n);
+    return 0;
+}
+
+std::uint16_t ShmPort::receive_some(Segment** out, std::uint16_t n) {
+    std::uint16_t received = 0;
+    for (std::size_t asked = 0; asked < peers_.size() && received < n; ++asked) {
+        RingReader& ring = peers_[turn_].ring;
+        if (++turn_ == peers_.size()) turn_ = 0;
+        for (unsigned looks = 0; looks < kLooksMax && received < n && ring.has_come(); ++looks) {
+            if (Segment* segment = take(ring, nullptr)) out[received++] = segment;
+        }
+    }
+    return received;
+}
+
+Segment* ShmPort::receive_landing(const Landing& landing) {
+    for (std::size_t asked = 0; asked < peers_.size(); ++asked) {
+        RingReader& ring = peers_[turn_].ring;
+        const unsigned looks_max = turn_used_ < kTurnFrames ? kLooksMax : 0;
+        for (unsigned looks = 0; looks < looks_max && ring.has_come(); ++looks) {
+            if (Segment* segment = take(ring, &landing)) {
+                ++turn_used_;
+                return segment;
+            }
+        }
+        turn_used_ = 0;
+        if (++turn_ == peers_.size()) turn_ = 0;
+    }
     return nullptr;
 }
 

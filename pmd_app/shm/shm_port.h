@@ -78,9 +78,11 @@ private:
     ShmPort() = default;
     void join();
     [[nodiscard]] std::uint16_t receive(Segment** out, std::uint16_t n);
+    [[gnu::noinline]] std::uint16_t receive_some(Segment** out, std::uint16_t n);
     [[nodiscard]] Segment* receive_landing(const Landing& landing);
-    /// One frame of that peer. nullptr: none that is for us; more: it may have others. landing: may be nullptr.
-    [[nodiscard]] Segment* take(RingReader& ring, bool& more, const Landing* landing);
+    /// Takes the next record of a peer. Returns its frame; nullptr: it is not for us, or no record
+    /// that can be. landing: may be nullptr.
+    [[nodiscard]] Segment* take(RingReader& ring, const Landing* landing);
     static void copy_in(Segment& segment, const RingReader& ring, const Landing* landing);
     [[nodiscard]] std::uint16_t send(Segment* const* frames, std::uint16_t n);
     /// True: somebody is waited for no longer, and there may be room.

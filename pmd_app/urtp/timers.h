@@ -50,6 +50,16 @@ public:
         return timer;
     }
 
+    /// Returns the earliest timer, if it is due; nullptr: none is.
+    [[nodiscard]] Timer* first_due(Nanos now) const noexcept {
+        return heap_.empty() || heap_[0]->due > now ? nullptr : heap_[0];
+    }
+    /// The armed timer fires at `at`, later than it would; kNever: not at all.
+    void put_off(Timer& timer, Nanos at) noexcept {
+        remove(timer);
+        arm_by(timer, at);
+    }
+
     void remove(Timer& timer) noexcept {
         if (timer.position == Timer::kIdle) return;
         const std::uint32_t hole = timer.position;

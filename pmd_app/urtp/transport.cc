@@ -337,6 +337,19 @@ void Transport::on_timer(Nanos now) {
     }
 }
 
+Nanos Transport::put_off_timers(Nanos now) noexcept {
+    while (Timer* timer = context_.timers.first_due(now)) {
+        Nanos due = now;
+        if (timer->kind == TimerOwner::kReceive)
+            due = Receiver::deadline(*static_cast<RxStream*>(timer->owner));
+        if (timer->kind == TimerOwner::kSend)
+            due = Sender::deadline(*static_cast<TxStream*>(timer->owner), now);
+        if (due <= now) break;
+        context_.timers.put_off(*timer, due);
+    }
+    return context_.timers.next();
+}
+
 /// Tells which members have held up the stream for too long, and goes on without those that the
 /// client does not want to wait for.
 void Transport::name_holders(TxStream& tx, Nanos now) {

@@ -92,35 +92,4 @@ static_assert(sizeof(ShortWord) == 4);
     return true;
 }
 
-/// Copies the payload of a short message, of at most kShortOctetsMax octets. No octet before or
-/// behind is read or written.
-[[gnu::always_inline]] inline void copy_short(void* to, const void* from,
-                                              std::size_t octets) noexcept {
-    auto* out = static_cast<std::byte*>(to);
-    const auto* in = static_cast<const std::byte*>(from);
-    const auto ends = [&](auto piece) {  // the first and the last octets, which may overlap
-        auto last = piece;
-        std::memcpy(&piece, in, sizeof piece);
-        std::memcpy(&last, in + octets - sizeof last, sizeof last);
-        std::memcpy(out, &piece, sizeof piece);
-        std::memcpy(out + octets - sizeof last, &last, sizeof last);
-    };
-    struct Half {
-        std::uint64_t words[2];
-    };
-    if (octets >= sizeof(Half)) {
-        if (octets > 2 * sizeof(Half))
-            std::memcpy(out + sizeof(Half), in + sizeof(Half), sizeof(Half));
-        ends(Half{});
-    } else if (octets >= 8) {
-        ends(std::uint64_t{});
-    } else if (octets >= 4) {
-        ends(std::uint32_t{});
-    } else if (octets > 0) {
-        out[0] = in[0];
-        out[octets / 2] = in[octets / 2];
-        out[octets - 1] = in[octets - 1];
-    }
-}
-
 }  // namespace ulc::wire

@@ -62,6 +62,17 @@ TEST_F(ClientRendezvous, short_sends_multicasts_and_collectives_are_not_announce
     (void)tag;
 }
 
+TEST_F(ClientRendezvous, a_low_bound_announces_short_sends_too) {
+    ASSERT_EQ(ulc_set_rendezvous(ep, 16, UINT64_MAX), ULC_OK);
+    std::uint64_t tag = 0;
+    ASSERT_EQ(ulc_send(ep, 1, kTag, "below the bound", 15, nullptr), ULC_OK);
+    EXPECT_EQ(taken(tag), "below the bound");
+    EXPECT_EQ(tag, kTag);
+    ASSERT_EQ(ulc_send(ep, 1, kTag, "just at the bound", 16, nullptr), ULC_OK);
+    std::string first;
+    EXPECT_EQ(announced(first).length, 16U);
+}
+
 TEST_F(ClientRendezvous, a_receiver_may_ask_for_less_or_for_nothing) {
     const std::string text = pattern(30'000);
     ulc_request request;

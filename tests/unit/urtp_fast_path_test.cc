@@ -27,6 +27,7 @@ struct Outcome {
     std::uint64_t taken = 0;        ///< messages that it received
     std::uint64_t multicasts = 0;   ///< the same, to all ranks
     std::uint64_t multicasts_sent = 0;
+    std::uint64_t put_off = 0;
 
     bool operator==(const Outcome& other) const {
         return digest == other.digest && frames == other.frames && counters == other.counters &&
@@ -86,6 +87,7 @@ Outcome play(const Traffic& traffic, bool fast) {
     out.frames = world.frames;
     out.taken = world.taken_at_once;
     out.multicasts = world.multicasts_taken_at_once;
+    out.put_off = world.put_off;
     return out;
 }
 
@@ -96,6 +98,7 @@ void compare(const Traffic& traffic) {
     std::uint64_t taken = 0;
     std::uint64_t multicasts = 0;
     std::uint64_t multicasts_sent = 0;
+    std::uint64_t put_off = 0;
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
         Traffic one = traffic;
         one.seed = seed;
@@ -109,11 +112,13 @@ void compare(const Traffic& traffic) {
         taken += by_fast.taken;
         multicasts += by_fast.multicasts;
         multicasts_sent += by_fast.multicasts_sent;
+        put_off += by_fast.put_off;
     }
     EXPECT_GE(multicasts, traffic.multicasts) << "multicasts hardly took the fast path";
     EXPECT_GE(multicasts_sent, traffic.multicasts / 4) << "it was hardly taken when sending";
     EXPECT_GT(transmitted, 40U * 10U) << "the fast path was hardly taken";
     EXPECT_GT(fast, 0U) << "no frame had to wait";
+    EXPECT_GT(put_off, 40U) << "hardly a timer fired for nothing";
     EXPECT_GT(taken, 40U * 5U) << "the fast path was hardly taken";
 }
 

@@ -72,6 +72,24 @@ TEST(Timers, are_never_put_off) {
     EXPECT_EQ(heap.next(), kNever);
 }
 
+TEST(Timers, are_put_off_by_a_word_of_their_own) {
+    Timers heap;
+    Timer timers[3];
+    for (Timer& timer : timers) {
+        heap.enroll();
+        heap.arm_by(timer, 100 + (&timer - timers));
+    }
+    EXPECT_EQ(heap.first_due(99), nullptr);
+    ASSERT_EQ(heap.first_due(100), &timers[0]);
+    EXPECT_EQ(heap.first_due(100), &timers[0]) << "a look takes nothing";
+    heap.put_off(timers[0], 200);
+    ASSERT_EQ(heap.first_due(101), &timers[1]);
+    heap.put_off(timers[1], kNever);
+    EXPECT_EQ(heap.pop_due(1000), &timers[2]);
+    EXPECT_EQ(heap.pop_due(1000), &timers[0]);
+    EXPECT_EQ(heap.next(), kNever);
+}
+
 struct Item {
     Link<Item> link;
 };

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/copy_short.h"
 #include "base/prng.h"
 #include "wire/build.h"
 #include "wire/crc32c.h"

@@ -91,7 +91,12 @@ inline void copy_into(Request& request, std::uint64_t at, const unsigned char* p
                       std::uint64_t length) noexcept {
     if (at >= request.capacity || length == 0) return;
     if (request.pieces == nullptr) {
-        std::memcpy(request.buffer + at, payload, std::min(length, request.capacity - at));
+        const std::uint64_t part = std::min(length, request.capacity - at);
+        if (part <= kCopyShortMax) {
+            copy_short(request.buffer + at, payload, part);
+        } else {
+            std::memcpy(request.buffer + at, payload, part);
+        }
     } else {
         scatter(request.pieces, request.piece_count, at, payload, length);
     }

@@ -54,6 +54,11 @@ public:
 
     /// Starts a send. request nullptr: all or nothing now. Errors: ULC_ERR_AGAIN (without a request), NO_MEMORY.
     [[nodiscard]] int send(const SendArgs& args, ulc_request* request) noexcept;
+    /// Sends a short message at once, if nothing waits and no rule but the length has a say in it:
+    /// not delivered or matched, to all members. request: may be nullptr. False: nothing was
+    /// changed; send() decides.
+    [[nodiscard]] bool send_short(std::uint32_t stream, std::uint64_t tag, const Pieces& payload,
+                                  ulc_request* request) noexcept;
     /// A kSendDone record. False: no such cookie.
     [[nodiscard]] bool on_send_done(std::uint32_t cookie, int status) noexcept;
     /// Hands over what waits, as far as there is room. Returns how many requests ended.
@@ -175,5 +180,27 @@ private:
     std::vector<Announced> announced_;
     std::uint32_t free_announced_ = kNoCookie;
 };
+
+static_assert(abi::kInlineOctetsMax <= kCopyShortMax);
+
+[[gnu::always_inline]] inline bool Outbox::send_short(std::uint32_t stream, std::uint64_t tag,
+                                                      const Pieces& payload,
+                                                      ulc_request* request) noexcept {
+    const std::uint64_t length = payload.length;
+    if (length > abi::kInlineOctetsMax || length >= announce_from_ || !pending_.empty())
+        return false;
+    abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kSend);
+    if (record == nullptr) return false;
+    record->flags =
+        static_cast<std::uint8_t>(abi::kSubmitInline | abi::kSubmitFirst | abi::kSubmitLast |
+                                  (tag != 0 ? abi::kSubmitHasTag : 0));
+    record->inline_length = static_cast<std::uint16_t>(length);
+    record->stream = stream;
+    record->tag = tag;
+    payload.read_short(record->body.inline_octets);
+    submitter_.publish();
+    if (request != nullptr) Request::begin_done(request, stream, tag, length);
+    return true;
+}
 
 }  // namespace ulc::client

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/copy_short.h"
 #include "client/ulc.h"
 
 namespace ulc::client {
@@ -26,6 +27,8 @@ struct Pieces {
         pieces.length = length;
         return pieces;
     }
+    /// Copies all of a short payload (kCopyShortMax) to `to`.
+    void read_short(unsigned char* to) const noexcept;
     /// The caller's list. False: too many, one without memory, or more bytes than 2^63.
     [[nodiscard]] static bool of(const ulc_piece* list, unsigned count, Pieces& out) noexcept {
         if (count > kPiecesMax || (list == nullptr && count > 0)) return false;
@@ -68,6 +71,14 @@ inline void gather(const ulc_piece* list, unsigned count, std::uint64_t at, unsi
         std::memcpy(to, from, bytes);
         to += bytes;
     });
+}
+
+inline void Pieces::read_short(unsigned char* to) const noexcept {
+    if (list == nullptr) {
+        copy_short(to, base, length);
+    } else {
+        gather(list, count, 0, to, length);
+    }
 }
 
 /// Copies `length` bytes to the places from `at` on; what does not fit is left out.

@@ -109,6 +109,19 @@ struct Request {
         request->state = state;
         return *request;
     }
+    /// Starts the life of a send that is done already. Sets only what a done request tells.
+    static void begin_done(ulc_request* memory, std::uint32_t stream, std::uint64_t tag,
+                           std::uint64_t length) noexcept {
+        auto* request = ::new (static_cast<void*>(memory)) Request;
+        request->state = RequestState::kDone;
+        request->detached = false;
+        request->error = ULC_OK;
+        request->tag = tag;
+        request->length = length;
+        request->stream = stream;
+        request->source = 0;
+        request->collector = nullptr;
+    }
     static Request& of(ulc_request* memory) noexcept {
         return *std::launder(reinterpret_cast<Request*>(memory));
     }

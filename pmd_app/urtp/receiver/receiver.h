@@ -62,6 +62,8 @@ public:
     // --- waiting
     void expect(Session& session, Nanos now);
     void on_timer(RxStream& rx, Nanos now) noexcept;
+    /// Returns when the stream's timer is to fire; kNever: nothing waits for it.
+    [[nodiscard]] static Nanos deadline(const RxStream& rx) noexcept;
     void on_timer(Session& session, Nanos now);
 
     // --- frames out

@@ -9,10 +9,11 @@
 
 namespace ulc::urtp {
 
-void Receiver::arm(RxStream& rx) noexcept {
-    context_.timers.arm_by(rx.timer, std::min(std::min(rx.ack_by, rx.answer_at),
-                                              std::min(rx.ask_new_at, rx.ask_all_at)));
+Nanos Receiver::deadline(const RxStream& rx) noexcept {
+    return std::min(std::min(rx.ack_by, rx.answer_at), std::min(rx.ask_new_at, rx.ask_all_at));
 }
+
+void Receiver::arm(RxStream& rx) noexcept { context_.timers.arm_by(rx.timer, deadline(rx)); }
 
 /// Returns how long a repair may take before it counts as lost.
 Nanos Receiver::first_wait(const RxStream& rx) const noexcept {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/copy_short.h"
 #include "urtp/receiver/told.h"
 #include "urtp/sender/acknowledged.h"
 
@@ -76,7 +77,7 @@ inline TxStream* Sender::clear_stream(const Group& group, Nanos now) const noexc
     head.header.flags = flags;
     head.header.length = static_cast<std::uint16_t>(message.octets);
     head.header.seq = tx.tail.value;
-    wire::copy_short(at, message.payload, message.octets);
+    copy_short(at, message.payload, message.octets);
     at += message.octets;
     segment.length = std::max(static_cast<std::uint32_t>(wire::kFrameOctetsMin),
                               static_cast<std::uint32_t>(at - frame));

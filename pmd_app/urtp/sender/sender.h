@@ -73,6 +73,8 @@ public:
     /// The stream's timer fired. True: it is time to ask for news; each destination that
     /// TxStream::lacks() something and is_dead() goes before ask_for_news().
     bool on_timer(TxStream& tx, Nanos now) noexcept;
+    /// Returns when the stream's timer is to fire. now: on_timer() says.
+    [[nodiscard]] static Nanos deadline(const TxStream& tx, Nanos now) noexcept;
     /// Counts a question without answer. True: there were enough for long enough, and the peer's
     /// node is silent as well.
     bool is_dead(Session& session, Nanos now) noexcept;

@@ -45,6 +45,10 @@ bool Sender::is_dead(Session& session, Nanos now) noexcept {
     return false;
 }
 
+Nanos Sender::deadline(const TxStream& tx, Nanos now) noexcept {
+    return tx.repairs > 0 || tx.group != nullptr ? now : tx.probe_at;
+}
+
 bool Sender::on_timer(TxStream& tx, Nanos now) noexcept {
     if (tx.repairs > 0) repairing_.push_back(tx);
     if (tx.probe_at > now) {
