@@ -137,7 +137,7 @@ public:
     }
 
 private:
-    /// Where the record at that count lies: octets_ is a power of two.
+    /// Returns the place of the record at that count: octets_ is a power of two.
     [[nodiscard]] std::uint64_t offset(std::uint64_t at) const noexcept {
         return at & (octets_ - 1);
     }
@@ -204,7 +204,7 @@ public:
             if (tail_ - at_ > octets_) return lost();
         }
         if (length_at(at_) == kSkip) {
-            if (offset(at_) == 0) return lost();  // nobody skips a whole ring
+            if (offset(at_) == 0) return lost();  // no writer skips a whole ring
             at_ += octets_ - offset(at_);
             if (at_ >= tail_) return lost();  // a frame always follows
         }
@@ -239,7 +239,7 @@ public:
     void leave() noexcept { cursor_->value.store(kAbsent, std::memory_order_release); }
 
 private:
-    /// Where the record at that count lies: octets_ is a power of two.
+    /// Returns the place of the record at that count: octets_ is a power of two.
     [[nodiscard]] std::uint64_t offset(std::uint64_t at) const noexcept {
         return at & (octets_ - 1);
     }

@@ -162,7 +162,7 @@ public:
         return context_.timers.next();
     }  ///< kNever: none
     void on_timer(Nanos now);
-    /// Arms the timers anew that are due although nothing is: what they were armed for has moved.
+    /// Arms again the timers that are due although nothing is: what they were armed for has moved.
     /// Changes nothing else. Returns next_timer(); if that is due, on_timer() decides.
     Nanos put_off_timers(Nanos now) noexcept;
     /// A peer left or died: its streams end, group streams go on without it.
