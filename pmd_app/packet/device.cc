@@ -4,6 +4,8 @@
 #include <charconv>
 #include <optional>
 
+#include "port/device_arguments.h"
+
 namespace ulc::packet {
 namespace {
 
@@ -65,19 +67,10 @@ bool is_packet(std::string_view device) noexcept {
 
 Err parse_device(std::string_view device, DeviceSpec& out, std::string& why) {
     DeviceSpec spec;
-    std::size_t comma = device.find(',');
-    while (comma != std::string_view::npos) {
-        device.remove_prefix(comma + 1);
-        comma = device.find(',');
-        const std::string_view argument = device.substr(0, comma);
-        const std::size_t equals = argument.find('=');
-        const std::string_view value =
-            equals == std::string_view::npos ? "" : argument.substr(equals + 1);
-        const std::string wrong = set_argument(argument.substr(0, equals), value, spec);
-        if (!wrong.empty()) {
-            why = std::string(kName).append(" ").append(wrong);
-            return Err::kInvalid;
-        }
+    const auto set = [&](auto key, auto value) { return set_argument(key, value, spec); };
+    if (const std::string wrong = port::set_arguments(device, set); !wrong.empty()) {
+        why = std::string(kName).append(" ").append(wrong);
+        return Err::kInvalid;
     }
     if (spec.interface.empty()) {
         why = std::string(kName) + " needs iface=NAME, one of those that 'ip link' shows";

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "port/device_arguments.h"
 
 namespace ulc::shm {
 namespace {
@@ -37,24 +38,22 @@ std::optional<std::uint32_t> number(std::string_view text) {
     return value;
 }
 
-Err set_argument(std::string_view key, std::string_view value, DeviceSpec& spec, std::string& why) {
+/// Sets one argument. Returns why not; empty: it is set.
+std::string set_argument(std::string_view key, std::string_view value, DeviceSpec& spec) {
+    const auto given = number(value);
     if (key == "path" && !value.empty()) {
         spec.path = value;
-        return Err::kOk;
-    }
-    const auto given = number(value);
-    if (given && key == "station") {
+    } else if (given && key == "station") {
         spec.station = *given;
     } else if (given && key == "stations") {
         spec.shape.stations = *given;
     } else if (given && key == "ring") {
         spec.shape.ring_octets = *given;
     } else {
-        why = "shm device: '" + std::string(key) + "=" + std::string(value) +
-              "' is not understood; write shm,path=FILE,station=N[,stations=N][,ring=OCTETS]";
-        return Err::kInvalid;
+        return "shm device: '" + std::string(key) + "=" + std::string(value) +
+               "' is not understood; write shm,path=FILE,station=N[,stations=N][,ring=OCTETS]";
     }
-    return Err::kOk;
+    return "";
 }
 
 }  // namespace
@@ -67,18 +66,10 @@ bool is_shm(std::string_view device) noexcept {
 Err parse_device(std::string_view device, DeviceSpec& out, std::string& why) {
     ULC_CHECK(is_shm(device));
     DeviceSpec spec;
-    device.remove_prefix(kName.size());
-    while (!device.empty()) {
-        device.remove_prefix(1);  // the comma
-        const std::string_view argument = device.substr(0, device.find(','));
-        device.remove_prefix(argument.size());
-        const std::size_t equals = argument.find('=');
-        const std::string_view value =
-            equals == std::string_view::npos ? "" : argument.substr(equals + 1);
-        if (const Err e = set_argument(argument.substr(0, equals), value, spec, why); e != Err::kOk)
-            return e;
-    }
-    if (spec.path.empty()) {
+    const auto set = [&](auto key, auto value) { return set_argument(key, value, spec); };
+    if (std::string wrong = port::set_arguments(device, set); !wrong.empty()) {
+        why = std::move(wrong);
+    } else if (spec.path.empty()) {
         why =
             "shm device without path=; name a file that all engines of the wire share, as in "
             "shm,path=/dev/shm/lab,station=0";

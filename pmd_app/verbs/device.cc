@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "port/device_arguments.h"
+
 namespace ulc::verbs {
 namespace {
 
@@ -55,19 +57,10 @@ bool is_verbs(std::string_view device) noexcept {
 
 Err parse_device(std::string_view device, DeviceSpec& out, std::string& why) {
     DeviceSpec spec;
-    std::size_t comma = device.find(',');
-    while (comma != std::string_view::npos) {
-        device.remove_prefix(comma + 1);
-        comma = device.find(',');
-        const std::string_view argument = device.substr(0, comma);
-        const std::size_t equals = argument.find('=');
-        const std::string_view value =
-            equals == std::string_view::npos ? "" : argument.substr(equals + 1);
-        const std::string wrong = set_argument(argument.substr(0, equals), value, spec);
-        if (!wrong.empty()) {
-            why = "verbs device " + wrong;
-            return Err::kInvalid;
-        }
+    const auto set = [&](auto key, auto value) { return set_argument(key, value, spec); };
+    if (const std::string wrong = port::set_arguments(device, set); !wrong.empty()) {
+        why = "verbs device " + wrong;
+        return Err::kInvalid;
     }
     if (spec.name.empty()) {
         why = "verbs device needs dev=NAME, one of those that 'ibv_devices' shows; " +
