@@ -202,13 +202,8 @@ Outbox::Step Outbox::hand_inline(Request& request) noexcept {
         table_[record->cookie].request = &request;
         table_[record->cookie].stream = request.stream;
     }
-    record->flags =
-        static_cast<std::uint8_t>(abi::kSubmitInline | abi::kSubmitFirst | abi::kSubmitLast |
-                                  (request.tag != 0 ? abi::kSubmitHasTag : 0) |
-                                  (request.delivered ? abi::kSubmitNotifyAcked : 0));
-    record->inline_length = static_cast<std::uint16_t>(request.capacity);
-    record->stream = request.stream;
-    record->tag = request.tag;
+    describe_inline(*record, request.stream, request.tag, request.capacity);
+    if (request.delivered) record->flags |= abi::kSubmitNotifyAcked;
     if (request.capacity > 0) request.read(0, record->body.inline_octets, request.capacity);
     submitter_.publish();
     request.length = request.capacity;

@@ -132,6 +132,16 @@ private:
     unsigned advance_pending() noexcept;
     [[nodiscard]] Step advance(Request& request, bool whole_only) noexcept;
     [[nodiscard]] Step hand_inline(Request& request) noexcept;
+    /// Makes the record one of a whole message inside itself; its octets are the caller's to add.
+    static void describe_inline(abi::SubmissionRecord& record, std::uint32_t stream,
+                                std::uint64_t tag, std::uint64_t length) noexcept {
+        record.flags =
+            static_cast<std::uint8_t>(abi::kSubmitInline | abi::kSubmitFirst | abi::kSubmitLast |
+                                      (tag != 0 ? abi::kSubmitHasTag : 0));
+        record.inline_length = static_cast<std::uint16_t>(length);
+        record.stream = stream;
+        record.tag = tag;
+    }
     [[nodiscard]] Step hand_whole(Request& request, std::uint8_t flag,
                                   std::uint32_t offset) noexcept;
     [[nodiscard]] Step hand_chunk(Request& request, bool whole_only) noexcept;
@@ -191,12 +201,7 @@ static_assert(abi::kInlineOctetsMax <= kCopyShortMax);
         return false;
     abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kSend);
     if (record == nullptr) return false;
-    record->flags =
-        static_cast<std::uint8_t>(abi::kSubmitInline | abi::kSubmitFirst | abi::kSubmitLast |
-                                  (tag != 0 ? abi::kSubmitHasTag : 0));
-    record->inline_length = static_cast<std::uint16_t>(length);
-    record->stream = stream;
-    record->tag = tag;
+    describe_inline(*record, stream, tag, length);
     payload.read_short(record->body.inline_octets);
     submitter_.publish();
     if (request != nullptr) Request::begin_done(request, stream, tag, length);
