@@ -116,8 +116,8 @@ private:
     [[nodiscard]] int source_of(fi_addr_t from, std::uint16_t& out) noexcept;
     /// Returns a tagged receive of any source as described; nullptr: no memory.
     [[nodiscard]] Operation* describe(const Incoming& wanted) noexcept;
-    /// Prepares a multi-receive. False: no memory.
-    [[nodiscard]] bool make_buffer(Operation& operation) noexcept;
+    /// Prepares a multi-receive into a buffer at `base`. False: no memory.
+    [[nodiscard]] bool make_buffer(Operation& operation, void* base) noexcept;
     /// The ulc_part_giver of multi-receives.
     static void give_part(ulc_request* request, const ulc_status* message, const void* head,
                           std::size_t octets, ulc_part* part) noexcept;

@@ -80,7 +80,7 @@ ssize_t Endpoint::receive(const Incoming& wanted) noexcept {
     operation->kind = many ? Operation::Kind::kMultiReceive : Operation::Kind::kReceive;
     operation->flags = FI_RECV | ((wanted.tag & kTaggedBit) != 0 ? FI_TAGGED : FI_MSG);
     operation->peer = from;
-    if (many && !make_buffer(*operation)) {
+    if (many && !make_buffer(*operation, wanted.pieces[0].iov_base)) {
         pool_.release(*operation);
         return -FI_ENOMEM;
     }
@@ -89,8 +89,10 @@ ssize_t Endpoint::receive(const Incoming& wanted) noexcept {
     return 0;
 }
 
-bool Endpoint::make_buffer(Operation& operation) noexcept {
-    if (operation.count == 1) operation.pieces[1] = {&operation.header, 0};  // of no byte
+bool Endpoint::make_buffer(Operation& operation, void* base) noexcept {
+    // A buffer of no byte still has a place, which completions name.
+    void* const place = base != nullptr ? base : &operation.header;
+    if (operation.count == 1) operation.pieces[1] = {place, 0};
     operation.many = new (std::nothrow) ManyBuffer{this, pool_.allocate(), 1};
     return operation.many != nullptr && operation.many->spare != nullptr;
 }
