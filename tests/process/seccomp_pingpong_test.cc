@@ -41,7 +41,7 @@ constexpr std::uint64_t kWarmUp = 20'000;
 constexpr std::uint64_t kWindow = 16;  ///< under way each way
 constexpr std::uint64_t kFramesPerLoss = 20'000;
 constexpr int kSecondsMax = 150;
-constexpr Nanos kQuestionsApart = 4 * kMillisecond;  ///< of one client whose engine does not beat
+constexpr Nanos kQuestionsApart = 4 * kMillisecond;  ///< while an engine does not beat
 
 [[noreturn]] void die(const char* what) {
     std::fprintf(stderr, "child: %s\n", what);
