@@ -8,6 +8,7 @@
 #include <string>
 
 #include "abi/attach.h"
+#include "base/check.h"
 #include "client/attach/attach_client.h"
 #include "client/attach/defaults.h"
 #include "client/attach/embedded_client.h"
@@ -328,6 +329,7 @@ uint8_t ulc_internal_medium(const ulc_endpoint* ep) { return static_cast<uint8_t
 
 int ulc_internal_offloads(const ulc_endpoint* ep) { return ep->offloads_collectives() ? 1 : 0; }
 
+// Either all receives start or none: a message that was taken could not be given back.
 int ulc_multireceive(ulc_endpoint* ep, const uint16_t* from, uint16_t count, uint64_t tag,
                      uint64_t mask, void* const* buffers, size_t capacity, ulc_request* requests) {
     if (ep == nullptr || from == nullptr || buffers == nullptr || requests == nullptr)
@@ -335,12 +337,12 @@ int ulc_multireceive(ulc_endpoint* ep, const uint16_t* from, uint16_t count, uin
     for (uint16_t i = 0; i < count; ++i) {
         if (from[i] == ULC_RANK_ANY || from[i] >= ep->size()) return ULC_ERR_INVALID;
         if (std::find(from, from + i, from[i]) != from + i) return ULC_ERR_INVALID;
+        if (buffers[i] == nullptr && capacity > 0) return ULC_ERR_INVALID;
     }
     for (uint16_t i = 0; i < count; ++i) {
         const int error = ulc_receive(ep, from[i], tag, mask, buffers[i], capacity, &requests[i]);
         if (error == ULC_OK) continue;
-        while (i-- > 0)
-            static_cast<void>(ulc_cancel(ep, &requests[i]));
+        ULC_CHECK(i == 0);  // it is the endpoint's state that refuses
         return error;
     }
     return ULC_OK;

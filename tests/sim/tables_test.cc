@@ -140,6 +140,14 @@ TEST(tables, urtps_shapes_hold_on_its_cluster) {
                                  "algorithm 2 (k = 1) is faster than 1 on 8 hosts"});
 }
 
+TEST(tables, each_step_of_gammas_latency_gains_what_the_thesis_says) {
+    expect_shapes(gamma_latency, {});
+}
+
+TEST(tables, gammas_barriers_have_the_thesis_order_on_the_hub) {
+    expect_shapes(gamma_barriers, {});
+}
+
 TEST(tables, pcode_is_flat_where_tcp_is_linear) { expect_shapes(pcode_broadcast, {}); }
 
 TEST(tables, groups_share_addresses_at_less_cost_than_by_hash_or_broadcast) {

@@ -31,6 +31,60 @@ TEST_F(ClientReceive, a_posted_receive_gets_the_message_and_its_status) {
     EXPECT_EQ(std::string(buffer, 5), "hello");
 }
 
+TEST_F(ClientReceive, one_call_receives_from_several_sources_in_any_order) {
+    engine.form(0, 4);
+    char buffers[3][8] = {};
+    void* const places[] = {buffers[0], buffers[1], buffers[2]};
+    const std::uint16_t from[] = {3, 1, 2};
+    ulc_request requests[3];
+    ulc_status status;
+    engine.deliver_inline(2, 9, "early");
+    ep->poll();
+    ASSERT_EQ(ulc_multireceive(ep, from, 3, 9, UINT64_MAX, places, 8, requests), ULC_OK);
+    ASSERT_EQ(test(requests[2], &status), ULC_OK);
+    EXPECT_EQ(status.source, 2);
+    EXPECT_EQ(std::string(buffers[2], 5), "early");
+    engine.deliver_inline(1, 8, "other");
+    engine.deliver_inline(1, 9, "one");
+    engine.deliver_inline(1, 9, "again");
+    ep->poll();
+    EXPECT_EQ(test(requests[0]), ULC_ERR_AGAIN);
+    ASSERT_EQ(test(requests[1], &status), ULC_OK);
+    EXPECT_EQ(status.source, 1);
+    EXPECT_EQ(std::string(buffers[1], 3), "one");
+    engine.deliver_inline(3, 9, "three");
+    ep->poll();
+    ASSERT_EQ(test(requests[0], &status), ULC_OK);
+    EXPECT_EQ(status.source, 3);
+    EXPECT_EQ(std::string(buffers[0], 5), "three");
+}
+
+TEST_F(ClientReceive, from_several_sources_all_start_or_none) {
+    char buffers[2][8] = {};
+    void* const places[] = {buffers[0], buffers[1]};
+    const std::uint16_t from[] = {1, 2};
+    ulc_request requests[2];
+    const auto start = [&](const std::uint16_t* sources, void* const* into) {
+        return ulc_multireceive(ep, sources, 2, 9, UINT64_MAX, into, 8, requests);
+    };
+    EXPECT_NE(start(from, places), ULC_OK) << "no job has formed";
+    engine.form(0, 3);
+    engine.deliver_inline(1, 9, "kept");
+    ep->poll();
+    constexpr std::uint16_t kTwice[] = {1, 1};
+    constexpr std::uint16_t kAny[] = {1, ULC_RANK_ANY};
+    constexpr std::uint16_t kUnknown[] = {1, 3};
+    void* const none[] = {buffers[0], nullptr};
+    EXPECT_EQ(start(kTwice, places), ULC_ERR_INVALID);
+    EXPECT_EQ(start(kAny, places), ULC_ERR_INVALID);
+    EXPECT_EQ(start(kUnknown, places), ULC_ERR_INVALID);
+    EXPECT_EQ(start(from, none), ULC_ERR_INVALID);
+    EXPECT_EQ(buffers[0][0], '\0') << "a call that was refused took a message";
+    ASSERT_EQ(start(from, places), ULC_OK);
+    EXPECT_EQ(test(requests[0]), ULC_OK);
+    EXPECT_EQ(std::string(buffers[0], 4), "kept");
+}
+
 TEST_F(ClientReceive, the_error_handler_hears_what_no_request_tells) {
     struct Heard {
         int error = 0;
