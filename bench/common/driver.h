@@ -31,7 +31,7 @@ struct Command {
 inline constexpr std::uint32_t kEnd = UINT32_MAX;
 
 /// Further figures of a case.
-inline constexpr std::size_t kValuesMax = 4;
+inline constexpr std::size_t kValuesMax = 5;
 
 /// What a rank found: how long its part took, and whether all octets were right.
 struct Outcome {

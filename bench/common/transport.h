@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace ulc::bench {
@@ -32,6 +33,11 @@ public:
     /// The other side; memory: kStreamWindow × octets. Compares every octet with `expected`. False: one differs.
     virtual bool stream_in(std::uint16_t peer, void* memory, const void* expected,
                            std::size_t octets, unsigned count) = 0;
+
+    /// One message to each rank of `order`, begun in that order, and one from each of them, all
+    /// under way at once. out: a block of `octets` for each rank of the job; in: a block from each.
+    virtual void exchange(std::span<const std::uint16_t> order, const unsigned char* out,
+                          unsigned char* in, std::size_t octets) = 0;
 
     virtual void barrier(const char* algorithm) = 0;
     virtual void broadcast(std::uint16_t root, void* buffer, std::size_t octets,

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "bench/common/job.h"
 #include "bench/common/transport.h"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::uint64_t kTagPing = 1;
 constexpr std::uint64_t kTagStream = 2;
+constexpr std::uint64_t kTagExchange = 3;
 constexpr std::uint64_t kTagAll = UINT64_MAX;
 
 class UlcTransport final : public Transport {
@@ -90,6 +92,24 @@ public:
             if (i + kStreamWindow < count) post(i + kStreamWindow);
         }
         return right;
+    }
+
+    void exchange(std::span<const std::uint16_t> order, const unsigned char* out, unsigned char* in,
+                  std::size_t octets) override {
+        std::vector<ulc_request> receives(order.size());
+        std::vector<ulc_request> sends(order.size());
+        for (std::size_t i = 0; i < order.size(); ++i)
+            require(ulc_receive(ep_, order[i], kTagExchange, kTagAll, in + order[i] * octets,
+                                octets, &receives[i]),
+                    "receive");
+        for (std::size_t i = 0; i < order.size(); ++i)
+            require(
+                ulc_send(ep_, order[i], kTagExchange, out + order[i] * octets, octets, &sends[i]),
+                "send");
+        for (ulc_request& one : receives)
+            wait(one, "receive");
+        for (ulc_request& one : sends)
+            wait(one, "send");
     }
 
     void barrier(const char* algorithm) override {

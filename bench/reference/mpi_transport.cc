@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kTagPing = 1;
 constexpr int kTagStream = 2;
+constexpr int kTagExchange = 3;
 
 class MpiTransport final : public Transport {
 public:
@@ -79,6 +80,18 @@ public:
             if (i + kStreamWindow < count) post(i + kStreamWindow);
         }
         return right;
+    }
+
+    void exchange(std::span<const std::uint16_t> order, const unsigned char* out, unsigned char* in,
+                  std::size_t octets) override {
+        std::vector<MPI_Request> requests;
+        for (const std::uint16_t peer : order)
+            MPI_Irecv(in + peer * octets, count_of(octets), MPI_BYTE, peer, kTagExchange,
+                      MPI_COMM_WORLD, &requests.emplace_back());
+        for (const std::uint16_t peer : order)
+            MPI_Isend(out + peer * octets, count_of(octets), MPI_BYTE, peer, kTagExchange,
+                      MPI_COMM_WORLD, &requests.emplace_back());
+        MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
     }
 
     void barrier(const char*) override { MPI_Barrier(MPI_COMM_WORLD); }
