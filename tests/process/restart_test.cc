@@ -13,6 +13,7 @@
 #include <cstring>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "cluster_of_two.h"
 
@@ -176,10 +177,15 @@ private:
     static constexpr std::size_t kOctets = 30'000;
 
     int wait() {
-        const int error = ulc_wait(ep_, kLimit / 1000);
         const std::uint64_t moved = life_.received + ended_;
-        if (moved != moved_ || error == ULC_OK) still_ = 0;
-        moved_ = moved;
+        // The library may hold more messages, and does not end a wait for them. Without this, a
+        // backlog of 700 messages took 2.6 s, and the end of the peer is heard after it.
+        if (moved != std::exchange(moved_, moved)) {
+            still_ = 0;
+            return ULC_OK;
+        }
+        const int error = ulc_wait(ep_, kLimit / 1000);
+        if (error == ULC_OK) still_ = 0;
         if (error == ULC_ERR_TIMEOUT && ++still_ > 1000) return ULC_ERR_TIMEOUT;
         // An end of the endpoint ends the receives: messages that came before are taken first.
         return ULC_OK;
@@ -316,7 +322,7 @@ public:
             static_cast<long long>(worst_.count() / 1'000'000), late_,
             static_cast<long long>(kToldIn.count()),
             static_cast<long long>(slowest_.count() / 1'000'000));
-        EXPECT_LE(late_, 1 + count / 10);
+        EXPECT_LE(late_, 1 + count / 50);
     }
 
 private:
@@ -355,25 +361,25 @@ private:
         const bool judged = formed && life > board_->ranks[1 - which].ended;
         for (const int rank : {0, 1})
             formed_[rank] = board_->ranks[rank].formed;
-        const std::int64_t killed = now_ns();
         if (n % 8 == 3) {
             EXPECT_EQ(cluster_.stop_engine(which), 0);
         } else {
             cluster_.kill_engine(which);
+            // From here on: on a busy machine a killed process may go on for seconds.
+            if (judged) judge_notice(1 - which, life - 1, now_ns());
         }
-        if (judged && n % 8 != 3) judge_notice(1 - which, life - 1, killed);
         usleep(static_cast<useconds_t>(below(20'000)));
         cluster_.start_missing();
     }
 
     /// The rank on the other engine hears in time that its peer is gone.
-    void judge_notice(int rank, std::uint32_t life, std::int64_t killed) {
+    void judge_notice(int rank, std::uint32_t life, std::int64_t ended_engine) {
         ASSERT_TRUE(eventually([&] { return board_->ranks[rank].ended > life; }))
             << "the peer was not notified";
         const Life& ended = board_->ranks[rank].lives[life];
         EXPECT_TRUE(ended.error == ULC_ERR_PEER_DIED || ended.error == ULC_ERR_PEER_LEFT)
             << ulc_error_text(ended.error);
-        const nanoseconds took(ended.ended_at - killed);
+        const nanoseconds took(ended.ended_at - ended_engine);
         worst_ = std::max(worst_, took);
         if (took > kToldIn) ++late_;
     }
