@@ -12,6 +12,8 @@ void add_run_command(CLI::App& app, int* exit_code);
 void add_cluster_command(CLI::App& app, int* exit_code);
 void add_switch_command(CLI::App& app, int* exit_code);
 void add_stat_command(CLI::App& app, int* exit_code);
+void add_top_command(CLI::App& app, int* exit_code);
+void add_exporter_command(CLI::App& app, int* exit_code);
 void add_ping_command(CLI::App& app, int* exit_code);
 void add_tune_command(CLI::App& app, int* exit_code);
 void add_env_command(CLI::App& app, int* exit_code);

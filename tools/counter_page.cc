@@ -8,12 +8,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
 
 #include "abi/attach.h"
+#include "programs.h"
 
 namespace ulc::tools {
 namespace {
@@ -41,7 +42,7 @@ std::string explain_connect(const std::string& socket, int error) {
     switch (error) {
         case ENOENT:
             return fmt::format(
-                "there is no socket {}; is ulc-engine running? name its socket: ulc stat SOCKET",
+                "there is no socket {}; start ulc-engine, or name the socket of one that runs",
                 socket);
         case ECONNREFUSED:
             return fmt::format(
@@ -58,7 +59,7 @@ bool connect_to(const std::string& socket, const Descriptor& fd, std::string* er
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (socket.size() >= sizeof address.sun_path) {
-        *error = "the path of the socket is too long";
+        *error = fmt::format("the path {} is too long for a socket", socket);
         return false;
     }
     std::memcpy(address.sun_path, socket.c_str(), socket.size() + 1);
@@ -87,10 +88,16 @@ bool receive_offer(int fd, abi::Offer* offer, Descriptor* memory, std::string* e
         std::memcpy(&received, CMSG_DATA(header), sizeof received);
         memory->reset(received);
     }
-    if (n != static_cast<ssize_t>(sizeof *offer) || offer->magic != abi::kHelloMagic) {
+    if (n <= 0) {
         *error = n < 0 && errno == EAGAIN
-                     ? "the engine does not answer within 5 s; is it stopped?"
-                     : "what listens there is no ulc-engine, or one of another version";
+                     ? "the engine does not answer within 5 s; look whether it is stopped"
+                     : "the engine is ending, or refused without a reason; see its log";
+        return false;
+    }
+    if (n != static_cast<ssize_t>(sizeof *offer) || offer->magic != abi::kHelloMagic) {
+        *error =
+            "the answer is not that of a ulc-engine of this version; use the ulc that was "
+            "installed with the engine";
         return false;
     }
     offer->text[sizeof offer->text - 1] = '\0';
@@ -126,27 +133,37 @@ bool CounterPage::open(const std::string& socket, std::string* error) {
 }
 
 bool CounterPage::map(int fd, std::string* error) {
+    // A header of version 1 ends before its rows.
+    constexpr std::size_t kOldHeader = offsetof(abi::CounterPageHeader, rows_offset);
     struct stat info {};
-    *error =
-        "the counter page is not one that this ulc can read; use the ulc of the engine's version";
-    if (::fstat(fd, &info) != 0 ||
-        info.st_size < static_cast<off_t>(sizeof(abi::CounterPageHeader)))
-        return false;
+    *error = "the engine's counter page is malformed; restart that engine";
+    if (::fstat(fd, &info) != 0 || info.st_size < static_cast<off_t>(kOldHeader)) return false;
     octets_ = static_cast<std::size_t>(info.st_size);
     void* memory = ::mmap(nullptr, octets_, PROT_READ, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED) return false;
     page_ = static_cast<const unsigned char*>(memory);
     abi::CounterPageHeader header{};
-    std::memcpy(&header, page_, sizeof header);
+    std::memcpy(&header, page_, std::min(sizeof header, octets_));
+    if (header.magic == abi::kCounterPageMagic && header.version != abi::kCounterPageVersion) {
+        *error = fmt::format(
+            "the engine's counter page has version {}, this ulc reads version {}; use the ulc that "
+            "was installed with the engine",
+            header.version, abi::kCounterPageVersion);
+        return false;
+    }
     const std::uint64_t names_end =
         header.names_offset + std::uint64_t{header.count} * abi::kCounterNameOctets;
     const std::uint64_t values_end =
         header.values_offset + std::uint64_t{header.count} * sizeof(std::uint64_t);
+    const std::uint64_t rows_end =
+        header.rows_offset + std::uint64_t{abi::kRowsMax} * sizeof(abi::EndpointRow);
     if (header.magic != abi::kCounterPageMagic || names_end > octets_ || values_end > octets_ ||
-        header.values_offset % sizeof(std::uint64_t) != 0) {
+        rows_end > octets_ || header.values_offset % sizeof(std::uint64_t) != 0 ||
+        header.rows_offset % sizeof(std::uint64_t) != 0) {
         return false;
     }
     values_offset_ = header.values_offset;
+    rows_offset_ = header.rows_offset;
     for (std::uint32_t i = 0; i < header.count; ++i) {
         const auto* name = reinterpret_cast<const char*>(page_) + header.names_offset +
                            i * abi::kCounterNameOctets;
@@ -166,6 +183,25 @@ std::vector<std::uint64_t> CounterPage::values() const {
     return out;
 }
 
+std::vector<abi::EndpointRow> CounterPage::rows() const {
+    const auto* header = reinterpret_cast<const abi::CounterPageHeader*>(page_);
+    const auto* from = reinterpret_cast<const std::uint32_t*>(page_ + rows_offset_);
+    std::vector<abi::EndpointRow> out;
+    // The engine writes rows at most ten times a second: the second attempt succeeds.
+    for (int attempt = 0; attempt < 100; ++attempt) {
+        const std::uint32_t before = __atomic_load_n(&header->rows_sequence, __ATOMIC_ACQUIRE);
+        out.resize(std::min(__atomic_load_n(&header->rows, __ATOMIC_RELAXED), abi::kRowsMax));
+        auto* to = reinterpret_cast<std::uint32_t*>(out.data());
+        const std::size_t words = out.size() * (sizeof(abi::EndpointRow) / sizeof *to);
+        for (std::size_t i = 0; i < words; ++i)
+            to[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);  // with the release fence of the engine's set_rows
+        const std::uint32_t after = __atomic_load_n(&header->rows_sequence, __ATOMIC_RELAXED);
+        if (before % 2 == 0 && before == after) return out;
+    }
+    return {};
+}
+
 unsigned CounterPage::engine_pid() const {
     return reinterpret_cast<const abi::CounterPageHeader*>(page_)->engine_pid;
 }
@@ -182,6 +218,22 @@ std::string CounterPage::ports() const {
 
 bool CounterPage::engine_lives() const {
     return ::kill(static_cast<pid_t>(engine_pid()), 0) == 0 || errno == EPERM;
+}
+
+CounterInfo info_of(const std::string& name) {
+    const auto* found = std::find_if(std::begin(kCounterInfo), std::end(kCounterInfo),
+                                     [&](const CounterInfo& c) { return c.id == name; });
+    return found == std::end(kCounterInfo) ? CounterInfo{name, "", ""} : *found;
+}
+
+std::string counter_socket(const std::string& named, std::string* error) {
+    std::string socket = named.empty() ? environment_of("ULC_ENGINE") : named;
+    if (socket.empty()) socket = abi::kDefaultSocketPath;
+    if (socket.starts_with("embedded:")) {
+        *error = "an engine inside an application has no socket; name the socket of a ulc-engine";
+        return {};
+    }
+    return socket;
 }
 
 }  // namespace ulc::tools

@@ -1,16 +1,13 @@
 // ulc stat: the counters of a running engine; with --watch what they gain each second.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "abi/attach.h"
-#include "base/counters.h"
 #include "commands.h"
 #include "counter_page.h"
-#include "programs.h"
 #include "prometheus.h"
 
 namespace ulc::tools {
@@ -26,19 +23,6 @@ struct StatOptions {
     unsigned count = 0;  ///< of --watch; 0: until the engine ends
 };
 
-/// What counters.def says of a name; the engine may be of another build and know others.
-CounterInfo info_of(const std::string& name) {
-    const auto* found = std::find_if(std::begin(kCounterInfo), std::end(kCounterInfo),
-                                     [&](const CounterInfo& c) { return c.id == name; });
-    return found == std::end(kCounterInfo) ? CounterInfo{name, "", ""} : *found;
-}
-
-std::string socket_of(const StatOptions& options) {
-    if (!options.socket.empty()) return options.socket;
-    const std::string engine = environment_of("ULC_ENGINE");
-    return engine.empty() ? abi::kDefaultSocketPath : engine;
-}
-
 void print_json(const CounterPage& page, const std::vector<std::uint64_t>& values) {
     nlohmann::json out{{"engine_pid", page.engine_pid()},
                        {"endpoints", page.endpoints()},
@@ -47,14 +31,6 @@ void print_json(const CounterPage& page, const std::vector<std::uint64_t>& value
         out["counters"][page.names()[i]] = values[i];
     fmt::print("{}\n", out.dump());
     std::fflush(stdout);
-}
-
-void print_prometheus(const std::string& socket, const CounterPage& page) {
-    const std::vector<std::uint64_t> values = page.values();
-    std::vector<Metric> metrics;
-    for (std::size_t i = 0; i < values.size(); ++i)
-        metrics.push_back({page.names()[i], info_of(page.names()[i]).help, values[i]});
-    fmt::print("{}", prometheus_text(socket, page.endpoints(), metrics));
 }
 
 void print_table(const CounterPage& page, const std::vector<std::uint64_t>& values, bool all) {
@@ -112,18 +88,14 @@ int watch(const CounterPage& page, const StatOptions& options) {
 int stat(const StatOptions& options) {
     CounterPage page;
     std::string error;
-    const std::string socket = socket_of(options);
-    if (socket.starts_with("embedded:")) {
-        fmt::print(stderr, "ulc stat: an embedded engine has no socket; ulc stat reads daemons\n");
-        return 1;
-    }
-    if (!page.open(socket, &error)) {
+    const std::string socket = counter_socket(options.socket, &error);
+    if (socket.empty() || !page.open(socket, &error)) {
         fmt::print(stderr, "ulc stat: {}\n", error);
         return 1;
     }
     if (options.watch) return watch(page, options);
     if (options.prometheus) {
-        print_prometheus(socket, page);
+        fmt::print("{}", prometheus_text(socket, page));
         return 0;
     }
     options.json ? print_json(page, page.values()) : print_table(page, page.values(), options.all);

@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "abi/endpoint_region.h"
+#include "abi/endpoint_row.h"
 #include "abi/region.h"
 
 namespace ulc::abi {
@@ -67,11 +68,19 @@ inline constexpr unsigned char kUpcall = 'u';
 
 // ---------------------------------------------------------------- the counter page
 //
-// A read-only memfd, by Hello(kCounters): a header, then `count` names of kCounterNameOctets, then `count` 64-bit values, all
-// written by the engine alone. Readers see each value whole, not a common instant.
+// A read-only memfd, by Hello(kCounters):
+//
+//   CounterPageHeader │ count names of kCounterNameOctets │ count 64-bit values │ EndpointRow …
+//
+// The engine's process alone writes it. Readers see each value whole, not a common instant. Values
+// are always current. Rows are taken when a reader says Hello(kCounters), at most ten
+// times a second; `rows_sequence` is odd while they are written, and a reader that sees it change
+// copies them again.
 
 inline constexpr std::uint64_t kCounterPageMagic = 0x31764354'4e435555U;
+inline constexpr std::uint32_t kCounterPageVersion = 2;  ///< 1 had no rows
 inline constexpr std::size_t kCounterNameOctets = 32;
+inline constexpr std::uint32_t kRowsMax = 256;
 
 struct CounterPageHeader {
     std::uint64_t magic;
@@ -82,6 +91,10 @@ struct CounterPageHeader {
     std::uint32_t engine_pid;
     std::uint32_t endpoints;  ///< attached now
     char ports[256];          ///< terminated; for people
+    std::uint32_t rows_offset;
+    std::uint32_t rows;  ///< at most kRowsMax
+    std::uint32_t rows_sequence;
+    std::uint32_t reserved;
 };
 static_assert(sizeof(CounterPageHeader) % 8 == 0);
 

@@ -26,6 +26,7 @@
 #include <string>
 
 #include "abi/endpoint_region.h"
+#include "abi/endpoint_row.h"
 #include "abi/placement.h"
 #include "base/address_plan.h"
 #include "base/counters.h"
@@ -75,6 +76,9 @@ public:
     /// Why the engine closed the endpoint by itself (kCorrupt); kOk while it did not. Then detach() is the caller's turn.
     [[nodiscard]] Err closed(EndpointId endpoint) const noexcept;
     [[nodiscard]] std::uint32_t endpoints() const noexcept;
+    /// Writes one row for each admitted endpoint, without the process id, as far as there is space.
+    /// Returns the number of rows. O(endpoints · ranks).
+    std::size_t take_figures(std::span<abi::EndpointRow> out) const noexcept;
 
     /// Whom to ask where messages to this endpoint go, from now on; nullptr: nobody. It was admitted with Reach::kProcess. Unknown endpoints are
     /// ignored.

@@ -28,6 +28,26 @@ TEST(Prometheus, shows_a_level_as_a_gauge) {
     EXPECT_EQ(text.find("ulc_multicast_addresses_total"), std::string::npos) << text;
 }
 
+TEST(Prometheus, shows_each_level_of_each_endpoint) {
+    std::array<abi::EndpointRow, 2> rows{};
+    rows[0].endpoint = 0x11;
+    rows[0].pid = 7;
+    rows[0].frames_unacked = 3;
+    rows[1].endpoint = 0x12;
+    rows[1].rtt_ns_max = 2500;
+    const std::string text = prometheus_text("e", 2, {}, rows);
+    EXPECT_NE(
+        text.find("# TYPE ulc_endpoint_frames_unacked gauge\n"
+                  "ulc_endpoint_frames_unacked{engine=\"e\",endpoint=\"0x11\",pid=\"7\"} 3\n"
+                  "ulc_endpoint_frames_unacked{engine=\"e\",endpoint=\"0x12\",pid=\"0\"} 0\n"),
+        std::string::npos)
+        << text;
+    EXPECT_NE(
+        text.find("ulc_endpoint_rtt_seconds{engine=\"e\",endpoint=\"0x12\",pid=\"0\"} 2.5e-06\n"),
+        std::string::npos)
+        << text;
+}
+
 TEST(Prometheus, escapes_what_would_end_a_label_or_a_line) {
     const std::array metrics{Metric{"naps", "one \\ two\nthree \"four\"", 1}};
     const std::string text = prometheus_text("a\"b\\c\nd", 0, metrics);

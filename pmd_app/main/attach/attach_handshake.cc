@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -12,6 +13,8 @@
 
 namespace ulc::daemon {
 namespace {
+
+constexpr Nanos kRowsEvery = 100 * kMillisecond;
 
 /// One packet with an optional descriptor. Never blocks; false: the client is not listening.
 bool send_packet(int socket, const void* data, std::size_t octets, int fd = -1) {
@@ -150,7 +153,27 @@ bool AttachServer::on_mapped(Connection& connection) {
     return true;
 }
 
+// Readers may ask often: the engine's thread is asked ten times a second at most.
+void AttachServer::refresh_rows() {
+    const Nanos now = monotonic_now();
+    if (now < rows_at_) return;
+    rows_at_ = now + kRowsEvery;
+    rows_.resize(abi::kRowsMax);
+    std::size_t count = 0;
+    loop_.calls().run(
+        [&](const engine::Engine& engine, Nanos) { count = engine.take_figures(rows_); });
+    rows_.resize(count);
+    for (const auto& connection : connections_) {
+        const auto row =
+            std::ranges::find(rows_, connection->endpoint, &abi::EndpointRow::endpoint);
+        if (connection->reserved && row != rows_.end())
+            row->pid = static_cast<std::uint32_t>(connection->peer.pid);
+    }
+    counters_.set_rows(rows_);
+}
+
 bool AttachServer::serve_counters(Connection& connection) {
+    refresh_rows();
     const int fd = counters_.open_read_only();
     auto offer = reply_with<abi::Offer>(fd < 0 ? Err::kSystem : Err::kOk, "");
     offer.abi_version = abi::kAbiVersion;

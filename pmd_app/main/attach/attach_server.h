@@ -131,6 +131,7 @@ private:
     bool offer_region(Connection& connection, const abi::RegionLayout& layout);
     bool on_mapped(Connection& connection);
     bool serve_counters(Connection& connection);
+    void refresh_rows();
     bool refuse(Connection& connection, Err error, const std::string& text);
 
     AttachOptions options_;
@@ -149,6 +150,8 @@ private:
     Nanos accept_again_at_ = 0;   ///< 0: the listener is watched
     Nanos sweep_at_ = 0;
     Nanos doorbells_at_ = 0;
+    Nanos rows_at_ = 0;  ///< when the rows of the counter page may be taken again
+    std::vector<abi::EndpointRow> rows_;
     Nanos charged_to_users_ = 0;  ///< processor time, in this pass
     TimeBudget passes_;
     LineBudget warnings_;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -105,7 +106,9 @@ Err CounterPage::make(const std::string& ports, std::string& why) {
     constexpr std::uint32_t kValues =
         (kNames + kCounterCount * abi::kCounterNameOctets + kCacheLine - 1) / kCacheLine *
         kCacheLine;
-    octets_ = kValues + sizeof(Counters);
+    constexpr std::uint32_t kRows =
+        (kValues + sizeof(Counters) + kCacheLine - 1) / kCacheLine * kCacheLine;
+    octets_ = kRows + abi::kRowsMax * sizeof(abi::EndpointRow);
     fd_ = make_memfd("ulc-counters");
     if (fd_ < 0 || ftruncate(fd_, octets_) != 0) {
         why = reason("making the counter page", "");
@@ -121,10 +124,11 @@ Err CounterPage::make(const std::string& ports, std::string& why) {
         fcntl(fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL));
 
     auto* header = ::new (memory_) CounterPageHeader{};
-    header->version = 1;
+    header->version = abi::kCounterPageVersion;
     header->count = kCounterCount;
     header->names_offset = kNames;
     header->values_offset = kValues;
+    header->rows_offset = kRows;
     header->engine_pid = static_cast<std::uint32_t>(getpid());
     std::strncpy(header->ports, ports.c_str(), sizeof header->ports - 1);
     char* names = static_cast<char*>(memory_) + kNames;
@@ -147,6 +151,23 @@ int CounterPage::open_read_only() const noexcept {
 void CounterPage::set_endpoints(std::uint32_t endpoints) noexcept {
     auto* header = static_cast<abi::CounterPageHeader*>(memory_);
     std::atomic_ref<std::uint32_t>(header->endpoints).store(endpoints, std::memory_order_relaxed);
+}
+
+void CounterPage::set_rows(std::span<const abi::EndpointRow> rows) noexcept {
+    auto* header = static_cast<abi::CounterPageHeader*>(memory_);
+    const std::atomic_ref<std::uint32_t> sequence(header->rows_sequence);
+    const std::uint32_t before = sequence.load(std::memory_order_relaxed);
+    sequence.store(before + 1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);  // with the reader's acquire fence
+    const auto count =
+        static_cast<std::uint32_t>(std::min<std::size_t>(rows.size(), abi::kRowsMax));
+    auto* to = reinterpret_cast<std::uint32_t*>(static_cast<char*>(memory_) + header->rows_offset);
+    const auto* from = reinterpret_cast<const std::uint32_t*>(rows.data());
+    const std::size_t words = count * (sizeof(abi::EndpointRow) / sizeof(std::uint32_t));
+    for (std::size_t i = 0; i < words; ++i)
+        std::atomic_ref<std::uint32_t>(to[i]).store(from[i], std::memory_order_relaxed);
+    std::atomic_ref<std::uint32_t>(header->rows).store(count, std::memory_order_relaxed);
+    sequence.store(before + 2, std::memory_order_release);  // with the reader's first load
 }
 
 }  // namespace ulc::daemon

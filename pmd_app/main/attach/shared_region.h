@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
+#include "abi/endpoint_row.h"
 #include "abi/region.h"
 #include "base/counters.h"
 #include "base/error.h"
@@ -63,6 +65,8 @@ public:
     [[nodiscard]] int open_read_only() const noexcept;
     [[nodiscard]] std::uint32_t octets() const noexcept { return octets_; }
     void set_endpoints(std::uint32_t endpoints) noexcept;
+    /// Replaces the rows of endpoints; at most abi::kRowsMax. One thread.
+    void set_rows(std::span<const abi::EndpointRow> rows) noexcept;
 
 private:
     void* memory_ = nullptr;
