@@ -23,7 +23,8 @@ ANY = 0xFFFF
 TAG_MAX = (1 << 63) - 1
 ALL_BITS = (1 << 64) - 1
 
-OK, AGAIN, TIMEOUT, TRUNCATED, CLOSED = 0, 1, 14, 17, 8
+OK, AGAIN, NO_ENGINE, CLOSED, PEER_LEFT, PEER_DIED = 0, 1, 7, 8, 9, 10
+TIMEOUT, TRUNCATED = 14, 17
 SUM, PROD, MIN, MAX, LAND, LOR, LXOR, BAND, BOR, BXOR = range(1, 11)
 
 _SLICE_NS = 50_000_000  # a wait looks for Ctrl-C each time
@@ -255,8 +256,8 @@ class Endpoint:
     def rejoin(self, limit=60.0):
         """Opens it again after its engine or a peer died, and joins its job again.
 
-        Every rank of the job calls this. Groups from before are gone. Requests from before are
-        done, those under way with an error.
+        Every rank of the job calls this, after Error NO_ENGINE, CLOSED, PEER_DIED or PEER_LEFT.
+        Groups from before are gone. Requests from before are done, those under way with an error.
         """
         _check(_library().ulc_rejoin(ctypes.byref(self._handle), int(limit * 1e9)),
                "joining again")
