@@ -211,8 +211,9 @@ def add_library(archive, library):
 
 
 def add_readme(archive):
-    """The commands of README's chapter on the real NIC, for the guest to type, and the example that they run."""
-    chapter = (ROOT / "README.md").read_text().split("## The real NIC")[1].split("\n## ")[0]
+    """Adds the commands of the guide to real NICs, for the guest to type, and their example."""
+    guide = (ROOT / "docs/guide/REAL_NICS.md").read_text()
+    chapter = guide.split("## Step by step")[1].split("\n## ")[0]
     lines = [line.split("  #")[0].strip() for line in chapter.splitlines() if line.startswith(" " * 7)]
     archive.add("lab/readme.lines", 0o100644, "".join(f"{line}\n" for line in lines).encode())
     if (BUILD / "libulc/libulc.so").exists():

@@ -16,7 +16,7 @@ TESTS = [
     Test("cluster", "4 machines on a hub, each engine on our driver: ping-pong of every two, exchange with multicast, matrix product by allgather and by broadcast, "
          "then one loses power and the others are told",
          "cluster", 4, SYSTEM, judges=(0, 1, 2), power_off={3: "LAB: 3 waits for its end"}),
-    Test("readme", "what README says of the real NIC, line by line, on two machines with an IOMMU",
+    Test("readme", "what REAL_NICS.md says, line by line, on two machines with an IOMMU",
          "readme", 2, [DRIVER, "pmd_app/main/ulc-engine", "tools/ulc"], judges=(0, 1), drivers=("none",), machine=IOMMU, memory_mb=1024),
     Test("faults", "one machine with 4.5 GiB, whose NIC nobody, the kernel or another engine has, without hugepages, without an IOMMU, with memory "
          "beyond 32 bits, with a serial ROM that lies: each time a sentence that says what to type",

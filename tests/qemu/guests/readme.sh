@@ -1,5 +1,5 @@
-# What README says under "The real NIC", line by line, as its reader types it: sudo does nothing for root, and the compiler
-# has been called on the host.
+# The commands of docs/guide/REAL_NICS.md, line by line, as their reader types them. sudo does
+# nothing for root, and the compiler has been called on the host.
 sudo() { "$@"; }
 cd /ulc || return 1
 while IFS= read -r line <&3; do
