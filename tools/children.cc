@@ -91,9 +91,15 @@ std::vector<std::string> merged_environment(const std::vector<std::string>& extr
     return all;
 }
 
+/// A pipe that holds `text`, which must fit. False: errno says why.
+bool open_input(const std::string& text, int (&ends)[2]) {
+    if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+    return ::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
+}
+
 /// In the child, between fork and exec; only async-signal-safe calls.
 [[noreturn]] void become(char* const* argv, char* const* env, pid_t parent, const ChildSpec& spec,
-                         int out, int err, int failure_fd) {
+                         int in, int out, int err, int failure_fd) {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(127);
@@ -106,6 +112,7 @@ std::vector<std::string> merged_environment(const std::vector<std::string>& extr
         const int null_fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
         ::dup2(null_fd, 0);
     }
+    if (in >= 0) ::dup2(in, 0);
     ::dup2(out, 1);
     ::dup2(err, 2);
     sigset_t none;
@@ -138,6 +145,7 @@ Children::~Children() {
         for (auto& stream : child.streams) {
             if (stream.fd >= 0) ::close(stream.fd);
         }
+        if (child.input >= 0) ::close(child.input);
     }
     ::close(signal_fd_);
     if (janitor_fd_ >= 0) ::close(janitor_fd_);
@@ -169,8 +177,10 @@ bool Children::start(const ChildSpec& spec, std::size_t* child, std::string* err
     int out[2];
     int err[2];
     int failure[2];
+    int in[2] = {-1, -1};
     if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0 ||
-        ::pipe2(failure, O_CLOEXEC) != 0) {
+        ::pipe2(failure, O_CLOEXEC) != 0 ||
+        (spec.stdin_from == StdinFrom::kText && !open_input(spec.text, in))) {
         *error = std::strerror(errno);
         return false;
     }
@@ -180,8 +190,9 @@ bool Children::start(const ChildSpec& spec, std::size_t* child, std::string* err
     const auto env = pointers(environment);
     const pid_t parent = ::getpid();
     const pid_t pid = ::fork();
-    if (pid == 0) become(argv.data(), env.data(), parent, spec, out[1], err[1], failure[1]);
+    if (pid == 0) become(argv.data(), env.data(), parent, spec, in[0], out[1], err[1], failure[1]);
     const int fork_error = errno;
+    if (in[0] >= 0) ::close(in[0]);
     ::close(out[1]);
     ::close(err[1]);
     ::close(failure[1]);
@@ -199,10 +210,11 @@ bool Children::start(const ChildSpec& spec, std::size_t* child, std::string* err
         }
         ::close(out[0]);
         ::close(err[0]);
+        if (in[1] >= 0) ::close(in[1]);
         *error = std::strerror(why);
         return false;
     }
-    Child added{.name = spec.name, .pid = pid};
+    Child added{.name = spec.name, .input = in[1], .pid = pid};
     added.streams[0].fd = out[0];
     added.streams[1].fd = err[0];
     for (auto& stream : added.streams)
@@ -313,6 +325,7 @@ void Children::report_exits() {
         ::waitpid(child.pid, nullptr, 0);
         tell_janitor('-', child.pid);
         child.reported = true;
+        if (child.input >= 0) ::close(std::exchange(child.input, -1));
         events_.push_back(Event{.kind = Event::Kind::kExited, .child = c, .status = child.status});
     }
 }

@@ -19,13 +19,14 @@ namespace ulc::tools {
 
 using Clock = std::chrono::steady_clock;
 
-enum class StdinFrom { kNothing, kParent };
+enum class StdinFrom { kNothing, kParent, kText };
 
 struct ChildSpec {
     std::string name;                      ///< for messages: "rank 3"
     std::vector<std::string> argv;         ///< argv[0] is looked for in PATH
     std::vector<std::string> environment;  ///< NAME=value, on top of ours
     StdinFrom stdin_from = StdinFrom::kNothing;
+    std::string text;  ///< kText: begins its input, which then stays open until it ends
     int network = -1;  ///< descriptor of the network namespace that it runs in; -1: ours
 };
 
@@ -69,6 +70,7 @@ private:
     };
     struct Child {
         std::string name;
+        int input = -1;          ///< our end of its standard input; -1: none
         pid_t pid = 0;           ///< and number of its process group
         bool exited = false;     ///< ended, not reaped yet
         bool reported = false;   ///< reaped, kExited queued

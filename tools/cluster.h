@@ -71,6 +71,7 @@ struct ClusterPlan {
         infrastructure;  ///< started in this order, each must say that it is ready
     std::vector<ChildSpec> ranks;
     std::vector<unsigned> node_of_rank;
+    std::vector<std::string> host_of_rank;  ///< filled for ranks on other machines
     unsigned nodes = 0;
 };
 

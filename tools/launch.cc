@@ -14,6 +14,7 @@ constexpr auto kTermWait = std::chrono::seconds(2);
 constexpr auto kEngineTermWait = std::chrono::seconds(4);
 constexpr auto kForever = std::chrono::hours(24 * 365);
 constexpr std::size_t kLastLines = 12;
+constexpr int kSshFailed = 255;
 
 Clock::time_point after(double seconds) {
     return Clock::now() +
@@ -23,7 +24,8 @@ Clock::time_point after(double seconds) {
 void say(const std::string& text) { fmt::print(stderr, "ulc run: {}\n", text); }
 
 std::string describe(int status, const MemoryCgroup& memory) {
-    if (status <= 128) return fmt::format("exited with status {}", status);
+    if (status <= 128 || status > 128 + SIGRTMAX)
+        return fmt::format("exited with status {}", status);
     if (status == 128 + SIGKILL && memory.killed())
         return fmt::format(
             "was ended by the kernel because the memory of its control group is used "
@@ -203,6 +205,10 @@ void Launch::on_rank_exit(Process& process, int status) {
     }
     worst_ = std::max(worst_, status);
     say(fmt::format("{} {}", children_.name(process.child), describe(status, memory_)));
+    if (status == kSshFailed && !plan_.host_of_rank.empty())
+        say(fmt::format(
+            "ssh gives that status; does the host answer without a password? ssh {} true",
+            plan_.host_of_rank[process.number]));
     if (stage_ == Stage::kRunning && ranks_running() > 0) {
         say(fmt::format("ranks that still run ({}) are ended in {} s", ranks_running(),
                         options_.grace_seconds));

@@ -13,6 +13,7 @@
 #include "bridge_wire.h"
 #include "cluster.h"
 #include "commands.h"
+#include "hosts.h"
 #include "launch.h"
 #include "programs.h"
 #include "tune_files.h"
@@ -24,6 +25,7 @@ namespace {
 struct RunOptions {
     ClusterOptions cluster;
     LaunchOptions launch;
+    HostOptions hosts;  ///< file empty: all ranks are here
     bool keep = false;
 };
 
@@ -100,7 +102,30 @@ void place(ClusterPlan& plan, const BridgeWire& bridge) {
     }
 }
 
+/// Runs ranks on other machines, whose engines run already.
+int run_on_hosts(RunOptions& options) {
+    ClusterOptions& cluster = options.cluster;
+    const auto& application = cluster.application;
+    if (application.empty() || application[0].starts_with('-'))
+        return refuse(check_application(application), 2);
+    std::vector<Host> hosts;
+    if (const auto wrong = read_hosts(options.hosts.file, hosts); !wrong.empty())
+        return refuse(wrong, 2);
+    if (cluster.nonce = random_nonce(); cluster.nonce.empty())
+        return refuse("no random numbers", 1);
+    if (cluster.job.empty()) cluster.job = "ulc-run-" + cluster.nonce.substr(0, 8);
+    std::error_code error;
+    const std::string folder = std::filesystem::current_path(error).string();
+    ClusterPlan plan;
+    if (const auto wrong = place_on_hosts(options.hosts, hosts, cluster, folder, plan);
+        !wrong.empty())
+        return refuse(wrong, 2);
+    Children children("");
+    return Launch(std::move(plan), options.launch, "", children).run();
+}
+
 int run(RunOptions& options) {
+    if (!options.hosts.file.empty()) return run_on_hosts(options);
     const auto& application = options.cluster.application;
     if (const auto wrong = check_application(application); !wrong.empty()) {
         const bool misread = application.empty() || application[0].starts_with('-');
@@ -207,6 +232,30 @@ void add_launch_options(CLI::App& command, RunOptions& options) {
                      "Show what is started and what the engines say");
 }
 
+void add_host_options(CLI::App& command, HostOptions& hosts) {
+    const std::string group =
+        "Other machines (each runs its own ulc-engine; no rank reads standard input)";
+    CLI::Option* const file =
+        command
+            .add_option("--hosts", hosts.file,
+                        "File with a host a line, NAME [slots=K]: start the ranks there by ssh, K "
+                        "on each (1)")
+            ->group(group);
+    for (const char* of_a_cluster_here :
+         {"--nodes", "--embedded", "--rate", "--loss", "--dup", "--reorder", "--delay", "--seed",
+          "--wire", "--queue", "--mtu", "--engine-option", "--keep"})
+        file->excludes(command.get_option(of_a_cluster_here));
+    command
+        .add_option("--export", hosts.exports,
+                    "NAME=value, or NAME for its value here: environment of the ranks")
+        ->allow_extra_args(false)
+        ->needs(file)
+        ->group(group);
+    command.add_option("--ssh", hosts.ssh, fmt::format("Command before a host's name ({})", kSsh))
+        ->needs(file)
+        ->group(group);
+}
+
 void take_application(CLI::App& command, std::vector<std::string>& application) {
     application = command.remaining();
     if (!application.empty() && application[0] == kProgramFollows)
@@ -231,6 +280,7 @@ void add_run_command(CLI::App& app, int* exit_code) {
     add_wire_options(*command, options->cluster);
     command->add_option("--job", options->cluster.job, "Name of the job (made up)");
     add_launch_options(*command, *options);
+    add_host_options(*command, options->hosts);
     command->add_option("--grace", options->launch.grace_seconds,
                         "Seconds for the other ranks to end by themselves after one failed (5)");
     command->add_flag("--label", options->launch.label, "Begin each line of output with its rank");
