@@ -77,8 +77,9 @@ public:
     }
 
     /// Hands the claimed slot to the consumer.
-    void publish() noexcept {
-        Record& record = ring_[next_ & (slots_ - 1)];
+    void publish() noexcept { publish(ring_[next_ & (slots_ - 1)]); }
+    /// The same. record: what claim() returned.
+    void publish(Record& record) noexcept {
         std::atomic_ref<std::uint32_t>(record.mark).store(mark_, std::memory_order_release);  // A
         ++next_;
         if ((next_ & (slots_ - 1)) == 0) mark_ = mark_of(next_, slots_);  // a lap is done
@@ -163,7 +164,10 @@ public:
         return ready() ? &ring_[next_ & (slots_ - 1)] : nullptr;
     }
 
-    /// Frees the slot of front().
+    /// Returns the place of the next record, which next().has_come() said is there; as front().
+    [[nodiscard]] const Record& peek() const noexcept { return ring_[next_ & (slots_ - 1)]; }
+
+    /// Frees the slot of front() or peek().
     void pop() noexcept {
         ++next_;
         if ((next_ & (slots_ - 1)) == 0) awaited_ = mark_of(next_, slots_);  // a lap is done

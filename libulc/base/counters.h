@@ -33,7 +33,13 @@ class Counters {
 public:
     void add(Counter id, std::uint64_t n = 1) noexcept {
         auto& cell = cells_[static_cast<std::size_t>(id)];
+#ifdef __x86_64__
+        // One instruction in place of three. Readers see its aligned store whole. It needs no lock
+        // prefix, since only one thread writes.
+        asm("addq %1, %0" : "+m"(cell) : "er"(n) : "cc");
+#else
         cell.store(cell.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+#endif
     }
     [[nodiscard]] std::uint64_t get(Counter id) const noexcept {
         return cells_[static_cast<std::size_t>(id)].load(std::memory_order_relaxed);

@@ -88,7 +88,7 @@ public:
         out.tag = message.tag;
         copy_short(out.body.inline_octets, message.payload, message.octets);
         note_passed(rank, message.has_tag, message.tag, cq);
-        cq.publish();
+        cq.publish(out);
         counters.add(Counter::completions);
         counters.add(Counter::messages_received);
     }

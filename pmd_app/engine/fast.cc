@@ -57,8 +57,9 @@ bool read_short(const SubmissionRecord& record, urtp::ShortMessage& out) noexcep
 }
 
 /// The message goes to an endpoint of this node. Returns that; nullptr: nothing was changed.
+/// message: by value, so that send_short() keeps its own in registers.
 inline Endpoint* pass_to(Core& core, Endpoint& from, urtp::Session& session,
-                         const urtp::ShortMessage& message, Nanos now) {
+                         const urtp::ShortMessage message, Nanos now) {
     const Mac& here = from.net->port.info.mac;
     const urtp::Peer& peer = from.member->peer(static_cast<Rank>(message.stream));
     Endpoint* to = core.find(peer.handle);
@@ -128,7 +129,7 @@ inline void settle_short(Core& core, Endpoint& endpoint) {
 
 /// A short message to the members of a group, of which this endpoint is the only one here. Returns
 /// its frame; nullptr: nothing was changed.
-[[gnu::noinline]] Segment* multicast_short(Endpoint& endpoint, const urtp::ShortMessage& message,
+[[gnu::noinline]] Segment* multicast_short(Endpoint& endpoint, const urtp::ShortMessage message,
                                            Nanos now) {
     if (!is_group(message.stream)) return nullptr;
     const LocalGroup* here = endpoint.net->groups.find(message.stream);
@@ -139,25 +140,28 @@ inline void settle_short(Core& core, Endpoint& endpoint) {
     return endpoint.member->transmit_short(message, *group, now);
 }
 
-/// Short messages of one client, in a round in which nothing else is due. False: it left a record
-/// that drain() is to judge.
-[[gnu::always_inline]] inline bool send_short(Core& core, Endpoint& endpoint, Nanos now) {
+struct Sent {
+    std::uint32_t records = 0;  ///< taken
+    bool all = false;           ///< else it left a record that drain() is to judge
+};
+
+/// Short messages of one client, the first of which has come, in a round in which nothing else is
+/// due.
+[[gnu::always_inline]] inline Sent send_short(Core& core, Look& look, Nanos now) {
+    Endpoint& endpoint = *look.endpoint;
     if (endpoint.state != EndpointState::kOpen || endpoint.member == nullptr ||
         !endpoint.sends.passes_short() || endpoint.completions.room() == 0)
-        return false;
+        return {};
     Net& net = *endpoint.net;
     Transmitter& wire = net.transmitter;
     const SegmentPool& pool = net.port.pool;
     const bool shared = core.accounts.users().size() > 1;
-    std::uint32_t taken = 0;
+    Sent sent;
     Endpoint* passed_to = nullptr;
-    bool all = true;
     do {
-        const SubmissionRecord* record = endpoint.submissions.front();
-        if (record == nullptr) break;
-        all = false;
+        sent.all = false;
         urtp::ShortMessage message;
-        if (!read_short(*record, message)) break;
+        if (!read_short(endpoint.submissions.peek(), message)) break;
         urtp::Session* session = endpoint.member->find_session(message.stream);
         if (session != nullptr && session->local) [[unlikely]] {
             Endpoint* to = pass_to(core, endpoint, *session, message, now);
@@ -174,13 +178,15 @@ inline void settle_short(Core& core, Endpoint& endpoint) {
             wire.push(frame);
         }
         endpoint.submissions.pop();
-        all = true;
-    } while (++taken < core.config.records_per_round);
+        look.next = endpoint.submissions.next();
+        sent.all = true;
+        ++sent.records;
+    } while (look.next.has_come() && sent.records < core.config.records_per_round);
     if (passed_to != nullptr) settle_short(core, *passed_to);
     settle_short(core, endpoint);
-    core.counters.add(Counter::submissions, taken);
-    core.counters.add(Counter::messages_sent, taken);
-    return all;
+    core.counters.add(Counter::submissions, sent.records);
+    core.counters.add(Counter::messages_sent, sent.records);
+    return sent;
 }
 
 /// The frames of a net. False: some were more than short messages.
@@ -210,7 +216,7 @@ inline void settle_short(Core& core, Endpoint& endpoint) {
 }
 
 /// The next quiet round looks at the next few clients. The first time after all, at the first.
-[[gnu::noinline, gnu::cold]] void look_at_next(Core& core) noexcept {
+[[gnu::noinline]] void look_at_next(Core& core) noexcept {
     Look* const end = core.looks.data() + core.looks.size();
     core.looks_from = core.looks_to == end ? core.looks.data() : core.looks_to;
     const auto left = static_cast<std::size_t>(end - core.looks_from);
@@ -250,21 +256,21 @@ void count_moved(Core& core) noexcept {
     return came;
 }
 
-/// A quiet round in which a client has submitted: its messages go first, as in each round.
+/// A quiet round in which a client has submitted: its messages go first, as in each round. look:
+/// the first one's.
 [[gnu::noinline, gnu::hot]] bool take_submissions(Core& core, Look& look, Nanos now) {
+    for (const Look* other = &look + 1; other != core.looks_to; ++other)
+        if (other->next.has_come()) return poll_general(core, now);
     Endpoint& endpoint = *look.endpoint;
     Transmitter& wire = endpoint.net->transmitter;
     wire.begin_round(now);
-    const std::uint32_t before = endpoint.submissions.consumed();
-    const bool all = send_short(core, endpoint, now);
-    const bool taken = endpoint.submissions.consumed() != before;
-    look.next = endpoint.submissions.next();
-    if (!all && may_take(endpoint)) [[unlikely]]
+    const Sent sent = send_short(core, look, now);
+    if (!sent.all && may_take(endpoint)) [[unlikely]]
         return poll_general(core, now);
     wire.flush();
     if (wire.kept()) core.quiet_until = 0;
     const bool came = look_at_ports(core, endpoint.net, now);
-    if (!taken && !came) {  // records wait for a client that takes no completions
+    if (sent.records == 0 && !came) {  // records wait for a client that takes no completions
         core.moved = false;
         return false;
     }
@@ -275,16 +281,9 @@ void count_moved(Core& core) noexcept {
 
 /// A round while nothing is due.
 [[gnu::always_inline]] inline bool poll_quiet(Core& core, Nanos now) {
-    Look* look = nullptr;
-    bool several = false;
-    for (Look* at = core.looks_from; at != core.looks_to; ++at) {
-        if (!at->next.has_come()) continue;
-        several |= look != nullptr;
-        look = at;
-    }
-    if (look != nullptr) {
-        if (!urtp::kFastPath || several) return poll_general(core, now);
-        return take_submissions(core, *look, now);
+    for (Look* look = core.looks_from; look != core.looks_to; ++look) {
+        if (!look->next.has_come()) continue;
+        return urtp::kFastPath ? take_submissions(core, *look, now) : poll_general(core, now);
     }
     if (look_at_ports(core, nullptr, now)) {
         if (!urtp::kFastPath) return poll_general(core, now);

@@ -24,8 +24,10 @@ struct Departures {
 
     /// Frames before `ticket` have left by now. A port that says less than before is not believed.
     void leave_until(std::uint32_t ticket, Nanos now) noexcept {
-        for (; static_cast<std::int32_t>(ticket - left) > 0; ++left)
+        if (static_cast<std::int32_t>(ticket - left) <= 0) return;
+        do {
             at[left % kRemembered] = now;
+        } while (++left != ticket);
     }
     /// kNever: it has not yet. A frame that never went to the port shares its ticket with the next one that did.
     [[nodiscard]] Nanos left_at(std::uint32_t ticket) const noexcept {

@@ -147,6 +147,7 @@ private:
     const bool takes_short_;          ///< the configuration leaves packets the fast path
     const bool plain_acks_;           ///< credit and acknowledgements are the default's
     const std::uint32_t plain_step_;  ///< its next acknowledgement, from a window of credit
+    const Nanos ack_delay_;           ///< Context::ack_delay(0)
     std::uint32_t kept_ = 0;          ///< free nodes of the store that are promised (policies)
     std::uint32_t expecting_ = 0;     ///< sessions that a pending receive names
     List<Session, &Session::awaited_link> awaited_;  ///< these, in the order of the receives

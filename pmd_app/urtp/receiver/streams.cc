@@ -17,7 +17,8 @@ Receiver::Receiver(Context& context, Sessions& sessions, ControlQueue& control)
       takes_short_(kFastPath && context.params().acknowledged),
       plain_acks_(kFastPath && context.policy.credit == kUrtp.credit &&
                   context.policy.next_ack == kUrtp.next_ack),
-      plain_step_(std::min(params().unasked_ack_window(), std::max(1U, params().window / 2))) {}
+      plain_step_(std::min(params().unasked_ack_window(), std::max(1U, params().window / 2))),
+      ack_delay_(context.ack_delay(0)) {}
 
 Receiver::~Receiver() {
     sessions_.each([this](Session& session) {

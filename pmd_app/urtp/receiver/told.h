@@ -68,8 +68,8 @@ namespace ulc::urtp {
         make_ack_due(rx);
     } else if (rx.group != nullptr) {
         if (!rx.counted) rx.session->unacked_group = &rx;
-    } else if (rx.ack_by == kNever && params().ack_delay != kNever) {
-        rx.ack_by = now + context_.ack_delay(rx.patience);
+    } else if (rx.ack_by == kNever && ack_delay_ != kNever) {
+        rx.ack_by = now + (rx.patience == 0 ? ack_delay_ : context_.ack_delay(rx.patience));
         context_.timers.arm_by(rx.timer, rx.ack_by);
     }
     if ((rx.ask_all_at != kNever || rx.ask_new_at != kNever) && !rx.missing()) stop_asking(rx);

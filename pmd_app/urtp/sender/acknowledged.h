@@ -92,17 +92,18 @@ namespace ulc::urtp {
             context_.policy.on_repeated_ack(*this, tx, at, now);
         return true;
     }
-    AckNews moved{static_cast<std::uint32_t>(next - tx.next[at])};
+    auto packets = static_cast<std::uint32_t>(next - tx.next[at]);
     const std::uint16_t delay_us = entry.delay_us;
     const Nanos delay = delay_us * kMicrosecond;
-    const bool sampled = tx.wants_sample(moved.packets, now);
-    if (sampled) {
+    const bool sampled = tx.wants_sample(packets, now);
+    Nanos measured = AckNews{}.rtt;
+    if (sampled) [[unlikely]] {
         const TxSlot& newest = tx.slot(Seq{next.value - 1});
         if (tx.base != tx.sent && newest.transmissions == 1 && delay_us != kDelayUnknown) {
             const Nanos rtt = now - newest.sent_at - delay;
             tx.rtt.sample(rtt);
             session.rtt.sample(rtt);
-            moved.rtt = std::max<Nanos>(rtt, 0);
+            measured = std::max<Nanos>(rtt, 0);
             tx.sampled_at = TxStream::ticks(now);
             if (tx.samples < TxStream::kSampleEvery) ++tx.samples;
             tx.wait = 0;
@@ -110,10 +111,10 @@ namespace ulc::urtp {
     }
     if (delay_us != kDelayUnknown && delay >= least_reply_delay_) note_patience(tx, delay);
     if (tx.acknowledge(at, next)) release_news(tx, now);
-    moved.packets += tx.untold;
-    tx.untold = sampled ? 0 : static_cast<std::uint8_t>(moved.packets);  // below kSampleEvery
-    if (sampled && context_.policy.on_acked != nullptr)
-        context_.policy.on_acked(*this, tx, moved, now);
+    packets += tx.untold;
+    tx.untold = sampled ? 0 : static_cast<std::uint8_t>(packets);  // below kSampleEvery
+    if (sampled && context_.policy.on_acked != nullptr) [[unlikely]]
+        context_.policy.on_acked(*this, tx, {packets, measured}, now);
     return true;
 }
 

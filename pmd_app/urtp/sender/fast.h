@@ -13,15 +13,14 @@
 
 namespace ulc::urtp {
 
-/// Window, credit and congestion admit the next packet.
+/// Window, credit and congestion admit the next packet, and no other rule has a say in it.
 [[gnu::always_inline]] inline bool is_clear(const TxStream& tx, Nanos now) noexcept {
-    return tx.has_room() && tx.pacer.next() <= now && tx.repairs == 0 &&
-           tx.slot(tx.tail).segment == nullptr;
+    return tx.has_room() && tx.pacer.next() <= now && tx.clear;
 }
 
 /// The next packet would be the only one on its way, at once, and would name no other stream.
 [[gnu::always_inline]] inline bool Sender::may_pass(const TxStream& tx, Nanos now) const noexcept {
-    return takes_short_ && tx.freed == tx.tail && is_clear(tx, now) && tx.pacer.gap() == 0 &&
+    return tx.freed == tx.tail && is_clear(tx, now) && tx.pacer.gap() == 0 &&
            active_groups_.empty();
 }
 
@@ -30,7 +29,7 @@ namespace ulc::urtp {
 [[gnu::always_inline]] inline TxStream* Sender::clear_stream(const Session& session,
                                                              Nanos now) const noexcept {
     TxStream* tx = session.tx.get();
-    if (!takes_short_ || session.gone || tx == nullptr || !is_clear(*tx, now)) return nullptr;
+    if (tx == nullptr || !is_clear(*tx, now)) return nullptr;
     if (!active_groups_.empty()) return nullptr;  // the packet may have to name them (§5)
     const FrameShare* share = context_.config.send_frames;
     return share == nullptr || share->may_take() ? tx : nullptr;
@@ -39,9 +38,7 @@ namespace ulc::urtp {
 /// The same of a group's stream, for a packet to all members.
 inline TxStream* Sender::clear_stream(const Group& group, Nanos now) const noexcept {
     TxStream* tx = group.tx.get();
-    if (!takes_short_ || tx == nullptr || group.counted || tx->destinations == 0 ||
-        params().number_vector || !is_clear(*tx, now))
-        return nullptr;
+    if (tx == nullptr || !is_clear(*tx, now)) return nullptr;
     // The packet may have to name any other stream that is under way (§5).
     const bool alone =
         active_groups_.empty() || (active_groups_.size() == 1 && active_groups_.front() == tx);
@@ -57,6 +54,7 @@ inline TxStream* Sender::clear_stream(const Group& group, Nanos now) const noexc
     std::byte* frame = segment.frame;
     std::uint8_t flags = wire::kFlagFirst | wire::kFlagLast | (asks ? wire::kFlagAckNow : 0);
     std::byte* at = frame + wire::kHeadOctets;
+    std::memset(at, 0, wire::kFrameOctetsMin - wire::kHeadOctets);  // what stays is the padding
     auto& ack = *reinterpret_cast<wire::AckEntry*>(at);
     if (session != nullptr && receiver_.piggyback(*session, true, ack, now)) {
         flags |= wire::kFlagAck;
@@ -81,9 +79,6 @@ inline TxStream* Sender::clear_stream(const Group& group, Nanos now) const noexc
     at += message.octets;
     segment.length = std::max(static_cast<std::uint32_t>(wire::kFrameOctetsMin),
                               static_cast<std::uint32_t>(at - frame));
-    // Zeros may go beyond the padding: a segment has place for more.
-    for (const std::byte* end = frame + wire::kFrameOctetsMin; at < end; at += sizeof(Be64))
-        std::memset(at, 0, sizeof(Be64));
     draft_.stream = nullptr;
 }
 

@@ -31,6 +31,7 @@ void Sender::queue_repair(TxStream& tx, Seq seq, std::uint16_t asker, Nanos due)
     slot.asked_by = asker;
     slot.due = stamp_of(due);
     if (tx.repairs++ == 0 || seq.before(tx.repair_from)) tx.repair_from = seq;
+    tx.clear = false;
     repairing_.push_back(tx);
 }
 
@@ -56,7 +57,9 @@ std::uint32_t Sender::may_repeat(TxStream& tx, Seq first, Nanos now) noexcept {
 /// Takes the mark away.
 void Sender::forget_repair(TxStream& tx, TxSlot& slot) noexcept {
     slot.asked_by = TxSlot::kNobody;
-    if (--tx.repairs == 0) repairing_.remove(tx);
+    if (--tx.repairs > 0) return;
+    repairing_.remove(tx);
+    tx.clear = is_clear_of_rules(tx);
 }
 
 /// Returns the stream that a frame of ours belongs to; nullptr: it is no packet of ours, or its

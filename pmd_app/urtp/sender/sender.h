@@ -123,6 +123,7 @@ private:
                      Segment& segment, Nanos now) noexcept;
     [[nodiscard]] TxStream* clear_stream(const Session& session, Nanos now) const noexcept;
     [[nodiscard]] TxStream* clear_stream(const Group& group, Nanos now) const noexcept;
+    [[nodiscard]] bool is_clear_of_rules(const TxStream& tx) const noexcept;
     TxSlot& take_slot(TxStream& tx, Segment* segment, bool asks, Nanos now) noexcept;
     void find_predecessors(const TxStream& stream, std::uint64_t subset, bool has_subset,
                            Blockers& out) const noexcept;

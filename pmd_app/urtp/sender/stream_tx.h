@@ -144,6 +144,8 @@ struct TxStream {
     bool want_turn : 1 = false;     ///< the tail timer asks for space and for news in turn
     bool backs_off : 1 = false;     ///< repeats ever more rarely what it repeats without effect
     bool wants_credit : 1 = false;  ///< a packet waits for credit or window
+    /// Sender::is_clear_of_rules(): what the fast path asks in place of them all.
+    bool clear : 1 = false;
     /// The receiver's, as its acknowledgements and unanswered probes show it.
     std::uint8_t patience : 3 = 0;
     /// Times that a window is, for what is repeated at once (Sender::may_repeat()).

@@ -12,7 +12,7 @@ Sender::Sender(Context& context, Sessions& sessions, ControlQueue& control, Rece
       control_(control),
       receiver_(receiver),
       takes_short_(kFastPath && !context.config.crc && context.params().acknowledged &&
-                   !context.params().credit_request &&
+                   !context.params().credit_request && context.params().free_lazily == 0 &&
                    context.params().reserve_above >= ShortMessage::kOctetsMax),
       least_reply_delay_(reply_delay(0)) {
     hold_.limit = context.params().hold_limit;
@@ -63,6 +63,16 @@ void Sender::begin(TxStream& tx) {
             tx.granted[at] = tx.base;
     }
     if (policy.on_opened != nullptr) policy.on_opened(*this, tx);
+    tx.clear = is_clear_of_rules(tx);
+}
+
+/// Returns whether window, credit, pacer and order alone decide about a short message to all
+/// receivers of the stream. It is looked up in TxStream::clear, since it changes with repairs and
+/// at the stream's end only.
+bool Sender::is_clear_of_rules(const TxStream& tx) const noexcept {
+    if (!takes_short_ || tx.repairs > 0) return false;
+    if (tx.group == nullptr) return !sessions_.find(tx.rank[0])->gone;
+    return tx.destinations > 0 && !tx.group->counted && !params().number_vector;
 }
 
 void Sender::remove_destination(TxStream& tx, std::uint16_t index, Nanos now) {
@@ -139,6 +149,7 @@ void Sender::end(TxStream& tx, Nanos now) noexcept {
     tx.want = 0;
     release_acknowledged(tx, now);
     context_.timers.remove(tx.timer);
+    tx.clear = false;
 }
 
 /// One stream of each kind a call: the engine calls again as long as it is short of them.
@@ -172,6 +183,8 @@ void Sender::check_invariants() const {
         ULC_CHECK(!tx.tail.before(tx.sent));
         ULC_CHECK(static_cast<std::uint32_t>(tx.tail - tx.freed) <= tx.window);
         ULC_CHECK(tx.wait == 0 || tx.wait == find_tail_wait(tx));
+        ULC_CHECK(tx.clear == is_clear_of_rules(tx));
+        ULC_CHECK(!tx.clear || tx.freed == tx.base);  // the next packet's slot is empty
         const auto& list = tx.group != nullptr ? active_groups_ : active_unicast_;
         ULC_CHECK(list.holds(tx) == tx.active());
         std::uint32_t repairs = 0;
