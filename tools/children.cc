@@ -1,4 +1,5 @@
-// See children.h. All waiting is in wait_for_activity(): one poll() over the signal descriptor and the pipes.
+// See children.h. All waiting is in wait_for_activity(): one poll() over the signal descriptor and
+// the pipes.
 #include "children.h"
 
 #include <fcntl.h>
@@ -198,7 +199,7 @@ bool Children::start(const ChildSpec& spec, std::size_t* child, std::string* err
     ::close(failure[1]);
     int why = pid < 0 ? fork_error : 0;
     if (pid > 0) {
-        ::setpgid(pid, pid);  // also done by the child: whoever comes first
+        ::setpgid(pid, pid);  // the child does it too, because either may be first
         tell_janitor('+', pid);
         if (::read(failure[0], &why, sizeof why) <= 0) why = 0;
     }
@@ -305,7 +306,8 @@ void Children::reap() {
     for (auto& child : children_) {
         siginfo_t info{};
         if (child.reported || child.exited) continue;
-        // WNOWAIT: the zombie keeps its number, and so its group's, from being reused until report_exits().
+        // WNOWAIT: the zombie keeps the numbers of its process and group from reuse until
+        // report_exits().
         if (::waitid(P_PID, static_cast<id_t>(child.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
             continue;
         if (info.si_pid != child.pid) continue;

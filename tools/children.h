@@ -1,11 +1,15 @@
 // Child processes of `ulc run`: started, listened to, ended, whatever happens to us.
 //
-// Three nets catch a child. (1) The orderly way: end() and the caller's loop. (2) PR_SET_PDEATHSIG: the kernel
-// kills a child when we die. (3) The janitor: a tiny process that holds the other end of a pipe; when we vanish
-// (kill -9 included) it reads end-of-file, kills the process groups that are still registered, and removes the
-// run directory. Each child leads a process group of its own, so its own children go with it.
+// Three mechanisms end a child:
+//   1. end() and the caller's loop.
+//   2. PR_SET_PDEATHSIG: the kernel kills a child when this process dies.
+//   3. The janitor: a small process that holds the other end of a pipe. When this process ends, by
+//      SIGKILL too, the janitor reads end-of-file. It kills the process groups that are still
+//      registered and removes the run directory.
+// Each child leads a separate process group, so its children end with it.
 //
-// One thread; the thread that starts children must live as long as they do (PDEATHSIG is per thread).
+// One thread. The thread that starts children must live as long as they do, since PDEATHSIG counts
+// for a thread.
 #pragma once
 
 #include <sys/types.h>
@@ -42,15 +46,16 @@ struct Event {
 
 class Children {
 public:
-    /// Starts the janitor over `directory` (empty: none). Blocks SIGINT, SIGTERM, SIGHUP and SIGCHLD: they
-    /// become events.
+    /// Starts the janitor over `directory` (empty: none). Blocks SIGINT, SIGTERM, SIGHUP and
+    /// SIGCHLD, which become events.
     explicit Children(std::string directory);
     /// Kills what still runs, waits for it, and releases the janitor.
     ~Children();
     Children(const Children&) = delete;
     Children& operator=(const Children&) = delete;
 
-    /// Starts a process. On failure returns false and `error` says why (for example "No such file or directory").
+    /// Starts a process. On failure returns false; `error` is the reason, as in "No such file or
+    /// directory".
     [[nodiscard]] bool start(const ChildSpec& spec, std::size_t* child, std::string* error);
     /// The next event, at the latest at `deadline`. A child's lines come before its kExited.
     [[nodiscard]] Event next(Clock::time_point deadline);

@@ -55,7 +55,7 @@ std::string complete_bridge(ClusterOptions& options) {
     return "";
 }
 
-/// That this process may use.
+/// Counts the cores that this process may use.
 unsigned cores() {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -85,7 +85,9 @@ ChildSpec switch_process(const ClusterOptions& options, const ClusterPrograms& p
     return spec;
 }
 
-/// What each engine is told besides what the user says (`more`: in the environment). Of long frames there are half as many.
+/// Returns the options of each engine: the user's, and defaults for those that the user does not
+/// give. `more`: the user's from the environment. Long frames come with half the number of
+/// segments.
 std::vector<std::string> engine_options(const ClusterOptions& options, const std::string& more) {
     const std::string given = fmt::format(" {} {}", fmt::join(options.engine_options, " "), more);
     const auto says = [&](const char* option) { return given.find(option) != std::string::npos; };

@@ -1,11 +1,13 @@
-// A cluster on one machine as a list of processes: pure, so that what `ulc run` starts can be read and tested
-// without starting it.
+// A cluster on one machine as a list of processes. Nothing is started here, so that tests read what
+// `ulc run` starts.
 //
-//   --wire shm          engine k is station k of a wire of shared memory; the default, unless the wire is to imitate something
+//   --wire shm          engine k is station k of a wire of shared memory; the default, unless the
+//                       wire imitates another
 //   --wire memif        two nodes: engine 0 (memif server) ── engine 1 (memif client)
-//                       else: engine k (memif client k) ── ulc-switch (a memif server port per node, seeded faults, line rate)
+//                       else: engine k (memif client k) ── ulc-switch (a memif server port for each
+//                       node, seeded faults, line rate)
 //   --wire bridge       engine k and the ranks of node k in a network namespace (bridge_wire.h)
-//   --embedded          no engine processes: each rank is a node with its engine inside; wired the same way
+//   --embedded          no engine processes: each rank is a node with its engine inside
 //
 // Rank r runs on node r mod nodes, so that neighbours talk over the wire. With one_command the
 // application is a launcher as mpirun, whose processes choose their node themselves: ULC_ENGINE
@@ -34,7 +36,7 @@ struct ClusterOptions {
     double duplicate = 0;
     double reorder = 0;
     double delay_us = 0;
-    std::uint64_t bits_per_second = 0;  ///< of every link; 0: as fast as the machine is
+    std::uint64_t bits_per_second = 0;  ///< speed of every link; 0: that of the machine
     std::uint64_t queue_octets = 0;     ///< each port of a bridge; 0: kQueueOctets
     std::string wire;  ///< "shm", "memif", "bridge[:RATE]"; empty: memif where needs_switch()
     unsigned mtu = 0;  ///< 0: kMtuOwnWire, or kMtuEthernet where needs_switch(), and on a bridge
@@ -54,7 +56,7 @@ struct ClusterOptions {
     }
     /// True for a bridge of the kernel, once complete() has been called.
     [[nodiscard]] bool has_bridge() const { return wire == kWireBridge; }
-    /// After complete(): it is played by the switch.
+    /// True if ulc-switch is the wire, once complete() has been called.
     [[nodiscard]] bool has_switch() const {
         return wire == kWireMemif && (nodes > 2 || needs_switch() || one_command);
     }
@@ -77,7 +79,8 @@ struct ClusterPlan {
 
 inline constexpr unsigned kRanksMax = 512;
 inline constexpr unsigned kNodesMax = 64;
-/// Of a wire that imitates nothing: a sixth of the frames, each of which costs every process that it passes.
+/// Default of a wire that imitates no other: a sixth of the frames, and each frame costs every
+/// process that it passes.
 inline constexpr unsigned kMtuOwnWire = 9000;
 inline constexpr unsigned kMtuEthernet = 1500;
 inline constexpr unsigned kMtuMax = 9216;
@@ -89,7 +92,8 @@ inline constexpr std::uint64_t kQueueOctets = 256 * 1024;
 inline constexpr std::uint64_t kQueueOctetsMin = 4 * 1024;
 inline constexpr std::uint64_t kQueueOctetsMax = 64 * 1024 * 1024;
 
-/// What is wrong with the options, as a sentence; empty if nothing. Fills in the defaults.
+/// Fills in the defaults. Returns the first mistake of the options as a sentence; empty: there is
+/// none.
 [[nodiscard]] std::string complete(ClusterOptions& options);
 
 /// directory: the private run directory, where all sockets go.

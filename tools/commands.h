@@ -1,11 +1,12 @@
-// The subcommands of `ulc`: each adds itself to the parser; the one that was asked for runs and sets *exit_code.
+// The subcommands of `ulc`. Each adds itself to the parser; the one that is named runs and sets
+// *exit_code.
 #pragma once
 
 #include <CLI/CLI.hpp>
 
 namespace ulc::tools {
 
-/// What `ulc run` gets for "--": see words_of() in ulc.cc. No program is called so.
+/// Stands for "--" in the words of `ulc run` (words_of() in ulc.cc). No program has this name.
 inline constexpr const char* kProgramFollows = "\x1e--";
 
 void add_run_command(CLI::App& app, int* exit_code);

@@ -1,4 +1,5 @@
-// What `ulc doctor` looks at. Each check reads the system, changes nothing, and says what would mend it.
+// The checks of `ulc doctor`. Each reads the system, changes nothing, and names the command that
+// repairs what it found.
 #pragma once
 
 #include <string>
@@ -19,7 +20,8 @@ struct Finding {
 
 using Findings = std::vector<Finding>;
 
-/// The machine without any engine. root: "" or, for tests, a folder that holds sys/, proc/ and dev/.
+/// Check the machine, without any engine. root: "" or, for tests, a folder with sys/, proc/ and
+/// dev/.
 void check_cores(const std::string& root, Findings& out);
 void check_memory(const std::string& root, Findings& out);
 void check_hugepages(const std::string& root, Findings& out);
@@ -32,8 +34,9 @@ void check_programs(Findings& out);
 /// The engine's socket and its folder.
 void check_socket(const std::string& socket, Findings& out);
 
-/// As one rank of a job, all ranks doing the same: do broadcast, unicast and multicast reach the others? Rank 0 gets all
-/// findings, the others an empty list. Returns false if the job could not be formed.
+/// Finds out, as one rank of a job whose ranks all do so, whether broadcast, unicast and multicast
+/// reach the others. Rank 0 gets all findings, the others an empty list. Returns false if the job
+/// could not be formed.
 [[nodiscard]] bool check_net(const JobOptions& job, Findings& out);
 
 }  // namespace ulc::tools

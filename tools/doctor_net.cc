@@ -1,10 +1,12 @@
-// ulc doctor --net: every rank in turn sends to all others, one message at a time, and times the answers.
+// ulc doctor --net: every rank in turn sends to all others, one message at a time, and times the
+// answers.
 //
-//   rank 0 ── kTurn ─▶ s;  s: for each r: kPing → kPong (unicast), then multicasts kCall → a kPong of every r
+//   rank 0 ── kTurn ─▶ s;  s: for each r: kPing → kPong (unicast),
+//                             then multicasts kCall → a kPong of every r
 //   s ── kReport ─▶ 0;  …  rank 0 ── kDone ─▶ all
 //
-// Forming the job already needed broadcasts both ways. A multicast that a switch swallows still arrives, by repair: much
-// later than a unicast. That is how it is told.
+// Forming the job already needed broadcasts both ways. A multicast that a switch drops still
+// arrives, by repair, but much later than a unicast. The time shows the fault.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +41,7 @@ class NetCheck {
 public:
     explicit NetCheck(JobLink& link) : link_(link), buffer_(link.size() * sizeof(Report)) {}
 
-    /// This rank's figures towards every other.
+    /// Measures from this rank to every other.
     int measure(std::vector<Report>& reports) {
         using Time = std::chrono::steady_clock;
         const auto since = [](Time::time_point t) {

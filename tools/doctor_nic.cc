@@ -1,4 +1,4 @@
-// The doctor's look at NICs: who drives them, what is missing to give one to DPDK, and the interfaces of the kernel.
+// This file checks NICs: their drivers, what DPDK lacks to take one, and the kernel's interfaces.
 #include <fmt/format.h>
 #include <unistd.h>
 

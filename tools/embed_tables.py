@@ -9,10 +9,12 @@ import sys
 def main():
     *tables, output = sys.argv[1:]
     with open(output, "w", encoding="utf-8") as out:
-        out.write("// Made by tools/embed_tables.py of coll/tables/.\n#include \"tools/tune_files.h\"\n\n"
+        out.write("// Made by tools/embed_tables.py of coll/tables/.\n"
+                  "#include \"tools/tune_files.h\"\n\n"
                   "// Longer than the standard asks compilers to take, which ours do.\n"
                   "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\n"
-                  "namespace ulc::tools {\n\nstd::span<const std::string_view> shipped_texts() noexcept {\n"
+                  "namespace ulc::tools {\n\n"
+                  "std::span<const std::string_view> shipped_texts() noexcept {\n"
                   "    static constexpr std::string_view kTexts[] = {\n")
         for table in tables:
             with open(table, encoding="utf-8") as file:

@@ -50,10 +50,9 @@ bool JobLink::join() {
         return false;
     }
     if (size() < 2) {
-        fmt::print(
-            stderr,
-            "{}: a job of one rank has nobody to talk to; use for example: ulc run -n 2 {}\n",
-            command_, command_);
+        fmt::print(stderr,
+                   "{}: a job of one rank has no peer; start two or more: ulc run -n 2 {}\n",
+                   command_, command_);
         return false;
     }
     return true;

@@ -1,4 +1,5 @@
-// One rank of a small job, for the subcommands that talk over libulc: open, join, blocking send and receive, leave.
+// One rank of a small job, for the subcommands that send messages: open, join, blocking send and
+// receive, leave.
 #pragma once
 
 #include <ulc.h>

@@ -1,9 +1,11 @@
-// One run of a cluster: start the engines and the switch, wait until each is ready, start the ranks, listen, and end
-// everything in order. Stages only go forward:
+// One run of a cluster: start the engines and the switch, wait until each is ready, start the
+// ranks, listen, and end everything in order. Stages only go forward:
 //
-//   running ──a rank fails or an engine dies──▶ grace ──time──▶ terminating (SIGTERM) ──time──▶ killing
-//      │                                          ▲
-//      └──Ctrl-C, SIGTERM, --timeout──────────────┘ (ranks get the signal at once; a second Ctrl-C kills)
+//   running ──a rank fails or an engine dies──▶ grace ──time──▶ terminating ──time──▶ killing
+//      │                                          ▲               (SIGTERM)
+//      └──Ctrl-C, SIGTERM, --timeout──────────────┘
+//
+// Ctrl-C and SIGTERM reach the ranks at once. A second Ctrl-C kills.
 #pragma once
 
 #include <cstdio>
@@ -27,8 +29,9 @@ struct LaunchOptions {
 class Launch {
 public:
     Launch(ClusterPlan plan, LaunchOptions options, std::string directory, Children& children);
-    /// Exit status for the caller: the worst of the ranks that ended by themselves; 130 after Ctrl-C, 143 after SIGTERM,
-    /// 124 after --timeout, 1 if the cluster could not be started or an engine died.
+    /// Returns the exit status for the caller: the worst of the ranks that ended by themselves;
+    /// 130 after Ctrl-C, 143 after SIGTERM, 124 after --timeout, 1 if the cluster could not be
+    /// started or an engine died.
     [[nodiscard]] int run();
 
 private:

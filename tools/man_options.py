@@ -3,13 +3,14 @@
 
     tools/man_options.py options.def PAGE.in PAGE
 
-The table is pmd_app/main/options.def: the page can then not forget an option, nor keep one that is gone.
+The table is pmd_app/main/options.def, so the page has each option and no other.
 """
 import re
 import sys
 
 STRING = r'"((?:[^"\\]|\\.)*)"'
-OPTION = re.compile(r"^ULC_OPTION\(" + STRING + r", (\w+), (\w+), (.*?), " + STRING + r", (.*?), (.*?), " + STRING + r"\)$")
+OPTION = re.compile(r"^ULC_OPTION\(" + STRING + r", (\w+), (\w+), (.*?), " + STRING +
+                    r", (.*?), (.*?), " + STRING + r"\)$")
 SECTION = re.compile(r"^// --- (.*)$")
 VALUES = {"u32": "N", "nanos": "N", "text": "TEXT", "list": "TEXT", "flag": ""}
 
@@ -22,7 +23,8 @@ def roff(text):
 def entry(match):
     flag, _, kind, default, unit, low, high, text = match.groups()
     value = VALUES[kind]
-    lines = [".TP", f".BI \\-\\-{roff(flag)} \" {value}\"" if value else f".B \\-\\-{roff(flag)}", roff(text[0].upper() + text[1:]) + "."]
+    head = f".BI \\-\\-{roff(flag)} \" {value}\"" if value else f".B \\-\\-{roff(flag)}"
+    lines = [".TP", head, roff(text[0].upper() + text[1:]) + "."]
     notes = []
     if kind in ("u32", "nanos"):
         notes.append(f"{low} to {high}{' ' + unit if unit else ''}; default {default}")

@@ -15,10 +15,10 @@ namespace ulc::tools {
 /// All that ships as one table, with its measurements.
 [[nodiscard]] coll::TableText shipped_table();
 
-/// A table of a file. What is wrong with it, as a sentence; empty: nothing.
+/// Reads a table from a file. Returns the first mistake as a sentence; empty: there is none.
 [[nodiscard]] std::string read_table(const std::string& path, coll::TableText& out);
 
-/// What is wrong with the file that ULC_COLL_TABLE names; empty: nothing, or it names none.
+/// Returns the first mistake of the file that ULC_COLL_TABLE names; empty: none, or no file.
 [[nodiscard]] std::string mistake_in_environment();
 
 }  // namespace ulc::tools

@@ -11,9 +11,9 @@ namespace ulc::tools {
 namespace {
 
 constexpr std::int64_t kPatience = 30'000'000'000;  ///< ns, of one operation
-constexpr std::size_t kBatches = 7;                 ///< of each choice, in turns
+constexpr std::size_t kBatches = 7;                 ///< batches of each choice, in turns
 constexpr std::uint64_t kRoundsMax = 500;
-/// A choice that takes so many times the best of one size is not tried at greater ones.
+/// A choice that takes this many times the best of one size is not tried at larger sizes.
 constexpr double kHopeless = 4;
 /// Times this far apart decide nothing, whatever their noise.
 constexpr double kNear = 1.5;

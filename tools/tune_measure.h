@@ -1,5 +1,6 @@
-// Times every candidate of every collective on a real job. Rank 0 decides what is next and tells the others by a broadcast; all time
-// a batch of operations between barriers, and the batch's time is that of the last rank.
+// This file times every candidate of every collective on a real job. Rank 0 chooses what is next
+// and broadcasts it. All ranks time a batch of operations between barriers; the time of the last
+// rank counts.
 #pragma once
 
 #include <coll.h>
@@ -17,7 +18,7 @@ namespace ulc::tools {
 struct TuneLimits {
     double seconds = 60;                   ///< for all; what is not reached is left out, and said
     std::vector<coll::Op> ops;             ///< empty: all
-    std::uint64_t octets_max = 64 * 1024;  ///< of a vector or block
+    std::uint64_t octets_max = 64 * 1024;  ///< largest vector or block
 };
 
 /// One rank's part. Every member function returns an error of ulc.h unless it says otherwise.
@@ -40,7 +41,7 @@ private:
         ulc_group handle;
         std::uint16_t ranks;
     };
-    /// What all ranks do next, as rank 0 broadcasts it.
+    /// Names the next work of all ranks. Rank 0 broadcasts it.
     struct Command {
         std::uint32_t over;
         std::uint32_t candidates;  ///< index in coll::candidates()

@@ -1,4 +1,4 @@
-// ulc doctor: what would keep ULC from running here, and the command that mends it.
+// ulc doctor: names what keeps ULC from running here, and the command that repairs it.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -35,7 +35,7 @@ const char* word(Level level) {
 void print_table(const Findings& findings) {
     for (const auto& f : findings) {
         fmt::print("{:<5} {:<20} {}\n", word(f.level), f.topic, f.text);
-        if (!f.mend.empty()) fmt::print("      {:<20} mend: {}\n", "", f.mend);
+        if (!f.mend.empty()) fmt::print("      {:<20} fix: {}\n", "", f.mend);
     }
 }
 
@@ -93,7 +93,7 @@ int doctor(const DoctorOptions& options) {
 void add_doctor_command(CLI::App& app, int* exit_code) {
     auto options = std::make_shared<DoctorOptions>();
     auto* command = app.add_subcommand(
-        "doctor", "Look for what would keep ULC from running, with the commands that mend it");
+        "doctor", "Look for what keeps ULC from running, with the commands that repair it");
     command->add_flag("--net", options->net,
                       "As a rank of a job: do broadcast, unicast and multicast reach the others?");
     command->add_flag("--mpi", options->mpi,

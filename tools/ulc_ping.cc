@@ -1,7 +1,8 @@
 // ulc ping: round trips between rank 0 and every other rank of a job.
 //
-// Rank 0 sends (kPing, n), the other answers (kPong, n) with the same octets; one message is under way at a time. The
-// other ranks echo until rank 0 says kDone. Times are of the application's own clock: send call to receipt.
+// Rank 0 sends (kPing, n), and the other rank answers (kPong, n) with the same bytes. One message
+// is under way at a time. The other ranks echo until rank 0 sends kDone. A time runs from the send
+// call to the receipt, by the application's clock.
 #include <fmt/format.h>
 
 #include <algorithm>

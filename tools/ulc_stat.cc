@@ -20,7 +20,7 @@ struct StatOptions {
     bool json = false;
     bool prometheus = false;
     double interval_seconds = 1;
-    unsigned count = 0;  ///< of --watch; 0: until the engine ends
+    unsigned count = 0;  ///< samples of --watch; 0: until the engine ends
 };
 
 void print_json(const CounterPage& page, const std::vector<std::uint64_t>& values) {
@@ -116,7 +116,8 @@ void add_stat_command(CLI::App& app, int* exit_code) {
         ->add_option("--interval", options->interval_seconds,
                      "Seconds between lines of --watch (1)")
         ->check(CLI::Range(0.05, 3600.0));
-    command->add_option("--count", options->count, "End --watch after so many (never)");
+    command->add_option("--count", options->count,
+                        "End --watch after that number of samples (never)");
     command->add_flag("-a,--all", options->all, "Also the counters that are 0");
     auto* json = command->add_flag("--json", options->json, "Print JSON, one object a line");
     command

@@ -1,5 +1,6 @@
-// ulc tune: measures the algorithms of collectives on a job and writes a selection table; --explain prints the choices of one with their
-// measurements. A rank of a job as `ulc ping` is; with -n it starts the job itself, by `ulc run`.
+// ulc tune: measures the algorithms of collectives on a job and writes a selection table;
+// --explain prints the choices of one with their measurements. It is a rank of a job, as `ulc
+// ping` is; with -n it starts the job by `ulc run`.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -79,7 +80,7 @@ int write(const TuneOptions& options, coll::TableText& table, unsigned left_out)
                               "the same at every rank; see it with ulc tune --explain.");
     file.close();
     if (!file.good()) {
-        fmt::print(stderr, "ulc tune: cannot write {}; is there room, and may you write there?\n",
+        fmt::print(stderr, "ulc tune: cannot write {}; free space there, or name another file\n",
                    options.output);
         return 1;
     }
@@ -171,10 +172,11 @@ void add_tune_command(CLI::App& app, int* exit_code) {
                      "The greatest vector or block to measure (65536)")
         ->check(CLI::Range(std::uint64_t{8}, std::uint64_t{1} << 20));
     const std::string here = "A cluster on this machine";
-    command->add_option("-n,--ranks", options->ranks, "Start so many ranks by ulc run")
+    command->add_option("-n,--ranks", options->ranks, "Start this number of ranks by ulc run")
         ->check(CLI::Range(2U, 512U))
         ->group(here);
-    command->add_option("--nodes", options->nodes, "On so many nodes (as of ulc run)")->group(here);
+    command->add_option("--nodes", options->nodes, "On this number of nodes, as of ulc run")
+        ->group(here);
     command->add_flag("--embedded", options->embedded, "Each with its engine inside")->group(here);
     add_job_options(*command, options->job);
     command->footer(

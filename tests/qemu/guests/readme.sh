@@ -11,7 +11,7 @@ while IFS= read -r line <&3; do
     esac
     say "$line"
     case $line in
-        *ulc-engine*) # a terminal of its own
+        *ulc-engine*) # in a separate terminal
             eval "{ $line; } >/tmp/engine 2>&1 3<&- &"
             for _ in $(seq 100); do grep -q ready /tmp/engine && break || usleep 100000; done
             grep -q ready /tmp/engine && continue
