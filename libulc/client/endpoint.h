@@ -314,6 +314,7 @@ private:
     std::string job_text_;
     std::unique_ptr<Upcall> upcall_;      ///< handler for when the thread computes; nullptr: none
     std::atomic<bool> computing_{false};  ///< the promise to poll is revoked
+    bool polls_on_ = false;               ///< the handler of the upcall promised to poll
 };
 
 }  // namespace ulc::client

@@ -17,8 +17,9 @@ extern "C" {
 /* Lets `handler` interrupt this thread when something arrives while the thread computes and does
  * not poll (Express §3.2). The thread calls it between ulc_promise(ep, 0) and ulc_promise(ep, 1)
  * only, within the handler of SIGURG, after the endpoint was polled. It may call every function of
- * the endpoint that does not block, but not ulc_upcall(), ulc_promise() and ulc_close(). Handlers
- * of the endpoints of a thread run one after the other. handler: NULL takes it away.
+ * the endpoint that does not block, but not ulc_upcall(), ulc_promise(ep, 0) and ulc_close(). After
+ * ulc_promise(ep, 1) in the handler the promise stands at its return. Handlers of the endpoints of
+ * a thread run one after the other. handler: NULL takes it away.
  *
  * A handler of SIGURG that the program had installed is called too; one that it installs later ends
  * upcalls. An upcall that comes too late interrupts the thread and calls no handler.

@@ -180,6 +180,7 @@ void Endpoint::set_computing(bool computing) noexcept {
 // promise stands.
 int Endpoint::promise(bool polls) noexcept {
     if (polls) {
+        polls_on_ = true;
         if (computing_.load(std::memory_order_relaxed)) set_computing(false);
         return ULC_OK;
     }
@@ -209,8 +210,9 @@ void Endpoint::on_upcall() {
         if (events == 0 && region_.control().closed.load(std::memory_order_acquire) != 0)
             on_empty_poll();
         if (!alive && events <= 0) end(ULC_ERR_NO_ENGINE);
+        polls_on_ = false;
         upcall_->run();
-        if (events < 0 || promise(false) != ULC_ERR_AGAIN) return;
+        if (events < 0 || polls_on_ || promise(false) != ULC_ERR_AGAIN) return;
     }
 }
 

@@ -1,0 +1,124 @@
+// The process of an Express program: its endpoint, its server thread, and the promise to poll.
+//
+//   a thread computes ── upcall ──▶ on_upcall() ──▶ the server runs handlers ──▶ the thread goes on
+//   all threads wait  ── idle()  ──▶ polls          ──▶ the server runs handlers
+//
+// The promise to poll [Express §4.2.4] holds in the idle loop, in calls of the endpoint, and while
+// the server has a message. may_compute() revokes it before a thread goes on.
+//
+// Used by express.cc. Invariant: the endpoint is called only inside an operation of the scheduler,
+// and never while the promise is revoked.
+#pragma once
+
+#include <pthread.h>
+#include <ulc_upcall.h>
+
+#include <array>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "express/message.h"
+#include "express/pool.h"
+#include "express/scheduler.h"
+
+namespace ulc::express {
+
+class Process {
+public:
+    Process() noexcept;
+
+    /// Joins the job of the environment. Returns an error of ulc.h, after a sentence was printed.
+    [[nodiscard]] int init(const express_handler* handlers, unsigned count);
+    [[nodiscard]] int exit();
+
+    /// True if this kernel thread may call.
+    [[nodiscard]] bool is_callers() const noexcept {
+        return ep_ != nullptr && pthread_equal(thread_, pthread_self()) != 0;
+    }
+    [[nodiscard]] Scheduler& scheduler() noexcept { return *scheduler_; }
+    [[nodiscard]] int rank() const noexcept { return rank_; }
+    [[nodiscard]] int size() const noexcept { return static_cast<int>(peers_.size()); }
+    void set_death_handler(express_death_handler handler) noexcept { on_death_ = handler; }
+    [[nodiscard]] unsigned long dropped(unsigned reason) const noexcept { return dropped_[reason]; }
+    [[nodiscard]] void* allocate(std::size_t length);
+    [[nodiscard]] int free(const void* message);
+    [[nodiscard]] int send(std::uint16_t to, const void* message, express_handler handler);
+    [[nodiscard]] int synchronise();
+
+private:
+    class Call;
+
+    struct Peer {
+        unsigned entered = 0;   ///< calls of express_sync() that it has told
+        bool is_known = false;  ///< has shown the same build
+        bool is_dead = false;
+        bool is_mourned = false;  ///< its death has been handled
+    };
+    /// The message whose handler is next or runs.
+    struct Work {
+        bool is_there = false;
+        const void* view = nullptr;
+        std::size_t length = 0;
+        std::uint16_t source = 0;
+        std::uint16_t handler = 0;
+    };
+    [[nodiscard]] int open();
+    [[nodiscard]] int agree();
+    [[nodiscard]] int has_agreed() const;
+    [[nodiscard]] int have_all_entered() const;
+    void close();
+
+    [[nodiscard]] bool may_compute();
+    void idle(Nanos until);
+    void on_upcall();
+    void promise_to_poll();
+    void collect();
+    void flush();
+    [[nodiscard]] int submit(Buffer& buffer);
+    void release(Buffer& buffer);
+    void tell_all(Kind kind);
+    void look_at_peers();
+    [[noreturn]] void end_program(const char* what, int error) const;
+
+    [[nodiscard]] bool look();
+    [[nodiscard]] bool take_in(const void* view, const ulc_status& status);
+    [[nodiscard]] bool drop_first();
+    void drop(express_drop reason) noexcept { ++dropped_[reason]; }
+    static void serve(void* self);
+    [[nodiscard]] bool serve_one();
+    void mourn();
+    template <typename Condition>
+    [[nodiscard]] int wait_until(Condition condition, Nanos at_most);
+
+    ulc_endpoint* ep_ = nullptr;
+    pthread_t thread_{};
+    int rank_ = -1;
+    std::unique_ptr<Scheduler> scheduler_;
+    Pool pool_;
+    std::vector<express_handler> handlers_;
+    std::unordered_map<express_handler, std::uint16_t> numbers_;  ///< place of each in handlers_
+    std::vector<Peer> peers_;
+    std::uint64_t id_ = 0;
+    express_death_handler on_death_ = nullptr;
+    std::array<unsigned long, EXPRESS_DROPS> dropped_{};
+
+    Work work_;
+    Buffer* unsent_ = nullptr;  ///< sent by the program, not taken by libulc yet
+    Buffer** unsent_end_ = &unsent_;
+    Queue room_;            ///< threads that wait for memory
+    Queue changed_;         ///< threads that wait for peers, or for the end of sends
+    std::size_t sent_ = 0;  ///< buffers that libulc has not released
+    unsigned entered_ = 0;  ///< calls of express_sync()
+    unsigned to_mourn_ = 0;
+    Thread* first_ = nullptr;  ///< the thread that called init()
+    Nanos looked_at_ = 0;      ///< when all peers were
+    bool is_begun_ = false;    ///< all processes have agreed
+    bool syncs_ = false;
+    bool mismatches_ = false;
+    // Written by this thread, and by a signal handler on it.
+    volatile bool computes_ = false;   ///< the promise is revoked
+    volatile bool in_upcall_ = false;  ///< on_upcall() runs on the interrupted thread's stack
+};
+
+}  // namespace ulc::express
