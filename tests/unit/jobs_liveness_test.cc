@@ -293,6 +293,25 @@ TEST(Watch, has_a_limit) {
     EXPECT_TRUE(liveness.watch(mac_of(3), 1, 0));
 }
 
+// The index of a node is kept by endpoints. Its generation has 16 bits.
+TEST(Watch, gives_an_index_that_names_nobody_later_across_the_wrap_of_generations) {
+    Counters counters;
+    Liveness liveness({}, mac_of(0), 1, 1, counters);
+    NodeIndex earlier = kNoNode;
+    for (unsigned n = 0; n < 0x10000 + 10; ++n) {
+        const Nanos now = n + 1;
+        ASSERT_TRUE(liveness.watch(mac_of(1 + n % 2), 1, now));
+        const NodeIndex index = liveness.find(mac_of(1 + n % 2));
+        ASSERT_NE(index, kNoNode) << n;
+        ASSERT_NE(index, earlier) << n;
+        liveness.heard(earlier, now + 1000);
+        ASSERT_EQ(liveness.last_heard(index), now) << n << ": a frame of another node counted";
+        ASSERT_EQ(liveness.last_heard(earlier), -kNever / 2) << n;
+        liveness.unwatch(mac_of(1 + n % 2));
+        earlier = index;
+    }
+}
+
 /// A NODE frame that an attacker makes, as it comes at `to`.
 void spoof(JobBus& bus, BusNode& to, unsigned from, const wire::NodeBody& node) {
     std::byte frame[128]{};

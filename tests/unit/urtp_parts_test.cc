@@ -139,6 +139,23 @@ TEST(RxStore, finds_by_stream_and_number_and_lends_no_more_than_it_has) {
     EXPECT_EQ(store.free_count(), 1U);
 }
 
+// A ticket counts frames of a port, so 32 bits wrap within an hour at a million frames a second.
+TEST(Departures, are_known_across_the_wrap_of_tickets) {
+    Departures departures;
+    departures.next = departures.left = UINT32_MAX - 9;
+    for (std::uint32_t n = 0; n < 20; ++n) {
+        const std::uint32_t ticket = departures.next++;
+        ASSERT_EQ(departures.left_at(ticket), kNever) << n;
+        departures.leave_until(departures.next, 1000 + n);
+        for (std::uint32_t back = 0; back <= n; ++back)
+            ASSERT_EQ(departures.left_at(ticket - back), 1000 + n - back) << n << ' ' << back;
+        departures.leave_until(ticket - 5, 5000);  // less than before
+        ASSERT_EQ(departures.left_at(ticket), 1000 + n) << n;
+    }
+    EXPECT_EQ(departures.left_at(departures.left - Departures::kRemembered - 1),
+              Departures::kLongAgo);
+}
+
 TEST(TxStream, base_follows_the_last_destination_across_the_wrap) {
     const Rank ranks[] = {0, 1, 2, 3};
     TxStream tx(kGroupBit, nullptr, ranks, 1, 64, Seq{0xfffffff0}, 1000);
