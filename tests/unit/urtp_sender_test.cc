@@ -118,6 +118,16 @@ TEST(UrtpSender, ends_a_stream_and_drops_what_it_retains) {
     parts.check();
 }
 
+TEST(UrtpSender, begins_a_stream_to_a_group_whose_members_are_gone_not_clear) {
+    Parts parts(2);
+    parts.open(1).gone = true;
+    Group& group = parts.open_group(kGroupBit | 1, {0, 1});
+    const TxStream& tx = parts.sender.begin(group);
+    EXPECT_EQ(tx.destinations, 0U);
+    EXPECT_FALSE(tx.clear);
+    parts.sender.check_invariants();
+}
+
 TEST(UrtpSender, asks_for_news_of_a_silent_tail_and_takes_long_silence_for_death) {
     Parts parts(2);
     Session& session = parts.open(1);

@@ -42,6 +42,7 @@ TxStream& Sender::begin(Group& group) {
         const Session* session = sessions_.find(group.ranks[i]);
         if (session != nullptr && session->gone) group.tx->remove_destination(i);
     }
+    group.tx->clear = is_clear_of_rules(*group.tx);
     return *group.tx;
 }
 
@@ -70,9 +71,8 @@ void Sender::begin(TxStream& tx) {
 /// receivers of the stream. It is looked up in TxStream::clear, since it changes with repairs and
 /// at the stream's end only.
 bool Sender::is_clear_of_rules(const TxStream& tx) const noexcept {
-    if (!takes_short_ || tx.repairs > 0) return false;
-    if (tx.group == nullptr) return !sessions_.find(tx.rank[0])->gone;
-    return tx.destinations > 0 && !tx.group->counted && !params().number_vector;
+    if (!takes_short_ || tx.repairs > 0 || tx.destinations == 0) return false;
+    return tx.group == nullptr || (!tx.group->counted && !params().number_vector);
 }
 
 void Sender::remove_destination(TxStream& tx, std::uint16_t index, Nanos now) {
@@ -149,6 +149,7 @@ void Sender::end(TxStream& tx, Nanos now) noexcept {
     tx.want = 0;
     release_acknowledged(tx, now);
     context_.timers.remove(tx.timer);
+    tx.destinations = 0;
     tx.clear = false;
 }
 
