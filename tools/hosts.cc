@@ -56,7 +56,7 @@ bool read_slots(std::string_view word, unsigned& slots) {
     word.remove_prefix(kSlots.size());
     const char* const end = word.data() + word.size();
     const auto [at, error] = std::from_chars(word.data(), end, slots);
-    return error == std::errc() && at == end && slots >= 1 && slots <= kSlotsMax;
+    return error == std::errc() && at == end && slots >= 1 && slots <= kRanksMax;
 }
 
 /// Turns "NAME" into "NAME=value" of our own environment.
@@ -64,12 +64,15 @@ std::string complete_export(std::string& one) {
     const std::string name = one.substr(0, one.find('='));
     if (!is_variable(name))
         return fmt::format("--export {}: write NAME=value, or NAME for the value here", one);
-    if (one.size() == name.size()) one += "=" + environment_of(name.c_str());
+    if (one.size() > name.size()) return "";
+    const std::string value = environment_of(name.c_str());
+    if (value.empty())
+        return fmt::format("--export {}: it has no value here; write {}=value", one, one);
+    one += "=" + value;
     return "";
 }
 
-}  // namespace
-
+/// Returns what is wrong, as a sentence; empty: nothing.
 std::string parse_hosts(std::string_view text, std::vector<Host>& hosts) {
     std::istringstream lines{std::string(text)};
     std::string line;
@@ -81,11 +84,13 @@ std::string parse_hosts(std::string_view text, std::vector<Host>& hosts) {
             return fmt::format("line {}: \"{}\" is no name of a host", number, host.name);
         if (words.size() > 2 || (words.size() == 2 && !read_slots(words[1], host.slots)))
             return fmt::format("line {}: write NAME, or NAME slots=K with K from 1 to {}", number,
-                               kSlotsMax);
+                               kRanksMax);
         hosts.push_back(std::move(host));
     }
     return hosts.empty() ? "it names no host; write one a line" : "";
 }
+
+}  // namespace
 
 std::string read_hosts(const std::string& file, std::vector<Host>& hosts) {
     std::ifstream in(file);

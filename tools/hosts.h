@@ -15,7 +15,6 @@
 namespace ulc::tools {
 
 inline constexpr std::string_view kSsh = "ssh -o BatchMode=yes -o ConnectTimeout=10";
-inline constexpr unsigned kSlotsMax = kRanksMax;
 
 struct Host {
     std::string name;    ///< as ssh takes it: "node1", "user@node1"
@@ -28,10 +27,8 @@ struct HostOptions {
     std::vector<std::string> exports;  ///< "NAME=value", or "NAME" for our own value
 };
 
-/// Reads hosts, one a line: "NAME [slots=K]", with comments from '#' on. Returns what is wrong, as
-/// a sentence with the line's number; empty: nothing.
-[[nodiscard]] std::string parse_hosts(std::string_view text, std::vector<Host>& hosts);
-/// Reads a file by parse_hosts().
+/// Reads hosts from a file, one a line: "NAME [slots=K]", with comments from '#' on. Returns what
+/// is wrong, as a sentence with the line's number; empty: nothing.
 [[nodiscard]] std::string read_hosts(const std::string& file, std::vector<Host>& hosts);
 
 /// Fills `plan` with the ranks, each host's slots in turn, all in folder `folder` of their host.

@@ -62,7 +62,8 @@ std::string explain_bind(const std::string& address, int error) {
             return fmt::format("no permission to listen at {}; choose a port from 1024 on",
                                address);
         default:
-            return fmt::format("cannot listen at {}: {}", address, std::strerror(error));
+            return fmt::format("cannot listen at {}: {}; choose another address with --listen",
+                               address, std::strerror(error));
     }
 }
 
