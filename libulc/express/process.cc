@@ -70,7 +70,8 @@ int Process::open() {
 }
 
 int Process::init(const express_handler* handlers, unsigned count) {
-    if (scheduler_ != nullptr) return complain("it was called before", ULC_ERR_INVALID);
+    if (scheduler_ != nullptr)
+        return complain("it was called before; call it once in a program", ULC_ERR_INVALID);
     handlers_.assign(handlers, handlers + count);
     for (unsigned n = 0; n < count; ++n)
         numbers_.emplace(handlers[n], static_cast<std::uint16_t>(n));
@@ -80,7 +81,8 @@ int Process::init(const express_handler* handlers, unsigned count) {
         [](void* self) { return static_cast<Process*>(self)->may_compute(); },
         [](void* self, Nanos until) { static_cast<Process*>(self)->idle(until); }};
     scheduler_ = std::make_unique<Scheduler>(fiber_switch(), around);
-    if (!scheduler_->start(serve, this)) return complain("no stack", ULC_ERR_NO_MEMORY);
+    if (!scheduler_->start(serve, this))
+        return complain("no memory for a stack; see ulimit -v", ULC_ERR_NO_MEMORY);
     first_ = &scheduler_->current();
     int error = open();
     if (error == ULC_OK) {
@@ -119,7 +121,7 @@ int Process::agree() {
     return complain(error == ULC_ERR_MISMATCH
                         ? "a process runs another build, or gave other handlers; start the same "
                           "program everywhere"
-                        : "not all processes have come",
+                        : "not all processes have come; look at what the others said",
                     error);
 }
 
