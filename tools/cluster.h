@@ -72,6 +72,7 @@ struct ClusterPlan {
     std::vector<ChildSpec>
         infrastructure;  ///< started in this order, each must say that it is ready
     std::vector<ChildSpec> ranks;
+    unsigned first_rank = 0;  ///< number of the first in `ranks`; earlier ones run already
     std::vector<unsigned> node_of_rank;
     std::vector<std::string> host_of_rank;  ///< filled for ranks on other machines
     unsigned nodes = 0;

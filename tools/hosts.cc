@@ -107,9 +107,12 @@ std::string place_on_hosts(const HostOptions& options, const std::vector<Host>& 
     unsigned slots = 0;
     for (const Host& host : hosts)
         slots += host.slots;
-    if (cluster.ranks < 1 || cluster.ranks > std::min(slots, kRanksMax))
-        return fmt::format("-n must be 1 to {}, the slots of the hosts in {}; add hosts, or slots=",
-                           std::min(slots, kRanksMax), options.file);
+    const unsigned first = options.others ? 1 : 0;
+    const unsigned ranks_max = std::min(slots + first, kRanksMax);
+    if (cluster.ranks < 1 + first || cluster.ranks > ranks_max)
+        return fmt::format(
+            "-n must be {} to {}, by the slots of the hosts in {}; add hosts, or slots=", 1 + first,
+            ranks_max, options.file);
     std::vector<std::string> exports = options.exports;
     for (std::string& one : exports) {
         if (std::string wrong = complete_export(one); !wrong.empty()) return wrong;
@@ -117,9 +120,10 @@ std::string place_on_hosts(const HostOptions& options, const std::vector<Host>& 
     const std::vector<std::string> ssh = words_of(options.ssh);
     if (ssh.empty()) return "--ssh must name a command, as ssh";
     plan.nodes = static_cast<unsigned>(hosts.size());
+    plan.first_rank = first;
     unsigned node = 0;
     unsigned used = 0;
-    for (unsigned rank = 0; rank < cluster.ranks; ++rank) {
+    for (unsigned rank = first; rank < cluster.ranks; ++rank) {
         if (used == hosts[node].slots) {
             ++node;
             used = 0;

@@ -25,6 +25,7 @@ struct HostOptions {
     std::string file;
     std::string ssh{kSsh};             ///< words, between spaces, before the host
     std::vector<std::string> exports;  ///< "NAME=value", or "NAME" for our own value
+    bool others = false;               ///< rank 0 is the caller, and is not started
 };
 
 /// Reads hosts from a file, one a line: "NAME [slots=K]", with comments from '#' on. Returns what

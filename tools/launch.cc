@@ -179,7 +179,7 @@ void Launch::on_line(const Event& event) {
     Process& process = processes_[event.child];
     if (process.is_rank) {
         std::FILE* out = event.is_stderr ? stderr : stdout;
-        if (options_.label) fmt::print(out, "[{}] ", process.number);
+        if (options_.label) fmt::print(out, "[{}] ", plan_.first_rank + process.number);
         std::fwrite(event.text.data(), 1, event.text.size(), out);
         std::fputc('\n', out);
         std::fflush(out);

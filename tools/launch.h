@@ -39,7 +39,7 @@ private:
     struct Process {
         std::size_t child = 0;
         bool is_rank = false;
-        unsigned number = 0;  ///< rank, or index in the plan's infrastructure
+        unsigned number = 0;  ///< index in the plan's ranks, or in its infrastructure
         bool ready = false;
         bool signalled = false;
         std::FILE* log = nullptr;

@@ -111,8 +111,10 @@ int run_on_hosts(RunOptions& options) {
     std::vector<Host> hosts;
     if (const auto wrong = read_hosts(options.hosts.file, hosts); !wrong.empty())
         return refuse(wrong, 2);
-    if (cluster.nonce = random_nonce(); cluster.nonce.empty())
-        return refuse("no random numbers", 1);
+    cluster.nonce = options.hosts.others ? environment_of("ULC_NONCE") : random_nonce();
+    if (cluster.nonce.empty() && options.hosts.others)
+        return refuse("--others needs the nonce of the job in ULC_NONCE; run without it", 2);
+    if (cluster.nonce.empty()) return refuse("no random numbers", 1);
     if (cluster.job.empty()) cluster.job = "ulc-run-" + cluster.nonce.substr(0, 8);
     std::error_code error;
     const std::string folder = std::filesystem::current_path(error).string();
@@ -250,6 +252,12 @@ void add_host_options(CLI::App& command, HostOptions& hosts) {
                     "NAME=value, or NAME for its value here: environment of the ranks")
         ->allow_extra_args(false)
         ->needs(file)
+        ->group(group);
+    command
+        .add_flag("--others", hosts.others,
+                  "Do not start rank 0: the caller is that rank of --job, and gives ULC_NONCE")
+        ->needs(file)
+        ->needs(command.get_option("--job"))
         ->group(group);
     command.add_option("--ssh", hosts.ssh, fmt::format("Command before a host's name ({})", kSsh))
         ->needs(file)
