@@ -232,6 +232,17 @@ int ulc_promise(ulc_endpoint* ep, int polls) {
     return ep == nullptr ? int{ULC_ERR_INVALID} : ep->promise(polls != 0);
 }
 
+int ulc_borrow(ulc_endpoint* ep) {
+    if (ep == nullptr) return ULC_ERR_INVALID;
+    return ep->borrow() ? ULC_OK : ULC_ERR_AGAIN;
+}
+
+int ulc_give_back(ulc_endpoint* ep, int interrupt) {
+    if (ep == nullptr) return ULC_ERR_INVALID;
+    ep->give_back(interrupt != 0);
+    return ULC_OK;
+}
+
 uint16_t ulc_rank(const ulc_endpoint* ep) { return ep->rank(); }
 uint16_t ulc_size(const ulc_endpoint* ep) { return ep->size(); }
 ulc_group ulc_world(const ulc_endpoint* ep) { return ep->world(); }

@@ -209,6 +209,10 @@ public:
     [[nodiscard]] int set_upcall(ulc_endpoint& self, ulc_upcall_handler handler, void* context);
     /// Promises to poll, or revokes that, as ulc_promise().
     int promise(bool polls) noexcept;
+    /// Takes the endpoint for another thread, as ulc_borrow(). False: its thread uses it.
+    [[nodiscard]] bool borrow() noexcept;
+    /// Gives it back, as ulc_give_back().
+    void give_back(bool interrupt) noexcept;
     /// True from promise(false) to promise(true), but for while the handler runs.
     [[nodiscard]] bool computes() const noexcept {
         return computing_.load(std::memory_order_relaxed);
@@ -265,7 +269,8 @@ private:
     void yield(Nanos now);
     void yield_before_leaving();
     void sleep_once(Nanos left);
-    void set_computing(bool computing) noexcept;
+    void arm_upcall(bool armed) noexcept;
+    [[nodiscard]] bool has_news() const noexcept;
 
     abi::Region region_;
     Hooks hooks_;
@@ -313,7 +318,9 @@ private:
     bool engine_owes_ = false;  ///< that round left frames to be sent
     std::string job_text_;
     std::unique_ptr<Upcall> upcall_;      ///< handler for when the thread computes; nullptr: none
-    std::atomic<bool> computing_{false};  ///< the promise to poll is revoked
+    std::atomic<bool> computing_{false};  ///< the promise to poll is revoked; the thread's own
+    std::atomic<bool> free_{false};       ///< the thread computes, and no other has borrowed
+    std::atomic<bool> missed_{false};     ///< an upcall came while the endpoint was borrowed
     bool polls_on_ = false;               ///< the handler of the upcall promised to poll
 };
 

@@ -44,6 +44,20 @@ ULC_API int ulc_upcall(ulc_endpoint* ep, ulc_upcall_handler handler, void* conte
  * and one fence, no system call; for an embedded engine whose helper sleeps, one system call. */
 ULC_API int ulc_promise(ulc_endpoint* ep, int polls);
 
+/* Takes the endpoint for the calling thread while the endpoint's own thread computes, i.e. has
+ * revoked its promise. Until ulc_give_back() the caller may call every function of the endpoint but
+ * ulc_upcall(), ulc_promise() and ulc_close(). Meanwhile no handler is called, and
+ * ulc_promise(ep, 1) of the endpoint's thread waits. Errors: AGAIN (the endpoint's thread, its
+ * handler, or another thread uses the endpoint). Threads: any, but not after the endpoint's thread
+ * has taken its handler away. Cost: two atomic operations. */
+ULC_API int ulc_borrow(ulc_endpoint* ep);
+
+/* Gives a borrowed endpoint back. The endpoint's thread is interrupted, and its handler called, if
+ * `interrupt` is not 0, for what the caller has polled, or if something has arrived. Errors:
+ * INVALID. Threads: the one that borrowed. Cost: two atomic operations and a fence; a system call
+ * to interrupt. */
+ULC_API int ulc_give_back(ulc_endpoint* ep, int interrupt);
+
 #ifdef __cplusplus
 }
 #endif

@@ -2,6 +2,7 @@
 #include "client/upcall.h"
 
 #include <link.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -92,12 +93,12 @@ void Upcall::install() {
 }
 
 Upcall::Upcall(ulc_endpoint& endpoint, ulc_upcall_handler handler, void* context)
-    : endpoint_(endpoint), handler_(handler), context_(context) {
+    : endpoint_(endpoint), handler_(handler), context_(context), thread_(gettid()) {
     install();
     sigevent event{};
     event.sigev_notify = SIGEV_THREAD_ID;
     event.sigev_signo = kUpcallSignal;
-    event._sigev_un._tid = gettid();
+    event._sigev_un._tid = thread_;
     has_timer_ = timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
     const SignalHeld held;
     next_ = first_of_thread;
@@ -115,6 +116,10 @@ Upcall::~Upcall() {
 }
 
 void Upcall::run() const { handler_(&endpoint_, context_); }
+
+void Upcall::interrupt(pid_t thread) {
+    static_cast<void>(syscall(SYS_tgkill, getpid(), thread, kUpcallSignal));
+}
 
 void Upcall::repeat_later() {
     const long delay = kRepeatFirst << std::min(repeats_++, kRepeatDoublings);
@@ -159,29 +164,34 @@ int Endpoint::set_upcall(ulc_endpoint& self, ulc_upcall_handler handler, void* c
     return error;
 }
 
-// The order of computing_ and the state matters to this thread's signal handler only. It runs
-// between two instructions of this thread and finds computing_ set whenever the engine may have
-// found kComputing.
-void Endpoint::set_computing(bool computing) noexcept {
-    if (computing) {
-        computing_.store(true, std::memory_order_relaxed);
-        std::atomic_signal_fence(std::memory_order_seq_cst);
+void Endpoint::arm_upcall(bool armed) noexcept {
+    if (armed) {
         abi::client_going_to_compute(region_.control());
     } else {
-        computing_.store(false, std::memory_order_relaxed);
-        std::atomic_signal_fence(std::memory_order_seq_cst);
         abi::client_polls(region_.control());
     }
-    if (hooks_.computes != nullptr) hooks_.computes(hooks_.context, computing);
+    if (hooks_.computes != nullptr) hooks_.computes(hooks_.context, armed);
 }
 
-// A signal that comes after set_computing(true) takes everything and computes again. The look here
-// may then be of a ring whose cursor has moved; whatever it finds, the upcall is armed or the
-// promise stands.
+/// True if an event waits that only a poll takes.
+bool Endpoint::has_news() const noexcept {
+    return completions_.ready() || region_.control().closed.load(std::memory_order_acquire) != 0;
+}
+
+// free_ is the right to use the endpoint while its thread computes. The one that takes it from true
+// to false has it: this thread's signal handler, this thread again, or a thread that borrows.
+//
+// No upcall is lost. A signal that finds free_ false sets missed_ and looks at free_ again. The one
+// that gives up the right sets free_ and then looks at missed_. Both orders are sequentially
+// consistent, so one of the two sees the other's store. Events from before the upcall was armed are
+// found by the look between arming and giving up the right: no other thread moves the cursor then.
 int Endpoint::promise(bool polls) noexcept {
     if (polls) {
         polls_on_ = true;
-        if (computing_.load(std::memory_order_relaxed)) set_computing(false);
+        while (computing_.load(std::memory_order_relaxed) && !free_.exchange(false)) {
+            if (hooks_.yield != nullptr) hooks_.yield(hooks_.context);  // it is borrowed
+        }
+        if (computing_.exchange(false, std::memory_order_relaxed)) arm_upcall(false);
         return ULC_OK;
     }
     if (upcall_ == nullptr) return ULC_ERR_INVALID;
@@ -189,12 +199,35 @@ int Endpoint::promise(bool polls) noexcept {
     before_leaving(false);
     if (ended_ != 0) return ended_;
     if (events_aside_ > 0 || completions_.ready()) return ULC_ERR_AGAIN;
-    set_computing(true);
-    const bool nothing =
-        !completions_.ready() && region_.control().closed.load(std::memory_order_acquire) == 0;
-    if (nothing || !computing_.load(std::memory_order_relaxed)) return ULC_OK;
-    set_computing(false);
+    missed_.store(false);
+    computing_.store(true, std::memory_order_relaxed);
+    arm_upcall(true);
+    bool again = has_news();
+    if (!again) {
+        free_.store(true);
+        again = missed_.load() && free_.exchange(false);
+    }
+    if (!again) return ULC_OK;
+    computing_.store(false, std::memory_order_relaxed);
+    arm_upcall(false);
     return ULC_ERR_AGAIN;
+}
+
+bool Endpoint::borrow() noexcept {
+    if (!free_.exchange(false)) return false;
+    arm_upcall(false);
+    return true;
+}
+
+void Endpoint::give_back(bool interrupt) noexcept {
+    before_leaving(false);
+    arm_upcall(true);
+    const pid_t thread = upcall_->thread();
+    const bool wanted = interrupt || ended_ != 0 || events_aside_ > 0 || has_news();
+    free_.store(true);
+    if (!wanted && !missed_.load()) return;
+    missed_.store(true);
+    Upcall::interrupt(thread);
 }
 
 // In the signal handler of the endpoint's thread. The signal may be of another endpoint, or of an
@@ -203,9 +236,15 @@ void Endpoint::on_upcall() {
     const bool alive = hooks_.take_interrupt == nullptr || hooks_.take_interrupt(hooks_.context);
     if (!computing_.load(std::memory_order_relaxed)) return;
     const auto armed = static_cast<std::uint32_t>(abi::ClientState::kComputing);
-    if (alive && region_.control().client_state.load(std::memory_order_acquire) == armed) return;
+    const bool is_armed = region_.control().client_state.load(std::memory_order_acquire) == armed;
+    if (alive && is_armed && !missed_.load()) return;
+    while (!free_.exchange(false)) {
+        missed_.store(true);
+        if (!free_.load()) return;
+    }
     for (;;) {
-        set_computing(false);
+        computing_.store(false, std::memory_order_relaxed);
+        arm_upcall(false);
         int events = poll();
         if (events == 0 && region_.control().closed.load(std::memory_order_acquire) != 0)
             on_empty_poll();

@@ -7,6 +7,9 @@
 // A thread that was interrupted inside the library of malloc() may hold its locks, and polling may
 // allocate. So the upcall is then repeated by a timer until the thread is elsewhere.
 //
+// Another thread may borrow the endpoint while its own computes (ulc_borrow); Endpoint::promise()
+// argues why no upcall is lost then.
+//
 // Used by Endpoint. Invariant: an endpoint runs its handler only if its thread was not inside one
 // of its calls, which Endpoint::promise() records before the engine may interrupt.
 #pragma once
@@ -35,6 +38,10 @@ public:
     /// False: no timer could be made.
     [[nodiscard]] bool ok() const noexcept { return has_timer_; }
     void run() const;
+    /// The thread that is interrupted.
+    [[nodiscard]] pid_t thread() const noexcept { return thread_; }
+    /// Raises the signal at the thread, which may have ended.
+    static void interrupt(pid_t thread);
 
 private:
     static void on_signal(int number, siginfo_t* info, void* where);
@@ -44,6 +51,7 @@ private:
     ulc_endpoint& endpoint_;
     ulc_upcall_handler handler_;
     void* context_;
+    pid_t thread_;
     Upcall* next_;
     timer_t timer_{};  ///< raises the signal at the thread again
     bool has_timer_ = false;
