@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdlib>
+#include <mutex>
 
 #include "base/clock.h"
 #include "ports/process.h"
@@ -28,7 +30,7 @@ Process& process() {
 
 int send(unsigned char port, const void* data, unsigned long len, SendMode mode) {
     Process& own = process();
-    if (!own.is_callers() || (data == nullptr && len > 0) || !own.port(port).sends) return kFailed;
+    if (!own.is_joined() || (data == nullptr && len > 0)) return kFailed;
     return own.send(port, data, len, mode) ? 0 : kFailed;
 }
 
@@ -36,12 +38,14 @@ int send(unsigned char port, const void* data, unsigned long len, SendMode mode)
 
 extern "C" {
 
-int gamma_init(int num_nodes, int /*argc*/, char** /*argv*/) {
-    return process().init(num_nodes) ? 0 : kFailed;
+int gamma_init(int num_nodes, int argc, char** argv) {
+    static std::once_flag once;
+    std::call_once(once, [] { std::atexit([] { process().finish(); }); });
+    return process().init(num_nodes, argc, argv) ? 0 : kFailed;
 }
 
 int gamma_exit() {
-    if (!process().is_callers() || process().is_serial()) return kFailed;
+    if (!process().is_joined() || !process().is_first() || process().is_serial()) return kFailed;
     return process().exit() ? 0 : kFailed;
 }
 
@@ -49,7 +53,7 @@ int gamma_setport(unsigned char port, unsigned char dest_node, unsigned char des
                   unsigned char dest_port, gamma_handler handler_in, gamma_handler handler_err,
                   void* buffer_in, unsigned long buffer_len) {
     Process& own = process();
-    if (!own.is_callers() || port >= GAMMA_RESERVED_FROM) return kFailed;
+    if (!own.is_joined() || port >= GAMMA_RESERVED_FROM) return kFailed;
     Port bound;
     bound.sends = dest_node == BROADCAST || dest_node < own.nodes();
     bound.receives = handler_in != nullptr || handler_err != nullptr || buffer_in != nullptr;
@@ -67,7 +71,7 @@ int gamma_setport(unsigned char port, unsigned char dest_node, unsigned char des
 }
 
 int gamma_attach_buffer(unsigned char port, void* buffer_in) {
-    if (!process().is_callers()) return kFailed;
+    if (!process().is_joined()) return kFailed;
     return process().attach(port, buffer_in) ? 0 : kFailed;
 }
 
@@ -94,20 +98,20 @@ int gamma_sigerr(unsigned char sem) {
 }
 
 int gamma_wait(unsigned char sem, unsigned long n) {
-    if (!process().is_callers() || process().is_serial()) return kFailed;
+    if (!process().is_joined() || process().is_serial()) return kFailed;
     return process().wait(sem, n);
 }
 
 int gamma_test(unsigned char sem) { return static_cast<int>(process().value(sem)); }
 
 int gamma_atomic(void (*function)(void)) {
-    if (!process().is_callers() || function == nullptr) return kFailed;
+    if (!process().is_joined() || function == nullptr) return kFailed;
     process().run_atomically(function);
     return 0;
 }
 
 int gamma_sync() {
-    if (!process().is_callers() || process().is_serial()) return kFailed;
+    if (!process().is_joined() || process().is_serial()) return kFailed;
     return process().synchronise() ? 0 : kFailed;
 }
 

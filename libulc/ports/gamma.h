@@ -5,14 +5,17 @@
  * another process. There it is copied into the buffer of that port, and then the port's handler
  * runs.
  *
- * Handlers. They run one at a time in the thread that called gamma_init(). They interrupt it while
- * it computes (SIGURG), but not inside the C library, and not inside gamma_atomic(). No message
- * enters the buffer of a port until the handler of the previous one has returned. A handler may
- * call every function but gamma_wait(), gamma_sync(), gamma_init() and gamma_exit(), which then
- * fail. In a handler gamma_send() does not wait.
+ * Handlers. They run one at a time, each to its end, in the thread that called gamma_init(). They
+ * interrupt it while it computes (SIGURG), but not inside the C library, and not inside
+ * gamma_atomic(). No message enters the buffer of a port until the handler of the previous one has
+ * returned. A handler may call every function but gamma_wait(), gamma_sync(), gamma_init() and
+ * gamma_exit(), which then fail. In a handler gamma_send() does not wait.
  *
- * Threads. gamma_signal(), gamma_sigerr(), gamma_test() and the functions of time: any. All others:
- * the one that called gamma_init(); in others they fail.
+ * Threads. Any thread may call, but gamma_init() and gamma_exit() belong to one thread, and other
+ * threads call between them only. Waits for different semaphores do not exclude each other. Once
+ * several threads call, handlers also run in those threads, within their calls. The first thread is
+ * then not suspended: share data with handlers by gamma_atomic(). The first call of a second thread
+ * may take 0.1 s. Later calls take up to 0.5 ms longer while another thread waits.
  *
  * Errors. Each function that returns int gives a value below 0 on error.
  */
@@ -41,11 +44,16 @@ typedef void (*gamma_handler)(void);
 GAMMA_API extern unsigned char gamma_active_port;
 GAMMA_API extern unsigned char gamma_errno;
 
-/* Joins the process group of the job that `ulc run` or another launcher made, and waits until all
- * instances have come (barrier). num_nodes: the number of instances; ≤ 0, or more than the job has:
- * all of it. It cannot be smaller, since the launcher has started the processes. A program that was
- * started without a launcher fails here, with a sentence on standard error that says what to do.
- * argc and argv are not used. */
+/* Joins the process group and waits until all instances have come (barrier).
+ * Under `ulc run` or another launcher the group is the launcher's job. num_nodes is then the number
+ * of instances; ≤ 0, or more than the job has: all of it. It cannot be smaller.
+ * A process that was started alone becomes instance 0, and starts itself on other hosts by
+ * `ulc run --hosts`. They are the first num_nodes - 1 hosts, without its own, of the file that
+ * ULC_HOSTS names (/etc/gamma.conf); num_nodes ≤ 0, or more than there are hosts: all. It ends the
+ * others if it ends without gamma_exit(), and waits for their end otherwise. argc, argv: the words
+ * of the program; NULL: they are found out.
+ * Fails, after a sentence on standard error that says what to do, if there is neither a launcher
+ * nor a host file, and if an instance cannot be started. Blocks, at most 60 s. */
 GAMMA_API int gamma_init(int num_nodes, int argc, char** argv);
 
 /* Leaves the group: what was sent is delivered first. Ports are unbound. */

@@ -14,13 +14,13 @@ namespace {
 
 constexpr Nanos kJoinMax = 60 * kSecond;
 constexpr Nanos kLeaveMax = 15 * kSecond;
-constexpr Nanos kLookEvery = 100 * kMillisecond;  ///< whether all members live, in a wait
-constexpr PortNumber kEnterPort = 255;            ///< barrier message to the next in the chain
-constexpr PortNumber kReleasePort = 254;          ///< barrier message to all
+constexpr PortNumber kEnterPort = 255;    ///< barrier message to the next in the chain
+constexpr PortNumber kReleasePort = 254;  ///< barrier message to all
 constexpr unsigned kPortBits = 8;  ///< low bits of a tag; the rest is the number of the message
 constexpr int kMaster = 0;
 constexpr int kChains = 2;
 constexpr int kParPids = 255;
+constexpr int kSaid = -1;  ///< no error of ulc.h: a sentence was printed
 
 const char* environment(const char* name) {
     const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): read only
@@ -42,12 +42,12 @@ bool complain(const char* text) {
 
 }  // namespace
 
-/// One call of the program: promises to poll, and lets handlers run at its end. Nothing of that in
+/// One call of the program: has the endpoint, and lets handlers run at its end. Nothing of that in
 /// handlers and atomic functions, whose caller does it.
 class Process::Call {
 public:
-    explicit Call(Process& process) : process_(process), outermost_(!process.is_serial()) {
-        if (outermost_) process_.begin_call();
+    explicit Call(Process& process) : process_(process), outermost_(!process.is_inside()) {
+        if (outermost_) process_.take_endpoint();
     }
     ~Call() {
         if (outermost_) process_.end_call();
@@ -60,26 +60,47 @@ private:
     bool outermost_;
 };
 
-void Process::begin_call() noexcept { static_cast<void>(ulc_promise(ep_, 1)); }
-
-void Process::end_call() noexcept {
-    if (ep_ == nullptr) return;
-    for (;;) {
-        deliver();
-        if (ulc_promise(ep_, 0) != ULC_ERR_AGAIN) return;
-        if (ulc_poll(ep_) < 0) return;
-    }
-}
-
 // ---------------------------------------------------------------- joining and leaving
 
-bool Process::init(int num_nodes) {
+/// Joins the job of the environment. Without one it starts the other instances, and joins theirs.
+int Process::join(int num_nodes, int argc, char** argv) {
+    const int error = ulc_join_wait(ep_, nullptr, ULC_RANK_ANY, 0, kJoinMax);
+    if (error != ULC_ERR_INVALID || *environment("ULC_JOB") != '\0') return error;
+    const std::string file = Others::host_file();
+    if (file.empty()) return error;
+    if (!others_.start(file, num_nodes, argc, argv)) return kSaid;
+    static_cast<void>(ulc_set_profile(ep_, environment("ULC_PROFILE")));
+    return join_with_others();
+}
+
+int Process::join_with_others() {
+    const auto size = static_cast<std::uint16_t>(others_.instances());
+    int state = ulc_join(ep_, others_.job().c_str(), 0, size, others_.nonce());
+    if (state != ULC_OK) return state;
+    for (Nanos left = kJoinMax; left > 0; left -= kLookEvery) {
+        static_cast<void>(ulc_wait(ep_, kLookEvery));
+        state = ulc_job_state(ep_);
+        if (state != ULC_ERR_AGAIN) return state;
+        if (size > 1 && others_.have_ended()) {
+            complain("the other instances could not all be started; see what `ulc run` says");
+            return kSaid;
+        }
+    }
+    return ULC_ERR_TIMEOUT;
+}
+
+bool Process::init(int num_nodes, int argc, char** argv) {
     if (ep_ != nullptr) return complain("it was called before");
     int error = ulc_open(nullptr, &ep_);
-    if (error == ULC_OK) error = ulc_join_wait(ep_, nullptr, ULC_RANK_ANY, 0, kJoinMax);
+    if (error == ULC_OK) error = join(num_nodes, argc, argv);
     if (error != ULC_OK) {
-        std::fprintf(stderr, "gamma_init: %s: %s; start the program with: ulc run -n N PROGRAM\n",
-                     ulc_error_text(error), ulc_last_error_text());
+        if (error != kSaid)
+            std::fprintf(
+                stderr,
+                "gamma_init: %s: %s; start the program with: ulc run -n N PROGRAM, or name "
+                "a file with a host a line in ULC_HOSTS\n",
+                ulc_error_text(error), ulc_last_error_text());
+        others_.finish();
         ulc_close(ep_);
         ep_ = nullptr;
         return false;
@@ -87,16 +108,18 @@ bool Process::init(int num_nodes) {
     thread_ = pthread_self();
     node_ = ulc_rank(ep_);
     nodes_ = ulc_size(ep_);
-    par_pid_ = par_pid_of(environment("ULC_JOB"));
+    const bool has_started = others_.instances() > 0;
+    par_pid_ = par_pid_of(has_started ? others_.job().c_str() : environment("ULC_JOB"));
     acknowledges_ = std::strstr(environment("ULC_PROFILE"), "detect") == nullptr;
-    const bool fits = nodes_ <= GAMMA_NODES_MAX && (num_nodes <= 0 || num_nodes >= nodes_);
+    const bool fits =
+        nodes_ <= GAMMA_NODES_MAX && (has_started || num_nodes <= 0 || num_nodes >= nodes_);
     if (!fits)
         std::fprintf(stderr,
                      "gamma_init: the job has %d instances, not %d; start it with: ulc run -n %d\n",
                      nodes_, num_nodes, std::min(num_nodes, GAMMA_NODES_MAX));
     ulc_set_error_handler(ep_, on_fault, this);
     const auto upcall = [](ulc_endpoint*, void* context) {
-        static_cast<Process*>(context)->deliver();
+        static_cast<Process*>(context)->on_upcall();
     };
     error = ulc_upcall(ep_, upcall, this);
     if (error != ULC_OK)
@@ -112,9 +135,11 @@ bool Process::init(int num_nodes) {
     return begun;
 }
 
+// Other threads do not call any more.
 bool Process::exit() {
     static_cast<void>(ulc_promise(ep_, 1));
     const bool left = ulc_leave_wait(ep_, kLeaveMax) == ULC_OK;
+    if (left) others_.set_complete();
     static_cast<void>(ulc_upcall(ep_, nullptr, nullptr));
     ulc_close(ep_);
     ep_ = nullptr;
@@ -123,6 +148,7 @@ bool Process::exit() {
     sent_ = {};
     expected_ = {};
     entered_ = released_ = 0;
+    is_shared_ = is_over_ = false;
     return left;
 }
 
@@ -144,8 +170,8 @@ bool Process::attach(PortNumber number, void* buffer) {
 // that message does not run.
 void Process::settle_arrival(PortNumber number) {
     while (arrival_.under_way && arrival_.port == number) {
-        if (!is_serial()) {
-            if (!finish_arrival()) static_cast<void>(ulc_wait(ep_, kLookEvery));
+        if (serial_ == 0) {
+            if (!finish_arrival()) static_cast<void>(pause(changes_.load()));
             continue;
         }
         if (ulc_test(ep_, &arrival_.request, nullptr) == ULC_OK) {
@@ -268,28 +294,30 @@ int Process::submit(const Port& port, PortNumber number, const void* data, std::
         if (error == ULC_OK) ++sent;
         if (error != ULC_ERR_AGAIN) return error;
         // Take what comes meanwhile, or two that send to each other would both wait.
-        const int waited = ulc_wait(ep_, kLookEvery);
+        const int waited = pause(changes_.load());
         if (waited != ULC_OK && waited != ULC_ERR_TIMEOUT && waited != ULC_ERR_LIMIT) return waited;
-        if (!is_serial()) deliver();
+        if (serial_ == 0) deliver();
         sent_through_ = number;
     }
 }
 
 int Process::complete(ulc_request& request) {
     ulc_status status;
-    while (ulc_test(ep_, &request, &status) != ULC_OK) {
-        static_cast<void>(ulc_wait(ep_, kLookEvery));
-        if (!is_serial()) deliver();
+    for (;;) {
+        const std::uint32_t seen = changes_.load();
+        if (ulc_test(ep_, &request, &status) == ULC_OK) return status.error;
+        static_cast<void>(pause(seen));
+        if (serial_ == 0) deliver();
     }
-    return status.error;
 }
 
 bool Process::send(PortNumber number, const void* data, std::size_t length, SendMode mode) {
     const Call call(*this);
     const Port port = ports_[number];  // a handler may bind it meanwhile
+    if (!port.sends) return false;
     if (port.node == BROADCAST && nodes_ == 1) return true;
     // The caller's own handlers would have to run for a message to itself to be delivered.
-    if (is_serial() || (port.node != BROADCAST && port.node == node_)) mode = SendMode::kFast;
+    if (serial_ > 0 || (port.node != BROADCAST && port.node == node_)) mode = SendMode::kFast;
     if (!acknowledges_ && mode == SendMode::kDelivered) mode = SendMode::kTaken;
     sent_through_ = number;
     ulc_request request;
@@ -319,9 +347,10 @@ bool Process::is_broken(Needs needs) const noexcept {
 template <typename Condition>
 bool Process::wait_until(Condition condition, Needs needs) {
     for (;;) {
+        const std::uint32_t seen = changes_.load();
         deliver();
         if (condition()) return true;
-        const int error = ulc_wait(ep_, kLookEvery);
+        const int error = pause(seen);
         if (error == ULC_OK || error == ULC_ERR_LIMIT) continue;
         if (error != ULC_ERR_TIMEOUT || is_broken(needs)) return false;
     }
@@ -330,8 +359,12 @@ bool Process::wait_until(Condition condition, Needs needs) {
 int Process::wait(std::uint8_t semaphore, unsigned long wanted) {
     const Call call(*this);
     std::atomic<unsigned long>& signals = signals_[semaphore];
-    const bool come = wait_until([&] { return signals.load() >= wanted; }, Needs::kNobody);
-    if (come) signals -= wanted;
+    const auto take = [&] {
+        if (signals.load() < wanted) return false;
+        signals -= wanted;  // only this thread has the endpoint, and others only add
+        return true;
+    };
+    const bool come = wait_until(take, Needs::kNobody);
     const auto errors = static_cast<int>(errors_[semaphore].exchange(0));
     return come ? -errors : -errors - 1;
 }

@@ -1,11 +1,16 @@
 // The process of a GAMMA program: its endpoint, its ports, and the one place where handlers run.
 //
-//   gamma_…() ──▶ Call ──▶ promise to poll … deliver(), revoke ──▶ the program computes
-//                                                                   │ upcall
-//                                             deliver() ◀───────────┘
+//   gamma_…() ──▶ Call ──▶ has the endpoint … deliver(), gives it up ──▶ the program computes
+//                                                                         │ upcall
+//                                             deliver() ◀─────────────────┘
 //   deliver(): one message after the other: claim, copy into the port's buffer, run the handler
 //
-// Used by gamma.cc. Invariant: deliver() is never entered twice, so that handlers are serial.
+// Threads. The thread that called gamma_init() has the endpoint by its promise to poll, others
+// borrow it (ulc_upcall.h), in the order in which they called (Turns). One of the
+// threads that wait polls, in short slices; the others sleep until it has found something.
+//
+// Used by gamma.cc. Invariant: only the thread that has the endpoint touches objects that are not
+// atomic, and it does not enter deliver() twice, so that handlers are serial.
 #pragma once
 
 #include <pthread.h>
@@ -16,7 +21,10 @@
 #include <bitset>
 #include <cstdint>
 
+#include "base/units.h"
+#include "ports/others.h"
 #include "ports/port_table.h"
+#include "ports/turns.h"
 
 namespace ulc::ports {
 
@@ -29,23 +37,30 @@ enum class SendMode : std::uint8_t {
 /// Members that must not leave during a wait. None must die.
 enum class Needs : std::uint8_t { kNobody, kMaster, kAll };
 
+inline constexpr Nanos kLookEvery = 100 * kMillisecond;  ///< whether all members live, in a wait
+
 class Process {
 public:
-    /// Joins the job of the environment. False: failed; a sentence was printed.
-    [[nodiscard]] bool init(int num_nodes);
+    /// Joins the job of the environment, or starts one on the hosts of the host file. Returns false
+    /// after a failure, which was printed.
+    [[nodiscard]] bool init(int num_nodes, int argc, char** argv);
     [[nodiscard]] bool exit();
+    /// Waits for the instances that init() started, at the end of the program.
+    void finish() noexcept { others_.finish(); }
 
-    /// True if this thread may call, i.e. is the one that called init().
-    [[nodiscard]] bool is_callers() const noexcept {
-        return ep_ != nullptr && pthread_equal(thread_, pthread_self()) != 0;
+    /// True between init() and exit().
+    [[nodiscard]] bool is_joined() const noexcept { return ep_ != nullptr; }
+    /// True if this thread is the one that called init().
+    [[nodiscard]] bool is_first() const noexcept {
+        return pthread_equal(thread_, pthread_self()) != 0;
     }
-    /// True if no handler may run now: one runs, or gamma_atomic().
-    [[nodiscard]] bool is_serial() const noexcept { return serial_ > 0; }
+    /// True if this thread is inside a handler or gamma_atomic().
+    [[nodiscard]] bool is_serial() const noexcept { return is_inside() && serial_ > 0; }
 
-    [[nodiscard]] const Port& port(PortNumber number) noexcept { return ports_[number]; }
     void bind(PortNumber number, const Port& port);
     [[nodiscard]] bool attach(PortNumber number, void* buffer);
-    /// False: the message did not leave; the failure was raised at the port.
+    /// False: the port is not bound for output, or the message did not leave, which was raised at
+    /// the port.
     [[nodiscard]] bool send(PortNumber number, const void* data, std::size_t length, SendMode mode);
     /// Waits as gamma_wait() says; not in handlers.
     [[nodiscard]] int wait(std::uint8_t semaphore, unsigned long wanted);
@@ -53,7 +68,10 @@ public:
     /// Passes the barrier of gamma_sync(); not in handlers. False: a member is gone.
     [[nodiscard]] bool synchronise();
 
-    void signal(std::uint8_t semaphore) noexcept { ++signals_[semaphore]; }
+    void signal(std::uint8_t semaphore) noexcept {
+        ++signals_[semaphore];
+        tell_followers();
+    }
     void signal_error(std::uint8_t semaphore) noexcept { ++errors_[semaphore]; }
     [[nodiscard]] unsigned long value(std::uint8_t semaphore) const noexcept {
         return signals_[semaphore].load();
@@ -79,8 +97,18 @@ private:
         std::uint64_t to_all = 0;
     };
 
-    void begin_call() noexcept;
+    [[nodiscard]] int join(int num_nodes, int argc, char** argv);
+    [[nodiscard]] int join_with_others();
+    /// True if this thread has the endpoint.
+    [[nodiscard]] bool is_inside() const noexcept { return owner_.load() == pthread_self(); }
+    void take_endpoint() noexcept;
+    void give_endpoint() noexcept;
     void end_call() noexcept;
+    void on_upcall();
+    [[nodiscard]] int pause(std::uint32_t seen);
+    [[nodiscard]] int lead(std::uint32_t seen);
+    [[nodiscard]] int follow(std::uint32_t seen);
+    void tell_followers() noexcept;
     void deliver();
     void begin(ulc_message* message, const ulc_status& status);
     [[nodiscard]] bool finish_arrival();
@@ -103,9 +131,18 @@ private:
 
     ulc_endpoint* ep_ = nullptr;
     pthread_t thread_{};
+    Turns turns_;
+    std::atomic<pthread_t> owner_{};      ///< the thread that has the endpoint; 0: none
+    std::atomic<bool> is_shared_{false};  ///< a thread but the first has called
+    std::atomic<bool> is_over_{false};    ///< the first thread's promise cannot be revoked any more
+    bool is_borrowed_ = false;
+    bool is_led_ = false;                    ///< a thread that waits polls
+    std::atomic<std::uint32_t> changes_{0};  ///< futex: something that a thread may wait for
+    std::atomic<unsigned> followers_{0};     ///< threads that sleep on it
     int node_ = -1;
     int nodes_ = -1;
     int par_pid_ = -1;
+    Others others_;             ///< started by this process
     bool acknowledges_ = true;  ///< the profile can tell that a message was delivered
     unsigned serial_ = 0;       ///< handlers and atomic functions under way
     PortTable ports_;
