@@ -1,6 +1,6 @@
 // The algorithms: pure functions from (rank, ranks, root, sizes) to the steps of that rank. No algorithm knows
 // endpoints, time or memory; all ranks of one call use the same algorithm and parameter, so their schedules
-// match (tests/sim/schedule_checker.h proves it for every algorithm listed here).
+// match (tests/sim/schedule/checker.h proves it for every algorithm listed here).
 //
 // Ranks are indices in the group. Buffers: coll.h's input and output; broadcast works in kOutput at every rank.
 #pragma once

@@ -78,7 +78,8 @@ public:
         return schedule_.steps[index];
     }
     /// Of a kSend, kMcast or kRecv: no later one has the same peer and direction. Of a kMcast: no later one at all goes out, so it
-    /// says the same to all that it goes to only if what follows goes to all of them (tests/unit/coll_schedules_test.cc).
+    /// says the same to all that it goes to only if what follows goes to all of them
+    /// (tests/unit/coll/schedules_test.cc).
     [[nodiscard]] bool is_last(std::uint32_t index) const noexcept;
     /// Memory that a kSend or kMcast reads, a kRecv writes.
     [[nodiscard]] const unsigned char* source(const abi::Step& step) const noexcept {

@@ -1,11 +1,11 @@
-// Any text as a global program (tests/sim/schedule_text.h): it is refused with its line, or its
+// Any text as a global program (tests/sim/schedule/text.h): it is refused with its line, or its
 // steps, printed and read again, are the same steps, and a small one is judged to its end.
 #include <cstring>
 #include <string>
 
 #include "base/check.h"
 #include "input.h"
-#include "tests/sim/schedule_text.h"
+#include "tests/sim/schedule/text.h"
 
 namespace {
 

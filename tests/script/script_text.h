@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "../unit/urtp_world.h"
+#include "tests/unit/urtp/world.h"
 
 namespace ulc::urtp::test {
 

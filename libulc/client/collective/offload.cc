@@ -53,7 +53,8 @@ constexpr std::uint32_t kStepsMax = 4096;
 
 }  // namespace
 
-// Steps that touch the same octets, one of them writing, depend on each other (tests/sim/schedule_checker.h), the later on the earlier.
+// Steps that touch the same bytes, one of them writing, depend on each other: the later one on the
+// earlier one (tests/sim/schedule/checker.h).
 // So a step that touches what an earlier one receives finds it there, whenever it came; a later one's message must not come early.
 OffloadRun::Judgement OffloadRun::judge(const abi::Schedule& schedule) {
     if (schedule.step_count == 0 || schedule.step_count > kStepsMax || !leaves_copies(schedule))

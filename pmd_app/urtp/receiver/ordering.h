@@ -1,6 +1,6 @@
 // The ordering rule (docs/PROTOCOL.md §5) as pure predicates: the sender's, which decides whether a
 // packet names a predecessor stream, and the receiver's, which judges an entry. Both the transport
-// and the exhaustive model (tests/unit/after_rule_model_test.cc) call exactly these.
+// and the exhaustive model (tests/unit/urtp/after_rule_model_test.cc) call exactly these.
 #pragma once
 
 #include <cstdint>

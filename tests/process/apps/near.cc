@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <vector>
 
-#include "../local_users.h"
 #include "fabric_ranks.h"
+#include "tests/process/daemon/local_users.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "tests/sim/lib_cluster.h"
+#include "tests/sim/cluster/lib_cluster.h"
 
 namespace ulc::sim {
 namespace {

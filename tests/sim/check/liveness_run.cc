@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "base/prng.h"
-#include "tests/sim/events.h"
+#include "tests/sim/cluster/events.h"
 #include "tests/sim/programs/oracle.h"
 
 namespace ulc::sim {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/sim/check/check_run.h"
-#include "tests/sim/sim_cluster.h"
+#include "tests/sim/cluster/sim_cluster.h"
 
 namespace ulc::sim {
 

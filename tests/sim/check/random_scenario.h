@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/sim/events.h"
+#include "tests/sim/cluster/events.h"
+#include "tests/sim/cluster/sim_cluster.h"
 #include "tests/sim/programs/collective_actor.h"
 #include "tests/sim/programs/random_traffic.h"
-#include "tests/sim/sim_cluster.h"
 
 namespace ulc::sim {
 

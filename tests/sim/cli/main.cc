@@ -1,8 +1,8 @@
 // ulc-sim: whole clusters of real engine objects in virtual time. docs/man/ulc-sim.1, docs/TESTING.md.
 #include <CLI/CLI.hpp>
 
-#include "tests/sim/check_schedule_command.h"
 #include "tests/sim/cli/commands.h"
+#include "tests/sim/schedule/check_schedule_command.h"
 #include "tests/sim/tables/tables_command.h"
 #include "tests/sim/tuning/tune_command.h"
 

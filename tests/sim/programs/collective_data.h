@@ -1,7 +1,7 @@
 // What a rank gives to a collective operation and what it must then hold, for operations whose octets a test checks. Reductions
 // are of any type and operator, with values whose result does not depend on brackets (small whole numbers in floating point), or
 // compose functions x ↦ a·x + b of octets, which no two commute, or multiply Gaussian integers, which all do. What an operator gives is
-// held by tests/unit/coll_reduction_test.cc.
+// held by tests/unit/coll/reduction_test.cc.
 #pragma once
 
 #include <coll.h>

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "tests/sim/cluster/sim_cluster.h"
 #include "tests/sim/programs/collective_data.h"
-#include "tests/sim/sim_cluster.h"
 
 namespace ulc::sim {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <numeric>
 
-#include "tests/sim/sim_cluster.h"
+#include "tests/sim/cluster/sim_cluster.h"
 
 namespace ulc::sim {
 namespace {

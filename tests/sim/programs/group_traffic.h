@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tests/sim/lib_cluster.h"
+#include "tests/sim/cluster/lib_cluster.h"
 
 namespace ulc::sim {
 

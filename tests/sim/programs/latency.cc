@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "tests/sim/sim_cluster.h"
+#include "tests/sim/cluster/sim_cluster.h"
 
 namespace ulc::sim {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/units.h"
-#include "tests/sim/net_config.h"
+#include "tests/sim/cluster/net_config.h"
 
 namespace ulc::sim {
 

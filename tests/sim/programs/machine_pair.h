@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/sim/sim_cluster.h"
+#include "tests/sim/cluster/sim_cluster.h"
 
 namespace ulc::sim {
 

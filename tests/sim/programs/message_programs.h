@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/sim/program.h"
+#include "tests/sim/cluster/program.h"
+#include "tests/sim/cluster/ring_client.h"
 #include "tests/sim/programs/oracle.h"
-#include "tests/sim/ring_client.h"
 
 namespace ulc::sim {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/prng.h"
-#include "tests/sim/ring_client.h"
+#include "tests/sim/cluster/ring_client.h"
 
 namespace ulc::sim {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/prng.h"
+#include "tests/sim/cluster/sim_cluster.h"
 #include "tests/sim/programs/oracle.h"
-#include "tests/sim/sim_cluster.h"
 
 namespace ulc::sim {
 

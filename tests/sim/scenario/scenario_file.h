@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "tests/sim/experiment.h"
+#include "tests/sim/cluster/experiment.h"
 
 namespace ulc::sim {
 

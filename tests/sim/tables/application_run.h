@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/sim/lib_cluster.h"
+#include "tests/sim/cluster/lib_cluster.h"
 
 namespace ulc::sim {
 

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <string>
 
-#include "tests/sim/collective_budgets.h"
+#include "tests/sim/coll/budgets.h"
 #include "tests/sim/host/presets.h"
 #include "tests/sim/tables/list.h"
 

@@ -1,4 +1,5 @@
-// Our own collectives against their budgets (tests/sim/collective_budgets.h), which coll_budget_test.cc holds.
+// Our own collectives against their budgets (tests/sim/coll/budgets.h), which
+// coll/budget_test.cc holds.
 //
 // On a switch of Fast Ethernet with ideal hosts, as time_collective() measures: all start at once on a silent wire, until the last is
 // done; mean of four, the root goes round. On GAMMA's hub with GAMMA's hosts by its loop, as table gamma-barriers, beside its two chains'
@@ -12,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/sim/collective_budgets.h"
+#include "tests/sim/coll/budgets.h"
 #include "tests/sim/tables/list.h"
 #include "tests/sim/tables/measure.h"
 

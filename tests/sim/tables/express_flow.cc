@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/check.h"
-#include "tests/sim/experiment.h"
+#include "tests/sim/cluster/experiment.h"
 #include "tests/sim/host/presets.h"
 #include "tests/sim/tables/list.h"
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-#include "tests/sim/collective_budgets.h"
+#include "tests/sim/coll/budgets.h"
 #include "tests/sim/tables/list.h"
 #include "tests/sim/tables/measure.h"
 

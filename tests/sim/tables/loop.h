@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/counters.h"
+#include "tests/sim/cluster/sim_cluster.h"
 #include "tests/sim/programs/collective_actor.h"
-#include "tests/sim/sim_cluster.h"
 
 namespace ulc::sim {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "tests/sim/lib_cluster.h"
+#include "tests/sim/cluster/lib_cluster.h"
 
 namespace ulc::sim {
 

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <string>
 
-#include "tests/sim/experiment.h"
+#include "tests/sim/cluster/experiment.h"
 #include "tests/sim/host/presets.h"
 #include "tests/sim/programs/message_programs.h"
 #include "tests/sim/tables/list.h"

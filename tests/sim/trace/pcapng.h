@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "tests/sim/sim_net.h"
+#include "tests/sim/cluster/sim_net.h"
 
 namespace ulc::sim {
 

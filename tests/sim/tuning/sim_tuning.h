@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "coll/table_text.h"
-#include "tests/sim/sim_cluster.h"
+#include "tests/sim/cluster/sim_cluster.h"
 
 namespace ulc::sim {
 

@@ -1,0 +1,62 @@
+// Real libulc endpoints on the simulated cluster: the objects behind ulc.h, on real engines, in virtual time. Programs
+// call start and test functions of ulc.h and coll.h only; nothing blocks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "client/endpoint.h"
+#include "tests/sim/cluster/sim_cluster.h"
+
+namespace ulc::sim {
+
+class LibCluster {
+public:
+    /// ranks: on the nodes in turn; 0: one a node.
+    /// limits: of every endpoint, given its rank.
+    explicit LibCluster(const ClusterConfig& config, std::uint16_t ranks = 0,
+                        const std::function<client::Limits(std::uint16_t)>& limits = nullptr);
+    ~LibCluster();
+
+    /// Runs until all ranks are formed. False: they did not within `limit`.
+    bool form(Nanos limit = 5 * kSecond);
+    [[nodiscard]] std::uint16_t ranks() const noexcept {
+        return static_cast<std::uint16_t>(endpoints_.size());
+    }
+    [[nodiscard]] ulc_endpoint* endpoint(std::uint16_t rank) { return endpoints_[rank].get(); }
+    [[nodiscard]] SimCluster& cluster() noexcept { return cluster_; }
+
+    /// What a rank does after its poll. Returns when it wants to be called again by itself, as Program::act().
+    using Application = std::function<Nanos(std::uint16_t rank, Nanos now)>;
+    /// Runs the application on every rank that lives, until done() or the limit. True: done.
+    bool run(Nanos limit, const std::function<bool()>& done, Application application);
+    /// What the rank's last poll took: 0 means that ulc_wait() would still wait.
+    [[nodiscard]] int events(std::uint16_t rank) const { return events_[rank]; }
+    /// The rank's process is gone at once.
+    void kill(std::uint16_t rank);
+    /// As SimCluster::shut_down().
+    std::uint32_t shut_down();
+
+private:
+    class Rank : public Program {
+    public:
+        Rank(LibCluster& lib, std::uint16_t rank) : lib_(lib), rank_(rank) {}
+        Nanos act(Nanos now) override { return lib_.act(rank_, now); }
+
+    private:
+        LibCluster& lib_;
+        std::uint16_t rank_;
+    };
+    Nanos act(std::uint16_t rank, Nanos now);
+
+    SimCluster cluster_;
+    std::vector<std::unique_ptr<ulc_endpoint>> endpoints_;
+    std::vector<abi::Placer> placers_;  ///< by rank, of those in their engine's process
+    std::vector<std::unique_ptr<Rank>> programs_;
+    std::vector<int> events_;
+    Application application_;
+};
+
+}  // namespace ulc::sim

@@ -1,0 +1,330 @@
+#include "tests/sim/cluster/sim_cluster.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace ulc::sim {
+namespace {
+
+/// An engine that wants its next round at once and moved nothing waits for its port or for memory: frames sent or received
+/// bring its turn. This is for what no event announces.
+constexpr Nanos kPatience = 100 * kMicrosecond;
+/// Clusters up to this many nodes check the invariants of a node after each of its turns; larger
+/// ones after each such number of turns.
+constexpr std::size_t kCheckedNodes = 8;
+constexpr Nanos kIdleStep = kMillisecond;  ///< of run(), when nothing at all is due
+
+}  // namespace
+
+SimCluster::SimCluster(const ClusterConfig& config)
+    : config_(config), net_(config.net, config.hosts), nodes_(config.net.ports) {
+    net_.listen([this](std::uint16_t port, bool arrived, Nanos at) { on_net(port, arrived, at); });
+    for (Node& node : nodes_) {
+        node.index = static_cast<std::uint16_t>(&node - nodes_.data());
+        start_engine(node);
+    }
+}
+
+void SimCluster::start_engine(Node& node) {
+    engine::EngineConfig engine = config_.engine;
+    engine.seed = config_.seed * 1000 + node.index + 1'000'000'007ULL * node.starts++;
+    engine.quiet_after = 1;  // quiet rounds, too, although no simulated engine spins
+    engine.wake_context = &wakes_;
+    engine.wake = [](void* context, engine::EndpointId, std::atomic<std::uint32_t>*) {
+        ++*static_cast<std::uint64_t*>(context);
+    };
+    const Port port = net_.port(node.index);
+    node.engine = std::make_unique<engine::Engine>(engine, std::span<const Port>(&port, 1));
+    wake(node, 0);
+}
+
+SimCluster::~SimCluster() {
+    for (Node& node : nodes_)
+        node.engine.reset();
+    net_.drop_all();
+}
+
+// ---------------------------------------------------------------- clients
+
+std::size_t SimCluster::add_client(std::uint16_t node, engine::UserId uid) {
+    Client client;
+    client.node = node;
+    client.memory = std::make_unique<RegionMemory>(config_.sizes);
+    const bool second = (clients_.size() + config_.seed) % 2 == 0;
+    const bool embedded =
+        config_.embedded == Embedded::kAll || (config_.embedded == Embedded::kHalf && second);
+    const abi::Reach reach = embedded ? abi::Reach::kProcess : abi::Reach::kRegion;
+    const auto id = nodes_[node].engine->attach(client.memory->base(), client.memory->layout(), 0,
+                                                0, reach, uid);
+    ULC_CHECK(id.ok());
+    client.endpoint = id.value();
+    client.client =
+        std::make_unique<RingClient>(client.memory->base(), client.memory->layout(), reach);
+    clients_.push_back(std::move(client));
+    nodes_[node].clients.push_back(clients_.size() - 1);
+    return clients_.size() - 1;
+}
+
+void SimCluster::set_program(std::size_t client, Program* program) {
+    clients_[client].program = program;
+    clients_[client].act_at = program == nullptr ? kNever : now();
+    touch(clients_[client].node);
+}
+
+bool SimCluster::form(std::size_t ranks, const std::function<std::uint16_t(std::size_t)>& place,
+                      Nanos limit, std::string name) {
+    const std::size_t first = clients_.size();
+    if (name.empty()) name = "job" + std::to_string(first);
+    for (std::size_t n = 0; n < ranks; ++n)
+        add_client(place(n));
+    for (std::size_t n = 0; n < ranks; ++n) {
+        if (!client(first + n).join(name, static_cast<Rank>(n), static_cast<std::uint16_t>(ranks),
+                                    config_.nonce))
+            return false;
+        touch(clients_[first + n].node);
+    }
+    // Formed is what its completion says; the client takes it when it is there, which costs nobody anything.
+    std::size_t formed = 0;
+    const auto all_formed = [&] {
+        while (formed < ranks) {
+            RingClient& one = client(first + formed);
+            if (!one.formed()) one.poll();
+            if (!one.formed()) return false;
+            ++formed;
+        }
+        return true;
+    };
+    return run(limit, all_formed);
+}
+
+void SimCluster::kill_client(std::size_t index) {
+    Client& client = clients_[index];
+    if (client.gone) return;
+    client.gone = true;
+    client.program = nullptr;
+    nodes_[client.node].engine->detach(client.endpoint, engine::DetachReason::kDied, now());
+    client.client.reset();
+    client.memory.reset();  // a later touch by the engine is a use after free
+    touch(client.node);
+}
+
+void SimCluster::close_client(std::size_t index) {
+    Client& client = clients_[index];
+    if (client.gone) return;
+    client.gone = true;
+    client.program = nullptr;
+    nodes_[client.node].engine->detach(client.endpoint, engine::DetachReason::kClosed, now());
+    touch(client.node);
+}
+
+void SimCluster::pause_client(std::size_t index, Nanos until) {
+    Client& client = clients_[index];
+    client.paused_until = std::max(client.paused_until, until);
+    client.act_at = std::min(client.act_at, until);  // it has missed what came meanwhile
+    wake(nodes_[client.node], until);
+}
+
+void SimCluster::pause_node(std::uint16_t node, Nanos until) {
+    nodes_[node].paused_until = std::max(nodes_[node].paused_until, until);
+    wake(nodes_[node], until);
+}
+
+void SimCluster::kill_node(std::uint16_t node) {
+    net_.faults().unplug(node);
+    nodes_[node].engine.reset();
+    for (const std::size_t index : nodes_[node].clients) {
+        clients_[index].gone = true;
+        clients_[index].program = nullptr;
+    }
+}
+
+void SimCluster::start_node(std::uint16_t node) {
+    ULC_CHECK(nodes_[node].engine == nullptr);
+    nodes_[node].clients.clear();
+    net_.faults().unplug(node, false);
+    start_engine(nodes_[node]);
+}
+
+void SimCluster::set_speed(std::uint16_t node, double speed) {
+    net_.nic(node).cpu().set_speed(net_.nic(node).costs().speed * speed);
+}
+
+// ---------------------------------------------------------------- time
+
+void SimCluster::at(Nanos time, std::function<void()> what) {
+    timed_.push(std::max(time, now()), std::move(what));
+}
+
+void SimCluster::wake(Node& node, Nanos at) {
+    at = std::max(at, now());
+    if (at >= node.wake_at) return;
+    node.wake_at = at;
+    // An engine's deadline is asked for again after each of its turns.
+    if (node.queued.insert(at).second) wake_queue_.push(at, node.index);
+}
+
+// When an idle host learns of a frame that lies in its memory since `arrived`.
+Nanos SimCluster::noticed(const Node& node, Nanos arrived) const {
+    const HostCosts& costs = net_.nic(node.index).costs();
+    if (costs.notice == Notice::kInterrupt) return arrived + costs.interrupt_latency;
+    if (costs.poll_period == 0) return arrived;
+    const Nanos idle = arrived - node.free_at;
+    return node.free_at + (idle + costs.poll_period - 1) / costs.poll_period * costs.poll_period;
+}
+
+void SimCluster::on_net(std::uint16_t port, bool arrived, Nanos at) {
+    Node& node = nodes_[port];
+    if (node.engine == nullptr) return;
+    if (arrived && at >= node.free_at) {
+        wake(node, noticed(node, at));
+        return;
+    }
+    wake(node, std::max(at, node.free_at));
+}
+
+Nanos SimCluster::next_event() const {
+    return std::min({net_.next_event(), wake_queue_.next(), timed_.next()});
+}
+
+// Everything due now: timed events, then turns in the order in which they were asked for.
+void SimCluster::run_due() {
+    while (timed_.next() <= now())
+        timed_.pop()();
+    while (wake_queue_.next() <= now()) {
+        const Nanos due = wake_queue_.next();
+        Node& node = nodes_[wake_queue_.pop()];
+        node.queued.erase(due);
+        if (node.wake_at != due) continue;  // an earlier one took its place
+        node.wake_at = kNever;
+        turn(node);
+    }
+}
+
+void SimCluster::step(const std::function<void()>& tick) {
+    if (tick) {
+        tick();
+        for (Node& node : nodes_)
+            if (node.engine != nullptr) wake(node, std::max(now(), node.free_at));
+        run_due();
+    }
+    const Nanos next = next_event();
+    net_.advance(next == kNever ? now() + kIdleStep : next);
+    run_due();
+}
+
+bool SimCluster::run(Nanos limit, const std::function<bool()>& done,
+                     const std::function<void()>& tick) {
+    const Nanos end = now() + limit;
+    at(end, [] {});  // so that no step goes beyond it
+    while (!done()) {
+        if (now() >= end) return false;
+        step(tick);
+    }
+    return true;
+}
+
+// ---------------------------------------------------------------- a turn
+
+void SimCluster::turn(Node& node) {
+    if (node.engine == nullptr) return;
+    const Nanos now = net_.now();
+    const Nanos may_from = std::max(node.free_at, node.paused_until);
+    if (may_from > now) {
+        wake(node, may_from);
+        return;
+    }
+    ++turns_;
+    net_.begin_turn(node.index);
+    Cpu& cpu = net_.nic(node.index).cpu();
+    const HostCosts& costs = net_.nic(node.index).costs();
+    const bool acted = run_clients(node, now);
+    const bool moved = run_engine(node, now);
+    if (moved) cpu.charge(static_cast<double>(costs.round));
+    const Nanos spent = moved ? std::max<Nanos>(cpu.spent(), 1) : cpu.spent();
+    node.busy += spent;
+    node.free_at = now + spent;
+    wake(node, moved || acted ? std::max(node.free_at, now + 1) : next_of(node, now));
+}
+
+// The clients with something new. True: at least one acted.
+bool SimCluster::run_clients(Node& node, Nanos now) {
+    bool acted = false;
+    for (const std::size_t index : node.clients) {
+        if (clients_[index].program == nullptr) continue;
+        if (node.news) clients_[index].act_at = now;
+        if (clients_[index].act_at > now || clients_[index].paused_until > now) continue;
+        const Nanos next = clients_[index].program->act(now);
+        clients_[index].act_at = std::max(next, now + 1);
+        acted = true;
+    }
+    node.news = false;
+    return acted;
+}
+
+// One round, and what it cost beyond the frames, which the NIC has charged.
+bool SimCluster::run_engine(Node& node, Nanos now) {
+    const Counters& counters = node.engine->counters();
+    Nic& nic = net_.nic(node.index);
+    const HostCosts& costs = nic.costs();
+    const std::uint64_t submissions = counters.get(Counter::submissions);
+    const std::uint64_t completions = counters.get(Counter::completions);
+    const std::uint64_t loopback = counters.get(Counter::loopback_frames);
+    nic.begin_round(counters, node.free_at < now);
+    const bool moved = node.engine->poll(now);
+    nic.end_round();
+    if (moved && (nodes_.size() <= kCheckedNodes || turns_ % kCheckedNodes == 0))
+        node.engine->check_invariants();
+    const std::uint64_t taken = counters.get(Counter::submissions) - submissions;
+    const std::uint64_t written = counters.get(Counter::completions) - completions;
+    const std::uint64_t looped = counters.get(Counter::loopback_frames) - loopback;
+    nic.cpu().charge(static_cast<double>(written > 0 ? costs.wake : 0) +
+                     static_cast<double>(costs.complete) * static_cast<double>(written) +
+                     static_cast<double>(costs.send_frame + costs.receive_frame) *
+                         static_cast<double>(looped));
+    node.news = taken + written > 0;
+    return moved;
+}
+
+// When a node that moved nothing has something to do again.
+Nanos SimCluster::next_of(Node& node, Nanos now) {
+    Nanos next = node.engine->next_deadline();
+    if (next <= now) next = now + kPatience;
+    for (const std::size_t index : node.clients) {
+        const Client& client = clients_[index];
+        if (client.program != nullptr)
+            next = std::min(next, std::max(client.act_at, client.paused_until));
+    }
+    const Nanos arrival = net_.nic(node.index).next_rx();
+    if (arrival == kNever) return next;
+    return std::min(next, std::max(noticed(node, std::max(arrival, now)), now + 1));
+}
+
+// ---------------------------------------------------------------- ends
+
+std::uint32_t SimCluster::shut_down() {
+    for (std::size_t n = 0; n < clients_.size(); ++n)
+        close_client(n);
+    const auto drained = [&] {
+        return std::ranges::all_of(nodes_, [](const Node& node) {
+            return node.engine == nullptr || node.engine->drained();
+        });
+    };
+    (void)run(30 * kSecond, drained);
+    for (Node& node : nodes_)
+        node.engine.reset();
+    net_.drop_all();
+    std::uint32_t out = 0;
+    for (std::uint16_t node = 0; node < nodes(); ++node)
+        out += net_.segments_out(node);
+    return out;
+}
+
+std::uint64_t SimCluster::count(Counter counter) const {
+    std::uint64_t sum = 0;
+    for (const Node& node : nodes_)
+        if (node.engine != nullptr) sum += node.engine->counters().get(counter);
+    return sum;
+}
+
+}  // namespace ulc::sim

@@ -1,0 +1,150 @@
+// A cluster in one thread: N real engines on a simulated net, clients on their rings, virtual time. Everything follows
+// from the seed.
+//
+// Time goes from event to event, never in steps. A node acts (its *turn*) when one of these is due, and nobody else does:
+//   its frame lies in memory and was noticed    its engine's timer        its client's own time
+//   the NIC has sent a frame                    its processor is free again after a turn that moved something
+// A turn is: the clients with something new, then one round of the engine. What it did costs processor time
+// (host/costs.h), and the node's next turn begins no earlier than that; frames leave at the moment of the turn at which
+// the processor had got to them. A turn that moved something lasts at least HostCosts::round, so time always goes on.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/engine.h"
+#include "tests/sim/cluster/program.h"
+#include "tests/sim/cluster/ring_client.h"
+#include "tests/sim/cluster/sim_net.h"
+#include "tests/sim/media/event_queue.h"
+
+namespace ulc::sim {
+
+/// Clients of their engine's process (abi::Reach::kProcess); half: every second one, by the seed the first or the second.
+enum class Embedded : std::uint8_t { kNone, kHalf, kAll };
+
+struct ClusterConfig {
+    NetConfig net;
+    std::vector<HostCosts> hosts;  ///< by node; fewer: the last (or the ideal host) for the rest
+    engine::EngineConfig engine;
+    abi::RegionSizes sizes{64, 64, 256U << 10, 256U << 10};
+    std::uint64_t seed = 1;
+    Embedded embedded = Embedded::kNone;
+    std::uint8_t nonce = 0;  ///< given to jobs as a launcher does; 0: by hand
+};
+
+class SimCluster {
+public:
+    explicit SimCluster(const ClusterConfig& config);
+    SimCluster(const SimCluster&) = delete;
+    SimCluster& operator=(const SimCluster&) = delete;
+    ~SimCluster();
+
+    // --- clients
+    /// A client on that node's engine; indices count up over the cluster.
+    std::size_t add_client(std::uint16_t node, engine::UserId uid = 0);
+    /// program: runs on the client from now on, outlives it or is taken away; nullptr: none.
+    void set_program(std::size_t client, Program* program);
+    /// New clients on nodes given by place, as ranks of one job; runs until formed. False: did not
+    /// form. name: of the job; empty: another one each time.
+    bool form(std::size_t ranks, const std::function<std::uint16_t(std::size_t)>& place,
+              Nanos limit = 5 * kSecond, std::string name = {});
+    [[nodiscard]] RingClient& client(std::size_t index) { return *clients_[index].client; }
+    [[nodiscard]] engine::EndpointId endpoint(std::size_t index) const {
+        return clients_[index].endpoint;
+    }
+    [[nodiscard]] std::uint16_t node_of(std::size_t client) const { return clients_[client].node; }
+    [[nodiscard]] bool gone(std::size_t client) const { return clients_[client].gone; }
+    [[nodiscard]] std::size_t size() const noexcept { return clients_.size(); }
+
+    // --- time
+    [[nodiscard]] Nanos now() const noexcept { return net_.now(); }
+    /// To the next event, and all that happens then. With a tick: first the tick, in which a test may do anything to any
+    /// client (so every node looks at its clients), then all that is due now, then the next event.
+    void step(const std::function<void()>& tick = {});
+    /// Steps until done() or the limit. True: done.
+    bool run(Nanos limit, const std::function<bool()>& done,
+             const std::function<void()>& tick = {});
+    /// Calls what at that time, before the nodes act.
+    void at(Nanos time, std::function<void()> what);
+    /// The node looks at its clients now (one of them submitted from outside a program).
+    void touch(std::uint16_t node) { wake(nodes_[node], now()); }
+
+    // --- events
+    /// The client's process ends: by kill -9, its memory is gone at once; closed: in order.
+    void kill_client(std::size_t index);
+    void close_client(std::size_t index);
+    /// The client computes until then: its program does not act.
+    void pause_client(std::size_t index, Nanos until);
+    /// Nothing on the node is scheduled until then; its NIC goes on.
+    void pause_node(std::uint16_t node, Nanos until);
+    /// The node's engine vanishes with all of its clients.
+    void kill_node(std::uint16_t node);
+    /// Starts an engine on a node that was killed, in the same place on the wire.
+    void start_node(std::uint16_t node);
+    /// The node's processor runs at `speed` times its preset.
+    void set_speed(std::uint16_t node, double speed);
+
+    // --- what is there
+    [[nodiscard]] engine::Engine& engine(std::uint16_t node) { return *nodes_[node].engine; }
+    [[nodiscard]] bool alive(std::uint16_t node) const { return nodes_[node].engine != nullptr; }
+    [[nodiscard]] SimNet& net() noexcept { return net_; }
+    [[nodiscard]] std::uint16_t nodes() const noexcept { return net_.ports(); }
+    [[nodiscard]] std::uint64_t count(Counter counter) const;
+    [[nodiscard]] std::uint64_t wakes() const noexcept { return wakes_; }
+    [[nodiscard]] std::uint64_t turns() const noexcept { return turns_; }
+    /// Processor time that the node has spent.
+    [[nodiscard]] Nanos busy(std::uint16_t node) const { return nodes_[node].busy; }
+
+    /// All endpoints detached, engines destroyed: every segment must be home. Returns how many are not.
+    std::uint32_t shut_down();
+
+private:
+    struct Client {
+        std::unique_ptr<RegionMemory> memory;
+        std::unique_ptr<RingClient> client;
+        Program* program = nullptr;
+        engine::EndpointId endpoint = 0;
+        Nanos act_at = kNever;
+        Nanos paused_until = 0;
+        std::uint16_t node = 0;
+        bool gone = false;
+    };
+    struct Node {
+        std::unique_ptr<engine::Engine> engine;
+        std::vector<std::size_t> clients;
+        Nanos wake_at = kNever;            ///< its next turn
+        std::unordered_set<Nanos> queued;  ///< times at which the wake queue has it; not iterated
+        Nanos free_at = 0;                 ///< the processor
+        Nanos paused_until = 0;
+        Nanos busy = 0;
+        std::uint16_t index = 0;
+        std::uint16_t starts = 0;  ///< engines that it had
+        bool news = false;  ///< for clients: the last round wrote completions or took records
+    };
+    void start_engine(Node& node);
+    void wake(Node& node, Nanos at);
+    void on_net(std::uint16_t port, bool arrived, Nanos at);
+    [[nodiscard]] Nanos noticed(const Node& node, Nanos arrived) const;
+    [[nodiscard]] Nanos next_event() const;
+    void run_due();
+    void turn(Node& node);
+    bool run_clients(Node& node, Nanos now);
+    bool run_engine(Node& node, Nanos now);
+    [[nodiscard]] Nanos next_of(Node& node, Nanos now);
+
+    ClusterConfig config_;
+    SimNet net_;
+    std::vector<Node> nodes_;
+    std::vector<Client> clients_;
+    EventQueue<std::uint16_t> wake_queue_;  ///< nodes; only an entry at the node's wake_at counts
+    EventQueue<std::function<void()>> timed_;
+    std::uint64_t wakes_ = 0;
+    std::uint64_t turns_ = 0;
+};
+
+}  // namespace ulc::sim

@@ -1,0 +1,118 @@
+// The tables that ship follow from the measurements that stand in them (coll/tables/; that these come out of the simulator again is
+// tested by tests/sim/coll/selection_test.cc).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coll/selection.h"
+#include "coll/tuning/candidates.h"
+#include "coll/tuning/decide.h"
+#include "coll/tuning/report.h"
+
+namespace ulc::coll {
+namespace {
+
+std::string text_of(const Rule& rule) {
+    std::ostringstream text;
+    text << name_of(rule.op) << ' ' << name_of(rule.medium);
+    for (const Span& span : {rule.per_node, rule.ranks, rule.octets})
+        text << ' ' << span.from << '-' << span.to;
+    text << ' ' << rule.choice;
+    return text.str();
+}
+
+std::vector<std::string> texts_of(const std::vector<Rule>& rules) {
+    std::vector<std::string> all;
+    all.reserve(rules.size());
+    for (const Rule& rule : rules)
+        all.push_back(text_of(rule));
+    return all;
+}
+
+std::string name_of(const Cell& cell) {
+    std::ostringstream text;
+    text << name_of(cell.at.op) << " on " << name_of(cell.at.medium) << ", " << cell.at.ranks
+         << " ranks, " << cell.at.per_node << " a node, " << cell.at.octets << " octets";
+    return text.str();
+}
+
+class CollShipped : public testing::Test {
+protected:
+    void SetUp() override {
+        for (const auto& entry : std::filesystem::directory_iterator(ULC_TABLES)) {
+            std::stringstream text;
+            text << std::ifstream(entry.path()).rdbuf();
+            TableText table;
+            std::string mistake;
+            ASSERT_EQ(parse_table(entry.path().string(), text.str(), table, mistake), Err::kOk)
+                << mistake;
+            tables_.push_back(std::move(table));
+        }
+        ASSERT_GE(tables_.size(), 4U);
+    }
+
+    std::vector<TableText> tables_;
+};
+
+TEST_F(CollShipped, the_rules_are_what_follows_from_the_cells) {
+    for (const TableText& table : tables_) {
+        // What was measured on a job speaks for such jobs only.
+        const bool simulated = table.source.starts_with("ulc-sim tune");
+        const Reach reach = simulated ? Reach::kEverything : Reach::kMeasured;
+        EXPECT_EQ(texts_of(decide(table.cells, reach, nullptr)), texts_of(table.rules))
+            << table.source << ": make the file again, do not write into it";
+    }
+}
+
+/// By the table that is compiled in, whoever made it.
+TEST_F(CollShipped, no_choice_loses_more_in_any_cell_than_it_may) {
+    std::size_t cells = 0;
+    for (const TableText& table : tables_) {
+        for (const Cell& cell : table.cells) {
+            const Rule* rule = nullptr;
+            ASSERT_NE(shipped().find(cell.at, &rule), nullptr) << name_of(cell);
+            EXPECT_LE(loss_of(cell, rule->choice), std::max(kLossMax, cell.noise))
+                << name_of(cell) << ": " << rule->choice;
+            ++cells;
+        }
+    }
+    EXPECT_GT(cells, 500U);
+}
+
+TEST_F(CollShipped, the_documentation_explains_each_choice_by_its_measurement) {
+    TableText all;
+    for (const TableText& table : tables_) {
+        all.rules.insert(all.rules.end(), table.rules.begin(), table.rules.end());
+        all.cells.insert(all.cells.end(), table.cells.begin(), table.cells.end());
+    }
+    std::stringstream page;
+    page << std::ifstream(ULC_SELECTION_PAGE).rdbuf();
+    EXPECT_NE(page.str().find(explain(all)), std::string::npos)
+        << "ulc tune --explain prints what belongs into " << ULC_SELECTION_PAGE;
+}
+
+TEST_F(CollShipped, every_rule_but_a_followers_stands_on_cells) {
+    for (const TableText& table : tables_) {
+        EXPECT_NE(table.source.find("tune"), std::string::npos)
+            << "the command that measured it: " << table.source;
+        for (const Rule& rule : table.rules) {
+            const bool follows =
+                std::ranges::find(followers(), rule.op, &Follower::op) != followers().end();
+            const auto cells = std::ranges::count_if(table.cells, [&](const Cell& cell) {
+                return cell.at.op == rule.op && cell.at.medium == rule.medium &&
+                       rule.per_node.has(cell.at.per_node) && rule.ranks.has(cell.at.ranks) &&
+                       rule.octets.has(cell.at.octets);
+            });
+            EXPECT_EQ(cells == 0, follows) << text_of(rule);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace ulc::coll

@@ -1,0 +1,214 @@
+// Long payloads that frames refer to instead of holding a copy (kSubmitDirect on a port that gathers): whatever may still be sent of one
+// when its client hears that it is done must not read it again. The payload is freed then, so that the address sanitizer finds it.
+#include "endpoint/send_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/tx.h"
+#include "tests/sim/cluster/ring_client.h"
+#include "tests/unit/urtp/world.h"
+
+namespace ulc::engine {
+namespace {
+
+using urtp::test::Fate;
+using urtp::test::kWorld;
+
+constexpr std::uint16_t kMtu = 1500;
+constexpr std::uint32_t kOctets = 100'000;
+
+/// The engine of rank 0 of three, with a port that takes nothing: a frame given to its transmitter is kept.
+class Rig {
+public:
+    Rig() {
+        port_.context = this;
+        port_.pool = world.pool.table();
+        port_.info.mtu = kMtu;
+        port_.tx = take;
+        port_.tx_pending = [](void*) { return std::uint32_t{0}; };
+        transmitter_.emplace(port_, departures_, counters_);
+        queue_.begin_job(3);
+        for (std::uint32_t i = 0; i < kOctets; ++i)
+            wanted_ += static_cast<char>(i * 7 + i / 251);
+        payload_ = std::make_unique<std::string>(wanted_);
+    }
+    ~Rig() {
+        queue_.abort(port_.pool);
+        transmitter_->drop_all();
+    }
+    Rig(const Rig&) = delete;
+    Rig& operator=(const Rig&) = delete;
+
+    void send(std::uint32_t stream, std::uint64_t subset = 0) {
+        abi::SubmissionRecord& record = *queue_.slot();
+        record = {};
+        record.kind = abi::SubmitKind::kSend;
+        record.stream = stream;
+        record.cookie = 7;
+        record.flags = abi::kSubmitFirst | abi::kSubmitLast | abi::kSubmitDirect;
+        if (subset != 0) record.flags |= abi::kSubmitHasSubset;
+        record.body.block = {0,      kOctets, kOctets,
+                             subset, 0,       std::bit_cast<std::uintptr_t>(payload_->data())};
+        ASSERT_EQ(queue_.accept(region_, Err::kOk), SendQueue::Verdict::kOk);
+    }
+    /// Offers a message inside its record to the fast path. True: it was taken.
+    bool send_short(std::uint32_t stream, std::uint8_t flags = abi::kSubmitInline,
+                    std::uint16_t octets = 3) {
+        abi::SubmissionRecord& record = *queue_.slot();
+        record = {};
+        record.kind = abi::SubmitKind::kSend;
+        record.stream = stream;
+        record.flags = flags;
+        record.inline_length = octets;
+        urtp::ShortMessage message;
+        return queue_.may_go_at_once(message) && world.members[0]->send_short(message, world.now);
+    }
+    /// Frames of the member, not yet sent, which the port is to take and does not.
+    void keep_frames(unsigned count) {
+        queue_.pump(context(), world.now);
+        for (; count > 0; --count) {
+            Segment* frame = world.members[0]->next_tx(world.now);
+            ASSERT_NE(frame, nullptr);
+            ASSERT_NE(frame->tail, nullptr);
+            transmitter_->push(frame);
+        }
+    }
+    /// Until the client hears of its send, whose payload it frees then. The status, or nothing within `span`.
+    std::optional<int> run(Nanos span) {
+        for (const Nanos end = world.now + span; world.now < end;) {
+            queue_.pump(context(), world.now);
+            if (const abi::CompletionRecord* done = answers_.front(); done != nullptr) {
+                EXPECT_EQ(done->kind, abi::CompletionKind::kSendDone);
+                EXPECT_EQ(done->stream, 7U);
+                payload_.reset();
+                return done->status;
+            }
+            world.run_for(100 * kMicrosecond);
+            for (const Rank rank : {Rank{1}, Rank{2}})
+                for (const std::string& piece : world.receive(rank, 0))
+                    got[rank] += piece;
+        }
+        return std::nullopt;
+    }
+    /// The port takes what was kept, and reads it.
+    void open_port() {
+        port_takes_ = true;
+        transmitter_->flush();
+        EXPECT_FALSE(transmitter_->kept());
+    }
+    [[nodiscard]] bool is_whole(Rank rank) const { return got[rank] == wanted_; }
+
+    urtp::test::World world{3};
+    std::string got[3];
+
+private:
+    static std::uint16_t take(void* context, Segment* const* frames, std::uint16_t n) {
+        const auto& self = *static_cast<Rig*>(context);
+        if (!self.port_takes_) return 0;
+        for (std::uint16_t i = 0; i < n; ++i) {
+            std::vector<std::byte> wire(frames[i]->length);
+            copy_frame(wire.data(), *frames[i]);
+            self.port_.pool.drop(frames[i]);
+        }
+        return n;
+    }
+    SendContext context() {
+        return {.member = world.members[0].get(),
+                .pool = port_.pool,
+                .region = region_,
+                .cq = completions_,
+                .counters = counters_,
+                .mtu = kMtu,
+                .gathers = &*transmitter_};
+    }
+
+    Port port_{};
+    Counters counters_;
+    urtp::Departures departures_;
+    std::optional<Transmitter> transmitter_;
+    sim::RegionMemory memory_{{64, 64, 64U << 10, 64U << 10}};
+    abi::Region region_{memory_.base(), memory_.layout(), abi::Reach::kProcess};
+    abi::CompletionProducer completions_ = region_.completion_producer();
+    abi::CompletionConsumer answers_ = region_.completion_consumer();
+    SendQueue queue_{64};
+    std::string wanted_;
+    std::unique_ptr<std::string> payload_;
+    bool port_takes_ = false;
+};
+
+TEST(SendQueue, a_short_message_is_sent_at_once_only_if_nothing_waits_before_it) {
+    if (!urtp::kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Rig rig;
+    ASSERT_EQ(rig.world.send(0, 1, "makes the stream"), urtp::Admission::kYes);
+    EXPECT_TRUE(rig.send_short(1));
+    EXPECT_TRUE(rig.send_short(1, abi::kSubmitInline | abi::kSubmitHasTag));
+    rig.world.run_for(kMillisecond);
+    const auto got = rig.world.receive(1, 0);
+    ASSERT_EQ(got.size(), 3U);
+    EXPECT_EQ(got[1].size(), 3U);
+    rig.send(1);
+    EXPECT_FALSE(rig.send_short(1)) << "it would overtake the long one";
+    EXPECT_FALSE(rig.send_short(2)) << "the general path keeps the order of answers";
+}
+
+TEST(SendQueue, a_record_with_wishes_or_errors_does_not_take_the_fast_path) {
+    if (!urtp::kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Rig rig;
+    ASSERT_EQ(rig.world.send(0, 1, "makes the stream"), urtp::Admission::kYes);
+    EXPECT_FALSE(rig.send_short(1, 0)) << "not inside its record";
+    EXPECT_FALSE(rig.send_short(1, abi::kSubmitInline, 41)) << "longer than a record holds";
+    EXPECT_FALSE(rig.send_short(1, abi::kSubmitInline | abi::kSubmitNotify));
+    EXPECT_FALSE(rig.send_short(1, abi::kSubmitInline | abi::kSubmitNotifyAcked));
+    EXPECT_FALSE(rig.send_short(1, abi::kSubmitInline | abi::kSubmitHasSubset));
+    EXPECT_FALSE(rig.send_short(1, abi::kSubmitInline | abi::kSubmitDirect));
+    EXPECT_FALSE(rig.send_short(kWorld)) << "a multicast";
+    EXPECT_FALSE(rig.send_short(3)) << "no such rank";
+    EXPECT_FALSE(rig.send_short(0)) << "itself";
+    EXPECT_TRUE(rig.send_short(1)) << "the world did not change";
+}
+
+TEST(SendQueue, a_repetition_that_waits_for_the_port_reads_no_payload_that_is_done) {
+    Rig rig;
+    rig.send(1);
+    rig.keep_frames(3);
+    EXPECT_EQ(rig.run(kSecond), static_cast<int>(Err::kOk));
+    EXPECT_TRUE(rig.is_whole(1));
+    rig.open_port();
+}
+
+TEST(SendQueue, a_frame_that_waits_for_the_port_reads_no_payload_of_a_send_that_failed) {
+    Rig rig;
+    rig.send(1);
+    rig.keep_frames(3);
+    rig.world.dead[1] = true;
+    rig.world.members[0]->peer_gone(1, urtp::EventKind::kPeerDied, rig.world.now);
+    EXPECT_EQ(rig.run(kSecond), static_cast<int>(Err::kPeerDied));
+    rig.open_port();
+}
+
+// It goes to that member's address, and the first one is still held: in a copy.
+TEST(SendQueue, one_member_that_misses_the_end_of_a_multicast_gets_all_of_it) {
+    Rig rig;
+    unsigned lost = 0;
+    rig.world.hook = [&lost](const wire::FrameView& view, Rank to) {
+        if (to != 2 || view.body == nullptr || (view.flags & wire::kFlagLast) == 0 || lost > 0)
+            return Fate::kPass;
+        ++lost;
+        return Fate::kLose;
+    };
+    rig.send(kWorld);
+    EXPECT_EQ(rig.run(kSecond), static_cast<int>(Err::kOk));
+    EXPECT_EQ(lost, 1U);
+    EXPECT_GT(rig.world.count(0, Counter::repair_unicast), 0U);
+    EXPECT_TRUE(rig.is_whole(1));
+    EXPECT_TRUE(rig.is_whole(2));
+}
+
+}  // namespace
+}  // namespace ulc::engine

@@ -1,0 +1,533 @@
+// Forming jobs over a lossy wire: jobs/jobs.h, docs/PROTOCOL.md §7.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/unit/jobs/bus.h"
+
+namespace ulc::engine {
+namespace {
+
+/// Every endpoint of every node has formed, and all hold the same roster.
+void expect_one_roster(JobBus& bus, const std::string& name, std::uint16_t size) {
+    JobView first;
+    bool have_first = false;
+    std::size_t ranks = 0;
+    for (std::size_t i = 0; i < bus.size(); ++i) {
+        for (const auto& [endpoint, id] : bus.node(i).ids) {
+            JobView view;
+            ASSERT_TRUE(bus.node(i).jobs->job(id, view)) << "node " << i << " rank " << endpoint;
+            if (view.name != name) continue;
+            ++ranks;
+            ASSERT_EQ(view.roster.size(), size);
+            if (!have_first) first = view;
+            have_first = true;
+            EXPECT_EQ(view.nonce, first.nonce);
+            EXPECT_EQ(view.world, first.world);
+            EXPECT_EQ(view.first_seq, first.first_seq);
+            EXPECT_EQ(view.version, wire::kProtocolVersion);
+            for (std::size_t rank = 0; rank < size; ++rank) {
+                EXPECT_EQ(view.roster[rank].mac, first.roster[rank].mac);
+                EXPECT_EQ(view.roster[rank].handle, first.roster[rank].handle);
+                EXPECT_EQ(view.roster[rank].incarnation, first.roster[rank].incarnation);
+            }
+        }
+    }
+    EXPECT_EQ(ranks, size);
+    EXPECT_TRUE(is_group(first.world));
+}
+
+bool all_formed(JobBus& bus) {
+    for (std::size_t i = 0; i < bus.size(); ++i) {
+        for (const auto& [endpoint, id] : bus.node(i).ids) {
+            if (!bus.node(i).formed(endpoint)) return false;
+        }
+    }
+    return true;
+}
+
+TEST(JobsForming, a_job_of_one_forms_at_once_without_a_frame) {
+    JobBus bus(1);
+    BusNode& node = bus.add(1);
+    ASSERT_EQ(bus.join(node, 0, 1, 77), Err::kOk);
+    JobEvent event;
+    ASSERT_TRUE(node.jobs->poll_event(event));
+    EXPECT_EQ(event.kind, JobEventKind::kFormed);
+    EXPECT_EQ(event.endpoint, 77U);
+    bus.run(kSecond);
+    EXPECT_EQ(bus.frames_sent(), 0U);
+}
+
+TEST(JobsForming, local_ranks_meet_without_the_wire) {
+    JobBus bus(1);
+    BusNode& node = bus.add(1);
+    for (Rank rank : {2, 0, 3, 1})
+        ASSERT_EQ(bus.join(node, rank, 4, 100U + rank), Err::kOk);
+    bus.run(kMillisecond);
+    expect_one_roster(bus, "job", 4);
+    EXPECT_TRUE(node.formed(100) && node.formed(103));
+}
+
+// An engine whose rounds take longer than the first waits finds its JOIN due each time it looks. It once sent one each round for
+// ever, and a segment of such engines did nothing else.
+TEST(JobsForming, a_slow_engine_backs_off_as_well) {
+    JobsConfig config;
+    config.mac = mac_of(1);
+    config.incarnation = 1;
+    Counters counters;
+    Jobs jobs(config, counters);
+    JoinRequest request;
+    request.name = "job";
+    request.rank = 1;
+    request.size = 2;
+    request.endpoint = 11;
+    request.profile = urtp::kDefaultProfile;
+    ASSERT_TRUE(jobs.join(request, 0).ok());
+    std::byte frame[2048];
+    unsigned joins = 0;
+    for (Nanos now = 0; now < 2 * kSecond; now += kMillisecond) {  // an engine's round
+        while (jobs.next_tx(frame, sizeof frame, now) != 0)
+            ++joins;
+        if (jobs.next_timer() <= now) jobs.on_timer(now);
+    }
+    EXPECT_LT(joins, 60U);  // 200 us, doubling to 50 ms: 48
+    EXPECT_GT(joins, 30U);
+}
+
+TEST(JobsForming, two_nodes_form_in_well_under_a_millisecond_when_both_are_there) {
+    JobBus bus(1);
+    BusNode& a = bus.add(1);
+    BusNode& b = bus.add(2);
+    ASSERT_EQ(bus.join(b, 1, 2, 11), Err::kOk);
+    ASSERT_EQ(bus.join(a, 0, 2, 10), Err::kOk);
+    EXPECT_TRUE(bus.run(kMillisecond, [&] { return all_formed(bus); }));
+    expect_one_roster(bus, "job", 2);
+}
+
+TEST(JobsForming, a_late_rank_0_is_answered_at_once) {
+    JobBus bus(3);
+    BusNode& a = bus.add(1);
+    BusNode& b = bus.add(2);
+    ASSERT_EQ(bus.join(b, 1, 2, 11), Err::kOk);
+    bus.run(10 * kSecond);  // b's back-off is at its maximum
+    ASSERT_EQ(bus.join(a, 0, 2, 10), Err::kOk);
+    EXPECT_TRUE(bus.run(kMillisecond, [&] { return all_formed(bus); }));
+}
+
+class UnderLoss : public testing::TestWithParam<std::uint64_t> {};
+INSTANTIATE_TEST_SUITE_P(Seeds, UnderLoss, testing::Range<std::uint64_t>(1, 21));
+
+TEST_P(UnderLoss, sixteen_nodes_form_at_30_percent) {
+    JobBus bus(GetParam(), 0.3, 0.1);
+    for (unsigned n = 0; n < 16; ++n) {
+        BusNode& node = bus.add(n);
+        const Rank rank = static_cast<Rank>((n * 7 + GetParam()) % 16);
+        ASSERT_EQ(bus.join(node, rank, 16, 500 + n, "job", GetParam() % 2 == 0 ? 9 : 0), Err::kOk);
+    }
+    ASSERT_TRUE(bus.run(5 * kSecond, [&] { return all_formed(bus); }));
+    expect_one_roster(bus, "job", 16);
+    // Once everybody has acknowledged, nobody speaks but to ask who is alive.
+    bus.set_loss(0);
+    bus.run(kSecond);
+    const auto before = bus.frames_sent();
+    bus.run(200 * kMillisecond);
+    EXPECT_LE(bus.frames_sent() - before, 16U * 15U * 2U);
+}
+
+TEST_P(UnderLoss, several_ranks_a_node_and_several_jobs_at_once) {
+    JobBus bus(GetParam(), 0.3);
+    for (unsigned n = 0; n < 4; ++n)
+        bus.add(n);
+    for (Rank rank = 0; rank < 12; ++rank) {
+        ASSERT_EQ(bus.join(bus.node(rank % 4U), rank, 12, 1000U + rank, "a"), Err::kOk);
+        ASSERT_EQ(bus.join(bus.node(rank / 3U), rank, 12, 2000U + rank, "b", 5), Err::kOk);
+        ASSERT_EQ(bus.join(bus.node(rank / 3U), rank, 12, 3000U + rank, "b", 6), Err::kOk);
+    }
+    ASSERT_TRUE(bus.run(5 * kSecond, [&] { return all_formed(bus); }));
+    JobView a, b5, b6;
+    ASSERT_TRUE(bus.node(0).jobs->job(bus.node(0).ids[1000], a));
+    ASSERT_TRUE(bus.node(0).jobs->job(bus.node(0).ids[2000], b5));
+    ASSERT_TRUE(bus.node(0).jobs->job(bus.node(0).ids[3000], b6));
+    EXPECT_EQ(std::set<GroupHandle>({a.world, b5.world, b6.world}).size(), 3U);
+    expect_one_roster(bus, "a", 12);
+}
+
+TEST_P(UnderLoss, a_roster_of_many_parts_forms) {
+    JobBus bus(GetParam(), 0.2);
+    const std::uint16_t size = 4096;
+    for (unsigned n = 0; n < 3; ++n)
+        bus.add(n);
+    for (Rank rank = 0; rank < size; ++rank) {
+        ASSERT_EQ(bus.join(bus.node(rank % 3U), rank, size, 1U + rank), Err::kOk);
+    }
+    ASSERT_TRUE(bus.run(5 * kSecond, [&] { return all_formed(bus); }));
+    JobView view;
+    ASSERT_TRUE(bus.node(2).jobs->job(bus.node(2).ids[3], view));
+    EXPECT_EQ(view.roster[4095].handle, 4096U);
+    EXPECT_EQ(view.roster[4095].mac, mac_of(0));
+}
+
+// ------------------------------------------------------------------------------ refusals
+
+TEST(JobsForming, refuses_bad_arguments_and_local_conflicts_at_once) {
+    JobBus bus(1);
+    BusNode& node = bus.add(1);
+    EXPECT_EQ(bus.join(node, 0, 0, 1), Err::kInvalid);
+    EXPECT_EQ(bus.join(node, 2, 2, 1), Err::kInvalid);
+    EXPECT_EQ(bus.join(node, 0, 2, 0), Err::kInvalid);
+    EXPECT_EQ(bus.join(node, 0, 2, kGroupBit | 1), Err::kInvalid);
+    EXPECT_EQ(bus.join(node, 0, 2, 1, ""), Err::kInvalid);
+    EXPECT_EQ(bus.join(node, 0, 2, 1, std::string(65, 'x')), Err::kInvalid);
+    EXPECT_EQ(bus.join(node, 0, 2, 1, "a\nb"), Err::kInvalid);
+    EXPECT_EQ(bus.join(node, 0, 65000, 1), Err::kLimit);
+    ASSERT_EQ(bus.join(node, 1, 3, 1), Err::kOk);
+    EXPECT_EQ(bus.join(node, 1, 3, 2), Err::kRankTaken);
+    EXPECT_EQ(bus.join(node, 2, 4, 2), Err::kJobSize);
+    EXPECT_EQ(bus.join(node, 2, 3, 1), Err::kInvalid) << "one endpoint, two claims";
+}
+
+TEST(JobsForming, refuses_more_jobs_than_its_limit) {
+    JobBus bus(1);
+    JobsConfig config;
+    config.mac = mac_of(1);
+    config.jobs_max = 2;
+    BusNode& node = bus.add(1, config);
+    EXPECT_EQ(bus.join(node, 0, 2, 1, "a"), Err::kOk);
+    EXPECT_EQ(bus.join(node, 0, 2, 2, "b"), Err::kOk);
+    EXPECT_EQ(bus.join(node, 0, 2, 3, "c"), Err::kLimit);
+}
+
+// A's refused join must not cost B's failed job its record, which tells late claimants the reason.
+TEST(JobsForming, a_refused_user_leaves_failed_jobs_of_others) {
+    for (const bool greedy : {false, true}) {
+        JobBus bus(1);
+        JobsConfig config;
+        config.mac = mac_of(1);
+        config.incarnation = 1001;
+        config.jobs_max = 3;
+        config.user_share = 50;
+        BusNode& node = bus.add(1, config);
+        BusNode& second = bus.add(2);
+        BusNode& late = bus.add(3);
+        bus.must_join(node, 0, 3, 1, "b");  // user 0
+        bus.must_join(late, 2, 3, 3, "b", 0, bus.now + 2 * kSecond);
+        bus.run(20 * kMillisecond);
+        late.running = false;
+        bus.must_join(second, 1, 4, 2, "b");
+        ASSERT_TRUE(bus.run(kSecond, [&] { return node.failed(1) == Err::kJobSize; }));
+        bus.run(100 * kMillisecond);
+        second.running = false;  // only the first node knows the reason
+        const auto join_of_a = [&](const char* name, Handle endpoint) {
+            JoinRequest request;
+            request.name = name;
+            request.size = 2;
+            request.endpoint = endpoint;
+            request.user = 7;
+            const auto id = node.jobs->join(request, bus.now);
+            return id.ok() ? Err::kOk : id.error();
+        };
+        EXPECT_EQ(join_of_a("a1", 11), Err::kOk);
+        if (greedy) {
+            EXPECT_EQ(join_of_a("a2", 12), Err::kLimit);
+        }
+        late.running = true;
+        bus.run(2 * kSecond);
+        EXPECT_EQ(late.failed(3), Err::kJobSize) << "greedy: " << greedy;
+    }
+}
+
+TEST_P(UnderLoss, a_rank_claimed_by_two_nodes_fails_the_forming_job_and_names_both) {
+    JobBus bus(GetParam(), 0.3);
+    for (unsigned n = 0; n < 4; ++n)
+        bus.add(n);
+    bus.must_join(bus.node(0), 0, 4, 10);
+    bus.must_join(bus.node(1), 1, 4, 11);
+    bus.must_join(bus.node(2), 2, 4, 12);
+    bus.must_join(bus.node(3), 2, 4, 13);
+    const auto all_failed = [&] {
+        return bus.node(0).failed(10) == Err::kRankTaken &&
+               bus.node(1).failed(11) == Err::kRankTaken &&
+               bus.node(2).failed(12) == Err::kRankTaken &&
+               bus.node(3).failed(13) == Err::kRankTaken;
+    };
+    ASSERT_TRUE(bus.run(3 * kSecond, all_failed));
+    const JobEvent& event = *bus.node(3).event_of(13);
+    EXPECT_EQ(std::set<Mac>({event.first, event.second}), std::set<Mac>({mac_of(2), mac_of(3)}));
+    EXPECT_NE(std::string(event.text.data()).find("02:00:00:00:00:03"), std::string::npos);
+    bus.run(5 * kSecond);
+    EXPECT_TRUE(bus.node(0).jobs->drained());
+}
+
+TEST_P(UnderLoss, different_sizes_fail_the_forming_job) {
+    JobBus bus(GetParam(), 0.3);
+    for (unsigned n = 0; n < 3; ++n)
+        bus.add(n);
+    bus.must_join(bus.node(0), 0, 3, 10);
+    bus.must_join(bus.node(1), 1, 3, 11);
+    bus.must_join(bus.node(2), 2, 4, 12);
+    EXPECT_TRUE(bus.run(3 * kSecond, [&] {
+        return bus.node(0).failed(10) == Err::kJobSize && bus.node(1).failed(11) == Err::kJobSize &&
+               bus.node(2).failed(12) == Err::kJobSize;
+    }));
+}
+
+TEST_P(UnderLoss, different_profiles_fail_the_forming_job) {
+    JobBus bus(GetParam(), 0.3);
+    for (unsigned n = 0; n < 3; ++n)
+        bus.add(n);
+    bus.must_join(bus.node(0), 0, 3, 10, "job", 0, kNever, "gbn");
+    bus.must_join(bus.node(1), 1, 3, 11, "job", 0, kNever, "gbn");
+    bus.must_join(bus.node(2), 2, 3, 12, "job", 0, kNever, "gbn+eager");
+    EXPECT_TRUE(bus.run(3 * kSecond, [&] {
+        return bus.node(0).failed(10) == Err::kProfile && bus.node(1).failed(11) == Err::kProfile &&
+               bus.node(2).failed(12) == Err::kProfile;
+    }));
+}
+
+TEST(JobsForming, tells_every_rank_the_profile_and_refuses_another_one_at_once) {
+    JobBus bus(1);
+    BusNode& a = bus.add(1);
+    BusNode& b = bus.add(2);
+    ASSERT_EQ(bus.join(a, 0, 3, 10, "job", 0, kNever, "gbn"), Err::kOk);
+    EXPECT_EQ(bus.join(a, 1, 3, 11, "job", 0, kNever, "lazy"), Err::kProfile);
+    EXPECT_EQ(bus.join(a, 1, 3, 11, "job", 0, kNever, "Not A Profile"), Err::kInvalid);
+    ASSERT_EQ(bus.join(a, 1, 3, 11, "job", 0, kNever, "gbn"), Err::kOk);
+    ASSERT_EQ(bus.join(b, 2, 3, 12, "job", 0, kNever, "gbn"), Err::kOk);
+    ASSERT_TRUE(bus.run(kMillisecond * 10, [&] { return all_formed(bus); }));
+    JobView view;
+    ASSERT_TRUE(b.jobs->job(b.ids[12], view));
+    EXPECT_EQ(view.profile, "gbn");
+}
+
+TEST_P(UnderLoss, two_rank_0_of_one_name_both_fail) {
+    JobBus bus(GetParam(), 0.3);
+    for (unsigned n = 0; n < 2; ++n)
+        bus.add(n);
+    bus.must_join(bus.node(0), 0, 3, 10);
+    bus.must_join(bus.node(1), 0, 3, 11);
+    EXPECT_TRUE(bus.run(3 * kSecond, [&] {
+        return bus.node(0).failed(10) == Err::kTwoRosters &&
+               bus.node(1).failed(11) == Err::kTwoRosters;
+    }));
+}
+
+TEST_P(UnderLoss, a_formed_job_is_not_disturbed_by_later_claims) {
+    JobBus bus(GetParam(), 0.3);
+    for (unsigned n = 0; n < 3; ++n)
+        bus.add(n);
+    bus.must_join(bus.node(0), 0, 2, 10);
+    bus.must_join(bus.node(1), 1, 2, 11);
+    ASSERT_TRUE(bus.run(3 * kSecond, [&] { return all_formed(bus); }));
+    bus.must_join(bus.node(2), 0, 2, 20);
+    ASSERT_TRUE(bus.run(3 * kSecond, [&] { return bus.node(2).failed(20) == Err::kTwoRosters; }));
+    bus.run(10 * kMillisecond);  // a rejection of the first attempt may still be on its way
+    bus.must_join(bus.node(2), 1, 2, 21);
+    ASSERT_TRUE(bus.run(3 * kSecond, [&] { return bus.node(2).failed(21) == Err::kRankTaken; }));
+    bus.run(10 * kMillisecond);
+    bus.must_join(bus.node(2), 1, 5, 22);
+    ASSERT_TRUE(bus.run(3 * kSecond, [&] { return bus.node(2).failed(22) == Err::kJobSize; }));
+    EXPECT_EQ(bus.join(bus.node(0), 0, 2, 30), Err::kTwoRosters);
+    EXPECT_EQ(bus.join(bus.node(1), 1, 2, 31), Err::kRankTaken);
+    bus.must_join(bus.node(2), 0, 2, 23, "job", 1);
+    bus.run(kSecond);
+    EXPECT_EQ(bus.node(2).event_of(23), nullptr) << "another nonce is another job";
+    EXPECT_EQ(bus.node(0).events.size(), 1U);
+    EXPECT_EQ(bus.node(1).events.size(), 1U);
+}
+
+TEST_P(UnderLoss, a_claimant_of_another_version_fails_alone_and_may_be_replaced) {
+    JobBus bus(GetParam(), 0.3);
+    bus.add(0);
+    JobsConfig newer;
+    newer.mac = mac_of(1);
+    newer.version_min = wire::kProtocolVersion + 1;
+    newer.version_max = wire::kProtocolVersion + 3;
+    bus.add(1, newer);
+    bus.add(2);
+    bus.must_join(bus.node(0), 0, 2, 10);
+    bus.must_join(bus.node(1), 1, 2, 11);
+    ASSERT_TRUE(bus.run(3 * kSecond, [&] { return bus.node(1).failed(11) == Err::kVersion; }));
+    EXPECT_EQ(bus.node(0).event_of(10), nullptr);
+    bus.must_join(bus.node(2), 1, 2, 12);
+    EXPECT_TRUE(bus.run(3 * kSecond, [&] { return bus.node(0).formed(10); }));
+}
+
+TEST(JobsForming, the_highest_common_version_is_chosen) {
+    JobBus bus(4);
+    for (unsigned n = 0; n < 3; ++n) {
+        JobsConfig config;
+        config.mac = mac_of(n);
+        config.version_max = static_cast<std::uint8_t>(wire::kProtocolVersion + 5 - n);
+        bus.add(n, config);
+        bus.must_join(bus.node(n), static_cast<Rank>(n), 3, 10 + n);
+    }
+    ASSERT_TRUE(bus.run(kSecond, [&] { return all_formed(bus); }));
+    JobView view;
+    ASSERT_TRUE(bus.node(1).jobs->job(bus.node(1).ids[11], view));
+    EXPECT_EQ(view.version, wire::kProtocolVersion + 3);
+}
+
+// ------------------------------------------------------------------------------ time and replacement
+
+TEST(JobsForming, deadlines_say_who_is_missing) {
+    JobBus bus(5);
+    for (unsigned n = 0; n < 2; ++n)
+        bus.add(n);
+    bus.must_join(bus.node(0), 0, 8, 10, "job", 0, bus.now + kSecond);
+    bus.must_join(bus.node(1), 3, 8, 11, "job", 0, bus.now + kSecond);
+    bus.must_join(bus.node(1), 0, 2, 12, "lonely", 0, bus.now + kSecond);
+    bus.must_join(bus.node(1), 1, 2, 13, "headless", 0, bus.now + kSecond);
+    bus.run(2 * kSecond);
+    EXPECT_EQ(bus.node(0).failed(10), Err::kTimeout);
+    EXPECT_EQ(bus.node(1).failed(11), Err::kTimeout);
+    EXPECT_STREQ(bus.node(0).event_of(10)->text.data(), "still missing of 8 ranks: 1-2, 4-7");
+    EXPECT_STREQ(bus.node(1).event_of(11)->text.data(),
+                 "rank 0 at 02:00:00:00:00:00 is still waiting for other ranks");
+    EXPECT_STREQ(bus.node(1).event_of(12)->text.data(), "still missing of 2 ranks: 1");
+    EXPECT_STREQ(bus.node(1).event_of(13)->text.data(), "rank 0 was not heard on this network");
+    // The name is free again, for another size too.
+    bus.must_join(bus.node(0), 0, 2, 20);
+    bus.must_join(bus.node(1), 1, 2, 21);
+    EXPECT_TRUE(bus.run(kSecond, [&] { return bus.node(0).formed(20) && bus.node(1).formed(21); }));
+}
+
+TEST(JobsForming, a_claimant_that_died_before_forming_is_replaced) {
+    JobBus bus(6);
+    for (unsigned n = 0; n < 4; ++n)
+        bus.add(n);
+    bus.must_join(bus.node(0), 0, 3, 10);
+    bus.must_join(bus.node(1), 1, 3, 11);
+    bus.run(100 * kMillisecond);
+    bus.leave(bus.node(1), 11, wire::LeaveReason::kDied);
+    bus.must_join(bus.node(1), 1, 3, 12);  // same node: no quarrel, even at once
+    bus.run(100 * kMillisecond);
+    bus.node(1).running = false;  // the whole node is gone without a word
+    bus.run(2 * kSecond);
+    bus.must_join(bus.node(2), 1, 3, 13);  // its claim is stale
+    bus.must_join(bus.node(3), 2, 3, 14);
+    ASSERT_TRUE(bus.run(kSecond, [&] { return bus.node(0).formed(10) && bus.node(2).formed(13); }));
+    JobView view;
+    ASSERT_TRUE(bus.node(0).jobs->job(bus.node(0).ids[10], view));
+    EXPECT_EQ(view.roster[1].mac, mac_of(2));
+}
+
+TEST(JobsForming, a_claim_withdrawn_while_the_roster_is_under_way_is_taken_back) {
+    for (const Nanos head_start : {100, 300, 400, 500, 700}) {
+        JobBus bus(7);
+        for (unsigned n = 0; n < 3; ++n)
+            bus.add(n);
+        bus.must_join(bus.node(1), 1, 3, 11);
+        bus.must_join(bus.node(2), 2, 3, 12);
+        bus.run(kSecond);
+        bus.must_join(bus.node(0), 0, 3, 10);
+        bus.run(head_start * kMicrosecond);
+        bus.cut = &bus.node(1);
+        if (bus.node(1).formed(11)) break;
+        bus.leave(bus.node(1), 11, wire::LeaveReason::kDied);  // all its BYEs are lost
+        bus.run(200 * kMillisecond);
+        bus.cut = nullptr;
+        bus.must_join(bus.node(1), 1, 3, 13);
+        const auto done = [&] { return bus.node(0).formed(10) && bus.node(2).formed(12); };
+        ASSERT_TRUE(bus.run(3 * kSecond, done)) << head_start;
+        // Where it had acknowledged already, the first frame for it tells.
+        bus.node(1).jobs->unknown_handle(mac_of(0), 11, bus.now);
+        bus.run(kSecond);
+        const bool died = bus.node(0).count(JobEventKind::kPeerDied, 1) == 1;
+        EXPECT_NE(bus.node(1).formed(13), died) << head_start;
+    }
+}
+
+TEST(JobsForming, a_rank_0_that_ends_while_its_roster_is_under_way_leaves_nothing_behind) {
+    JobBus bus(7);
+    for (unsigned n = 0; n < 2; ++n)
+        bus.add(n);
+    bus.must_join(bus.node(1), 1, 2, 11);
+    bus.run(kSecond);
+    bus.must_join(bus.node(0), 0, 2, 10);
+    // Its claims are in, but no acknowledgement comes.
+    ASSERT_TRUE(bus.run(kSecond, [&] { return bus.kinds_sent[wire::JobKind::kRoster] > 0; }));
+    bus.cut = &bus.node(1);
+    bus.run(10 * kMillisecond);
+    ASSERT_FALSE(bus.node(0).formed(10));
+    bus.leave(bus.node(0), 10, wire::LeaveReason::kDied);
+    bus.run(5 * kSecond);
+    EXPECT_TRUE(bus.node(0).jobs->drained());
+    bus.cut = nullptr;
+    bus.must_join(bus.node(0), 0, 2, 12);
+    EXPECT_TRUE(bus.run(kSecond, [&] { return bus.node(0).formed(12) && bus.node(1).formed(11); }));
+}
+
+TEST(JobsForming, a_world_handle_in_use_here_is_not_chosen) {
+    JobBus bus(8);
+    JobsConfig config;
+    config.mac = mac_of(1);
+    static int refusals;
+    refusals = 3;
+    config.group_in_use = [](void*, GroupHandle) { return refusals-- > 0; };
+    BusNode& node = bus.add(1, config);
+    ASSERT_EQ(bus.join(node, 0, 1, 5), Err::kOk);
+    EXPECT_EQ(refusals, -1);
+}
+
+TEST(JobsForming, a_world_handle_in_use_elsewhere_is_chosen_anew) {
+    JobBus bus(8);
+    bus.add(0);
+    static std::set<GroupHandle> refused;
+    refused.clear();
+    JobsConfig config;
+    config.mac = mac_of(1);
+    config.group_in_use = [](void*, GroupHandle handle) {
+        if (refused.size() < 3) refused.insert(handle);
+        return refused.contains(handle);
+    };
+    bus.add(1, config);
+    bus.must_join(bus.node(0), 0, 2, 10);
+    bus.must_join(bus.node(1), 1, 2, 11);
+    ASSERT_TRUE(bus.run(kSecond, [&] { return all_formed(bus); }));
+    EXPECT_EQ(refused.size(), 3U);
+    expect_one_roster(bus, "job", 2);
+    JobView view;
+    ASSERT_TRUE(bus.node(0).jobs->job(bus.node(0).ids[10], view));
+    EXPECT_FALSE(refused.contains(view.world));
+}
+
+TEST_P(UnderLoss, two_publishers_never_form_two_halves) {
+    JobBus bus(GetParam(), 0.3);
+    for (unsigned n = 0; n < 4; ++n)
+        bus.add(n);
+    bus.must_join(bus.node(0), 0, 3, 10);
+    bus.must_join(bus.node(1), 1, 3, 11);
+    bus.must_join(bus.node(2), 2, 3, 12);
+    bus.must_join(bus.node(3), 0, 3, 13);
+    bus.run(3 * kSecond);
+    // Either all of the first job formed before the second rank 0 was heard, or nobody did.
+    const bool first = bus.node(0).formed(10);
+    const bool second = bus.node(3).formed(13);
+    EXPECT_FALSE(first && second);
+    EXPECT_EQ(bus.node(1).formed(11), first || second);
+    EXPECT_EQ(bus.node(2).formed(12), first || second);
+    EXPECT_EQ(bus.node(0).failed(10), first ? Err::kOk : Err::kTwoRosters);
+    EXPECT_EQ(bus.node(3).failed(13), second ? Err::kOk : Err::kTwoRosters);
+}
+
+TEST_P(UnderLoss, a_claimant_that_dies_before_it_holds_the_roster_is_replaced) {
+    JobBus bus(GetParam(), 0.2);
+    for (unsigned n = 0; n < 4; ++n)
+        bus.add(n);
+    bus.must_join(bus.node(1), 1, 3, 11);
+    bus.must_join(bus.node(2), 2, 3, 12);
+    bus.run(kSecond);
+    bus.must_join(bus.node(0), 0, 3, 10);
+    bus.run(300 * kMicrosecond);  // claims are in, or nearly so
+    bus.node(2).running = false;
+    bus.run(3 * kSecond);
+    if (bus.node(0).formed(10)) return;  // it had acknowledged already; its death is an event
+    EXPECT_FALSE(bus.node(1).formed(11)) << "half a job";
+    bus.must_join(bus.node(3), 2, 3, 13);
+    EXPECT_TRUE(bus.run(3 * kSecond, [&] {
+        return bus.node(0).formed(10) && bus.node(1).formed(11) && bus.node(3).formed(13);
+    }));
+}
+
+}  // namespace
+}  // namespace ulc::engine

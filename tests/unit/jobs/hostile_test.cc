@@ -1,0 +1,397 @@
+// A node on the wire that means harm, and the jobs of others: docs/PROTOCOL.md §7, §7.2.
+#include <gtest/gtest.h>
+
+#include "tests/unit/jobs/bus.h"
+#include "wire/job_key.h"
+
+namespace ulc::engine {
+namespace {
+
+using Octets = std::vector<std::byte>;
+
+constexpr std::uint8_t kNonce = 9;  ///< a launcher's; 0: by hand
+constexpr Handle kEndpoint = 10;
+constexpr unsigned kStranger = 66;
+
+wire::Nonce nonce_of(std::uint8_t nonce) {
+    wire::Nonce out;
+    out.octets[3] = nonce;
+    return out;
+}
+
+/// Makes the bodies that the attacker sends. Their tags are zeros, for lack of the key.
+struct Forger {
+    explicit Forger(std::uint8_t nonce_in) : nonce(nonce_in) {}
+    [[nodiscard]] wire::JobHead head(wire::JobKind kind) const {
+        const wire::Nonce id = nonce == 0 ? wire::Nonce{} : wire::job_id_of(nonce_of(nonce));
+        return wire::job_head(kind, "job", nonce == 0 && kind != wire::JobKind::kJoin ? some() : id,
+                              nonce == 0);
+    }
+    static wire::Nonce some() { return nonce_of(77); }
+    [[nodiscard]] Octets finish(Octets body, std::size_t octets) const {
+        body.resize(octets + (nonce == 0 ? 0 : sizeof(wire::JobTag)));
+        return body;
+    }
+    [[nodiscard]] Octets join(std::span<const wire::JoinClaim> claims, std::uint16_t size) const {
+        wire::JoinBody join{};
+        join.size = size;
+        join.version_min = join.version_max = wire::kProtocolVersion;
+        join.incarnation = 5U;
+        join.claims = static_cast<std::uint16_t>(claims.size());
+        join.profile = wire::profile_field("urtp");
+        Octets body(2000);
+        const std::size_t n = wire::put_join(body.data(), head(wire::JobKind::kJoin), join, claims);
+        return finish(std::move(body), n);
+    }
+    [[nodiscard]] Octets join(Rank rank, std::uint16_t size) const {
+        wire::JoinClaim claim{};
+        claim.rank = rank;
+        claim.handle = 4711U;
+        return join(std::span(&claim, 1), size);
+    }
+    [[nodiscard]] Octets reject(wire::RejectScope scope, Rank rank, Handle handle) const {
+        wire::RejectBody reject{};
+        reject.error = static_cast<std::uint32_t>(Err::kRankTaken);
+        reject.scope = scope;
+        reject.rank = rank;
+        reject.handle = handle;
+        Octets body(2000);
+        const std::size_t n = wire::put_reject(body.data(), head(wire::JobKind::kReject), reject);
+        return finish(std::move(body), n);
+    }
+    [[nodiscard]] Octets bye(Rank rank, Handle handle) const {
+        wire::ByeBody bye{};
+        bye.rank = rank;
+        bye.reason = wire::LeaveReason::kLeft;
+        bye.handle = handle;
+        Octets body(2000);
+        const std::size_t n = wire::put_bye(body.data(), head(wire::JobKind::kBye), bye);
+        return finish(std::move(body), n);
+    }
+    [[nodiscard]] Octets commit() const {
+        wire::CommitBody commit{};
+        commit.roster = 7U;
+        Octets body(2000);
+        const std::size_t n = wire::put_commit(body.data(), head(wire::JobKind::kCommit), commit);
+        return finish(std::move(body), n);
+    }
+    /// Names `publisher` for rank 0 and the victim's endpoint for rank 1.
+    [[nodiscard]] Octets roster(const Mac& publisher, const BusNode& victim) const {
+        wire::RosterBody roster{};
+        roster.roster = 7U;
+        roster.world = kGroupBit | 5U;
+        roster.size = roster.entries = std::uint16_t{2};
+        roster.parts = std::uint16_t{1};
+        roster.version = wire::kProtocolVersion;
+        wire::RosterEntry entries[2];
+        entries[0].mac = publisher;
+        entries[0].handle = 4711U;
+        entries[0].incarnation = 5U;
+        entries[1].mac = victim.config.mac;
+        entries[1].handle = kEndpoint + 1;
+        entries[1].incarnation = victim.config.incarnation;
+        Octets body(2000);
+        const std::size_t n =
+            wire::put_roster(body.data(), head(wire::JobKind::kRoster), roster, entries);
+        return finish(std::move(body), n);
+    }
+
+    std::uint8_t nonce;
+};
+
+void add_pair(JobBus& bus, std::uint8_t nonce) {
+    for (unsigned n = 0; n < 2; ++n) {
+        bus.add(n);
+        bus.must_join(bus.node(n), static_cast<Rank>(n), 2, kEndpoint + n, "job", nonce);
+    }
+}
+
+bool both_formed(JobBus& bus) {
+    return bus.node(0).formed(kEndpoint) && bus.node(1).formed(kEndpoint + 1);
+}
+
+// ------------------------------------------------------------------------------ by hand: no key
+
+TEST(JobsHostile, a_reject_of_a_stranger_fails_no_job) {
+    for (const unsigned victim : {0U, 1U}) {
+        JobBus bus(1);
+        const Forger forger(0);
+        BusNode& node = bus.add(victim);
+        bus.must_join(node, static_cast<Rank>(victim), 2, kEndpoint + victim);
+        bus.run(10 * kMillisecond);
+        using wire::RejectScope;
+        bus.inject(node, mac_of(kStranger), wire::FrameType::kJob,
+                   forger.reject(RejectScope::kJob, 0, 0));
+        bus.inject(
+            node, mac_of(kStranger), wire::FrameType::kJob,
+            forger.reject(RejectScope::kClaim, static_cast<Rank>(victim), kEndpoint + victim));
+        bus.run(10 * kMillisecond);
+        EXPECT_EQ(node.event_of(kEndpoint + victim), nullptr) << bus.describe();
+        EXPECT_EQ(node.counters.get(Counter::drop_unproven), 2U);
+        BusNode& other = bus.add(1 - victim);
+        bus.must_join(other, static_cast<Rank>(1 - victim), 2, kEndpoint + 1 - victim);
+        EXPECT_TRUE(bus.run(kSecond, [&] {
+            return node.formed(kEndpoint + victim) && other.formed(kEndpoint + 1 - victim);
+        }));
+    }
+}
+
+TEST(JobsHostile, a_roster_of_a_node_that_never_claimed_rank_0_is_not_taken) {
+    JobBus bus(2);
+    const Forger forger(0);
+    BusNode& victim = bus.add(1);
+    bus.must_join(victim, 1, 2, kEndpoint + 1);
+    bus.run(10 * kMillisecond);
+    for (const unsigned named : {0U, kStranger}) {
+        bus.inject(victim, mac_of(kStranger), wire::FrameType::kJob,
+                   forger.roster(mac_of(named), victim));
+        bus.inject(victim, mac_of(kStranger), wire::FrameType::kJob, forger.commit());
+        bus.run(10 * kMillisecond);
+    }
+    EXPECT_EQ(victim.event_of(kEndpoint + 1), nullptr) << bus.describe();
+    EXPECT_GE(victim.counters.get(Counter::drop_unproven), 2U);
+    bus.must_join(bus.add(0), 0, 2, kEndpoint);
+    EXPECT_TRUE(bus.run(kSecond, [&] { return bus.node(1).formed(kEndpoint); }));
+}
+
+TEST(JobsHostile, a_bye_of_another_node_ends_no_rank) {
+    JobBus bus(3);
+    add_pair(bus, 0);
+    ASSERT_TRUE(bus.run(kSecond, [&] { return both_formed(bus); }));
+    bus.inject(bus.node(0), mac_of(kStranger), wire::FrameType::kJob,
+               Forger(0).bye(1, kEndpoint + 1));
+    bus.inject(bus.node(0), mac_of(1), wire::FrameType::kJob, Forger(0).bye(1, kEndpoint + 2));
+    bus.run(kSecond);
+    EXPECT_EQ(bus.node(0).events.size(), 1U) << bus.describe();
+}
+
+// ---------------------------------------------------------------- one MAC address twice
+
+TEST(JobsHostile, two_engines_of_one_mac_address_are_named) {
+    JobBus bus(7);
+    bus.must_join(bus.add(0), 0, 3, kEndpoint);
+    for (unsigned n = 1; n < 3; ++n) {
+        JobsConfig config;
+        config.mac = mac_of(1);
+        config.incarnation = 2000 + n;
+        config.seed = n;
+        bus.must_join(bus.add(n, config), static_cast<Rank>(n), 3, kEndpoint + n, "job", 0,
+                      bus.now + 2 * kSecond);
+    }
+    ASSERT_TRUE(bus.run(kSecond, [&] { return bus.node(0).failed(kEndpoint) != Err::kOk; }));
+    const std::string text = bus.node(0).event_of(kEndpoint)->text.data();
+    EXPECT_NE(text.find("two engines"), std::string::npos) << text;
+    EXPECT_NE(text.find("02:00:00:00:00:01"), std::string::npos) << text;
+    bus.run(3 * kSecond);
+    for (unsigned n = 1; n < 3; ++n) {
+        const std::string said = bus.node(n).event_of(kEndpoint + n)->text.data();
+        EXPECT_NE(said.find("02:00:00:00:00:01"), std::string::npos) << said;
+    }
+}
+
+TEST(JobsHostile, an_engine_with_the_publishers_mac_address_is_named_at_the_deadline) {
+    JobBus bus(8);
+    const Nanos deadline = bus.now + kSecond;
+    for (unsigned n = 0; n < 2; ++n) {
+        JobsConfig config;
+        config.mac = mac_of(0);
+        config.incarnation = 2000 + n;
+        config.seed = n;
+        bus.must_join(bus.add(n, config), static_cast<Rank>(n), 2, kEndpoint + n, "job", 0,
+                      deadline);
+    }
+    bus.run(2 * kSecond);
+    for (unsigned n = 0; n < 2; ++n) {
+        EXPECT_EQ(bus.node(n).failed(kEndpoint + n), Err::kTimeout);
+        const std::string said = bus.node(n).event_of(kEndpoint + n)->text.data();
+        EXPECT_NE(said.find("02:00:00:00:00:00"), std::string::npos) << said;
+    }
+}
+
+// An engine that was restarted has claims of two lives for a moment.
+TEST(JobsHostile, a_restarted_engine_is_not_taken_for_two) {
+    JobBus bus(9);
+    bus.must_join(bus.add(0), 0, 3, kEndpoint);
+    bus.must_join(bus.add(1), 1, 3, kEndpoint + 1);
+    bus.run(20 * kMillisecond);
+    bus.restart(bus.node(1));
+    bus.must_join(bus.node(1), 2, 3, kEndpoint + 2);
+    bus.run(300 * kMillisecond);
+    bus.must_join(bus.node(1), 1, 3, kEndpoint + 3);
+    EXPECT_TRUE(bus.run(5 * kSecond, [&] { return bus.node(0).formed(kEndpoint); }))
+        << bus.describe();
+}
+
+// ------------------------------------------------------------------------------ with a key
+
+class WithKey : public testing::TestWithParam<std::uint64_t> {};
+INSTANTIATE_TEST_SUITE_P(Seeds, WithKey, testing::Range<std::uint64_t>(1, 6));
+
+TEST_P(WithKey, no_frame_bears_the_nonce_and_each_is_its_senders) {
+    JobBus bus(GetParam());
+    bus.logs = true;
+    add_pair(bus, kNonce);
+    ASSERT_TRUE(bus.run(kSecond, [&] { return both_formed(bus); }));
+    const wire::Nonce nonce = nonce_of(kNonce);
+    for (const Octets& frame : bus.log) {
+        const auto* secret = reinterpret_cast<const std::byte*>(nonce.octets.data());
+        EXPECT_EQ(std::search(frame.begin(), frame.end(), secret, secret + sizeof nonce),
+                  frame.end());
+        // Sent again from another address, it is not believed.
+        wire::FrameView view;
+        ASSERT_EQ(wire::parse(frame.data(), frame.size(), wire::kEtherTypeDefault, view),
+                  Counter::kCount);
+        if (view.type != wire::FrameType::kJob) continue;
+        const auto before = bus.node(0).counters.get(Counter::drop_tag);
+        bus.inject(bus.node(0), mac_of(kStranger), wire::FrameType::kJob,
+                   std::span(view.body, view.length));
+        EXPECT_EQ(bus.node(0).counters.get(Counter::drop_tag), before + 1);
+    }
+    EXPECT_FALSE(bus.log.empty());
+}
+
+// From its own address and from theirs, while the job forms and after.
+TEST_P(WithKey, a_node_without_the_nonce_can_neither_join_nor_fail_nor_end_it) {
+    JobBus bus(GetParam(), 0.2);
+    const Forger forger(kNonce);
+    add_pair(bus, kNonce);
+    const auto attack = [&] {
+        for (unsigned n = 0; n < 2; ++n) {
+            BusNode& to = bus.node(n);
+            for (const unsigned from : {0U, 1U, kStranger}) {
+                if (from == n) continue;
+                const Octets bodies[] = {
+                    forger.join(0, 2),
+                    forger.join(1, 2),
+                    forger.join(1, 3),
+                    forger.reject(wire::RejectScope::kJob, 0, 0),
+                    forger.reject(wire::RejectScope::kClaim, static_cast<Rank>(n), kEndpoint + n),
+                    forger.roster(mac_of(from), to),
+                    forger.commit(),
+                    forger.bye(static_cast<Rank>(1 - n), kEndpoint + 1 - n)};
+                for (const Octets& body : bodies)
+                    bus.inject(to, mac_of(from), wire::FrameType::kJob, body);
+            }
+        }
+    };
+    for (int round = 0; round < 200; ++round) {
+        attack();
+        bus.run(kMillisecond);
+    }
+    bus.set_loss(0);
+    EXPECT_TRUE(bus.run(kSecond, [&] { return both_formed(bus); })) << bus.describe();
+    attack();
+    bus.run(5 * kSecond);
+    for (unsigned n = 0; n < 2; ++n) {
+        EXPECT_EQ(bus.node(n).events.size(), 1U) << bus.describe();
+        EXPECT_GT(bus.node(n).counters.get(Counter::drop_tag), 1000U);
+    }
+}
+
+TEST_P(WithKey, leaving_is_heard_and_the_publisher_ends) {
+    JobBus bus(GetParam(), 0.3);
+    add_pair(bus, kNonce);
+    ASSERT_TRUE(bus.run(5 * kSecond, [&] { return bus.node(1).formed(kEndpoint + 1); }));
+    bus.leave(bus.node(1), kEndpoint + 1, wire::LeaveReason::kLeft);
+    bus.set_loss(0);
+    ASSERT_TRUE(bus.run(5 * kSecond, [&] {
+        return bus.node(0).count(JobEventKind::kPeerLeft, 1) == 1;
+    })) << bus.describe();
+    bus.leave(bus.node(0), kEndpoint, wire::LeaveReason::kLeft);
+    EXPECT_TRUE(bus.run(5 * kSecond, [&] { return bus.node(0).jobs->drained(); }));
+}
+
+TEST(JobsHostile, engines_of_version_1_with_the_nonce_are_refused_in_words) {
+    JobBus bus(4);
+    bus.logs = true;
+    BusNode& node = bus.add(0);
+    bus.must_join(node, 0, 2, kEndpoint, "job", kNonce);
+    bus.run(10 * kMillisecond);
+    Octets body = Forger(0).join(1, 2);
+    const wire::JobHead head = wire::job_head(wire::JobKind::kJoin, "job", nonce_of(kNonce), false);
+    std::memcpy(body.data(), &head, sizeof head);
+    body[sizeof head + offsetof(wire::JoinBody, version_min)] = std::byte{1};
+    body[sizeof head + offsetof(wire::JoinBody, version_max)] = std::byte{1};
+    bus.log.clear();
+    bus.inject(node, mac_of(1), wire::FrameType::kJob, body);
+    bus.run(kMillisecond);
+    EXPECT_EQ(node.failed(kEndpoint), Err::kVersion);
+    EXPECT_NE(std::string(node.event_of(kEndpoint)->text.data()).find("protocol version"),
+              std::string::npos);
+    // The answer has the layout of version 1: no tag.
+    ASSERT_FALSE(bus.log.empty());
+    wire::FrameView view;
+    const Octets& answer = bus.log.front();
+    ASSERT_EQ(wire::parse(answer.data(), answer.size(), wire::kEtherTypeDefault, view),
+              Counter::kCount);
+    EXPECT_EQ(view.length, sizeof(wire::JobHead) + sizeof(wire::RejectBody));
+    const wire::JobHead expected =
+        wire::job_head(wire::JobKind::kReject, "job", nonce_of(kNonce), false);
+    EXPECT_EQ(std::memcmp(view.body, &expected, sizeof expected), 0);
+}
+
+// ------------------------------------------------------------------------------ amplification
+
+// Control that one frame brings about is at most three times its octets. The job has formed, so the
+// nodes say little unasked.
+TEST(JobsHostile, nothing_comes_back_many_times) {
+    const Forger forger(0);
+    std::vector<wire::JoinClaim> many(wire::kJoinClaimsMax);
+    for (std::size_t i = 0; i < many.size(); ++i) {
+        many[i].rank = static_cast<Rank>(i % 2);
+        many[i].handle = static_cast<std::uint32_t>(5000 + i);
+    }
+    JobBus prototype(5);
+    const BusNode& victim = prototype.add(1);
+    const auto node_body = [](wire::NodeKind kind, Handle ours, Handle theirs) {
+        wire::NodeBody node{};
+        node.kind = kind;
+        node.reason =
+            kind == wire::NodeKind::kGone ? wire::LeaveReason::kDied : wire::LeaveReason{};
+        node.incarnation = 5U;
+        node.token = kind == wire::NodeKind::kPing ? 5U : 0U;
+        node.ours = ours;
+        node.theirs = theirs;
+        Octets body(sizeof node);
+        (void)wire::put_node(body.data(), node);
+        return body;
+    };
+    using wire::FrameType;
+    const std::pair<FrameType, Octets> bodies[] = {
+        {FrameType::kJob, forger.join(0, 2)},
+        {FrameType::kJob, forger.join(1, 2)},
+        {FrameType::kJob, forger.join(1, 3)},
+        {FrameType::kJob, forger.join(many, 2)},
+        {FrameType::kJob, forger.join(many, 3)},
+        {FrameType::kJob, forger.roster(mac_of(kStranger), victim)},
+        {FrameType::kJob, forger.commit()},
+        {FrameType::kJob, forger.reject(wire::RejectScope::kJob, 0, 0)},
+        {FrameType::kJob, forger.bye(1, kEndpoint + 1)},
+        {FrameType::kNode, node_body(wire::NodeKind::kPing, 0, 4711)},
+        {FrameType::kNode, node_body(wire::NodeKind::kGone, kEndpoint + 1, 0)},
+        {FrameType::kNode, node_body(wire::NodeKind::kExpelled, 0, kEndpoint)},
+    };
+    for (std::size_t kind = 0; kind < std::size(bodies); ++kind) {
+        for (const unsigned source : {1U, kStranger}) {
+            for (const unsigned target : {0U, 1U}) {
+                if (source == target) continue;
+                JobBus bus(6);
+                add_pair(bus, 0);
+                ASSERT_TRUE(bus.run(kSecond, [&] { return both_formed(bus); }));
+                bus.run(100 * kMillisecond);  // COMMIT is acknowledged, and no node is silent yet
+                const std::uint64_t before = bus.sent_octets;
+                for (int n = 0; n < 20; ++n) {
+                    bus.inject(bus.node(target), mac_of(source), bodies[kind].first,
+                               bodies[kind].second);
+                    bus.run(10 * kMicrosecond);
+                }
+                bus.run(kMillisecond);
+                EXPECT_LE(bus.sent_octets - before, 3 * bus.injected_octets)
+                    << "body " << kind << " from " << source << " at " << target;
+            }
+        }
+    }
+}
+
+}  // namespace
+}  // namespace ulc::engine

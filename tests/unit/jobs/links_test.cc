@@ -1,0 +1,601 @@
+// The handshake of links, and their ends: jobs/links.h, docs/PROTOCOL.md §13.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/unit/jobs/bus.h"
+
+namespace ulc::engine {
+namespace {
+
+constexpr Handle kEndpoint = 10;  ///< endpoint of node 0; others: that and 100 for each node
+
+wire::LinkKey key_of(Handle endpoint) {
+    wire::LinkKey key;
+    key.octets[0] = static_cast<std::uint8_t>(endpoint);
+    key.octets[1] = static_cast<std::uint8_t>(endpoint >> 8);
+    key.octets[15] = 1;
+    return key;
+}
+
+/// Engines whose endpoints are open for links.
+class Linked {
+public:
+    explicit Linked(std::uint64_t seed, double loss = 0, double duplicate = 0)
+        : bus(seed, loss, duplicate) {}
+
+    BusNode& add(unsigned number, std::uint16_t slots = 8, std::string_view profile = "urtp") {
+        BusNode& node = bus.add(number);
+        open(node, endpoint(number), slots, profile);
+        return node;
+    }
+    static Handle endpoint(unsigned node) { return kEndpoint + 100 * node; }
+    static void open(BusNode& node, Handle handle, std::uint16_t slots,
+                     std::string_view profile = "urtp") {
+        node.jobs->links().open(handle, key_of(handle), slots, profile);
+    }
+    static wire::LinkAddress address(const BusNode& node, Handle handle) {
+        wire::LinkAddress address;
+        address.mac = node.config.mac;
+        address.handle = handle;
+        address.incarnation = node.config.incarnation;
+        address.key = key_of(handle);
+        return address;
+    }
+    Rank call(BusNode& from, Handle caller, const wire::LinkAddress& to,
+              Nanos limit = 5 * kSecond) {
+        const Result<Rank> slot = from.jobs->links().call(caller, to, bus.now + limit, bus.now);
+        EXPECT_TRUE(slot.ok());
+        return slot.ok() ? slot.value() : kNoRank;
+    }
+    /// The end of the link from one endpoint to another; nullptr: there is none that is up.
+    static const LinkEnd* up(const BusNode& node, Handle handle, Handle peer) {
+        for (Rank slot = 0;; ++slot) {
+            const LinkEnd* end = node.jobs->links().at(handle, slot);
+            if (end == nullptr) return nullptr;
+            if (end->state == LinkEnd::State::kUp && end->peer == peer) return end;
+        }
+    }
+    static Rank slot_of(const BusNode& node, Handle handle, Handle peer) {
+        for (Rank slot = 0;; ++slot) {
+            const LinkEnd* end = node.jobs->links().at(handle, slot);
+            if (end == nullptr) return kNoRank;
+            if (end->state == LinkEnd::State::kUp && end->peer == peer) return slot;
+        }
+    }
+    static std::size_t used(const BusNode& node, Handle handle) {
+        std::size_t count = 0;
+        for (Rank slot = 0;; ++slot) {
+            const LinkEnd* end = node.jobs->links().at(handle, slot);
+            if (end == nullptr) return count;
+            if (end->state != LinkEnd::State::kVacant) ++count;
+        }
+    }
+    static std::size_t told(const BusNode& node, LinkEventKind kind) {
+        return static_cast<std::size_t>(std::ranges::count_if(
+            node.link_events, [kind](const LinkEvent& e) { return e.kind == kind; }));
+    }
+    static Err failed(const BusNode& node) {
+        for (const LinkEvent& event : node.link_events)
+            if (event.kind == LinkEventKind::kFailed) return event.error;
+        return Err::kOk;
+    }
+    /// Releases all slots whose peers are gone, as an engine whose client has let go of them.
+    static void release_all(BusNode& node) {
+        for (const LinkEvent& event : node.link_events) {
+            const LinkEnd* end = node.jobs->links().at(event.endpoint, event.slot);
+            if (end != nullptr &&
+                (end->state == LinkEnd::State::kGone || end->state == LinkEnd::State::kFree))
+                node.jobs->links().release(event.endpoint, event.slot);
+        }
+    }
+    bool run(Nanos span, const std::function<bool()>& until) {
+        return bus.run(span, [&] {
+            for (std::size_t n = 0; n < bus.size(); ++n)
+                if (bus.node(n).running) bus.node(n).jobs->links().check_invariants();
+            return until();
+        });
+    }
+    void run(Nanos span) {
+        (void)run(span, [] { return false; });
+    }
+    /// Nodes 0 and 1, linked by a call of 0.
+    void link_two() {
+        BusNode& a = add(0);
+        BusNode& b = add(1);
+        (void)call(a, endpoint(0), address(b, endpoint(1)));
+        ASSERT_TRUE(run(5 * kSecond, [&] { return both_up(); }));
+    }
+    [[nodiscard]] bool both_up() {
+        return up(bus.node(0), endpoint(0), endpoint(1)) != nullptr &&
+               up(bus.node(1), endpoint(1), endpoint(0)) != nullptr;
+    }
+
+    JobBus bus;
+};
+
+void expect_one_link(Linked& w) {
+    const LinkEnd* a = Linked::up(w.bus.node(0), Linked::endpoint(0), Linked::endpoint(1));
+    const LinkEnd* b = Linked::up(w.bus.node(1), Linked::endpoint(1), Linked::endpoint(0));
+    ASSERT_NE(a, nullptr);
+    ASSERT_NE(b, nullptr);
+    EXPECT_EQ(a->ours, b->theirs);
+    EXPECT_EQ(a->theirs, b->ours);
+    EXPECT_EQ(a->in, b->out);
+    EXPECT_EQ(a->out, b->in);
+    EXPECT_EQ(a->self, Linked::slot_of(w.bus.node(1), Linked::endpoint(1), Linked::endpoint(0)));
+    EXPECT_EQ(b->self, Linked::slot_of(w.bus.node(0), Linked::endpoint(0), Linked::endpoint(1)));
+    for (unsigned n = 0; n < 2; ++n) {
+        EXPECT_EQ(Linked::used(w.bus.node(n), Linked::endpoint(n)), 1U);
+        EXPECT_EQ(Linked::told(w.bus.node(n), LinkEventKind::kOpened), 1U);
+        EXPECT_EQ(Linked::told(w.bus.node(n), LinkEventKind::kConfirmed), 1U);
+    }
+}
+
+TEST(Links, come_up_at_both_ends_with_the_names_that_the_other_chose) {
+    Linked w(1);
+    w.link_two();
+    expect_one_link(w);
+    EXPECT_LE(w.bus.frames_sent(), 4U) << "REQUEST, ACCEPT, CONFIRM and at most one repeated";
+}
+
+TEST(Links, come_up_and_end_whatever_is_lost_or_doubled) {
+    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+        Linked w(seed, 0.3, 0.2);
+        w.link_two();
+        if (::testing::Test::HasFatalFailure()) FAIL() << "seed " << seed;
+        expect_one_link(w);
+        BusNode& a = w.bus.node(0);
+        BusNode& b = w.bus.node(1);
+        w.bus.now += kSecond;
+        a.jobs->links().unlink(Linked::endpoint(0),
+                               Linked::slot_of(a, Linked::endpoint(0), Linked::endpoint(1)),
+                               w.bus.now);
+        ASSERT_TRUE(w.run(10 * kSecond,
+                          [&] {
+                              return Linked::told(a, LinkEventKind::kUnlinked) == 1 &&
+                                     Linked::told(b, LinkEventKind::kPeerLeft) +
+                                             Linked::told(b, LinkEventKind::kPeerDied) ==
+                                         1;
+                          }))
+            << "seed " << seed;
+        EXPECT_EQ(Linked::told(b, LinkEventKind::kPeerLeft), 1U) << "seed " << seed;
+        Linked::release_all(a);
+        Linked::release_all(b);
+        EXPECT_EQ(Linked::used(a, Linked::endpoint(0)), 0U);
+        EXPECT_EQ(Linked::used(b, Linked::endpoint(1)), 0U);
+        w.run(5 * kSecond);  // late copies change nothing
+        EXPECT_EQ(Linked::used(a, Linked::endpoint(0)), 0U) << "seed " << seed;
+        EXPECT_EQ(Linked::used(b, Linked::endpoint(1)), 0U) << "seed " << seed;
+    }
+}
+
+TEST(Links, are_one_where_both_call_at_once) {
+    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+        Linked w(seed, seed % 3 == 0 ? 0.3 : 0, 0.1);
+        BusNode& a = w.add(0);
+        BusNode& b = w.add(1);
+        (void)w.call(a, Linked::endpoint(0), Linked::address(b, Linked::endpoint(1)));
+        w.run(static_cast<Nanos>(seed % 5) * 50 * kMicrosecond);
+        (void)w.call(b, Linked::endpoint(1), Linked::address(a, Linked::endpoint(0)));
+        ASSERT_TRUE(w.run(5 * kSecond, [&] { return w.both_up(); })) << "seed " << seed;
+        w.run(kSecond);
+        expect_one_link(w);
+        EXPECT_EQ(Linked::failed(a), Err::kOk);
+        EXPECT_EQ(Linked::failed(b), Err::kOk);
+    }
+}
+
+TEST(Links, a_second_call_gives_the_link_that_is_there) {
+    Linked w(3);
+    w.link_two();
+    BusNode& a = w.bus.node(0);
+    BusNode& b = w.bus.node(1);
+    const Rank there = Linked::slot_of(b, Linked::endpoint(1), Linked::endpoint(0));
+    EXPECT_EQ(w.call(b, Linked::endpoint(1), Linked::address(a, Linked::endpoint(0))), there);
+    w.run(kSecond);
+    expect_one_link(w);
+}
+
+TEST(Links, with_a_wrong_key_are_dropped_and_counted) {
+    Linked w(4);
+    BusNode& a = w.add(0);
+    BusNode& b = w.add(1);
+    wire::LinkAddress address = Linked::address(b, Linked::endpoint(1));
+    address.key.octets[7] ^= 1;
+    (void)w.call(a, Linked::endpoint(0), address, kSecond);
+    ASSERT_TRUE(w.run(2 * kSecond, [&] { return Linked::failed(a) != Err::kOk; }));
+    EXPECT_EQ(Linked::failed(a), Err::kTimeout);
+    EXPECT_GT(b.counters.get(Counter::drop_link_key), 5U);
+    EXPECT_EQ(Linked::used(b, Linked::endpoint(1)), 0U);
+    EXPECT_EQ(Linked::used(a, Linked::endpoint(0)), 0U);
+    EXPECT_TRUE(b.link_events.empty());
+}
+
+// An endpoint that plays the callee without its key is not believed.
+TEST(Links, an_accept_without_the_key_is_dropped_and_counted) {
+    Linked w(5);
+    BusNode& a = w.add(0);
+    BusNode& b = w.add(1);
+    b.jobs->links().close(Linked::endpoint(1), wire::LeaveReason::kLeft, w.bus.now);
+    const wire::LinkAddress address = Linked::address(b, Linked::endpoint(1));
+    const Rank slot = w.call(a, Linked::endpoint(0), address);
+    wire::LinkBody accept{};
+    accept.kind = wire::LinkKind::kAccept;
+    accept.version = wire::kProtocolVersion;
+    accept.incarnation = b.config.incarnation;
+    accept.ours = 99U;
+    accept.theirs = a.jobs->links().at(Linked::endpoint(0), slot)->ours;
+    accept.from = Linked::endpoint(1);
+    accept.to = Linked::endpoint(0);
+    std::array<std::byte, wire::kLinkOctetsMax> body;
+    const auto give = [&](const wire::LinkKey& key) {
+        const std::size_t octets = wire::put_link(body.data(), accept, "urtp", key, b.config.mac);
+        w.bus.inject(a, b.config.mac, wire::FrameType::kLink, std::span(body).first(octets));
+    };
+    give(key_of(77));
+    EXPECT_EQ(a.counters.get(Counter::drop_link_key), 1U);
+    EXPECT_EQ(Linked::up(a, Linked::endpoint(0), Linked::endpoint(1)), nullptr);
+    give(address.key);
+    EXPECT_NE(Linked::up(a, Linked::endpoint(0), Linked::endpoint(1)), nullptr);
+}
+
+TEST(Links, to_an_endpoint_that_is_not_there_fail_at_once) {
+    Linked w(6);
+    BusNode& a = w.add(0);
+    BusNode& b = w.add(1);
+    (void)w.call(a, Linked::endpoint(0), Linked::address(b, 7777));
+    ASSERT_TRUE(w.run(100 * kMillisecond, [&] { return Linked::failed(a) != Err::kOk; }));
+    EXPECT_EQ(Linked::failed(a), Err::kPeerDied);
+}
+
+TEST(Links, to_a_node_that_is_not_there_fail_when_it_is_dead) {
+    Linked w(7);
+    BusNode& a = w.add(0);
+    BusNode& b = w.add(1);
+    b.running = false;
+    (void)w.call(a, Linked::endpoint(0), Linked::address(b, Linked::endpoint(1)));
+    ASSERT_TRUE(w.run(4 * kSecond, [&] { return Linked::failed(a) != Err::kOk; }));
+    EXPECT_EQ(Linked::failed(a), Err::kPeerDied);
+}
+
+TEST(Links, end_when_the_peer_is_another_life) {
+    Linked w(8);
+    w.link_two();
+    BusNode& a = w.bus.node(0);
+    BusNode& b = w.bus.node(1);
+    const wire::LinkAddress stale = Linked::address(b, Linked::endpoint(1));
+    w.bus.restart(b);
+    Linked::open(b, 4711, 8);
+    ASSERT_TRUE(w.run(4 * kSecond, [&] { return Linked::told(a, LinkEventKind::kPeerDied) == 1; }));
+    Linked::release_all(a);
+    (void)w.call(a, Linked::endpoint(0), stale);
+    ASSERT_TRUE(w.run(kSecond, [&] { return Linked::failed(a) != Err::kOk; }));
+    EXPECT_EQ(Linked::failed(a), Err::kPeerDied);
+    (void)w.call(a, Linked::endpoint(0), Linked::address(b, 4711));
+    EXPECT_TRUE(
+        w.run(kSecond, [&] { return Linked::up(a, Linked::endpoint(0), 4711) != nullptr; }));
+}
+
+TEST(Links, end_at_both_ends_when_the_nodes_do_not_hear_each_other) {
+    Linked w(9);
+    w.link_two();
+    w.bus.cut = &w.bus.node(1);
+    ASSERT_TRUE(w.run(5 * kSecond, [&] {
+        return Linked::told(w.bus.node(0), LinkEventKind::kPeerDied) == 1 &&
+               Linked::told(w.bus.node(1), LinkEventKind::kPeerDied) == 1;
+    }));
+}
+
+// A node stops for longer than node_dead: the other has ended the link, and says so when asked.
+TEST(Links, end_at_a_node_that_comes_back_after_it_was_held_for_dead) {
+    Linked w(10);
+    w.link_two();
+    BusNode& a = w.bus.node(0);
+    BusNode& b = w.bus.node(1);
+    b.running = false;
+    ASSERT_TRUE(w.run(4 * kSecond, [&] { return Linked::told(a, LinkEventKind::kPeerDied) == 1; }));
+    b.running = true;
+    EXPECT_TRUE(w.run(4 * kSecond, [&] { return Linked::told(b, LinkEventKind::kPeerDied) == 1; }));
+}
+
+TEST(Links, an_unlink_that_is_lost_to_the_end_is_found_by_a_question) {
+    Linked w(11);
+    w.link_two();
+    BusNode& a = w.bus.node(0);
+    BusNode& b = w.bus.node(1);
+    w.bus.cut = &b;
+    a.jobs->links().unlink(Linked::endpoint(0),
+                           Linked::slot_of(a, Linked::endpoint(0), Linked::endpoint(1)), w.bus.now);
+    ASSERT_TRUE(w.run(3 * kSecond, [&] { return Linked::told(a, LinkEventKind::kUnlinked) == 1; }));
+    w.bus.cut = nullptr;
+    Linked::release_all(a);
+    ASSERT_TRUE(w.run(4 * kSecond, [&] { return Linked::told(b, LinkEventKind::kPeerDied) == 1; }));
+    Linked::release_all(b);
+    EXPECT_EQ(Linked::used(b, Linked::endpoint(1)), 0U);
+}
+
+// The peer has not noticed the end of the earlier link when it is called again.
+TEST(Links, a_new_call_takes_the_place_of_a_link_that_only_the_peer_holds) {
+    Linked w(12);
+    w.link_two();
+    BusNode& a = w.bus.node(0);
+    BusNode& b = w.bus.node(1);
+    const wire::LinkId old = Linked::up(b, Linked::endpoint(1), Linked::endpoint(0))->ours;
+    w.bus.cut = &b;
+    a.jobs->links().unlink(Linked::endpoint(0),
+                           Linked::slot_of(a, Linked::endpoint(0), Linked::endpoint(1)), w.bus.now);
+    ASSERT_TRUE(w.run(3 * kSecond, [&] { return Linked::told(a, LinkEventKind::kUnlinked) == 1; }));
+    Linked::release_all(a);
+    ASSERT_NE(Linked::up(b, Linked::endpoint(1), Linked::endpoint(0)), nullptr);
+    (void)w.call(a, Linked::endpoint(0), Linked::address(b, Linked::endpoint(1)));
+    w.bus.cut = nullptr;
+    ASSERT_TRUE(w.run(kSecond, [&] {
+        const LinkEnd* end = Linked::up(b, Linked::endpoint(1), Linked::endpoint(0));
+        return end != nullptr && end->ours != old &&
+               Linked::up(a, Linked::endpoint(0), Linked::endpoint(1)) != nullptr;
+    }));
+    EXPECT_EQ(Linked::told(b, LinkEventKind::kPeerDied), 1U);
+    EXPECT_EQ(Linked::told(b, LinkEventKind::kConfirmed), 2U);
+}
+
+TEST(Links, old_frames_make_and_end_nothing) {
+    Linked w(13);
+    w.bus.logs = true;
+    w.link_two();
+    BusNode& a = w.bus.node(0);
+    BusNode& b = w.bus.node(1);
+    const auto replay = [&] {
+        const std::vector<std::vector<std::byte>> old = w.bus.log;
+        for (const auto& octets : old) {
+            wire::FrameView view;
+            ASSERT_EQ(wire::parse(octets.data(), octets.size(), wire::kEtherTypeDefault, view),
+                      Counter::kCount);
+            if (view.type != wire::FrameType::kLink) continue;
+            BusNode& to = view.destination == a.config.mac ? a : b;
+            to.jobs->on_frame(view, w.bus.now);
+            w.run(10 * kMillisecond);
+        }
+    };
+    replay();
+    ASSERT_TRUE(w.both_up());
+    a.jobs->links().unlink(Linked::endpoint(0),
+                           Linked::slot_of(a, Linked::endpoint(0), Linked::endpoint(1)), w.bus.now);
+    ASSERT_TRUE(w.run(kSecond, [&] { return Linked::told(b, LinkEventKind::kPeerLeft) == 1; }));
+    w.run(kSecond);
+    Linked::release_all(a);
+    Linked::release_all(b);
+    replay();
+    w.run(100 * kMillisecond);
+    Linked::release_all(b);  // dropped, and never confirmed
+    EXPECT_EQ(Linked::used(a, Linked::endpoint(0)), 0U);
+    EXPECT_EQ(Linked::used(b, Linked::endpoint(1)), 0U);
+    EXPECT_EQ(Linked::told(b, LinkEventKind::kConfirmed), 1U);
+    EXPECT_GE(Linked::told(b, LinkEventKind::kDropped), 1U);
+    // A new link is not ended by what ended the old one.
+    (void)w.call(a, Linked::endpoint(0), Linked::address(b, Linked::endpoint(1)));
+    ASSERT_TRUE(w.run(kSecond, [&] { return w.both_up(); }));
+    replay();
+    w.run(kSecond);
+    EXPECT_TRUE(w.both_up());
+}
+
+TEST(Links, a_slot_whose_caller_never_confirms_is_vacant_after_a_while) {
+    Linked w(14);
+    BusNode& b = w.add(1);
+    wire::LinkBody request{};
+    request.kind = wire::LinkKind::kRequest;
+    request.version = wire::kProtocolVersion;
+    request.incarnation = 5U;
+    request.ours = 6U;
+    request.from = 7U;
+    request.to = Linked::endpoint(1);
+    std::array<std::byte, wire::kLinkOctetsMax> body;
+    const Mac stranger{{2, 0, 0, 0, 9, 9}};
+    const std::size_t octets =
+        wire::put_link(body.data(), request, "urtp", key_of(Linked::endpoint(1)), stranger);
+    w.bus.inject(b, stranger, wire::FrameType::kLink, std::span(body).first(octets));
+    EXPECT_EQ(Linked::used(b, Linked::endpoint(1)), 1U);
+    ASSERT_TRUE(w.run(5 * kSecond, [&] { return Linked::told(b, LinkEventKind::kDropped) == 1; }));
+    EXPECT_LE(w.bus.sent_octets, 3 * w.bus.injected_octets);
+    Linked::release_all(b);
+    EXPECT_EQ(Linked::used(b, Linked::endpoint(1)), 0U);
+    EXPECT_EQ(Linked::told(b, LinkEventKind::kConfirmed), 0U);
+}
+
+TEST(Links, are_refused_without_a_slot_and_with_another_profile) {
+    Linked w(15);
+    BusNode& a = w.add(0, 1);
+    BusNode& b = w.add(1);
+    BusNode& c = w.add(2, 8, "gbn");
+    (void)w.call(b, Linked::endpoint(1), Linked::address(a, Linked::endpoint(0)));
+    w.run(kSecond);
+    Linked::open(b, 999, 4);
+    (void)w.call(b, 999, Linked::address(a, Linked::endpoint(0)));
+    ASSERT_TRUE(w.run(100 * kMillisecond, [&] { return Linked::failed(b) != Err::kOk; }));
+    EXPECT_EQ(Linked::failed(b), Err::kLimit);
+    EXPECT_EQ(a.counters.get(Counter::refused_links), 1U);
+    EXPECT_EQ(
+        a.jobs->links()
+            .call(Linked::endpoint(0), Linked::address(c, Linked::endpoint(2)), kNever, w.bus.now)
+            .error(),
+        Err::kLimit);
+    (void)w.call(c, Linked::endpoint(2), Linked::address(b, Linked::endpoint(1)));
+    ASSERT_TRUE(w.run(100 * kMillisecond, [&] { return Linked::failed(c) != Err::kOk; }));
+    EXPECT_EQ(Linked::failed(c), Err::kProfile);
+}
+
+TEST(Links, refuse_addresses_that_lead_nowhere) {
+    Linked w(16);
+    BusNode& a = w.add(0);
+    wire::LinkAddress address = Linked::address(a, Linked::endpoint(0));
+    const auto error = [&] {
+        return a.jobs->links().call(Linked::endpoint(0), address, kNever, w.bus.now).error();
+    };
+    EXPECT_EQ(error(), Err::kInvalid) << "itself";
+    address.version = 9;
+    EXPECT_EQ(error(), Err::kVersion);
+    address.version = 0;
+    EXPECT_EQ(error(), Err::kInvalid);
+}
+
+TEST(Links, join_endpoints_of_one_engine_without_a_frame) {
+    Linked w(17);
+    BusNode& a = w.add(0);
+    Linked::open(a, 11, 4);
+    (void)w.call(a, Linked::endpoint(0), Linked::address(a, 11));
+    w.run(kMillisecond);
+    ASSERT_NE(Linked::up(a, Linked::endpoint(0), 11), nullptr);
+    ASSERT_NE(Linked::up(a, 11, Linked::endpoint(0)), nullptr);
+    EXPECT_EQ(w.bus.frames_sent(), 0U);
+    a.jobs->links().unlink(11, Linked::slot_of(a, 11, Linked::endpoint(0)), w.bus.now);
+    w.run(kMillisecond);
+    EXPECT_EQ(Linked::told(a, LinkEventKind::kUnlinked), 1U);
+    EXPECT_EQ(Linked::told(a, LinkEventKind::kPeerLeft), 1U);
+    Linked::release_all(a);
+    EXPECT_EQ(Linked::used(a, 11), 0U);
+    (void)w.call(a, Linked::endpoint(0), Linked::address(a, 12));
+    w.run(kMillisecond);
+    EXPECT_EQ(Linked::failed(a), Err::kClosed) << "no such endpoint";
+}
+
+TEST(Links, of_an_endpoint_that_ends_end_at_all_peers) {
+    for (const auto reason : {wire::LeaveReason::kLeft, wire::LeaveReason::kDied}) {
+        Linked w(18, 0.1);
+        w.link_two();
+        BusNode& a = w.bus.node(0);
+        BusNode& b = w.bus.node(1);
+        a.jobs->links().close(Linked::endpoint(0), reason, w.bus.now);
+        EXPECT_FALSE(a.jobs->drained());
+        const auto kind = reason == wire::LeaveReason::kLeft ? LinkEventKind::kPeerLeft
+                                                             : LinkEventKind::kPeerDied;
+        ASSERT_TRUE(w.run(kSecond, [&] { return Linked::told(b, kind) == 1; }));
+        w.run(kSecond);
+        EXPECT_TRUE(a.jobs->drained());
+        EXPECT_EQ(a.jobs->links().at(Linked::endpoint(0), 0), nullptr) << "forgotten";
+        EXPECT_EQ(Linked::told(a, LinkEventKind::kUnlinked), 0U) << "the endpoint has ended";
+    }
+}
+
+TEST(Links, of_an_endpoint_that_ended_unheard_are_found_by_a_question) {
+    Linked w(19);
+    w.link_two();
+    BusNode& a = w.bus.node(0);
+    BusNode& b = w.bus.node(1);
+    w.bus.cut = &a;
+    a.jobs->links().close(Linked::endpoint(0), wire::LeaveReason::kLeft, w.bus.now);
+    w.run(kSecond);
+    EXPECT_TRUE(a.jobs->drained());
+    w.bus.cut = nullptr;
+    EXPECT_TRUE(w.run(4 * kSecond, [&] { return Linked::told(b, LinkEventKind::kPeerLeft) == 1; }));
+}
+
+TEST(Links, a_hint_makes_its_receiver_ask) {
+    Linked w(20);
+    w.link_two();
+    BusNode& a = w.bus.node(0);
+    BusNode& b = w.bus.node(1);
+    const LinkEnd* at_a = Linked::up(a, Linked::endpoint(0), Linked::endpoint(1));
+    const std::uint64_t before = w.bus.frames_sent();
+    b.jobs->links().unknown_slot(Linked::endpoint(1), at_a->self, a.config.mac, w.bus.now);
+    w.run(kMillisecond);
+    EXPECT_EQ(w.bus.frames_sent(), before + 2) << "the hint, and CONFIRM";
+    EXPECT_TRUE(w.both_up()) << "a hint ends nothing";
+}
+
+TEST(Links, a_thousand_at_one_endpoint_then_none) {
+    constexpr std::uint16_t kNodes = 10;
+    constexpr std::uint16_t kEach = 100;
+    Linked w(21, 0.02, 0.01);
+    BusNode& server = w.add(0, 1000);
+    for (unsigned n = 1; n <= kNodes; ++n) {
+        BusNode& node = w.bus.add(n);
+        for (Handle e = 0; e < kEach; ++e) {
+            Linked::open(node, 10'000 * n + e, 2);
+            (void)w.call(node, 10'000 * n + e, Linked::address(server, Linked::endpoint(0)));
+        }
+    }
+    ASSERT_TRUE(w.bus.run(5 * kSecond, [&] {
+        return Linked::told(server, LinkEventKind::kConfirmed) == std::size_t{kNodes} * kEach;
+    }));
+    Linked::open(w.bus.node(1), 99'999, 2);
+    (void)w.call(w.bus.node(1), 99'999, Linked::address(server, Linked::endpoint(0)));
+    ASSERT_TRUE(w.bus.run(kSecond, [&] { return Linked::failed(w.bus.node(1)) != Err::kOk; }));
+    EXPECT_EQ(Linked::failed(w.bus.node(1)), Err::kLimit);
+    server.jobs->links().check_invariants();
+    for (Rank slot = 0; slot < 1000; ++slot)
+        server.jobs->links().unlink(Linked::endpoint(0), slot, w.bus.now);
+    ASSERT_TRUE(w.bus.run(5 * kSecond, [&] {
+        return Linked::told(server, LinkEventKind::kUnlinked) == std::size_t{kNodes} * kEach;
+    }));
+    Linked::release_all(server);
+    EXPECT_EQ(Linked::used(server, Linked::endpoint(0)), 0U);
+    server.jobs->links().check_invariants();
+}
+
+TEST(Links, calls_beyond_the_limit_wait_their_turn) {
+    Linked w(22);
+    BusNode& a = w.add(0, 300);
+    for (unsigned n = 1; n <= 3; ++n)
+        w.bus.add(n);
+    for (unsigned n = 1; n <= 3; ++n) {
+        BusNode& node = w.bus.node(n);
+        for (Handle e = 0; e < 100; ++e) {
+            Linked::open(node, 10'000 * n + e, 2);
+            (void)w.call(a, Linked::endpoint(0), Linked::address(node, 10'000 * n + e));
+        }
+    }
+    ASSERT_TRUE(w.run(kSecond, [&] { return Linked::told(a, LinkEventKind::kConfirmed) == 300; }));
+}
+
+// Bodies that parse, with names that are right now and then: nothing breaks, and no slot is lost.
+TEST(Links, stand_random_frames) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        Linked w(seed);
+        w.link_two();
+        BusNode& a = w.bus.node(0);
+        BusNode& b = w.bus.node(1);
+        Prng random(seed);
+        for (int n = 0; n < 2000; ++n) {
+            const LinkEnd* end = Linked::up(b, Linked::endpoint(1), Linked::endpoint(0));
+            const auto guess = [&](wire::LinkId right) {
+                return random.chance(0.5) ? right : wire::LinkId{random.below(3)};
+            };
+            wire::LinkBody body{};
+            body.kind = static_cast<wire::LinkKind>(1 + random.below(6));
+            body.version = random.chance(0.9) ? wire::kProtocolVersion : std::uint8_t{3};
+            body.incarnation = 1 + static_cast<std::uint32_t>(random.below(3));
+            body.ours = guess(end == nullptr ? 1 : end->theirs);
+            body.theirs = guess(end == nullptr ? 1 : end->ours);
+            body.from = random.chance(0.8) ? Linked::endpoint(0) : Handle{3};
+            body.to = random.chance(0.9) ? Linked::endpoint(1) : Handle{0};
+            body.slot = static_cast<std::uint16_t>(random.below(3));
+            body.reason = static_cast<std::uint8_t>(random.below(3));
+            std::array<std::byte, wire::kLinkOctetsMax> octets;
+            const Mac source = random.chance(0.7) ? a.config.mac : mac_of(7);
+            const std::size_t count =
+                wire::put_link(octets.data(), body, "urtp", key_of(Linked::endpoint(1)), source);
+            w.bus.inject(b, source, wire::FrameType::kLink, std::span(octets).first(count));
+            b.jobs->links().check_invariants();
+            if (random.chance(0.05)) {
+                w.run(static_cast<Nanos>(random.below(kSecond)));
+                Linked::release_all(a);
+                Linked::release_all(b);
+                a.link_events.clear();
+                b.link_events.clear();
+            }
+            if (random.chance(0.05))
+                (void)a.jobs->links().call(Linked::endpoint(0),
+                                           Linked::address(b, Linked::endpoint(1)),
+                                           w.bus.now + kSecond, w.bus.now);
+        }
+        w.run(20 * kSecond);
+        Linked::release_all(a);
+        Linked::release_all(b);
+        EXPECT_LE(Linked::used(b, Linked::endpoint(1)), 1U);
+        EXPECT_EQ(Linked::used(b, Linked::endpoint(1)), Linked::used(a, Linked::endpoint(0)));
+    }
+}
+
+}  // namespace
+}  // namespace ulc::engine

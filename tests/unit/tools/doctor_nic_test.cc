@@ -1,0 +1,73 @@
+// The words of `ulc doctor` on NICs, with folders made like /sys.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tools/ulc/doctor/doctor.h"
+
+namespace ulc::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Doctor : public ::testing::Test {
+protected:
+    void SetUp() override {
+        char name[] = "/tmp/ulc-doctor-test.XXXXXX";
+        ASSERT_NE(mkdtemp(name), nullptr);
+        root_ = name;
+    }
+    void TearDown() override { fs::remove_all(root_); }
+
+    /// A NIC with that driver; returns its folder.
+    fs::path nic(const std::string& driver) {
+        fs::path device = root_ / "sys/bus/pci/devices/0000:03:00.0";
+        fs::create_directories(device / "net/eth7");
+        write(device / "class", "0x020000");
+        write(device / "vendor", "0x15b3");
+        write(device / "device", "0x1013");
+        fs::create_symlink("../../drivers/" + driver, device / "driver");
+        return device;
+    }
+    static void write(const fs::path& path, const std::string& text) {
+        std::ofstream(path) << text << '\n';
+    }
+    Finding look() {
+        Findings found;
+        check_nics(root_.string(), found);
+        EXPECT_EQ(found.size(), 1U);
+        return found.empty() ? Finding{} : found[0];
+    }
+
+    fs::path root_;
+};
+
+TEST_F(Doctor, leaves_a_bifurcated_nic_with_the_kernel) {
+    for (const std::string driver : {"mlx4_core", "mlx5_core"}) {
+        const fs::path device = nic(driver);
+        Finding found = look();
+        EXPECT_EQ(found.level, Level::kWarn);
+        EXPECT_EQ(found.mend, "sudo modprobe " + driver.substr(0, 4) + "_ib");
+        fs::create_directories(device / "infiniband/roce0");
+        found = look();
+        EXPECT_EQ(found.level, Level::kOk);
+        EXPECT_NE(found.text.find("leave it bound"), std::string::npos) << found.text;
+        EXPECT_NE(found.text.find("--device verbs,dev=roce0"), std::string::npos) << found.text;
+        EXPECT_EQ(found.mend, "") << "no command binds it to another driver";
+        fs::remove_all(root_);
+    }
+}
+
+TEST_F(Doctor, tells_to_bind_any_other_nic) {
+    nic("e1000e");
+    const Finding found = look();
+    EXPECT_EQ(found.level, Level::kWarn);
+    EXPECT_NE(found.mend.find("dpdk-devbind.py -b uio_pci_generic 0000:03:00.0"), std::string::npos)
+        << found.mend;
+}
+
+}  // namespace
+}  // namespace ulc::tools

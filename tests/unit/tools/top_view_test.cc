@@ -1,0 +1,150 @@
+// The text of `ulc top` from two samples.
+#include "tools/ulc/watch/top_view.h"
+
+#include <gtest/gtest.h>
+
+namespace ulc::tools {
+namespace {
+
+abi::EndpointRow row(std::uint32_t endpoint, std::uint32_t pid) {
+    abi::EndpointRow out{};
+    out.endpoint = endpoint;
+    out.pid = pid;
+    out.rank = abi::kNoRowRank;
+    out.rtt_rank = abi::kNoRowRank;
+    return out;
+}
+
+TopSample at(double seconds) {
+    TopSample out;
+    out.seconds = seconds;
+    out.engine_pid = 42;
+    out.socket = "/run/e";
+    return out;
+}
+
+bool says(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+TEST(TopView, shows_gains_a_second_and_not_sums) {
+    TopSample before = at(10);
+    TopSample now = at(12);
+    before.counters = {
+        {"rx_frames", 1000}, {"data_sent", 100}, {"repair_unicast", 5}, {"repair_multicast", 1}};
+    now.counters = {
+        {"rx_frames", 1500}, {"data_sent", 300}, {"repair_unicast", 9}, {"repair_multicast", 3}};
+    const std::string text = top_text(before, now, {});
+    EXPECT_TRUE(says(text, "rx 250 frames/s")) << text;
+    EXPECT_TRUE(says(text, "repairs 3/s (3.00 % of packets)")) << text;
+}
+
+TEST(TopView, sums_all_reasons_to_drop) {
+    TopSample before = at(0);
+    TopSample now = at(1);
+    before.counters = {{"drop_crc", 0}, {"drop_short", 0}, {"dropped_not", 0}};
+    now.counters = {{"drop_crc", 3}, {"drop_short", 4}, {"dropped_not", 100}};
+    EXPECT_TRUE(says(top_text(before, now, {}), "dropped 7/s"));
+}
+
+TEST(TopView, counts_cursors_across_their_wrap) {
+    TopSample before = at(0);
+    TopSample now = at(1);
+    before.rows = {row(0x11, 7)};
+    now.rows = before.rows;
+    before.rows[0].records_taken = UINT32_MAX - 9;
+    now.rows[0].records_taken = 23;
+    const std::string text = top_text(before, now, {});
+    EXPECT_TRUE(says(text, "      33         0")) << text;
+}
+
+TEST(TopView, gives_a_restarted_engine_or_a_new_client_no_rate) {
+    TopSample before = at(0);
+    TopSample now = at(1);
+    before.counters = {{"rx_frames", 1000}};
+    now.counters = {{"rx_frames", 3}};
+    before.rows = {row(0x11, 7)};
+    now.rows = {row(0x11, 8)};
+    now.rows[0].records_taken = 77;
+    EXPECT_FALSE(says(top_text(before, now, {}), "77"));
+    now.engine_pid = 43;
+    EXPECT_TRUE(says(top_text(before, now, {}), "rx 0 frames/s"));
+}
+
+TEST(TopView, sorts_by_each_column_largest_first) {
+    TopSample sample = at(1);
+    sample.rows = {row(0x11, 100), row(0x12, 200)};
+    const auto first = [&](TopOrder order) {
+        const std::string text = top_text(sample, sample, {.order = order});
+        return text.find("0x11") < text.find("0x12") ? 0x11 : 0x12;
+    };
+    EXPECT_EQ(first(TopOrder::kRate), 0x11);  // equal: as the engine lists them
+    EXPECT_EQ(first(TopOrder::kPid), 0x12);
+    for (const auto& [order, member] :
+         {std::pair{TopOrder::kUnacked, &abi::EndpointRow::frames_unacked},
+          std::pair{TopOrder::kBacklog, &abi::EndpointRow::frames_undelivered},
+          std::pair{TopOrder::kUnread, &abi::EndpointRow::records_unread},
+          std::pair{TopOrder::kRoundTrip, &abi::EndpointRow::rtt_ns_max}}) {
+        sample.rows[1].*member = 5;
+        EXPECT_EQ(first(order), 0x12);
+        sample.rows[0].*member = 6;
+        EXPECT_EQ(first(order), 0x11);
+    }
+}
+
+TEST(TopView, names_the_slowest_client_by_what_waits_for_it) {
+    TopSample sample = at(1);
+    sample.rows = {row(0x11, 100), row(0x12, 200), row(0x13, 300)};
+    EXPECT_TRUE(says(top_text(sample, sample, {}), "no client lags"));
+    sample.rows[0].records_unread = 2;
+    sample.rows[1].frames_undelivered = 9;
+    EXPECT_TRUE(says(top_text(sample, sample, {}), "client 200: 9 frames wait for it"));
+    sample.rows[2].client_blocks = 1;  // outweighs any number
+    EXPECT_TRUE(says(top_text(sample, sample, {}), "client 300: "));
+    EXPECT_TRUE(says(top_text(sample, sample, {}), "its memory is full"));
+}
+
+TEST(TopView, shows_rank_and_round_trip_if_there_are_any) {
+    TopSample sample = at(1);
+    sample.rows = {row(0x11, 100)};
+    EXPECT_FALSE(says(top_text(sample, sample, {}), "3/8"));
+    sample.rows[0].rank = 3;
+    sample.rows[0].size = 8;
+    sample.rows[0].rtt_ns_max = 12'345;
+    sample.rows[0].rtt_rank = 6;
+    const std::string text = top_text(sample, sample, {});
+    EXPECT_TRUE(says(text, "3/8")) << text;
+    EXPECT_TRUE(says(text, "12.3     6\n")) << text;
+}
+
+TEST(TopView, fits_the_terminal) {
+    TopSample sample = at(1);
+    for (std::uint32_t i = 0; i < 100; ++i)
+        sample.rows.push_back(row(i, i));
+    const TopStyle style{.keys = true, .lines_max = 20, .columns_max = 40};
+    const std::string text = top_text(sample, sample, style);
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 20);
+    for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t end = text.find('\n', begin);
+        EXPECT_LE(end - begin, 40U);
+        begin = end + 1;
+    }
+    EXPECT_TRUE(says(text, "q quit")) << text;
+}
+
+TEST(TopView, colours_only_when_asked) {
+    TopSample sample = at(1);
+    EXPECT_FALSE(says(top_text(sample, sample, {}), "\x1b"));
+    EXPECT_TRUE(says(top_text(sample, sample, {.colours = true}), "\x1b[1m"));
+}
+
+TEST(TopView, knows_each_order_by_word_and_key) {
+    EXPECT_EQ(order_of_word("rtt"), TopOrder::kRoundTrip);
+    EXPECT_EQ(order_of_key('t'), TopOrder::kRoundTrip);
+    EXPECT_FALSE(order_of_word("colour").has_value());
+    EXPECT_FALSE(order_of_key('q').has_value());
+    EXPECT_TRUE(says(order_words(), "backlog"));
+}
+
+}  // namespace
+}  // namespace ulc::tools

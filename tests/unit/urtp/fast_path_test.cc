@@ -1,0 +1,401 @@
+// Fast path and general path give the same frames at the same times, and the same counters: random
+// traffic runs in two worlds that differ in nothing else.
+#include "tests/unit/urtp/world.h"
+
+namespace ulc::urtp {
+namespace {
+
+using test::Fate;
+using test::Faults;
+using test::World;
+
+struct Traffic {
+    std::uint64_t seed = 1;
+    Params params;
+    Faults faults;
+    std::string_view profile = kDefaultProfile;
+    std::uint64_t multicasts = 0;  ///< the least that take the fast path
+};
+
+struct Outcome {
+    std::uint64_t digest = 0;
+    std::uint64_t frames = 0;
+    std::vector<std::uint64_t> counters;
+    std::vector<std::string> received;
+    std::uint64_t transmitted = 0;  ///< messages that the fast path gave to the port at once
+    std::uint64_t fast = 0;         ///< messages that it queued
+    std::uint64_t taken = 0;        ///< messages that it received
+    std::uint64_t multicasts = 0;   ///< the same, to all ranks
+    std::uint64_t multicasts_sent = 0;
+    std::uint64_t put_off = 0;
+
+    bool operator==(const Outcome& other) const {
+        return digest == other.digest && frames == other.frames && counters == other.counters &&
+               received == other.received;
+    }
+};
+
+constexpr Rank kRanks = 4;
+
+/// Messages of all kinds between four ranks, each step at random.
+Outcome play(const Traffic& traffic, bool fast) {
+    World world(kRanks, traffic.params, traffic.faults, traffic.seed, 0xfffffff0, traffic.profile);
+    world.takes_at_once = true;
+    world.by_fast_path = fast;
+    Prng random(traffic.seed);
+    Outcome out;
+    for (int step = 0; step < 600; ++step) {
+        const auto from = static_cast<Rank>(random.below(kRanks));
+        const auto to = static_cast<Rank>(random.below(kRanks));
+        const bool multicast = random.chance(0.1);
+        const auto octets = static_cast<std::uint32_t>(random.below(60));
+        const std::uint64_t tag = random.next();
+        const bool tagged = random.chance(0.5);
+        const bool at_once = random.chance(0.7);
+        const std::string payload(octets, static_cast<char>(step));
+        const Nanos span = static_cast<Nanos>(random.below(3)) * kMicrosecond;
+        if (from != to || multicast) {
+            PacketMeta meta{.stream = multicast ? test::kWorld : to,
+                            .has_tag = tagged,
+                            .tag = tag,
+                            .message_length = octets};
+            const ShortMessage message{meta.stream, octets, payload.data(), tag, tagged};
+            const bool is_short = octets <= ShortMessage::kOctetsMax;
+            if (fast && is_short && at_once && world.transmit_short(from, message)) {
+                ++(multicast ? out.multicasts_sent : out.transmitted);
+            } else if (fast && is_short && world.members[from]->send_short(message, world.now)) {
+                ++out.fast;
+            } else {
+                (void)world.send(from, meta, payload);
+            }
+            world.members[from]->check_invariants();
+        }
+        world.run_for(span);
+        for (Rank rank = 0; rank < kRanks; ++rank) {
+            for (Rank source = 0; random.chance(0.7) && source < kRanks; ++source) {
+                for (std::string& one : world.receive(rank, source))
+                    out.received.push_back(std::move(one));
+            }
+        }
+    }
+    world.run_for(kSecond);
+    for (Rank rank = 0; rank < kRanks; ++rank) {
+        for (std::size_t id = 0; id < static_cast<std::size_t>(Counter::kCount); ++id)
+            out.counters.push_back(world.count(rank, static_cast<Counter>(id)));
+    }
+    out.digest = world.digest;
+    out.frames = world.frames;
+    out.taken = world.taken_at_once;
+    out.multicasts = world.multicasts_taken_at_once;
+    out.put_off = world.put_off;
+    return out;
+}
+
+void compare(const Traffic& traffic) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    std::uint64_t transmitted = 0;
+    std::uint64_t fast = 0;
+    std::uint64_t taken = 0;
+    std::uint64_t multicasts = 0;
+    std::uint64_t multicasts_sent = 0;
+    std::uint64_t put_off = 0;
+    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+        Traffic one = traffic;
+        one.seed = seed;
+        const Outcome by_fast = play(one, true);
+        const Outcome by_general = play(one, false);
+        ASSERT_TRUE(by_fast == by_general)
+            << "seed " << seed << ": " << by_fast.frames << " frames, " << by_general.frames
+            << " by the general path";
+        transmitted += by_fast.transmitted;
+        fast += by_fast.fast;
+        taken += by_fast.taken;
+        multicasts += by_fast.multicasts;
+        multicasts_sent += by_fast.multicasts_sent;
+        put_off += by_fast.put_off;
+    }
+    EXPECT_GE(multicasts, traffic.multicasts) << "multicasts hardly took the fast path";
+    EXPECT_GE(multicasts_sent, traffic.multicasts / 4) << "it was hardly taken when sending";
+    EXPECT_GT(transmitted, 40U * 10U) << "the fast path was hardly taken";
+    EXPECT_GT(fast, 0U) << "no frame had to wait";
+    EXPECT_GT(put_off, 40U) << "hardly a timer fired for nothing";
+    EXPECT_GT(taken, 40U * 5U) << "the fast path was hardly taken";
+}
+
+TEST(UrtpFastPath, gives_the_frames_of_the_general_path) { compare({.multicasts = 40}); }
+
+TEST(UrtpFastPath, gives_them_where_frames_are_lost_and_overtake) {
+    compare({.faults = {.loss = 0.05, .duplicate = 0.02, .reorder = 0.1}, .multicasts = 10});
+}
+
+TEST(UrtpFastPath, gives_them_in_a_small_window_with_a_small_store) {
+    Params params;
+    params.window = 8;
+    params.rx_pool_packets = 4;
+    compare({.params = params, .faults = {.loss = 0.02}});
+}
+
+TEST(UrtpFastPath, gives_them_in_other_profiles) {
+    for (const std::string_view profile : {"gbn", "aimd", "delay", "urtp-1997", "eager"})
+        compare({.faults = {.loss = 0.02}, .profile = profile});
+}
+
+TEST(UrtpFastPath, leaves_what_it_may_not_decide_to_the_general_path) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    World world(3);
+    const ShortMessage message{.stream = 1, .octets = 1, .payload = "x"};
+    EXPECT_FALSE(world.members[0]->send_short(message, world.now)) << "the first makes the stream";
+    EXPECT_EQ(world.send(0, 1, "x"), Admission::kYes);
+    EXPECT_TRUE(world.members[0]->send_short(message, world.now));
+    EXPECT_EQ(world.send(0, test::kWorld, "to all"), Admission::kYes);
+    EXPECT_FALSE(world.members[0]->send_short(message, world.now)) << "it must name the multicast";
+    world.run_for(10 * kMillisecond);
+    EXPECT_TRUE(world.members[0]->send_short(message, world.now));
+    EXPECT_FALSE(world.members[0]->send_short({.stream = 3, .payload = ""}, world.now));
+    EXPECT_FALSE(world.members[0]->send_short({.stream = test::kWorld, .payload = ""}, world.now));
+    world.members[0]->peer_gone(1, EventKind::kPeerDied, world.now);
+    EXPECT_FALSE(world.members[0]->send_short(message, world.now)) << "no receiver";
+}
+
+/// Frames from rank 1 to rank 0, given to rank 0 in any order.
+class Receiving {
+public:
+    explicit Receiving(std::string_view profile = kDefaultProfile)
+        : world_(3, {}, {}, 1, 0, profile) {}
+    ~Receiving() {
+        for (Segment* segment : frames_)
+            world_.pool.table().drop(segment);
+    }
+    Receiving(const Receiving&) = delete;
+    Receiving& operator=(const Receiving&) = delete;
+
+    World& world() { return world_; }
+    Transport& receiver() { return *world_.members[0]; }
+    /// Makes the next frame of rank 1, and returns its place in the list.
+    std::size_t make(const std::string& payload, StreamId to = 0) {
+        EXPECT_EQ(world_.send(1, to, payload), Admission::kYes);
+        frames_.push_back(world_.members[1]->next_tx(world_.now));
+        return frames_.size() - 1;
+    }
+    wire::FrameView view(std::size_t n) {
+        wire::FrameView view;
+        EXPECT_EQ(wire::parse(frames_[n]->frame, frames_[n]->length, wire::kEtherTypeDefault, view),
+                  Counter::kCount);
+        return view;
+    }
+    /// Frame n as it is parsed, for a test to change.
+    wire::ShortFrame frame(std::size_t n) {
+        wire::ShortFrame frame;
+        EXPECT_TRUE(wire::parse_short(frames_[n]->frame, frames_[n]->length,
+                                      wire::kEtherTypeDefault, frame));
+        return frame;
+    }
+    bool take_short(std::size_t n) {
+        const wire::ShortFrame one = frame(n);
+        RxStream* stream = receiver().predict(one);
+        if (stream != nullptr) {
+            EXPECT_EQ(receiver().take_short(one, *stream, world_.now),
+                      one.to_group() ? test::kWorld : 0U);
+        }
+        receiver().check_invariants();
+        return stream != nullptr;
+    }
+    void take_general(std::size_t n) {
+        const SegmentPool pool = world_.pool.table();
+        pool.hold(frames_[n]);
+        receiver().on_frame(view(n), frames_[n], world_.now);
+    }
+
+private:
+    World world_;
+    std::vector<Segment*> frames_;
+};
+
+TEST(UrtpFastPath, takes_a_packet_only_if_nothing_waits) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Receiving r;
+    const std::size_t a = r.make("a");
+    const std::size_t b = r.make("b");
+    const std::size_t c = r.make("c");
+    EXPECT_FALSE(r.take_short(a)) << "the first makes the session";
+    r.take_general(a);
+    EXPECT_FALSE(r.take_short(b)) << "it would overtake the one that is ready";
+    EXPECT_EQ(r.world().receive(0, 1).size(), 1U);
+    EXPECT_FALSE(r.take_short(c)) << "not the next";
+    EXPECT_TRUE(r.take_short(b));
+    EXPECT_FALSE(r.take_short(b)) << "a duplicate";
+    EXPECT_TRUE(r.take_short(c));
+}
+
+TEST(UrtpFastPath, leaves_a_packet_that_fills_a_hole_to_the_general_path) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Receiving r;
+    const std::size_t a = r.make("a");
+    const std::size_t b = r.make("b");
+    r.take_general(b);
+    EXPECT_FALSE(r.take_short(a)) << "another is held behind it";
+    r.take_general(a);
+    EXPECT_EQ(r.world().receive(0, 1).size(), 2U);
+}
+
+TEST(UrtpFastPath, takes_a_multicast_only_if_nothing_waits) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Receiving r;
+    const std::size_t a = r.make("a", test::kWorld);
+    const std::size_t b = r.make("b", test::kWorld);
+    const std::size_t c = r.make("c", test::kWorld);
+    EXPECT_FALSE(r.take_short(a)) << "the first makes the stream";
+    r.take_general(a);
+    EXPECT_FALSE(r.take_short(b)) << "it would overtake the one that is ready";
+    EXPECT_EQ(r.world().receive(0, 1), std::vector<std::string>{"a"});
+    EXPECT_FALSE(r.take_short(c)) << "not the next";
+    EXPECT_TRUE(r.take_short(b));
+    EXPECT_FALSE(r.take_short(b)) << "a duplicate";
+    EXPECT_TRUE(r.take_short(c));
+    wire::ShortFrame frame = r.frame(r.make("d", test::kWorld));
+    EXPECT_NE(r.receiver().predict(frame), nullptr);
+    frame.handle = test::kWorld + 1;
+    EXPECT_EQ(r.receiver().predict(frame), nullptr) << "no group of ours";
+}
+
+TEST(UrtpFastPath, leaves_a_counted_group_to_its_rules) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Receiving r("pcode");
+    r.take_general(r.make("a", test::kWorld));
+    EXPECT_EQ(r.world().receive(0, 1), std::vector<std::string>{"a"});
+    wire::FrameView second = r.view(r.make("b", test::kWorld));
+    ASSERT_EQ(second.type, wire::FrameType::kCounted);
+    wire::ShortFrame frame;  // as one of an impostor that leaves the count out
+    frame.source = &second.source;
+    frame.handle = second.handle;
+    frame.seq = second.seq;
+    frame.rank = second.rank;
+    EXPECT_EQ(r.receiver().predict(frame), nullptr);
+}
+
+TEST(UrtpFastPath, takes_nothing_from_a_stranger_or_a_rank_that_is_gone) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Receiving r;
+    r.take_general(r.make("a"));
+    EXPECT_EQ(r.world().receive(0, 1).size(), 1U);
+    const std::size_t b = r.make("b");
+    wire::ShortFrame frame = r.frame(b);
+    EXPECT_NE(r.receiver().predict(frame), nullptr);
+    const Mac other = test::mac_of(2);
+    frame.source = &other;
+    EXPECT_EQ(r.receiver().predict(frame), nullptr) << "another's address";
+    frame = r.frame(b);
+    frame.rank = 7;
+    EXPECT_EQ(r.receiver().predict(frame), nullptr) << "no such rank";
+    frame.rank = 2;
+    EXPECT_EQ(r.receiver().predict(frame), nullptr) << "nothing was heard of it";
+    frame.rank = 0;
+    EXPECT_EQ(r.receiver().predict(frame), nullptr) << "itself";
+    r.receiver().peer_gone(1, EventKind::kPeerLeft, r.world().now);
+    EXPECT_FALSE(r.take_short(b));
+}
+
+/// Rank 0 gives short messages to rank 1 without a frame, where it may.
+class Passing {
+public:
+    Passing() : world(3) {}
+    bool pass(Rank from = 0, Rank to = 1) {
+        const ShortMessage message{.stream = to, .octets = 1, .payload = "p"};
+        Session* session = world.members[from]->find_session(to);
+        const bool passed =
+            session != nullptr &&
+            world.members[from]->pass(message, *session, *world.members[to], world.now);
+        for (const auto& member : world.members)
+            member->check_invariants();
+        return passed;
+    }
+    /// The two know each other, and nothing is on its way.
+    void meet() {
+        ASSERT_EQ(world.send(0, 1, "a"), Admission::kYes);
+        world.run_for(kSecond);
+        ASSERT_EQ(world.receive(1, 0).size(), 1U);
+    }
+    World world;
+};
+
+TEST(UrtpFastPath, passes_a_message_only_if_nothing_waits) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Passing p;
+    EXPECT_FALSE(p.pass()) << "they do not know each other";
+    ASSERT_EQ(p.world.send(0, 1, "a"), Admission::kYes);
+    EXPECT_FALSE(p.pass()) << "one is to be sent";
+    p.world.run_for(kSecond);
+    EXPECT_FALSE(p.pass()) << "one waits for the client";
+    EXPECT_EQ(p.world.receive(1, 0).size(), 1U);
+    EXPECT_TRUE(p.pass());
+    p.world.members[1]->peer_gone(0, EventKind::kPeerLeft, p.world.now);
+    EXPECT_FALSE(p.pass()) << "to it, rank 0 is gone";
+}
+
+TEST(UrtpFastPath, passes_no_message_before_a_multicast_that_its_receiver_lacks) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Passing p;
+    p.meet();
+    p.world.hook = [](const wire::FrameView& view, Rank to) {
+        return view.type == wire::FrameType::kMcast && to == 1 ? Fate::kLose : Fate::kPass;
+    };
+    ASSERT_EQ(p.world.send(0, {.stream = test::kWorld, .message_length = 1}, "m"), Admission::kYes);
+    p.world.run_for(100 * kMicrosecond);
+    EXPECT_FALSE(p.pass());
+    p.world.hook = nullptr;
+    p.world.run_for(kSecond);
+    EXPECT_FALSE(p.pass()) << "it waits for the client";
+    EXPECT_EQ(p.world.receive(1, 0).size(), 1U);
+    EXPECT_TRUE(p.pass());
+}
+
+TEST(UrtpFastPath, passed_messages_leave_numbers_credit_and_answers_as_frames_would) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Passing p;
+    p.meet();
+    const std::uint64_t frames = p.world.frames;
+    for (int n = 0; n < 5000; ++n)
+        ASSERT_TRUE(p.pass()) << n;
+    p.world.run_for(kSecond);
+    EXPECT_EQ(p.world.frames, frames) << "no answer is owed";
+    EXPECT_TRUE(p.world.drained());
+    ASSERT_EQ(p.world.send(0, 1, "b"), Admission::kYes);
+    p.world.run_for(kSecond);
+    EXPECT_EQ(p.world.receive(1, 0).size(), 1U);
+    EXPECT_EQ(p.world.count(1, Counter::drop_beyond_window), 0U);
+    EXPECT_TRUE(p.pass());
+}
+
+TEST(UrtpFastPath, a_passed_message_takes_an_owed_acknowledgement_along) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Passing p;
+    p.meet();
+    ASSERT_EQ(p.world.send(1, 0, "a"), Admission::kYes);
+    p.world.run_for(kSecond);
+    ASSERT_EQ(p.world.receive(0, 1).size(), 1U);
+    ASSERT_EQ(p.world.send(1, 0, "b"), Admission::kYes);
+    for (int n = 0; n < 100 && p.world.count(0, Counter::data_received) < 2; ++n)
+        p.world.run_for(kMicrosecond);
+    ASSERT_EQ(p.world.receive(0, 1).size(), 1U);
+    ASSERT_FALSE(p.world.members[1]->drained()) << "the acknowledgement is delayed";
+    EXPECT_TRUE(p.pass());
+    EXPECT_TRUE(p.world.members[1]->drained());
+}
+
+TEST(UrtpFastPath, acknowledges_what_it_takes) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    World world(2);
+    world.takes_at_once = world.by_fast_path = true;
+    for (int n = 0; n < 100; ++n) {
+        ASSERT_EQ(world.send(0, 1, "x"), Admission::kYes);
+        world.run_for(10 * kMicrosecond);
+    }
+    world.run_for(10 * kMillisecond);
+    EXPECT_EQ(world.taken_at_once, 99U) << "all but the first";
+    EXPECT_EQ(world.receive(1, 0).size(), 100U);
+    EXPECT_TRUE(world.drained());
+    EXPECT_EQ(world.count(0, Counter::probe_sent), 0U) << "every number was acknowledged in time";
+}
+
+}  // namespace
+}  // namespace ulc::urtp

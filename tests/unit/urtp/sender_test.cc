@@ -1,0 +1,155 @@
+#include "tests/unit/urtp/parts_of_transport.h"
+
+namespace ulc::urtp {
+namespace {
+
+using test::Parts;
+
+wire::AckEntry entry(Rank rank, std::uint32_t next, std::uint16_t credit = 64) {
+    return {rank, next, credit, kDelayUnknown};
+}
+
+TEST(UrtpSender, numbers_packets_and_transmits_them_in_the_order_of_their_commits) {
+    Parts parts(3);
+    TxStream& one = parts.sender.begin(parts.open(1));
+    TxStream& two = parts.sender.begin(parts.open(2));
+    ASSERT_EQ(parts.commit(one, "a"), Admission::kYes);
+    ASSERT_EQ(parts.commit(two, "b"), Admission::kYes);
+    ASSERT_EQ(parts.commit(one, "c"), Admission::kYes);
+    const std::pair<Rank, std::uint32_t> expected[] = {{1, 0}, {2, 0}, {1, 1}};
+    for (const auto& [rank, seq] : expected) {
+        Segment* segment = parts.sender.next_new(parts.now);
+        ASSERT_NE(segment, nullptr);
+        wire::FrameView view;
+        ASSERT_EQ(wire::parse(segment->frame, segment->length, wire::kEtherTypeDefault, view),
+                  Counter::kCount);
+        EXPECT_EQ(view.destination, test::mac_of(rank));
+        EXPECT_EQ(view.seq, Seq{seq});
+        parts.drop(segment);
+        parts.check();
+    }
+    EXPECT_EQ(parts.sender.next_new(parts.now), nullptr);
+    EXPECT_FALSE(parts.sender.drained()) << "nothing is acknowledged yet";
+}
+
+TEST(UrtpSender, retains_packets_until_they_are_acknowledged) {
+    Parts parts(2);
+    Session& session = parts.open(1);
+    TxStream& tx = parts.sender.begin(session);
+    for (int i = 0; i < 3; ++i) {
+        ASSERT_EQ(parts.commit(tx, "p"), Admission::kYes);
+        EXPECT_TRUE(parts.drop(parts.sender.next_new(parts.now)));
+    }
+    EXPECT_EQ(parts.pool.live(), 3U);
+    std::uint32_t at = 0;
+    EXPECT_EQ(parts.sender.on_ack(entry(1, 2), session, at, parts.now), &tx);
+    EXPECT_EQ(parts.pool.live(), 1U);
+    parts.check();
+    EXPECT_EQ(parts.sender.on_ack(entry(1, 4), session, at, parts.now), nullptr) << "not sent";
+    EXPECT_EQ(parts.counters.get(Counter::drop_ack_range), 1U);
+    EXPECT_NE(parts.sender.on_ack(entry(1, 3), session, at, parts.now), nullptr);
+    EXPECT_TRUE(parts.sender.drained());
+    EXPECT_EQ(parts.pool.live(), 0U);
+    parts.check();
+}
+
+TEST(UrtpSender, admits_no_more_than_the_receivers_credit) {
+    Parts parts(2);
+    Session& session = parts.open(1);
+    TxStream& tx = parts.sender.begin(session);
+    ASSERT_EQ(parts.commit(tx, "p"), Admission::kYes);
+    EXPECT_TRUE(parts.drop(parts.sender.next_new(parts.now)));
+    std::uint32_t at = 0;
+    EXPECT_NE(parts.sender.on_ack(entry(1, 1, 2), session, at, parts.now), nullptr);
+    EXPECT_EQ(parts.commit(tx, "p"), Admission::kYes);
+    EXPECT_EQ(parts.commit(tx, "p"), Admission::kYes);
+    EXPECT_EQ(parts.commit(tx, "p"), Admission::kWindow);
+    EXPECT_TRUE(tx.wants_credit);
+    parts.check();
+}
+
+TEST(UrtpSender, repeats_what_is_asked_for_and_nothing_else) {
+    Parts parts(2);
+    Session& session = parts.open(1);
+    TxStream& tx = parts.sender.begin(session);
+    for (int i = 0; i < 3; ++i) {
+        ASSERT_EQ(parts.commit(tx, "p"), Admission::kYes);
+        EXPECT_TRUE(parts.drop(parts.sender.next_new(parts.now)));
+    }
+    EXPECT_EQ(parts.sender.next_repair(parts.now), nullptr);
+    parts.sender.request_one(tx, Seq{1}, 0, true, parts.now);
+    parts.check();
+    Segment* segment = parts.sender.next_repair(parts.now);
+    ASSERT_NE(segment, nullptr);
+    wire::FrameView view;
+    ASSERT_EQ(wire::parse(segment->frame, segment->length, wire::kEtherTypeDefault, view),
+              Counter::kCount);
+    EXPECT_EQ(view.seq, Seq{1});
+    parts.drop(segment);
+    EXPECT_EQ(parts.sender.next_repair(parts.now), nullptr);
+    parts.check();
+}
+
+TEST(UrtpSender, a_failed_send_goes_again_at_once) {
+    Parts parts(2);
+    TxStream& tx = parts.sender.begin(parts.open(1));
+    ASSERT_EQ(parts.commit(tx, "p"), Admission::kYes);
+    Segment* segment = parts.sender.next_new(parts.now);
+    ASSERT_NE(segment, nullptr);
+    wire::FrameView view;
+    ASSERT_EQ(wire::parse(segment->frame, segment->length, wire::kEtherTypeDefault, view),
+              Counter::kCount);
+    view.source = test::mac_of(0);
+    EXPECT_TRUE(parts.sender.send_failed(view, parts.now));
+    parts.drop(segment);
+    EXPECT_TRUE(parts.drop(parts.sender.next_repair(parts.now)));
+    parts.check();
+}
+
+TEST(UrtpSender, ends_a_stream_and_drops_what_it_retains) {
+    Parts parts(2);
+    TxStream& tx = parts.sender.begin(parts.open(1));
+    ASSERT_EQ(parts.commit(tx, "sent"), Admission::kYes);
+    EXPECT_TRUE(parts.drop(parts.sender.next_new(parts.now)));
+    ASSERT_EQ(parts.commit(tx, "not sent"), Admission::kYes);
+    parts.sender.end(tx, parts.now);
+    EXPECT_EQ(parts.pool.live(), 0U);
+    EXPECT_TRUE(parts.sender.drained());
+    parts.check();
+}
+
+TEST(UrtpSender, begins_a_stream_to_a_group_whose_members_are_gone_not_clear) {
+    Parts parts(2);
+    parts.open(1).gone = true;
+    Group& group = parts.open_group(kGroupBit | 1, {0, 1});
+    const TxStream& tx = parts.sender.begin(group);
+    EXPECT_EQ(tx.destinations, 0U);
+    EXPECT_FALSE(tx.clear);
+    parts.sender.check_invariants();
+}
+
+TEST(UrtpSender, asks_for_news_of_a_silent_tail_and_takes_long_silence_for_death) {
+    Parts parts(2);
+    Session& session = parts.open(1);
+    TxStream& tx = parts.sender.begin(session);
+    ASSERT_EQ(parts.commit(tx, "p"), Admission::kYes);
+    EXPECT_TRUE(parts.drop(parts.sender.next_new(parts.now)));
+    EXPECT_FALSE(parts.sender.on_timer(tx, parts.now)) << "not yet";
+    bool dead = false;
+    int asked = 0;
+    for (; asked < 200 && !dead; ++asked) {
+        parts.now = tx.probe_at;
+        ASSERT_TRUE(parts.sender.on_timer(tx, parts.now));
+        EXPECT_TRUE(tx.lacks(0));
+        dead = parts.sender.is_dead(session, parts.now);
+        parts.sender.ask_for_news(tx, parts.now);
+        EXPECT_EQ(parts.control.next().kind, Turn::Kind::kProbe);
+        parts.check();
+    }
+    EXPECT_TRUE(dead);
+    EXPECT_GT(asked, 4);
+    EXPECT_GE(parts.now, parts.context.params().peer_dead);
+}
+
+}  // namespace
+}  // namespace ulc::urtp

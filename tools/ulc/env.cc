@@ -1,0 +1,109 @@
+// ulc env: the variables with which an MPI of this machine finds the parts of ULC.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string>
+
+#include "tools/ulc/commands.h"
+#include "tools/ulc/programs.h"
+#include "tools/ulc/run/mpi_host.h"
+
+namespace ulc::tools {
+namespace {
+
+constexpr const char* kPathVariable = "OMPI_MCA_mca_base_component_path";
+
+int refuse(const std::string& text) {
+    fmt::print(stderr, "ulc env: {}\n", text);
+    return 1;
+}
+
+/// Prints what makes Open MPI send its messages by our provider for libfabric.
+void print_provider(const std::string& provider, bool explain) {
+    if (explain) {
+        fmt::print(
+            "# Messages between two ranks go by libfabric, and there by ULC. Debian's Open MPI\n"
+            "# leaves libfabric out unless it is asked for. libfabric looks for the provider in\n"
+            "# FI_PROVIDER_PATH.\n");
+    }
+    fmt::print("export OMPI_MCA_pml=cm\nexport OMPI_MCA_mtl=ofi\nexport FI_PROVIDER=ulc\n");
+    fmt::print("export FI_PROVIDER_PATH='{}'\n",
+               std::filesystem::path(provider).parent_path().string());
+}
+
+/// Prints what makes Open MPI load our collectives; returns the exit code.
+int print_component(const OpenMpi& mpi, bool explain) {
+    if (!mpi.version.starts_with("4.1"))
+        return refuse(
+            fmt::format("{} is version {}; the component fits 4.1 alone", mpi.mpirun, mpi.version));
+    if (mpi.loads_us) {
+        if (explain) fmt::print("# no more to set: {} loads mca_coll_ulc.so already\n", mpi.mpirun);
+        return 0;
+    }
+    if (!mpi.why_not.empty())
+        return refuse("Open MPI finds mca_coll_ulc.so and cannot load it: " + mpi.why_not);
+    const std::string ours = find_component();
+    if (ours.empty())
+        return refuse("mca_coll_ulc.so is not built; run tools/setup test and build again");
+    if (explain) {
+        fmt::print(
+            "# Folders where Open MPI looks for components: first ours, which is not installed,\n"
+            "# then {} and ~/.openmpi/components.\n",
+            mpi.folder);
+    }
+    fmt::print("export {}='{}:SYSTEM_DEFAULT:USER_DEFAULT'\n", kPathVariable,
+               std::filesystem::path(ours).parent_path().string());
+    return 0;
+}
+
+int print_for_open_mpi(bool explain) {
+    const OpenMpi mpi = find_open_mpi();
+    if (mpi.mpirun.empty())
+        return refuse("there is no mpirun of Open MPI in PATH; apt-get install openmpi-bin");
+    const std::string provider = find_provider();
+    if (!provider.empty()) print_provider(provider, explain);
+    return print_component(mpi, explain);
+}
+
+int print_for_mpich(bool explain) {
+    const Mpich mpi = find_mpich();
+    if (mpi.mpiexec.empty())
+        return refuse("there is no mpiexec.hydra in PATH; apt-get install mpich");
+    if (mpi.library.empty())
+        return refuse("libulc-mpich.so is not built; run tools/setup test and build again");
+    if (!mpi.why_not.empty())
+        return refuse(fmt::format("{} cannot be loaded: {}", mpi.library, mpi.why_not));
+    if (explain) {
+        fmt::print(
+            "# A program's collective calls go to this library first, because MPICH loads no "
+            "parts\n"
+            "# of others. Set it for all ranks or for none. Programs without MPI are not "
+            "changed.\n");
+    }
+    fmt::print("export LD_PRELOAD='{}'\"${{LD_PRELOAD:+:$LD_PRELOAD}}\"\n", mpi.library);
+    return 0;
+}
+
+}  // namespace
+
+void add_env_command(CLI::App& app, int* exit_code) {
+    struct Options {
+        std::string mpi;
+        bool explain = false;
+    };
+    auto options = std::make_shared<Options>();
+    auto* command =
+        app.add_subcommand("env", "Print the variables with which an MPI finds the parts of ULC");
+    command->add_option("mpi", options->mpi, "The MPI: openmpi or mpich")
+        ->required()
+        ->check(CLI::IsMember({"openmpi", "mpich"}));
+    command->add_flag("--explain", options->explain,
+                      "Say what each variable does and why this machine needs it");
+    command->footer("Example: eval $(ulc env openmpi)");
+    command->callback([options, exit_code] {
+        *exit_code = options->mpi == "mpich" ? print_for_mpich(options->explain)
+                                             : print_for_open_mpi(options->explain);
+    });
+}
+
+}  // namespace ulc::tools

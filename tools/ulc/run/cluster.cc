@@ -1,0 +1,223 @@
+#include "tools/ulc/run/cluster.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sched.h>
+
+#include <algorithm>
+
+#include "base/medium.h"
+#include "tools/ulc/programs.h"
+#include "tools/ulc/run/bridge_wire.h"
+
+namespace ulc::tools {
+namespace {
+
+std::string memif(const char* role, const std::string& id, const std::string& socket) {
+    return fmt::format("net_memif0,role={},id={},socket={},socket-abstract=no", role, id, socket);
+}
+
+/// The wire of node k ("%n": to be filled in by libulc): the device that its engine opens.
+std::string device_of_node(const ClusterOptions& options, const std::string& node,
+                           const std::string& directory) {
+    if (options.wire == kWireShm)
+        return fmt::format("shm,path={}/wire,station={},stations={}", directory, node,
+                           options.nodes);
+    if (options.has_bridge()) return "net_af_packet,iface=eth0";
+    if (options.has_switch()) return memif("client", node, directory + "/switch.memif");
+    return memif(node == "0" ? "server" : "client", "0", directory + "/wire.memif");
+}
+
+/// Reads the rate behind the name of a bridge. Returns a sentence if it is wrong, else nothing.
+std::string complete_bridge(ClusterOptions& options) {
+    const std::string rate = options.wire.substr(kWireBridge.size());
+    options.wire = kWireBridge;
+    if (!rate.empty()) {
+        const std::uint64_t given = rate[0] == ':' ? parse_rate(rate.substr(1)) : 0;
+        if (given < kRateMin || given > kRateMax)
+            return fmt::format(
+                "--wire bridge{}: a rate is a number of bits a second, at least {}, as in "
+                "bridge:100mbit or bridge:1gbit",
+                rate, kRateMin);
+        if (options.bits_per_second > 0 && options.bits_per_second != given)
+            return fmt::format("--wire bridge{} and --rate {} differ; leave one out", rate,
+                               options.bits_per_second);
+        options.bits_per_second = given;
+    }
+    if (options.has_faults())
+        return "a bridge of the kernel loses, repeats, reorders and delays nothing; use --wire "
+               "memif for faults";
+    if (options.one_command && options.embedded)
+        return "the processes of one launcher share its node's interface; leave --embedded out, or "
+               "use ulc run";
+    if (options.queue_octets == 0) options.queue_octets = kQueueOctets;
+    if (options.mtu == 0) options.mtu = kMtuEthernet;
+    return "";
+}
+
+/// Counts the cores that this process may use.
+unsigned cores() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+    return static_cast<unsigned>(CPU_COUNT(&set));
+}
+
+ChildSpec switch_process(const ClusterOptions& options, const ClusterPrograms& programs,
+                         unsigned nodes, const std::string& directory) {
+    ChildSpec spec{.name = "switch"};
+    spec.argv = {programs.ether_switch};
+    const auto add = [&](const char* option, const std::string& value) {
+        spec.argv.insert(spec.argv.end(), {option, value});
+    };
+    add("--ports", std::to_string(nodes));
+    add("--socket", directory + "/switch.memif");
+    add("--mtu", std::to_string(options.mtu));
+    add("--seed", std::to_string(options.seed));
+    const auto fault = [&](const char* option, double value) {
+        if (value > 0) add(option, fmt::format("{}", value));
+    };
+    fault("--loss", options.loss);
+    fault("--dup", options.duplicate);
+    fault("--reorder", options.reorder);
+    fault("--delay", options.delay_us);
+    if (options.bits_per_second > 0) add("--rate", std::to_string(options.bits_per_second));
+    return spec;
+}
+
+/// Returns the options of each engine: the user's, and defaults for those that the user does not
+/// give. `more`: the user's from the environment. Long frames come with half the number of
+/// segments.
+std::vector<std::string> engine_options(const ClusterOptions& options, const std::string& more) {
+    const std::string given = fmt::format(" {} {}", fmt::join(options.engine_options, " "), more);
+    const auto says = [&](const char* option) { return given.find(option) != std::string::npos; };
+    std::vector<std::string> words;
+    if (!says(" --mtu")) words.push_back(fmt::format("--mtu={}", options.mtu));
+    if (options.mtu > kMtuEthernet && !says(" --segments") && !says(" --memory"))
+        words.emplace_back("--segments=2048");
+    words.insert(words.end(), options.engine_options.begin(), options.engine_options.end());
+    return words;
+}
+
+ChildSpec engine_process(const ClusterOptions& options, const ClusterPrograms& programs,
+                         const std::string& device, unsigned node, const std::string& directory) {
+    ChildSpec spec{.name = fmt::format("engine {}", node)};
+    spec.argv = {programs.engine, "--device", device, "--socket",
+                 fmt::format("{}/engine-{}.sock", directory, node)};
+    const std::vector<std::string> more = engine_options(options, "");
+    spec.argv.insert(spec.argv.end(), more.begin(), more.end());
+    return spec;
+}
+
+/// The medium that algorithms are chosen for, unless the user says it. Each engine polls, and so
+/// does each rank that waits.
+Medium medium_of(const ClusterOptions& options) {
+    const unsigned ranks = options.one_command ? options.nodes : options.ranks;  // at least
+    const unsigned pollers = ranks + (options.embedded ? 0 : options.nodes);
+    if (options.bits_per_second > 0) return Medium::kSwitch;
+    return pollers > cores() ? Medium::kCrowded : Medium::kMachine;
+}
+
+/// The name of the engine of a node, "%n" for the one that libulc chooses.
+std::string engine_of_node(const ClusterOptions& options, const std::string& node,
+                           const std::string& directory) {
+    return options.embedded ? "embedded:" + device_of_node(options, node, directory)
+                            : fmt::format("{}/engine-{}.sock", directory, node);
+}
+
+ChildSpec rank_process(const ClusterOptions& options, const ClusterPrograms& programs,
+                       const std::string& engine, unsigned rank) {
+    ChildSpec spec{.name = fmt::format("rank {}", rank), .argv = options.application};
+    if (options.one_command) {
+        spec.name = options.application[0];
+        spec.environment = {"ULC_ENGINE=" + engine, fmt::format("ULC_NODES={}", options.nodes)};
+    } else {
+        spec.environment = {
+            "ULC_ENGINE=" + engine, "ULC_JOB=" + options.job, fmt::format("ULC_RANK={}", rank),
+            fmt::format("ULC_SIZE={}", options.ranks), "ULC_NONCE=" + options.nonce};
+    }
+    if (environment_of("ULC_MEDIUM").empty())
+        spec.environment.push_back(fmt::format("ULC_MEDIUM={}", name_of(medium_of(options))));
+    if (options.embedded) {
+        const std::string own = environment_of("ULC_ENGINE_OPTIONS");
+        spec.environment.push_back(fmt::format("ULC_ENGINE_OPTIONS={} {}",
+                                               fmt::join(engine_options(options, own), " "), own));
+    }
+    if (!programs.library_path.empty())
+        spec.environment.push_back("LD_LIBRARY_PATH=" + programs.library_path);
+    if (rank == 0) spec.stdin_from = StdinFrom::kParent;
+    return spec;
+}
+
+}  // namespace
+
+std::string complete(ClusterOptions& options) {
+    if (options.ranks < 1 || options.ranks > kRanksMax) {
+        return fmt::format("-n must be 1 to {}, not {}", kRanksMax, options.ranks);
+    }
+    if (options.one_command) {
+        if (options.nodes < 1) return "say how many nodes, for example --nodes 4";
+    } else if (options.embedded) {
+        if (options.nodes != 0 && options.nodes != options.ranks) {
+            return "with --embedded each rank is its own node; leave --nodes out";
+        }
+        options.nodes = options.ranks;
+    }
+    if (options.nodes == 0) options.nodes = std::min(options.ranks, 2U);
+    if (options.nodes > kNodesMax) {
+        return fmt::format(
+            "{} nodes are more than a wire of one machine joins ({}); use fewer --nodes",
+            options.nodes, kNodesMax);
+    }
+    if (options.wire.empty()) options.wire = options.needs_switch() ? kWireMemif : kWireShm;
+    if (options.wire.starts_with(kWireBridge)) {
+        if (std::string wrong = complete_bridge(options); !wrong.empty()) return wrong;
+    } else if (options.wire != kWireShm && options.wire != kWireMemif) {
+        return fmt::format("--wire {} is none; it is shm, memif, bridge or bridge:RATE",
+                           options.wire);
+    } else if (options.queue_octets > 0) {
+        return "--queue is of a port of a bridge; add --wire bridge:RATE";
+    }
+    if (options.wire == kWireShm && options.needs_switch())
+        return "a wire of shared memory loses, delays and slows nothing; leave --wire out";
+    for (const std::string& option : options.engine_options) {
+        if (option == "--mtu" || option.starts_with("--mtu="))
+            return "--mtu is the wire's, for all that is on it; write it before the program, "
+                   "without --engine-option";
+    }
+    if (options.mtu == 0) options.mtu = options.needs_switch() ? kMtuEthernet : kMtuOwnWire;
+    if (options.nodes > options.ranks && !options.one_command) {
+        return fmt::format("--nodes {} would leave nodes without ranks; use at most --nodes {}",
+                           options.nodes, options.ranks);
+    }
+    if (options.nodes == 1 && options.needs_switch()) {
+        return "with one node nothing crosses a wire, so there is nothing to lose or to slow; add "
+               "--nodes 2";
+    }
+    return "";
+}
+
+ClusterPlan make_plan(const ClusterOptions& options, const ClusterPrograms& programs,
+                      const std::string& directory) {
+    ClusterPlan plan{.nodes = options.nodes};
+    if (options.has_switch()) {
+        plan.infrastructure.push_back(switch_process(options, programs, plan.nodes, directory));
+    }
+    if (!options.embedded) {
+        for (unsigned node = 0; node < plan.nodes; ++node) {
+            const std::string device = device_of_node(options, std::to_string(node), directory);
+            plan.infrastructure.push_back(
+                engine_process(options, programs, device, node, directory));
+        }
+    }
+    for (unsigned rank = 0; rank < options.ranks; ++rank) {
+        const unsigned node = rank % plan.nodes;
+        const std::string engine =
+            engine_of_node(options, options.one_command ? "%n" : std::to_string(node), directory);
+        plan.ranks.push_back(rank_process(options, programs, engine, rank));
+        plan.node_of_rank.push_back(node);
+    }
+    return plan;
+}
+
+}  // namespace ulc::tools

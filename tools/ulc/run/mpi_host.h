@@ -1,0 +1,42 @@
+// The MPIs of this machine and the parts of ULC that they load: asks Open MPI's own ompi_info, and
+// the dynamic linker for MPICH's programs.
+// Used by `ulc doctor --mpi` and `ulc env`.
+#pragma once
+
+#include <string>
+
+#include "tools/ulc/doctor/doctor.h"
+
+namespace ulc::tools {
+
+struct OpenMpi {
+    std::string mpirun;     ///< full path; empty: there is no Open MPI
+    std::string version;    ///< "4.1.4"
+    std::string folder;     ///< system-wide component folder
+    bool loads_us = false;  ///< mca_coll_ulc.so, in the present environment
+    std::string why_not;    ///< Open MPI's words if it found the file and could not load it
+};
+
+[[nodiscard]] OpenMpi find_open_mpi();
+
+struct Mpich {
+    std::string mpiexec;     ///< full path of Hydra's; empty: there is no MPICH
+    std::string version;     ///< "4.0.2"; empty: unknown
+    std::string library;     ///< our libulc-mpich.so; empty: it was not built
+    bool preloaded = false;  ///< LD_PRELOAD of the present environment names it
+    std::string why_not;     ///< the dynamic linker's words if it cannot load it
+};
+
+[[nodiscard]] Mpich find_mpich();
+
+/// Returns the path of our component in the build tree or next to our libraries; empty: it was not
+/// built.
+[[nodiscard]] std::string find_component();
+
+/// Returns the path of our provider for libfabric, likewise.
+[[nodiscard]] std::string find_provider();
+
+/// Looks at each MPI and at the parts of ULC that it loads.
+void check_mpi(Findings& out);
+
+}  // namespace ulc::tools

@@ -1,0 +1,338 @@
+// ulc run: a cluster on this machine, for as long as one application runs on it. ulc cluster: the
+// same for a launcher as mpirun, which starts the processes itself.
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "tools/ulc/commands.h"
+#include "tools/ulc/programs.h"
+#include "tools/ulc/run/bridge_wire.h"
+#include "tools/ulc/run/cluster.h"
+#include "tools/ulc/run/hosts.h"
+#include "tools/ulc/run/launch.h"
+#include "tools/ulc/tune/files.h"
+#include "wire/header.h"
+
+namespace ulc::tools {
+namespace {
+
+struct RunOptions {
+    ClusterOptions cluster;
+    LaunchOptions launch;
+    HostOptions hosts;  ///< file empty: all ranks are here
+    bool keep = false;
+};
+
+int refuse(const std::string& text, int status) {
+    fmt::print(stderr, "ulc run: {}\n", text);
+    return status;
+}
+
+std::string random_nonce() {
+    unsigned char bytes[16];
+    if (::getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes)) return "";
+    std::string text;
+    for (const auto b : bytes)
+        text += fmt::format("{:02x}", b);
+    return text;
+}
+
+/// A private folder, 0700, with a path short enough for a unix socket in it. Empty on failure.
+std::string make_run_directory() {
+    constexpr std::size_t kRoomForNames = 32;  // "/engine-511.sock" and what the engine adds
+    // Folders in memory first: the wire may lie in it.
+    for (const std::string& base : {environment_of("XDG_RUNTIME_DIR"), std::string("/dev/shm"),
+                                    environment_of("TMPDIR"), std::string("/tmp")}) {
+        std::string path = base + "/ulc-run.XXXXXX";
+        if (base.empty() || path.size() + kRoomForNames > sizeof(sockaddr_un::sun_path)) continue;
+        if (::mkdtemp(path.data()) != nullptr) return path;
+    }
+    return "";
+}
+
+std::string check_application(const std::vector<std::string>& application) {
+    if (application.empty()) return "say which program to run; for an example see --help";
+    const std::string& name = application[0];
+    if (name.starts_with('-')) return fmt::format("unknown option {}; see --help", name);
+    if (find_in_path(name).empty()) {
+        const bool here = name.find('/') == std::string::npos && ::access(name.c_str(), X_OK) == 0;
+        return fmt::format("no such program: {}; {}", name,
+                           here ? fmt::format("there is one in this folder, write ./{}", name)
+                                : "is it built, and is the path right?");
+    }
+    return "";
+}
+
+/// Fills in `programs`; returns what is missing, as a sentence.
+std::string find_programs(const ClusterOptions& cluster, ClusterPrograms* programs) {
+    programs->engine = find_program("ulc-engine", "pmd_app/main", "ULC_ENGINE_PATH");
+    programs->ether_switch = find_program("ulc-switch", "pmd_app/switch", "ULC_SWITCH_PATH");
+    const std::string build = "build it (tools/setup, then tools/quickstart), or name it in ";
+    if (!cluster.embedded && programs->engine.empty()) {
+        return "the program ulc-engine is not there; " + build + "ULC_ENGINE_PATH";
+    }
+    if (cluster.has_switch() && programs->ether_switch.empty()) {
+        return "the program ulc-switch is not there; " + build + "ULC_SWITCH_PATH";
+    }
+    if (cluster.embedded) {
+        const std::string library = find_library("libulc-engine.so", "pmd_app/main");
+        if (library.empty())
+            return "--embedded needs libulc-engine.so; build it, or set LD_LIBRARY_PATH to its "
+                   "folder";
+        const std::string inherited = environment_of("LD_LIBRARY_PATH");
+        programs->library_path = std::filesystem::path(library).parent_path().string();
+        if (!inherited.empty()) programs->library_path += ":" + inherited;
+    }
+    return "";
+}
+
+/// Puts engines and ranks into their nodes' namespaces. A bridge needs no other infrastructure.
+void place(ClusterPlan& plan, const BridgeWire& bridge) {
+    for (unsigned node = 0; node < plan.infrastructure.size(); ++node)
+        plan.infrastructure[node].network = bridge.network(node);
+    for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank) {
+        plan.ranks[rank].network = bridge.network(plan.node_of_rank[rank]);
+        plan.ranks[rank].environment.push_back("ULC_RUN_NETWORKS=" + bridge.paths());
+    }
+}
+
+/// Runs ranks on other machines, whose engines run already.
+int run_on_hosts(RunOptions& options) {
+    ClusterOptions& cluster = options.cluster;
+    const auto& application = cluster.application;
+    if (application.empty() || application[0].starts_with('-'))
+        return refuse(check_application(application), 2);
+    std::vector<Host> hosts;
+    if (const auto wrong = read_hosts(options.hosts.file, hosts); !wrong.empty())
+        return refuse(wrong, 2);
+    cluster.nonce = options.hosts.others ? environment_of("ULC_NONCE") : random_nonce();
+    if (cluster.nonce.empty() && options.hosts.others)
+        return refuse("--others needs the nonce of the job in ULC_NONCE; run without it", 2);
+    if (cluster.nonce.empty()) return refuse("no random numbers", 1);
+    if (cluster.job.empty()) cluster.job = "ulc-run-" + cluster.nonce.substr(0, 8);
+    std::error_code error;
+    const std::string folder = std::filesystem::current_path(error).string();
+    ClusterPlan plan;
+    if (const auto wrong = place_on_hosts(options.hosts, hosts, cluster, folder, plan);
+        !wrong.empty())
+        return refuse(wrong, 2);
+    Children children("");
+    return Launch(std::move(plan), options.launch, "", children).run();
+}
+
+int run(RunOptions& options) {
+    if (!options.hosts.file.empty()) return run_on_hosts(options);
+    const auto& application = options.cluster.application;
+    if (const auto wrong = check_application(application); !wrong.empty()) {
+        const bool misread = application.empty() || application[0].starts_with('-');
+        return refuse(wrong, misread ? 2 : 127);
+    }
+    if (const auto wrong = complete(options.cluster); !wrong.empty()) return refuse(wrong, 2);
+    if (const auto wrong = mistake_in_environment(); !wrong.empty())
+        return refuse("ULC_COLL_TABLE: " + wrong, 2);
+    ClusterPrograms programs;
+    if (const auto missing = find_programs(options.cluster, &programs); !missing.empty())
+        return refuse(missing, 127);
+    if (options.cluster.nonce = random_nonce(); options.cluster.nonce.empty())
+        return refuse("no random numbers", 1);
+    BridgeWire bridge;
+    if (options.cluster.has_bridge()) {
+        const BridgeOptions wanted{.nodes = options.cluster.nodes,
+                                   .bits_per_second = options.cluster.bits_per_second,
+                                   .queue_octets = options.cluster.queue_octets,
+                                   .mtu = options.cluster.mtu};
+        if (const auto wrong = bridge.make(wanted); !wrong.empty()) return refuse(wrong, 1);
+    }
+    const std::string directory = make_run_directory();
+    if (directory.empty()) {
+        return refuse(
+            fmt::format(
+                "cannot make a run directory ({}); set XDG_RUNTIME_DIR to a writable folder with a "
+                "short path",
+                std::strerror(errno)),
+            1);
+    }
+    if (options.cluster.job.empty()) {
+        options.cluster.job = std::filesystem::path(directory).filename().string();
+    }
+    int status = 0;
+    {
+        Children children(options.keep ? "" : directory);
+        ClusterPlan plan = make_plan(options.cluster, programs, directory);
+        if (options.cluster.has_bridge()) place(plan, bridge);
+        status = Launch(std::move(plan), options.launch, directory, children).run();
+    }
+    std::error_code ignored;
+    if (options.keep) {
+        fmt::print(stderr, "ulc run: kept {}\n", directory);
+    } else {
+        std::filesystem::remove_all(directory, ignored);
+    }
+    return status;
+}
+
+void add_wire_options(CLI::App& command, ClusterOptions& cluster) {
+    const std::string group =
+        "Wire (a switch with links of that rate, which loses, repeats, reorders and delays frames; "
+        "same seed, same choices)";
+    command
+        .add_option(
+            "--rate", cluster.bits_per_second,
+            "Speed of every link, in bit/s: 100000000 is Fast Ethernet (as fast as it goes)")
+        ->check(CLI::Range(kRateMin, kRateMax))
+        ->group(group);
+    const auto probability = CLI::Range(0.0, 1.0);
+    command.add_option("--loss", cluster.loss, "Probability that a frame is lost")
+        ->check(probability)
+        ->group(group);
+    command.add_option("--dup", cluster.duplicate, "Probability that a frame is repeated")
+        ->check(probability)
+        ->group(group);
+    command.add_option("--reorder", cluster.reorder, "Probability that a frame is overtaken")
+        ->check(probability)
+        ->group(group);
+    command.add_option("--delay", cluster.delay_us, "Delay of every frame, in µs")
+        ->check(CLI::Range(0.0, 1e7))
+        ->group(group);
+    command.add_option("--seed", cluster.seed, "Seed of the choices (1)")->group(group);
+    command
+        .add_option("--wire", cluster.wire,
+                    "shm: shared memory, which imitates nothing; memif: DPDK's, with the switch "
+                    "between more than two nodes; bridge[:RATE]: network namespaces on a bridge of "
+                    "the kernel, its ports shaped to the rate, as in bridge:100mbit (shm if no "
+                    "other option of the wire is given)")
+        ->group(group);
+    command
+        .add_option(
+            "--queue", cluster.queue_octets,
+            fmt::format("Octets that wait at a port of a bridge with a rate ({})", kQueueOctets))
+        ->check(CLI::Range(kQueueOctetsMin, kQueueOctetsMax))
+        ->group(group);
+    command
+        .add_option(
+            "--mtu", cluster.mtu,
+            "Octets of a frame's payload (1500; 9000 if no other option of the wire is given)")
+        ->check(CLI::Range(unsigned{wire::kMtuMin}, kMtuMax))
+        ->group(group);
+}
+
+void add_launch_options(CLI::App& command, RunOptions& options) {
+    command
+        .add_option("--engine-option", options.cluster.engine_options,
+                    "Option for every engine, as one word: --engine-option=--log-level=debug")
+        ->allow_extra_args(false);
+    command.add_option("--timeout", options.launch.timeout_seconds,
+                       "End everything after this time in seconds, status 124");
+    command.add_flag("--keep", options.keep, "Keep the run directory with sockets and logs");
+    command.add_flag("-v,--verbose", options.launch.verbose,
+                     "Show what is started and what the engines say");
+}
+
+void add_host_options(CLI::App& command, HostOptions& hosts) {
+    const std::string group =
+        "Other machines (each runs its own ulc-engine; no rank reads standard input)";
+    CLI::Option* const file =
+        command
+            .add_option("--hosts", hosts.file,
+                        "File with a host a line, NAME [slots=K]: start the ranks there by ssh, K "
+                        "on each (1)")
+            ->group(group);
+    for (const char* of_a_cluster_here :
+         {"--nodes", "--embedded", "--rate", "--loss", "--dup", "--reorder", "--delay", "--seed",
+          "--wire", "--queue", "--mtu", "--engine-option", "--keep"})
+        file->excludes(command.get_option(of_a_cluster_here));
+    command
+        .add_option("--export", hosts.exports,
+                    "NAME=value, or NAME for its value here: environment of the ranks")
+        ->allow_extra_args(false)
+        ->needs(file)
+        ->group(group);
+    command
+        .add_flag("--others", hosts.others,
+                  "Do not start rank 0: the caller is that rank of --job, and gives ULC_NONCE")
+        ->needs(file)
+        ->needs(command.get_option("--job"))
+        ->group(group);
+    command.add_option("--ssh", hosts.ssh, fmt::format("Command before a host's name ({})", kSsh))
+        ->needs(file)
+        ->group(group);
+}
+
+void take_application(CLI::App& command, std::vector<std::string>& application) {
+    application = command.remaining();
+    if (!application.empty() && application[0] == kProgramFollows)
+        application.erase(application.begin());
+    std::ranges::replace(application, kProgramFollows, "--");  // one of the program's own
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, int* exit_code) {
+    auto options = std::make_shared<RunOptions>();
+    auto* command =
+        app.add_subcommand("run", "Run an application on a cluster made on this machine");
+    command->prefix_command();
+    command->add_option("-n,--ranks", options->cluster.ranks, "Processes of the application")
+        ->required();
+    command->add_option(
+        "--nodes", options->cluster.nodes,
+        "Nodes, that is engines (2, or 1 for one rank); rank r runs on node r mod nodes");
+    command->add_flag("--embedded", options->cluster.embedded,
+                      "No engines: each rank is a node with its engine inside");
+    add_wire_options(*command, options->cluster);
+    command->add_option("--job", options->cluster.job, "Name of the job (made up)");
+    add_launch_options(*command, *options);
+    add_host_options(*command, options->hosts);
+    command->add_option("--grace", options->launch.grace_seconds,
+                        "Seconds for the other ranks to end by themselves after one failed (5)");
+    command->add_flag("--label", options->launch.label, "Begin each line of output with its rank");
+    command->footer(
+        "Usage: ulc run -n RANKS [OPTIONS] PROGRAM [ARGUMENTS...]\n"
+        "Exit status: the worst of the ranks that ended by themselves; 130 after Ctrl-C, 124 after "
+        "--timeout, 1 if an\n"
+        "engine failed. Ranks find their place in ULC_ENGINE, ULC_JOB, ULC_RANK, ULC_SIZE and "
+        "ULC_NONCE. Standard input\n"
+        "goes to rank 0.\n"
+        "Examples: ulc run -n 2 ulc ping          ulc run -n 4 --nodes 4 --loss 0.01 ./app");
+    command->callback([options, command, exit_code] {
+        take_application(*command, options->cluster.application);
+        *exit_code = run(*options);
+    });
+}
+
+void add_cluster_command(CLI::App& app, int* exit_code) {
+    auto options = std::make_shared<RunOptions>();
+    options->cluster.one_command = true;
+    options->cluster.ranks = 1;
+    auto* command = app.add_subcommand(
+        "cluster", "Run mpirun, mpiexec or srun on a cluster made on this machine");
+    command->prefix_command();
+    command
+        ->add_option("--nodes", options->cluster.nodes,
+                     "Nodes, that is engines; rank r of the launcher uses node r mod nodes")
+        ->required();
+    command->add_flag(
+        "--embedded", options->cluster.embedded,
+        "No engines: each process is a node with its engine inside, at most as many as nodes");
+    add_wire_options(*command, options->cluster);
+    add_launch_options(*command, *options);
+    command->footer(
+        "Usage: ulc cluster --nodes NODES [OPTIONS] -- mpirun -n RANKS PROGRAM [ARGUMENTS...]\n"
+        "Exit status: the launcher's; 130 after Ctrl-C, 124 after --timeout, 1 if an engine "
+        "failed. Processes find\n"
+        "their engine in ULC_ENGINE and ULC_NODES, and their job by the launcher. Standard input "
+        "goes to the launcher.\n"
+        "Example: ulc cluster --nodes 4 --loss 0.01 -- mpirun -n 8 ./app");
+    command->callback([options, command, exit_code] {
+        take_application(*command, options->cluster.application);
+        *exit_code = run(*options);
+    });
+}
+
+}  // namespace ulc::tools

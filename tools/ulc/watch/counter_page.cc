@@ -1,0 +1,239 @@
+#include "tools/ulc/watch/counter_page.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "abi/attach.h"
+#include "tools/ulc/programs.h"
+
+namespace ulc::tools {
+namespace {
+
+/// A descriptor that closes itself.
+class Descriptor {
+public:
+    explicit Descriptor(int fd = -1) : fd_(fd) {}
+    ~Descriptor() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    [[nodiscard]] int get() const { return fd_; }
+    void reset(int fd) {
+        if (fd_ >= 0) ::close(fd_);
+        fd_ = fd;
+    }
+
+private:
+    int fd_;
+};
+
+std::string explain_connect(const std::string& socket, int error) {
+    switch (error) {
+        case ENOENT:
+            return fmt::format(
+                "there is no socket {}; start ulc-engine, or name the socket of one that runs",
+                socket);
+        case ECONNREFUSED:
+            return fmt::format(
+                "{} is left over from an engine that has ended; start ulc-engine again", socket);
+        case EACCES:
+            return fmt::format("no permission for {}; run as the engine's user or let it allow you",
+                               socket);
+        default:
+            return fmt::format("cannot connect to {}: {}", socket, std::strerror(error));
+    }
+}
+
+bool connect_to(const std::string& socket, const Descriptor& fd, std::string* error) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (socket.size() >= sizeof address.sun_path) {
+        *error = fmt::format("the path {} is too long for a socket", socket);
+        return false;
+    }
+    std::memcpy(address.sun_path, socket.c_str(), socket.size() + 1);
+    const timeval limit{.tv_sec = 5, .tv_usec = 0};
+    ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+        *error = explain_connect(socket, errno);
+        return false;
+    }
+    return true;
+}
+
+/// Receives the Offer and the descriptor that comes with it.
+bool receive_offer(int fd, abi::Offer* offer, Descriptor* memory, std::string* error) {
+    iovec part{offer, sizeof *offer};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))]{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    const ssize_t n = ::recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    const cmsghdr* header = n > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+    if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+        int received = -1;
+        std::memcpy(&received, CMSG_DATA(header), sizeof received);
+        memory->reset(received);
+    }
+    if (n <= 0) {
+        *error = n < 0 && errno == EAGAIN
+                     ? "the engine does not answer within 5 s; look whether it is stopped"
+                     : "the engine is ending, or refused without a reason; see its log";
+        return false;
+    }
+    if (n != static_cast<ssize_t>(sizeof *offer) || offer->magic != abi::kHelloMagic) {
+        *error =
+            "the answer is not that of a ulc-engine of this version; use the ulc that was "
+            "installed with the engine";
+        return false;
+    }
+    offer->text[sizeof offer->text - 1] = '\0';
+    if (offer->status != 0 || memory->get() < 0) {
+        *error = offer->text[0] != '\0' ? offer->text : "the engine refused";
+        return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+CounterPage::~CounterPage() {
+    if (page_ != nullptr) ::munmap(const_cast<unsigned char*>(page_), octets_);
+}
+
+bool CounterPage::open(const std::string& socket, std::string* error) {
+    const Descriptor fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    if (!connect_to(socket, fd, error)) return false;
+    abi::Hello hello{};
+    hello.magic = abi::kHelloMagic;
+    hello.abi_version = abi::kAbiVersion;
+    hello.kind = abi::HelloKind::kCounters;
+    hello.client_pid = static_cast<std::uint32_t>(::getpid());
+    abi::Offer offer{};
+    Descriptor memory;
+    if (::send(fd.get(), &hello, sizeof hello, MSG_NOSIGNAL) !=
+        static_cast<ssize_t>(sizeof hello)) {
+        *error = fmt::format("cannot ask the engine: {}", std::strerror(errno));
+        return false;
+    }
+    return receive_offer(fd.get(), &offer, &memory, error) && map(memory.get(), error);
+}
+
+bool CounterPage::map(int fd, std::string* error) {
+    // A header of version 1 ends before its rows.
+    constexpr std::size_t kOldHeader = offsetof(abi::CounterPageHeader, rows_offset);
+    struct stat info {};
+    *error = "the engine's counter page is malformed; restart that engine";
+    if (::fstat(fd, &info) != 0 || info.st_size < static_cast<off_t>(kOldHeader)) return false;
+    octets_ = static_cast<std::size_t>(info.st_size);
+    void* memory = ::mmap(nullptr, octets_, PROT_READ, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED) return false;
+    page_ = static_cast<const unsigned char*>(memory);
+    abi::CounterPageHeader header{};
+    std::memcpy(&header, page_, std::min(sizeof header, octets_));
+    if (header.magic == abi::kCounterPageMagic && header.version != abi::kCounterPageVersion) {
+        *error = fmt::format(
+            "the engine's counter page has version {}, this ulc reads version {}; use the ulc that "
+            "was installed with the engine",
+            header.version, abi::kCounterPageVersion);
+        return false;
+    }
+    const std::uint64_t names_end =
+        header.names_offset + std::uint64_t{header.count} * abi::kCounterNameOctets;
+    const std::uint64_t values_end =
+        header.values_offset + std::uint64_t{header.count} * sizeof(std::uint64_t);
+    const std::uint64_t rows_end =
+        header.rows_offset + std::uint64_t{abi::kRowsMax} * sizeof(abi::EndpointRow);
+    if (header.magic != abi::kCounterPageMagic || names_end > octets_ || values_end > octets_ ||
+        rows_end > octets_ || header.values_offset % sizeof(std::uint64_t) != 0 ||
+        header.rows_offset % sizeof(std::uint64_t) != 0) {
+        return false;
+    }
+    values_offset_ = header.values_offset;
+    rows_offset_ = header.rows_offset;
+    for (std::uint32_t i = 0; i < header.count; ++i) {
+        const auto* name = reinterpret_cast<const char*>(page_) + header.names_offset +
+                           i * abi::kCounterNameOctets;
+        names_.emplace_back(name, ::strnlen(name, abi::kCounterNameOctets));
+    }
+    error->clear();
+    return true;
+}
+
+std::vector<std::uint64_t> CounterPage::values() const {
+    std::vector<std::uint64_t> out(names_.size());
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        // Pairs with the engine's relaxed stores: nothing is ordered, each value is whole.
+        auto* cell = reinterpret_cast<const std::uint64_t*>(page_ + values_offset_) + i;
+        out[i] = __atomic_load_n(cell, __ATOMIC_RELAXED);
+    }
+    return out;
+}
+
+std::vector<abi::EndpointRow> CounterPage::rows() const {
+    const auto* header = reinterpret_cast<const abi::CounterPageHeader*>(page_);
+    const auto* from = reinterpret_cast<const std::uint32_t*>(page_ + rows_offset_);
+    std::vector<abi::EndpointRow> out;
+    // The engine writes rows at most ten times a second: the second attempt succeeds.
+    for (int attempt = 0; attempt < 100; ++attempt) {
+        const std::uint32_t before = __atomic_load_n(&header->rows_sequence, __ATOMIC_ACQUIRE);
+        out.resize(std::min(__atomic_load_n(&header->rows, __ATOMIC_RELAXED), abi::kRowsMax));
+        auto* to = reinterpret_cast<std::uint32_t*>(out.data());
+        const std::size_t words = out.size() * (sizeof(abi::EndpointRow) / sizeof *to);
+        for (std::size_t i = 0; i < words; ++i)
+            to[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);  // with the release fence of the engine's set_rows
+        const std::uint32_t after = __atomic_load_n(&header->rows_sequence, __ATOMIC_RELAXED);
+        if (before % 2 == 0 && before == after) return out;
+    }
+    return {};
+}
+
+unsigned CounterPage::engine_pid() const {
+    return reinterpret_cast<const abi::CounterPageHeader*>(page_)->engine_pid;
+}
+
+unsigned CounterPage::endpoints() const {
+    return __atomic_load_n(&reinterpret_cast<const abi::CounterPageHeader*>(page_)->endpoints,
+                           __ATOMIC_RELAXED);
+}
+
+std::string CounterPage::ports() const {
+    const auto& ports = reinterpret_cast<const abi::CounterPageHeader*>(page_)->ports;
+    return {ports, ::strnlen(ports, sizeof ports)};
+}
+
+bool CounterPage::engine_lives() const {
+    return ::kill(static_cast<pid_t>(engine_pid()), 0) == 0 || errno == EPERM;
+}
+
+CounterInfo info_of(const std::string& name) {
+    const auto* found = std::find_if(std::begin(kCounterInfo), std::end(kCounterInfo),
+                                     [&](const CounterInfo& c) { return c.id == name; });
+    return found == std::end(kCounterInfo) ? CounterInfo{name, "", ""} : *found;
+}
+
+std::string counter_socket(const std::string& named, std::string* error) {
+    std::string socket = named.empty() ? environment_of("ULC_ENGINE") : named;
+    if (socket.empty()) socket = abi::kDefaultSocketPath;
+    if (socket.starts_with("embedded:")) {
+        *error = "an engine inside an application has no socket; name the socket of a ulc-engine";
+        return {};
+    }
+    return socket;
+}
+
+}  // namespace ulc::tools

@@ -1,0 +1,103 @@
+#include "tools/ulc/watch/prometheus.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+namespace ulc::tools {
+namespace {
+
+/// Counters of base/counters.def that hold a level, not a sum.
+constexpr std::array<std::string_view, 2> kLevels{"multicast_addresses",
+                                                  "multicast_groups_sharing"};
+
+std::string escaped(std::string_view text, bool quotes) {
+    std::string out;
+    for (const char letter : text) {
+        if (letter == '\\' || (quotes && letter == '"')) out += '\\';
+        if (letter == '\n') {
+            out += "\\n";
+        } else {
+            out += letter;
+        }
+    }
+    return out;
+}
+
+void append_family(std::string& out, std::string_view name, std::string_view help, bool is_level,
+                   std::string_view labels, std::uint64_t value) {
+    const std::string_view suffix = is_level ? "" : "_total";
+    fmt::format_to(std::back_inserter(out),
+                   "# HELP ulc_{0}{1} {2}\n# TYPE ulc_{0}{1} {3}\nulc_{0}{1}{{{4}}} {5}\n", name,
+                   suffix, escaped(help, false), is_level ? "gauge" : "counter", labels, value);
+}
+
+/// A level of an endpoint.
+struct EndpointLevel {
+    std::string_view name;
+    std::string_view help;
+    std::uint32_t abi::EndpointRow::*value;
+    double scale = 1;
+};
+constexpr std::array kEndpointLevels{
+    EndpointLevel{"frames_unacked", "to be sent, or sent and not acknowledged",
+                  &abi::EndpointRow::frames_unacked},
+    EndpointLevel{"frames_undelivered", "received, and not given to the client",
+                  &abi::EndpointRow::frames_undelivered},
+    EndpointLevel{"records_unread", "completions that the client has not taken",
+                  &abi::EndpointRow::records_unread},
+    EndpointLevel{"client_blocks", "1: a message waits for space in the client's memory",
+                  &abi::EndpointRow::client_blocks},
+    EndpointLevel{"rtt_seconds", "largest smoothed round-trip time to a peer",
+                  &abi::EndpointRow::rtt_ns_max, 1e-9},
+};
+
+void append_endpoints(std::string& out, std::string_view labels,
+                      std::span<const abi::EndpointRow> rows) {
+    for (const EndpointLevel& level : kEndpointLevels) {
+        fmt::format_to(std::back_inserter(out),
+                       "# HELP ulc_endpoint_{0} {1}\n# TYPE ulc_endpoint_{0} gauge\n", level.name,
+                       level.help);
+        for (const abi::EndpointRow& row : rows) {
+            fmt::format_to(std::back_inserter(out),
+                           "ulc_endpoint_{}{{{},endpoint=\"{:#x}\",pid=\"{}\"}} {}\n", level.name,
+                           labels, row.endpoint, row.pid, row.*(level.value) * level.scale);
+        }
+    }
+}
+
+}  // namespace
+
+std::string prometheus_text(std::string_view engine, unsigned endpoints,
+                            std::span<const Metric> metrics,
+                            std::span<const abi::EndpointRow> rows) {
+    const std::string labels = fmt::format("engine=\"{}\"", escaped(engine, true));
+    std::string out;
+    for (const Metric& metric : metrics) {
+        const bool is_level =
+            std::find(kLevels.begin(), kLevels.end(), metric.name) != kLevels.end();
+        append_family(out, metric.name, metric.help, is_level, labels, metric.value);
+    }
+    append_family(out, "endpoints", "endpoints that are open", true, labels, endpoints);
+    if (!rows.empty()) append_endpoints(out, labels, rows);
+    return out;
+}
+
+std::string prometheus_up(std::string_view engine, bool up) {
+    std::string out;
+    append_family(out, "up", "1: the engine answered", true,
+                  fmt::format("engine=\"{}\"", escaped(engine, true)), up ? 1 : 0);
+    return out;
+}
+
+std::string prometheus_text(std::string_view engine, const CounterPage& page) {
+    const std::vector<std::uint64_t> values = page.values();
+    std::vector<Metric> metrics;
+    for (std::size_t i = 0; i < values.size(); ++i)
+        metrics.push_back({page.names()[i], info_of(page.names()[i]).help, values[i]});
+    return prometheus_text(engine, page.endpoints(), metrics, page.rows());
+}
+
+}  // namespace ulc::tools
