@@ -9,7 +9,7 @@ import pathlib
 import tempfile
 import unittest
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / 'bench' / 'count_instructions'
+SCRIPT = pathlib.Path(__file__).resolve().parents[3] / 'bench' / 'count_instructions'
 BUDGET = '''[[budget]]
 name = "a case"
 program = "bench"
