@@ -135,7 +135,7 @@ Result<EndpointId> Engine::reserve(std::uint32_t net, const Claimant& claimant, 
         core_->next_index = (index + 1) % size;
         std::uint32_t& generation = core_->generations[index];
         generation = (generation + 1) & kGenerationMask;
-        if (generation == 0) generation = 1;  // handle 0 is nobody
+        if (generation == 0) generation = 1;  // handle 0 names none
         auto endpoint =
             std::make_unique<Endpoint>(*core_->nets[net], *user, core_->config.pending_sends);
         endpoint->octets = claimant.octets;
