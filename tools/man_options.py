@@ -38,7 +38,7 @@ def entry(match):
 def logical_lines(table):
     """Lines of the table; an option over several lines is one, its strings joined."""
     text = open(table, encoding="utf-8").read()
-    return re.sub(r"\n\s+(?=\S)", " ", text).replace('" "', "").splitlines()
+    return re.sub(r"\n[ \t]+(?=\S)", " ", text).replace('" "', "").splitlines()
 
 
 def main():

@@ -137,6 +137,7 @@ void EngineLoop::run(Nanos drain_max) {
         const Nanos now = clock_.now();
         if (now >= beat_at_) {
             engine_.beat();
+            beats_.fetch_add(1, std::memory_order_relaxed);
             beat_at_ = now + kBeatApart;
         }
         if (stop_.load(std::memory_order_relaxed)) {

@@ -66,6 +66,11 @@ public:
     /// From any thread or a signal handler.
     void stop() noexcept;
 
+    /// Rises each millisecond in which the engine's thread makes a round. Any thread.
+    [[nodiscard]] std::uint64_t beats() const noexcept {
+        return beats_.load(std::memory_order_relaxed);
+    }
+
     [[nodiscard]] EngineCalls& calls() noexcept { return calls_; }
     /// A client's socket: octets arriving on it end a nap. They are read by somebody else. Any thread.
     void add_doorbell(int socket) noexcept;
@@ -86,6 +91,7 @@ private:
     int epoll_fd_ = -1;
     std::uint64_t clients_work_ = 0;  ///< what served_clients() last counted
     Nanos beat_at_ = 0;               ///< when the clients are next to see that this thread runs
+    std::atomic<std::uint64_t> beats_{0};
     std::atomic<bool> stop_{false};
 };
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <functional>
 #include <thread>
+#include <utility>
 
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
@@ -16,6 +17,7 @@
 #include "main/node.h"
 #include "main/options.h"
 #include "main/sandbox/sandbox.h"
+#include "main/service/service_manager.h"
 
 namespace ulc::daemon {
 namespace {
@@ -46,9 +48,28 @@ bool restrict_process(const Options& options, const NodeOptions& node) {
     return true;
 }
 
+/// Sleeps until SIGTERM or SIGINT and returns it. Meanwhile the watchdog hears of an engine whose
+/// thread makes rounds, and only of such a one.
+int wait_for_end(const EngineLoop& loop, ServiceManager& service) {
+    const sigset_t signals = end_signals();
+    if (service.interval() == kNever) {
+        int signal = 0;
+        sigwait(&signals, &signal);
+        return signal;
+    }
+    const timespec interval{static_cast<time_t>(service.interval() / kSecond),
+                            static_cast<long>(service.interval() % kSecond)};
+    for (std::uint64_t beats = 0;;) {
+        if (const int signal = sigtimedwait(&signals, nullptr, &interval); signal > 0)
+            return signal;
+        const std::uint64_t now = loop.beats();
+        if (std::exchange(beats, now) != now) service.alive();
+    }
+}
+
 /// Runs the engine on a separate thread until a signal. The calling thread sleeps meanwhile. False:
 /// the engine did not become ready; the log says why.
-bool serve(Node& node, AttachServer& server, EngineLoop& loop,
+bool serve(Node& node, AttachServer& server, EngineLoop& loop, ServiceManager& service,
            const std::function<bool()>& restrict_all) {
     std::thread engine([&] {
         const bool cached = dpdk::adopt_thread();
@@ -59,9 +80,9 @@ bool serve(Node& node, AttachServer& server, EngineLoop& loop,
     if (ready) {
         std::printf("ulc-engine ready: %s\n", node.ports_as_text().c_str());
         std::fflush(stdout);
-        const sigset_t signals = end_signals();
-        int signal = 0;
-        sigwait(&signals, &signal);
+        service.ready(node.ports_as_text());
+        const int signal = wait_for_end(loop, service);
+        service.stopping();
         spdlog::info("ending: {}", signal == SIGTERM ? "SIGTERM" : "SIGINT");
     }
     server.stop();
@@ -86,6 +107,8 @@ int run(int argc, char** argv) {
     signal(SIGPIPE, SIG_IGN);
 
     std::string why;
+    ServiceManager service(why);
+    if (!why.empty()) spdlog::warn("{}", why);
     std::string ports;
     for (const std::string& device : options.devices)
         ports += (ports.empty() ? "" : " ") + device;
@@ -112,7 +135,7 @@ int run(int argc, char** argv) {
             return 1;
         }
         const auto restrict_all = [&] { return restrict_process(options, node_options); };
-        if (!serve(*node, server, loop, restrict_all)) status = 1;
+        if (!serve(*node, server, loop, service, restrict_all)) status = 1;
     }
     // The engine has drained; ports and DPDK are left to the kernel. DPDK 22.11 takes a memif server's listener away from
     // its own interrupt thread while a peer knocks, which then reads freed memory.

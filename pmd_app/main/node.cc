@@ -34,11 +34,27 @@ Err Node::open(const NodeOptions& options, Counters* counters, std::unique_ptr<N
         node->names_.push_back(net.name);
     }
     node->tsc_hz_ = needs_eal ? dpdk::tsc_hz() : measure_tsc_hz();
+    if (!options.trace.file.empty()) {
+        if (const Err error = node->open_trace(options, tables, why); error != Err::kOk)
+            return error;
+    }
     engine::EngineConfig config = options.engine;
     if (config.seed == 0) config.seed = system_random();
     config.counters = counters;
     node->engine_ = std::make_unique<engine::Engine>(config, tables);
+    if (node->trace_ != nullptr) node->trace_->watch(node->engine_->counters());
     out = std::move(node);
+    return Err::kOk;
+}
+
+Err Node::open_trace(const NodeOptions& options, std::vector<Port>& ports, std::string& why) {
+    TraceOptions trace = options.trace;
+    trace.ether_type = options.engine.ether_type;
+    trace.nets = names_;
+    trace.tsc_hz = tsc_hz_;
+    if (const Err error = Trace::open(trace, trace_, why); error != Err::kOk) return error;
+    std::ranges::transform(ports, ports.begin(),
+                           [&](const Port& port) { return trace_->wrap(port); });
     return Err::kOk;
 }
 

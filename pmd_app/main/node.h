@@ -12,6 +12,7 @@
 #include "dpdk/eal.h"
 #include "dpdk/ethdev_port.h"
 #include "engine/engine.h"
+#include "main/trace/trace.h"
 #include "packet/packet_port.h"
 #include "shm/shm_port.h"
 #include "verbs/verbs_port.h"
@@ -29,6 +30,7 @@ struct NodeOptions {
     std::vector<NodeNet> nets;
     engine::EngineConfig engine;  ///< seed 0: taken from the system
     IdleLadder::Limits idle;
+    TraceOptions trace;  ///< nets, ether_type and tsc_hz: filled in by Node
 };
 
 class Node {
@@ -79,10 +81,13 @@ private:
     static void add_verbs_losses(const verbs::Counts& counts, const std::string& name,
                                  std::string& text);
     Err open_port(const dpdk::PortOptions& options, std::string& why);
+    /// Opens the trace and puts it before each port.
+    Err open_trace(const NodeOptions& options, std::vector<Port>& ports, std::string& why);
     std::vector<std::string> names_;
     std::uint64_t tsc_hz_ = 0;
     // Outlive the engine, which holds their segments.
     std::vector<OpenPort> ports_;
+    std::unique_ptr<Trace> trace_;
     std::unique_ptr<engine::Engine> engine_;
 };
 

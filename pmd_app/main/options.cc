@@ -5,12 +5,13 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 
+#include "main/account_names.h"
 #include "urtp/policy.h"
 #include "wire/header.h"
 
@@ -160,15 +161,31 @@ std::string explain(const CLI::App& app, const CLI::Error& error) {
     return config.empty() ? text : text + " (on the command line or in " + config + ")";
 }
 
+/// Returns the ids of the names and numbers that id_of knows; the others are in `unknown`.
 template <typename Id>
-std::vector<Id> ids_of(const std::vector<std::string>& texts) {
+std::vector<Id> ids_of(const std::vector<std::string>& texts,
+                       std::optional<Id> (*id_of)(const std::string&), std::string* unknown) {
     std::vector<Id> ids;
     for (const std::string& text : texts) {
-        Id id{};
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-        if (error == std::errc{} && end == text.data() + text.size()) ids.push_back(id);
+        if (const auto id = id_of(text)) {
+            ids.push_back(*id);
+        } else if (unknown != nullptr) {
+            *unknown = text;
+        }
     }
     return ids;
+}
+
+/// Returns why the users and groups that may attach are not usable; empty: they are.
+std::string check_allowed(const Options& o) {
+    std::string unknown;
+    static_cast<void>(ids_of<uid_t>(o.allow_uids, user_id, &unknown));
+    if (!unknown.empty())
+        return "--allow-uid: there is no user '" + unknown + "'; getent passwd lists all";
+    static_cast<void>(ids_of<gid_t>(o.allow_gids, group_id, &unknown));
+    if (!unknown.empty())
+        return "--allow-gid: there is no group '" + unknown + "'; getent group lists all";
+    return {};
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {
@@ -268,10 +285,7 @@ std::string check_relations(const Options& o) {
             "{} of --segments {} need --memory {}, not {}; raise the one or lower the other",
             o.devices.size() == 1 ? "one net" : fmt::format("{} nets", o.devices.size()),
             o.segments, needed_mb, o.memory_mb);
-    if (ids_of<uid_t>(o.allow_uids).size() != o.allow_uids.size() ||
-        ids_of<gid_t>(o.allow_gids).size() != o.allow_gids.size())
-        return "--allow-uid and --allow-gid take numbers; id -u NAME prints them";
-    return {};
+    return check_allowed(o);
 }
 
 bool parse_daemon_options(int argc, const char* const* argv, Options& out, int& status) {
@@ -404,14 +418,16 @@ NodeOptions node_options_of(const Options& o) {
     node.idle.nap_after = o.nap_after;
     node.idle.nap_max = o.nap;
     node.idle.nap = std::min(node.idle.nap, o.nap);
+    node.trace.file = o.trace;
+    node.trace.records = o.trace_frames;
     return node;
 }
 
 AttachOptions attach_options_of(const Options& o) {
     AttachOptions attach;
     attach.socket_path = o.socket_path;
-    attach.allow_uids = ids_of<uid_t>(o.allow_uids);
-    attach.allow_gids = ids_of<gid_t>(o.allow_gids);
+    attach.allow_uids = ids_of<uid_t>(o.allow_uids, user_id, nullptr);
+    attach.allow_gids = ids_of<gid_t>(o.allow_gids, group_id, nullptr);
     attach.allow_all = o.allow_all;
     attach.rules.sizes = region_sizes_of(o);
     attach.rules.sizes_max = {65536, 65536, o.arena_max, o.arena_max};

@@ -68,9 +68,12 @@ std::string find_library(const std::string& file, const std::string& build_folde
         folders.emplace_back(f);
     }
     for (const auto& folder : folders) {
-        const auto path = fmt::format("{}/{}", folder, file);
-        if (!folder.empty() && ::access(path.c_str(), R_OK) == 0)
-            return std::filesystem::weakly_canonical(path).string();
+        // A package for users has a library under its soname only.
+        for (const char* version : {"", ".0"}) {
+            const auto path = fmt::format("{}/{}{}", folder, file, version);
+            if (!folder.empty() && ::access(path.c_str(), R_OK) == 0)
+                return std::filesystem::weakly_canonical(path).string();
+        }
     }
     return "";
 }

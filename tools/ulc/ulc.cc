@@ -42,6 +42,7 @@ int main(int argc, char** argv) {
     ulc::tools::add_ping_command(app, &exit_code);
     ulc::tools::add_tune_command(app, &exit_code);
     ulc::tools::add_env_command(app, &exit_code);
+    ulc::tools::add_trace_commands(app, &exit_code);
     ulc::tools::add_doctor_command(app, &exit_code);
     try {
         app.parse(words_of(argc, argv));

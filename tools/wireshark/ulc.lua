@@ -158,7 +158,8 @@ ulc.experts = { malformed }
 ulc.prefs.ethertype = Pref.uint("EtherType", ETHERTYPE_DEFAULT, "The value of ulc-engine --ethertype")
 
 -- A reader walks over the bytes that a frame says it has, and stops for good at the first that is
--- missing.
+-- missing. Where the capture cut the frame (ulc dump keeps the first bytes), that is no fault.
+local CUT = "was cut by the capture"
 local Reader = {}
 Reader.__index = Reader
 
@@ -183,6 +184,10 @@ function Reader:take(count, what)
   end
   if self:left() < count then
     self:fail("ends before its " .. what)
+    return nil
+  end
+  if self.at + count > self.buffer:len() then
+    self:fail(CUT)
     return nil
   end
   local range = self.buffer(self.at, count)
@@ -212,6 +217,10 @@ end
 function Reader:branch(name, count)
   if self.failed ~= nil or self:left() < count then
     self:fail("ends before its " .. name)
+    return nil
+  end
+  if self.at + count > self.buffer:len() then
+    self:fail(CUT)
     return nil
   end
   return self.tree:add(f[name], self.buffer(self.at, count))
@@ -313,7 +322,13 @@ local function packet(reader, kind, flags, length, info)
   if length < crc then
     reader:fail("has a CRC and a length below 4")
   elseif payload > 0 then
-    reader:add("payload", payload)
+    local there = reader.buffer:len() - reader.at
+    if there > 0 and there < payload and payload <= reader:left() then
+      reader:add("payload", there)
+      reader:fail(CUT)
+    else
+      reader:add("payload", payload)
+    end
   end
   if total ~= nil and total:uint64() <= UInt64(payload, 0) then
     reader:fail("has a message length not above its payload")
@@ -583,7 +598,8 @@ function ulc.dissector(buffer, pinfo, root)
   local length = buffer(2, 2):uint()
   local is_packet = kind == 1 or kind == 2 or kind == 9
   -- The length of a packet counts what follows the extensions; that of the others, the body.
-  local last = is_packet and buffer:len() or math.min(buffer:len(), HEADER + length)
+  local whole = buffer:reported_len()
+  local last = is_packet and whole or math.min(whole, HEADER + length)
   local reader = Reader.new(buffer, HEADER, last, tree)
   local info = { TYPES[kind] or ("type " .. kind) }
   if is_packet then
@@ -608,7 +624,7 @@ function ulc.dissector(buffer, pinfo, root)
       reader:fail("has a handle of the wrong kind")
     elseif frozen and (handle ~= 0 or buffer(8, 2):uint() ~= 0) then
       reader:fail("is JOB, NODE or LINK with a handle or rank")
-    elseif buffer:len() < HEADER + length then
+    elseif whole < HEADER + length then
       reader:fail("ends before its length does")
     end
     BODIES[kind](reader, info)
@@ -616,7 +632,9 @@ function ulc.dissector(buffer, pinfo, root)
       reader:fail("has a body that is longer than its fields")
     end
   end
-  if reader.failed ~= nil then
+  if reader.failed == CUT then
+    info[#info + 1] = "[cut]"
+  elseif reader.failed ~= nil then
     tree:add_proto_expert_info(malformed, "The frame " .. reader.failed)
     info[#info + 1] = "[malformed]"
   end

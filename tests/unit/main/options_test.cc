@@ -112,6 +112,25 @@ TEST(EngineOptions, what_cannot_be_is_refused_in_words) {
     EXPECT_NE(refusal(many.c_str()).find("at most 16 nets"), std::string::npos);
 }
 
+TEST(EngineOptions, users_and_groups_have_names_or_numbers) {
+    Options options;
+    ASSERT_TRUE(parse({"--device", "d", "--allow-uid", "root", "--allow-uid", "65000",
+                       "--allow-gid", "daemon", "--allow-gid", "65001"},
+                      options));
+    const AttachOptions attach = attach_options_of(options);
+    EXPECT_EQ(attach.allow_uids, (std::vector<uid_t>{0, 65000}));
+    EXPECT_EQ(attach.allow_gids, (std::vector<gid_t>{1, 65001}));
+}
+
+TEST(EngineOptions, an_unknown_user_or_group_is_named) {
+    EXPECT_EQ(refusal("net_tap", "--allow-uid no_such_user"),
+              "--allow-uid: there is no user 'no_such_user'; getent passwd lists all");
+    EXPECT_EQ(refusal("net_tap", "--allow-gid daemon --allow-gid no_such_group"),
+              "--allow-gid: there is no group 'no_such_group'; getent group lists all");
+    for (const char* number : {"-1", "4294967295", "4294967296", "1x", "0x1"})
+        EXPECT_NE(refusal("net_tap", (std::string("--allow-gid=") + number).c_str()), "") << number;
+}
+
 TEST(EngineOptions, memory_is_counted_for_all_nets) {
     Options options;
     std::string why;

@@ -1,0 +1,419 @@
+// The trace of an engine: written between engine and port, read back, as a capture and a timeline;
+// files that are damaged or no traces.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/prng.h"
+#include "main/trace/trace.h"
+#include "tools/ulc/trace/pcapng.h"
+#include "tools/ulc/trace/timeline.h"
+#include "tools/ulc/trace/trace_file.h"
+#include "wire/build.h"
+
+namespace ulc {
+namespace {
+
+using daemon::Trace;
+using daemon::TraceOptions;
+using tools::Timeline;
+using tools::TraceFile;
+
+const Mac kHere{{2, 0, 0, 0, 0, 1}};
+const Mac kThere{{2, 0, 0, 0, 0, 2}};
+
+/// A frame that owns its memory.
+struct Frame {
+    std::vector<std::byte> bytes;
+    Segment segment;
+    explicit Frame(std::size_t octets) : bytes(octets) { refer(); }
+    void refer() {
+        segment.frame = bytes.data();
+        segment.length = static_cast<std::uint32_t>(bytes.size());
+    }
+};
+
+std::unique_ptr<Frame> data_frame(Mac from, Mac to, std::uint32_t number, std::size_t payload = 8) {
+    auto frame = std::make_unique<Frame>(1514);
+    const std::size_t octets = wire::build_data(frame->bytes.data(),
+                                                {.destination = to,
+                                                 .source = from,
+                                                 .type = wire::FrameType::kData,
+                                                 .flags = wire::kFlagFirst | wire::kFlagLast,
+                                                 .handle = 7,
+                                                 .rank = 1,
+                                                 .seq = Seq{number}},
+                                                {}, static_cast<std::uint16_t>(payload));
+    frame->bytes.resize(octets);
+    frame->refer();
+    return frame;
+}
+
+std::unique_ptr<Frame> request_frame(Mac from, Mac to, std::uint32_t next) {
+    auto frame = std::make_unique<Frame>(1514);
+    wire::AckEntry entry{};
+    entry.stream = 1;
+    entry.next = next;
+    entry.credit = 256;
+    const std::size_t octets = wire::build_req(
+        frame->bytes.data(),
+        {.destination = to, .source = from, .type = wire::FrameType::kReq, .handle = 7, .rank = 0},
+        entry, {});
+    frame->bytes.resize(octets);
+    frame->refer();
+    return frame;
+}
+
+/// A port whose frames are given by the test. It destroys what it takes, as a fast NIC may.
+struct ScriptedPort {
+    std::vector<Segment*> coming;
+    std::uint16_t takes = 64;
+
+    Port table() {
+        Port port;
+        port.context = this;
+        port.info.mac = kHere;
+        port.rx = [](void* context, Segment** out, std::uint16_t n) {
+            auto& self = *static_cast<ScriptedPort*>(context);
+            const auto count =
+                static_cast<std::uint16_t>(std::min<std::size_t>(n, self.coming.size()));
+            std::copy_n(self.coming.begin(), count, out);
+            self.coming.erase(self.coming.begin(), self.coming.begin() + count);
+            return count;
+        };
+        port.tx = [](void* context, Segment* const* frames, std::uint16_t n) {
+            const auto count = std::min(n, static_cast<ScriptedPort*>(context)->takes);
+            for (std::uint16_t i = 0; i < count; ++i)
+                std::memset(frames[i]->frame, 0xEE, frames[i]->length);
+            return count;
+        };
+        port.tx_pending = [](void*) { return 0U; };
+        port.link_up = [](void*) { return true; };
+        return port;
+    }
+};
+
+class TraceTest : public testing::Test {
+protected:
+    void SetUp() override {
+        path_ = testing::TempDir() + "ulc_trace." + std::to_string(getpid());
+        options_ = {.file = path_,
+                    .records = 1024,
+                    .ether_type = wire::kEtherTypeDefault,
+                    .nets = {"lab", "0"},
+                    .tsc_hz = 0};
+    }
+    void TearDown() override {
+        trace_.reset();
+        std::remove(path_.c_str());
+        std::remove((path_ + ".old").c_str());
+    }
+    void open() {
+        ASSERT_EQ(Trace::open(options_, trace_, why_), Err::kOk) << why_;
+        port_ = trace_->wrap(scripted_.table());
+    }
+    void receive(std::unique_ptr<Frame> frame) {
+        scripted_.coming.push_back(&frame->segment);
+        Segment* out[4];
+        ASSERT_EQ(port_.rx(port_.context, out, 4), 1);
+        EXPECT_EQ(out[0], &frame->segment);
+    }
+    std::uint16_t send(std::vector<std::unique_ptr<Frame>> frames) {
+        std::vector<Segment*> segments;
+        for (const auto& frame : frames)
+            segments.push_back(&frame->segment);
+        return port_.tx(port_.context, segments.data(), static_cast<std::uint16_t>(frames.size()));
+    }
+    void send(std::unique_ptr<Frame> frame) {
+        std::vector<std::unique_ptr<Frame>> frames;
+        frames.push_back(std::move(frame));
+        send(std::move(frames));
+    }
+    std::vector<abi::TraceRecord> read(TraceFile& file) {
+        std::string error;
+        EXPECT_TRUE(file.open(path_, &error)) << error;
+        std::vector<abi::TraceRecord> records;
+        file.read(records);
+        return records;
+    }
+    std::string contents() const {
+        std::ifstream in(path_, std::ios::binary);
+        return {std::istreambuf_iterator<char>(in), {}};
+    }
+
+    std::string path_;
+    std::string why_;
+    TraceOptions options_;
+    ScriptedPort scripted_;
+    std::unique_ptr<Trace> trace_;
+    Port port_;
+};
+
+TEST_F(TraceTest, frames_are_recorded_with_time_direction_and_first_bytes) {
+    open();
+    receive(data_frame(kThere, kHere, 5));
+    auto large = data_frame(kHere, kThere, 9, 1000);
+    const std::vector<std::byte> sent(large->bytes.begin(),
+                                      large->bytes.begin() + abi::kTraceFrameBytes);
+    send(std::move(large));
+    TraceFile file;
+    const auto records = read(file);
+    ASSERT_EQ(records.size(), 2U);
+    EXPECT_EQ(records[0].kind, abi::TraceKind::kFrameIn);
+    EXPECT_EQ(records[0].amount, 60U);
+    EXPECT_EQ(records[0].kept, 60U);
+    EXPECT_EQ(records[1].kind, abi::TraceKind::kFrameOut);
+    EXPECT_EQ(records[1].kept, abi::kTraceFrameBytes);
+    EXPECT_GT(records[1].amount, 1000U);
+    EXPECT_EQ(std::memcmp(records[1].bytes, sent.data(), sent.size()), 0)
+        << "as they were before the port had them";
+    EXPECT_LE(records[0].at, records[1].at);
+    EXPECT_EQ(file.nets(), (std::vector<std::string>{"lab", "0"}));
+    EXPECT_EQ(file.engine_pid(), static_cast<std::uint32_t>(getpid()));
+    EXPECT_TRUE(file.is_written());
+    trace_.reset();
+    EXPECT_FALSE(file.is_written());
+}
+
+TEST_F(TraceTest, frames_that_the_port_refuses_are_not_recorded) {
+    open();
+    scripted_.takes = 1;
+    std::vector<std::unique_ptr<Frame>> three;
+    for (std::uint32_t n = 0; n < 3; ++n)
+        three.push_back(data_frame(kHere, kThere, n));
+    EXPECT_EQ(send(std::move(three)), 1);
+    receive(data_frame(kThere, kHere, 5));
+    TraceFile file;
+    const auto records = read(file);
+    ASSERT_EQ(records.size(), 2U);
+    EXPECT_EQ(records[0].kind, abi::TraceKind::kFrameOut);
+    EXPECT_EQ(records[1].kind, abi::TraceKind::kFrameIn);
+}
+
+TEST_F(TraceTest, a_payload_that_lies_elsewhere_is_left_out) {
+    open();
+    auto frame = data_frame(kHere, kThere, 1, 1000);
+    frame->segment.tail = frame->bytes.data();
+    frame->segment.tail_octets = frame->segment.length - 50;
+    send(std::move(frame));
+    TraceFile file;
+    const auto records = read(file);
+    ASSERT_EQ(records.size(), 1U);
+    EXPECT_EQ(records[0].kept, 50U);
+}
+
+TEST_F(TraceTest, entries_that_a_port_lacks_stay_empty) {
+    open();
+    EXPECT_EQ(port_.rx_landing, nullptr);
+    EXPECT_EQ(port_.tx_failed, nullptr);
+    EXPECT_EQ(port_.set_multicasts, nullptr);
+    EXPECT_EQ(port_.missed, nullptr);
+    EXPECT_EQ(port_.costs, nullptr);
+    EXPECT_TRUE(port_.link_up(port_.context));
+    EXPECT_EQ(port_.tx_pending(port_.context), 0U);
+    EXPECT_EQ(port_.info.mac, kHere);
+}
+
+TEST_F(TraceTest, counters_that_rise_are_events) {
+    open();
+    Counters counters;
+    counters.add(Counter::messages_received, 100);
+    trace_->watch(counters);
+    counters.add(Counter::messages_received, 3);
+    counters.add(Counter::client_stalled);
+    counters.add(Counter::rounds, 1000);  // no event
+    port_.link_up(port_.context);
+    port_.link_up(port_.context);
+    TraceFile file;
+    const auto records = read(file);
+    ASSERT_EQ(records.size(), 2U);
+    EXPECT_EQ(file.counters()[records[0].source], "messages_received");
+    EXPECT_EQ(records[0].amount, 3U) << "since watch()";
+    EXPECT_EQ(file.counters()[records[1].source], "client_stalled");
+}
+
+TEST_F(TraceTest, a_full_ring_keeps_the_newest) {
+    open();
+    for (std::uint32_t n = 0; n < 5000; ++n)
+        send(data_frame(kHere, kThere, n));
+    TraceFile file;
+    const auto records = read(file);
+    ASSERT_EQ(records.size(), 1024U - abi::kTraceMargin);
+    EXPECT_EQ(file.skipped(), 5000 - records.size());
+    EXPECT_EQ(file.bad(), 0U);
+    wire::FrameView last;
+    ASSERT_EQ(wire::parse(records.back().bytes, 60, wire::kEtherTypeDefault, last),
+              Counter::kCount);
+    EXPECT_EQ(last.seq.value, 4999U);
+    send(data_frame(kHere, kThere, 5000));
+    std::vector<abi::TraceRecord> more;
+    file.read(more);
+    EXPECT_EQ(more.size(), 1U) << "the next call goes on where the last one ended";
+}
+
+TEST_F(TraceTest, the_trace_of_an_engine_that_ended_is_put_aside) {
+    open();
+    send(data_frame(kHere, kThere, 1));
+    std::unique_ptr<Trace> second;
+    EXPECT_EQ(Trace::open(options_, second, why_), Err::kInvalid);
+    EXPECT_NE(why_.find("another engine writes"), std::string::npos) << why_;
+    trace_.reset();
+    open();
+    struct stat status {};
+    EXPECT_EQ(stat((path_ + ".old").c_str(), &status), 0);
+    ASSERT_EQ(stat(path_.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777U, 0600U) << "payloads are in it";
+    TraceFile file;
+    EXPECT_TRUE(read(file).empty());
+}
+
+TEST_F(TraceTest, a_file_that_is_no_trace_is_left_alone) {
+    std::ofstream(path_) << "important";
+    EXPECT_EQ(Trace::open(options_, trace_, why_), Err::kInvalid);
+    EXPECT_NE(why_.find("is not a trace"), std::string::npos) << why_;
+    EXPECT_EQ(contents(), "important");
+    std::remove(path_.c_str());
+    ASSERT_EQ(symlink("/etc/passwd", path_.c_str()), 0);
+    EXPECT_EQ(Trace::open(options_, trace_, why_), Err::kInvalid);
+    std::remove(path_.c_str());
+    options_.file = "/no/such/folder/trace";
+    EXPECT_EQ(Trace::open(options_, trace_, why_), Err::kSystem);
+    EXPECT_NE(why_.find("choose a folder"), std::string::npos) << why_;
+}
+
+TEST_F(TraceTest, the_number_of_the_process_may_be_in_the_name) {
+    options_.file = testing::TempDir() + "ulc_trace.%p";
+    open();
+    EXPECT_EQ(access(path_.c_str(), R_OK), 0);
+}
+
+TEST_F(TraceTest, the_timeline_shows_what_was_sent_again_and_what_was_repaired) {
+    open();
+    send(data_frame(kHere, kThere, 1));
+    send(data_frame(kHere, kThere, 2));
+    receive(request_frame(kThere, kHere, 1));
+    send(data_frame(kHere, kThere, 1));
+    receive(data_frame(kThere, kHere, 11));
+    send(request_frame(kHere, kThere, 10));
+    send(request_frame(kHere, kThere, 10));
+    receive(data_frame(kThere, kHere, 10));
+    send(request_frame(kHere, kThere, 12));
+    TraceFile file;
+    Timeline timeline(file);
+    for (const auto& record : read(file))
+        timeline.add(record);
+    const auto& summary = timeline.summary();
+    EXPECT_EQ(summary.frames_in, 3U);
+    EXPECT_EQ(summary.frames_out, 6U);
+    EXPECT_EQ(summary.sent_again, 1U);
+    EXPECT_EQ(summary.requests_in, 1U);
+    EXPECT_EQ(summary.requests_out, 3U);
+    EXPECT_EQ(summary.repaired, 1U);
+    EXPECT_EQ(summary.unreadable, 0U);
+    const auto document = nlohmann::json::parse(timeline.finish());
+    int again = 0;
+    std::vector<std::string> ends;
+    for (const auto& event : document["traceEvents"]) {
+        again += event["name"] == "DATA again" ? 1 : 0;
+        if (event["ph"] == "b") ends.push_back(event["args"]["end"]);
+        if (event["ph"] == "b" && event["args"]["end"] == "filled") {
+            EXPECT_EQ(event["args"]["requests"], 2);
+            EXPECT_EQ(event["name"], "gap at 10");
+        }
+    }
+    EXPECT_EQ(again, 1);
+    EXPECT_EQ(ends.size(), 2U) << "one gap is still open at the end";
+}
+
+TEST_F(TraceTest, a_capture_has_an_interface_for_each_net_and_whole_blocks) {
+    open();
+    receive(data_frame(kThere, kHere, 5));
+    TraceFile file;
+    const auto records = read(file);
+    std::string capture = tools::pcapng_head(file);
+    for (const auto& record : records)
+        capture += tools::pcapng_block(file, record);
+    std::vector<std::uint32_t> types;
+    for (std::size_t at = 0; at < capture.size();) {
+        std::uint32_t head[2];
+        ASSERT_LE(at + 12, capture.size());
+        std::memcpy(head, capture.data() + at, sizeof head);
+        ASSERT_LE(at + head[1], capture.size());
+        ASSERT_EQ(head[1] % 4, 0U);
+        std::uint32_t end = 0;
+        std::memcpy(&end, capture.data() + at + head[1] - 4, sizeof end);
+        ASSERT_EQ(end, head[1]);
+        types.push_back(head[0]);
+        at += head[1];
+    }
+    EXPECT_EQ(types, (std::vector<std::uint32_t>{0x0A0D0D0A, 1, 1, 6}));
+}
+
+/// Reads the file with all that the tools do. Returns false if it is refused, with a sentence.
+bool read_all(const std::string& path) {
+    TraceFile file;
+    std::string error;
+    if (!file.open(path, &error)) {
+        EXPECT_NE(error.find("; "), std::string::npos) << "what to do: " << error;
+        return false;
+    }
+    std::vector<abi::TraceRecord> records;
+    file.read(records);
+    Timeline timeline(file);
+    std::string capture = tools::pcapng_head(file);
+    for (const auto& record : records) {
+        timeline.add(record);
+        capture += tools::pcapng_block(file, record);
+    }
+    EXPECT_TRUE(nlohmann::json::accept(timeline.finish()));
+    return true;
+}
+
+TEST_F(TraceTest, damaged_files_are_refused_or_read_as_far_as_they_are_whole) {
+    open();
+    for (std::uint32_t n = 0; n < 50; ++n) {
+        send(data_frame(kHere, kThere, n));
+        receive(request_frame(kThere, kHere, n));
+    }
+    trace_.reset();
+    const std::string good = contents();
+    ASSERT_TRUE(read_all(path_));
+    Prng random(1);
+    int read = 0;
+    for (int n = 0; n < 400; ++n) {
+        std::string bad = good;
+        if (n % 4 == 0) bad.resize(random.next() % good.size());
+        const bool head_only = n % 2 == 0;
+        for (int flips = 0; flips < 8 && !bad.empty(); ++flips) {
+            const std::size_t range = head_only ? 64 : 20'000;
+            bad[random.next() % std::min(bad.size(), range)] = static_cast<char>(random.next());
+        }
+        std::ofstream(path_, std::ios::binary | std::ios::trunc) << bad;
+        read += read_all(path_) ? 1 : 0;
+    }
+    EXPECT_GT(read, 50) << "damage behind the head";
+    EXPECT_LT(read, 350) << "damage of the head";
+    for (const std::size_t octets : {0UL, 1UL, 4096UL, 200'000UL}) {
+        std::string noise(octets, '\0');
+        for (char& c : noise)
+            c = static_cast<char>(random.next());
+        std::ofstream(path_, std::ios::binary | std::ios::trunc) << noise;
+        EXPECT_FALSE(read_all(path_)) << octets;
+    }
+    EXPECT_FALSE(read_all("/no/such/file"));
+    EXPECT_FALSE(read_all("/"));
+}
+
+}  // namespace
+}  // namespace ulc

@@ -1,0 +1,162 @@
+// ulc trace and ulc dump: what an engine recorded (ulc-engine --trace FILE), as a timeline, as a
+// summary, or as a capture.
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "tools/ulc/commands.h"
+#include "tools/ulc/trace/pcapng.h"
+#include "tools/ulc/trace/timeline.h"
+#include "tools/ulc/trace/trace_file.h"
+
+namespace ulc::tools {
+namespace {
+
+struct TraceCommand {
+    std::string file;
+    std::string out;
+    bool follow = false;
+};
+
+volatile sig_atomic_t g_ends = 0;
+
+int fail(const char* command, const std::string& error) {
+    fmt::print(stderr, "ulc {}: {}\n", command, error);
+    return 1;
+}
+
+/// The file that a command writes, or standard output.
+class Output {
+public:
+    ~Output() {
+        if (file_ != nullptr && file_ != stdout) std::fclose(file_);
+    }
+    [[nodiscard]] bool open(const std::string& path, std::string* error) {
+        path_ = path == "-" ? "standard output" : path;
+        file_ = path == "-" ? stdout : std::fopen(path.c_str(), "we");
+        if (file_ == nullptr) *error = failure();
+        return file_ != nullptr;
+    }
+    /// Returns false, with an error, if not everything is written: a full disk, a closed pipe.
+    [[nodiscard]] bool write(const std::string& text, std::string* error) {
+        if (std::fwrite(text.data(), 1, text.size(), file_) == text.size() &&
+            std::fflush(file_) == 0)
+            return true;
+        *error = failure();
+        return false;
+    }
+
+private:
+    [[nodiscard]] std::string failure() const {
+        return path_ + ": " + std::strerror(errno) + "; choose another file with -o";
+    }
+    std::FILE* file_ = nullptr;
+    std::string path_;
+};
+
+/// Says on standard error which records are missing.
+void report_gaps(const TraceFile& trace) {
+    if (trace.skipped() != 0)
+        fmt::print(stderr, "{} older records were overwritten; raise --trace-frames\n",
+                   trace.skipped());
+    if (trace.bad() != 0) fmt::print(stderr, "{} records are damaged and left out\n", trace.bad());
+}
+
+int dump(const TraceCommand& options) {
+    TraceFile trace;
+    Output out;
+    std::string error;
+    if (options.out == "-" && ::isatty(STDOUT_FILENO) == 1)
+        return fail("dump", "a capture is no text; name a file with -o, or pipe it to tshark -r -");
+    if (!trace.open(options.file, &error) || !out.open(options.out, &error))
+        return fail("dump", error);
+    struct sigaction action {};
+    action.sa_handler = [](int) { g_ends = 1; };
+    if (options.follow) {
+        ::sigaction(SIGINT, &action, nullptr);
+        ::sigaction(SIGTERM, &action, nullptr);
+    }
+    ::signal(SIGPIPE, SIG_IGN);
+    if (!out.write(pcapng_head(trace), &error)) return fail("dump", error);
+    std::vector<abi::TraceRecord> records;
+    for (bool last = false; !last;) {
+        // Asked before the read: what comes after the answer is read by the next turn.
+        last = !options.follow || g_ends != 0 || !trace.is_written();
+        records.clear();
+        trace.read(records);
+        std::string blocks;
+        for (const abi::TraceRecord& record : records)
+            blocks += pcapng_block(trace, record);
+        if (!blocks.empty() && !out.write(blocks, &error)) return fail("dump", error);
+        if (!last && records.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    report_gaps(trace);
+    return 0;
+}
+
+void print_summary(const TraceFile& trace, const TraceSummary& summary) {
+    fmt::print("engine {} ({}): {} frames in, {} out in {:.6f} s\n", trace.engine_pid(),
+               trace.is_written() ? "writes this trace" : "has ended", summary.frames_in,
+               summary.frames_out,
+               static_cast<double>(summary.last - summary.first) / static_cast<double>(kSecond));
+    fmt::print("sent again {}, requests in {}, out {}, gaps filled {}", summary.sent_again,
+               summary.requests_in, summary.requests_out, summary.repaired);
+    if (summary.repaired != 0)
+        fmt::print(", the longest after {:.1f} µs",
+                   static_cast<double>(summary.longest_repair) / kMicrosecond);
+    fmt::print("\n");
+    if (summary.unreadable != 0) fmt::print("not ULC's frames: {}\n", summary.unreadable);
+    for (const auto& [name, count] : summary.events)
+        fmt::print("{} {}\n", name, count);
+}
+
+int timeline(const TraceCommand& options) {
+    TraceFile trace;
+    std::string error;
+    if (!trace.open(options.file, &error)) return fail("trace", error);
+    Timeline made(trace);
+    std::vector<abi::TraceRecord> records;
+    trace.read(records);
+    for (const abi::TraceRecord& record : records)
+        made.add(record);
+    if (options.out.empty()) {
+        print_summary(trace, made.summary());
+    } else {
+        Output out;
+        if (!out.open(options.out, &error) || !out.write(made.finish(), &error))
+            return fail("trace", error);
+    }
+    report_gaps(trace);
+    return 0;
+}
+
+}  // namespace
+
+void add_trace_commands(CLI::App& app, int* exit_code) {
+    auto options = std::make_shared<TraceCommand>();
+    CLI::App* trace =
+        app.add_subcommand("trace", "Show what an engine recorded (ulc-engine --trace FILE)");
+    trace->add_option("file", options->file, "The engine's --trace FILE")->required();
+    trace->add_option(
+        "-o,--output", options->out,
+        "Write a timeline for Perfetto (ui.perfetto.dev) instead; -: standard output");
+    trace->callback([options, exit_code] { *exit_code = timeline(*options); });
+
+    auto capture = std::make_shared<TraceCommand>();
+    capture->out = "-";
+    CLI::App* command =
+        app.add_subcommand("dump", "Write the recorded frames as a capture for Wireshark (pcapng)");
+    command->add_option("file", capture->file, "The engine's --trace FILE")->required();
+    command->add_option("-o,--output", capture->out, "File to write (standard output)");
+    command->add_flag("-f,--follow", capture->follow, "Go on until the engine ends, or Ctrl-C");
+    command->callback([capture, exit_code] { *exit_code = dump(*capture); });
+}
+
+}  // namespace ulc::tools

@@ -1,0 +1,136 @@
+#include "tools/ulc/trace/trace_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+namespace ulc::tools {
+namespace {
+
+constexpr std::uint32_t kFrameBytesMax = 65536;
+
+/// Returns the name without letters that would disturb a terminal or a file format.
+template <std::size_t N>
+std::string name_of(const char (&bytes)[N]) {
+    std::string name(bytes, strnlen(bytes, N));
+    std::ranges::replace_if(
+        name, [](char c) { return c < ' ' || c > '~' || c == '"' || c == '\\'; }, '?');
+    return name;
+}
+
+}  // namespace
+
+TraceFile::~TraceFile() {
+    if (memory_ != nullptr) ::munmap(const_cast<std::byte*>(memory_), bytes_);
+    if (fd_ >= 0) ::close(fd_);
+}
+
+bool TraceFile::open(const std::string& path, std::string* error) {
+    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat info {};
+    if (fd_ < 0 || ::fstat(fd_, &info) != 0) {
+        *error = path + ": " + std::strerror(errno) +
+                 "; name the file of the engine's option --trace, as its user or root";
+        return false;
+    }
+    const std::string not_one = path + " is not a trace of an engine";
+    if (!S_ISREG(info.st_mode) || info.st_size < static_cast<off_t>(abi::kTraceHeaderBytes)) {
+        *error = not_one + "; name the file of its option --trace";
+        return false;
+    }
+    bytes_ = static_cast<std::size_t>(info.st_size);
+    void* memory = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, fd_, 0);
+    if (memory == MAP_FAILED) {
+        *error = path + ": " + std::strerror(errno) + "; copy it to a local folder";
+        return false;
+    }
+    memory_ = static_cast<const std::byte*>(memory);
+    if (check(bytes_, error)) return true;
+    *error =
+        error->empty() ? not_one + "; name the file of its option --trace" : path + " " + *error;
+    return false;
+}
+
+/// Copies the header's values and checks them. An empty error: the file is no trace.
+bool TraceFile::check(std::size_t bytes, std::string* error) {
+    const auto& header = *reinterpret_cast<const abi::TraceHeader*>(memory_);
+    error->clear();
+    if (header.magic != abi::kTraceMagic) return false;
+    if (header.version != abi::kTraceVersion) {
+        *error = "is of version " + std::to_string(header.version) + ", this ulc reads version " +
+                 std::to_string(abi::kTraceVersion) + "; use the ulc of that engine";
+        return false;
+    }
+    records_ = header.records;
+    const bool is_size = std::has_single_bit(records_) && records_ >= abi::kTraceRecordsMin &&
+                         records_ <= abi::kTraceRecordsMax;
+    const std::uint16_t nets = header.nets;
+    const std::uint32_t counters = header.counters;
+    if (!is_size || nets > abi::kTraceNets || counters > abi::kTraceCounters ||
+        bytes < abi::kTraceHeaderBytes + records_ * abi::kTraceRecordBytes) {
+        *error = "is damaged: its head does not fit its size; make another trace";
+        return false;
+    }
+    realtime_ahead_ = header.realtime_ahead;
+    engine_pid_ = header.engine_pid;
+    ether_type_ = header.ether_type;
+    for (std::uint16_t n = 0; n < nets; ++n)
+        nets_.push_back(name_of(header.net_names[n]));
+    for (std::uint32_t n = 0; n < counters; ++n)
+        counters_.push_back(name_of(header.counter_names[n]));
+    return true;
+}
+
+bool TraceFile::is_possible(const abi::TraceRecord& record) const {
+    switch (record.kind) {
+        case abi::TraceKind::kFrameIn:
+        case abi::TraceKind::kFrameOut:
+        case abi::TraceKind::kGivenUp:
+            return record.source < nets_.size() && record.kept <= abi::kTraceFrameBytes &&
+                   record.kept <= record.amount && record.amount <= kFrameBytesMax &&
+                   record.at >= 0;
+        case abi::TraceKind::kCounter:
+            return record.source < counters_.size() && record.kept == 0 && record.at >= 0;
+    }
+    return false;
+}
+
+void TraceFile::read(std::vector<abi::TraceRecord>& out) {
+    const auto& header = *reinterpret_cast<const abi::TraceHeader*>(memory_);
+    const auto* records =
+        reinterpret_cast<const abi::TraceRecord*>(memory_ + abi::kTraceHeaderBytes);
+    const std::uint64_t produced = header.produced.load(std::memory_order_acquire);
+    if (produced < next_) next_ = produced;  // no engine does that
+    const std::uint64_t kept = records_ - abi::kTraceMargin;
+    if (produced - next_ > kept) {
+        skipped_ += produced - next_ - kept;
+        next_ = produced - kept;
+    }
+    for (; next_ != produced; ++next_) {
+        abi::TraceRecord record{};
+        std::memcpy(&record, &records[next_ & (records_ - 1)], sizeof record);
+        std::atomic_thread_fence(std::memory_order_acquire);
+        if (header.produced.load(std::memory_order_relaxed) - next_ > kept) {
+            ++skipped_;  // overwritten while it was copied
+        } else if (!is_possible(record)) {
+            ++bad_;
+        } else {
+            out.push_back(record);
+        }
+    }
+}
+
+bool TraceFile::is_written() const {
+    if (::flock(fd_, LOCK_SH | LOCK_NB) != 0) return true;
+    ::flock(fd_, LOCK_UN);
+    return false;
+}
+
+}  // namespace ulc::tools
