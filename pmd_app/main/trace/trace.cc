@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstdio>
@@ -17,6 +18,10 @@
 
 namespace ulc::daemon {
 namespace {
+
+/// Least time between two looks at the counters while frames pass: a look costs as much as four
+/// frames. A rise is recorded that much late at most, or 10 ms late when nothing follows.
+constexpr Nanos kEventsApart = 20 * kMicrosecond;
 
 /// Counters whose rise is an event of the timeline.
 constexpr Counter kEvents[] = {
@@ -38,9 +43,14 @@ void copy_name(char (&to)[N], std::string_view name) {
     to[length] = '\0';
 }
 
+/// Puts the process's number for "%p"; a further engine of the process gets "NUMBER.1", and so on.
 std::string with_pid(std::string path) {
+    static std::atomic<unsigned> engines{0};
     const std::size_t at = path.find("%p");
-    return at == std::string::npos ? path : path.replace(at, 2, std::to_string(getpid()));
+    if (at == std::string::npos) return path;
+    const unsigned earlier = engines.fetch_add(1, std::memory_order_relaxed);
+    const std::string further = earlier == 0 ? "" : "." + std::to_string(earlier);
+    return path.replace(at, 2, std::to_string(getpid()) + further);
 }
 
 std::string error_text(const std::string& path) {
@@ -183,9 +193,16 @@ void Trace::record_frame(abi::TraceKind kind, std::uint8_t net, const Segment& s
     }
 }
 
-/// Records each counter that rose since the last look. One look for the frames of a round.
-void Trace::record_events() noexcept {
+/// Records events of the last frames, unless it did so a short time ago.
+void Trace::look_at_events() noexcept {
     frames_passed_ = false;
+    if (passed_at_ - looked_at_ < kEventsApart) return;
+    looked_at_ = passed_at_;
+    record_events();
+}
+
+/// Records each counter that rose since the last look.
+void Trace::record_events() noexcept {
     if (counters_ == nullptr) return;
     Nanos now = kNever;
     for (std::size_t n = 0; n < std::size(kEvents); ++n) {
@@ -218,10 +235,10 @@ Port Trace::wrap(const Port& port) {
 void Trace::set_frame_entries(Port& port) {
     port.rx = [](void* context, Segment** out, std::uint16_t n) {
         auto& [trace, real, net] = *static_cast<TracedPort*>(context);
-        if (trace.frames_passed_) trace.record_events();
+        if (trace.frames_passed_) trace.look_at_events();
         const std::uint16_t taken = real.rx(real.context, out, std::min(n, std::uint16_t{64}));
         if (taken == 0) return taken;
-        const Nanos now = trace.clock_.now();
+        const Nanos now = trace.passed_at_ = trace.clock_.now();
         for (std::uint16_t i = 0; i < taken; ++i)
             trace.record_frame(abi::TraceKind::kFrameIn, net, *out[i], now);
         trace.publish(trace.produced_);
@@ -232,7 +249,7 @@ void Trace::set_frame_entries(Port& port) {
         auto& [trace, real, net] = *static_cast<TracedPort*>(context);
         // Before the port has them: it may free a frame at once.
         const std::uint64_t before = trace.produced_;
-        const Nanos now = trace.clock_.now();
+        const Nanos now = trace.passed_at_ = trace.clock_.now();
         n = std::min(n, std::uint16_t{64});
         for (std::uint16_t i = 0; i < n; ++i)
             trace.record_frame(abi::TraceKind::kFrameOut, net, *frames[i], now);
@@ -244,10 +261,11 @@ void Trace::set_frame_entries(Port& port) {
     if (port.rx_landing != nullptr) {
         port.rx_landing = [](void* context, const Landing& landing) {
             auto& [trace, real, net] = *static_cast<TracedPort*>(context);
-            if (trace.frames_passed_) trace.record_events();
+            if (trace.frames_passed_) trace.look_at_events();
             Segment* const taken = real.rx_landing(real.context, landing);
             if (taken == nullptr) return taken;
-            trace.record_frame(abi::TraceKind::kFrameIn, net, *taken, trace.clock_.now());
+            trace.passed_at_ = trace.clock_.now();
+            trace.record_frame(abi::TraceKind::kFrameIn, net, *taken, trace.passed_at_);
             trace.publish(trace.produced_);
             trace.frames_passed_ = true;
             return taken;

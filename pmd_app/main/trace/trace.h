@@ -52,6 +52,7 @@ private:
     void record_frame(abi::TraceKind kind, std::uint8_t net, const Segment& segment,
                       Nanos now) noexcept;
     void publish(std::uint64_t produced) noexcept;
+    void look_at_events() noexcept;
     void record_events() noexcept;
     static void set_frame_entries(Port& port);
     static void set_other_entries(Port& port);
@@ -64,6 +65,8 @@ private:
     const Counters* counters_ = nullptr;
     std::uint64_t seen_[abi::kTraceCounters] = {};
     bool frames_passed_ = false;  ///< since the last look at the counters
+    Nanos passed_at_ = 0;
+    Nanos looked_at_ = 0;
     std::vector<std::unique_ptr<TracedPort>> ports_;
     std::size_t bytes_;
     int fd_;  ///< holds the lock that tells others that the file is in use
