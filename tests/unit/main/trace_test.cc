@@ -129,8 +129,9 @@ protected:
         ASSERT_EQ(port_.rx(port_.context, out, 4), 1);
         EXPECT_EQ(out[0], &frame->segment);
     }
-    std::uint16_t send(std::vector<std::unique_ptr<Frame>> frames) {
+    std::uint16_t send(const std::vector<std::unique_ptr<Frame>>& frames) {
         std::vector<Segment*> segments;
+        segments.reserve(frames.size());
         for (const auto& frame : frames)
             segments.push_back(&frame->segment);
         return port_.tx(port_.context, segments.data(), static_cast<std::uint16_t>(frames.size()));
@@ -138,7 +139,7 @@ protected:
     void send(std::unique_ptr<Frame> frame) {
         std::vector<std::unique_ptr<Frame>> frames;
         frames.push_back(std::move(frame));
-        send(std::move(frames));
+        send(frames);
     }
     std::vector<abi::TraceRecord> read(TraceFile& file) {
         std::string error;
