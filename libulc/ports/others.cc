@@ -152,6 +152,7 @@ bool Others::spawn(const std::vector<std::string>& program, const std::string& h
     words.emplace_back("--");
     words.insert(words.end(), program.begin(), program.end());
     std::vector<char*> argv;
+    argv.reserve(words.size() + 1);
     for (std::string& word : words)
         argv.push_back(word.data());
     argv.push_back(nullptr);

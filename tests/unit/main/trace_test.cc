@@ -193,7 +193,7 @@ TEST_F(TraceTest, frames_that_the_port_refuses_are_not_recorded) {
     std::vector<std::unique_ptr<Frame>> three;
     for (std::uint32_t n = 0; n < 3; ++n)
         three.push_back(data_frame(kHere, kThere, n));
-    EXPECT_EQ(send(std::move(three)), 1);
+    EXPECT_EQ(send(three), 1);
     receive(data_frame(kThere, kHere, 5));
     TraceFile file;
     const auto records = read(file);
