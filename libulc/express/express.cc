@@ -78,6 +78,8 @@ int express_send(uint16_t to, void* message, express_handler handler) {
                    [=](Scheduler&) { return process().send(to, message, handler); });
 }
 
+unsigned long express_handled(int interrupted) { return process().handled(interrupted != 0); }
+
 unsigned long express_dropped(enum express_drop reason) {
     const auto number = static_cast<unsigned>(reason);
     return number < EXPRESS_DROPS ? process().dropped(number) : 0;

@@ -80,6 +80,10 @@ EXPRESS_API int express_free(void* message);
  * PEER_LEFT. */
 EXPRESS_API int express_send(uint16_t process, void* message, express_handler handler);
 
+/* Returns the number of messages whose handlers this process has run: of those that interrupted a
+ * thread (interrupted != 0), or of all others, which it found by polling. */
+EXPRESS_API unsigned long express_handled(int interrupted);
+
 /* Reasons for which arriving bytes are dropped. */
 enum express_drop {
     EXPRESS_DROP_KIND = 0,     /* no kind of message of this library */

@@ -41,6 +41,9 @@ public:
     [[nodiscard]] int size() const noexcept { return static_cast<int>(peers_.size()); }
     void set_death_handler(express_death_handler handler) noexcept { on_death_ = handler; }
     [[nodiscard]] unsigned long dropped(unsigned reason) const noexcept { return dropped_[reason]; }
+    [[nodiscard]] unsigned long handled(bool interrupted) const noexcept {
+        return handled_[interrupted ? 1 : 0];
+    }
     [[nodiscard]] void* allocate(std::size_t length);
     [[nodiscard]] int free(const void* message);
     [[nodiscard]] int send(std::uint16_t to, const void* message, express_handler handler);
@@ -102,6 +105,7 @@ private:
     std::uint64_t id_ = 0;
     express_death_handler on_death_ = nullptr;
     std::array<unsigned long, EXPRESS_DROPS> dropped_{};
+    std::array<unsigned long, 2> handled_{};  ///< messages that were polled; in upcalls
 
     Work work_;
     Buffer* unsent_ = nullptr;  ///< sent by the program, not taken by libulc yet

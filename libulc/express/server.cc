@@ -21,6 +21,7 @@ bool Process::serve_one() {
     if (to_mourn_ > 0) {
         mourn();
     } else if (has_work) {
+        ++handled_[in_upcall_ ? 1 : 0];
         handlers_[work_.handler](work_.source, work_.view, work_.length);
         scheduler_->enter();
         ulc_release(ep_, work_.view);

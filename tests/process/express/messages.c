@@ -117,6 +117,15 @@ int main(void) {
         CHECK(express_send((uint16_t)to, express_alloc(5), on_ping) == ULC_OK);
     while (pings < express_processes())
         continue;
+    int own = 0;
+    for (; express_handled(1) == 0 && own < 1000; ++own) {
+        CHECK(express_send((uint16_t)express_process(), express_alloc(5), on_ping) == ULC_OK);
+        while (pings < express_processes() + own + 1)
+            continue;
+    }
+    CHECK(express_handled(1) > 0);
+    CHECK(express_handled(0) + express_handled(1) ==
+          2UL * ROUNDS * express_processes() + express_processes() + own);
 
     CHECK(express_sync() == ULC_OK);
     for (int reason = 0; reason < EXPRESS_DROPS; ++reason)

@@ -1,0 +1,49 @@
+// Distributed shared memory on Express Messages: all processes see the same bytes, which the
+// protection of the pages keeps consistent (protocol.h). Locks and barriers order accesses.
+//
+//   a thread touches a page that it may not ─SIGSEGV─▶ fault(), waits ──▶ goes on
+//   server thread: messages of others ──▶ Node::on_message()
+//
+// The pages are mapped twice: as the program sees them, protected, and whole for the server thread.
+// Used by ulc-sor. Limits: up to 64 processes; handlers of messages must not touch the
+// shared memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "bench/apps/dsm/protocol.h"
+
+namespace ulc::dsm {
+
+/// Joins the job with `bytes` of shared memory, zeros at first. nullptr: failed; a sentence was
+/// printed. Collective.
+[[nodiscard]] void* start(std::size_t bytes);
+/// Leaves, when all processes do. Returns false after a failure, which was printed.
+[[nodiscard]] bool stop();
+
+[[nodiscard]] unsigned process();
+[[nodiscard]] unsigned processes();
+
+/// Waits until all processes have called it. False: a process has died.
+[[nodiscard]] bool barrier();
+/// Gives one process at a time the lock of that number, in the order of asking.
+void lock(unsigned number);
+void unlock(unsigned number);
+
+/// Figures of one process, or of all.
+struct Report {
+    Counts counts;
+    double seconds = 0;
+};
+/// Bytes that collect() needs in the shared memory.
+inline constexpr std::size_t kReportBytes = std::size_t{kProcessesMax} * 4096;
+/// Returns this process's counts.
+[[nodiscard]] Counts counts();
+/// Collective: puts each process's figures into `pages` and returns their sums, and the longest
+/// time. false in `whole`: a process has died.
+[[nodiscard]] Report collect(void* pages, const Report& own, bool& whole);
+/// Prints the sums for each of `units` and process, with the figures of Express's tables 2 and 4.
+void print(const Counts& sum, const char* unit, double units, double polled_in_paper);
+
+}  // namespace ulc::dsm
