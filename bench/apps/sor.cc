@@ -125,7 +125,8 @@ int report(const Grid& shared, const ulc::dsm::Report& all, const Options& optio
     std::printf("time: %.3f ms an iteration; one process: %.3f ms; speed-up %.2f\n",
                 all.seconds * 1e3 / options.iterations, one * 1e3 / options.iterations,
                 one / all.seconds);
-    ulc::dsm::print(all.counts, "an iteration", options.iterations, kPolledInPaper);
+    ulc::dsm::print(all.counts, "an iteration and process",
+                    double{1} * options.iterations * ulc::dsm::processes(), kPolledInPaper);
     for (std::size_t row = 0; row < options.rows; ++row) {
         for (std::size_t column = 0; column < options.columns; ++column) {
             const double& wanted = expected[row * options.columns + column];

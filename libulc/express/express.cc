@@ -78,6 +78,10 @@ int express_send(uint16_t to, void* message, express_handler handler) {
                    [=](Scheduler&) { return process().send(to, message, handler); });
 }
 
+int express_let_interrupt(int allowed) {
+    return guarded(true, [=](Scheduler&) { return process().let_interrupt(allowed != 0); });
+}
+
 unsigned long express_handled(int interrupted) { return process().handled(interrupted != 0); }
 
 unsigned long express_dropped(enum express_drop reason) {

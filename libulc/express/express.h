@@ -84,6 +84,10 @@ EXPRESS_API int express_send(uint16_t process, void* message, express_handler ha
  * thread (interrupted != 0), or of all others, which it found by polling. */
 EXPRESS_API unsigned long express_handled(int interrupted);
 
+/* Lets messages interrupt threads, as at first, or not (allowed == 0). Then they wait until a
+ * thread calls this library, or none can run. Errors: INVALID. */
+EXPRESS_API int express_let_interrupt(int allowed);
+
 /* Reasons for which arriving bytes are dropped. */
 enum express_drop {
     EXPRESS_DROP_KIND = 0,     /* no kind of message of this library */

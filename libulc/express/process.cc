@@ -168,20 +168,30 @@ int Process::wait_until(Condition condition, Nanos at_most) {
 
 // ---------------------------------------------------------------- the promise to poll
 
+int Process::let_interrupt(bool allowed) {
+    const Call call(*this);
+    may_interrupt_ = allowed;
+    return ULC_OK;
+}
+
 void Process::promise_to_poll() {
     if (computes_) static_cast<void>(ulc_promise(ep_, 1));
     computes_ = false;
 }
 
+bool Process::wakes_server() {
+    collect();
+    if (!look()) return false;
+    scheduler_->wake_server();
+    return true;
+}
+
 // An upcall that comes behind ulc_promise(ep, 0) takes `computes_` back, so it is set before.
 bool Process::may_compute() {
     if (computes_ || in_upcall_ || scheduler_->server_is_busy()) return true;
+    if (!may_interrupt_) return !wakes_server();
     for (;;) {
-        collect();
-        if (look()) {
-            scheduler_->wake_server();
-            return false;
-        }
+        if (wakes_server()) return false;
         computes_ = true;
         std::atomic_signal_fence(std::memory_order_seq_cst);
         const int error = ulc_promise(ep_, 0);

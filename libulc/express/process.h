@@ -44,6 +44,7 @@ public:
     [[nodiscard]] unsigned long handled(bool interrupted) const noexcept {
         return handled_[interrupted ? 1 : 0];
     }
+    [[nodiscard]] int let_interrupt(bool allowed);
     [[nodiscard]] void* allocate(std::size_t length);
     [[nodiscard]] int free(const void* message);
     [[nodiscard]] int send(std::uint16_t to, const void* message, express_handler handler);
@@ -76,6 +77,7 @@ private:
     void idle(Nanos until);
     void on_upcall();
     void promise_to_poll();
+    [[nodiscard]] bool wakes_server();
     void collect();
     void flush();
     [[nodiscard]] int submit(Buffer& buffer);
@@ -121,6 +123,7 @@ private:
     bool syncs_ = false;
     bool mismatches_ = false;
     // Written by this thread, and by a signal handler on it.
+    bool may_interrupt_ = true;
     volatile bool computes_ = false;   ///< the promise is revoked
     volatile bool in_upcall_ = false;  ///< on_upcall() runs on the interrupted thread's stack
 };

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace ulc::dsm {
@@ -49,8 +50,8 @@ public:
         return at >= seen_ && at < seen_ + pages_ * kPage;
     }
     void fault(const void* address, bool writes, bool knows);
+    void release();
     void on_message(std::uint16_t from, const Packet& packet, std::size_t length);
-    void resume(std::uint32_t page);
 
     void* view() { return seen_; }
     Counts counts() const {
@@ -68,6 +69,7 @@ private:
     unsigned char* whole_ = nullptr;  ///< by the server thread
     std::size_t pages_ = 0;
     const Packet* arrived_ = nullptr;
+    std::optional<std::uint32_t> held_;       ///< page that came for an access, not made yet
     std::vector<express_condition> changed_;  ///< by page
 };
 
@@ -104,10 +106,6 @@ void on_packet(std::uint16_t source, const void* message, std::size_t length) {
     memory->on_message(source, *static_cast<const Packet*>(message), length);
 }
 
-void on_resume(std::uint16_t, const void* message, std::size_t length) {
-    memory->resume(number_of(message, length));
-}
-
 void on_grant(std::uint16_t, const void* message, std::size_t length) {
     express_lock(&lock_mutex);
     ++(*granted)[number_of(message, length)];
@@ -133,7 +131,7 @@ void on_unlock(std::uint16_t, const void* message, std::size_t length) {
     send_number(next, number, on_grant);
 }
 
-constexpr express_handler kHandlers[] = {on_packet, on_resume, on_grant, on_lock, on_unlock};
+constexpr express_handler kHandlers[] = {on_packet, on_grant, on_lock, on_unlock};
 
 // ---------------------------------------------------------------- faults
 
@@ -150,8 +148,19 @@ bool is_write(const void* context, bool& knows) {
 #endif
 }
 
-// On the stack of the thread that faults, which may be switched away meanwhile. So the signal is
-// not blocked during its handler.
+/// Makes the processor raise SIGTRAP behind the access, or ends the hold before it.
+void trap_after_access([[maybe_unused]] void* context, [[maybe_unused]] bool traps) {
+#if defined(__x86_64__)
+    constexpr greg_t kTrap = 0x100;  // flag of the processor: one instruction
+    auto& flags = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL];
+    flags = traps ? flags | kTrap : flags & ~kTrap;
+#else
+    if (traps) memory->release();
+#endif
+}
+
+// On the stack of the thread that faults, which may be switched away meanwhile. So the signals are
+// not blocked during their handlers.
 void on_fault(int, siginfo_t* info, void* context) {
     if (memory == nullptr || !memory->contains(info->si_addr)) {
         sigaction(SIGSEGV, &before_us, nullptr);  // the access faults again
@@ -161,14 +170,24 @@ void on_fault(int, siginfo_t* info, void* context) {
     bool knows = false;
     const bool writes = is_write(context, knows);
     memory->fault(info->si_addr, writes, knows);
+    trap_after_access(context, true);
     errno = kept;
 }
 
-void install_handler() {
+void on_trap(int, siginfo_t*, void* context) {
+    const int kept = errno;
+    trap_after_access(context, false);
+    memory->release();
+    errno = kept;
+}
+
+void install_handlers() {
     struct sigaction action {};
-    action.sa_sigaction = on_fault;
     action.sa_flags = SA_SIGINFO | SA_NODEFER;
     sigemptyset(&action.sa_mask);
+    action.sa_sigaction = on_trap;
+    sigaction(SIGTRAP, &action, nullptr);
+    action.sa_sigaction = on_fault;
     sigaction(SIGSEGV, &action, &before_us);
 }
 
@@ -221,27 +240,29 @@ void Memory::on_message(std::uint16_t from, const Packet& packet, std::size_t le
     express_unlock(&mutex);
 }
 
-void Memory::resume(std::uint32_t page) {
-    express_lock(&mutex);
-    if (page < pages_) node->resume(page);
-    express_unlock(&mutex);
-}
-
+// A page that came stays until the access has been made, whatever messages the thread finds on its
+// way there. Else two processes could take it from each other without end. The access that faults
+// next shows that an earlier one is over, or touches two pages, and then must not wait with the
+// first.
 void Memory::fault(const void* address, bool writes, bool knows) {
     const auto page = static_cast<std::uint32_t>(
         static_cast<std::size_t>(static_cast<const unsigned char*>(address) - seen_) / kPage);
     express_lock(&mutex);
+    if (held_ && held_ != page) node->resume(*held_);
     if (!knows) writes = node->allows(page, false);  // a read was allowed
     while (!node->allows(page, writes)) {
         node->fault(page, writes);
         if (!node->allows(page, writes)) express_wait(&changed_[page], &mutex);
     }
-    const bool is_wanted = node->is_wanted(page);
-    if (!is_wanted) node->resume(page);
+    held_ = page;
     express_unlock(&mutex);
-    // The server thread resumes the page after a way through the engine, in which this thread makes
-    // its access. If it does not, it faults again.
-    if (is_wanted) send_number(static_cast<std::uint16_t>(express_process()), page, on_resume);
+}
+
+void Memory::release() {
+    express_lock(&mutex);
+    if (held_) node->resume(*held_);
+    held_.reset();
+    express_unlock(&mutex);
 }
 
 }  // namespace
@@ -256,7 +277,7 @@ void* start(std::size_t bytes) {
                      bytes);
         return nullptr;
     }
-    install_handler();
+    install_handlers();
     return barrier() ? memory->view() : nullptr;
 }
 
@@ -265,6 +286,8 @@ bool stop() {
     sigaction(SIGSEGV, &before_us, nullptr);
     return express_exit() == ULC_OK;
 }
+
+void poll_only() { static_cast<void>(express_let_interrupt(0)); }
 
 unsigned process() { return static_cast<unsigned>(express_process()); }
 unsigned processes() { return static_cast<unsigned>(express_processes()); }
@@ -300,11 +323,9 @@ Report collect(void* pages, const Report& own, bool& whole) {
 }
 
 void print(const Counts& sum, const char* unit, double units, double polled_in_paper) {
-    const auto mean = [&](std::uint64_t count) {
-        return static_cast<double>(count) / units / processes();
-    };
+    const auto mean = [&](std::uint64_t count) { return static_cast<double>(count) / units; };
     std::printf(
-        "%s and process: %.1f read faults, %.1f write faults, %.1f messages, %.1f of them "
+        "%s: %.1f read faults, %.1f write faults, %.1f messages, %.1f of them "
         "pages, %.1f forwarded\n",
         unit, mean(sum.read_faults), mean(sum.write_faults), mean(sum.messages),
         mean(sum.pages_sent), mean(sum.forwarded));

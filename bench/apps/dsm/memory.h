@@ -5,8 +5,8 @@
 //   server thread: messages of others ──▶ Node::on_message()
 //
 // The pages are mapped twice: as the program sees them, protected, and whole for the server thread.
-// Used by ulc-sor. Limits: up to 64 processes; handlers of messages must not touch the
-// shared memory.
+// Used by ulc-sor and ulc-route. Limits: up to 64 processes; one thread of each process touches the
+// shared memory, and no handler of a message.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +21,9 @@ namespace ulc::dsm {
 [[nodiscard]] void* start(std::size_t bytes);
 /// Leaves, when all processes do. Returns false after a failure, which was printed.
 [[nodiscard]] bool stop();
+
+/// Forbids messages to interrupt a thread of this process.
+void poll_only();
 
 [[nodiscard]] unsigned process();
 [[nodiscard]] unsigned processes();
@@ -43,7 +46,7 @@ inline constexpr std::size_t kReportBytes = std::size_t{kProcessesMax} * 4096;
 /// Collective: puts each process's figures into `pages` and returns their sums, and the longest
 /// time. false in `whole`: a process has died.
 [[nodiscard]] Report collect(void* pages, const Report& own, bool& whole);
-/// Prints the sums for each of `units` and process, with the figures of Express's tables 2 and 4.
+/// Prints the sums divided by `units`, with the figures of Express's tables 2 and 4.
 void print(const Counts& sum, const char* unit, double units, double polled_in_paper);
 
 }  // namespace ulc::dsm

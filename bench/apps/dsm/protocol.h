@@ -78,10 +78,6 @@ public:
     void resume(std::uint32_t page);
     /// True if resume() has something to do.
     [[nodiscard]] bool is_held(std::uint32_t page) const { return pages_[page].is_held; }
-    /// True if others wait for the end of the hold.
-    [[nodiscard]] bool is_wanted(std::uint32_t page) const {
-        return !pages_[page].deferred.empty();
-    }
     /// False: the message is not one that this state allows; nothing was done.
     [[nodiscard]] bool on_message(std::uint16_t from, const Message& message);
 

@@ -127,6 +127,17 @@ int main(void) {
     CHECK(express_handled(0) + express_handled(1) ==
           2UL * ROUNDS * express_processes() + express_processes() + own);
 
+    /* Nothing interrupts the next loop; the message waits for a call. */
+    const unsigned long interrupts = express_handled(1);
+    CHECK(express_let_interrupt(0) == ULC_OK);
+    CHECK(express_send((uint16_t)express_process(), express_alloc(5), on_ping) == ULC_OK);
+    for (volatile int n = 0; n < 20000000; ++n)
+        continue;
+    while (pings < express_processes() + own + 1)
+        CHECK(express_yield() == ULC_OK);
+    CHECK(express_handled(1) == interrupts);
+    CHECK(express_let_interrupt(1) == ULC_OK);
+
     CHECK(express_sync() == ULC_OK);
     for (int reason = 0; reason < EXPRESS_DROPS; ++reason)
         CHECK(express_dropped((enum express_drop)reason) == 0);
