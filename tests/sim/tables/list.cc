@@ -12,6 +12,7 @@ constexpr TableEntry kTables[] = {
     {"policies", "ours", policies_compared},
     {"addresses", "URTP §3.2.1", group_addresses},
     {"applications", "GAMMA §6.2, §6.3; URTP §5", applications},
+    {"molecular-dynamics", "GAMMA §6.4", molecular_dynamics},
     {"collectives", "ours", collectives},
     {"engine-threads", "ours", engine_threads},
 };

@@ -12,8 +12,9 @@ namespace ulc::sim {
 [[nodiscard]] Table policies_compared(const TableOptions& options);  ///< policies.cc
 [[nodiscard]] Table express_flow(const TableOptions& options);       ///< express_flow.cc
 [[nodiscard]] Table group_addresses(const TableOptions& options);    ///< group_addresses.cc
-[[nodiscard]] Table applications(const TableOptions& options);       ///< applications.cc
-[[nodiscard]] Table collectives(const TableOptions& options);        ///< collectives.cc
-[[nodiscard]] Table engine_threads(const TableOptions& options);     ///< engine_threads.cc
+[[nodiscard]] Table applications(const TableOptions& options);  ///< applications/applications.cc
+[[nodiscard]] Table molecular_dynamics(const TableOptions& options);  ///< molecular_dynamics.cc
+[[nodiscard]] Table collectives(const TableOptions& options);         ///< collectives.cc
+[[nodiscard]] Table engine_threads(const TableOptions& options);      ///< engine_threads.cc
 
 }  // namespace ulc::sim

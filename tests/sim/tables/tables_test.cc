@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/sim/host/presets.h"
-#include "tests/sim/tables/application_run.h"
+#include "tests/sim/tables/applications/application_run.h"
 #include "tests/sim/tables/list.h"
 #include "tests/sim/tables/measure.h"
 #include "tests/sim/tables/table_output.h"
@@ -156,6 +156,8 @@ TEST(tables, groups_share_addresses_at_less_cost_than_by_hash_or_broadcast) {
 TEST(tables, optimism_saves_what_express_says) { expect_shapes(express_flow, {}); }
 
 TEST(tables, applications_are_as_fast_as_gammas) { expect_shapes(applications, {}); }
+
+TEST(tables, molecular_dynamics_gains_from_broadcast) { expect_shapes(molecular_dynamics, {}); }
 
 TEST(tables, threads_of_an_engine_gain_what_the_model_says) { expect_shapes(engine_threads, {}); }
 

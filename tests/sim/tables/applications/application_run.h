@@ -1,5 +1,6 @@
-// An application as its ranks' phases: computing for a time, collectives and messages in between. Communication is that of the
-// shipped libulc on simulated hosts; a host's processor computes and serves its engine by turns.
+// An application as its ranks' phases: computing for a time, collectives, messages. Communication
+// is that of the shipped libulc on simulated hosts. A host's processor computes and serves its
+// engine by turns.
 #pragma once
 
 #include <coll.h>
@@ -20,19 +21,20 @@ public:
     /// A rank a node.
     explicit ApplicationRun(const ClusterConfig& config);
 
-    // --- the next phase of a rank; ranks give the same collectives in the same order. algorithm: as for coll.h. Every octet that
-    // is received is checked
+    // --- the next phase of a rank; ranks give the same collectives in the same order. algorithm:
+    // as for coll.h. Every octet that is received is checked.
     void compute(std::uint16_t rank, Nanos time);
     void broadcast(std::uint16_t rank, std::uint16_t root, std::size_t octets,
                    std::string algorithm);
-    /// From and to rank 0, `block` octets each.
+    /// Scatters from rank 0, or gathers at it, `block` octets of each rank.
     void scatter(std::uint16_t rank, std::size_t block, std::string algorithm);
     void gather(std::uint16_t rank, std::size_t block, std::string algorithm);
     void allgather(std::uint16_t rank, std::size_t block, std::string algorithm);
     /// A message; nothing if both are the same rank.
     void hand_on(std::uint16_t from, std::uint16_t to, std::size_t octets);
 
-    /// Runs it: from the start to the last rank's end. Not a number: something failed, was wrong, or took too long.
+    /// Runs it, from the start to the last rank's end. Not a number: something failed, was wrong,
+    /// or took too long.
     [[nodiscard]] double seconds();
 
 private:
@@ -44,7 +46,7 @@ private:
         std::size_t output_octets = 0;
         std::size_t input_at = 0;
         std::size_t output_at = 0;
-        std::size_t number = 0;  ///< of the content: the same at all ranks
+        std::size_t number = 0;  ///< number of the content, the same at all ranks
         bool is_message = false;
         ulc_coll* operation = nullptr;
         ulc_request request{};
@@ -57,7 +59,7 @@ private:
         std::size_t exchanges = 0;
         bool begun = false;
         bool failed = false;
-        Nanos until = 0;        ///< of computing
+        Nanos until = 0;        ///< end of computing
         Nanos busy_before = 0;  ///< the processor, when this stretch of computing began
         Nanos ended = 0;
     };

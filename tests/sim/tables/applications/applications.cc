@@ -1,10 +1,11 @@
 // Table 8: the papers' applications on their clusters (GAMMA §6.2, §6.3; URTP §5).
 //
-// Computing is a time: operations by the paper's speed of one processor. Communication is the shipped collectives, on the paper's
-// hosts and medium, in the order of bench/apps/. A host has one processor: what its engine takes while the application computes
-// makes the computation that much longer. Of URTP §5's figures none has numbers, nor does it give its processors' speed on these
-// problems; what its text says of their shape is judged, with speeds that are estimates.
-#include "tests/sim/tables/application_run.h"
+// Computing is a time: operations by the paper's speed of one processor. Communication is the
+// shipped collectives, on the paper's hosts and medium, in the order of bench/apps/. A host has one
+// processor: what its engine takes while the application computes makes the computation that much
+// longer. URTP §5 gives no numbers for its figures, and no speed of its processors on these
+// problems. Its text on their shape is judged, with speeds that are estimates.
+#include "tests/sim/tables/applications/application_run.h"
 
 #include <algorithm>
 #include <array>
@@ -40,7 +41,7 @@ std::string text(const char* format, double a, double b = 0) {
     return out.data();
 }
 
-/// Four PCs on a hub (§6.2.4), of which the thesis gives the costs with Pentium 133: ours are no better than its.
+/// Four PCs on a hub (§6.2.4), at the costs that GAMMA §4.5 gives for a Pentium 133.
 ClusterConfig gamma_cluster(std::uint16_t nodes, const TableOptions& options) {
     ClusterConfig config = gamma_hub(nodes);
     config.net.seed = config.seed = options.seed;
@@ -79,7 +80,8 @@ double master_slave(std::size_t m, std::uint16_t nodes, const char* broadcast,
     return run.seconds();
 }
 
-/// LU with panels of 64 columns, dealt cyclically (§6.2), then the backward substitution, as bench/apps/linpack.cc.
+/// LU with panels of 64 columns, dealt cyclically (§6.2), then the backward substitution, as in
+/// bench/apps/linpack.cc.
 double linpack(std::size_t order, std::uint16_t nodes, const char* broadcast,
                const TableOptions& options) {
     ApplicationRun run(gamma_cluster(nodes, options));

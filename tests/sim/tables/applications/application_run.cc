@@ -1,4 +1,4 @@
-#include "tests/sim/tables/application_run.h"
+#include "tests/sim/tables/applications/application_run.h"
 
 #include <algorithm>
 #include <cmath>
@@ -89,7 +89,7 @@ void ApplicationRun::hand_on(std::uint16_t from, std::uint16_t to, std::size_t o
     };
 }
 
-// What the engine took of the processor meanwhile is computed afterwards.
+// The time that the engine took of the processor meanwhile is added at the end.
 bool ApplicationRun::computed(Rank& rank, std::uint16_t node, Nanos now) {
     const Nanos busy = lib_.cluster().busy(node);
     if (!std::exchange(rank.begun, true)) {
