@@ -1,6 +1,6 @@
-// Where the papers' numbers come from. (read) is a figure of the paper; (derived) follows from such figures by the
-// arithmetic that stands beside it; (estimate) is chosen, because the paper gives none, and no result should be quoted that
-// hangs on it. Set once: no table may change them.
+// The sources of the papers' numbers. (read) is a figure of the paper; (derived) follows from such
+// figures by the arithmetic next to it; (estimate) is chosen, because the paper gives none, and no
+// result should be quoted that hangs on it. Set once: no table may change them.
 #include "tests/sim/host/presets.h"
 
 #include <algorithm>
@@ -8,13 +8,16 @@
 namespace ulc::sim {
 namespace {
 
-// GAMMA §4.5.6–8: Pentium 133, 3C595 and 3C905 on 100 Mb/s; one machine, and what each version changed.
-//   DMA rate: version 0.2 moves 1500 octets in 1500 / 6.6 MB/s = 227 µs, 204 µs more than nothing (23.5 µs); the line takes
-//     117 µs of it, two transfers in store and forward the other 87: 29 ns an octet (derived).
-//   bus_setup: early send and receive save 23.5 − 16.8 = 6.7 µs of a shortest frame. They hide 60 − 16 octets of the first
-//     transfer, and the second with its start: 1.3 + 1.7 + setup, so 3.7 µs (derived).
+// GAMMA §4.5.6–8: Pentium 133, 3C595 and 3C905 on 100 Mb/s; one machine, and each version's change.
+//   DMA rate: version 0.2 moves 1500 octets in 1500 / 6.6 MB/s = 227 µs, 204 µs more than nothing
+//     (23.5 µs); the line takes 117 µs of it, two transfers in store and forward the other 87: 29
+//     ns an octet (derived).
+//   bus_setup: early send and receive save 23.5 − 16.8 = 6.7 µs of a shortest frame. They hide 60 −
+//     16 octets of the first transfer, and the second with its start: 1.3 + 1.7 + setup, so 3.7 µs
+//     (derived).
 //   interrupt: 16.8 − 12.7 = 4.1 µs, "about 4 µs" (read).
-//   frames: 12.7 = send + 3.7 + 0.5 + line 5.8 + repeater 1 (§7.3.3) + receive, so 1.7 µs for both (derived).
+//   frames: 12.7 = send + 3.7 + 0.5 + line 5.8 + repeater 1 (§7.3.3) + receive, so 1.7 µs for both
+//     (derived).
 HostCosts gamma(std::string name) {
     HostCosts host;
     host.name = std::move(name);
@@ -30,8 +33,9 @@ HostCosts gamma(std::string name) {
     return host;
 }
 
-// Version 0.1: programmed I/O. 9.9 MB/s (read) is 151 µs for 1500 octets, all of it the processor's: 98 ns an octet
-// (derived); of the 10 µs in latency that 0.2 won, this is 8 µs, headers made anew the rest (derived).
+// Version 0.1: programmed I/O. 9.9 MB/s (read) is 151 µs for 1500 octets, all of it the
+// processor's: 98 ns an octet (derived); of the 10 µs in latency that 0.2 won, this is 8 µs,
+// headers made again the rest (derived).
 HostCosts gamma_0_1() {
     HostCosts host = gamma("gamma-0.1");
     host.bus_octet = 98;
@@ -40,7 +44,8 @@ HostCosts gamma_0_1() {
     return host;
 }
 
-// Version 0.3: early send and receive; the threshold is the header (estimate: "the first few bytes").
+// Version 0.3: early send and receive; the threshold is the header (estimate: "the first few
+// bytes").
 HostCosts gamma_0_3() {
     HostCosts host = gamma("gamma-0.3");
     host.send_threshold = 16;
@@ -57,8 +62,9 @@ HostCosts gamma_0_4() {
     return host;
 }
 
-// A temporary copy of each message at the receiver: 3 MB/s less, 24 % of the line (§4.5.6, read). 12.1 becomes 9.1 MB/s, so
-// 1500 octets take 165 µs instead of 124; the receiver's processor already moves them for 47 µs: 118 / 1500 = 79 ns (derived).
+// A temporary copy of each message at the receiver: 3 MB/s less, 24 % of the line (§4.5.6, read).
+// 12.1 becomes 9.1 MB/s, so 1500 octets take 165 µs instead of 124; the receiver's processor
+// already moves them for 47 µs: 118 / 1500 = 79 ns (derived).
 HostCosts gamma_copy() {
     HostCosts host = gamma("gamma-0.2-copy");
     host.receive_octet = 79;
@@ -86,9 +92,10 @@ HostCosts engine_core() {
     return host;
 }
 
-// GAMMA §7.1: a NIC with descriptor rings (DEC 21143), which moves frames by itself, on a Pentium II 350; the processor copies
-// the payload once on the way in. MPI/GAMMA: 17.7 µs one way with 1 µs of repeater, flow-controlled GAMMA 14.3 (§7.3.3, read);
-// 14.3 − 1 − 5.8 of line leaves 7.5 for both hosts (derived); half each, with 12 ns an octet at PCI speed (estimate).
+// GAMMA §7.1: a NIC with descriptor rings (DEC 21143), which moves frames by itself, on a Pentium
+// II 350; the processor copies the payload once on the way in. MPI/GAMMA: 17.7 µs one way with 1 µs
+// of repeater, flow-controlled GAMMA 14.3 (§7.3.3, read); 14.3 − 1 − 5.8 of line leaves 7.5 for
+// both hosts (derived); half each, with 12 ns an octet at PCI speed (estimate).
 HostCosts gamma_21143() {
     HostCosts host;
     host.name = "gamma-21143";
@@ -104,8 +111,9 @@ HostCosts gamma_21143() {
     return host;
 }
 
-// GAMMA §3.2.1, table 3.1: Linux 2.0.29 TCP on Pentium II 300, 3C905 with descriptors: 77.4 µs, 10.8 MB/s, half-power 1750 B
-// (read). 77.4 − 5.8 − 1 is 70.6 µs of two hosts, of it the interrupt's 4 (derived).
+// GAMMA §3.2.1, table 3.1: Linux 2.0.29 TCP on Pentium II 300, 3C905 with descriptors: 77.4 µs,
+// 10.8 MB/s, half-power 1750 B (read). 77.4 − 5.8 − 1 is 70.6 µs of two hosts, of it the
+// interrupt's 4 (derived).
 HostCosts linux_tcp() {
     HostCosts host;
     host.name = "linux-tcp-pii300";
@@ -124,9 +132,37 @@ HostCosts linux_tcp() {
     return host;
 }
 
-// U-Net MPI §6: Pentium Pro 200, FreeBSD 2.2, DEC Tulip on 100 Mb/s: 32 µs for 4 octets, 11 of them above U-Net: 3–4 of
-// reliability, 7–8 of queues (read). Raw U-Net's 21 µs less 5.8 of line and 1.5 of the bus leave 13.7 for trap, handler and
-// copies (derived), split evenly. Copies: one on the way out, two in (§6.1, read), 80 MB/s each (estimate).
+// The same NIC by the driver from before, which starts each transfer and waits for its end (GAMMA
+// §3.2.1, read). The bus as in gamma(), whose NIC is of the same family (derived).
+HostCosts linux_tcp_waiting() {
+    HostCosts host = linux_tcp();
+    host.name = "linux-tcp-pii300-waits";
+    host.bus_by_processor = true;
+    host.bus_octet = 29;
+    host.bus_setup = 3'700;
+    return host;
+}
+
+// GAMMA table 3.1: the same on a Pentium 133 with a 3C595: 113.8 µs, 6.6 MB/s (read). The line
+// takes 5.8 + 1 µs of it, the interrupt 4, two transfers of 60 octets 11: 92 for two processors,
+// 1.5 times the Pentium II's 62 (derived). 6.6 MB/s are 227 µs for 1500 octets. The receiver needs
+// 1.5 · 36 for the frame, 47 for the transfer, half of 27 for the acknowledgement of two: 75 ns an
+// octet are left (derived).
+HostCosts linux_tcp_p133() {
+    HostCosts host = linux_tcp_waiting();
+    host.name = "linux-tcp-p133";
+    for (Nanos HostCosts::*cost : {&HostCosts::send_frame, &HostCosts::receive_frame,
+                                   &HostCosts::submit, &HostCosts::complete})
+        host.*cost += host.*cost / 2;
+    host.send_octet = 75;
+    host.receive_octet = 75;
+    return host;
+}
+
+// U-Net MPI §6: Pentium Pro 200, FreeBSD 2.2, DEC Tulip on 100 Mb/s: 32 µs for 4 octets, 11 of them
+// above U-Net: 3–4 of reliability, 7–8 of queues (read). Raw U-Net's 21 µs less 5.8 of line and 1.5
+// of the bus leave 13.7 for trap, handler and copies (derived), split evenly. Copies: one on the
+// way out, two in (§6.1, read), 80 MB/s each (estimate).
 HostCosts unet_mpi() {
     HostCosts host;
     host.name = "unet-mpi";
@@ -142,12 +178,15 @@ HostCosts unet_mpi() {
     return host;
 }
 
-// URTP §4.1: RS/6000 on 10 Mb/s; clocks of 20, 33, 62.5 and 66 MHz (read); costs go by the clock (estimate).
-//   A UDP packet costs 400 to 600 µs up to the user level, one of URTP 100 less where a system call brings it alone (§3.3,
-//     read). We take that span as of its size, since figure 3 is by size, and the host, which the paper does not name, as the
-//     median one of the eight, the 530H (estimates): 300 µs and 200 / 1500 = 133 ns an octet, both copies (derived).
-//   Of the 300 a sixth is the interrupt, a sixth the driver's, also for what it drops ("very little overhead"), a sixth the
-//     library's; half the signal and the system call, once for what comes together (§3.3 says so; shares are estimates).
+// URTP §4.1: RS/6000 on 10 Mb/s; clocks of 20, 33, 62.5 and 66 MHz (read); costs go by the clock
+// (estimate).
+//   A UDP packet costs 400 to 600 µs up to the user level, one of URTP 100 less where a system call
+//     brings it alone (§3.3, read). We take that span as of its size, since figure 3 is by size,
+//     and the host, which the paper does not name, as the median one of the eight, the 530H
+//     (estimates): 300 µs and 200 / 1500 = 133 ns an octet, both copies (derived).
+//   A sixth of the 300 is the interrupt, a sixth the driver's, also for what it drops ("very little
+//     overhead"), a sixth the library's; half the signal and the system call, once for what comes
+//     together (§3.3 says so; shares are estimates).
 //   Sending, "much less work" (§3.2.1, read), is a quarter of it, and one copy of two (estimate).
 HostCosts urtp(std::string name, double megahertz) {
     HostCosts host;
@@ -168,10 +207,11 @@ HostCosts urtp(std::string name, double megahertz) {
     return host;
 }
 
-// PCODE §6: Silicon Graphics Indigo, R4000, UDP on 10 Mb/s. The paper gives no host figure: UDP as URTP §3.3 measured it on
-// workstations of the time, 400 µs and 133 ns an octet up to the user level, a quarter of it to send (estimate). The protocol is a
-// daemon, to which an application's requests go and from which its messages come by a local socket (§6.1, read): each such
-// hand-over as much as a UDP message (estimate); that of a multicast is charged to every frame sent.
+// PCODE §6: Silicon Graphics Indigo, R4000, UDP on 10 Mb/s. The paper gives no host figure: UDP as
+// URTP §3.3 measured it on workstations of the time, 400 µs and 133 ns an octet up to the user
+// level, a quarter of it to send (estimate). The protocol is a daemon, to which an application's
+// requests go and from which its messages come by a local socket (§6.1, read): each such hand-over
+// as much as a UDP message (estimate); that of a multicast is charged to every frame sent.
 HostCosts pcode() {
     HostCosts host;
     host.name = "pcode-indigo";
@@ -189,8 +229,8 @@ HostCosts pcode() {
     return host;
 }
 
-// The same host under PCODE's rival, a program on the kernel's TCP (§6.3): no daemon, so no hand-over. TCP's own work is taken to
-// be no more than UDP's (estimate, in its favour).
+// The same host under PCODE's rival, a program on the kernel's TCP (§6.3): no daemon, so no hand-
+// over. TCP's own work is taken to be no more than UDP's (estimate, in its favour).
 HostCosts tcp_indigo() {
     HostCosts host = pcode();
     host.name = "tcp-indigo";
@@ -201,8 +241,9 @@ HostCosts tcp_indigo() {
     return host;
 }
 
-// Express §5.1: iPSC/2; an upcall costs 27 µs more than polling (read), one way. The network is not Ethernet and the
-// latencies stand in a figure without numbers: 100 µs each end and 20 ns an octet (estimate).
+// Express §5.1: iPSC/2; an upcall costs 27 µs more than polling (read), one way. The network is not
+// Ethernet and the latencies stand in a figure without numbers: 100 µs each end and 20 ns an octet
+// (estimate).
 HostCosts express(bool polls) {
     HostCosts host;
     host.name = polls ? "express-poll" : "express-upcall";
@@ -219,10 +260,11 @@ HostCosts express(bool polls) {
     return host;
 }
 
-// docs/BENCHMARKS.md, figures on this project's machine, embedded engines over memif: a bare echo takes 0.56 µs one way, which
-// is the device twice; 3.6 … 5.4 M messages of 64 B a second and core, both directions: 0.11 µs each way; a stream of 64 KiB
-// messages 1.9 … 2.4 GB/s: 0.68 µs for a packet of 1486 octets; 8 B one way 1.4 … 2.5 µs, of which those leave 0.6 for libulc
-// at both ends and for half a waiting round (all derived).
+// docs/BENCHMARKS.md, figures on this project's machine, embedded engines over memif: a bare echo
+// takes 0.56 µs one way, which is the device twice; 3.6 … 5.4 M messages of 64 B a second and core,
+// both directions: 0.11 µs each way; a stream of 64 KiB messages 1.9 … 2.4 GB/s: 0.68 µs for a
+// packet of 1486 octets; 8 B one way 1.4 … 2.5 µs, of which those leave 0.6 for libulc at both ends
+// and for half a waiting round (all derived).
 HostCosts own_machine() {
     HostCosts host;
     host.name = "own-machine";
@@ -252,6 +294,8 @@ const std::vector<HostCosts>& host_presets() {
         gamma_0_4(),
         gamma_21143(),
         linux_tcp(),
+        linux_tcp_waiting(),
+        linux_tcp_p133(),
         unet_mpi(),
         urtp("urtp-320", 20),
         urtp("urtp-530h", 33),
