@@ -70,6 +70,11 @@ int Endpoint::poll() {
     for (unsigned n = 0; n < kPollRecordsMax; ++n) {
         const abi::CompletionRecord* record = completions_.front();
         if (record == nullptr) break;
+        // Everything that the peer wrote to its ring comes before.
+        if (near_ != nullptr && !drain_near(record->source)) [[unlikely]] {
+            stalled = true;
+            break;
+        }
         if (record->kind == abi::CompletionKind::kMessage) {
             const Inbox::Taken taken = on_message(*record);
             stalled = taken == Inbox::Taken::kStalled;
@@ -86,8 +91,12 @@ int Endpoint::poll() {
         ++events;
     }
     events += static_cast<int>(outbox_.progress() + groups_.progress());
+    if (near_ != nullptr) [[unlikely]]
+        events += static_cast<int>(near_->drain_all(&stalled));
     if (inbox_.has_words()) [[unlikely]]
         answer_announced();
+    if (near_ != nullptr) [[unlikely]]
+        answer_near();
     if (state_ == State::kLeaving && !leave_pushed_) push_leave();
     if (submitter_.corrupt()) end(ULC_ERR_CORRUPT);
     if (events > 0 || moved) {
@@ -233,8 +242,13 @@ void Endpoint::on_fault(const abi::CompletionRecord& record) {
 
 Inbox::Taken Endpoint::on_message(const abi::CompletionRecord& record) {
     const bool tagged = (record.flags & abi::kCompleteHasTag) != 0;
-    if (!tagged || (record.tag & kLibulcTags) != kLibulcTags) return inbox_.on_message(record);
-    return on_word(record);
+    const bool word = tagged && (record.tag & kLibulcTags) == kLibulcTags;
+    const Inbox::Taken taken = word ? on_word(record) : inbox_.on_message(record);
+    const bool counts = !word || record.tag == kTagAnnouncement;
+    if (near_ != nullptr && counts && taken == Inbox::Taken::kYes &&
+        (record.flags & abi::kCompleteFirst) != 0 && group_of(record.stream) == 0)
+        near_->arrived(record.source);
+    return taken;
 }
 
 bool Endpoint::may_place(const abi::Beginning& message) const noexcept {

@@ -6,6 +6,7 @@
 //   messages.cc   the entries for messages and groups          wait.cc     spin, yield, sleep
 //   outbox.h      the send path                                inbox.h     the receive path, matching.h
 //   rendezvous.h  announced messages, endpoint_announced.cc
+//   near.h        peers of this node, endpoint_near.cc
 //   upcall.h      interrupts of a thread that computes
 //   groups.h      creation of groups                           attach_client.h, embedded_client.h: where regions come from
 //
@@ -32,6 +33,7 @@
 #include "client/groups/groups.h"
 #include "client/hooks.h"
 #include "client/links.h"
+#include "client/near/near.h"
 #include "client/p2p/inbox.h"
 #include "client/p2p/outbox.h"
 #include "client/p2p/submitter.h"
@@ -104,6 +106,10 @@ public:
     /// What the engine said when the job failed; may be empty.
     [[nodiscard]] const std::string& job_text() const noexcept { return job_text_; }
 
+    // --- peers of this node; as the functions of near/ulc_near.h
+    [[nodiscard]] int near_prepare(const NearMemory& memory);
+    [[nodiscard]] int near_peer(std::uint16_t peer) noexcept;
+
     // --- messages; tags may be any, what users may say is checked in api.cc
     /// flags: of ulc_send_flag.
     [[nodiscard]] int send(std::uint16_t to, std::uint64_t tag, const Pieces& payload,
@@ -117,7 +123,7 @@ public:
     [[nodiscard]] std::uint64_t memory_held() const noexcept { return inbox_.memory_used(); }
     /// Words of other ranks' libulc that were malformed or came too late, and were dropped.
     [[nodiscard]] std::uint64_t words_dropped() const noexcept {
-        return words_dropped_ + inbox_.malformed();
+        return words_dropped_ + inbox_.malformed() + (near_ != nullptr ? near_->malformed() : 0);
     }
     [[nodiscard]] int receive(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
                               const Pieces& buffer, ulc_request* request);
@@ -264,7 +270,16 @@ private:
     [[nodiscard]] int may_communicate() const noexcept;
     [[nodiscard]] int may_receive(std::uint16_t from) const noexcept;
     [[nodiscard]] int may_look(std::uint16_t from, int& none) const noexcept;
+    [[nodiscard]] int send_by_near(std::uint16_t to, std::uint64_t tag, const Pieces& payload,
+                                   unsigned flags, ulc_request* request);
+    [[nodiscard]] int send_by_engine(std::uint16_t to, std::uint64_t tag, const Pieces& payload,
+                                     unsigned flags, ulc_request* request);
     [[nodiscard]] int send_to_self(const SendArgs& args, ulc_request* request);
+    /// Gives the inbox what the peer wrote to its ring. False: there is no memory for a message.
+    [[nodiscard]] bool drain_near(std::uint16_t peer) noexcept {
+        return near_ == nullptr || peer >= size_ || near_->drain(peer);
+    }
+    void answer_near() noexcept;
     int poll_closely();
     void yield(Nanos now);
     void yield_before_leaving();
@@ -280,6 +295,7 @@ private:
     Inbox inbox_;
     Groups groups_;
     std::unique_ptr<LinkTable> links_;  ///< while it is open for links
+    std::unique_ptr<Near> near_;        ///< nullptr: all messages go through the engine
     Collector collector_;
     std::vector<OffloadRun*> offloads_;  ///< by cookie; nullptr: free
     std::size_t aside_ = 0;              ///< octets of blocks

@@ -47,6 +47,8 @@ Inbox::Taken Endpoint::on_word(const abi::CompletionRecord& record) {
         Hold hold;
         understood = by_unicast && read(payload, length, hold) && hold.hold <= 1;
         if (understood) outbox_.on_hold(record.source, hold.hold == 1);
+    } else if (record.tag == kTagNear && near_ != nullptr) {
+        understood = by_unicast && near_->on_offer(record.source, {payload, length});
     } else {
         understood = groups_.on_control(record.source, record.tag, {payload, length});
     }

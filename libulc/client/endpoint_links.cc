@@ -43,6 +43,7 @@ bool Endpoint::on_links_open(const abi::CompletionRecord& record) {
     try {
         peer_errors_.assign(size, ULC_ERR_INVALID);
         links_ = std::make_unique<LinkTable>(submitter_, size_, record.body.inline_octets);
+        if (near_ != nullptr) near_->begin_job(size_);
     } catch (const std::bad_alloc&) {
         end(ULC_ERR_NO_MEMORY);
         return true;
@@ -70,6 +71,7 @@ bool Endpoint::on_link_record(const abi::CompletionRecord& record) {
             // The number may mean another peer from now on.
             outbox_.peer_gone(peer, ULC_ERR_CLOSED);
             inbox_.forget(peer);
+            if (near_ != nullptr) near_->forget(peer);
             return true;
         default:
             return false;

@@ -99,6 +99,7 @@ void Endpoint::on_formed(const abi::CompletionRecord& record) {
     try {
         peer_errors_.assign(size, 0);
         groups_.begin_job(world_, rank_, size_, per_node_of(record));
+        if (near_ != nullptr) near_->begin_job(size_);
     } catch (const std::bad_alloc&) {
         end(ULC_ERR_NO_MEMORY);
         return;
@@ -159,6 +160,7 @@ int Endpoint::peer_state(std::uint16_t rank) const noexcept {
 void Endpoint::on_peer_gone(std::uint16_t rank, int error) {
     if (rank == rank_ || peer_errors_[rank] != 0) return;  // also of a peer that was let go
     peer_errors_[rank] = static_cast<std::uint8_t>(error);
+    if (near_ != nullptr) near_->forget(rank);
     outbox_.peer_gone(rank, error);
     inbox_.peer_gone(rank, error);
     groups_.peer_gone(rank, error);

@@ -21,6 +21,30 @@ int Endpoint::send(std::uint16_t to, std::uint64_t tag, const Pieces& payload, u
     if (const int error = may_communicate(); error != ULC_OK) return error;
     if (to >= size_) return ULC_ERR_INVALID;
     if (peer_errors_[to] != 0) return peer_errors_[to];
+    if (near_ != nullptr && to != rank_) [[unlikely]]
+        return send_by_near(to, tag, payload, flags, request);
+    return send_by_engine(to, tag, payload, flags, request);
+}
+
+/// Sends by the peer's ring if that takes the message, else through the engine.
+int Endpoint::send_by_near(std::uint16_t to, std::uint64_t tag, const Pieces& payload,
+                           unsigned flags, ulc_request* request) {
+    SendArgs args;
+    args.stream = to;
+    args.tag = tag;
+    args.payload = payload;
+    if (flags == 0 && !outbox_.announces(args) && near_->send(to, tag, payload)) {
+        if (request != nullptr) Request::begin_done(request, to, tag, payload.length);
+        return ULC_OK;
+    }
+    const int error = send_by_engine(to, tag, payload, flags, request);
+    if (error == ULC_OK) near_->sent(to);
+    return error;
+}
+
+[[gnu::always_inline]] inline int Endpoint::send_by_engine(std::uint16_t to, std::uint64_t tag,
+                                                           const Pieces& payload, unsigned flags,
+                                                           ulc_request* request) {
     if (flags == 0 && to != rank_ && outbox_.send_short(to, tag, payload, request)) return ULC_OK;
     SendArgs args;
     args.stream = to;
@@ -34,7 +58,8 @@ int Endpoint::send(std::uint16_t to, std::uint64_t tag, const Pieces& payload, u
 
 int Endpoint::send_to_self(const SendArgs& args, ulc_request* request) {
     if (outbox_.announces(args)) return announce_to_self(args, request);
-    if (!inbox_.deliver_local(rank_, args.tag, args.payload)) return ULC_ERR_NO_MEMORY;
+    if (!inbox_.deliver(rank_, args.tag, args.payload, Inbox::Counts::kNo))
+        return ULC_ERR_NO_MEMORY;
     if (request != nullptr) Request::begin(request, RequestState::kQueued).done(ULC_OK);
     return ULC_OK;
 }

@@ -478,8 +478,8 @@ typedef void (*ulc_error_handler)(void* context, int error, uint16_t source, uin
 ULC_API void ulc_set_error_handler(ulc_endpoint* ep, ulc_error_handler handler, void* context);
 
 /* Blocks until ulc_poll() took an event, at most timeout_ns: spins, then yields, then sleeps
- * (Express §3.2). Errors: TIMEOUT, CLOSED, CORRUPT, NO_ENGINE (the engine died), LIMIT (see
- * ulc_poll()). */
+ * (Express §3.2). A message that an earlier poll took is no event: test, probe or take first.
+ * Errors: TIMEOUT, CLOSED, CORRUPT, NO_ENGINE (the engine died), LIMIT (see ulc_poll()). */
 ULC_API int ulc_wait(ulc_endpoint* ep, int64_t timeout_ns);
 
 /* Waits until the request is done, and fills *status (may be NULL). Blocks, at most timeout_ns.

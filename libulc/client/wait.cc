@@ -6,7 +6,8 @@
 // same: an engine that was killed wakes no client, so after each the endpoint looks whether it
 // still lives.
 //
-// With an engine inside the process nobody would wake us: then the sleep is a nap, after which we poll the engine.
+// An engine inside the process wakes no client, and neither does a ring of near.h. The sleep is a
+// nap then, after which the endpoint polls.
 #include <algorithm>
 
 #include "base/pause.h"
@@ -17,7 +18,7 @@ namespace {
 
 constexpr Nanos kSleepMax = 10 * kMillisecond;
 constexpr Nanos kLookApart = 2 * kMillisecond;  ///< between looks at the engine
-constexpr Nanos kNapEmbedded = 200 * kMicrosecond;
+constexpr Nanos kNap = 200 * kMicrosecond;      ///< where something comes that wakes no thread
 constexpr Nanos kYieldApart = 20 * kMicrosecond;
 constexpr unsigned kClosePollsDaemon = 64;    ///< about 2 us
 constexpr unsigned kClosePollsEmbedded = 16;  ///< rounds of the engine: about 2 us
@@ -86,7 +87,8 @@ void Endpoint::sleep_once(Nanos left) {
     if (hooks_.sleep == nullptr) return;
     announce_awaited();
     abi::EndpointControl& control = region_.control();
-    const Nanos nap = hooks_.progress != nullptr ? kNapEmbedded : kSleepMax;
+    const bool naps = hooks_.progress != nullptr || (near_ != nullptr && near_->has_receivers());
+    const Nanos nap = naps ? kNap : kSleepMax;
     const std::uint32_t sequence = abi::client_going_to_sleep(control);
     const bool nothing =
         !completions_.ready() && control.closed.load(std::memory_order_acquire) == 0;

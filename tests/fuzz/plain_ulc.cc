@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "client/near/ulc_near.h"
 
 struct ulc_message {
     std::uint16_t source;
@@ -164,6 +165,8 @@ void ulc_close(ulc_endpoint* ep) {
     open_one = nullptr;
 }
 int ulc_set_rendezvous(ulc_endpoint*, uint64_t, uint64_t) { return ULC_OK; }
+int ulc_near_prepare(ulc_endpoint*) { return ULC_OK; }
+int ulc_near_peer(ulc_endpoint*, uint16_t) { return ULC_OK; }
 int ulc_join(ulc_endpoint*, const char*, uint16_t rank, uint16_t size, const unsigned char*) {
     ULC_CHECK(rank == ulc::fuzz::kRank && size == ulc::fuzz::kRanks);
     return ULC_OK;

@@ -362,35 +362,45 @@ Arrival* Inbox::find_open(const abi::CompletionRecord& record) noexcept {
     return nullptr;
 }
 
-bool Inbox::deliver_local(std::uint16_t self, std::uint64_t tag, const Pieces& payload) noexcept {
+bool Inbox::deliver(std::uint16_t source, std::uint64_t tag, const Pieces& payload,
+                    Counts counts) noexcept {
     const std::uint64_t length = payload.length;
     Request whole{};
     whole.lies_in(payload);
     unsigned char head[kHeadOctets];
     const std::uint64_t octets = std::min<std::uint64_t>(length, sizeof head);
     if (octets > 0) whole.read(0, head, octets);
-    if (Request* request = match({self, self, tag, length, head, octets})) {
-        if (payload.list == nullptr) copy_into(*request, 0, payload.base, length);
-        std::uint64_t at = 0;
-        each_part(payload.list, payload.count, 0, length,
-                  [&](const unsigned char* from, std::uint64_t bytes) {
-                      copy_into(*request, at, from, bytes);
-                      at += bytes;
-                  });
-        describe(*request, self, self, tag);
+    if (Request* request = match({source, source, tag, length, head, octets})) {
+        // The match was decided by this copy, so these bytes are not read again.
+        copy_into(*request, 0, head, octets);
+        std::uint64_t at = octets;
+        const auto take = [&](const unsigned char* from, std::uint64_t bytes) {
+            copy_into(*request, at, from, bytes);
+            at += bytes;
+        };
+        if (payload.list != nullptr) {
+            each_part(payload.list, payload.count, octets, length - octets, take);
+        } else if (length > octets) {
+            take(static_cast<const unsigned char*>(payload.base) + octets, length - octets);
+        }
+        describe(*request, source, 0, tag);
         finish(*request, length);
         return true;
     }
-    Arrival* arrival = new_arrival(self, self, tag);
+    Arrival* arrival = new_arrival(source, source, tag);
     if (arrival == nullptr) return false;
     arrival->length = length;
-    if (!reserve_heap(*arrival, length)) {
+    if (length <= abi::kInlineOctetsMax) {
+        arrival->storage = Storage::kInline;
+        arrival->data = arrival->inline_octets;
+    } else if (!reserve_heap(*arrival, length)) {
         drop_arrival(*arrival);
         return false;
     }
     if (length > 0) whole.read(0, arrival->data, length);
     arrival->received = length;
     arrival->whole = true;
+    if (counts == Counts::kYes) count(*arrival, length);
     matcher_.add_unexpected(*arrival);
     return true;
 }

@@ -108,9 +108,12 @@ public:
     }
     /// Malformed announcements and rests so far.
     [[nodiscard]] std::uint64_t malformed() const noexcept { return malformed_; }
-    /// A message of the endpoint to itself. False: no memory.
-    [[nodiscard]] bool deliver_local(std::uint16_t self, std::uint64_t tag,
-                                     const Pieces& payload) noexcept;
+    enum class Counts : std::uint8_t { kNo, kYes };
+    /// A whole message that the engine did not bring: of the endpoint to itself, or of a peer on
+    /// this node. The payload may change meanwhile. counts: an unexpected one counts for its
+    /// sender, as set_held_max() says. False: no memory.
+    [[nodiscard]] bool deliver(std::uint16_t source, std::uint64_t tag, const Pieces& payload,
+                               Counts counts) noexcept;
     /// Returns the payload of a record and, if it is in a block, its offset (else UINT32_MAX);
     /// nullptr if it is out of range.
     [[nodiscard]] const unsigned char* payload_of(const abi::CompletionRecord& record,

@@ -5,6 +5,7 @@
 #include <new>
 #include <string>
 
+#include "client/near/ulc_near.h"
 #include "ofi/queues/completions.h"
 #include "ofi/say.h"
 
@@ -67,6 +68,8 @@ int Peers::join(ulc_endpoint* ep, const AddressVector& addresses) {
     number_ = next_number++;
     by_rank_.assign(job_->size(), FI_ADDR_NOTAVAIL);
     near_.assign(job_->size(), false);
+    // With an engine in this process there is no such way, and no peer is near.
+    static_cast<void>(ulc_near_prepare(ep));
     const std::string name = job_->name_for(number_);
     int error = ULC_ERR_AGAIN;
     for (int i = 0; i < kJoinTries && error == ULC_ERR_AGAIN; ++i) {
@@ -79,6 +82,8 @@ int Peers::join(ulc_endpoint* ep, const AddressVector& addresses) {
 int Peers::look_at_state() noexcept {
     const int state = ulc_job_state(ep_);
     formed_ = state == ULC_OK;
+    for (std::size_t rank = 0; formed_ && rank < near_.size(); ++rank)
+        if (near_[rank]) static_cast<void>(ulc_near_peer(ep_, static_cast<std::uint16_t>(rank)));
     return -fi_error_of(state);
 }
 
@@ -105,6 +110,7 @@ void Peers::remember(fi_addr_t address, const Address& peer) {
     ranks_[address] = rank;
     if (by_rank_[rank] == FI_ADDR_NOTAVAIL) by_rank_[rank] = address;
     near_[rank] = job_->is_same_node(peer);
+    if (near_[rank]) static_cast<void>(ulc_near_peer(ep_, rank));
 }
 
 fi_addr_t Peers::address_of(std::uint16_t rank) noexcept {
@@ -112,8 +118,14 @@ fi_addr_t Peers::address_of(std::uint16_t rank) noexcept {
     if (by_rank_[rank] != FI_ADDR_NOTAVAIL) [[likely]]
         return by_rank_[rank];
     // Its address may come later, so only what is found is kept.
-    by_rank_[rank] = addresses_->index_of(job_->address_of(rank, number_));
-    return by_rank_[rank];
+    const fi_addr_t found = addresses_->index_of(job_->address_of(rank, number_));
+    Address address;
+    if (found == FI_ADDR_NOTAVAIL || !addresses_->find(found, address)) return FI_ADDR_NOTAVAIL;
+    try {
+        remember(found, address);
+    } catch (const std::bad_alloc&) {  // it is found again by the next message
+    }
+    return found;
 }
 
 void Peers::forget(fi_addr_t address) noexcept {

@@ -1,12 +1,15 @@
-// Long messages of libfabric between two ranks of one node, which the receiver reads from the
-// sender's memory. Prints "all right" or what differed.
+// Messages of libfabric between two ranks of one node: long ones, which the receiver reads from the
+// sender's memory, and short ones, which go through memory of both. Prints "all right" or what
+// differed.
 //   ulc run -n 2 --nodes 1 -- process_near FOLDER read     both ranks read
 //                                                 refuse   rank 1 may not: it gets the others
 //                                                 kill     rank 0 dies while rank 1 reads
+//                                                 flood    rank 0 dies while it writes short ones
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <vector>
@@ -263,6 +266,59 @@ int die_under_a_read() {
     return 0;
 }
 
+/// True if this process maps memory for short messages.
+bool has_ring() {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);)
+        if (line.find("memfd:ulc-near") != std::string::npos) return true;
+    return false;
+}
+
+/// Rank 0 is killed while it writes messages. Those that came are the first of those that it sent.
+/// Returns rank 1's exit code.
+int die_in_a_flood() {
+    constexpr std::size_t kLongest = 3000;
+    constexpr std::uint64_t kKillAt = 20'000;
+    const auto length_of = [](std::uint64_t n) { return n * 37 % kLongest; };
+    std::vector<unsigned char> bytes(kLongest);
+    exchange(100, 1, 1);
+    if (rank == 0) {
+        inject(std::to_string(::getpid()), 1);
+        for (std::uint64_t n = 0;; ++n) {
+            bytes.assign(kLongest, static_cast<unsigned char>(n));
+            const std::uint64_t before = fi_cntr_read(f.sent);
+            until_taken([&] {
+                return fi_tsend(f.ep, bytes.data(), length_of(n), nullptr, f.peer, n, &bytes);
+            });
+            while (fi_cntr_read(f.sent) == before)
+                check_time(__LINE__);
+        }
+    }
+    char peer[16] = {};
+    post(peer, sizeof peer, 1, 0, peer, f.peer);
+    next();
+    std::uint64_t n = 0;
+    for (;; ++n) {
+        post(bytes.data(), kLongest, 0, kTagMax, &bytes, f.peer);
+        Entry entry{};
+        ssize_t got = 0;
+        while ((got = fi_cq_read(f.queue, &entry, 1)) == -FI_EAGAIN)
+            check_time(__LINE__);
+        if (got != 1) break;
+        CHECK(entry.tag == n && entry.len == length_of(n));
+        CHECK(std::count(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(entry.len),
+                         static_cast<unsigned char>(n)) == static_cast<std::ptrdiff_t>(entry.len));
+        if (failures > 0) return 1;
+        if (n != kKillAt) continue;
+        CHECK(has_ring());
+        ::kill(std::atoi(peer), SIGKILL);
+    }
+    CHECK(n > kKillAt);
+    CHECK(next_error().err == FI_EHOSTUNREACH);
+    if (failures == 0) std::printf("rank %d: all right\n", rank);
+    return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -274,8 +330,10 @@ int main(int argc, char** argv) {
     exchange_addresses(argv[1]);
     meet();
     if (how == "kill") return die_under_a_read();
+    if (how == "flood") return die_in_a_flood();
     many_at_once();
     exchange(1000, 1, 1);
+    CHECK(has_ring());
     const int before = reads;
     exchange(5'000'003, 1, 1);
     CHECK(reads - before == (how == "refuse" && rank == 1 ? 0 : 2));

@@ -1,0 +1,500 @@
+// Messages of one node through shared memory (near.h): two endpoints, each against a scripted
+// engine, so that the test decides when the engine brings what; then rings that a peer wrote.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/prng.h"
+#include "client/near/near_memory.h"
+#include "tests/unit/client/fixture.h"
+
+namespace ulc::client {
+namespace {
+
+constexpr std::uint64_t kTag = 9;
+
+/// Memory that this process keeps, in place of the kernel's.
+std::map<std::uint32_t, std::byte*> made;
+unsigned named = 0;
+bool refuses = false;
+
+const NearMemory kOwnMemory = {
+    [](NearOffer& offer) noexcept -> std::byte* {
+        auto* memory = static_cast<std::byte*>(std::aligned_alloc(abi::kPageOctets, kNearBytes));
+        std::memset(memory, 0, kNearBytes);
+        offer = {};
+        offer.descriptor = ++named;
+        made[named] = memory;
+        return memory;
+    },
+    [](const NearOffer& offer) noexcept -> std::byte* {
+        return refuses || !made.contains(offer.descriptor) ? nullptr : made[offer.descriptor];
+    },
+    [](const NearOffer&) noexcept {},
+    [](std::byte*) noexcept {},
+};
+
+struct ClientNear : testing::Test {
+    ClientNear() {
+        refuses = false;
+        for (ScriptedEngine* one : {&first, &second})
+            EXPECT_EQ(one->endpoint->near_prepare(kOwnMemory), ULC_OK);
+        first.form(0, 3);
+        second.form(1, 3);
+        EXPECT_EQ(ulc_near_peer(a, 1), ULC_OK);
+        EXPECT_EQ(ulc_near_peer(b, 0), ULC_OK);
+    }
+    ~ClientNear() override {
+        first.endpoint.reset();
+        second.endpoint.reset();
+        for (const auto& [number, memory] : made)
+            std::free(memory);
+        made.clear();
+    }
+
+    /// Carries the next record from the first endpoint to the second. False: there is none.
+    bool carry() { return carry(first, second, 0); }
+    /// Takes back the blocks that the second endpoint has released.
+    void take_back() {
+        for (const std::uint32_t block : second.released())
+            blocks.push_back(block);
+    }
+    bool carry_back() { return carry(second, first, 1); }
+    bool carry(ScriptedEngine& from, ScriptedEngine& to, std::uint16_t source) {
+        const auto record = from.take_any();
+        if (!record.has_value()) return false;
+        EXPECT_EQ(record->kind, abi::SubmitKind::kSend);
+        if ((record->flags & abi::kSubmitInline) != 0) {
+            to.deliver_inline(
+                source, record->tag,
+                {reinterpret_cast<const char*>(record->body.inline_octets), record->inline_length});
+            return true;
+        }
+        const abi::Block& block = record->body.block;
+        const std::string chunk(
+            reinterpret_cast<const char*>(from.region.tx(block.offset, block.length)),
+            block.length);
+        EXPECT_FALSE(blocks.empty());
+        to.deliver_block(source, record->tag, blocks.front(), chunk, block.message_offset,
+                         block.message_length);
+        blocks.pop_front();
+        from.send_done(record->cookie);
+        return true;
+    }
+    /// The first endpoint's messages go through a ring from now on, but for the first.
+    void connect() {
+        send("hello");
+        ASSERT_TRUE(carry());
+        second.endpoint->poll();
+        EXPECT_EQ(next(), "hello");
+        ASSERT_TRUE(carry_back());
+        first.endpoint->poll();
+        ASSERT_FALSE(made.empty());
+    }
+    void send(const std::string& text) {
+        EXPECT_EQ(ulc_send(a, 1, kTag, text.data(), text.size(), nullptr), ULC_OK);
+    }
+    /// The first message that the second endpoint has; "none": it has none.
+    std::string next(std::uint64_t tag = kTag) {
+        std::string text(60'000, '.');
+        ulc_status status;
+        if (ulc_probe(b, 0, tag, UINT64_MAX, &status) != ULC_OK) return "none";
+        ulc_request request;
+        EXPECT_EQ(ulc_receive(b, 0, tag, UINT64_MAX, text.data(), text.size(), &request), ULC_OK);
+        // The rest of a long message may be on its way.
+        while (ulc_test(b, &request, &status) == ULC_ERR_AGAIN && carry()) {
+            second.endpoint->poll();
+            first.endpoint->poll();
+            take_back();
+        }
+        EXPECT_EQ(status.error, ULC_OK);
+        EXPECT_EQ(status.source, 0);
+        EXPECT_EQ(status.group, 0U);
+        return text.substr(0, status.length);
+    }
+    [[nodiscard]] bool silent() { return !first.take_any().has_value(); }
+    /// The ring that the second endpoint reads.
+    [[nodiscard]] std::byte* ring() const { return made.begin()->second; }
+    [[nodiscard]] abi::SubmissionRecord& slot(std::uint32_t n) const {
+        return reinterpret_cast<abi::SubmissionRecord*>(ring() + kNearSlotsAt)[n];
+    }
+
+    ScriptedEngine first{kSmall};
+    ScriptedEngine second{kSmall};
+    ulc_endpoint* a = first.endpoint.get();
+    ulc_endpoint* b = second.endpoint.get();
+    std::deque<std::uint32_t> blocks{0, 8192, 16384, 24576, 32768, 40960, 49152, 57344};
+};
+
+TEST_F(ClientNear, a_ring_follows_the_first_message_of_a_peer_that_is_named) {
+    connect();
+    for (const std::size_t length : {0, 1, 40, 41, 5'000, 32'768}) {
+        const std::string text = pattern(length);
+        send(text);
+        EXPECT_TRUE(silent()) << length;
+        EXPECT_GT(second.endpoint->poll(), 0);
+        EXPECT_TRUE(next() == text) << length;
+    }
+    send(pattern(32'769));  // too long for it
+    EXPECT_FALSE(silent());
+}
+
+TEST_F(ClientNear, a_peer_that_is_not_named_gets_no_ring) {
+    second.deliver_inline(2, kTag, "far");
+    second.endpoint->poll();
+    EXPECT_FALSE(second.take_any().has_value());
+    EXPECT_TRUE(made.empty());
+    // One that is named later gets it then.
+    EXPECT_EQ(ulc_near_peer(b, 2), ULC_OK);
+    second.endpoint->poll();
+    EXPECT_EQ(second.take_any()->tag, kTagNear);
+    EXPECT_EQ(ulc_near_peer(b, 2), ULC_OK);
+    second.endpoint->poll();
+    EXPECT_FALSE(second.take_any().has_value());
+    EXPECT_EQ(ulc_near_peer(b, 3), ULC_ERR_INVALID);
+}
+
+TEST_F(ClientNear, an_endpoint_that_is_not_prepared_or_is_embedded_has_no_rings) {
+    ScriptedEngine third(kSmall);
+    third.form(2, 3);
+    EXPECT_EQ(ulc_near_peer(third.endpoint.get(), 1), ULC_ERR_INVALID);
+    EXPECT_EQ(third.endpoint->near_prepare(kOwnMemory), ULC_ERR_INVALID);
+    NearOffer offer{};
+    third.deliver_inline(1, kTagNear, {reinterpret_cast<const char*>(&offer), sizeof offer});
+    third.endpoint->poll();
+    EXPECT_EQ(third.endpoint->words_dropped(), 1U);
+}
+
+TEST_F(ClientNear, a_thread_that_sleeps_naps_if_a_ring_may_bring_something) {
+    struct World {
+        Nanos now = 0;
+        Nanos nap_max = 0;
+        NearSender* sender = nullptr;
+    } world;
+    Hooks hooks;
+    hooks.context = &world;
+    hooks.now = [](void* context) { return static_cast<World*>(context)->now += kMicrosecond; };
+    hooks.sleep = [](void* context, std::atomic<std::uint32_t>&, std::uint32_t, Nanos nap) {
+        auto* one = static_cast<World*>(context);
+        one->now += nap;
+        one->nap_max = std::max(one->nap_max, nap);
+        if (one->sender != nullptr)
+            static_cast<void>(one->sender->send(1, kTag, Pieces::one("late", 4)));
+    };
+    ScriptedEngine third(kSmall, {}, hooks);
+    ulc_endpoint* ep = third.endpoint.get();
+    ASSERT_EQ(third.endpoint->near_prepare(kOwnMemory), ULC_OK);
+    third.form(2, 3);
+    ASSERT_EQ(ulc_near_peer(ep, 1), ULC_OK);
+    EXPECT_EQ(ulc_wait(ep, 100 * kMillisecond), ULC_ERR_TIMEOUT);
+    EXPECT_EQ(world.nap_max, 10 * kMillisecond);
+    third.deliver_inline(1, kTag, "first");
+    EXPECT_EQ(ulc_wait(ep, kMillisecond), ULC_OK);
+    NearSender sender(made.rbegin()->second);
+    world.sender = &sender;
+    world.nap_max = 0;
+    EXPECT_EQ(ulc_wait(ep, 100 * kMillisecond), ULC_OK);
+    EXPECT_EQ(world.nap_max, 200 * kMicrosecond);
+}
+
+TEST_F(ClientNear, a_cancelled_receive_leaves_its_message_to_the_next_one_of_any_source) {
+    connect();
+    std::string taken_back(8, '.');
+    std::string into(8, '.');
+    ulc_request first_receive;
+    ulc_request second_receive;
+    EXPECT_EQ(ulc_receive(b, ULC_RANK_ANY, kTag, ~0ULL, taken_back.data(), 8, &first_receive), 0);
+    EXPECT_EQ(ulc_receive(b, ULC_RANK_ANY, kTag, ~0ULL, into.data(), 8, &second_receive), 0);
+    send("1");
+    ASSERT_EQ(ulc_cancel(b, &first_receive), ULC_OK);
+    ASSERT_GT(second.endpoint->poll(), 0);
+    ulc_status status;
+    ASSERT_EQ(ulc_test(b, &second_receive, &status), ULC_OK);
+    EXPECT_EQ(into[0], '1');
+    EXPECT_EQ(taken_back[0], '.');
+    EXPECT_EQ(status.source, 0);
+    EXPECT_EQ(ulc_cancel(b, &second_receive), ULC_ERR_AGAIN);
+}
+
+TEST_F(ClientNear, a_peer_that_dies_in_the_middle_of_a_write_leaves_nothing) {
+    connect();
+    send("whole");
+    send("half");
+    slot(1).mark = 0;  // as before the writer published it
+    second.peer_gone(0, true);
+    second.endpoint->poll();
+    EXPECT_EQ(next(), "whole");
+    EXPECT_EQ(next(), "none");
+    slot(1).mark = abi::mark_of(1, kNearSlots);
+    second.endpoint->poll();
+    EXPECT_EQ(next(), "none");
+}
+
+TEST_F(ClientNear, a_ring_that_cannot_be_mapped_leaves_all_to_the_engine) {
+    refuses = true;
+    connect();
+    send("by the engine");
+    EXPECT_TRUE(carry());
+    second.endpoint->poll();
+    EXPECT_EQ(next(), "by the engine");
+}
+
+TEST_F(ClientNear, a_message_of_the_ring_waits_for_those_before_it) {
+    connect();
+    send(pattern(40'000));  // through the engine, in chunks
+    send("after");
+    second.endpoint->poll();
+    EXPECT_EQ(next(), "none");
+    ASSERT_TRUE(carry());
+    second.endpoint->poll();
+    // The long one has begun, so "after" is behind it and may be taken.
+    ulc_status status;
+    ASSERT_EQ(ulc_probe(b, 0, kTag, UINT64_MAX, &status), ULC_OK);
+    EXPECT_EQ(status.length, 40'000U);
+    EXPECT_TRUE(next() == pattern(40'000));
+    EXPECT_EQ(next(), "after");
+}
+
+TEST_F(ClientNear, a_message_of_the_engine_waits_for_those_before_it) {
+    connect();
+    send("first");
+    send(pattern(33'000));
+    send("third");
+    do
+        first.endpoint->poll();
+    while (carry());
+    second.endpoint->poll();  // finds all at once
+    EXPECT_EQ(next(), "first");
+    EXPECT_TRUE(next() == pattern(33'000));
+    EXPECT_EQ(next(), "third");
+}
+
+TEST_F(ClientNear, a_full_ring_leaves_messages_to_the_engine) {
+    connect();
+    unsigned sent = 0;
+    for (; silent(); ++sent)
+        send("message " + std::to_string(sent));
+    EXPECT_EQ(sent, kNearSlots + 1);  // the last one was taken from the submissions
+    second.endpoint->poll();
+    for (unsigned i = 0; i + 1 < sent; ++i)
+        EXPECT_EQ(next(), "message " + std::to_string(i));
+    send("behind it");  // the ring again; what was taken never comes
+    EXPECT_TRUE(silent());
+    second.endpoint->poll();
+    EXPECT_EQ(next(), "none");
+}
+
+TEST_F(ClientNear, sends_with_a_level_go_through_the_engine) {
+    connect();
+    ulc_request request;
+    const ulc_piece piece{const_cast<char*>("x"), 1};
+    EXPECT_EQ(ulc_sendv(a, 1, kTag, &piece, 1, ULC_SEND_DELIVERED, &request), ULC_OK);
+    EXPECT_FALSE(silent());
+    ulc_request plain;
+    EXPECT_EQ(ulc_sendv(a, 1, kTag, &piece, 1, 0, &plain), ULC_OK);
+    EXPECT_TRUE(silent());
+    EXPECT_EQ(ulc_test(a, &plain, nullptr), ULC_OK);
+}
+
+TEST_F(ClientNear, what_a_peer_wrote_before_it_left_arrives) {
+    connect();
+    send("last words");
+    second.peer_gone(0, true);
+    second.endpoint->poll();
+    EXPECT_EQ(next(), "last words");
+    std::string into(8, '.');
+    ulc_request request;
+    ASSERT_EQ(ulc_receive(b, 0, kTag, UINT64_MAX, into.data(), into.size(), &request), ULC_OK);
+    ulc_status status;
+    ASSERT_EQ(ulc_test(b, &request, &status), ULC_OK);
+    EXPECT_EQ(status.error, ULC_ERR_PEER_DIED);
+}
+
+TEST_F(ClientNear, unexpected_messages_of_a_ring_count_for_their_sender) {
+    connect();
+    EXPECT_EQ(ulc_set_rendezvous(b, UINT64_MAX, 50'000), ULC_OK);
+    send(pattern(30'000));
+    send(pattern(30'000));
+    second.endpoint->poll();
+    EXPECT_TRUE(carry_back());  // Hold
+    first.endpoint->poll();
+    send(pattern(300));
+    EXPECT_FALSE(silent());  // announced, so through the engine
+}
+
+TEST_F(ClientNear, no_memory_keeps_messages_in_their_ring_and_later_ones_behind) {
+    ScriptedEngine poor(kSmall, Limits{.unexpected_octets = 70'000});
+    ASSERT_EQ(poor.endpoint->near_prepare(kOwnMemory), ULC_OK);
+    poor.form(1, 3);
+    ulc_endpoint* ep = poor.endpoint.get();
+    ASSERT_EQ(ulc_near_peer(ep, 0), ULC_OK);
+    poor.deliver_inline(0, kTag, "hello");
+    ep->poll();
+    ASSERT_EQ(poor.take_any()->tag, kTagNear);
+    NearSender sender(made.rbegin()->second);
+    const std::string text = pattern(30'000);
+    for (int i = 0; i < 3; ++i)
+        ASSERT_TRUE(sender.send(1, kTag, Pieces::one(text.data(), text.size())));
+    poor.deliver_inline(0, kTag, "end");
+    while (ep->poll() > 0) {
+    }
+    EXPECT_EQ(ep->poll(), -ULC_ERR_LIMIT);
+    std::vector<std::size_t> lengths;
+    std::string into(40'000, '.');
+    for (int i = 0; i < 5; ++i) {
+        ulc_request request;
+        ulc_status status;
+        ASSERT_EQ(ulc_receive(ep, 0, kTag, UINT64_MAX, into.data(), into.size(), &request), ULC_OK);
+        ep->poll();
+        ASSERT_EQ(ulc_test(ep, &request, &status), ULC_OK);
+        lengths.push_back(status.length);
+    }
+    EXPECT_EQ(lengths, (std::vector<std::size_t>{5, 30'000, 30'000, 30'000, 3}));
+}
+
+TEST_F(ClientNear, all_orders_of_ring_and_engine_are_the_order_of_sending) {
+    connect();
+    Prng random(7);
+    std::deque<std::string> expected;
+    for (int step = 0; step < 20'000; ++step) {
+        switch (random.below(4)) {
+            case 0: {
+                const std::size_t length =
+                    random.below(8) == 0 ? random.below(40'000) : random.below(100);
+                expected.push_back(std::to_string(step) + pattern(length));
+                if (ulc_send(a, 1, kTag, expected.back().data(), expected.back().size(), nullptr) !=
+                    ULC_OK)
+                    expected.pop_back();
+                break;
+            }
+            case 1:
+                first.endpoint->poll();
+                if (expected.size() < 50) break;
+                [[fallthrough]];
+            case 2:
+                if (!blocks.empty() && second.completions.room(4) == 4) static_cast<void>(carry());
+                break;
+            default:
+                second.endpoint->poll();
+                if (const std::string text = next(); text != "none") {
+                    ASSERT_FALSE(expected.empty());
+                    ASSERT_TRUE(text == expected.front())
+                        << "step " << step << ": " << text.substr(0, 12);
+                    expected.pop_front();
+                }
+        }
+        take_back();
+    }
+}
+
+// ---------------------------------------------------------------- hostile peers
+
+struct Spoiled {
+    const char* what;
+    void (*spoil)(abi::SubmissionRecord& record);
+};
+
+struct ClientNearSpoiled : ClientNear, testing::WithParamInterface<Spoiled> {};
+
+TEST_P(ClientNearSpoiled, a_malformed_record_ends_the_ring_and_is_counted) {
+    connect();
+    send("spoiled");
+    GetParam().spoil(slot(0));
+    send("not read");
+    second.endpoint->poll();
+    EXPECT_EQ(b->words_dropped(), 1U);
+    EXPECT_EQ(next(), "none");
+    second.endpoint->poll();
+    EXPECT_EQ(b->words_dropped(), 1U);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    all, ClientNearSpoiled,
+    testing::Values(Spoiled{"kind", [](auto& r) { r.kind = abi::SubmitKind::kLeave; }},
+                    Spoiled{"tag_of_libulc", [](auto& r) { r.tag = kLibulcTags | 7; }},
+                    Spoiled{"inline_length", [](auto& r) { r.inline_length = 41; }},
+                    Spoiled{"block_too_long",
+                            [](auto& r) { r.flags = 0, r.body.block = {0, 32'769, 0, 0, 0, 0}; }},
+                    Spoiled{"block_outside",
+                            [](auto& r) { r.flags = 0, r.body.block = {131'072, 1, 0, 0, 0, 0}; }},
+                    Spoiled{
+                        "block_wraps",
+                        [](auto& r) { r.flags = 0, r.body.block = {UINT32_MAX, 2, 0, 0, 0, 0}; }}),
+    [](const auto& one) { return std::string(one.param.what); });
+
+TEST_F(ClientNear, a_count_that_never_comes_holds_up_only_its_ring) {
+    connect();
+    NearSender hostile(ring());
+    ASSERT_TRUE(hostile.send(1'000'000, kTag, Pieces::one("never", 5)));
+    send(pattern(40'000));
+    do
+        first.endpoint->poll();
+    while (carry());
+    second.deliver_inline(2, kTag, "of another");
+    EXPECT_GT(second.endpoint->poll(), 0);
+    EXPECT_TRUE(next() == pattern(40'000));
+    ulc_status status;
+    EXPECT_EQ(ulc_probe(b, 2, kTag, UINT64_MAX, &status), ULC_OK);
+    EXPECT_EQ(second.endpoint->poll(), 0);
+}
+
+TEST_F(ClientNear, bytes_that_a_match_has_seen_are_not_read_again) {
+    connect();
+    static std::byte* block = nullptr;
+    static ulc_request part;
+    static char into[100];
+    static ulc_piece piece{into, sizeof into};
+    ulc_request many;
+    const auto give = [](ulc_request*, const ulc_status*, const void* head, std::size_t octets,
+                         ulc_part* place) {
+        EXPECT_EQ(octets, 64U);
+        EXPECT_EQ(static_cast<const char*>(head)[0], 'a');
+        std::memset(block, 'b', 100);
+        *place = {&part, &piece, 1, 1};
+    };
+    ASSERT_EQ(ulc_receive_many(b, 0, kTag, UINT64_MAX, give, &many), ULC_OK);
+    send(std::string(100, 'a'));
+    block = ring() + kNearDataAt + slot(0).body.block.offset;
+    second.endpoint->poll();
+    ASSERT_EQ(ulc_test(b, &part, nullptr), ULC_OK);
+    EXPECT_EQ(std::string(into, 64), std::string(64, 'a'));
+}
+
+TEST_F(ClientNear, a_cursor_that_no_receiver_publishes_ends_the_use_of_the_ring) {
+    connect();
+    auto& control = *reinterpret_cast<NearControl*>(ring());
+    unsigned sent = 0;
+    for (; silent(); ++sent) {
+        send("x");
+        if (sent == 5) control.consumed = 1000;
+    }
+    EXPECT_EQ(sent, kNearSlots + 1);
+    for (int i = 0; i < 3; ++i) {
+        control.consumed = static_cast<std::uint32_t>(i);
+        send("x");
+        EXPECT_FALSE(silent());
+    }
+}
+
+TEST_F(ClientNear, malformed_offers_are_dropped_and_counted) {
+    const NearOffer offer{};
+    const std::string word(reinterpret_cast<const char*>(&offer), sizeof offer);
+    first.deliver_inline(2, kTagNear, word);  // of a peer that is not near
+    first.endpoint->poll();
+    EXPECT_EQ(a->words_dropped(), 1U);
+    first.deliver_inline(1, kTagNear, word.substr(1));
+    first.endpoint->poll();
+    EXPECT_EQ(a->words_dropped(), 2U);
+    connect();
+    first.deliver_inline(1, kTagNear, word);  // a second one
+    first.endpoint->poll();
+    EXPECT_EQ(a->words_dropped(), 3U);
+}
+
+}  // namespace
+}  // namespace ulc::client
