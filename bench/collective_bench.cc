@@ -1,14 +1,21 @@
-// Every collective over sizes, on all ranks of a job, each with the table's choice and with named algorithms, among them the
-// tree over unicast for reference. Four ways to look at it, by the last word of the name:
+// Every collective over sizes, on all ranks of a job, each with the table's choice and with named
+// algorithms, among them the tree over unicast for reference. Four ways to look at it, by the last
+// word of the name:
 //
-//   broadcast/1024           calls back to back; the root goes round (URTP §4.1), so that one broadcast cannot run ahead of the
+//   broadcast/1024           calls back to back; the root goes round (URTP §4.1), so that one
+//     broadcast cannot run ahead of the
 //                            next. Time a call, of the rank that was done last
-//   broadcast/1024/single    a barrier before each; from a rank's leaving the barrier until it has returned. Time: of the rank
-//                            that took longest, mean over the calls; counter mean_us: the mean over ranks
-//   broadcast/1024/skewed    as single, but each rank computes first, for a time drawn uniformly from 0 to 100 µs (seeded by rank
+//   broadcast/1024/single    a barrier before each; from a rank's leaving the barrier until it has
+//     returned. Time: of the rank
+//                            that took longest, mean over the calls; counter mean_us: the mean over
+//                              ranks
+//   broadcast/1024/skewed    as single, but each rank computes first, for a time drawn uniformly
+//     from 0 to 100 µs (seeded by rank
 //                            and call). Time: from the last rank's arrival to the last rank's end
-//   broadcast/1024/counted   as the first, and what crosses the switch in a call: payload_octets beside least_octets, what a
-//                            broadcast medium must carry, packets with payload, control packets. Needs ULC_BENCH_SWITCH (bench/counted_switch)
+//   broadcast/1024/counted   as the first, and what crosses the switch in a call: payload_octets
+//     next to least_octets, what a
+//                            broadcast medium must carry, packets with payload, control packets.
+//                              Needs ULC_BENCH_SWITCH (bench/counted_switch)
 //
 //   ulc run -n 8 --nodes 8 ulc-bench-collective
 //   mpirun -np 8 --mca btl tcp,self ulc-bench-collective-mpi        (the reference)
@@ -46,7 +53,7 @@ Outcome back_to_back(Transport& transport, const Command& command, const Operati
     return {.seconds = seconds_since(start)};
 }
 
-/// What a rank computes before a call, in seconds.
+/// Time that a rank computes before a call, in seconds.
 double arrive_late(std::uint16_t rank, std::uint32_t call) {
     ulc::Prng random((std::uint64_t{rank} << 32) + call + 1);
     const std::chrono::nanoseconds late(random.below(kSkewNsMax));
@@ -56,7 +63,8 @@ double arrive_late(std::uint16_t rank, std::uint32_t call) {
     return seconds_since(start);
 }
 
-/// Sums over calls of the longest time and of the mean time; of what came after the last arrival, if they were skewed.
+/// Sums over calls of the longest time and of the mean time; of what came after the last arrival,
+/// if they were skewed.
 Outcome one_by_one(Transport& transport, const Command& command, const Operation& operation) {
     struct Times {
         double late = 0, done = 0;
@@ -151,7 +159,8 @@ void add(std::vector<Case>& all, Collective what, const std::string& algorithm,
     one.command.what = static_cast<std::uint32_t>(what);
     one.command.mode = mode;
     one.command.octets = octets;
-    // Every rank is the root at least once. Long enough that a clock's reading and the first call's surprises are a small part.
+    // Every rank is the root at least once. Long enough that a clock's reading and the first call's
+    // surprises are a small part.
     one.rounds_min = ranks;
     one.command.rounds = std::max<std::uint32_t>(ranks, octets <= 4096 ? 200 : 50);
     if (mode == kSingle || mode == kSkewed) one.value_names = {"mean_us"};

@@ -13,7 +13,7 @@ constexpr std::array<std::string_view, kCollectives> kNames{
 
 using Octets = std::vector<unsigned char>;
 
-/// What `from` has for `to` in a total exchange.
+/// Returns the value that `from` has for `to` in a total exchange.
 std::uint64_t stamp_of(std::uint16_t from, std::uint16_t to) { return from * 1000U + to; }
 
 Operation broadcast(Transport& transport, std::size_t octets, const char* algorithm) {

@@ -1,4 +1,5 @@
-// The collectives as a benchmark sees them: buffers with known octets, one call, and whether what came is right.
+// The collectives as a benchmark sees them: buffers with known octets, one call, and whether what
+// came is right.
 #pragma once
 
 #include <cstdint>
@@ -33,13 +34,13 @@ struct Operation {
         right;  ///< after calls with each root in turn: every octet is as it must be
 };
 
-/// octets: of a block, where each rank has one, else of the vector; reductions are sums of so many octets of doubles. algorithm:
-/// nullptr, the transport's choice; outlives the operation.
+/// octets: of a block, where each rank has one, else of the vector; reductions are sums of that
+/// number of octets of doubles. algorithm: nullptr, the transport's choice; outlives the operation.
 [[nodiscard]] Operation make_operation(Transport& transport, Collective collective,
                                        std::size_t octets, const char* algorithm);
 
-/// Payload that a broadcast medium must carry at the least: each octet that some other rank needs, once. A reduction's operand
-/// is needed once, and a result by all who did not make it.
+/// Payload that a broadcast medium must carry at the least: each octet that some other rank needs,
+/// once. A reduction's operand is needed once, and a result by all who did not make it.
 [[nodiscard]] std::uint64_t octets_at_least(Collective collective, std::uint64_t octets,
                                             std::uint64_t ranks);
 

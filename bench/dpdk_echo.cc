@@ -31,10 +31,11 @@ constexpr unsigned kSpinsBeforeYield =
     20'000;  // on a core of one's own never reached within an echo
 constexpr std::uint32_t kReplyMs = 200;
 
-/// What travels after the Ethernet header; the rest of the payload is filled.
+/// Bytes after the Ethernet header; the rest of the payload is filled.
 struct Body {
     char
-        what;  ///< 'E' echo this, 'S' count this, 'C' answer with the count, 'Q' echo this and sleep
+        /// 'E' echo this, 'S' count this, 'C' answer with the count, 'Q' echo this and sleep.
+        what;
     char pad[3];
     std::uint32_t value;
 };
@@ -61,7 +62,8 @@ double ns_since(Clock::time_point start) {
 
 bool elapsed(Clock::time_point start, std::uint32_t ms) { return ns_since(start) > ms * 1e6; }
 
-/// Each side on a core of its own when there are two: the figure is of the link, not of the scheduler.
+/// Puts each side on a separate core when there are two: the figure is of the link, not of the
+/// scheduler.
 void take_core(bool near) {
     cpu_set_t allowed;
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) return;

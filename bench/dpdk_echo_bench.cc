@@ -1,4 +1,5 @@
-// ulc-bench-dpdk: bare DPDK echo over memif and af_packet, one-way latency and throughput. The denominator of ULC's figures.
+// ulc-bench-dpdk: bare DPDK echo over memif and af_packet, one-way latency and throughput. The
+// denominator of ULC's figures.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>

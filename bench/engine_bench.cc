@@ -1,6 +1,7 @@
-// The engine alone (DESIGN, budgets): messages per second and core with two engines and both of their clients in one
-// thread, and the latency between two endpoints of one engine. The wire is a queue of pointers, so what is measured is
-// submission, transport, demultiplexing and delivery, twice; each message is counted once.
+// The engine alone (DESIGN, budgets): messages per second and core with two engines and both of
+// their clients in one thread, and the latency between two endpoints of one engine. The wire is a
+// queue of pointers, so what is measured is submission, transport, demultiplexing and delivery,
+// twice; each message is counted once.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>

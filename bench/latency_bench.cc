@@ -1,12 +1,13 @@
-// One-way latency between rank 0 and rank 1: half of a round trip (GAMMA §2.2), 1 octet to 4 MiB, kernel references
-// in ulc-bench-kernel, MPI in ulc-bench-latency-mpi.
+// One-way latency between rank 0 and rank 1: half of a round trip (GAMMA §2.2), 1 octet to 4 MiB,
+// kernel references in ulc-bench-kernel, MPI in ulc-bench-latency-mpi.
 //
 //   ulc run -n 2 ulc-bench-latency                        (two daemons)
 //   ulc run -n 2 --embedded ulc-bench-latency --benchmark_filter=/8$
 //
-// Every octet of every message is compared. So that comparing is not measured, an iteration is two passes: one without
-// a clock, in which each message has other octets and both sides compare all of them, and a timed one, in which each
-// message bears its number and the last is compared as a whole.
+// Every octet of every message is compared. So that comparing is not measured, an iteration is two
+// passes: one without a clock, in which each message has other octets and both sides compare all of
+// them, and a timed one, in which each message has its number and the last is compared as a
+// whole.
 #include <chrono>
 #include <cstring>
 #include <string>

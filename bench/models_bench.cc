@@ -1,11 +1,15 @@
-// The measures of GAMMA ch. 2, each under its name; rank 0 is "ping", rank 1 "pong", further ranks wait. S is the size in octets.
+// The measures of GAMMA ch. 2, each under its name; rank 0 is "ping", rank 1 "pong", further ranks
+// wait. S is the size in octets.
 //
 //   latency                   §2.1.1: half the round trip of an empty message
 //   end_to_end/single/S       §2.1.2: half the round trip of one message of S
 //   end_to_end/burst/S        the same of 64 messages of S there, then 64 back; time of the 64
-//   sender_side/single/S      §2.1.2, one-sided: from the begin of the send until pong's short acknowledgement is here, not halved
-//   sender_side/burst/S       of 64 messages; sender_side/stream/S: of 16 MiB, at most 16 messages under way
-//   receiver_side/…           the same by pong's clock: from its word that it is ready until the last octet is there
+//   sender_side/single/S      §2.1.2, one-sided: from the begin of the send until pong's short
+//     acknowledgement is here, not halved
+//   sender_side/burst/S       of 64 messages; sender_side/stream/S: of 16 MiB, at most 16 messages
+//     under way
+//   receiver_side/…           the same by pong's clock: from its word that it is ready until the
+//     last octet is there
 //   half_power                §2.1.3: S_h with T(S_h) = B/2, T(S) = S/D(S) of end_to_end/single,
 //                             B = T(4 MiB); interpolated between sizes that differ by √2 at most
 //   logp/S                    §2.2, as [CLMY96] of its references: o_s, time in a send that
@@ -17,11 +21,14 @@
 //   bsp                       §2.3 ([SHM96]): l, a barrier; g, ns an octet that each rank sends and
 //                             receives when all ranks send 64 KiB to all others at once, each in a
 //                             random order that changes, less the barrier that ends the superstep
-//   collective/OPERATION      §2.4 ([XH96]): D(N, m) = L(N) + m/B(N), with L(N) = D(N, 8), B(N) from 64 KiB to 256 KiB; aggregate
-//                             bandwidth B_A(N): octets delivered at all ranks in a second at 256 KiB. Each call is timed
+//   collective/OPERATION      §2.4 ([XH96]): D(N, m) = L(N) + m/B(N), with L(N) = D(N, 8), B(N)
+//     from 64 KiB to 256 KiB; aggregate
+//                             bandwidth B_A(N): octets delivered at all ranks in a second at 256
+//                               KiB. Each call is timed
 //                             alone, until the last rank is done (ulc-bench-collective: single)
 //
-//   ulc run -n 2 --embedded ulc-bench-models          mpirun -np 2 --mca btl tcp,self ulc-bench-models-mpi
+//   ulc run -n 2 --embedded ulc-bench-models          mpirun -np 2 --mca btl tcp,self
+//     ulc-bench-models-mpi
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -131,7 +138,8 @@ Outcome one_sided(Transport& transport, const Command& command, unsigned message
     return outcome;
 }
 
-/// T(S) at sizes from 1 on; the first S beyond which T exceeds half of the asymptotic, interpolated.
+/// T(S) at sizes from 1 on; the first S beyond which T exceeds half of the asymptotic,
+/// interpolated.
 Outcome half_power(Transport& transport) {
     Outcome outcome;
     const auto delay = [&](std::uint64_t octets) {

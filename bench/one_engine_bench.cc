@@ -1,14 +1,18 @@
-// One engine, one thread that holds both endpoints (DESIGN, budgets): what the path through the engine costs, on two nets
-// whose wires are joined, and on one net without a wire. It starts what it needs:
+// One engine, one thread that holds both endpoints (DESIGN, budgets): what the path through the
+// engine costs, on two nets whose wires are joined, and on one net without a wire. It starts what
+// it needs:
 //
 //   daemon/two_nets_joined     app → rings → ulc-engine → memif → ulc-engine → rings → app
 //   daemon/no_wire             app → rings → ulc-engine → rings → app
-//   embedded/…                 the same with the engine in this thread: no core hands anything to another
+//   embedded/…                 the same with the engine in this thread: no core hands anything to
+//     another
 //   embedded/two_nets_shm      the wire is shared memory instead of memif
-//   kernel/udp/polled/veth     the reference: polled UDP between two processes (root; else over loopback)
+//   kernel/udp/polled/veth     the reference: polled UDP between two processes (root; else over
+//     loopback)
 //
-// The daemon is ULC_ENGINE_PATH, else the one of this build, else ulc-engine on the PATH; the library likewise. Times of one run compare; with
-// --benchmark_repetitions=N --benchmark_enable_random_interleaving=true also under load.
+// The daemon is ULC_ENGINE_PATH, else the one of this build, else ulc-engine on the PATH; the
+// library likewise. Times of one run compare; with --benchmark_repetitions=N
+// --benchmark_enable_random_interleaving=true also under load.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -39,7 +43,8 @@ using namespace ulc::bench;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRoundTrips = 500;
-/// Of kRoundTrips each; from the environment, so that two runs under callgrind differ in their messages alone (docs/BENCHMARKS.md).
+/// Iterations of kRoundTrips each; from the environment, so that two runs under callgrind differ in
+/// their messages alone (docs/BENCHMARKS.md).
 int iterations() {
     const char* count = std::getenv("ULC_BENCH_ITERATIONS");
     return count != nullptr ? std::atoi(count) : 20;
@@ -124,8 +129,8 @@ private:
     pid_t pid_ = -1;
 };
 
-/// Keeps this thread, and what it starts from now on, to the first or the last of the CPUs that it had at first: a core for
-/// each poller. With one CPU nothing changes.
+/// Keeps this thread, and what it starts from now on, to the first or the last of the CPUs that it
+/// had at first: a core for each poller. With one CPU nothing changes.
 void stay_on(bool last) {
     static const auto all = [] {
         cpu_set_t cpus;

@@ -1,13 +1,18 @@
-// How much of a non-blocking broadcast hides behind computation: hidden = 1 − (both − computation) / alone, where alone is start and wait,
-// both is start, compute for as long as alone takes, wait. Medians over rounds, of one rank that computes: the root in the first
-// half of the lines, a receiver in the second. The others start their part and sleep until it is done.
+// How much of a non-blocking broadcast hides behind computation: hidden = 1 − (both − computation)
+// / alone, where alone is start and wait, both is start, compute for as long as alone takes, wait.
+// Medians over rounds, of one rank that computes: the root in the first half of the lines, a
+// receiver in the second. The others start their part and sleep until it is done.
 //
-// To be hidden, the engine's work needs a processor that the computation does not need. On a machine of two, this program
-// keeps the rank that computes to the last one and all others to the first one, and the engines go where they are put:
+// To be hidden, the engine's work needs a processor that the computation does not need. On a
+// machine of two, this program keeps the rank that computes to the last one and all others to the
+// first one, and the engines go where they are put:
 //
-//   ULC_OFFLOAD=1 taskset -c 0 ulc run -n 2 --nodes 2 ulc-bench-overlap       the engine carries it on
-//   taskset -c 0 ulc run -n 2 --nodes 2 ulc-bench-overlap                     the library does, when it is called
-//   ULC_OFFLOAD=1 ulc run -n 2 --embedded ulc-bench-overlap                   the helper thread of the engine inside, wherever it runs
+//   ULC_OFFLOAD=1 taskset -c 0 ulc run -n 2 --nodes 2 ulc-bench-overlap       the engine carries it
+//     on
+//   taskset -c 0 ulc run -n 2 --nodes 2 ulc-bench-overlap                     the library does,
+//     when it is called
+//   ULC_OFFLOAD=1 ulc run -n 2 --embedded ulc-bench-overlap                   the helper thread of
+//     the engine inside, wherever it runs
 #include <coll.h>
 #include <sched.h>
 #include <unistd.h>
@@ -37,7 +42,8 @@ bool offloads() {
     return given != nullptr && std::string_view(given) == "1";
 }
 
-/// This process on one processor. Where that is not allowed it stays where it is: the figures show it.
+/// Keeps this process on one processor. Where that is not allowed it stays where it is: the figures
+/// show it.
 void stay_on(long cpu) {
     cpu_set_t one;
     CPU_ZERO(&one);
@@ -66,7 +72,7 @@ public:
         for (unsigned i = 0; i < kRounds; ++i)
             first.push_back(seconds([&] { broadcast(0); }));
         const auto steps = static_cast<std::uint64_t>(median(first) / step);
-        // The three of a round beside each other, so that what disturbs one disturbs the others.
+        // The three of a round follow each other, so that what disturbs one disturbs the others.
         std::vector<double> alone, computation, both, hidden;
         for (unsigned i = 0; i < kRounds; ++i) {
             alone.push_back(seconds([&] { broadcast(0); }));
@@ -112,7 +118,7 @@ private:
         }
         require(ulc_coll_wait(job_.endpoint(), operation, ULC_WAIT_FOREVER), "broadcast");
     }
-    /// Of the rank that computes; the others take part. The same value at all ranks.
+    /// Time of the rank that computes; the others take part. The same value at all ranks.
     double seconds(const std::function<void()>& what) {
         job_.barrier();
         const auto begun = Clock::now();

@@ -1,4 +1,5 @@
-// The transport core alone, no port and no client: nanoseconds a packet of 64 octets, in bursts of 16.
+// The transport core alone, no port and no client: nanoseconds a packet of 64 octets, in bursts of
+// 16.
 //   send:    may_send, plan, the copy, commit, next_tx
 //   receive: on_frame of a parsed frame, front, pop
 //   whole:   both, the parse, and the acknowledgements

@@ -10,7 +10,7 @@ namespace {
 }
 
 [[nodiscard]] std::uint64_t length_of(const Call& call, const Blocks* blocks) noexcept {
-    // Of these each member knows lengths of its own; messages tell.
+    // Each member knows only its own lengths of these; messages tell.
     if (call.op == Op::kGatherv || call.op == Op::kScatterv || call.op == Op::kAlltoallv) return 0;
     if (blocks == nullptr) return call.octets;
     std::uint64_t length = 0;
@@ -26,7 +26,7 @@ client::Agreement agreement_of(const Call& call, const Algorithm& algorithm,
     const auto op = static_cast<std::uint32_t>(call.op);
     const std::uint64_t length = length_of(call, blocks);
     std::uint64_t type = 0;
-    // Where nothing is reduced there is room for eight bits more of the length.
+    // Where nothing is reduced there is space for eight bits more of the length.
     auto code = static_cast<std::uint8_t>(client::Signature::highest(11, length));
     if (reduction != nullptr) {
         type = std::uint64_t{16} * reduction->type + reduction->op;

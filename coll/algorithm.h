@@ -1,8 +1,10 @@
-// The algorithms: pure functions from (rank, ranks, root, sizes) to the steps of that rank. No algorithm knows
-// endpoints, time or memory; all ranks of one call use the same algorithm and parameter, so their schedules
-// match (tests/sim/schedule/checker.h proves it for every algorithm listed here).
+// The algorithms: pure functions from (rank, ranks, root, sizes) to the steps of that rank. No
+// algorithm knows endpoints, time or memory; all ranks of one call use the same algorithm and
+// parameter, so their schedules match (tests/sim/schedule/checker.h proves it for every algorithm
+// listed here).
 //
-// Ranks are indices in the group. Buffers: coll.h's input and output; broadcast works in kOutput at every rank.
+// Ranks are indices in the group. Buffers: coll.h's input and output; broadcast works in kOutput at
+// every rank.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +16,8 @@
 
 namespace ulc::coll {
 
-/// The operations of coll.h. Those with a "v" are apart where a rank does not know what the others give, so that nothing may
-/// depend on it.
+/// The operations of coll.h. Those with a "v" are apart where a rank does not know what the others
+/// give, so that nothing may depend on it.
 enum class Op : std::uint8_t {
     kBarrier,
     kBroadcast,
@@ -37,7 +39,7 @@ inline constexpr std::uint8_t kOps = 14;
 /// "broadcast", "reduce_scatter", …
 [[nodiscard]] std::string_view name_of(Op op) noexcept;
 
-/// Where the block of each rank lies in a buffer that has one for each.
+/// Returns the place of each rank's block in a buffer that has one for each.
 struct Blocks {
     std::uint64_t each = 0;                ///< octets of every block, one behind the other …
     const std::size_t* lengths = nullptr;  ///< … unless given by rank: octets
@@ -69,10 +71,12 @@ struct Call {
     std::uint32_t concurrent = 1;  ///< ":k" of the algorithms that have one, ≥ 1
 };
 
-/// Segments of one operation at one rank, over all sources: bounds steps and requests for any length.
+/// Segments of one operation at one rank, over all sources: bounds steps and requests for any
+/// length.
 inline constexpr std::uint64_t kSegmentsMax = 32768;
 
-/// Segments of what one of `ranks` sends to another: a function of the length alone, so both ends cut alike.
+/// Segments of what one of `ranks` sends to another: a function of the length alone, so both ends
+/// cut alike.
 [[nodiscard]] inline Segments segments_of(const Call& call, std::uint64_t octets) noexcept {
     return {octets, call.segment, kSegmentsMax / call.ranks + 1, call.grain};
 }
@@ -130,16 +134,18 @@ inline void copy_own_block(const Call& call, Plan& plan) {
               {abi::BufferId::kInput, 0, call.octets});
 }
 
-/// What this rank gives, where that is one range: in place it lies in the output, else it is the input.
+/// Returns the data that this rank gives, where they are one range: in place it lies in the output,
+/// else it is the input.
 [[nodiscard]] inline Range given(const Call& call, std::uint64_t offset_in_place = 0) noexcept {
     if (!call.in_place) return {abi::BufferId::kInput, 0, call.octets};
     return {abi::BufferId::kOutput, offset_in_place, call.octets};
 }
 
-/// given(), or in place a copy of it, so that a result may be written over it; it is there when step `ready` is done.
+/// given(), or in place a copy of it, so that a result may be written over it; it is there when
+/// step `ready` is done.
 [[nodiscard]] Range keep_given(const Call& call, Plan& plan, std::uint32_t& ready);
 
-/// Where the own block of an allgather is sent from.
+/// Returns the place from which the own block of an allgather is sent.
 [[nodiscard]] inline Range own_block(const Call& call) noexcept {
     return given(call, call.out.range(call.rank, abi::BufferId::kOutput).offset);
 }

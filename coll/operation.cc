@@ -16,7 +16,7 @@ namespace {
 
 using client::set_last_error;
 
-/// What an operation does with its buffers.
+/// Use that an operation makes of its buffers.
 enum class Part : std::uint8_t {
     kNone,
     kOwn,     ///< one block
@@ -62,7 +62,8 @@ struct Uses {
     return {};
 }
 
-/// From arguments to a Call with the memory that it works on. Every function returns ULC_OK or the error, whose text is set.
+/// Turns arguments into a Call with the memory that it works on. Every function returns ULC_OK or
+/// the error, whose text is set.
 class Judge {
 public:
     explicit Judge(const Arguments& arguments)
@@ -79,7 +80,7 @@ public:
         return error == ULC_OK ? algorithm() : error;
     }
 
-    /// What every member must have given alike.
+    /// Arguments that every member must have given alike.
     [[nodiscard]] client::RunIdentity identity() const {
         const Blocks& blocks = call.op == Op::kAllgather ? call.out : call.in;
         return {name_,
@@ -199,7 +200,7 @@ private:
         return ULC_OK;
     }
 
-    /// Where the data lie, and whether in place.
+    /// Place of the data, and whether they are in place.
     [[nodiscard]] int place() {
         if (given_.uneven) own_length();
         if (given_.op == Op::kReduceScatter) {

@@ -1,4 +1,5 @@
-// One path from the arguments of any coll.h call to a run: judge the arguments, choose the algorithm, make the plan, start.
+// One path from the arguments of any coll.h call to a run: judge the arguments, choose the
+// algorithm, make the plan, start.
 #pragma once
 
 #include <coll.h>
@@ -34,7 +35,7 @@ struct Arguments {
     std::uint16_t root = 0;
     const void* input = nullptr;
     void* output = nullptr;
-    std::size_t count = 0;  ///< of the whole or of a block: octets, or elements of a reduction
+    std::size_t count = 0;  ///< size of the whole or of a block: octets, or elements of a reduction
     bool uneven = false;    ///< the blocks have lengths of their own
     GivenBlocks in;
     GivenBlocks out;
@@ -44,15 +45,15 @@ struct Arguments {
     ulc_coll** operation = nullptr;
 };
 
-/// Of a member of the group.
+/// Arguments of a member of the group.
 [[nodiscard]] Situation situation(ulc_endpoint* ep, ulc_group group, Op op, std::uint64_t octets);
 
-/// The choice of the table in force for a member of the group; octets as Situation's. Errors: INVALID (a mistake in the table; the
-/// text is set).
+/// The choice of the table in force for a member of the group; octets as Situation's. Errors:
+/// INVALID (a mistake in the table; the text is set).
 [[nodiscard]] int select(ulc_endpoint* ep, ulc_group group, Op op, std::uint64_t octets,
                          Choice& out, const Rule** rule = nullptr);
 
-/// As the start functions of coll.h.
+/// Starts as the functions of coll.h do.
 [[nodiscard]] int start(const Arguments& arguments) noexcept;
 
 }  // namespace ulc::coll

@@ -1,9 +1,10 @@
-// A schedule under construction: what an algorithm appends steps to. Owns the arrays that abi::Schedule views.
+// A schedule under construction: what an algorithm appends steps to. Owns the arrays that
+// abi::Schedule views.
 //
 //   plan.after(received).after(previous).send(peer, range);   // starts when both are done
 //
-// after() names earlier steps and applies to the next step appended; kNoStep is ignored, so that the first
-// round of a loop needs no special case.
+// after() names earlier steps and applies to the next step appended; kNoStep is ignored, so that
+// the first round of a loop needs no special case.
 #pragma once
 
 #include <array>
@@ -47,7 +48,7 @@ public:
     std::uint32_t copy(Range into, Range from);
     /// (into) = (from) ∘ (with). `into` may be either of them, and overlaps neither in part.
     std::uint32_t reduce(Range into, Range from, Range with);
-    /// Does nothing; done when what it comes after is.
+    /// Adds a step without work; done when what it comes after is.
     std::uint32_t join();
 
     /// Memory for this plan alone.
@@ -69,10 +70,11 @@ private:
     std::uint32_t pending_ = 0;  ///< entries at the end of depends_ that belong to the next step
 };
 
-/// `octets` cut into messages of at most `segment` octets, so that members that forward overlap with those that
-/// send, and a receiver need lend only a window of segments. The segment grows where there would be more than
-/// `count_max`, which bounds the steps of any length, and to a multiple of `grain`, which no cut divides. Zero octets are one
-/// empty segment, so that members which disagree about that find out.
+/// `octets` cut into messages of at most `segment` octets, so that members that forward overlap
+/// with those that send, and a receiver need lend only a window of segments. The segment grows
+/// where there would be more than `count_max`, which bounds the steps of any length, and to a
+/// multiple of `grain`, which no cut divides. Zero octets are one empty segment, so that members
+/// which disagree about that find out.
 class Segments {
 public:
     Segments(std::uint64_t octets, std::uint64_t segment, std::uint64_t count_max,

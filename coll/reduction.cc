@@ -1,7 +1,8 @@
-// Elements are read and written by memcpy of their size, which compilers turn into plain, also vector, loads and stores: so no
-// operand needs alignment, and no loop is written twice. Integers are added and multiplied without sign, so that they wrap.
-// The result of an operator depends on nothing but its two operands: the schedule decides the order
-// of a reduction (coll/algorithms/fold.h).
+// Elements are read and written by memcpy of their size, which compilers turn into plain, also
+// vector, loads and stores: so no operand needs alignment, and no loop is written twice. Integers
+// are added and multiplied without sign, so that they wrap. The result of an operator depends on
+// nothing but its two operands: the schedule decides the order of a reduction
+// (coll/algorithms/fold.h).
 #include "coll/reduction.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@
 namespace ulc::coll {
 namespace {
 
-constexpr std::uint64_t kPieceOctets = 4096;  ///< that stay in the first cache
+constexpr std::uint64_t kPieceOctets = 4096;  ///< as many as stay in the first cache
 
 template <typename V>
 struct WithIndex {  // as MPI's pair types are laid out: a C struct
@@ -22,7 +23,7 @@ struct WithIndex {  // as MPI's pair types are laid out: a C struct
     int index;
 };
 
-/// At least unsigned int, so that a product of narrow ones does not become a signed int.
+/// Type of at least unsigned int, so that a product of narrow ones does not become a signed int.
 template <typename T>
 using Wrapping = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
 
@@ -276,10 +277,10 @@ std::uint64_t piece_of(std::uint64_t element) noexcept {
     return std::max(unit, kPieceOctets - kPieceOctets % unit);
 }
 
-// A user's function leaves its result in its first operand. So that is put into `into` before, a piece at a time; and if the second
-// lies there, that is put aside. Also if it commutes: results are to be the same to the last bit wherever they are folded, and of
-// operands that it calls equal it may keep the first. An operand that is not aligned is put aside
-// as well.
+// A user's function leaves its result in its first operand. So that is put into `into` before, a
+// piece at a time; and if the second lies there, that is put aside. Also if it commutes: results
+// are to be the same to the last bit wherever they are folded, and of operands that it calls equal
+// it may keep the first. An operand that is not aligned is put aside as well.
 [[gnu::noinline]] void apply_in_pieces(const ulc_reduction& reduction, unsigned char* into,
                                        const unsigned char* from, const unsigned char* with,
                                        std::uint64_t octets, std::uint64_t element) noexcept {

@@ -1,4 +1,5 @@
-// The arithmetic of reductions: one loop for each (type, operator) that MPI allows. Operands may lie at any address.
+// The arithmetic of reductions: one loop for each (type, operator) that MPI allows. Operands may
+// lie at any address.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,8 @@
 
 namespace ulc::coll {
 
-/// into[i] = from[i] ∘ with[i]; octets is a multiple of the element. `into` may be `from` or `with`, and overlaps neither in part.
+/// into[i] = from[i] ∘ with[i]; octets is a multiple of the element. `into` may be `from` or
+/// `with`, and overlaps neither in part.
 using ApplyFn = void (*)(void* context, unsigned char* into, const unsigned char* from,
                          const unsigned char* with, std::uint64_t octets) noexcept;
 
@@ -16,7 +18,8 @@ inline constexpr std::uint32_t kElementOctetsMax = 65536;
 /// Octets of one element of ulc_type or ULC_OCTETS(n); 0: there is no such type.
 [[nodiscard]] std::uint32_t element_octets(std::uint32_t type) noexcept;
 
-/// The loop for a predefined operator, context unused. nullptr: the operator is not defined for the type.
+/// The loop for a predefined operator, context unused. nullptr: the operator is not defined for the
+/// type.
 [[nodiscard]] ApplyFn apply_of(std::uint32_t type, std::uint32_t op) noexcept;
 
 inline constexpr std::uint64_t kUserAlignment = 16;

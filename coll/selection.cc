@@ -52,7 +52,7 @@ Err Selection::read(const char* path) {
     TableText table;
     if (!read_file(path, text)) {
         mistake_ = std::string(path) + ": cannot be read (" + std::strerror(errno) +
-                   "); mend the path in ULC_COLL_TABLE, or unset it";
+                   "); correct the path in ULC_COLL_TABLE, or unset it";
     } else if (text.size() > kTableOctetsMax) {
         mistake_ = std::string(path) + ": is longer than a selection table may be";
     } else if (parse_table(path, text, table, mistake_) == Err::kOk) {

@@ -1,5 +1,6 @@
-// Which algorithm a call takes that names none: by the table of the file that ULC_COLL_TABLE names, where one of its rules matches, else by
-// what ships (coll/tables/, measured; docs/BENCHMARKS.md, "Which algorithm").
+// Which algorithm a call takes that names none: by the table of the file that ULC_COLL_TABLE names,
+// where one of its rules matches, else by what ships (coll/tables/, measured; docs/BENCHMARKS.md,
+// "Which algorithm").
 #pragma once
 
 #include <span>
@@ -22,7 +23,7 @@ struct ShippedRule {
     const char* choice;
 };
 
-/// Of coll/tables/; made by coll/shipped_rules.py.
+/// Rules of coll/tables/; made by coll/shipped_rules.py.
 [[nodiscard]] std::span<const ShippedRule> shipped_rules() noexcept;
 
 /// Every call matches one, for want of others that of a switch.
@@ -33,11 +34,12 @@ public:
     Selection() = default;
     /// own: rules before the shipped ones. Errors: as Table::set().
     [[nodiscard]] Err set(std::vector<Rule> own) { return own_.set(std::move(own)); }
-    /// Reads a file of coll/table_text.h. Errors: kInvalid, and mistake() says what to mend.
+    /// Reads a file of coll/table_text.h. Errors: kInvalid, and mistake() says what to correct.
     [[nodiscard]] Err read(const char* path);
     [[nodiscard]] const std::string& mistake() const noexcept { return mistake_; }
 
-    /// The choice; *rule: where it stands. A group on one node is Medium::kNode; a medium without a rule is taken for a switch.
+    /// The choice; *rule: where it stands. A group on one node is Medium::kNode; a medium without a
+    /// rule is taken for a switch.
     [[nodiscard]] const Choice& find(Situation at, const Rule** rule = nullptr) const noexcept;
 
 private:
@@ -45,7 +47,8 @@ private:
     std::string mistake_;
 };
 
-/// The table in force in this process: of ULC_COLL_TABLE as it was at the first call. A mistake in it is every operation's error.
+/// The table in force in this process: of ULC_COLL_TABLE as it was at the first call. A mistake in
+/// it is every operation's error.
 [[nodiscard]] const Selection& selection();
 
 }  // namespace ulc::coll

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the rules of selection tables (coll/tables/*.toml) the source of shipped_rules() of coll/selection.h.
+"""Makes the rules of selection tables (coll/tables/*.toml) the source of shipped_rules().
 
     shipped_rules.py TABLE... OUTPUT
 """
@@ -42,8 +42,10 @@ def main():
     for table in tables:
         with open(table, "rb") as file:
             for rule in tomllib.load(file)["rule"]:
-                lines.append(f"{{Op::{enumerator(rule['operation'])}, Medium::{enumerator(rule.get('medium', 'switch'))}, "
-                             f"{span(rule, 'per_node')}, {span(rule, 'ranks')}, {span(rule, 'octets')}, "
+                operation = enumerator(rule["operation"])
+                medium = enumerator(rule.get("medium", "switch"))
+                spans = ", ".join(span(rule, of) for of in ("per_node", "ranks", "octets"))
+                lines.append(f"{{Op::{operation}, Medium::{medium}, {spans}, "
                              f"\"{rule['choice']}\"}},")
     with open(output, "w", encoding="utf-8") as file:
         file.write(HEAD + "\n".join(lines) + TAIL)

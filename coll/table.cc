@@ -7,7 +7,8 @@
 namespace ulc::coll {
 namespace {
 
-/// Long enough that a segment's fixed cost vanishes, short enough that eight of them fit a receiver's memory.
+/// Long enough that a segment's fixed cost vanishes, short enough that eight of them fit a
+/// receiver's memory.
 constexpr std::uint64_t kSegmentDefault = 64 * 1024;
 
 /// The digits of `text` up to its end. False: there are other characters, none, or the value is 0.

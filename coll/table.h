@@ -1,5 +1,6 @@
-// The selection table: which algorithm a call takes, by operation, medium, ranks on a node, ranks and octets. Rules do not overlap, so
-// their order means nothing. A table is made of text (coll/table_text.h) once; then a call compares a few numbers.
+// The selection table: which algorithm a call takes, by operation, medium, ranks on a node, ranks
+// and octets. Rules do not overlap, so their order means nothing. A table is made of text
+// (coll/table_text.h) once; then a call compares a few numbers.
 #pragma once
 
 #include <array>
@@ -22,10 +23,11 @@ struct Choice {
     std::uint32_t concurrent = 1;
 };
 
-/// "name", "name:k", "name@segment" or "name:k@segment" (decimal; segment in octets). Errors: kInvalid.
+/// "name", "name:k", "name@segment" or "name:k@segment" (decimal; segment in octets). Errors:
+/// kInvalid.
 [[nodiscard]] Err parse_choice(Op op, std::string_view text, Choice& out) noexcept;
 
-/// From … to, both within.
+/// Range of numbers; both ends are within.
 struct Span {
     std::uint64_t from = 0;
     std::uint64_t to = std::numeric_limits<std::uint64_t>::max();
@@ -46,7 +48,7 @@ struct Situation {
     std::uint16_t per_node = 1;  ///< the most members on one node
     std::uint16_t ranks = 1;
     std::uint64_t octets =
-        0;  ///< of the vector, or of each rank's block; 0 where ranks differ in that
+        0;  ///< length of the vector, or of each rank's block; 0 where ranks differ in that
 
     friend bool operator==(const Situation&, const Situation&) = default;
 };
@@ -56,8 +58,9 @@ struct Situation {
     return at.ranks > 1 && at.per_node >= at.ranks ? Medium::kNode : at.medium;
 }
 
-/// Whose choice a call takes when its own medium has no rule for it: among the processes of one machine that of another such
-/// medium, since frames are long there and cost whom they pass; else that of a switch, which has rules for everything.
+/// Medium whose choice a call takes when its own medium has no rule for it: among the processes of
+/// one machine that of another such medium, since frames are long there and cost whom they pass;
+/// else that of a switch, which has rules for everything.
 [[nodiscard]] constexpr Medium stand_in(Medium medium) noexcept {
     return medium == Medium::kMachine || medium == Medium::kNode ? Medium::kCrowded
                                                                  : Medium::kSwitch;
@@ -70,7 +73,7 @@ struct Rule {
     Span ranks;
     Span octets;
     std::string choice;  ///< as parse_choice() reads it
-    unsigned line = 0;   ///< of the text
+    unsigned line = 0;   ///< number in the text
 
     [[nodiscard]] bool meets(const Rule& other) const noexcept {
         return op == other.op && medium == other.medium && per_node.meets(other.per_node) &&
@@ -80,7 +83,8 @@ struct Rule {
 
 class Table {
 public:
-    /// Errors: kInvalid (a choice that parse_choice() refuses). Rules that overlap: the first one wins.
+    /// Errors: kInvalid (a choice that parse_choice() refuses). Rules that overlap: the first one
+    /// wins.
     [[nodiscard]] Err set(std::vector<Rule> rules);
     /// nullptr: no rule matches. Valid as long as the table.
     [[nodiscard]] const Choice* find(const Situation& at,
@@ -90,7 +94,7 @@ public:
 private:
     std::vector<Rule> rules_;      ///< by operation and medium
     std::vector<Choice> choices_;  ///< by rule
-    /// Where the rules of an operation and medium begin.
+    /// Index of the first rule of an operation and medium.
     std::array<std::uint32_t, kOps * kMedia + 1> first_{};
 };
 

@@ -1,4 +1,5 @@
-// The reader of coll/table_text.h: by recursive descent, line by line for messages. What a rule means is judged where it stands.
+// The reader of coll/table_text.h: by recursive descent, line by line for messages. The meaning
+// of a rule is judged at its line.
 #include "coll/table_text.h"
 
 #include <algorithm>

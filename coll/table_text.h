@@ -1,5 +1,6 @@
-// A selection table as text: a part of TOML, so that any TOML reader reads it; this one needs no library and says of a mistake file,
-// line and key. `ulc tune` and `ulc-sim tune` write such files; coll/tables/ has those that ship.
+// A selection table as text: a part of TOML, so that any TOML reader reads it; this one needs no
+// library and says of a mistake file, line and key. `ulc tune` and `ulc-sim tune` write such files;
+// coll/tables/ has those that ship.
 //
 //     version = 1                     first of all
 //     source = "how it was made"
@@ -7,12 +8,15 @@
 //       {operation = "barrier", medium = "hub", ranks_to = 32, choice = "chain:2"},
 //     ]
 //     cell = [
-//       {operation = "barrier", medium = "hub", per_node = 1, ranks = 16, octets = 0, noise = 0.0, us = {"chain:2" = 178.0, "chain" = 275.5}},
+//       {operation = "barrier", medium = "hub", per_node = 1, ranks = 16, octets = 0, noise = 0.0,
+//         us = {"chain:2" = 178.0, "chain" = 275.5}},
 //     ]
 //
-// A rule has `operation` and `choice`, and may have `medium` ("switch" if not), per_node_from, per_node_to, ranks_from, ranks_to, octets_from
-// and octets_to (both within; unbounded if not). Rules must not overlap. A cell is a measurement: microseconds by choice, and the spread of
-// repetitions as a share; the library skips cells, --explain prints them. Comments begin with #; a rule and a cell are one line each.
+// A rule has `operation` and `choice`, and may have `medium` ("switch" if not), per_node_from,
+// per_node_to, ranks_from, ranks_to, octets_from and octets_to (both within; unbounded if not).
+// Rules must not overlap. A cell is a measurement: microseconds by choice, and the spread of
+// repetitions as a share; the library skips cells, --explain prints them. Comments begin with #; a
+// rule and a cell are one line each.
 #pragma once
 
 #include <string>
@@ -33,7 +37,7 @@ inline constexpr std::uint64_t kSegmentMax = 1ULL << 30;
 inline constexpr std::size_t kTableOctetsMax = 4U << 20;
 inline constexpr std::size_t kTableRowsMax = 8192;  ///< rules, and cells
 
-/// What was measured in one situation.
+/// Measurement in one situation.
 struct Cell {
     Situation at;
     double noise = 0;                                ///< spread of repetitions, as a share; 0: none

@@ -9,7 +9,7 @@ namespace ulc::bench {
 void dgemm(std::size_t m, std::size_t n, std::size_t k, const double* a, const double* b,
            double* c);
 
-/// What dgemm() runs on, for the report.
+/// Returns the name of the library that dgemm() uses, for the report.
 [[nodiscard]] const char* dgemm_kernel();
 
 }  // namespace ulc::bench

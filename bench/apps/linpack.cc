@@ -1,11 +1,15 @@
-// Linpack: A·x = b by LU factorisation with partial pivoting, on columns dealt to the ranks in blocks of 64, cyclically (GAMMA
-// §6.2). Only the owner of the next panel ever sends, so the traffic is a sequence of broadcasts:
+// Linpack: A·x = b by LU factorisation with partial pivoting, on columns dealt to the ranks in
+// blocks of 64, cyclically (GAMMA §6.2). Only the owner of the next panel ever sends, so the
+// traffic is a sequence of broadcasts:
 //
-//   for each panel k:   its owner factors it ──broadcast──▶ all      all apply it to their columns behind it, and to b
-//   for each panel k, from the last:   its owner solves for its part of x and hands b on to the owner before it
+//   for each panel k:   its owner factors it ──broadcast──▶ all      all apply it to their columns
+//     behind it, and to b
+//   for each panel k, from the last:   its owner solves for its part of x and hands b on to the
+//     owner before it
 //
-// The right-hand side is at every rank and takes part in the factorisation, so no forward substitution is left. Checked by the
-// usual residual: |A·x - b| / (eps · (|A|·|x| + |b|) · order) in the maximum norm, at most 16.
+// The right-hand side is at every rank and takes part in the factorisation, so no forward
+// substitution is left. Checked by the usual residual: |A·x - b| / (eps · (|A|·|x| + |b|) · order)
+// in the maximum norm, at most 16.
 #include <cblas.h>
 #include <CLI/CLI.hpp>
 
@@ -32,7 +36,8 @@ struct Options : RunOptions {
     std::uint64_t seed = 1;
 };
 
-/// The system: A from a file, or of numbers that depend on their place and the seed alone; b is such numbers.
+/// The system: A from a file, or of numbers that depend on their place and the seed alone; b is
+/// such numbers.
 class System {
 public:
     System(const Options& options, Matrix from_file)
@@ -46,7 +51,8 @@ public:
     [[nodiscard]] double b(std::size_t i) const { return number(order_ * order_ + i); }
 
 private:
-    /// Uniform in [-0.5, 0.5): the finaliser of splitmix64 on the n-th step of its counter (Steele, Lea, Flood 2014).
+    /// Uniform in [-0.5, 0.5): the finaliser of splitmix64 on the n-th step of its counter (Steele,
+    /// Lea, Flood 2014).
     [[nodiscard]] double number(std::uint64_t n) const {
         std::uint64_t z = (seed_ << 40) + (n + 1) * 0x9e3779b97f4a7c15U;
         z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -186,7 +192,7 @@ double mflops(std::size_t order, double seconds) {
     return (2.0 / 3.0 * n * n * n + 2 * n * n) / seconds / 1e6;
 }
 
-/// At rank 0. The exit status.
+/// Returns the exit status. Called by rank 0.
 int report(const Options& options, const System& system, const Times& times,
            const std::vector<double>& x) {
     std::vector<Times> runs;

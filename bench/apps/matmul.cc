@@ -1,16 +1,19 @@
 // Dense matrix product C = A · B on a job's ranks, in two forms.
 //
-// After URTP §5: A, B and C are cut into blocks of columns, one a rank. Rank i needs all of A for its block of C, so the ranks
-// allgather A's blocks, then each multiplies alone.
+// After URTP §5: A, B and C are cut into blocks of columns, one a rank. Rank i needs all of A for
+// its block of C, so the ranks allgather A's blocks, then each multiplies alone.
 //
 //   rank i:   A_i ──allgather──▶ A        C_i = A · B_i
 //
-// --master, after GAMMA §6.3: A, B and C are rank 0's, and their ways there and back are measured too.
+// --master, after GAMMA §6.3: A, B and C are rank 0's, and their ways there and back are measured
+// too.
 //
-//   rank i:   A ◀──broadcast── 0      B_i ◀──scatter── 0      C_i = A · B_i ──gather with a token──▶ 0
+//   rank i:   A ◀──broadcast── 0      B_i ◀──scatter── 0      C_i = A · B_i ──gather with a
+//     token──▶ 0
 //
-// Rank 0 multiplies once more alone, by the same kernel: that is the reference of the result and of the speed-up.
-// Every rank reads both files. What a rank finds wrong is told to all before anything else, so none is left waiting.
+// Rank 0 multiplies once more alone, by the same kernel: that is the reference of the result and of
+// the speed-up. Every rank reads both files. All ranks hear of each fault that one finds before
+// anything else, so none is left waiting.
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -118,7 +121,7 @@ public:
     [[nodiscard]] const Matrix& c() const { return c_; }
 
 private:
-    /// What an earlier run brought must not hide what this one does not.
+    /// Clears the result, so that an earlier run's does not hide a part that this one lacks.
     void forget() {
         constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
         std::fill(all_of_a_.begin(), all_of_a_.end(), kNothing);
@@ -176,7 +179,7 @@ bool same(const Matrix& c, const Matrix& reference, double bound) {
     return true;
 }
 
-/// At rank 0. The exit status.
+/// Returns the exit status. Called by rank 0.
 int report(const Options& options, const Matrix& a, const Matrix& b, const Matrix& c,
            const Times& times) {
     if (options.check) {

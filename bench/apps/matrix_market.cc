@@ -54,11 +54,12 @@ std::string quoted(std::string_view word) {
     return '"' + std::string(word.substr(0, kShown)) + (word.size() > kShown ? "…\"" : "\"");
 }
 
-/// What the elements of a file go into.
+/// Takes the elements of a file.
 class Sink {
 public:
     virtual ~Sink() = default;
-    /// Before the first put(), of which there are at most `entries`; "" or why the matrix is refused.
+    /// Called before the first put(), of which there are at most `entries`; "" or why the matrix is
+    /// refused.
     virtual std::string begin(std::size_t rows, std::size_t columns, std::uint64_t entries) = 0;
     virtual void put(std::size_t i, std::size_t j, double value) = 0;
 };
@@ -99,7 +100,8 @@ public:
     SparseSink(SparseMatrix& out, std::uint64_t octets_max)
         : matrix_(out), octets_max_(octets_max) {}
     std::string begin(std::size_t rows, std::size_t columns, std::uint64_t entries) override {
-        // Entries are held twice while they are sorted. Their number is believed as they come, not as it is announced.
+        // Entries are held twice while they are sorted. Their number is believed as they come, not
+        // as it is announced.
         std::uint64_t octets = 0;
         if (columns > UINT32_MAX || __builtin_mul_overflow(entries, 2 * sizeof(Entry), &octets) ||
             __builtin_add_overflow(octets, std::uint64_t{rows} * sizeof(std::size_t), &octets) ||
@@ -344,7 +346,7 @@ private:
     std::size_t rows_ = 0;
     std::size_t columns_ = 0;
     std::string line_;
-    std::string_view rest_;  ///< of line_, not yet read
+    std::string_view rest_;  ///< rest of line_, not read yet
     std::size_t line_number_ = 0;
     bool too_long_ = false;
     Format format_ = Format::kCoordinate;

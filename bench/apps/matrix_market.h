@@ -1,14 +1,15 @@
-// Reader and writer of Matrix Market files (NIST exchange format, math.nist.gov/MatrixMarket/formats.html), into dense
-// matrices and into sparse ones.
+// Reader and writer of Matrix Market files (NIST exchange format,
+// math.nist.gov/MatrixMarket/formats.html), into dense matrices and into sparse ones.
 //
 //   %%MatrixMarket matrix coordinate|array real|integer|pattern general|symmetric|skew-symmetric
 //   % comments
 //   rows columns [entries]
 //   …one entry a line: "row column [value]" or, for array, the value alone, column by column
 //
-// Words of the header are read in any case; blank lines and comment lines may stand anywhere after it. Entries of
-// a coordinate file that name the same place add up. Symmetric files hold the lower triangle only, skew-symmetric
-// ones the strictly lower one. Complex and hermitian files are refused. Every error names its line.
+// Words of the header are read in any case; blank lines and comment lines may stand anywhere after
+// it. Entries of a coordinate file that name the same place add up. Symmetric files hold the lower
+// triangle only, skew-symmetric ones the strictly lower one. Complex and hermitian files are
+// refused. Every error names its line.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +30,8 @@ struct Matrix {
     [[nodiscard]] double at(std::size_t i, std::size_t j) const { return values[j * rows + i]; }
 };
 
-/// Compressed rows: of row i, entries first[i] to first[i + 1], columns ascending, each place at most once.
+/// Compressed rows: of row i, entries first[i] to first[i + 1], columns ascending, each place at
+/// most once.
 struct SparseMatrix {
     std::size_t rows = 0;
     std::size_t columns = 0;
@@ -61,7 +63,7 @@ template <typename AnyMatrix>
     return error;
 }
 
-/// As "array real general", with digits enough to read the same numbers back.
+/// Writes it as "array real general", with digits enough to read the same numbers back.
 void write_matrix_market(std::ostream& out, const Matrix& matrix);
 
 }  // namespace ulc::bench

@@ -1,4 +1,4 @@
-// What the applications share: agreeing on the input, and the times of all ranks.
+// Functions that the applications share: agreeing on the input, and the times of all ranks.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ class App;
 
 namespace ulc::bench {
 
-/// What every application may be told.
+/// Options of every application.
 struct RunOptions {
     unsigned repeat = 5;
     bool unicast = false;
@@ -28,7 +28,7 @@ struct RunOptions {
 };
 void add_options(CLI::App& app, RunOptions& options);
 
-/// Of one run, in seconds.
+/// Times of one run, in seconds.
 struct Times {
     double communicate = 0;
     double whole = 0;
@@ -56,7 +56,8 @@ private:
     double communicate_ = 0;
 };
 
-/// Of the rank that took longest: a result is there when the last one has its part. Collective.
+/// Returns those of the rank that took longest: a result is there when the last one has its part.
+/// Collective.
 [[nodiscard]] Times slowest(Job& job, const Times& own);
 /// The run whose whole time is the median. runs must not be empty.
 [[nodiscard]] Times median(std::vector<Times> runs);
@@ -67,15 +68,17 @@ void print_times(const char* unit, const Times& times, unsigned repeat);
 /// Changes with each value and their order.
 [[nodiscard]] std::uint64_t hash_of(std::span<const double> values, std::uint64_t hash = 1);
 
-/// Collective: whether all ranks could read their input (error empty; what was wrong is printed by the rank that found it)
-/// and all read the same.
+/// Collective: whether all ranks could read their input (error empty; what was wrong is printed by
+/// the rank that found it) and all read the same.
 [[nodiscard]] bool agree(Job& job, const std::string& error, std::uint64_t hash);
 
-/// Collective: rank 0 prints and checks with `report`, given the median of the runs; its exit status for all.
+/// Collective: rank 0 prints and checks with `report`, given the median of the runs; its exit
+/// status for all.
 [[nodiscard]] int conclude(Job& job, std::vector<Times> runs,
                            const std::function<int(const Times&)>& report);
 
-/// main() of an application: joins the job that `ulc run` names, runs `body` in it, leaves. The exit status.
+/// main() of an application: joins the job that `ulc run` names, runs `body` in it, leaves. The
+/// exit status.
 int run_in_job(const char* program, const std::function<int(Job&)>& body);
 
 }  // namespace ulc::bench

@@ -1,11 +1,13 @@
-// Iterated product of a vector with a sparse matrix, x ← A·x, after URTP §5 (the solver of PolyFEM). Each rank has a block of
-// rows with about as many entries as the others', and after each product the ranks allgather their parts of x:
+// Iterated product of a vector with a sparse matrix, x ← A·x, after URTP §5 (the solver of
+// PolyFEM). Each rank has a block of rows with about as many entries as the others', and after each
+// product the ranks allgather their parts of x:
 //
 //   rank i:   x_i = A_i · x        x_i ──allgather──▶ x
 //
-// So that x neither grows nor fades away, A is divided by its norm (the largest sum of a row) and x now and then multiplied by a
-// power of two. Both leave the digits as they are: the result is the same, bit by bit, on any number of ranks, and rank 0
-// computes it once more alone as the reference of result and speed-up.
+// So that x neither grows nor fades away, A is divided by its norm (the largest sum of a row) and x
+// now and then multiplied by a power of two. Both leave the digits as they are: the result is the
+// same, bit by bit, on any number of ranks, and rank 0 computes it once more alone as the reference
+// of result and speed-up.
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -100,7 +102,7 @@ private:
     const SparseMatrix& a_;
     std::size_t rank_;
     std::vector<std::size_t> first_;
-    std::vector<std::size_t> octets_;  ///< of each rank's part of a vector
+    std::vector<std::size_t> octets_;  ///< length of each rank's part of a vector
     double norm_;
     std::vector<double> y_;
 };
@@ -117,7 +119,7 @@ Times timed_run(Job& job, const Options& options, Iteration& iteration, std::vec
     return slowest(job, times);
 }
 
-/// At rank 0: compares with the same computed alone.
+/// Compares with the same computed alone. Called by rank 0.
 int check(const Options& options, const SparseMatrix& a, const Times& ours,
           const std::vector<double>& x) {
     Iteration alone(a, 0, 1);

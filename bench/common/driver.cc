@@ -31,8 +31,8 @@ void follow(Transport& transport, const Execute& execute) {
     }
 }
 
-/// Few rounds first, without a clock, as the references do: the far side slept, buffers are touched first, caches fill. Then as many
-/// as the case wants, or as take kIterationSeconds.
+/// Few rounds first, without a clock, as the references do: the far side slept, buffers are touched
+/// first, caches fill. Then as many as the case wants, or as take kIterationSeconds.
 void warm_up(Transport& transport, const Execute& execute, const Case& one, Command& command) {
     if (one.rounds_min != 0) command.rounds = std::min(one.command.rounds, 2 * one.rounds_min);
     transport.broadcast(0, &command, sizeof command, nullptr);

@@ -1,5 +1,6 @@
-// A program's place in a job as `ulc run` gives it, for benchmarks and applications: opens an endpoint, joins,
-// and leaves at the end. A program that was started alone is a job of one rank without an engine.
+// A program's place in a job as `ulc run` gives it, for benchmarks and applications: opens an
+// endpoint, joins, and leaves at the end. A program that was started alone is a job of one rank
+// without an engine.
 #pragma once
 
 #include <ulc.h>
@@ -24,18 +25,19 @@ public:
     [[nodiscard]] ulc_endpoint* endpoint() const { return ep_; }
     [[nodiscard]] ulc_group world() const { return alone() ? 0 : ulc_world(ep_); }
 
-    /// Broadcasts and allgathers that follow cross the wire by unicast only, as on a network without broadcast (GAMMA
-    /// Fig. 6.3): trees and rings. The same at all ranks.
+    /// Broadcasts and allgathers that follow cross the wire by unicast only, as on a network
+    /// without broadcast (GAMMA Fig. 6.3): trees and rings. The same at all ranks.
     void emulate_broadcast(bool on) { emulated_ = on; }
 
-    // Collectives over all ranks; alone they are copies. Lengths in octets. A failure ends the program with a message:
-    // nothing sensible can follow it here.
+    // Collectives over all ranks; alone they are copies. Lengths in octets. A failure ends the
+    // program with a message: nothing sensible can follow it here.
     void barrier();
     void broadcast(void* buffer, std::size_t octets, std::uint16_t root = 0);
     void allgather(const void* input, void* output, std::size_t octets);
     /// lengths: one a rank; the blocks lie one behind the other, the own one is there already.
     void allgather_in_place(void* blocks, const std::size_t* lengths);
-    /// From and to rank 0, blocks one behind the other; lengths: one a rank. `all` is looked at by rank 0 alone.
+    /// Scatters from rank 0, or gathers at it, blocks one behind the other; lengths: one a rank.
+    /// `all` is looked at by rank 0 alone.
     void scatter(const void* all, const std::size_t* lengths, void* own);
     void gather(const void* own, void* all, const std::size_t* lengths);
 

@@ -1,4 +1,5 @@
-// Two ranks of a job in one thread: the latency of what lies between them, and nothing that a scheduler adds.
+// Two ranks of a job in one thread: the latency of what lies between them, and nothing that a
+// scheduler adds.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -9,7 +10,7 @@
 
 namespace ulc::bench {
 
-/// Both ends of a job of its own. Failures end the program with a message.
+/// Both ends of a separate job. Failures end the program with a message.
 class Pair {
 public:
     /// The engines of rank 0 and 1, as ulc_open() takes them.
@@ -28,8 +29,8 @@ private:
     ulc_endpoint* ends_[2] = {nullptr, nullptr};
 };
 
-/// Half a round trip of state.range(0) octets, as manual time. Every octet of messages with other stamps is compared in a
-/// pass without a clock; in the timed one, the last.
+/// Half a round trip of state.range(0) octets, as manual time. Every octet of messages with other
+/// stamps is compared in a pass without a clock; in the timed one, the last.
 void one_way(benchmark::State& state, Pair& pair);
 
 }  // namespace ulc::bench

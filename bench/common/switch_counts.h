@@ -1,4 +1,5 @@
-// What crossed the switch so far, asked of a running ulc-switch: bench/counted_switch starts it so that it can be.
+// Counts of frames that crossed the switch so far, asked of a running ulc-switch:
+// bench/counted_switch starts it so that it can be.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ struct SwitchCounts {
     bool operator==(const SwitchCounts&) const = default;
 };
 
-/// Whether ULC_BENCH_SWITCH names the file of a counted switch.
+/// True if ULC_BENCH_SWITCH names the file of a counted switch.
 [[nodiscard]] bool has_switch_counts();
 /// False: the switch did not answer within a second.
 [[nodiscard]] bool read_switch_counts(SwitchCounts& out);

@@ -1,5 +1,6 @@
-// What a benchmark moves messages with: ULC, or a reference under the same loops. Blocking calls; a failure ends
-// the program with a message, since a benchmark cannot go on without its peers.
+// The transport of a benchmark's messages: ULC, or a reference under the same loops. Blocking
+// calls; a failure ends the program with a message, since a benchmark cannot go on without its
+// peers.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +31,8 @@ public:
     /// `count` equal messages, as many under way as the transport likes, at most kStreamWindow.
     virtual void stream_out(std::uint16_t peer, const void* payload, std::size_t octets,
                             unsigned count) = 0;
-    /// The other side; memory: kStreamWindow × octets. Compares every octet with `expected`. False: one differs.
+    /// The other side; memory: kStreamWindow × octets. Compares every octet with `expected`. False:
+    /// one differs.
     virtual bool stream_in(std::uint16_t peer, void* memory, const void* expected,
                            std::size_t octets, unsigned count) = 0;
 
@@ -44,7 +46,7 @@ public:
                            const char* algorithm) = 0;
     virtual void allgather(const void* input, void* output, std::size_t octets,
                            const char* algorithm) = 0;
-    // Blocks of `octets`; reductions are sums of so many doubles.
+    // Blocks of `octets`; reductions are sums of doubles, one in 8 octets.
     virtual void gather(std::uint16_t root, const void* input, void* output, std::size_t octets,
                         const char* algorithm) = 0;
     virtual void scatter(std::uint16_t root, const void* input, void* output, std::size_t octets,
@@ -62,13 +64,14 @@ public:
                       const char* algorithm) = 0;
     virtual void exscan(const double* input, double* output, std::size_t count,
                         const char* algorithm) = 0;
-    /// Whether `algorithm` arguments mean anything; else only nullptr is given.
+    /// True if `algorithm` arguments mean anything; else only nullptr is given.
     [[nodiscard]] virtual bool has_algorithms() const = 0;
 };
 
 inline constexpr unsigned kStreamWindow = 16;
 
-/// The transport that this program is linked with. nullptr: it cannot be had here; `why` says what to do.
+/// The transport that this program is linked with. nullptr: it cannot be had here; `why` says what
+/// to do.
 [[nodiscard]] std::unique_ptr<Transport> make_transport(int& argc, char**& argv, std::string& why);
 
 }  // namespace ulc::bench

@@ -50,7 +50,8 @@ public:
         ulc_request request;
         require(ulc_send(ep_, peer, kTagPing, payload, octets, &request), "send");
         wait(request, "send");
-        // Short payloads are copied at once; an engine inside this process sends them when it is polled.
+        // Short payloads are copied at once; an engine inside this process sends them when it is
+        // polled.
         if (const int events = ulc_poll(ep_); events < 0) require(-events, "poll");
     }
     void receive(std::uint16_t peer, void* buffer, std::size_t octets) override {

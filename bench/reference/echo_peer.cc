@@ -250,7 +250,8 @@ void EchoPeer::serve_one(Link link, int control, const Command& command) {
     if (udp) {
         sockaddr_in from{};
         socklen_t from_length = sizeof from;
-        // The first datagram tells who asks; from then on the socket is connected, as the asker's is.
+        // The first datagram tells who asks; from then on the socket is connected, as the asker's
+        // is.
         ssize_t n = recvfrom(listener, buffer.data(), buffer.size(), 0,
                              reinterpret_cast<sockaddr*>(&from), &from_length);
         if (::connect(listener, reinterpret_cast<sockaddr*>(&from), from_length) != 0) _exit(1);

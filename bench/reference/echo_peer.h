@@ -1,7 +1,7 @@
-// The other process of the kernel-socket references: a child that echoes or sinks messages as told over a socket pair.
-// Loopback: both in one network namespace. veth: the child has a namespace of its own, joined by a veth pair that
-// vanishes with it; that needs root. Bridge: the child enters the namespace of node 1 of
-// `ulc run --wire bridge`.
+// The other process of the kernel-socket references: a child that echoes or sinks messages as told
+// over a socket pair. Loopback: both in one network namespace. veth: the child has a separate
+// namespace its own, joined by a veth pair that vanishes with it; that needs root. Bridge: the
+// child enters the namespace of node 1 of `ulc run --wire bridge`.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,11 @@ public:
     EchoPeer(const EchoPeer&) = delete;
     EchoPeer& operator=(const EchoPeer&) = delete;
 
-    /// Tells the child to echo every message of `octets` until the connection ends; returns the connected socket, or
-    /// -1. The caller closes it.
+    /// Tells the child to echo every message of `octets` until the connection ends; returns the
+    /// connected socket, or -1. The caller closes it.
     [[nodiscard]] int connect_echo(Protocol protocol, Waiting waiting, std::uint32_t octets);
-    /// TCP only: the child receives streams of `octets`, compares each octet with the pattern, and answers each with
-    /// one octet: 1 if it was right.
+    /// TCP only: the child receives streams of `octets`, compares each octet with the pattern, and
+    /// answers each with one octet: 1 if it was right.
     [[nodiscard]] int connect_sink(Waiting waiting, std::uint32_t octets);
     /// Ends the connection and waits until the child is free for the next.
     void disconnect(int socket, Protocol protocol);
@@ -64,8 +64,8 @@ ssize_t receive_datagram(int socket, void* data, std::size_t octets, Waiting wai
 /// Path of the network namespace of that node of `ulc run --wire bridge`; empty: there is none.
 std::string bridge_network(unsigned node);
 
-/// Puts this process into a network namespace of its own with loopback up, so that nothing here meets the machine's
-/// network. False without root.
+/// Puts this process into a separate network namespace with loopback up, so that nothing here
+/// meets the machine's network. False without root.
 bool enter_private_namespace();
 
 }  // namespace ulc::bench

@@ -1,7 +1,8 @@
-// The reference every ULC figure stands beside: kernel UDP and TCP between two processes, polled and blocking, over
-// loopback and over a veth pair. One-way latency is half a round trip (GAMMA §2.2); every octet is checked.
-// Runs in separate network namespaces when it may; nothing leaves the machine. On the bridge of
-// `ulc run -n 2 --wire bridge ulc-bench-kernel` it measures that bridge, and rank 1 ends at once.
+// The reference of every ULC figure: kernel UDP and TCP between two processes, polled
+// and blocking, over loopback and over a veth pair. One-way latency is half a round trip (GAMMA
+// §2.2); every octet is checked. Runs in separate network namespaces when it may; nothing leaves
+// the machine. On the bridge of `ulc run -n 2 --wire bridge ulc-bench-kernel` it measures that
+// bridge, and rank 1 ends at once.
 #include <benchmark/benchmark.h>
 
 #include <unistd.h>

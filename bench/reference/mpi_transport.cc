@@ -1,4 +1,5 @@
-// The same benchmarks over MPI, as a reference: mpirun -np 2 --mca btl tcp,self ulc-bench-latency-mpi.
+// The same benchmarks over MPI, as a reference: mpirun -np 2 --mca btl tcp,self
+// ulc-bench-latency-mpi.
 #define OMPI_SKIP_MPICXX  // the C API only
 #define MPICH_SKIP_MPICXX
 #include <mpi.h>

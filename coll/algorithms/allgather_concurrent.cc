@@ -1,11 +1,12 @@
-// Allgather, URTP §4.3 algorithm 2: in every round all members multicast k segments at once, then receive k from
-// each other member. Fewer points of synchronisation than round robin (the paper: 1.5 to 2 times faster with
-// k = 1, best near k = 4 on four nodes), at the price of buffers for 2 · k segments a source: a member that has
-// heard from all may be a round ahead of one that has not. With lengths by rank, one whose block has ended holds nobody back:
-// the rest of the others' may wait for it.
+// Allgather, URTP §4.3 algorithm 2: in every round all members multicast k segments at once, then
+// receive k from each other member. Fewer points of synchronisation than round robin (the paper:
+// 1.5 to 2 times faster with k = 1, best near k = 4 on four nodes), at the price of buffers for 2 ·
+// k segments a source: a member that has heard from all may be a round ahead of one that has not.
+// With lengths by rank, one whose block has ended holds no other back: the rest of the others' may
+// wait for it.
 //
-// A round's multicasts wait for the receives of the round before; receives are posted a round ahead. Multicasts
-// start in index order, so the first of a round waits for all of them.
+// A round's multicasts wait for the receives of the round before; receives are posted a round
+// ahead. Multicasts start in index order, so the first of a round waits for all of them.
 #include <algorithm>
 #include <vector>
 

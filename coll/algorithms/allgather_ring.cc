@@ -1,6 +1,6 @@
-// Allgather around a ring of unicasts: in round t a member passes on to its
-// right neighbour the block that came from the left in round t − 1 (its own in round 0). ranks − 1 rounds; each
-// byte crosses the wire ranks − 1 times. Segments are passed on as they arrive.
+// Allgather around a ring of unicasts: in round t a member passes on to its right neighbour the
+// block that came from the left in round t − 1 (its own in round 0). ranks − 1 rounds; each byte
+// crosses the wire ranks − 1 times. Segments are passed on as they arrive.
 #include <vector>
 
 #include "coll/algorithm.h"

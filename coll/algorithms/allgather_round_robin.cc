@@ -1,8 +1,9 @@
-// Allgather, URTP §4.3 algorithm 1: in every round each member in turn multicasts one segment. A member waits
-// for its predecessors of the round and its successors of the round before, so one source is on the medium at a
-// time: no collisions on a hub, ranks latencies a round. While all have something
-// to send, no source can be more than one segment ahead of a member, so it needs ranks − 1 buffers, and one posted receive a
-// source. With lengths by rank, a member whose block has ended holds nobody back: the rest of the others' may wait for it.
+// Allgather, URTP §4.3 algorithm 1: in every round each member in turn multicasts one segment. A
+// member waits for its predecessors of the round and its successors of the round before, so one
+// source is on the medium at a time: no collisions on a hub, ranks latencies a round. While all
+// have something to send, no source can be more than one segment ahead of a member, so it needs
+// ranks − 1 buffers, and one posted receive a source. With lengths by rank, a member whose block
+// has ended holds no other back: the rest of the others' may wait for it.
 #include <algorithm>
 #include <vector>
 

@@ -1,5 +1,6 @@
-// Allreduce of large vectors: a reduce_scatter in a tournament of pairs, then every rank multicasts its block of the result. Each
-// octet crosses each port about twice, once for each half, whatever the number of ranks.
+// Allreduce of large vectors: a reduce_scatter in a tournament of pairs, then every rank multicasts
+// its block of the result. Each octet crosses each port about twice, once for each half, whatever
+// the number of ranks.
 #include <vector>
 
 #include "coll/algorithms/allgather.h"

@@ -1,6 +1,6 @@
-// Total exchange of small blocks: everybody multicasts all of its blocks as one message, and takes its own out of each. ranks
-// messages instead of ranks · (ranks − 1); every port carries all of the octets. A window of messages has its place in scratch; each of
-// them, where they may come early.
+// Total exchange of small blocks: everybody multicasts all of its blocks as one message, and takes
+// its own out of each. ranks messages instead of ranks · (ranks − 1); every port carries all of the
+// octets. A window of messages has its place in scratch; each of them, where they may come early.
 #include <vector>
 
 #include "coll/algorithm.h"
@@ -18,7 +18,8 @@ void alltoall_multicast(const Call& call, Plan& plan) {
                   call.in.range(call.rank, BufferId::kInput));
     }
     Window
-        slots;  // of each piece of scratch: the step that frees it; early: of each message, its arrival
+        // freed: the step that frees each piece of scratch; early: the arrival of each message.
+        slots;
     std::vector<Range> pieces;
     for (std::uint32_t i = 0; (call.early || i < kSegmentWindow) && i + 1U < call.ranks; ++i)
         pieces.push_back(plan.scratch(all));

@@ -1,12 +1,14 @@
-// K-chain barrier (GAMMA §5.3), for a medium that all members share. Members 1 … ranks−1 form k chains of neighbours, as
-// equal as can be; in each, a member waits for the one after it and then tells the one before it, and the first of the chain
-// tells member 0, which multicasts that all may go on. `ranks` minimum frames whatever k is.
+// K-chain barrier (GAMMA §5.3), for a medium that all members share. Members 1 … ranks−1 form k
+// chains of neighbours, as equal as can be; in each, a member waits for the one after it and then
+// tells the one before it, and the first of the chain tells member 0, which multicasts that all may
+// go on. `ranks` minimum frames whatever k is.
 //
 //   k = 2, 8 ranks:   0 ◀─ 1 ◀─ 2 ◀─ 3 ◀─ 4      0 ◀─ 5 ◀─ 6 ◀─ 7      0 ─▶ all
 //
-// k = 1 is the serialized barrier: never two that want to send at a time, so no collision on a hub, and a latency for each
-// member. k = ranks − 1 is barrier_gather_broadcast, the concurrent one. k = 2 overlaps what one chain's members compute with
-// what the other's send, at the price of one collision at the start.
+// k = 1 is the serialized barrier: never two that want to send at a time, so no collision on a hub,
+// and a latency for each member. k = ranks − 1 is barrier_gather_broadcast, the concurrent one. k =
+// 2 overlaps what one chain's members compute with what the other's send, at the price of one
+// collision at the start.
 #include <algorithm>
 
 #include "coll/algorithm.h"

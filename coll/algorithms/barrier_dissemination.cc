@@ -1,9 +1,12 @@
-// Dissemination barrier (Hensgen, Finkel, Manber 1988) with k messages a round: in the round of distance d member r tells r + d,
-// r + 2d, …, r + kd and hears from as many before it, modulo ranks. Then each knows of (k + 1)·d members that they have arrived,
-// and d grows by as much. No member is a hot spot, and no multicast is needed. ⌈log(ranks) / log(k + 1)⌉ rounds of at most k frames
-// at each port: k = 1 is the classical one; on a switch, where a frame is short against a latency, fewer rounds are worth more frames.
+// Dissemination barrier (Hensgen, Finkel, Manber 1988) with k messages a round: in the round of
+// distance d member r tells r + d, r + 2d, …, r + kd and hears from as many before it, modulo
+// ranks. Then each knows of (k + 1)·d members that they have arrived, and d grows by as much. No
+// member is a hot spot, and no multicast is needed. ⌈log(ranks) / log(k + 1)⌉ rounds of at most k
+// frames at each port: k = 1 is the classical one; on a switch, where a frame is short against a
+// latency, fewer rounds are worth more frames.
 //
-// A round's sends wait for the receives of *all* earlier rounds: what they say is "everyone up to d − 1 behind me has arrived".
+// A round's sends wait for the receives of *all* earlier rounds: what they say is "everyone up to d
+// − 1 behind me has arrived".
 #include <vector>
 
 #include "coll/algorithm.h"

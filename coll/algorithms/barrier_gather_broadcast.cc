@@ -1,6 +1,7 @@
-// Barrier as URTP §4.5 and GAMMA §5.2.1 ("concurrent"): every member sends an empty message to index 0, which
-// then multicasts an empty one. Two latencies and `ranks` frames, one of them for all. The gather hits one port
-// with ranks − 1 minimum frames at once: harmless on a switch, a burst of collisions on a hub (GAMMA §5.4).
+// Barrier as URTP §4.5 and GAMMA §5.2.1 ("concurrent"): every member sends an empty message to
+// index 0, which then multicasts an empty one. Two latencies and `ranks` frames, one of them for
+// all. The gather hits one port with ranks − 1 minimum frames at once: harmless on a switch, a
+// burst of collisions on a hub (GAMMA §5.4).
 #include "coll/algorithm.h"
 
 namespace ulc::coll {

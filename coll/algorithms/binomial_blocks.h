@@ -16,7 +16,8 @@ protected:
           place_(place_in(Shape::kBinomial, position_, call.ranks)),
           segments_(segments_of(call, call.octets)) {}
 
-    /// Calls visit(child, of) for each rank below: the rank of the child through which its block passes, and its own.
+    /// Calls visit(child, of) for each rank below: the rank of the child through which its block
+    /// passes, and its own.
     template <typename Visit>
     void each_below(Visit visit) {
         for (std::size_t child = 0; child < place_.children.size(); ++child) {
@@ -30,7 +31,7 @@ protected:
     [[nodiscard]] std::uint16_t parent() const noexcept {
         return rank_at(place_.parent, call_.root, call_.ranks);
     }
-    /// At most a window of receives, and of sends, is under way.
+    /// Keeps at most a window of receives, and of sends, under way.
     std::uint32_t receive(std::uint16_t from, Range segment) {
         plan_.after(receives_.leaving());
         return receives_.push(plan_.receive(from, segment));

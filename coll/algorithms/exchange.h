@@ -10,7 +10,8 @@ struct Exchanged {
     std::uint32_t folded;  ///< the step after which the own block of the result is there
 };
 
-/// Every rank sends each other one its block of `vector`, and folds what it gets for its own into `result`, which is not in `vector`.
+/// Every rank sends each other one its block of `vector`, and folds what it gets for its own into
+/// `result`, which is not in `vector`.
 [[nodiscard]] Exchanged exchange_and_fold(const Call& call, const Blocks& blocks,
                                           abi::BufferId vector, Range result, Plan& plan);
 

@@ -1,8 +1,9 @@
-// Folding operands into one range, x ∘ y ∘ z …, strictly in the order in which they are added, with brackets from the left. So
-// whoever adds the same operands in the same order has the same result, to the last bit of a floating-point number.
+// Folding operands into one range, x ∘ y ∘ z …, strictly in the order in which they are added, with
+// brackets from the left. So each rank that adds the same operands in the same order has the same
+// result, to the last bit of a floating-point number.
 //
-// No operand is copied unless it is the only one: one that is received first comes straight into the range, and one that this rank
-// holds waits for the second.
+// No operand is copied unless it is the only one: one that is received first comes straight into
+// the range, and one that this rank holds waits for the second.
 #pragma once
 
 #include <array>
@@ -13,14 +14,16 @@
 
 namespace ulc::coll {
 
-/// A ring of scratch ranges that operands are received into, made as they are needed; and who takes a slot waits for whoever had it before, so
-/// that no more operands are under way than there are slots.
+/// A ring of scratch ranges that operands are received into, made as they are needed; and who takes
+/// a slot waits for the operand that had it before, so that no more operands are under way than
+/// there are slots.
 class Slots {
 public:
     struct Slot {
         std::size_t number;
         std::uint32_t*
-            free;  ///< the step after which the slot may be used; whoever uses it says the next
+            /// The step after which the slot may be used; the user of the slot sets the next.
+            free;
     };
     /// octets: at most, of an operand.
     Slots(Plan& plan, std::uint64_t octets) : plan_(&plan), octets_(octets) { free_.fill(kNoStep); }
@@ -46,7 +49,8 @@ private:
 
 class Fold {
 public:
-    /// free: the step after which `into` may be written. An operand that lies in `into` already may only be the first.
+    /// free: the step after which `into` may be written. An operand that lies in `into` already may
+    /// only be the first.
     Fold(Plan& plan, Range into, std::uint32_t free = kNoStep)
         : plan_(&plan), into_(into), last_(free) {}
 
@@ -63,8 +67,8 @@ public:
         }
     }
 
-    /// Receives `octets` from a peer, and adds the part of them that begins at `at`. Returns the receive. No more are under way than
-    /// there are slots.
+    /// Receives `octets` from a peer, and adds the part of them that begins at `at`. Returns the
+    /// receive. No more are under way than there are slots.
     std::uint32_t receive(std::uint16_t peer, std::uint64_t octets, Slots& slots,
                           std::uint64_t at = 0) {
         const Slots::Slot slot = slots.next();
@@ -89,7 +93,8 @@ public:
         return receive(peer, into_.length, slots);
     }
 
-    /// Ends the fold: what is held back still is copied, by a step of its own. The step after which `into` holds all that was added.
+    /// Ends the fold: what is held back still is copied, by a separate step. The step after which
+    /// `into` holds all that was added.
     [[nodiscard]] std::uint32_t done() {
         if (state_ == State::kHeld)
             last_ = plan_->after(last_).after(held_ready_).copy(into_, held_);
@@ -100,7 +105,8 @@ public:
 private:
     enum class State : std::uint8_t { kEmpty, kHeld, kBegun };
 
-    /// The operand, there after step `ready`, goes into the range, behind what is there or is held back.
+    /// The operand, there after step `ready`, goes into the range, behind what is there or is held
+    /// back.
     void put(Range operand, std::uint32_t ready) {
         plan_->after(last_).after(ready);
         if (state_ == State::kEmpty) {

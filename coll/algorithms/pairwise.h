@@ -1,6 +1,7 @@
-// The tournament of pairs: in round t of ranks rounds, r meets (t − r) mod ranks, which meets r. So in a round each port sends one
-// block and takes one, both between the same two, and the acknowledgement of each rides on the other (GAMMA §3.3.2.3, Oxford BSP). A
-// rank that meets itself rests.
+// The tournament of pairs: in round t of ranks rounds, r meets (t − r) mod ranks, which meets r. So
+// in a round each port sends one block and takes one, both between the same two, and the
+// acknowledgement of each rides on the other (GAMMA §3.3.2.3, Oxford BSP). A rank that meets itself
+// rests.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ namespace ulc::coll {
     return static_cast<std::uint16_t>((round + ranks - rank) % ranks);
 }
 
-/// Holds a round's sends back until what came in the round k before is there, so that no sender runs ahead and makes a port hot.
+/// Holds a round's sends back until what came in the round k before is there, so that no sender
+/// runs ahead and makes a port hot.
 class Pace {
 public:
     explicit Pace(std::uint32_t k) : k_(k) {}
@@ -26,7 +28,7 @@ public:
 
 private:
     std::uint32_t k_;
-    std::vector<std::uint32_t> last_;  ///< of each round: its last receive
+    std::vector<std::uint32_t> last_;  ///< last receive of each round
 };
 
 }  // namespace ulc::coll

@@ -1,4 +1,5 @@
-// Reduce_scatter over a tree of unicasts: a binomial reduction to rank 0, which sends each its block.
+// Reduce_scatter over a tree of unicasts: a binomial reduction to rank 0, which sends each its
+// block.
 #include <vector>
 
 #include "coll/algorithms/rooted/reduce_tree.h"

@@ -1,4 +1,5 @@
-// Reduce_scatter of small vectors: each rank multicasts its whole vector, and folds its own block of all. One latency.
+// Reduce_scatter of small vectors: each rank multicasts its whole vector, and folds its own block
+// of all. One latency.
 #include "coll/algorithm.h"
 #include "coll/algorithms/fold.h"
 

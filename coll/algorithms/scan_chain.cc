@@ -1,5 +1,6 @@
-// Scan and exscan of large vectors along a chain: each rank receives the fold of those before it, and sends that with its own
-// added. Segments in a pipeline: each port carries the vector once in and once out.
+// Scan and exscan of large vectors along a chain: each rank receives the fold of those before it,
+// and sends that with its own added. Segments in a pipeline: each port carries the vector once in
+// and once out.
 #include "coll/algorithm.h"
 #include "coll/algorithms/fold.h"
 
@@ -44,7 +45,7 @@ void scan_chain(const Call& call, Plan& plan) {
     for (std::uint32_t i = 0; i < segments.count(); ++i) {
         const Range mine = segments.of(own, i);
         const Range into = segments.of(output, i);
-        // What is given may not be written before it is folded, and what is the result not after.
+        // The input may not be written before it is folded, and the result not after.
         const Slots::Slot slot = slots.next();
         const Range prefix = call.in_place ? slots.memory(slot, mine.length) : into;
         const Range sum = scan || call.in_place ? into : slots.memory(slot, mine.length);

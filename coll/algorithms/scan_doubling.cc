@@ -1,5 +1,6 @@
-// Scan and exscan by recursive doubling over unicast (Hillis, Steele 1986): in round t a rank sends the fold of the
-// 2^t ranks up to itself to the one 2^t behind, and puts what it gets in front of its own. log2(ranks) rounds.
+// Scan and exscan by recursive doubling over unicast (Hillis, Steele 1986): in round t a rank sends
+// the fold of the 2^t ranks up to itself to the one 2^t behind, and puts what it receives in front
+// of the fold that it has. log2(ranks) rounds.
 #include "coll/algorithm.h"
 
 namespace ulc::coll {
@@ -17,7 +18,7 @@ Held in_front(Plan& plan, const Held& received, const Held& held) {
     return {sum, plan.reduce(sum, received.range, held.range)};
 }
 
-/// The same where received is, which nobody reads after step `free`.
+/// The same where received is, which no step reads after step `free`.
 Held in_front_there(Plan& plan, const Held& received, const Held& held, std::uint32_t free) {
     plan.after(received.ready).after(held.ready).after(free);
     return {received.range, plan.reduce(received.range, received.range, held.range)};
@@ -48,7 +49,7 @@ void scan_doubling(const Call& call, Plan& plan) {
         if (call.op == Op::kExscan) without = any ? in_front(plan, received, without) : received;
         any = true;
         if (call.op == Op::kExscan && call.rank + 2 * distance >= call.ranks)
-            continue;  // nobody gets it
+            continue;  // no rank gets it
         with = stays ? in_front(plan, received, with)
                      : in_front_there(plan, received, with, without.ready);
     }

@@ -1,5 +1,6 @@
-// Scan and exscan of small vectors: each rank multicasts its own to those after it, and folds those before it (and its own) in the
-// order of ranks. Beyond 64 ranks, where a multicast cannot name some, it goes to all, and those before throw it away.
+// Scan and exscan of small vectors: each rank multicasts its own to those after it, and folds those
+// before it (and its own) in the order of ranks. Beyond 64 ranks, where a multicast cannot name
+// some, it goes to all, and those before throw it away.
 #include "coll/algorithm.h"
 #include "coll/algorithms/fold.h"
 

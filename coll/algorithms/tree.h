@@ -1,5 +1,6 @@
-// Trees over positions 0 … ranks−1 with position 0 on top. A subtree is a range of positions that begins with its top, so folding
-// the own operand and then the children's in order keeps the order of positions, and so does passing blocks on.
+// Trees over positions 0 … ranks−1 with position 0 on top. A subtree is a range of positions that
+// begins with its top, so folding the own operand and then the children's in order keeps the order
+// of positions, and so does passing blocks on.
 //
 //   binomial   the parent of v is v without its lowest set bit        log2(ranks) deep
 //   chain      the parent of v is v − 1                               a pipeline: one in, one out
@@ -14,7 +15,7 @@ namespace ulc::coll {
 enum class Shape : std::uint8_t { kFlat, kBinomial, kChain };
 
 struct Place {
-    std::uint32_t parent = 0;  ///< of the top: itself
+    std::uint32_t parent = 0;  ///< the top's is itself
     std::uint32_t end = 0;     ///< one past the last position of the subtree
     std::vector<std::uint32_t>
         children;  ///< ascending; the subtree of each ends where the next begins

@@ -1,4 +1,5 @@
-// What tuning tries: the choices and sizes of each operation that is measured, and what is chosen for those that are not.
+// The candidates of tuning: the choices and sizes of each operation that is measured, and what is
+// chosen for those that are not.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +14,17 @@ namespace ulc::coll {
 struct Candidates {
     Op op;
     bool blocks;  ///< octets are of each rank's block
-    /// Of those as fast as each other the first is taken: what puts less under way stands before what puts more.
+    /// Takes the first of those that are as fast as each other: one that puts less under way stands
+    /// before what puts more.
     std::vector<std::string_view> choices;
     std::vector<std::uint64_t> octets;
 };
 
-/// By operation; gatherv, scatterv, alltoallv and exscan are not among them.
+/// Candidates by operation; gatherv, scatterv, alltoallv and exscan are not among them.
 [[nodiscard]] std::span<const Candidates> candidates();
 
-/// An operation that takes what was measured of another one. Where members do not know each other's lengths there is one choice for all sizes.
+/// An operation that takes what was measured of another one. Where members do not know each other's
+/// lengths there is one choice for all sizes.
 struct Follower {
     Op op;
     Op measured;

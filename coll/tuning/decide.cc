@@ -1,6 +1,7 @@
-// The cells of an operation and medium lie in a grid of ranks a node, ranks and octets. It is cut into slabs of ranks a node, each of
-// these into slabs of ranks and those into spans of octets, so that in each box one choice is near the best of every cell. Of all such
-// cuts the fewest boxes: along each axis by dynamic programming over where the last slab begins.
+// The cells of an operation and medium lie in a grid of ranks a node, ranks and octets. It is cut
+// into slabs of ranks a node, each of these into slabs of ranks and those into spans of octets, so
+// that in each box one choice is near the best of every cell. Among all such cuts, the fewest
+// boxes: along each axis by dynamic programming over where the last slab begins.
 #include "coll/tuning/decide.h"
 
 #include <algorithm>
@@ -17,9 +18,10 @@ namespace {
 
 constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
 constexpr double kNever = std::numeric_limits<double>::infinity();
-/// The most that one size counts in a mean over sizes: a choice that was given up there, or so many times slower than the best.
+/// The most that one size counts in a mean over sizes: a choice that was given up there, or is
+/// that number of times slower than the best.
 constexpr double kLossCounted = 4;
-/// What leaving an incumbent counts, beside a loss: as good as nothing.
+/// Cost of leaving an incumbent: almost nothing compared with a loss.
 constexpr double kChange = 1e-3;
 /// Sums of losses that differ by less are equal.
 constexpr double kSame = 1e-9;
@@ -32,7 +34,7 @@ struct Point {
 };
 using Points = std::vector<const Point*>;
 
-/// For which numbers each point of a grid speaks; open: the ends reach to 0 and for ever.
+/// Numbers for which each point of a grid speaks; open: the ends reach to 0 and to infinity.
 [[nodiscard]] std::vector<Span> spans_of(const std::vector<std::uint64_t>& points, bool open) {
     std::vector<Span> spans;
     for (std::size_t i = 0; i < points.size(); ++i) {
@@ -90,7 +92,7 @@ public:
         if (points.empty()) return false;  // a box speaks for some cell
         if (axis == kAxes) return one_box(points, out);
         const std::vector<std::uint64_t>& values = values_[axis];
-        std::vector<Cover> best(values.size() + 1);  // of the first so many values
+        std::vector<Cover> best(values.size() + 1);  // of the first n values
         std::vector<bool> found(values.size() + 1, false);
         found[0] = true;
         for (std::size_t end = 1; end <= values.size(); ++end) {

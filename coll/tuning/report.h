@@ -10,14 +10,15 @@
 
 namespace ulc::coll {
 
-/// To the digits that a table has, so that rules follow from what can be read there.
+/// Rounds to the digits that a table has, so that rules follow from what can be read there.
 void round_as_written(std::vector<Cell>& cells);
 
 /// comment: lines for the head of the file, without #.
 [[nodiscard]] std::string write_table(const TableText& table, std::string_view comment);
 
-/// One rule a line, with what was measured where it holds: the choice, then the others from the fastest on, each with what it takes more.
-/// Of several cells that one is shown in which the choice gains least, and in short the one in which it gains most.
+/// One rule a line, with what was measured where it holds: the choice, then the others from the
+/// fastest on, each with what it takes more. Among several cells that one is shown in which the
+/// choice gains least, and in short the one in which it gains most.
 [[nodiscard]] std::string explain(const TableText& table);
 
 }  // namespace ulc::coll

@@ -18,7 +18,7 @@ using abi::StepKind;
 constexpr std::uint32_t kNone = UINT32_MAX;
 constexpr std::uint32_t kOnStart = 0;
 constexpr std::uint32_t kOnDone = 1;
-/// What an empty local step costs of kLocalOctetsPerCall, so that no number of them is free.
+/// Share of kLocalOctetsPerCall that an empty local step costs, so that no number of them is free.
 constexpr std::uint64_t kLocalStepCost = 64;
 static_assert(abi::kStepsMax <= (1U << 30), "an index and a bit fit into 32 bits");
 
@@ -53,9 +53,9 @@ Result<Executor> Executor::make(const Schedule& schedule, const Setup& setup,
     return Result<Executor>(std::move(executor));
 }
 
-/// Calls on_edge(earlier, later, kind) for every edge. last_out, last_in: `members` cells, kNone.
-/// A multicast follows the last send to each peer since the multicast before it (these lie between the two, so
-/// all segments together are walked once), else that multicast.
+/// Calls on_edge(earlier, later, kind) for every edge. last_out, last_in: `members` cells, kNone. A
+/// multicast follows the last send to each peer since the multicast before it (these lie between
+/// the two, so all segments together are walked once), else that multicast.
 template <typename OnEdge>
 void Executor::each_edge(std::uint32_t* last_out, std::uint32_t* last_in,
                          OnEdge on_edge) const noexcept {

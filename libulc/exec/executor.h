@@ -1,6 +1,6 @@
-// The schedule executor: a sans-IO state machine that carries out one member's part of a collective. It is
-// told what completed and says what to start; it knows no endpoint, clock or wire. libulc, the engine (offload)
-// and the simulator link this same object.
+// The schedule executor: a sans-IO state machine that carries out one member's part of a
+// collective. It learns of completions and says which step to start; it knows no endpoint, clock or
+// wire. libulc, the engine (offload) and the simulator link this same object.
 //
 //            waits > 0          waits = 0            started()            complete()
 //   step:   [ kWaiting ] ───────▶ [ kReady ] ──────▶ [ kStarted ] ──────▶ [ kDone ]
@@ -9,13 +9,17 @@
 //
 // Two kinds of edges hold a step back, both kept as one successor table (compressed rows):
 //   kOnDone   dependencies: the earlier step must be done;
-//   kOnStart  order: the earlier step must have been started. Outgoing steps (kSend to one peer, kMcast to all)
-//             start in index order per receiver, incoming ones (kRecv) in index order per source; the two
-//             directions do not hold each other back. A kMcast to a subset is ordered as if it went to all.
+//   kOnStart  order: the earlier step must have been started. Outgoing steps (kSend to one peer,
+//     kMcast to all)
+//             start in index order per receiver, incoming ones (kRecv) in index order per source;
+//               the two
+//             directions do not hold each other back. A kMcast to a subset is ordered as if it went
+//               to all.
 // Since both only point backwards, some step can always start or is under way until all are done.
 //
-// Work per call is bounded: next() settles at most kEdgesPerCall edges and moves at most kLocalOctetsPerCall
-// octets; a larger local step is carried on by the next call. Memory is taken once, in make().
+// Work per call is bounded: next() settles at most kEdgesPerCall edges and moves at most
+// kLocalOctetsPerCall octets; a larger local step is carried on by the next call. Memory is taken
+// once, in make().
 #pragma once
 
 #include <cstdint>
@@ -30,7 +34,8 @@ namespace ulc::exec {
 inline constexpr std::uint32_t kEdgesPerCall = 1024;
 inline constexpr std::uint64_t kLocalOctetsPerCall = 256 * 1024;
 
-/// (into) = (from) op (with), elementwise over `octets`; pieces end at multiples of `grain`. `into` may be either operand.
+/// (into) = (from) op (with), elementwise over `octets`; pieces end at multiples of `grain`. `into`
+/// may be either operand.
 struct ReduceOp {
     void (*apply)(void* context, unsigned char* into, const unsigned char* from,
                   const unsigned char* with, std::uint64_t octets) noexcept = nullptr;
@@ -38,7 +43,8 @@ struct ReduceOp {
     std::uint64_t grain = 1;  ///< octets of an element, ≤ kLocalOctetsPerCall
 };
 
-/// Who runs the schedule, on which memory. Input and output may overlap in memory: copies are moves.
+/// Member that runs the schedule, and its memory. Input and output may overlap in memory: copies
+/// are moves.
 struct Setup {
     std::uint16_t members = 1;
     std::uint16_t self = 0;
@@ -53,16 +59,16 @@ struct Setup {
 
 class Executor {
 public:
-    /// Validates and prepares. The schedule's arrays and the memory of `setup` must stay until the executor
-    /// is gone. Errors: kInvalid, kLimit (*fault says where, if not null), kNoMemory.
+    /// Validates and prepares. The schedule's arrays and the memory of `setup` must stay until the
+    /// executor is gone. Errors: kInvalid, kLimit (*fault says where, if not null), kNoMemory.
     [[nodiscard]] static Result<Executor> make(const abi::Schedule& schedule, const Setup& setup,
                                                Fault* fault = nullptr) noexcept;
 
-    /// Does local work, then gives the step to start now (kSend, kMcast or kRecv) without taking it: asking
-    /// again gives the same one. False: nothing to start now; see local_work_left().
+    /// Runs local work, then gives the step to start now (kSend, kMcast or kRecv) without taking
+    /// it: asking again gives the same one. False: nothing to start now; see local_work_left().
     [[nodiscard]] bool next(std::uint32_t& step) noexcept;
-    /// The step that next() gave is under way (or, for a schedule kept elsewhere, has its place in a queue
-    /// that keeps order).
+    /// The step that next() gave is under way (or, for a schedule kept elsewhere, has its place in
+    /// a queue that keeps order).
     void started() noexcept;
     /// A started step is done. Errors: kInvalid (it is not under way).
     [[nodiscard]] Err complete(std::uint32_t step) noexcept;
@@ -77,9 +83,9 @@ public:
     [[nodiscard]] const abi::Step& step(std::uint32_t index) const noexcept {
         return schedule_.steps[index];
     }
-    /// Of a kSend, kMcast or kRecv: no later one has the same peer and direction. Of a kMcast: no later one at all goes out, so it
-    /// says the same to all that it goes to only if what follows goes to all of them
-    /// (tests/unit/coll/schedules_test.cc).
+    /// True for a kSend, kMcast or kRecv if no later one has the same peer and direction; for a
+    /// kMcast: no later one at all goes out, so it says the same to all that it goes to only if
+    /// what follows goes to all of them (tests/unit/coll/schedules_test.cc).
     [[nodiscard]] bool is_last(std::uint32_t index) const noexcept;
     /// Memory that a kSend or kMcast reads, a kRecv writes.
     [[nodiscard]] const unsigned char* source(const abi::Step& step) const noexcept {
@@ -110,8 +116,8 @@ private:
     abi::Schedule schedule_;
     Setup setup_;
 
-    // One block of memory; n steps, e edges. Every step enters `ready_` or `local_` once and `settle_` at most
-    // twice (started, done), so these queues need no wrap.
+    // One block of memory; n steps, e edges. Every step enters `ready_` or `local_` once and
+    // `settle_` at most twice (started, done), so these queues need no wrap.
     std::unique_ptr<std::uint32_t[]> block_;
     std::unique_ptr<State[]> state_;
     std::uint32_t* waits_ = nullptr;       ///< n: edges not yet settled

@@ -25,7 +25,7 @@ constexpr std::uint16_t kSubsetMembersMax = 64;
     return nullptr;
 }
 
-/// from_offset of a multicast: 0 = all other members, else a bitmap of their indices.
+/// Judges from_offset of a multicast: 0 = all other members, else a bitmap of their indices.
 [[nodiscard]] const char* wrong_subset(const Step& step, const Shape& shape) noexcept {
     if (shape.members < 2) return "multicast without another member";
     const std::uint64_t subset = step.from_offset;
@@ -38,7 +38,7 @@ constexpr std::uint16_t kSubsetMembersMax = 64;
     return nullptr;
 }
 
-/// Of what a local step reads: a reduction may put its result where an operand is.
+/// Judges the range that a local step reads: a reduction may put its result where an operand is.
 [[nodiscard]] const char* wrong_operand(const Step& step, const Shape& shape, BufferId buffer,
                                         std::uint64_t offset) noexcept {
     if (!inside(shape, buffer, offset, step.length)) return "source range is outside its buffer";

@@ -1,6 +1,7 @@
-// Validation of a schedule before anything of it runs. A schedule may come from shared memory, so nothing in
-// it is believed: every index, range and combination is checked, with arithmetic that cannot wrap. The caller
-// must own the arrays (copied out of shared memory first), since what is checked here is relied upon later.
+// Validation of a schedule before anything of it runs. A schedule may come from shared memory, so
+// nothing in it is believed: every index, range and combination is checked, with arithmetic that
+// cannot wrap. The caller must own the arrays (copied out of shared memory first), since what is
+// checked here is relied upon later.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +13,9 @@ namespace ulc::exec {
 
 inline constexpr std::size_t kBuffers = 3;  ///< abi::BufferId: input, output, scratch
 
-/// What a schedule is checked against.
+/// Limits of a schedule.
 struct Shape {
-    std::uint16_t members;           ///< of the group, ≥ 1
+    std::uint16_t members;           ///< size of the group, ≥ 1
     std::uint16_t self;              ///< own index, < members
     std::uint64_t octets[kBuffers];  ///< sizes of input (read only), output, scratch
     bool may_reduce;                 ///< false in the engine: it carries no operators
@@ -31,7 +32,8 @@ struct Fault {
     const char* reason = "";  ///< static storage
 };
 
-/// Errors: kInvalid; kLimit (more than abi::kStepsMax steps or dependencies). O(steps + dependencies).
+/// Errors: kInvalid; kLimit (more than abi::kStepsMax steps or dependencies). O(steps +
+/// dependencies).
 [[nodiscard]] Fault validate(const abi::Schedule& schedule, const Shape& shape) noexcept;
 
 }  // namespace ulc::exec

@@ -151,7 +151,7 @@ TEST(CollectiveSelectionDeathTest,
         "coll_selection_test.toml:2: choice: barrier has no algorithm \"chian\"; there are");
     EXPECT_EXIT(start_with(path, "chain"), testing::ExitedWithCode(ULC_OK), "started");
     EXPECT_EXIT(start_with("none.toml", nullptr), invalid,
-                "none.toml: cannot be read .*mend the path in ULC_COLL_TABLE");
+                "none.toml: cannot be read .*correct the path in ULC_COLL_TABLE");
     std::remove(path);
 }
 
