@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -163,7 +164,10 @@ bool engine_answers() noexcept {
     }
     const int probe = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (probe < 0) return false;
-    const bool answers = ::connect(probe, reinterpret_cast<const sockaddr*>(&address), length) == 0;
+    // EAGAIN: as many ranks as the engine lets wait are connecting already.
+    const bool answers =
+        ::connect(probe, reinterpret_cast<const sockaddr*>(&address), length) == 0 ||
+        errno == EAGAIN;
     ::close(probe);
     return answers;
 }
