@@ -113,7 +113,6 @@ struct BenchPort {
                 ++count;
             return count;
         };
-        port.tx_pending = [](void*) { return 0U; };
         port.link_up = [](void*) { return true; };
         return port;
     }

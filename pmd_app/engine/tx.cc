@@ -73,7 +73,8 @@ std::uint32_t Transmitter::frames_on_wire(Nanos now) const noexcept {
 }
 
 std::uint32_t Transmitter::pending_frames(Nanos now) noexcept {
-    const std::uint32_t pending = std::min(port_.tx_pending(port_.context), kSentMax);
+    const std::uint32_t pending =
+        leave_at_once() ? 0 : std::min(port_.tx_pending(port_.context), kSentMax);
     const std::uint32_t reported = sent_next_ - pending;
     const std::uint32_t news = reported - reported_;
     if (news != 0) reported_at_ = now;
@@ -122,6 +123,7 @@ void Transmitter::send_burst() noexcept {
     }
     sent_next_ += taken;
     burst_count_ -= taken;
+    if (leave_at_once()) note_left();
 }
 
 /// The port took only the first frames of the burst; the others are still ours. Returns their

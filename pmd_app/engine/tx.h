@@ -30,7 +30,10 @@ public:
     void begin_round(Nanos now) noexcept {
         now_ = now;
         if (in_flight_frames_ == 0) return;
-        if (burst_count_ == 0 && !by_clock_ && port_.tx_pending(port_.context) == 0) {
+        if (leave_at_once() && burst_count_ == 0) {
+            in_flight_frames_ = 0;
+            in_flight_octets_ = 0;
+        } else if (burst_count_ == 0 && !by_clock_ && port_.tx_pending(port_.context) == 0) {
             all_left(now);
         } else {
             look_at_port(now);
@@ -40,6 +43,11 @@ public:
     [[nodiscard]] bool may_push() const noexcept {
         return burst_count_ < kBurst && in_flight_octets_ + frame_octets_max_ <= budget_octets_ &&
                in_flight_frames_ < frames_max_;
+    }
+    /// Returns true if nothing is pending or kept, so that any client may push(): two of the
+    /// largest frames are always allowed.
+    [[nodiscard]] bool has_all_to_give() const noexcept {
+        return (in_flight_frames_ | burst_count_) == 0;
     }
     /// Returns whether a user who shares the wire with others may give one more frame. Frames that
     /// are pending may take half of what is allowed beyond one frame, so that another user's frame
@@ -56,13 +64,47 @@ public:
         ++in_flight_frames_;
         if (burst_count_ % kFlushFrames == 0) flush();
     }
+    /// Returns whether send_one() may be called.
+    [[nodiscard]] bool may_send_one() const noexcept { return has_all_to_give() && !by_clock_; }
+    /// Gives the port one frame. Takes over one reference.
+    void send_one(Segment* frame) noexcept {
+        const std::uint32_t length = frame->length;
+        const std::uint32_t on_wire = length + kFrameOverhead;
+        burst_[0] = frame;
+        sent_[sent_next_ & (kSentMax - 1)] = static_cast<std::uint16_t>(on_wire);
+        ++departures_.next;
+        in_flight_octets_ = on_wire;
+        in_flight_frames_ = 1;
+        if (reported_ == sent_next_) reported_at_ = now_;  // nothing was pending: the wait begins
+        if (port_.tx(port_.context, burst_, 1) != 1) [[unlikely]] {
+            burst_count_ = 1;
+            (void)keep_from(0);
+            return;
+        }
+        counters_.add(Counter::tx_frames);
+        counters_.add(Counter::tx_bytes, length);
+        ++sent_next_;
+        if (leave_at_once()) note_left();
+    }
+    /// Sends the last frame of the round's messages: push() and flush().
+    void push_last(Segment* frame) noexcept {
+        if (may_send_one()) [[likely]] {
+            send_one(frame);
+        } else {
+            push(frame);
+            flush();
+        }
+    }
     /// Sends what is there. Frames that the port does not take are kept for the next round.
     void flush() noexcept {
         if (burst_count_ > 0) send_burst();
     }
     [[nodiscard]] bool kept() const noexcept { return burst_count_ > 0; }
-    /// Returns true if no frame is kept, and none was pending at the port when it was last asked.
-    [[nodiscard]] bool idle() const noexcept { return in_flight_frames_ == 0; }
+    /// Returns true if the port has nothing to say: no frame is kept, and none was pending when it
+    /// was last asked, or ever is.
+    [[nodiscard]] bool idle() const noexcept {
+        return in_flight_frames_ == 0 || (leave_at_once() && burst_count_ == 0);
+    }
     /// From now on what is kept refers to no memory but its own.
     void pull_tails() noexcept override {
         for (std::uint32_t n = 0; n < burst_count_; ++n)
@@ -85,6 +127,14 @@ private:
         departures_.leave_until(sent_next_, now);
         in_flight_frames_ = 0;
         in_flight_octets_ = 0;
+    }
+    /// Returns whether frames leave when the port takes them.
+    [[nodiscard]] bool leave_at_once() const noexcept { return port_.tx_pending == nullptr; }
+    /// Notes that all that the port took has left.
+    void note_left() noexcept {
+        reported_ = sent_next_;
+        reported_at_ = now_;
+        departures_.leave_until(sent_next_, now_);
     }
     void look_at_port(Nanos now) noexcept;
     [[nodiscard]] std::uint32_t pending_frames(Nanos now) noexcept;

@@ -62,7 +62,8 @@ struct Port {
     Segment* (*rx_landing)(void* context, const Landing& landing) = nullptr;
     /// Offers n frames; takes over one reference of each accepted (the first k), returns k.
     std::uint16_t (*tx)(void* context, Segment* const* frames, std::uint16_t n) = nullptr;
-    /// Frames handed to tx whose transmission is not complete; never underestimates by more than a burst.
+    /// Frames handed to tx whose transmission is not complete; never underestimates by more than a
+    /// burst. The entry is empty where frames have left when tx() returns.
     std::uint32_t (*tx_pending)(void* context) = nullptr;
     /// The next frame that was taken and given up (on a hub after 16 collisions), with the reference that tx() took; nullptr: none.
     /// The entry is empty where the device says of no frame that it failed, as with ethdev, whose statistics count but name none: then

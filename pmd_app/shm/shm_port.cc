@@ -125,7 +125,6 @@ Err ShmPort::open(const PortOptions& options, std::unique_ptr<ShmPort>& out, std
     table.tx = [](void* context, Segment* const* frames, std::uint16_t n) {
         return static_cast<ShmPort*>(context)->send(frames, n);
     };
-    table.tx_pending = [](void*) { return std::uint32_t{0}; };
     table.link_up = [](void*) { return true; };
     table.missed = [](void* context) {
         const Counts& counts = static_cast<ShmPort*>(context)->counts_;

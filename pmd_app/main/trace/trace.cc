@@ -284,10 +284,12 @@ void Trace::set_frame_entries(Port& port) {
 }
 
 void Trace::set_other_entries(Port& port) {
-    port.tx_pending = [](void* context) {
-        const Port& real = static_cast<TracedPort*>(context)->port;
-        return real.tx_pending(real.context);
-    };
+    if (port.tx_pending != nullptr) {
+        port.tx_pending = [](void* context) {
+            const Port& real = static_cast<TracedPort*>(context)->port;
+            return real.tx_pending(real.context);
+        };
+    }
     if (port.set_multicasts != nullptr) {
         port.set_multicasts = [](void* context, std::span<const Mac> addresses) {
             const Port& real = static_cast<TracedPort*>(context)->port;

@@ -92,10 +92,12 @@ struct TestNode {
             const Port& port = static_cast<TestNode*>(context)->inner;
             return port.tx(port.context, out, n);
         };
-        lossy.tx_pending = [](void* context) {
-            const Port& port = static_cast<TestNode*>(context)->inner;
-            return port.tx_pending(port.context);
-        };
+        if (inner.tx_pending != nullptr) {
+            lossy.tx_pending = [](void* context) {
+                const Port& port = static_cast<TestNode*>(context)->inner;
+                return port.tx_pending(port.context);
+            };
+        }
         lossy.link_up = [](void* context) {
             const Port& port = static_cast<TestNode*>(context)->inner;
             return port.link_up(port.context);

@@ -163,5 +163,67 @@ TEST(Transmitter, believes_a_port_again_that_reports_frame_by_frame_after_its_li
     EXPECT_EQ(rig.counters.get(Counter::tx_reports_missing), 1U);
 }
 
+/// A port whose frames have left when tx() returns, and that takes the next `takes` frames only.
+class Immediate : public ::testing::Test {
+protected:
+    Immediate() {
+        port_.context = this;
+        port_.info.tx_ring_frames = 64;
+        port_.tx = [](void* context, Segment* const*, std::uint16_t n) {
+            auto& self = *static_cast<Immediate*>(context);
+            const auto taken = static_cast<std::uint16_t>(std::min<std::uint32_t>(n, self.takes_));
+            self.takes_ -= taken;
+            return taken;
+        };
+        frame_.length = 60;
+        transmitter_.emplace(port_, departures_, counters_);
+        transmitter_->begin_round(++now_);
+    }
+    [[nodiscard]] std::uint64_t sent() const { return counters_.get(Counter::tx_frames); }
+
+    std::uint32_t takes_ = UINT32_MAX;
+    Nanos now_ = 0;
+    Port port_;
+    Counters counters_;
+    Segment frame_{};
+    urtp::Departures departures_{};
+    std::optional<Transmitter> transmitter_;
+};
+
+TEST_F(Immediate, has_nothing_pending_once_the_port_took_a_frame) {
+    ASSERT_TRUE(transmitter_->may_send_one());
+    const std::uint32_t ticket = departures_.next;
+    transmitter_->send_one(&frame_);
+    EXPECT_EQ(departures_.left_at(ticket), now_);
+    EXPECT_TRUE(transmitter_->idle());
+    for (int n = 0; n < 3; ++n)
+        transmitter_->push(&frame_);
+    EXPECT_FALSE(transmitter_->idle()) << "they wait for flush()";
+    transmitter_->push_last(&frame_);
+    EXPECT_TRUE(transmitter_->idle());
+    EXPECT_EQ(sent(), 5U);
+    EXPECT_EQ(departures_.next, ticket + 5);
+    transmitter_->begin_round(++now_);
+    EXPECT_TRUE(transmitter_->may_send_one());
+}
+
+TEST_F(Immediate, keeps_a_frame_that_the_port_does_not_take) {
+    takes_ = 0;
+    transmitter_->send_one(&frame_);
+    EXPECT_TRUE(transmitter_->kept());
+    EXPECT_FALSE(transmitter_->idle());
+    EXPECT_FALSE(transmitter_->may_send_one());
+    EXPECT_EQ(sent(), 0U);
+    EXPECT_EQ(counters_.get(Counter::tx_ring_full), 1U);
+    transmitter_->begin_round(++now_);
+    EXPECT_TRUE(transmitter_->kept());
+    takes_ = 1;
+    transmitter_->begin_round(++now_);
+    EXPECT_FALSE(transmitter_->kept());
+    EXPECT_EQ(sent(), 1U);
+    transmitter_->begin_round(++now_);
+    EXPECT_TRUE(transmitter_->may_send_one());
+}
+
 }  // namespace
 }  // namespace ulc::engine

@@ -224,6 +224,9 @@ TEST_F(TraceTest, entries_that_a_port_lacks_stay_empty) {
     EXPECT_TRUE(port_.link_up(port_.context));
     EXPECT_EQ(port_.tx_pending(port_.context), 0U);
     EXPECT_EQ(port_.info.mac, kHere);
+    Port sends_at_once = scripted_.table();
+    sends_at_once.tx_pending = nullptr;
+    EXPECT_EQ(trace_->wrap(sends_at_once).tx_pending, nullptr);
 }
 
 TEST_F(TraceTest, counters_that_rise_are_events) {
