@@ -1,7 +1,7 @@
 // The fast path through a transport: a short message out, in, or over to another transport of the
 // same engine, each in one function. Everything is decided before the first store. A message that
 // any rule of the general path has a say in goes there, with nothing changed. Inline, so that the
-// engine has one function from the port to the completion, and one back (engine/fast.cc).
+// engine has one function from the port to the completion, and one back (engine/fast/quiet.cc).
 #pragma once
 
 #include "urtp/receiver/told.h"
@@ -10,9 +10,8 @@
 
 namespace ulc::urtp {
 
-[[gnu::always_inline]] inline Segment* Transport::transmit_short(const ShortMessage& message,
-                                                                 Session& session,
-                                                                 Nanos now) noexcept {
+inline Segment* Transport::transmit_short(const ShortMessage& message, Session& session,
+                                          Nanos now) noexcept {
     return sender_.transmit_short(message, session, now);
 }
 
@@ -21,8 +20,7 @@ inline Segment* Transport::transmit_short(const ShortMessage& message, const Gro
     return sender_.transmit_short(message, group, now);
 }
 
-[[gnu::always_inline]] inline RxStream* Transport::predict(
-    const wire::ShortFrame& frame) const noexcept {
+inline RxStream* Transport::predict(const wire::ShortFrame& frame) const noexcept {
     if (frame.rank >= sessions_.size()) return nullptr;
     Session* session = sessions_.find(frame.rank);
     // A frame from the wire with an address of this node is an echo.
@@ -53,13 +51,61 @@ inline RxStream* Transport::group_stream(GroupHandle handle, Session& session) c
     }
 }
 
+/// The same of a stream that was predicted. True: the transport may have something to transmit.
+[[gnu::always_inline]] inline bool Transport::on_next_ack(const wire::AckEntry& entry,
+                                                          const RxPrediction& prediction,
+                                                          Session& session, Nanos now) noexcept {
+    if (prediction.tx != nullptr && entry.stream == session.rank &&
+        sender_.take_news(entry, *prediction.tx, now)) [[likely]]
+        return false;
+    on_any_ack(entry, session, now);
+    return true;
+}
+
+inline RxPrediction Transport::predict_next(const std::byte* frame, RxStream& rx) const noexcept {
+    TxStream* tx = rx.group == nullptr ? rx.session->tx.get() : nullptr;
+    if (tx != nullptr && !sender_.may_predict(*tx)) tx = nullptr;
+    return {wire::ShortHead(frame), &rx, tx};
+}
+
+[[gnu::always_inline]] inline bool Transport::is_next(const RxPrediction& prediction,
+                                                      const std::byte* frame, std::size_t octets,
+                                                      wire::ShortBody& out) const noexcept {
+    const auto& header =
+        *reinterpret_cast<const wire::Header*>(frame + sizeof(wire::EthernetHeader));
+    if (!receiver_.is_next(*prediction.rx, Seq{header.seq}) || !wire::read_body(frame, octets, out))
+        return false;
+    return out.ack == nullptr || prediction.rx->group == nullptr;  // in DATA only
+}
+
+[[gnu::always_inline]] inline bool Transport::take_next(const RxPrediction& prediction,
+                                                        const wire::ShortBody& frame,
+                                                        Nanos now) noexcept {
+    RxStream& rx = *prediction.rx;
+    Session& session = *rx.session;
+    if (session.unanswered != 0) [[unlikely]] {
+        session.unanswered_since = kNever;
+        session.unanswered = 0;
+    }
+    const bool more = frame.ack != nullptr && on_next_ack(*frame.ack, prediction, session, now);
+    receiver_.take_clear(rx, frame.asks(), now);
+    return more || rx.ack_due;
+}
+
+[[gnu::always_inline]] inline Segment* Transport::transmit_next(const TxPrediction& prediction,
+                                                                const ShortMessage& message,
+                                                                Nanos now) noexcept {
+    return sender_.transmit_next(prediction, message, now);
+}
+
 [[gnu::always_inline]] inline StreamId Transport::take_short(const wire::ShortFrame& frame,
                                                              RxStream& rx, Nanos now) noexcept {
     Session& session = *rx.session;
     session.unanswered_since = kNever;
     session.unanswered = 0;
     if (frame.ack != nullptr) on_short_ack(*frame.ack, session, now);
-    receiver_.take_clear(rx, (frame.flags & wire::kFlagAckNow) != 0, now);
+    receiver_.take_clear(rx, frame.asks(), now);
+    context_.count(Counter::data_received);
     return rx.id;
 }
 
@@ -75,6 +121,7 @@ inline RxStream* Transport::group_stream(GroupHandle handle, Session& session) c
     if (wire::AckEntry ack; receiver_.piggyback(ours, true, ack, now))
         to.on_short_ack(ack, *theirs, now);
     to.receiver_.take_passed(theirs->unicast, now);
+    to.context_.count(Counter::data_received);
     tx.pass();
     context_.count(Counter::data_sent);
     return true;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "urtp/fast.h"
+
 namespace ulc::urtp {
 
 namespace {
@@ -41,6 +43,11 @@ Transport::Transport(const TransportConfig& config, std::span<const Peer> roster
 
 /// Parts end one after another, and no timer may name an owner that is gone already.
 Transport::~Transport() { context_.timers.clear(); }
+
+/// An acknowledgement that was not predicted, out of the way of the fast path.
+void Transport::on_any_ack(const wire::AckEntry& entry, Session& session, Nanos now) noexcept {
+    on_short_ack(entry, session, now);
+}
 
 // --- sessions, groups and links
 
@@ -389,6 +396,20 @@ void Transport::tail_timer(TxStream& tx, Nanos now) {
         peer_gone(session->rank, EventKind::kPeerDied, now);
     }
     sender_.ask_for_news(tx, now);
+}
+
+void Transport::check_prediction(const RxPrediction& of) const {
+    const Session& session = *of.rx->session;
+    ULC_CHECK(sessions_.find(session.rank) == &session && !session.gone && !session.local);
+    ULC_CHECK(receiver_.is_predictable(*of.rx) && !of.rx->counted);
+    ULC_CHECK(of.tx == nullptr || (of.tx == session.tx.get() && sender_.may_predict(*of.tx)));
+}
+
+void Transport::check_prediction(const TxPrediction& of) const {
+    const TxPrediction is =
+        of.session != nullptr ? sender_.predict(*of.session) : sender_.predict(*of.tx->group);
+    ULC_CHECK(is.tx == of.tx && std::memcmp(&is.head, &of.head, sizeof is.head) == 0);
+    ULC_CHECK(!of.whole_credit || is.whole_credit);
 }
 
 void Transport::check_invariants() const {

@@ -104,6 +104,17 @@ public:
     Segment* transmit_short(const ShortMessage& message, Session& session, Nanos now) noexcept;
     /// The same to all members of a group.
     Segment* transmit_short(const ShortMessage& message, const Group& group, Nanos now) noexcept;
+    /// Returns what the next such message begins with, after transmit_short() took one; it holds
+    /// as prediction.h says.
+    [[nodiscard]] TxPrediction predict_next(Session& session) const noexcept {
+        return sender_.predict(session);
+    }
+    [[nodiscard]] TxPrediction predict_next(const Group& group) const noexcept {
+        return sender_.predict(group);
+    }
+    /// Transmits as transmit_short() does, by a prediction that holds.
+    Segment* transmit_next(const TxPrediction& prediction, const ShortMessage& message,
+                           Nanos now) noexcept;
     /// Returns the group; nullptr: this member is in no such group.
     [[nodiscard]] const Group* find_group(GroupHandle handle) const noexcept {
         return sessions_.find_group(handle);
@@ -140,6 +151,20 @@ public:
     /// Stands for on_frame(), front() and pop() of a short frame that predict() took. The message
     /// goes to the client now. Returns its stream.
     StreamId take_short(const wire::ShortFrame& frame, RxStream& rx, Nanos now) noexcept;
+    /// Returns what the next frame of the stream begins with, after take_short() took this one; it
+    /// holds as prediction.h says.
+    [[nodiscard]] RxPrediction predict_next(const std::byte* frame, RxStream& rx) const noexcept;
+    /// Stands for parse_short() and predict(), by a prediction that holds and whose head the frame
+    /// matches. octets: at least kFrameOctetsMin. False: they decide.
+    [[nodiscard]] bool is_next(const RxPrediction& prediction, const std::byte* frame,
+                               std::size_t octets, wire::ShortBody& out) const noexcept;
+    /// Stands for take_short() of a frame that is_next(). The caller counts Counter::data_received.
+    /// False: has_tx() is as before.
+    bool take_next(const RxPrediction& prediction, const wire::ShortBody& frame,
+                   Nanos now) noexcept;
+    /// Fails the process if the prediction does not hold.
+    void check_prediction(const RxPrediction& prediction) const;
+    void check_prediction(const TxPrediction& prediction) const;
     /// Tells whether the frame's packet would be the only one that is ready now: the next in order
     /// of its stream, for this member, while no packet of any source waits.
     [[nodiscard]] bool is_next(const wire::FrameView& frame) const noexcept;
@@ -210,6 +235,9 @@ private:
     [[gnu::noinline]] Session* open_session(Rank rank);
     TxStream* open_stream(StreamId stream, Admission& why);
     void on_short_ack(const wire::AckEntry& entry, Session& session, Nanos now) noexcept;
+    void on_any_ack(const wire::AckEntry& entry, Session& session, Nanos now) noexcept;
+    bool on_next_ack(const wire::AckEntry& entry, const RxPrediction& prediction, Session& session,
+                     Nanos now) noexcept;
     bool take(const wire::FrameView& frame, Segment* segment, Session& session, Nanos now);
     void on_flow(const wire::FrameView& frame, Session& session, Nanos now) noexcept;
     void on_group_frame(const wire::FrameView& frame, Session& session, Nanos now);

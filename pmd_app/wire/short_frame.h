@@ -16,18 +16,24 @@ namespace ulc::wire {
 
 inline constexpr std::size_t kShortOctetsMax = 40;
 
-struct ShortFrame {
-    const Mac* source = nullptr;
+/// The parts of a short frame that differ from frame to frame of a stream, but its number.
+struct ShortBody {
     const AckEntry* ack = nullptr;  ///< nullptr: none
     const std::byte* payload = nullptr;
     std::uint64_t tag = 0;
-    std::uint32_t handle = 0;
-    Seq seq;
-    Rank rank = 0;
-    std::uint16_t length = 0;  ///< octets of the payload
+    std::uint32_t length = 0;  ///< octets of the payload
     std::uint8_t flags = 0;    ///< Flag
 
     [[nodiscard]] bool has_tag() const noexcept { return (flags & kFlagTag) != 0; }
+    [[nodiscard]] bool asks() const noexcept { return (flags & kFlagAckNow) != 0; }
+};
+
+struct ShortFrame : ShortBody {
+    const Mac* source = nullptr;
+    std::uint32_t handle = 0;
+    Seq seq;
+    Rank rank = 0;
+
     [[nodiscard]] bool to_group() const noexcept { return is_group(handle); }
 };
 
@@ -55,8 +61,33 @@ struct ShortWord {
 };
 static_assert(sizeof(ShortWord) == 4);
 
-/// False: no short frame, or none that is whole; the rules of parse() decide. Reads no octet
-/// outside of the frame.
+/// Reads the body of a frame whose head is that of a short frame. octets: at least
+/// kFrameOctetsMin, which hold the headers. Returns false if the frame is not whole; reads no octet
+/// outside of it.
+[[nodiscard]] [[gnu::always_inline]] inline bool read_body(const std::byte* frame,
+                                                           std::size_t octets,
+                                                           ShortBody& out) noexcept {
+    const auto& header = *reinterpret_cast<const Header*>(frame + sizeof(EthernetHeader));
+    out.flags = header.flags;
+    out.length = header.length;
+    std::size_t at = kHeadOctets;
+    out.ack = nullptr;
+    if ((out.flags & kFlagAck) != 0) {
+        out.ack = reinterpret_cast<const AckEntry*>(frame + at);
+        at += sizeof(AckEntry);
+    }
+    out.tag = 0;
+    if ((out.flags & kFlagTag) != 0) {
+        out.tag = *reinterpret_cast<const Be64*>(frame + at);
+        at += sizeof(Be64);
+    }
+    out.payload = frame + at;
+    return out.length <= kShortOctetsMax && at + out.length <= octets;
+}
+static_assert(kHeadOctets + sizeof(AckEntry) + sizeof(Be64) <= kFrameOctetsMin);
+
+/// Returns false if this is no short frame, or none that is whole; the rules of parse() decide
+/// then. Reads no octet outside of the frame.
 [[nodiscard]] inline bool parse_short(const std::byte* frame, std::size_t octets,
                                       std::uint16_t ether_type, ShortFrame& out) noexcept {
     if (octets < kFrameOctetsMin) return false;  // so that all headers are inside
@@ -65,30 +96,14 @@ static_assert(sizeof(ShortWord) == 4);
     const std::uint32_t differs =
         ShortWord::bits_of(frame + ShortWord::kOffset) ^ ShortWord::bits_of(&expected);
     const auto& header = *reinterpret_cast<const Header*>(frame + sizeof(EthernetHeader));
-    const std::uint16_t length = header.length;
     const std::uint32_t wrong = differs & ShortWord::bits_of(&mask);
-    const bool to_group = is_group(header.handle);
-    if (wrong != (to_group ? ShortWord::mcast_bits() : 0) || length > kShortOctetsMax) return false;
-    const std::byte* at = frame + kHeadOctets;
-    out.flags = header.flags;
-    if (to_group && (out.flags & kFlagAck) != 0) return false;
-    out.ack = nullptr;
-    if ((out.flags & kFlagAck) != 0) {
-        out.ack = reinterpret_cast<const AckEntry*>(at);
-        at += sizeof(AckEntry);
-    }
-    out.tag = 0;
-    if ((out.flags & kFlagTag) != 0) {
-        out.tag = *reinterpret_cast<const Be64*>(at);
-        at += sizeof(Be64);
-    }
-    if (at + length > frame + octets) return false;
-    out.source = &reinterpret_cast<const EthernetHeader*>(frame)->source;
-    out.payload = at;
     out.handle = header.handle;
+    if (wrong != (out.to_group() ? ShortWord::mcast_bits() : 0)) return false;
+    if (!read_body(frame, octets, out)) return false;
+    if (out.to_group() && out.ack != nullptr) return false;  // in DATA only
+    out.source = &reinterpret_cast<const EthernetHeader*>(frame)->source;
     out.seq = Seq{header.seq};
     out.rank = header.rank;
-    out.length = length;
     return true;
 }
 

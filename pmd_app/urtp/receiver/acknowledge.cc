@@ -27,6 +27,11 @@ void Receiver::make_ack_due(RxStream& rx) noexcept {
     control_.push(*rx.session);
 }
 
+/// piggyback() of a whole message, out of the way of the fast path.
+bool Receiver::piggyback_any(Session& session, wire::AckEntry& out, Nanos now) noexcept {
+    return piggyback(session, true, out, now);
+}
+
 /// One frame with what the session's streams have to say: the due ones, then others that moved.
 Segment* Receiver::send_ack(Session& session, Nanos now) {
     Segment* segment = context_.control_frame();

@@ -227,6 +227,7 @@ void Receiver::join(RxStream& rx, RxNode& node) noexcept {
     session.ready_tail = &node;
     ready_.push_back(session);
     arrived(rx, node.arrived);
+    context_.count(Counter::data_received);
 }
 
 /// Held packets from next on, as far as they may join.

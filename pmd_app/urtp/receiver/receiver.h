@@ -40,6 +40,9 @@ public:
     void on_probe(const wire::FrameView& frame, Session& session, Nanos now);
     [[nodiscard]] bool is_next(const wire::FrameView& frame) const noexcept;  ///< as in Transport
     [[nodiscard]] bool is_clear(const RxStream& rx, Seq seq) const noexcept;
+    // is_clear() in two parts, for a prediction (urtp/prediction.h).
+    [[nodiscard]] bool is_predictable(const RxStream& rx) const noexcept;
+    [[nodiscard]] bool is_next(const RxStream& rx, Seq seq) const noexcept;
     /// Takes a packet without a node, after is_clear(): it is next in order, and nothing waits.
     void take_clear(RxStream& rx, bool ack_now, Nanos now) noexcept;
     [[nodiscard]] bool may_pass(const Session& session, Seq seq) const noexcept;
@@ -71,6 +74,9 @@ public:
     Segment* speak(RxStream& rx, Nanos now) noexcept;
     /// An acknowledgement that rides on DATA to its source; in mid-message only one nearly due.
     bool piggyback(Session& session, bool last, wire::AckEntry& out, Nanos now) noexcept;
+    bool piggyback_next(Session& session, bool whole_credit, wire::AckEntry& out,
+                        Nanos now) noexcept;
+    [[nodiscard]] bool grants_whole_window(const Session& session) const noexcept;
 
     // --- for receive modes: ends of a packet that is not next in order
     bool take_in_order(const wire::FrameView& frame, Segment* segment, RxStream& rx, Nanos now);
@@ -132,6 +138,8 @@ private:
     void unblock(Session& session, Nanos now) noexcept;
     void moved(RxStream& rx, Nanos now) noexcept;
     wire::AckEntry tell(RxStream& rx, Nanos now) noexcept;
+    wire::AckEntry tell(RxStream& rx, bool plain, Nanos now) noexcept;
+    bool piggyback_any(Session& session, wire::AckEntry& out, Nanos now) noexcept;
     Segment* send_ack(Session& session, Nanos now);
     Segment* send_request(RxStream& rx, Nanos now);
     Segment* send_flow(RxStream& rx) noexcept;

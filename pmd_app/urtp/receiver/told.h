@@ -10,16 +10,26 @@ namespace ulc::urtp {
 
 /// The entry that tells a source where its stream stands; whatever was due is thereby done.
 [[gnu::always_inline]] inline wire::AckEntry Receiver::tell(RxStream& rx, Nanos now) noexcept {
+    return tell(rx, rx.group == nullptr && grants_whole_window(*rx.session), now);
+}
+
+/// A whole window of credit is the default for a peer's stream while it has nodes.
+inline bool Receiver::grants_whole_window(const Session& session) const noexcept {
+    return plain_acks_ && store_.has_room(session.local, session.unicast.window + session.held);
+}
+
+/// plain: grants_whole_window() of its session.
+[[gnu::always_inline]] inline wire::AckEntry Receiver::tell(RxStream& rx, bool plain,
+                                                            Nanos now) noexcept {
     Session& session = *rx.session;
-    // A whole window of credit is the default while it has nodes.
-    const bool plain = plain_acks_ && rx.group == nullptr &&
-                       store_.has_room(session.local, rx.window + session.held);
     const std::uint32_t credit = plain ? rx.window : context_.policy.credit(*this, rx);
     std::uint16_t delay_us = kDelayUnknown;
     if (rx.arrived != kNever) {
         const auto waited = static_cast<std::uint64_t>(now - rx.arrived);
-        delay_us = static_cast<std::uint16_t>(
-            std::min<std::uint64_t>(waited / kMicrosecond, kDelayUnknown));
+        delay_us = 0;
+        if (waited >= kMicrosecond)
+            delay_us = static_cast<std::uint16_t>(
+                std::min<std::uint64_t>(waited / kMicrosecond, kDelayUnknown));
     }
     rx.acked = rx.next;
     rx.limit_told = rx.next + credit;
@@ -45,6 +55,20 @@ namespace ulc::urtp {
     return true;
 }
 
+/// Adds an acknowledgement as piggyback() does to a whole message. whole_credit: the default's.
+[[gnu::always_inline]] inline bool Receiver::piggyback_next(Session& session, bool whole_credit,
+                                                            wire::AckEntry& out,
+                                                            Nanos now) noexcept {
+    RxStream& rx = session.unicast;
+    const bool owed = rx.unacknowledged() != 0 || rx.ack_due;
+    if (!owed && session.unacked_group == nullptr) return false;
+    if (!owed || !whole_credit) [[unlikely]]
+        return piggyback_any(session, out, now);
+    out = tell(rx, true, now);
+    context_.count(Counter::ack_piggybacked);
+    return true;
+}
+
 [[gnu::always_inline]] inline void Receiver::advance(RxStream& rx, Nanos arrived) noexcept {
     ++rx.next;
     if (rx.high.before(rx.next)) rx.high = rx.next;
@@ -59,7 +83,6 @@ namespace ulc::urtp {
         expect_ends(session, at);
     }
     session.ask_by = &rx;
-    context_.count(Counter::data_received);
 }
 
 /// Looks, after next moved, whether an acknowledgement is due and whether the gap is closed.
@@ -72,7 +95,9 @@ namespace ulc::urtp {
         rx.ack_by = now + (rx.patience == 0 ? ack_delay_ : context_.ack_delay(rx.patience));
         context_.timers.arm_by(rx.timer, rx.ack_by);
     }
-    if ((rx.ask_all_at != kNever || rx.ask_new_at != kNever) && !rx.missing()) stop_asking(rx);
+    // Neither time is later than kNever, whose bits are all set.
+    if ((rx.ask_all_at & rx.ask_new_at) != kNever && !rx.missing()) [[unlikely]]
+        stop_asking(rx);
 }
 
 [[gnu::always_inline]] inline bool Receiver::may_pass(const Session& session,
@@ -91,9 +116,19 @@ namespace ulc::urtp {
 }
 
 [[gnu::always_inline]] inline bool Receiver::is_clear(const RxStream& rx, Seq seq) const noexcept {
+    return seq == rx.next && starved_.empty() && is_predictable(rx);
+}
+
+/// The conditions of is_clear() that the fast path leaves as they are.
+[[gnu::always_inline]] inline bool Receiver::is_predictable(const RxStream& rx) const noexcept {
     const Session& session = *rx.session;
-    return takes_short_ && seq == rx.next && rx.held == 0 && session.blocked == 0 &&
-           session.ready_head == nullptr && !rx.room.rationed && starved_.empty();
+    return takes_short_ && rx.held == 0 && session.blocked == 0 && session.ready_head == nullptr &&
+           !rx.room.rationed;
+}
+
+/// The others. The packet is of a stream that was predicted.
+[[gnu::always_inline]] inline bool Receiver::is_next(const RxStream& rx, Seq seq) const noexcept {
+    return seq == rx.next && starved_.empty();
 }
 
 [[gnu::always_inline]] inline void Receiver::take_clear(RxStream& rx, bool ack_now,

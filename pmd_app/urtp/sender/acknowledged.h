@@ -32,14 +32,16 @@ namespace ulc::urtp {
     }
 }
 
-/// Gives the packet its number and its slot.
+/// Gives the packet its number and its slot. sent: it goes to the port now.
 [[gnu::always_inline]] inline TxSlot& Sender::take_slot(TxStream& tx, Segment* segment, bool asks,
-                                                        Nanos now) noexcept {
+                                                        Nanos now, bool sent) noexcept {
     if (context_.config.send_frames != nullptr) context_.config.send_frames->take();
     TxSlot& slot = tx.slot(tx.tail);
     if (slot.segment != nullptr) [[unlikely]]
         let_go(tx);  // retained lazily
-    slot = {segment, &tx, nullptr, now, {0}, TxSlot::kNobody, 0};
+    const std::uint32_t ticket = sent ? context_.departures->next : 0;
+    const std::uint8_t transmissions = sent ? 1 : 0;
+    slot = {segment, &tx, nullptr, now, {ticket}, TxSlot::kNobody, transmissions};
     ++tx.tail;
     if (asks) tx.asked = tx.tail;
     tx.pacer.on_packet(now);
@@ -56,7 +58,12 @@ namespace ulc::urtp {
         return;
     }
     let_go(tx);
-    if (tx.probe_wait != 0 && !tx.on_wire()) {  // our question had no effect
+    settle_news(tx, now);
+}
+
+/// The tail's time counts from now; packets before base were let go.
+[[gnu::always_inline]] inline void Sender::settle_news(TxStream& tx, Nanos now) noexcept {
+    if (tx.probe_wait != 0 && !tx.on_wire()) [[unlikely]] {  // our question had no effect
         if (tx.patience < kPatienceMax) ++tx.patience;
         tx.wait = 0;
     }

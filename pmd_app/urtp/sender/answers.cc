@@ -81,6 +81,25 @@ TxStream* Sender::on_ack(const wire::AckEntry& entry, Session& session, std::uin
     return take_ack(entry, session, *tx, at, now) ? tx : nullptr;
 }
 
+/// Takes an entry as take_ack() does in most cases: the only receiver has news that call for no
+/// sample. tx: may_predict(). False: nothing was changed; take_ack() decides. Not inline, so that
+/// the fast path keeps its registers.
+bool Sender::take_news(const wire::AckEntry& entry, TxStream& tx, Nanos now) noexcept {
+    const Seq next{entry.next};
+    const auto packets = static_cast<std::uint32_t>(next - tx.base);
+    const std::uint16_t delay_us = entry.delay_us;
+    // An unknown delay is a long one.
+    if (packets - 1 >= static_cast<std::uint32_t>(tx.sent - tx.base) ||
+        delay_us >= least_reply_delay_us_ || tx.wants_sample(packets, now))
+        return false;
+    context_.count(Counter::ack_received);
+    tx.acknowledge_only(next, next + std::min<std::uint32_t>(entry.credit, tx.window));
+    tx.untold = static_cast<std::uint8_t>(tx.untold + packets);  // below kSampleEvery
+    let_go(tx);
+    settle_news(tx, now);
+    return true;
+}
+
 /// The receiver waited for company, and will wait longer the next time.
 void Sender::note_patience(TxStream& tx, Nanos waited) const noexcept {
     while (tx.patience < kPatienceMax && waited >= reply_delay(tx.patience)) {

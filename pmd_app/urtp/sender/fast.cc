@@ -9,7 +9,7 @@ bool Sender::send_short(const ShortMessage& message, Nanos now) noexcept {
     Segment* segment = tx != nullptr ? context_.pool.get() : nullptr;
     if (segment == nullptr) return false;
     const bool asks = tx->asks();
-    build_short(*tx, session, message, asks, *segment, now);
+    build_short(predict(*session), message, asks, *segment, now);
     retain(*tx, segment, asks, now);
     return true;
 }

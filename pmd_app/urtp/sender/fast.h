@@ -35,28 +35,34 @@ namespace ulc::urtp {
     return share == nullptr || share->may_take() ? tx : nullptr;
 }
 
+/// No stream is under way that a packet of this one may have to name (§5).
+inline bool Sender::is_alone(const TxStream& tx) const noexcept {
+    if (tx.group == nullptr) return active_groups_.empty();
+    const bool only =
+        active_groups_.empty() || (active_groups_.size() == 1 && active_groups_.front() == &tx);
+    return only && active_unicast_.empty();
+}
+
 /// The same of a group's stream, for a packet to all members.
 inline TxStream* Sender::clear_stream(const Group& group, Nanos now) const noexcept {
     TxStream* tx = group.tx.get();
-    if (tx == nullptr || !is_clear(*tx, now)) return nullptr;
-    // The packet may have to name any other stream that is under way (§5).
-    const bool alone =
-        active_groups_.empty() || (active_groups_.size() == 1 && active_groups_.front() == tx);
-    if (!alone || !active_unicast_.empty()) return nullptr;
+    if (tx == nullptr || !is_clear(*tx, now) || !is_alone(*tx)) return nullptr;
     const FrameShare* share = context_.config.send_frames;
     return share == nullptr || share->may_take() ? tx : nullptr;
 }
 
-/// Writes the frame, as plan() and commit() would. session: the receiver's; nullptr: a group's.
-[[gnu::always_inline]] inline void Sender::build_short(const TxStream& tx, Session* session,
+/// Writes the frame, as plan() and commit() would.
+[[gnu::always_inline]] inline void Sender::build_short(const TxPrediction& of,
                                                        const ShortMessage& message, bool asks,
                                                        Segment& segment, Nanos now) noexcept {
     std::byte* frame = segment.frame;
     std::uint8_t flags = wire::kFlagFirst | wire::kFlagLast | (asks ? wire::kFlagAckNow : 0);
     std::byte* at = frame + wire::kHeadOctets;
     std::memset(at, 0, wire::kFrameOctetsMin - wire::kHeadOctets);  // what stays is the padding
+    auto& head = *reinterpret_cast<wire::Head*>(frame);
+    head = of.head;
     auto& ack = *reinterpret_cast<wire::AckEntry*>(at);
-    if (session != nullptr && receiver_.piggyback(*session, true, ack, now)) {
+    if (of.session != nullptr && receiver_.piggyback_next(*of.session, of.whole_credit, ack, now)) {
         flags |= wire::kFlagAck;
         at += sizeof ack;
     }
@@ -66,15 +72,9 @@ inline TxStream* Sender::clear_stream(const Group& group, Nanos now) const noexc
         std::memcpy(at, &tag, sizeof tag);
         at += sizeof tag;
     }
-    auto& head = *reinterpret_cast<wire::Head*>(frame);
-    if (session != nullptr) {
-        sessions_.write_head(session->rank, head);
-    } else {
-        head = sessions_.head_of(tx);
-    }
     head.header.flags = flags;
     head.header.length = static_cast<std::uint16_t>(message.octets);
-    head.header.seq = tx.tail.value;
+    head.header.seq = of.tx->tail.value;
     copy_short(at, message.payload, message.octets);
     at += message.octets;
     segment.length = std::max(static_cast<std::uint32_t>(wire::kFrameOctetsMin),
@@ -82,34 +82,53 @@ inline TxStream* Sender::clear_stream(const Group& group, Nanos now) const noexc
     draft_.stream = nullptr;
 }
 
-[[gnu::always_inline]] inline Segment* Sender::transmit_short(const ShortMessage& message,
-                                                              Session& session,
-                                                              Nanos now) noexcept {
-    return transmit_clear(message, clear_stream(session, now), &session, now);
+inline TxPrediction Sender::predict(Session& session) const noexcept {
+    TxPrediction out{{}, receiver_.grants_whole_window(session), &session, session.tx.get()};
+    sessions_.write_head(session.rank, out.head);
+    return out;
+}
+
+inline TxPrediction Sender::predict(const Group& group) const noexcept {
+    return {sessions_.head_of(*group.tx), false, nullptr, group.tx.get()};
+}
+
+inline Segment* Sender::transmit_short(const ShortMessage& message, Session& session,
+                                       Nanos now) noexcept {
+    if (clear_stream(session, now) == nullptr) return nullptr;
+    return transmit_next(predict(session), message, now);
 }
 
 inline Segment* Sender::transmit_short(const ShortMessage& message, const Group& group,
                                        Nanos now) noexcept {
-    return transmit_clear(message, clear_stream(group, now), nullptr, now);
+    if (clear_stream(group, now) == nullptr) return nullptr;
+    return transmit_next(predict(group), message, now);
 }
 
-/// The transport has no other frame to transmit. tx: nullptr: the general path decides.
-[[gnu::always_inline]] inline Segment* Sender::transmit_clear(const ShortMessage& message,
-                                                              TxStream* tx, Session* session,
-                                                              Nanos now) noexcept {
-    Segment* segment = tx != nullptr ? context_.pool.get() : nullptr;
+/// The transport has no other frame to transmit. Returns nullptr if the general path decides.
+[[gnu::always_inline]] inline Segment* Sender::transmit_next(const TxPrediction& prediction,
+                                                             const ShortMessage& message,
+                                                             Nanos now) noexcept {
+    TxStream& tx = *prediction.tx;
+    const FrameShare* share = context_.config.send_frames;
+    const bool alone = prediction.session != nullptr ? active_groups_.empty() : is_alone(tx);
+    if (!is_clear(tx, now) || !alone || (share != nullptr && !share->may_take())) return nullptr;
+    Segment* segment = context_.pool.get();
     if (segment == nullptr) return nullptr;
-    const bool asks = tx->asks();
-    build_short(*tx, session, message, asks, *segment, now);
-    TxSlot& slot = take_slot(*tx, segment, asks, now);
-    slot.transmissions = 1;
-    slot.ticket = context_.departures->next;
-    ++tx->sent;
-    if (tx->probe_wait == 0) restart_probe(*tx, now);
+    const bool asks = tx.asks();
+    build_short(prediction, message, asks, *segment, now);
+    keep_sent(tx, segment, asks, now);
+    return segment;
+}
+
+/// Retains a packet that goes to the port now, by a second reference.
+[[gnu::always_inline]] inline void Sender::keep_sent(TxStream& tx, Segment* segment, bool asks,
+                                                     Nanos now) noexcept {
+    (void)take_slot(tx, segment, asks, now, true);
+    ++tx.sent;
+    if (tx.probe_wait == 0) restart_probe(tx, now);
     context_.pool.hold(segment);
     context_.count(Counter::data_sent);
     (void)control_.end_run();
-    return segment;
 }
 
 }  // namespace ulc::urtp

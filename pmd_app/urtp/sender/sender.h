@@ -13,6 +13,7 @@
 #include "base/bounded.h"
 #include "urtp/context.h"
 #include "urtp/control_queue.h"
+#include "urtp/prediction.h"
 #include "urtp/receiver/receiver.h"
 #include "urtp/sessions.h"
 
@@ -44,9 +45,17 @@ public:
     bool send_short(const ShortMessage& message, Nanos now) noexcept;
     Segment* transmit_short(const ShortMessage& message, Session& session, Nanos now) noexcept;
     Segment* transmit_short(const ShortMessage& message, const Group& group, Nanos now) noexcept;
+    Segment* transmit_next(const TxPrediction& prediction, const ShortMessage& message,
+                           Nanos now) noexcept;
+    [[nodiscard]] TxPrediction predict(Session& session) const noexcept;
+    [[nodiscard]] TxPrediction predict(const Group& group) const noexcept;
     [[nodiscard]] bool may_pass(const TxStream& tx, Nanos now) const noexcept;  ///< Transport::pass
     [[nodiscard]] bool has_packets() const noexcept {
         return new_head_ != nullptr || !repairing_.empty();
+    }
+    /// The stream's acknowledgements may be taken by take_news().
+    [[nodiscard]] bool may_predict(const TxStream& tx) const noexcept {
+        return takes_short_ && tx.members == 1;
     }
     Segment* next_repair(Nanos now);
     Segment* next_new(Nanos now);
@@ -64,6 +73,7 @@ public:
     void on_ack_frame(const wire::FrameView& frame, Session& session, Nanos now) noexcept;
     bool take_ack(const wire::AckEntry& entry, Session& session, TxStream& tx, std::uint32_t at,
                   Nanos now) noexcept;
+    bool take_news(const wire::AckEntry& entry, TxStream& tx, Nanos now) noexcept;
     void on_request(const wire::FrameView& frame, Session& session, Nanos now) noexcept;
     /// Takes one entry. Returns its stream, and the destination's index in it; nullptr: none.
     TxStream* on_ack(const wire::AckEntry& entry, Session& session, std::uint32_t& at,
@@ -117,14 +127,15 @@ private:
 
     void begin(TxStream& tx);
     void retain(TxStream& tx, Segment* segment, bool asks, Nanos now) noexcept;
-    Segment* transmit_clear(const ShortMessage& message, TxStream* tx, Session* session,
-                            Nanos now) noexcept;
-    void build_short(const TxStream& tx, Session* session, const ShortMessage& message, bool asks,
+    void build_short(const TxPrediction& of, const ShortMessage& message, bool asks,
                      Segment& segment, Nanos now) noexcept;
     [[nodiscard]] TxStream* clear_stream(const Session& session, Nanos now) const noexcept;
     [[nodiscard]] TxStream* clear_stream(const Group& group, Nanos now) const noexcept;
     [[nodiscard]] bool is_clear_of_rules(const TxStream& tx) const noexcept;
-    TxSlot& take_slot(TxStream& tx, Segment* segment, bool asks, Nanos now) noexcept;
+    TxSlot& take_slot(TxStream& tx, Segment* segment, bool asks, Nanos now,
+                      bool sent = false) noexcept;
+    void keep_sent(TxStream& tx, Segment* segment, bool asks, Nanos now) noexcept;
+    [[nodiscard]] bool is_alone(const TxStream& tx) const noexcept;
     void find_predecessors(const TxStream& stream, std::uint64_t subset, bool has_subset,
                            Blockers& out) const noexcept;
     [[nodiscard]] Segment* send_once(TxSlot& slot) noexcept;
@@ -147,6 +158,7 @@ private:
     Nanos tail_wait(TxStream& tx) const noexcept;
     void restart_probe(TxStream& tx, Nanos now) noexcept;
     void release_news(TxStream& tx, Nanos now) noexcept;
+    void settle_news(TxStream& tx, Nanos now) noexcept;
     void hasten_probe(TxStream& tx, Nanos now) noexcept;
     void wait_for_holders(TxStream& tx, Nanos now) noexcept;
 
@@ -163,6 +175,7 @@ private:
     HoldRules hold_;
     const bool takes_short_;         ///< the configuration leaves short messages the fast path
     const Nanos least_reply_delay_;  ///< reply_delay() of no patience
+    const std::uint16_t least_reply_delay_us_;  ///< the same, rounded up; at most kDelayUnknown
 
     /// The packet on its way from may_send() through plan() to commit().
     struct Draft {

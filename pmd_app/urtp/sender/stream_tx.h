@@ -81,6 +81,11 @@ struct TxStream {
         if (members > 1) return allow_one_of(at, beyond);
         edge[0] = limit = beyond;
     }
+    /// acknowledge() and allow() of the only destination, which is known to be one.
+    void acknowledge_only(Seq seen, Seq beyond) noexcept {
+        single_.next = base = seen;
+        single_.edge = limit = beyond;
+    }
     /// The only destination has the next packet, and said so, without a frame. Nothing is retained.
     void pass() noexcept {
         base = sent = freed = asked = ++tail;

@@ -14,7 +14,9 @@ Sender::Sender(Context& context, Sessions& sessions, ControlQueue& control, Rece
       takes_short_(kFastPath && !context.config.crc && context.params().acknowledged &&
                    !context.params().credit_request && context.params().free_lazily == 0 &&
                    context.params().reserve_above >= ShortMessage::kOctetsMax),
-      least_reply_delay_(reply_delay(0)) {
+      least_reply_delay_(reply_delay(0)),
+      least_reply_delay_us_(static_cast<std::uint16_t>(
+          std::min<Nanos>((least_reply_delay_ + kMicrosecond - 1) / kMicrosecond, kDelayUnknown))) {
     hold_.limit = context.params().hold_limit;
 }
 

@@ -28,6 +28,8 @@ struct Outcome {
     std::uint64_t multicasts = 0;   ///< the same, to all ranks
     std::uint64_t multicasts_sent = 0;
     std::uint64_t put_off = 0;
+    std::uint64_t sent_by_prediction = 0;
+    std::uint64_t taken_by_prediction = 0;
 
     bool operator==(const Outcome& other) const {
         return digest == other.digest && frames == other.frames && counters == other.counters &&
@@ -88,6 +90,8 @@ Outcome play(const Traffic& traffic, bool fast) {
     out.taken = world.taken_at_once;
     out.multicasts = world.multicasts_taken_at_once;
     out.put_off = world.put_off;
+    out.sent_by_prediction = world.sent_by_prediction;
+    out.taken_by_prediction = world.taken_by_prediction;
     return out;
 }
 
@@ -99,6 +103,8 @@ void compare(const Traffic& traffic) {
     std::uint64_t multicasts = 0;
     std::uint64_t multicasts_sent = 0;
     std::uint64_t put_off = 0;
+    std::uint64_t sent_by_prediction = 0;
+    std::uint64_t taken_by_prediction = 0;
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
         Traffic one = traffic;
         one.seed = seed;
@@ -113,6 +119,8 @@ void compare(const Traffic& traffic) {
         multicasts += by_fast.multicasts;
         multicasts_sent += by_fast.multicasts_sent;
         put_off += by_fast.put_off;
+        sent_by_prediction += by_fast.sent_by_prediction;
+        taken_by_prediction += by_fast.taken_by_prediction;
     }
     EXPECT_GE(multicasts, traffic.multicasts) << "multicasts hardly took the fast path";
     EXPECT_GE(multicasts_sent, traffic.multicasts / 4) << "it was hardly taken when sending";
@@ -120,6 +128,8 @@ void compare(const Traffic& traffic) {
     EXPECT_GT(fast, 0U) << "no frame had to wait";
     EXPECT_GT(put_off, 40U) << "hardly a timer fired for nothing";
     EXPECT_GT(taken, 40U * 5U) << "the fast path was hardly taken";
+    EXPECT_GT(sent_by_prediction, 10U) << "hardly a message was predicted";
+    EXPECT_GT(taken_by_prediction, 10U) << "hardly a frame was predicted";
 }
 
 TEST(UrtpFastPath, gives_the_frames_of_the_general_path) { compare({.multicasts = 40}); }
@@ -200,6 +210,20 @@ public:
         receiver().check_invariants();
         return stream != nullptr;
     }
+    /// Takes frame n by take_short(). Returns what the next frame of its stream is to be.
+    RxPrediction predict_after(std::size_t n) {
+        const wire::ShortFrame one = frame(n);
+        RxStream* stream = receiver().predict(one);
+        EXPECT_NE(stream, nullptr);
+        receiver().take_short(one, *stream, world_.now);
+        return receiver().predict_next(frames_[n]->frame, *stream);
+    }
+    Segment& segment(std::size_t n) { return *frames_[n]; }
+    bool is_next(const RxPrediction& prediction, std::size_t n) {
+        wire::ShortBody frame;
+        return prediction.head.matches(frames_[n]->frame) &&
+               receiver().is_next(prediction, frames_[n]->frame, frames_[n]->length, frame);
+    }
     void take_general(std::size_t n) {
         const SegmentPool pool = world_.pool.table();
         pool.hold(frames_[n]);
@@ -256,6 +280,64 @@ TEST(UrtpFastPath, takes_a_multicast_only_if_nothing_waits) {
     EXPECT_NE(r.receiver().predict(frame), nullptr);
     frame.handle = test::kWorld + 1;
     EXPECT_EQ(r.receiver().predict(frame), nullptr) << "no group of ours";
+}
+
+TEST(UrtpFastPath, predicts_each_octet_of_a_head_but_flags_length_and_number) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Receiving r;
+    r.take_general(r.make("a"));
+    EXPECT_EQ(r.world().receive(0, 1).size(), 1U);
+    const RxPrediction prediction = r.predict_after(r.make("b"));
+    const std::size_t c = r.make("c");
+    EXPECT_TRUE(r.is_next(prediction, c));
+    std::byte* frame = r.segment(c).frame;
+    const auto differs = [&](std::size_t at, unsigned bits) {
+        frame[at] ^= std::byte(bits);
+        const bool matches = prediction.head.matches(frame);
+        frame[at] ^= std::byte(bits);
+        return !matches;
+    };
+    constexpr std::size_t kFlagsAt = sizeof(wire::EthernetHeader) + 1;
+    constexpr std::size_t kSeqAt = sizeof(wire::EthernetHeader) + offsetof(wire::Header, seq);
+    for (std::size_t at = sizeof(Mac); at < kSeqAt; ++at) {
+        for (unsigned bit = 1; bit < 0x100; bit <<= 1U) {
+            const bool is_length = at == kFlagsAt + 1 || at == kFlagsAt + 2;
+            const bool is_free = at == kFlagsAt && (bit & wire::ShortWord::kFlagsFree) != 0;
+            EXPECT_EQ(differs(at, bit), !is_length && !is_free) << "octet " << at << ", " << bit;
+        }
+    }
+}
+
+TEST(UrtpFastPath, judges_what_a_prediction_leaves_open) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Receiving r;
+    r.take_general(r.make("a"));
+    EXPECT_EQ(r.world().receive(0, 1).size(), 1U);
+    const RxPrediction prediction = r.predict_after(r.make("b"));
+    const std::size_t c = r.make(std::string(40, 'c'));
+    const std::size_t d = r.make("d");
+    EXPECT_FALSE(r.is_next(prediction, d)) << "not the next number";
+    auto& header = *reinterpret_cast<wire::Header*>(r.segment(c).frame + 14);
+    const std::uint16_t length = header.length;
+    header.length = wire::kShortOctetsMax + 1;
+    EXPECT_FALSE(r.is_next(prediction, c)) << "no short message";
+    header.length = length;
+    --r.segment(c).length;
+    EXPECT_FALSE(r.is_next(prediction, c)) << "longer than the frame";
+    ++r.segment(c).length;
+    EXPECT_TRUE(r.is_next(prediction, c));
+}
+
+TEST(UrtpFastPath, predicts_no_acknowledgement_in_a_multicast) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Receiving r;
+    r.take_general(r.make("a", test::kWorld));
+    EXPECT_EQ(r.world().receive(0, 1).size(), 1U);
+    const RxPrediction prediction = r.predict_after(r.make("b", test::kWorld));
+    const std::size_t c = r.make("c", test::kWorld);
+    EXPECT_TRUE(r.is_next(prediction, c));
+    r.segment(c).frame[sizeof(wire::EthernetHeader) + 1] |= std::byte{wire::kFlagAck};
+    EXPECT_FALSE(r.is_next(prediction, c));
 }
 
 TEST(UrtpFastPath, leaves_a_counted_group_to_its_rules) {
