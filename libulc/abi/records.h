@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "base/units.h"
 
@@ -136,6 +138,39 @@ struct alignas(kCacheLine) CompletionRecord {
     } body;
 };
 static_assert(sizeof(CompletionRecord) == kCacheLine);
+
+/// Writes what lies before the tag of a kMessage, but the mark, in two stores.
+inline void write_message_head(CompletionRecord& out, std::uint8_t flags,
+                               std::uint16_t inline_length, std::uint16_t source,
+                               std::uint32_t stream) noexcept {
+    struct What {
+        CompletionKind kind;
+        std::uint8_t flags;
+        std::uint16_t inline_length;
+    };
+    struct Whose {
+        std::uint16_t source;
+        std::int16_t status;
+        std::uint32_t stream;
+    };
+    constexpr std::size_t kWhat = offsetof(CompletionRecord, kind);
+    constexpr std::size_t kWhose = offsetof(CompletionRecord, source);
+    static_assert(kWhat + sizeof(What) == kWhose &&
+                  kWhose + sizeof(Whose) == offsetof(CompletionRecord, tag));
+    std::uint32_t what;
+    std::uint64_t whose;
+    if constexpr (std::endian::native == std::endian::little) {  // bit_cast would copy in pieces
+        what = static_cast<std::uint32_t>(CompletionKind::kMessage) | std::uint32_t{flags} << 8U |
+               std::uint32_t{inline_length} << 16U;
+        whose = source | std::uint64_t{stream} << 32U;
+    } else {
+        what = std::bit_cast<std::uint32_t>(What{CompletionKind::kMessage, flags, inline_length});
+        whose = std::bit_cast<std::uint64_t>(Whose{source, 0, stream});
+    }
+    auto* octets = reinterpret_cast<unsigned char*>(&out);
+    std::memcpy(octets + kWhat, &what, sizeof what);
+    std::memcpy(octets + kWhose, &whose, sizeof whose);
+}
 
 /// Inline in kGroupReady: what the engine knows of the group's nodes, and the multicast addresses to which this one can listen
 /// (base/address_plan.h).

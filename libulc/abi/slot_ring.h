@@ -70,10 +70,16 @@ public:
         return slots_ - used < wanted ? slots_ - used : wanted;
     }
 
+    /// Returns whether no slot may be filled now, as after a corrupt() cursor.
+    [[nodiscard]] bool is_full() noexcept {
+        return next_ - seen_consumed_ == slots_ && room() == 0;
+    }
     /// The slot of the next record, to be filled in place (all but its mark), or nullptr when the ring is full.
     /// Claiming twice without publish() gives the same slot.
     [[nodiscard]] Record* claim() noexcept {
-        return room(1) == 0 ? nullptr : &ring_[next_ & (slots_ - 1)];
+        if (is_full()) [[unlikely]]
+            return nullptr;
+        return &ring_[next_ & (slots_ - 1)];
     }
 
     /// Hands the claimed slot to the consumer.

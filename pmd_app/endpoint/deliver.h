@@ -62,35 +62,40 @@ public:
     /// A source is gone: its half message is dropped. The client learns it from kPeerLeft or kPeerDied.
     void forget(Rank source) noexcept;
 
+    /// Nothing of the source waits, nor of any source for the client.
+    [[nodiscard]] bool may_claim(Rank rank) const noexcept {
+        return rank < index_.size() && index_[rank] != 0 && !blocked_ &&
+               !sources_[index_[rank] - 1U].open;
+    }
     /// Returns the place for the completion of a message that is `length` octets long and inside
     /// one packet; nullptr: run() delivers it. The record is published by complete_short() only.
     [[nodiscard]] abi::CompletionRecord* claim_short(Rank rank, std::uint32_t length, bool tagged,
                                                      std::uint64_t tag,
                                                      abi::CompletionProducer& cq) const noexcept {
-        if (length > abi::kInlineOctetsMax || rank >= index_.size() || index_[rank] == 0 ||
-            blocked_ || sources_[index_[rank] - 1U].open)
-            return nullptr;
+        if (length > abi::kInlineOctetsMax || !may_claim(rank)) return nullptr;
         if (offloads_ != nullptr && tagged && is_operation(tag)) return nullptr;
         return cq.claim();
     }
+    /// The same for a message of a source that claim_short() had a place for, while the general
+    /// path does nothing.
+    [[nodiscard]] abi::CompletionRecord* claim_next(bool tagged, std::uint64_t tag,
+                                                    abi::CompletionProducer& cq) const noexcept {
+        if (tagged && offloads_ != nullptr && is_operation(tag)) [[unlikely]]
+            return nullptr;
+        return cq.claim();
+    }
+    /// The caller counts Counter::completions and messages_received.
     [[gnu::always_inline]] void complete_short(Rank rank, const urtp::ShortMessage& message,
                                                abi::CompletionRecord& out,
-                                               abi::CompletionProducer& cq,
-                                               Counters& counters) noexcept {
-        out.kind = abi::CompletionKind::kMessage;
-        out.flags = static_cast<std::uint8_t>(abi::kCompleteInline | abi::kCompleteFirst |
-                                              abi::kCompleteLast |
-                                              (message.has_tag ? abi::kCompleteHasTag : 0));
-        out.inline_length = static_cast<std::uint16_t>(message.octets);
-        out.source = rank;
-        out.status = 0;
-        out.stream = message.stream;
+                                               abi::CompletionProducer& cq) noexcept {
+        const std::uint8_t flags = abi::kCompleteInline | abi::kCompleteFirst | abi::kCompleteLast |
+                                   (message.has_tag ? abi::kCompleteHasTag : 0);
+        abi::write_message_head(out, flags, static_cast<std::uint16_t>(message.octets), rank,
+                                message.stream);
         out.tag = message.tag;
         copy_short(out.body.inline_octets, message.payload, message.octets);
         note_passed(rank, message.has_tag, message.tag, cq);
         cq.publish(out);
-        counters.add(Counter::completions);
-        counters.add(Counter::messages_received);
     }
     /// Who is asked first about a message of a collective operation; nullptr: nobody.
     void set_offloads(Offloads* offloads) noexcept { offloads_ = offloads; }

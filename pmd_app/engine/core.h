@@ -22,6 +22,7 @@
 #include "endpoint/send_queue.h"
 #include "engine/accounts.h"
 #include "engine/config.h"
+#include "engine/fast/predictions.h"
 #include "engine/group_table.h"
 #include "engine/links.h"
 #include "engine/multicast_filter.h"
@@ -168,6 +169,8 @@ struct Net {
     Nanos missed_due = 0;      ///< when to ask the port what it missed
     std::uint64_t missed = 0;  ///< what it said
     PortCosts costs;           ///< those that are counted
+    Predictions predictions;
+    Nanos heard_else = 0;  ///< NextFrame::heard of nodes that are not watched
 
     /// Payloads may land: frames are taken one by one.
     [[nodiscard]] bool lands() const noexcept {
@@ -213,7 +216,12 @@ struct Core {
     std::uint32_t looks_turn_after = UINT32_MAX;
     bool stopping = false;
 
-    [[nodiscard]] Endpoint* find(Handle handle) noexcept {
+    /// Ends all predictions, since a general step may have changed what they stand for.
+    void forget_predictions() noexcept {
+        for (const auto& net : nets)
+            net->predictions.forget_all();
+    }
+    [[nodiscard]] Endpoint* find(Handle handle) const noexcept {
         const std::uint32_t index = handle & kHandleIndexMask;
         if (index >= table.size()) return nullptr;
         Endpoint* endpoint = table[index].get();
@@ -256,7 +264,7 @@ bool prolong_quiet(Core& core, Nanos now);
 /// The rest of a round whose submissions and frames were taken.
 void finish_round(Core& core, Nanos now);
 
-// --- fast.cc
+// --- fast/quiet.cc
 /// The fast path of a received frame: a short message that its transport predicted goes from the
 /// frame into the completion ring. Takes over the reference. False: nothing was changed;
 /// take_frame() decides.
@@ -264,6 +272,11 @@ bool take_short_frame(Core& core, Net& net, Segment& segment, Nanos now);
 /// Gives a short message to the endpoint of this node that it is for, without a frame. Returns the
 /// endpoint; nullptr: it is for none, or not next; nothing was changed.
 Endpoint* pass_short(Core& core, Endpoint& from, const urtp::ShortMessage& message, Nanos now);
+
+// --- fast/predictions.cc
+/// Fails the process if a prediction is kept although a condition that it stands for is not met. To
+/// be called in quiet only: a general step that is not over may have changed them.
+void check_predictions(const Core& core);
 
 // --- landing.cc
 /// As receive(), while net.landing is somebody: payloads of the message that is arriving go straight from the wire to where its receiver

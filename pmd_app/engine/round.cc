@@ -114,6 +114,7 @@ Nanos nets_quiet_until(const Core& core) noexcept {
 
 /// Sets core.quiet_until, after a general round.
 void begin_quiet(Core& core) noexcept {
+    core.forget_predictions();
     Nanos until = nets_quiet_until(core);
     core.looks.clear();
     for (Endpoint* endpoint : core.active) {

@@ -158,6 +158,9 @@ public:
     [[nodiscard]] NodeIndex node_of(const Mac& mac) const noexcept { return liveness_.find(mac); }
     /// Any other frame came from that node. One store.
     void heard(NodeIndex node, Nanos now) noexcept { liveness_.heard(node, now); }
+    [[nodiscard]] Nanos* place_of_heard(NodeIndex node) noexcept {
+        return liveness_.place_of_heard(node);
+    }
     [[nodiscard]] Nanos last_heard(NodeIndex node) const noexcept {
         return liveness_.last_heard(node);
     }

@@ -95,6 +95,13 @@ public:
         const std::size_t slot = node & kNodeSlotMask;
         if (slot < nodes_.size() && nodes_[slot].index == node) nodes_[slot].last_heard = now;
     }
+    /// Returns where heard() keeps the time, valid until any other call that may change what is
+    /// watched; nullptr: no such node is watched.
+    [[nodiscard]] Nanos* place_of_heard(NodeIndex node) noexcept {
+        const std::size_t slot = node & kNodeSlotMask;
+        const bool watched = slot < nodes_.size() && nodes_[slot].index == node;
+        return watched ? &nodes_[slot].last_heard : nullptr;
+    }
     /// −kNever / 2, as good as never: no such node is watched.
     [[nodiscard]] Nanos last_heard(NodeIndex node) const noexcept {
         const std::size_t slot = node & kNodeSlotMask;

@@ -1,0 +1,66 @@
+// The conditions that predictions stand for, in full. Debug builds and the simulator check them
+// after each quiet round.
+#include "engine/fast/predictions.h"
+
+#include "base/check.h"
+#include "engine/core.h"
+
+namespace ulc::engine {
+namespace {
+
+/// Returns whether the endpoint is the only member of the group on this node.
+bool is_alone_in(const LocalGroup* group, const Endpoint& endpoint) noexcept {
+    return group != nullptr && group->members.size() == 1 && group->members[0] == &endpoint;
+}
+
+struct Check {
+    const Core& core;
+    Net& net;
+
+    void operator()(const NextFrame& next) const {
+        const Endpoint& endpoint = *next.endpoint;
+        ULC_CHECK(endpoint.net == &net && endpoint.state == EndpointState::kOpen);
+        ULC_CHECK(endpoint.sends.empty() && endpoint.work == 0);
+        endpoint.member->check_prediction(next.of);
+        const urtp::RxStream& rx = *next.of.rx;
+        const Rank rank = rx.session->rank;
+        ULC_CHECK(endpoint.gone[rank] == kHere && endpoint.deliverer->may_claim(rank));
+        const Nanos* heard = net.jobs.place_of_heard(endpoint.nodes[rank]);
+        ULC_CHECK(next.heard == (heard != nullptr ? heard : &net.heard_else));
+        ULC_CHECK((next.frames == nullptr) == !is_group(rx.id));
+        if (next.frames == nullptr) return;
+        const LocalGroup* group = net.groups.find(rx.id);
+        ULC_CHECK(is_alone_in(group, endpoint) && next.frames == &group->frames);
+    }
+
+    void operator()(const NextMessage& next) const {
+        const Endpoint* endpoint = core.find(next.endpoint);
+        ULC_CHECK(endpoint != nullptr && endpoint->net == &net);
+        ULC_CHECK(endpoint->state == EndpointState::kOpen && endpoint->sends.passes_short());
+        const urtp::Transport& member = *endpoint->member;
+        if (is_group(next.stream)) {
+            ULC_CHECK(next.to == nullptr && next.of.session == nullptr);
+            ULC_CHECK(is_alone_in(net.groups.find(next.stream), *endpoint));
+        } else {
+            ULC_CHECK(member.find_session(next.stream) == next.of.session);
+            ULC_CHECK(next.of.session->local == (next.to != nullptr));
+        }
+        if (next.to == nullptr) {
+            member.check_prediction(next.of);
+            return;
+        }
+        const Endpoint& to = *next.to;
+        ULC_CHECK(core.find(member.peer(static_cast<Rank>(next.stream)).handle) == &to);
+        ULC_CHECK(to.net == &net && to.job == endpoint->job && to.state == EndpointState::kOpen);
+        ULC_CHECK(to.deliverer->may_claim(member.rank()));
+    }
+};
+
+}  // namespace
+
+void check_predictions(const Core& core) {
+    for (const auto& net : core.nets)
+        net->predictions.each(Check{core, *net});
+}
+
+}  // namespace ulc::engine

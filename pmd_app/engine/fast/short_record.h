@@ -1,0 +1,60 @@
+// A short message in a record of shared memory, which its client may rewrite at any time. Each word
+// is read once, and what was read is judged. The payload is copied once; its octets decide nothing.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "abi/records.h"
+#include "urtp/types.h"
+
+namespace ulc::engine {
+
+/// The first word of a record.
+struct RecordHead {
+    std::uint32_t mark;
+    abi::SubmitKind kind;
+    std::uint8_t flags;
+    std::uint16_t inline_length;
+};
+static_assert(offsetof(RecordHead, kind) == offsetof(abi::SubmissionRecord, kind) &&
+              offsetof(RecordHead, flags) == offsetof(abi::SubmissionRecord, flags) &&
+              offsetof(RecordHead, inline_length) ==
+                  offsetof(abi::SubmissionRecord, inline_length));
+
+class ShortRecord {
+public:
+    explicit ShortRecord(const abi::SubmissionRecord& record) noexcept
+        : record_(record), head_(word(record.mark)) {}
+    /// Returns whether it is a whole message inside itself, with no answer.
+    [[nodiscard]] bool is_short() const noexcept {
+        constexpr std::uint8_t kMay = abi::kSubmitHasTag | abi::kSubmitFirst | abi::kSubmitLast;
+        constexpr auto kCompared = std::bit_cast<std::uint64_t>(
+            RecordHead{0, abi::SubmitKind{0xff}, static_cast<std::uint8_t>(~kMay), 0});
+        constexpr auto kShort = std::bit_cast<std::uint64_t>(
+            RecordHead{0, abi::SubmitKind::kSend, abi::kSubmitInline, 0});
+        return (head_ & kCompared) == kShort && head().inline_length <= abi::kInlineOctetsMax;
+    }
+    [[nodiscard]] StreamId stream() const noexcept {
+        static_assert(offsetof(abi::SubmissionRecord, stream) == 8);
+        return static_cast<StreamId>(word(record_.stream));
+    }
+    /// stream: what stream() returned.
+    [[nodiscard]] urtp::ShortMessage message(StreamId stream) const noexcept {
+        return {stream, head().inline_length, record_.body.inline_octets, word(record_.tag),
+                (head().flags & abi::kSubmitHasTag) != 0};
+    }
+
+private:
+    template <typename Field>
+    [[nodiscard]] static std::uint64_t word(const Field& first) noexcept {
+        return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(&first), __ATOMIC_RELAXED);
+    }
+    [[nodiscard]] RecordHead head() const noexcept { return std::bit_cast<RecordHead>(head_); }
+
+    const abi::SubmissionRecord& record_;
+    const std::uint64_t head_;
+};
+
+}  // namespace ulc::engine
