@@ -4,6 +4,7 @@
 //   receiving.cc   the entries that receive, peek, claim and cancel
 //   progress.cc    completes what libulc has done
 //   pulls.cc       long messages between ranks of one node
+//   wildcards.cc   receives from any source, of the job or a stranger
 #pragma once
 
 #include <rdma/fi_cm.h>
@@ -52,6 +53,7 @@ struct Incoming {
 
 /// A message that a peek has claimed.
 struct Claimed {
+    ulc_endpoint* ep;
     ulc_message* message;
     std::uint16_t source;
     std::uint64_t descriptor;  ///< descriptor of an announced message, else 0
@@ -107,13 +109,13 @@ private:
     /// Submits an operation that ready() allows, and finishes it if it is done at once. Returns 0
     /// or -FI_E…; then the operation is released.
     [[nodiscard]] ssize_t start(Operation& operation) noexcept;
-    [[nodiscard]] ssize_t inject(const Outgoing& message, std::uint16_t to) noexcept;
+    [[nodiscard]] ssize_t inject(const Outgoing& message, Rank to) noexcept;
     /// The same of a send that has a completion.
-    [[nodiscard]] Operation* describe(const Outgoing& message, std::uint16_t to) noexcept;
+    [[nodiscard]] Operation* describe(const Outgoing& message, Rank to) noexcept;
     /// Puts a send behind the deferred operations. Returns 0 or -FI_E….
-    [[nodiscard]] ssize_t defer(const Outgoing& message, std::uint16_t to) noexcept;
+    [[nodiscard]] ssize_t defer(const Outgoing& message, Rank to) noexcept;
     /// Sets libulc's source for a receive. Returns 0 or -FI_E….
-    [[nodiscard]] int source_of(fi_addr_t from, std::uint16_t& out) noexcept;
+    [[nodiscard]] int source_of(fi_addr_t from, Rank& out) noexcept;
     /// Returns a tagged receive of any source as described; nullptr: no memory.
     [[nodiscard]] Operation* describe(const Incoming& wanted) noexcept;
     /// Prepares a multi-receive into a buffer at `base`. False: no memory.
@@ -127,17 +129,33 @@ private:
     void receive_again(Operation& operation) noexcept;
     /// Ends a receive that has nothing to report but the end of its buffer for many messages.
     void end_silently(Operation& operation) noexcept;
+    /// Returns the endpoint of libulc for messages with a peer.
+    [[nodiscard]] ulc_endpoint* ep_of(Rank peer) noexcept {
+        return is_stranger(peer) ? peers_.strangers().ep() : ep_;
+    }
+    /// Returns the rank of the source of a message.
+    [[nodiscard]] Rank source_in(const ulc_endpoint* ep, std::uint16_t source) const noexcept {
+        return ep == ep_ ? Rank{source} : kStranger | source;
+    }
+    /// True if a receive from this stranger has to wait behind one from any source.
+    [[nodiscard]] bool must_wait(const Operation& operation) const noexcept;
+    /// Gives a receive that is not posted with the strangers the first message of theirs that it
+    /// matches. False: there is none, or a message of the job has matched.
+    bool take_of_strangers(Operation& operation) noexcept;
+    /// The same of all receives, in the order in which they were posted.
+    void match_strangers() noexcept;
     /// Lists a started operation until it is done.
     void keep(Operation& operation) noexcept;
     /// Finishes the operations that are done.
     void harvest() noexcept;
+    void harvest_of(ulc_endpoint* ep) noexcept;
     /// Finishes all others, after libulc's endpoint has ended.
     void end_all() noexcept;
     /// The operation is out of the list and done.
     void finish(Operation& operation, const ulc_status& status) noexcept;
     void finish_receive(Operation& operation, const ulc_status& status) noexcept;
     /// Reports a message of `length` bytes, of which the buffer has as many as fit.
-    void take_message(Operation& operation, std::uint16_t source, std::uint64_t tag,
+    void take_message(Operation& operation, Rank source, std::uint64_t tag,
                       std::size_t length) noexcept;
     void fail(Operation& operation, int fi_error, int ulc_error, std::size_t over) noexcept;
 

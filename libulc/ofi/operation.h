@@ -13,6 +13,7 @@
 
 #include "client/ulc.h"
 #include "ofi/message_header.h"
+#include "ofi/peers/strangers.h"
 #include "ofi/pull/pull_wire.h"
 
 namespace ulc::ofi {
@@ -57,7 +58,10 @@ struct Operation {
     MessageHeader header;
     Kind kind;
     bool report;           ///< a success is written to the completion queue
-    std::uint16_t peer;    ///< libulc's rank: the destination, or the source that a receive names
+    bool waits;            ///< receive from a stranger: not posted (wildcards.cc)
+    bool taken;            ///< receive: has a message of a stranger
+    Rank peer;             ///< the destination, or the source that a receive names
+    ulc_endpoint* ep;      ///< where it was submitted
     unsigned count;        ///< how many pieces there are
     std::uint64_t tag;     ///< libulc's
     std::uint64_t mask;    ///< receives: libulc's
@@ -129,6 +133,9 @@ public:
         operation->copy = nullptr;
         operation->pull = nullptr;
         operation->many = nullptr;
+        operation->ep = nullptr;
+        operation->waits = false;
+        operation->taken = false;
         return operation;
     } catch (...) {
         return nullptr;

@@ -10,24 +10,35 @@ bool Endpoint::progress() noexcept {
     const int events = ulc_poll(ep_);
     if (events < 0 && events != -ULC_ERR_LIMIT && ended_ == 0) ended_ = -events;
     harvest();
+    const bool strange = peers_.strangers().poll();
+    if (strange) [[unlikely]] {
+        harvest();
+        match_strangers();
+    }
     if (!deferred_.empty()) [[unlikely]]
         start_deferred();
     if (!pulls_.empty() || !stuck_.empty()) [[unlikely]]
         advance_pulls();
     if (ended_ != 0) [[unlikely]]
         end_all();
-    return events > 0 || !pulls_.empty();
+    return events > 0 || strange || !pulls_.empty();
 }
 
 void Endpoint::keep(Operation& operation) noexcept {
     operations_.append(operation);
-    if (operation.kind != Operation::Kind::kMultiReceive)
-        static_cast<void>(ulc_collect(ep_, &operation.request));
+    if (operation.kind != Operation::Kind::kMultiReceive && !operation.waits)
+        static_cast<void>(ulc_collect(operation.ep, &operation.request));
 }
 
 void Endpoint::harvest() noexcept {
+    harvest_of(ep_);
+    if (peers_.strangers().in_use()) [[unlikely]]
+        harvest_of(peers_.strangers().ep());
+}
+
+void Endpoint::harvest_of(ulc_endpoint* ep) noexcept {
     ulc_status status;
-    while (ulc_request* request = ulc_next_done(ep_, &status)) {
+    while (ulc_request* request = ulc_next_done(ep, &status)) {
         Operation& operation = Operation::of(*request);
         operations_.remove(operation);
         finish(operation, status);
@@ -38,9 +49,13 @@ void Endpoint::end_all() noexcept {
     ulc_status status{};
     status.error = ended_;
     for (OperationList* list : {&operations_, &pulls_, &stuck_}) {
-        while (Operation* operation = list->first()) {
-            list->remove(*operation);
-            finish(*operation, status);
+        for (Operation* one = list->first(); one != nullptr;) {
+            Operation& operation = *one;
+            one = one->next;
+            // libulc's endpoint for links ends what it has.
+            if (!operation.waits && operation.ep != nullptr && operation.ep != ep_) continue;
+            list->remove(operation);
+            finish(operation, status);
         }
     }
 }
@@ -80,6 +95,9 @@ void Endpoint::finish_receive(Operation& operation, const ulc_status& status) no
     // The message itself follows its announcement; another announcement does not.
     if (fault == HeaderFault::kNone && operation.pull != nullptr && operation.header.announces())
         fault = HeaderFault::kAnnouncement;
+    // Nor does a stranger announce.
+    if (fault == HeaderFault::kNone && operation.ep != ep_ && operation.header.announces())
+        fault = HeaderFault::kAnnouncement;
     std::uint64_t tag = status.tag;
     if (operation.pull != nullptr) {
         tag = operation.pull->tag;
@@ -91,11 +109,12 @@ void Endpoint::finish_receive(Operation& operation, const ulc_status& status) no
     } else if (operation.header.announces()) {
         start_pull(operation, status);
     } else {
-        take_message(operation, status.source, tag, status.length - sizeof(MessageHeader));
+        take_message(operation, source_in(operation.ep, status.source), tag,
+                     status.length - sizeof(MessageHeader));
     }
 }
 
-void Endpoint::take_message(Operation& operation, std::uint16_t source, std::uint64_t tag,
+void Endpoint::take_message(Operation& operation, Rank source, std::uint64_t tag,
                             std::size_t length) noexcept {
     void* buffer = operation.count > 1 ? operation.pieces[1].base : nullptr;
     operation.flags |= operation.header.has_data() ? FI_REMOTE_CQ_DATA : 0;

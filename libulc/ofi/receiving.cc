@@ -53,10 +53,12 @@ constexpr std::uint64_t kUntaggedMask = kTaggedBit | kServiceBit;
 
 }  // namespace
 
-int Endpoint::source_of(fi_addr_t from, std::uint16_t& out) noexcept {
+int Endpoint::source_of(fi_addr_t from, Rank& out) noexcept {
     out = ULC_RANK_ANY;
     if (from == FI_ADDR_UNSPEC || (caps_ & FI_DIRECTED_RECV) == 0) return 0;
-    return peers_.rank_of(from, out);
+    const int error = peers_.rank_of(from, out);
+    if (error == -FI_EAGAIN) progress();
+    return error;
 }
 
 bool Endpoint::post(Operation& operation) noexcept {
@@ -72,7 +74,7 @@ ssize_t Endpoint::receive(const Incoming& wanted) noexcept {
     if (state != 0 && state != -FI_EAGAIN) return state;
     const bool many = (wanted.flags & FI_MULTI_RECV) != 0;
     if (wanted.count > kPiecesMax || (many && wanted.count != 1)) return -FI_EINVAL;
-    std::uint16_t from = ULC_RANK_ANY;
+    Rank from = ULC_RANK_ANY;
     if (const int error = source_of(wanted.from, from); error != 0) return error;
     if (state != 0 && may_defer() != 0) return -FI_EAGAIN;
     Operation* operation = describe(wanted);
@@ -110,6 +112,7 @@ void Endpoint::give_part(ulc_request* request, const ulc_status* message, const 
     one.flags = all.flags;
     one.context = all.context;
     one.peer = all.peer;
+    one.ep = all.ep;
     one.tag = all.tag;
     one.mask = all.mask;
     one.capacity = taken;
@@ -150,16 +153,22 @@ Operation* Endpoint::describe(const Incoming& wanted) noexcept {
 
 ssize_t Endpoint::peek(const Incoming& wanted) noexcept try {
     if (ep_ == nullptr) return -FI_EOPBADSTATE;
-    std::uint16_t from = ULC_RANK_ANY;
+    Rank from = ULC_RANK_ANY;
     if (const int error = source_of(wanted.from, from); error != 0) return error;
     progress();
+    ulc_endpoint* ep = ep_of(from);
     const bool takes = (wanted.flags & (FI_CLAIM | FI_DISCARD)) != 0;
     for (;;) {
         Head head{};
         std::size_t there = sizeof head;
         ulc_status status{};
         const int error =
-            ulc_probe_head(ep_, from, wanted.tag, wanted.mask, &head, &there, &status);
+            ulc_probe_head(ep, number_of(from), wanted.tag, wanted.mask, &head, &there, &status);
+        if (error == ULC_ERR_AGAIN && from == ULC_RANK_ANY && ep == ep_ &&
+            peers_.strangers().in_use()) {
+            ep = peers_.strangers().ep();
+            continue;
+        }
         const MessageHeader& header = head.header;
         if (error != ULC_OK || there < std::min<std::uint64_t>(sizeof header, status.length) ||
             (header.announces() && there < std::min<std::uint64_t>(sizeof head, status.length))) {
@@ -174,30 +183,32 @@ ssize_t Endpoint::peek(const Incoming& wanted) noexcept try {
             if (receives_ != nullptr) receives_->add_error(entry);
             return 0;
         }
-        const HeaderFault fault = head.fault(status.length);
+        HeaderFault fault = head.fault(status.length);
+        if (header.announces() && ep != ep_) fault = HeaderFault::kAnnouncement;
         const bool malformed = fault != HeaderFault::kNone;
         if (!malformed && header.announces() && (wanted.flags & FI_DISCARD) != 0 &&
             answer(status.source, head.descriptor(), PullAnswer::kTaken, nullptr) == ULC_ERR_AGAIN)
             return -FI_EAGAIN;
         ulc_message* message = nullptr;
         if (takes || malformed) {
-            const int claimed = ulc_claim(ep_, from, wanted.tag, wanted.mask, &message, &status);
+            const int claimed =
+                ulc_claim(ep, number_of(from), wanted.tag, wanted.mask, &message, &status);
             if (claimed != ULC_OK) return -fi_error_of(claimed);
         }
         if (malformed) {
-            static_cast<void>(ulc_discard(ep_, message));
+            static_cast<void>(ulc_discard(ep, message));
             dropped_.add(fault, peers_.own_rank(), status.source);
             continue;
         }
         if ((wanted.flags & FI_DISCARD) != 0)
-            static_cast<void>(ulc_discard(ep_, message));
+            static_cast<void>(ulc_discard(ep, message));
         else if (takes)
-            claimed_[wanted.context] = {message, status.source, head.descriptor()};
+            claimed_[wanted.context] = {ep, message, status.source, head.descriptor()};
         if (wanted.report && receives_ != nullptr)
-            receives_->add({wanted.context,
-                            FI_RECV | FI_TAGGED | (header.has_data() ? FI_REMOTE_CQ_DATA : 0),
-                            head.length(status.length), nullptr, head.data(),
-                            status.tag & kUserTagMask, peers_.address_of(status.source)});
+            receives_->add(
+                {wanted.context, FI_RECV | FI_TAGGED | (header.has_data() ? FI_REMOTE_CQ_DATA : 0),
+                 head.length(status.length), nullptr, head.data(), status.tag & kUserTagMask,
+                 peers_.address_of(source_in(ep, status.source))});
         return 0;
     }
 } catch (const std::bad_alloc&) {
@@ -207,7 +218,7 @@ ssize_t Endpoint::peek(const Incoming& wanted) noexcept try {
 ssize_t Endpoint::finish_claim(const Incoming& wanted) noexcept {
     const auto known = claimed_.find(wanted.context);
     if (known == claimed_.end() || wanted.count > kPiecesMax) return -FI_EINVAL;
-    const auto [message, source, descriptor] = known->second;
+    const auto [ep, message, source, descriptor] = known->second;
     if ((wanted.flags & FI_DISCARD) != 0) {
         if (descriptor != 0 &&
             answer(source, descriptor, PullAnswer::kTaken, nullptr) == ULC_ERR_AGAIN) {
@@ -215,7 +226,7 @@ ssize_t Endpoint::finish_claim(const Incoming& wanted) noexcept {
             return -FI_EAGAIN;
         }
         claimed_.erase(known);
-        static_cast<void>(ulc_discard(ep_, message));
+        static_cast<void>(ulc_discard(ep, message));
         if (wanted.report && receives_ != nullptr)
             receives_->add({wanted.context, FI_RECV | FI_TAGGED, 0, nullptr, 0,
                             wanted.tag & kUserTagMask, FI_ADDR_NOTAVAIL});
@@ -224,12 +235,14 @@ ssize_t Endpoint::finish_claim(const Incoming& wanted) noexcept {
     Operation* operation = describe(wanted);
     if (operation == nullptr) return -FI_ENOMEM;
     const int error =
-        ulc_receive_claimed(ep_, message, operation->pieces, operation->count, &operation->request);
+        ulc_receive_claimed(ep, message, operation->pieces, operation->count, &operation->request);
     if (error != ULC_OK) {
         pool_.release(*operation);
         return -fi_error_of(error);
     }
     claimed_.erase(known);
+    operation->ep = ep;
+    operation->taken = true;
     keep(*operation);
     harvest();
     return 0;
@@ -253,7 +266,8 @@ ssize_t Endpoint::cancel(void* context) noexcept {
             continue;
         }
         // A receive that has matched stays.
-        if (one->pull != nullptr || ulc_cancel(ep_, &one->request) != ULC_OK) return -FI_EAGAIN;
+        if (!one->waits && (one->pull != nullptr || ulc_cancel(one->ep, &one->request) != ULC_OK))
+            return -FI_EAGAIN;
         end(operations_, *one);
         return 0;
     }

@@ -35,11 +35,11 @@ unsigned level_of(std::uint64_t flags) noexcept {
 
 }  // namespace
 
-ssize_t Endpoint::inject(const Outgoing& message, std::uint16_t to) noexcept {
+ssize_t Endpoint::inject(const Outgoing& message, Rank to) noexcept {
     MessageHeader header;
     ulc_piece pieces[ULC_PIECES_MAX];
     const unsigned count = list_pieces(header, message, pieces);
-    const int error = ulc_sendv(ep_, to, message.tag, pieces, count, 0, nullptr);
+    const int error = ulc_sendv(ep_of(to), number_of(to), message.tag, pieces, count, 0, nullptr);
     if (error != ULC_OK) return -fi_error_of(error);
     if (send_counter_ != nullptr) ++send_counter_->count;
     if (message.report && sends_ != nullptr)
@@ -49,7 +49,7 @@ ssize_t Endpoint::inject(const Outgoing& message, std::uint16_t to) noexcept {
     return 0;
 }
 
-Operation* Endpoint::describe(const Outgoing& message, std::uint16_t to) noexcept {
+Operation* Endpoint::describe(const Outgoing& message, Rank to) noexcept {
     Operation* operation = pool_.allocate();
     if (operation == nullptr) return nullptr;
     operation->kind = Operation::Kind::kSend;
@@ -81,7 +81,7 @@ Operation* Endpoint::describe(const Outgoing& message, std::uint16_t to) noexcep
     return operation;
 }
 
-ssize_t Endpoint::defer(const Outgoing& message, std::uint16_t to) noexcept {
+ssize_t Endpoint::defer(const Outgoing& message, Rank to) noexcept {
     if (may_defer() != 0) return -FI_EAGAIN;
     Operation* operation = describe(message, to);
     if (operation == nullptr) return -FI_ENOMEM;
@@ -96,8 +96,11 @@ ssize_t Endpoint::send(const Outgoing& message) noexcept {
     if ((message.flags & FI_INJECT) != 0 &&
         bytes_of(message.pieces, message.count) > kInjectBytesMax)
         return -FI_EINVAL;
-    std::uint16_t to = ULC_RANK_ANY;
-    if (const int error = peers_.rank_of(message.to, to); error != 0) return error;
+    Rank to = ULC_RANK_ANY;
+    if (const int error = peers_.rank_of(message.to, to); error != 0) {
+        if (error == -FI_EAGAIN) progress();
+        return error;
+    }
     if (state != 0) return defer(message, to);
     ssize_t error = 0;
     if ((message.flags & (FI_INJECT | FI_MATCH_COMPLETE)) == FI_INJECT) {

@@ -10,7 +10,7 @@
 //     4  the end of a claim         which (1), flags (1), capacity (1)
 //     5  the queue is read
 //     6  a receive taken back       which (1)
-//     7  an address                 40
+//     7  an address                 64
 //     8  an announcement            source (1), tag (1), how (1: 1 proven, 2 another process,
 //                                   8 too long, 16 data, 32 in one piece), pieces (1), then of
 //                                   each: place (1), length (2)

@@ -14,7 +14,7 @@ namespace ulc::ofi {
 namespace {
 
 constexpr char kMagic[4] = {'U', 'L', 'C', 'J'};
-constexpr std::uint16_t kVersion = 1;
+constexpr std::uint16_t kVersion = 2;
 constexpr unsigned kLauncherSecondsMax = 30;
 constexpr unsigned long kSizeMax = 65534;
 /// Letters left by ".ofi." and a number in the 64 that a job's name may have.
@@ -103,6 +103,12 @@ bool Job::is_shown() noexcept {
     return launcher::rank_in_environment().has_value();
 }
 
+std::uint16_t Job::ranks_here() const noexcept {
+    for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
+        if (const auto ranks = number_in(name)) return *ranks;
+    return size_;
+}
+
 std::string Job::name_for(std::uint32_t endpoint) const {
     char hashed[17] = "";
     std::snprintf(hashed, sizeof hashed, "%016llx", static_cast<unsigned long long>(name_hash_));
@@ -127,13 +133,19 @@ const char* Job::objection(const Address& address) const noexcept {
     const AddressFields fields = fields_of(address);
     if (std::memcmp(fields.magic, kMagic, sizeof kMagic) != 0) return "it is no address of ULC";
     if (fields.version != kVersion) return "it is of another version of the provider";
-    if (fields.job != name_hash_) return "its endpoint is in another job";
+    if (fields.job != name_hash_) {
+        const bool has_link = std::any_of(fields.link, fields.link + sizeof fields.link,
+                                          [](unsigned char byte) { return byte != 0; });
+        return has_link ? nullptr : "its endpoint is in another job";
+    }
     if (fields.life != life_) return "its endpoint was in an earlier job of the same name";
     if (fields.rank >= size_) return "its rank is not in the job";
-    const auto* end = fields.zero + sizeof fields.zero;
-    if (std::any_of(fields.zero, end, [](unsigned char byte) { return byte != 0; }))
-        return "its last 8 bytes are not zero";
     return nullptr;
+}
+
+bool Job::has_member(const Address& address, std::uint32_t endpoint) const noexcept {
+    const AddressFields fields = fields_of(address);
+    return fields.job == name_hash_ && fields.life == life_ && fields.endpoint == endpoint;
 }
 
 bool Job::is_same_node(const Address& address) const noexcept {

@@ -1,16 +1,17 @@
 // The job of this process, as its launcher shows it, and the addresses of endpoints in it.
 //
-// Endpoint number n of every rank joins the job "<name>.ofi.<n>". An address of an endpoint, 40
+// Endpoint number n of every rank joins the job "<name>.ofi.<n>". An address of an endpoint, 64
 // bytes, big-endian:
 //
 //   bytes 0-3     "ULCJ"
-//   bytes 4-5     version, 1
+//   bytes 4-5     version, 2
 //   bytes 6-7     rank
 //   bytes 8-11    number of the endpoint in its process
 //   bytes 12-19   hash of the job's name
 //   bytes 20-23   hash of the job's nonce: an earlier job of that name has another
 //   bytes 24-31   hash of the engine that the endpoint is on; zero: it is an embedded one
-//   bytes 32-39   zero
+//   bytes 32-63   address for links (ulc.h), by which endpoints of other jobs reach this one; zero:
+//                 they cannot
 #pragma once
 
 #include <array>
@@ -23,7 +24,7 @@
 
 namespace ulc::ofi {
 
-inline constexpr std::size_t kAddressBytes = 40;
+inline constexpr std::size_t kAddressBytes = 64;
 using Address = std::array<unsigned char, kAddressBytes>;
 
 struct AddressFields {
@@ -34,7 +35,7 @@ struct AddressFields {
     Be64 job;
     Be32 life;
     Be64 node;
-    unsigned char zero[8];
+    unsigned char link[32];
 };
 static_assert(sizeof(AddressFields) == kAddressBytes && alignof(AddressFields) == 1);
 
@@ -54,12 +55,18 @@ public:
     [[nodiscard]] const unsigned char* nonce() const noexcept {
         return nonce_ ? nonce_->data() : nullptr;
     }
+    /// Returns how many ranks of the job the launcher counts on this machine; the size of the job
+    /// if the launcher does not say.
+    [[nodiscard]] std::uint16_t ranks_here() const noexcept;
     /// Returns the name of the job that this endpoint of every rank joins.
     [[nodiscard]] std::string name_for(std::uint32_t endpoint) const;
     /// Returns the address without a node, unless the rank is that of this process.
     [[nodiscard]] Address address_of(std::uint16_t rank, std::uint32_t endpoint) const noexcept;
-    /// Returns why an address is not one of this job; nullptr: it is.
+    /// Returns why no endpoint of this job can reach an address; nullptr: it can, by the job or a
+    /// link.
     [[nodiscard]] const char* objection(const Address& address) const noexcept;
+    /// True if the address is that of the endpoint with this number of a rank of the job.
+    [[nodiscard]] bool has_member(const Address& address, std::uint32_t endpoint) const noexcept;
 
     /// True if the endpoint is on the engine that this process uses.
     [[nodiscard]] bool is_same_node(const Address& address) const noexcept;

@@ -2,6 +2,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include <cstddef>
 #include <new>
 #include <string>
 
@@ -76,6 +77,7 @@ int Peers::join(ulc_endpoint* ep, const AddressVector& addresses) {
         error = ulc_join(ep, name.c_str(), job_->rank(), job_->size(), job_->nonce());
         if (error == ULC_ERR_AGAIN) static_cast<void>(ulc_wait(ep, kMillisecond));
     }
+    if (error == ULC_OK) strangers_.open(job_->ranks_here());
     return -fi_error_of(error);
 }
 
@@ -89,15 +91,15 @@ int Peers::look_at_state() noexcept {
 
 void Peers::leave() noexcept {
     if (state() == 0) static_cast<void>(ulc_leave_wait(ep_, kLeaveMax));
+    strangers_.close();
 }
 
-int Peers::learn(fi_addr_t address, std::uint16_t& rank) noexcept try {
+int Peers::learn(fi_addr_t address, Rank& rank) noexcept try {
     Address found;
     if (!addresses_->find(address, found)) return -FI_EINVAL;
-    const AddressFields fields = Job::fields_of(found);
-    // Another endpoint of that process is in another job.
-    if (fields.endpoint != number_) return -FI_EHOSTUNREACH;
-    rank = fields.rank;
+    if (!job_->has_member(found, number_))
+        return strangers_.rank_of(address, found, job_->is_same_node(found), rank);
+    rank = Job::fields_of(found).rank;
     remember(address, found);
     return 0;
 } catch (const std::bad_alloc&) {
@@ -113,12 +115,13 @@ void Peers::remember(fi_addr_t address, const Address& peer) {
     if (near_[rank]) static_cast<void>(ulc_near_peer(ep_, rank));
 }
 
-fi_addr_t Peers::address_of(std::uint16_t rank) noexcept {
+fi_addr_t Peers::address_of(Rank rank) noexcept {
+    if (is_stranger(rank)) return strangers_.address_of(rank);
     if (rank >= by_rank_.size()) return FI_ADDR_NOTAVAIL;
     if (by_rank_[rank] != FI_ADDR_NOTAVAIL) [[likely]]
         return by_rank_[rank];
     // Its address may come later, so only what is found is kept.
-    const fi_addr_t found = addresses_->index_of(job_->address_of(rank, number_));
+    const fi_addr_t found = addresses_->index_of(job_->address_of(number_of(rank), number_));
     Address address;
     if (found == FI_ADDR_NOTAVAIL || !addresses_->find(found, address)) return FI_ADDR_NOTAVAIL;
     try {
@@ -129,12 +132,17 @@ fi_addr_t Peers::address_of(std::uint16_t rank) noexcept {
 }
 
 void Peers::forget(fi_addr_t address) noexcept {
+    strangers_.forget(address);
     if (address < ranks_.size()) ranks_[address] = ULC_RANK_ANY;
     for (fi_addr_t& known : by_rank_) {
         if (known == address) known = FI_ADDR_NOTAVAIL;
     }
 }
 
-Address Peers::own_address() const noexcept { return job_->address_of(job_->rank(), number_); }
+Address Peers::own_address() const noexcept {
+    Address own = job_->address_of(job_->rank(), number_);
+    strangers_.put_address(own.data() + offsetof(AddressFields, link));
+    return own;
+}
 
 }  // namespace ulc::ofi

@@ -1,4 +1,5 @@
-// The peers of one endpoint: an fi_addr_t of the address vector ↔ a rank of the endpoint's job.
+// The peers of one endpoint: an fi_addr_t of the address vector ↔ a rank of the endpoint's job,
+// or a stranger (strangers.h).
 // Every rank of the job opens its endpoints in the same order (job.h).
 #pragma once
 
@@ -11,6 +12,7 @@
 #include "client/ulc.h"
 #include "ofi/peers/addresses.h"
 #include "ofi/peers/job.h"
+#include "ofi/peers/strangers.h"
 
 namespace ulc::ofi {
 
@@ -24,8 +26,8 @@ public:
     /// Says goodbye to the others, after what was sent has been delivered.
     void leave() noexcept;
 
-    /// Sets the rank of a peer. Returns 0 or -FI_E….
-    [[nodiscard]] int rank_of(fi_addr_t address, std::uint16_t& rank) noexcept {
+    /// Sets the rank of a peer. Returns 0, -FI_EAGAIN while a link to it is made, or -FI_E….
+    [[nodiscard]] int rank_of(fi_addr_t address, Rank& rank) noexcept {
         if (address < ranks_.size() && ranks_[address] != ULC_RANK_ANY) [[likely]] {
             rank = ranks_[address];
             return 0;
@@ -33,18 +35,21 @@ public:
         return learn(address, rank);
     }
     /// True if a rank, which rank_of() returned, is on the engine of this process.
-    [[nodiscard]] bool is_near(std::uint16_t rank) const noexcept { return near_[rank]; }
+    [[nodiscard]] bool is_near(Rank rank) const noexcept {
+        return !is_stranger(rank) && near_[rank];
+    }
     /// Returns the address of a rank; FI_ADDR_NOTAVAIL: it is not in the address vector.
-    [[nodiscard]] fi_addr_t address_of(std::uint16_t rank) noexcept;
+    [[nodiscard]] fi_addr_t address_of(Rank rank) noexcept;
     /// The address was removed from the vector.
     void forget(fi_addr_t address) noexcept;
 
     [[nodiscard]] Address own_address() const noexcept;
     [[nodiscard]] std::uint16_t own_rank() const noexcept { return job_->rank(); }
+    [[nodiscard]] Strangers& strangers() noexcept { return strangers_; }
 
 private:
     [[nodiscard]] int look_at_state() noexcept;
-    [[nodiscard]] int learn(fi_addr_t address, std::uint16_t& rank) noexcept;
+    [[nodiscard]] int learn(fi_addr_t address, Rank& rank) noexcept;
     void remember(fi_addr_t address, const Address& peer);
 
     ulc_endpoint* ep_ = nullptr;
@@ -55,6 +60,7 @@ private:
     std::vector<std::uint16_t> ranks_;  ///< by address
     std::vector<fi_addr_t> by_rank_;
     std::vector<bool> near_;  ///< by rank
+    Strangers strangers_;
 };
 
 /// Translates a ulc_error into FI_E….

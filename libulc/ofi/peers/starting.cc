@@ -23,14 +23,20 @@ int Endpoint::may_defer() const noexcept {
 int Endpoint::submit(Operation& operation) noexcept {
     if (operation.pull != nullptr) [[unlikely]]
         return submit_pull(operation);
+    ulc_endpoint* ep = ep_of(operation.peer);
+    const std::uint16_t peer = number_of(operation.peer);
+    operation.ep = ep;
+    operation.taken = false;
     if (operation.kind == Operation::Kind::kSend)
-        return ulc_sendv(ep_, operation.peer, operation.tag, operation.pieces, operation.count,
+        return ulc_sendv(ep, peer, operation.tag, operation.pieces, operation.count,
                          operation.level, &operation.request);
     if (operation.kind == Operation::Kind::kMultiReceive)
-        return ulc_receive_many(ep_, operation.peer, operation.tag, operation.mask, give_part,
+        return ulc_receive_many(ep, peer, operation.tag, operation.mask, give_part,
                                 &operation.request);
-    return ulc_receivev(ep_, operation.peer, operation.tag, operation.mask, operation.pieces,
-                        operation.count, &operation.request);
+    operation.waits = must_wait(operation);
+    if (operation.waits) return ULC_OK;
+    return ulc_receivev(ep, peer, operation.tag, operation.mask, operation.pieces, operation.count,
+                        &operation.request);
 }
 
 ssize_t Endpoint::start(Operation& operation) noexcept {
@@ -45,10 +51,14 @@ ssize_t Endpoint::start(Operation& operation) noexcept {
         return 0;
     }
     ulc_status status;
-    if (ulc_test(ep_, &operation.request, &status) == ULC_OK)
+    if (!operation.waits && ulc_test(operation.ep, &operation.request, &status) == ULC_OK) {
         finish(operation, status);
-    else
-        keep(operation);
+        return 0;
+    }
+    keep(operation);
+    const bool wild = operation.waits || operation.peer == ULC_RANK_ANY;
+    if (wild && peers_.strangers().in_use() && take_of_strangers(operation)) [[unlikely]]
+        harvest();
     return 0;
 }
 
@@ -67,6 +77,7 @@ void Endpoint::start_deferred() noexcept {
         }
     }
     harvest();
+    if (peers_.strangers().in_use()) match_strangers();
 }
 
 }  // namespace ulc::ofi

@@ -44,7 +44,7 @@ bool read_head(const ulc_piece* pieces, unsigned count, void* out, std::size_t b
 
 void Endpoint::offer(Operation& operation) noexcept {
     if (operation.capacity < kPullFrom || !peers_.is_near(operation.peer)) return;
-    const PullPeer* peer = pull_peers_.find(operation.peer);
+    const PullPeer* peer = pull_peers_.find(number_of(operation.peer));
     if (peer != nullptr && peer->never) return;
     auto* pull = new (std::nothrow) Pull{};
     if (pull == nullptr) return;  // the ordinary way then
@@ -62,14 +62,15 @@ void Endpoint::offer(Operation& operation) noexcept {
 
 int Endpoint::submit_pull(Operation& operation) noexcept {
     Pull& pull = *operation.pull;
+    operation.ep = ep_;
     if (operation.kind != Operation::Kind::kSend)
         return ulc_receivev(ep_, pull.source, whole_message_tag(pull.address), ~std::uint64_t{0},
                             operation.pieces, operation.count, &operation.request);
     const std::uint64_t address = address_of(pull.descriptor);
     if (pull.stage == Pull::Stage::kWhole)
-        return ulc_sendv(ep_, operation.peer, whole_message_tag(address), operation.pieces,
-                         operation.count, operation.level, &operation.request);
-    const PullPeer* peer = pull_peers_.find(operation.peer);
+        return ulc_sendv(ep_, number_of(operation.peer), whole_message_tag(address),
+                         operation.pieces, operation.count, operation.level, &operation.request);
+    const PullPeer* peer = pull_peers_.find(number_of(operation.peer));
     const bool proven = peer != nullptr && peer->proven;
     if (proven) pull.descriptor.token = peer->theirs;
     MessageHeader header =
@@ -79,11 +80,12 @@ int Endpoint::submit_pull(Operation& operation) noexcept {
                       static_cast<std::uint32_t>(::getpid()),
                       whole ? pull.descriptor.pieces[0].address : 0};
     const ulc_piece pieces[] = {{&header, sizeof header}, {&body, sizeof body}};
-    const int error = ulc_sendv(ep_, operation.peer, operation.tag, pieces, 2, 0, nullptr);
+    const int error =
+        ulc_sendv(ep_, number_of(operation.peer), operation.tag, pieces, 2, 0, nullptr);
     if (error != ULC_OK) return error;
     const ulc_piece answer{&pull.answer, sizeof pull.answer};
-    return ulc_receivev(ep_, operation.peer, answer_tag(address), ~std::uint64_t{0}, &answer, 1,
-                        &operation.request);
+    return ulc_receivev(ep_, number_of(operation.peer), answer_tag(address), ~std::uint64_t{0},
+                        &answer, 1, &operation.request);
 }
 
 void Endpoint::send_whole(Operation& operation) noexcept {
@@ -104,8 +106,8 @@ bool Endpoint::take_answer(Operation& operation, const ulc_status& status) noexc
     if (pull.stage != Pull::Stage::kAnnounced || !arrived) return true;
     const bool valid = pull.answer.is_valid(status.length);
     if (valid && pull.answer.what == PullAnswer::kTaken) return true;
-    PullPeer& peer = pull_peers_.of(operation.peer);
-    if (!valid) dropped_.add(HeaderFault::kAnswer, peers_.own_rank(), operation.peer);
+    PullPeer& peer = pull_peers_.of(number_of(operation.peer));
+    if (!valid) dropped_.add(HeaderFault::kAnswer, peers_.own_rank(), number_of(operation.peer));
     if (!valid || pull.answer.what == PullAnswer::kNever) {
         peer.never = true;
     } else if (pull.answer.has_token != 0) {

@@ -41,7 +41,7 @@ constexpr std::size_t kQueued = 1024;
 char early_contexts[kQueued];
 
 void start_early(const std::string& folder) {
-    std::string peer(40, '\0');
+    std::string peer(64, '\0');
     std::size_t length = peer.size();
     NEED(fi_getname(&f.ep->fid, peer.data(), &length));
     peer[7] = 1;  // the rank
