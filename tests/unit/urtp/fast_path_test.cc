@@ -320,12 +320,55 @@ TEST(UrtpFastPath, judges_what_a_prediction_leaves_open) {
     auto& header = *reinterpret_cast<wire::Header*>(r.segment(c).frame + 14);
     const std::uint16_t length = header.length;
     header.length = wire::kShortOctetsMax + 1;
+    ++r.segment(c).length;
     EXPECT_FALSE(r.is_next(prediction, c)) << "no short message";
+    --r.segment(c).length;
     header.length = length;
     --r.segment(c).length;
     EXPECT_FALSE(r.is_next(prediction, c)) << "longer than the frame";
     ++r.segment(c).length;
     EXPECT_TRUE(r.is_next(prediction, c));
+}
+
+TEST(UrtpFastPath, believes_no_predicted_acknowledgement_of_what_was_not_sent) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    Params params;
+    params.window = 8;  // soon open
+    World world(2, params);
+    world.takes_at_once = world.by_fast_path = true;
+    const auto exchange = [&](Rank from) {
+        ASSERT_EQ(world.send(from, static_cast<Rank>(1 - from), "x"), Admission::kYes);
+        world.run_for(10 * kMicrosecond);
+    };
+    exchange(0);
+    exchange(1);
+    Session* session = world.members[0]->find_session(1);
+    ASSERT_NE(session, nullptr);
+    TxStream& tx = *session->tx;
+    const Nanos soon = 50 * kMicrosecond;
+    for (int n = 0; n < 100 && tx.wants_sample(4, world.now + soon); ++n) {
+        exchange(0);
+        exchange(1);
+    }
+    ASSERT_FALSE(tx.wants_sample(4, world.now + soon)) << "else the general step takes it";
+    exchange(0);
+    ASSERT_EQ(world.send(1, 0, "y"), Admission::kYes);
+    Segment* segment = world.members[1]->next_tx(world.now);
+    ASSERT_NE(segment, nullptr);
+    wire::ShortBody frame;
+    const RxPrediction next = world.members[0]->predict_next(segment->frame, session->unicast);
+    ASSERT_TRUE(world.members[0]->is_next(next, segment->frame, segment->length, frame));
+    ASSERT_NE(frame.ack, nullptr);
+    wire::AckEntry entry = *frame.ack;
+    entry.next = (tx.sent + 1).value;
+    entry.delay_us = std::uint16_t{0};
+    frame.ack = &entry;
+    const Seq base = tx.base;
+    EXPECT_TRUE(world.members[0]->take_next(next, frame, world.now)) << "the general step judges";
+    EXPECT_EQ(tx.base, base);
+    EXPECT_EQ(world.count(0, Counter::drop_ack_range), 1U);
+    world.members[0]->check_invariants();
+    world.pool.table().drop(segment);
 }
 
 TEST(UrtpFastPath, predicts_no_acknowledgement_in_a_multicast) {
