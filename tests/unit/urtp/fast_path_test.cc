@@ -371,6 +371,31 @@ TEST(UrtpFastPath, believes_no_predicted_acknowledgement_of_what_was_not_sent) {
     world.pool.table().drop(segment);
 }
 
+TEST(UrtpFastPath, predicts_no_message_behind_a_multicast_under_way) {
+    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    World world(2);
+    world.takes_at_once = world.by_fast_path = true;
+    const ShortMessage there{.stream = 1, .octets = 1, .payload = "x"};
+    const ShortMessage back{.stream = 0, .octets = 1, .payload = "x"};
+    const ShortMessage to_all{.stream = test::kWorld, .octets = 1, .payload = "x"};
+    ASSERT_EQ(world.send(0, 1, "x"), Admission::kYes);
+    ASSERT_EQ(world.send(1, 0, "x"), Admission::kYes);
+    ASSERT_EQ(world.send(0, test::kWorld, "x"), Admission::kYes);
+    world.run_for(10 * kMillisecond);
+    ASSERT_TRUE(world.transmit_short(0, there));
+    world.run_for(10 * kMicrosecond);
+    ASSERT_TRUE(world.transmit_short(1, back));
+    world.run_for(10 * kMicrosecond);
+    ASSERT_TRUE(world.transmit_short(0, there));
+    EXPECT_EQ(world.sent_by_prediction, 1U);
+    world.run_for(10 * kMicrosecond);
+    ASSERT_TRUE(world.transmit_short(1, back));
+    world.run_for(10 * kMicrosecond);
+    ASSERT_TRUE(world.transmit_short(0, to_all));
+    world.run_for(kMicrosecond);
+    EXPECT_FALSE(world.transmit_short(0, there)) << "it must name the multicast";
+}
+
 TEST(UrtpFastPath, predicts_no_acknowledgement_in_a_multicast) {
     if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
     Receiving r;
