@@ -205,7 +205,13 @@ struct World {
         fi_addr_t index = 0;
         const int added = fi_av_insert(addresses, octets, 1, &index, 0, nullptr);
         ULC_CHECK(added == 1 || (added == 0 && index == FI_ADDR_NOTAVAIL));
-        if (added == 1) ULC_CHECK((octets[6] << 8 | octets[7]) < fuzz::kRanks);
+        if (added == 0) return;
+        const ofi::Address own = ofi::Job::of_process(nullptr)->address_of(0, 0);
+        if (std::equal(octets + 12, octets + 20, own.begin() + 12))
+            ULC_CHECK((octets[6] << 8 | octets[7]) < fuzz::kRanks);
+        else  // of another job, to be reached by a link
+            ULC_CHECK(
+                std::any_of(octets + 32, octets + 64, [](unsigned char o) { return o != 0; }));
     }
 
     static std::size_t length_of(Input& in) { return (in.octet() | in.octet() << 8) % 1200; }
