@@ -1,4 +1,4 @@
-// Leaving, death and restart: jobs/jobs.h, jobs/liveness.h, docs/PROTOCOL.md §7.5, §8.
+// Leaving, death and restart: jobs/jobs.h, jobs/liveness.h, docs/PROTOCOL.md §7, §8.
 #include <gtest/gtest.h>
 
 #include "tests/unit/jobs/bus.h"

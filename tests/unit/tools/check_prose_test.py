@@ -20,8 +20,13 @@ CLEAN = {
     "tools/run": "#!/bin/bash\necho 'a' # prints one letter\n",
     "tools/run.py": '"""Runs all tests."""\nprint("one")\n',
     "docs/guide.md": "# What it is\n\nSee [the code](../libulc/base/a.h), "
-                     "[the web](https://example.org).\n| what | whose |\n\n"
+                     "[the web](https://example.org), [a part](protocol/A.md#71-the-key-of-a-job-2), "
+                     "[here](#what-it-is).\n| what | whose |\n\n"
                      "```\nWhat mends is code.\n```\n" + "A long line. " * 20 + "\n",
+    "docs/protocol/A.md": "## 4. Streams\n\nIt is in §7.1; U-Net MPI §9, §12.\n\n"
+                          "### 7.1 The `key` of a job, 2\n",
+    "docs/PROTOCOL.md": "See [the page](protocol/A.md).\n",
+    "libulc/base/d.cc": "// docs/PROTOCOL.md §4, §7.1.\n",
     "docs/design/REFERENCES.md": "| name | source |\n| --- | --- |\n| U-Net MPI | a paper |\n"
                                  "| RFC 1982 | a standard |\n",
     "libulc/base/c.cc": "// As U-Net MPI §4 and RFC 1982 say; the name may begin before: U-Net\n"
@@ -63,6 +68,11 @@ FAULTS = {
     "citation_of_no_source": ("libulc/base/x.cc", "// Counts as GAMMA §4.5 does.", '"GAMMA"'),
     "citation_of_no_standard": ("docs/x.md", "Compared as RFC 1983 says.", '"RFC 1983"'),
     "link_to_no_file": ("docs/x.md", "See [this](none.md#part).", "leads to no file: none.md"),
+    "link_to_no_heading": ("docs/x.md", "See [this](guide.md#whose).", "has no heading #whose"),
+    "link_to_no_heading_of_the_page": ("docs/x.md", "See [this](#none).", "has no heading #none"),
+    "section_that_is_not": ("libulc/base/x.cc", "// PROTOCOL.md §4, §7.2.", "no section 7.2"),
+    "section_behind_a_link": ("docs/x.md", "As [PROTOCOL](PROTOCOL.md) §5 says.", "no section 5"),
+    "section_of_the_own_pages": ("docs/protocol/B.md", "It says so in §4 and §9.", "no section 9"),
 }
 
 
