@@ -45,54 +45,12 @@ fi_ops_domain domain_ops = {
     open_poll_set,
     kNotThere,  // stx_ctx
     kNotThere,  // srx_ctx
-    kNotThere,  // query_atomic
+    query_atomic_of_domain,
     kNotThere,  // query_collective
     [](fid_domain* domain, fi_info* info, fid_ep** out, std::uint64_t flags, void* context) -> int {
         return flags != 0 ? -FI_EBADFLAGS : open_endpoint(domain, info, out, context);
     },
 };
-/// Memory that is registered for local use. Nothing needs it; applications may do it anyway.
-struct Memory : fid_mr {
-    Domain& domain;
-};
-
-int close_memory(fid* handle) noexcept {
-    auto& memory = object_of<Memory, fid_mr>(handle);
-    --memory.domain.users;
-    delete &memory;
-    return 0;
-}
-
-fi_ops memory_fid_ops = {sizeof(fi_ops), close_memory, kNotThere, kNotThere,
-                         kNotThere,      kNotThere,    kNotThere};
-
-int register_memory(fid* in, std::uint64_t access, std::uint64_t key, std::uint64_t flags,
-                    fid_mr** out, void* context) noexcept {
-    if (flags != 0) return -FI_EBADFLAGS;
-    if ((access & ~(FI_SEND | FI_RECV)) != 0) return -FI_ENOSYS;  // there is no RMA
-    auto& domain = object_of<Domain, fid_domain>(in);
-    auto* memory = new (std::nothrow) Memory{{}, domain};
-    if (memory == nullptr) return -FI_ENOMEM;
-    memory->fid = {FI_CLASS_MR, context, &memory_fid_ops};
-    memory->key = key;
-    ++domain.users;
-    *out = memory;
-    return 0;
-}
-
-fi_ops_mr memory_ops = {
-    sizeof(fi_ops_mr),
-    [](fid* in, const void*, std::size_t, std::uint64_t access, std::uint64_t, std::uint64_t key,
-       std::uint64_t flags, fid_mr** out,
-       void* context) -> int { return register_memory(in, access, key, flags, out, context); },
-    [](fid* in, const iovec*, std::size_t, std::uint64_t access, std::uint64_t, std::uint64_t key,
-       std::uint64_t flags, fid_mr** out,
-       void* context) -> int { return register_memory(in, access, key, flags, out, context); },
-    [](fid* in, const fi_mr_attr* attr, std::uint64_t flags, fid_mr** out) -> int {
-        return register_memory(in, attr->access, attr->requested_key, flags, out, attr->context);
-    },
-};
-
 }  // namespace
 
 Domain::~Domain() {
@@ -125,16 +83,18 @@ void Domain::start_progress() {
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+bool Domain::progress() noexcept {
+    const Guard hold(lock);
+    bool moved = false;
+    for (Endpoint* endpoint : endpoints_)
+        moved = endpoint->progress() || moved;
+    return moved;
+}
+
 void Domain::run() noexcept {
     Nanos nap = kNapMin;
     for (;;) {
-        bool moved = false;
-        {
-            const Guard hold(lock);
-            for (Endpoint* endpoint : endpoints_)
-                moved = endpoint->progress() || moved;
-        }
-        nap = moved ? kNapMin : std::min(2 * nap, kNapMax);
+        nap = progress() ? kNapMin : std::min(2 * nap, kNapMax);
         std::unique_lock hold(sleep_);
         if (ends_.wait_for(hold, std::chrono::nanoseconds(nap), [this] { return ended_; })) return;
     }
@@ -145,7 +105,12 @@ int open_domain(fid_fabric*, fi_info* info, fid_domain** out, void* context) noe
     const bool serialised = model == FI_THREAD_DOMAIN || model == FI_THREAD_COMPLETION;
     const bool automatic = info->domain_attr->data_progress == FI_PROGRESS_AUTO ||
                            info->domain_attr->control_progress == FI_PROGRESS_AUTO;
-    auto* domain = new (std::nothrow) Domain(!serialised || automatic);
+    const int memory = info->domain_attr->mr_mode;
+    const RegionTable::Mode mode{
+        memory == FI_MR_BASIC || (memory & FI_MR_VIRT_ADDR) != 0,
+        memory == FI_MR_BASIC || (memory & FI_MR_PROV_KEY) != 0,
+    };
+    auto* domain = new (std::nothrow) Domain(!serialised || automatic, mode);
     if (domain == nullptr) return -FI_ENOMEM;
     try {
         if (automatic) domain->start_progress();
@@ -155,7 +120,7 @@ int open_domain(fid_fabric*, fi_info* info, fid_domain** out, void* context) noe
     }
     domain->fid = {FI_CLASS_DOMAIN, context, &domain_fid_ops};
     domain->ops = &domain_ops;
-    domain->mr = &memory_ops;
+    domain->mr = &memory_entries();
     *out = domain;
     return 0;
 }

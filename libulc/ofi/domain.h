@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "ofi/rma/regions.h"
+
 namespace ulc::ofi {
 
 class Lock {
@@ -36,7 +38,8 @@ class Endpoint;
 
 class Domain : public fid_domain {
 public:
-    explicit Domain(bool locked) noexcept : fid_domain{}, lock(locked) {}
+    Domain(bool locked, RegionTable::Mode memory) noexcept
+        : fid_domain{}, lock(locked), regions(memory) {}
     ~Domain();
     Domain(const Domain&) = delete;
     Domain& operator=(const Domain&) = delete;
@@ -47,7 +50,11 @@ public:
     void attach(Endpoint& endpoint) { endpoints_.push_back(&endpoint); }
     void detach(Endpoint& endpoint) noexcept { std::erase(endpoints_, &endpoint); }
 
+    /// Polls the endpoints. Returns true if anything moved.
+    bool progress() noexcept;
+
     Lock lock;
+    RegionTable regions;
     std::atomic<unsigned> users{0};  ///< objects that are open in it
 
 private:

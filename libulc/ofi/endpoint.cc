@@ -125,7 +125,9 @@ Endpoint::Endpoint(Domain& in, const fi_info& info) noexcept
       domain(in),
       send_flags(info.tx_attr->op_flags),
       receive_flags(info.rx_attr->op_flags),
-      caps_(info.caps) {}
+      caps_(info.caps),
+      rma_(*this, (info.caps & (FI_RMA | FI_ATOMIC)) != 0 &&
+                      (info.caps & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0) {}
 
 Endpoint::~Endpoint() {
     // A message that was sent without a completion may still be on its way out.
@@ -137,7 +139,9 @@ Endpoint::~Endpoint() {
         end_pulls();
         peers_.leave();
         ulc_close(ep_);
+        rma_.end();
         dropped_.print_total(peers_.own_rank());
+        rma_.print_refused(peers_.own_rank());
     }
     domain.detach(*this);
     if (addresses_ != nullptr) addresses_->detach(*this);
@@ -145,6 +149,7 @@ Endpoint::~Endpoint() {
     if (receives_ != nullptr) receives_->detach(*this);
     if (send_counter_ != nullptr) send_counter_->detach(*this);
     if (receive_counter_ != nullptr) receive_counter_->detach(*this);
+    rma_.detach_counters();
 }
 
 int Endpoint::bind(struct fid& object, std::uint64_t flags) {
@@ -175,10 +180,12 @@ int Endpoint::bind(struct fid& object, std::uint64_t flags) {
             return 0;
         }
         case FI_CLASS_CNTR: {
-            if ((flags & ~(FI_SEND | FI_RECV)) != 0) return -FI_ENOSYS;
+            constexpr std::uint64_t kOfRma = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+            if ((flags & ~(FI_SEND | FI_RECV | kOfRma)) != 0) return -FI_ENOSYS;
             auto& counter = object_of<Counter, fid_cntr>(&object);
             if ((flags & FI_SEND) != 0) send_counter_ = &counter;
             if ((flags & FI_RECV) != 0) receive_counter_ = &counter;
+            rma_.count_by(counter, flags);
             counter.attach(*this);
             return 0;
         }
@@ -206,8 +213,10 @@ int Endpoint::enable() {
         ep_ = nullptr;
         return error;
     }
+    // Requests of peers are received from the moment at which the job has formed.
+    error = rma_.defer_slots(deferred_);
     domain.attach(*this);
-    return 0;
+    return error;
 }
 
 int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** out, void* context) noexcept {
@@ -227,6 +236,8 @@ int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** out, void* context
     endpoint->cm = &cm_ops;
     endpoint->msg = &message_ops;
     endpoint->tagged = &tagged_ops;
+    endpoint->rma = &rma_entries();
+    endpoint->atomic = &atomic_entries();
     ++in.users;
     *out = endpoint;
     return 0;

@@ -4,6 +4,7 @@
 //   receiving.cc   the entries that receive, peek, claim and cancel
 //   progress.cc    completes what libulc has done
 //   pulls.cc       long messages between ranks of one node
+//   rma/           writes, reads and atomic operations
 //   wildcards.cc   receives from any source, of the job or a stranger
 #pragma once
 
@@ -24,6 +25,7 @@
 #include "ofi/queues/completions.h"
 #include "ofi/queues/counter.h"
 #include "ofi/queues/dropped.h"
+#include "ofi/rma/rma.h"
 
 namespace ulc::ofi {
 
@@ -88,6 +90,11 @@ public:
     }
 
     [[nodiscard]] Peers& peers() noexcept { return peers_; }
+    /// True if the application asked for this capability.
+    [[nodiscard]] bool has(std::uint64_t capability) const noexcept {
+        return (caps_ & capability) != 0;
+    }
+    [[nodiscard]] Rma& remote_memory() noexcept { return rma_; }
     [[nodiscard]] bool is_enabled() const noexcept { return ep_ != nullptr; }
     [[nodiscard]] const DroppedMessages& dropped() const noexcept { return dropped_; }
 
@@ -97,6 +104,8 @@ public:
     std::size_t multi_receive_min = 64;
 
 private:
+    friend class Rma;
+
     /// Returns 0 if an operation can be started, -FI_EAGAIN if it has to be deferred, else -FI_E….
     /// Polls while the job forms.
     [[nodiscard]] int ready() noexcept;
@@ -154,6 +163,8 @@ private:
     /// The operation is out of the list and done.
     void finish(Operation& operation, const ulc_status& status) noexcept;
     void finish_receive(Operation& operation, const ulc_status& status) noexcept;
+    /// The same of what is neither a send nor a receive of one message.
+    void finish_other(Operation& operation, const ulc_status& status) noexcept;
     /// Reports a message of `length` bytes, of which the buffer has as many as fit.
     void take_message(Operation& operation, Rank source, std::uint64_t tag,
                       std::size_t length) noexcept;
@@ -192,11 +203,12 @@ private:
     OperationList operations_;  ///< under way
     OperationList deferred_;    ///< to be started when the job has formed
     OperationList pulls_;       ///< receives of messages of this node that are being read
-    OperationList stuck_;       ///< sends of such messages that libulc takes later
+    OperationList stuck_;       ///< sends of such messages and of RMA that libulc takes later
     PullPeers pull_peers_;
     std::unordered_map<void*, Claimed> claimed_;  ///< by context
     int ended_ = 0;  ///< the ulc_error with which libulc's endpoint ended
     DroppedMessages dropped_;
+    Rma rma_;
 };
 
 int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** out, void* context) noexcept;

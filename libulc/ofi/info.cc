@@ -19,11 +19,18 @@
 namespace ulc::ofi {
 namespace {
 
-constexpr std::uint64_t kPrimary = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV;
+constexpr std::uint64_t kInitiates = FI_READ | FI_WRITE;
+constexpr std::uint64_t kServes = FI_REMOTE_READ | FI_REMOTE_WRITE;
+constexpr std::uint64_t kRemoteMemory = FI_RMA | FI_ATOMIC;
+constexpr std::uint64_t kPrimary =
+    FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | kRemoteMemory | kInitiates | kServes;
 constexpr std::uint64_t kSecondary =
-    FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_LOCAL_COMM | FI_REMOTE_COMM;
-constexpr std::uint64_t kSendCaps = FI_MSG | FI_TAGGED | FI_SEND | FI_LOCAL_COMM | FI_REMOTE_COMM;
-constexpr std::uint64_t kReceiveCaps = FI_MSG | FI_TAGGED | FI_RECV | kSecondary;
+    FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_LOCAL_COMM | FI_REMOTE_COMM | FI_RMA_EVENT;
+constexpr std::uint64_t kSendCaps =
+    FI_MSG | FI_TAGGED | FI_SEND | FI_LOCAL_COMM | FI_REMOTE_COMM | kRemoteMemory | kInitiates;
+constexpr std::uint64_t kReceiveCaps =
+    FI_MSG | FI_TAGGED | FI_RECV | kSecondary | kRemoteMemory | kServes;
+constexpr std::size_t kRegionsMax = 65536;
 constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 /// Alternating bits from bit 61 down: all 62 are the user's, in one field.
 constexpr std::uint64_t kTagFormat = 0xaaaaaaaaaaaaaaaaULL >> 2;
@@ -36,7 +43,7 @@ bool fits(const fi_tx_attr& hint) noexcept {
     return within(hint.caps, kSendCaps) && within(hint.op_flags, kSendFlags) &&
            within(hint.msg_order, FI_ORDER_SAS) && within(hint.comp_order, FI_ORDER_NONE) &&
            hint.inject_size <= kInjectBytesMax && hint.size <= kQueueSizeMax &&
-           hint.iov_limit <= kPiecesMax && hint.rma_iov_limit == 0;
+           hint.iov_limit <= kPiecesMax && hint.rma_iov_limit <= 1;
 }
 
 bool fits(const fi_rx_attr& hint) noexcept {
@@ -60,7 +67,8 @@ bool fits(const fi_domain_attr& hint) noexcept {
            hint.data_progress <= FI_PROGRESS_MANUAL && hint.av_type <= FI_AV_TABLE &&
            hint.cq_data_size <= sizeof(std::uint64_t) && hint.max_ep_tx_ctx <= 1 &&
            hint.max_ep_rx_ctx <= 1 && hint.max_ep_stx_ctx == 0 && hint.max_ep_srx_ctx == 0 &&
-           hint.mr_iov_limit == 0 && hint.mr_cnt == 0 && hint.auth_key_size == 0 &&
+           hint.mr_iov_limit <= 1 && hint.mr_cnt <= kRegionsMax &&
+           hint.mr_key_size <= sizeof(std::uint64_t) && hint.auth_key_size == 0 &&
            hint.max_err_data == 0 && within(hint.caps, kDomainCaps);
 }
 
@@ -80,8 +88,16 @@ bool fits(const fi_info& hints) noexcept {
 std::uint64_t granted(std::uint64_t wanted) noexcept {
     if ((wanted & ~kSecondary) == 0) return kPrimary | kSecondary;
     std::uint64_t caps = wanted | FI_LOCAL_COMM | FI_REMOTE_COMM;
-    if ((caps & (FI_MSG | FI_TAGGED)) == 0) caps |= FI_MSG | FI_TAGGED;
-    if ((caps & (FI_SEND | FI_RECV)) == 0) caps |= FI_SEND | FI_RECV;
+    constexpr std::uint64_t kMessages = FI_MSG | FI_TAGGED;
+    constexpr std::uint64_t kWays = FI_SEND | FI_RECV | kInitiates | kServes;
+    if ((caps & (kMessages | kRemoteMemory)) == 0) {
+        if ((caps & (FI_SEND | FI_RECV)) != 0) caps |= kMessages;
+        if ((caps & (kInitiates | kServes)) != 0) caps |= kRemoteMemory;
+    }
+    // Without a direction it is all directions.
+    if ((caps & kMessages) != 0 && (caps & (FI_SEND | FI_RECV)) == 0) caps |= FI_SEND | FI_RECV;
+    if ((caps & kRemoteMemory) != 0 && (caps & kWays & ~(FI_SEND | FI_RECV)) == 0)
+        caps |= kInitiates | kServes;
     return caps;
 }
 
@@ -93,6 +109,7 @@ void describe(fi_info& info, std::uint64_t caps) noexcept {
     info.tx_attr->inject_size = kInjectBytesMax;
     info.tx_attr->size = kQueueSize;
     info.tx_attr->iov_limit = kPiecesMax;
+    info.tx_attr->rma_iov_limit = (caps & kRemoteMemory) != 0 ? 1 : 0;
     info.rx_attr->caps = caps & kReceiveCaps;
     info.rx_attr->msg_order = FI_ORDER_SAS;
     info.rx_attr->size = kQueueSize;
@@ -118,6 +135,9 @@ void describe(fi_info& info, std::uint64_t caps) noexcept {
     domain.max_ep_tx_ctx = 1;
     domain.max_ep_rx_ctx = 1;
     domain.cntr_cnt = 1024;
+    domain.mr_key_size = sizeof(std::uint64_t);
+    domain.mr_iov_limit = 1;
+    domain.mr_cnt = kRegionsMax;
     domain.caps = kDomainCaps;
 }
 
@@ -141,6 +161,9 @@ void adopt(fi_info& info, const fi_info& hints) noexcept {
         if (hint.resource_mgmt != FI_RM_UNSPEC)
             info.domain_attr->resource_mgmt = hint.resource_mgmt;
         info.domain_attr->av_type = hint.av_type;
+        // None of the modes that are bits is needed.
+        const bool old = hint.mr_mode == FI_MR_BASIC || hint.mr_mode == FI_MR_SCALABLE;
+        info.domain_attr->mr_mode = old ? hint.mr_mode : 0;
         info.domain_attr->domain = hint.domain;
     }
     if (hints.fabric_attr != nullptr) info.fabric_attr->fabric = hints.fabric_attr->fabric;

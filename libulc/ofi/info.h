@@ -23,8 +23,9 @@ inline constexpr std::size_t kQueueSizeMax = 65536;
 /// Operations of an endpoint that wait for its job to form.
 inline constexpr std::size_t kDeferredMax = 1024;
 
-inline constexpr std::uint64_t kSendFlags =
-    FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_MATCH_COMPLETE;
+inline constexpr std::uint64_t kSendFlags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
+                                            FI_TRANSMIT_COMPLETE | FI_MATCH_COMPLETE |
+                                            FI_DELIVERY_COMPLETE;
 inline constexpr std::uint64_t kReceiveFlags = FI_COMPLETION | FI_MULTI_RECV;
 
 /// fi_getinfo() of this provider. Returns -FI_ENODATA if no engine answers or the hints ask for

@@ -14,7 +14,7 @@
 //   bit 63      0: the tags of coll.h have it
 //   bit 62      1: a tagged message, 0: an untagged one
 //   bits 61-0   the user's tag; zero in an untagged message. An untagged one with bit 61 set is
-//               the provider's (pull_wire.h)
+//               the provider's (pull_wire.h, rma/rma_wire.h)
 #pragma once
 
 #include <cstddef>
@@ -39,8 +39,10 @@ enum class HeaderFault : std::uint8_t {
     kAnnouncement,
     kDescriptor,
     kAnswer,
+    kRequest,
+    kResponse,
 };
-inline constexpr std::size_t kHeaderFaults = 9;
+inline constexpr std::size_t kHeaderFaults = 11;
 
 struct MessageHeader {
     static constexpr std::uint8_t kVersion = 1;

@@ -15,6 +15,7 @@
 #include "ofi/message_header.h"
 #include "ofi/peers/strangers.h"
 #include "ofi/pull/pull_wire.h"
+#include "ofi/rma/rma_wire.h"
 
 namespace ulc::ofi {
 
@@ -38,6 +39,7 @@ struct Pull {
 
 class Endpoint;
 struct Operation;
+struct Region;
 
 /// The state of a buffer for many messages (FI_MULTI_RECV).
 struct ManyBuffer {
@@ -46,11 +48,29 @@ struct ManyBuffer {
     std::size_t users;  ///< its receive, until that is over, and the parts under way
 };
 
+/// State of operations of the kinds for RMA (rma/).
+struct RmaState {
+    RmaKind kind;
+    RmaResponse response;
+    std::uint8_t awaited;  ///< initiator: what has to be done before it completes
+    int fi_error;          ///< initiator: the first
+    int ulc_error;
+    std::uint64_t number;
+    std::uint64_t data;  ///< target: completion data
+    Region* region;      ///< target: what a long transfer uses
+    Operation* other;    ///< kRma: the data to be sent, until then; kRmaData: its kRma
+};
+
 struct Operation {
     enum class Kind : std::uint8_t {
         kSend,
         kReceive,
         kMultiReceive,  ///< takes messages until its buffer is used up, each into a part
+        kRma,           ///< initiator: waits for the response
+        kRmaData,       ///< initiator: the data of a long write
+        kRmaServe,      ///< target: receives a request
+        kRmaTake,       ///< target: receives the data of a long write
+        kRmaReply,      ///< target: sends a response
     };
 
     ulc_request request;               ///< the first member: of() relies on it
@@ -74,6 +94,7 @@ struct Operation {
     void* context;
     Operation* previous;
     Operation* next;
+    RmaState rma;
 
     /// Returns the operation of a request.
     [[nodiscard]] static Operation& of(ulc_request& request) noexcept {

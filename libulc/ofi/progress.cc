@@ -12,6 +12,7 @@ bool Endpoint::progress() noexcept {
     harvest();
     const bool strange = peers_.strangers().poll();
     if (strange) [[unlikely]] {
+        rma_.serve_strangers();
         harvest();
         match_strangers();
     }
@@ -77,15 +78,26 @@ void Endpoint::finish(Operation& operation, const ulc_status& status) noexcept {
     pool_.release(operation);
 }
 
+void Endpoint::finish_other(Operation& operation, const ulc_status& status) noexcept {
+    if (operation.kind != Operation::Kind::kMultiReceive) {
+        rma_.finish(operation, status);
+    } else if (status.error != ULC_OK && status.error != ULC_ERR_TRUNCATED) {
+        fail(operation, fi_error_of(status.error), status.error, 0);
+        pool_.release(operation);
+    } else {
+        end_silently(operation);
+    }
+}
+
 void Endpoint::finish_receive(Operation& operation, const ulc_status& status) noexcept {
+    if (operation.kind != Operation::Kind::kReceive) [[unlikely]] {
+        finish_other(operation, status);
+        return;
+    }
     const bool cut = status.error == ULC_ERR_TRUNCATED;
     if (status.error != ULC_OK && !cut) {
         fail(operation, fi_error_of(status.error), status.error, 0);
         pool_.release(operation);
-        return;
-    }
-    if (operation.kind == Operation::Kind::kMultiReceive) {
-        end_silently(operation);
         return;
     }
     HeaderFault fault = operation.header.fault(status.length);

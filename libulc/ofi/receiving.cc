@@ -250,7 +250,8 @@ ssize_t Endpoint::finish_claim(const Incoming& wanted) noexcept {
 
 ssize_t Endpoint::cancel(void* context) noexcept {
     const auto is_it = [context](const Operation& one) {
-        return one.context == context && one.kind != Operation::Kind::kSend;
+        return one.context == context && (one.kind == Operation::Kind::kReceive ||
+                                          one.kind == Operation::Kind::kMultiReceive);
     };
     const auto end = [this](OperationList& list, Operation& operation) {
         list.remove(operation);

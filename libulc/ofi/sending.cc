@@ -27,9 +27,12 @@ unsigned list_pieces(MessageHeader& header, const Outgoing& message, ulc_piece* 
     return count;
 }
 
+/// A message is processed at its destination when a receive has it.
+constexpr std::uint64_t kNeedsMatch = FI_MATCH_COMPLETE | FI_DELIVERY_COMPLETE;
+
 /// Returns the flag of libulc for a completion level.
 unsigned level_of(std::uint64_t flags) noexcept {
-    if ((flags & FI_MATCH_COMPLETE) != 0) return ULC_SEND_MATCHED;
+    if ((flags & kNeedsMatch) != 0) return ULC_SEND_MATCHED;
     return (flags & FI_TRANSMIT_COMPLETE) != 0 ? unsigned{ULC_SEND_DELIVERED} : 0U;
 }
 
@@ -103,7 +106,7 @@ ssize_t Endpoint::send(const Outgoing& message) noexcept {
     }
     if (state != 0) return defer(message, to);
     ssize_t error = 0;
-    if ((message.flags & (FI_INJECT | FI_MATCH_COMPLETE)) == FI_INJECT) {
+    if ((message.flags & (FI_INJECT | kNeedsMatch)) == FI_INJECT) {
         error = inject(message, to);
     } else {
         Operation* operation = describe(message, to);

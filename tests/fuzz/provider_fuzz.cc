@@ -2,7 +2,7 @@
 // malformed message must be dropped and counted; each completion must lie in its buffer.
 //
 //   input: an octet 0xff if the job forms at operation 5 and not before; operations until it ends:
-//   one octet says which (mod 12), then
+//   one octet says which (mod 16), then
 //     0  a tagged receive           tag (1), ignored bits (1), capacity (1)
 //     1  a multi-receive            capacity / 4 (1), the least that is kept (1)
 //     2  a message                  source (1), tagged (1), tag (1), length (2), its header (12)
@@ -17,11 +17,18 @@
 //     9  the message behind it      source (1), length (2), its header (12)
 //    10  a long send to a rank of this node
 //    11  its answer                 length (1), octets
+//    12  a request to memory        source (1), key (1), address (1: at the end if odd), lengths of
+//                                   memory (2) and of the rest (2), the first 8 of its header
+//    13  the data of a long write   source (1), number (1), length (2)
+//    14  an access to a rank        kind (1), length (2)
+//    15  its response               number (1), length (2), its header (4)
 #include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
 #include <unistd.h>
@@ -73,6 +80,9 @@ struct Offered {
 };
 Offered offered;
 unsigned char long_message[1U << 16];
+/// Sizes of the memory that ranks may write and read, and of that which they may only read.
+constexpr std::size_t kRegionBytes = 6000;
+constexpr std::size_t kReadOnlyBytes = 64;
 
 /// One receive of the application, its context, and memory of exactly its capacity.
 struct Slot {
@@ -106,11 +116,15 @@ struct World {
     fid_ep* ep = nullptr;
     fi_addr_t near = FI_ADDR_NOTAVAIL;
     std::vector<std::unique_ptr<Slot>> slots;
+    std::unique_ptr<unsigned char[]> region{new unsigned char[kRegionBytes]()};
+    std::unique_ptr<unsigned char[]> read_only{new unsigned char[kReadOnlyBytes]()};
+    fid_mr* registered[2] = {};
 
     World() {
         domain_attr.threading = FI_THREAD_DOMAIN;
         ep_attr.type = FI_EP_RDM;
-        info.caps = FI_TAGGED | FI_MSG | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV;
+        info.caps = FI_TAGGED | FI_MSG | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV | FI_RMA |
+                    FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
         info.tx_attr = &tx;
         info.rx_attr = &rx;
         info.ep_attr = &ep_attr;
@@ -129,9 +143,18 @@ struct World {
         ULC_CHECK(fi_getname(&ep->fid, name, &length) == 0);
         name[7] = 1;  // the rank
         ULC_CHECK(fi_av_insert(addresses, name, 1, &near, 0, nullptr) == 1);
+        ULC_CHECK(fi_mr_reg(domain, region.get(), kRegionBytes, FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
+                            1, 0, &registered[0], nullptr) == 0);
+        ULC_CHECK(fi_mr_reg(domain, read_only.get(), kReadOnlyBytes, FI_REMOTE_READ, 0, 2, 0,
+                            &registered[1], nullptr) == 0);
     }
     ~World() {
-        for (fid* one : {&ep->fid, &queue->fid, &addresses->fid, &domain->fid})
+        for (std::size_t i = 0; i < kReadOnlyBytes; ++i)
+            ULC_CHECK(read_only[i] == 0);
+        ULC_CHECK(fi_close(&ep->fid) == 0);
+        for (fid_mr* one : registered)  // no transfer uses it
+            ULC_CHECK(fi_close(&one->fid) == 0);
+        for (fid* one : {&queue->fid, &addresses->fid, &domain->fid})
             ULC_CHECK(fi_close(one) == 0);
     }
 
@@ -274,8 +297,64 @@ struct World {
         fuzz::arrive(sent.to, ofi::answer_tag(address), std::move(bytes));
     }
 
+    static void request(Input& in) {
+        const auto source = static_cast<std::uint16_t>(in.octet() % fuzz::kRanks);
+        ofi::RmaRequest made{};
+        made.key = in.octet() % 4;
+        const std::uint8_t place = in.octet();
+        const std::size_t behind_end = place / 2;
+        made.length = in.octet() | in.octet() << 8;
+        made.address = place % 2 == 0 ? behind_end : kRegionBytes - made.length + behind_end;
+        made.number = place;
+        const std::size_t behind = (in.octet() | in.octet() << 8) % 9000;
+        unsigned char head[8];
+        in.read(head, sizeof head);
+        std::memcpy(&made, head, sizeof head);
+        // The rest fits if the first octet says so.
+        const bool fits = made.version == 0;
+        if (fits) made.version = ofi::RmaRequest::kVersion;
+        std::size_t octets = sizeof made + behind;
+        if (fits && made.bytes_behind() < 9000) octets = sizeof made + made.bytes_behind();
+        std::vector<unsigned char> bytes(octets, 0x5a);
+        std::memcpy(bytes.data(), &made, sizeof made);
+        fuzz::arrive(source, ofi::kRmaTag, std::move(bytes));
+    }
+    static void data_of_write(Input& in) {
+        const auto source = static_cast<std::uint16_t>(in.octet() % fuzz::kRanks);
+        const std::uint8_t number = in.octet();
+        std::vector<unsigned char> bytes((in.octet() | in.octet() << 8) % 9000, 0x5a);
+        fuzz::arrive(source, ofi::write_data_tag(number), std::move(bytes));
+    }
+    void access(Input& in) {
+        const std::uint8_t kind = in.octet() % 4;
+        const std::size_t length = (in.octet() | in.octet() << 8) % 9000;
+        Slot& slot = add_slot(length);
+        unsigned char* memory = slot.memory.get();
+        ssize_t error = 0;
+        if (kind == 0)
+            error = fi_write(ep, memory, length, nullptr, near, 0, 1, &slot);
+        else if (kind == 1)
+            error = fi_read(ep, memory, length, nullptr, near, 0, 1, &slot);
+        else if (kind == 2)
+            error = fi_atomic(ep, memory, length, nullptr, near, 0, 1, FI_UINT8, FI_SUM, &slot);
+        else
+            error = fi_fetch_atomic(ep, memory, length, nullptr, memory, nullptr, near, 0, 1,
+                                    FI_UINT8, FI_SUM, &slot);
+        ULC_CHECK(error == 0 || error == -FI_EAGAIN || (kind > 1 && error == -FI_EINVAL));
+    }
+    static void response(Input& in) {
+        const std::uint8_t number = in.octet();
+        std::vector<unsigned char> bytes((in.octet() | in.octet() << 8) % 9000, 0x5a);
+        in.read(bytes.data(), std::min<std::size_t>(bytes.size(), sizeof(ofi::RmaResponse)));
+        fuzz::arrive(1, ofi::response_tag(number), std::move(bytes));
+    }
+
     static void judge(const fi_cq_tagged_entry& entry) {
         if ((entry.flags & FI_SEND) != 0) return;
+        if ((entry.flags & FI_REMOTE_WRITE) != 0) {
+            ULC_CHECK(entry.op_context == nullptr && entry.len <= kRegionBytes);
+            return;
+        }
         auto& slot = *static_cast<Slot*>(entry.op_context);
         ULC_CHECK(!slot.over);
         const bool looks = slot.capacity == 0 && entry.buf == nullptr;
@@ -302,14 +381,14 @@ struct World {
             ULC_CHECK(got == -FI_EAVAIL);
             fi_cq_err_entry error{};
             ULC_CHECK(fi_cq_readerr(queue, &error, 0) == 1);
-            if ((error.flags & FI_SEND) != 0) continue;
+            if ((error.flags & (FI_SEND | FI_READ | FI_WRITE)) != 0) continue;
             const auto& slot = *static_cast<Slot*>(error.op_context);
             ULC_CHECK(error.len <= slot.capacity && error.olen < 8400);
         }
     }
 
     void step(Input& in) {
-        switch (in.octet() % 12) {
+        switch (in.octet() % 16) {
             case 0:
                 return receive(in);
             case 1:
@@ -333,8 +412,16 @@ struct World {
                 return message_behind(in);
             case 10:
                 return send_long();
-            default:
+            case 11:
                 return answer_it(in);
+            case 12:
+                return request(in);
+            case 13:
+                return data_of_write(in);
+            case 14:
+                return access(in);
+            default:
+                return response(in);
         }
     }
 };
@@ -363,7 +450,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto& endpoint = static_cast<const ofi::Endpoint&>(*world.ep);
     const ofi::DroppedMessages& dropped = endpoint.dropped();
     ULC_CHECK(dropped.total() - dropped.count(ofi::HeaderFault::kDescriptor) -
-                  dropped.count(ofi::HeaderFault::kAnswer) ==
+                  dropped.count(ofi::HeaderFault::kAnswer) -
+                  dropped.count(ofi::HeaderFault::kRequest) -
+                  dropped.count(ofi::HeaderFault::kResponse) ==
               fuzz::malformed_taken());
     return 0;
 }

@@ -72,8 +72,9 @@ void Endpoint::start_deferred() noexcept {
         if (error == ULC_OK) {
             keep(*operation);
         } else {
-            fail(*operation, fi_error_of(error), error, 0);
-            pool_.release(*operation);
+            ulc_status status{};
+            status.error = error;
+            finish(*operation, status);
         }
     }
     harvest();

@@ -16,7 +16,8 @@
 //
 //   bit 61        1
 //   bit 60        0: a PullAnswer, 1: the message itself
-//   bits 59-0     address of the descriptor in the sender, divided by 16
+//   bit 59        0 (rma/rma_wire.h)
+//   bits 58-0     address of the descriptor in the sender, divided by 16
 #pragma once
 
 #include <array>
@@ -29,6 +30,7 @@ namespace ulc::ofi {
 
 inline constexpr std::uint64_t kServiceBit = std::uint64_t{1} << 61;
 inline constexpr std::uint64_t kWholeMessageBit = std::uint64_t{1} << 60;
+inline constexpr std::uint64_t kRmaBit = std::uint64_t{1} << 59;
 inline constexpr std::size_t kPullPiecesMax = 7;
 inline constexpr std::uint64_t kDescriptorAlignment = 16;
 
@@ -91,7 +93,7 @@ struct PullAnswer {
 static_assert(sizeof(PullAnswer) == 20 && alignof(PullAnswer) == 1);
 
 [[nodiscard]] inline std::uint64_t answer_tag(std::uint64_t descriptor) noexcept {
-    return kServiceBit | (descriptor / kDescriptorAlignment & (kWholeMessageBit - 1));
+    return kServiceBit | (descriptor / kDescriptorAlignment & (kRmaBit - 1));
 }
 [[nodiscard]] inline std::uint64_t whole_message_tag(std::uint64_t descriptor) noexcept {
     return answer_tag(descriptor) | kWholeMessageBit;

@@ -215,7 +215,10 @@ void Endpoint::advance_pulls() noexcept {
     for (std::size_t left = stuck_.size(); left > 0; --left) {
         Operation& operation = *stuck_.first();
         stuck_.remove(operation);
-        send_whole(operation);
+        if (operation.kind == Operation::Kind::kSend)
+            send_whole(operation);
+        else
+            rma_.send_again(operation);
     }
 }
 

@@ -17,6 +17,8 @@ constexpr const char* kReasons[kHeaderFaults] = {
     "announcement of a wrong form",
     "descriptor that does not fit its message",
     "answer of a wrong form",
+    "request to access memory of a wrong form",
+    "response to such a request of a wrong form",
 };
 
 }  // namespace

@@ -28,11 +28,15 @@ int info_for(void (*change)(fi_info&)) {
 
 void refusals() {
     CHECK(info_for([](fi_info&) {}) == 0);
-    CHECK(info_for([](fi_info& i) { i.caps = FI_RMA; }) == -FI_ENODATA);
+    CHECK(info_for([](fi_info& i) { i.caps = FI_RMA | FI_ATOMIC; }) == 0);
+    CHECK(info_for([](fi_info& i) { i.caps = FI_RMA | FI_FENCE; }) == -FI_ENODATA);
+    CHECK(info_for([](fi_info& i) { i.caps = FI_COLLECTIVE; }) == -FI_ENODATA);
+    CHECK(info_for([](fi_info& i) { i.tx_attr->msg_order = FI_ORDER_WAW; }) == -FI_ENODATA);
+    CHECK(info_for([](fi_info& i) { i.tx_attr->rma_iov_limit = 2; }) == -FI_ENODATA);
     CHECK(info_for([](fi_info& i) { i.ep_attr->type = FI_EP_MSG; }) == -FI_ENODATA);
     CHECK(info_for([](fi_info& i) { i.ep_attr->mem_tag_format = UINT64_MAX; }) == -FI_ENODATA);
     CHECK(info_for([](fi_info& i) { i.tx_attr->iov_limit = 8; }) == -FI_ENODATA);
-    CHECK(info_for([](fi_info& i) { i.tx_attr->op_flags = FI_DELIVERY_COMPLETE; }) == -FI_ENODATA);
+    CHECK(info_for([](fi_info& i) { i.tx_attr->op_flags = FI_DELIVERY_COMPLETE; }) == 0);
     CHECK(info_for([](fi_info& i) { i.domain_attr->cq_data_size = 9; }) == -FI_ENODATA);
 }
 

@@ -1,0 +1,144 @@
+// Writes, reads and atomic operations of one endpoint on memory of others, and of others on the
+// memory of its domain (rma_wire.h).
+//   initiator.cc       starts operations and completes them
+//   target.cc          serves the requests of peers, in ulc_poll()'s wake
+//   entries.cc         fi_ops_rma
+//   atomic_entries.cc  fi_ops_atomic
+//
+// An endpoint posts kSlots receives for requests. While a response cannot be sent, no further
+// request is served, so what waits is bounded: the rest stays with libulc and its sender.
+#pragma once
+
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_rma.h>
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "client/ulc.h"
+#include "ofi/operation.h"
+#include "ofi/peers/strangers.h"
+#include "ofi/rma/refused.h"
+#include "ofi/rma/regions.h"
+#include "ofi/rma/rma_wire.h"
+
+namespace ulc::ofi {
+
+class Counter;
+class Endpoint;
+
+/// One operation, as an entry of libfabric's tables gave it.
+struct RmaCall {
+    RmaKind kind;
+    const iovec* pieces;  ///< local memory that is read or written
+    std::size_t count;
+    fi_addr_t peer;
+    std::uint64_t address;
+    std::uint64_t key;
+    void* context;
+    std::uint64_t flags;  ///< FI_INJECT, FI_REMOTE_CQ_DATA
+    std::uint64_t data;
+    bool report;
+    // Only for atomic operations:
+    std::uint8_t datatype = 0;
+    std::uint8_t op = 0;
+    std::uint64_t length = 0;  ///< bytes of memory at the target
+    const unsigned char* operands = nullptr;
+};
+
+class Rma {
+public:
+    explicit Rma(Endpoint& endpoint, bool serves) noexcept : endpoint_(endpoint), serves_(serves) {}
+    Rma(const Rma&) = delete;
+    Rma& operator=(const Rma&) = delete;
+
+    /// Appends the receives of requests of the job's ranks. Returns 0 or -FI_ENOMEM.
+    [[nodiscard]] int defer_slots(OperationList& deferred) noexcept;
+    /// Starts to serve strangers.
+    void serve_strangers() noexcept;
+    [[nodiscard]] ssize_t start(const RmaCall& call) noexcept;
+    /// An operation of an RMA kind is out of the list and done.
+    void finish(Operation& operation, const ulc_status& status) noexcept;
+    /// Sends what libulc did not take before.
+    void send_again(Operation& operation) noexcept;
+    /// Gives back the memory of the domain that peers' operations use. libulc's endpoints are
+    /// closed.
+    void end() noexcept;
+    /// Binds a counter of FI_READ, FI_WRITE, FI_REMOTE_READ and FI_REMOTE_WRITE.
+    void count_by(Counter& counter, std::uint64_t flags) noexcept;
+    void detach_counters() noexcept;
+    void print_refused(std::uint16_t rank) const noexcept { refused_.print_total(rank); }
+    [[nodiscard]] const RefusedAccesses& refused() const noexcept { return refused_; }
+
+private:
+    static constexpr unsigned kSlots = 8;
+
+    // --- initiator
+    /// Sends the request and posts the receive of its response. Returns the ulc_error.
+    [[nodiscard]] int submit(Operation& operation, const RmaCall& call) noexcept;
+    [[nodiscard]] int await_response(Operation& operation) noexcept;
+    /// Copies what the operation needs of the call. False: no memory.
+    [[nodiscard]] bool describe(Operation& operation, const RmaCall& call, Rank to) noexcept;
+    void take_response(Operation& operation, const ulc_status& status) noexcept;
+    /// One of the things that the operation waits for is done. error: FI_E…, or 0.
+    void settle(Operation& operation, int fi_error, int ulc_error) noexcept;
+    void send_data(Operation& data) noexcept;
+
+    // --- target
+    /// Returns a receive of a request; nullptr: no memory.
+    [[nodiscard]] Operation* make_slot(ulc_endpoint* ep) noexcept;
+    /// Posts the receive of a request. False: it is released.
+    [[nodiscard]] bool post(Operation& slot) noexcept;
+    void serve_waiting() noexcept;
+    void serve(Operation& slot) noexcept;
+    void serve_valid(const RmaRequest& request, unsigned char* behind, ulc_endpoint* ep,
+                     Rank source) noexcept;
+    void serve_atomic(const RmaRequest& request, unsigned char* first,
+                      const unsigned char* operands, Region& region, ulc_endpoint* ep,
+                      Rank source) noexcept;
+    [[nodiscard]] RmaResult start_take(const RmaRequest& request, Region& region,
+                                       unsigned char* first, ulc_endpoint* ep,
+                                       Rank source) noexcept;
+    [[nodiscard]] RmaResult start_give(const RmaRequest& request, Region& region,
+                                       unsigned char* first, ulc_endpoint* ep,
+                                       Rank source) noexcept;
+    void take_data(Operation& operation, const ulc_status& status) noexcept;
+    void refuse(RmaResult why, std::uint64_t number, ulc_endpoint* ep, Rank source) noexcept;
+    /// Responds, now or later.
+    void respond(RmaResult result, std::uint64_t number, ulc_endpoint* ep, Rank source,
+                 const void* data = nullptr, std::size_t bytes = 0) noexcept;
+    void send_reply(Operation& reply) noexcept;
+    /// Memory of a region was written or read for a peer.
+    void applied(Region& region, bool wrote, bool has_data, std::uint64_t data,
+                 std::uint64_t length, Rank source) noexcept;
+    /// Marks the region as in use by a long transfer. False: the source has too many.
+    [[nodiscard]] bool hold(Region& region, Rank source) noexcept;
+    void let_go(Operation& operation) noexcept;
+
+    Endpoint& endpoint_;
+    const bool serves_;
+    bool serves_strangers_ = false;
+    std::uint64_t next_number_ = 0;
+    std::size_t under_way_ = 0;      ///< as initiator
+    std::size_t stuck_replies_ = 0;  ///< in the endpoint's list of what libulc takes later
+    OperationList waiting_;          ///< requests that are to be served
+    std::unordered_map<Rank, std::size_t> held_;  ///< long transfers by source
+    Counter* read_counter_ = nullptr;
+    Counter* write_counter_ = nullptr;
+    Counter* remote_read_counter_ = nullptr;
+    Counter* remote_write_counter_ = nullptr;
+    RefusedAccesses refused_;
+};
+
+/// Tells what a peer may do at most with one atomic operation. Returns 0 or -FI_EOPNOTSUPP.
+[[nodiscard]] int query_atomic(RmaKind kind, fi_datatype datatype, fi_op op,
+                               std::size_t* count) noexcept;
+/// fi_query_atomic().
+int query_atomic_of_domain(fid_domain* domain, fi_datatype datatype, fi_op op, fi_atomic_attr* attr,
+                           std::uint64_t flags) noexcept;
+
+[[nodiscard]] fi_ops_rma& rma_entries() noexcept;
+[[nodiscard]] fi_ops_atomic& atomic_entries() noexcept;
+
+}  // namespace ulc::ofi

@@ -1,0 +1,427 @@
+// Writes, reads and atomic operations over lists in memory: the endpoint is its own target. Hostile
+// requests, data and responses are dropped or refused, and counted.
+#include <gtest/gtest.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "ofi/endpoint.h"
+#include "ofi/say.h"
+#include "tests/fuzz/plain_ulc.h"
+
+namespace ulc::ofi {
+
+void say(const char*, ...) noexcept {}
+
+namespace {
+
+constexpr std::uint64_t kKey = 42;
+
+class RmaTest : public testing::Test {
+public:
+    ~RmaTest() override {
+        for (fid* one :
+             {&region_->fid, &read_only_->fid, &ep_->fid, &queue_->fid, &writes_->fid, &reads_->fid,
+              &remote_writes_->fid, &of_region_->fid, &addresses_->fid, &domain_->fid})
+            EXPECT_EQ(fi_close(one), 0);
+    }
+
+protected:
+    static void SetUpTestSuite() {
+        ASSERT_EQ(::setenv("ULC_JOB", "rma", 1), 0);
+        ASSERT_EQ(::setenv("ULC_RANK", "0", 1), 0);
+        ASSERT_EQ(::setenv("ULC_SIZE", "3", 1), 0);
+    }
+    RmaTest() : memory_(100000), local_(100000) {
+        domain_attr_.threading = FI_THREAD_DOMAIN;
+        ep_attr_.type = FI_EP_RDM;
+        info_.caps = FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE |
+                     FI_RMA_EVENT;
+        info_.tx_attr = &tx_;
+        info_.rx_attr = &rx_;
+        info_.ep_attr = &ep_attr_;
+        info_.domain_attr = &domain_attr_;
+        EXPECT_EQ(open_domain(nullptr, &info_, &domain_, nullptr), 0);
+        fi_av_attr av{};
+        EXPECT_EQ(fi_av_open(domain_, &av, &addresses_, nullptr), 0);
+        fi_cq_attr cq{};
+        EXPECT_EQ(fi_cq_open(domain_, &cq, &queue_, nullptr), 0);
+        fi_cntr_attr attr{};
+        for (fid_cntr** one : {&writes_, &reads_, &remote_writes_, &of_region_})
+            EXPECT_EQ(fi_cntr_open(domain_, &attr, one, nullptr), 0);
+        EXPECT_EQ(fi_endpoint(domain_, &info_, &ep_, nullptr), 0);
+        EXPECT_EQ(fi_ep_bind(ep_, &addresses_->fid, 0), 0);
+        EXPECT_EQ(fi_ep_bind(ep_, &queue_->fid, FI_RECV | FI_TRANSMIT), 0);
+        EXPECT_EQ(fi_ep_bind(ep_, &writes_->fid, FI_WRITE), 0);
+        EXPECT_EQ(fi_ep_bind(ep_, &reads_->fid, FI_READ), 0);
+        EXPECT_EQ(fi_ep_bind(ep_, &remote_writes_->fid, FI_REMOTE_WRITE), 0);
+        EXPECT_EQ(fi_enable(ep_), 0);
+        unsigned char name[kAddressBytes];
+        std::size_t length = sizeof name;
+        EXPECT_EQ(fi_getname(&ep_->fid, name, &length), 0);
+        EXPECT_EQ(fi_av_insert(addresses_, name, 1, &self_, 0, nullptr), 1);
+        fuzz::loop_back();
+        EXPECT_EQ(fi_mr_reg(domain_, memory_.data(), memory_.size(),
+                            FI_REMOTE_READ | FI_REMOTE_WRITE, 0, kKey, 0, &region_, nullptr),
+                  0);
+        EXPECT_EQ(fi_mr_bind(region_, &of_region_->fid, FI_REMOTE_WRITE | FI_REMOTE_READ), 0);
+        EXPECT_EQ(fi_mr_reg(domain_, memory_.data(), 8, FI_REMOTE_READ, 0, kKey + 1, 0, &read_only_,
+                            nullptr),
+                  0);
+        std::iota(local_.begin(), local_.end(), static_cast<unsigned char>(1));
+        poll();
+    }
+    void poll() {
+        for (int i = 0; i < 4; ++i)
+            static_cast<void>(fi_cq_read(queue_, nullptr, 0));
+    }
+    /// Returns 0 after a completion with this context, or the FI_E… of its error.
+    int completion(void* context, std::uint64_t flags) {
+        fi_cq_tagged_entry entry{};
+        for (int i = 0; i < 10; ++i) {
+            const ssize_t got = fi_cq_read(queue_, &entry, 1);
+            if (got == -FI_EAGAIN) continue;
+            if (got == 1) {
+                EXPECT_EQ(entry.op_context, context);
+                EXPECT_EQ(entry.flags, flags);
+                return 0;
+            }
+            fi_cq_err_entry error{};
+            EXPECT_EQ(fi_cq_readerr(queue_, &error, 0), 1);
+            EXPECT_EQ(error.op_context, context);
+            EXPECT_EQ(error.flags, flags);
+            return error.err;
+        }
+        return -1;
+    }
+    int write(std::size_t length, std::uint64_t address, std::uint64_t key) {
+        EXPECT_EQ(fi_write(ep_, local_.data(), length, nullptr, self_, address, key, &local_), 0);
+        return completion(&local_, FI_RMA | FI_WRITE);
+    }
+    int read(std::size_t length, std::uint64_t address, std::uint64_t key) {
+        EXPECT_EQ(fi_read(ep_, local_.data(), length, nullptr, self_, address, key, &local_), 0);
+        return completion(&local_, FI_RMA | FI_READ);
+    }
+    [[nodiscard]] const Endpoint& endpoint() const { return *static_cast<const Endpoint*>(ep_); }
+    [[nodiscard]] bool is_untouched() const {
+        return memory_ == std::vector<unsigned char>(memory_.size());
+    }
+    /// A request of rank 1 arrives.
+    void request(const RmaRequest& made, std::size_t behind) {
+        std::vector<unsigned char> bytes(sizeof made + behind, 0x77);
+        std::memcpy(bytes.data(), &made, sizeof made);
+        fuzz::arrive(1, kRmaTag, std::move(bytes));
+        poll();
+    }
+    static RmaRequest made(RmaKind kind, std::uint64_t number, std::uint64_t length) {
+        RmaRequest one{};
+        one.version = RmaRequest::kVersion;
+        one.kind = static_cast<std::uint8_t>(kind);
+        one.number = number;
+        one.key = kKey;
+        one.length = length;
+        return one;
+    }
+    static RmaResult last_result() {
+        const fuzz::Sent& sent = fuzz::last_sent();
+        return sent.bytes.size() < 2 ? RmaResult::kMalformed
+                                     : static_cast<RmaResult>(sent.bytes[1]);
+    }
+
+    fi_tx_attr tx_{};
+    fi_rx_attr rx_{};
+    fi_ep_attr ep_attr_{};
+    fi_domain_attr domain_attr_{};
+    fi_info info_{};
+    fid_domain* domain_ = nullptr;
+    fid_av* addresses_ = nullptr;
+    fid_cq* queue_ = nullptr;
+    fid_cntr* writes_ = nullptr;
+    fid_cntr* reads_ = nullptr;
+    fid_cntr* remote_writes_ = nullptr;
+    fid_cntr* of_region_ = nullptr;
+    fid_ep* ep_ = nullptr;
+    fid_mr* region_ = nullptr;
+    fid_mr* read_only_ = nullptr;
+    fi_addr_t self_ = FI_ADDR_NOTAVAIL;
+    std::vector<unsigned char> memory_;
+    std::vector<unsigned char> local_;
+};
+
+TEST_F(RmaTest, writes_of_all_lengths_are_there_when_they_complete) {
+    for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{8}, kRmaInlineMax,
+                                     kRmaInlineMax + 1, std::size_t{90000}}) {
+        std::fill(memory_.begin(), memory_.end(), 0);
+        EXPECT_EQ(write(length, 3, kKey), 0);
+        EXPECT_EQ(std::memcmp(memory_.data() + 3, local_.data(), length), 0) << length;
+        EXPECT_EQ(memory_[2], 0);
+        EXPECT_EQ(memory_[3 + length], 0);
+    }
+    EXPECT_EQ(fi_cntr_read(writes_), 6U);
+    EXPECT_EQ(fi_cntr_read(remote_writes_), 6U);
+    EXPECT_EQ(fi_cntr_read(of_region_), 6U);
+}
+
+TEST_F(RmaTest, nothing_completes_before_it_is_applied) {
+    for (const std::size_t length : {std::size_t{8}, kRmaInlineMax + 1}) {
+        ASSERT_EQ(fi_write(ep_, local_.data(), length, nullptr, self_, 0, kKey, &local_), 0);
+        fi_cq_tagged_entry entry{};
+        while (fi_cq_read(queue_, &entry, 1) != 1)
+            EXPECT_EQ(fi_cntr_read(writes_), 0U + (length > 8));
+        EXPECT_EQ(std::memcmp(memory_.data(), local_.data(), length), 0);
+    }
+}
+
+TEST_F(RmaTest, reads_of_all_lengths_fill_their_pieces) {
+    std::iota(memory_.begin(), memory_.end(), static_cast<unsigned char>(7));
+    for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{8}, kRmaInlineMax,
+                                     kRmaInlineMax + 1, std::size_t{90000}}) {
+        std::fill(local_.begin(), local_.end(), 0xee);
+        const iovec pieces[] = {{local_.data() + 10, length / 3},
+                                {local_.data() + 10 + length / 3, length - length / 3}};
+        ASSERT_EQ(fi_readv(ep_, pieces, nullptr, 2, self_, 5, kKey, &local_), 0);
+        EXPECT_EQ(completion(&local_, FI_RMA | FI_READ), 0);
+        EXPECT_EQ(std::memcmp(memory_.data() + 5, local_.data() + 10, length), 0) << length;
+        EXPECT_EQ(local_[10 + length], 0xee);
+    }
+    EXPECT_EQ(fi_cntr_read(reads_), 6U);
+}
+
+TEST_F(RmaTest, injected_data_may_change_at_once_and_completion_data_arrive) {
+    std::uint64_t value = 5;
+    ASSERT_EQ(fi_inject_write(ep_, &value, sizeof value, self_, 0, kKey), 0);
+    value = 6;
+    ASSERT_EQ(fi_inject_writedata(ep_, &value, sizeof value, 0xabcdef, self_, 8, kKey), 0);
+    value = 7;
+    fi_cq_tagged_entry entry{};
+    while (fi_cq_read(queue_, &entry, 1) != 1) {
+    }
+    EXPECT_EQ(entry.flags, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
+    EXPECT_EQ(entry.data, 0xabcdefU);
+    EXPECT_EQ(entry.len, 8U);
+    poll();
+    EXPECT_EQ(fi_cq_read(queue_, &entry, 1), -FI_EAGAIN);
+    EXPECT_EQ(memory_[0], 5);
+    EXPECT_EQ(memory_[8], 6);
+    EXPECT_EQ(fi_cntr_read(writes_), 2U);
+    EXPECT_EQ(fi_inject_write(ep_, local_.data(), 4097, self_, 0, kKey), -FI_EINVAL);
+}
+
+TEST_F(RmaTest, an_access_that_was_not_granted_is_an_error_of_its_initiator) {
+    for (const std::size_t length : {std::size_t{8}, std::size_t{50000}}) {
+        EXPECT_EQ(write(length, 0, kKey + 2), FI_ENOKEY);
+        EXPECT_EQ(write(length, memory_.size() - length + 1, kKey), FI_EFAULT);
+        EXPECT_EQ(write(length, UINT64_MAX - 3, kKey), FI_EFAULT);
+        EXPECT_EQ(write(length, 0, kKey + 1), FI_EACCES);
+        EXPECT_EQ(read(length, 0, kKey + 2), FI_ENOKEY);
+        EXPECT_EQ(read(length, memory_.size() - length + 1, kKey), FI_EFAULT);
+    }
+    EXPECT_EQ(read(8, 0, kKey + 1), 0);
+    EXPECT_EQ(read(9, 0, kKey + 1), FI_EFAULT);
+    EXPECT_TRUE(is_untouched());
+    const RefusedAccesses& refused = static_cast<Endpoint*>(ep_)->remote_memory().refused();
+    EXPECT_EQ(refused.count(RmaResult::kNoKey), 4U);
+    EXPECT_EQ(refused.count(RmaResult::kOutside), 7U);
+    EXPECT_EQ(refused.count(RmaResult::kNotGranted), 2U);
+    EXPECT_EQ(refused.total(), 13U);
+    EXPECT_EQ(fi_cntr_readerr(writes_), 8U);
+    EXPECT_EQ(endpoint().dropped().total(), 0U);
+}
+
+TEST_F(RmaTest, atomic_operations_change_memory_and_return_what_was_there) {
+    std::uint64_t values[] = {3, 4};
+    std::uint64_t compare[] = {10, 0};
+    std::uint64_t old[] = {9, 9};
+    auto* there = reinterpret_cast<std::uint64_t*>(memory_.data());
+    there[1] = 7;
+    there[2] = 8;
+    ASSERT_EQ(fi_atomic(ep_, values, 2, nullptr, self_, 8, kKey, FI_UINT64, FI_SUM, &old), 0);
+    EXPECT_EQ(completion(&old, FI_ATOMIC | FI_WRITE), 0);
+    EXPECT_EQ(there[1], 10U);
+    EXPECT_EQ(there[2], 12U);
+    ASSERT_EQ(fi_compare_atomic(ep_, values, 2, nullptr, compare, nullptr, old, nullptr, self_, 8,
+                                kKey, FI_UINT64, FI_CSWAP, &old),
+              0);
+    EXPECT_EQ(completion(&old, FI_ATOMIC | FI_READ), 0);
+    EXPECT_EQ(there[1], 3U);
+    EXPECT_EQ(there[2], 12U);
+    EXPECT_EQ(old[0], 10U);
+    EXPECT_EQ(old[1], 12U);
+    ASSERT_EQ(fi_fetch_atomic(ep_, nullptr, 2, nullptr, old, nullptr, self_, 8, kKey, FI_UINT64,
+                              FI_ATOMIC_READ, &old),
+              0);
+    EXPECT_EQ(completion(&old, FI_ATOMIC | FI_READ), 0);
+    EXPECT_EQ(old[0], 3U);
+    ASSERT_EQ(fi_inject_atomic(ep_, values, 1, self_, 8, kKey, FI_UINT64, FI_BXOR), 0);
+    poll();
+    EXPECT_EQ(there[1], 0U);
+    EXPECT_EQ(there[0], 0U);
+    EXPECT_EQ(there[3], 0U);
+}
+
+TEST_F(RmaTest, atomic_operations_have_the_limits_that_the_queries_tell) {
+    std::size_t count = 0;
+    EXPECT_EQ(fi_atomicvalid(ep_, FI_UINT64, FI_SUM, &count), 0);
+    EXPECT_EQ(count, kAtomicBytesMax / 8);
+    EXPECT_EQ(fi_fetch_atomicvalid(ep_, FI_UINT8, FI_ATOMIC_READ, &count), 0);
+    EXPECT_EQ(count, kAtomicBytesMax);
+    EXPECT_EQ(fi_compare_atomicvalid(ep_, FI_DOUBLE, FI_MSWAP, &count), -FI_EOPNOTSUPP);
+    fi_atomic_attr attr{};
+    EXPECT_EQ(fi_query_atomic(domain_, FI_FLOAT, FI_CSWAP, &attr, FI_COMPARE_ATOMIC), 0);
+    EXPECT_EQ(attr.size, 4U);
+    EXPECT_EQ(attr.count, kAtomicBytesMax / 4);
+    EXPECT_EQ(fi_atomic(ep_, local_.data(), kAtomicBytesMax / 8 + 1, nullptr, self_, 0, kKey,
+                        FI_UINT64, FI_SUM, nullptr),
+              -FI_EINVAL);
+    EXPECT_EQ(fi_atomic(ep_, local_.data(), 1, nullptr, self_, 0, kKey, FI_DOUBLE, FI_BOR, nullptr),
+              -FI_EOPNOTSUPP);
+    ASSERT_EQ(fi_atomic(ep_, local_.data(), kAtomicBytesMax, nullptr, self_, 0, kKey, FI_UINT8,
+                        FI_ATOMIC_WRITE, &local_),
+              0);
+    EXPECT_EQ(completion(&local_, FI_ATOMIC | FI_WRITE), 0);
+    EXPECT_EQ(std::memcmp(memory_.data(), local_.data(), kAtomicBytesMax), 0);
+    // To read needs no right to write.
+    std::uint64_t old = 0;
+    ASSERT_EQ(fi_fetch_atomic(ep_, nullptr, 1, nullptr, &old, nullptr, self_, 0, kKey + 1,
+                              FI_UINT64, FI_ATOMIC_READ, &old),
+              0);
+    EXPECT_EQ(completion(&old, FI_ATOMIC | FI_READ), 0);
+    ASSERT_EQ(fi_fetch_atomic(ep_, &old, 1, nullptr, &old, nullptr, self_, 0, kKey + 1, FI_UINT64,
+                              FI_SUM, &old),
+              0);
+    EXPECT_EQ(completion(&old, FI_ATOMIC | FI_READ), FI_EACCES);
+}
+
+TEST_F(RmaTest, malformed_requests_are_dropped) {
+    request(made(RmaKind::kWrite, 0, 8), 7);
+    request(made(RmaKind::kWrite, 0, 8), 9);
+    request(made(RmaKind::kRead, 0, 8), 8);
+    request(made(static_cast<RmaKind>(99), 0, 8), 8);
+    fuzz::arrive(1, kRmaTag, {});
+    fuzz::arrive(1, kRmaTag, std::vector<unsigned char>(47, 1));
+    fuzz::arrive(1, kRmaTag, std::vector<unsigned char>(70000, 1));
+    poll();
+    EXPECT_EQ(endpoint().dropped().count(HeaderFault::kRequest), 7U);
+    EXPECT_TRUE(is_untouched());
+    for (int i = 0; i < 20; ++i)  // all slots are posted again
+        request(made(RmaKind::kWrite, 0, 8), 8);
+    EXPECT_EQ(memory_[7], 0x77);
+    EXPECT_EQ(endpoint().dropped().total(), 7U);
+    RmaRequest odd = made(RmaKind::kAtomic, 0, 7);
+    odd.datatype = FI_UINT64;
+    odd.operands = 1;
+    request(odd, 7);
+    EXPECT_EQ(last_result(), RmaResult::kNoSuchOp);
+    odd.datatype = 200;
+    request(odd, 7);
+    EXPECT_EQ(last_result(), RmaResult::kNoSuchOp);
+}
+
+TEST_F(RmaTest, data_of_another_length_than_announced_are_refused) {
+    for (const std::size_t length : {std::size_t{0}, std::size_t{4999}, std::size_t{5001}}) {
+        request(made(RmaKind::kLongWrite, length, 5000), 0);
+        EXPECT_EQ(last_result(), RmaResult::kGo);
+        fuzz::arrive(1, write_data_tag(length), std::vector<unsigned char>(length, 0x55));
+        poll();
+        EXPECT_EQ(last_result(), RmaResult::kMalformed);
+        EXPECT_EQ(memory_[5000], 0);
+    }
+    EXPECT_EQ(fi_cntr_read(remote_writes_), 0U);
+}
+
+TEST_F(RmaTest, one_source_has_a_bounded_number_of_long_writes) {
+    for (std::size_t i = 0; i < kRmaHeldMax; ++i) {
+        request(made(RmaKind::kLongWrite, i, 5000), 0);
+        ASSERT_EQ(last_result(), RmaResult::kGo);
+    }
+    request(made(RmaKind::kLongWrite, kRmaHeldMax, 5000), 0);
+    EXPECT_EQ(last_result(), RmaResult::kTooMany);
+    EXPECT_EQ(write(5000, 0, kKey), 0);  // another source
+    fuzz::arrive(1, write_data_tag(0), std::vector<unsigned char>(5000, 0x55));
+    poll();
+    request(made(RmaKind::kLongWrite, kRmaHeldMax, 5000), 0);
+    EXPECT_EQ(last_result(), RmaResult::kGo);
+    for (std::size_t i = 1; i <= kRmaHeldMax; ++i)
+        fuzz::arrive(1, write_data_tag(i), std::vector<unsigned char>(5000, 0x55));
+    poll();
+}
+
+TEST_F(RmaTest, wrong_responses_are_errors) {
+    fi_addr_t other = FI_ADDR_NOTAVAIL;
+    unsigned char name[kAddressBytes];
+    std::size_t length = sizeof name;
+    ASSERT_EQ(fi_getname(&ep_->fid, name, &length), 0);
+    name[7] = 1;  // the rank
+    ASSERT_EQ(fi_av_insert(addresses_, name, 1, &other, 0, nullptr), 1);
+    std::uint64_t number = 0;
+    const auto respond = [&](std::vector<unsigned char> bytes) {
+        fuzz::arrive(1, response_tag(number++), std::move(bytes));
+    };
+    const auto write_to_it = [&](std::size_t bytes) {
+        ASSERT_EQ(fi_write(ep_, local_.data(), bytes, nullptr, other, 0, kKey, &local_), 0);
+    };
+    write_to_it(8);
+    respond({1, 1, 0, 0});  // go, to a short write
+    EXPECT_EQ(completion(&local_, FI_RMA | FI_WRITE), FI_EIO);
+    write_to_it(5000);
+    respond({1, 0, 0, 0});  // done, without its data
+    EXPECT_EQ(completion(&local_, FI_RMA | FI_WRITE), FI_EIO);
+    write_to_it(8);
+    respond({});
+    EXPECT_EQ(completion(&local_, FI_RMA | FI_WRITE), FI_EIO);
+    for (const std::size_t bytes : {7, 9}) {
+        ASSERT_EQ(fi_read(ep_, local_.data(), 8, nullptr, other, 0, kKey, &local_), 0);
+        std::vector<unsigned char> answer(4 + bytes);
+        answer[0] = 1;
+        respond(std::move(answer));
+        EXPECT_EQ(completion(&local_, FI_RMA | FI_READ), FI_EIO);
+    }
+    write_to_it(5000);
+    fuzz::arrive(1, response_tag(number), {1, 1, 0, 0});
+    poll();
+    EXPECT_EQ(fuzz::last_sent().bytes.size(), 48U);       // the data went with a request of libulc
+    fuzz::arrive(1, response_tag(number), {1, 1, 0, 0});  // a second go
+    EXPECT_EQ(completion(&local_, FI_RMA | FI_WRITE), FI_EIO);
+    EXPECT_EQ(endpoint().dropped().count(HeaderFault::kResponse), 6U);
+}
+
+TEST_F(RmaTest, so_many_operations_are_under_way_at_most) {
+    fi_addr_t other = FI_ADDR_NOTAVAIL;
+    unsigned char name[kAddressBytes];
+    std::size_t length = sizeof name;
+    ASSERT_EQ(fi_getname(&ep_->fid, name, &length), 0);
+    name[7] = 1;
+    ASSERT_EQ(fi_av_insert(addresses_, name, 1, &other, 0, nullptr), 1);
+    for (std::size_t i = 0; i < kRmaHeldMax; ++i)
+        ASSERT_EQ(fi_inject_write(ep_, local_.data(), 8, other, 0, kKey), 0);
+    EXPECT_EQ(fi_inject_write(ep_, local_.data(), 8, other, 0, kKey), -FI_EAGAIN);
+    fuzz::arrive(1, response_tag(5), {1, 0, 0, 0});
+    poll();
+    EXPECT_EQ(fi_inject_write(ep_, local_.data(), 8, other, 0, kKey), 0);
+}
+
+TEST_F(RmaTest, memory_in_use_and_wrong_registrations_are_refused) {
+    fid_mr* other = nullptr;
+    EXPECT_EQ(fi_mr_reg(domain_, memory_.data(), 8, FI_REMOTE_READ, 0, kKey, 0, &other, nullptr),
+              -FI_ENOKEY);
+    EXPECT_EQ(fi_mr_reg(domain_, memory_.data(), 8, FI_TAGGED, 0, 9, 0, &other, nullptr),
+              -FI_EINVAL);
+    ASSERT_EQ(fi_mr_reg(domain_, memory_.data(), 8, FI_SEND, 0, kKey, 0, &other, nullptr), 0);
+    EXPECT_EQ(fi_close(&other->fid), 0);
+    ASSERT_EQ(fi_mr_reg(domain_, memory_.data(), 8, FI_REMOTE_WRITE, 0, 9, 0, &other, nullptr), 0);
+    EXPECT_EQ(write(8, 0, 9), 0);
+    EXPECT_EQ(fi_close(&other->fid), 0);
+    EXPECT_EQ(write(8, 0, 9), FI_ENOKEY);
+}
+
+}  // namespace
+}  // namespace ulc::ofi
