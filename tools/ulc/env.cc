@@ -31,6 +31,16 @@ void print_provider(const std::string& provider, bool explain) {
                std::filesystem::path(provider).parent_path().string());
 }
 
+/// Prints what makes Open MPI's windows write and read by our provider.
+void print_one_sided(bool explain) {
+    if (explain) {
+        fmt::print(
+            "# One-sided communication (MPI_Put and its like) goes by libfabric too. Each process\n"
+            "# opens an endpoint for it in MPI_Init.\n");
+    }
+    fmt::print("export OMPI_MCA_btl=self,ofi\n");
+}
+
 /// Prints what makes Open MPI load our collectives; returns the exit code.
 int print_component(const OpenMpi& mpi, bool explain) {
     if (!mpi.version.starts_with("4.1"))
@@ -56,12 +66,15 @@ int print_component(const OpenMpi& mpi, bool explain) {
     return 0;
 }
 
-int print_for_open_mpi(bool explain) {
+int print_for_open_mpi(bool explain, bool one_sided) {
     const OpenMpi mpi = find_open_mpi();
     if (mpi.mpirun.empty())
         return refuse("there is no mpirun of Open MPI in PATH; apt-get install openmpi-bin");
     const std::string provider = find_provider();
+    if (one_sided && provider.empty())
+        return refuse("libulc-fi.so is not built; run tools/setup test and build again");
     if (!provider.empty()) print_provider(provider, explain);
+    if (one_sided) print_one_sided(explain);
     return print_component(mpi, explain);
 }
 
@@ -90,6 +103,7 @@ void add_env_command(CLI::App& app, int* exit_code) {
     struct Options {
         std::string mpi;
         bool explain = false;
+        bool one_sided = false;
     };
     auto options = std::make_shared<Options>();
     auto* command =
@@ -99,10 +113,13 @@ void add_env_command(CLI::App& app, int* exit_code) {
         ->check(CLI::IsMember({"openmpi", "mpich"}));
     command->add_flag("--explain", options->explain,
                       "Say what each variable does and why this machine needs it");
+    command->add_flag("--one-sided", options->one_sided,
+                      "Open MPI: windows use ULC too, for an endpoint more a process");
     command->footer("Example: eval $(ulc env openmpi)");
     command->callback([options, exit_code] {
-        *exit_code = options->mpi == "mpich" ? print_for_mpich(options->explain)
-                                             : print_for_open_mpi(options->explain);
+        *exit_code = options->mpi == "mpich"
+                         ? print_for_mpich(options->explain)
+                         : print_for_open_mpi(options->explain, options->one_sided);
     });
 }
 

@@ -19,11 +19,12 @@ public:
 
     std::atomic<std::uint64_t> count{0};
     std::atomic<std::uint64_t> errors{0};
+    std::atomic<unsigned> regions{0};  ///< memory whose accesses it counts (rma/regions.h)
 
     void progress() noexcept;
     void attach(Endpoint& endpoint);
     void detach(Endpoint& endpoint) noexcept { std::erase(endpoints_, &endpoint); }
-    [[nodiscard]] bool in_use() const noexcept { return !endpoints_.empty(); }
+    [[nodiscard]] bool in_use() const noexcept { return !endpoints_.empty() || regions > 0; }
 
     Domain& domain;
 

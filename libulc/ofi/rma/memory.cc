@@ -27,6 +27,12 @@ struct Memory : fid_mr {
     bool listed = false;
 };
 
+/// Replaces a counter of a region.
+void count_by(std::atomic<Counter*>& place, Counter* counter) noexcept {
+    if (counter != nullptr) ++counter->regions;
+    if (Counter* before = place.exchange(counter); before != nullptr) --before->regions;
+}
+
 int close_memory(fid* handle) noexcept {
     auto& memory = object_of<Memory, fid_mr>(handle);
     if (memory.listed) memory.domain.regions.remove(memory.key);
@@ -37,6 +43,8 @@ int close_memory(fid* handle) noexcept {
         if (now() >= deadline) return -FI_EBUSY;
         if (!memory.domain.progress()) ::sched_yield();
     }
+    count_by(memory.region.writes, nullptr);
+    count_by(memory.region.reads, nullptr);
     --memory.domain.users;
     delete &memory;
     return 0;
@@ -45,9 +53,9 @@ int close_memory(fid* handle) noexcept {
 int bind_counter(fid* handle, fid* object, std::uint64_t flags) noexcept {
     if (object->fclass != FI_CLASS_CNTR || (flags & ~kRemote) != 0) return -FI_ENOSYS;
     Region& region = object_of<Memory, fid_mr>(handle).region;
-    auto* counter = &object_of<Counter, fid_cntr>(object);
-    if ((flags & FI_REMOTE_WRITE) != 0) region.writes = counter;
-    if ((flags & FI_REMOTE_READ) != 0) region.reads = counter;
+    auto& counter = object_of<Counter, fid_cntr>(object);
+    if ((flags & FI_REMOTE_WRITE) != 0) count_by(region.writes, &counter);
+    if ((flags & FI_REMOTE_READ) != 0) count_by(region.reads, &counter);
     return 0;
 }
 

@@ -1,9 +1,11 @@
 /* One-sided communication: put, get, accumulate, fetch_and_op and compare_and_swap, between fences,
  * under locks with flushes, and in start and post epochs. The target computes meanwhile.
- *   mpirun -n N windows */
+ *   mpirun -n N windows [create]
+ * create: of memory that the program has, which no MPI shares between the ranks of one machine; and
+ * dynamic windows. */
 #include "check.h"
 
-enum { kInts = 1000, kRounds = 20 };
+enum { kInts = 1000, kRounds = 20, kLarge = 300000, kMemory = kLarge + 2 * kInts };
 
 static void fences(MPI_Win window, int* memory, int rank, int size) {
     const int to = (rank + 1) % size;
@@ -82,6 +84,119 @@ static void locks(MPI_Win window, int* memory, int rank, int size) {
     CHECK(winners == 1, "%d ranks swapped", winners);
 }
 
+/* Each rank writes to all and reads from all, completed by flushes. */
+static void all_at_once(MPI_Win window, int* memory, int rank, int size) {
+    int value;
+    MPI_Win_lock_all(0, window);
+    for (int round = 0; round < kRounds; ++round) {
+        value = rank * 1000 + round;
+        for (int target = 0; target < size; ++target)
+            MPI_Put(&value, 1, MPI_INT, target, 10 + rank, 1, MPI_INT, window);
+        MPI_Win_flush_all(window);
+        for (int target = 0; target < size; ++target) {
+            int there = -1;
+            MPI_Get(&there, 1, MPI_INT, target, 10 + rank, 1, MPI_INT, window);
+            MPI_Win_flush(target, window);
+            CHECK(there == value, "%d at %d in round %d", there, target, round);
+        }
+    }
+    MPI_Win_unlock_all(window);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int from = 0; from < size; ++from)
+        CHECK(memory[10 + from] == from * 1000 + kRounds - 1, "%d of %d", memory[10 + from], from);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* More than what travels with a request, in one piece, with gaps, and by requests. */
+static void large(MPI_Win window, int* memory, int rank, int size) {
+    const int to = (rank + 1) % size;
+    const int from = (rank + size - 1) % size;
+    int* out = ints(kLarge);
+    int* in = ints(kLarge);
+    MPI_Datatype gaps;
+    MPI_Type_vector(kLarge / 2, 1, 2, MPI_INT, &gaps);
+    MPI_Type_commit(&gaps);
+    for (int i = 0; i < kLarge; ++i)
+        out[i] = rank + i;
+    MPI_Win_fence(0, window);
+    MPI_Put(out, kLarge, MPI_INT, to, kInts, kLarge, MPI_INT, window);
+    MPI_Win_fence(0, window);
+    int wrong = 0;
+    for (int i = 0; i < kLarge; ++i)
+        wrong += memory[kInts + i] != from + i;
+    CHECK(wrong == 0, "%d of a large put", wrong);
+    MPI_Get(in, kLarge / 2, MPI_INT, to, kInts, 1, gaps, window);
+    MPI_Win_fence(0, window);
+    wrong = 0;
+    for (int i = 0; i < kLarge / 2; ++i)
+        wrong += in[i] != rank + 2 * i;
+    CHECK(wrong == 0, "%d of a get with gaps", wrong);
+    MPI_Win_lock_all(0, window);
+    MPI_Request requests[2];
+    MPI_Rput(out, kLarge / 2, MPI_INT, to, kInts, kLarge / 2, MPI_INT, window, &requests[0]);
+    MPI_Rget(in, kInts, MPI_INT, to, kInts + kLarge / 2, kInts, MPI_INT, window, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    MPI_Win_unlock_all(window);
+    CHECK(in[0] == rank + kLarge / 2, "%d of a get by request", in[0]);
+    MPI_Type_free(&gaps);
+    free(out);
+    free(in);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Accumulates of one origin are applied in their order. */
+static void in_order(MPI_Win window, int* memory, int rank, int size) {
+    const int to = (rank + 1) % size;
+    MPI_Win_lock(MPI_LOCK_SHARED, to, 0, window);
+    for (int i = 0; i < 100; ++i)
+        MPI_Accumulate(&i, 1, MPI_INT, to, 20, 1, MPI_INT, MPI_REPLACE, window);
+    int last = -1;
+    int one = 1;
+    MPI_Get_accumulate(&one, 1, MPI_INT, &last, 1, MPI_INT, to, 20, 1, MPI_INT, MPI_SUM, window);
+    MPI_Win_flush(to, window);
+    CHECK(last == 99, "%d was there last", last);
+    MPI_Get_accumulate(NULL, 0, MPI_INT, &last, 1, MPI_INT, to, 20, 1, MPI_INT, MPI_NO_OP, window);
+    MPI_Win_unlock(to, window);
+    CHECK(last == 100, "%d is there", last);
+    MPI_Barrier(MPI_COMM_WORLD);
+    /* Doubles, many at once, by all. */
+    double* values = malloc(kInts * sizeof *values);
+    for (int i = 0; i < kInts; ++i)
+        values[i] = rank + i;
+    MPI_Win_fence(0, window);
+    memset(memory, 0, kInts * sizeof *values);
+    MPI_Win_fence(0, window);
+    MPI_Accumulate(values, kInts, MPI_DOUBLE, 0, 0, kInts, MPI_DOUBLE, MPI_MAX, window);
+    MPI_Win_fence(0, window);
+    double most = 0;
+    memcpy(&most, memory + 2 * 5, sizeof most);
+    CHECK(rank != 0 || most == size - 1 + 5, "%g is the most", most);
+    MPI_Win_fence(0, window);
+    free(values);
+}
+
+/* A window to which memory is attached later. */
+static void dynamic(int rank, int size) {
+    const int to = (rank + 1) % size;
+    const int from = (rank + size - 1) % size;
+    MPI_Win window;
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    int* memory = ints(kInts);
+    MPI_Win_attach(window, memory, kInts * sizeof(int));
+    MPI_Aint here;
+    MPI_Aint there;
+    MPI_Get_address(memory, &here);
+    MPI_Sendrecv(&here, 1, MPI_AINT, from, 0, &there, 1, MPI_AINT, to, 0, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    MPI_Win_fence(0, window);
+    MPI_Put(&rank, 1, MPI_INT, to, there + 4 * sizeof(int), 1, MPI_INT, window);
+    MPI_Win_fence(0, window);
+    CHECK(memory[4] == from, "%d in a dynamic window", memory[4]);
+    MPI_Win_detach(window, memory);
+    MPI_Win_free(&window);
+    free(memory);
+}
+
 /* Neighbours alone: the lower one exposes its window, the higher one writes. */
 static void epochs(MPI_Win window, int* memory, int rank, int size) {
     const int partner = rank ^ 1;
@@ -114,13 +229,25 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    MPI_Win_allocate(2 * kInts * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory,
-                     &window);
+    const int create = argc > 1;
+    const MPI_Aint bytes = kMemory * sizeof(int);
+    if (create) {
+        memory = ints(kMemory);
+        MPI_Win_create(memory, bytes, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    } else {
+        MPI_Win_allocate(bytes, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    }
     fences(window, memory, rank, size);
     sums(window, memory, size);
     locks(window, memory, rank, size);
     MPI_Barrier(MPI_COMM_WORLD);
     epochs(window, memory, rank, size);
+    MPI_Barrier(MPI_COMM_WORLD);
+    all_at_once(window, memory, rank, size);
+    large(window, memory, rank, size);
+    in_order(window, memory, rank, size);
+    if (create) dynamic(rank, size);
     MPI_Win_free(&window);
+    if (create) free(memory);
     return finish();
 }

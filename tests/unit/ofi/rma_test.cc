@@ -409,6 +409,12 @@ TEST_F(RmaTest, so_many_operations_are_under_way_at_most) {
     EXPECT_EQ(fi_inject_write(ep_, local_.data(), 8, other, 0, kKey), 0);
 }
 
+TEST_F(RmaTest, a_counter_of_memory_alone_moves_the_endpoints) {
+    ASSERT_EQ(fi_inject_write(ep_, local_.data(), 8, self_, 0, kKey), 0);
+    EXPECT_EQ(fi_cntr_wait(of_region_, 1, 1000), 0);
+    EXPECT_EQ(fi_close(&of_region_->fid), -FI_EBUSY);
+}
+
 TEST_F(RmaTest, memory_in_use_and_wrong_registrations_are_refused) {
     fid_mr* other = nullptr;
     EXPECT_EQ(fi_mr_reg(domain_, memory_.data(), 8, FI_REMOTE_READ, 0, kKey, 0, &other, nullptr),
