@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <string>
 
@@ -61,13 +62,23 @@ constexpr NotThere kNotThere;
 
 AddressVector& vector_of(fid_av* av) noexcept { return *static_cast<AddressVector*>(av); }
 
+/// Prints an objection, unless the last one was the same.
+void say_once(const std::string& objection) {
+    static std::mutex guard;
+    static std::string last;
+    const std::lock_guard hold(guard);
+    if (objection == last) return;
+    last = objection;
+    say("an address was refused: %s", objection.c_str());
+}
+
 /// Returns 0 or the FI_E… with which an address is refused, after a sentence that says why.
 int refuse(const Address& address) {
     std::string reason;
     const Job* job = Job::of_process(&reason);
     const char* objection = job == nullptr ? reason.c_str() : job->objection(address);
     if (objection == nullptr) return 0;
-    say("an address was refused: %s", objection);
+    say_once(objection);
     return FI_EINVAL;
 }
 

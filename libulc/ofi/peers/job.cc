@@ -9,6 +9,7 @@
 #include "launcher/launcher.h"
 #include "ofi/hash.h"
 #include "ofi/peers/node.h"
+#include "ofi/peers/strangers.h"
 
 namespace ulc::ofi {
 namespace {
@@ -136,7 +137,7 @@ const char* Job::objection(const Address& address) const noexcept {
     if (fields.job != name_hash_) {
         const bool has_link = std::any_of(fields.link, fields.link + sizeof fields.link,
                                           [](unsigned char byte) { return byte != 0; });
-        return has_link ? nullptr : "its endpoint is in another job";
+        return has_link ? nullptr : kNoLinks;
     }
     if (fields.life != life_) return "its endpoint was in an earlier job of the same name";
     if (fields.rank >= size_) return "its rank is not in the job";

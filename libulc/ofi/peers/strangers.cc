@@ -15,9 +15,6 @@ namespace ulc::ofi {
 namespace {
 
 constexpr std::uint16_t kLinksMax = 1024;
-/// An engine has 64 endpoints by default, of which a user holds 57 at most. A rank may have three:
-/// one in its job, this one, and that of coll/mpi. Two such jobs fit.
-constexpr unsigned kRanksHereMax = 8;
 constexpr Nanos kOpenMax = kSecond;
 constexpr Nanos kLinkMax = 10 * kSecond;
 constexpr Nanos kLeaveMax = 10 * kSecond;
@@ -56,7 +53,7 @@ void Strangers::put_address(unsigned char* out) const noexcept {
 
 int Strangers::rank_of(fi_addr_t address, const Address& peer, bool near, Rank& rank) {
     if (ep_ == nullptr) {
-        say("an address of another job cannot be reached: this endpoint has no links");
+        say("an address was refused: %s", kNoLinks);
         return -FI_EHOSTUNREACH;
     }
     auto known = links_.find(address);
@@ -97,37 +94,36 @@ fi_addr_t Strangers::address_of(Rank rank) const noexcept {
     return known == addresses_.end() ? FI_ADDR_NOTAVAIL : known->second;
 }
 
+bool Strangers::end(Link& link) noexcept {
+    if (link.state == State::kLinking) settle(link);
+    if (link.state == State::kLinking) return false;
+    if (link.state == State::kFailed) return true;
+    return ulc_unlink(ep_, link.number, nullptr) != ULC_ERR_AGAIN;
+}
+
 void Strangers::forget(fi_addr_t address) noexcept {
     const auto known = links_.find(address);
     if (known == links_.end()) return;
     std::unique_ptr<Link> link = std::move(known->second);
     links_.erase(known);
-    if (link->state == State::kLinking) {
-        try {
-            ending_.push_back(std::move(link));
-        } catch (const std::bad_alloc&) {
-            // libulc writes to the request when the link is made.
-            static_cast<void>(link.release());
-        }
-        return;
+    if (link->state == State::kLinked) addresses_.erase(link->number);
+    if (end(*link)) return;
+    try {
+        ending_.push_back(std::move(link));
+    } catch (const std::bad_alloc&) {
+        // libulc writes to the request when the link is made.
+        static_cast<void>(link.release());
     }
-    if (link->state != State::kLinked) return;
-    addresses_.erase(link->number);
-    static_cast<void>(ulc_unlink(ep_, link->number, nullptr));
 }
 
 bool Strangers::poll() noexcept {
     if (ep_ == nullptr || (!in_use_ && ++skipped_ % kLooksApart != 0)) return false;
     const bool moved = ulc_poll(ep_) > 0;
+    if (!ending_.empty())
+        std::erase_if(ending_, [this](const std::unique_ptr<Link>& link) { return end(*link); });
     if (!moved) return false;
     for (std::uint16_t peer = 0; ulc_next_peer(ep_, &peer) == ULC_OK;)
         in_use_ = true;
-    std::erase_if(ending_, [this](const std::unique_ptr<Link>& link) {
-        settle(*link);
-        if (link->state == State::kLinked)
-            static_cast<void>(ulc_unlink(ep_, link->number, nullptr));
-        return link->state != State::kLinking;
-    });
     return true;
 }
 

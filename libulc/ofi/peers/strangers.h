@@ -23,6 +23,15 @@ namespace ulc::ofi {
 using Rank = std::uint32_t;
 inline constexpr Rank kStranger = 1U << 16;
 
+/// An engine has 64 endpoints by default, of which a user holds 57 at most. A rank may have three:
+/// one in its job, one for links, and that of coll/mpi. Two jobs of this many ranks fit.
+inline constexpr unsigned kRanksHereMax = 8;
+/// The reason why an address without a link cannot be reached, and what to do.
+inline constexpr char kNoLinks[] =
+    "its endpoint is in another job, and there are no links between the two; start at most 8 ranks "
+    "of a job on a node, or let MPI use TCP: unset OMPI_MCA_pml OMPI_MCA_mtl";
+static_assert(kRanksHereMax == 8, "the sentence above says 8");
+
 [[nodiscard]] constexpr bool is_stranger(Rank rank) noexcept { return (rank & kStranger) != 0; }
 /// Returns the number by which libulc knows the peer.
 [[nodiscard]] constexpr std::uint16_t number_of(Rank rank) noexcept {
@@ -36,7 +45,7 @@ public:
     Strangers& operator=(const Strangers&) = delete;
 
     /// Opens the endpoint for links. If it cannot be opened, there are no strangers. There are none
-    /// either if more ranks of the job are on this machine than an engine has endpoints for.
+    /// either if more than kRanksHereMax ranks of the job are on this machine.
     void open(unsigned ranks_here) noexcept;
     /// Delivers what was sent, and closes the endpoint.
     void close() noexcept;
@@ -63,19 +72,20 @@ private:
         ulc_request request;
         State state;
         bool near;
-        bool forgotten;  ///< its address was removed while it was made
-        int error;       ///< kFailed: the ulc_error
+        int error;  ///< kFailed: the ulc_error
         std::uint16_t number;
     };
 
     void settle(Link& link) noexcept;
+    /// Begins the end of a forgotten link. Returns false if that must be tried again.
+    [[nodiscard]] bool end(Link& link) noexcept;
 
     ulc_endpoint* ep_ = nullptr;
     bool in_use_ = false;
     bool prepared_ = false;  ///< links to peers of this node may have rings
     unsigned skipped_ = 0;
     std::unordered_map<fi_addr_t, std::unique_ptr<Link>> links_;
-    std::vector<std::unique_ptr<Link>> ending_;               ///< forgotten while they were made
+    std::vector<std::unique_ptr<Link>> ending_;               ///< forgotten, not ended yet
     std::unordered_map<std::uint16_t, fi_addr_t> addresses_;  ///< by number
 };
 
