@@ -7,11 +7,11 @@
 #include <CLI/CLI.hpp>
 
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <vector>
 
 #include "bench/apps/dsm/memory.h"
+#include "bench/apps/ranks.h"
 #include "bench/apps/router/circuit.h"
 
 namespace {
@@ -30,12 +30,6 @@ struct Options {
     bool polls_only = false;
     Size size;
 };
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -104,11 +98,11 @@ double alone(const Options& options, const std::vector<Wire>& wires, std::int64_
     std::vector<std::uint64_t> memory(Board::size(options) / sizeof(std::uint64_t));
     const Board board(memory.data(), options);
     Router router(options, board, wires);
-    const auto start = Clock::now();
+    const ulc::bench::Stopwatch watch;
     for (unsigned round = 0; round < options.rounds; ++round)
         for (std::size_t wire = 0; wire < wires.size(); ++wire)
             router.route(wire);
-    const double seconds = seconds_since(start);
+    const double seconds = watch.stop().whole;
     needed = tracks(options.size, sum_of(options.size, wires, board.routes));
     return seconds;
 }
@@ -156,19 +150,11 @@ int run(const Options& options) {
     const Board board(memory, options);
     const auto wires = random_circuit(options.size, options.wires, options.seed);
     Router router(options, board, wires);
-    bool whole = ulc::dsm::barrier();
-    const auto before = ulc::dsm::counts();
-    const auto start = Clock::now();
-    for (unsigned round = 0; round < options.rounds && whole; ++round) {
-        work(router, board, options, round);
-        whole = ulc::dsm::barrier();
-    }
-    if (!whole) return 1;
-    ulc::dsm::Report own{ulc::dsm::counts(), seconds_since(start)};
-    own.counts.add(before, -1);
-    const auto all = ulc::dsm::collect(static_cast<char*>(memory) + bytes, own, whole);
-    if (!whole) return 1;
-    const int status = ulc::dsm::process() == 0 ? report(board, all, options, wires) : 0;
+    const auto all =
+        ulc::dsm::measure(static_cast<char*>(memory) + bytes, options.rounds,
+                          [&](unsigned round) { work(router, board, options, round); });
+    if (!all) return 1;
+    const int status = ulc::dsm::process() == 0 ? report(board, *all, options, wires) : 0;
     return ulc::dsm::stop() ? status : 1;
 }
 

@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <vector>
 
 #include "bench/apps/dsm/memory.h"
+#include "bench/apps/ranks.h"
 
 namespace {
 
@@ -25,12 +25,6 @@ struct Options {
     std::size_t columns = 256;
     unsigned iterations = 50;
 };
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// The values at the start: a hot top, a warm left side, and an inside that is uneven.
 double initial(std::size_t row, std::size_t column) {
@@ -90,10 +84,10 @@ double alone(const Options& options) {
     std::vector<double> points(Grid::size(options));
     const Grid grid(points.data(), options);
     fill(grid, 0, options.rows);
-    const auto start = Clock::now();
+    const ulc::bench::Stopwatch watch;
     for (unsigned half = 0; half < 2 * options.iterations; ++half)
         relax(grid, 0, options.rows, half % 2);
-    return seconds_since(start);
+    return watch.stop().whole;
 }
 
 /// The result by rows and columns, written without colours' arrays.
@@ -158,19 +152,11 @@ int run(const Options& options) {
     const std::size_t first = edge(ulc::dsm::process());
     const std::size_t end = edge(ulc::dsm::process() + 1);
     fill(grid, first, end);
-    bool whole = ulc::dsm::barrier();
-    const auto before = ulc::dsm::counts();
-    const auto start = Clock::now();
-    for (unsigned half = 0; half < 2 * options.iterations && whole; ++half) {
-        relax(grid, first, end, half % 2);
-        whole = ulc::dsm::barrier();
-    }
-    if (!whole) return 1;
-    ulc::dsm::Report own{ulc::dsm::counts(), seconds_since(start)};
-    own.counts.add(before, -1);
-    const auto all = ulc::dsm::collect(static_cast<char*>(memory) + pages * kPage, own, whole);
-    if (!whole) return 1;
-    const int status = ulc::dsm::process() == 0 ? report(grid, all, options) : 0;
+    const auto all =
+        ulc::dsm::measure(static_cast<char*>(memory) + pages * kPage, 2 * options.iterations,
+                          [&](unsigned half) { relax(grid, first, end, half % 2); });
+    if (!all) return 1;
+    const int status = ulc::dsm::process() == 0 ? report(grid, *all, options) : 0;
     return ulc::dsm::stop() ? status : 1;
 }
 

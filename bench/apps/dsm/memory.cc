@@ -16,6 +16,8 @@
 #include <optional>
 #include <vector>
 
+#include "bench/apps/ranks.h"
+
 namespace ulc::dsm {
 namespace {
 
@@ -306,20 +308,30 @@ void unlock(unsigned number) {
     send_number(static_cast<std::uint16_t>(number % processes()), number, on_unlock);
 }
 
-Counts counts() { return memory->counts(); }
+std::optional<Report> measure(void* pages, unsigned steps,
+                              const std::function<void(unsigned)>& step) {
+    if (!barrier()) return std::nullopt;
+    Report own;
+    own.counts.add(memory->counts(), -1);
+    const bench::Stopwatch watch;
+    for (unsigned n = 0; n < steps; ++n) {
+        step(n);
+        if (!barrier()) return std::nullopt;
+    }
+    own.seconds = watch.stop().whole;
+    own.counts.add(memory->counts());
 
-Report collect(void* pages, const Report& own, bool& whole) {
     auto* const at = static_cast<char*>(pages);
     std::memcpy(at + process() * kPage, &own, sizeof own);
-    whole = barrier();
-    Report sum;
-    for (unsigned n = 0; whole && n < processes(); ++n) {
+    if (!barrier()) return std::nullopt;
+    Report all;
+    for (unsigned n = 0; n < processes(); ++n) {
         Report one;
         std::memcpy(&one, at + n * kPage, sizeof one);
-        sum.counts.add(one.counts);
-        sum.seconds = std::max(sum.seconds, one.seconds);
+        all.counts.add(one.counts);
+        all.seconds = std::max(all.seconds, one.seconds);
     }
-    return sum;
+    return all;
 }
 
 void print(const Counts& sum, const char* unit, double units, double polled_in_paper) {

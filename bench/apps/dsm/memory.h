@@ -11,6 +11,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 
 #include "bench/apps/dsm/protocol.h"
 
@@ -34,18 +36,17 @@ void poll_only();
 void lock(unsigned number);
 void unlock(unsigned number);
 
-/// Figures of one process, or of all.
+/// Counts of all processes, and the longest time of one.
 struct Report {
     Counts counts;
     double seconds = 0;
 };
-/// Bytes that collect() needs in the shared memory.
+/// Bytes that measure() needs in the shared memory.
 inline constexpr std::size_t kReportBytes = std::size_t{kProcessesMax} * 4096;
-/// Returns this process's counts.
-[[nodiscard]] Counts counts();
-/// Collective: puts each process's figures into `pages` and returns their sums, and the longest
-/// time. false in `whole`: a process has died.
-[[nodiscard]] Report collect(void* pages, const Report& own, bool& whole);
+/// Collective: runs step(0) … step(steps - 1) with a barrier before, between and behind them.
+/// Puts each process's figures into `pages`. Returns nothing if a process has died.
+[[nodiscard]] std::optional<Report> measure(void* pages, unsigned steps,
+                                            const std::function<void(unsigned)>& step);
 /// Prints the sums divided by `units`, with the figures of Express's tables 2 and 4.
 void print(const Counts& sum, const char* unit, double units, double polled_in_paper);
 
