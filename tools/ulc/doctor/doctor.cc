@@ -7,6 +7,7 @@
 #include "abi/attach.h"
 #include "tools/ulc/commands.h"
 #include "tools/ulc/doctor/doctor.h"
+#include "tools/ulc/doctor/report.h"
 #include "tools/ulc/programs.h"
 #include "tools/ulc/run/mpi_host.h"
 
@@ -18,32 +19,14 @@ struct DoctorOptions {
     bool net = false;
     bool mpi = false;
     bool json = false;
+    std::string report;
 };
-
-const char* word(Level level) {
-    switch (level) {
-        case Level::kOk:
-            return "ok";
-        case Level::kWarn:
-            return "warn";
-        case Level::kFail:
-            return "fail";
-    }
-    return "";
-}
-
-void print_table(const Findings& findings) {
-    for (const auto& f : findings) {
-        fmt::print("{:<5} {:<20} {}\n", word(f.level), f.topic, f.text);
-        if (!f.mend.empty()) fmt::print("      {:<20} fix: {}\n", "", f.mend);
-    }
-}
 
 void print_json(const Findings& findings) {
     nlohmann::json out = nlohmann::json::array();
     for (const auto& f : findings) {
         out.push_back(
-            {{"level", word(f.level)}, {"topic", f.topic}, {"text", f.text}, {"mend", f.mend}});
+            {{"level", word_of(f.level)}, {"topic", f.topic}, {"text", f.text}, {"mend", f.mend}});
     }
     fmt::print("{}\n", out.dump(2));
 }
@@ -76,7 +59,18 @@ int doctor(const DoctorOptions& options) {
     } else {
         findings = look_at_host(engine);
     }
-    options.json ? print_json(findings) : print_table(findings);
+    if (!options.report.empty()) {
+        const std::string error =
+            write_report(options.report, report_text("", options.job.engine, findings));
+        if (error.empty()) {
+            fmt::print("{} has what a bug report needs; read it before you pass it on\n",
+                       options.report);
+        } else {
+            fmt::print(stderr, "ulc doctor: {}\n", error);
+        }
+        return error.empty() ? 0 : 1;
+    }
+    options.json ? print_json(findings) : fmt::print("{}", text_of(findings));
     const auto count = [&](Level level) {
         return std::count_if(findings.begin(), findings.end(),
                              [&](const Finding& f) { return f.level == level; });
@@ -98,7 +92,13 @@ void add_doctor_command(CLI::App& app, int* exit_code) {
                       "As a rank of a job: do broadcast, unicast and multicast reach the others?");
     command->add_flag("--mpi", options->mpi,
                       "The MPIs of this machine, and the parts of ULC that each one loads");
-    command->add_flag("--json", options->json, "Print JSON");
+    auto* json = command->add_flag("--json", options->json, "Print JSON");
+    command
+        ->add_option("--report", options->report,
+                     "Write a new file with what a bug report needs, without secrets: findings, "
+                     "devices, environment, configuration, counters and log")
+        ->excludes(json)
+        ->excludes("--net");
     add_job_options(*command, options->job);
     command->footer(
         "Exit status 1 if something prevents work. Changes nothing.\n"
