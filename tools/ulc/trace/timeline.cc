@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 
+#include "tools/ulc/trace/frame_of.h"
 #include "wire/mac_text.h"
 
 namespace ulc::tools {
@@ -21,18 +21,6 @@ constexpr const char* kTypes[] = {"frame", "DATA", "MCAST",   "ACK",    "REQ",  
 const char* name_of(wire::FrameType type) {
     const auto index = static_cast<std::size_t>(type);
     return index < std::size(kTypes) ? kTypes[index] : kTypes[0];
-}
-
-bool is_data(const wire::FrameView& frame) {
-    return frame.type == wire::FrameType::kData || frame.type == wire::FrameType::kMcast ||
-           frame.type == wire::FrameType::kCounted;
-}
-
-std::uint64_t number_of(const Mac& mac) {
-    std::uint64_t number = 0;
-    for (const auto octet : mac.octets)
-        number = number << 8 | static_cast<std::uint8_t>(octet);
-    return number;
 }
 
 /// Returns microseconds, as the format wants them, with their nanoseconds.
@@ -94,16 +82,10 @@ void Timeline::add_counter(const abi::TraceRecord& record) {
 void Timeline::add_frame(const abi::TraceRecord& record) {
     const bool in = record.kind == abi::TraceKind::kFrameIn;
     ++(in ? summary_.frames_in : summary_.frames_out);
-    frame_.assign(record.amount, std::byte{0});
-    std::memcpy(frame_.data(), record.bytes, record.kept);
-    // The end of the frame is not there, so that its CRC cannot be checked.
-    constexpr std::size_t kFlags = sizeof(wire::EthernetHeader) + 1;
-    if (record.kept > kFlags) frame_[kFlags] &= ~std::byte{wire::kFlagCrc};
     wire::FrameView frame;
     std::string name = "frame";
     std::string more;
-    if (wire::parse_by_rules(frame_.data(), frame_.size(), trace_.ether_type(), frame) ==
-        Counter::kCount) {
+    if (frame_of(trace_.ether_type(), record, frame_, frame)) {
         name = name_of(frame.type);
         more = fmt::format(R"(,"from":"{}","to":"{}","rank":{},"handle":{},"number":{})",
                            text_of(frame.source), text_of(frame.destination), frame.rank,

@@ -4,14 +4,19 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "tools/ulc/commands.h"
+#include "tools/ulc/trace/collective.h"
 #include "tools/ulc/trace/pcapng.h"
 #include "tools/ulc/trace/timeline.h"
 #include "tools/ulc/trace/trace_file.h"
@@ -21,6 +26,9 @@ namespace {
 
 struct TraceCommand {
     std::string file;
+    std::vector<std::string> files;  ///< those of `ulc trace`
+    bool collective = false;
+    std::optional<std::int64_t> number;
     std::string out;
     bool follow = false;
 };
@@ -120,7 +128,9 @@ void print_summary(const TraceFile& trace, const TraceSummary& summary) {
 int timeline(const TraceCommand& options) {
     TraceFile trace;
     std::string error;
-    if (!trace.open(options.file, &error)) return fail("trace", error);
+    if (options.files.size() != 1)
+        return fail("trace", "one file has one timeline; add --collective to look at several");
+    if (!trace.open(options.files.front(), &error)) return fail("trace", error);
     Timeline made(trace);
     std::vector<abi::TraceRecord> records;
     trace.read(records);
@@ -137,17 +147,56 @@ int timeline(const TraceCommand& options) {
     return 0;
 }
 
+/// Prints the critical path of the longest collective, or of the longest with a number.
+int collective(const TraceCommand& options) {
+    Collectives collectives;
+    for (const std::string& file : options.files) {
+        TraceFile trace;
+        std::string error;
+        if (!trace.open(file, &error)) return fail("trace", error);
+        std::vector<abi::TraceRecord> records;
+        trace.read(records);
+        collectives.add(trace.ether_type(), trace.realtime_ahead(), records);
+        report_gaps(trace);
+    }
+    const std::vector<Collective> found = collectives.find();
+    if (found.empty())
+        return fail("trace",
+                    "no frame of a collective was sent by one of these engines and received by "
+                    "another; name the traces of all engines of the job");
+    const auto one = std::find_if(found.begin(), found.end(), [&](const Collective& c) {
+        return !options.number || c.number == *options.number;
+    });
+    if (one == found.end())
+        return fail("trace", fmt::format("no collective {} is in the traces; --collective without "
+                                         "--number shows the longest",
+                                         *options.number));
+    const Collective& middle = found[found.size() / 2];
+    fmt::print("{} collectives, median {:.1f} µs (number {})\n{}", found.size(),
+               static_cast<double>(middle.took) / kMicrosecond, middle.number,
+               text_of(collectives, *one, options.files));
+    return 0;
+}
+
 }  // namespace
 
 void add_trace_commands(CLI::App& app, int* exit_code) {
     auto options = std::make_shared<TraceCommand>();
     CLI::App* trace =
         app.add_subcommand("trace", "Show what an engine recorded (ulc-engine --trace FILE)");
-    trace->add_option("file", options->file, "The engine's --trace FILE")->required();
-    trace->add_option(
+    trace->add_option("file", options->files, "The engine's --trace FILE")->required();
+    auto* output = trace->add_option(
         "-o,--output", options->out,
         "Write a timeline for Perfetto (ui.perfetto.dev) instead; -: standard output");
-    trace->callback([options, exit_code] { *exit_code = timeline(*options); });
+    auto* path = trace->add_flag("--collective", options->collective,
+                                 "Show the longest collective in the traces of a job's engines: "
+                                 "who came late, what was repaired, its critical path");
+    path->excludes(output);
+    trace->add_option("--number", options->number, "Show the collective with this number")
+        ->needs(path);
+    trace->callback([options, exit_code] {
+        *exit_code = options->collective ? collective(*options) : timeline(*options);
+    });
 
     auto capture = std::make_shared<TraceCommand>();
     capture->out = "-";
