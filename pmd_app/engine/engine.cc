@@ -231,6 +231,7 @@ std::uint32_t Engine::endpoints() const noexcept {
 }
 
 bool Engine::owes(EndpointId id) const noexcept {
+    if (core_->quiet_until != 0) return false;  // no endpoint has work
     const Endpoint* endpoint = core_->find(id);
     return endpoint != nullptr && (endpoint->work & kWorkTransmit) != 0;
 }

@@ -17,19 +17,6 @@ std::size_t lines(std::size_t octets) {
 
 }  // namespace
 
-struct alignas(kCacheLine) FramePool::Frame {
-    Segment segment;  ///< first: a pointer to the one is a pointer to the other
-    FramePool* home;
-    std::uint32_t references;
-
-    [[nodiscard]] std::byte* data() noexcept {
-        return reinterpret_cast<std::byte*>(this) + sizeof(Frame) + kHeadroom;
-    }
-    [[nodiscard]] static Frame* of(Segment* segment) noexcept {
-        return reinterpret_cast<Frame*>(segment);
-    }
-};
-
 FramePool::~FramePool() {
     if (memory_ != nullptr) munmap(memory_, octets_);
 }
@@ -62,24 +49,6 @@ FramePool::Frame* FramePool::make() noexcept {
     frame->segment.capacity = static_cast<std::uint32_t>(stride_ - sizeof(Frame) - kHeadroom);
     frame->segment.owner = frame;
     return frame;
-}
-
-Segment* FramePool::get() noexcept {
-    Frame* frame = free_count_ > 0 ? free_[--free_count_] : make();
-    if (frame == nullptr) return nullptr;
-    frame->references = 1;
-    frame->segment.frame = frame->data();
-    frame->segment.length = 0;
-    frame->segment.tail = nullptr;
-    return &frame->segment;
-}
-
-void FramePool::put(Segment* segment) noexcept {
-    Frame* frame = Frame::of(segment);
-    ULC_CHECK(frame->references > 0);
-    if (--frame->references > 0) return;
-    FramePool& home = *frame->home;
-    home.free_[home.free_count_++] = frame;  // at most frames_ of them exist
 }
 
 SegmentPool FramePool::table() noexcept {

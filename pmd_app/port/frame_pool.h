@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "port/port.h"
@@ -34,11 +35,36 @@ public:
     [[nodiscard]] std::span<std::byte> memory() const noexcept { return {memory_, octets_}; }
     /// allocate() and available() serve this pool; the rest serves any frame of any pool.
     [[nodiscard]] SegmentPool table() noexcept;
-    [[nodiscard]] Segment* get() noexcept;
-    static void put(Segment* segment) noexcept;
+    [[nodiscard]] Segment* get() noexcept {
+        Frame* frame = free_count_ > 0 ? free_[--free_count_] : make();
+        if (frame == nullptr) return nullptr;
+        frame->references = 1;
+        frame->segment.frame = frame->data();
+        frame->segment.length = 0;
+        frame->segment.tail = nullptr;
+        return &frame->segment;
+    }
+    static void put(Segment* segment) noexcept {
+        Frame* frame = Frame::of(segment);
+        ULC_CHECK(frame->references > 0);
+        if (--frame->references > 0) return;
+        FramePool& home = *frame->home;
+        home.free_[home.free_count_++] = frame;  // at most frames_ of them exist
+    }
 
 private:
-    struct Frame;
+    struct alignas(kCacheLine) Frame {
+        Segment segment;  ///< first: a pointer to the one is a pointer to the other
+        FramePool* home;
+        std::uint32_t references;
+
+        [[nodiscard]] std::byte* data() noexcept {
+            return reinterpret_cast<std::byte*>(this) + sizeof(Frame) + kHeadroom;
+        }
+        [[nodiscard]] static Frame* of(Segment* segment) noexcept {
+            return reinterpret_cast<Frame*>(segment);
+        }
+    };
     [[nodiscard]] Frame* make() noexcept;
 
     std::byte* memory_ = nullptr;

@@ -16,6 +16,8 @@ constexpr std::string_view kName = "shm";
 constexpr std::uint32_t kEthernetOctets = 14;
 constexpr std::uint32_t kVlanOctets = 4;
 constexpr std::uint16_t kMtuDefault = 1500;
+constexpr std::uint32_t kLeastFrame = 60;  ///< octets; its record takes one cache line
+static_assert(record_octets(kLeastFrame) == kCacheLine);
 constexpr std::uint16_t kFramesInFlight = 64;  ///< a burst of the engine
 constexpr unsigned kTurnFrames = 16;           ///< of one peer, while another may have some
 /// Records of one peer that a call looks at: it ends, however many for others come meanwhile.
@@ -161,15 +163,25 @@ std::string ShmPort::name() const {
 
 // ---- the hot path -------------------------------------------------------------------------------
 
-// Headers first, and judged here, where the peer cannot change them any more.
-void ShmPort::copy_in(Segment& segment, const RingReader& ring, const Landing* landing) {
+// Copies a record into a frame. Most have the least length, and a copy of a constant length needs
+// no call.
+inline void ShmPort::copy_in(Segment& segment, const RingReader& ring) noexcept {
+    segment.length = ring.length();
+    if (segment.length == kLeastFrame) {
+        std::memcpy(segment.frame, ring.frame(), kLeastFrame);
+    } else {
+        std::memcpy(segment.frame, ring.frame(), segment.length);
+    }
+}
+
+// Copies the headers first, and validates them here, where the peer cannot change them any more.
+void ShmPort::land(Segment& segment, const RingReader& ring, const Landing& landing) {
     const std::uint32_t length = ring.length();
-    const bool may_land = landing != nullptr && length > landing->front_octets;
-    const std::uint32_t front = may_land ? landing->front_octets : length;
+    const std::uint32_t front = landing.front_octets;
+    if (length <= front) return copy_in(segment, ring);
     segment.length = length;
     std::memcpy(segment.frame, ring.frame(), front);
-    if (!may_land) return;
-    const Landed landed = landing->where(landing->context, segment.frame, length);
+    const Landed landed = landing.where(landing.context, segment.frame, length);
     if (landed.to == nullptr) {
         std::memcpy(segment.frame + front, ring.frame() + front, length - front);
         return;
@@ -181,27 +193,28 @@ void ShmPort::copy_in(Segment& segment, const RingReader& ring, const Landing* l
     segment.tail_octets = landed.octets;
 }
 
-inline Segment* ShmPort::take(RingReader& ring, const Landing* landing) {
+template <typename Copy>
+[[gnu::always_inline]] inline Segment* ShmPort::take(RingReader& ring, Copy copy) {
     if (const RingReader::Got got = ring.next(); got != RingReader::Got::kFrame) [[unlikely]] {
         if (got != RingReader::Got::kNothing)
             ++(got == RingReader::Got::kMissed ? counts_.missed : counts_.broken);
         return nullptr;
     }
-    const std::uint32_t length = ring.length();
     Segment* segment = nullptr;
     Mac to;
     std::memcpy(&to, ring.frame(), sizeof to);
-    if (length > frame_max_) {
+    if (ring.length() > frame_max_) [[unlikely]] {
         ++counts_.too_long;
     } else if ((to.octets[0] & 1) != 0 || to == port_.info.mac) {
         segment = rx_pool_.get();
         if (segment == nullptr) {
             ++counts_.no_frame;
         } else {
-            copy_in(*segment, ring, landing);
+            copy(*segment);
         }
     }
-    if (ring.done()) return segment;
+    if (ring.done()) [[likely]]
+        return segment;
     ++counts_.missed;
     if (segment != nullptr) port::FramePool::put(segment);
     return nullptr;
@@ -220,7 +233,8 @@ std::uint16_t ShmPort::receive_some(Segment** out, std::uint16_t n) {
         RingReader& ring = peers_[turn_].ring;
         if (++turn_ == peers_.size()) turn_ = 0;
         for (unsigned looks = 0; looks < kLooksMax && received < n && ring.has_come(); ++looks) {
-            if (Segment* segment = take(ring, nullptr)) out[received++] = segment;
+            Segment* segment = take(ring, [&](Segment& to) { copy_in(to, ring); });
+            if (segment != nullptr) out[received++] = segment;
         }
     }
     return received;
@@ -231,7 +245,8 @@ Segment* ShmPort::receive_landing(const Landing& landing) {
         RingReader& ring = peers_[turn_].ring;
         const unsigned looks_max = turn_used_ < kTurnFrames ? kLooksMax : 0;
         for (unsigned looks = 0; looks < looks_max && ring.has_come(); ++looks) {
-            if (Segment* segment = take(ring, &landing)) {
+            Segment* segment = take(ring, [&](Segment& to) { land(to, ring, landing); });
+            if (segment != nullptr) {
                 ++turn_used_;
                 return segment;
             }
@@ -242,11 +257,20 @@ Segment* ShmPort::receive_landing(const Landing& landing) {
     return nullptr;
 }
 
+/// Writes a frame to its record.
+inline void ShmPort::copy_out(std::byte* to, const Segment& segment) noexcept {
+    if (segment.length == kLeastFrame && segment.tail == nullptr) {
+        std::memcpy(to, segment.frame, kLeastFrame);
+    } else {
+        copy_frame(to, segment);
+    }
+}
+
 std::uint16_t ShmPort::send(Segment* const* frames, std::uint16_t n) {
     std::uint16_t sent = 0;
     while (sent < n) {
         Segment* segment = frames[sent];
-        const auto write = [segment](std::byte* to) { copy_frame(to, *segment); };
+        const auto write = [segment](std::byte* to) { copy_out(to, *segment); };
         if (!writer_.put(segment->length, write)) {
             if (give_up_waiting()) continue;
             return sent;

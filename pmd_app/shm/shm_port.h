@@ -80,10 +80,13 @@ private:
     [[nodiscard]] std::uint16_t receive(Segment** out, std::uint16_t n);
     [[gnu::noinline]] std::uint16_t receive_some(Segment** out, std::uint16_t n);
     [[nodiscard]] Segment* receive_landing(const Landing& landing);
-    /// Takes the next record of a peer. Returns its frame; nullptr: it is not for us, or no record
-    /// that can be. landing: may be nullptr.
-    [[nodiscard]] Segment* take(RingReader& ring, const Landing* landing);
-    static void copy_in(Segment& segment, const RingReader& ring, const Landing* landing);
+    /// Takes the next record of a peer by copy(Segment&). Returns its frame; nullptr: it is not for
+    /// us, or no record that can be.
+    template <typename Copy>
+    [[nodiscard]] Segment* take(RingReader& ring, Copy copy);
+    static void copy_in(Segment& segment, const RingReader& ring) noexcept;
+    static void land(Segment& segment, const RingReader& ring, const Landing& landing);
+    static void copy_out(std::byte* to, const Segment& segment) noexcept;
     [[nodiscard]] std::uint16_t send(Segment* const* frames, std::uint16_t n);
     /// True: somebody is waited for no longer, and there may be room.
     [[nodiscard]] bool give_up_waiting();
