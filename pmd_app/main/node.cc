@@ -33,7 +33,7 @@ Err Node::open(const NodeOptions& options, Counters* counters, std::unique_ptr<N
         tables.push_back(node->ports_.back().table());
         node->names_.push_back(net.name);
     }
-    node->tsc_hz_ = needs_eal ? dpdk::tsc_hz() : measure_tsc_hz();
+    node->tsc_hz_ = (needs_eal ? dpdk::tsc_hz() : measure_tsc_hz()) * options.slow_time;
     if (!options.trace.file.empty()) {
         if (const Err error = node->open_trace(options, tables, why); error != Err::kOk)
             return error;

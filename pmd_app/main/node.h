@@ -30,7 +30,8 @@ struct NodeOptions {
     std::vector<NodeNet> nets;
     engine::EngineConfig engine;  ///< seed 0: taken from the system
     IdleLadder::Limits idle;
-    TraceOptions trace;  ///< nets, ether_type and tsc_hz: filled in by Node
+    std::uint32_t slow_time = 1;  ///< time passes that many times slower, if there is a TSC
+    TraceOptions trace;           ///< nets, ether_type and tsc_hz: filled in by Node
 };
 
 class Node {

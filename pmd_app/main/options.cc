@@ -418,6 +418,7 @@ NodeOptions node_options_of(const Options& o) {
     node.idle.nap_after = o.nap_after;
     node.idle.nap_max = o.nap;
     node.idle.nap = std::min(node.idle.nap, o.nap);
+    node.slow_time = o.slow_time;
     node.trace.file = o.trace;
     node.trace.records = o.trace_frames;
     return node;
