@@ -67,5 +67,15 @@ class Budgets(unittest.TestCase):
             self.check(1, 'budget = []\n')
 
 
+class Stages(unittest.TestCase):
+    STAGES = [{'name': 'first', 'functions': ['^a::', 'shared']},
+              {'name': 'second', 'functions': ['b::', 'shared']}]
+
+    def test_a_function_counts_in_the_first_stage_that_it_matches(self):
+        own = collections.Counter({'a::f(int)': 5, 'x::b::g': 7, 'shared': 11, 'other a::': 13})
+        self.assertEqual(load().by_stage(own, self.STAGES),
+                         [('first', 16), ('second', 7), ('the rest', 13)])
+
+
 if __name__ == '__main__':
     unittest.main()
