@@ -1,9 +1,11 @@
 // Two ranks that write, read and change each other's memory with the provider (fi_rma.h,
 // fi_atomic.h).
-//   remote FOLDER [basic|auto]
+//   remote FOLDER [basic|auto|kill]
 // basic: addresses of the process and keys of the provider. auto: the target computes meanwhile.
+// kill: the target is killed while it is written to.
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <atomic>
@@ -200,6 +202,36 @@ void computes() {
     meet();
 }
 
+/// Each access to the memory of a rank that was killed ends with an error.
+int killed() {
+    if (rank == 1) {
+        for (;;) {
+            static_cast<void>(fi_cntr_read(f.sent));
+            if (memory[0] == 0x44) ::kill(::getpid(), SIGKILL);
+            check_time(__LINE__);
+        }
+    }
+    local[0] = 0x44;
+    int errors = 0;
+    const iovec word{local.data(), 8};
+    const iovec all{local.data(), kBytes};
+    while (errors < 3) {
+        for (const iovec* piece : {&word, &all}) {
+            const fi_rma_iov remote{there.address, piece->iov_len, there.key};
+            const fi_msg_rma message{piece, nullptr, 1, f.peer, &remote, 1, &local, 0};
+            ssize_t error = -FI_EAGAIN;
+            while (error == -FI_EAGAIN)
+                error = fi_writemsg(f.ep, &message, FI_COMPLETION);
+            int end = static_cast<int>(-error);
+            if (error == 0) end = outcome([] { return ssize_t{0}; });
+            CHECK(end == 0 || end == FI_EHOSTUNREACH);
+            errors += end != 0 ? 1 : 0;
+        }
+    }
+    if (failures == 0) std::printf("rank %d: all right\n", rank);
+    return failures == 0 ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -214,6 +246,7 @@ int main(int argc, char** argv) {
           (FI_RMA | FI_ATOMIC | FI_REMOTE_WRITE | FI_READ));
     exchange_addresses(argv[1]);
     exchange_places();
+    if (how == "kill") return killed();
     if (automatic) computes();
     if (rank == 0) {
         lengths();

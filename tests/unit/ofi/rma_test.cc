@@ -11,12 +11,26 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <vector>
 
 #include "ofi/endpoint.h"
 #include "ofi/say.h"
 #include "tests/fuzz/plain_ulc.h"
+
+namespace {
+
+/// A function that is called when the provider waits.
+std::function<void()> while_it_waits;
+
+}  // namespace
+
+/// Stands in for the C library's.
+extern "C" int sched_yield() noexcept {
+    if (while_it_waits) while_it_waits();
+    return 0;
+}
 
 namespace ulc::ofi {
 
@@ -336,6 +350,36 @@ TEST_F(RmaTest, data_of_another_length_than_announced_are_refused) {
         EXPECT_EQ(memory_[5000], 0);
     }
     EXPECT_EQ(fi_cntr_read(remote_writes_), 0U);
+}
+
+TEST_F(RmaTest, memory_is_closed_when_no_transfer_uses_it) {
+    request(made(RmaKind::kLongWrite, 1, 5000), 0);
+    ASSERT_EQ(last_result(), RmaResult::kGo);
+    bool waited = false;
+    while_it_waits = [&] {
+        fuzz::arrive(1, write_data_tag(1), std::vector<unsigned char>(5000, 0x55));
+        waited = true;
+        while_it_waits = nullptr;
+    };
+    EXPECT_EQ(fi_close(&region_->fid), 0);
+    while_it_waits = nullptr;
+    EXPECT_TRUE(waited);
+    EXPECT_EQ(memory_[4999], 0x55);
+    EXPECT_EQ(last_result(), RmaResult::kDone);
+    EXPECT_EQ(fi_mr_reg(domain_, memory_.data(), 8, FI_REMOTE_READ, 0, kKey, 0, &region_, nullptr),
+              0);
+}
+
+TEST_F(RmaTest, an_endpoint_that_is_closed_lets_go_of_memory) {
+    request(made(RmaKind::kLongWrite, 1, 5000), 0);
+    ASSERT_EQ(last_result(), RmaResult::kGo);
+    EXPECT_EQ(fi_close(&ep_->fid), 0);
+    while_it_waits = [] { ADD_FAILURE() << "memory is in use"; };
+    EXPECT_EQ(fi_close(&region_->fid), 0);
+    while_it_waits = nullptr;
+    EXPECT_EQ(fi_mr_reg(domain_, memory_.data(), 8, FI_REMOTE_READ, 0, kKey, 0, &region_, nullptr),
+              0);
+    EXPECT_EQ(fi_endpoint(domain_, &info_, &ep_, nullptr), 0);
 }
 
 TEST_F(RmaTest, one_source_has_a_bounded_number_of_long_writes) {

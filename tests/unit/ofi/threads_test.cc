@@ -2,6 +2,7 @@
 // thread sanitizer sees each access that the provider does not serialise.
 #include <gtest/gtest.h>
 #include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -68,7 +69,7 @@ protected:
         domain_attr_.threading = model;
         domain_attr_.data_progress = progress;
         ep_attr_.type = FI_EP_RDM;
-        info_.caps = FI_TAGGED | FI_MSG | FI_DIRECTED_RECV | FI_SOURCE;
+        info_.caps = FI_TAGGED | FI_MSG | FI_DIRECTED_RECV | FI_SOURCE | more_caps_;
         info_.tx_attr = &tx_;
         info_.rx_attr = &rx_;
         info_.ep_attr = &ep_attr_;
@@ -144,6 +145,7 @@ protected:
     fid_av* addresses_ = nullptr;
     fid_ep* ep_ = nullptr;
     fi_addr_t self_ = FI_ADDR_NOTAVAIL;
+    std::uint64_t more_caps_ = 0;
     bool waits_ = true;  ///< can_read() waits for a reader that is slow
 };
 
@@ -182,6 +184,39 @@ TEST_F(Threads, safe_serialises_messages_and_all_other_calls) {
     ends = true;
     others.join();
     EXPECT_EQ(fi_cntr_read(received_), 3U * kMessages);
+}
+
+TEST_F(Threads, safe_serialises_atomic_operations) {
+    more_caps_ = FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+    open(FI_THREAD_SAFE);
+    constexpr std::uint64_t kDraws = 200;
+    alignas(8) std::uint64_t word = 0;
+    fid_mr* memory = nullptr;
+    ASSERT_EQ(fi_mr_reg(domain_, &word, sizeof word, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0,
+                        &memory, nullptr),
+              0);
+    std::atomic<std::uint64_t> sum{0};
+    const auto draw = [&] {
+        for (std::uint64_t i = 0; i < kDraws; ++i) {
+            const std::uint64_t one = 1;
+            std::uint64_t drawn = 0;
+            std::atomic<bool> done{false};
+            ssize_t error = -FI_EAGAIN;
+            while (error == -FI_EAGAIN)
+                error = fi_fetch_atomic(ep_, &one, 1, nullptr, &drawn, nullptr, self_, 0, 1,
+                                        FI_UINT64, FI_SUM, &done);
+            ASSERT_EQ(error, 0);
+            while (!done)
+                read_one();
+            sum += drawn;
+        }
+    };
+    std::thread other(draw);
+    draw();
+    other.join();
+    EXPECT_EQ(word, 2 * kDraws);
+    EXPECT_EQ(sum, kDraws * (2 * kDraws - 1));
+    EXPECT_EQ(fi_close(&memory->fid), 0);
 }
 
 TEST_F(Threads, safe_waits_for_the_lock) {
