@@ -29,6 +29,34 @@ std::string text_of(const wire::AckEntry& entry, bool credit) {
     return credit ? text + ':' + std::to_string(entry.credit) : text;
 }
 
+void describe_data(const wire::FrameView& frame, Fields& out) {
+    const bool data = frame.type == wire::FrameType::kData;
+    out["type"] = data ? "DATA" : frame.type == wire::FrameType::kCounted ? "COUNTED" : "MCAST";
+    out["seq"] = std::to_string(frame.seq.value);
+    out["text"] = std::string(reinterpret_cast<const char*>(frame.body), frame.length);
+    for (int i = 0; i < 8; ++i) {
+        if ((frame.flags & 0x80 >> i) != 0) out["flags"] += kFlagLetters[i];
+    }
+    if (!data) out["stream"] = name_of(frame.handle);
+    if (frame.ack != nullptr) out["ack"] = text_of(*frame.ack, false);
+    for (int i = 0; i < frame.after_count; ++i) {
+        if (i > 0) out["after"] += ',';
+        out["after"] += name_of(frame.after[i].stream) + ':' + std::to_string(frame.after[i].seq);
+    }
+    if (frame.subset != 0) out["subset"] = std::to_string(frame.subset);
+}
+
+void describe_ack(const wire::FrameView& frame, Fields& out) {
+    out["type"] = "ACK";
+    const auto* entries = reinterpret_cast<const wire::AckEntry*>(frame.body);
+    for (std::size_t i = 0; i < frame.length / sizeof(wire::AckEntry); ++i) {
+        const char* comma = i > 0 ? "," : "";
+        out["entries"] += comma + text_of(entries[i], false);
+        out["credit"] += comma + std::to_string(entries[i].credit);
+        out["delay"] += comma + std::to_string(entries[i].delay_us);
+    }
+}
+
 }  // namespace
 
 Nanos time_of(const std::string& text) {
@@ -77,33 +105,11 @@ Fields describe(const wire::FrameView& frame) {
     switch (frame.type) {
         case wire::FrameType::kData:
         case wire::FrameType::kMcast:
-        case wire::FrameType::kCounted: {
-            const bool data = frame.type == wire::FrameType::kData;
-            out["type"] = data                                      ? "DATA"
-                          : frame.type == wire::FrameType::kCounted ? "COUNTED"
-                                                                    : "MCAST";
-            out["seq"] = std::to_string(frame.seq.value);
-            out["text"] = std::string(reinterpret_cast<const char*>(frame.body), frame.length);
-            for (int i = 0; i < 8; ++i) {
-                if ((frame.flags & 0x80 >> i) != 0) out["flags"] += kFlagLetters[i];
-            }
-            if (!data) out["stream"] = name_of(frame.handle);
-            if (frame.ack != nullptr) out["ack"] = text_of(*frame.ack, false);
-            for (int i = 0; i < frame.after_count; ++i) {
-                if (i > 0) out["after"] += ',';
-                out["after"] +=
-                    name_of(frame.after[i].stream) + ':' + std::to_string(frame.after[i].seq);
-            }
-            if (frame.subset != 0) out["subset"] = std::to_string(frame.subset);
+        case wire::FrameType::kCounted:
+            describe_data(frame, out);
             break;
-        }
         case wire::FrameType::kAck:
-            out["type"] = "ACK";
-            for (std::size_t i = 0; i < frame.length / sizeof(wire::AckEntry); ++i) {
-                const auto& entry = reinterpret_cast<const wire::AckEntry*>(frame.body)[i];
-                out["entries"] += (i > 0 ? "," : "") + text_of(entry, false);
-                out["credit"] += (i > 0 ? "," : "") + std::to_string(entry.credit);
-            }
+            describe_ack(frame, out);
             break;
         case wire::FrameType::kReq: {
             const auto& body = *reinterpret_cast<const wire::ReqBody*>(frame.body);

@@ -112,6 +112,7 @@ TEST(DaemonTraffic, both_flood_each_other_and_nobody_waits_for_ever) {
     EXPECT_EQ(one.wait(), 0);
 }
 
+// G-9
 TEST(DaemonTraffic, groups_form_and_multicast_and_different_orders_are_a_mismatch) {
     EnginePair engines;
     const auto body = [](ulc_endpoint* ep) {

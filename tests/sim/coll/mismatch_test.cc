@@ -90,6 +90,7 @@ void expect_found(const Disagreement& d, std::uint16_t odd,
                        << cast.actors[odd].error_text();
 }
 
+// C-3, C-4, C-5
 TEST(CollectiveMismatch, a_rank_that_disagrees_is_found_and_named_and_nobody_waits) {
     for (const Disagreement& d : disagreements())
         for (const std::uint16_t odd : {0, 1, 2})
@@ -116,6 +117,7 @@ std::vector<std::pair<std::size_t, std::size_t>> alike(const Operation& operatio
     return all;
 }
 
+// C-6, C-7
 TEST(CollectiveMismatch, whole_segments_more_or_less_are_found_where_signatures_look_alike) {
     const std::vector<Operation> operations{
         {Kind::kBroadcast, "multicast@100"},  {Kind::kBroadcast, "binomial@100"},
@@ -140,6 +142,7 @@ TEST(CollectiveMismatch, whole_segments_more_or_less_are_found_where_signatures_
     }
 }
 
+// C-8
 TEST(CollectiveMismatch, another_type_or_operator_is_found_whatever_algorithm_reduces) {
     const std::pair<ulc_reduction, ulc_reduction> pairs[] = {
         {{ULC_INT32, ULC_SUM}, {ULC_FLOAT, ULC_SUM}},
@@ -222,6 +225,7 @@ void expect_named(const Operation& operation, const Miscount& wrong, bool alone)
     }
 }
 
+// C-4, C-9
 TEST(CollectiveMismatch, a_length_that_only_two_members_know_is_compared_by_them) {
     const std::vector<Operation> operations{
         {Kind::kGather, "direct@1000", 2 * kSegment, 0},
@@ -247,6 +251,7 @@ std::vector<std::vector<Operation>> all_wait() {
     return programs;
 }
 
+// C-12
 TEST(CollectiveMismatch, members_that_all_wait_are_told_within_their_patience_and_not_before) {
     LibCluster lib(config_of(4, 3), 0, impatient);
     ASSERT_TRUE(lib.form());
@@ -257,6 +262,7 @@ TEST(CollectiveMismatch, members_that_all_wait_are_told_within_their_patience_an
         EXPECT_EQ(actor.error(), ULC_ERR_MISMATCH);
 }
 
+// C-10, C-15
 TEST(CollectiveMismatch, whoever_takes_another_algorithm_is_named) {
     LibCluster lib(config_of(4, 3), 0, impatient);
     ASSERT_TRUE(lib.form());
@@ -286,6 +292,7 @@ TEST(CollectiveMismatch, without_signatures_nobody_asks) {
 }
 
 // A rank that computes for a minute, or has not called yet, is of no other mind; and those that wait ask it ever more rarely.
+// C-16
 TEST(CollectiveMismatch, a_member_that_comes_late_is_no_error) {
     for (const std::uint16_t late : {0, 2}) {
         ClusterConfig config = config_of(4, 3);
@@ -305,6 +312,7 @@ TEST(CollectiveMismatch, a_member_that_comes_late_is_no_error) {
     }
 }
 
+// C-3, C-7
 TEST(CollectiveMismatch, signatures_can_be_switched_off_at_any_rank) {
     const auto limits = [](std::uint16_t rank) {
         client::Limits one;

@@ -75,6 +75,7 @@ TEST(CollectiveSelection, all_members_know_one_medium_and_one_number_of_ranks_a_
     EXPECT_EQ(known_of_world(on_one), "switch/1");
 }
 
+// J-28
 TEST(CollectiveSelection, rank_0s_word_counts_for_all) {
     for (const std::uint16_t speaker : {0, 1}) {
         LibCluster lib(nodes(3, MediumKind::kHub), 3, [&](std::uint16_t rank) {

@@ -3,6 +3,7 @@
 
 #include "tests/sim/cluster/sim_cluster.h"
 #include "tests/sim/programs/oracle.h"
+#include "wire/build.h"
 
 namespace ulc::sim {
 namespace {
@@ -16,6 +17,7 @@ ClusterConfig lossy(std::uint16_t ports) {
     return config;
 }
 
+// J-24
 TEST(Ends, leaving_delivers_first_and_the_peer_is_told_after) {
     SimCluster cluster(lossy(2));
     ASSERT_TRUE(cluster.form(2, own_node));
@@ -53,6 +55,7 @@ TEST(Ends, a_client_that_leaves_in_the_round_in_which_its_job_forms_has_left) {
 }
 
 // A frame of an earlier life names nobody: the same place in the table has another handle.
+// H-3
 TEST(Ends, an_endpoint_that_takes_a_dead_ones_place_has_another_handle) {
     ClusterConfig config;
     config.engine.endpoints_max = 1;  // else its place is given again after all others
@@ -65,6 +68,25 @@ TEST(Ends, an_endpoint_that_takes_a_dead_ones_place_has_another_handle) {
     const auto after = cluster.endpoint(cluster.add_client(0));
     EXPECT_EQ(after & kHandleIndexMask, before & kHandleIndexMask);
     EXPECT_NE(after, before);
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
+// J-13
+TEST(Ends, data_for_a_rank_that_has_not_formed_is_dropped) {
+    SimCluster cluster({});
+    const std::size_t client = cluster.add_client(0);
+    std::byte frame[64] = {};
+    wire::FrameHead head;
+    head.destination = SimNet::mac_of(0);
+    head.source = SimNet::mac_of(1);
+    head.type = wire::FrameType::kData;
+    head.flags = wire::kFlagFirst | wire::kFlagLast;
+    head.handle = cluster.endpoint(client);
+    head.rank = 1;
+    const std::size_t octets = wire::build_data(frame, head, {}, 1);
+    cluster.net().inject(0, frame, static_cast<std::uint32_t>(octets));
+    (void)cluster.run(10 * kMillisecond, [] { return false; });
+    EXPECT_EQ(cluster.count(Counter::drop_not_formed), 1U);
     EXPECT_EQ(cluster.shut_down(), 0U);
 }
 
@@ -86,6 +108,7 @@ TEST(Ends, closing_without_leaving_delivers_what_was_submitted) {
     EXPECT_EQ(cluster.shut_down(), 0U);
 }
 
+// J-22
 TEST(Ends, a_client_killed_in_mid_message_frees_its_endpoint_and_its_peers_are_told) {
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
         ClusterConfig config = lossy(3);
@@ -152,6 +175,7 @@ TEST(Ends, what_waited_behind_a_message_to_the_dead_goes_on) {
     EXPECT_EQ(cluster.shut_down(), 0U);
 }
 
+// H-1
 TEST(Ends, the_death_of_an_engine_is_noticed_by_every_peer) {
     ClusterConfig config;
     config.net.ports = 3;

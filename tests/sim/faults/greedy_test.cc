@@ -191,6 +191,7 @@ void try_jobs_without_end(Nanos patience) {
     cluster.net().set_tap(nullptr);
 }
 
+// J-5
 TEST(Greedy, jobs_without_end_are_few_broadcasts_and_hold_up_no_other_user) {
     for (const Nanos patience : {20 * kMillisecond, 200 * kMillisecond, kSecond}) {
         SCOPED_TRACE(patience);

@@ -256,6 +256,7 @@ INSTANTIATE_TEST_SUITE_P(Chunks, HostileSubset,
                                          Change{4, 0, 0b0010}, Change{4, 0b0010, 0xf0},
                                          Change{70, 0, 0b0010}));
 
+// F-15
 TEST(HostileSubsets, the_same_subset_in_each_chunk_arrives) {
     SimCluster cluster(large_cluster());
     send_first_chunk(cluster, 4, 0, 0b0110);
@@ -324,6 +325,7 @@ TEST(HostileSubsets, a_group_made_again_with_more_members_fails_the_rest_of_the_
 }
 
 // Frames of anybody: the engine parses, counts and drops.
+// F-28
 TEST(HostileWire, random_frames_are_counted_and_dropped) {
     ClusterConfig config;
     SimCluster cluster(config);

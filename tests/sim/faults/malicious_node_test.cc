@@ -239,6 +239,7 @@ TEST_P(MaliciousNode, ends_nothing_takes_no_memory_and_leaves_half_of_the_throug
     EXPECT_EQ(cluster.shut_down(), 0U);
 }
 
+// J-33
 TEST_P(MaliciousNode, does_not_keep_a_job_with_a_key_from_forming) {
     SimCluster cluster(pair_config());
     Attacker attacker(cluster, GetParam(), 4);

@@ -39,6 +39,7 @@ struct Pair {
     bool formed = false;
 };
 
+// N-15
 TEST(Relations, a_stopped_rank_that_comes_back_and_sends_learns_that_it_is_held_for_dead) {
     Pair pair;
     ASSERT_TRUE(pair.formed);
@@ -56,6 +57,7 @@ TEST(Relations, a_stopped_rank_that_comes_back_and_sends_learns_that_it_is_held_
     EXPECT_EQ(pair.cluster.shut_down(), 0U);
 }
 
+// N-2
 TEST(Relations, a_stopped_rank_that_comes_back_and_only_waits_learns_it_as_well) {
     Pair pair(3);
     ASSERT_TRUE(pair.formed);
@@ -74,6 +76,7 @@ TEST(Relations, a_stopped_rank_that_comes_back_and_only_waits_learns_it_as_well)
     EXPECT_EQ(pair.cluster.shut_down(), 0U);
 }
 
+// N-10
 TEST(Relations, a_short_stop_ends_nothing) {
     Pair pair;
     ASSERT_TRUE(pair.formed);
@@ -88,6 +91,7 @@ TEST(Relations, a_short_stop_ends_nothing) {
 }
 
 // All frames from rank 1 to rank 0 are lost; the other way all arrives. Each end asks.
+// N-9
 TEST(Relations, loss_in_one_direction_ends_the_relation_at_both_ends) {
     Pair pair;
     ASSERT_TRUE(pair.formed);
@@ -102,6 +106,7 @@ TEST(Relations, loss_in_one_direction_ends_the_relation_at_both_ends) {
 }
 
 // The node that does not hear rank 1 goes on to multicast, so rank 1 hears it all the time.
+// N-9
 TEST(Relations, a_node_that_is_heard_and_never_answers_is_dead) {
     Pair pair(3);
     ASSERT_TRUE(pair.formed);
@@ -122,6 +127,7 @@ TEST(Relations, a_node_that_is_heard_and_never_answers_is_dead) {
     EXPECT_EQ(pair.cluster.shut_down(), 0U);
 }
 
+// N-3
 TEST(Relations, the_death_of_a_rank_is_not_that_of_its_node) {
     Pair pair(3);
     ASSERT_TRUE(pair.formed);
@@ -136,6 +142,7 @@ TEST(Relations, the_death_of_a_rank_is_not_that_of_its_node) {
 }
 
 // All four BYEs are lost, and the peer sends nothing that would be answered: its pings ask.
+// N-3, N-7
 TEST(Relations, a_rank_that_left_unheard_is_found_by_a_question) {
     Pair pair(3);
     ASSERT_TRUE(pair.formed);

@@ -159,6 +159,7 @@ void expect_excluded(Multicast& group, Rank out) {
     }
 }
 
+// N-21
 TEST(SlowMember, one_that_computes_is_named_and_waited_for) {
     Multicast group(wire());
     ASSERT_TRUE(group.formed());
@@ -181,6 +182,7 @@ TEST(SlowMember, one_that_computes_is_named_and_waited_for) {
     EXPECT_EQ(group.cluster().shut_down(), 0U);
 }
 
+// N-23, N-26
 TEST(SlowMember, one_that_computes_is_excluded_and_the_others_go_on) {
     Multicast group(wire());
     ASSERT_TRUE(group.formed() && group.set_hold(kLimit, true));
@@ -206,6 +208,7 @@ TEST(SlowMember, one_that_computes_is_excluded_and_the_others_go_on) {
     EXPECT_EQ(group.cluster().shut_down(), 0U);
 }
 
+// N-23
 TEST(SlowMember, one_on_the_senders_node_is_excluded_too) {
     const auto place = [](std::size_t n) { return static_cast<std::uint16_t>(n == kSlow ? 0 : n); };
     Multicast group(wire(), 4, place);
@@ -230,6 +233,7 @@ TEST(SlowMember, one_that_is_excluded_costs_its_neighbours_nothing) {
     EXPECT_EQ(group.cluster().shut_down(), 0U);
 }
 
+// N-22
 TEST(SlowMember, one_that_is_to_be_kept_is_waited_for) {
     Multicast group(wire());
     const std::array<Rank, 1> keep{kSlow};
@@ -245,6 +249,7 @@ TEST(SlowMember, one_that_is_to_be_kept_is_waited_for) {
     EXPECT_EQ(group.cluster().shut_down(), 0U);
 }
 
+// N-21, N-22
 TEST(SlowMember, where_all_hold_up_the_group_none_is_excluded) {
     Multicast group(wire());
     ASSERT_TRUE(group.formed() && group.set_hold(kLimit, true));
@@ -289,6 +294,7 @@ TEST_P(Line, a_tenth_as_fast_is_excluded_and_the_others_go_on) {
 INSTANTIATE_TEST_SUITE_P(Buffers, Line, testing::Values(0, 64U << 10),
                          [](const auto& line) { return line.param == 0 ? "endless" : "64_KiB"; });
 
+// N-21
 TEST(SilentMember, one_whose_node_answers_pings_is_named_and_waited_for) {
     Multicast group(wire());
     ASSERT_TRUE(group.formed());
@@ -329,6 +335,7 @@ TEST(SilentMember, one_that_is_not_heard_is_excluded_before_its_node_is_dead) {
     EXPECT_EQ(group.cluster().shut_down(), 0U);
 }
 
+// N-24
 TEST(SlowMember, the_word_is_repeated_until_it_is_heard) {
     Multicast group(wire());
     ASSERT_TRUE(group.formed() && group.set_hold(kLimit, true));
@@ -342,6 +349,7 @@ TEST(SlowMember, the_word_is_repeated_until_it_is_heard) {
     EXPECT_EQ(group.cluster().shut_down(), 0U);
 }
 
+// N-20
 TEST(SlowMember, one_that_computes_for_less_than_a_tenth_of_the_time_is_not_named) {
     Multicast group(wire());
     ASSERT_TRUE(group.formed() && group.set_hold(kLimit, true));

@@ -18,6 +18,7 @@ namespace {
 
 // Every rank sends a long message to every other while it receives theirs: sends wait for releases
 // behind sends.
+// M-1
 TEST(Libulc, all_to_all_of_long_messages_under_loss) {
     constexpr std::uint16_t kRanks = 4;
     constexpr std::size_t kOctets = 700'000;  // more than both arenas hold
@@ -53,6 +54,7 @@ TEST(Libulc, all_to_all_of_long_messages_under_loss) {
     }
 }
 
+// G-7
 TEST(Libulc, groups_and_collectives_under_loss) {
     constexpr std::uint16_t kRanks = 6;
     LibulcCluster cluster(lossy(6), kRanks);
@@ -244,6 +246,7 @@ TEST(Libulc, a_delivered_send_to_a_rank_that_dies_says_so) {
 
 // Three groups over one set of ranks, made in another order at each member; with one key used
 // twice.
+// G-8, H-5
 TEST(Libulc, groups_with_keys_are_made_in_any_order) {
     constexpr std::uint16_t kRanks = 3;
     LibulcCluster cluster(lossy(3), kRanks);

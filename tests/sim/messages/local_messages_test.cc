@@ -164,6 +164,7 @@ TEST_F(LocalMessages, short_multicasts_reach_all_members_without_repairs) {
     EXPECT_EQ(count(Counter::req_sent), 0U);
 }
 
+// O-4
 TEST_F(LocalMessages, a_message_does_not_overtake_a_multicast) {
     open(64);
     for (int turn = 0; turn < 50; ++turn) {

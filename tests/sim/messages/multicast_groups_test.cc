@@ -23,6 +23,7 @@ ClusterConfig config_of(std::uint16_t nodes, std::uint16_t filters) {
 /// Sum over all nodes.
 std::uint64_t count(LibCluster& lib, Counter counter) { return lib.cluster().count(counter); }
 
+// F-12, G-10, G-11, G-16
 TEST(MulticastGroups, nobody_else_gets_the_frames_while_there_is_room) {
     LibCluster lib(config_of(6, 4));
     ASSERT_TRUE(lib.form());
@@ -36,6 +37,7 @@ TEST(MulticastGroups, nobody_else_gets_the_frames_while_there_is_room) {
     EXPECT_EQ(lib.shut_down(), 0U);
 }
 
+// G-12, G-16, G-18, G-19
 TEST(MulticastGroups, without_room_one_shares_with_those_that_want_most_of_it) {
     LibCluster lib(config_of(8, 2));  // the job, and one address more
     ASSERT_TRUE(lib.form());
@@ -53,6 +55,7 @@ TEST(MulticastGroups, without_room_one_shares_with_those_that_want_most_of_it) {
     EXPECT_EQ(lib.shut_down(), 0U);
 }
 
+// G-13, G-15
 TEST(MulticastGroups, an_address_that_is_free_again_is_given_to_the_next) {
     LibCluster lib(config_of(4, 2));
     ASSERT_TRUE(lib.form());
@@ -71,6 +74,7 @@ TEST(MulticastGroups, an_address_that_is_free_again_is_given_to_the_next) {
 }
 
 // More jobs than the interface compares addresses: it passes all, and then only as long.
+// G-14
 TEST(MulticastGroups, a_job_without_room_is_heard_all_the_same) {
     LibCluster lib(config_of(4, 0));
     ASSERT_TRUE(lib.form());
@@ -81,6 +85,7 @@ TEST(MulticastGroups, a_job_without_room_is_heard_all_the_same) {
     EXPECT_EQ(lib.shut_down(), 0U);
 }
 
+// G-21
 TEST(MulticastGroups, random_ones_get_everything_under_loss_whoever_comes_and_goes) {
     for (const std::uint16_t filters : {1, 3, 5}) {
         ClusterConfig config = config_of(7, filters);

@@ -15,6 +15,7 @@ namespace {
 
 using Nodes = std::vector<std::uint32_t>;
 
+// G-17
 TEST(AddressPlan, costs_are_told_in_their_order_with_three_digits) {
     std::uint64_t last = 0;
     for (std::uint64_t cost = 0; cost < 1U << 20; cost += 1 + cost / 64) {
@@ -29,6 +30,7 @@ TEST(AddressPlan, costs_are_told_in_their_order_with_three_digits) {
     EXPECT_EQ(cost_code(UINT64_MAX), UINT8_MAX);
 }
 
+// G-16
 TEST(AddressPlan, an_offer_survives_its_word) {
     const AddressOffer offer{kAddressIdMax, 200};
     const AddressOffer again = AddressOffer::of(offer.packed());
@@ -57,6 +59,7 @@ TEST(AddressPlan, offers_what_costs_least_first_and_broadcast_last) {
         << "address 9: two that do not want its 4 frames, and 5 that it does not want";
 }
 
+// G-16
 TEST(AddressPlan, more_addresses_than_fit_leave_the_best) {
     std::vector<Nodes> nodes;
     std::vector<PlacedGroup> placed;
@@ -74,6 +77,7 @@ TEST(AddressPlan, more_addresses_than_fit_leave_the_best) {
     EXPECT_EQ(offers[kOffersMax - 1].address, kBroadcastAddress);
 }
 
+// G-18
 TEST(AddressPlan, the_choice_depends_on_no_order_and_takes_the_dearest_word) {
     std::vector<std::vector<AddressOffer>> said{
         {{5, 1}, {6, 3}, {0, 9}}, {{6, 4}, {5, 8}, {0, 9}}, {{0, 9}, {4, 0}, {6, 2}, {5, 1}}};

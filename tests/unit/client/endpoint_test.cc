@@ -186,6 +186,7 @@ TEST_F(Client, a_full_ring_is_again_without_and_waits_with_a_request) {
     EXPECT_EQ(engine.take(SubmitKind::kSend)->tag, 2U);
 }
 
+// M-3, O-4
 TEST_F(Client, a_later_message_to_one_receiver_never_overtakes_and_others_may) {
     engine.form(0, 3);
     const std::string large = pattern(200'000);

@@ -43,6 +43,7 @@ protected:
     std::optional<abi::SubmissionRecord> answer_;
 };
 
+// C-13, C-15
 TEST_F(Inquiries, of_another_mind_are_answered_with_the_own_arguments_and_remembered) {
     EXPECT_TRUE(hear(other()));
     EXPECT_STREQ(operations().disagreement.what, "gave another root");
@@ -58,6 +59,7 @@ TEST_F(Inquiries, of_another_mind_are_answered_with_the_own_arguments_and_rememb
     EXPECT_EQ(answer.answer, 1U);
 }
 
+// C-15
 TEST_F(Inquiries, that_are_answers_are_not_answered) {
     Inquiry answer = other();
     answer.answer = 1;
@@ -65,6 +67,7 @@ TEST_F(Inquiries, that_are_answers_are_not_answered) {
     EXPECT_TRUE(told());
 }
 
+// C-16
 TEST_F(Inquiries, of_the_same_mind_or_ahead_of_us_are_no_error) {
     Inquiry same = other();
     same.signature = static_cast<std::uint32_t>(kMine.signature.bits());
@@ -78,6 +81,7 @@ TEST_F(Inquiries, of_the_same_mind_or_ahead_of_us_are_no_error) {
     EXPECT_FALSE(told());
 }
 
+// C-13
 TEST_F(Inquiries, that_are_malformed_are_dropped) {
     Inquiry no_group = other();
     no_group.group = kWorld + 1;

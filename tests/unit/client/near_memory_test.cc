@@ -136,6 +136,7 @@ TEST_F(NearKernel, a_process_of_another_user_cannot_map_it) {
     EXPECT_EQ(in_child([&] { return kernel_memory().map(offer) != nullptr ? 0 : 1; }), 0);
 }
 
+// M-12
 TEST_F(NearKernel, a_file_of_the_right_size_and_contents_is_not_even_opened) {
     char path[] = "near_test_XXXXXX";
     const int file = ::mkstemp(path);
@@ -155,6 +156,7 @@ TEST_F(NearKernel, a_file_of_the_right_size_and_contents_is_not_even_opened) {
     ::close(watch);
 }
 
+// M-12
 TEST_F(NearKernel, what_is_no_ring_is_not_mapped) {
     NearOffer other = offer;
     other.token[15] ^= 1U;

@@ -481,6 +481,7 @@ TEST_F(ClientNear, a_cursor_that_no_receiver_publishes_ends_the_use_of_the_ring)
     }
 }
 
+// M-13
 TEST_F(ClientNear, malformed_offers_are_dropped_and_counted) {
     const NearOffer offer{};
     const std::string word(reinterpret_cast<const char*>(&offer), sizeof offer);

@@ -9,6 +9,7 @@
 namespace ulc::client {
 namespace {
 
+// C-1, C-2
 TEST(operations, none_begins_that_would_share_its_number_with_one_under_way) {
     Operations operations;
     std::uint32_t number = 0;
@@ -58,6 +59,7 @@ TEST(operations, recall_what_was_given_to_the_last_ones) {
     EXPECT_EQ(operations.recall(23), nullptr) << "too long ago";
 }
 
+// C-3
 TEST(agreement, says_what_the_signature_does_not_tell) {
     const Signature signature(3, 2, 100, 7, 4096);
     const Agreement mine{signature, 1, 2};
@@ -69,6 +71,7 @@ TEST(agreement, says_what_the_signature_does_not_tell) {
     EXPECT_EQ(Agreement().unlike(mine), nullptr);
 }
 
+// C-3, C-4
 TEST(signature, says_which_argument_differs) {
     const Signature mine(3, 2, 100, 7, 4096);
     const auto unlike = [&](Signature other) {

@@ -32,6 +32,7 @@ TEST_F(ClientRendezvous, whole_pieces_go_out_with_the_announcement) {
     EXPECT_EQ(ep->words_dropped(), 0U);
 }
 
+// M-11
 TEST_F(ClientRendezvous, a_held_sender_announces_a_short_first_piece_whole) {
     std::string text = pattern(3'000);
     hold(1, 1);
@@ -116,6 +117,7 @@ TEST_F(ClientRendezvous, a_blocked_peer_holds_up_no_hold_of_others) {
     EXPECT_EQ(holds_of_2, 1U);
 }
 
+// M-13
 TEST_F(ClientRendezvous, words_by_multicast_are_dropped) {
     Hold word{};
     word.hold = 1;

@@ -15,6 +15,7 @@ using abi::SubmitKind;
 
 // ---------------------------------------------------------------- sending
 
+// M-5, M-6
 TEST_F(ClientRendezvous, a_long_send_goes_out_in_two_parts) {
     const std::string text = pattern(30'000);
     ulc_request request;
@@ -73,6 +74,7 @@ TEST_F(ClientRendezvous, a_low_bound_announces_short_sends_too) {
     EXPECT_EQ(announced(first).length, 16U);
 }
 
+// M-9
 TEST_F(ClientRendezvous, a_receiver_may_ask_for_less_or_for_nothing) {
     const std::string text = pattern(30'000);
     ulc_request request;
@@ -90,6 +92,7 @@ TEST_F(ClientRendezvous, a_receiver_may_ask_for_less_or_for_nothing) {
     }
 }
 
+// M-9
 TEST_F(ClientRendezvous, a_matched_send_of_any_length_waits_for_the_ask) {
     for (const std::size_t length : {0U, 10U, 3'000U}) {
         const std::string text = pattern(length);
@@ -153,6 +156,7 @@ TEST_F(ClientRendezvous, death_of_the_receiver_ends_what_waits_for_an_ask) {
     EXPECT_EQ(test(other), ULC_ERR_AGAIN);
 }
 
+// M-10
 TEST_F(ClientRendezvous, leaving_sends_the_rest_unasked) {
     const std::string text = pattern(30'000);
     ulc_request request;
@@ -202,6 +206,7 @@ TEST_F(ClientRendezvous, a_hold_after_leaving_announces_nothing) {
         EXPECT_EQ(test(request), ULC_OK);
 }
 
+// M-11
 TEST_F(ClientRendezvous, a_peer_that_says_hold_gets_announcements_without_a_first_part) {
     const std::string text = pattern(3'000);
     ASSERT_EQ(ulc_set_rendezvous(ep, UINT64_MAX, UINT64_MAX), ULC_OK);
@@ -225,6 +230,7 @@ TEST_F(ClientRendezvous, a_peer_that_says_hold_gets_announcements_without_a_firs
 
 // ---------------------------------------------------------------- receiving
 
+// M-5, M-9
 TEST_F(ClientRendezvous, an_announced_message_is_asked_for_when_its_receive_is_known) {
     const std::string text = pattern(5'000);
     for (const bool posted : {true, false}) {
@@ -256,6 +262,7 @@ TEST_F(ClientRendezvous, an_announced_message_is_asked_for_when_its_receive_is_k
     EXPECT_EQ(ep->words_dropped(), 0U);
 }
 
+// M-9
 TEST_F(ClientRendezvous, a_shorter_receive_asks_for_as_much_as_it_takes) {
     const std::string text = pattern(5'000);
     for (const std::size_t capacity : {3'000U, 2'000U, 10U}) {
@@ -311,6 +318,7 @@ TEST_F(ClientRendezvous, the_engine_is_told_where_the_rest_goes) {
     EXPECT_EQ(into, text);
 }
 
+// M-7
 TEST_F(ClientRendezvous, announcements_keep_their_place_among_messages) {
     std::string first(10, '-');
     std::string second(10, '-');
@@ -430,6 +438,7 @@ TEST_F(ClientRendezvous, a_sender_whose_messages_fill_its_share_is_told_to_hold)
 
 // ---------------------------------------------------------------- words of no correct peer
 
+// M-13
 TEST_F(ClientRendezvous, malformed_words_are_counted_and_dropped) {
     const std::string text = pattern(5'000);
     std::uint64_t dropped = 0;

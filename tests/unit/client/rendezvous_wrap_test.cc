@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint32_t kGenerations = 1U << 12;
 
+// M-8
 TEST_F(ClientRendezvous, ids_repeat_only_after_all_generations_of_an_entry) {
     const std::string text = pattern(10'000);
     std::set<std::uint32_t> given;

@@ -23,6 +23,7 @@ std::vector<ulc_reduction> reductions() {
     return all;
 }
 
+// C-8
 TEST(agreement, of_two_types_or_operators_is_never_alike_whatever_algorithm_reduces) {
     const std::vector<ulc_reduction> all = reductions();
     ASSERT_EQ(all.size(), 138U + 32U);
@@ -59,6 +60,7 @@ TEST(agreement, tells_octets_of_a_user_apart_where_the_signature_does_not) {
     EXPECT_STREQ(of(8).unlike(of(40)), "gave another root, type, operator or length");
 }
 
+// C-10
 TEST(agreement, has_algorithms_parameters_and_whether_a_users_operator_commutes) {
     const Algorithm& binomial = *find_algorithm(Op::kReduce, "binomial");
     const Algorithm& chain = *find_algorithm(Op::kReduce, "chain");
@@ -78,6 +80,7 @@ TEST(agreement, has_algorithms_parameters_and_whether_a_users_operator_commutes)
         EXPECT_STREQ(mine.unlike(other), "took another algorithm");
 }
 
+// C-9
 TEST(agreement, has_all_lengths_that_all_know_and_none_that_only_two_know) {
     std::size_t lengths[4] = {1, 2, 3, 4};
     const std::size_t offsets[4] = {0, 10, 20, 30};
@@ -97,6 +100,32 @@ TEST(agreement, has_all_lengths_that_all_know_and_none_that_only_two_know) {
     EXPECT_NE(arguments_of(Op::kAllgather), before[0]);
     for (std::size_t i = 1; i < std::size(kOperations); ++i)
         EXPECT_EQ(arguments_of(kOperations[i]), before[i]);
+}
+
+// C-8, C-9, C-10, C-11, C-14: the examples of docs/protocol/COLLECTIVES.md.
+TEST(agreement, has_the_values_of_the_specification) {
+    const auto expect = [](const client::Agreement& got, std::uint64_t signature,
+                           std::uint32_t arguments, std::uint32_t algorithm) {
+        EXPECT_EQ(got.signature.bits(), signature);
+        EXPECT_EQ(got.arguments, arguments);
+        EXPECT_EQ(got.algorithm, algorithm);
+    };
+    Call call{.op = Op::kBroadcast, .ranks = 10, .root = 1, .octets = 480, .segment = 65536};
+    const Algorithm& multicast = *find_algorithm(Op::kBroadcast, "multicast");
+    expect(agreement_of(call, multicast, nullptr, nullptr), 0x11456, 0x2cfa0, 0xbe0a52);
+    call.op = Op::kReduce;
+    call.root = 9;
+    call.segment = 1000;
+    call.concurrent = 2;
+    const ulc_reduction sum{ULC_INT32, ULC_SUM};
+    const Algorithm& chain = *find_algorithm(Op::kReduce, "chain");
+    expect(agreement_of(call, chain, &sum, nullptr), 0x51d96, 0x298cf9, 0x72cbe7);
+    std::size_t lengths[4] = {1, 2, 3, 4};
+    const std::size_t offsets[4] = {0, 1, 3, 6};
+    const Blocks blocks{.lengths = lengths, .offsets = offsets};
+    const Call gather{.op = Op::kAllgather, .ranks = 4, .octets = 2, .segment = 65536};
+    const Algorithm& ring = *find_algorithm(Op::kAllgather, "ring");
+    expect(agreement_of(gather, ring, nullptr, &blocks), 0x386b2, 0x2503d557, 0xddd3b9);
 }
 
 }  // namespace

@@ -94,6 +94,7 @@ std::string describe(const Algorithm& algorithm, const Call& call) {
            std::to_string(call.octets);
 }
 
+// C-6
 TEST(last_messages, are_known_to_both_ends) {
     over_algorithms([](const Algorithm& algorithm, Call call) {
         for (const std::uint64_t octets : {0U, 40U, 2500U}) {
@@ -130,6 +131,7 @@ TEST(last_messages, of_uneven_blocks_are_known_to_both_ends) {
     EXPECT_EQ(tried, 7U * 7 * 3);
 }
 
+// C-6
 TEST(last_messages, of_a_multicast_that_some_get_more_behind_are_missed) {
     std::vector<Plan> plans(3);
     const coll::Range octet{BufferId::kOutput, 0, 1};

@@ -13,6 +13,7 @@ namespace {
 // The table only keeps the pointers.
 Endpoint* member(std::uintptr_t n) { return reinterpret_cast<Endpoint*>(n * 64); }
 
+// H-6
 TEST(GroupTable, one_handle_belongs_to_one_job) {
     GroupTable table(4, 0);
     EXPECT_NE(table.join(kGroupBit | 1, 10, member(1)), nullptr);

@@ -24,6 +24,7 @@ Port silent_port(fuzz::HeapPool& pool) {
     return port;
 }
 
+// H-2, H-3
 TEST(Handles, of_one_entry_repeat_only_after_all_others_were_given) {
     fuzz::HeapPool pool(1600, 64);
     const Port port = silent_port(pool);

@@ -142,6 +142,7 @@ private:
     bool port_takes_ = false;
 };
 
+// O-4
 TEST(SendQueue, a_short_message_is_sent_at_once_only_if_nothing_waits_before_it) {
     if (!urtp::kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
     Rig rig;

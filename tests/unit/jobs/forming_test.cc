@@ -58,6 +58,7 @@ TEST(JobsForming, a_job_of_one_forms_at_once_without_a_frame) {
     EXPECT_EQ(bus.frames_sent(), 0U);
 }
 
+// J-11
 TEST(JobsForming, local_ranks_meet_without_the_wire) {
     JobBus bus(1);
     BusNode& node = bus.add(1);
@@ -70,6 +71,7 @@ TEST(JobsForming, local_ranks_meet_without_the_wire) {
 
 // An engine whose rounds take longer than the first waits finds its JOIN due each time it looks. It once sent one each round for
 // ever, and a segment of such engines did nothing else.
+// J-4
 TEST(JobsForming, a_slow_engine_backs_off_as_well) {
     JobsConfig config;
     config.mac = mac_of(1);
@@ -94,6 +96,7 @@ TEST(JobsForming, a_slow_engine_backs_off_as_well) {
     EXPECT_GT(joins, 30U);
 }
 
+// J-4, J-7
 TEST(JobsForming, two_nodes_form_in_well_under_a_millisecond_when_both_are_there) {
     JobBus bus(1);
     BusNode& a = bus.add(1);
@@ -104,6 +107,7 @@ TEST(JobsForming, two_nodes_form_in_well_under_a_millisecond_when_both_are_there
     expect_one_roster(bus, "job", 2);
 }
 
+// J-6
 TEST(JobsForming, a_late_rank_0_is_answered_at_once) {
     JobBus bus(3);
     BusNode& a = bus.add(1);
@@ -117,6 +121,7 @@ TEST(JobsForming, a_late_rank_0_is_answered_at_once) {
 class UnderLoss : public testing::TestWithParam<std::uint64_t> {};
 INSTANTIATE_TEST_SUITE_P(Seeds, UnderLoss, testing::Range<std::uint64_t>(1, 21));
 
+// J-7, J-8, J-11
 TEST_P(UnderLoss, sixteen_nodes_form_at_30_percent) {
     JobBus bus(GetParam(), 0.3, 0.1);
     for (unsigned n = 0; n < 16; ++n) {
@@ -134,6 +139,7 @@ TEST_P(UnderLoss, sixteen_nodes_form_at_30_percent) {
     EXPECT_LE(bus.frames_sent() - before, 16U * 15U * 2U);
 }
 
+// J-1
 TEST_P(UnderLoss, several_ranks_a_node_and_several_jobs_at_once) {
     JobBus bus(GetParam(), 0.3);
     for (unsigned n = 0; n < 4; ++n)
@@ -152,6 +158,7 @@ TEST_P(UnderLoss, several_ranks_a_node_and_several_jobs_at_once) {
     expect_one_roster(bus, "a", 12);
 }
 
+// J-7, J-8
 TEST_P(UnderLoss, a_roster_of_many_parts_forms) {
     JobBus bus(GetParam(), 0.2);
     const std::uint16_t size = 4096;
@@ -236,6 +243,7 @@ TEST(JobsForming, a_refused_user_leaves_failed_jobs_of_others) {
     }
 }
 
+// J-14
 TEST_P(UnderLoss, a_rank_claimed_by_two_nodes_fails_the_forming_job_and_names_both) {
     JobBus bus(GetParam(), 0.3);
     for (unsigned n = 0; n < 4; ++n)
@@ -258,6 +266,7 @@ TEST_P(UnderLoss, a_rank_claimed_by_two_nodes_fails_the_forming_job_and_names_bo
     EXPECT_TRUE(bus.node(0).jobs->drained());
 }
 
+// J-14
 TEST_P(UnderLoss, different_sizes_fail_the_forming_job) {
     JobBus bus(GetParam(), 0.3);
     for (unsigned n = 0; n < 3; ++n)
@@ -271,6 +280,7 @@ TEST_P(UnderLoss, different_sizes_fail_the_forming_job) {
     }));
 }
 
+// J-14
 TEST_P(UnderLoss, different_profiles_fail_the_forming_job) {
     JobBus bus(GetParam(), 0.3);
     for (unsigned n = 0; n < 3; ++n)
@@ -299,6 +309,7 @@ TEST(JobsForming, tells_every_rank_the_profile_and_refuses_another_one_at_once) 
     EXPECT_EQ(view.profile, "gbn");
 }
 
+// J-15
 TEST_P(UnderLoss, two_rank_0_of_one_name_both_fail) {
     JobBus bus(GetParam(), 0.3);
     for (unsigned n = 0; n < 2; ++n)
@@ -311,6 +322,7 @@ TEST_P(UnderLoss, two_rank_0_of_one_name_both_fail) {
     }));
 }
 
+// J-17
 TEST_P(UnderLoss, a_formed_job_is_not_disturbed_by_later_claims) {
     JobBus bus(GetParam(), 0.3);
     for (unsigned n = 0; n < 3; ++n)
@@ -335,6 +347,7 @@ TEST_P(UnderLoss, a_formed_job_is_not_disturbed_by_later_claims) {
     EXPECT_EQ(bus.node(1).events.size(), 1U);
 }
 
+// H-13, H-14, J-16, J-17
 TEST_P(UnderLoss, a_claimant_of_another_version_fails_alone_and_may_be_replaced) {
     JobBus bus(GetParam(), 0.3);
     bus.add(0);
@@ -352,6 +365,7 @@ TEST_P(UnderLoss, a_claimant_of_another_version_fails_alone_and_may_be_replaced)
     EXPECT_TRUE(bus.run(3 * kSecond, [&] { return bus.node(0).formed(10); }));
 }
 
+// H-14
 TEST(JobsForming, the_highest_common_version_is_chosen) {
     JobBus bus(4);
     for (unsigned n = 0; n < 3; ++n) {
@@ -391,6 +405,7 @@ TEST(JobsForming, deadlines_say_who_is_missing) {
     EXPECT_TRUE(bus.run(kSecond, [&] { return bus.node(0).formed(20) && bus.node(1).formed(21); }));
 }
 
+// J-16
 TEST(JobsForming, a_claimant_that_died_before_forming_is_replaced) {
     JobBus bus(6);
     for (unsigned n = 0; n < 4; ++n)
@@ -411,6 +426,7 @@ TEST(JobsForming, a_claimant_that_died_before_forming_is_replaced) {
     EXPECT_EQ(view.roster[1].mac, mac_of(2));
 }
 
+// J-22
 TEST(JobsForming, a_claim_withdrawn_while_the_roster_is_under_way_is_taken_back) {
     for (const Nanos head_start : {100, 300, 400, 500, 700}) {
         JobBus bus(7);
@@ -469,6 +485,7 @@ TEST(JobsForming, a_world_handle_in_use_here_is_not_chosen) {
     EXPECT_EQ(refusals, -1);
 }
 
+// J-8, J-9
 TEST(JobsForming, a_world_handle_in_use_elsewhere_is_chosen_anew) {
     JobBus bus(8);
     bus.add(0);
@@ -491,6 +508,7 @@ TEST(JobsForming, a_world_handle_in_use_elsewhere_is_chosen_anew) {
     EXPECT_FALSE(refused.contains(view.world));
 }
 
+// J-10, J-11
 TEST_P(UnderLoss, two_publishers_never_form_two_halves) {
     JobBus bus(GetParam(), 0.3);
     for (unsigned n = 0; n < 4; ++n)

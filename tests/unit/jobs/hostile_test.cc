@@ -112,6 +112,7 @@ bool both_formed(JobBus& bus) {
 
 // ------------------------------------------------------------------------------ by hand: no key
 
+// J-19, J-20
 TEST(JobsHostile, a_reject_of_a_stranger_fails_no_job) {
     for (const unsigned victim : {0U, 1U}) {
         JobBus bus(1);
@@ -136,6 +137,7 @@ TEST(JobsHostile, a_reject_of_a_stranger_fails_no_job) {
     }
 }
 
+// J-10
 TEST(JobsHostile, a_roster_of_a_node_that_never_claimed_rank_0_is_not_taken) {
     JobBus bus(2);
     const Forger forger(0);
@@ -154,6 +156,7 @@ TEST(JobsHostile, a_roster_of_a_node_that_never_claimed_rank_0_is_not_taken) {
     EXPECT_TRUE(bus.run(kSecond, [&] { return bus.node(1).formed(kEndpoint); }));
 }
 
+// J-22
 TEST(JobsHostile, a_bye_of_another_node_ends_no_rank) {
     JobBus bus(3);
     add_pair(bus, 0);
@@ -227,6 +230,7 @@ TEST(JobsHostile, a_restarted_engine_is_not_taken_for_two) {
 class WithKey : public testing::TestWithParam<std::uint64_t> {};
 INSTANTIATE_TEST_SUITE_P(Seeds, WithKey, testing::Range<std::uint64_t>(1, 6));
 
+// J-29, J-30, J-32
 TEST_P(WithKey, no_frame_bears_the_nonce_and_each_is_its_senders) {
     JobBus bus(GetParam());
     bus.logs = true;
@@ -251,6 +255,7 @@ TEST_P(WithKey, no_frame_bears_the_nonce_and_each_is_its_senders) {
 }
 
 // From its own address and from theirs, while the job forms and after.
+// J-33
 TEST_P(WithKey, a_node_without_the_nonce_can_neither_join_nor_fail_nor_end_it) {
     JobBus bus(GetParam(), 0.2);
     const Forger forger(kNonce);
@@ -301,6 +306,7 @@ TEST_P(WithKey, leaving_is_heard_and_the_publisher_ends) {
     EXPECT_TRUE(bus.run(5 * kSecond, [&] { return bus.node(0).jobs->drained(); }));
 }
 
+// J-35
 TEST(JobsHostile, engines_of_version_1_with_the_nonce_are_refused_in_words) {
     JobBus bus(4);
     bus.logs = true;
@@ -334,6 +340,7 @@ TEST(JobsHostile, engines_of_version_1_with_the_nonce_are_refused_in_words) {
 
 // Control that one frame brings about is at most three times its octets. The job has formed, so the
 // nodes say little unasked.
+// J-12, J-21
 TEST(JobsHostile, nothing_comes_back_many_times) {
     const Forger forger(0);
     std::vector<wire::JoinClaim> many(wire::kJoinClaimsMax);

@@ -29,6 +29,7 @@ protected:
 };
 INSTANTIATE_TEST_SUITE_P(Seeds, Formed, testing::Range<std::uint64_t>(1, 11));
 
+// J-23, J-24
 TEST_P(Formed, leaving_is_told_once_to_every_peer_under_loss) {
     JobBus bus(GetParam(), 0.2, 0.2);
     form(bus, 4);
@@ -69,6 +70,7 @@ TEST_P(Formed, a_killed_client_is_a_death_to_its_peers_remote_and_local) {
     EXPECT_EQ(bus.node(0).events.size(), 2U);
 }
 
+// N-4, N-5
 TEST_P(Formed, a_minute_of_silence_is_not_death_even_under_loss) {
     JobBus bus(GetParam(), 0.2);
     form(bus, 4);
@@ -79,6 +81,7 @@ TEST_P(Formed, a_minute_of_silence_is_not_death_even_under_loss) {
     EXPECT_GT(bus.frames_sent(), before);
 }
 
+// N-9
 TEST_P(Formed, a_dead_node_is_noticed_within_the_configured_time) {
     JobBus bus(GetParam(), 0.1);
     form(bus, 4);
@@ -97,6 +100,7 @@ TEST_P(Formed, a_dead_node_is_noticed_within_the_configured_time) {
     EXPECT_EQ(bus.node(0).events.size(), 2U) << "once, and no other node";
 }
 
+// N-10
 TEST_P(Formed, an_engine_that_was_not_scheduled_kills_nobody) {
     JobBus bus(GetParam());
     form(bus, 3);
@@ -110,6 +114,7 @@ TEST_P(Formed, an_engine_that_was_not_scheduled_kills_nobody) {
         EXPECT_EQ(bus.node(i).events.size(), 1U) << "node " << i;
 }
 
+// N-6
 TEST_P(Formed, frames_heard_by_the_engine_spare_the_pings) {
     JobBus bus(GetParam());
     form(bus, 2);
@@ -129,6 +134,7 @@ TEST_P(Formed, frames_heard_by_the_engine_spare_the_pings) {
     EXPECT_EQ(bus.node(0).jobs->node_of(mac_of(9)), kNoNode);
 }
 
+// H-1, N-9
 TEST_P(Formed, a_restarted_engine_means_that_its_ranks_died) {
     JobBus bus(GetParam(), 0.2);
     form(bus, 3);
@@ -143,6 +149,7 @@ TEST_P(Formed, a_restarted_engine_means_that_its_ranks_died) {
     EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 2), 0U);
 }
 
+// J-18
 TEST_P(Formed, a_restarted_rank_may_not_slip_into_the_old_job_but_forms_the_next) {
     JobBus bus(GetParam(), 0.1);
     form(bus, 2);
@@ -157,6 +164,7 @@ TEST_P(Formed, a_restarted_rank_may_not_slip_into_the_old_job_but_forms_the_next
     EXPECT_TRUE(bus.run(3 * kSecond, [&] { return bus.node(0).formed(51); }));
 }
 
+// J-18
 TEST_P(Formed, the_same_name_serves_run_after_run) {
     JobBus bus(GetParam(), 0.2);
     for (unsigned n = 0; n < 3; ++n)
@@ -184,6 +192,7 @@ TEST_P(Formed, the_same_name_serves_run_after_run) {
         EXPECT_TRUE(bus.node(n).jobs->drained());
 }
 
+// N-2
 TEST_P(Formed, an_engine_that_the_others_gave_up_is_told_when_it_comes_back) {
     JobBus bus(GetParam(), 0.1);
     form(bus, 3);
@@ -201,6 +210,7 @@ TEST_P(Formed, an_engine_that_the_others_gave_up_is_told_when_it_comes_back) {
 }
 
 // Rank 1 holds up a group of rank 0. Rank 2 shares its node, and rank 3 has another.
+// N-24, N-25
 TEST_P(Formed, an_excluded_rank_is_told_under_loss_and_its_neighbour_is_not_touched) {
     JobBus bus(GetParam(), 0.2, 0.2);
     const unsigned place[] = {0, 1, 1, 2};
@@ -231,6 +241,7 @@ TEST_P(Formed, an_excluded_rank_is_told_under_loss_and_its_neighbour_is_not_touc
 }
 
 // All BYEs of rank 1 are lost. Rank 2 shares its node.
+// N-9
 TEST_P(Formed, gone_ends_the_rank_that_it_names_alone) {
     JobBus bus(GetParam());
     const unsigned place[] = {0, 1, 1};
@@ -249,6 +260,7 @@ TEST_P(Formed, gone_ends_the_rank_that_it_names_alone) {
     EXPECT_EQ(bus.node(0).events.size(), 2U) << bus.describe();
 }
 
+// N-9
 TEST_P(Formed, expelled_ends_the_job_of_the_endpoint_that_it_names_alone) {
     JobBus bus(GetParam());
     const char* const jobs[] = {"a", "b"};
@@ -268,6 +280,7 @@ TEST_P(Formed, expelled_ends_the_job_of_the_endpoint_that_it_names_alone) {
     EXPECT_EQ(bus.node(0).events.size(), 3U) << bus.describe();
 }
 
+// N-16
 TEST_P(Formed, hints_to_a_peer_are_limited_in_rate) {
     JobBus bus(GetParam());
     form(bus, 2);
@@ -327,6 +340,7 @@ void spoof(JobBus& bus, BusNode& to, unsigned from, const wire::NodeBody& node) 
 }
 
 // Only the answer to a question that was asked just now ends a rank, never a frame alone.
+// N-8, N-13
 TEST_P(Formed, gone_and_expelled_from_a_spoofed_source_end_nothing) {
     JobBus bus(GetParam());
     form(bus, 3);
@@ -364,6 +378,7 @@ TEST_P(Formed, gone_and_expelled_from_a_spoofed_source_end_nothing) {
         EXPECT_EQ(bus.node(i).events.size(), 1U) << "node " << i << bus.describe();
 }
 
+// N-17
 TEST_P(Formed, strangers_are_answered_at_a_limited_rate_and_never_more_than_they_sent) {
     JobBus bus(GetParam());
     form(bus, 2);
@@ -389,6 +404,7 @@ TEST_P(Formed, strangers_are_answered_at_a_limited_rate_and_never_more_than_they
     EXPECT_EQ(bus.node(1).events.size(), 1U);
 }
 
+// N-14, N-16
 TEST(JobsGone, is_rate_limited_and_never_sent_to_groups_or_oneself) {
     JobBus bus(1);
     BusNode& node = bus.add(1);
@@ -407,6 +423,7 @@ TEST(JobsGone, is_rate_limited_and_never_sent_to_groups_or_oneself) {
     EXPECT_GT(node.counters.get(Counter::gone_sent), 0U);
 }
 
+// J-25, N-1
 TEST(JobsInput, malformed_and_own_frames_are_counted) {
     JobBus bus(1);
     BusNode& node = bus.add(1);
@@ -431,6 +448,7 @@ TEST(JobsInput, malformed_and_own_frames_are_counted) {
 
 // Only the answer to a question that was asked lately proves a restart: any other PONG may be
 // an old frame, or a stranger's.
+// N-8
 TEST(LivenessTokens, a_pong_to_no_fresh_question_proves_nothing) {
     Counters counters;
     const Mac own = mac_of(0);

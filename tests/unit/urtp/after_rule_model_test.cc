@@ -290,6 +290,7 @@ Summary check_all(unsigned h, Rule rule, int entries_max) {
 constexpr unsigned kSubgroup = 1;   // h = {r0}
 constexpr unsigned kSameGroup = 3;  // h = {r0, r1}
 
+// O-1, O-5
 TEST(AfterRuleModel, delivers_in_order_and_never_deadlocks_with_a_subgroup) {
     const Summary s = check_all(kSubgroup, Rule::kCorrect, 4);
     EXPECT_EQ(s.out_of_order + s.deadlocked, 0U) << s.first_refuted;
@@ -302,23 +303,28 @@ TEST(AfterRuleModel, delivers_in_order_and_never_deadlocks_with_two_equal_groups
     std::printf("%zu assignments, %zu states\n", s.runs, s.states);
 }
 
+// O-3
 TEST(AfterRuleModel, waiting_for_acknowledgements_instead_of_entries_never_deadlocks) {
     const Summary s = check_all(kSubgroup, Rule::kCorrect, 1);
     EXPECT_EQ(s.out_of_order + s.deadlocked, 0U) << s.first_refuted;
 }
 
+// S-9
 TEST(AfterRuleModel, refutes_acknowledging_on_arrival) {
     EXPECT_GT(check_all(kSubgroup, Rule::kAckOnArrival, 4).out_of_order, 0U);
 }
 
+// O-1
 TEST(AfterRuleModel, refutes_no_entries) {
     EXPECT_GT(check_all(kSubgroup, Rule::kNoEntries, 4).out_of_order, 0U);
 }
 
+// O-2
 TEST(AfterRuleModel, refutes_entries_recomputed_at_repair) {
     EXPECT_GT(check_all(kSubgroup, Rule::kRecomputedAtRepair, 4).deadlocked, 0U);
 }
 
+// O-1
 TEST(AfterRuleModel, refutes_only_group_entries) {
     EXPECT_GT(check_all(kSubgroup, Rule::kOnlyGroupEntries, 4).out_of_order, 0U);
 }

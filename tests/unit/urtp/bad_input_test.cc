@@ -153,6 +153,7 @@ TEST_P(Session, a_type_from_the_future) {
     expect_harmless(frame, Counter::drop_type);
 }
 
+// F-28
 TEST_P(Session, a_truncated_frame) {
     Spoiled frame = data(kNext);
     frame.octets.resize(frame.octets.size() - 30);
@@ -165,11 +166,13 @@ TEST_P(Session, a_length_beyond_the_frame) {
     expect_harmless(frame, Counter::drop_short);
 }
 
+// F-28
 TEST_P(Session, an_acknowledgement_of_what_was_never_sent) {
     expect_harmless(ack(1, kNext + 1), Counter::drop_ack_range);
     expect_harmless(ack(1, kNext + 0x40000000U), Counter::drop_ack_range);
 }
 
+// S-20
 TEST_P(Session, an_acknowledgement_from_long_before_the_window) {
     const std::uint64_t frames = w.frames;
     inject(ack(1, Seq{kFirst - 1000}));
@@ -178,11 +181,13 @@ TEST_P(Session, an_acknowledgement_from_long_before_the_window) {
     expect_harmless(ack(1, Seq{kFirst - 1000}), Counter::ack_received);
 }
 
+// F-28
 TEST_P(Session, an_acknowledgement_of_a_stream_that_is_not_there) {
     expect_harmless(ack(kGroupBit | 77, kNext), Counter::drop_ack_stream);
     expect_harmless(ack(2, kNext), Counter::drop_ack_stream);
 }
 
+// S-29
 TEST_P(Session, a_request_beyond_what_was_sent) {
     const std::byte everything[] = {std::byte{0}, std::byte{0}};
     const std::uint64_t before = w.count(0, Counter::req_unsent);
@@ -194,6 +199,7 @@ TEST_P(Session, a_request_beyond_what_was_sent) {
     expect_harmless(request(1, kNext + 1, everything), Counter::drop_ack_range);
 }
 
+// S-29
 TEST_P(Session, a_request_for_what_is_committed_and_not_on_the_wire_yet) {
     const std::byte everything[] = {std::byte{0}, std::byte{0}};
     const std::uint64_t before = w.count(0, Counter::req_unsent);
@@ -215,28 +221,33 @@ TEST_P(Session, a_request_for_what_was_acknowledged) {
     expect_harmless(request(1, Seq{kFirst + 2}, everything), Counter::req_received);
 }
 
+// H-16, S-7
 TEST_P(Session, a_number_beyond_the_window) {
     expect_harmless(data(kNext + kWindow), Counter::drop_beyond_window);
     expect_harmless(data(kNext + 0x7fffffffU), Counter::drop_beyond_window);
 }
 
+// H-16, S-6
 TEST_P(Session, a_number_of_another_life_under_the_handle_of_this_one) {
     // As an old frame whose endpoint had the same handle would: behind the window, so a duplicate.
     expect_harmless(data(Seq{kFirst - 5}), Counter::drop_duplicate);
 }
 
+// H-3
 TEST_P(Session, a_frame_of_another_life_of_the_endpoint) {
     Spoiled frame = data(kNext);
     frame.header().handle = handle_of(0) + (1U << 12U);
     expect_harmless(frame, Counter::drop_unknown_handle);
 }
 
+// H-4
 TEST_P(Session, a_frame_of_somebody_else_in_the_peers_name) {
     Spoiled frame = data(kNext);
     reinterpret_cast<wire::EthernetHeader*>(frame.octets.data())->source = mac_of(2);
     expect_harmless(frame, Counter::drop_wrong_source);
 }
 
+// O-6
 TEST_P(Session, an_entry_that_can_never_be_met) {
     const wire::AfterEntry far[] = {{kWorld, kFirst + 5000}};
     expect_harmless(data(kNext, far), Counter::drop_after_unmeetable);
@@ -250,6 +261,7 @@ TEST_P(Session, a_question_about_numbers_beyond_the_window) {
     expect_harmless(probe(kGroupBit | 77, kNext), Counter::drop_ack_stream);
 }
 
+// O-5, S-7
 TEST_P(Session, an_entry_that_is_not_met_holds_no_more_than_the_window) {
     // A source that promises a multicast and never sends it: its packets wait, within the window, and others are not disturbed.
     const wire::AfterEntry promised[] = {{kWorld, kFirst}};

@@ -52,14 +52,17 @@ TEST_P(EveryProfile, survives_loss) {
     play({.size = 4, .packets = 150, .faults = {.loss = 0.05}}, 4);
 }
 
+// S-6
 TEST_P(EveryProfile, delivers_a_duplicate_once) {
     play({.size = 3, .packets = 150, .faults = {.duplicate = 0.3}}, 3);
 }
 
+// S-8
 TEST_P(EveryProfile, puts_overtaking_frames_in_order) {
     play({.size = 3, .packets = 150, .faults = {.reorder = 0.2}}, 3);
 }
 
+// H-16
 TEST_P(EveryProfile, numbers_wrap_under_all_faults) {
     play({.size = 4,
           .packets = 150,

@@ -12,6 +12,7 @@ constexpr CongestionLimits kLimits{.most = 256, .first = 10};
 constexpr Nanos kShort = 40 * kMicrosecond;
 constexpr Nanos kQueue = 400 * kMicrosecond;
 
+// S-50
 TEST(LossBased, doubles_until_the_first_loss_then_adds_one_a_round_trip) {
     LossBased control(kLimits);
     EXPECT_EQ(control.window(), 10);
@@ -37,6 +38,7 @@ TEST(LossBased, halves_once_a_round_trip_and_stays_within_its_limits) {
     EXPECT_EQ(control.window(), kLimits.most);
 }
 
+// S-51
 TEST(AdaptiveBackoff, takes_a_lone_loss_without_a_queue_for_a_bit_error) {
     AdaptiveBackoff control(kLimits);
     control.on_acked(90, kShort);
@@ -48,6 +50,19 @@ TEST(AdaptiveBackoff, takes_a_lone_loss_without_a_queue_for_a_bit_error) {
     EXPECT_EQ(control.window(), before);
 }
 
+// S-54
+TEST(AdaptiveBackoff, grows_by_half_a_packet_a_round_trip_after_a_cut) {
+    AdaptiveBackoff window({.most = 256, .first = 32});
+    (void)window.on_acked(1, 100 * kMicrosecond);
+    (void)window.on_acked(1, kMillisecond);
+    window.on_lost(1, true);
+    const float cut = window.window();
+    EXPECT_FLOAT_EQ(cut, 17);
+    (void)window.on_acked(cut, kMillisecond);
+    EXPECT_FLOAT_EQ(window.window(), cut + 0.5F);
+}
+
+// S-51, S-52
 TEST(AdaptiveBackoff, halves_when_the_path_is_full_as_well) {
     AdaptiveBackoff control(kLimits);
     control.on_acked(90, kShort);
@@ -59,6 +74,7 @@ TEST(AdaptiveBackoff, halves_when_the_path_is_full_as_well) {
     EXPECT_EQ(control.window(), before / 2);
 }
 
+// S-53
 TEST(AdaptiveBackoff, halves_when_too_many_are_lost_for_bit_errors) {
     AdaptiveBackoff control(kLimits);
     control.on_acked(10, kShort);
@@ -69,6 +85,7 @@ TEST(AdaptiveBackoff, halves_when_too_many_are_lost_for_bit_errors) {
     EXPECT_EQ(control.window(), before / 2);
 }
 
+// S-53
 TEST(AdaptiveBackoff, adds_up_losses_that_come_one_by_one) {
     AdaptiveBackoff control(kLimits);
     control.on_acked(10, kShort);
@@ -83,6 +100,7 @@ TEST(AdaptiveBackoff, adds_up_losses_that_come_one_by_one) {
         << "one in five is no bit error, though each came in a round trip of its own";
 }
 
+// S-53
 TEST(AdaptiveBackoff, learns_from_many_losses_that_its_shortest_round_trip_had_a_queue) {
     AdaptiveBackoff control(kLimits);
     control.on_acked(10, kQueue);
@@ -95,6 +113,7 @@ TEST(AdaptiveBackoff, learns_from_many_losses_that_its_shortest_round_trip_had_a
     EXPECT_LT(control.window(), before) << "the next one is congestion at once";
 }
 
+// S-51
 TEST(AdaptiveBackoff, keeps_its_window_under_one_bit_error_in_fifty) {
     AdaptiveBackoff control(kLimits);
     for (int i = 0; i < 10'000; ++i) {
@@ -135,6 +154,7 @@ TEST(DelayBased, acknowledgements_without_a_sample_cut_nothing) {
     EXPECT_LT(control.window(), before + 10 / before);
 }
 
+// S-55
 TEST(Pacer, spaces_packets_and_saves_up_only_a_short_burst) {
     Pacer pacer;
     Nanos now = kSecond;

@@ -5,6 +5,7 @@ namespace {
 
 using test::Parts;
 
+// S-48
 TEST(UrtpControlQueue, gives_sessions_their_turns_in_the_order_of_their_wishes) {
     Parts parts(4);
     Session& one = parts.open(1);
@@ -25,6 +26,7 @@ TEST(UrtpControlQueue, gives_sessions_their_turns_in_the_order_of_their_wishes) 
     parts.check();
 }
 
+// S-48
 TEST(UrtpControlQueue, gives_the_streams_of_a_session_their_turns) {
     Parts parts(2);
     Group& group = parts.open_group(test::kWorld, {0, 1});
@@ -87,6 +89,7 @@ TEST(UrtpControlQueue, speaks_for_sessions_before_streams_before_groups) {
     parts.control.remove(group);
 }
 
+// S-47
 TEST(UrtpControlQueue, leaves_packets_a_turn_after_a_run_of_control_frames) {
     Parts parts(2);
     Session& session = parts.open(1);
@@ -103,6 +106,7 @@ TEST(UrtpControlQueue, leaves_packets_a_turn_after_a_run_of_control_frames) {
     EXPECT_FALSE(parts.control.end_run()) << "a run that was not full";
 }
 
+// S-49
 TEST(UrtpControlQueue, waits_for_the_port_where_frames_go_one_by_one) {
     Params params;
     params.control_one_by_one = true;

@@ -371,6 +371,7 @@ TEST(UrtpFastPath, believes_no_predicted_acknowledgement_of_what_was_not_sent) {
     world.pool.table().drop(segment);
 }
 
+// O-1
 TEST(UrtpFastPath, predicts_no_message_behind_a_multicast_under_way) {
     if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
     World world(2);
@@ -482,6 +483,7 @@ TEST(UrtpFastPath, passes_a_message_only_if_nothing_waits) {
     EXPECT_FALSE(p.pass()) << "to it, rank 0 is gone";
 }
 
+// O-1
 TEST(UrtpFastPath, passes_no_message_before_a_multicast_that_its_receiver_lacks) {
     if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
     Passing p;
@@ -532,6 +534,7 @@ TEST(UrtpFastPath, a_passed_message_takes_an_owed_acknowledgement_along) {
     EXPECT_TRUE(p.world.members[1]->drained());
 }
 
+// S-15
 TEST(UrtpFastPath, acknowledges_what_it_takes) {
     if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
     World world(2);

@@ -247,6 +247,7 @@ TEST(Optimistic, lets_go_of_accepted_messages_lazily) {
     EXPECT_EQ(w.pool.live(), 0U) << "all are accepted";
 }
 
+// F-10
 TEST(Flow, frames_are_counted_where_no_policy_speaks_them) {
     World w(2, {}, {}, 1, 0, "urtp");
     wire::FlowBody body{0U, 0U, std::uint16_t{1}, wire::FlowKind::kReserve, 0};

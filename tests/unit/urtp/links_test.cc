@@ -194,6 +194,7 @@ void exchange(std::uint64_t seed, double loss) {
     }
 }
 
+// H-8, H-9
 TEST(Links, deliver_in_order_whatever_the_slots_are) {
     for (std::uint64_t seed = 1; seed <= 5 && !::testing::Test::HasFatalFailure(); ++seed)
         exchange(seed, 0);
@@ -204,6 +205,7 @@ TEST(Links, deliver_in_order_where_a_tenth_is_lost) {
         exchange(seed, 0.1);
 }
 
+// H-10
 TEST(Links, refuse_what_is_no_peer_and_no_slot) {
     LinkWorld w(2, 4, 0, 1);
     Transport& member = *w.members[0];
@@ -228,6 +230,7 @@ TEST(Links, refuse_what_is_no_peer_and_no_slot) {
     EXPECT_EQ(job.members[0]->unlink(1), Err::kInvalid);
 }
 
+// H-11
 TEST(Links, take_no_frame_under_a_vacant_slot_or_from_another_node) {
     LinkWorld w(4, 4, 0, 1);
     const auto [at_0, at_2] = w.link(0, 2);
@@ -276,6 +279,7 @@ TEST(Links, repair_what_the_port_gave_up) {
     EXPECT_EQ(w.receive(2, at_2), Strings{"x"});
 }
 
+// H-12
 TEST(Links, give_a_slot_to_the_next_peer) {
     LinkWorld w(6, 1, 0.05, 5);  // one slot, so each link takes that of the one before
     for (int turn = 0; turn < 500; ++turn) {
@@ -299,6 +303,7 @@ TEST(Links, give_a_slot_to_the_next_peer) {
     EXPECT_EQ(w.pool.live(), 0U);
 }
 
+// H-12
 TEST(Links, keep_a_slot_until_all_of_its_peer_was_taken) {
     LinkWorld w(4, 2, 0, 7);
     const auto [here, there] = w.link(0, 2);

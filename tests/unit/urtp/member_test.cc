@@ -30,6 +30,7 @@ TEST(UrtpTransport, delivers_a_unicast_packet_with_its_tag) {
     EXPECT_EQ(w.members[1]->next_source(), kNoRank);
 }
 
+// S-12
 TEST(UrtpTransport, drains_after_the_delayed_acknowledgement) {
     World w(2);
     EXPECT_EQ(w.send(0, 1, "x"), Admission::kYes);
@@ -49,6 +50,7 @@ void give_up(World& w, Rank from, Segment* frame) {
     w.pool.table().drop(frame);
 }
 
+// S-35
 TEST(UrtpTransport, sends_again_at_once_what_the_port_gave_up) {
     World w(3);
     Transport& member = *w.members[0];
@@ -69,6 +71,7 @@ TEST(UrtpTransport, sends_again_at_once_what_the_port_gave_up) {
     EXPECT_TRUE(w.drained());
 }
 
+// S-33
 TEST(UrtpTransport, repairs_a_multicast_that_one_receiver_lost) {
     World w(3);
     int lost = 0;
@@ -91,6 +94,7 @@ TEST(UrtpTransport, repairs_a_multicast_that_one_receiver_lost) {
     EXPECT_TRUE(w.drained());
 }
 
+// S-33
 TEST(UrtpTransport, repairs_by_multicast_what_several_lost) {
     World w(4);
     bool lost = false;
@@ -108,6 +112,7 @@ TEST(UrtpTransport, repairs_by_multicast_what_several_lost) {
     EXPECT_EQ(w.count(0, Counter::repair_unicast), 0U);
 }
 
+// S-39
 TEST(UrtpTransport, probes_for_a_lost_tail) {
     World w(2);
     int data = 0;
@@ -122,6 +127,7 @@ TEST(UrtpTransport, probes_for_a_lost_tail) {
     EXPECT_TRUE(w.drained());
 }
 
+// O-1, O-5
 TEST(UrtpTransport, unicast_never_overtakes_a_lost_multicast) {
     World w(3);
     bool lost = false;
@@ -160,6 +166,7 @@ TEST(UrtpTransport, a_slow_host_that_awaits_many_still_sends_its_own) {
 
 // A host that sends one frame while timers ask for two once asked about the first stream of a source for ever, and never about the
 // others; nor did it acknowledge them. Where the first one's packets waited for theirs, nothing came in order any more.
+// S-48
 TEST(UrtpTransport, a_slow_host_speaks_of_each_stream_of_a_source_in_turn) {
     World w(2, {.max_recv_wait = kMillisecond}, {.gap = kMillisecond});
     constexpr GroupHandle kWhole = kGroupBit | 100;
@@ -212,6 +219,7 @@ TEST(UrtpTransport, asks_no_more_often_for_awaiting_many) {
 
 // A packet that needs more than four entries asks for the acknowledgements in its way. Where the round trip is short, and what is in
 // the way is lost, that was once every other frame.
+// O-3
 TEST(UrtpTransport, asks_ever_less_often_for_acknowledgements_that_do_not_come) {
     World w(3);
     w.hook = [](const wire::FrameView&, Rank) { return Fate::kLose; };
@@ -230,6 +238,7 @@ TEST(UrtpTransport, asks_ever_less_often_for_acknowledgements_that_do_not_come) 
 }
 
 // A receiver whose pool was full once asked for all that it lacked each time, and dropped nearly all of it again.
+// S-23
 TEST(UrtpTransport, does_not_ask_for_what_it_has_no_room_for) {
     World w(4, {.window = 64, .rx_pool_packets = 16});
     unsigned requests = 0;
@@ -264,6 +273,7 @@ TEST(UrtpTransport, does_not_ask_for_what_it_has_no_room_for) {
 }
 
 // The timer that asks for credit once ended so that the packets behind it had none, and a lost tail stayed lost.
+// S-39
 TEST(UrtpTransport, probes_for_a_tail_that_is_lost_after_a_wait_for_credit) {
     World w(2, {.rx_pool_packets = 16});
     std::size_t sent = 0;
@@ -288,6 +298,7 @@ TEST(UrtpTransport, probes_for_a_tail_that_is_lost_after_a_wait_for_credit) {
 
 // A slow host that others outrun loses nearly all that it is asked. It once counted as dead for a rank of whose questions it had lost
 // every one, while it answered those of the others.
+// N-18
 TEST(UrtpTransport, a_peer_lives_while_its_node_is_heard) {
     CountingPool pool;
     for (const bool node_lives : {true, false}) {
@@ -316,6 +327,7 @@ TEST(UrtpTransport, a_peer_lives_while_its_node_is_heard) {
 
 // A node says GONE only to what names the handle of a rank. A rank that had ended while all its BYEs were lost was once never found
 // gone by whoever asked it in groups only, because its node lives.
+// N-14
 TEST(UrtpTransport, asks_a_rank_in_doubt_under_its_own_handle) {
     constexpr Nanos kDead = 100 * kMillisecond;
     CountingPool pool;
@@ -367,6 +379,7 @@ TEST(UrtpTransport, asks_a_rank_in_doubt_under_its_own_handle) {
 
 // Whoever waits for acknowledgements asks for them in each of its rounds, and a probe goes first: on a slow host, which sends a
 // frame a round, the repair that would have brought them never went.
+// S-46
 TEST(UrtpTransport, a_repair_goes_before_the_question_that_awaits_it) {
     World w(6);
     Transport& member = *w.members[0];

@@ -156,6 +156,7 @@ TEST(Departures, are_known_across_the_wrap_of_tickets) {
               Departures::kLongAgo);
 }
 
+// S-4
 TEST(TxStream, base_follows_the_last_destination_across_the_wrap) {
     const Rank ranks[] = {0, 1, 2, 3};
     TxStream tx(kGroupBit, nullptr, ranks, 1, 64, Seq{0xfffffff0}, 1000);
@@ -173,6 +174,7 @@ TEST(TxStream, base_follows_the_last_destination_across_the_wrap) {
     EXPECT_EQ(tx.base, Seq{0x18});
 }
 
+// S-5, S-21
 TEST(TxStream, the_least_credit_limits_and_may_retract) {
     const Rank ranks[] = {0, 1};
     TxStream tx(kGroupBit, nullptr, ranks, 2, 64, Seq{0}, 1000);
@@ -187,6 +189,27 @@ TEST(TxStream, the_least_credit_limits_and_may_retract) {
     EXPECT_EQ(tx.limit, Seq{30});
 }
 
+// S-45
+TEST(TxStream, samples_each_acknowledgement_at_first_and_then_now_and_then) {
+    const Rank ranks[] = {1};
+    TxStream tx(1, nullptr, ranks, kNoRank, 64, Seq{0}, 1000);
+    ASSERT_TRUE(tx.is_unbounded());
+    const Nanos start = kSecond;
+    tx.sampled_at = TxStream::ticks(start);
+    for (; tx.samples < 16; ++tx.samples)
+        EXPECT_TRUE(tx.wants_sample(1, start));
+    EXPECT_FALSE(tx.wants_sample(15, start));
+    EXPECT_TRUE(tx.wants_sample(16, start));
+    EXPECT_FALSE(tx.wants_sample(1, start + 90 * kMicrosecond));
+    EXPECT_TRUE(tx.wants_sample(1, start + 102 * kMicrosecond));
+    tx.untold = 12;
+    EXPECT_TRUE(tx.wants_sample(4, start));
+    tx.untold = 0;
+    tx.cwnd = 63;
+    EXPECT_TRUE(tx.wants_sample(1, start)) << "congestion control needs each";
+}
+
+// O-5, O-6
 TEST(Ordering, judges_entries_by_serial_number) {
     EXPECT_EQ(judge_entry(Seq{0}, Seq{0xffffffff}, 16), Judgement::kMet);
     EXPECT_EQ(judge_entry(Seq{0}, Seq{0}, 16), Judgement::kUnmet);

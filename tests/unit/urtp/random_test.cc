@@ -32,6 +32,7 @@ Scenario scenario_of(std::uint64_t seed) {
     return s;
 }
 
+// S-4, S-8
 TEST(RandomTraffic, arrives_exactly_once_in_order_and_drains) {
     const char* only = std::getenv("ULC_SEED");  // NOLINT(concurrency-mt-unsafe): one thread
     const std::uint64_t first = only != nullptr ? std::strtoull(only, nullptr, 10) : 1;

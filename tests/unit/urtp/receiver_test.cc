@@ -18,6 +18,7 @@ std::vector<std::string> take(Parts& parts, Rank source) {
 
 using Strings = std::vector<std::string>;
 
+// S-8
 TEST(UrtpReceiver, puts_packets_in_order) {
     Parts parts(2);
     Session& session = parts.open(1);
@@ -31,6 +32,7 @@ TEST(UrtpReceiver, puts_packets_in_order) {
     EXPECT_FALSE(session.unicast.missing());
 }
 
+// S-6, S-7
 TEST(UrtpReceiver, drops_and_counts_what_came_before_and_what_is_beyond_the_window) {
     Parts parts(2);
     Session& session = parts.open(1);
@@ -46,6 +48,7 @@ TEST(UrtpReceiver, drops_and_counts_what_came_before_and_what_is_beyond_the_wind
     EXPECT_EQ(take(parts, 1).size(), 1U);
 }
 
+// S-22, S-24
 TEST(UrtpReceiver, asks_for_a_gap_and_says_so_in_a_request) {
     Params params;
     params.reorder_wait = 0;
@@ -68,6 +71,7 @@ TEST(UrtpReceiver, asks_for_a_gap_and_says_so_in_a_request) {
     parts.check();
 }
 
+// S-36, S-37
 TEST(UrtpReceiver, keeps_one_packet_of_each_source_when_the_store_is_full) {
     Params params;
     params.rx_pool_packets = 1;
@@ -84,6 +88,7 @@ TEST(UrtpReceiver, keeps_one_packet_of_each_source_when_the_store_is_full) {
     EXPECT_FALSE(two.reserved_used);
 }
 
+// S-12
 TEST(UrtpReceiver, rides_acknowledgements_on_data_that_goes_back) {
     Parts parts(2);
     Session& session = parts.open(1);
@@ -97,6 +102,7 @@ TEST(UrtpReceiver, rides_acknowledgements_on_data_that_goes_back) {
     EXPECT_EQ(take(parts, 1).size(), 1U);
 }
 
+// S-28
 TEST(UrtpReceiver, a_waiting_receive_asks_its_source_until_a_packet_comes) {
     Parts parts(2);
     parts.open_group(test::kWorld, {0, 1});

@@ -9,6 +9,7 @@ wire::AckEntry entry(Rank rank, std::uint32_t next, std::uint16_t credit = 64) {
     return {rank, next, credit, kDelayUnknown};
 }
 
+// S-1
 TEST(UrtpSender, numbers_packets_and_transmits_them_in_the_order_of_their_commits) {
     Parts parts(3);
     TxStream& one = parts.sender.begin(parts.open(1));
@@ -32,6 +33,7 @@ TEST(UrtpSender, numbers_packets_and_transmits_them_in_the_order_of_their_commit
     EXPECT_FALSE(parts.sender.drained()) << "nothing is acknowledged yet";
 }
 
+// S-2
 TEST(UrtpSender, retains_packets_until_they_are_acknowledged) {
     Parts parts(2);
     Session& session = parts.open(1);
@@ -53,6 +55,7 @@ TEST(UrtpSender, retains_packets_until_they_are_acknowledged) {
     parts.check();
 }
 
+// S-5
 TEST(UrtpSender, admits_no_more_than_the_receivers_credit) {
     Parts parts(2);
     Session& session = parts.open(1);
@@ -68,6 +71,7 @@ TEST(UrtpSender, admits_no_more_than_the_receivers_credit) {
     parts.check();
 }
 
+// S-29, S-30
 TEST(UrtpSender, repeats_what_is_asked_for_and_nothing_else) {
     Parts parts(2);
     Session& session = parts.open(1);
@@ -90,6 +94,7 @@ TEST(UrtpSender, repeats_what_is_asked_for_and_nothing_else) {
     parts.check();
 }
 
+// S-35
 TEST(UrtpSender, a_failed_send_goes_again_at_once) {
     Parts parts(2);
     TxStream& tx = parts.sender.begin(parts.open(1));
@@ -128,6 +133,7 @@ TEST(UrtpSender, begins_a_stream_to_a_group_whose_members_are_gone_not_clear) {
     parts.sender.check_invariants();
 }
 
+// S-39
 TEST(UrtpSender, asks_for_news_of_a_silent_tail_and_takes_long_silence_for_death) {
     Parts parts(2);
     Session& session = parts.open(1);

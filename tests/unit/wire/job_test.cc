@@ -118,6 +118,7 @@ Octets commit_frame() {
     return body;
 }
 
+// J-25
 TEST(WireJob, every_kind_round_trips) {
     JobBodyView view;
     const Octets join = join_frame();
@@ -143,6 +144,7 @@ TEST(WireJob, every_kind_round_trips) {
     EXPECT_TRUE(ok(commit_frame()));
 }
 
+// J-27
 TEST(WireJob, a_profile_is_a_word_and_then_zeros) {
     constexpr std::size_t at = sizeof(JobHead) + offsetof(JoinBody, profile);
     const auto with = [](std::string_view text) {
@@ -162,6 +164,7 @@ TEST(WireJob, a_profile_is_a_word_and_then_zeros) {
     EXPECT_FALSE(ok(with(std::string_view("gbn\0eager", 9))));
 }
 
+// J-25
 TEST(WireJob, every_kind_cut_or_lengthened_is_malformed) {
     const Octets all[] = {
         join_frame(),
@@ -193,6 +196,7 @@ Octets with_head(Octets body, std::size_t offset, unsigned octet) {
     return body;
 }
 
+// J-26, J-27
 TEST(WireJob, heads_out_of_range_are_malformed) {
     const Octets good = join_frame();
     for (const unsigned kind : {0U, 7U, 255U})
@@ -210,6 +214,7 @@ TEST(WireJob, heads_out_of_range_are_malformed) {
     EXPECT_FALSE(ok(with_head(good, 4, 27))) << "a control character would reach terminals";
 }
 
+// J-26
 TEST(WireJob, joins_out_of_range_are_malformed) {
     const Octets good = join_frame();
     EXPECT_FALSE(ok(with(good, 0, {0, 0}))) << "size 0";
@@ -225,6 +230,7 @@ TEST(WireJob, joins_out_of_range_are_malformed) {
     EXPECT_TRUE(ok(join_frame(kJoinClaimsMax)));
 }
 
+// J-29, J-35
 TEST(WireJob, a_join_of_a_launcher_has_a_tag_from_version_2_on) {
     const auto join = [](std::uint8_t version, std::size_t behind) {
         Octets body = with_head(with(join_frame(), 2, {1, version}), 1, 0);
@@ -248,6 +254,7 @@ TEST(WireJob, a_join_of_a_launcher_has_a_tag_from_version_2_on) {
 }
 
 // As any BLAKE2b has them, from docs/PROTOCOL.md §7.2.
+// J-30, J-31, J-32
 TEST(WireJobKey, is_made_of_the_nonce_and_makes_tags) {
     Nonce nonce;
     for (std::size_t i = 0; i < nonce.octets.size(); ++i)
@@ -275,6 +282,7 @@ TEST(WireJobKey, is_made_of_the_nonce_and_makes_tags) {
     EXPECT_FALSE(same_tag(tag, job_tag(other, mac, body)));
 }
 
+// J-26
 TEST(WireJob, rosters_out_of_range_are_malformed) {
     EXPECT_TRUE(ok(roster_frame(3, 5, 8)));
     EXPECT_FALSE(ok(roster_frame(4, 5, 8))) << "ranks beyond size";
@@ -293,6 +301,7 @@ TEST(WireJob, rosters_out_of_range_are_malformed) {
     EXPECT_FALSE(ok(with(good, 34, {0, 0, 0, 0}))) << "incarnation 0";
 }
 
+// J-25, J-26
 TEST(WireJob, other_bodies_out_of_range_are_malformed) {
     EXPECT_FALSE(ok(ack_frame(RosterAckState::kPartial, 9, 1)));
     EXPECT_FALSE(ok(ack_frame(RosterAckState::kPartial, 0, 0)));
@@ -310,6 +319,7 @@ TEST(WireJob, other_bodies_out_of_range_are_malformed) {
     EXPECT_FALSE(ok(bye_frame(1, LeaveReason::kLeft, 0)));
 }
 
+// N-1
 TEST(WireNode, round_trips_and_refuses_what_is_out_of_range) {
     const auto parses = [](NodeKind kind, LeaveReason reason, std::uint32_t incarnation,
                            std::uint64_t token, Handle ours, Handle theirs) {

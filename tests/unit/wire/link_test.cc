@@ -86,6 +86,7 @@ TEST(WireLink, every_kind_round_trips) {
 }
 
 // As JOB and NODE frames: version 0, and nothing in the header.
+// F-5, F-8
 TEST(WireLink, frames_have_a_frozen_header) {
     std::vector<std::byte> frame(kHeadOctets + kLinkOctetsMax + 64);
     const Octets body = octets_of(body_of(LinkKind::kConfirm));

@@ -99,6 +99,7 @@ bool allowed(FrameType type, std::uint8_t flags) {
     return (flags & kFlagTag) == 0 || (flags & kFlagFirst) != 0;
 }
 
+// F-3, F-13, F-14, F-16
 TEST(WireParse, every_flag_combination_round_trips_or_is_refused) {
     for (const FrameType type : {FrameType::kData, FrameType::kMcast, FrameType::kCounted}) {
         for (unsigned bits = 0; bits < 256; ++bits) {
@@ -144,6 +145,7 @@ TEST(WireParse, every_flag_combination_round_trips_or_is_refused) {
 }
 
 // What a port asks with before it has copied the rest (engine/landing.cc).
+// F-29
 TEST(WireParse, what_is_judged_by_its_front_is_not_read_beyond_it) {
     for (unsigned type = 0; type < 16; ++type) {
         const bool data = type == static_cast<unsigned>(FrameType::kData);
@@ -173,6 +175,7 @@ TEST(WireParse, what_is_judged_by_its_front_is_not_read_beyond_it) {
     }
 }
 
+// F-29
 TEST(WireParse, a_frame_cut_at_any_length_is_short) {
     const std::uint8_t all = kFlagFirst | kFlagAck | kFlagAfter | kFlagTag | kFlagCrc;
     const Octets frame = data_frame(FrameType::kData, all, 100);
@@ -183,6 +186,7 @@ TEST(WireParse, a_frame_cut_at_any_length_is_short) {
     }
 }
 
+// F-2, F-4
 TEST(WireParse, padding_is_not_payload) {
     Octets frame = data_frame(FrameType::kData, kFlagFirst | kFlagLast, 3);
     EXPECT_EQ(frame.size(), kFrameOctetsMin);
@@ -206,6 +210,7 @@ constexpr std::size_t kHandleAt = 18;
 constexpr std::size_t kRankAt = 22;
 constexpr std::size_t kSeqAt = 24;
 
+// F-1, F-5, F-9
 TEST(WireParse, fixed_fields_are_named_when_wrong) {
     const Octets good = data_frame(FrameType::kData, kFlagFirst | kFlagLast, 30);
     ASSERT_EQ(reason(good), Counter::kCount);
@@ -228,6 +233,7 @@ TEST(WireParse, fixed_fields_are_named_when_wrong) {
     EXPECT_EQ(reason(changed(group, kHandleAt, 0)), Counter::drop_unknown_handle);
 }
 
+// F-15, F-17, F-18
 TEST(WireParse, extensions_out_of_range_are_named) {
     const std::uint8_t one = kFlagFirst | kFlagLast;
     const Octets after = data_frame(FrameType::kData, one | kFlagAfter, 60);
@@ -256,6 +262,7 @@ TEST(WireParse, extensions_out_of_range_are_named) {
 }
 
 // Control frames have no flag for it: what stands behind their body is a CRC if the wire is configured so, and padding if not.
+// F-25, F-26, F-27
 TEST(WireParse, a_wire_with_crc_takes_no_frame_without) {
     for (const bool job : {false, true}) {
         std::byte frame[128] = {};
@@ -287,6 +294,7 @@ TEST(WireParse, a_wire_with_crc_takes_no_frame_without) {
     }
 }
 
+// F-24
 TEST(WireParse, crc_covers_header_extensions_and_payload) {
     const std::uint8_t flags = kFlagFirst | kFlagLast | kFlagTag | kFlagAck | kFlagCrc;
     const Octets good = data_frame(FrameType::kData, flags, 40);
@@ -301,6 +309,7 @@ TEST(WireParse, crc_covers_header_extensions_and_payload) {
     }
 }
 
+// F-19, F-21, F-22
 TEST(WireParse, control_frames_round_trip_and_their_lengths_are_checked) {
     Octets frame(512);
     AckEntry entries[kAckEntriesMax]{};
@@ -379,6 +388,7 @@ TEST(WireParse, flow_frames_round_trip_and_are_whole) {
     }
 }
 
+// F-9
 TEST(WireParse, status_frames_round_trip_and_are_whole) {
     FrameHead head = head_of(FrameType::kStatus, 0, kGroupBit | 5);
     head.seq = Seq{0};
@@ -432,6 +442,7 @@ TEST(WireParse, nack_frames_round_trip_and_are_whole) {
     }
 }
 
+// F-6, F-7, F-8
 TEST(WireParse, control_frames_have_no_flags_and_no_stray_fields) {
     for (const auto type :
          {FrameType::kAck, FrameType::kReq, FrameType::kProbe, FrameType::kJob, FrameType::kNode}) {
@@ -491,6 +502,7 @@ TEST(WireParse, the_copy_of_a_short_payload_touches_no_other_octet) {
 }
 
 // The short path for common packets reads and refuses what the rules do: parse_copy() compares.
+// F-28, F-29
 TEST(WireParse, common_packets_with_wrong_octets_are_judged_by_the_rules) {
     Prng random(7);
     int whole = 0;
@@ -514,6 +526,7 @@ TEST(WireParse, common_packets_with_wrong_octets_are_judged_by_the_rules) {
     EXPECT_LT(whole, 19'000);
 }
 
+// F-23
 TEST(WireCrc, agrees_with_the_standard_and_with_its_table) {
     const char* digits = "123456789";
     const auto* at = reinterpret_cast<const std::byte*>(digits);
