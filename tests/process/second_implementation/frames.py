@@ -4,9 +4,11 @@ from dataclasses import dataclass, field
 
 ETHERTYPE = 0x88B5
 BROADCAST = b"\xff" * 6
+# F-3
 HEADER = struct.Struct(">BBHIHI")  # version and type, flags, length, handle, source rank, seq
 DATA, MCAST, ACK, REQ, PROBE, JOB, NODE = range(1, 8)
 LINK = 12
+# F-5, F-8
 FROZEN = JOB, NODE, LINK  # of version 0, without handle and rank
 F, L, A, R, S, T, N, C = (1 << bit for bit in range(7, -1, -1))  # flags, most significant first
 UNKNOWN_DELAY = 65535
@@ -23,6 +25,7 @@ def need(holds, what):
         raise Malformed(what)
 
 
+# H-16
 def ahead(a, b):
     """a − b of serial numbers (RFC 1982, §3): positive if a is after b."""
     return ((a - b + 0x80000000) & 0xFFFFFFFF) - 0x80000000
@@ -39,6 +42,7 @@ def _crc_table():
         yield octet
 
 
+# F-23
 CRC_TABLE = tuple(_crc_table())
 
 
@@ -49,6 +53,7 @@ def crc32c(octets):
     return struct.pack(">I", crc ^ 0xFFFFFFFF)
 
 
+# F-19, F-20
 @dataclass
 class AckEntry:
     stream: int
@@ -81,6 +86,7 @@ class Frame:
     body: bytes = b""  # payload, or body of a control frame
     version: int = 1
 
+    # F-13
     def extensions(self):
         parts = []
         if self.flags & A:
@@ -118,6 +124,7 @@ class Reader:
         return layout.unpack(self.take(layout.size))
 
 
+# F-5, F-6, F-7, F-8, F-9, F-14, F-15, F-16, F-17, F-18, F-24
 def parse(octets):
     """octets: the frame behind the EtherType, with padding. Raises Malformed."""
     reader = Reader(octets)
@@ -158,6 +165,7 @@ def parse(octets):
     return frame
 
 
+# F-22, S-22
 def request_bitmap(wanted, first):
     """§2, ReqBody: zeros ask, so bits that nobody wants are ones. wanted: numbers at or after first, not empty."""
     offsets = [ahead(number, first) for number in wanted]
@@ -167,6 +175,7 @@ def request_bitmap(wanted, first):
     return bytes(bitmap)
 
 
+# F-22, S-22
 def requested(entry, body):
     """The numbers that a REQ asks for."""
     octets = body[14:]

@@ -5,6 +5,7 @@ import struct
 
 from frames import need
 
+# G-4
 REPORT, VERDICT = 3 << 62 | 1, 3 << 62 | 2
 CONTROL = struct.Struct(">IIQQIxxxx")
 MISMATCH = 16
@@ -21,6 +22,7 @@ def octets_of(ranks):
     return struct.pack(f">{len(ranks)}H", *ranks)
 
 
+# G-5, H-5
 class Forming:
     def __init__(self, world, ranks, nth, made):
         self.ranks, self.nth, self.status, self.over = ranks, nth, 0, False
@@ -40,6 +42,7 @@ class Groups:
         self.sets, self.lists = collections.Counter(), collections.Counter()
         self.forming, self.early = [], []
 
+    # G-1, G-7
     def create(self, world, ranks):
         """Over when .over; made if then .status is 0."""
         forming = Forming(world, ranks, self.sets[tuple(sorted(ranks))], self.lists[tuple(ranks)])
@@ -54,6 +57,7 @@ class Groups:
             self.on_control(*message)
         return forming
 
+    # G-6
     def on_control(self, source, tag, octets):
         need(len(octets) >= CONTROL.size and tag in (REPORT, VERDICT), "group control")
         handle, nth, set_hash, list_hash, status = CONTROL.unpack(octets[:CONTROL.size])
@@ -65,6 +69,7 @@ class Groups:
         else:
             self.on_report(forming, source, status if (handle, list_hash) == (forming.handle, forming.list_hash) else MISMATCH)
 
+    # G-2, G-9
     def on_report(self, forming, source, status):
         forming.reported.add(source)
         forming.status = forming.status or status

@@ -8,6 +8,7 @@ from frames import BROADCAST, JOB, Frame, need
 JOIN, ROSTER, ROSTER_ACK, REJECT, BYE, COMMIT = range(1, 7)
 PARTIAL, HOLDS_ALL, IS_FORMED, WORLD_IN_USE = range(1, 5)
 BY_HAND, INTRODUCES = 1, 2
+# J-25
 HEAD = struct.Struct(">BBBx64s16s")
 JOIN_BODY = struct.Struct(">HBBIHxx32s")
 CLAIM = struct.Struct(">HI")
@@ -15,9 +16,11 @@ ROSTER_BODY = struct.Struct(">IIIHHHHHBx")
 ENTRY = struct.Struct(">6sII")
 LEFT = 1
 VERSION = 2
+# J-4
 FIRST_WAIT, LONGEST_WAIT = 200e-6, 50e-3
 
 
+# J-30, J-31, J-32
 def keyed(key, message, octets):
     return hashlib.blake2b(message, digest_size=octets, key=key).digest()
 
@@ -76,18 +79,21 @@ class Job:
     def tag(self, source, body):
         return keyed(self.key, source + body, 16) if self.key else b""
 
+    # H-13, J-4
     def send_join(self):
         nonce, self.nonce = self.nonce, bytes(16) if self.flags & BY_HAND else self.nonce
         self.send(BROADCAST, JOIN, JOIN_BODY.pack(self.size, VERSION, VERSION, self.me.incarnation, 1, self.profile) +
                   CLAIM.pack(self.rank, self.me.handle))
         self.nonce = nonce
 
+    # H-14, J-7, J-9
     def send_roster(self):
         """All ranks in one part: 102 of them fit into a frame."""
         entries = [ENTRY.pack(m.mac, m.handle, m.incarnation) for _, m in sorted(self.members.items())]
         self.send(BROADCAST, ROSTER, ROSTER_BODY.pack(self.number, self.world, self.first_seq, self.size, 0, 1, 0,
                                                       len(entries), VERSION) + b"".join(entries))
 
+    # J-8
     def send_roster_ack(self, to, number, state):
         self.send(to, ROSTER_ACK, struct.pack(">IHBB", number, 1, state, 0))
 
@@ -117,6 +123,7 @@ class Job:
         return {m.mac for m in self.members.values() if not m.gone} - {self.wire.mac}
 
     # --- what is received
+    # J-20, J-33
     def on_frame(self, source, body):
         need(len(body) >= HEAD.size, "JobHead")
         kind, flags, length, name, nonce = HEAD.unpack_from(body)
@@ -139,6 +146,7 @@ class Job:
             return
         handler(source, nonce, body[HEAD.size:])
 
+    # J-6, J-16
     def on_join(self, source, nonce, body):
         size, least, greatest, incarnation, claims, profile = JOIN_BODY.unpack_from(body)
         if self.formed or (not self.flags and nonce != self.nonce):
@@ -159,6 +167,7 @@ class Job:
             self.nonce = self.nonce if not self.flags else self.random.randbytes(16)
             self.at_once()
 
+    # J-10
     def on_roster(self, source, nonce, body):
         number, world, first_seq, size, part, parts, first, entries, version = ROSTER_BODY.unpack_from(body)
         need(len(body) == ROSTER_BODY.size + entries * ENTRY.size, "entries")
@@ -174,6 +183,7 @@ class Job:
         self.publisher, self.number, self.world, self.first_seq, self.members, self.nonce = source, number, world, first_seq, members, nonce
         self.send_roster_ack(source, number, HOLDS_ALL)
 
+    # J-11, J-12
     def on_commit(self, source, nonce, body):
         (number,) = struct.unpack_from(">I", body)
         if self.rank == 0:
@@ -197,12 +207,14 @@ class Job:
             self.formed = True
             self.at_once()
 
+    # J-19
     def on_reject(self, source, nonce, body):
         if source not in self.rank0 | {claim.mac for claim in self.claims.values()}:
             return
         (error,) = struct.unpack_from(">I", body)
         raise JobFailed(f"rejected: error {error}")
 
+    # J-22
     def on_bye(self, source, nonce, body):
         rank, reason, handle = struct.unpack_from(">HBxI", body)
         self.gone(source, handle, reason)

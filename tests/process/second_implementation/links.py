@@ -29,6 +29,7 @@ class Link:
             self.peer = Member(mac, handle, incarnation)
         self.again, self.wait = 0.0, FIRST_WAIT
 
+    # L-2
     def address(self):
         return ADDRESS.pack(VERSION, self.me.mac, self.me.handle, self.me.incarnation, self.key)
 
@@ -47,10 +48,12 @@ class Link:
             body += self.tag(key, self.wire.mac, body)
         self.wire.send(to.mac, Frame(LINK, version=0, body=body).octets())
 
+    # L-11
     @staticmethod
     def tag(key, source, body):
         return keyed(keyed(key, b"ULC link key", 32), source + body, 16)
 
+    # L-22
     def unlink(self):
         self.ending, self.again, self.wait = True, 0.0, 5e-3
 
@@ -95,6 +98,7 @@ class Link:
                 self.send(UNLINKED, theirs=theirs)
                 self.gone(source, handle, reason)
 
+    # L-15, L-17, L-19
     def on_request(self, sender, source, body, theirs, slot, first):
         if self.tag(self.key, source, body[:-16]) != body[-16:]:
             self.bad_tags += 1

@@ -62,6 +62,7 @@ class Rank:
         elif self.known(source, to, frame):
             self.HANDLERS[frame.type](self, frame, to != self.wire.mac, now)
 
+    # F-28, H-4
     def known(self, source, to, frame):
         """§3: the handle is ours, MAC and rank agree with the roster."""
         if not self.job.formed:
@@ -77,6 +78,7 @@ class Rank:
             return False
         return True
 
+    # N-2, N-3, N-4, N-8, N-13
     def on_node(self, source, body):
         """§8. What is said unasked only makes us ask; the answer to our question counts."""
         kind, reason, incarnation, token, ours, theirs = NODE_BODY.unpack(body)
@@ -118,6 +120,7 @@ class Rank:
             streams[name] = Receiving(self.job.first_in, self.credit, index, len(ranks or ()))
         return streams[name]
 
+    # O-6, S-15, S-18, S-19
     def on_packet(self, frame, to_all, now):
         name = frame.handle if frame.type == MCAST else self.job.rank
         if frame.ack:
@@ -139,6 +142,7 @@ class Rank:
     def hears(self, name):
         return name == self.job.rank or name in self.groups
 
+    # O-5, S-8, S-10
     def take_in_order(self, source):
         """Each stream as far as it goes, until none goes on: a packet of one may be what another waits for."""
         streams = self.receiving[source]
@@ -158,6 +162,7 @@ class Rank:
         return not self.is_named(frame) or all(
             not self.hears(name) or ahead(self.stream_from(source, name).next, number) > 0 for name, number in frame.after)
 
+    # M-4
     def on_ready(self, source, name, frame):
         """§6.1: one message of a source at a time."""
         if frame.flags & F:
@@ -184,11 +189,13 @@ class Rank:
         need(entry.stream in self.groups or entry.stream == rank, "acknowledges no stream of ours")
         self.stream_to(entry.stream).on_entry(rank, entry, now)  # or nothing was sent in it yet: its receiver awaits that
 
+    # F-21
     def on_ack(self, frame, to_all, now):
         need(0 < len(frame.body) <= 16 * 12 and len(frame.body) % 12 == 0, "entries")
         for i in range(0, len(frame.body), 12):
             self.on_entry(frame.rank, AckEntry.of(frame.body[i:i + 12]), now)
 
+    # S-3, S-22
     def on_req(self, frame, to_all, now):
         entry = AckEntry.of(frame.body[:12])
         numbers = requested(entry, frame.body)
@@ -197,6 +204,7 @@ class Rank:
             self.counters["repairs"] += 1
             self.wire.send(self.job.members[frame.rank].mac, octets)
 
+    # S-16, S-17
     def on_probe(self, frame, to_all, now):
         (name,) = struct.unpack(">I", frame.body)
         need(self.hears(name), "probes no stream to us")
@@ -209,6 +217,7 @@ class Rank:
     HANDLERS = {DATA: on_packet, MCAST: on_packet, ACK: on_ack, REQ: on_req, PROBE: on_probe}
 
     # --- sending
+    # S-12, S-26
     def acknowledge_and_ask(self, now):
         for source, streams in self.receiving.items():
             member = self.job.members[source]
@@ -232,6 +241,7 @@ class Rank:
             self.sending[name] = Sending(name, living, self.job.first_out)
         return self.sending[name]
 
+    # M-3, O-4, S-1
     def transmit(self, now):
         """New packets in order of submission, as far as window and credit go."""
         for rank, member in self.job.members.items():
@@ -261,6 +271,7 @@ class Rank:
             if frame.flags & L:
                 self.to_send.popleft()
 
+    # M-1, M-2
     def cut(self, frame, octets, offset):
         """§6.1: as much of the message as the frame has room for."""
         if offset == 0:
@@ -277,17 +288,20 @@ class Rank:
         ranks = self.groups.get(name, [name])
         return {r for i, r in enumerate(ranks) if r != self.job.rank and (not subset or subset >> i & 1)}
 
+    # O-1
     def predecessors(self, stream, destinations):
         """§5: the last number of each other stream that a destination of this packet lacks something of."""
         return [(other.name, plus(other.next, -1)) for other in self.sending.values()
                 if other is not stream and destinations & set(other.lacking())]
 
+    # S-12
     def piggyback(self, frame, to, now):
         due = [(name, s) for name, s in self.receiving[to].items() if s.ack_at is not None]
         if due:
             frame.flags |= A
             frame.ack = due[0][1].entry(due[0][0], now)
 
+    # S-39
     def probe(self, now):
         for stream in self.sending.values():
             lacking = stream.lacking()

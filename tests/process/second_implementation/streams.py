@@ -3,6 +3,7 @@ from dataclasses import dataclass
 
 from frames import UNKNOWN_DELAY, AckEntry, ahead, need, plus, request_bitmap
 
+# P-8
 WINDOW = 256
 ACK_WINDOW = GROUP_ACK_WINDOW = 16
 ACK_DELAY = 200e-6
@@ -47,16 +48,19 @@ class Sending:
     def base(self):
         return min(self.acked.values(), key=lambda number: ahead(number, self.next), default=self.next)
 
+    # S-4, S-5, S-50
     def may_send(self):
         return (ahead(self.next, self.base()) < AT_ONCE and
                 all(ahead(limit, self.next) > 0 for limit in self.limit.values()))
 
+    # S-1, S-2
     def sent(self, octets, now):
         if not self.kept:
             self.progress = now
         self.kept[self.next] = Kept(octets, now)
         self.next = plus(self.next, 1)
 
+    # S-20, S-21, S-44
     def on_entry(self, rank, entry, now):
         """An AckEntry of that member."""
         if rank not in self.acked or ahead(entry.next, self.acked[rank]) < 0:
@@ -80,6 +84,7 @@ class Sending:
         for number in [n for n in self.kept if ahead(n, base) < 0]:
             del self.kept[number]
 
+    # S-3, S-32
     def repairs(self, numbers, now):
         """Octets of those that are asked for and were not just sent again."""
         for number in numbers:
@@ -91,6 +96,7 @@ class Sending:
     def lacking(self):
         return [rank for rank, acked in self.acked.items() if acked != self.next]
 
+    # S-39, S-40
     def probe_due(self, now):
         if not self.kept or now < self.progress + max(self.round_trip.wait() + ACK_DELAY, self.wait):
             return False
@@ -111,6 +117,7 @@ class Receiving:
         self.ack_at = None  # when an acknowledgement is due
         self.ask_at, self.wait = None, FIRST_RECV_WAIT
 
+    # S-6, S-7
     def put(self, frame, now):
         """Keeps it. Answers why not, if not."""
         offset = ahead(frame.seq, self.next)
@@ -128,6 +135,7 @@ class Receiving:
         if ahead(top, self.top) > 0:
             self.top = top
 
+    # S-9, S-11, S-14
     def take(self):
         """The packet at next is in order: §4 says when to acknowledge it."""
         frame, self.came = self.held.pop(self.next)
@@ -148,9 +156,11 @@ class Receiving:
         delay = UNKNOWN_DELAY if self.came is None else min(int((now - self.came) * 1e6), UNKNOWN_DELAY)
         return AckEntry(name, self.next, self.credit, delay)
 
+    # S-22
     def missing(self):
         return [n for n in (plus(self.next, i) for i in range(ahead(self.top, self.next))) if n not in self.held]
 
+    # S-24, S-26
     def ask(self, name, now, least_wait):
         """Body of a REQ, if one is due."""
         if ahead(self.top, self.next) <= 0 or self.next in self.held:

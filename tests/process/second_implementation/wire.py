@@ -20,6 +20,7 @@ class Wire:
     def close(self):
         self.socket.close()
 
+    # F-2, F-26
     def send(self, to, octets):
         """octets: from the ULC header on. The same octets may be sent again."""
         if self.loses():
@@ -53,6 +54,7 @@ class Wire:
                 continue
             yield octets[6:12], octets[:6], frame
 
+    # F-25, F-27
     def check(self, octets, frame):
         if frame.type in (DATA, MCAST):
             need(frame.flags & C, "crc missing")

@@ -180,6 +180,7 @@ TEST(Links, with_a_wrong_key_are_dropped_and_counted) {
 }
 
 // The last message is delivered before the end is reported, and both slots are vacant again.
+// L-22, L-23
 TEST(Links, end_in_order_behind_what_was_sent) {
     for (const bool local : {false, true}) {
         ClusterConfig config = config_of(2);
@@ -201,6 +202,7 @@ TEST(Links, end_in_order_behind_what_was_sent) {
     }
 }
 
+// L-30
 TEST(Links, give_a_slot_to_one_peer_after_the_other) {
     ClusterConfig config = config_of(3);
     config.net.faults = {.loss = 0.03, .duplicate = 0.01, .reorder = 0.01};
@@ -255,6 +257,7 @@ TEST(Links, end_when_a_client_dies_or_closes) {
     }
 }
 
+// L-27
 TEST(Links, end_when_the_node_dies) {
     Endpoints w(config_of(2), {0, 1});
     const auto [here, there] = w.link(0, 1);
@@ -278,6 +281,7 @@ TEST(Links, end_at_both_ends_when_a_node_stops_for_too_long) {
 }
 
 // The other end has vacated the slot; data under it are answered by a hint.
+// L-29
 TEST(Links, end_at_a_node_that_comes_back_and_sends) {
     Endpoints w(config_of(2), {0, 1});
     const auto [here, there] = w.link(0, 1);
@@ -338,6 +342,7 @@ TEST(Links, a_thousand_at_one_endpoint) {
 }
 
 // A client that takes no completions: it hears of a peer before that peer's first message.
+// L-18
 TEST(Links, are_told_before_their_messages_though_the_ring_is_full) {
     ClusterConfig config = config_of(3);
     config.sizes = {32, 8, 64U << 10, 64U << 10};

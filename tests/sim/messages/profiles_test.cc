@@ -41,6 +41,7 @@ std::string run(const std::string& profile, double loss, std::uint64_t seed) {
 
 class EveryWord : public testing::TestWithParam<std::string> {};
 
+// P-4
 TEST_P(EveryWord, carries_random_traffic_through_engines) {
     for (std::uint64_t seed = 1; seed <= 2; ++seed)
         EXPECT_EQ(run(GetParam(), 0.02, seed), "") << "seed " << seed;
@@ -85,6 +86,7 @@ TEST(Overload, without_congestion_control_all_gets_through_a_port_that_is_outrun
     }
 }
 
+// D-5, D-6
 TEST(Detect, what_does_not_arrive_is_reported_to_the_client) {
     SimCluster cluster(config_of("detect", 0.05, 3));
     ASSERT_TRUE(cluster.form(2, [](std::size_t n) { return static_cast<std::uint16_t>(n); }));

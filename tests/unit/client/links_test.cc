@@ -3,6 +3,8 @@
 #include <ulc.h>
 
 #include <cstring>
+#include <set>
+#include <string>
 
 #include "tests/unit/client/fixture.h"
 
@@ -106,6 +108,27 @@ TEST_F(LinksTest, a_refusal_says_why_and_opening_may_be_tried_again) {
     open();
 }
 
+// L-3
+TEST_F(LinksTest, each_opening_has_another_key) {
+    std::set<std::string> keys;
+    for (int n = 0; n < 100; ++n) {
+        ASSERT_EQ(ulc_open_links(ep, kLinks), ULC_OK);
+        const auto record = engine.take(abi::SubmitKind::kOpenLinks);
+        ASSERT_TRUE(record.has_value());
+        abi::OpenLinksRequest request;
+        std::memcpy(&request, engine.region.tx(record->body.block.offset, sizeof request),
+                    sizeof request);
+        keys.emplace(request.key, request.key + sizeof request.key);
+        abi::CompletionRecord& failed = engine.claim(abi::CompletionKind::kJobFailed);
+        failed.status = static_cast<std::int16_t>(Err::kLimit);
+        failed.flags = abi::kCompleteInline;
+        engine.completions.publish();
+        EXPECT_EQ(ep->poll(), 1);
+    }
+    EXPECT_EQ(keys.size(), 100U);
+    EXPECT_FALSE(keys.contains(std::string(sizeof(abi::OpenLinksRequest::key), '\0')));
+}
+
 TEST_F(LinksTest, a_peer_is_there_from_its_link_to_its_end) {
     open();
     ulc_request request;
@@ -144,6 +167,7 @@ TEST_F(LinksTest, a_peer_is_there_from_its_link_to_its_end) {
     EXPECT_EQ(ulc_peer_state(ep, 2), ULC_OK) << "the number means the next peer";
 }
 
+// L-30
 TEST_F(LinksTest, nothing_of_an_earlier_peer_is_taken_for_the_next_ones) {
     open();
     linked(1);

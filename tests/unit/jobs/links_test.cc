@@ -132,6 +132,7 @@ void expect_one_link(Linked& w) {
     }
 }
 
+// L-5, L-6
 TEST(Links, come_up_at_both_ends_with_the_names_that_the_other_chose) {
     Linked w(1);
     w.link_two();
@@ -139,6 +140,7 @@ TEST(Links, come_up_at_both_ends_with_the_names_that_the_other_chose) {
     EXPECT_LE(w.bus.frames_sent(), 4U) << "REQUEST, ACCEPT, CONFIRM and at most one repeated";
 }
 
+// L-14, L-17, L-22
 TEST(Links, come_up_and_end_whatever_is_lost_or_doubled) {
     for (std::uint64_t seed = 1; seed <= 60; ++seed) {
         Linked w(seed, 0.3, 0.2);
@@ -170,6 +172,7 @@ TEST(Links, come_up_and_end_whatever_is_lost_or_doubled) {
     }
 }
 
+// L-1, L-21
 TEST(Links, are_one_where_both_call_at_once) {
     for (std::uint64_t seed = 1; seed <= 60; ++seed) {
         Linked w(seed, seed % 3 == 0 ? 0.3 : 0, 0.1);
@@ -186,6 +189,7 @@ TEST(Links, are_one_where_both_call_at_once) {
     }
 }
 
+// L-1, L-19
 TEST(Links, a_second_call_gives_the_link_that_is_there) {
     Linked w(3);
     w.link_two();
@@ -197,6 +201,7 @@ TEST(Links, a_second_call_gives_the_link_that_is_there) {
     expect_one_link(w);
 }
 
+// L-12
 TEST(Links, with_a_wrong_key_are_dropped_and_counted) {
     Linked w(4);
     BusNode& a = w.add(0);
@@ -213,6 +218,7 @@ TEST(Links, with_a_wrong_key_are_dropped_and_counted) {
 }
 
 // An endpoint that plays the callee without its key is not believed.
+// L-12
 TEST(Links, an_accept_without_the_key_is_dropped_and_counted) {
     Linked w(5);
     BusNode& a = w.add(0);
@@ -240,6 +246,7 @@ TEST(Links, an_accept_without_the_key_is_dropped_and_counted) {
     EXPECT_NE(Linked::up(a, Linked::endpoint(0), Linked::endpoint(1)), nullptr);
 }
 
+// L-16
 TEST(Links, to_an_endpoint_that_is_not_there_fail_at_once) {
     Linked w(6);
     BusNode& a = w.add(0);
@@ -249,6 +256,7 @@ TEST(Links, to_an_endpoint_that_is_not_there_fail_at_once) {
     EXPECT_EQ(Linked::failed(a), Err::kPeerDied);
 }
 
+// L-14
 TEST(Links, to_a_node_that_is_not_there_fail_when_it_is_dead) {
     Linked w(7);
     BusNode& a = w.add(0);
@@ -259,6 +267,7 @@ TEST(Links, to_a_node_that_is_not_there_fail_when_it_is_dead) {
     EXPECT_EQ(Linked::failed(a), Err::kPeerDied);
 }
 
+// L-27
 TEST(Links, end_when_the_peer_is_another_life) {
     Linked w(8);
     w.link_two();
@@ -288,6 +297,7 @@ TEST(Links, end_at_both_ends_when_the_nodes_do_not_hear_each_other) {
 }
 
 // A node stops for longer than node_dead: the other has ended the link, and says so when asked.
+// L-26
 TEST(Links, end_at_a_node_that_comes_back_after_it_was_held_for_dead) {
     Linked w(10);
     w.link_two();
@@ -299,6 +309,7 @@ TEST(Links, end_at_a_node_that_comes_back_after_it_was_held_for_dead) {
     EXPECT_TRUE(w.run(4 * kSecond, [&] { return Linked::told(b, LinkEventKind::kPeerDied) == 1; }));
 }
 
+// L-25, L-28
 TEST(Links, an_unlink_that_is_lost_to_the_end_is_found_by_a_question) {
     Linked w(11);
     w.link_two();
@@ -316,6 +327,7 @@ TEST(Links, an_unlink_that_is_lost_to_the_end_is_found_by_a_question) {
 }
 
 // The peer has not noticed the end of the earlier link when it is called again.
+// L-20
 TEST(Links, a_new_call_takes_the_place_of_a_link_that_only_the_peer_holds) {
     Linked w(12);
     w.link_two();
@@ -339,6 +351,7 @@ TEST(Links, a_new_call_takes_the_place_of_a_link_that_only_the_peer_holds) {
     EXPECT_EQ(Linked::told(b, LinkEventKind::kConfirmed), 2U);
 }
 
+// L-13, L-20
 TEST(Links, old_frames_make_and_end_nothing) {
     Linked w(13);
     w.bus.logs = true;
@@ -380,6 +393,7 @@ TEST(Links, old_frames_make_and_end_nothing) {
     EXPECT_TRUE(w.both_up());
 }
 
+// L-18, L-32
 TEST(Links, a_slot_whose_caller_never_confirms_is_vacant_after_a_while) {
     Linked w(14);
     BusNode& b = w.add(1);
@@ -403,6 +417,31 @@ TEST(Links, a_slot_whose_caller_never_confirms_is_vacant_after_a_while) {
     EXPECT_EQ(Linked::told(b, LinkEventKind::kConfirmed), 0U);
 }
 
+// L-31, L-32
+TEST(Links, refusals_are_limited_in_rate_and_short) {
+    Linked w(18);
+    BusNode& b = w.add(1);
+    wire::LinkBody request{};
+    request.kind = wire::LinkKind::kRequest;
+    request.version = wire::kProtocolVersion;
+    request.incarnation = 5U;
+    request.ours = 6U;
+    request.from = 7U;
+    request.to = Linked::endpoint(1);
+    std::array<std::byte, wire::kLinkOctetsMax> body;
+    const Mac stranger{{2, 0, 0, 0, 9, 9}};
+    const std::size_t octets =
+        wire::put_link(body.data(), request, "gbn", key_of(Linked::endpoint(1)), stranger);
+    for (int n = 0; n < 10'000; ++n) {
+        w.bus.inject(b, stranger, wire::FrameType::kLink, std::span(body).first(octets));
+        w.run(100 * kMicrosecond);
+    }
+    EXPECT_LE(w.bus.frames_sent(), 1000U + 100U) << "in a second, and a burst";
+    EXPECT_GE(w.bus.frames_sent(), 900U);
+    EXPECT_LE(w.bus.sent_octets, w.bus.injected_octets);
+}
+
+// L-15
 TEST(Links, are_refused_without_a_slot_and_with_another_profile) {
     Linked w(15);
     BusNode& a = w.add(0, 1);
@@ -459,6 +498,7 @@ TEST(Links, join_endpoints_of_one_engine_without_a_frame) {
     EXPECT_EQ(Linked::failed(a), Err::kClosed) << "no such endpoint";
 }
 
+// L-24
 TEST(Links, of_an_endpoint_that_ends_end_at_all_peers) {
     for (const auto reason : {wire::LeaveReason::kLeft, wire::LeaveReason::kDied}) {
         Linked w(18, 0.1);
@@ -477,6 +517,7 @@ TEST(Links, of_an_endpoint_that_ends_end_at_all_peers) {
     }
 }
 
+// L-25
 TEST(Links, of_an_endpoint_that_ended_unheard_are_found_by_a_question) {
     Linked w(19);
     w.link_two();
@@ -490,6 +531,7 @@ TEST(Links, of_an_endpoint_that_ended_unheard_are_found_by_a_question) {
     EXPECT_TRUE(w.run(4 * kSecond, [&] { return Linked::told(b, LinkEventKind::kPeerLeft) == 1; }));
 }
 
+// L-29
 TEST(Links, a_hint_makes_its_receiver_ask) {
     Linked w(20);
     w.link_two();

@@ -48,6 +48,7 @@ INSTANTIATE_TEST_SUITE_P(Words, EveryProfile, testing::ValuesIn(profiles()), nam
 
 TEST_P(EveryProfile, delivers_in_order_without_faults) { play({.size = 3, .packets = 200}, 2); }
 
+// P-4
 TEST_P(EveryProfile, survives_loss) {
     play({.size = 4, .packets = 150, .faults = {.loss = 0.05}}, 4);
 }
@@ -175,6 +176,7 @@ TEST_P(EveryProfile, reports_a_dead_peer_once_and_goes_on_without_it) {
 
 // ------------------------------------------------------------------------------ the words themselves
 
+// P-1
 TEST(Profiles, words_are_distinct_and_short_enough_to_be_joined) {
     for (const Policy* policy : policies()) {
         Policy out;
@@ -185,6 +187,7 @@ TEST(Profiles, words_are_distinct_and_short_enough_to_be_joined) {
     }
 }
 
+// P-1, P-2, P-5
 TEST(Profiles, what_is_no_profile_changes_nothing) {
     Policy out;
     Params params;
@@ -198,6 +201,7 @@ TEST(Profiles, what_is_no_profile_changes_nothing) {
     }
 }
 
+// P-3
 TEST(Profiles, later_words_lie_over_earlier_ones) {
     Policy gbn;
     Policy mixed;
@@ -212,7 +216,48 @@ TEST(Profiles, later_words_lie_over_earlier_ones) {
     EXPECT_NE(mixed.next_ack, gbn.next_ack);
 }
 
+// P-7
+TEST(Profiles, words_of_other_protocols_control_no_congestion_unless_a_later_word_does) {
+    const auto resolved = [](const std::string& profile) {
+        Policy policy;
+        Params params;
+        EXPECT_EQ(resolve(profile, policy, params), Err::kOk) << profile;
+        return policy;
+    };
+    const Policy plain = resolved("urtp");
+    for (const std::string word : {"gbn", "urtp-1997", "conservative", "credit", "optimistic",
+                                   "detect", "p0", "p1", "pcode", "open"}) {
+        const Policy alone = resolved(word);
+        EXPECT_NE(alone.on_lost, plain.on_lost) << word;
+        EXPECT_EQ(resolved(word + "+backoff").on_lost, plain.on_lost) << word;
+        EXPECT_EQ(resolved("backoff+" + word).on_lost, alone.on_lost) << word;
+    }
+}
+
 // ------------------------------------------------------------------------------ what sets them apart
+
+// P-15
+TEST(Urtp1997, fills_the_place_of_the_papers_number_vector) {
+    for (const std::uint16_t members : {3, 5, 8, 9}) {
+        World w(members, {}, {}, 1, 7, "urtp-1997");
+        std::vector<unsigned> counts;
+        w.hook = [&](const wire::FrameView& frame, Rank) {
+            if (frame.type != wire::FrameType::kMcast) return Fate::kPass;
+            counts.push_back(frame.after_count);
+            for (unsigned i = 0; i < frame.after_count; ++i) {
+                EXPECT_EQ(frame.after[i].stream, kWorld);
+                EXPECT_EQ(Seq{frame.after[i].seq} + 1, frame.seq);
+            }
+            return Fate::kPass;
+        };
+        ASSERT_EQ(w.send(0, kWorld, "x"), Admission::kYes);
+        w.run_for(kMillisecond);
+        ASSERT_FALSE(counts.empty());
+        EXPECT_EQ(counts.front(), std::min((members + 1U) / 2, 4U)) << members;
+        for (Rank r = 1; r < members; ++r)
+            EXPECT_EQ(w.receive(r, 0), std::vector<std::string>{"x"});
+    }
+}
 
 std::uint64_t acknowledgements(std::string_view profile, std::uint16_t members, int packets) {
     World w(members, {}, {}, 1, 0, profile);
@@ -228,6 +273,7 @@ std::uint64_t acknowledgements(std::string_view profile, std::uint16_t members, 
     return sum;
 }
 
+// P-6
 TEST(Profiles, acknowledge_a_multicast_as_often_as_they_say) {
     EXPECT_LE(acknowledgements("urtp", 9, 64), 64U) << "at most one a packet";
     EXPECT_EQ(acknowledgements("lazy", 9, 64), 0U);
@@ -237,6 +283,7 @@ TEST(Profiles, acknowledge_a_multicast_as_often_as_they_say) {
 
 // Seed 8582: each packet behind the one that an overrun port had lost brought a duplicate acknowledgement, and each of these another
 // repetition of the whole window, for ever.
+// K-6, P-14
 TEST(GoBackN, what_is_repeated_in_vain_becomes_less_and_rarer) {
     World w(2, {}, {}, 1, 0, "gbn+eager");
     bool overrun = true;
@@ -258,6 +305,7 @@ TEST(GoBackN, what_is_repeated_in_vain_becomes_less_and_rarer) {
 }
 
 // At a loss of one in ten a packet has gone many times behind others, which its receiver dropped, when it becomes the oldest.
+// K-6
 TEST(GoBackN, what_was_repeated_behind_another_is_not_repeated_in_vain) {
     World w(2, {}, {.loss = 0.1}, 1, 0, "gbn+block");
     std::size_t received = 0;
@@ -273,6 +321,7 @@ TEST(GoBackN, what_was_repeated_behind_another_is_not_repeated_in_vain) {
     EXPECT_LT(ms, 700) << "0.1 ms a packet; 1.4 if the behind ones were blamed";
 }
 
+// P-14
 TEST(GoBackN, repeats_everything_after_a_gap_and_asks_nothing) {
     World w(2, {}, {.gap = 1000}, 1, 0, "gbn");
     bool lost = false;
@@ -308,6 +357,7 @@ TEST(GoBackN, ends_its_repetitions_with_any_other_word) {
     }
 }
 
+// P-14
 TEST(GoBackN, doubles_its_timer_up_to_a_tenth_of_a_second) {
     World w(2, {}, {}, 1, 0, "gbn");
     std::vector<Nanos> at;

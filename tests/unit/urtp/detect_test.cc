@@ -20,6 +20,7 @@ std::map<Rank, std::uint32_t> losses(World& w, Rank rank) {
     return all;
 }
 
+// D-1, D-2
 TEST(Detect, sends_no_frame_but_the_messages_and_keeps_none) {
     World w(3, {}, {}, 1, 0, "detect");
     for (int i = 0; i < 100; ++i) {
@@ -35,6 +36,7 @@ TEST(Detect, sends_no_frame_but_the_messages_and_keeps_none) {
     EXPECT_TRUE(losses(w, 1).empty());
 }
 
+// D-3, D-5
 TEST(Detect, a_lost_packet_is_told_when_the_next_one_comes) {
     World w(3, {}, {}, 1, 0, "detect");
     w.hook = [](const wire::FrameView& f, Rank to) {
@@ -57,6 +59,7 @@ TEST(Detect, a_lost_packet_is_told_when_the_next_one_comes) {
     EXPECT_TRUE(losses(w, 2).empty()) << "told once";
 }
 
+// D-4, D-5
 TEST(Detect, a_full_receiver_loses_and_tells) {
     Params params;
     params.rx_pool_packets = 4;
@@ -73,6 +76,7 @@ TEST(Detect, a_full_receiver_loses_and_tells) {
     EXPECT_TRUE(losses(w, 1).empty());
 }
 
+// D-5
 TEST(Detect, a_failed_send_is_told) {
     World w(2, {}, {}, 1, 0, "detect");
     w.members[0]->send_failed();
@@ -100,6 +104,7 @@ TEST(Detect, a_failed_send_is_told) {
     EXPECT_FALSE(other.members[0]->poll_event(event)) << "it repairs";
 }
 
+// D-1, D-2
 TEST(Detect, nobodys_acknowledgement_holds_it_back) {
     World w(2, {}, {}, 1, 0, "detect");
     ASSERT_EQ(w.send(0, 1, "x"), Admission::kYes);
@@ -122,6 +127,7 @@ TEST(Detect, nobodys_acknowledgement_holds_it_back) {
     EXPECT_EQ(w.send(0, 1, "y"), Admission::kYes);
 }
 
+// D-3
 TEST(Detect, a_number_that_is_far_ahead_leaves_the_stream_whole) {
     World w(2, {}, {}, 1, 0, "detect");
     wire::FrameHead head;
@@ -147,6 +153,7 @@ TEST(Detect, a_number_that_is_far_ahead_leaves_the_stream_whole) {
     EXPECT_GT(losses(w, 1)[0], 0U);
 }
 
+// D-4
 TEST(Detect, every_packet_arrives_in_order_or_is_told) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         World w(2, {}, {.loss = 0.1, .duplicate = 0.05, .reorder = 0.1}, seed, 0, "detect");

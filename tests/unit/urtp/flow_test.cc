@@ -26,6 +26,7 @@ Params small_pool(std::uint32_t packets) {
 
 // ---------------------------------------------------------------- conservative
 
+//
 TEST(Conservative, short_messages_go_at_once_and_long_ones_after_three_ways) {
     World w(2, {}, {}, 1, 0, "conservative");
     ASSERT_EQ(w.send(0, 1, "short"), Admission::kYes);
@@ -42,6 +43,7 @@ TEST(Conservative, short_messages_go_at_once_and_long_ones_after_three_ways) {
     EXPECT_EQ(w.count(0, Counter::reserve_sent), 1U);
 }
 
+//
 TEST(Conservative, a_multicast_waits_for_every_members_grant) {
     World w(4, {}, {}, 1, 0, "conservative");
     int lost = 0;
@@ -61,6 +63,7 @@ TEST(Conservative, a_multicast_waits_for_every_members_grant) {
         EXPECT_EQ(w.receive(r, 0), std::vector<std::string>{kLong});
 }
 
+//
 TEST(Conservative, a_full_receiver_grants_when_room_returns_and_drops_nothing) {
     World w(3, small_pool(32), {}, 1, 0, "conservative");
     int sent[2] = {0, 0};
@@ -84,6 +87,7 @@ TEST(Conservative, a_full_receiver_grants_when_room_returns_and_drops_nothing) {
     EXPECT_EQ(w.count(2, Counter::drop_no_room), 0U);
 }
 
+//
 TEST(Conservative, room_that_was_kept_always_comes_back) {
     World w(2, small_pool(16), {.loss = 0.05, .duplicate = 0.05}, 3, 0xfffffff0U, "conservative");
     int sent = 0;
@@ -100,6 +104,7 @@ TEST(Conservative, room_that_was_kept_always_comes_back) {
 
 // ---------------------------------------------------------------- credit
 
+//
 TEST(Credit, a_receiver_answers_twice_a_credit_and_never_by_itself) {
     World w(2, {}, {}, 1, 0, "credit");
     int sent = 0;
@@ -115,6 +120,7 @@ TEST(Credit, a_receiver_answers_twice_a_credit_and_never_by_itself) {
     EXPECT_GE(w.count(1, Counter::ack_sent), 640U / 32U);
 }
 
+//
 TEST(Credit, a_sender_stops_at_its_credit_and_harms_no_other) {
     World w(3, small_pool(512), {}, 1, 0, "credit");
     EXPECT_EQ(fill(w, 0, 2, 1000, "x"), 32) << "nobody reads";
@@ -131,6 +137,7 @@ TEST(Credit, a_sender_stops_at_its_credit_and_harms_no_other) {
     EXPECT_GT(fill(w, 0, 2, 1000, "x"), 0) << "renewed when there was room";
 }
 
+//
 TEST(Credit, a_message_beyond_the_threshold_synchronises_first) {
     World w(2, {}, {}, 1, 0, "credit");
     PacketMeta meta{.stream = 1, .message_length = 30'001};
@@ -143,6 +150,7 @@ TEST(Credit, a_message_beyond_the_threshold_synchronises_first) {
 
 // ---------------------------------------------------------------- optimistic
 
+//
 TEST(Optimistic, exchanges_cost_no_frame_but_the_messages) {
     World w(2, {}, {}, 1, 0, "optimistic");
     for (int i = 0; i < 50; ++i) {
@@ -156,6 +164,7 @@ TEST(Optimistic, exchanges_cost_no_frame_but_the_messages) {
     EXPECT_EQ(w.frames, 100U);
 }
 
+//
 TEST(Optimistic, the_message_beyond_optimism_reserves_and_its_grant_opens_it_again) {
     World w(2, {}, {}, 1, 0, "optimistic");
     int sent = 0;
@@ -171,6 +180,7 @@ TEST(Optimistic, the_message_beyond_optimism_reserves_and_its_grant_opens_it_aga
         << "two protocol messages, no more";
 }
 
+//
 TEST(Optimistic, a_full_receiver_refuses_and_the_message_comes_again_by_reservation) {
     World w(2, small_pool(3), {}, 1, 0, "optimistic");
     int sent = 0;
@@ -193,6 +203,7 @@ TEST(Optimistic, a_full_receiver_refuses_and_the_message_comes_again_by_reservat
     EXPECT_GE(w.count(1, Counter::grant_sent), 1U);
 }
 
+//
 TEST(Optimistic, survives_the_loss_of_each_frame_of_the_retry) {
     for (const auto kind :
          {wire::FlowKind::kRefuse, wire::FlowKind::kReserve, wire::FlowKind::kGrant}) {
@@ -216,6 +227,7 @@ TEST(Optimistic, survives_the_loss_of_each_frame_of_the_retry) {
     }
 }
 
+//
 TEST(Optimistic, long_messages_reserve_and_medium_ones_do_not) {
     World w(2, {}, {}, 1, 0, "optimistic");
     PacketMeta meta{.stream = 1, .message_length = 4096};
@@ -232,6 +244,7 @@ TEST(Optimistic, long_messages_reserve_and_medium_ones_do_not) {
     EXPECT_EQ(w.send(0, longer, kLong), Admission::kYes);
 }
 
+//
 TEST(Optimistic, lets_go_of_accepted_messages_lazily) {
     World w(2, {}, {}, 1, 0, "optimistic");
     ASSERT_EQ(fill(w, 0, 1, 6, "x"), 6);
@@ -245,6 +258,51 @@ TEST(Optimistic, lets_go_of_accepted_messages_lazily) {
     w.run_for(50 * kMillisecond);
     (void)w.receive(1, 0);
     EXPECT_EQ(w.pool.live(), 0U) << "all are accepted";
+}
+
+//
+TEST(Flow, numbers_far_ahead_are_dropped) {
+    Params params;
+    params.window = 64;
+    World w(2, params, {}, 1, 0, "conservative");
+    ASSERT_EQ(w.send(1, 0, "s"), Admission::kYes);
+    ASSERT_EQ(w.send(0, 1, "s"), Admission::kYes);
+    w.run_for(kMillisecond);
+    std::uint64_t dropped = 0;
+    const auto inject = [&](wire::FlowKind kind, std::uint32_t first, std::uint16_t count) {
+        const bool reserve = kind == wire::FlowKind::kReserve;
+        const wire::FlowBody body{reserve ? 0U : 1U, first, count, kind, 0};
+        wire::FrameHead head;
+        head.destination = mac_of(0);
+        head.source = mac_of(1);
+        head.type = wire::FrameType::kFlow;
+        head.handle = handle_of(0);
+        head.rank = 1;
+        Segment* segment = w.pool.table().get();
+        segment->length = static_cast<std::uint32_t>(wire::build_flow(segment->frame, head, body));
+        wire::FrameView view;
+        ASSERT_EQ(wire::parse(segment->frame, segment->length, wire::kEtherTypeDefault, view),
+                  Counter::kCount);
+        w.members[0]->on_frame(view, segment, w.now);
+        const std::uint64_t before = dropped;
+        dropped = w.count(0, Counter::drop_ack_range);
+        EXPECT_LE(dropped - before, 1U);
+    };
+    using wire::FlowKind;
+    inject(FlowKind::kReserve, 1 + 64, 64);  // next is 1: just in two windows
+    EXPECT_EQ(dropped, 0U);
+    inject(FlowKind::kReserve, 1 + 65, 64);
+    EXPECT_EQ(dropped, 1U);
+    inject(FlowKind::kReserve, 1, 65);
+    EXPECT_EQ(dropped, 2U);
+    inject(FlowKind::kGrant, 1 + 64, 64);
+    EXPECT_EQ(dropped, 2U);
+    inject(FlowKind::kGrant, 1 + 65, 64);
+    EXPECT_EQ(dropped, 3U);
+    inject(FlowKind::kRefuse, 0, 2);
+    EXPECT_EQ(dropped, 4U) << "1 was not sent";
+    inject(FlowKind::kRefuse, 0, 1);
+    EXPECT_EQ(dropped, 4U);
 }
 
 // F-10

@@ -195,6 +195,7 @@ TEST(UrtpTransport, a_slow_host_speaks_of_each_stream_of_a_source_in_turn) {
     EXPECT_GT(acknowledged, 5) << "at each of the source's questions";
 }
 
+// P-10
 TEST(UrtpTransport, asks_no_more_often_for_awaiting_many) {
     constexpr int kMillis = 3200;
     const auto requests = [](std::uint16_t awaited) {

@@ -222,6 +222,7 @@ TEST(Ordering, judges_entries_by_serial_number) {
     EXPECT_EQ(entry_number(Seq{0}), Seq{0xffffffff});
 }
 
+// P-12, P-13
 TEST(Params, fit_a_medium_that_carries_one_frame_at_a_time) {
     const Params plain;
     Params params;
@@ -236,8 +237,39 @@ TEST(Params, fit_a_medium_that_carries_one_frame_at_a_time) {
     EXPECT_EQ(params.ack_delay, 128 * plain.ack_delay);
     EXPECT_EQ(params.ack_delay_max, params.ack_delay);
     EXPECT_EQ(params.lone_ack_window, plain.window / 2);
+    EXPECT_EQ(params.group_ack_window, plain.window / 2);
+    EXPECT_EQ(params.probe_slot, 2 * 6720);
+    EXPECT_EQ(params.req_spread, 8 * 6720);
+    EXPECT_EQ(params.repair_gather, params.req_spread);
+    EXPECT_EQ(params.control_wait_max, 6400 * kMicrosecond);
     EXPECT_EQ(params.ack_window, 2 * plain.ack_window)
         << "congestion control begins with two of these";
+}
+
+// P-8
+TEST(Params, defaults_are_those_of_the_specification) {
+    const Params params;
+    EXPECT_EQ(params.window, 256U);
+    EXPECT_EQ(params.ack_window, 16U);
+    EXPECT_EQ(params.group_ack_window, 16U);
+    EXPECT_EQ(params.ack_delay, 200 * kMicrosecond);
+    EXPECT_EQ(params.ack_delay_max, 800 * kMicrosecond);
+    EXPECT_EQ(params.req_delay, 1U);
+    EXPECT_EQ(params.reorder_wait, 0);
+    EXPECT_EQ(params.min_req_gap, 50 * kMicrosecond);
+    EXPECT_EQ(params.first_recv_wait, kFromRtt);
+    EXPECT_EQ(params.min_recv_wait, 100 * kMicrosecond);
+    EXPECT_EQ(params.max_recv_wait, 100 * kMillisecond);
+    EXPECT_EQ(params.min_send_wait, 100 * kMicrosecond);
+    EXPECT_EQ(params.max_send_wait, 100 * kMillisecond);
+    EXPECT_EQ(params.req_spread, 10 * kMicrosecond);
+    EXPECT_EQ(params.repair_gather, 10 * kMicrosecond);
+    EXPECT_EQ(params.probe_slot, 2 * kMicrosecond);
+    EXPECT_EQ(params.peer_dead, 2 * kSecond);
+    EXPECT_EQ(params.initial_rtt, 500 * kMicrosecond);
+    EXPECT_EQ(params.rx_pool_packets, 1024U);
+    EXPECT_TRUE(params.timed_by_rtt && params.ack_duplicates);
+    EXPECT_FALSE(params.single_request || params.receives_in_turn || params.number_vector);
 }
 
 TEST(Params, leave_on_such_a_medium_what_a_user_chose) {

@@ -12,6 +12,7 @@
 namespace ulc::urtp::pcode {
 namespace {
 
+// K-7, K-8
 TEST(PcodeGlobalCounter, counts_what_is_sent_and_what_arrives_without_a_gap) {
     GlobalCounter counter(3, 0, 64);
     EXPECT_EQ(counter.on_send(), 1U);
@@ -24,6 +25,7 @@ TEST(PcodeGlobalCounter, counts_what_is_sent_and_what_arrives_without_a_gap) {
     EXPECT_EQ(counter.spread(), 1U);
 }
 
+// K-8
 TEST(PcodeGlobalCounter, remembers_a_counter_beyond_a_gap_until_the_gap_closes) {
     GlobalCounter counter(3, 0, 64);
     EXPECT_TRUE(counter.on_message(1, 3));
@@ -43,6 +45,7 @@ TEST(PcodeGlobalCounter, remembers_a_counter_beyond_a_gap_until_the_gap_closes) 
     EXPECT_FALSE(counter.gap(from, to));
 }
 
+// K-9
 TEST(PcodeGlobalCounter, progress_moves_its_sender_and_not_the_counter) {
     GlobalCounter counter(3, 0, 64);
     EXPECT_TRUE(counter.on_progress(1, 5));
@@ -74,6 +77,7 @@ TEST(PcodeGlobalCounter, a_silent_member_holds_back_until_it_tells_or_goes) {
     EXPECT_EQ(counter.since_status(), 0U);
 }
 
+// K-10
 TEST(PcodeGlobalCounter, refuses_what_is_further_ahead_than_its_range) {
     GlobalCounter counter(2, 0, 64);
     EXPECT_FALSE(counter.on_message(1, 64));
@@ -85,6 +89,7 @@ TEST(PcodeGlobalCounter, refuses_what_is_further_ahead_than_its_range) {
     EXPECT_EQ(counter.current(), 0U);
 }
 
+// K-22
 TEST(PcodeGlobalCounter, skips_a_gap_that_nobody_fills) {
     GlobalCounter counter(3, 0, 64);
     EXPECT_TRUE(counter.on_message(1, 3));
@@ -186,6 +191,7 @@ TEST(PcodeGlobalCounter, goes_on_across_the_wrap_of_its_bitmap) {
     }
 }
 
+// K-22, K-23
 TEST(PcodeNackTimer, waits_first_then_asks_periodically_then_gives_up) {
     NackTimer timer;
     EXPECT_EQ(timer.at(), kNever);

@@ -51,6 +51,7 @@ std::vector<std::string> texts(int from, int to) {
     return all;
 }
 
+// K-1, K-5, K-14, K-20
 TEST(P0, ignores_what_comes_early_and_gets_all_after_it_again_on_request) {
     World w(3, {}, {}, 1, 0, "p0");
     Nacks nacks;
@@ -69,6 +70,7 @@ TEST(P0, ignores_what_comes_early_and_gets_all_after_it_again_on_request) {
 }
 
 // Seeds 593 and 6992: receivers that were outrun lost the one message they lacked among the repetitions of all behind it.
+// K-6
 TEST(P0, what_is_repeated_in_vain_becomes_less_and_rarer) {
     Params params;
     params.max_recv_wait = kMillisecond;  // a NACK each
@@ -92,6 +94,7 @@ TEST(P0, what_is_repeated_in_vain_becomes_less_and_rarer) {
     EXPECT_EQ(w.receive(2, 0), texts(0, 200));
 }
 
+// K-11, K-15, K-17, K-18
 TEST(P1, asks_for_status_when_its_buffer_is_full_and_not_before) {
     Params params;
     params.window = 32;
@@ -110,6 +113,7 @@ TEST(P1, asks_for_status_when_its_buffer_is_full_and_not_before) {
     EXPECT_EQ(w.count(1, Counter::ack_sent), 0U);
 }
 
+// K-16
 TEST(Pcode, tells_its_status_as_the_global_counter_grows) {
     World w(4, {}, {}, 1, 0, "pcode");
     for (int i = 0; i < 640; ++i) {
@@ -127,6 +131,7 @@ TEST(Pcode, tells_its_status_as_the_global_counter_grows) {
 }
 
 // It once had up to 256 entries whatever the MTU, and the port dropped what was longer.
+// K-2, K-3
 TEST(Pcode, a_status_keeps_to_the_mtu_and_its_parts_name_every_member) {
     constexpr std::uint16_t kMembers = 700;
     for (const std::uint16_t mtu : {256, 576, 1500}) {
@@ -170,6 +175,7 @@ TEST(Pcode, a_status_keeps_to_the_mtu_and_its_parts_name_every_member) {
     }
 }
 
+// K-14, K-21
 TEST(Pcode, finds_a_loss_by_the_personal_counter_and_saves_what_came_early) {
     World w(3, {}, {}, 1, 0, "pcode");
     Nacks nacks;
@@ -184,6 +190,7 @@ TEST(Pcode, finds_a_loss_by_the_personal_counter_and_saves_what_came_early) {
 }
 
 // A NACK asks up to the first message saved. The holes behind it once waited for the timer, which doubled as long as there were any.
+// K-21
 TEST(Pcode, asks_for_the_next_hole_as_soon_as_one_is_closed) {
     World w(3, {}, {}, 1, 0, "pcode");
     Nacks nacks;
@@ -200,6 +207,7 @@ TEST(Pcode, asks_for_the_next_hole_as_soon_as_one_is_closed) {
     EXPECT_EQ(nacks.personal, 10);
 }
 
+// K-22
 TEST(Pcode, finds_a_loss_by_the_global_counter_though_the_sender_is_silent) {
     World w(3, {}, {}, 1, 0, "pcode");
     Nacks nacks;
@@ -217,6 +225,7 @@ TEST(Pcode, finds_a_loss_by_the_global_counter_though_the_sender_is_silent) {
     EXPECT_EQ(w.count(0, Counter::repair_multicast), 0U) << "each resends its own";
 }
 
+// K-20
 TEST(Pcode, a_pending_request_waits_its_first_delay_before_it_asks) {
     for (const Nanos delay : {200 * kMicrosecond, 5 * kMillisecond}) {
         Params params;
@@ -235,6 +244,7 @@ TEST(Pcode, a_pending_request_waits_its_first_delay_before_it_asks) {
     }
 }
 
+// K-12, K-13
 TEST(Pcode, a_member_that_does_not_tell_holds_the_senders_at_the_flow_window) {
     Params params;
     params.window = 1024;
@@ -257,6 +267,7 @@ TEST(Pcode, a_member_that_does_not_tell_holds_the_senders_at_the_flow_window) {
     EXPECT_EQ(w.send(0, kWorld, "x"), Admission::kYes) << "asked again for progress";
 }
 
+// K-22
 TEST(Pcode, goes_on_when_a_sender_dies_whose_message_some_lack) {
     Params params;
     params.peer_dead = 200 * kMillisecond;
@@ -279,6 +290,39 @@ TEST(Pcode, goes_on_when_a_sender_dies_whose_message_some_lack) {
     EXPECT_EQ(got, 400);
 }
 
+// K-19
+TEST(P1, a_status_shows_a_lost_tail_only_where_it_was_wanted) {
+    for (const std::string profile : {"p0", "p1", "pcode"}) {
+        for (const bool wanted : {false, true}) {
+            World w(3, {}, {}, 1, 0, profile);
+            Nacks nacks;
+            count_nacks(w, nacks, lose(0, 1, 2, 2));
+            ASSERT_EQ(w.send(0, kWorld, "0"), Admission::kYes);
+            ASSERT_EQ(w.send(0, kWorld, "1"), Admission::kYes);
+            w.run_for(50 * kMicrosecond);
+            ASSERT_EQ(nacks.personal, 0);
+            wire::StatusBody body{};
+            body.count = std::uint16_t{3};
+            body.flags = wanted ? wire::kStatusWanted : std::uint8_t{0};
+            const std::array<Be32, 3> next = {Be32{2}, Be32{0}, Be32{0}};  // of 0: it has sent two
+            wire::FrameHead head;
+            head.destination = mac_of(2);
+            head.source = mac_of(0);
+            head.type = FrameType::kStatus;
+            head.handle = kWorld;
+            Segment* segment = w.pool.table().get();
+            segment->length =
+                static_cast<std::uint32_t>(wire::build_status(segment->frame, head, body, next));
+            wire::FrameView view;
+            ASSERT_EQ(wire::parse(segment->frame, segment->length, wire::kEtherTypeDefault, view),
+                      Counter::kCount);
+            w.members[2]->on_frame(view, segment, w.now);
+            w.run_for(50 * kMicrosecond);
+            EXPECT_EQ(nacks.personal > 0, wanted || profile == "pcode") << profile << wanted;
+        }
+    }
+}
+
 TEST(Pcode, unicast_takes_the_point_to_point_path) {
     World w(3, {}, {}, 1, 0, "pcode");
     int counted = 0;
@@ -294,6 +338,7 @@ TEST(Pcode, unicast_takes_the_point_to_point_path) {
     EXPECT_GE(w.count(1, Counter::ack_sent), 1U);
 }
 
+// K-10
 TEST(Pcode, counters_out_of_range_are_counted_and_the_message_is_taken) {
     World w(3, {}, {}, 1, 0, "pcode");
     Segment* segment = w.pool.table().get();

@@ -71,6 +71,7 @@ TEST(VerbsDevice, what_is_wrong_is_said) {
 
 // ---- addresses
 
+// U-3
 TEST(VerbsAddress, differs_where_gid_or_queue_pair_differ) {
     const Mac mac = mac_of({test::gid_of(1), 17});
     EXPECT_NE(mac, mac_of({test::gid_of(2), 17}));
@@ -81,6 +82,7 @@ TEST(VerbsAddress, differs_where_gid_or_queue_pair_differ) {
     EXPECT_EQ(mac_of({known, 17}), expected) << "the hash is part of the wire";
 }
 
+// U-5, U-6
 TEST(VerbsAddress, gives_each_group_an_mgid_of_its_family) {
     EXPECT_EQ(group_of(kBroadcastMac), kBroadcastGroup);
     EXPECT_EQ(group_of(Mac{{0x03, 0x55, 0x4c, 0, 0, 0}}), 1);
@@ -147,6 +149,7 @@ TEST_F(Opening, does_without_the_newer_function) {
     EXPECT_EQ(port_->port().info.mac, mac_of({test::gid_of(1), 17}));
 }
 
+// U-2
 TEST_F(Opening, takes_what_the_device_offers) {
     device_.attributes.max_qp_wr = 100;
     device_.inline_limit = 0;

@@ -121,6 +121,7 @@ protected:
 
 // ---- what arrives
 
+// U-3
 TEST_F(VerbsPorts, a_port_has_the_mac_of_its_gid_and_queue_pair) {
     device(0).qp_number = 0x123456;
     const VerbsPort& port = open(0);
@@ -134,6 +135,7 @@ TEST_F(VerbsPorts, a_port_has_the_mac_of_its_gid_and_queue_pair) {
     EXPECT_TRUE(look(port));
 }
 
+// U-7, U-9
 TEST_F(VerbsPorts, a_node_not_heard_of_is_reached_by_all_and_then_alone) {
     const VerbsPort& a = open(0);
     const VerbsPort& b = open(1);
@@ -154,6 +156,7 @@ TEST_F(VerbsPorts, a_node_not_heard_of_is_reached_by_all_and_then_alone) {
     EXPECT_EQ(device(0).handles_made, 2) << "one for all, one for b";
 }
 
+// U-1, U-2
 TEST_F(VerbsPorts, a_frame_arrives_as_it_was_in_every_length) {
     const VerbsPort& a = open(0);
     const VerbsPort& b = open(1);
@@ -173,6 +176,7 @@ TEST_F(VerbsPorts, a_frame_arrives_as_it_was_in_every_length) {
     }
 }
 
+// U-5, U-6
 TEST_F(VerbsPorts, a_multicast_reaches_those_who_joined_and_no_other) {
     const VerbsPort& a = open(0);
     const VerbsPort& b = open(1);
@@ -193,6 +197,7 @@ TEST_F(VerbsPorts, a_multicast_reaches_those_who_joined_and_no_other) {
     EXPECT_EQ(device(1).groups.size(), 1U) << "broadcast stays";
 }
 
+// U-4, U-5
 TEST_F(VerbsPorts, nets_of_two_ethertypes_do_not_hear_each_other) {
     PortOptions strange = options(1);
     strange.ether_type = 0x88B6;
@@ -202,6 +207,7 @@ TEST_F(VerbsPorts, nets_of_two_ethertypes_do_not_hear_each_other) {
     EXPECT_TRUE(take(b).empty());
 }
 
+// U-5
 TEST_F(VerbsPorts, frames_travel_over_ipv4_where_the_gid_is_such) {
     for (std::uint8_t n = 0; n < 2; ++n) {
         ibv_gid_entry& entry = device(n).gids[0];
@@ -453,6 +459,7 @@ TEST_F(VerbsPorts, a_length_that_cannot_be_is_dropped) {
     EXPECT_EQ(take(b), std::vector<std::uint32_t>{14});
 }
 
+// U-8
 TEST_F(VerbsPorts, a_frame_with_the_mac_of_another_is_dropped) {
     const VerbsPort& a = open(0);
     const VerbsPort& b = open(1);
@@ -475,6 +482,7 @@ TEST_F(VerbsPorts, a_frame_with_the_mac_of_another_is_dropped) {
     EXPECT_EQ(b.counts().forged, 4U);
 }
 
+// U-4
 TEST_F(VerbsPorts, a_frame_with_another_q_key_is_the_devices_to_drop) {
     const VerbsPort& b = open(1);
     const Gid own = test::gid_of(9);

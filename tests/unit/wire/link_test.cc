@@ -59,6 +59,7 @@ bool parses(const LinkBody& body) {
     return parse_link(octets.data(), octets.size(), view);
 }
 
+// L-4
 TEST(WireLink, every_kind_round_trips) {
     for (const LinkKind kind : kAllKinds) {
         const LinkBody body = body_of(kind);
@@ -113,6 +114,7 @@ TEST(WireLink, frames_have_a_frozen_header) {
     EXPECT_EQ(reason(header + offsetof(Header, seq) + 3, 1), Counter::drop_flags);
 }
 
+// L-10
 TEST(WireLink, lengths_other_than_the_kinds_are_malformed) {
     for (const LinkKind kind : kAllKinds) {
         const Octets whole = octets_of(body_of(kind));
@@ -128,6 +130,7 @@ TEST(WireLink, lengths_other_than_the_kinds_are_malformed) {
     }
 }
 
+// L-5, L-7, L-8
 TEST(WireLink, names_that_a_kind_must_or_must_not_bear) {
     for (const LinkKind kind : kAllKinds) {
         const bool hint_is_legal = kind == LinkKind::kUnlinked;
@@ -169,6 +172,7 @@ TEST(WireLink, names_that_a_kind_must_or_must_not_bear) {
     }
 }
 
+// L-9
 TEST(WireLink, a_hint_names_a_slot_and_no_receiver) {
     LinkBody body = body_of(LinkKind::kUnlinked);
     body.theirs = 0U;
@@ -179,6 +183,7 @@ TEST(WireLink, a_hint_names_a_slot_and_no_receiver) {
     EXPECT_FALSE(parses(body));
 }
 
+// L-7
 TEST(WireLink, reasons_are_those_of_the_kind) {
     for (unsigned reason = 0; reason < 256; ++reason) {
         for (const LinkKind kind : kAllKinds) {
@@ -193,6 +198,7 @@ TEST(WireLink, reasons_are_those_of_the_kind) {
     }
 }
 
+// L-10
 TEST(WireLink, a_kind_that_is_none_is_malformed) {
     for (unsigned kind = 0; kind < 256; ++kind) {
         Octets octets = octets_of(body_of(LinkKind::kConfirm));
@@ -213,6 +219,7 @@ TEST(WireLink, a_profile_has_letters_and_then_zeros) {
 }
 
 // Every octet that the receiver believes is under the tag, and so is the sender's address.
+// L-11
 TEST(WireLink, another_octet_key_or_source_proves_nothing) {
     for (const LinkKind kind : {LinkKind::kRequest, LinkKind::kAccept}) {
         const Octets whole = octets_of(body_of(kind));
@@ -233,6 +240,7 @@ TEST(WireLink, another_octet_key_or_source_proves_nothing) {
     }
 }
 
+// L-11
 TEST(WireLink, the_tag_of_the_specification) {
     const JobTag tag =
         job_tag(link_key_of(some_key()), kSender, std::as_bytes(std::span("abc", 3)));
@@ -245,6 +253,7 @@ TEST(WireLink, the_tag_of_the_specification) {
     EXPECT_EQ(text, "db0a6783d9e84fda5ae458f427996338");
 }
 
+// L-2
 TEST(WireLink, addresses_that_name_no_endpoint_are_refused) {
     LinkAddress good;
     good.mac = kSender;

@@ -351,6 +351,7 @@ TEST(WireParse, control_frames_round_trip_and_their_lengths_are_checked) {
     EXPECT_EQ(reason(changed(frame, kLengthAt + 1, 5)), Counter::drop_extension);
 }
 
+//
 TEST(WireParse, flow_frames_round_trip_and_are_whole) {
     for (const FlowKind kind : {FlowKind::kReserve, FlowKind::kGrant, FlowKind::kRefuse}) {
         for (const bool group : {false, true}) {
@@ -388,7 +389,7 @@ TEST(WireParse, flow_frames_round_trip_and_are_whole) {
     }
 }
 
-// F-9
+// F-9, K-2, K-3
 TEST(WireParse, status_frames_round_trip_and_are_whole) {
     FrameHead head = head_of(FrameType::kStatus, 0, kGroupBit | 5);
     head.seq = Seq{0};
@@ -417,6 +418,7 @@ TEST(WireParse, status_frames_round_trip_and_are_whole) {
     }
 }
 
+// K-4
 TEST(WireParse, nack_frames_round_trip_and_are_whole) {
     for (const NackKind kind : {NackKind::kRequest, NackKind::kPersonal, NackKind::kGlobal}) {
         const bool global = kind == NackKind::kGlobal;
