@@ -108,7 +108,7 @@ field("bytes", "job.bitmap", "Parts held")
 field("uint32", "job.error", "Error", base.DEC, ERRORS)
 field("uint8", "job.scope", "Scope", base.DEC, SCOPES)
 field("uint8", "job.reason", "Reason", base.DEC, REASONS)
--- §7.1, NODE
+-- §8.2
 field("uint8", "node.kind", "Kind", base.DEC, NODE_KINDS)
 field("uint8", "node.reason", "Reason", base.DEC, REASONS)
 field("uint32", "node.incarnation", "Incarnation of the sender", base.HEX)
