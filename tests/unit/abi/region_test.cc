@@ -1,4 +1,4 @@
-// The arithmetic of a region: layouts made, and layouts of others judged.
+// Tests of the arithmetic of a region: it lays out regions, and validates layouts made by others.
 #include "abi/region.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,8 @@ TEST(Region, refuses_a_layout_larger_than_the_mapping) {
     EXPECT_EQ(validate_layout(layout, 0), Err::kCorrupt);
 }
 
-// Each field, by every value near a boundary: accepted only if every part lies inside, aligned and apart.
+// Sets each field to every value near a boundary. A layout is accepted only if every part lies
+// inside, is aligned and overlaps no other part.
 TEST(Region, refuses_hostile_values_of_every_field) {
     const RegionLayout base = good();
     using Field = std::uint32_t RegionLayout::*;

@@ -1,4 +1,5 @@
-// The release ring: laps, wrap of the counter, what is no entry, and two threads that pass blocks to and fro.
+// Tests of the release ring: laps, wrap of the counter, invalid entries, and two threads that
+// exchange blocks.
 #include "abi/release_ring.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ constexpr std::uint32_t kEntries = 64;
 
 struct Ring {
     explicit Ring(std::uint32_t start = 0) {
-        // As if every earlier lap had been written.
+        // Sets the ring as if every earlier lap had been written.
         for (std::uint32_t i = 0; i < kEntries && start != 0; ++i)
             entries[(start + i) & (kEntries - 1)] = release_mark(start + i - kEntries, kEntries);
         producer = ReleaseProducer(entries, kEntries, start);
@@ -30,7 +31,7 @@ struct Ring {
     ReleaseConsumer consumer;
 };
 
-// Gives back at random, never more at a time than there are entries.
+// Gives back a random number of blocks at a time, at most as many as there are entries.
 void run_through(Ring& ring, std::uint32_t blocks) {
     Prng prng(blocks);
     std::deque<std::uint32_t> due;
@@ -99,8 +100,9 @@ TEST(ReleaseRing, a_region_has_an_entry_for_each_block_of_its_arena) {
     }
 }
 
-// The engine lends each block by a completion and writes into it; the client reads it and gives it back. A block that came
-// back too early, twice or never shows in what it holds; and that nothing is read while it is written, to the sanitizer.
+// The engine lends each block by a completion and writes into it; the client reads the block and
+// gives it back. The contents show a block that came back too early, twice or never. The thread
+// sanitizer shows a block that is read while it is written.
 TEST(ReleaseRingThreads, a_block_is_the_clients_from_its_completion_until_its_release) {
     constexpr std::uint32_t kBlocks = 64;
     constexpr std::uint64_t kMessages = 100'000;

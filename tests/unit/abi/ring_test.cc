@@ -1,4 +1,5 @@
-// The rings: laps, wrap of the 32-bit counters, hostile cursors, and two threads that also sleep and wake each other.
+// Tests of the rings: laps, wrap of the 32-bit counters, hostile cursors, and two threads that also
+// sleep and wake each other.
 #include "abi/slot_ring.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,8 @@ constexpr std::uint32_t kSlots = 8;
 
 struct Ring {
     explicit Ring(std::uint32_t start = 0) : consumed(start) {
-        // As if every earlier lap had been written: the slot of record n bears the mark of n - slots.
+        // Sets the ring as if every earlier lap had been written: the slot of record n has the mark
+        // of n - slots.
         for (std::uint32_t i = 0; i < kSlots && start != 0; ++i)
             records[(start + i) & (kSlots - 1)].mark = mark_of(start + i - kSlots, kSlots);
         producer = SubmissionProducer(records, kSlots, &consumed, start);
@@ -196,7 +198,7 @@ void echo(SharedEndpoint& shared, std::uint64_t records) {
     }
 }
 
-/// The client's side: keeps up to `window` submissions under way.
+/// The client's side: keeps up to `window` submissions pending.
 void submit_and_check(SharedEndpoint& shared, std::uint64_t records, std::uint64_t window) {
     EndpointControl& control = shared.region.control();
     SubmissionProducer out = shared.region.submission_producer();
@@ -228,8 +230,8 @@ TEST(SlotRingThreads, both_sides_sleep_and_no_wake_up_is_lost) {
     }
 }
 
-/// The engine's side: publishes one record, notifies, and waits until it is taken, so that a lost
-/// notification is not made good by the next.
+/// The engine's side: publishes one record, notifies, and waits until it is taken, so that the next
+/// notification cannot hide a lost one.
 void publish_and_notify(SharedEndpoint& shared, const std::atomic<std::uint64_t>& taken,
                         const std::atomic<bool>& stop, std::counting_semaphore<1 << 20>& upcalls) {
     EndpointControl& control = shared.region.control();
@@ -284,7 +286,7 @@ TEST(SlotRingThreads, no_record_is_lost_in_100000_random_revocations) {
             client_polls(control);
             continue;
         }
-        // Computes: nothing but the upcall ends it. A late one of an earlier time is no harm.
+        // Computes: only the upcall ends this. A late upcall of an earlier record does no harm.
         if (!upcalls.try_acquire_for(std::chrono::seconds(20))) {
             ADD_FAILURE() << "an upcall was lost after " << taken.load() << " records";
             break;

@@ -1,4 +1,5 @@
-// The Matrix Market reader: every kind of file it takes, every kind it refuses, and where it says the fault is.
+// Tests of the Matrix Market reader: every kind of file that it accepts, every kind that it
+// refuses, and the position of the fault that it reports.
 #include "bench/apps/matrix_market.h"
 
 #include <gtest/gtest.h>
@@ -237,7 +238,8 @@ TEST(matrix_market, writes_what_it_reads_back_bit_for_bit) {
     EXPECT_EQ(read(out.str()).values, matrix.values);
 }
 
-/// Becoming invalid: every cut and every spoilt octet of a good file is read or refused, never more.
+/// Each prefix of a good file, and each copy with one spoilt byte, is read or refused without
+/// undefined behaviour.
 TEST(matrix_market, survives_every_cut_and_every_spoilt_octet) {
     const std::string good =
         "%%MatrixMarket matrix coordinate real symmetric\n% c\n3 3 3\n1 1 1.5\n2 1 -2\n3 2 4e2\n";

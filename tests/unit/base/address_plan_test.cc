@@ -1,4 +1,5 @@
-// Which multicast address a group gets, and how far that is from the best that anybody could have chosen who knew all groups before.
+// Tests which multicast address a group gets, and how far that is from the best choice with
+// knowledge of all groups in advance.
 #include "base/address_plan.h"
 
 #include <gtest/gtest.h>
@@ -84,7 +85,7 @@ TEST(AddressPlan, the_choice_depends_on_no_order_and_takes_the_dearest_word) {
     std::ranges::sort(said, {}, [](const auto& offers) { return offers.front().address; });
     do {
         AddressChoice choice;
-        EXPECT_EQ(choice.best(77), 77U) << "all have room";
+        EXPECT_EQ(choice.best(77), 77U) << "all have space";
         for (const auto& offers : said)
             choice.add(offers);
         EXPECT_EQ(choice.best(77), 6U) << "4, where 5 costs 8, and 4 is not everybody's";
@@ -97,14 +98,14 @@ TEST(AddressPlan, the_choice_depends_on_no_order_and_takes_the_dearest_word) {
     EXPECT_EQ(none.best(77), kBroadcastAddress) << "nothing in common";
     AddressChoice equal;
     equal.add(std::vector<AddressOffer>{{0, 5}, {9, 5}});
-    EXPECT_EQ(equal.best(77), 9U) << "spares whoever is not of the job";
+    EXPECT_EQ(equal.best(77), 9U) << "spares the nodes outside the job";
 }
 
 // ---------------------------------------------------------------- against the best plan
 
 constexpr std::uint32_t kNodes = 5;
 
-/// Frames that reach nodes which do not want them when each group sends one.
+/// Returns the number of frames that reach nodes which do not want them when each group sends one.
 unsigned unwanted(const std::vector<unsigned>& groups, const std::vector<unsigned>& address) {
     std::map<unsigned, unsigned> listeners;  // sets as bits
     for (std::size_t g = 0; g < groups.size(); ++g)
@@ -127,7 +128,7 @@ bool fits(const std::vector<unsigned>& groups, const std::vector<unsigned>& addr
     return true;
 }
 
-/// Over every way to lay groups together.
+/// Returns the minimum over all ways to assign the groups to addresses.
 unsigned least_unwanted(const std::vector<unsigned>& groups, std::size_t places,
                         std::vector<unsigned>& address) {
     if (address.size() == groups.size())
@@ -151,7 +152,8 @@ Nodes nodes_of(unsigned bits, std::uint32_t without) {
     return nodes;
 }
 
-/// What the nodes do, each knowing its own groups only. Groups on the same nodes have the same own address.
+/// Returns the addresses that the nodes choose, each of which knows only the groups that it is
+/// in. Groups on the same nodes have the same own address.
 std::vector<unsigned> planned(const std::vector<unsigned>& groups, std::size_t places) {
     std::vector<unsigned> address;
     for (const unsigned members : groups) {
@@ -188,7 +190,7 @@ TEST(AddressPlan, is_near_the_best_for_four_groups_of_five_nodes) {
         unsigned all = 0;
         std::vector<unsigned> groups(4);
         for (std::size_t n = 0; n < sets.size() * sets.size() * sets.size(); n += 7) {
-            // Every seventh triple; the fourth varies with the rest.
+            // Takes every seventh triple; the fourth set varies with the rest.
             groups = {sets[n % sets.size()], sets[n / sets.size() % sets.size()],
                       sets[n / sets.size() / sets.size()], sets[n * 7 % sets.size()]};
             const std::vector<unsigned> address = planned(groups, places);

@@ -1,4 +1,4 @@
-// The engine's clock beside the system's.
+// Compares the engine's clock with the system's.
 #include "main/clock.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,8 @@ TEST(EngineClock, by_the_measured_frequency_keeps_pace_with_the_system) {
     const Nanos system_began = monotonic_now();
     while (monotonic_now() - system_began < 100 * kMillisecond) {
     }
-    // Asked in the order in which it began, so that a pause between two readings counts for either side.
+    // Reads the clocks in the order in which they began, so that a pause between two readings
+    // affects both intervals alike.
     const Nanos passed = clock.now() - began;
     const Nanos system_passed = monotonic_now() - system_began;
     EXPECT_NEAR(static_cast<double>(passed) / static_cast<double>(system_passed), 1.0, 0.01);

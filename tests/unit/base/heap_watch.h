@@ -1,12 +1,13 @@
-// How much of the heap is in use, for tests of memory budgets. A program with heap_watch.cc in it counts what its own
-// objects take from new, malloc, calloc and aligned_alloc.
+// Counts the bytes of heap in use, for tests of memory budgets. In a program that links
+// heap_watch.cc, the count covers what its own objects take from new, malloc, calloc and
+// aligned_alloc.
 #pragma once
 
 #include <cstddef>
 
 namespace ulc::test {
 
-/// Octets in use, as they were asked for. Any thread.
+/// Bytes in use, by the sizes requested. Any thread may call it.
 [[nodiscard]] std::size_t heap_octets() noexcept;
 
 }  // namespace ulc::test

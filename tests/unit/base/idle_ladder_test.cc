@@ -1,4 +1,5 @@
-// base/idle_ladder.h: what a poller does while nothing moves, and when it believes that it shares its core.
+// Tests base/idle_ladder.h: what a poller does while nothing moves, and when it concludes that it
+// shares its core.
 #include "base/idle_ladder.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +73,8 @@ TEST(IdleLadder, believes_two_slow_yields_in_a_row_and_spins_shortly_then) {
     EXPECT_FALSE(poller.shared());
 }
 
-// Alone on a core one yield in a few hundred is slow: an interrupt, a helper thread that naps.
+// Alone on a core, one yield in a few hundred is slow: an interrupt, or a helper thread that sleeps
+// briefly.
 TEST(IdleLadder, rare_slow_yields_never_add_up) {
     Poller poller;
     for (int n = 0; n < 10'000; ++n) {
@@ -81,7 +83,8 @@ TEST(IdleLadder, rare_slow_yields_never_add_up) {
     }
 }
 
-// The scheduler lets some yields return at once though others wait: one in three that is slow is enough.
+// The scheduler lets some yields return at once although other threads wait. One slow yield in
+// three is enough.
 TEST(IdleLadder, a_third_of_slow_yields_keeps_the_finding_alive) {
     Poller poller;
     for (int n = 0; n < 30; ++n)

@@ -1,4 +1,5 @@
-// The endpoint against a scripted engine: which records it writes when it sends, how it ends, and that it judges what it reads.
+// Tests the endpoint against a scripted engine: the records that it writes when it sends, how it
+// ends, and that it validates what it reads.
 #include <coll.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +43,8 @@ TEST_F(Client, a_small_message_travels_inside_its_record) {
     EXPECT_EQ(std::memcmp(record->body.inline_octets, text.data(), text.size()), 0);
 }
 
-/// A core on which a yield takes a while: somebody else ran there. Each look at the clock takes 100 ns.
+/// A core on which a yield takes long, because another process ran there. Each read of the clock
+/// takes 100 ns.
 struct SharedCore {
     Nanos now = 0;
     Nanos others_run = 5 * kMicrosecond;
@@ -61,7 +63,8 @@ struct SharedCore {
     }
 };
 
-// An engine in another process that waits for the core on which this one computes after a wait would let the peers wait as long.
+// If this process computed right after a wait, an engine of another process on the same core would
+// wait until the computation ends, and the peers with it.
 TEST(SharedCoreClient, who_leaves_a_wait_lets_an_engine_on_its_core_take_what_was_submitted) {
     SharedCore core;
     ScriptedEngine engine(kSmall, {}, core.hooks());
@@ -75,7 +78,7 @@ TEST(SharedCoreClient, who_leaves_a_wait_lets_an_engine_on_its_core_take_what_wa
         EXPECT_EQ(ulc_wait_for(ep, &request, nullptr, 0), ULC_OK);
         return core.yields - before;
     };
-    EXPECT_EQ(yields_after_a_send(), 0U) << "nobody knows yet that the core is shared";
+    EXPECT_EQ(yields_after_a_send(), 0U) << "it is not yet known that the core is shared";
     ASSERT_EQ(ulc_wait(ep, 200 * kMicrosecond), ULC_ERR_TIMEOUT);
     ASSERT_GT(core.yields, 1U);
     EXPECT_EQ(yields_after_a_send(), 1U);
@@ -92,7 +95,8 @@ TEST(SharedCoreClient, who_leaves_a_wait_lets_an_engine_on_its_core_take_what_wa
     EXPECT_EQ(yields_after_a_send(), 0U) << "the core is this thread's alone again";
 }
 
-// Nobody else polls an engine in the process: who computes after waiting would keep what was submitted to itself.
+// No other thread polls an embedded engine: a process that computes after a wait would leave its
+// submissions unsent.
 TEST(EmbeddedClient, who_has_waited_leaves_nothing_that_the_engine_has_not_seen) {
     struct Rounds {
         unsigned count = 0;
@@ -126,7 +130,8 @@ TEST(EmbeddedClient, who_has_waited_leaves_nothing_that_the_engine_has_not_seen)
     const unsigned begun = rounds.count;
     ASSERT_EQ(ulc_coll_test(ep, operation), ULC_OK) << "the root's message is in its record";
     EXPECT_EQ(rounds.count, begun + 1);
-    // Frames wait in the engine, as an acknowledgement that somebody awaits: one more round lets them out.
+    // Frames are pending in the engine, such as an ACK that a peer waits for: one more round sends
+    // them.
     rounds.answer = abi::kRoundMoved | abi::kRoundOwes;
     rounds.brings = &engine;
     char news[4];
@@ -136,7 +141,8 @@ TEST(EmbeddedClient, who_has_waited_leaves_nothing_that_the_engine_has_not_seen)
     EXPECT_EQ(rounds.count, taken + 2);
     ASSERT_EQ(ulc_wait_for(ep, &request, nullptr, 0), ULC_OK);
     EXPECT_EQ(rounds.count, taken + 2) << "who works off what came needs no more of it";
-    rounds.answer = abi::kRoundElsewhere;  // another thread is in it, and may be past our records
+    // Another thread polls it, and may have passed our records
+    rounds.answer = abi::kRoundElsewhere;
     ASSERT_EQ(ulc_send(ep, 1, 1, "x", 1, &request), ULC_OK);
     for (int call = 0; call < 2; ++call) {
         const unsigned before = rounds.count;
@@ -373,7 +379,7 @@ TEST_F(Client, records_that_no_engine_writes_close_the_endpoint) {
         message.flags = abi::kCompleteInline | abi::kCompleteFirst | abi::kCompleteLast;
         message.inline_length = 41;
     });
-    spoil([](ScriptedEngine& e) {  // a chunk of nothing
+    spoil([](ScriptedEngine& e) {  // a chunk without bytes
         auto& message = e.claim(CompletionKind::kMessage);
         message.flags = abi::kCompleteLast;
         message.body.block = {0, 64, 64, 0, 0, 0};

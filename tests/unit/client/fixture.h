@@ -1,4 +1,5 @@
-// What the tests of the endpoint share: a client on a scripted engine, and messages that show where an octet belongs.
+// A client on a scripted engine, and messages whose bytes show where they belong. Shared by the
+// tests of the endpoint.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,7 +27,7 @@ struct ClientTest : testing::Test {
     int test(ulc_request& request, ulc_status* status = nullptr) {
         return ulc_test(ep, &request, status);
     }
-    /// Takes all chunks of one message, answering each; what the engine read.
+    /// Takes all chunks of one message and answers each. Returns what the engine read.
     std::string drain_message(ulc_request* request, unsigned* chunks = nullptr) {
         std::string read;
         for (int round = 0; round < 100'000; ++round) {

@@ -1,4 +1,5 @@
-// Inquiries about collective operations, as another rank's libulc, or whoever pretends to be one, sends them.
+// Tests of inquiries about collective operations, as the libulc of another rank, or a process that
+// imitates it, sends them.
 #include "client/groups/inquiry.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +30,7 @@ protected:
         inquiry.algorithm = 12;
         return inquiry;
     }
-    /// Whether it was answered.
+    /// Returns true if the inquiry was answered.
     bool hear(const Inquiry& inquiry, std::size_t octets = sizeof(Inquiry)) {
         engine.deliver_inline(2, Groups::kTagInquiry,
                               {reinterpret_cast<const char*>(&inquiry), octets});

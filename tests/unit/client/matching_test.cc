@@ -1,4 +1,5 @@
-// Matching order: against a plain list that does it the obvious way, and the cases that people expect by name.
+// Tests of the matching order: against a plain list that does it the obvious way, and the cases
+// that users expect by name.
 #include "client/p2p/matching.h"
 
 #include <gtest/gtest.h>
@@ -117,7 +118,7 @@ TEST_F(Matching, a_source_is_announced_once_until_it_is_heard_again) {
     EXPECT_EQ(told.size(), 3U) << "nothing is awaited any more";
 }
 
-/// The parts of random receives and messages.
+/// The parameters of random receives and messages.
 struct Traffic {
     std::uint64_t seed;
     std::uint16_t sources;
@@ -129,7 +130,7 @@ struct Traffic {
 
 class MatchingOrder : public Fixture, public testing::WithParamInterface<Traffic> {};
 
-// The obvious way: one list of receives, one of messages.
+// The reference: one list of receives, one of messages.
 TEST_P(MatchingOrder, agrees_with_plain_lists_over_random_traffic) {
     const Traffic& traffic = GetParam();
     Prng prng(traffic.seed);
@@ -149,7 +150,7 @@ TEST_P(MatchingOrder, agrees_with_plain_lists_over_random_traffic) {
             plain_posted.erase(plain_posted.begin() + at);
             continue;
         }
-        // The share turns round, so that both lists grow long and short again.
+        // The share alternates, so that both lists grow long and become short again.
         const bool receives = prng.chance((step / 4000) % 2 == 0 ? traffic.receives_first
                                                                  : 1 - traffic.receives_first);
         if (!receives) {

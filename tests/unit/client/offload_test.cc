@@ -1,5 +1,5 @@
-// What may be handed to the engine, by the library's own judgement: every schedule without reductions that ships, when it is made for
-// messages that come early, and none whose octets that would spoil.
+// Tests which schedules the library hands to the engine: every schedule without reductions that
+// ships, if it is made for early messages, and none whose data an early message would overwrite.
 #include "client/collective/offload.h"
 
 #include <gtest/gtest.h>
@@ -92,7 +92,8 @@ TEST(ScheduleForTheEngine, is_every_one_with_lengths_by_rank) {
     });
 }
 
-// Made for the library, these receive where an earlier step still reads: they are the reason for Call::early.
+// Made for the library, these schedules receive into memory from which an earlier step still reads.
+// They are the reason for Call::early.
 TEST(ScheduleForTheEngine, is_none_that_receives_where_an_earlier_step_reads) {
     for (const auto& [op, name] :
          {std::pair(Op::kAlltoall, "pairwise"), std::pair(Op::kAlltoallv, "pairwise"),

@@ -1,4 +1,5 @@
-// The numbers of collective operations, and the signatures by which members find that they disagree.
+// Tests of the numbers of collective operations, and of the signatures by which members detect that
+// they disagree.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -41,7 +42,7 @@ TEST(operations, know_whether_the_one_before_is_over) {
     EXPECT_TRUE(operations.ended_before(1));
     operations.end(2);
     EXPECT_TRUE(operations.ended_before(3));
-    operations.end(2);  // again, or of a group that was made anew: nothing
+    operations.end(2);  // repeated, or of a group that was made again: no effect
     ASSERT_TRUE(operations.begin(number));
     EXPECT_EQ(number, 3U);
 }

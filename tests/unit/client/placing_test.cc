@@ -1,5 +1,5 @@
-// What an engine of the application's process asks when a message begins (abi/placement.h), and what its answer means for the
-// receive. Against a scripted engine.
+// Tests the questions of an embedded engine when a message begins (abi/placement.h), and the effect
+// of the answer on the receive. Runs against a scripted engine.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -119,7 +119,8 @@ TEST_F(ClientPlacing, a_short_receive_and_messages_of_libulc_go_the_usual_way) {
     EXPECT_NE(place(1, kTag, "not control"), nullptr);
 }
 
-// Which receive the second one finds depends on the first one, which lies in the ring.
+// The receive that matches the second message depends on the first message, which is still in the
+// ring.
 TEST_F(ClientPlacing, nothing_is_said_before_what_came_earlier_has_found_its_receive) {
     std::string first(2000, '-');
     std::string second(2000, '-');
@@ -174,7 +175,7 @@ TEST_F(ClientPlacing, an_end_that_nobody_awaits_is_no_engines) {
     ulc_request request;
     receive(1, kTag, buffer, request);
     ASSERT_NE(place(1, kTag, std::string(3000, 'x')), nullptr);
-    whole(1, 2999);  // another length than was said
+    whole(1, 2999);  // another length than announced
     EXPECT_EQ(ep->poll(), -ULC_ERR_CORRUPT);
     ulc_status status;
     ASSERT_EQ(test(request, &status), ULC_OK);

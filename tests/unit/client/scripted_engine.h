@@ -1,4 +1,5 @@
-// The engine's side of one endpoint, written out by a test: it sees each submission record and writes each completion.
+// The engine's side of one endpoint, written out by a test: it sees each submission record and
+// writes each completion.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,7 +34,7 @@ public:
         endpoint = make_endpoint(region, hooks, limits);
     }
 
-    /// The next submission of this kind (others before it are an error); nullopt: none.
+    /// Returns the next submission, which must be of this kind; nullopt if there is none.
     std::optional<abi::SubmissionRecord> take(abi::SubmitKind kind) {
         abi::SubmissionRecord record;
         if (!submissions.take(record)) return std::nullopt;
@@ -45,7 +46,7 @@ public:
         if (!submissions.take(record)) return std::nullopt;
         return record;
     }
-    /// The blocks given back since the last call.
+    /// Returns the blocks given back since the last call.
     std::vector<std::uint32_t> released() {
         std::vector<std::uint32_t> offsets;
         for (std::uint32_t offset = 0; releases.take(offset);)
@@ -79,7 +80,7 @@ public:
     void deliver_inline(std::uint16_t source, std::uint64_t tag, const std::string& text) {
         deliver_inline(source, tag, text, endpoint->rank());
     }
-    /// stream: the endpoint's rank, or the group of a multicast.
+    /// `stream`: the endpoint's rank, or the group of a multicast.
     void deliver_inline(std::uint16_t source, std::uint64_t tag, const std::string& text,
                         std::uint32_t stream) {
         abi::CompletionRecord& message = claim(abi::CompletionKind::kMessage);
@@ -92,7 +93,7 @@ public:
         std::memcpy(message.body.inline_octets, text.data(), text.size());
         completions.publish();
     }
-    /// A chunk at `offset` of the rx arena.
+    /// Delivers a chunk at `offset` of the rx arena.
     void deliver_block(std::uint16_t source, std::uint64_t tag, std::uint32_t offset,
                        const std::string& chunk, std::uint64_t at, std::uint64_t total) {
         std::memcpy(region.rx(offset, static_cast<std::uint32_t>(chunk.size())), chunk.data(),

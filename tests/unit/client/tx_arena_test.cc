@@ -66,7 +66,8 @@ TEST(TxArena, refuses_more_than_there_is) {
     EXPECT_EQ(memory.arena.allocate(UINT32_MAX), TxArena::kNone);
 }
 
-// Every block keeps its octets while others come and go, at any arena size; all of it comes back in the end.
+// Every block keeps its contents while others come and go, at any arena size. At the end all memory
+// has returned.
 TEST(TxArena, blocks_never_overlap) {
     for (const std::uint32_t octets : {4096U, 4160U, 100'032U, 1U << 18}) {
         Memory memory(octets);

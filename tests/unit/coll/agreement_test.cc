@@ -1,4 +1,5 @@
-// What members of an operation must have given alike, as the tags of its messages abbreviate it.
+// Tests the arguments of an operation on which all members must agree, as the tags of its messages
+// abbreviate them.
 #include "coll/agreement.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,8 @@
 namespace ulc::coll {
 namespace {
 
-/// Every type and operator that a reduction takes, of ULC_OCTETS(n) those of the sizes that other types have, and some.
+/// Returns every type and operator that a reduction accepts. ULC_OCTETS(n) appears with the sizes
+/// that other types have, and some more.
 std::vector<ulc_reduction> reductions() {
     std::vector<ulc_reduction> all;
     for (std::uint32_t type = ULC_INT8; type <= ULC_LONG_DOUBLE_INT; ++type)

@@ -1,6 +1,6 @@
-// The bound of buffers that is claimed of every algorithm (tests/sim/schedule/bounds.h) is what the
-// checker finds: never exceeded,
-// and reached. And the checker's own figure is the worst of all executions, not that of one.
+// The bound of buffers that each algorithm claims (tests/sim/schedule/bounds.h) is what the checker
+// finds: it is never exceeded, and it is reached. The checker's own figure is the worst of all
+// executions, not that of one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using coll::Call;
 using coll::Op;
 
 constexpr std::uint64_t kSegment = 64;
-/// Where every form and k is tried; and some with more ranks.
+/// Up to this number of ranks every form and k is tried; some are tried with more ranks.
 constexpr std::uint16_t kRanksMax = 17;
 
 std::string describe(const Algorithm& algorithm, const Call& call) {
@@ -40,7 +40,7 @@ std::uint32_t needed(const CollectiveCase& one, const std::string& which) {
     return verdict.buffers;
 }
 
-/// What the steps of an operation may depend on besides ranks, lengths and k.
+/// Returns the variants of a call on which its steps may depend, besides ranks, lengths and k.
 std::vector<Call> forms_of(Call call) {
     std::vector<Call> forms;
     const bool reduces = is_reduction(call.op);
@@ -60,7 +60,7 @@ std::vector<Call> forms_of(Call call) {
     return forms;
 }
 
-/// Holds every cell of an algorithm against its bound.
+/// Compares every cell of an algorithm with its bound.
 class Held {
 public:
     Held(const Algorithm& algorithm, const BufferBound& bound)
@@ -106,7 +106,8 @@ TEST_P(EveryOperation, needs_the_buffers_that_are_claimed) {
                           .segment = kSegment,
                           .concurrent = k};
                 if (call.op == Op::kBarrier) call.octets = 0;
-                // A share of an nth has as many segments.
+                // A share is 1/ranks of a block; it gets as many segments as the blocks of the
+                // others.
                 const bool shares = algorithm.name == "pairwise_multicast";
                 for (call.ranks = 1; call.ranks <= kRanksMax; ++call.ranks) {
                     if (shares) call.octets = segments * kSegment * call.ranks;
@@ -157,7 +158,8 @@ INSTANTIATE_TEST_SUITE_P(Of, EveryOperation, testing::Range<std::uint8_t>(0, col
 
 // ---- the worst of all executions ----------------------------------------------------------------
 
-/// A member that gets `first` messages of one source and one of another, which sends `more` when that one is taken.
+/// A member receives `first` messages from one source and one from another, which sends `more` when
+/// that one is taken.
 Arrivals two_sources(std::vector<std::vector<std::size_t>>& next, std::vector<std::size_t>& order,
                      std::size_t first, std::size_t more) {
     const std::size_t messages = first + 1 + more;
@@ -193,7 +195,7 @@ TEST(worst_arrivals, takes_nothing_that_brings_no_more_than_it_frees) {
     EXPECT_TRUE(worst.taken.empty());
 }
 
-/// The definition, over all sets of receives.
+/// Computes the definition directly, over all sets of receives.
 std::uint32_t worst_by_trial(const Arrivals& arrivals) {
     std::int64_t most = 0;
     for (std::uint32_t set = 0; set < 1U << arrivals.taken.size(); ++set) {

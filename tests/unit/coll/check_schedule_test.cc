@@ -1,5 +1,6 @@
-// The global-program checker as people run it: all that ships is right at 1-17 ranks, a schedule given as text is judged the
-// same, and what is wrong is shown with its line.
+// Tests the global-program checker as users run it: all shipped schedules are correct at 1-17
+// ranks, a schedule given as text is validated by the same rules, and an error is shown with its
+// line.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

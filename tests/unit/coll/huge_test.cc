@@ -1,7 +1,7 @@
-// Lengths beyond 32 bits, for every algorithm. A plan for lengths, segments and elements n times as
-// large is the plan of the small ones with every offset and length multiplied by n. Every octet of
-// the small plans is proved (schedules_test.cc), so the large ones are right too, where no memory
-// could hold them. Blocks exceed 2^31 and 2^32 octets, sums and displacements more.
+// Tests lengths beyond 32 bits, for every algorithm. A plan for lengths, segments and elements n
+// times as large is the plan of the small ones with every offset and length multiplied by n. Every
+// byte of the small plans is proved (schedules_test.cc), so the large plans are right too, at sizes
+// that no memory could hold. Blocks exceed 2^31 and 2^32 bytes, sums and displacements more.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -21,7 +21,8 @@ using coll::Call;
 using coll::Op;
 using coll::Plan;
 
-/// The shortest block, of one packet (which scatter/packed treats apart), is of more than 2^32 octets by the last of these.
+/// The shortest block, of one packet (which scatter/packed treats as a special case), has more than
+/// 2^32 bytes with the last of these factors.
 constexpr std::uint64_t kPacket = 1460;
 constexpr std::uint64_t kTimes[] = {3, (std::uint64_t{1} << 21) + 1, (std::uint64_t{1} << 32) + 1};
 
@@ -32,7 +33,8 @@ Call times(Call call, std::uint64_t factor) {
     return call;
 }
 
-/// Lengths by rank, the blocks in the opposite order with gaps (of a reduce_scatter in order, without), all `factor` times.
+/// Lengths by rank, with the blocks in the opposite order and gaps (in order and without gaps for a
+/// reduce_scatter), all multiplied by `factor`.
 struct Layout {
     Layout(Op op, std::uint16_t ranks, std::uint64_t factor) : lengths(ranks), offsets(ranks) {
         std::size_t at = 0;
@@ -88,7 +90,8 @@ void expect_alike(const Algorithm& algorithm, const Call& small, const Call& lar
         ASSERT_EQ(difference(a.steps[i], b.steps[i], factor), "") << which << " step " << i;
 }
 
-/// Calls try_one(algorithm, call) for every algorithm, numbers of ranks, each rank, in place or not.
+/// Calls try_one(algorithm, call) for every algorithm, several numbers of ranks, each rank, in
+/// place or not.
 template <typename TryOne>
 void over_calls(TryOne try_one) {
     for (const Algorithm& algorithm : coll::algorithms()) {
@@ -114,7 +117,8 @@ TEST(CollHuge, every_plan_of_huge_blocks_is_that_of_small_ones_larger) {
         over_calls([factor](const Algorithm& algorithm, Call call) {
             for (const std::uint64_t packets : {0U, 1U, 5U}) {
                 call.octets = call.op == Op::kBarrier ? 0 : packets * kPacket;
-                // A share of an nth is cut between elements, of which there are as many.
+                // pairwise_multicast cuts a block between elements, so both calls have the same
+                // number of elements.
                 const bool shares = algorithm.name == "pairwise_multicast";
                 if (shares && factor > UINT32_MAX) continue;
                 call.grain = 1;

@@ -1,5 +1,5 @@
-// Every message of a collective says whether it is the last of its pair (abi::kTagLast): over every schedule that ships, both ends see
-// that alike.
+// Every message of a collective says whether it is the last of its pair (abi::kTagLast). This test
+// runs every shipped schedule and checks that both ends agree.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,8 @@ using coll::Algorithm;
 using coll::Call;
 using coll::Plan;
 
-/// Of what each member sends another one and takes from it, by schedule: whether messages say that they are the last.
+/// Records whether the messages between each pair of members, by schedule, say that they are the
+/// last.
 class Lasts {
 public:
     explicit Lasts(const std::vector<Plan>& plans) {
@@ -41,7 +42,7 @@ public:
             if (made.ok()) add(made.value(), schedule.step_count, rank, ranks);
         }
     }
-    /// True of the last message of each pair alone, and the same at both ends.
+    /// True if the last message of each pair, and no other, is marked at both ends.
     [[nodiscard]] bool agree() const {
         const auto one_at_the_end = [](const auto& pair) {
             const std::string& said = pair.second;
@@ -71,7 +72,7 @@ private:
     Said taken_;
 };
 
-/// Every algorithm over numbers of ranks, and roots of those that have one.
+/// Tries every algorithm over numbers of ranks and, if it has a root, several roots.
 template <typename TryOne>
 void over_algorithms(TryOne try_one) {
     for (const Algorithm& algorithm : coll::algorithms()) {

@@ -1,5 +1,5 @@
-// The loops of reductions: every (type, operator) that is allowed against arithmetic written out, every other refused, at odd
-// addresses and in any number of elements.
+// Tests the loops of reductions: every allowed pair of type and operator against arithmetic written
+// out, every other refused, at odd addresses and with any number of elements.
 #include <coll.h>
 #include <gtest/gtest.h>
 
@@ -20,11 +20,11 @@ const unsigned char* octets_of(const std::vector<T>& values) {
     return reinterpret_cast<const unsigned char*>(values.data());
 }
 
-/// Where a result goes.
+/// Destination of a result.
 enum class Into : std::uint8_t { kFirst, kSecond, kApart };
 constexpr Into kPlaces[] = {Into::kFirst, Into::kSecond, Into::kApart};
 
-/// a ∘ b elementwise, all at addresses that are aligned to nothing.
+/// Computes a ∘ b elementwise, all at unaligned addresses.
 template <typename T>
 std::vector<T> applied(std::uint32_t type, std::uint32_t op, const std::vector<T>& a,
                        const std::vector<T>& b, Into place = Into::kFirst) {
@@ -95,7 +95,7 @@ void integer(std::uint32_t type) {
     order<T>(type);
     logic<T>(type);
     bits<T>(type);
-    // Wraps; in C++ a sum of int may not, so the expected one is made without sign.
+    // Wraps. In C++ a sum of int may not overflow, so the expected value is computed as unsigned.
     using U = std::make_unsigned_t<T>;
     expect_all<T>(type, ULC_SUM,
                   [](T a, T b) { return static_cast<T>(static_cast<std::uint64_t>(U(a)) + U(b)); });
@@ -249,15 +249,15 @@ TEST(reduction, a_users_operator_keeps_its_order_even_if_it_commutes) {
     }
 }
 
-// Every operand at every address, apart and over one another: the function sees aligned ones, and
-// the result is the same.
+// Each operand lies at every address, separate and overlapping. The function sees aligned operands,
+// and the result is the same.
 TEST(reduction, a_users_operator_gets_aligned_operands) {
     struct Seen {
         std::uint64_t element;
         unsigned misaligned = 0;
         std::uint64_t count = 0;
     };
-    constexpr std::size_t kAround = 32;  // before and behind each operand, not to be touched
+    constexpr std::size_t kAround = 32;  // before and after each operand, must stay untouched
     for (const std::uint32_t element : {1U, 3U, 16U, 24U, 4097U, 65536U}) {
         const std::uint64_t count = 10'000 / element + 2;
         const std::uint64_t octets = element * count;

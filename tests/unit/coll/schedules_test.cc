@@ -1,5 +1,5 @@
-// Every schedule that ships, for every small number of ranks, size and root, proved by the global-program
-// checker; and the checker proved by schedules that are wrong on purpose.
+// Proves every shipped schedule, for every small number of ranks, size and root, by the
+// global-program checker. Proves the checker by schedules with planted errors.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -43,7 +43,7 @@ bool has_root(Op op) {
            op == Op::kScatterv || op == Op::kReduce;
 }
 
-/// Every algorithm of the operation over ranks and roots; try_one checks some calls.
+/// Tries every algorithm of the operation over ranks and roots; try_one checks some calls.
 template <typename TryOne>
 void over_ranks_and_roots(Op op, TryOne try_one) {
     for (const Algorithm& algorithm : coll::algorithms()) {
@@ -70,7 +70,7 @@ TEST_P(EveryOperation, is_right_over_ranks_roots_sizes_in_place_and_not) {
     over_ranks_and_roots(static_cast<Op>(GetParam()), [&](const Algorithm& algorithm, Call call) {
         for (const std::uint64_t octets : kSizes) {
             if (call.op == Op::kBarrier && octets > 0) break;
-            // Every combination of these, but not at every root and size.
+            // Tries every combination of these, but not at every root and size.
             call.octets = octets;
             call.in_place = prng.chance(0.5);
             call.concurrent = prng.chance(0.3) ? 1 : prng.chance(0.7) ? 3 : 100;
@@ -134,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(Of, EveryReduction,
                          kNameOf);
 INSTANTIATE_TEST_SUITE_P(Of, EveryOperation, testing::Range<std::uint8_t>(0, coll::kOps), kNameOf);
 
-/// Octets that a rank of a reduction moves beside receiving and sending.
+/// Bytes that a rank of a reduction moves, besides those that it receives and sends.
 struct Moved {
     std::uint64_t copied = 0;
     std::uint64_t folded = 0;
@@ -159,7 +159,7 @@ Moved moved_by(const char* name, const Call& call) {
 
 TEST(coll_schedules, reductions_copy_no_operand_that_need_not_be) {
     constexpr std::uint64_t kLong = 64000;
-    constexpr std::uint64_t kWindow = 8000;  // of segments
+    constexpr std::uint64_t kWindow = 8000;  // in segments
     Call call{.op = Op::kReduce, .rank = 1, .ranks = 4, .octets = kLong, .segment = 1000};
     EXPECT_EQ(moved_by("chain", call), (Moved{0, kLong, kWindow}));
     call.rank = 0;
@@ -291,7 +291,7 @@ TEST(coll_schedules, choices_are_parsed_or_refused) {
 
 // ---- the checker finds what is planted ----------------------------------------------------------
 
-/// Two ranks that broadcast 8 octets by unicast from 0: right, to be spoilt.
+/// A correct broadcast of 8 bytes by unicast from rank 0 to rank 1. The tests then plant errors.
 struct Planted : testing::Test {
     Planted() {
         plans.resize(2);
@@ -366,7 +366,7 @@ TEST_F(Planted, a_send_that_does_not_wait_for_what_it_sends) {
     expect_bad(1, back, "races with step 0");
 }
 
-/// Three ranks' allreduce of one octet; the last folds in the order that is given.
+/// An allreduce of one byte over three ranks; the last rank folds in the order that is given.
 Verdict planted_fold(bool in_order, bool same_brackets) {
     const Call call{.op = Op::kAllreduce, .ranks = 3, .octets = 1, .segment = 64};
     CollectiveCase cluster(named(Op::kAllreduce, "multicast"), call);

@@ -1,5 +1,5 @@
-// The tables that ship follow from the measurements that stand in them (coll/tables/; that these come out of the simulator again is
-// tested by tests/sim/coll/selection_test.cc).
+// The shipped tables follow from the measurements that they contain (coll/tables/).
+// tests/sim/coll/selection_test.cc tests that the simulator reproduces these measurements.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,7 +62,7 @@ protected:
 
 TEST_F(CollShipped, the_rules_are_what_follows_from_the_cells) {
     for (const TableText& table : tables_) {
-        // What was measured on a job speaks for such jobs only.
+        // A measurement on a job is valid for such jobs only.
         const bool simulated = table.source.starts_with("ulc-sim tune");
         const Reach reach = simulated ? Reach::kEverything : Reach::kMeasured;
         EXPECT_EQ(texts_of(decide(table.cells, reach, nullptr)), texts_of(table.rules))
@@ -70,7 +70,7 @@ TEST_F(CollShipped, the_rules_are_what_follows_from_the_cells) {
     }
 }
 
-/// By the table that is compiled in, whoever made it.
+/// Uses the table that is compiled in, whatever its origin.
 TEST_F(CollShipped, no_choice_loses_more_in_any_cell_than_it_may) {
     std::size_t cells = 0;
     for (const TableText& table : tables_) {

@@ -1,4 +1,4 @@
-// From measurements to rules, to text and back.
+// Tests the path from measurements to rules, to text and back.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -25,7 +25,7 @@ std::string choices_of(const std::vector<Rule>& rules) {
     return all;
 }
 
-/// Of one cell.
+/// Returns the rules chosen for one cell.
 std::string chosen(const Cell& cell, const Table* shipped = nullptr) {
     return choices_of(decide({&cell, 1}, Reach::kEverything, shipped));
 }
@@ -48,7 +48,8 @@ TEST(coll_tuning, what_ships_is_kept_unless_another_one_is_faster_by_more_than_t
 }
 
 TEST(coll_tuning, a_rule_is_cut_only_where_one_choice_for_both_would_lose_much) {
-    // One choice near the best of both is one rule, though it is the best of neither.
+    // A choice that is near the best in both cells becomes one rule, although it is the best in
+    // neither.
     const auto of = [](double middling) {
         const std::vector<Cell> cells{
             cell(Op::kReduce, 4, 8, {{"flat", 10}, {"chain", middling}, {"binomial", 20}}),
@@ -69,7 +70,8 @@ TEST(coll_tuning, a_choice_that_was_given_up_at_smaller_sizes_is_not_taken_at_gr
 }
 
 TEST(coll_tuning, of_cuts_of_a_grid_the_one_with_the_fewest_rules_is_taken) {
-    // By ranks and then sizes it takes two rules, by sizes alone two more in each column.
+    // Split by ranks and then by sizes, this takes two rules; split by sizes alone, two more in
+    // each column.
     std::vector<Cell> cells;
     for (const std::uint16_t per_node : {1, 4})
         for (const std::uint16_t ranks : {8, 16})
@@ -85,7 +87,7 @@ TEST(coll_tuning, of_cuts_of_a_grid_the_one_with_the_fewest_rules_is_taken) {
     EXPECT_EQ(rules[0].per_node, Span{});
     EXPECT_EQ(rules[0].ranks, (Span{0, 11}));
     EXPECT_EQ(rules[1].octets, Span{});
-    // Neighbours of a hole in the grid reach over it.
+    // The neighbours of a hole in the grid cover it.
     cells.erase(cells.begin() + 4, cells.begin() + 6);  // 4 a node, 8 ranks
     EXPECT_EQ(choices_of(decide(cells, Reach::kEverything, nullptr)), "flat chain");
 }
@@ -130,7 +132,7 @@ TEST(coll_tuning, operations_that_are_not_measured_take_what_others_took) {
     std::string all;
     for (const Rule& rule : decide(cells, Reach::kEverything, nullptr))
         all += std::string(name_of(rule.op)) + " " + rule.choice + "\n";
-    // A gatherv has no binomial, and one choice for all sizes.
+    // A gatherv has no binomial algorithm, and one choice for all sizes.
     EXPECT_EQ(all,
               "gather binomial\ngather token\nscan doubling\ngatherv token\nexscan doubling\n");
 }

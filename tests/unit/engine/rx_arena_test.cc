@@ -47,7 +47,7 @@ TEST(RxArena, a_reserve_goes_back_to_its_owner) {
     arena.lend(reserve);
     EXPECT_EQ(arena.release(reserve, owner), RxArena::Release::kReserve);
     EXPECT_EQ(owner, 7U);
-    EXPECT_EQ(arena.allocate(64), RxArena::kNone) << "a reserve is nobody else's";
+    EXPECT_EQ(arena.allocate(64), RxArena::kNone) << "a reserve belongs to one endpoint";
 }
 
 TEST(RxArena, has_few_granules_in_a_large_arena) {
@@ -58,7 +58,7 @@ TEST(RxArena, has_few_granules_in_a_large_arena) {
     }
 }
 
-// Against a map of what is held: no overlap, no loss, for many seeds.
+// Compares the arena with a map of the blocks held: no overlap and no loss, for many seeds.
 TEST(RxArena, random_use_never_overlaps_and_never_leaks) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         Prng prng(seed);

@@ -1,5 +1,6 @@
-// Long payloads that frames refer to instead of holding a copy (kSubmitDirect on a port that gathers): whatever may still be sent of one
-// when its client hears that it is done must not read it again. The payload is freed then, so that the address sanitizer finds it.
+// Tests long payloads that frames refer to instead of holding a copy (kSubmitDirect on a port that
+// gathers). Once a client hears that its send is done, no later frame may read the payload. The
+// test frees the payload then, so that the address sanitizer finds such a read.
 #include "endpoint/send_queue.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,8 @@ using urtp::test::kWorld;
 constexpr std::uint16_t kMtu = 1500;
 constexpr std::uint32_t kOctets = 100'000;
 
-/// The engine of rank 0 of three, with a port that takes nothing: a frame given to its transmitter is kept.
+/// The engine of rank 0 of three, with a port that takes nothing: a frame given to its transmitter
+/// is kept.
 class Rig {
 public:
     Rig() {
@@ -57,7 +59,7 @@ public:
                              subset, 0,       std::bit_cast<std::uintptr_t>(payload_->data())};
         ASSERT_EQ(queue_.accept(region_, Err::kOk), SendQueue::Verdict::kOk);
     }
-    /// Offers a message inside its record to the fast path. True: it was taken.
+    /// Offers a message inside its record to the fast path. Returns true if it was taken.
     bool send_short(std::uint32_t stream, std::uint8_t flags = abi::kSubmitInline,
                     std::uint16_t octets = 3) {
         abi::SubmissionRecord& record = *queue_.slot();
@@ -69,7 +71,7 @@ public:
         urtp::ShortMessage message;
         return queue_.may_go_at_once(message) && world.members[0]->send_short(message, world.now);
     }
-    /// Frames of the member, not yet sent, which the port is to take and does not.
+    /// Fills the port with unsent frames of the member, which it is to take and does not.
     void keep_frames(unsigned count) {
         queue_.pump(context(), world.now);
         for (; count > 0; --count) {
@@ -79,7 +81,8 @@ public:
             transmitter_->push(frame);
         }
     }
-    /// Until the client hears of its send, whose payload it frees then. The status, or nothing within `span`.
+    /// Runs until the client hears of its send, then frees the payload. Returns the status, or
+    /// nothing if it does not come within `span`.
     std::optional<int> run(Nanos span) {
         for (const Nanos end = world.now + span; world.now < end;) {
             queue_.pump(context(), world.now);
@@ -96,7 +99,7 @@ public:
         }
         return std::nullopt;
     }
-    /// The port takes what was kept, and reads it.
+    /// Lets the port take and read the frames that were kept.
     void open_port() {
         port_takes_ = true;
         transmitter_->flush();
@@ -193,7 +196,8 @@ TEST(SendQueue, a_frame_that_waits_for_the_port_reads_no_payload_of_a_send_that_
     rig.open_port();
 }
 
-// It goes to that member's address, and the first one is still held: in a copy.
+// The retransmission goes to that member's address. The first frame is still held, so the second is
+// a copy.
 TEST(SendQueue, one_member_that_misses_the_end_of_a_multicast_gets_all_of_it) {
     Rig rig;
     unsigned lost = 0;

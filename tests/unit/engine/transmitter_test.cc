@@ -1,5 +1,6 @@
-// How many frames lie in the NIC's ring: few, so that urgent ones are not stuck behind bulk, and enough for the wire. Also with
-// drivers that do not say when a frame is sent, or say it late. Virtual time, a wire of 100 Mb/s.
+// Tests how many frames the NIC's ring holds: few, so that urgent frames do not wait behind bulk,
+// and enough to keep the wire busy. Includes drivers that do not report when a frame is sent, or
+// report it late. Virtual time, a wire of 100 Mb/s.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,15 +16,15 @@ namespace {
 constexpr std::uint32_t kFrameOctets = 1514;
 constexpr Nanos kFrameTime = (kFrameOctets + 24) * 80;  // 100 Mb/s
 
-/// A NIC with a ring of 256 that sends at the link's rate, and tells of sent frames in batches.
+/// A NIC with a ring of 256 that sends at the link's rate, and reports sent frames in batches.
 struct FakeNic {
-    std::uint32_t batch = 1;  ///< frames that are told of together
+    std::uint32_t batch = 1;  ///< frames that are reported together
     Nanos stands_until = 0;   ///< the wire carries nothing before
-    Nanos report_every = 0;   ///< an interrupt tells of sent frames at these intervals
+    Nanos report_every = 0;   ///< an interrupt reports sent frames at these intervals
     Nanos reports_at = 0;
     Nanos now = 0;
     Nanos free_at = 0;
-    std::deque<Nanos> leaves;  ///< of each frame not told of yet
+    std::deque<Nanos> leaves;  ///< time of departure of each frame not reported yet
     std::uint64_t sent = 0;
     std::uint32_t most_waiting = 0;
 
@@ -67,7 +68,7 @@ public:
         frame_.length = kFrameOctets;
         transmitter_.emplace(port_, departures_, counters);
     }
-    /// An engine with endless bulk, one round each 10 us.
+    /// Runs an engine with endless bulk, one round each 10 us.
     void run(Nanos span) {
         for (const Nanos end = nic.now + span; nic.now < end; nic.now += 10 * kMicrosecond) {
             transmitter_->begin_round(nic.now);
@@ -113,8 +114,8 @@ TEST(Transmitter, goes_on_when_a_driver_of_unknown_rate_reports_in_batches) {
     EXPECT_GE(rig.nic.sent, 90 * kMillisecond / kFrameTime);
 }
 
-// A NIC of the kernel frees sent frames by interrupts that are delayed. Two frames at a time would
-// leave the wire idle between two interrupts.
+// A NIC driver of the kernel frees sent frames in interrupts that are delayed. Two frames at a time
+// would leave the wire idle between two interrupts.
 TEST(Transmitter, keeps_the_wire_busy_when_sent_frames_are_reported_each_millisecond) {
     const auto sent_within = [](Nanos pending_time) {
         Rig rig(1, 100'000'000, false, pending_time);
@@ -156,14 +157,14 @@ TEST(Transmitter, believes_a_port_again_that_reports_frame_by_frame_after_its_li
     rig.nic.free_at = rig.nic.stands_until;
     rig.run(290 * kMillisecond);
     EXPECT_EQ(rig.counters.get(Counter::tx_reports_missing), 1U);
-    rig.run(60 * kMillisecond);  // what went into the ring meanwhile drains
+    rig.run(60 * kMillisecond);  // frames that entered the ring meanwhile drain
     rig.nic.most_waiting = 0;
     rig.run(kSecond);
     EXPECT_LE(rig.nic.most_waiting, 2U);
     EXPECT_EQ(rig.counters.get(Counter::tx_reports_missing), 1U);
 }
 
-/// A port whose frames have left when tx() returns, and that takes the next `takes` frames only.
+/// A port whose frames have left when tx() returns, and that takes only the next `takes` frames.
 class Immediate : public ::testing::Test {
 protected:
     Immediate() {

@@ -1,4 +1,5 @@
-// The executor: refuses what is wrong, keeps order, finishes in every order of completion, bounds its work.
+// Tests the executor: it refuses malformed schedules, keeps order, ends with every order of
+// completions, and bounds its work.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -183,7 +184,7 @@ TEST(executor, refuses_memory_that_is_missing) {
 
 // ---- running ------------------------------------------------------------------------------------
 
-/// Takes everything that can start.
+/// Takes every step that can start.
 std::vector<std::uint32_t> take(Executor& executor) {
     std::vector<std::uint32_t> taken;
     std::uint32_t step = 0;
@@ -366,7 +367,8 @@ TEST(executor, keeps_the_order_of_operands_wherever_the_result_goes) {
 
 // ---- every order --------------------------------------------------------------------------------
 
-/// A diamond with a multicast: all orders in which completions can come, by depth-first search over replays.
+/// Tries a diamond with a multicast in all orders in which completions can come, by depth-first
+/// search over replays.
 void every_order(Program& program, const Steps& prefix, std::size_t* leaves) {
     Executor executor = std::move(program.make().value());
     Steps under_way = take(executor);
@@ -420,7 +422,8 @@ Program random_program(Prng& prng) {
     return program;
 }
 
-/// Random schedules with random completions: dependencies and order hold at every start, and all get done.
+/// Random schedules with random completions: dependencies and order hold at every start, and every
+/// step completes.
 TEST(executor, runs_random_schedules_to_the_end_and_in_order) {
     for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
         Prng prng(seed);
@@ -463,7 +466,7 @@ TEST(executor, runs_random_schedules_to_the_end_and_in_order) {
     }
 }
 
-/// Any octets at all: refused or run, never out of bounds (the sanitizers watch).
+/// Random bytes as a schedule are refused or run, never out of bounds (the sanitizers check it).
 TEST(executor, survives_schedules_of_random_octets) {
     for (std::uint64_t seed = 1; seed <= 5000; ++seed) {
         Prng prng(seed);

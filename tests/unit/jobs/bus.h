@@ -1,5 +1,6 @@
-// Several Jobs objects on one lossy, delaying, duplicating broadcast wire with virtual time, all seeded. What the
-// engine would do each round is done here in the same order: frames, timers, events, transmission.
+// Connects several Jobs objects by one broadcast wire that loses, delays and duplicates frames,
+// with virtual time, all seeded. Does each round what the engine does, in the same order: frames,
+// timers, events, transmission.
 #pragma once
 
 #include <algorithm>
@@ -70,7 +71,7 @@ public:
         nodes_.push_back(std::move(node));
         return *nodes_.back();
     }
-    /// The engine dies and another one starts at the same address.
+    /// Simulates that the engine dies and another one starts at the same address.
     void restart(BusNode& node) {
         node.config.incarnation += 5000;
         node.config.seed += 1;
@@ -104,7 +105,7 @@ public:
         node.jobs->leave(node.ids[endpoint], endpoint, reason, now);
     }
 
-    /// Runs until `until` holds, at most `span`. True if it holds.
+    /// Runs until `until` holds, at most for `span`. Returns true if it holds.
     template <typename Condition>
     bool run(Nanos span, Condition until) {
         const Nanos end = now + span;
@@ -129,7 +130,7 @@ public:
         (void)run(span, [] { return false; });
     }
 
-    /// Every event so far, for messages of failed tests.
+    /// Returns every event until this time, for messages of failed tests.
     [[nodiscard]] std::string describe() const {
         static constexpr const char* kKinds[] = {"formed", "failed",   "left",
                                                  "died",   "excluded", "excluded here"};
@@ -149,7 +150,7 @@ public:
     [[nodiscard]] std::size_t size() const { return nodes_.size(); }
     [[nodiscard]] std::uint64_t frames_sent() const { return sent_; }
 
-    /// A frame that none of the nodes made, at one of them, as from that address.
+    /// Delivers to one node a forged frame with that source address.
     void inject(BusNode& to, const Mac& source, wire::FrameType type,
                 std::span<const std::byte> body) {
         std::vector<std::byte> octets(wire::kHeadOctets + body.size() + 64);
@@ -172,7 +173,7 @@ public:
     std::uint64_t sent_octets = 0;
     std::uint64_t injected_octets = 0;
     Nanos now = kSecond;
-    /// Nothing passes between this node and the others.
+    /// No frame passes between this node and the others.
     const BusNode* cut = nullptr;
 
 private:

@@ -1,4 +1,4 @@
-// Forming jobs over a lossy wire: jobs/jobs.h, docs/PROTOCOL.md §7.
+// Tests how jobs form over a lossy wire: jobs/jobs.h, docs/PROTOCOL.md §7.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -8,7 +8,7 @@
 namespace ulc::engine {
 namespace {
 
-/// Every endpoint of every node has formed, and all hold the same roster.
+/// Expects that every endpoint of every node has formed, and that all hold the same roster.
 void expect_one_roster(JobBus& bus, const std::string& name, std::uint16_t size) {
     JobView first;
     bool have_first = false;
@@ -69,8 +69,9 @@ TEST(JobsForming, local_ranks_meet_without_the_wire) {
     EXPECT_TRUE(node.formed(100) && node.formed(103));
 }
 
-// An engine whose rounds take longer than the first waits finds its JOIN due each time it looks. It once sent one each round for
-// ever, and a segment of such engines did nothing else.
+// An engine whose rounds take longer than the first waits finds its JOIN due each time it looks. An
+// earlier version sent one JOIN each round without end, and a segment of such engines carried
+// nothing else.
 // J-4
 TEST(JobsForming, a_slow_engine_backs_off_as_well) {
     JobsConfig config;
@@ -131,7 +132,7 @@ TEST_P(UnderLoss, sixteen_nodes_form_at_30_percent) {
     }
     ASSERT_TRUE(bus.run(5 * kSecond, [&] { return all_formed(bus); }));
     expect_one_roster(bus, "job", 16);
-    // Once everybody has acknowledged, nobody speaks but to ask who is alive.
+    // Once all members have acknowledged, the only frames are those that ask which peers are alive.
     bus.set_loss(0);
     bus.run(kSecond);
     const auto before = bus.frames_sent();
@@ -204,7 +205,8 @@ TEST(JobsForming, refuses_more_jobs_than_its_limit) {
     EXPECT_EQ(bus.join(node, 0, 2, 3, "c"), Err::kLimit);
 }
 
-// A's refused join must not cost B's failed job its record, which tells late claimants the reason.
+// A's refused join must not remove the record of B's failed job, which tells late claimants the
+// reason.
 TEST(JobsForming, a_refused_user_leaves_failed_jobs_of_others) {
     for (const bool greedy : {false, true}) {
         JobBus bus(1);
@@ -332,7 +334,7 @@ TEST_P(UnderLoss, a_formed_job_is_not_disturbed_by_later_claims) {
     ASSERT_TRUE(bus.run(3 * kSecond, [&] { return all_formed(bus); }));
     bus.must_join(bus.node(2), 0, 2, 20);
     ASSERT_TRUE(bus.run(3 * kSecond, [&] { return bus.node(2).failed(20) == Err::kTwoRosters; }));
-    bus.run(10 * kMillisecond);  // a rejection of the first attempt may still be on its way
+    bus.run(10 * kMillisecond);  // a rejection of the first attempt may still arrive
     bus.must_join(bus.node(2), 1, 2, 21);
     ASSERT_TRUE(bus.run(3 * kSecond, [&] { return bus.node(2).failed(21) == Err::kRankTaken; }));
     bus.run(10 * kMillisecond);
@@ -381,7 +383,7 @@ TEST(JobsForming, the_highest_common_version_is_chosen) {
     EXPECT_EQ(view.version, wire::kProtocolVersion + 3);
 }
 
-// ------------------------------------------------------------------------------ time and replacement
+// ---------------------------------------------------------------------------- time and replacement
 
 TEST(JobsForming, deadlines_say_who_is_missing) {
     JobBus bus(5);
@@ -399,7 +401,7 @@ TEST(JobsForming, deadlines_say_who_is_missing) {
                  "rank 0 at 02:00:00:00:00:00 is still waiting for other ranks");
     EXPECT_STREQ(bus.node(1).event_of(12)->text.data(), "still missing of 2 ranks: 1");
     EXPECT_STREQ(bus.node(1).event_of(13)->text.data(), "rank 0 was not heard on this network");
-    // The name is free again, for another size too.
+    // The name is free again, also for another size.
     bus.must_join(bus.node(0), 0, 2, 20);
     bus.must_join(bus.node(1), 1, 2, 21);
     EXPECT_TRUE(bus.run(kSecond, [&] { return bus.node(0).formed(20) && bus.node(1).formed(21); }));
@@ -414,9 +416,9 @@ TEST(JobsForming, a_claimant_that_died_before_forming_is_replaced) {
     bus.must_join(bus.node(1), 1, 3, 11);
     bus.run(100 * kMillisecond);
     bus.leave(bus.node(1), 11, wire::LeaveReason::kDied);
-    bus.must_join(bus.node(1), 1, 3, 12);  // same node: no quarrel, even at once
+    bus.must_join(bus.node(1), 1, 3, 12);  // same node: no conflict, even at once
     bus.run(100 * kMillisecond);
-    bus.node(1).running = false;  // the whole node is gone without a word
+    bus.node(1).running = false;  // the whole node disappears without a frame
     bus.run(2 * kSecond);
     bus.must_join(bus.node(2), 1, 3, 13);  // its claim is stale
     bus.must_join(bus.node(3), 2, 3, 14);
@@ -445,7 +447,7 @@ TEST(JobsForming, a_claim_withdrawn_while_the_roster_is_under_way_is_taken_back)
         bus.must_join(bus.node(1), 1, 3, 13);
         const auto done = [&] { return bus.node(0).formed(10) && bus.node(2).formed(12); };
         ASSERT_TRUE(bus.run(3 * kSecond, done)) << head_start;
-        // Where it had acknowledged already, the first frame for it tells.
+        // If it had already acknowledged, the first frame for it reveals that it is gone.
         bus.node(1).jobs->unknown_handle(mac_of(0), 11, bus.now);
         bus.run(kSecond);
         const bool died = bus.node(0).count(JobEventKind::kPeerDied, 1) == 1;
@@ -460,7 +462,7 @@ TEST(JobsForming, a_rank_0_that_ends_while_its_roster_is_under_way_leaves_nothin
     bus.must_join(bus.node(1), 1, 2, 11);
     bus.run(kSecond);
     bus.must_join(bus.node(0), 0, 2, 10);
-    // Its claims are in, but no acknowledgement comes.
+    // Its claims have arrived, but no acknowledgement comes.
     ASSERT_TRUE(bus.run(kSecond, [&] { return bus.kinds_sent[wire::JobKind::kRoster] > 0; }));
     bus.cut = &bus.node(1);
     bus.run(10 * kMillisecond);
@@ -518,7 +520,7 @@ TEST_P(UnderLoss, two_publishers_never_form_two_halves) {
     bus.must_join(bus.node(2), 2, 3, 12);
     bus.must_join(bus.node(3), 0, 3, 13);
     bus.run(3 * kSecond);
-    // Either all of the first job formed before the second rank 0 was heard, or nobody did.
+    // Either all of the first job formed before the second rank 0 was heard, or no rank did.
     const bool first = bus.node(0).formed(10);
     const bool second = bus.node(3).formed(13);
     EXPECT_FALSE(first && second);
@@ -539,7 +541,7 @@ TEST_P(UnderLoss, a_claimant_that_dies_before_it_holds_the_roster_is_replaced) {
     bus.run(300 * kMicrosecond);  // claims are in, or nearly so
     bus.node(2).running = false;
     bus.run(3 * kSecond);
-    if (bus.node(0).formed(10)) return;  // it had acknowledged already; its death is an event
+    if (bus.node(0).formed(10)) return;  // it had already acknowledged; its death is an event
     EXPECT_FALSE(bus.node(1).formed(11)) << "half a job";
     bus.must_join(bus.node(3), 2, 3, 13);
     EXPECT_TRUE(bus.run(3 * kSecond, [&] {

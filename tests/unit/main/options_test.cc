@@ -1,4 +1,5 @@
-// Options of an engine: the devices, which are nets, and what they need together.
+// Tests the options of an engine: the devices, which are nets, and the options that they require of
+// each other.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -13,7 +14,7 @@
 namespace ulc::daemon {
 namespace {
 
-/// As typed. False: refused, with `status`.
+/// Parses the words as typed. Returns false if they are refused, with `status`.
 bool parse(std::initializer_list<const char*> words, Options& out) {
     std::vector<const char*> argv{"ulc-engine"};
     argv.insert(argv.end(), words.begin(), words.end());

@@ -1,4 +1,5 @@
-// port.h over a wire of shared memory: stations of one process, which is as good as several.
+// Tests port.h over a wire of shared memory. The stations belong to one process, which is
+// equivalent to several.
 #include "shm/shm_port.h"
 
 #include <gtest/gtest.h>
@@ -70,7 +71,7 @@ bool send(const Port& port, const Mac& to, std::uint32_t length, std::uint8_t fi
     return false;
 }
 
-/// How long it took until the frame went; a second at most.
+/// Sends a frame, retrying for at most a second. Returns how long it took until the frame went.
 Nanos send_at_last(const Port& port, const Mac& to) {
     const auto began = std::chrono::steady_clock::now();
     for (;;) {
@@ -81,7 +82,7 @@ Nanos send_at_last(const Port& port, const Mac& to) {
     }
 }
 
-/// The fill of each frame that waits there.
+/// Returns the fill character of each frame that waits there.
 std::string received(const Port& port) {
     std::string fills;
     Segment* burst[8];
@@ -141,7 +142,7 @@ TEST_F(ShmPorts, a_retained_frame_survives_transmission_and_goes_out_unchanged) 
     EXPECT_EQ(port.pool.available(port.pool.context), before);
 }
 
-// Headers in the segment, payload where the application has it.
+// The headers are in the segment, the payload is in the application's memory.
 TEST_F(ShmPorts, a_frame_in_two_pieces_arrives_as_one_also_after_its_end_was_pulled_in) {
     const auto a = open(0);
     const auto b = open(1);
@@ -155,7 +156,7 @@ TEST_F(ShmPorts, a_frame_in_two_pieces_arrives_as_one_also_after_its_end_was_pul
     for (const bool pulled : {false, true}) {
         if (pulled) {
             pull_tail(*segment);
-            std::ranges::fill(payload, std::byte{'x'});  // nobody looks any more
+            std::ranges::fill(payload, std::byte{'x'});  // the sender reads it no more
         }
         port.pool.hold(segment);
         ASSERT_EQ(port.tx(port.context, &segment, 1), 1);
@@ -167,17 +168,17 @@ TEST_F(ShmPorts, a_frame_in_two_pieces_arrives_as_one_also_after_its_end_was_pul
         b->port().pool.drop(got);
     }
     port.pool.drop(segment);
-    EXPECT_EQ(port.pool.get()->tail, nullptr) << "its next use begins anew";
+    EXPECT_EQ(port.pool.get()->tail, nullptr) << "its next use begins empty";
 }
 
-/// Says where payloads land: all but the first `front` octets of each frame longer than that, at `memory`.
+/// Says where payloads land: each frame longer than `front` bytes, except these first bytes, lands
+/// at `memory`.
 struct Ground {
     std::vector<std::byte> memory = std::vector<std::byte>(4096);
     std::uint32_t front = 64;
     bool open = true;
-    std::vector<std::uint32_t> asked;  ///< lengths
-    const std::function<void()>* meanwhile =
-        nullptr;  ///< happens between the question and the copy
+    std::vector<std::uint32_t> asked;                  ///< lengths
+    const std::function<void()>* meanwhile = nullptr;  ///< called between the question and the copy
 
     [[nodiscard]] Landing landing() {
         return {
@@ -309,7 +310,7 @@ TEST_F(ShmPorts, a_station_whose_process_ended_is_not_waited_for) {
     const pid_t child = fork();
     if (child == 0) {
         const auto c = open(2);
-        _exit(c == nullptr ? 1 : 0);  // without leaving
+        _exit(c == nullptr ? 1 : 0);  // without detaching
     }
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
@@ -392,7 +393,7 @@ TEST_F(ShmPorts, an_engine_counts_what_its_port_missed) {
     EXPECT_EQ(engine.counters().get(Counter::port_missed), 1U) << "counted once";
 }
 
-// ---- what a user gets wrong ----------------------------------------------------------------------
+// ---- what a user gets wrong ---------------------------------------------------------------------
 
 TEST_F(ShmPorts, two_engines_at_one_station_are_refused) {
     const auto a = open(0);

@@ -1,4 +1,5 @@
-// The ring of a wire of shared memory: what is written is read, in order and whole, and nobody who misbehaves harms a reader.
+// Tests the ring of a wire of shared memory: frames are read complete and in order, and no writer
+// that breaks the rules harms a reader.
 #include "shm/broadcast_ring.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +39,7 @@ struct Wire {
     RingWriter writer;
 };
 
-/// Each octet tells of the frame's number.
+/// Returns a frame of which each byte depends on the frame's number.
 std::vector<std::byte> frame_of(std::uint32_t number, std::uint32_t length) {
     std::vector<std::byte> frame(length, static_cast<std::byte>(number * 7));
     std::memcpy(frame.data(), &number, sizeof number);
@@ -50,7 +51,7 @@ bool put(RingWriter& writer, std::uint32_t number, std::uint32_t length) {
     return writer.put(length, [&](std::byte* to) { std::memcpy(to, frame.data(), length); });
 }
 
-/// The next frame is that one.
+/// Succeeds if the next frame is that one.
 ::testing::AssertionResult takes(RingReader& reader, std::uint32_t number, std::uint32_t length) {
     if (reader.next() != Got::kFrame) return ::testing::AssertionFailure() << "no frame";
     if (reader.length() != length)
@@ -141,7 +142,7 @@ TEST(BroadcastRing, who_is_overrun_learns_it_and_goes_on_with_new_frames) {
         ASSERT_TRUE(send_and_read());
     EXPECT_EQ(stopped.next(), Got::kMissed);
     EXPECT_EQ(stopped.next(), Got::kNothing);
-    // It counts again: the writer stops for it.
+    // The reader counts again: the writer stops for it.
     while (send_and_read())
         ASSERT_LT(sent, 10'000U);
     EXPECT_EQ(wire.writer.slowest(), 1U);
@@ -174,7 +175,7 @@ TEST(BroadcastRing, a_reader_whose_process_ended_is_forgotten_but_not_its_succes
     EXPECT_TRUE(takes(successor, 7, 9000));
 }
 
-// ---- octets that no writer of ours leaves ---------------------------------------------------------
+// ---- bytes that no writer of ours leaves -------------------------------------------------------
 
 TEST(BroadcastRing, a_length_that_cannot_be_is_not_followed) {
     for (const std::uint32_t length : {kRing, 0x7fffffffU, kSkip - 1, 3000U}) {
@@ -220,7 +221,7 @@ TEST(BroadcastRing, random_octets_never_lead_a_reader_out_of_the_ring) {
     }
 }
 
-// ---- on threads ----------------------------------------------------------------------------------
+// ---- on threads ---------------------------------------------------------------------------------
 
 TEST(BroadcastRing, threads_lose_and_tear_nothing) {
     constexpr std::uint32_t kFrames = 20'000;

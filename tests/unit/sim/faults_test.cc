@@ -1,4 +1,5 @@
-// What befalls frames at a receiver: shares within five standard deviations of what was asked for, scripts to the frame.
+// Tests the faults of frames at a receiver: random shares lie within five standard deviations of
+// the configured ones, scripted faults hit the exact frame.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,10 +16,10 @@ using sim::Faults;
 
 constexpr int kFrames = 200'000;
 
-/// Five standard deviations of a share of kFrames.
+/// Returns five standard deviations of a share of kFrames.
 double bound(double p) { return 5 * std::sqrt(p * (1 - p) / kFrames); }
 
-/// Which of kFrames arrived at `to`.
+/// Returns which of kFrames arrived at `to`.
 std::vector<bool> arrived(Faults& faults, std::uint16_t to = 1) {
     const auto frame = media_frame(0, to, 60);
     std::vector<bool> pattern;
@@ -57,7 +58,8 @@ TEST(sim_faults, bursts_have_their_share_and_their_mean_length) {
     faults.set(rates);
     const auto pattern = arrived(faults);
     const double share = 0.002 / 0.102;
-    // The number of bursts, not of frames, is what scatters: about 390, each of 10 ± 10 frames.
+    // The variance comes from the number of bursts, not of frames: about 390 bursts, each of 10 ±
+    // 10 frames.
     const double bursts_expected = kFrames * share * 0.1;
     EXPECT_NEAR(lost_share(pattern), share, 5 * share * std::sqrt(2 / bursts_expected));
     int bursts = 0;

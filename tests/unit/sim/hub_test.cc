@@ -1,5 +1,6 @@
-// CSMA/CD held against the standard's own figures: exact times at 10 and 100 Mb/s, what two stations need to part, what is
-// given up, and the share of the medium that saturated stations get.
+// Compares CSMA/CD with the standard's own figures: exact times at 10 and 100 Mb/s, the collisions
+// until two stations separate, discarded frames, and the share of the medium that saturated
+// stations get.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -33,7 +34,7 @@ TEST(sim_hub, a_frame_takes_its_wire_time_and_the_next_waits_for_the_gap) {
     MediaLog log;
     hub.transmit(0, media_frame(0, 1, 60, 7), 1000);
     hub.transmit(0, media_frame(0, 1, 18, 8), 1000);    // padded to 60
-    hub.transmit(0, media_frame(0, 1, 1514, 9), 1000);  // a full one
+    hub.transmit(0, media_frame(0, 1, 1514, 9), 1000);  // the longest frame
     log.drain(hub);
     const Nanos first = 1000 + kShort;
     const Nanos second = first + kGap + kShort;
@@ -82,8 +83,9 @@ TEST(sim_hub, a_station_that_hears_another_waits_for_it_and_the_gap) {
     EXPECT_EQ(hub.total().collisions, 0U);
 }
 
-/// 0 sends again after its gap, 1 after the gap behind what it heard: 0's new carrier is at 1 when 1's gap ends, to the
-/// nanosecond. In the second part of the gap a carrier is not heeded (4.2.8), so they collide, however far apart.
+/// Station 0 sends again after its gap, station 1 after the gap behind the frame that it heard: 0's
+/// new carrier reaches 1 when 1's gap ends, to the nanosecond. In the second part of the gap a
+/// station ignores the carrier (4.2.8), so they collide at any distance.
 TEST(sim_hub, who_waited_collides_with_who_sends_again_at_any_distance) {
     for (const Nanos cable : {Nanos{0}, Nanos{25}, Nanos{1000}}) {
         HubConfig config = hub_of(2);
@@ -113,7 +115,8 @@ TEST(sim_hub, colliding_stations_finish_the_preamble_and_jam) {
         log.drain(hub);
         ASSERT_EQ(log.arrivals.size(), 2U);
         if (hub.counts(0).collisions > 1) continue;
-        // One drew 0: it waits for the end of the other's jam and the gap. The other, at one slot, found it sending.
+        // One station drew 0: it waits for the end of the other's jam and the gap. The other, at
+        // one slot, found it sending.
         EXPECT_EQ(log.sent[0].at, kJamEnd + kDelay + kGap + kShort);
         EXPECT_EQ(log.sent[1].at, log.sent[0].at + kDelay + kGap + kShort);
         ++(log.sent[0].port == 0 ? won_by_0 : won_by_1);
@@ -122,8 +125,8 @@ TEST(sim_hub, colliding_stations_finish_the_preamble_and_jam) {
     EXPECT_GT(won_by_1, 3);
 }
 
-/// With one frame each, the n-th retry collides with chance 2^-n, so that Σ 2^(−n(n+1)/2) = 1.6416… attempts collide until
-/// two stations have parted.
+/// Two stations have one frame each. The n-th retry collides with probability 2^-n, so that
+/// Σ 2^(−n(n+1)/2) = 1.6416… attempts collide until the stations have separated.
 TEST(sim_hub, two_stations_part_after_1_64_collisions_on_average) {
     constexpr int kTrials = 20'000;
     double expected = 0;
@@ -170,7 +173,7 @@ TEST(sim_hub, back_off_is_uniform_over_two_to_the_n_slots_up_to_1024) {
             slots += (range - 1) / 2;
             slots_max += range - 1;
         }
-        // Each collision costs 96 bits, and a retry at once the gap.
+        // Each collision costs 96 bits, and an immediate retry the gap.
         const double mean_slots = sum / kTrials / kSlot;
         EXPECT_GT(mean_slots, slots * 0.97);
         EXPECT_LT(mean_slots, slots * 1.03 + 0.4 * collisions);
@@ -195,9 +198,10 @@ TEST(sim_hub, after_sixteen_collisions_the_frame_is_given_up_and_the_next_goes) 
     EXPECT_EQ(hub.counts(0).after_collisions[0], 1U);
 }
 
-/// Metcalfe and Boggs 1976, §6: with Q stations always ready, a contention slot is won with A = (1 − 1/Q)^(Q−1), W = (1 − A)/A
-/// slots are lost before each frame, and P/C of useful time stands beside W slots of the worst length. A short cable loses less,
-/// so the medium must lie between that and no loss at all.
+/// Returns the efficiency by Metcalfe and Boggs 1976, §6. With Q stations always ready, a
+/// contention slot is won with A = (1 − 1/Q)^(Q−1), W = (1 − A)/A slots are lost before each frame,
+/// and P/C of useful time is followed by W slots of the worst length. A short cable loses less, so
+/// the medium must lie between that and no loss at all.
 double metcalfe_boggs(unsigned stations, double frame_bits) {
     const double won = std::pow(1 - 1.0 / stations, stations - 1.0);
     return frame_bits / (frame_bits + 96 + (1 - won) / won * 512);
@@ -228,7 +232,8 @@ TEST(sim_hub, the_winner_of_a_collision_tends_to_win_again) {
     std::size_t again = 0;
     for (std::size_t n = 1; n < load.sent.size(); ++n)
         again += load.sent[n].port == load.sent[n - 1].port ? 1 : 0;
-    // Once the loser has collided twice, the winner of {0,1} against {0…3} wins 5 of 6 that are decided, later more.
+    // Once the loser has collided twice, the winner of {0,1} against {0…3} wins 5 of 6 contests
+    // that are decided, later more.
     EXPECT_GT(static_cast<double>(again) / static_cast<double>(load.sent.size()), 0.75);
     EXPECT_GT(hub.counts(0).sent, 500U) << "and yet each has its turns";
     EXPECT_GT(hub.counts(1).sent, 500U);

@@ -1,5 +1,5 @@
-// Hosts for tests of the simulated media: frames that say whence, whither and which; a sink that writes down what it is told;
-// one that keeps transmitters full.
+// Hosts for tests of the simulated media: frames that name source, destination and number; a sink
+// that records every event; a host that keeps transmitters full.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ inline std::vector<Mac> media_macs(std::uint16_t ports) {
     return macs;
 }
 
-/// `octets` ≥ 18, the number in octets 14 … 17.
+/// Makes a frame. `octets` ≥ 18; bytes 14 to 17 contain the number.
 inline sim::FramePtr media_frame(std::uint16_t from, std::uint16_t to, std::size_t octets,
                                  std::uint32_t number = 0) {
     std::vector<std::byte> frame(octets);
@@ -51,7 +51,7 @@ inline std::uint32_t number_of(const sim::FramePtr& frame) {
     return number;
 }
 
-/// Writes down everything.
+/// Records every event.
 struct MediaLog : sim::MediumSink {
     virtual ~MediaLog() = default;
     struct Sent {
@@ -74,7 +74,7 @@ struct MediaLog : sim::MediumSink {
         arrivals.push_back({port, source_of(frame), number_of(frame), at});
         frames.push_back(frame);
     }
-    /// Until nothing is under way.
+    /// Runs until no frame is in flight.
     void drain(sim::Medium& medium) {
         while (medium.next_event() != kNever)
             medium.advance(medium.next_event(), *this);
@@ -84,7 +84,8 @@ struct MediaLog : sim::MediumSink {
     std::vector<sim::FramePtr> frames;
 };
 
-/// Each of the first `senders` ports has a frame waiting at all times, numbered, to the port after it (the last to 0).
+/// Each of the first `senders` ports has a numbered frame pending at all times, to the port after
+/// it (the last to 0).
 struct MediaLoad : MediaLog {
     MediaLoad(sim::Medium& m, std::uint16_t n, std::size_t size)
         : medium(m), senders(n), octets(size), numbers(n, 0) {

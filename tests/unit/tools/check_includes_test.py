@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/check_includes must find each planted violation, and nothing in a tree that keeps the rules.
+"""Tests that tools/check_includes finds each planted violation, and nothing in a correct tree.
 
 Prints TAP, one line a case. Usage: check_includes_test.py PATH/TO/check_includes
 """
@@ -16,15 +16,19 @@ KEEPS_THE_RULES = {
     "libulc/exec/executor.h": '#include "abi/schedule.h"\n',
     "libulc/client/ulc.h": "#include <stdint.h>\n",
     "libulc/client/ulc.hpp": "#include <ulc.h>\n#include <memory>\n",
-    "libulc/client/endpoint.cc": '#include "client/ulc.h"\n#include "exec/executor.h"\n#include <unistd.h>\n',
+    "libulc/client/endpoint.cc":
+        '#include "client/ulc.h"\n#include "exec/executor.h"\n#include <unistd.h>\n',
     "coll/coll.h": "#include <ulc.h>\n",
-    "coll/barrier.cc": '#include "coll/coll.h"\n#include "abi/schedule.h"\n// new thread, rte_eal.h\n',
+    "coll/barrier.cc":
+        '#include "coll/coll.h"\n#include "abi/schedule.h"\n// new thread, rte_eal.h\n',
     "pmd_app/wire/ids.h": "#include <cstdint>\n",
     "pmd_app/port/segment.h": '#include "base/check.h"\n',
-    "pmd_app/urtp/stream.h": '#include "wire/ids.h"\nconst char* a = "new std::mutex"; int b = 1\'000;\n',
+    "pmd_app/urtp/stream.h":
+        '#include "wire/ids.h"\nconst char* a = "new std::mutex"; int b = 1\'000;\n',
     "pmd_app/urtp/stream.cc": "void f(void* p) { new (p) int; renew(); known(); }\n",
     "pmd_app/port/port.h": '#include "port/segment.h"\n',
-    "pmd_app/engine/round.cc": '#include "urtp/stream.h"\n#include "abi/records.h"\n#include <sys/socket.h>\n',
+    "pmd_app/engine/round.cc":
+        '#include "urtp/stream.h"\n#include "abi/records.h"\n#include <sys/socket.h>\n',
     "pmd_app/dpdk/port.cc": '#include "port/port.h"\n#include <rte_ethdev.h>\n',
     "pmd_app/switch/switch.cc": '#include "wire/ids.h"\n#include <spdlog/spdlog.h>\n',
     "pmd_app/main/main.cc":
@@ -59,9 +63,12 @@ VIOLATIONS = {
     "a_folder_has_too_many_files": ("pmd_app/shm/a.h", "", "make sub-folders by duty"),
     "a_folder_of_tests_has_too_many_files":
         ("tests/unit/shm/a.cc", "", "make sub-folders by duty"),
-    "base_includes_another_room": ("libulc/base/a.h", '#include "abi/records.h"', "may not include"),
-    "base_includes_an_operating_system_header": ("libulc/base/a.h", "#include <sys/mman.h>", "standard library"),
-    "base_includes_a_third_party_library": ("libulc/base/a.h", "#include <fmt/core.h>", "standard library"),
+    "base_includes_another_component":
+        ("libulc/base/a.h", '#include "abi/records.h"', "may not include"),
+    "base_includes_an_operating_system_header":
+        ("libulc/base/a.h", "#include <sys/mman.h>", "standard library"),
+    "base_includes_a_third_party_library":
+        ("libulc/base/a.h", "#include <fmt/core.h>", "standard library"),
     "abi_includes_exec": ("libulc/abi/a.h", '#include "exec/executor.h"', "may not include"),
     "exec_includes_client": ("libulc/exec/a.h", '#include "client/ulc.h"', "may not include"),
     "client_includes_wire": ("libulc/client/a.cc", '#include "wire/ids.h"', "may not include"),
@@ -71,7 +78,8 @@ VIOLATIONS = {
         "coll/algorithms/a.cc", '#include "client/ulc.h"', "may not include"),
     "algorithms_start_a_thread": (
         "coll/algorithms/a.cc", "std::thread t(f);", "serialises"),
-    "coll_includes_an_inner_client_file": ("coll/a.cc", '#include "client/endpoint.cc"', "may not include"),
+    "coll_includes_an_inner_client_file":
+        ("coll/a.cc", '#include "client/endpoint.cc"', "may not include"),
     "coll_includes_exec": ("coll/a.cc", '#include "exec/executor.h"', "may not include"),
     "coll_includes_records": ("coll/a.cc", '#include "abi/records.h"', "may not include"),
     "mpi_core_includes_an_mpi": ("coll/mpi/a.cc", "#include <mpi.h>", "folder of each MPI"),
@@ -95,29 +103,37 @@ VIOLATIONS = {
     "jobs_read_a_clock":
         ("pmd_app/jobs/a.cc", "auto t = std::chrono::steady_clock::now();", "time as an arg"),
     "engine_includes_client": ("pmd_app/engine/a.cc", '#include "client/ulc.h"', "may not include"),
-    "engine_includes_the_client_in_angles": ("pmd_app/engine/a.cc", "#include <ulc.h>", "may not include"),
+    "engine_includes_the_client_in_angles":
+        ("pmd_app/engine/a.cc", "#include <ulc.h>", "may not include"),
     "dpdk_includes_the_engine": ("pmd_app/dpdk/a.cc", '#include "engine/round.cc"', "may not"),
     "dpdk_includes_urtp": ("pmd_app/dpdk/a.cc", '#include "urtp/stream.h"', "may not include"),
-    "switch_includes_the_engine": ("pmd_app/switch/a.cc", '#include "engine/round.cc"', "may not include"),
+    "switch_includes_the_engine":
+        ("pmd_app/switch/a.cc", '#include "engine/round.cc"', "may not include"),
     "main_includes_client": ("pmd_app/main/a.cc", '#include "client/ulc.h"', "may not include"),
-    "drivers_include_wire": ("pmd_app/drivers/tulip/a.h", '#include "wire/ids.h"', "may not include"),
+    "drivers_include_wire":
+        ("pmd_app/drivers/tulip/a.h", '#include "wire/ids.h"', "may not include"),
     "tools_include_the_engine": ("tools/a.cc", '#include "port/port.h"', "may not include"),
     "tools_include_dpdk": ("tools/a.cc", "#include <rte_eal.h>", "port/port.h"),
     "bench_includes_the_engine": ("bench/a.cc", '#include "port/port.h"', "may not include"),
     "bench_includes_dpdk": ("bench/a.cc", "#include <rte_eal.h>", "port/port.h"),
     "sim_includes_dpdk": ("tests/sim/a.cc", '#include "dpdk/port.h"', "may not include"),
     "code_includes_gtest": ("pmd_app/engine/a.cc", "#include <gtest/gtest.h>", "only tests"),
-    "code_includes_benchmark": ("libulc/client/a.cc", "#include <benchmark/benchmark.h>", "only bench"),
-    "public_header_in_quotes": ("libulc/client/ulc.hpp", '#include "client/ulc.h"', "public header"),
-    "include_without_its_room": ("pmd_app/urtp/a.cc", '#include "stream.h"', 'write "urtp/stream.h"'),
+    "code_includes_benchmark":
+        ("libulc/client/a.cc", "#include <benchmark/benchmark.h>", "only bench"),
+    "public_header_in_quotes":
+        ("libulc/client/ulc.hpp", '#include "client/ulc.h"', "public header"),
+    "include_without_its_folder":
+        ("pmd_app/urtp/a.cc", '#include "stream.h"', 'write "urtp/stream.h"'),
     "include_of_a_missing_file": ("pmd_app/urtp/a.cc", '#include "urtp/none.h"', "not found"),
-    "file_in_no_room": ("pmd_app/elsewhere/a.cc", "", "no known room"),
+    "file_in_no_component": ("pmd_app/elsewhere/a.cc", "", "no known component"),
     "wire_includes_thread": ("pmd_app/wire/a.h", "#include <thread>", "sans-IO"),
     "urtp_includes_mutex": ("pmd_app/urtp/a.h", "#include <mutex>", "sans-IO"),
     "exec_includes_sockets": ("libulc/exec/a.h", "#include <sys/socket.h>", "sans-IO"),
     "coll_includes_ctime": ("coll/a.cc", "#include <ctime>", "sans-IO"),
-    "urtp_reads_a_clock": ("pmd_app/urtp/a.cc", "auto t = std::chrono::steady_clock::now();", "time as an arg"),
-    "wire_reads_the_posix_clock": ("pmd_app/wire/a.cc", "clock_gettime(0, &t);", "time as an argument"),
+    "urtp_reads_a_clock":
+        ("pmd_app/urtp/a.cc", "auto t = std::chrono::steady_clock::now();", "time as an arg"),
+    "wire_reads_the_posix_clock":
+        ("pmd_app/wire/a.cc", "clock_gettime(0, &t);", "time as an argument"),
     "urtp_makes_randomness": ("pmd_app/urtp/a.cc", "std::random_device seed;", "Prng"),
     "coll_calls_rand": ("coll/a.cc", "int r = rand();", "Prng"),
     "urtp_locks": ("pmd_app/urtp/a.cc", "std::lock_guard lock(m);", "serialises"),
@@ -126,12 +142,13 @@ VIOLATIONS = {
     "urtp_news": ("pmd_app/urtp/a.cc", "auto* p = new int;", "allocates"),
     "wire_mallocs": ("pmd_app/wire/a.cc", "void* p = std::malloc(3);", "allocates"),
     "exec_makes_unique": ("libulc/exec/a.cc", "auto p = std::make_unique<int>(3);", "allocates"),
-    "coll_news_after_a_comment": ("coll/a.cc", "/* why */ auto* p = new int[3]; // so", "allocates"),
+    "coll_news_after_a_comment":
+        ("coll/a.cc", "/* why */ auto* p = new int[3]; // so", "allocates"),
 }
 
 
-# Where a violation is reported, if not on its third line.
-ELSEWHERE = {"file_in_no_room": "pmd_app/elsewhere/a.cc:1: ",
+# Position of a violation that is not reported on the third line.
+ELSEWHERE = {"file_in_no_component": "pmd_app/elsewhere/a.cc:1: ",
              "a_source_is_too_long": "pmd_app/urtp/a.cc:501: ",
              "a_folder_has_too_many_files": "pmd_app/shm:1: ",
              "a_folder_of_tests_has_too_many_files": "tests/unit/shm:1: "}
@@ -143,7 +160,8 @@ def run(checker, files):
             path = pathlib.Path(root, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text + "\n", encoding="utf-8")
-        done = subprocess.run([checker, "--root", root], capture_output=True, text=True, check=False)
+        done = subprocess.run([checker, "--root", root], capture_output=True, text=True,
+                              check=False)
         return done.returncode, done.stdout + done.stderr
 
 
@@ -155,14 +173,16 @@ def main():
     if status != 0:
         print(output, file=sys.stderr)
     for number, (name, (path, text, said)) in enumerate(VIOLATIONS.items(), 2):
-        # On the third line, so that the reported line number is checked too.
+        # The violation is on the third line, so that the reported line number is checked too.
         status, output = run(checker, KEEPS_THE_RULES | {path: "\n\n" + text})
         expected_line = ELSEWHERE.get(name, f"{path}:3: ")
         reports = [line for line in output.splitlines() if line.startswith(expected_line)]
-        found = status == 1 and len(output.splitlines()) == 2 and any(said in line for line in reports)
+        found = (status == 1 and len(output.splitlines()) == 2
+                 and any(said in line for line in reports))
         print("ok" if found else "not ok", f"{number} - finds_{name}")
         if not found:
-            print(f"{name}: expected one report, {expected_line}...{said}..., got:\n{output}", file=sys.stderr)
+            print(f"{name}: expected one report, {expected_line}...{said}..., got:\n{output}",
+                  file=sys.stderr)
 
 
 main()

@@ -1,4 +1,5 @@
-// The chip as a whole, against the register model: reset, ROM, PHY, filter, stop, and what is planted.
+// Tests the chip as a whole against the register model: reset, ROM, PHY, filter, stop, and the
+// planted faults.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -55,7 +56,7 @@ TEST(TulipChip, follows_what_the_phys_agreed_on) {
     struct Case {
         std::uint16_t partner;
         Link link;
-        std::uint32_t mode;  ///< of FD and TTM
+        std::uint32_t mode;  ///< bits FD and TTM
     };
     const Case cases[] = {
         {0x45e1, {true, true, 100}, csr6::kFD},
@@ -182,7 +183,7 @@ TEST(TulipRom, that_is_broken_is_told_from_one_that_is_missing) {
     model.faults.gone = true;
     EXPECT_EQ(read_rom(model, image), Fault::kGone);
     image = model.rom_;
-    for (std::size_t i = 0; i < image.size(); ++i) {  // each octet is looked at
+    for (std::size_t i = 0; i < image.size(); ++i) {  // each byte is read
         image[i] ^= 0x10;
         EXPECT_EQ(parse_address(image, address), Fault::kRomChecksum) << "octet " << i;
         image[i] ^= 0x10;
@@ -198,7 +199,8 @@ TEST(TulipRom, that_is_broken_is_told_from_one_that_is_missing) {
 
 TEST(TulipRom, tells_how_the_phy_is_switched_on) {
     TulipModel model;
-    // A compact-free leaf: connection type, one extended block of type 3 with 2 + 1 steps.
+    // A leaf without compact blocks: connection type, one extended block of type 3 with 2 + 1
+    // steps.
     const std::uint8_t leaf[] = {0x00, 0x08, 2,    0x83, 4, 0,    0,    0x8d, 3,
                                  0,    1,    0x34, 0x12, 2, 0x78, 0x56, 0xbc, 0x9a};
     std::copy(std::begin(leaf), std::end(leaf), model.rom_.begin() + 30);
@@ -223,8 +225,8 @@ TEST(TulipRom, of_a_21140_sets_its_port_octet_by_octet) {
 }
 
 TEST(TulipRom, with_lengths_that_lie_gives_no_sequence) {
-    // Every single octet of the leaf, with every value that could mislead: nothing is read outside
-    // (the sanitizer watches), and the parse ends.
+    // Sets every single byte of the leaf to every value that could mislead: nothing is read outside
+    // (the sanitizer checks it), and the parse ends.
     TulipModel model;
     const std::uint8_t leaf[] = {0x00, 0x08, 1, 0x8d, 3, 0, 1, 0x34, 0x12, 1, 0x78, 0x56, 0, 0};
     for (const std::size_t at : {27U, 28U, 32U, 33U, 34U, 36U, 39U})
@@ -270,7 +272,7 @@ TEST(TulipSetupFrame, hashes_what_does_not_fit) {
         multicasts.push_back({0x01, 0x00, 0x5e, 0, 1, i});
     std::array<std::byte, kSetupFrameOctets> frame{};
     EXPECT_EQ(build_setup_frame(own, multicasts, frame), FilterKind::kHash);
-    // Broadcast's bit is 255 whatever the table: its CRC is known (manual, "Imperfect filtering").
+    // Broadcast's bit is 255 in every table: its CRC is known (manual, "Imperfect filtering").
     EXPECT_EQ(hash_bit({0xff, 0xff, 0xff, 0xff, 0xff, 0xff}), 0x0ffU);
     const auto is_set = [&](std::uint32_t bit) {
         return (static_cast<unsigned>(frame[bit / 16 * 4 + bit % 16 / 8]) >> bit % 8 & 1U) != 0;

@@ -26,7 +26,7 @@ Card* card_of(const rte_pci_device* device) {
 
 }  // namespace
 
-// ---- what the driver is linked with instead of the bus and the card's memory -------------------------------
+// ---- replacements of the bus and of the card's memory -------------------------------------------
 std::uint32_t MemoryBus::read(Csr csr) noexcept {
     return reinterpret_cast<TulipModel*>(bar_)->read(csr);
 }
@@ -42,7 +42,7 @@ extern "C" int rte_pci_set_bus_master(rte_pci_device* device, bool enable) {
     return 0;
 }
 
-// ---- the bus ---------------------------------------------------------------------------------------------
+// ---- the bus ------------------------------------------------------------------------------------
 int Card::probe(const std::string& with) {
     arguments = with;
     devargs.args = arguments.data();
@@ -97,7 +97,7 @@ std::string take_log() {
     return said;
 }
 
-// ---- the application ---------------------------------------------------------------------------------------
+// ---- the application ----------------------------------------------------------------------------
 void TulipEthdev::SetUp() {
     start_dpdk();
     pool =

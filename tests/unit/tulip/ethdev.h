@@ -1,6 +1,7 @@
-// The glue of the NIC driver as an application of DPDK meets it, with the register model as its card: the file that reaches
-// registers in memory (net_tulip_memory.cc) is replaced by one that reaches the model, and the PCI bus by two functions. DPDK itself
-// is the real one, on memory below 4 GiB whose bus addresses are the process's own.
+// Tests the glue of the NIC driver as an application of DPDK meets it, with the register model as
+// its card. The file that accesses registers in memory (net_tulip_memory.cc) is replaced by one
+// that accesses the model, and the PCI bus by two functions. DPDK itself is the real one, on memory
+// below 4 GiB whose bus addresses are the process's own.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,12 +20,12 @@
 
 namespace ulc::tulip {
 
-/// DPDK on memory below 4 GiB; once a process. Its log goes to take_log().
+/// Starts DPDK on memory below 4 GiB; once a process. Its log goes to take_log().
 void start_dpdk();
-/// What DPDK and the driver said since the last call.
+/// Returns the log of DPDK and the driver since the last call.
 [[nodiscard]] std::string take_log();
 
-/// A slot with the model in it.
+/// A slot that contains the model.
 struct Card {
     TulipModel model{0};
     bool bus_master_refused = false;
@@ -33,7 +34,7 @@ struct Card {
     std::uint16_t device_id = 0x0019;
     char name[16] = "0000:00:04.0";
 
-    /// As the PCI bus does when it finds the card; 0 or a negative errno.
+    /// Probes the card as the PCI bus does when it finds it. Returns 0 or a negative errno.
     int probe(const std::string& arguments = "");
     void remove();
 
@@ -51,14 +52,14 @@ protected:
     void SetUp() override;
     void TearDown() override;
 
-    /// Probes, sets up and starts; `id` is the port then.
+    /// Probes, configures and starts; `id` is then the port.
     void start(const std::string& arguments = "");
     void set_up(bool loopback = false);
 
     rte_mbuf* make_frame(std::size_t octets, std::uint8_t number, std::size_t parts = 1);
     /// Offers one frame and frees it if it is not taken.
     bool send(std::size_t octets, std::uint8_t number, std::size_t parts = 1);
-    /// The next received frame's content; empty if none.
+    /// Returns the content of the next received frame; empty if there is none.
     std::vector<std::uint8_t> receive();
     void deliver(std::uint8_t number, std::size_t octets = 60, std::uint32_t status = 0);
     [[nodiscard]] std::uint64_t counter(std::string_view name);

@@ -1,5 +1,5 @@
-// The NIC driver through DPDK's ethdev, on a card that is broken, badly given, taken away or silent: each with the sentence
-// that its user reads, and what becomes of the frames.
+// Tests the NIC driver through DPDK's ethdev, on a card that is broken, wrongly assigned, removed
+// or silent: the error text that the user reads, and the fate of the frames.
 #include <rte_cycles.h>
 #include <rte_malloc.h>
 #include <sys/mman.h>
@@ -156,7 +156,7 @@ TEST_F(TulipEthdev, that_is_taken_away_under_load_is_reported_once_a_second_and_
     card.model.faults.gone = true;
     poll(1300);
     for (int i = 0; i < 100; ++i)
-        (void)statistics();  // whoever looks meanwhile changes nothing
+        (void)statistics();  // a concurrent reader changes nothing
     const std::uint64_t tries = counter("failed_recoveries");
     EXPECT_GE(tries, 1U);
     EXPECT_LE(tries, 3U);
@@ -241,7 +241,7 @@ TEST_F(TulipEthdev, whose_dma_reaches_no_memory_does_not_start) {
     EXPECT_EQ(rte_eth_dev_start(id), -EIO);
     EXPECT_NE(take_log().find("bus error"), std::string::npos);
     card.model.faults = {};
-    EXPECT_EQ(rte_eth_dev_start(id), 0) << "a fault that was mended leaves nothing behind";
+    EXPECT_EQ(rte_eth_dev_start(id), 0) << "a repaired fault leaves no trace";
 }
 
 TEST_F(TulipEthdev, that_does_not_stop_is_reset_before_its_buffers_are_given_back) {
@@ -290,7 +290,7 @@ TEST_F(TulipEthdev, with_too_few_buffers_does_not_start) {
     rte_pktmbuf_free_bulk(taken.data(), static_cast<unsigned>(taken.size()));
 }
 
-/// Memory of the process above 4 GiB, as a heap of DPDK's.
+/// Memory of the process above 4 GiB, like a heap of DPDK.
 class HighMemory {
 public:
     HighMemory() {

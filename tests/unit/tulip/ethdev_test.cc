@@ -1,4 +1,5 @@
-// The NIC driver through DPDK's ethdev, on the register model: what its users call, and what they are told.
+// Tests the NIC driver through DPDK's ethdev, on the register model: the calls of its users, and
+// the results that they get.
 #include "tests/unit/tulip/ethdev.h"
 
 #include <rte_cycles.h>
@@ -95,7 +96,7 @@ TEST_F(TulipEthdev, sends_header_and_payload_as_the_two_buffers_of_one_descripto
     start();
     rte_eth_txq_info info;
     ASSERT_EQ(rte_eth_tx_queue_info_get(id, 0, &info), 0);
-    card.model.faults.dma_dead = true;  // what is posted stays where it is
+    card.model.faults.dma_dead = true;  // posted frames stay where they are
     unsigned taken = 0;
     while (send(100, 1, 2))
         ++taken;
@@ -104,13 +105,13 @@ TEST_F(TulipEthdev, sends_header_and_payload_as_the_two_buffers_of_one_descripto
 
 TEST_F(TulipEthdev, refuses_and_counts_what_it_cannot_send) {
     start();
-    EXPECT_TRUE(send(1519, 1, 2)) << "taken, so that the caller does not offer it for ever";
+    EXPECT_TRUE(send(1519, 1, 2)) << "taken, so that the caller does not offer it without end";
     EXPECT_TRUE(send(170, 1, 17));
     rte_mbuf* empty = rte_pktmbuf_alloc(pool);
     EXPECT_EQ(rte_eth_tx_burst(id, 0, &empty, 1), 1);
     rte_mbuf* far = make_frame(60, 1);
     const rte_iova_t near = far->buf_iova;
-    far->buf_iova = (std::uint64_t{1} << 32) - RTE_PKTMBUF_HEADROOM - 30;  // its end lies above
+    far->buf_iova = (std::uint64_t{1} << 32) - RTE_PKTMBUF_HEADROOM - 30;  // its end is beyond
     rte_mbuf_refcnt_set(far, 2);
     EXPECT_EQ(rte_eth_tx_burst(id, 0, &far, 1), 1);
     far->buf_iova = near;
@@ -202,7 +203,7 @@ TEST_F(TulipEthdev, filters_fourteen_groups_exactly_and_more_by_hash) {
         ASSERT_EQ(rte_eth_dev_set_mc_addr_list(id, groups.data(), groups.size()), 0);
         const bool hash = (card.model.setup_control & tdes1::kFT0) != 0;
         EXPECT_EQ(hash, i > 14) << static_cast<int>(i);
-        // Either way the group that was added last is in what the chip read.
+        // In both cases the group that was added last is in the filter that the chip read.
         const MacAddress last{0x01, 0x00, 0x5e, 0x00, 0x00, i};
         if (hash) {
             const std::uint32_t bit = hash_bit(last);
@@ -291,7 +292,7 @@ TEST_F(TulipEthdev, follows_the_link_at_start_and_later) {
     ASSERT_EQ(rte_eth_link_get_nowait(id, &link), 0);
     EXPECT_EQ(link.link_status, RTE_ETH_LINK_DOWN);
     EXPECT_TRUE(send(60, 1)) << "a link that is down is no fault of the port";
-    card.model.link_up_after_reads = 6;  // comes up while it is waited for
+    card.model.link_up_after_reads = 6;  // comes up during the wait
     ASSERT_EQ(rte_eth_link_get(id, &link), 0);
     EXPECT_EQ(link.link_status, RTE_ETH_LINK_UP);
     EXPECT_EQ(link.link_speed, RTE_ETH_SPEED_NUM_100M);
@@ -302,7 +303,7 @@ TEST_F(TulipEthdev, follows_the_link_at_start_and_later) {
     ASSERT_EQ(rte_eth_link_get_nowait(id, &link), 0);
     EXPECT_EQ(link.link_status, RTE_ETH_LINK_DOWN);
     card.model.faults.link_down = false;
-    card.model.phy[5] = 0x0021;  // the partner speaks 10 Mb/s, half duplex
+    card.model.phy[5] = 0x0021;  // the partner has 10 Mb/s, half duplex
     poll(150);
     ASSERT_EQ(rte_eth_link_get_nowait(id, &link), 0);
     EXPECT_EQ(link.link_speed, RTE_ETH_SPEED_NUM_10M);

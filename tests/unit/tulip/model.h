@@ -1,6 +1,7 @@
-// A small model of the 21143's registers, rings, serial ROM and PHY, with faults that no emulator has.
-// Written from the manual, not from the driver: it is the driver's judge. Memory is an arena whose
-// bus address of octet 0 is kArenaBus, or all memory of the process below 4 GiB.
+// A small model of the 21143's registers, rings, serial ROM and PHY, with faults that no emulator
+// has. It was written from the manual, not from the driver, so that it can check the driver. Its
+// memory is an arena whose bus address of byte 0 is kArenaBus, or all memory of the process below 4
+// GiB.
 #pragma once
 
 #include <array>
@@ -16,18 +17,18 @@ namespace ulc::tulip {
 
 inline constexpr std::uint32_t kArenaBus = 0x0010'0000;
 
-/// What can be planted.
+/// Faults that a test can plant.
 struct ModelFaults {
     bool gone = false;          ///< every read gives ones
-    bool never_resets = false;  ///< the receive process stays as it is
-    bool never_stops = false;   ///< the transmit process does
+    bool never_resets = false;  ///< the receive process stays in its state
+    bool never_stops = false;   ///< the transmit process stays in its state
     bool dma_dead = false;      ///< descriptors are never returned
     bool bus_error = false;     ///< CSR5<FBE> with the next demand
     bool rom_silent = false;    ///< the ROM's output stays high
     bool no_phy = false;
     bool link_down = false;
     std::uint32_t tx_status = 0;  ///< written to the last descriptor of the next frames
-    int tx_status_frames = 0;     ///< so many of them
+    int tx_status_frames = 0;     ///< the number of those frames
 };
 
 class TulipModel : public Bus {
@@ -50,8 +51,9 @@ public:
     std::vector<std::byte> setup;
     std::uint32_t setup_control = 0;
     std::vector<std::uint32_t> port_writes;  ///< to CSR15, CSR12
-    std::uint32_t missed = 0;                ///< what the next read of CSR8 gives
-    int link_up_after_reads = 0;        ///< of the PHY's status; then a link that is down comes up
+    std::uint32_t missed = 0;                ///< the value that the next read of CSR8 returns
+    /// Reads of the PHY's status after which a link that is down comes up
+    int link_up_after_reads = 0;
     std::uint64_t receive_demands = 0;  ///< writes to CSR2
     std::uint64_t transmit_lists = 0;   ///< writes to CSR4
     Nanos waited = 0;
@@ -70,8 +72,8 @@ public:
     [[nodiscard]] std::uint32_t csr(Csr c) const { return csr_[static_cast<std::size_t>(c)]; }
     [[nodiscard]] bool receives() const { return (csr(Csr::kOperationMode) & csr6::kSR) != 0; }
 
-    /// A frame from the wire, CRC not included; `status` adds error bits, `cut` leaves out <LS>.
-    /// False if it was lost for want of a descriptor.
+    /// Delivers a frame from the wire, without CRC; `status` adds error bits, `cut` leaves out
+    /// <LS>. Returns false if it was lost for lack of a descriptor.
     bool deliver(std::span<const std::byte> frame, std::uint32_t status = 0, bool cut = false) {
         auto* d = reinterpret_cast<Descriptor*>(at(rx_at_));
         if (!receives() || (d->status & kOwn) == 0) {
@@ -85,7 +87,7 @@ public:
         next_rx(d);
         return true;
     }
-    /// A descriptor as the chip might return it, whatever it means.
+    /// Returns a descriptor with arbitrary contents, as a faulty chip might.
     void deliver_raw(std::uint32_t status) {
         auto* d = reinterpret_cast<Descriptor*>(at(rx_at_));
         d->status = status & ~kOwn;

@@ -1,5 +1,5 @@
-// Both rings with the register model as their chip: order, wrap at every size, errors by name, and
-// descriptors that never come back.
+// Tests both rings with the register model as their chip: order, wrap at every size, errors by
+// name, and descriptors that never come back.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -19,7 +19,7 @@ constexpr std::uint32_t kRxList = kArenaBus + 0x2000;
 constexpr std::uint32_t kFrames = kArenaBus + 0x4000;
 constexpr std::uint32_t kBufferOctets = 1536;
 
-/// A chip that runs, with rings of `size` descriptors, and frames made of a number.
+/// A running chip, with rings of `size` descriptors, and frames made from a number.
 struct Rig {
     explicit Rig(std::uint32_t size)
         : model(0x4000 + (size + 8) * kBufferOctets),
@@ -33,13 +33,14 @@ struct Rig {
         chip.start_receive();
     }
 
-    /// The i-th receive buffer; its owner is its place in memory.
+    /// Returns the i-th receive buffer; its owner is its place in memory.
     RxBuffer buffer(std::uint32_t i) {
         const std::uint32_t bus = kFrames + i * kBufferOctets;
         return {.owner = model.at(bus), .bus_address = bus};
     }
 
-    /// Sends `segments` parts of 20 octets that hold `number`; false without room.
+    /// Sends `segments` parts of 20 bytes that hold `number`; returns false if the ring has no
+    /// space.
     bool send(std::uint32_t number, std::size_t segments = 1, std::uint8_t tries = 0) {
         std::vector<TxSegment> parts;
         for (std::size_t i = 0; i < segments; ++i) {
@@ -75,7 +76,7 @@ TEST(TulipTxRing, sends_in_order_across_the_wrap_at_every_size) {
             const std::size_t segments = 1 + static_cast<std::size_t>(round) % 4;
             while (rig.send(posted, segments))
                 ++posted;
-            ASSERT_LT(rig.tx.room(), (segments + 1) / 2) << "refused though there was room";
+            ASSERT_LT(rig.tx.room(), (segments + 1) / 2) << "refused though there was space";
             rig.chip.demand_transmit();
             TxDone done{};
             while (rig.tx.reap(done)) {
@@ -103,7 +104,7 @@ TEST(TulipTxRing, joins_the_segments_of_a_frame) {
 }
 
 TEST(TulipTxRing, never_shows_the_front_of_a_frame_alone) {
-    // The model looks at the ring between any two stores: with the chip's eyes, at each OWN.
+    // The model reads the ring between any two stores, at each OWN, as the chip may.
     Rig rig(8);
     ASSERT_TRUE(rig.send(1, 6));
     auto* d = reinterpret_cast<Descriptor*>(rig.model.at(kTxList));

@@ -1,14 +1,15 @@
 // Exhaustive model check of the ordering rule, docs/PROTOCOL.md §5.
 //
-// One source, two receivers, two groups that overlap, unicast streams: every assignment of four packets to
-// streams and subsets. A copy of a sent packet may arrive at any later time, never, or often, in any order; any
-// acknowledgement that was true once may arrive at any time or never; a packet joins a ready queue at any
-// time after it may. That is every loss, reordering, duplication and delay. The predicates are those of the
-// transport itself (urtp/receiver/ordering.h).
+// One source, two receivers, two groups that overlap, unicast streams: every assignment of four
+// packets to streams and subsets. A copy of a sent packet may arrive at any later time, never, or
+// often, in any order; an acknowledgement that was true once may arrive at any time or never; a
+// packet joins a ready queue at any time after it may. That covers every loss, reordering,
+// duplication and delay. The predicates are those of the transport itself
+// (urtp/receiver/ordering.h).
 //
-// Properties: each receiver gets its packets in submission order; and once everything is retransmitted and
-// acknowledged, everything is delivered (no deadlock). Rules that are weaker must be refuted, else the checker
-// proves nothing.
+// Properties: each receiver gets its packets in submission order; and once everything is
+// retransmitted and acknowledged, everything is delivered (no deadlock). Weaker rules must be
+// refuted, otherwise the checker proves nothing.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -31,9 +32,10 @@ constexpr std::uint32_t kWindow = 8;
 
 enum class Rule {
     kCorrect,
-    kAckOnArrival,  // acknowledges what arrived without a gap in its stream, held back or not
+    // Acknowledges packets that arrived without a gap in their stream, held back or not
+    kAckOnArrival,
     kNoEntries,
-    kRecomputedAtRepair,  // a repair names what is unacknowledged when it is sent
+    kRecomputedAtRepair,  // a repair names the packets that are unacknowledged when it is sent
     kOnlyGroupEntries,    // unicast predecessors are not named
 };
 
@@ -54,7 +56,7 @@ World world_with_h(unsigned h) {
     return w;
 }
 
-/// All counts are relative to kFirst; an entry is number + 1, 0 meaning none.
+/// All counts are relative to kFirst; an entry is number + 1, with 0 for none.
 struct State {
     std::uint8_t sent = 0;
     std::array<std::uint8_t, kReceivers> arrived{};                      // bit i: packet i
@@ -111,7 +113,7 @@ private:
         if (seen_.insert(s).second) todo_.push_back(s);
     }
 
-    /// How many numbers of stream t are given out by the time `sent` packets are.
+    /// Returns how many numbers of stream t have been assigned once `sent` packets are sent.
     [[nodiscard]] std::uint8_t tail(std::size_t t, std::size_t sent) const {
         std::uint8_t n = 0;
         for (std::size_t i = 0; i < sent; ++i)
@@ -119,7 +121,8 @@ private:
         return n;
     }
 
-    /// Entries of packet i, were it composed now; false: needs too many.
+    /// Computes the entries of packet i, if it were composed at this time. Returns false if it
+    /// needs too many.
     bool compose(const State& s, std::size_t i, std::size_t sent,
                  std::array<std::uint8_t, kStreams>& out) const {
         out = {};
@@ -137,10 +140,10 @@ private:
         return count <= entries_max_;
     }
 
-    /// Packet i, held at r: may it join the ready queue?
+    /// Returns true if packet i, held at r, may join the ready queue.
     [[nodiscard]] bool may_join(const State& s, std::size_t i, std::size_t r) const {
         if (!has(s.arrived[r], i) || number_[i] != s.next[r][stream(i)]) return false;
-        if (!has(kind_[i].targets, r)) return true;  // takes its number and vanishes
+        if (!has(kind_[i].targets, r)) return true;  // takes its number and disappears
         for (std::size_t t = 0; t < kStreams; ++t) {
             const std::uint8_t e = s.entry[r][i][t];
             if (e == 0 || !has(world_.reach[t], r)) continue;
@@ -150,7 +153,7 @@ private:
         return true;
     }
 
-    /// Joins it; false if an earlier packet for r has not joined.
+    /// Adds it to the ready queue. Returns false if an earlier packet for r has not joined.
     bool join(State& s, std::size_t i, std::size_t r) const {
         bool in_turn = true;
         if (has(kind_[i].targets, r)) {
@@ -204,8 +207,8 @@ private:
             }
             for (std::size_t t = 0; t < kStreams; ++t) {
                 if (!has(world_.reach[t], r)) continue;
-                // An acknowledgement sent at an earlier `next` may arrive as well; one step covers it, since
-                // every value between is a state of its own.
+                // An acknowledgement sent at an earlier `next` may arrive as well. One step covers
+                // it, since every value between is a separate state.
                 for (std::uint8_t n = static_cast<std::uint8_t>(s.acked[r][t] + 1);
                      n <= acknowledgeable(s, r, t); ++n) {
                     State u = s;
@@ -216,7 +219,8 @@ private:
         }
     }
 
-    /// From here, losses stop: everything sent arrives, what may join joins, everything is acknowledged.
+    /// Losses stop: everything sent arrives, what may join joins, everything is acknowledged.
+    /// Returns true if all is delivered.
     [[nodiscard]] bool finishes(State s) const {
         for (bool moved = true; moved;) {
             moved = submit(s);

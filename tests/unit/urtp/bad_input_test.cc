@@ -1,6 +1,6 @@
-// One frame of each kind of bad input at a time, into a session with traffic: counted under its reason, dropped, and the
-// session goes on as if it had not come.
-// tests/unit/wire/parse_test.cc has every field; hostile_test.cc has everything at once.
+// Injects one frame of each kind of bad input at a time into a session with traffic. Each is
+// counted under its reason and dropped, and the session continues unaffected.
+// tests/unit/wire/parse_test.cc has every field; hostile_test.cc combines all of them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ constexpr std::uint32_t kFirst = 0xfffffff0U;  // numbers wrap soon
 constexpr std::uint32_t kSent = 40;            // by 1 to 0 before the bad frame
 constexpr std::uint32_t kWindow = 64;
 
-/// A frame from 1 to 0 of which a test spoils something.
+/// A frame from 1 to 0 in which a test spoils a part.
 struct Spoiled {
     std::vector<std::byte> octets;
     [[nodiscard]] wire::Header& header() {
@@ -81,7 +81,7 @@ protected:
         params.window = kWindow;
         return params;
     }
-    /// `n` packets each way, all of which arrive.
+    /// Sends `n` packets each way, all of which arrive.
     void exchange(std::uint32_t n) {
         std::uint32_t sent[2] = {};
         std::uint32_t got[2] = {};
@@ -99,7 +99,7 @@ protected:
         ASSERT_EQ(got[0], n);
         ASSERT_EQ(got[1], n);
     }
-    /// As the engine does: parse, find the endpoint, hand over.
+    /// Injects a frame as the engine does: parses it, finds the endpoint, passes it on.
     void inject(const Spoiled& frame) {
         Segment* segment = w.pool.table().get();
         std::memcpy(segment->frame, frame.octets.data(), frame.octets.size());
@@ -116,7 +116,8 @@ protected:
         }
         w.members[0]->on_frame(view, segment, w.now);
     }
-    /// Counted once, nothing kept, and the session goes on.
+    /// Expects that the frame is counted once, that nothing is kept, and that the session
+    /// continues.
     void expect_harmless(const Spoiled& frame, Counter reason) {
         const std::uint64_t before = w.count(0, reason);
         const std::uint32_t held = w.pool.live();
@@ -192,7 +193,7 @@ TEST_P(Session, a_request_beyond_what_was_sent) {
     const std::byte everything[] = {std::byte{0}, std::byte{0}};
     const std::uint64_t before = w.count(0, Counter::req_unsent);
     const std::uint64_t frames = w.frames;
-    inject(request(1, kNext, everything));  // `next` is right, the numbers are not sent
+    inject(request(1, kNext, everything));  // `next` is right, the numbers have not been sent
     EXPECT_EQ(w.count(0, Counter::req_unsent), before + 16);
     w.run_for(kSecond);
     EXPECT_EQ(w.frames, frames);
@@ -229,7 +230,8 @@ TEST_P(Session, a_number_beyond_the_window) {
 
 // H-16, S-6
 TEST_P(Session, a_number_of_another_life_under_the_handle_of_this_one) {
-    // As an old frame whose endpoint had the same handle would: behind the window, so a duplicate.
+    // Looks like an old frame whose endpoint had the same handle: behind the window, so a
+    // duplicate.
     expect_harmless(data(Seq{kFirst - 5}), Counter::drop_duplicate);
 }
 
@@ -263,7 +265,8 @@ TEST_P(Session, a_question_about_numbers_beyond_the_window) {
 
 // O-5, S-7
 TEST_P(Session, an_entry_that_is_not_met_holds_no_more_than_the_window) {
-    // A source that promises a multicast and never sends it: its packets wait, within the window, and others are not disturbed.
+    // A source promises a multicast and never sends it. Its packets wait, within the window, and
+    // other sources are not affected.
     const wire::AfterEntry promised[] = {{kWorld, kFirst}};
     const std::uint32_t before = w.pool.live();
     for (std::uint32_t i = 0; i < 10 * kWindow; ++i)

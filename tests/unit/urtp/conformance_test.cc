@@ -1,6 +1,8 @@
-// What every profile must do, whatever its policies: one list, run over each word and some words together. Exactly once and in
-// order under loss, duplication, reordering and the wrap of numbers; a lost tail, a receiver without room, a peer that dies,
-// and a peer that only computes. A new policy joins by being in policies().
+// The requirements that every profile must meet, whatever its policies: one list, run for each
+// policy and some combinations. Delivery is exactly once and in order under loss, duplication,
+// reordering and the wrap of numbers; the list includes a lost tail, a receiver without buffer
+// space, a peer that dies, and a peer that only computes. A new policy is tested once it is in
+// policies().
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -174,7 +176,7 @@ TEST_P(EveryProfile, reports_a_dead_peer_once_and_goes_on_without_it) {
     EXPECT_TRUE(w.members[0]->drained());
 }
 
-// ------------------------------------------------------------------------------ the words themselves
+// ---------------------------------------------------------------------------- the words themselves
 
 // P-1
 TEST(Profiles, words_are_distinct_and_short_enough_to_be_joined) {
@@ -234,7 +236,7 @@ TEST(Profiles, words_of_other_protocols_control_no_congestion_unless_a_later_wor
     }
 }
 
-// ------------------------------------------------------------------------------ what sets them apart
+// ---------------------------------------------------------------------------- what sets them apart
 
 // P-15
 TEST(Urtp1997, fills_the_place_of_the_papers_number_vector) {
@@ -281,8 +283,8 @@ TEST(Profiles, acknowledge_a_multicast_as_often_as_they_say) {
     EXPECT_EQ(acknowledgements("eager", 9, 64), 8U * 64U);
 }
 
-// Seed 8582: each packet behind the one that an overrun port had lost brought a duplicate acknowledgement, and each of these another
-// repetition of the whole window, for ever.
+// Seed 8582: each packet behind the one that an overrun port had lost caused a duplicate
+// acknowledgement, and each of these another retransmission of the whole window, without end.
 // K-6, P-14
 TEST(GoBackN, what_is_repeated_in_vain_becomes_less_and_rarer) {
     World w(2, {}, {}, 1, 0, "gbn+eager");
@@ -304,7 +306,8 @@ TEST(GoBackN, what_is_repeated_in_vain_becomes_less_and_rarer) {
     EXPECT_EQ(w.receive(1, 0).size(), 200U);
 }
 
-// At a loss of one in ten a packet has gone many times behind others, which its receiver dropped, when it becomes the oldest.
+// At a loss of one in ten, the receiver has already dropped a packet many times behind others when
+// it becomes the oldest.
 // K-6
 TEST(GoBackN, what_was_repeated_behind_another_is_not_repeated_in_vain) {
     World w(2, {}, {.loss = 0.1}, 1, 0, "gbn+block");

@@ -1,4 +1,4 @@
-// Congestion controllers and the pacer, by themselves.
+// Tests of the congestion controllers and the pacer, each alone.
 #include "urtp/sender/congestion.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST(AdaptiveBackoff, takes_a_lone_loss_without_a_queue_for_a_bit_error) {
     const float before = control.window();
     control.on_lost(1, true);
     EXPECT_EQ(control.window(), before);
-    control.on_acked(0, kShort + 19 * kMicrosecond);  // as much as our own ring may hold
+    control.on_acked(0, kShort + 19 * kMicrosecond);  // as much as the own ring may hold
     control.on_lost(1, true);
     EXPECT_EQ(control.window(), before);
 }
@@ -97,7 +97,7 @@ TEST(AdaptiveBackoff, adds_up_losses_that_come_one_by_one) {
     EXPECT_GE(control.window(), before) << "few";
     control.on_lost(1, true);
     EXPECT_LT(control.window(), before)
-        << "one in five is no bit error, though each came in a round trip of its own";
+        << "one in five is no bit error, though each came in another round trip";
 }
 
 // S-53
@@ -140,8 +140,9 @@ TEST(DelayBased, holds_the_round_trip_at_three_times_the_shortest) {
     EXPECT_EQ(control.window(), kLeastWindow);
 }
 
-// Seed 4131 of `ulc-sim check`: where all that was under way had been sent again, the last sample stayed too long a one, each
-// acknowledgement cut by it, and a packet went out every ten round trips.
+// Seed 4131 of `ulc-sim check`: after all packets in flight had been retransmitted, the last sample
+// stayed too long. Each acknowledgement reduced the window by it, and one packet went out every ten
+// round trips.
 TEST(DelayBased, acknowledgements_without_a_sample_cut_nothing) {
     DelayBased control(kLimits);
     control.on_acked(1, kShort, true);

@@ -1,4 +1,4 @@
-// The profile detect (GAMMA §4.5.5): nothing is repaired, and nothing goes wrong in silence.
+// Tests the profile detect (GAMMA §4.5.5): nothing is retransmitted, and every loss is reported.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -9,7 +9,7 @@
 namespace ulc::urtp::test {
 namespace {
 
-/// What a member was told: packets lost, by source.
+/// Returns the losses that were reported to a member: packets lost, by source.
 std::map<Rank, std::uint32_t> losses(World& w, Rank rank) {
     std::map<Rank, std::uint32_t> all;
     Event event;

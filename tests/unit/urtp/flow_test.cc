@@ -1,5 +1,6 @@
-// What sets the flow-control policies apart: which frames they cost, and what happens when a receiver is full (Express §2.1, §3.1;
-// GAMMA §7.3.2). That each delivers under every fault is the conformance list's.
+// Tests how the flow-control policies differ: the frames that they cost, and the reaction to a full
+// receiver (Express §2.1, §3.1; GAMMA §7.3.2). The conformance list tests that each delivers under
+// every fault.
 #include <gtest/gtest.h>
 
 #include "tests/unit/urtp/world.h"
@@ -10,7 +11,7 @@ namespace {
 
 const std::string kLong(200, 'l');
 
-/// Sends as long as the transport admits, `most` at most. Returns how many.
+/// Sends as long as the transport admits, at most `most` packets. Returns how many.
 int fill(World& w, Rank from, StreamId to, int most, const std::string& payload) {
     int sent = 0;
     while (sent < most && w.send(from, to, payload) == Admission::kYes)
@@ -24,9 +25,7 @@ Params small_pool(std::uint32_t packets) {
     return params;
 }
 
-// ---------------------------------------------------------------- conservative
-
-//
+// ---------------------------------------------------------------- conservative R-12
 TEST(Conservative, short_messages_go_at_once_and_long_ones_after_three_ways) {
     World w(2, {}, {}, 1, 0, "conservative");
     ASSERT_EQ(w.send(0, 1, "short"), Admission::kYes);
@@ -47,7 +46,7 @@ TEST(Conservative, short_messages_go_at_once_and_long_ones_after_three_ways) {
 TEST(Conservative, a_multicast_waits_for_every_members_grant) {
     World w(4, {}, {}, 1, 0, "conservative");
     int lost = 0;
-    w.hook = [&](const wire::FrameView& f, Rank to) {  // member 2 does not hear of it at first
+    w.hook = [&](const wire::FrameView& f, Rank to) {  // member 2 does not learn of it at first
         return f.type == wire::FrameType::kFlow && to == 2 && lost++ == 0 ? Fate::kLose
                                                                           : Fate::kPass;
     };
@@ -102,9 +101,7 @@ TEST(Conservative, room_that_was_kept_always_comes_back) {
     EXPECT_EQ(got, 2000);
 }
 
-// ---------------------------------------------------------------- credit
-
-//
+// ---------------------------------------------------------------- credit R-14
 TEST(Credit, a_receiver_answers_twice_a_credit_and_never_by_itself) {
     World w(2, {}, {}, 1, 0, "credit");
     int sent = 0;
@@ -128,13 +125,13 @@ TEST(Credit, a_sender_stops_at_its_credit_and_harms_no_other) {
     EXPECT_EQ(fill(w, 0, 2, 1000, "x"), 1) << "the packet that every source has reserved";
     w.run_for(10 * kMillisecond);
     EXPECT_EQ(fill(w, 0, 2, 1000, "x"), 0);
-    EXPECT_EQ(fill(w, 1, 2, 1000, "y"), 32) << "its own room";
+    EXPECT_EQ(fill(w, 1, 2, 1000, "y"), 32) << "its separate space";
     w.run_for(10 * kMillisecond);
     EXPECT_EQ(w.receive(2, 1).size(), 32U);
     EXPECT_EQ(w.count(2, Counter::drop_no_room), 0U);
     EXPECT_EQ(w.receive(2, 0).size(), 33U);
     w.run_for(10 * kMillisecond);
-    EXPECT_GT(fill(w, 0, 2, 1000, "x"), 0) << "renewed when there was room";
+    EXPECT_GT(fill(w, 0, 2, 1000, "x"), 0) << "renewed when there was space";
 }
 
 //
@@ -148,9 +145,7 @@ TEST(Credit, a_message_beyond_the_threshold_synchronises_first) {
     EXPECT_EQ(w.send(0, meta, kLong), Admission::kYes);
 }
 
-// ---------------------------------------------------------------- optimistic
-
-//
+// ---------------------------------------------------------------- optimistic R-15
 TEST(Optimistic, exchanges_cost_no_frame_but_the_messages) {
     World w(2, {}, {}, 1, 0, "optimistic");
     for (int i = 0; i < 50; ++i) {
@@ -190,7 +185,7 @@ TEST(Optimistic, a_full_receiver_refuses_and_the_message_comes_again_by_reservat
     w.run_for(kMillisecond);
     EXPECT_GE(w.count(1, Counter::refuse_sent), 1U);
     EXPECT_GE(w.count(0, Counter::reserve_sent), 1U);
-    EXPECT_EQ(w.count(1, Counter::grant_sent), 0U) << "no room yet";
+    EXPECT_EQ(w.count(1, Counter::grant_sent), 0U) << "no space yet";
     std::vector<std::string> got;
     for (int i = 0; i < 200 && got.size() < 7; ++i) {
         for (const std::string& text : w.receive(1, 0))
@@ -289,7 +284,7 @@ TEST(Flow, numbers_far_ahead_are_dropped) {
         EXPECT_LE(dropped - before, 1U);
     };
     using wire::FlowKind;
-    inject(FlowKind::kReserve, 1 + 64, 64);  // next is 1: just in two windows
+    inject(FlowKind::kReserve, 1 + 64, 64);  // next is 1: just within two windows
     EXPECT_EQ(dropped, 0U);
     inject(FlowKind::kReserve, 1 + 65, 64);
     EXPECT_EQ(dropped, 1U);

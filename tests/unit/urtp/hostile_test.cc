@@ -1,4 +1,5 @@
-// Well-formed frames with ill-chosen values, from peers that lie: nothing may crash, leak or stop honest traffic.
+// Well-formed frames with ill-chosen values, from peers that lie: the engine must not crash, leak
+// or stop honest traffic.
 #include <gtest/gtest.h>
 
 #include "tests/unit/urtp/world.h"
@@ -14,7 +15,7 @@ class Liar {
 public:
     explicit Liar(std::uint64_t seed, std::uint32_t first) : random_(seed), first_(first) {}
 
-    /// A frame of any type with numbers near, at and far from the honest ones.
+    /// Makes a frame of any type with numbers near, at and far from the honest ones.
     Segment* frame(const SegmentPool& pool) {
         Segment* segment = pool.get();
         wire::FrameHead head;
@@ -197,7 +198,8 @@ TEST(HostilePeers, can_neither_crash_nor_leak) {
                      source = member.next_source()) {
                     member.pop(source, now);
                 }
-                // Six streams' windows, the receive pool, a packet of each peer, repairs that were copied.
+                // The bound: six streams' windows, the receive pool, a packet of each peer, and
+                // copied retransmissions.
                 ASSERT_LE(pool.live(), 6U * 32U + 64U) << "seed " << seed;
                 if (random.chance(0.0005))
                     member.peer_gone(static_cast<Rank>(random.below(5)), EventKind::kPeerLeft, now);
@@ -235,7 +237,7 @@ TEST(UrtpTransport, copies_a_frame_that_the_port_still_holds_before_it_readdress
     Transport member(config_of(0), roster_of(3), pool.table(), counters);
     Nanos now = kSecond;
     ASSERT_EQ(submit(member, pool.table(), {.stream = kWorld}, "a", now), Admission::kYes);
-    Segment* first = member.next_tx(now);  // not released: as if the NIC still sent it
+    Segment* first = member.next_tx(now);  // not released, as if the NIC still sent it
     now += kMillisecond;
     Segment* request = pool.table().get();
     wire::FrameHead head;

@@ -1,4 +1,5 @@
-// A member as its engine sees it: two or more of them on a wire that loses what the test says.
+// Tests a member as its engine sees it: two or more members on a wire that loses the frames that
+// the test selects.
 #include "urtp/transport.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +42,7 @@ TEST(UrtpTransport, drains_after_the_delayed_acknowledgement) {
     EXPECT_EQ(w.count(0, Counter::probe_sent), 0U);
 }
 
-/// The frame as a port would give it back.
+/// Releases the frame as a port would.
 void give_up(World& w, Rank from, Segment* frame) {
     wire::FrameView view;
     ASSERT_EQ(wire::parse(frame->frame, frame->length, wire::kEtherTypeDefault, view),
@@ -146,8 +147,9 @@ TEST(UrtpTransport, unicast_never_overtakes_a_lost_multicast) {
     EXPECT_TRUE(w.drained());
 }
 
-// Requests of receives that await many once came so often that a slow host, whose control goes first, sent nothing else: what all
-// the others awaited of it as well.
+// In an earlier version, a host with many pending receives sent requests so often that a slow host,
+// which sends control frames first, sent nothing else. The data that the others waited for were
+// never sent.
 TEST(UrtpTransport, a_slow_host_that_awaits_many_still_sends_its_own) {
     World w(17, {.max_recv_wait = kMillisecond});
     for (Rank rank = 1; rank <= 16; ++rank)
@@ -164,8 +166,9 @@ TEST(UrtpTransport, a_slow_host_that_awaits_many_still_sends_its_own) {
     EXPECT_LT(frames, 50U + 2 * 16);
 }
 
-// A host that sends one frame while timers ask for two once asked about the first stream of a source for ever, and never about the
-// others; nor did it acknowledge them. Where the first one's packets waited for theirs, nothing came in order any more.
+// An earlier version of a host that sends one frame while timers make two due asked without end
+// about the first stream of a source, and never about the others, nor did it acknowledge them. If
+// the packets of the first stream waited for those of the others, no packet came in order any more.
 // S-48
 TEST(UrtpTransport, a_slow_host_speaks_of_each_stream_of_a_source_in_turn) {
     World w(2, {.max_recv_wait = kMillisecond}, {.gap = kMillisecond});
@@ -218,8 +221,9 @@ TEST(UrtpTransport, asks_no_more_often_for_awaiting_many) {
     EXPECT_LT(requests(16), 2 * one);
 }
 
-// A packet that needs more than four entries asks for the acknowledgements in its way. Where the round trip is short, and what is in
-// the way is lost, that was once every other frame.
+// A packet that needs more than four entries asks for the acknowledgements that block it. With a
+// short round trip and a lost predecessor, an earlier version sent such a question in every other
+// frame.
 // O-3
 TEST(UrtpTransport, asks_ever_less_often_for_acknowledgements_that_do_not_come) {
     World w(3);
@@ -238,7 +242,8 @@ TEST(UrtpTransport, asks_ever_less_often_for_acknowledgements_that_do_not_come) 
     EXPECT_GT(w.count(0, Counter::probe_sent), 5U * 5);
 }
 
-// A receiver whose pool was full once asked for all that it lacked each time, and dropped nearly all of it again.
+// An earlier version of a receiver with a full pool asked each time for all that it lacked, and
+// dropped nearly all of it again.
 // S-23
 TEST(UrtpTransport, does_not_ask_for_what_it_has_no_room_for) {
     World w(4, {.window = 64, .rx_pool_packets = 16});
@@ -273,7 +278,8 @@ TEST(UrtpTransport, does_not_ask_for_what_it_has_no_room_for) {
     EXPECT_EQ(received, 60U);
 }
 
-// The timer that asks for credit once ended so that the packets behind it had none, and a lost tail stayed lost.
+// In an earlier version, the timer that asks for credit ended such that the packets behind it had
+// no timer, and a lost tail stayed lost.
 // S-39
 TEST(UrtpTransport, probes_for_a_tail_that_is_lost_after_a_wait_for_credit) {
     World w(2, {.rx_pool_packets = 16});
@@ -297,8 +303,9 @@ TEST(UrtpTransport, probes_for_a_tail_that_is_lost_after_a_wait_for_credit) {
     EXPECT_EQ(w.receive(1, 0), Strings{"tail"});
 }
 
-// A slow host that others outrun loses nearly all that it is asked. It once counted as dead for a rank of whose questions it had lost
-// every one, while it answered those of the others.
+// A slow host that others outrun loses nearly all questions that it gets. An earlier version
+// declared it dead for a rank of which it had lost every question, although it answered those of
+// the others.
 // N-18
 TEST(UrtpTransport, a_peer_lives_while_its_node_is_heard) {
     CountingPool pool;
@@ -326,8 +333,9 @@ TEST(UrtpTransport, a_peer_lives_while_its_node_is_heard) {
     }
 }
 
-// A node says GONE only to what names the handle of a rank. A rank that had ended while all its BYEs were lost was once never found
-// gone by whoever asked it in groups only, because its node lives.
+// A node answers GONE only to frames that name the handle of a rank. In an earlier version, a rank
+// that had ended with all its BYEs lost was never found gone by a peer that asked it in groups
+// only, because its node is alive.
 // N-14
 TEST(UrtpTransport, asks_a_rank_in_doubt_under_its_own_handle) {
     constexpr Nanos kDead = 100 * kMillisecond;
@@ -378,8 +386,9 @@ TEST(UrtpTransport, asks_a_rank_in_doubt_under_its_own_handle) {
     pool.table().drop(answer);
 }
 
-// Whoever waits for acknowledgements asks for them in each of its rounds, and a probe goes first: on a slow host, which sends a
-// frame a round, the repair that would have brought them never went.
+// A host that waits for acknowledgements asks for them in each of its rounds, and a probe goes
+// first. On a slow host, which sends one frame a round, the retransmission that would have brought
+// them was never sent.
 // S-46
 TEST(UrtpTransport, a_repair_goes_before_the_question_that_awaits_it) {
     World w(6);

@@ -1,4 +1,5 @@
-// PCODE's counters and timers by themselves (PCODE §5.1, §5.2, §5.7), against a plain model of the paper's words.
+// Compares PCODE's counters and timers (PCODE §5.1, §5.2, §5.7) with a plain model of the paper's
+// text.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -104,7 +105,8 @@ TEST(PcodeGlobalCounter, skips_a_gap_that_nobody_fills) {
     EXPECT_EQ(counter.on_send(), 8U);
 }
 
-/// A member as the paper describes it: a list of saved counters, original or not, looked through at each update.
+/// A member as the paper describes it: a list of saved counters, original or not, searched at each
+/// update.
 class Model {
 public:
     explicit Model(std::uint32_t members) : gcv(members, 0), told(members, 0) {}

@@ -1,5 +1,5 @@
-// The three protocols of PCODE on a group's streams, each by what sets it apart (PCODE §3-§5). That they deliver under every
-// fault is the conformance list's.
+// Tests the three protocols of PCODE on a group's streams, each by its specific behaviour (PCODE
+// §3-§5). The conformance list tests that they deliver under every fault.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -23,7 +23,7 @@ auto lose(Rank source, std::uint32_t seq, Rank to, int times = 1) {
     };
 }
 
-/// NACKs of each kind that a member was sent.
+/// Number of NACKs of each kind that a member received.
 struct Nacks {
     int request = 0;
     int personal = 0;
@@ -61,7 +61,7 @@ TEST(P0, ignores_what_comes_early_and_gets_all_after_it_again_on_request) {
     w.run_for(50 * kMicrosecond);
     EXPECT_EQ(w.receive(2, 0), texts(0, 1));
     EXPECT_EQ(w.count(2, Counter::drop_out_of_order), 4U);
-    EXPECT_EQ(nacks.personal + nacks.global, 0) << "nobody asked for it yet";
+    EXPECT_EQ(nacks.personal + nacks.global, 0) << "not yet requested";
     w.members[2]->expect(0, w.now);
     w.run_for(100 * kMicrosecond);
     EXPECT_GE(nacks.request, 1);
@@ -69,7 +69,8 @@ TEST(P0, ignores_what_comes_early_and_gets_all_after_it_again_on_request) {
     EXPECT_EQ(w.count(0, Counter::repair_multicast), 5U) << "every one above LastRcvd, to all";
 }
 
-// Seeds 593 and 6992: receivers that were outrun lost the one message they lacked among the repetitions of all behind it.
+// Seeds 593 and 6992: receivers that were outrun lost the one message they lacked among the
+// retransmissions of all messages behind it.
 // K-6
 TEST(P0, what_is_repeated_in_vain_becomes_less_and_rarer) {
     Params params;
@@ -130,7 +131,7 @@ TEST(Pcode, tells_its_status_as_the_global_counter_grows) {
     EXPECT_EQ(w.count(0, Counter::probe_sent), 0U);
 }
 
-// It once had up to 256 entries whatever the MTU, and the port dropped what was longer.
+// An earlier version had up to 256 entries with any MTU, and the port dropped longer frames.
 // K-2, K-3
 TEST(Pcode, a_status_keeps_to_the_mtu_and_its_parts_name_every_member) {
     constexpr std::uint16_t kMembers = 700;
@@ -189,7 +190,8 @@ TEST(Pcode, finds_a_loss_by_the_personal_counter_and_saves_what_came_early) {
     EXPECT_EQ(w.count(1, Counter::drop_duplicate), 1U) << "to resend is to broadcast";
 }
 
-// A NACK asks up to the first message saved. The holes behind it once waited for the timer, which doubled as long as there were any.
+// A NACK asks up to the first message saved. In an earlier version, the holes behind it waited for
+// the timer, which doubled as long as there were any.
 // K-21
 TEST(Pcode, asks_for_the_next_hole_as_soon_as_one_is_closed) {
     World w(3, {}, {}, 1, 0, "pcode");

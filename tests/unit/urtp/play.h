@@ -1,7 +1,8 @@
-// Random traffic between members, and its oracle: unicast, world and subgroup multicasts, and subsets mixed, over a wire that
-// loses, duplicates and reorders by seed. Each receiver gets each source's packets for it exactly once in submission order;
-// everything drains in bounded virtual time, and every segment comes back. A profile that does not recover delivers in order what
-// it delivers, and reports at least what its receivers lacked before that.
+// Random traffic between members, and its oracle: unicast, world and subgroup multicasts, and
+// subsets mixed, over a wire that loses, duplicates and reorders by seed. Each receiver gets each
+// source's packets for it exactly once in submission order; everything drains in bounded virtual
+// time, and every segment comes back. A profile that does not recover delivers its packets in
+// order, and reports at least the packets that its receivers lacked before.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +22,8 @@ struct Scenario {
     Faults faults;
     std::uint32_t first_seq = 0;
     std::string_view profile = kDefaultProfile;
-    double slow_reader = 0;  ///< share of rounds in which a member does not take what is ready
+    /// Share of rounds in which a member does not take the packets that are ready
+    double slow_reader = 0;
 };
 
 class Play {
@@ -139,7 +141,8 @@ private:
         }
         return world_.drained();
     }
-    /// Brings `text` to the front. Where frames overtake each other, so may a profile's streams that does not recover.
+    /// Brings `text` to the front. If frames overtake each other, the streams of a profile that
+    /// does not recover may do so too.
     void skip_lost(std::deque<std::string>& queue, const std::string& text,
                    std::uint64_t& skipped) const {
         const auto found = std::find(queue.begin(), queue.end(), text);
@@ -153,7 +156,8 @@ private:
         queue.erase(queue.begin(), found);
     }
 
-    /// What was still under way comes; what nothing followed is the tail, which only recovery could miss.
+    /// Delivers everything in flight. A packet that no later packet followed is the tail, which
+    /// only recovery could miss.
     void settle_losses() {
         for (int i = 0; i < 1000; ++i) {
             world_.run_for(kMillisecond);

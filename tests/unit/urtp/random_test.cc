@@ -1,5 +1,5 @@
-// Members over a wire that loses, duplicates and reorders by seed: urtp_play.h. A failure names its seed; ULC_SEED runs that
-// one alone.
+// Runs members over a wire that loses, duplicates and reorders by seed: play.h. A failure names its
+// seed; ULC_SEED runs only that one.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

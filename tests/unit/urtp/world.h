@@ -1,5 +1,6 @@
-// A small world for tests of the transport: a counting segment pool, and members joined by a wire of
-// virtual time with seeded loss, duplication and reordering, or with a hook that decides frame by frame.
+// A small world for tests of the transport: a counting segment pool, and members joined by a wire
+// of virtual time with seeded loss, duplication and reordering, or with a hook that decides frame
+// by frame.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@
 
 namespace ulc::urtp::test {
 
-/// Hands out segments from the heap and counts what is out.
+/// Allocates segments from the heap and counts those in use.
 class CountingPool {
 public:
     explicit CountingPool(std::uint32_t limit = UINT32_MAX) : limit_(limit) {}
@@ -173,7 +174,8 @@ public:
         return send(from, PacketMeta{.stream = stream, .message_length = payload.size()}, payload);
     }
 
-    /// A short message by the fast path, where its frame is the next that anybody transmits.
+    /// Sends a short message by the fast path, if its frame is the next to be transmitted by any
+    /// member.
     bool transmit_short(Rank from, const ShortMessage& message) {
         for (const auto& member : members)
             if (member->has_tx()) return false;
@@ -200,7 +202,7 @@ public:
         return true;
     }
 
-    /// Everything that has come in order from `source` to `rank`, taken.
+    /// Takes and returns everything that has come in order from `source` to `rank`.
     std::vector<std::string> receive(Rank rank, Rank source) {
         std::vector<std::string> out = std::exchange(taken_[{rank, source}], {});
         ReadyPacket packet;
@@ -213,7 +215,8 @@ public:
         return out;
     }
 
-    /// One step of virtual time: transmits, delivers, fires timers. False: nothing left to happen before `until`.
+    /// Performs one step of virtual time: transmits, delivers, fires timers. Returns false if no
+    /// event is left before `until`.
     bool step(Nanos until) {
         for (Rank r = 0; r < static_cast<Rank>(members.size()); ++r)
             transmit(r);
@@ -267,14 +270,14 @@ public:
     Nanos now = 1'000'000;
     std::function<Fate(const wire::FrameView&, Rank to)> hook;
     bool takes_at_once = false;  ///< receivers take packets as they come
-    bool by_fast_path = false;   ///< and by Transport::take_short(), where that takes them
-    std::uint64_t put_off = 0;   ///< times that only put_off_timers() had work
+    bool by_fast_path = false;   ///< and by Transport::take_short(), if that takes them
+    std::uint64_t put_off = 0;   ///< number of times that only put_off_timers() had work
     std::uint64_t sent_by_prediction = 0;
     std::uint64_t taken_by_prediction = 0;
     std::uint64_t taken_at_once = 0;
     std::uint64_t multicasts_taken_at_once = 0;
     std::uint64_t frames = 0;
-    std::uint64_t digest = 0;  ///< all frames' octets, in order (FNV-1a)
+    std::uint64_t digest = 0;  ///< all frames' bytes, in order (FNV-1a)
 
 private:
     struct Flight {
@@ -363,7 +366,7 @@ private:
         }
     }
 
-    /// The frame is as one before it let expect. False: nothing was changed.
+    /// Takes a frame that the previous one predicted. Returns false if nothing was changed.
     bool take_predicted(const Flight& flight, const wire::FrameView& view) {
         const auto known = next_frames_.find({flight.to, view.handle, view.rank});
         if (known == next_frames_.end()) return false;
@@ -387,7 +390,7 @@ private:
         return true;
     }
 
-    /// Something but the fast path changes the member.
+    /// Notes that something other than the fast path changes the member.
     void forget(Rank rank) {
         std::erase_if(next_messages_, [&](const auto& one) { return one.first.first == rank; });
         std::erase_if(next_frames_,

@@ -1,4 +1,5 @@
-// wire/parse.h against wire/build.h: what is built is read back; everything else is dropped under its name.
+// Compares wire/parse.h with wire/build.h: every frame built is read back; every other frame is
+// dropped under its name.
 #include "wire/parse.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ using Octets = std::vector<std::byte>;
 constexpr Mac kSender{{2, 0, 0, 0, 0, 1}};
 constexpr Mac kReceiver{{2, 0, 0, 0, 0, 2}};
 
-/// The short frame says what the view says.
+/// Returns true if the short frame equals the view.
 bool is_same(const ShortFrame& brief, const FrameView& view) {
     const FrameType type = brief.to_group() ? FrameType::kMcast : FrameType::kData;
     return view.type == type && view.after_count == 0 && !view.after && view.subset == 0 &&
@@ -30,7 +31,7 @@ bool is_same(const ShortFrame& brief, const FrameView& view) {
            brief.rank == view.rank && brief.length == view.length && brief.flags == view.flags;
 }
 
-/// Parses a copy of exactly the frame's size, so that a read past the end is seen by the sanitizer.
+/// Parses a copy of exactly the frame's size, so that the sanitizer detects a read past the end.
 Counter parse_copy(const Octets& frame, FrameView& out, Octets& copy) {
     copy = Octets(frame.begin(), frame.end());
     copy.shrink_to_fit();
@@ -144,7 +145,7 @@ TEST(WireParse, every_flag_combination_round_trips_or_is_refused) {
     }
 }
 
-// What a port asks with before it has copied the rest (engine/landing.cc).
+// Tests the fields with which a port asks before it has copied the rest (engine/landing.cc).
 // F-29
 TEST(WireParse, what_is_judged_by_its_front_is_not_read_beyond_it) {
     for (unsigned type = 0; type < 16; ++type) {
@@ -250,18 +251,19 @@ TEST(WireParse, extensions_out_of_range_are_named) {
     Octets subset = data_frame(FrameType::kMcast, one | kFlagSubset, 60);
     std::memset(subset.data() + kHeadOctets, 0, 8);
     EXPECT_EQ(reason(subset), Counter::drop_extension);
-    // A message that goes on after its first packet is longer than it.
+    // A message that continues after its first packet is longer than it.
     for (const std::size_t whole : {0U, 59U, 60U, 61U}) {
         Octets first = data_frame(FrameType::kData, kFlagFirst, 60);
         *reinterpret_cast<Be64*>(first.data() + kHeadOctets) = whole;
         EXPECT_EQ(reason(first), whole > 60 ? Counter::kCount : Counter::drop_extension);
     }
-    // No room for the CRC.
+    // The frame is too short for the CRC.
     Octets crc = data_frame(FrameType::kData, one | kFlagCrc, 0);
     EXPECT_EQ(reason(changed(crc, kLengthAt + 1, 3)), Counter::drop_extension);
 }
 
-// Control frames have no flag for it: what stands behind their body is a CRC if the wire is configured so, and padding if not.
+// Control frames have no flag for it: the bytes after their body are a CRC if the wire is
+// configured so, and padding if not.
 // F-25, F-26, F-27
 TEST(WireParse, a_wire_with_crc_takes_no_frame_without) {
     for (const bool job : {false, true}) {
@@ -503,7 +505,8 @@ TEST(WireParse, the_copy_of_a_short_payload_touches_no_other_octet) {
     }
 }
 
-// The short path for common packets reads and refuses what the rules do: parse_copy() compares.
+// The short path for common packets reads and refuses the same frames as the rules: parse_copy()
+// compares.
 // F-28, F-29
 TEST(WireParse, common_packets_with_wrong_octets_are_judged_by_the_rules) {
     Prng random(7);
