@@ -1,5 +1,6 @@
-// How many frames the default profile sends besides the data, where they cost most: on a hub, where each may collide with
-// data, and on a host that is slow beside its wire.
+// Counts the frames that the default profile sends besides the data, in the two cases where they
+// cost most: on a hub, where each may collide with data, and on a host that is slow compared with
+// its wire.
 #include <gtest/gtest.h>
 
 #include "tests/sim/coll/budgets.h"
@@ -18,7 +19,8 @@ double barrier_us(const char* algorithm, std::uint16_t nodes, const char* profil
     return measured.us;
 }
 
-/// Of a ping-pong of two hosts on a cable: frames besides the messages, for each message.
+/// Returns the frames besides the messages, for each message, in a ping-pong of two hosts on a
+/// cable.
 double control_a_message(const char* host, const char* profile = "urtp") {
     ClusterConfig config;
     config.net.medium = MediumKind::kDirect;

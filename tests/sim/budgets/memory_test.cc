@@ -1,6 +1,6 @@
-// Memory budgets of the engine: 66 KiB for an idle endpoint, its shared memory with small rings and
-// arenas included; 1,040 octets and the window for a session in which both sides have sent; nearly
-// nothing for a rank that is silent.
+// Memory budgets of the engine: 66 KiB for an idle endpoint, including its shared memory with small
+// rings and arenas; 1,040 bytes and the window for a session in which both sides have sent; nearly
+// nothing for a silent rank.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -75,15 +75,16 @@ TEST(MemoryBudget, an_endpoint_in_a_silent_job) {
         EXPECT_FALSE(cluster.run(3 * kSecond, [] { return false; }));
         return grown_since(before) / kRanks;  // region and the test's own client included
     };
-    (void)form();  // also makes what the simulated net keeps
+    (void)form();  // also creates the data that the simulated net keeps
     const std::size_t formed = form();
     print("endpoint in a formed job of 32, all of it", formed, kIdleEndpointMax);
     EXPECT_GT(formed, 0U);
     EXPECT_LE(formed, kIdleEndpointMax);
 }
 
-/// What an engine frees at its end: one endpoint in a job over so many nodes, and a session in which both sides have sent; with the
-/// window and pool that scenarios of a thousand nodes set (docs/TESTING.md, Size).
+/// Returns the memory that an engine frees at its end: one endpoint in a job over that number of
+/// nodes, and a session in which both sides have sent; with the window and pool that scenarios of a
+/// thousand nodes set (docs/TESTING.md, Size).
 std::size_t engine_octets(std::uint16_t nodes) {
     ClusterConfig config;
     config.net.ports = nodes;
@@ -123,7 +124,7 @@ TEST(MemoryBudget, a_simulated_engine) {
     EXPECT_LE(whole, kEngineMax);
 }
 
-/// Rank 0 of a job of `size`, with peers that it exchanges packets with, one frame at a time.
+/// Rank 0 of a job of `size`, which exchanges packets with its peers, one frame at a time.
 class Exchange {
 public:
     explicit Exchange(std::uint16_t size) {
@@ -142,7 +143,7 @@ public:
         EXPECT_EQ(urtp::test::submit(*members_[from], pool_.table(), meta, "hello", now_),
                   urtp::Admission::kYes);
     }
-    /// All frames of `from` to `to`; what is delivered is taken.
+    /// Carries all frames of `from` to `to`, and takes the packets that are delivered.
     void carry(Rank from, Rank to) {
         while (Segment* frame = members_[from]->next_tx(now_)) {
             wire::FrameView view;
@@ -169,7 +170,8 @@ private:
 TEST(MemoryBudget, a_live_session) {
     constexpr std::uint16_t kPeers = 16;
     Exchange exchange(kPeers + 2);
-    // The first session opens the pool of held packets, the first stream sent the queue of repairs: the endpoint's both.
+    // The first session allocates the pool of held packets, and the first stream sent allocates the
+    // queue of retransmissions. Both belong to the endpoint.
     exchange.put(kPeers + 1, 0);
     exchange.carry(kPeers + 1, 0);
     exchange.put(0, kPeers + 1);

@@ -1,5 +1,6 @@
-// The transport's budgets that virtual time can judge: loss, multicast, repair, incast, and what congestion control must not
-// cost. Each figure has one beside it that fails, so that the check is known to be able to.
+// Budgets of the transport that virtual time can check: loss, multicast, retransmission, incast,
+// and the cost limits of congestion control. Each figure has a counterpart that misses it, which
+// proves that the check can fail.
 #include <gtest/gtest.h>
 
 #include "tests/sim/programs/goodput.h"
@@ -16,11 +17,11 @@ GoodputResult checked(const GoodputCase& c) {
 }
 
 constexpr std::uint64_t kRates[] = {100'000'000, 1'000'000'000, 10'000'000'000};
-/// None that a constant was chosen with.
+/// No constant was chosen with one of these seeds.
 constexpr std::uint64_t kSeedFirst = 101;
 constexpr std::uint64_t kSeeds = 3;
 
-/// 64 KiB at each output of the switch; as many packets at any rate.
+/// 64 KiB at each output of the switch; the same number of packets at any rate.
 GoodputCase through_buffers(const char* profile, std::uint64_t rate, std::uint64_t seed) {
     GoodputCase c;
     c.profile = profile;
@@ -50,7 +51,7 @@ TEST(Incast, of_16_through_64_kib_fills_the_link_and_is_fair) {
     }
 }
 
-/// 7 multicast to 8.
+/// 7 nodes multicast to 8.
 GoodputCase all_to_all(const char* profile, std::uint64_t rate, std::uint64_t seed) {
     GoodputCase c = through_buffers(profile, rate, seed);
     c.senders = 7;
@@ -63,7 +64,8 @@ TEST(Multicast, of_7_to_8_at_once_through_64_kib_fills_the_link) {
         for (std::uint64_t seed = kSeedFirst; seed < kSeedFirst + 2; ++seed) {
             const GoodputResult r = checked(all_to_all("urtp", rate, seed));
             EXPECT_GE(r.share, 0.90) << rate << ", seed " << seed;
-            // At 100 Mb/s a sender has some 700 packets in the span, and half a dozen in its window.
+            // At 100 Mb/s a sender has some 700 packets in the span, and half a dozen in its
+            // window.
             EXPECT_GE(r.jain, rate == kRates[0] ? 0.85 : 0.95) << rate << ", seed " << seed;
             EXPECT_LE(r.control, 1.0) << rate << ", seed " << seed;
         }

@@ -9,7 +9,7 @@ namespace ulc::sim {
 namespace {
 
 constexpr Nanos kFormLimit = 60 * kSecond;
-constexpr int kHealedPatiences = 30;        ///< for the rest, when the faults are over
+constexpr int kHealedPatiences = 30;        ///< for the remaining traffic, once the faults are over
 constexpr Nanos kQuietLimit = 5 * kSecond;  ///< for the last acknowledgements
 constexpr std::uint64_t kTurnsMax = 50'000'000;
 
@@ -17,7 +17,7 @@ std::string at(const SimCluster& cluster) {
     return " (at " + std::to_string(cluster.now() / kMicrosecond) + " us)";
 }
 
-// The event's ranks are dead to the oracle, then to the cluster.
+// Marks the event's ranks dead in the oracle, then in the cluster.
 void kill(SimCluster& cluster, Traffic& traffic, const RandomScenario& scenario,
           const ScenarioEvent& event) {
     for (Rank rank = 0; rank < scenario.ranks; ++rank) {
@@ -35,7 +35,8 @@ void kill(SimCluster& cluster, Traffic& traffic, const RandomScenario& scenario,
 
 // ---------------------------------------------------------------- the oracle beyond the messages
 
-// When nothing is under way, nobody holds a segment: what was for the dead is let go of when their death is known.
+// Checks that no segment is held once nothing is in flight: data for a dead rank are released when
+// its death is known.
 std::string check_quiet(SimCluster& cluster, Nanos limit) {
     const auto held = [&] {
         std::uint64_t sum = 0;
@@ -52,7 +53,7 @@ std::string check_shut_down(SimCluster& cluster) {
     return out == 0 ? "" : std::to_string(out) + " segments leaked";
 }
 
-// Runs until done. The empty string: in time.
+// Runs until done. Returns an empty string if that was in time.
 template <typename Done>
 std::string run_until(SimCluster& cluster, Nanos limit, const char* what, Done done) {
     bool busy = false;
@@ -103,7 +104,7 @@ std::string check_traffic(SimCluster& cluster, const RandomScenario& scenario,
     return error;
 }
 
-// Makes the group everywhere: ULC_OK, or the error of the first member that fails.
+// Makes the group at every member. Returns ULC_OK, or the error of the first member that fails.
 int make_group(LibCluster& lib, const std::vector<std::uint16_t>& ranks,
                std::vector<ulc_group>& handles) {
     std::vector<ulc_request> requests(lib.ranks());

@@ -1,4 +1,4 @@
-// Runs one random scenario and says what was wrong with it.
+// Runs one random scenario and reports the invariant that it broke.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,17 @@
 namespace ulc::sim {
 
 struct CheckResult {
-    std::string error;  ///< empty: nothing was wrong
+    std::string error;  ///< empty: no invariant was broken
     Nanos virtual_time = 0;
     std::uint64_t turns = 0;
     std::uint64_t deliveries = 0;
 };
 
-/// The oracle: each message exactly once, in order, whole (or: each collective right at every rank); nobody told of a death
-/// that was none; when all is healed, the rest gets done in time, and so does one more message from each to all; then no
-/// segment is held by anybody while nothing is under way; and none after the end. Deterministic: errors name virtual times.
+/// Runs one scenario against the oracle. Each message arrives exactly once, in order and whole (or:
+/// each collective is right at every rank); no death is reported that did not occur. Once all is
+/// healed, the remaining traffic completes in time, and so does one more message from each rank to
+/// all. Then no segment is held while nothing is in flight, and none after the end. Deterministic:
+/// errors name virtual times.
 [[nodiscard]] CheckResult run_check(const RandomScenario& scenario);
 
 }  // namespace ulc::sim

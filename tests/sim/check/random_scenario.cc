@@ -14,7 +14,7 @@ class Draw {
 public:
     explicit Draw(std::uint64_t seed) : prng_(seed) {}
     bool chance(double p) { return prng_.chance(p); }
-    /// Uniform in low … high.
+    /// Returns a uniform value in low … high.
     std::uint64_t between(std::uint64_t low, std::uint64_t high) {
         return low + prng_.below(high - low + 1);
     }
@@ -26,7 +26,7 @@ public:
     T one_of(std::initializer_list<T> values) {
         return *std::next(values.begin(), static_cast<std::ptrdiff_t>(prng_.below(values.size())));
     }
-    /// A power of two from 2^low to 2^high.
+    /// Returns a power of two from 2^low to 2^high.
     std::uint32_t power(unsigned low, unsigned high) { return 1U << between(low, high); }
     double real(double low, double high) {
         return low + (high - low) * (static_cast<double>(prng_.below(1U << 30)) / (1U << 30));
@@ -154,7 +154,8 @@ void draw_traffic(Draw& draw, RandomScenario& s) {
     s.traffic.repairs = s.cluster.engine.profile.find("detect") == std::string::npos;
 }
 
-// The operation of coll/ whose algorithms the call may name: with blocks by rank some have fewer.
+// Returns the operation of coll/ whose algorithms the call may name: with blocks by rank, some
+// operations have fewer.
 coll::Op op_of(const Operation& operation) {
     const coll::Op op = operation_of(operation.kind);
     if (!operation.uneven) return op;
@@ -188,7 +189,8 @@ void draw_reduction(Draw& draw, Operation& op) {
         op.type = static_cast<std::uint32_t>(draw.between(ULC_INT8, ULC_LONG_DOUBLE_INT));
         op.op = static_cast<std::uint32_t>(draw.between(ULC_SUM, ULC_MAXLOC));
     } while (coll::apply_of(op.type, op.op) == nullptr);
-    op.commutes = op.user && op.op % 2 != 0;  // no draw of its own: seeds stay what they were
+    // No separate draw: the draws of existing seeds stay the same
+    op.commutes = op.user && op.op % 2 != 0;
 }
 
 Operation draw_operation(Draw& draw, std::size_t ranks, bool slow) {
@@ -226,8 +228,8 @@ void draw_work(Draw& draw, RandomScenario& s) {
     }
 }
 
-// A job's transport: one protocol, and now and then another way to acknowledge and to meet congestion than its own. Collectives
-// need one that repairs.
+// Draws a job's transport: one protocol, and sometimes another way to acknowledge and to react to
+// congestion than its own. Collectives need one that retransmits.
 std::string draw_profile(Draw& draw, bool collective) {
     std::string profile =
         draw.one_of({"urtp", "urtp", "urtp", "urtp", "urtp-1997", "gbn", "conservative", "credit",
@@ -262,7 +264,8 @@ void draw_events(Draw& draw, RandomScenario& s) {
                 break;
             case EventKind::kKillClient:
             case EventKind::kKillNode:
-                // At most one dies, and two must be left; collectives only end then, which tests of their own look at.
+                // At most one rank dies, and two must remain. Collectives only end then; separate
+                // tests cover that.
                 if (death || s.collective || s.ranks < 3 || nodes < 3) continue;
                 death = true;
                 if (event.kind == EventKind::kKillClient)
@@ -273,13 +276,13 @@ void draw_events(Draw& draw, RandomScenario& s) {
     }
 }
 
-// Interfaces that compare few multicast addresses: groups share them, or use broadcast. From a stream of its own, so that a seed's other
-// choices are what they were.
+// Draws interfaces that compare few multicast addresses, so that groups share them or use
+// broadcast. It draws from a separate stream, so that a seed's other choices stay the same.
 void draw_filters(Draw draw, NetConfig& net) {
     if (draw.chance(0.5)) net.multicast_filters = draw.one_of<std::uint16_t>({1, 2, 2, 3, 4, 14});
 }
 
-// One frame of the largest size, sent and received by the host's processor.
+// Returns the processor time of one frame of the largest size, sent and received by the host.
 double frame_cost(const HostCosts& host, std::uint16_t mtu) {
     const double octets = (host.send_octet + host.receive_octet) / host.speed + host.bus_octet;
     const Nanos fixed = host.send_frame + host.receive_frame + host.submit + host.complete +
@@ -287,8 +290,9 @@ double frame_cost(const HostCosts& host, std::uint16_t mtu) {
     return static_cast<double>(fixed) / host.speed + octets * mtu;
 }
 
-// A peer is called dead after so long that its host, however slow, could have taken 20,000 frames meanwhile: whoever runs such
-// hosts sets it so. The slowest place, for one frame of the largest size.
+// Sets the timeout after which a peer is declared dead: in that time its host, however slow, could
+// have taken 20,000 frames. An operator of such hosts sets it likewise. The slowest host decides,
+// for one frame of the largest size.
 void set_patience(RandomScenario& s) {
     const NetConfig& net = s.cluster.net;
     std::uint64_t slowest = net.bits_per_second;
@@ -362,7 +366,7 @@ RandomScenario random_scenario(std::uint64_t seed) {
     for (std::uint16_t node = 0; node < hosts; ++node)
         s.cluster.hosts.push_back(draw_host(draw));
     draw_engine(draw, s.cluster.engine);
-    if (s.cluster.engine.crc && draw.chance(0.7)) {  // damage that nothing below shows
+    if (s.cluster.engine.crc && draw.chance(0.7)) {  // damage that no lower layer detects
         s.cluster.net.faults.corrupt = draw.one_of<double>({0.0001, 0.001, 0.01, 0.05});
         s.cluster.net.faults.corrupt_octets_max = static_cast<std::uint32_t>(draw.between(1, 16));
     }

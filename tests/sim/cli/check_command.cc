@@ -1,5 +1,6 @@
-// ulc-sim check: random scenarios by the hundred, in worker processes, so that a scenario that breaks an invariant ends its
-// worker and not the check. What a seed does depends on nothing but the seed.
+// ulc-sim check: runs hundreds of random scenarios in worker processes, so that a scenario that
+// breaks an invariant ends its worker and not the check. The course of a scenario depends only on
+// its seed.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,10 +22,10 @@
 namespace ulc::sim {
 namespace {
 
-/// What a worker shows its parent, in shared memory.
+/// The progress of a worker, which its parent reads in shared memory.
 struct Progress {
-    std::atomic<std::uint64_t> seed{0};  ///< that runs now
-    std::atomic<std::uint64_t> next{0};  ///< seeds of this worker that are done
+    std::atomic<std::uint64_t> seed{0};  ///< the seed in progress
+    std::atomic<std::uint64_t> next{0};  ///< number of this worker's seeds that are done
     std::uint64_t deliveries = 0;
     std::int64_t virtual_time = 0;
     std::uint64_t turns = 0;
@@ -49,10 +50,11 @@ void report(const CheckOptions& options, std::uint64_t seed, const std::string& 
         "  commit " ULC_SIM_COMMIT "; replay: " + program_path() + " check " +
         (options.liveness ? "--liveness " : "") + "--first " + std::to_string(seed) +
         " --seeds 1\n";
-    (void)!write(STDOUT_FILENO, text.data(), text.size());  // one write: workers do not mix
+    // One write, so that the workers' lines do not mix
+    (void)!write(STDOUT_FILENO, text.data(), text.size());
 }
 
-// Seeds first + worker, + jobs, … from the place that is noted in progress.
+// Runs seeds first + worker, + jobs, … from the position noted in progress.
 void work(const CheckOptions& options, unsigned worker, Progress& progress) {
     for (std::uint64_t n = progress.next.load(); worker + n * options.jobs < options.seeds; ++n) {
         const std::uint64_t seed = options.first + worker + n * options.jobs;
@@ -86,7 +88,8 @@ pid_t start(const CheckOptions& options, unsigned worker, Progress& progress) {
     std::exit(0);  // with the leak check of a sanitizer
 }
 
-// A worker that ended by itself is done; one that did not has found something in the seed that it ran, and another goes on.
+// Reaps the workers. A worker that exited normally is done. A worker that crashed has found a fault
+// in the seed that it ran, and another one continues.
 void attend(const CheckOptions& options, std::vector<pid_t>& workers, Progress* progress) {
     std::size_t alive = workers.size();
     while (alive > 0) {

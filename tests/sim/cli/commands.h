@@ -1,4 +1,5 @@
-// The subcommands of ulc-sim. Each returns the exit status: 0 all well, 1 something was found wrong, 2 bad usage or input.
+// The subcommands of ulc-sim. Each returns the exit status: 0 success, 1 a fault was found, 2 bad
+// usage or input.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// ulc-sim: whole clusters of real engine objects in virtual time. docs/man/ulc-sim.1, docs/TESTING.md.
+// ulc-sim: whole clusters of real engine objects in virtual time. docs/man/ulc-sim.1,
+// docs/TESTING.md.
 #include <CLI/CLI.hpp>
 
 #include "tests/sim/cli/commands.h"

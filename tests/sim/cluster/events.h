@@ -1,4 +1,4 @@
-// What befalls a cluster at given times, beside the steady faults of its medium.
+// Faults of a cluster at given times, in addition to the steady faults of its medium.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace ulc::sim {
 
 enum class EventKind : std::uint8_t {
     kPartition,  ///< `index`: a bitmap of nodes that are cut off from the others, until at + lasts
-    kUnplug,     ///< the node's cable is out, until at + lasts
+    kUnplug,     ///< the node's cable is unplugged, until at + lasts
     kSlowNode,   ///< at `speed`, until at + lasts
     kPauseNode,  ///< nothing on it is scheduled, until at + lasts
     kPauseClient,  ///< the rank computes, until at + lasts
-    kKillClient,   ///< the rank's process is gone
-    kKillNode,     ///< the node's engine is gone with all its ranks
+    kKillClient,   ///< the rank's process ends
+    kKillNode,     ///< the node's engine ends with all its ranks
 };
 
 struct ScenarioEvent {
@@ -28,10 +28,11 @@ struct ScenarioEvent {
     double speed = 1;
 };
 
-/// Arms the events; their times count from now. events: copied. on_kill: kills, knowing the ranks; empty: done here.
+/// Arms the events, whose times count from this call. `events` is copied. `on_kill` kills, since it
+/// knows the ranks; if empty, this function kills.
 void plan_events(SimCluster& cluster, const std::vector<ScenarioEvent>& events,
                  const std::function<void(const ScenarioEvent&)>& on_kill = {});
-/// Ends all faults: rates, partitions, pulled cables of nodes that live, slow processors.
+/// Ends all faults: rates, partitions, unplugged cables of live nodes, slow processors.
 void heal(SimCluster& cluster);
 
 }  // namespace ulc::sim

@@ -11,10 +11,9 @@ namespace ulc::sim {
 namespace {
 
 constexpr Nanos kFormLimit = 60 * kSecond;
-constexpr Nanos kLookAgain =
-    kMillisecond;  ///< as ulc_coll_wait(), which looks for members that died
+constexpr Nanos kLookAgain = kMillisecond;  ///< like ulc_coll_wait(), which checks for dead members
 
-/// Everything that only grows, at one moment.
+/// All monotonic counters at one moment.
 struct Snapshot {
     explicit Snapshot(SimCluster& cluster) : at(cluster.now()), turns(cluster.turns()) {
         for (std::size_t id = 0; id < kCounterCount; ++id)
@@ -41,7 +40,7 @@ void note(SimCluster& cluster, const Snapshot& before, Figures& figures) {
     figures.elapsed = after.at - before.at;
     figures.turns = after.turns - before.turns;
     for (std::size_t id = 0; id < kCounterCount; ++id) {
-        // The counters of an engine that died are gone with it.
+        // The counters of an engine that died are lost with it.
         const std::uint64_t now = after.counters[id];
         figures.counters.push_back(now - std::min(now, before.counters[id]));
     }
@@ -57,7 +56,7 @@ std::uint16_t ranks_of(const Experiment& experiment) {
     return experiment.ranks == 0 ? experiment.cluster.net.ports : experiment.ranks;
 }
 
-/// Messages over the rings.
+/// Runs messages over the rings.
 class MessageRun {
 public:
     MessageRun(const Experiment& experiment, Figures& figures)
@@ -178,7 +177,7 @@ std::vector<Operation> operations_of(const Experiment& experiment) {
     return operations;
 }
 
-/// Collectives over libulc.
+/// Runs collectives over libulc.
 void run_collectives(const Experiment& experiment, Figures& figures) {
     LibCluster lib(experiment.cluster, ranks_of(experiment));
     SimCluster& cluster = lib.cluster();
@@ -193,7 +192,8 @@ void run_collectives(const Experiment& experiment, Figures& figures) {
     std::vector<CollectiveActor> actors;
     for (std::uint16_t rank = 0; rank < lib.ranks(); ++rank)
         actors.emplace_back(lib.endpoint(rank), ulc_world(lib.endpoint(rank)), operations, rank);
-    std::vector<Nanos> ended_at(operations.size());  ///< by operation: at the last rank so far
+    /// Times by operation: at the latest rank until this time
+    std::vector<Nanos> ended_at(operations.size());
     std::vector<std::size_t> passed(actors.size());
     const std::uint64_t warm = experiment.traffic.warm_up;
     std::size_t warm_ranks = 0;
@@ -208,7 +208,7 @@ void run_collectives(const Experiment& experiment, Figures& figures) {
         }
         return actors[rank].ended() ? kNever : now + kLookAgain;
     };
-    std::size_t ended = 0;  // so many first ranks have, at least
+    std::size_t ended = 0;  // at least this number of first ranks have ended
     const auto all_ended = [&] {
         while (ended < actors.size() && actors[ended].ended())
             ++ended;

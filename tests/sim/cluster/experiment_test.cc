@@ -1,4 +1,5 @@
-// The instrument itself: what it measures of known cases, that it is fair to time, and that a run is nothing but its seed.
+// Tests the instrument itself: its figures for known cases, that it is fair in time, and that a run
+// depends only on its seed.
 #include "tests/sim/cluster/experiment.h"
 
 #include <gtest/gtest.h>
@@ -34,8 +35,9 @@ Nanos one_way(const Experiment& e) {
 }
 
 TEST(Experiment, a_client_answers_when_its_message_is_there) {
-    // A shortest frame takes 64 + 8 octets of line, the cable 25 ns (twice: to the switch and from it); the rest is the
-    // rounds of an ideal host, 50 ns each: one takes the frame, in the next its client answers.
+    // A shortest frame takes 64 + 8 bytes of line, the cable 25 ns (twice: to the switch and from
+    // it). The rest are the rounds of an ideal host, 50 ns each: one takes the frame, in the next
+    // its client answers.
     const Nanos line = 72 * 8 * 10 + 50;
     const Nanos latency = one_way(fast_ethernet(TrafficKind::kPingPong, 0, 200));
     EXPECT_GE(latency, line);

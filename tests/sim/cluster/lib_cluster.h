@@ -1,5 +1,6 @@
-// Real libulc endpoints on the simulated cluster: the objects behind ulc.h, on real engines, in virtual time. Programs
-// call start and test functions of ulc.h and coll.h only; nothing blocks.
+// Runs real libulc endpoints on the simulated cluster: the objects behind ulc.h, on real engines,
+// in virtual time. Programs call only the start and test functions of ulc.h and coll.h; nothing
+// blocks.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,13 @@ namespace ulc::sim {
 
 class LibCluster {
 public:
-    /// ranks: on the nodes in turn; 0: one a node.
-    /// limits: of every endpoint, given its rank.
+    /// `ranks`: on the nodes in turn; 0: one a node. `limits`: those of every endpoint, by its
+    /// rank.
     explicit LibCluster(const ClusterConfig& config, std::uint16_t ranks = 0,
                         const std::function<client::Limits(std::uint16_t)>& limits = nullptr);
     ~LibCluster();
 
-    /// Runs until all ranks are formed. False: they did not within `limit`.
+    /// Runs until all ranks are formed. Returns false if they did not form within `limit`.
     bool form(Nanos limit = 5 * kSecond);
     [[nodiscard]] std::uint16_t ranks() const noexcept {
         return static_cast<std::uint16_t>(endpoints_.size());
@@ -28,15 +29,16 @@ public:
     [[nodiscard]] ulc_endpoint* endpoint(std::uint16_t rank) { return endpoints_[rank].get(); }
     [[nodiscard]] SimCluster& cluster() noexcept { return cluster_; }
 
-    /// What a rank does after its poll. Returns when it wants to be called again by itself, as Program::act().
+    /// The actions of a rank after its poll. Returns the time at which it must be called again,
+    /// like Program::act().
     using Application = std::function<Nanos(std::uint16_t rank, Nanos now)>;
-    /// Runs the application on every rank that lives, until done() or the limit. True: done.
+    /// Runs the application on every live rank, until done() or the limit. Returns true if done.
     bool run(Nanos limit, const std::function<bool()>& done, Application application);
-    /// What the rank's last poll took: 0 means that ulc_wait() would still wait.
+    /// Returns the result of the rank's last poll: 0 means that ulc_wait() would still wait.
     [[nodiscard]] int events(std::uint16_t rank) const { return events_[rank]; }
-    /// The rank's process is gone at once.
+    /// Ends the rank's process at once.
     void kill(std::uint16_t rank);
-    /// As SimCluster::shut_down().
+    /// Shuts down like SimCluster::shut_down().
     std::uint32_t shut_down();
 
 private:

@@ -10,7 +10,7 @@ namespace {
 
 std::vector<Mac> macs_of(const NetConfig& config) {
     std::vector<Mac> macs;
-    // A medium joins at least two; a single node has nobody at the other end.
+    // A medium joins at least two ports; a single node has no node at the other end.
     const auto ports_min = static_cast<std::uint16_t>(2 * config.threads);
     for (std::uint16_t port = 0; port < std::max(config.ports, ports_min); ++port)
         macs.push_back(mac_of_port(port));
@@ -96,7 +96,7 @@ MediumReport report_of(const HubMedium& medium, const Faults& faults, std::uint1
     return report;
 }
 
-/// ports: of the medium, which are those of machines.
+/// `ports`: those of the medium, which belong to machines.
 template <typename Kind, typename Config>
 MadeMedium make(const Config& config, std::uint16_t ports) {
     auto medium = std::make_unique<Kind>(config);

@@ -1,4 +1,5 @@
-// What runs on a simulated client: an application, on the rings themselves (ring_client.h) or on libulc.
+// The program of a simulated client: an application, on the rings themselves (ring_client.h) or on
+// libulc.
 #pragma once
 
 #include "base/units.h"
@@ -8,9 +9,10 @@ namespace ulc::sim {
 class Program {
 public:
     virtual ~Program() = default;
-    /// Takes what has come and submits what there is to submit. Called when the node's processor is free and the engine has
-    /// written completions or taken records, or when the time it asked for has come; never when there is nothing new, so it
-    /// goes on until it would wait. Returns when it wants to act again by itself; kNever: when something has come.
+    /// Takes the completions that have come and submits what is ready. It is called when the node's
+    /// processor is free and the engine has written completions or taken records, or when the
+    /// requested time has come. It is never called without news, so it continues until it would
+    /// wait. Returns the time of its next call; kNever: when something has come.
     virtual Nanos act(Nanos now) = 0;
 };
 

@@ -15,7 +15,8 @@ using abi::SubmitKind;
 
 namespace {
 
-constexpr std::uint32_t kControlCookie = 0x80000000U;  ///< of blocks that name ranks or a job
+/// Cookie of blocks that name ranks or a job
+constexpr std::uint32_t kControlCookie = 0x80000000U;
 
 }  // namespace
 
@@ -36,7 +37,7 @@ RingClient::RingClient(void* base, const abi::RegionLayout& layout, abi::Reach r
       completions_(region_.completion_consumer()),
       releases_(region_.release_producer()) {}
 
-// First fit over the used blocks; kNone if there is no room.
+// Allocates by first fit over the used blocks; returns kNone if there is no space.
 std::uint32_t RingClient::allocate(std::uint32_t octets, std::uint32_t cookie) {
     const std::uint32_t wanted = (std::max(octets, 1U) + 63U) & ~63U;
     std::uint32_t at = 0;
@@ -296,8 +297,7 @@ void RingClient::on_record(const abi::CompletionRecord& record) {
         case CompletionKind::kFault:
             reports.push_back(
                 {static_cast<Err>(record.status), record.source, record.tag, record.stream});
-            faults[record.source] +=
-                record.tag;  // a message that it breaks off has a record of its own
+            faults[record.source] += record.tag;  // a message that it aborts has a separate record
             return;
         case CompletionKind::kLinksOpen:
             links_open = true;

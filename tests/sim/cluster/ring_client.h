@@ -1,5 +1,5 @@
-// A small client of one endpoint, over the rings themselves: what libulc does, without its policies, so that a test can
-// also do what libulc never would. Collects every completion.
+// A small client of one endpoint, over the rings themselves. It does what libulc does, without its
+// policies, so that a test can also do what libulc never would. Collects every completion.
 #pragma once
 
 #include <array>
@@ -51,38 +51,40 @@ private:
 
 class RingClient {
 public:
-    /// After the engine admitted the region.
+    /// Call after the engine admitted the region.
     RingClient(void* base, const abi::RegionLayout& layout, abi::Reach reach = abi::Reach::kRegion);
 
-    /// nonce: a launcher's, in short; 0: by hand.
+    /// `nonce`: a launcher's, abbreviated; 0: by hand.
     bool join(std::string_view name, Rank rank, std::uint16_t size, std::uint8_t nonce = 0);
-    /// One record for the whole message; ≤ 40 octets go inline unless there is a subset, from kDirectMin on from memory of
-    /// their own that lives until kSendDone, if the engine reaches it. False: no room.
+    /// Sends one record for the whole message. Up to 40 bytes go inline unless there is a subset.
+    /// Payloads from kDirectMin on are sent from separate memory that lives until kSendDone, if the
+    /// engine reaches it. Returns false if there is no space.
     bool send(std::uint32_t stream, std::uint64_t tag, std::span<const std::byte> payload,
               std::uint64_t subset = 0, std::uint8_t extra_flags = 0);
-    /// One chunk of a message of `total` octets at `offset`.
+    /// Sends one chunk of a message of `total` bytes at `offset`.
     bool send_chunk(std::uint32_t stream, std::uint64_t tag, std::span<const std::byte> payload,
                     std::uint64_t offset, std::uint64_t total);
     bool add_group(GroupHandle handle, std::span<const Rank> ranks);
     bool remove_group(GroupHandle handle);
     bool expect(Rank rank);
-    /// Submits kHold: the limit, and whether a member is excluded then that is not one of `keep`.
+    /// Submits kHold: the limit, and whether a member that is not in `keep` is excluded when it is
+    /// exceeded.
     bool set_hold(Nanos limit, bool excludes, std::span<const Rank> keep = {});
     bool leave();
-    /// key: of the endpoint, in short.
+    /// `key`: that of the endpoint, abbreviated.
     bool open_links(std::uint16_t slots, std::uint8_t key);
     using Address = std::array<unsigned char, abi::kAddressOctets>;
     /// Returns the cookie of link_done.
     std::uint32_t link(const Address& to, Nanos timeout = 0);
     bool unlink(Rank slot);
-    /// Any record, unchecked.
+    /// Submits any record, unchecked.
     bool submit(const abi::SubmissionRecord& record);
-    /// Any block, unchecked.
+    /// Releases any block, unchecked.
     void release(std::uint32_t offset) { releases_.push(offset); }
 
     /// Takes at most `limit` completions. Returns how many.
     unsigned poll(unsigned limit = UINT32_MAX);
-    /// From now on keeps the blocks of received messages instead of giving them back.
+    /// Keeps the blocks of messages received after this call instead of giving them back.
     void keep_blocks() noexcept { keep_ = true; }
 
     // --- what has come
@@ -90,9 +92,9 @@ public:
     std::vector<Rank> peers_left;
     std::vector<Rank> peers_died;
     std::map<Rank, std::uint64_t> faults;  ///< packets that the profile detect reported, by source
-    std::vector<Report> reports;           ///< all faults, in the order of their coming
+    std::vector<Report> reports;           ///< all faults, in the order of their arrival
     std::map<std::uint32_t, int> sends_done;     ///< cookie → status
-    std::map<std::uint32_t, int> offloads_done;  ///< the same of schedules
+    std::map<std::uint32_t, int> offloads_done;  ///< the same for schedules
     std::map<GroupHandle, int> groups;           ///< kGroupReady: 0, kGroupFailed: status
     std::map<GroupHandle, int> listens;          ///< kGroupListens: status
     std::uint64_t last_cookie = 0;
@@ -131,7 +133,7 @@ private:
     abi::SubmissionProducer submissions_;
     abi::CompletionConsumer completions_;
     abi::ReleaseProducer releases_;
-    std::map<std::uint32_t, std::uint32_t> used_;             ///< tx arena: offset → octets
+    std::map<std::uint32_t, std::uint32_t> used_;             ///< tx arena: offset → bytes
     std::map<std::uint32_t, std::uint32_t> block_of_cookie_;  ///< cookie → offset
     std::map<std::uint32_t, std::vector<std::byte>> direct_;  ///< cookie → payload
     std::map<Rank, Open> open_;

@@ -7,13 +7,13 @@
 namespace ulc::sim {
 namespace {
 
-/// An engine that wants its next round at once and moved nothing waits for its port or for memory: frames sent or received
-/// bring its turn. This is for what no event announces.
+/// An engine that wants its next round at once and moved nothing waits for its port or for memory.
+/// Frames sent or received wake it. This bound is for conditions that no event announces.
 constexpr Nanos kPatience = 100 * kMicrosecond;
-/// Clusters up to this many nodes check the invariants of a node after each of its turns; larger
-/// ones after each such number of turns.
+/// Clusters up to this number of nodes check the invariants of a node after each of its turns;
+/// larger ones once in that number of turns.
 constexpr std::size_t kCheckedNodes = 8;
-constexpr Nanos kIdleStep = kMillisecond;  ///< of run(), when nothing at all is due
+constexpr Nanos kIdleStep = kMillisecond;  ///< step of run() when nothing is due
 
 }  // namespace
 
@@ -84,7 +84,8 @@ bool SimCluster::form(std::size_t ranks, const std::function<std::uint16_t(std::
             return false;
         touch(clients_[first + n].node);
     }
-    // Formed is what its completion says; the client takes it when it is there, which costs nobody anything.
+    // A client is formed when its completion says so. The client takes the completion when it is
+    // there, at no cost.
     std::size_t formed = 0;
     const auto all_formed = [&] {
         while (formed < ranks) {
@@ -105,7 +106,7 @@ void SimCluster::kill_client(std::size_t index) {
     client.program = nullptr;
     nodes_[client.node].engine->detach(client.endpoint, engine::DetachReason::kDied, now());
     client.client.reset();
-    client.memory.reset();  // a later touch by the engine is a use after free
+    client.memory.reset();  // a later access by the engine is a use after free
     touch(client.node);
 }
 
@@ -121,7 +122,7 @@ void SimCluster::close_client(std::size_t index) {
 void SimCluster::pause_client(std::size_t index, Nanos until) {
     Client& client = clients_[index];
     client.paused_until = std::max(client.paused_until, until);
-    client.act_at = std::min(client.act_at, until);  // it has missed what came meanwhile
+    client.act_at = std::min(client.act_at, until);  // it has missed the events of that time
     wake(nodes_[client.node], until);
 }
 
@@ -160,11 +161,11 @@ void SimCluster::wake(Node& node, Nanos at) {
     at = std::max(at, now());
     if (at >= node.wake_at) return;
     node.wake_at = at;
-    // An engine's deadline is asked for again after each of its turns.
+    // The deadline of an engine is read again after each of its turns.
     if (node.queued.insert(at).second) wake_queue_.push(at, node.index);
 }
 
-// When an idle host learns of a frame that lies in its memory since `arrived`.
+// Returns when an idle host notices a frame that has been in its memory since `arrived`.
 Nanos SimCluster::noticed(const Node& node, Nanos arrived) const {
     const HostCosts& costs = net_.nic(node.index).costs();
     if (costs.notice == Notice::kInterrupt) return arrived + costs.interrupt_latency;
@@ -187,7 +188,7 @@ Nanos SimCluster::next_event() const {
     return std::min({net_.next_event(), wake_queue_.next(), timed_.next()});
 }
 
-// Everything due now: timed events, then turns in the order in which they were asked for.
+// Runs everything that is due: timed events, then turns in the order in which they were requested.
 void SimCluster::run_due() {
     while (timed_.next() <= now())
         timed_.pop()();
@@ -247,7 +248,7 @@ void SimCluster::turn(Node& node) {
     wake(node, moved || acted ? std::max(node.free_at, now + 1) : next_of(node, now));
 }
 
-// The clients with something new. True: at least one acted.
+// Runs the clients with news. Returns true if at least one acted.
 bool SimCluster::run_clients(Node& node, Nanos now) {
     bool acted = false;
     for (const std::size_t index : node.clients) {
@@ -262,7 +263,7 @@ bool SimCluster::run_clients(Node& node, Nanos now) {
     return acted;
 }
 
-// One round, and what it cost beyond the frames, which the NIC has charged.
+// Runs one round, and charges its cost beyond the frames, which the NIC has charged.
 bool SimCluster::run_engine(Node& node, Nanos now) {
     const Counters& counters = node.engine->counters();
     Nic& nic = net_.nic(node.index);
@@ -286,7 +287,7 @@ bool SimCluster::run_engine(Node& node, Nanos now) {
     return moved;
 }
 
-// When a node that moved nothing has something to do again.
+// Returns when a node that moved nothing has work again.
 Nanos SimCluster::next_of(Node& node, Nanos now) {
     Nanos next = node.engine->next_deadline();
     if (next <= now) next = now + kPatience;

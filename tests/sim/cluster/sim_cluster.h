@@ -1,12 +1,14 @@
-// A cluster in one thread: N real engines on a simulated net, clients on their rings, virtual time. Everything follows
-// from the seed.
+// Runs a cluster in one thread: N real engines on a simulated net, clients on their rings, virtual
+// time. Everything follows from the seed.
 //
-// Time goes from event to event, never in steps. A node acts (its *turn*) when one of these is due, and nobody else does:
-//   its frame lies in memory and was noticed    its engine's timer        its client's own time
-//   the NIC has sent a frame                    its processor is free again after a turn that moved something
-// A turn is: the clients with something new, then one round of the engine. What it did costs processor time
-// (host/costs.h), and the node's next turn begins no earlier than that; frames leave at the moment of the turn at which
-// the processor had got to them. A turn that moved something lasts at least HostCosts::round, so time always goes on.
+// Time goes from event to event, never in steps. A node acts (its *turn*) when one of these is due;
+// no other node acts:
+//   its frame is in memory and was noticed    its engine's timer        its client's own time
+//   the NIC has sent a frame       its processor is free again after a turn that moved something
+// A turn is: the clients with news, then one round of the engine. Its work costs processor time
+// (host/costs.h), and the node's next turn begins no earlier than that. Frames leave at the moment
+// of the turn at which the processor had reached them. A turn that moved something lasts at least
+// HostCosts::round, so time always advances.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +26,14 @@
 
 namespace ulc::sim {
 
-/// Clients of their engine's process (abi::Reach::kProcess); half: every second one, by the seed the first or the second.
+/// Clients in their engine's process (abi::Reach::kProcess). kHalf: every second one, beginning
+/// with the first or the second by the seed.
 enum class Embedded : std::uint8_t { kNone, kHalf, kAll };
 
 struct ClusterConfig {
     NetConfig net;
-    std::vector<HostCosts> hosts;  ///< by node; fewer: the last (or the ideal host) for the rest
+    /// Costs by node; fewer: the last one (or the ideal host) for the others
+    std::vector<HostCosts> hosts;
     engine::EngineConfig engine;
     abi::RegionSizes sizes{64, 64, 256U << 10, 256U << 10};
     std::uint64_t seed = 1;
@@ -45,12 +49,14 @@ public:
     ~SimCluster();
 
     // --- clients
-    /// A client on that node's engine; indices count up over the cluster.
+    /// Adds a client on that node's engine; indices count up over the cluster.
     std::size_t add_client(std::uint16_t node, engine::UserId uid = 0);
-    /// program: runs on the client from now on, outlives it or is taken away; nullptr: none.
+    /// Runs `program` on the client from this call on; nullptr: none. The program must outlive the
+    /// client or be removed.
     void set_program(std::size_t client, Program* program);
-    /// New clients on nodes given by place, as ranks of one job; runs until formed. False: did not
-    /// form. name: of the job; empty: another one each time.
+    /// Adds new clients on nodes given by `place`, as ranks of one job, and runs until it is
+    /// formed. Returns false if it did not form. `name`: that of the job; empty: a different one
+    /// each time.
     bool form(std::size_t ranks, const std::function<std::uint16_t(std::size_t)>& place,
               Nanos limit = 5 * kSecond, std::string name = {});
     [[nodiscard]] RingClient& client(std::size_t index) { return *clients_[index].client; }
@@ -63,30 +69,31 @@ public:
 
     // --- time
     [[nodiscard]] Nanos now() const noexcept { return net_.now(); }
-    /// To the next event, and all that happens then. With a tick: first the tick, in which a test may do anything to any
-    /// client (so every node looks at its clients), then all that is due now, then the next event.
+    /// Runs to the next event, and performs all that is due then. With a tick: first the tick, in
+    /// which a test may do anything to any client (so every node polls its clients), then all that
+    /// is due, then the next event.
     void step(const std::function<void()>& tick = {});
-    /// Steps until done() or the limit. True: done.
+    /// Steps until done() or the limit. Returns true if done.
     bool run(Nanos limit, const std::function<bool()>& done,
              const std::function<void()>& tick = {});
-    /// Calls what at that time, before the nodes act.
+    /// Calls `what` at that time, before the nodes act.
     void at(Nanos time, std::function<void()> what);
-    /// The node looks at its clients now (one of them submitted from outside a program).
+    /// Makes the node poll its clients (one of them submitted from outside a program).
     void touch(std::uint16_t node) { wake(nodes_[node], now()); }
 
     // --- events
-    /// The client's process ends: by kill -9, its memory is gone at once; closed: in order.
+    /// Ends the client's process: by kill -9, its memory is lost at once; if closed, in order.
     void kill_client(std::size_t index);
     void close_client(std::size_t index);
-    /// The client computes until then: its program does not act.
+    /// Makes the client compute until then: its program does not act.
     void pause_client(std::size_t index, Nanos until);
-    /// Nothing on the node is scheduled until then; its NIC goes on.
+    /// Stops scheduling on the node until then; its NIC continues.
     void pause_node(std::uint16_t node, Nanos until);
-    /// The node's engine vanishes with all of its clients.
+    /// Removes the node's engine with all of its clients.
     void kill_node(std::uint16_t node);
-    /// Starts an engine on a node that was killed, in the same place on the wire.
+    /// Starts an engine on a node that was killed, at the same port of the wire.
     void start_node(std::uint16_t node);
-    /// The node's processor runs at `speed` times its preset.
+    /// Sets the speed of the node's processor to `speed` times its preset.
     void set_speed(std::uint16_t node, double speed);
 
     // --- what is there
@@ -97,10 +104,11 @@ public:
     [[nodiscard]] std::uint64_t count(Counter counter) const;
     [[nodiscard]] std::uint64_t wakes() const noexcept { return wakes_; }
     [[nodiscard]] std::uint64_t turns() const noexcept { return turns_; }
-    /// Processor time that the node has spent.
+    /// Returns the processor time that the node has spent.
     [[nodiscard]] Nanos busy(std::uint16_t node) const { return nodes_[node].busy; }
 
-    /// All endpoints detached, engines destroyed: every segment must be home. Returns how many are not.
+    /// Detaches all endpoints and destroys the engines: every segment must be back in its pool.
+    /// Returns how many are not.
     std::uint32_t shut_down();
 
 private:
@@ -123,7 +131,7 @@ private:
         Nanos paused_until = 0;
         Nanos busy = 0;
         std::uint16_t index = 0;
-        std::uint16_t starts = 0;  ///< engines that it had
+        std::uint16_t starts = 0;  ///< number of engines that it had
         bool news = false;  ///< for clients: the last round wrote completions or took records
     };
     void start_engine(Node& node);

@@ -1,5 +1,6 @@
-// N network interfaces on one medium, in virtual time: what the simulated hosts see of the wire. A thin use of media/ and
-// host/; it moves octets and knows no protocol (DESIGN decision 1). Same seed and same calls, same events.
+// N network interfaces on one medium, in virtual time: the simulated hosts' view of the wire. A
+// thin layer over media/ and host/; it moves bytes and knows no protocol (DESIGN decision 1). The
+// same seed and the same calls give the same events.
 //
 //   engine ─port.h─▶ Nic ─hand over, at its time─▶ Medium ─on_arrival─▶ Nic ─port.h─▶ engine
 #pragma once
@@ -28,7 +29,7 @@ public:
 
 class SimNet : private MediumSink {
 public:
-    /// hosts: costs by port; fewer than ports: the last one (or the ideal host) for the rest.
+    /// `hosts`: costs by port; fewer than ports: the last one (or the ideal host) for the others.
     explicit SimNet(const NetConfig& config, std::vector<HostCosts> hosts = {});
     SimNet(const SimNet&) = delete;
     SimNet& operator=(const SimNet&) = delete;
@@ -43,21 +44,22 @@ public:
     }
     [[nodiscard]] Nanos now() const noexcept { return now_; }
     [[nodiscard]] Nanos next_event() const noexcept;
-    /// The host behind that port begins to act now: its processor counts what it spends from here.
+    /// Begins the turn of the host behind that port: its processor counts its costs from this time.
     void begin_turn(std::uint16_t index) noexcept { nics_[index]->cpu().begin(now_); }
-    /// Moves the clock and everything that happens until then.
+    /// Moves the clock, and performs everything that happens until then.
     void advance(Nanos to);
-    /// Told when a frame will lie in a host's memory (arrived), or a transmission is over (not arrived).
+    /// Called when a frame will be in a host's memory (arrived), or a transmission is over (not
+    /// arrived).
     using Listener = std::function<void(std::uint16_t port, bool arrived, Nanos at)>;
     void listen(Listener listener) { listener_ = std::move(listener); }
-    /// tap: outlives this; nullptr: none.
+    /// `tap`: outlives this; nullptr: none.
     void set_tap(Tap* tap) noexcept { tap_ = tap; }
 
-    /// Losses, partitions, pulled cables: to be changed at any time.
+    /// Returns the faults (losses, partitions, unplugged cables), which may be changed at any time.
     [[nodiscard]] Faults& faults() noexcept { return *made_.faults; }
-    /// Drops what is under way and in the rings. Nothing moves after this.
+    /// Drops all frames in flight and in the rings. Nothing moves after this.
     void drop_all();
-    /// A frame from outside, as if received by that port.
+    /// Injects a frame from outside, as if received by that port.
     void inject(std::uint16_t index, const std::byte* frame, std::uint32_t octets);
 
     [[nodiscard]] const NicStats& stats(std::uint16_t index) const noexcept {

@@ -1,5 +1,5 @@
-// What collectives must cost on a simulated Fast Ethernet switch with ideal hosts (issue "Collectives whole"), each beside something
-// that must not meet the budget.
+// Cost budgets of collectives on a simulated Fast Ethernet switch with ideal hosts. Each has a
+// counterpart that must not meet the budget.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,13 +42,13 @@ double median_on_hub(std::uint16_t nodes, const char* algorithm) {
     return timing.each_us[kOdd / 2];
 }
 
-// What is chosen is the thesis' two chains; a rule may lose 8 % in a cell (docs/SELECTION.md). 3 nodes are no cell: there one
-// chain is an eighth faster.
+// The table chooses GAMMA's two chains; a rule may lose 8 % in a cell (docs/SELECTION.md). 3 nodes
+// are no cell: there one chain is an eighth faster.
 TEST(CollectiveBudget, a_barrier_on_a_hub_is_no_slower_than_any_other_at_any_number_of_nodes) {
     for (std::uint16_t nodes = 2; nodes <= 32; ++nodes) {
         const double chosen = median_on_hub(nodes, "");
         std::vector<const char*> others{"chain:3"};
-        if (nodes <= 4 || nodes % 8 == 0)  // the rest is so slow that a few will do
+        if (nodes <= 4 || nodes % 8 == 0)  // the others are so slow that a few samples suffice
             others.insert(others.end(),
                           {"chain:1", "chain:4", "gather_broadcast", "dissemination"});
         for (const char* other : others)
@@ -57,7 +57,7 @@ TEST(CollectiveBudget, a_barrier_on_a_hub_is_no_slower_than_any_other_at_any_num
     }
 }
 
-// 20 + 8.5 N µs from 3 nodes on (5.2), by the thesis' loop.
+// 20 + 8.5 N µs from 3 nodes on: equation (5.2) of GAMMA, by its loop.
 TEST(CollectiveBudget, a_barrier_on_a_hub_takes_no_longer_than_the_thesis_two_chains) {
     for (const char* profile : kHubProfiles) {
         for (std::uint16_t nodes = 3; nodes <= 32; nodes += nodes < 10 ? 1 : nodes < 12 ? 2 : 4) {
@@ -91,7 +91,7 @@ TEST(CollectiveBudget, an_allgather_takes_little_more_than_the_wire) {
 }
 
 TEST(CollectiveBudget, an_allgather_does_not_collapse_where_ports_buffer_little) {
-    // What all send at once, 240 KiB a port, does not fit into the 64 KiB of each.
+    // Simultaneous sends of all, 240 KiB a port, do not fit into the 64 KiB of each.
     constexpr std::size_t kOctets = 16384;
     ClusterConfig config = fast_ethernet(16);
     const auto on = [&](std::uint64_t buffer, const char* algorithm) {

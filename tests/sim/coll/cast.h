@@ -1,4 +1,4 @@
-// A cluster whose ranks each carry out a list of collectives, for tests of what goes wrong between them.
+// A cluster whose ranks each run a list of collectives, for tests of failures between them.
 #pragma once
 
 #include <utility>
@@ -19,7 +19,7 @@ inline ClusterConfig config_of(std::uint16_t ranks, std::uint64_t seed) {
     return config;
 }
 
-/// One program a rank; runs until all have ended, but those that are gone.
+/// Runs one program a rank until all have ended, except those that died.
 struct Cast {
     Cast(LibCluster& cluster, std::vector<std::vector<Operation>> all)
         : lib(cluster), programs(std::move(all)) {
@@ -42,13 +42,13 @@ struct Cast {
     std::vector<CollectiveActor> actors;
 };
 
-/// A barrier in which everybody sends before it waits, so that none is silent.
+/// A barrier in which each rank sends before it waits, so that none is silent.
 inline Operation meeting() { return {CollectiveKind::kBarrier, "dissemination:3"}; }
 
-/// A process that dies frees nothing; here, its memory is somebody's to the end.
+/// A process that dies frees nothing; here, this list owns its memory to the end.
 inline std::vector<ulc_coll*>& of_the_dead = *new std::vector<ulc_coll*>;
 
-/// Members ask each other soon.
+/// Limits with which members ask each other soon.
 inline client::Limits impatient(std::uint16_t /*rank*/) {
     client::Limits limits;
     limits.patience_ms = 20;

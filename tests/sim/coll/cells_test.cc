@@ -1,8 +1,10 @@
-// Every cell (operation, algorithm, ranks 1-17, size) under random loss, every octet checked. What is random in a cell (loss, root, in
-// place or not, lengths by rank, type and operator, ":k" and "@segment", who offloads, how ranks drift apart) follows from the seed.
+// Tests every cell (operation, algorithm, ranks 1-17, size) under random loss, and checks every
+// byte. The seed determines the random choices in a cell (loss, root, in place or not, lengths by
+// rank, type and operator, ":k" and "@segment", which ranks offload, how ranks drift apart).
 //
-// Under the sanitizers a run takes a share of the cells, drawn from the seed; the suite "cells" takes all of them in the release build:
-//   ULC_COLL_CELLS=1 build/release/tests/sim/sim_coll_cells            (ULC_SIM_SEED=n for others than the first)
+// Under the sanitizers a run takes a share of the cells, drawn from the seed; the suite "cells"
+// takes all of them in the release build:
+//   ULC_COLL_CELLS=1 build/release/tests/sim/sim_coll_cells     (ULC_SIM_SEED=n for other seeds)
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,9 +25,10 @@ constexpr std::uint16_t kRanksMax = 17;
 constexpr double kShare = 0.03;
 constexpr double kLossMin = 0.005;
 constexpr double kLossMax = 0.05;
-/// Of the broadcast behind all cells, on average: none at all in one of 10^8 runs.
+/// Average losses of the broadcast behind all cells: no loss at all in one of 10^8 runs.
 constexpr double kFramesLost = 20;
-/// Nothing, inside a record, inside a packet, the longest packet and one octet more, some packets, several segments.
+/// Sizes: nothing, inside a record, inside a packet, the longest packet and one byte more, some
+/// packets, several segments.
 constexpr std::size_t kSizes[] = {0, 1, 40, 600, 1460, 1487, 9000, 70000};
 
 double share_of_cells() {
@@ -72,7 +75,8 @@ std::string name_of(const Operation& one, std::uint16_t ranks) {
            (one.in_place ? ", in place" : "") + (one.user ? ", the user's operator" : "");
 }
 
-/// So long that the wire loses some of it, however few the cells are and however little they send.
+/// Returns a broadcast long enough that the wire loses some of it, however few the cells are and
+/// however little they send.
 Operation long_broadcast(std::uint16_t ranks, double loss) {
     Operation one{.kind = CollectiveKind::kBroadcast, .algorithm = "multicast"};
     one.octets = static_cast<std::size_t>(kFramesLost * 1500 / loss) / (ranks - 1U);

@@ -1,5 +1,5 @@
-// A rank that dies in a collective: every other one whose part was not over gets the same error in time, and the rest go on without it, in
-// a group of their own.
+// Tests the death of a rank in a collective: every other rank whose part was not over gets the same
+// error in time, and these ranks continue without it, in a separate group.
 #include <coll.h>
 #include <gtest/gtest.h>
 
@@ -17,16 +17,18 @@ using Kind = CollectiveKind;
 
 constexpr std::uint16_t kRanks = 5;
 constexpr Nanos kDead = 500 * kMillisecond;
-/// How much later the last one may hear of it: questions are asked in intervals, and ranks look once a millisecond.
+/// Limit for the delay until the last rank learns of it: questions are asked in intervals, and
+/// ranks poll once a millisecond.
 constexpr Nanos kHears = 100 * kMillisecond;
 
 struct Death {
     std::uint16_t victim = 0;
-    bool node = false;   ///< its node dies with it; else its engine tells at once
+    bool node = false;   ///< its node dies with it; else its engine reports it at once
     bool comes = false;  ///< it began the operation, and dies a millisecond later
 };
 
-/// What the table chooses, of so much that a sender has not given all of it to its engine in a millisecond; and every barrier.
+/// Returns the operations by the table's choice, with a length that a sender has not passed
+/// completely to its engine in a millisecond; and every barrier.
 std::vector<Operation> operations() {
     std::vector<Operation> all;
     for (std::uint8_t kind = 1; kind < kCollectiveKinds; ++kind)
@@ -36,7 +38,7 @@ std::vector<Operation> operations() {
     return all;
 }
 
-/// A rank that cannot be done without the victim.
+/// Returns true if the rank cannot complete without the victim.
 bool needs(const Operation& operation, std::uint16_t rank, std::uint16_t victim) {
     switch (operation.kind) {
         case Kind::kBroadcast:
@@ -105,13 +107,13 @@ private:
         if (death_.node) lib_.cluster().kill_node(death_.victim);
     }
 
-    /// The survivors make a group, in which every operation is right.
+    /// Lets the survivors make a group, in which every operation is right.
     void go_on() {
         const std::vector<std::uint16_t> ranks = survivors();
         std::vector<ulc_request> requests(kRanks);
         std::vector<ulc_status> made(kRanks);
         std::vector<int> begun(kRanks,
-                               ULC_ERR_AGAIN);  // what was sent to the dead may still fill the ring
+                               ULC_ERR_AGAIN);  // data for the dead rank may still fill the ring
         std::vector<int> states(kRanks, ULC_ERR_AGAIN);
         begun[death_.victim] = states[death_.victim] = ULC_OK;
         ASSERT_TRUE(lib_.run(
@@ -153,7 +155,7 @@ private:
     LibCluster lib_;
 };
 
-/// Every operation, with the root that makes somebody need the victim.
+/// Kills the victim in every operation, with the root that makes another rank need it.
 void kill_in_every_operation(std::uint16_t victim, bool node) {
     for (Operation operation : operations()) {
         const bool to_root = operation.kind == Kind::kGather || operation.kind == Kind::kReduce;

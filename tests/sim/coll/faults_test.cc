@@ -1,5 +1,5 @@
-// Collectives whose callers are wrong: an error that says what to do. And
-// several at once, and floating-point numbers, which must come out the same everywhere.
+// Tests collectives whose callers are wrong: the error says what to do. Also several at once, and
+// floating-point numbers, whose result must be the same everywhere.
 #include <coll.h>
 #include <gtest/gtest.h>
 
@@ -83,7 +83,8 @@ TEST(CollectiveFaults, wrong_arguments_are_refused_and_not_counted) {
     EXPECT_TRUE(cast.actors[0].done() && cast.actors[1].done());
 }
 
-/// How an operation is called: by its start function if there is somewhere to put what it starts, else by the one that blocks.
+/// The way to call an operation: by its start function if there is memory for the started
+/// operation, else by the function that blocks.
 struct Way {
     ulc_coll** to;
     template <typename Start, typename Blocking, typename... Arguments>
@@ -92,13 +93,13 @@ struct Way {
     }
 };
 
-/// Every operation of coll.h with one octet, or element, for each rank of three.
+/// Every operation of coll.h with one byte, or element, for each rank of three.
 using Memory = unsigned char*;
 using Begin = int (*)(Way, ulc_endpoint*, ulc_group, std::uint16_t root, Memory in, Memory out);
 enum class Where : std::uint8_t { kNowhere, kAtRoot, kElsewhere, kEverywhere };
 struct Every {
     const char* name;
-    Where needs_input;  ///< where NULL is not the in-place form, or not looked at
+    Where needs_input;  ///< operations for which NULL is not the in-place form, or is not checked
     Where needs_output;
     Begin begin;
 };
@@ -212,7 +213,7 @@ TEST(CollectiveFaults, a_null_buffer_where_octets_are_due_is_refused_by_every_op
         EXPECT_TRUE(actor.done()) << "the refused ones do not count: " << actor.error_text();
 }
 
-/// The group of ranks 0 and 2, of three.
+/// Makes the group of ranks 0 and 2, of three.
 ulc_group pair_of(LibCluster& lib) {
     const std::uint16_t ranks[2] = {0, 2};
     ulc_request requests[3];
@@ -231,7 +232,8 @@ ulc_group pair_of(LibCluster& lib) {
     return made[0].group;
 }
 
-/// Every operation, begun or blocking, in place or not, as root or not: INVALID, and nothing begins.
+/// Calls every operation, begun or blocking, in place or not, as root or not: each returns INVALID,
+/// and nothing begins.
 void expect_no_member(ulc_endpoint* ep, ulc_group group) {
     ulc_coll* operation = nullptr;
     unsigned char in[3] = {};
@@ -292,7 +294,7 @@ TEST(CollectiveFaults, a_group_that_is_freed_under_an_operation_ends_it) {
     ulc_endpoint* ep = lib.endpoint(0);
     ulc_coll* operation = nullptr;
     unsigned char memory[2] = {};
-    // Index 0 waits for index 1, which never comes, and then would have to send.
+    // Index 0 waits for index 1, which never comes, and would then have to send.
     ASSERT_EQ(ulc_broadcast_start(ep, group, 1, memory, 2, "binomial", &operation), ULC_OK);
     ulc_coll* second = nullptr;
     ASSERT_EQ(ulc_allgather_start(ep, group, nullptr, memory, 1, "round_robin", &second), ULC_OK);
@@ -300,7 +302,7 @@ TEST(CollectiveFaults, a_group_that_is_freed_under_an_operation_ends_it) {
     EXPECT_EQ(ulc_barrier_start(ep, group, nullptr, &operation), ULC_ERR_INVALID);
     EXPECT_EQ(ulc_coll_test(ep, operation), ULC_ERR_INVALID);
     EXPECT_NE(std::string(ulc_last_error_text()).find("freed"), std::string::npos);
-    int state = ULC_ERR_AGAIN;  // its multicast is under way
+    int state = ULC_ERR_AGAIN;  // its multicast is in flight
     EXPECT_TRUE(lib.run(
         kSecond, [&] { return state != ULC_ERR_AGAIN; },
         [&](std::uint16_t rank, Nanos now) {
@@ -354,7 +356,7 @@ TEST(CollectiveFaults, several_at_once_on_one_group_each_get_their_own) {
 constexpr std::uint16_t kSummers = 7;
 using PerRank = std::vector<std::vector<double>>;
 
-/// Starts a reduction of doubles at one rank; reduce_scatter cuts them into blocks alike.
+/// Starts a reduction of doubles at one rank; reduce_scatter cuts them into equal blocks.
 int start_sum(Kind kind, ulc_endpoint* ep, const std::vector<double>& in, std::vector<double>& out,
               const char* algorithm, ulc_coll** running) {
     const ulc_reduction sum{ULC_DOUBLE, ULC_SUM};
@@ -377,7 +379,8 @@ int start_sum(Kind kind, ulc_endpoint* ep, const std::vector<double>& in, std::v
     }
 }
 
-/// Sums of doubles that depend on their order, at every rank, in a run with faults that follow from the seed.
+/// Returns sums of doubles that depend on their order, at every rank, in a run with faults that
+/// follow from the seed.
 PerRank sums(Kind kind, const char* algorithm, std::size_t count, std::uint64_t seed) {
     ClusterConfig config = config_of(kSummers, seed);
     config.net.faults = {.loss = 0.01 * static_cast<double>(seed), .reorder = 0.05};
@@ -434,7 +437,7 @@ TEST(CollectiveFaults, floating_point_sums_are_the_same_to_the_last_bit_in_all_r
             EXPECT_EQ(bits_of(first[0]), bits_of(first[rank])) << name << " rank " << rank;
         of_allreduce.push_back(first);
     }
-    // The operands are such that brackets show: not all algorithms give the same.
+    // The operands are such that brackets show: not all algorithms give the same result.
     EXPECT_TRUE(std::ranges::any_of(of_allreduce, [&](const PerRank& one) {
         return bits_of(one[0]) != bits_of(of_allreduce[0][0]);
     }));

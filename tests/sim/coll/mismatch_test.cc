@@ -1,4 +1,5 @@
-// Members of a collective that give different arguments: found, named, and nobody waits for ever.
+// Tests members of a collective that give different arguments: they are found and named, and no
+// member waits without end.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,7 +52,7 @@ const std::vector<Disagreement>& disagreements() {
         {"another type, operator",
          {Kind::kAllreduce, "", 40},
          {.kind = Kind::kAllreduce, .octets = 40, .user = true}},
-        {"algorithm",  // for operands in order the root is another
+        {"algorithm",  // with operands in order the root is a different one
          {.kind = Kind::kReduce, .algorithm = "binomial", .octets = 40, .root = 3, .user = true},
          {.kind = Kind::kReduce,
           .algorithm = "binomial",
@@ -73,7 +74,7 @@ void expect_found(const Disagreement& d, std::uint16_t odd,
                   client::Limits (*limits)(std::uint16_t)) {
     LibCluster lib(config_of(4, 3), 0, limits);
     ASSERT_TRUE(lib.form());
-    // What is not noticed at once is in the barriers: no rank gets through all of them.
+    // A mismatch that is not noticed at once shows in the barriers: no rank completes all of them.
     std::vector<std::vector<Operation>> programs(4, {d.most, meeting(), meeting(), meeting()});
     programs[odd][0] = d.one;
     Cast cast(lib, programs);
@@ -97,7 +98,8 @@ TEST(CollectiveMismatch, a_rank_that_disagrees_is_found_and_named_and_nobody_wai
             expect_found(d, odd, impatient);
 }
 
-/// Two numbers of segments of 100 octets, below 100, that the signature does not tell apart.
+/// Returns pairs of numbers of segments of 100 bytes, below 100, that the signature does not
+/// distinguish.
 std::vector<std::pair<std::size_t, std::size_t>> alike(const Operation& operation) {
     const ulc_reduction sum{ULC_UINT8, ULC_SUM};
     const coll::Op op = operation_of(operation.kind);
@@ -165,21 +167,23 @@ TEST(CollectiveMismatch, another_type_or_operator_is_found_whatever_algorithm_re
     }
 }
 
-/// Blocks that two members disagree about, in an operation in which each knows but its own: of 0, 1, 2 and 3 segments.
+/// Blocks about which two members disagree, in an operation in which each knows only its own: of 0,
+/// 1, 2 and 3 segments.
 constexpr std::size_t kSegment = 1000;
 
 struct Miscount {
-    std::uint16_t odd = 0;    ///< gives another length …
-    std::uint16_t about = 0;  ///< … for what it exchanges with this one; itself: with the root
+    std::uint16_t odd = 0;    ///< this member gives another length …
+    std::uint16_t about = 0;  ///< … for its exchange with this one; itself: with the root
     std::ptrdiff_t by = 0;
 };
 
-/// Segments that the one of two of four ranks gives the other that gives fewer (the mistake is about both directions).
+/// Returns the segments that one of two of four ranks gives the other, in the direction with fewer
+/// (the mistake is about both directions).
 std::size_t fewest_exchanged(unsigned one, unsigned other) {
     return std::min((one + 2 * other) % 4 * 5 % 4, (other + 2 * one) % 4 * 5 % 4);
 }
 
-/// By a segment, by an octet, to nothing and from nothing.
+/// Returns miscounts by a segment, by a byte, to nothing and from nothing.
 std::vector<Miscount> miscounts_of(const Operation& operation) {
     std::vector<Miscount> all;
     for (std::uint16_t odd = 0; odd < 4; ++odd) {
@@ -244,7 +248,8 @@ TEST(CollectiveMismatch, a_length_that_only_two_members_know_is_compared_by_them
     }
 }
 
-/// Rank 0 and the others take each other for the root: all wait, and nobody has sent anything.
+/// Makes rank 0 and the others take each other for the root: all wait, and no rank has sent
+/// anything.
 std::vector<std::vector<Operation>> all_wait() {
     std::vector<std::vector<Operation>> programs(4, {{Kind::kBroadcast, "", 100, 0}});
     programs[0][0].root = 3;
@@ -291,7 +296,8 @@ TEST(CollectiveMismatch, without_signatures_nobody_asks) {
                                            cast.actors[2].running(), cast.actors[3].running()});
 }
 
-// A rank that computes for a minute, or has not called yet, is of no other mind; and those that wait ask it ever more rarely.
+// A rank that computes for a minute, or has not called yet, does not disagree. The ranks that wait
+// ask it at growing intervals.
 // C-16
 TEST(CollectiveMismatch, a_member_that_comes_late_is_no_error) {
     for (const std::uint16_t late : {0, 2}) {

@@ -1,4 +1,5 @@
-// What the engine does with schedules that no correct client hands over, or hands over too late.
+// Tests the engine's reaction to schedules that no correct client submits, or that are submitted
+// too late.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -18,7 +19,7 @@ ClusterConfig two_nodes() {
     return config;
 }
 
-/// Two ring clients of one job; the second hands over what it likes.
+/// Two ring clients of one job; the second submits arbitrary schedules.
 class Hostile {
 public:
     Hostile() : cluster_(two_nodes()) {
@@ -39,7 +40,7 @@ public:
         one.length = length;
         return one;
     }
-    /// Writes the schedule where the record says and lets the engine look at it.
+    /// Writes the schedule at the place that the record names, and lets the engine read it.
     void submit(std::int64_t longer = 0) {
         request.step_count = static_cast<std::uint32_t>(steps.size());
         request.depends_count = static_cast<std::uint32_t>(depends.size());
@@ -180,7 +181,7 @@ TEST(OffloadOfHostileClient, closes_who_names_memory_that_is_not_its_own) {
         [](Hostile& h) { h.request.flags = abi::kOffloadPassesOn << 1U; },
         [](Hostile& h) { h.request.scratch_offset = UINT32_MAX; },
         [](Hostile& h) { h.request.scratch_octets = UINT32_MAX; },
-        [](Hostile& h) {  // the last octet is one behind the arena
+        [](Hostile& h) {  // the last byte is one behind the arena
             h.request.scratch_offset = h.client().region().layout().tx_arena_octets - 63;
             h.request.scratch_octets = 64;
         },
@@ -218,7 +219,8 @@ TEST(OffloadOfHostileClient, takes_no_more_schedules_than_configured) {
     EXPECT_EQ(hostile.client().closed(), 0);
 }
 
-// A step without octets may name any buffer; where there was no scratch, its offset once lay behind the end of an array.
+// A step without bytes may name any buffer. In an earlier version, its offset without a scratch
+// buffer was behind the end of an array.
 TEST(OffloadOfClient, sends_nothing_from_a_buffer_that_is_not_there) {
     Hostile client;
     client.steps.push_back(Hostile::step(abi::StepKind::kSend));
@@ -230,7 +232,7 @@ TEST(OffloadOfClient, sends_nothing_from_a_buffer_that_is_not_there) {
     EXPECT_EQ(client.client().closed(), 0);
 }
 
-/// From the first client to the second, of one operation; what the second one's engine does with it.
+/// Sends data of one operation from the first client to the second one, whose engine handles them.
 void send_to(Hostile& client, std::span<const std::byte> octets) {
     EXPECT_TRUE(client.cluster().client(0).send(1, ULC_TAG_COLL | 5, octets));
     client.cluster().touch(0);
@@ -239,7 +241,8 @@ void send_to(Hostile& client, std::span<const std::byte> octets) {
         client.cluster().run(10 * kMillisecond, [&] { return client.cluster().now() >= until; }));
 }
 
-/// Two messages of `octets` that it receives into scratch and sends back; the second one first.
+/// The second client receives two messages of `octets` into scratch and sends them back, the second
+/// one first.
 void pass_on_two(Hostile& client, std::uint32_t octets) {
     client.request.scratch_offset = 16384;
     client.request.scratch_octets = 2 * octets;
@@ -278,7 +281,8 @@ TEST(OffloadOfClient, sends_on_what_it_receives) {
     EXPECT_TRUE(client.client().messages.empty());
 }
 
-// What went to the client lies where only the client may read it: nothing else may be sent in its place.
+// Data that went to the client are in memory that only the client may read: nothing else may be
+// sent in their place.
 TEST(OffloadOfClient, does_not_pass_on_what_the_client_got) {
     for (const std::size_t octets : {8U, 5000U}) {
         Hostile client;
@@ -296,7 +300,8 @@ TEST(OffloadOfClient, does_not_pass_on_what_the_client_got) {
     }
 }
 
-// Steps that no correct client would write: what it receives where it sends from, all buffers in one place. It spoils its own octets.
+// Steps that no correct client would write: it receives into memory from which it sends, with all
+// buffers in one place. It spoils only its own data.
 TEST(OffloadOfHostileClient, spoils_nothing_but_its_own_octets_by_buffers_that_overlap) {
     Hostile hostile;
     constexpr std::uint32_t kOctets = 3000;
@@ -321,7 +326,8 @@ TEST(OffloadOfHostileClient, spoils_nothing_but_its_own_octets_by_buffers_that_o
     EXPECT_EQ(hostile.cluster().client(0).messages[0].payload.size(), kOctets);
 }
 
-// A message that the client has not seen when it writes the record, and that the engine has given it.
+// A message that the client has not seen when it writes the record, and that the engine has given
+// it.
 TEST(OffloadOfClient, counts_what_it_could_not_know_of) {
     Hostile client;
     for (unsigned i = 0; i < 2; ++i)
@@ -340,7 +346,7 @@ TEST(OffloadOfClient, counts_what_it_could_not_know_of) {
     EXPECT_EQ(client.client().messages.size(), 2U);
 }
 
-// The engine cannot know which of its messages have passed: more did than its log keeps.
+// The engine cannot know which of its messages have passed: more passed than its log keeps.
 TEST(OffloadOfHostileClient, refuses_a_schedule_that_comes_too_late) {
     Hostile hostile;
     hostile.request.seen = hostile.client().region().control().cq_consumed.load();

@@ -1,5 +1,6 @@
-// Which algorithm of which operation the engine carries out while the application computes: by the library's own decision and by what
-// the engine did, for every algorithm without reductions. All do; one that does not has to be named here, with its reason.
+// Lists which algorithm of which operation the engine runs while the application computes, by the
+// library's decision and by the engine's actions, for every algorithm without reductions. The
+// engine runs all; an exception must be named here, with its reason.
 #include <coll.h>
 #include <gtest/gtest.h>
 
@@ -58,7 +59,8 @@ std::string describe(const Operation& one, std::uint16_t ranks) {
            (one.in_place ? ", in place" : "");
 }
 
-/// Started everywhere, then nobody looks until the computation is over. Ranks whose engine carried it out.
+/// Starts the operation everywhere; no rank polls until the computation is over. Returns the number
+/// of ranks whose engine ran it.
 std::size_t carried_out(const Operation& one, const ClusterConfig& config) {
     const std::uint16_t ranks = config.net.ports;
     LibCluster lib(config, 0, [](std::uint16_t) {
@@ -126,7 +128,8 @@ TEST_P(OffloadTable, has_every_algorithm_without_reductions) {
                 std::string(algorithm.name).c_str(), carried, runs);
 }
 
-// Eight submissions, sixteen completions, eight sends that wait, an arena of 16 KiB to receive in.
+// Uses eight submissions, sixteen completions, eight sends that wait, and an arena of 16 KiB to
+// receive in.
 TEST_P(OffloadTable, has_every_algorithm_through_small_rings) {
     constexpr std::uint16_t kRanks = 5;
     ClusterConfig config = config_of(kRanks, 7);

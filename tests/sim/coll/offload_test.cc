@@ -1,4 +1,5 @@
-// Collectives that the engine carries out while the application computes: nobody polls, tests or waits meanwhile.
+// Tests collectives that the engine runs while the application computes: no rank polls, tests or
+// waits during that time.
 #include <coll.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +38,7 @@ client::Limits offloading(std::uint16_t /*rank*/) {
     return limits;
 }
 
-/// Calls `start` once at each rank, and lets nobody poll any more.
+/// Calls `start` once at each rank, and lets no rank poll after that.
 void start_all(LibCluster& lib, const std::function<void(std::uint16_t)>& start) {
     std::vector<bool> begun(lib.ranks(), false);
     ASSERT_TRUE(lib.run(
@@ -49,7 +50,7 @@ void start_all(LibCluster& lib, const std::function<void(std::uint16_t)>& start)
         }));
 }
 
-/// Time passes; every application computes.
+/// Lets time pass; every application computes.
 bool compute(LibCluster& lib, Nanos time) {
     const Nanos until = lib.cluster().now() + time;
     bool over = false;
@@ -57,7 +58,7 @@ bool compute(LibCluster& lib, Nanos time) {
     return lib.cluster().run(time + kSecond, [&] { return over; });
 }
 
-/// Tests all until each is over, the ranks that died apart. What each said.
+/// Tests all operations until each is over, except at ranks that died. Returns the result of each.
 std::vector<int> finish_all(LibCluster& lib, std::vector<ulc_coll*>& running,
                             Nanos limit = 20 * kSecond) {
     std::vector<int> states(running.size(), ULC_ERR_AGAIN);
@@ -117,7 +118,8 @@ TEST(Offload, a_barrier_waits_for_the_last) {
         EXPECT_EQ(state, ULC_OK);
 }
 
-/// 1 MiB from rank 1: started by all at once, then computation, then tests until done. Until the last rank is done.
+/// Broadcasts 1 MiB from rank 1: started by all at once, then computation, then tests until done.
+/// Returns the time until the last rank is done.
 Nanos broadcast_beside(bool offload, bool arena, Nanos computation) {
     constexpr std::uint16_t kRanks = 4;
     LibCluster lib(config_of(kRanks), 0, [&](std::uint16_t) {
@@ -155,7 +157,7 @@ Nanos broadcast_beside(bool offload, bool arena, Nanos computation) {
     return spent;
 }
 
-/// The share of the broadcast that a computation of its length hides.
+/// Returns the share of the broadcast that a computation of its length hides.
 double hidden(bool offload, bool arena) {
     const Nanos alone = broadcast_beside(offload, arena, 0);
     const Nanos both = broadcast_beside(offload, arena, alone);
@@ -171,7 +173,8 @@ TEST(Offload, hides_nine_tenths_of_a_broadcast_behind_computation) {
     EXPECT_LT(hidden(false, false), 0.9);
 }
 
-// Ranks drift apart, so messages come before, while and after schedules are handed over; some ranks carry theirs out themselves.
+// Ranks drift apart, so messages come before, during and after the submission of schedules; some
+// ranks run theirs themselves.
 TEST(Offload, gives_every_octet_to_every_rank_under_loss) {
     for (std::uint64_t seed = 1; seed <= 6; ++seed) {
         const auto ranks = static_cast<std::uint16_t>(2 + seed);
@@ -226,7 +229,8 @@ TEST(Offload, gives_every_octet_to_every_rank_under_loss) {
     }
 }
 
-// One begins when a third of the data is on its way: those segments are its client's, the rest the engine's.
+// The schedule begins when a third of the data is in flight: those segments belong to its client,
+// the rest to the engine.
 TEST(Offload, goes_on_where_the_client_was) {
     constexpr std::uint16_t kRanks = 3;
     LibCluster lib(config_of(kRanks), 0, offloading);
@@ -255,7 +259,8 @@ TEST(Offload, goes_on_where_the_client_was) {
         EXPECT_TRUE(memory[rank] == memory[0]) << rank;
 }
 
-/// A gather up a tree of four to rank 0, where rank 2 starts late: what rank 3 sent has come (whole: all of it) by then.
+/// Runs a gather up a tree of four to rank 0, in which rank 2 starts late: by then the data of rank
+/// 3 have come (whole: all of them).
 std::uint64_t carried_when_late(std::size_t octets, Nanos late,
                                 std::uint32_t rx_arena_octets = 256U << 10) {
     constexpr std::uint16_t kRanks = 4;
@@ -293,15 +298,17 @@ TEST(Offload, passes_on_what_the_client_got_before) {
         EXPECT_EQ(carried_when_late(octets, 30 * kMillisecond), 4U) << octets;
 }
 
-// The rest of such a message goes to the client too, which alone has the whole: rank 2 carries its part out itself, so the root waits.
-// In an arena of 256 KiB the message is one block, of which the client has heard nothing, and the engine refuses; in one of 64 KiB it
-// comes in chunks, and the client does not hand over.
+// The rest of such a message goes to the client too, since only the client has the whole: rank 2
+// runs its part itself, so the root waits. In an arena of 256 KiB the message is one block, which
+// was not reported to the client, and the engine refuses the schedule. In an arena of 64 KiB it
+// comes in chunks, and the client does not submit the schedule.
 TEST(Offload, leaves_to_the_client_what_half_came_and_is_to_be_passed_on) {
     for (const std::uint32_t arena : {256U << 10, 64U << 10})
         EXPECT_EQ(carried_when_late(60'000, 3 * kMillisecond, arena), 2U) << arena;
 }
 
-// Scratch once took all of the arena, and where the rest found no room, nothing could be sent from there any more.
+// In an earlier version, scratch memory took all of the arena, and if the rest found no space,
+// nothing could be sent from there any more.
 TEST(Offload, leaves_room_to_send_to_who_carries_it_out_itself) {
     constexpr std::uint16_t kRanks = 5;
     ClusterConfig config = config_of(kRanks);
@@ -324,7 +331,7 @@ TEST(Offload, leaves_room_to_send_to_who_carries_it_out_itself) {
     EXPECT_EQ(lib.shut_down(), 0U);
 }
 
-// What a message is to be sent first for holds its memory meanwhile.
+// A message for which another one must be sent first holds its memory during that time.
 TEST(Offload, leaves_room_to_send_beside_operations_that_wait) {
     LibCluster lib(
         [] {
@@ -372,7 +379,8 @@ TEST(Offload, leaves_room_to_send_beside_operations_that_wait) {
         EXPECT_EQ(finish_all(lib, one), std::vector<int>(2, ULC_OK));
 }
 
-// More at once than the engine takes: the rest are carried out by libulc, and neither kind waits for the other.
+// The test starts more operations than the engine takes: libulc runs the rest, and neither kind
+// waits for the other.
 TEST(Offload, takes_as_many_as_configured_and_leaves_the_rest) {
     constexpr std::uint16_t kRanks = 3;
     ClusterConfig config = config_of(kRanks);

@@ -1,4 +1,5 @@
-// What an algorithm is chosen by reaches every member alike, and what ships agrees with what the simulator measures.
+// Tests that the data by which an algorithm is chosen reach every member alike, and that the
+// shipped tables agree with the simulator's measurements.
 #include <coll.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@ namespace {
 
 using coll::Op;
 
-/// "medium/per_node" as every member of the group says it; or who says otherwise.
+/// Returns "medium/per_node" as every member of the group reports it, or the member that differs.
 std::string known(LibCluster& lib, const std::vector<std::uint16_t>& members,
                   const std::vector<ulc_group>& groups) {
     std::string all;
@@ -129,7 +130,8 @@ TEST(CollectiveSelection, what_is_asked_for_is_what_is_chosen) {
     EXPECT_EQ(ulc_coll_algorithm(ep, 12345, "barrier", 0), nullptr);
 }
 
-/// A process of its own that starts a barrier with that table: the error, and the text on stderr.
+/// Starts a barrier with that table in a separate process. Its exit status is the error, and stderr
+/// has the text.
 [[noreturn]] void start_with(const char* table, const char* algorithm) {
     ::setenv("ULC_COLL_TABLE", table, 1);  // NOLINT(concurrency-mt-unsafe): one thread
     LibCluster lib(nodes(2));
@@ -156,7 +158,8 @@ TEST(CollectiveSelectionDeathTest,
     std::remove(path);
 }
 
-/// Of each table that the simulator made, so many cells that are measured soon, spread over the file.
+/// Returns cells of each table that the simulator made: `count` cells that are measured quickly,
+/// spread over the file.
 std::vector<coll::Cell> sample_of(const std::string& name, std::size_t count) {
     const std::string path = std::string(ULC_TABLES) + "/" + name;
     std::stringstream text;
@@ -173,7 +176,8 @@ std::vector<coll::Cell> sample_of(const std::string& name, std::size_t count) {
     return sample;
 }
 
-/// Virtual time knows no noise: what differs was changed in the transport since. A few times may; the choices must hold.
+/// Virtual time has no noise: a difference comes from a later change of the transport. A few times
+/// may differ; the choices must hold.
 TEST(CollectiveSelection, what_ships_is_what_the_simulator_measures) {
     constexpr double kDrift = 0.05;
     std::size_t measured = 0;

@@ -1,5 +1,6 @@
-// Collectives over real client and engine objects under random loss: every operation and algorithm, 2 to 9 ranks,
-// roots that go round, several seeds. Ranks run skewed, so that operations overlap; every octet of every result is checked.
+// Tests collectives over real client and engine objects under random loss: every operation and
+// algorithm, 2 to 9 ranks, rotating roots, several seeds. Ranks run skewed, so that operations
+// overlap; every byte of every result is checked.
 #include <coll.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +16,8 @@
 namespace ulc::sim {
 namespace {
 
-/// Each algorithm of each reduction, with UINT8 sum and with a user's operators, of which one commutes.
+/// Adds each algorithm of each reduction, with UINT8 sum and with a user's operators, of which one
+/// commutes.
 void add_reductions(std::vector<Operation>& program, std::uint16_t ranks, std::size_t octets) {
     const std::pair<CollectiveKind, const char*> all[] = {
         {CollectiveKind::kReduce, "flat@1000"},
@@ -48,7 +50,7 @@ void add_reductions(std::vector<Operation>& program, std::uint16_t ranks, std::s
     }
 }
 
-/// Every algorithm with small and large payloads, roots all around.
+/// Returns every algorithm with small and large payloads, and with all roots.
 std::vector<Operation> whole_program(std::uint16_t ranks) {
     std::vector<Operation> program;
     std::uint16_t root = 0;
@@ -139,7 +141,8 @@ TEST_P(Collectives, give_every_octet_to_every_rank_under_loss) {
 INSTANTIATE_TEST_SUITE_P(Ranks, Collectives, testing::Range<std::uint16_t>(2, 10),
                          [](const auto& ranks) { return std::to_string(ranks.param); });
 
-// What a test() starts may be done at once, with no event to come: a caller that then waits must not miss it.
+// An operation that a test() starts may be done at once, with no event to come: a caller that then
+// waits must not miss it.
 TEST(Collectives, need_no_test_without_an_event) {
     for (const std::uint16_t ranks : {2, 5}) {
         LibCluster lib(config_of(ranks, 0, 3));

@@ -1,5 +1,6 @@
-// What collectives put on the wire, frame by frame: a loss costs one repair, ranks of one node one frame, and no output of the switch
-// gathers the frames of many senders. Each beside something that must not.
+// Tests the frames that collectives put on the wire: a loss costs one retransmission, ranks of one
+// node share one frame, and no output of the switch gathers the frames of many senders. Each has a
+// counterpart that must fail.
 #include <coll.h>
 #include <gtest/gtest.h>
 
@@ -19,19 +20,20 @@ namespace {
 
 using Kind = CollectiveKind;
 
-constexpr std::size_t kLongest = 1486;        ///< octets of a payload at an MTU of 1500
-constexpr Nanos kFrame = 123 * kMicrosecond;  ///< of a full one on the wire
+constexpr std::size_t kLongest = 1486;        ///< payload bytes at an MTU of 1500
+constexpr Nanos kFrame = 123 * kMicrosecond;  ///< time of the longest frame on the wire
 
-/// Counts frames that leave the hosts, and loses one on its way to one receiver.
+/// Counts frames that leave the hosts, and loses one in flight to one receiver.
 class Wire : public Tap {
 public:
-    /// counts_empty: frames without octets, which a barrier is of, are payload too, and may be lost.
+    /// `counts_empty`: frames without bytes, of which a barrier consists, also count as payload,
+    /// and may be lost.
     Wire(LibCluster& lib, bool counts_empty) : lib_(lib), counts_empty_(counts_empty) {
         lib.cluster().net().set_tap(this);
     }
     ~Wire() override { lib_.cluster().net().set_tap(nullptr); }
-    /// Once so many frames with payload have left, the next that comes from the port of a full one does not get to one receiver.
-    /// 0: none is lost.
+    /// Once this number of frames with payload has left, and then a full one leaves a port, the
+    /// next frame that arrives from that port at one receiver is lost. 0: none is lost.
     void lose_after(std::uint64_t payload_frames) { lose_after_ = payload_frames; }
 
     void on_frame(std::uint16_t port, bool outbound, const std::vector<std::byte>& frame,
@@ -59,7 +61,7 @@ public:
         net.faults().lose_next(port, to, 1);
     }
     std::uint64_t payload = 0;
-    std::uint64_t multicasts = 0;  ///< of these
+    std::uint64_t multicasts = 0;  ///< multicasts among them
     std::uint64_t control = 0;
 
 private:
@@ -68,7 +70,8 @@ private:
     std::uint64_t lose_after_ = 0;
 };
 
-/// One operation after the other at all ranks, from a start at once; every octet is checked. How long they took.
+/// Runs one operation after the other at all ranks, started at once; checks every byte. Returns how
+/// long they took.
 Nanos run_once(LibCluster& lib, const std::vector<Operation>& program) {
     std::vector<CollectiveActor> actors;
     actors.reserve(lib.ranks());
@@ -85,7 +88,7 @@ Nanos run_once(LibCluster& lib, const std::vector<Operation>& program) {
     for (const CollectiveActor& actor : actors)
         EXPECT_TRUE(actor.done() && actor.wrong().empty()) << actor.wrong() << actor.error_text();
     const Nanos end = lib.cluster().now();
-    // What is still to be acknowledged.
+    // The remaining acknowledgements.
     const Nanos quiet = end + 100 * kMillisecond;
     static_cast<void>(lib.run(
         kSecond, [&] { return lib.cluster().now() >= quiet; },
@@ -115,13 +118,15 @@ Counted count(const ClusterConfig& config, std::uint16_t ranks, const Operation&
     return {wire.payload, wire.multicasts, wire.control, lost, time};
 }
 
-/// The same after three of its kind, from which members know how long an answer takes.
+/// Counts the same after three operations of its kind, from which members know how long an answer
+/// takes.
 Counted count(const ClusterConfig& config, std::uint16_t ranks, const Operation& operation,
               std::uint64_t lose_after = 0) {
     return count(config, ranks, operation, lose_after, {operation, operation, operation});
 }
 
-// And about the time of one: three more where it goes on through a chain of members, none of which can begin early.
+// A loss also costs about the time of one frame: three more if it passes through a chain of
+// members, none of which can begin early.
 TEST(CollectiveWire, a_loss_in_mid_collective_costs_one_repair) {
     constexpr std::uint16_t kNodes = 4;
     constexpr std::size_t kOctets = 64 * 1024;
@@ -167,7 +172,8 @@ TEST(CollectiveWire, a_loss_in_mid_barrier_costs_one_repair) {
             const Counted lossy = count(fast_ethernet(4), 4, barrier, after);
             EXPECT_EQ(lossy.lost, 1U) << algorithm << ", after " << after;
             EXPECT_GT(lossy.payload, whole.payload) << algorithm << ", after " << after;
-            // Nothing else is under way from which a member could see that it misses something: its patience, or the sender's, is it.
+            // Nothing else is in flight from which a member could see that a packet is missing: its
+            // timeout, or the sender's, detects the loss.
             EXPECT_LE(lossy.time, whole.time + 400 * kMicrosecond) << algorithm << ' ' << after;
             ++losses;
             repairs += lossy.payload - whole.payload;
@@ -176,7 +182,8 @@ TEST(CollectiveWire, a_loss_in_mid_barrier_costs_one_repair) {
     EXPECT_LE(repairs, losses + 1) << "in one place a frame of 64 octets is repaired twice";
 }
 
-// After a barrier a receiver asks again before a repair can be there, which is longer, and leaves behind what the port is sending.
+// After a barrier a receiver asks again before a retransmission can arrive: it is longer than the
+// answers of a barrier, and leaves after the frame that the port is sending.
 TEST(CollectiveWire, a_repair_is_not_repeated_where_only_short_answers_are_known) {
     const Operation broadcast{Kind::kBroadcast, "", 64 * 1024, 1};
     const Counted whole = count(fast_ethernet(4), 4, broadcast, 0, {Operation{}});
@@ -200,7 +207,7 @@ TEST(CollectiveWire, a_multicast_to_several_ranks_of_a_node_is_one_frame) {
     EXPECT_GT(unicast.payload, one_a_node.payload);
 }
 
-/// The most that an output of the switch has held.
+/// Returns the maximum that an output of the switch has held.
 std::uint64_t queued(std::uint16_t nodes, const std::vector<Operation>& program) {
     LibCluster lib(fast_ethernet(nodes));
     EXPECT_TRUE(lib.form());
@@ -211,7 +218,7 @@ std::uint64_t queued(std::uint16_t nodes, const std::vector<Operation>& program)
     return 0;
 }
 
-// What the others have for a node is at its output one after the other, not all at once.
+// The data of the other nodes for a node reach its output one after the other, not all at once.
 TEST(CollectiveWire, an_alltoall_queues_few_senders_frames_at_any_output) {
     for (const std::uint16_t nodes : {8, 16}) {
         for (const std::size_t octets : {6000, 16384}) {

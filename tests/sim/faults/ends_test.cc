@@ -1,4 +1,4 @@
-// Leaving, closing, dying: of clients and of engines; full rings; sleeping clients.
+// Tests how clients and engines leave, close and die; full rings; sleeping clients.
 #include <gtest/gtest.h>
 
 #include "tests/sim/cluster/sim_cluster.h"
@@ -46,7 +46,7 @@ TEST(Ends, a_client_that_leaves_in_the_round_in_which_its_job_forms_has_left) {
     SimCluster cluster({});
     RingClient& client = cluster.client(cluster.add_client(0));
     ASSERT_TRUE(client.join("alone", 0, 1));
-    ASSERT_TRUE(client.leave());  // both are taken before the job says that it has formed
+    ASSERT_TRUE(client.leave());  // both are taken before the job reports that it has formed
     cluster.touch(0);
     ASSERT_TRUE(cluster.run(kSecond, [&] { return client.poll() > 0 && client.left; }));
     EXPECT_EQ(client.left_status, 0);
@@ -54,11 +54,12 @@ TEST(Ends, a_client_that_leaves_in_the_round_in_which_its_job_forms_has_left) {
     EXPECT_EQ(cluster.shut_down(), 0U);
 }
 
-// A frame of an earlier life names nobody: the same place in the table has another handle.
+// A frame of an earlier incarnation names no endpoint: the same place in the table has another
+// handle.
 // H-3
 TEST(Ends, an_endpoint_that_takes_a_dead_ones_place_has_another_handle) {
     ClusterConfig config;
-    config.engine.endpoints_max = 1;  // else its place is given again after all others
+    config.engine.endpoints_max = 1;  // else its place is assigned again only after all others
     SimCluster cluster(config);
     const std::size_t first = cluster.add_client(0);
     const auto before = cluster.endpoint(first);
@@ -117,7 +118,7 @@ TEST(Ends, a_client_killed_in_mid_message_frees_its_endpoint_and_its_peers_are_t
         SimCluster cluster(config);
         ASSERT_TRUE(cluster.form(3, own_node));
         const auto id = cluster.endpoint(1);
-        // The first of two chunks, and only a part of it gets out.
+        // Sends the first of two chunks, of which only a part leaves.
         ASSERT_TRUE(cluster.client(1).send_chunk(0, 1, Oracle::payload(1, 100'000), 0, 200'000));
         ASSERT_TRUE(cluster.client(1).send_chunk(cluster.client(1).world, 2,
                                                  Oracle::payload(1, 20'000), 0, 40'000));
@@ -138,7 +139,7 @@ TEST(Ends, a_client_killed_in_mid_message_frees_its_endpoint_and_its_peers_are_t
             poll))
             << "seed " << seed;
         EXPECT_TRUE(cluster.client(0).messages.empty());
-        // The others go on.
+        // The others continue.
         ASSERT_TRUE(cluster.client(0).send(cluster.client(0).world, 3, Oracle::payload(3, 100)));
         EXPECT_TRUE(cluster.run(
             kSecond, [&] { return cluster.client(2).messages.size() == 1; }, poll));
@@ -146,7 +147,8 @@ TEST(Ends, a_client_killed_in_mid_message_frees_its_endpoint_and_its_peers_are_t
     }
 }
 
-// The chunks to the dead end together with what they held back, and no frame comes any more to look at that again.
+// The chunks for the dead rank end together with the messages that waited behind them. No later
+// frame makes the engine look at those again.
 TEST(Ends, what_waited_behind_a_message_to_the_dead_goes_on) {
     ClusterConfig config;
     config.net.ports = 3;
@@ -157,7 +159,7 @@ TEST(Ends, what_waited_behind_a_message_to_the_dead_goes_on) {
     ASSERT_TRUE(cluster.form(3, own_node));
     constexpr std::size_t kChunk = 16384;
     constexpr std::size_t kOctets =
-        12 * kChunk;  // more than rank 1, which takes nothing, has room for
+        12 * kChunk;  // more than rank 1, which takes nothing, has space for
     for (std::size_t at = 0; at < kOctets; at += kChunk)
         ASSERT_TRUE(cluster.client(0).send_chunk(1, 1, Oracle::payload(1, kChunk), at, kOctets));
     const std::uint32_t world = cluster.client(0).world;
@@ -246,7 +248,7 @@ TEST(BackPressure, unconsumed_data_of_one_source_do_not_stop_another) {
     config.net.ports = 3;
     SimCluster cluster(config);
     ASSERT_TRUE(cluster.form(3, own_node));
-    // Client 2 has heard of both, then keeps every block of source 0 and gives none back.
+    // Client 2 has learned of both, then keeps every block of source 0 and gives none back.
     RingClient& receiver = cluster.client(2);
     ASSERT_TRUE(cluster.client(1).send(2, 1, Oracle::payload(1, 1000)));
     ASSERT_TRUE(cluster.run(

@@ -1,5 +1,6 @@
-// Clients that write anything anywhere at any time (DESIGN decision 4). The engine must not crash, must close such an
-// endpoint, and others must not notice. Run under the address and undefined-behaviour sanitizers these tests say more.
+// Tests clients that write anything anywhere at any time (DESIGN decision 4). The engine must not
+// crash, must close such an endpoint, and others must not notice. The address and
+// undefined-behaviour sanitizers make these tests stronger.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -32,7 +33,8 @@ public:
             renew();
             return;
         }
-        // Half of the time a while of honest life first, so that there is something to break.
+        // In half of the cases the client first behaves correctly for a while, so that there is
+        // state to break.
         if (++age_ < honest_for_) return;
         switch (style_) {
             case Style::kRecords:
@@ -57,7 +59,7 @@ private:
         index_ = cluster_.add_client(static_cast<std::uint16_t>(prng_.below(kNodes)));
         age_ = 0;
         honest_for_ = prng_.chance(0.5) ? 300 : 0;
-        // A job of its own, so that honest ranks get none of its messages.
+        // Forms a separate job, so that honest ranks get none of its messages.
         (void)cluster_.client(index_).join("bad" + std::to_string(index_), 0, 1);
     }
 
@@ -84,7 +86,7 @@ private:
         const abi::Region& region = cluster_.client(index_).region();
         auto* base = static_cast<unsigned char*>(region.base());
         const std::uint64_t size = region.layout().region_octets;
-        // Mostly the control page and the rings, where it hurts.
+        // Mostly the control page and the rings, where damage matters most.
         const std::uint64_t bound = prng_.chance(0.8) ? region.layout().tx_arena_offset : size;
         for (int n = 0; n < 64; ++n)
             base[prng_.below(bound)] = static_cast<unsigned char>(prng_.below(8));
@@ -152,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(Styles, HostileClient,
                                          Hostile::Style::kScribble),
                          name_of);
 
-// Blocks are judged when memory is wanted: by the next delivery.
+// Blocks are validated when memory is wanted: by the next delivery.
 TEST(HostileRelease, a_block_that_the_client_does_not_hold_closes_its_endpoint) {
     for (const std::uint32_t bad : {64U, 1U << 20, 0x00ffffffU * abi::kReleaseUnit}) {
         SimCluster cluster({});
@@ -183,7 +185,7 @@ TEST(HostileRelease, a_block_that_the_client_does_not_hold_closes_its_endpoint) 
 
 constexpr std::uint32_t kChunkOctets = 4096;
 
-/// A chunk of a message of two, to the group; subset 0: to all.
+/// Makes a chunk of a message of two, to the group; subset 0: to all.
 abi::SubmissionRecord chunk(GroupHandle group, bool first, std::uint64_t subset) {
     abi::SubmissionRecord record{};
     record.kind = abi::SubmitKind::kSend;
@@ -324,7 +326,7 @@ TEST(HostileSubsets, a_group_made_again_with_more_members_fails_the_rest_of_the_
     EXPECT_EQ(cluster.shut_down(), 0U);
 }
 
-// Frames of anybody: the engine parses, counts and drops.
+// Frames from any sender: the engine parses, counts and drops them.
 // F-28
 TEST(HostileWire, random_frames_are_counted_and_dropped) {
     ClusterConfig config;
@@ -358,8 +360,8 @@ TEST(HostileWire, random_frames_are_counted_and_dropped) {
             }
             cluster.net().inject(0, frame, 60 + static_cast<std::uint32_t>(prng.below(140)));
         });
-    // A forger on the segment may forge data; it may not crash the engine nor leak. Whether traffic got through is not
-    // promised under forged acknowledgements.
+    // A forger on the segment may forge data; it must neither crash the engine nor make it leak.
+    // Delivery of the traffic is not promised under forged acknowledgements.
     (void)done;
     EXPECT_EQ(cluster.shut_down(), 0U);
 }

@@ -1,6 +1,6 @@
 // Reference-counted segments of one simulated port, behind port/segment.h. Each buffer is a
-// separate heap block, so that the address sanitizer sees an overrun. It is made when it is first
-// needed: a node that holds few frames costs little.
+// separate heap block, so that the address sanitizer detects an overrun. It is allocated when it is
+// first needed, so a node that holds few frames costs little.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@ namespace ulc::sim {
 
 class FramePool {
 public:
-    /// At most `segments` buffers of `octets` each.
+    /// Creates a pool of at most `segments` buffers of `octets` each.
     FramePool(std::uint32_t segments, std::uint32_t octets) noexcept
         : segments_(segments), octets_(octets) {}
     [[nodiscard]] SegmentPool table() noexcept;
-    /// One reference; nullptr: all are out.
+    /// Returns one reference; nullptr if all are in use.
     [[nodiscard]] Segment* get();
-    /// Back to the pool from which it came, with its last reference.
+    /// Drops a reference; the last one returns the segment to its pool.
     static void drop(Segment* segment);
-    /// Buffers that somebody holds.
+    /// Returns the number of buffers in use.
     [[nodiscard]] std::uint32_t out() const noexcept {
         return static_cast<std::uint32_t>(items_.size() - free_.size());
     }
-    /// Buffers that were made so far.
+    /// Returns the number of buffers allocated until this time.
     [[nodiscard]] std::uint32_t made() const noexcept {
         return static_cast<std::uint32_t>(items_.size());
     }

@@ -17,7 +17,7 @@ bool is_to_group(const wire::EthernetHeader& header) noexcept {
     return (header.destination.octets[0] & 1U) != 0;
 }
 
-// What is not to be there any more is spoilt, so that who reads it is found.
+// Overwrites memory that must not be read any more, so that a reader is found.
 void land(Segment& segment, const Landing& landing) {
     if (segment.length <= landing.front_octets) return;
     const std::vector<std::byte> payload(segment.frame, segment.frame + segment.length);
@@ -186,7 +186,7 @@ Nanos Nic::receive_cost(const wire::EthernetHeader& header) const noexcept {
     return is_neighbour(header.source) ? costs_.hand_over_frame : costs_.receive_frame;
 }
 
-/// True: the frame was for another thread alone.
+/// Returns true if the frame was for another thread alone.
 bool Nic::pass_on(const FramePtr& frame) {
     const auto& header = *reinterpret_cast<const wire::EthernetHeader*>(frame->data());
     if (is_neighbour(header.source)) return false;
@@ -216,7 +216,7 @@ Nanos Nic::on_arrival(const FramePtr& frame, Nanos at) {
     if (!costs_.bus_by_processor) {
         Nanos begin = at;
         if (!takes_all_at_once(costs_.receive_threshold, octets)) {
-            // The bus began when the first octets were there, and cannot be done before the last one is.
+            // The bus began when the first bytes were there, and cannot end before the last one is.
             const Nanos line = line_time(octets, config_.bits_per_second);
             const Nanos head = line * costs_.receive_threshold / static_cast<Nanos>(octets);
             begin = at - line + head;
@@ -250,7 +250,8 @@ std::uint16_t Nic::rx(Segment** out, std::uint16_t n) {
         cpu_.charge(static_cast<double>(receive_cost(header)) +
                     costs_.receive_octet * static_cast<double>(octets));
         if (!costs_.bus_by_processor) continue;
-        // Early receive: the transfer began, and most octets were moved, while the rest came in; what the threshold keeps back is left.
+        // Early receive: the transfer began, and most bytes were moved, while the rest came in. The
+        // bytes that the threshold holds back remain.
         const bool early = !takes_all_at_once(costs_.receive_threshold, octets);
         const Nanos left =
             early ? bus_time(costs_.receive_threshold) - costs_.bus_setup : bus_time(octets);

@@ -1,10 +1,12 @@
-// One network interface of a simulated host: the rings that the engine sees through port.h on one side, a port of a medium on
-// the other, a bus of finite speed in between (host/costs.h draws the way).
+// One network interface of a simulated host: the rings that the engine sees through port.h on one
+// side, a port of a medium on the other, a bus of finite speed in between (host/costs.h draws the
+// path).
 //
-//   tx():  charge the processor, move the frame over the bus, hand it over when enough octets lie in the NIC that the wire
-//          cannot overtake the bus. The segment is let go of when the medium has sent the frame, in order. A frame that the
-//          medium gave up after 16 collisions goes back to the engine (GAMMA §4.5.5: reported, and retried above).
-//   rx():  frames whose octets lie in memory by now, copied into segments of the pool
+//   tx():  charge the processor, move the frame over the bus, hand it over when enough bytes are in
+//          the NIC that the wire cannot overtake the bus. The segment is released when the medium
+//          has sent the frame, in order. A frame dropped after 16 collisions goes back to
+//          the engine (GAMMA §4.5.5: reported, and retried above).
+//   rx():  frames whose bytes have reached memory, copied into segments of the pool
 #pragma once
 
 #include <cstdint>
@@ -23,9 +25,10 @@
 
 namespace ulc::sim {
 
-/// Preamble, frame check sequence and inter-frame gap, in octets.
+/// Preamble, frame check sequence and inter-frame gap, in bytes.
 inline constexpr std::uint32_t kLineOverheadOctets = 24;
-/// What a frame of `octets` (without FCS) occupies of a line; 0 at a rate of 0, which is infinite.
+/// Returns the time that a frame of `octets` (without FCS) occupies a line; 0 at a rate of 0, which
+/// is infinite.
 [[nodiscard]] Nanos line_time(std::uint64_t octets, std::uint64_t bits_per_second) noexcept;
 
 struct NicStats {
@@ -34,8 +37,8 @@ struct NicStats {
     std::uint64_t mcast_frames = 0;  ///< MCAST frames sent
     std::uint64_t rx_frames = 0;
     std::uint64_t overruns = 0;     ///< the ring, or the pool, was full
-    std::uint64_t given_up = 0;     ///< excessive collisions; told to the engine
-    std::uint64_t filtered = 0;     ///< multicasts that were not for us
+    std::uint64_t given_up = 0;     ///< excessive collisions; reported to the engine
+    std::uint64_t filtered = 0;     ///< multicasts for other interfaces
     std::uint64_t handed_over = 0;  ///< to other threads of the machine
 };
 
@@ -46,42 +49,44 @@ public:
         Mac mac;
         std::uint16_t mtu = 1500;
         std::uint64_t bits_per_second = 0;
-        std::uint32_t segments = 4096;  ///< for sending, and as many again for receiving
+        std::uint32_t segments = 4096;  ///< for sending, and the same number for receiving
         bool half_duplex = false;
         std::uint16_t multicast_filters = kPassesAll;
-        std::uint32_t overtaken_every = 0;  ///< as of NetConfig
+        std::uint32_t overtaken_every = 0;  ///< as in NetConfig
         std::vector<Mac> neighbours;        ///< other threads of the machine
         bool hands_over = false;            ///< gets frames of the cable that are for neighbours
     };
-    /// Takes a frame that lies in the NIC at `at`, for the medium. One of another source is handed
-    /// over to the neighbours, and does not leave.
+    /// Takes a frame that reaches the NIC at `at`, for the medium. A frame of another source is
+    /// handed over to the neighbours, and does not leave.
     using HandOver = std::function<void(std::uint16_t index, FramePtr frame, Nanos at)>;
 
     Nic(Config config, const HostCosts& costs, HandOver hand_over);
 
-    /// A table over this object, which must stay in place.
+    /// Returns a table over this object, which must stay in place.
     [[nodiscard]] Port port() noexcept;
     [[nodiscard]] Cpu& cpu() noexcept { return cpu_; }
-    /// Around a round of the engine, whose counters these are: records that it takes from clients are charged before the
-    /// first frame that it sends. idle: the host did nothing before, so an interrupt brought what it receives.
+    /// Begins a round of the engine, whose counters these are: records that it takes from clients
+    /// are charged before the first frame that it sends. `idle`: the host did nothing before, so an
+    /// interrupt brought the frames that it receives.
     void begin_round(const Counters& counters, bool idle) noexcept;
     void end_round() noexcept;
     [[nodiscard]] const HostCosts& costs() const noexcept { return costs_; }
 
     // --- from the medium
-    /// The medium has sent the oldest frame, or (false) given it up.
+    /// Reports that the medium has sent the oldest frame, or (false) dropped it.
     void on_sent(bool sent);
-    /// The last bit of a frame is here. When its octets lie in memory; kNever: dropped, the ring is full.
+    /// Takes a frame whose last bit has arrived. Returns when its bytes are in memory; kNever:
+    /// dropped, the ring is full.
     [[nodiscard]] Nanos on_arrival(const FramePtr& frame, Nanos at);
-    /// When the oldest frame of the rx ring lies, or lay, in memory; kNever: there is none.
+    /// Returns when the oldest frame of the rx ring is, or was, in memory; kNever if there is none.
     [[nodiscard]] Nanos next_rx() const noexcept {
         return rx_ring_.empty() ? kNever : rx_ring_.front().at;
     }
 
-    /// Lets go of every frame in the rings; the medium must have been emptied.
+    /// Releases every frame in the rings; the medium must have been emptied.
     void drop_all();
 
-    /// Segments that somebody holds, of those that lie in the pools.
+    /// Returns the number of segments in use of those in the pools.
     [[nodiscard]] std::uint32_t segments_out() const noexcept {
         return tx_pool_.out() + rx_pool_.out();
     }
@@ -125,7 +130,7 @@ private:
     FramePool tx_pool_;
     FramePool rx_pool_;
     std::deque<Sending> tx_ring_;
-    std::deque<Segment*> failed_;  ///< given up by the medium, for tx_failed()
+    std::deque<Segment*> failed_;  ///< dropped by the medium, for tx_failed()
     std::deque<Received> rx_ring_;
     std::uint32_t landed_ = 0;
     const Counters* counters_ = nullptr;  ///< within a round

@@ -1,4 +1,5 @@
-// Hosts by name: those of the papers, and this project's own machine. The one place where their numbers stand.
+// Hosts by name: those of the papers, and this project's own machine. The only place that states
+// their figures.
 #pragma once
 
 #include <optional>
@@ -10,13 +11,13 @@
 
 namespace ulc::sim {
 
-/// All of them, the ideal host first. Constant.
+/// Returns all of them, the ideal host first. Constant.
 [[nodiscard]] const std::vector<HostCosts>& host_presets();
-/// Nothing if there is none of that name.
+/// Returns nothing if no host has that name.
 [[nodiscard]] std::optional<HostCosts> host_preset(std::string_view name);
-/// For a message: "ideal, gamma-0.1, …".
+/// Returns the names for a message: "ideal, gamma-0.1, …".
 [[nodiscard]] std::string host_preset_names();
-/// The 8 workstations of URTP §4.1, the slowest first.
+/// Returns the 8 workstations of URTP §4.1, the slowest first.
 [[nodiscard]] std::vector<HostCosts> urtp_hosts();
 
 }  // namespace ulc::sim

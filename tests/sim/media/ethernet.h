@@ -1,4 +1,5 @@
-// What of IEEE 802.3 both media share: the octets that a frame costs on the wire, and who is meant by a destination address.
+// The parts of IEEE 802.3 that both media share: the bytes that a frame costs on the wire, and the
+// ports to which a destination address refers.
 //
 //   |preamble 8|destination … payload, padded to 60|FCS 4|gap 12|
 #pragma once
@@ -23,19 +24,19 @@ inline constexpr std::uint64_t kFcsOctets = 4;
 inline constexpr std::uint64_t kGapOctets = 12;
 inline constexpr std::size_t kMacHeaderOctets = 14;
 
-/// Octets of a frame as a switch stores it: padded, with FCS.
+/// Returns the bytes of a frame as a switch stores it: padded, with FCS.
 [[nodiscard]] constexpr std::uint64_t stored_octets(std::uint64_t frame_octets) noexcept {
     return std::max<std::uint64_t>(frame_octets, wire::kFrameOctetsMin) + kFcsOctets;
 }
-/// Octets from the first of the preamble to the last of the FCS.
+/// Returns the bytes from the first of the preamble to the last of the FCS.
 [[nodiscard]] constexpr std::uint64_t wire_octets(std::uint64_t frame_octets) noexcept {
     return kPreambleOctets + stored_octets(frame_octets);
 }
 
-/// The ports behind the addresses. Given once: a simulated switch need not learn.
+/// The ports behind the addresses. Fixed at construction: a simulated switch need not learn.
 class PortAddresses {
 public:
-    /// each: addresses of a port, next to each other in `macs`.
+    /// `each`: addresses of a port, consecutive in `macs`.
     explicit PortAddresses(const std::vector<Mac>& macs, std::uint16_t each = 1)
         : macs_(macs), each_(each) {
         for (std::size_t n = 0; n < macs.size(); ++n)
@@ -51,7 +52,7 @@ public:
     [[nodiscard]] bool is_for(std::uint16_t port, const FramePtr& frame) const noexcept {
         return is_group(frame) || port_of(frame) == port;
     }
-    /// Of a frame that is not to a group; nothing if no port has the address.
+    /// Returns the port of a frame that is not to a group; nothing if no port has the address.
     [[nodiscard]] std::optional<std::uint16_t> port_of(const FramePtr& frame) const {
         const auto found = ports_.find(key_of(destination_of(frame)));
         return found == ports_.end() ? std::nullopt : std::optional(found->second);

@@ -1,12 +1,13 @@
-// What will happen when, in time order; what is due at the same time happens in the order in which it was put in, so that
-// a run depends on nothing else.
+// Future events in time order. Events that are due at the same time happen in the order in which
+// they were added, so that a run depends on nothing else.
 //
 //   heap_ (by time, then by age)         buckets_
 //   ┌ at 5, 1st ┐ ┌ at 7, 2nd ┐ …        each a row of events due at one time, in their order
 //         └───────────┴──────────────────▶ ■■■■■■   ■■
 //
-// A frame to all of a large cluster is thousands of events at one time: they share a place in the heap. Events go to the youngest
-// bucket of their time, which is remembered for the times put in last; another one of the same time is younger, and comes later.
+// A frame to all of a large cluster is thousands of events at one time: they share a place in the
+// heap. Events go to the youngest bucket of their time, which is remembered for the times added
+// last; another bucket of the same time is younger, and comes later.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +30,7 @@ public:
         buckets_[recent.bucket].events.push_back(std::move(event));
     }
     [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
-    /// When the first is due; kNever if there is none.
+    /// Returns when the first event is due; kNever if there is none.
     [[nodiscard]] Nanos next() const noexcept { return heap_.empty() ? kNever : heap_.front().at; }
     [[nodiscard]] T pop() {
         ULC_CHECK(!heap_.empty());
@@ -41,7 +42,8 @@ public:
 
 private:
     static constexpr std::uint32_t kNone = UINT32_MAX;
-    static constexpr std::size_t kKept = 4;  ///< events for which an idle bucket keeps room
+    /// Number of events for which an idle bucket keeps memory
+    static constexpr std::size_t kKept = 4;
     struct Entry {
         Nanos at;
         std::uint64_t order;
@@ -72,7 +74,7 @@ private:
         std::push_heap(heap_.begin(), heap_.end(), later);
         return bucket;
     }
-    /// The first bucket is empty.
+    /// Call when the first bucket is empty.
     void close() {
         const Entry entry = heap_.front();
         std::pop_heap(heap_.begin(), heap_.end(), later);

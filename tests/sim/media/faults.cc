@@ -96,8 +96,8 @@ bool Faults::loses(std::uint16_t from, std::uint16_t to) {
     return rates.loss > 0 && receiver.prng.chance(rates.loss);
 }
 
-/// Some octets changed, each to another value. The destination address stays: a frame with another would be one for nobody,
-/// which is a loss.
+/// Changes some bytes, each to another value. The destination address stays: a frame with another
+/// one would reach no port, which is a loss.
 FramePtr Faults::damaged(Receiver& receiver, const FramePtr& frame) {
     auto octets = *frame;
     const std::uint64_t count = 1 + receiver.prng.below(receiver.rates.corrupt_octets_max);

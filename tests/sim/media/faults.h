@@ -1,9 +1,11 @@
-// What may befall a frame on its last metre, judged for each receiver by itself when the frame arrives there. Every medium
-// has one; all of it may be changed while the run goes on, and heal() ends it.
+// Faults of a frame on its last segment, decided for each receiver separately when the frame
+// arrives there. Every medium has one; all of it may be changed during the run, and heal() ends it.
 //
-//   frame from a for b ─▶ cable in? ─▶ same partition? ─▶ scripted loss? ─▶ burst, loss ─▶ corrupted? ─▶ doubled? ─▶ late?
+//   frame from a for b ─▶ cable in? ─▶ same partition? ─▶ scripted loss? ─▶ burst, loss
+//                                                       ─▶ corrupted? ─▶ doubled? ─▶ late?
 //
-// Each receiver draws from a generator of its own, so that what is done to one changes nothing for another.
+// Each receiver draws from a separate generator, so that the faults of one change nothing for
+// another.
 #pragma once
 
 #include <cstdint>
@@ -20,22 +22,24 @@
 
 namespace ulc::sim {
 
-/// Losses that come together (Gilbert 1960, Elliott 1963): a receiver is in its good or in its bad state, and changes before
-/// it sees a frame. A share of enter / (enter + leave) of the frames meets the bad state, 1 / leave of them at a stretch.
+/// Losses that come together (Gilbert 1960, Elliott 1963): a receiver is in its good or in its bad
+/// state, and changes before it sees a frame. A share of enter / (enter + leave) of the frames
+/// meets the bad state, 1 / leave of them at a stretch.
 struct BurstLoss {
-    double enter = 0;  ///< chance of the bad state after the good one; 0: none of this
-    double leave = 1;  ///< chance of the good state after the bad one
+    double enter = 0;  ///< probability of the bad state after the good one; 0: no bursts
+    double leave = 1;  ///< probability of the good state after the bad one
     double loss = 1;   ///< in the bad state
 };
 
-/// Chances are per frame and receiver, 0 … 1.
+/// Probabilities are per frame and receiver, 0 … 1.
 struct FaultRates {
     double loss = 0;
     BurstLoss burst;
     double corrupt = 0;  ///< damage that the FCS does not show: in a switch's or a host's memory
     std::uint32_t corrupt_octets_max = 4;
     double duplicate = 0;  ///< arrives twice; each copy may be late by itself
-    double reorder = 0;  ///< chance of being late by up to reorder_delay, so that later frames pass
+    /// Probability of a delay of up to reorder_delay, so that later frames pass
+    double reorder = 0;
     Nanos reorder_delay = 50 * kMicrosecond;
 };
 
@@ -49,7 +53,7 @@ struct FaultCounts {
 
 class Faults {
 public:
-    /// One of what arrives: the frame or a damaged copy, `late` after its time.
+    /// One of the frames that arrive: the frame or a damaged copy, `late` after its time.
     struct Copy {
         FramePtr frame;
         Nanos late = 0;
@@ -60,21 +64,23 @@ public:
 
     void set(const FaultRates& rates);
     void set_receiver(std::uint16_t to, const FaultRates& rates);
-    /// The next n frames that arrive at `to` from `from` are lost.
+    /// Loses the next n frames that arrive at `to` from `from`.
     void lose_next(std::uint16_t from, std::uint16_t to, std::uint32_t n);
-    /// Ports of different islands do not hear each other. islands: a number for each port.
+    /// Separates ports of different islands. `islands`: a number for each port.
     void partition(std::span<const std::uint16_t> islands);
-    /// Nothing from `from` arrives at `to`, until it is said again with false. The other direction is not touched.
+    /// Blocks all frames from `from` to `to`, until it is called again with false. The other
+    /// direction is not affected.
     void cut(std::uint16_t from, std::uint16_t to, bool is_cut);
-    /// Loses all frames from `from` but NODE frames: its engine answers pings, and nothing else.
+    /// Loses all frames from `from` except NODE frames: its engine answers pings, and nothing else.
     void mute(std::uint16_t from);
-    /// Pulls or plugs in a port's cable: nothing comes or goes; its transmitter sends into the void.
+    /// Unplugs or plugs in a port's cable: no frame passes; frames of its transmitter are lost.
     void unplug(std::uint16_t port, bool unplugged = true);
     [[nodiscard]] bool is_unplugged(std::uint16_t port) const { return receivers_[port].unplugged; }
-    /// No rates, scripts, cuts or partition any more; all cables in again, unless they are to stay out.
+    /// Removes all rates, scripts, cuts and partitions; plugs all cables in again, unless they are
+    /// to stay out.
     void heal(bool keep_unplugged = false);
 
-    /// What arrives of a frame, at its time of arrival; empty: nothing.
+    /// Returns the copies of a frame that arrive, at its time of arrival; empty: none.
     [[nodiscard]] Copies judge(std::uint16_t from, std::uint16_t to, const FramePtr& frame);
     [[nodiscard]] const FaultCounts& counts(std::uint16_t to) const {
         return receivers_[to].counts;

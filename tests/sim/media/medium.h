@@ -1,10 +1,13 @@
-// What joins the simulated nodes: a shared cable (hub_medium.h) or a switch (switch_medium.h), in virtual time.
+// The medium that joins the simulated nodes: a shared cable (hub_medium.h) or a switch
+// (switch_medium.h), in virtual time.
 //
-//   host ─transmit(port, frame)─▶ the port's transmitter, a FIFO ─▶ medium ─▶ on_arrival(port, frame) at each receiver
-//                                              └▶ on_sent(port, true | false)
+//   host ─transmit(port, frame)─▶ the port's transmitter, a FIFO ─▶ medium
+//                  ─▶ on_arrival(port, frame) at each receiver
+//                  └▶ on_sent(port, true | false)
 //
-// A medium moves octets. It reads no field of a frame but the two MAC addresses, knows no protocol, no clock and no
-// randomness but its seed: the same seed and the same calls give the same events, in the same order, on every machine.
+// A medium moves bytes. It reads no field of a frame except the two MAC addresses. It knows no
+// protocol and no clock, and its only randomness is its seed: the same seed and the same calls give
+// the same events, in the same order, on every machine.
 #pragma once
 
 #include <cstddef>
@@ -16,25 +19,28 @@
 
 namespace ulc::sim {
 
-/// One frame: the octets from destination MAC on, without preamble, padding and FCS. Shared by all of its receivers and never
-/// changed; a medium that corrupts one makes another.
+/// One frame: the bytes from destination MAC on, without preamble, padding and FCS. All of its
+/// receivers share it and it never changes; a medium that corrupts one makes another.
 using FramePtr = std::shared_ptr<const std::vector<std::byte>>;
 
-/// What a medium tells its host: called in time order from advance(). A sink may call transmit() from within, with `now` = at.
+/// Events of a medium for its host: called in time order from advance(). A sink may call transmit()
+/// from within, with `now` = at.
 class MediumSink {
 public:
-    /// The oldest frame that was given to that port and not yet reported has left its transmitter at `at`, the end of its
-    /// last bit. sent = false: given up after the attempts that the standard allows (16 collisions), nobody has it.
+    /// Reports that the oldest frame that was given to that port and not yet reported has left its
+    /// transmitter at `at`, the end of its last bit. sent = false: dropped after the attempts that
+    /// the standard allows (16 collisions), no port has it.
     virtual void on_sent(std::uint16_t port, bool sent, Nanos at) = 0;
-    /// The last bit of a frame is at that port. The frame is for the port by its destination address, or to a group.
+    /// Reports that the last bit of a frame is at that port. The frame is for the port by its
+    /// destination address, or to a group.
     virtual void on_arrival(std::uint16_t port, const FramePtr& frame, Nanos at) = 0;
 
 protected:
     ~MediumSink() = default;
 };
 
-/// A medium with numbered ports, 0 up to a number fixed at construction. Time never goes back: `now` and `to` are at least
-/// what the last call was given.
+/// A medium with numbered ports, 0 up to a number fixed at construction. Time never goes back:
+/// `now` and `to` are at least the values of the last call.
 class Medium {
 public:
     Medium() = default;
@@ -42,13 +48,14 @@ public:
     Medium& operator=(const Medium&) = delete;
     virtual ~Medium() = default;
 
-    /// Hands a frame to a port's transmitter, FIFO behind the port's earlier frames. The transmitter takes any number of
-    /// frames: the host holds its ring's limit by counting on_sent(). `now`: at or after the last advance(), and not after
-    /// next_event(), so that the medium has not missed anything.
+    /// Hands a frame to a port's transmitter, FIFO behind the port's earlier frames. The
+    /// transmitter takes any number of frames: the host keeps its ring's limit by counting
+    /// on_sent(). `now`: at or after the last advance(), and not after next_event(), so that the
+    /// medium has not missed an event.
     virtual void transmit(std::uint16_t from, FramePtr frame, Nanos now) = 0;
-    /// When advance() has something to do next; kNever: nothing is under way.
+    /// Returns when advance() has work next; kNever: nothing is in flight.
     [[nodiscard]] virtual Nanos next_event() const = 0;
-    /// Everything due up to and including `to`, told to the sink in time order.
+    /// Performs everything due up to and including `to`, and reports it to the sink in time order.
     virtual void advance(Nanos to, MediumSink& sink) = 0;
 };
 

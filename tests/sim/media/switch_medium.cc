@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t kPicosPerNano = 1000;
 constexpr std::int64_t kPicosPerSecond = 1'000'000'000'000;
 
-/// The first whole nanosecond at or after.
+/// Returns the first whole nanosecond at or after this time.
 Nanos nanos_of(std::int64_t picos) noexcept { return (picos + kPicosPerNano - 1) / kPicosPerNano; }
 
 }  // namespace
@@ -105,7 +105,8 @@ void SwitchMedium::advance(Nanos to, MediumSink& sink) {
     now_ = std::max(now_, to);
 }
 
-/// The switch knows the destination: to which outputs, and whether they must wait for the last bit.
+/// Called when the switch knows the destination: decides the outputs, and whether they must wait
+/// for the last bit.
 void SwitchMedium::forward(const HeldPtr& held, Nanos now) {
     Run run;
     const auto put = [&](std::uint16_t to) {
@@ -140,12 +141,13 @@ void SwitchMedium::forward(const HeldPtr& held, Nanos now) {
     leave(run, held);
 }
 
-/// An output that had to wait.
+/// Sends on an output that had to wait.
 void SwitchMedium::output(std::uint16_t to, const HeldPtr& held, Nanos now) {
     leave({enqueue(to, *held, now), to, to}, held);
 }
 
-/// Into the output's buffer. Returns when it will be out of it, after what is before it; kNever: there is no room.
+/// Adds a frame to the output's buffer. Returns when it will have left, after the frames before it;
+/// kNever: there is no space.
 Nanos SwitchMedium::enqueue(std::uint16_t to, Held& held, Nanos now) noexcept {
     Port& port = ports_[to];
     const std::uint64_t shared_more = held.copies == 0 ? held.octets : 0;

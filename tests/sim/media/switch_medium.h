@@ -1,15 +1,17 @@
 // A switch with a full-duplex cable to each port, as IEEE 802.1D forwards and 802.3 times it.
 //
-//   host ▶ transmitter at the port's rate ▶ cable ▶ switch: latency ─┬▶ output buffer ▶ output at its rate ▶ cable ▶ host
-//                                                                    └▶ (to a group: every port but the source)
+//   host ▶ transmitter at the port's rate ▶ cable ▶ switch: latency
+//       ─┬▶ output buffer ▶ output at its rate ▶ cable ▶ host
+//        └▶ (to a group: every port except the source)
 //
-// Store-and-forward begins to send when it has the last bit, cut-through when it has the header and the output is no
-// faster than the input (else it would run dry). A frame lies in its output's buffer from when it may be sent until its last
-// bit has left. What finds no room there, or in the memory that all outputs share, is dropped and counted (tail drop).
-// Two ports, cut-through after 0 octets and no latency are a cable between two hosts.
+// Store-and-forward begins to send when it has the last bit; cut-through when it has the header and
+// the output is no faster than the input (else it would run dry). A frame occupies its output's
+// buffer from the time at which it may be sent until its last bit has left. A frame that finds no
+// space there, or in the memory that all outputs share, is dropped and counted (tail drop). Two
+// ports, cut-through after 0 bytes and no latency are a cable between two hosts.
 //
-// Transmission times are kept in picoseconds, so that a port's rate is exact at 100 Gb/s too; events happen at the next
-// whole nanosecond.
+// Transmission times are kept in picoseconds, so that a port's rate is exact at 100 Gb/s too;
+// events happen at the next whole nanosecond.
 #pragma once
 
 #include <cstdint>
@@ -31,16 +33,19 @@ struct SwitchConfig {
     static constexpr std::uint64_t kNoLimit = UINT64_MAX;
 
     std::vector<Mac> macs;        ///< addresses of the hosts by port, all different
-    std::uint16_t macs_each = 1;  ///< addresses of each host, next to each other in `macs`
+    std::uint16_t macs_each = 1;  ///< addresses of each host, consecutive in `macs`
     std::uint64_t bits_per_second = 10'000'000'000;
-    std::vector<std::uint64_t> port_bits_per_second;  ///< of each port; empty: all the same
+    std::vector<std::uint64_t> port_bits_per_second;  ///< rate of each port; empty: all the same
     Forwarding forwarding = Forwarding::kStoreAndForward;
-    /// Cut-through decides after so many octets of a frame and its preamble: the preamble and the MAC header.
+    /// Cut-through decides after this number of bytes of a frame and its preamble: the preamble and
+    /// the MAC header.
     std::uint64_t cut_through_octets = kPreambleOctets + kMacHeaderOctets;
-    Nanos latency = 2 * kMicrosecond;        ///< of the switch, beside what forwarding waits for
-    Nanos cable = 25;                        ///< of each cable, one way; 5 m
-    std::uint64_t buffer_octets = kNoLimit;  ///< of each output; stored_octets() each frame
-    std::uint64_t shared_octets = kNoLimit;  ///< of all outputs; a frame for several counts once
+    /// Latency of the switch, in addition to the wait for the bytes that forwarding needs
+    Nanos latency = 2 * kMicrosecond;
+    Nanos cable = 25;                        ///< delay of each cable, one way; 5 m
+    std::uint64_t buffer_octets = kNoLimit;  ///< limit of each output; stored_octets() each frame
+    /// Limit of all outputs; a frame for several counts once
+    std::uint64_t shared_octets = kNoLimit;
     std::uint64_t seed = 1;
 };
 
@@ -49,16 +54,17 @@ struct SwitchPortCounts {
     std::uint64_t in_octets = 0;
     std::uint64_t out_frames = 0;  ///< to the host
     std::uint64_t out_octets = 0;
-    std::uint64_t overflows = 0;  ///< dropped for want of room at this output
+    std::uint64_t overflows = 0;  ///< dropped for lack of space at this output
     std::uint64_t buffer_octets_max = 0;
 };
 
-/// Why it cannot be; empty: it can. For what a person wrote.
+/// Returns why the configuration is impossible; empty if it is possible. For configurations that a
+/// user wrote.
 [[nodiscard]] std::string problem_of(const SwitchConfig& config);
 
 class SwitchMedium final : public Medium {
 public:
-    /// The configuration has no problem_of().
+    /// Precondition: problem_of() finds no problem.
     explicit SwitchMedium(const SwitchConfig& config);
 
     void transmit(std::uint16_t from, FramePtr frame, Nanos now) override;
@@ -95,11 +101,12 @@ private:
     struct Event {
         Kind kind = Kind::kSent;
         std::uint16_t port = 0;
-        std::uint16_t last = 0;  ///< kLeft, kArrived: of the ports from `port` on but the source's
+        std::uint16_t last = 0;  ///< kLeft, kArrived: the ports from `port` on except the source's
         HeldPtr held;            ///< kForward to kArrived
         FramePtr frame;          ///< kLate
     };
-    /// Outputs next to each other that a frame leaves at one time: most are, where it goes to all.
+    /// Consecutive outputs that a frame leaves at one time: usually most of them, if it goes to
+    /// all.
     struct Run {
         Nanos end = kNever;
         std::uint16_t first = 0;

@@ -1,5 +1,5 @@
-// Clients of their engine's process (abi::Reach::kProcess): payloads that frames refer to. What they sent from is freed with its
-// kSendDone, so a later look at it is found by the address sanitizer.
+// Tests clients in their engine's process (abi::Reach::kProcess): payloads that frames refer to. A
+// payload is freed with its kSendDone, so the address sanitizer finds a later read.
 #include <gtest/gtest.h>
 
 #include "tests/sim/cluster/sim_cluster.h"
@@ -71,7 +71,7 @@ TEST(Direct, one_that_waits_for_its_receiver_holds_no_other_back) {
     EXPECT_EQ(cluster.shut_down(), 0U);
 }
 
-// Repetitions read the payload again; members of the sender's node read it from the frame.
+// Retransmissions read the payload again; members of the sender's node read it from the frame.
 TEST(Direct, long_messages_to_all_under_loss_also_on_the_same_node) {
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
         ClusterConfig config = embedded(2, 0.05);
@@ -113,7 +113,8 @@ TEST(Direct, what_a_dead_client_sent_from_is_not_read_any_more) {
     const std::uint64_t before = cluster.net().stats(0).tx_frames;
     ASSERT_TRUE(
         cluster.run(kSecond, [&] { return cluster.net().stats(0).tx_frames > before + 11; }));
-    cluster.kill_client(0);  // its memory goes with it; the first packet must still be repeated
+    // Its memory is lost with it; the first packet must still be retransmitted
+    cluster.kill_client(0);
     ASSERT_TRUE(cluster.run(
         5 * kSecond, [&] { return !cluster.client(1).messages.empty(); },
         [&] { cluster.client(1).poll(); }));
@@ -121,7 +122,8 @@ TEST(Direct, what_a_dead_client_sent_from_is_not_read_any_more) {
     EXPECT_EQ(cluster.shut_down(), 0U);
 }
 
-// A send that fails in its middle is answered at once, and its payload freed; the port holds frames of it that it has not taken.
+// A send that fails half-way is answered at once, and its payload freed; the port holds frames of
+// it that it has not taken.
 TEST(Direct, a_send_that_fails_half_way_lets_go_of_its_payload) {
     for (const bool group : {false, true}) {
         ClusterConfig config = embedded(2);

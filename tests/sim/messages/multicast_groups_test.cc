@@ -1,5 +1,5 @@
-// Groups on interfaces that compare few multicast addresses: everything arrives, whatever shares an address, and nodes get few frames
-// that they do not want (URTP §3.2.1).
+// Tests groups on interfaces that compare few multicast addresses: every message arrives, however
+// addresses are shared, and nodes get few unwanted frames (URTP §3.2.1).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ ClusterConfig config_of(std::uint16_t nodes, std::uint16_t filters) {
     return config;
 }
 
-/// Sum over all nodes.
+/// Returns the sum over all nodes.
 std::uint64_t count(LibCluster& lib, Counter counter) { return lib.cluster().count(counter); }
 
 // F-12, G-10, G-11, G-16
@@ -39,12 +39,12 @@ TEST(MulticastGroups, nobody_else_gets_the_frames_while_there_is_room) {
 
 // G-12, G-16, G-18, G-19
 TEST(MulticastGroups, without_room_one_shares_with_those_that_want_most_of_it) {
-    LibCluster lib(config_of(8, 2));  // the job, and one address more
+    LibCluster lib(config_of(8, 2));  // the job, and one more address
     ASSERT_TRUE(lib.form());
     GroupTraffic traffic(lib, {{0, 1, 2}, {4, 5, 6}, {0, 1, 2, 3}, {0, 7}});
     ASSERT_TRUE(traffic.create());
-    // The third joins the first, and node 3 listens there too. So does the last one, where 7 joins: three nodes get what they do not want,
-    // with the job's address six would.
+    // The third group joins the first, and node 3 listens there too. So does the last one, which 7
+    // joins: three nodes get unwanted frames; with the job's address it would be six.
     EXPECT_EQ(count(lib, Counter::multicast_groups_sharing), 4U + 2U) << "a group at each node";
     ASSERT_TRUE(traffic.exchange(2));
     EXPECT_EQ(count(lib, Counter::drop_unfiltered), 0U);
@@ -73,7 +73,8 @@ TEST(MulticastGroups, an_address_that_is_free_again_is_given_to_the_next) {
     EXPECT_EQ(again.unwanted(), 0U);
 }
 
-// More jobs than the interface compares addresses: it passes all, and then only as long.
+// There are more jobs than addresses that the interface compares: it passes all frames, but only
+// that long.
 // G-14
 TEST(MulticastGroups, a_job_without_room_is_heard_all_the_same) {
     LibCluster lib(config_of(4, 0));
@@ -144,7 +145,7 @@ TEST(MulticastGroups, a_client_chooses_addresses_of_its_own_groups_only) {
     say(kUse, client.world, 0);
     EXPECT_EQ(cluster.count(Counter::client_bad_record), 5U);
     EXPECT_EQ(client.listens.at(kMine), static_cast<int>(Err::kInvalid));
-    say(kListen, kMine, 7);  // in the place of its own
+    say(kListen, kMine, 7);  // in place of its address
     EXPECT_EQ(client.listens.at(kMine), 0);
     say(kUse, kMine, 7);
     EXPECT_EQ(cluster.count(Counter::multicast_groups_sharing), 1U);

@@ -1,4 +1,4 @@
-// One engine on two nets: both work, nothing crosses, and a net that goes down hurts only itself.
+// One engine on two nets: both work, nothing crosses, and a net that goes down affects only itself.
 //
 //   net 0:  left ── middle                    middle is one engine with a port on each
 //   net 1:          middle ── right
@@ -85,7 +85,8 @@ public:
         }
         return true;
     }
-    /// To the next event of a net or an engine, at most to `end`; a step on if an engine waits for its port.
+    /// Advances to the next event of a net or an engine, at most to `end`; one step if an engine
+    /// waits for its port.
     void advance(Nanos end) {
         Nanos next = std::min({nets_[0].next_event(), nets_[1].next_event(), end});
         for (const auto& engine : engines_)
@@ -105,7 +106,7 @@ public:
     bool formed(std::size_t a, std::size_t b) {
         return run(5 * kSecond, [&] { return client(a).formed() && client(b).formed(); });
     }
-    /// One message each way; true: both came, once, as sent.
+    /// Sends one message each way; returns true if both came, once, as sent.
     bool talk(std::size_t a, std::size_t b, std::string_view text) {
         client(a).messages.clear();
         client(b).messages.clear();
@@ -116,7 +117,7 @@ public:
         return came && client(a).messages[0].payload == octets_of(text) &&
                client(b).messages[0].payload == octets_of(text);
     }
-    /// Everybody leaves. Segments that did not come home.
+    /// Detaches all. Returns the number of segments that are not back in their pools.
     std::uint32_t shut_down() {
         for (const Client& client : clients_)
             engines_[client.node]->detach(client.endpoint, engine::DetachReason::kClosed, now());
@@ -146,7 +147,8 @@ private:
         Node node = kLeft;
     };
 
-    /// A port whose link, and whose acceptance of frames, follows link_up_: a cable that can be pulled.
+    /// Returns a port whose link, and whose acceptance of frames, follows link_up_: a cable that
+    /// can be unplugged.
     Port port(std::size_t net, std::uint16_t index) {
         Port port = nets_[net].port(index);
         if (index != kMiddle) return port;
@@ -232,7 +234,7 @@ TEST(Nets, a_frame_from_one_net_does_not_reach_an_endpoint_of_another) {
     const auto middle_0 = nets.add_client(TwoNets::kBoth, 0);
     nets.join(left, middle_0);
     ASSERT_TRUE(nets.formed(left, middle_0));
-    // What left sends to the middle on net 0 is also put on the middle's other wire, word for word.
+    // Copies each frame that left sends to the middle on net 0 to the middle's other wire.
     auto& counters = nets.engine(TwoNets::kBoth).counters();
     const std::uint64_t unknown = counters.get(Counter::drop_unknown_handle);
     Port tap = nets.net(0).port(kMiddle);

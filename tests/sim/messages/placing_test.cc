@@ -1,6 +1,7 @@
-// Long messages to applications that have the engine inside: frames are copied into the buffers of receives that are posted, and
-// payloads land there without a frame, also when frames are lost, repeated, overtaken, and nobody has asked yet. A buffer is
-// freed as soon as its receive is done, so a later write is found by the address sanitizer.
+// Tests long messages to applications with an embedded engine. Frames are copied into the buffers
+// of posted receives, and payloads land there without a frame, also when frames are lost,
+// retransmitted or overtaken, and before any receive is posted. A buffer is freed as soon as its
+// receive is done, so the address sanitizer finds a later write.
 #include <gtest/gtest.h>
 #include <ulc.h>
 
@@ -45,8 +46,8 @@ struct Awaited {
     bool done = false;
 };
 
-/// Each rank sends random messages to the next one, or to the next two in turns, and posts a receive for each, some before and some after
-/// it came.
+/// Each rank sends random messages to the next one, or to the next two in turns, and posts a
+/// receive for each, some before and some after it came.
 class Traffic {
 public:
     Traffic(const ClusterConfig& config, std::size_t messages, std::uint16_t receivers = 1)
@@ -72,7 +73,7 @@ public:
         }));
     }
     [[nodiscard]] LibCluster& lib() noexcept { return lib_; }
-    /// Now and then a rank computes for so long, while its engine goes on.
+    /// Makes a rank compute for such times now and then, while its engine continues.
     void set_pauses(Nanos pauses) noexcept { pauses_ = pauses; }
     [[nodiscard]] std::uint64_t count(Counter counter) { return lib_.cluster().count(counter); }
 
@@ -83,7 +84,7 @@ private:
             sum += count;
         return sum;
     }
-    /// Around what fits into one packet, and into several.
+    /// Returns a length near the limit of one packet, or of several.
     std::size_t some_length() {
         const std::size_t around[] = {0, 40, 1024, 3950, 3972, 4000, 8000, 30'000, 200'000};
         return around[random_.below(std::size(around))] + random_.below(40);
@@ -99,7 +100,7 @@ private:
             one.done = true;
             EXPECT_EQ(status.error, ULC_OK);
         }
-        // In the order of posting, which is that of matching where two could take the same message.
+        // In the order of posting, which is that of matching if two could take the same message.
         std::erase_if(awaited_[rank], [&](const std::unique_ptr<Awaited>& one) {
             ulc_status status;
             if (ulc_test(ep, &one->request, &status) != ULC_OK) return false;
@@ -119,7 +120,7 @@ private:
             ulc_send(ep, one.to, one.tag, one.payload.data(), one.payload.size(), &one.request),
             ULC_OK);
     }
-    // Any tag, so that the order of messages alone says which one it gets.
+    // Posts a receive with any tag, so that the order of messages alone decides which one it gets.
     void await(ulc_endpoint* ep, std::uint16_t rank) {
         --to_await_[rank];
         auto one = std::make_unique<Awaited>();
@@ -132,7 +133,8 @@ private:
                   ULC_OK);
         awaited_[rank].push_back(std::move(one));
     }
-    // Receives match the messages of one source in the order in which they were posted, so they end in it too.
+    // Receives match the messages of one source in the order in which they were posted, so they
+    // also end in that order.
     void take(std::uint16_t rank, const Awaited& one, const ulc_status& status) {
         EXPECT_EQ(status.error, ULC_OK);
         std::size_t& next = next_[rank][status.source];
@@ -154,7 +156,7 @@ private:
     std::vector<std::size_t> to_send_;
     std::vector<std::size_t> to_await_;
     std::vector<std::vector<std::size_t>>
-        next_;  ///< by receiver and source: of sent_, the next one
+        next_;  ///< by receiver and source: the next index in sent_
     std::uint16_t receivers_;
     Nanos pauses_ = 0;
 };
@@ -174,7 +176,8 @@ TEST(Placing, random_traffic_with_losses_matches_in_order) {
     }
 }
 
-// On a wire of shared memory its writer may run ahead of a reader that was stopped: what landed is worthless and comes again.
+// On a wire of shared memory the writer may overtake a reader that was stopped: the landed data are
+// worthless and come again.
 TEST(Placing, what_was_overtaken_while_it_landed_comes_again) {
     ClusterConfig config = config_of(7, 0.01);
     config.net.overtaken_every = 5;
@@ -184,8 +187,8 @@ TEST(Placing, what_was_overtaken_while_it_landed_comes_again) {
     EXPECT_EQ(traffic.lib().shut_down(), 0U);
 }
 
-// With few slots a client stalls its engine again and again between the payload's landing and its delivery, and another source's message
-// may have the receive meanwhile.
+// With few slots a client stalls its engine repeatedly between the payload's landing and its
+// delivery, and another source's message may get the receive in that time.
 TEST(Placing, a_stalled_client_gets_what_has_landed_later) {
     for (std::uint64_t seed = 1; seed <= 6; ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));
@@ -201,7 +204,8 @@ TEST(Placing, a_stalled_client_gets_what_has_landed_later) {
     }
 }
 
-// Both wait for room in the completion ring, and had landed in the buffer of the one receive that either may get.
+// Both wait for space in the completion ring, and had landed in the buffer of the one receive that
+// either may get.
 TEST(Placing, two_that_stall_do_not_share_a_buffer) {
     constexpr std::size_t kEach = 12;
     constexpr std::size_t kLength = 2000;

@@ -1,5 +1,6 @@
-// Every profile through real engines: the same traffic and oracle as random_traffic_test.cc, once for each word that a job may be
-// configured with; and what the profile that repairs nothing reports.
+// Tests every profile through real engines: the same traffic and oracle as random_traffic_test.cc,
+// once for each policy that a job may be configured with; and the reports of the profile that
+// retransmits nothing.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(All, EveryWord, testing::ValuesIn(repairing_words()), [
     return name;
 });
 
-// Seven nodes of 10 Gb/s flood one of 100 Mb/s, all to all, and nothing but the profile bounds them.
+// Seven nodes of 10 Gb/s flood one of 100 Mb/s, all to all, and only the profile bounds them.
 TEST(Overload, without_congestion_control_all_gets_through_a_port_that_is_outrun) {
     for (const char* profile :
          {"gbn+eager", "gbn+open", "p0+lazy", "p1+eager+open", "pcode+eager"}) {

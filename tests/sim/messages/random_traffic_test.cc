@@ -1,5 +1,6 @@
-// N engines, many seeds, every kind of traffic, faults on the wire; the oracle says whether each message arrived exactly
-// once, in order and whole, and the pools whether anything leaked. A failing case prints the seed that replays it.
+// N engines, many seeds, every kind of traffic, faults on the wire. The oracle checks that each
+// message arrived exactly once, in order and whole; the pools show leaks. A failing case prints the
+// seed that replays it.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -108,7 +109,8 @@ TEST_P(RandomTraffic, arrives_exactly_once_in_order_and_whole) {
 INSTANTIATE_TEST_SUITE_P(All, RandomTraffic, testing::ValuesIn(kCases),
                          [](const auto& one) { return std::string(one.param.name); });
 
-// Seed 7749: 21 readers that looked once in 1.6 µs took fifty million turns before their 2.3 s were over.
+// Seed 7749: 21 readers that polled once in 1.6 µs took fifty million turns before their 2.3 s were
+// over.
 TEST(Readers, that_lag_take_no_turns_while_nothing_comes) {
     ClusterConfig config;
     config.net.ports = 2;

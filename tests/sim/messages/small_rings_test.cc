@@ -1,5 +1,5 @@
-// Rings and memory as small as they may be, and more under way than they hold: whoever waits must wait for something that
-// another will do, and not in a circle.
+// Tests rings and memory of the smallest sizes, with more messages pending than they hold: a
+// process that waits must wait for an action of another one, and not in a circle.
 #include <coll.h>
 #include <gtest/gtest.h>
 
@@ -17,8 +17,9 @@ namespace {
 constexpr std::size_t kOctets = 1000;  ///< one packet, one block
 constexpr std::uint64_t kMessages = 200;
 
-// Each rank floods all others, and takes what comes at once. What a rank is sent outnumbers what it sends, so its receive
-// blocks must come back while its own sends wait: for the memory of the others, who wait likewise.
+// Each rank floods all others, and takes messages as they come. A rank receives more than it sends,
+// so its receive blocks must come back while its own sends wait for the memory of the others, which
+// wait likewise.
 void flood(SimCluster& cluster, std::uint16_t ranks) {
     ASSERT_TRUE(cluster.form(ranks, [](std::size_t n) { return static_cast<std::uint16_t>(n); }));
     MessageLog log;
@@ -60,20 +61,23 @@ TEST(SmallRings, ranks_that_flood_each_other_get_all_across) {
     }
 }
 
-// Every frame of both nodes once held unacknowledged data, and an acknowledgement needs a frame.
-// With alpha this large, one user may hold every frame: only those kept for control are left.
+// In an earlier version, every frame of both nodes held unacknowledged data, and an acknowledgement
+// needs a frame. With alpha this large, one user may hold every frame: only those reserved for
+// control are left.
 TEST(SmallRings, two_nodes_with_few_frames_can_still_acknowledge) {
     ClusterConfig config;
     config.net.ports = 2;
     config.net.bits_per_second = 1'000'000'000;
-    config.net.latency = 200 * kMicrosecond;  // so that both fill their pools before they hear
+    // So that both fill their pools before they learn of it
+    config.net.latency = 200 * kMicrosecond;
     config.net.segments = 64;
     config.engine.profile = "urtp+open";
     config.engine.accounts.frames_alpha = 1'000'000;
     flood(2, config);
 }
 
-// Frames for which the NIC had no room: the engine asks it once a second, and `ulc stat` shows them.
+// Frames that the NIC dropped for lack of buffers: the engine reads the NIC's counter once a
+// second, and `ulc stat` shows them.
 TEST(SmallRings, what_a_nic_misses_is_counted) {
     constexpr std::uint16_t kRanks = 4;
     ClusterConfig config;
@@ -92,8 +96,9 @@ TEST(SmallRings, what_a_nic_misses_is_counted) {
     EXPECT_EQ(cluster.shut_down(), 0U);
 }
 
-// What waits for a lost packet once took all frames that a node receives into, and so the repair could never come: the pools
-// of several endpoints, or senders, are more than the port's.
+// In an earlier version, packets that waited for a lost one took all frames into which a node
+// receives, and the retransmission could never arrive: the pools of several endpoints, or senders,
+// together exceed the port's.
 TEST(SmallRings, a_node_full_of_packets_that_wait_still_receives_what_they_wait_for) {
     constexpr Rank kSenders = 3;
     constexpr std::uint64_t kEach = 80;
@@ -124,8 +129,9 @@ TEST(SmallRings, a_node_full_of_packets_that_wait_still_receives_what_they_wait_
     EXPECT_EQ(cluster.shut_down(), 0U);
 }
 
-// Messages that nobody asks for once kept the last blocks of the arena, and those that somebody awaited never came: each source is
-// to have a way through, and nobody may keep it.
+// In an earlier version, messages without a posted receive kept the last blocks of the arena, and
+// those with a posted receive never came. Each source must have a way through, and no source may
+// keep it.
 TEST(SmallRings, awaited_messages_pass_those_that_nobody_asks_for) {
     constexpr std::uint16_t kRanks = 30;
     constexpr std::size_t kLength = 1400;
@@ -161,13 +167,14 @@ TEST(SmallRings, awaited_messages_pass_those_that_nobody_asks_for) {
         << std::ranges::count(done, false) << " have not come";
 }
 
-// What the engine sends for a collective once waited, in the queue of the client's sends, for the end of a message in chunks, and kept
-// the slots that the rest of the message needed (seeds 6054, 8788 and 9605 of `ulc-sim check`).
+// In an earlier version, sends of the engine for a collective waited, in the queue of the client's
+// sends, for the end of a message in chunks, and kept the slots that the rest of the message needed
+// (seeds 6054, 8788 and 9605 of `ulc-sim check`).
 TEST(SmallRings, a_long_message_ends_beside_collectives_that_the_engine_carries_out) {
     constexpr std::uint16_t kRanks = 12;
     constexpr std::size_t kLong = 160'000;  // 20 chunks
     ClusterConfig config = smallest(kRanks);
-    config.sizes.sq_slots = 32;  // so that all of it is with the engine at once
+    config.sizes.sq_slots = 32;  // so that all of it is in the engine at once
     const auto offloading = [](std::uint16_t) {
         client::Limits limits;
         limits.offload = 1;
@@ -196,7 +203,7 @@ TEST(SmallRings, a_long_message_ends_beside_collectives_that_the_engine_carries_
     const auto act = [&](std::uint16_t rank, Nanos now) {
         if (!begun[rank]) {
             start(rank);
-            lib.cluster().pause_client(rank, now + kMillisecond);  // its engine goes on
+            lib.cluster().pause_client(rank, now + kMillisecond);  // its engine continues
         }
         begun[rank] = true;
         std::erase_if(running[rank], [&](ulc_coll* each) {
@@ -217,10 +224,11 @@ TEST(SmallRings, a_long_message_ends_beside_collectives_that_the_engine_carries_
     EXPECT_EQ(lib.shut_down(), 0U);
 }
 
-// Sends to a rank 64 above that of a message in chunks once waited for its end, in the queue that its next chunks needed.
+// In an earlier version, sends to a rank 64 above that of a message in chunks waited for its end,
+// in the queue that its next chunks needed.
 TEST(SmallRings, sends_to_other_ranks_pass_a_message_in_chunks_however_many_ranks_there_are) {
     constexpr std::uint16_t kRanks = 66;
-    constexpr std::size_t kLong = 160'000;  // 40 chunks, of which two are with the engine at a time
+    constexpr std::size_t kLong = 160'000;  // 40 chunks, of which two are in the engine at a time
     constexpr std::size_t kShorts = 200;    // more than ring and queue hold
     ClusterConfig config = smallest(2);
     LibCluster lib(config, kRanks);

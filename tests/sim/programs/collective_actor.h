@@ -1,5 +1,5 @@
-// What one rank of a group does with coll.h: a list of collective operations, one after the other or several under way, every
-// octet checked.
+// Runs one rank's calls of coll.h: a list of collective operations, one after the other or several
+// at the same time, with every byte checked.
 #pragma once
 
 #include <coll.h>
@@ -16,28 +16,30 @@ namespace ulc::sim {
 
 class CollectiveActor {
 public:
-    /// program: outlives this; the same at every rank of the group. seed: of the skew of step(). width: so many are under way
-    /// at most; they are tested in any order.
+    /// `program`: outlives this; the same at every rank of the group. `seed`: that of the skew of
+    /// step(). `width`: maximum number of operations at the same time; they are tested in any
+    /// order.
     CollectiveActor(ulc_endpoint* ep, ulc_group group, const std::vector<Operation>& program,
                     std::uint64_t seed, std::size_t width = 1);
 
     [[nodiscard]] bool done() const { return at_ == program_->size(); }
-    /// Operations that are done.
+    /// Returns the number of operations that are done.
     [[nodiscard]] std::size_t at() const { return at_; }
     [[nodiscard]] int error() const { return error_; }
-    /// The oldest that is under way; nullptr: nothing.
+    /// Returns the oldest operation in progress; nullptr if there is none.
     [[nodiscard]] ulc_coll* running() const {
         return running_.empty() ? nullptr : running_.front().operation;
     }
-    /// What ulc_last_error_text() said of it.
+    /// Returns the text of ulc_last_error_text() for that operation.
     [[nodiscard]] const std::string& error_text() const { return error_text_; }
-    /// What was wrong with a result; empty: nothing.
+    /// Returns the fault of a result; empty if there is none.
     [[nodiscard]] const std::string& wrong() const { return wrong_; }
     [[nodiscard]] bool ended() const { return done() || error_ != ULC_OK || !wrong_.empty(); }
 
-    /// As a program that calls the blocking forms: on and on, until ulc_wait() would wait.
+    /// Acts like a program that calls the blocking forms: continues until ulc_wait() would wait.
     void run_until_waiting();
-    /// Now and then one thing, so that ranks drift apart. When to call again by itself.
+    /// Performs one action now and then, so that ranks drift apart. Returns when it must be called
+    /// again.
     Nanos step(Nanos now);
 
 private:
@@ -49,7 +51,7 @@ private:
     [[nodiscard]] bool may_start() const {
         return begun_ < program_->size() && running_.size() < width_;
     }
-    bool test(std::size_t which);  ///< false: under way
+    bool test(std::size_t which);  ///< false: in progress
     int start();
 
     ulc_endpoint* ep_;

@@ -10,12 +10,12 @@
 namespace ulc::sim {
 namespace {
 
-/// Octet i of what `from` gives (to `to`, where it gives each something else).
+/// Returns byte i of the data of `from` (for `to`, if each receiver gets different data).
 unsigned char octet_of(std::uint64_t stamp, std::uint32_t from, std::uint32_t to, std::size_t i) {
     return static_cast<unsigned char>(stamp * 31 + from * 7 + to * 101 + i * 13 + i / 251);
 }
 
-constexpr std::size_t kLongDoubleOctets = 10;  ///< of sizeof(long double) that mean something
+constexpr std::size_t kLongDoubleOctets = 10;  ///< significant bytes of sizeof(long double)
 
 template <typename T>
 void put(unsigned char* out, T value) {
@@ -35,7 +35,8 @@ void put_pair(unsigned char* out, unsigned n) {
     put(out + std::max(sizeof(T), sizeof(int)), static_cast<int>(n % 7));
 }
 
-/// An element that a rank gives: any octets for whole numbers; else so small that every bracketing gives the same.
+/// Writes an element of a rank: any bytes for integers, otherwise values so small that every
+/// bracketing gives the same result.
 void put_element(const Operation& of, unsigned char* out, std::size_t octets, unsigned n) {
     switch (of.type) {
         case ULC_FLOAT:
@@ -68,7 +69,7 @@ void put_element(const Operation& of, unsigned char* out, std::size_t octets, un
     }
 }
 
-/// Octets of an element that mean nothing: what lies there after a reduction does not matter.
+/// Returns true for padding bytes of an element, whose content after a reduction does not matter.
 bool is_padding(std::uint32_t type, std::size_t at) {
     switch (type) {
         case ULC_LONG_DOUBLE:
@@ -87,7 +88,7 @@ bool is_padding(std::uint32_t type, std::size_t at) {
     }
 }
 
-/// (a, b) stands for x ↦ a·x + b; into ∘ from applies `into` first.
+/// (a, b) represents x ↦ a·x + b; into ∘ from applies `into` first.
 void compose(void*, void* into, const void* from, std::size_t count) {
     auto* f = static_cast<unsigned char*>(into);
     const auto* g = static_cast<const unsigned char*>(from);
@@ -97,7 +98,7 @@ void compose(void*, void* into, const void* from, std::size_t count) {
     }
 }
 
-/// (a, b) stands for a + b·i; a product of Gaussian integers modulo 256, in any order the same.
+/// (a, b) represents a + b·i; a product of Gaussian integers modulo 256, the same in any order.
 void multiply(void*, void* into, const void* from, std::size_t count) {
     auto* f = static_cast<unsigned char*>(into);
     const auto* g = static_cast<const unsigned char*>(from);
@@ -208,12 +209,14 @@ CollectiveData::Octets CollectiveData::operand(std::uint16_t rank, std::size_t f
     return out;
 }
 
-/// What `from` gives `to` in a total exchange: not what it gets back, but where the one lies in the other's place.
+/// Returns the data that `from` gives `to` in a total exchange: in place, not the data that it gets
+/// back, but the position of one in the other's buffer.
 std::size_t CollectiveData::exchanged_length(std::uint32_t from, std::uint32_t to) const {
     return length_of((from + (op_.in_place ? to : 2 * to)) % ranks_);
 }
 
-/// Uneven blocks lie in descending order with gaps, so that offsets count; those of a reduction have none.
+/// Lays out uneven blocks in descending order with gaps, so that offsets matter; those of a
+/// reduction have none.
 CollectiveData::Blocks CollectiveData::laid_out(std::vector<std::size_t> lengths) const {
     if (op_.mistake != 0) lengths[op_.mistaken_about] += static_cast<std::size_t>(op_.mistake);
     Blocks blocks{std::move(lengths), std::vector<std::size_t>(ranks_)};
@@ -258,7 +261,7 @@ void CollectiveData::expect_blocks(bool exchange) {
     output_.assign(expected_.size(), 0);
 }
 
-/// The fold of that part of the vectors of ranks 0 … ranks-1.
+/// Returns the fold of that part of the vectors of ranks 0 … ranks-1.
 CollectiveData::Octets CollectiveData::folded(std::uint16_t ranks, std::size_t from,
                                               std::size_t octets) const {
     Octets sum;

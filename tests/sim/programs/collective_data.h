@@ -1,7 +1,8 @@
-// What a rank gives to a collective operation and what it must then hold, for operations whose octets a test checks. Reductions
-// are of any type and operator, with values whose result does not depend on brackets (small whole numbers in floating point), or
-// compose functions x ↦ a·x + b of octets, which no two commute, or multiply Gaussian integers, which all do. What an operator gives is
-// held by tests/unit/coll/reduction_test.cc.
+// The input of a rank to a collective operation, and the result that it must then hold, for
+// operations whose bytes a test checks. Reductions have any type and operator. Their values give a
+// result that does not depend on brackets (small whole numbers in floating point), or compose
+// functions x ↦ a·x + b of bytes, no two of which commute, or multiply Gaussian integers, which all
+// do. tests/unit/coll/reduction_test.cc tests the results of the operators.
 #pragma once
 
 #include <coll.h>
@@ -30,24 +31,25 @@ enum class CollectiveKind : std::uint8_t {
 };
 
 inline constexpr std::uint8_t kCollectiveKinds = 11;
-/// The operation of coll/ with blocks all alike.
+/// Returns the operation of coll/ with equal blocks.
 [[nodiscard]] coll::Op operation_of(CollectiveKind kind);
-/// The kind of an operation; of a gatherv, a gather.
+/// Returns the kind of an operation; a gather for a gatherv.
 [[nodiscard]] CollectiveKind kind_of(coll::Op op);
 
 struct Operation {
     CollectiveKind kind = CollectiveKind::kBarrier;
-    std::string algorithm;   ///< as of coll.h; empty: the library chooses
-    std::size_t octets = 0;  ///< of the buffer, or (where there are blocks) of each rank's part
+    std::string algorithm;   ///< as in coll.h; empty: the library chooses
+    std::size_t octets = 0;  ///< size of the buffer, or of each rank's part if there are blocks
     std::uint16_t root = 0;
     bool in_place = false;
-    bool uneven = false;    ///< blocks by rank have about so many octets: the form with a v
-    bool user = false;      ///< reductions: an operator of the user; octets are even
-    bool commutes = false;  ///< `user`: it does, and says so
+    bool uneven = false;    ///< blocks by rank have about that many bytes: the form with a v
+    bool user = false;      ///< reductions: an operator of the user; the number of bytes is even
+    bool commutes = false;  ///< `user`: it commutes, and declares so
     std::uint32_t type =
-        ULC_UINT8;  ///< reductions, unless `user`; octets are cut to whole elements
+        ULC_UINT8;  ///< reductions, unless `user`; lengths are cut to whole elements
     std::uint32_t op = ULC_SUM;
-    /// uneven: this rank takes the block of (alltoall: those from and to) rank `mistaken_about` for so much longer.
+    /// `uneven`: this rank assumes that the block of (alltoall: those from and to) rank
+    /// `mistaken_about` is longer by this.
     std::ptrdiff_t mistake = 0;
     std::uint16_t mistaken_about = 0;
 };
@@ -55,13 +57,13 @@ struct Operation {
 class CollectiveData {
 public:
     CollectiveData() = default;
-    /// stamp: makes the octets of one operation unlike those of another.
+    /// `stamp`: makes the data of one operation different from those of another.
     CollectiveData(const Operation& operation, std::uint16_t rank, std::uint16_t ranks,
                    std::uint64_t stamp);
 
-    /// Starts it; the data stay until it is done.
+    /// Starts the operation; the data stay until it is done.
     [[nodiscard]] int start(ulc_endpoint* ep, ulc_group group, ulc_coll** out);
-    /// The first octet of the result that is wrong; empty: none.
+    /// Returns the first wrong byte of the result; empty if there is none.
     [[nodiscard]] std::string wrong() const;
 
 private:
@@ -74,7 +76,7 @@ private:
     [[nodiscard]] bool at_root() const { return rank_ == op_.root; }
     [[nodiscard]] std::size_t length_of(std::uint32_t who) const;
     [[nodiscard]] bool reduces() const { return op_.kind >= CollectiveKind::kReduce; }
-    /// Octets of an element of a reduction.
+    /// Returns the bytes of an element of a reduction.
     [[nodiscard]] std::size_t unit() const;
     [[nodiscard]] Octets operand(std::uint16_t rank, std::size_t from, std::size_t octets) const;
     [[nodiscard]] std::size_t exchanged_length(std::uint32_t from, std::uint32_t to) const;
@@ -92,7 +94,8 @@ private:
     std::uint16_t ranks_ = 1;
     std::uint64_t stamp_ = 0;
     Blocks blocks_;
-    Blocks given_;  ///< alltoall: what this rank gives, as blocks_ are what it gets; else the same
+    /// Alltoall: the blocks that this rank gives, as blocks_ are those that it gets; else the same
+    Blocks given_;
     Octets input_;
     Octets output_;
     std::vector<int> expected_;  ///< -1: does not matter

@@ -11,12 +11,12 @@ namespace ulc::sim {
 namespace {
 
 constexpr Nanos kLimit = 60 * kSecond;
-/// After an operation, for acknowledgements that wait for company.
+/// Pause after an operation, for delayed acknowledgements.
 constexpr Nanos kQuiet = 20 * kMillisecond;
 constexpr unsigned kWarmUps = 2;
 constexpr Nanos kLookAgain = 100 * kMicrosecond;
 
-/// Counts what leaves the hosts.
+/// Counts the frames that leave the hosts.
 class WireCount : public Tap {
 public:
     explicit WireCount(std::uint16_t ether_type) : ether_type_(ether_type) {}
@@ -39,7 +39,7 @@ private:
     std::uint16_t ether_type_;
 };
 
-/// One operation at all ranks. False: not in time, failed or wrong.
+/// Runs one operation at all ranks. Returns false if it was late, failed or wrong.
 bool run_once(LibCluster& lib, const Operation& operation, std::uint64_t seed) {
     const std::vector<Operation> program{operation};
     std::vector<CollectiveActor> actors;
@@ -51,7 +51,7 @@ bool run_once(LibCluster& lib, const Operation& operation, std::uint64_t seed) {
     const auto all_ended = [&] {
         return std::ranges::all_of(actors, [](const CollectiveActor& a) { return a.ended(); });
     };
-    // Now and then without an event, as a test that stopped at its bound of local work wants.
+    // Polls now and then without an event, as a test needs that stopped at its bound of local work.
     const bool in_time = lib.run(kLimit, all_ended, [&](std::uint16_t rank, Nanos now) {
         if (!begun[rank]) looked[rank] = now;
         if (!begun[rank] || lib.events(rank) != 0 || now >= looked[rank] + kLookAgain) {

@@ -1,5 +1,6 @@
-// Groups of a simulated job that are made one after another, as MPI programs make communicators, and then used: each member multicasts
-// to each of its groups. For tests and tables of multicast addresses.
+// Makes groups of a simulated job one after another, as MPI programs make communicators, and then
+// uses them: each member multicasts to each of its groups. For tests and tables of multicast
+// addresses.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +16,20 @@ public:
 
     GroupTraffic(LibCluster& lib, std::vector<Ranks> groups);
 
-    /// Makes all groups, and waits until their addresses are settled. False: one was not made.
+    /// Makes all groups, and waits until their addresses are agreed. Returns false if one was not
+    /// made.
     bool create();
-    /// Each member multicasts so many messages to each of its groups. False: not all came.
+    /// Lets each member multicast `rounds` messages to each of its groups. Returns false if not all
+    /// came.
     bool exchange(unsigned rounds);
     /// Frees the group at all members.
     void free(std::size_t group);
 
     [[nodiscard]] const std::vector<Ranks>& groups() const noexcept { return groups_; }
     [[nodiscard]] ulc_group handle(std::size_t group) const { return handles_[group]; }
-    /// Messages that all ranks received in exchange().
+    /// Returns the number of messages that all ranks received in exchange().
     [[nodiscard]] std::uint64_t received() const noexcept { return received_; }
-    /// Group frames that came to nodes without a member, so far.
+    /// Returns the number of group frames that came to nodes without a member.
     [[nodiscard]] std::uint64_t unwanted() const;
 
 private:

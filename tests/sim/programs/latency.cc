@@ -21,7 +21,7 @@ ClusterConfig config_of(const std::string& profile, std::uint16_t ports) {
 
 std::uint16_t own_node(std::size_t rank) { return static_cast<std::uint16_t>(rank); }
 
-/// Sends back what comes; `left` exchanges begun by it.
+/// Returns each message that comes; begins `left` exchanges.
 class Player : public Program {
 public:
     Player(RingClient& client, Rank peer, std::size_t octets, unsigned serves)
@@ -39,7 +39,7 @@ public:
         return kNever;
     }
     unsigned got = 0;
-    unsigned left;  ///< 0 from the start: answers for ever
+    unsigned left;  ///< 0 from the start: answers without end
 
 private:
     RingClient& client_;

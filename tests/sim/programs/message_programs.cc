@@ -6,7 +6,7 @@
 namespace ulc::sim {
 namespace {
 
-/// As libulc cuts them: an eighth of the arena.
+/// Chunks as libulc cuts them: an eighth of the arena.
 std::size_t chunk_of(const RingClient& client) {
     return std::clamp<std::size_t>(client.region().layout().tx_arena_octets / 8, 4096, 256U << 10);
 }

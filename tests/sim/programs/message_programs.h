@@ -1,4 +1,5 @@
-// Programs of point-to-point and multicast measurements, on the rings: senders, a checking receiver, ping-pong.
+// Programs of point-to-point and multicast measurements, on the rings: senders, a checking
+// receiver, ping-pong.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@
 
 namespace ulc::sim {
 
-/// What the programs of one measurement write down. Messages are numbered by their source, from 0.
+/// The record that the programs of one measurement write. Messages are numbered by their source,
+/// from 0.
 struct MessageLog {
     std::vector<std::vector<Nanos>> sent_at;  ///< by source and number
     std::vector<Nanos> latency;               ///< in order of delivery
@@ -28,7 +30,8 @@ class MessageSender {
 public:
     MessageSender(RingClient& client, std::uint32_t stream, std::size_t octets)
         : client_(client), stream_(stream), octets_(octets) {}
-    /// The next message, from where it stopped. False: the ring or the arena is full; again when something has come.
+    /// Sends the next message, from where it stopped. Returns false if the ring or the arena is
+    /// full; call again when something has come.
     bool send(std::uint64_t number);
 
 private:
@@ -38,10 +41,11 @@ private:
     std::size_t offset_ = 0;
 };
 
-/// Number n of source s is made of the octets of Oracle::payload(number_of(s, n)).
+/// Number n of source s consists of the bytes of Oracle::payload(number_of(s, n)).
 [[nodiscard]] std::uint64_t message_number(Rank source, std::uint64_t n);
 
-/// Takes what has come and checks it: the next of its source, every octet right. A rank that may send as well.
+/// Takes messages and checks them: the next of its source, every byte right. Its rank may send as
+/// well.
 class Receiver : public Program {
 public:
     Receiver(RingClient& client, Rank rank, std::size_t octets, MessageLog& log)
@@ -59,7 +63,7 @@ private:
     std::vector<std::uint64_t> next_;  ///< by source
 };
 
-/// `count` messages to a stream, as fast as it goes.
+/// Sends `count` messages to a stream at full speed.
 class StreamProgram : public Receiver {
 public:
     StreamProgram(RingClient& client, Rank rank, std::uint32_t stream, std::size_t octets,
@@ -73,7 +77,7 @@ private:
     std::uint64_t sent_ = 0;
 };
 
-/// Sends to the peer what it gets from it; rank 0 begins, and logs half of each round trip.
+/// Returns to the peer what it gets from it; rank 0 begins, and logs half of each round trip.
 class PingPong : public Receiver {
 public:
     PingPong(RingClient& client, Rank rank, Rank peer, std::size_t octets, std::uint64_t count,

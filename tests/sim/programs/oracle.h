@@ -1,5 +1,6 @@
-// What must arrive, from what was sent: exactly once, in submission order per (source, destination) across unicast and
-// multicast, with the right octets. The octets of a message follow from its number, so none are kept.
+// Derives the messages that must arrive from those sent: exactly once, in submission order per
+// (source, destination) across unicast and multicast, with the right bytes. The bytes of a message
+// follow from its number, so none are kept.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace ulc::sim {
 
 class Oracle {
 public:
-    /// Octets of message `number`.
+    /// Returns the bytes of message `number`.
     static std::vector<std::byte> payload(std::uint64_t number, std::size_t length) {
         std::vector<std::byte> out(length);
         Prng prng(number);
@@ -30,7 +31,7 @@ public:
         return out;
     }
 
-    /// source submitted message `number` to these ranks.
+    /// Notes that `source` submitted message `number` to these ranks.
     void sent(Rank source, std::span<const Rank> to, std::uint64_t number, std::size_t length,
               std::uint32_t stream_if_group) {
         for (const Rank rank : to) {
@@ -41,7 +42,7 @@ public:
         }
     }
 
-    /// `receiver` was delivered this; the empty string: rightly so.
+    /// Checks a message delivered to `receiver`. Returns an empty string if it is correct.
     std::string received(Rank receiver, const Message& message) {
         auto& queue = due_[{message.source, receiver}];
         const std::string who = "from " + std::to_string(message.source) + " to " +
@@ -58,8 +59,8 @@ public:
         return {};
     }
 
-    /// The same where nothing is repaired: those before it in its stream were lost and do not come any more, and other
-    /// streams are as fast as they like.
+    /// Checks the same for a profile without retransmission: the messages before it in its stream
+    /// were lost and do not come any more, and the order of other streams is free.
     std::string received_in_stream(Rank receiver, const Message& message) {
         auto& queue = due_[{message.source, receiver}];
         const auto found = std::ranges::find(queue, message.tag, &Due::number);
@@ -77,7 +78,7 @@ public:
     }
 
     [[nodiscard]] std::uint64_t outstanding() const noexcept { return outstanding_; }
-    /// For a report: the first message that is due.
+    /// Returns, for a report, the first message that is due.
     [[nodiscard]] std::string first_due() const {
         for (const auto& [pair, queue] : due_)
             if (!queue.empty())
@@ -85,7 +86,7 @@ public:
                        ": number " + std::to_string(queue.front().number);
         return "none";
     }
-    /// Forgets what is due to or from a rank that died.
+    /// Removes the messages that are due to or from a rank that died.
     void forget(Rank rank) {
         for (auto& [pair, queue] : due_) {
             if (pair.first != rank && pair.second != rank) continue;

@@ -114,7 +114,8 @@ Nanos Traffic::around(Nanos mean) {
 Nanos Traffic::act(Rank rank, Nanos now) {
     State& s = state_[rank];
     if (s.dead) return kNever;
-    // A lag begins with what may be news: a reader that looked at nothing all the time would make the most of the turns.
+    // A lag begins with possible news: a reader that polled all the time would take most of the
+    // turns.
     if (config_.read_gap > 0 && s.read_at == kNever) {
         s.read_at = now + around(config_.read_gap);
     } else if (now >= s.read_at) {
@@ -149,7 +150,7 @@ void Traffic::poll(Rank rank) {
     const auto lives = [this](Rank peer) { return !is_dead(peer); };
     if (error_.empty() && (std::ranges::any_of(client.peers_died, lives) ||
                            std::ranges::any_of(client.peers_left, lives)))
-        error_ = "rank " + std::to_string(rank) + " was told that a peer is gone which is not";
+        error_ = "rank " + std::to_string(rank) + " got a report that a live peer is gone";
     if (client.closed() != 0 && error_.empty())
         error_ = "rank " + std::to_string(rank) + " was closed: " + std::to_string(client.closed());
 }

@@ -1,5 +1,6 @@
-// Random traffic of every kind on a cluster whose first clients form one job, judged by the oracle: unicast, world, own
-// groups and subsets; inline, one packet, many packets, chunks; readers that lag. Each rank is a program of its own.
+// Random traffic of every kind on a cluster whose first clients form one job, checked by the
+// oracle: unicast, world, additional groups and subsets; inline, one packet, many packets, chunks;
+// readers that lag. Each rank is a separate program.
 #pragma once
 
 #include <memory>
@@ -13,12 +14,12 @@
 namespace ulc::sim {
 
 struct TrafficConfig {
-    unsigned messages = 300;           ///< of each rank
-    std::size_t length_max = 100'000;  ///< of a message, seldom
-    Nanos read_gap = 0;                ///< mean time between two looks of a reader; 0: at once
-    Nanos think = 0;  ///< mean time between two messages of a rank; 0: as fast as it goes
+    unsigned messages = 300;           ///< messages of each rank
+    std::size_t length_max = 100'000;  ///< maximum length of a message, which is rare
+    Nanos read_gap = 0;                ///< mean time between two polls of a reader; 0: at once
+    Nanos think = 0;                   ///< mean time between two messages of a rank; 0: full speed
     bool own_groups = true;
-    bool repairs = true;  ///< false: the profile repairs nothing, and what is lost is not due
+    bool repairs = true;  ///< false: the profile does not retransmit, and lost messages are not due
 };
 
 class Traffic {
@@ -27,24 +28,26 @@ public:
             std::uint64_t seed);
     Traffic(const Traffic&) = delete;
     Traffic& operator=(const Traffic&) = delete;
-    ~Traffic();  ///< takes its programs off the clients
+    ~Traffic();  ///< removes its programs from the clients
 
-    /// Registers a few groups everywhere and waits until each is ready. False: failed.
+    /// Registers a few groups at all members and waits until each is ready. Returns false if one
+    /// failed.
     bool make_groups(Nanos limit = kSecond);
-    /// The programs run from now on.
+    /// Lets the programs run from this call on.
     void start();
-    /// start(), then runs until everything has arrived. The empty string: all is well.
+    /// Calls start(), then runs until everything has arrived. Returns an empty string if all is
+    /// correct.
     std::string run(Nanos limit);
 
-    /// The rank takes no further part; nothing to or from it is due.
+    /// Notes that the rank takes no further part; nothing to or from it is due.
     void dead(Rank rank);
-    /// All was sent and has arrived, or something was wrong.
+    /// Returns true if all messages were sent and have arrived, or a fault was found.
     [[nodiscard]] bool finished() const;
     [[nodiscard]] const std::string& error() const noexcept { return error_; }
     [[nodiscard]] Oracle& oracle() noexcept { return oracle_; }
-    /// Each rank that lives sends one more message, to all.
+    /// Lets each live rank send one more message, to all.
     void farewell();
-    /// For a report: what has not arrived.
+    /// Returns, for a report, the messages that have not arrived.
     [[nodiscard]] std::string due() const;
     [[nodiscard]] std::uint64_t delivered() const noexcept { return delivered_; }
 
@@ -64,7 +67,7 @@ private:
         bool dead = false;
         Nanos read_at = 0;
         Nanos send_at = 0;
-        // The message being made; kept until the ring has room for it.
+        // The message being made; kept until the ring has space for it.
         bool planned = false;
         std::uint64_t number = 0;
         std::uint32_t stream = 0;

@@ -17,12 +17,12 @@
 namespace ulc::sim {
 namespace {
 
-/// What is wrong with a file; ends the reading. Not thrown out of this file.
+/// The fault of a file; ends the reading. Not thrown out of this file.
 struct Mistake : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// One table of the file: hands out its keys, and knows at its end which nobody asked for.
+/// One table of the file: returns its keys, and at its end knows those that were never read.
 class Table {
 public:
     Table(const std::string& file, std::string name, const toml::table& table)
@@ -39,7 +39,7 @@ public:
         asked_.emplace(key);
         return table_.get(key);
     }
-    /// A number in minimum … maximum, times unit. False: the key is not there.
+    /// Reads a number in minimum … maximum, times unit. Returns false if the key is missing.
     template <typename T>
     bool number(std::string_view key, T& out, double minimum, double maximum, double unit = 1) {
         const toml::node* node = find(key);
@@ -100,7 +100,7 @@ public:
             fail(&node, key.str(), "is not a key here; there are " + known);
         }
     }
-    /// The table under that key, or an empty one.
+    /// Returns the table under that key, or an empty one.
     [[nodiscard]] Table table(std::string_view key) {
         static const toml::table kEmpty;
         const toml::node* node = find(key);
@@ -350,7 +350,8 @@ void read_events(Table& top, Experiment& experiment) {
     }
 }
 
-/// name: begins each message. parse: gives the file's tables, or throws what TOML has against it.
+/// `name`: begins each message. `parse`: returns the file's tables, or throws the objection of
+/// TOML.
 template <typename Parse>
 std::string read(const std::string& name, Parse parse, std::uint64_t seed, Scenario& out) {
     try {
@@ -373,7 +374,7 @@ std::string read(const std::string& name, Parse parse, std::uint64_t seed, Scena
         return {};
     } catch (const toml::parse_error& error) {
         return name + ":" + std::to_string(error.source().begin.line) + ": " +
-               std::string(error.description()) + "; mend what TOML cannot read";
+               std::string(error.description()) + "; correct what TOML cannot read";
     } catch (const Mistake& mistake) {
         return mistake.what();
     }

@@ -1,4 +1,5 @@
-// A scenario file (TOML) to an experiment. docs/TESTING.md has the keys; tests/sim/scenarios/ has examples.
+// Converts a scenario file (TOML) to an experiment. docs/TESTING.md has the keys;
+// tests/sim/scenarios/ has examples.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +16,11 @@ struct Scenario {
     Experiment experiment;
 };
 
-/// Reads the file. The empty string: out is filled; else what is wrong, as "file:line: key: …", one sentence with what to do.
-/// Every key is checked; a key that is not known is an error. seed: replaces the file's unless 0.
+/// Reads the file. Returns an empty string if `out` is filled; else the fault as "file:line: key:
+/// …", one sentence with the correction. Every key is checked; an unknown key is an error. `seed`:
+/// replaces the file's unless 0.
 [[nodiscard]] std::string read_scenario(const std::string& path, std::uint64_t seed, Scenario& out);
-/// Reads a text in the same way. name: stands for the file's name in messages.
+/// Reads a text in the same way. `name`: the file's name in messages.
 [[nodiscard]] std::string read_scenario_text(const std::string& name, std::string_view text,
                                              std::uint64_t seed, Scenario& out);
 

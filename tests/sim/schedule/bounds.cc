@@ -36,7 +36,7 @@ std::uint64_t chains(const Call& call, std::uint64_t /*block*/) {
     return std::min(concurrent(call), others(call));
 }
 
-/// All that a member of a dissemination hears.
+/// Returns all rounds that a member of a dissemination hears.
 std::uint64_t rounds_heard(const Call& call, std::uint64_t /*block*/) {
     std::uint64_t heard = 0;
     for (std::uint64_t distance = 1; distance < call.ranks; distance *= concurrent(call) + 1)
@@ -44,14 +44,15 @@ std::uint64_t rounds_heard(const Call& call, std::uint64_t /*block*/) {
     return heard;
 }
 
-/// k that have leave at a time, and of each before them the last segment, which it keeps while the next ones get leave.
+/// Counts k members that may send at a time, and for each member before them the last segment,
+/// which it keeps while the next ones get permission.
 std::uint64_t tokens(const Call& call, std::uint64_t block) {
     const std::uint64_t with_leave = std::min(concurrent(call), others(call));
     const std::uint64_t count = segments(call, block);
     return with_leave * count + (count > 1 ? others(call) - with_leave : 0);
 }
 
-/// Its own full packets, and the rest of all.
+/// Counts the member's own full packets, and the remainders of all.
 std::uint64_t packets_and_rests(const Call& call, std::uint64_t block) {
     constexpr std::uint64_t kPacketOctets = 1460;  // coll/algorithms/rooted/scatter_packed.cc
     const std::uint64_t rest = block % kPacketOctets;
@@ -61,7 +62,7 @@ std::uint64_t packets_and_rests(const Call& call, std::uint64_t block) {
            (rest > 0 || full == 0 ? segments(call, others(call) * rest) : 0);
 }
 
-/// The largest subtree below the top, p: the greatest power of 2 below n.
+/// Returns the largest subtree below the top, p: the greatest power of 2 below n.
 std::uint64_t largest_subtree(const Call& call, std::uint64_t block) {
     if (call.ranks == 1) return 0;
     const std::uint64_t power = std::bit_floor(others(call));

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kNone = SIZE_MAX;
 
-/// Of each event the receives that it waits for, as a row of bits.
+/// The receives that each event waits for, as a row of bits.
 class Waits {
 public:
     explicit Waits(const Arrivals& arrivals)
@@ -38,7 +38,7 @@ private:
     std::vector<std::uint64_t> bits_;
 };
 
-/// Pairs messages with receives that they wait for, as many as can be, by augmenting paths.
+/// Pairs the maximum number of messages with receives that they wait for, by augmenting paths.
 class Matching {
 public:
     Matching(const Arrivals& arrivals, const Waits& waits)
@@ -46,7 +46,7 @@ public:
         for (std::size_t message = 0; message < arrivals.sent.size(); ++message)
             if (!augment(message)) alone_.push_back(message);
     }
-    /// Messages without a partner.
+    /// Returns the messages without a partner.
     [[nodiscard]] const std::vector<std::size_t>& alone() const { return alone_; }
 
     /// Marks all receives on alternating paths from messages: all of them have partners.
@@ -62,7 +62,8 @@ public:
     }
 
 private:
-    /// Calls visit(receive) for each that the message waits for and that is not in `seen` yet, where it then is.
+    /// Calls visit(receive) for each receive that the message waits for and that is not in `seen`
+    /// yet, and adds it there.
     template <typename Visit>
     void each_new(std::size_t message, std::vector<std::uint64_t>& seen, Visit visit) const {
         const std::span<const std::uint64_t> row = waits_.of(arrivals_.sent[message]);
@@ -103,7 +104,7 @@ private:
 
     const Arrivals& arrivals_;
     const Waits& waits_;
-    std::vector<std::size_t> message_of_;  ///< of each receive
+    std::vector<std::size_t> message_of_;  ///< by receive
     std::vector<std::size_t> alone_;
 };
 

@@ -1,10 +1,12 @@
-// The k of "k-buffer correct": how many messages a member of a global program may have to hold that it has not taken yet, in the
-// worst of all executions.
+// Computes the k of "k-buffer correct": how many messages a member of a global program may have to
+// hold that it has not taken yet, in the worst of all executions.
 //
-// A member's state is the set R of receives that it has done. Whatever does not wait for others of its receives goes on without
-// it, so that it holds |messages that wait for no receive outside R| − |R|. The worst R is a closure of greatest weight: a message
-// (+1) brings the receives of this member that it waits for (−1 each). By König, k = |messages| − |the largest matching of messages
-// with receives that they wait for|. Every execution is in it: the member may be late, early, or take what it likes first.
+// A member's state is the set R of receives that it has done. Events that do not wait for other
+// receives of this member continue without it, so that it holds |messages that wait for no receive
+// outside R| − |R|. The worst R is a closure of greatest weight: a message (+1) brings the receives
+// of this member that it waits for (−1 each). By König, k = |messages| − |the largest matching of
+// messages with receives that they wait for|. This covers every execution: the member may be late
+// or early, or take the messages in any order.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +15,17 @@
 
 namespace ulc::sim {
 
-/// What happens in a global program, seen from one member.
+/// The events of a global program, seen from one member.
 struct Arrivals {
-    /// Of each event, those that may happen only after it; and all events in some order in which they may.
+    /// For each event, those that may happen only after it; and all events in some possible order.
     const std::vector<std::vector<std::size_t>>& next;
     const std::vector<std::size_t>& order;
     std::vector<std::size_t> sent;   ///< a message to this member starts
     std::vector<std::size_t> taken;  ///< this member is done with a receive
 };
 
-/// An execution that comes to the worst: these events happen, and no other of those asked about.
+/// An execution that reaches the worst case: these events happen, and no other of those in
+/// question.
 struct WorstArrivals {
     std::uint32_t held = 0;          ///< k
     std::vector<std::size_t> sent;   ///< some of Arrivals::sent

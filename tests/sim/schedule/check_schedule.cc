@@ -1,4 +1,4 @@
-// The work of `ulc-sim check-schedule`, without a command line: so that a test runs it.
+// The work of `ulc-sim check-schedule`, without a command line, so that a test can run it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ std::string full_name(const coll::Algorithm& algorithm) {
     return fmt::format("{}/{}", coll::name_of(algorithm.op), algorithm.name);
 }
 
-/// What a verdict says of the first bad step. line: of a text; 0: none.
+/// Returns the text of a verdict about the first bad step. `line`: that of a text; 0: none.
 std::string complaint(const Verdict& verdict, const std::vector<abi::Schedule>& schedules,
                       std::size_t line) {
     return fmt::format("rank {} step {}{}: {}: {}", verdict.rank, verdict.step,
@@ -97,7 +97,7 @@ int check_algorithm(const coll::Algorithm& algorithm, const CheckScheduleOptions
         if (bound == nullptr || verdict.buffers > bound->messages(call, options.octets)) {
             errors += fmt::format(
                 "{} of {} ranks: needs {} buffers, more than tests/sim/schedule/bounds.cc claims: "
-                "mend the schedule or the claim\n",
+                "correct the schedule or the claim\n",
                 full_name(algorithm), ranks, verdict.buffers);
             return 1;
         }
@@ -115,7 +115,7 @@ int check_schedule(const CheckScheduleOptions& options, std::string& out, std::s
     int status = 0;
     bool found = false;
     for (const coll::Algorithm& algorithm : coll::algorithms()) {
-        // With lengths all alike, as here, these are what the operation without a v is.
+        // With equal lengths, as here, these are the same as the operation without a v.
         if (is_uneven(algorithm.op)) continue;
         if (!options.algorithm.empty() && options.algorithm != full_name(algorithm)) continue;
         found = true;

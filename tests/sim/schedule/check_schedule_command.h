@@ -1,4 +1,4 @@
-// `ulc-sim check-schedule`: the global-program checker (URTP §2.2, PCODE §2.1) for people.
+// `ulc-sim check-schedule`: the global-program checker (URTP §2.2, PCODE §2.1) for users.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ class App;
 namespace ulc::sim {
 
 struct CheckScheduleOptions {
-    std::string file;          ///< a schedule as text; empty: every algorithm that ships
-    std::string algorithm;     ///< "allgather/ring": this one alone
+    std::string file;          ///< a schedule as text; empty: every shipped algorithm
+    std::string algorithm;     ///< "allgather/ring": only this one
     std::uint16_t ranks = 17;  ///< 1 … this
     std::uint64_t octets = 5000;
     std::uint64_t segment = 600;
@@ -22,11 +22,12 @@ struct CheckScheduleOptions {
     bool print = false;                  ///< write the schedule of `algorithm` instead
 };
 
-/// Checks and reports. Returns the exit status: 0 all are correct, 1 one is not, 2 the input is not understood.
+/// Checks and reports. Returns the exit status: 0 all are correct, 1 one is not, 2 the input is not
+/// understood.
 [[nodiscard]] int check_schedule(const CheckScheduleOptions& options, std::string& out,
                                  std::string& errors);
 
-/// Adds the sub-command; when asked for, it sets *exit_code.
+/// Adds the sub-command; when it is called, it sets *exit_code.
 void add_check_schedule_command(CLI::App& app, int* exit_code);
 
 }  // namespace ulc::sim

@@ -208,7 +208,8 @@ private:
             keep_order(rank, graph);
         return graph;
     }
-    /// Steps of a rank with the same peer and direction start in order (schedule.h), and messages of one source come in order.
+    /// Steps of a rank with the same peer and direction start in order (schedule.h), and messages
+    /// of one source come in order.
     void keep_order(std::uint16_t rank, Graph& graph) const {
         const std::size_t none = places_.size();
         std::vector<std::size_t> last_out(ranks(), none);
@@ -228,7 +229,7 @@ private:
         }
     }
 
-    /// Runs all events in some order, kept in order_; deadlock if some never can.
+    /// Runs all events in some order, kept in order_. A deadlock if some never can.
     bool live() {
         graph_ = graph();
         std::vector<std::uint32_t> waits = graph_.waits;
@@ -253,7 +254,7 @@ private:
         return false;
     }
 
-    /// Some event of every rank must come after the beginning of every other one.
+    /// Checks that some event of every rank comes after the beginning of every other rank.
     bool together() {
         for (std::uint16_t from = 0; from < ranks(); ++from) {
             std::vector<bool> after(graph_.next.size(), false);
@@ -279,7 +280,7 @@ private:
     static constexpr std::uint64_t field(Symbol symbol, unsigned at) {
         return symbol >> at & 0xfffU;
     }
-    /// a ∘ b; 0: b is not what comes next after a.
+    /// Returns a ∘ b; 0 if b is not the next operand after a.
     [[nodiscard]] Symbol folded(Symbol a, Symbol b) const {
         const std::uint64_t count = field(a, 32) + field(b, 32);
         const bool next = (field(a, 20) + field(a, 32)) % ranks() == field(b, 20);
@@ -356,7 +357,8 @@ private:
         }
         return true;
     }
-    /// The step to blame for an octet: the last that writes it, else the number of steps.
+    /// Returns the step that is responsible for a byte: the last that writes it, else the number of
+    /// steps.
     [[nodiscard]] std::uint32_t last_writer(std::uint16_t rank, std::size_t octet) const {
         const Schedule& schedule = schedules_[rank];
         for (std::uint32_t i = schedule.step_count; i-- > 0;) {
@@ -386,7 +388,8 @@ private:
         }
         return true;
     }
-    /// Goes through an execution that comes to the worst, for its octets and the first message beyond.
+    /// Follows an execution that reaches the worst case, to find its bytes and the first message
+    /// beyond.
     bool hold(const WorstArrivals& worst, std::uint16_t lazy, std::uint32_t buffers_max) {
         std::vector<std::int8_t> more(graph_.next.size(), 0);
         for (const std::size_t event : worst.sent)
@@ -415,12 +418,12 @@ private:
 
     const std::vector<Schedule>& schedules_;
     const std::vector<RankGoal>& goals_;
-    std::uint64_t octets_ = 0;  ///< of each buffer, without goals
+    std::uint64_t octets_ = 0;  ///< length of each buffer, without goals
     Verdict verdict_;
     std::vector<Place> places_;
-    std::vector<std::size_t> first_;                ///< of each rank, in places_
-    std::vector<std::size_t> source_;               ///< of each receive: its message
-    std::vector<std::vector<std::size_t>> takers_;  ///< of each message: its receives
+    std::vector<std::size_t> first_;                ///< first step of each rank, in places_
+    std::vector<std::size_t> source_;               ///< the message of each receive
+    std::vector<std::vector<std::size_t>> takers_;  ///< the receives of each message
     Graph graph_;
     std::vector<std::size_t> order_;
     std::vector<RankGoal> memory_;  ///< after the run

@@ -1,21 +1,21 @@
-// The global-program checker (URTP §2.2): takes the schedules of all ranks of one collective and proves, without
-// running any protocol, that they fit together.
+// The global-program checker (URTP §2.2): takes the schedules of all ranks of one collective and
+// proves, without running any protocol, that they fit together.
 //
 //   valid      every schedule passes exec::validate
-//   matched    the i-th message from s to d meets the i-th receive of d from s, with the same length
-//   no race    two steps of a rank that touch the same octets, one writing, are ordered by dependencies
+//   matched    the i-th message from s to d meets the i-th receive of d from s, of equal length
+//   no race    two steps of a rank that touch the same bytes, one writing, are ordered
 //   live       some order of all events exists (no deadlock), with unbounded buffers
 //   together   (barriers) no rank is done before every rank has begun
-//   right      the octets end as the operation promises; each is followed as a symbol
+//   right      the final bytes are those that the operation promises; each is followed as a symbol
 //   alike      (allreduce) every rank's result was folded in the same order, with the same brackets
 //   k-buffer   no member can be sent more than k messages ahead of what it has taken
 //
-// Matching is static because starts keep index order per peer and direction; with no race the result is then the
-// same in every order of execution, so one order proves all.
+// Matching is static because starts keep index order per peer and direction. Without races the
+// result is then the same in every order of execution, so one order proves all.
 //
-// It also reports the buffers that a receiver needs at most, and the octets that cross a broadcast
-// medium. The buffers are the k of "k-buffer correct", asynchronously: a message counts from when
-// it may be sent until it is taken, in the worst of all executions (buffers.h).
+// It also reports the maximum of buffers that a receiver needs, and the bytes that cross a
+// broadcast medium. The buffers are the k of "k-buffer correct", asynchronously: a message counts
+// from when it may be sent until it is taken, in the worst of all executions (buffers.h).
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,12 @@
 
 namespace ulc::sim {
 
-/// What an octet holds: 0 = nothing defined, else who gave it, or whose gifts were folded into it, in which order and with which
-/// brackets. Octet i of `count` contributors from `first` on (round and round), x ∘ (x+1) ∘ …:
+/// Content of a byte: 0 = undefined, else its contributor, or the contributors that were folded
+/// into it, in which order and with which brackets. Byte i of `count` contributors from `first` on
+/// (modulo the ranks), x ∘ (x+1) ∘ …:
 ///
 ///     63        62 ── 44      43 ── 32    31 ── 20    19 ── 0
-///     defined   brackets      count       first       octet
+///     defined   brackets      count       first       byte
 using Symbol = std::uint64_t;
 using Symbols = std::vector<Symbol>;
 inline constexpr Symbol kBrackets = Symbol{0x7ffff} << 44;
@@ -40,14 +41,15 @@ inline constexpr Symbol kBrackets = Symbol{0x7ffff} << 44;
     return Symbol{1} << 63 | count << 32 | first << 20 | octet;
 }
 
-/// One rank's memory before and what must be in its output after (0 = does not matter; brackets do not count).
+/// One rank's memory before the operation, and the required content of its output after it (0 =
+/// does not matter; brackets do not count).
 struct RankGoal {
     Symbols input;
     Symbols output;
     Symbols expected;
 };
 
-/// What a global program is asked beyond its goals.
+/// Requirements of a global program beyond its goals.
 struct Demands {
     bool barrier = false;      ///< no rank may be done before all have begun
     bool alike = false;        ///< a fold has the same order and brackets at every rank
@@ -58,11 +60,11 @@ struct Demands {
 
 struct Verdict {
     bool ok = true;
-    std::uint16_t rank = 0;  ///< of the first bad step
+    std::uint16_t rank = 0;  ///< rank of the first bad step
     std::uint32_t step = 0;
     std::string what;
     std::uint32_t buffers = 0;        ///< k: messages, at the worst receiver
-    std::uint64_t buffer_octets = 0;  ///< octets of them, in an execution that comes to k
+    std::uint64_t buffer_octets = 0;  ///< their bytes, in an execution that reaches k
     std::uint64_t wire_messages = 0;
     std::uint64_t wire_octets = 0;  ///< payload; a multicast counts once
 };
@@ -72,10 +74,12 @@ struct Verdict {
                                       const std::vector<RankGoal>& goals,
                                       const Demands& demands = {});
 
-/// Without octets, for lengths that no memory holds: valid, matched, no race, live. octets: of every input and output.
+/// Checks without data, for lengths that no memory holds: valid, matched, no race, live. `octets`:
+/// those of every input and output.
 [[nodiscard]] Verdict check_fit(const std::vector<abi::Schedule>& schedules, std::uint64_t octets);
 
-/// Valid, matched, live, and the buffers: all that the k of a schedule asks for. octets: as check_fit.
+/// Checks valid, matched, live, and the buffers: all that the k of a schedule requires. `octets`:
+/// as in check_fit.
 [[nodiscard]] Verdict check_buffers(const std::vector<abi::Schedule>& schedules,
                                     std::uint64_t octets);
 

@@ -12,14 +12,14 @@ using coll::Op;
 
 constexpr std::uint64_t kGap = 3;
 
-/// Puts octets where a block lies; the memory grows to hold it.
+/// Puts bytes at the place of a block; the memory grows to hold it.
 void put(Symbols& memory, const coll::Range& where, const Symbols& octets) {
     if (memory.size() < where.offset + where.length) memory.resize(where.offset + where.length, 0);
     std::copy(octets.begin(), octets.end(),
               memory.begin() + static_cast<std::ptrdiff_t>(where.offset));
 }
 
-/// `octets` symbols from octet `from` on, of `count` contributors from rank 0.
+/// Returns `octets` symbols from byte `from` on, of `count` contributors from rank 0.
 Symbols fold(std::uint64_t count, std::uint64_t from, std::uint64_t octets) {
     Symbols symbols(octets);
     for (std::uint64_t i = 0; i < octets; ++i)
@@ -27,7 +27,7 @@ Symbols fold(std::uint64_t count, std::uint64_t from, std::uint64_t octets) {
     return symbols;
 }
 
-/// All blocks of a layout, each filled by fill(rank, octets).
+/// Returns all blocks of a layout, each filled by fill(rank, bytes).
 template <typename Fill>
 Symbols filled(const Blocks& blocks, std::uint16_t ranks, Fill fill) {
     Symbols memory;
@@ -38,7 +38,7 @@ Symbols filled(const Blocks& blocks, std::uint16_t ranks, Fill fill) {
     return memory;
 }
 
-/// What s gives to d in a total exchange.
+/// Returns the data that s gives to d in a total exchange.
 Symbols exchanged(std::uint16_t s, std::uint16_t d, std::uint64_t octets) {
     Symbols symbols(octets);
     for (std::uint64_t i = 0; i < octets; ++i)
@@ -155,7 +155,7 @@ void CollectiveCase::add(const coll::Algorithm& algorithm, const Call& call) {
     goals.push_back(goal_of(call));
 }
 
-/// Only the root has an in-place form where there is one; others never do.
+/// Returns the call of one rank. In a rooted operation, only the root may be in place.
 static Call at_rank(Call call, std::uint16_t rank) {
     const bool rooted = call.op == Op::kGather || call.op == Op::kGatherv ||
                         call.op == Op::kScatter || call.op == Op::kScatterv ||
@@ -172,7 +172,7 @@ CollectiveCase::CollectiveCase(const coll::Algorithm& algorithm, const Call& cal
 
 namespace {
 
-/// Lengths by rank and where the blocks lie.
+/// Lengths by rank and the places of the blocks.
 struct Layout {
     Layout(const Call& call, std::vector<std::size_t> by_rank)
         : lengths(std::move(by_rank)), offsets(lengths.size()) {
@@ -190,7 +190,8 @@ struct Layout {
     std::size_t end = 0;
 };
 
-/// What call.rank gives each of the others in a total exchange, or what it gets of them.
+/// Returns the lengths that call.rank gives each of the others in a total exchange, or gets from
+/// them.
 std::vector<std::size_t> exchanged_lengths(const Call& call, const std::vector<std::size_t>& of,
                                            bool given) {
     std::vector<std::size_t> lengths;

@@ -32,7 +32,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
     return words;
 }
 
-/// An operation that a text can name: all but those with lengths by rank.
+/// Finds an operation that a text can name: all except those with lengths by rank.
 bool find_op(std::string_view word, coll::Op& op) {
     for (std::uint8_t i = 0; i < coll::kOps; ++i) {
         const auto one = static_cast<coll::Op>(i);
@@ -252,7 +252,7 @@ private:
     ScheduleText& out_;
     ScheduleText::Rank* rank_ = nullptr;
     std::string_view op_;
-    coll::Call call_;  ///< of op_
+    coll::Call call_;  ///< call of op_
     std::uint64_t ranks_ = 0;
     std::uint64_t octets_ = 0;
     std::uint64_t root_ = 0;
@@ -270,7 +270,7 @@ std::string range_text(const Step& step) {
            std::to_string(step.offset) + ' ' + std::to_string(step.length);
 }
 
-/// Where a range of the step's length begins.
+/// Returns the text for the start of a range of the step's length.
 std::string place_text(BufferId buffer, std::uint64_t offset) {
     return ' ' + std::string(kBuffers[static_cast<std::size_t>(buffer)]) + ' ' +
            std::to_string(offset);

@@ -1,9 +1,11 @@
-// Our own collectives against their budgets (tests/sim/coll/budgets.h), which
-// coll/budget_test.cc holds.
+// Compares our own collectives with their budgets (tests/sim/coll/budgets.h), which
+// coll/budget_test.cc tests.
 //
-// On a switch of Fast Ethernet with ideal hosts, as time_collective() measures: all start at once on a silent wire, until the last is
-// done; mean of four, the root goes round. On GAMMA's hub with GAMMA's hosts by its loop, as table gamma-barriers, beside its two chains'
-// line (5.2). References are algorithms that ship and are not chosen there: what the choice is worth.
+// On a switch of Fast Ethernet with ideal hosts, as time_collective() measures: all start at once
+// on a silent wire, until the last is done; mean of four, the root rotates. On GAMMA's hub with
+// GAMMA's hosts by its loop, as table gamma-barriers, next to the line of its two chains, equation
+// (5.2). References are shipped algorithms that are not chosen there: they show the benefit of the
+// choice.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -41,7 +43,7 @@ std::vector<std::string> columns_of(const Nodes& nodes) {
     return out;
 }
 
-/// On fast_ethernet(); one that fails has no number in it.
+/// Measures on fast_ethernet(); a failed measurement has no number.
 CollectiveTiming timed(std::uint16_t nodes, const Operation& operation,
                        const TableOptions& options) {
     ClusterConfig config = fast_ethernet(nodes);
@@ -51,7 +53,7 @@ CollectiveTiming timed(std::uint16_t nodes, const Operation& operation,
     return timing;
 }
 
-/// Microseconds, by number of nodes.
+/// Returns microseconds, by number of nodes.
 std::vector<double> times_of(const Nodes& nodes, const Operation& operation,
                              const TableOptions& options) {
     std::vector<double> out;
@@ -155,7 +157,7 @@ void add_barrier(Table& table, const TableOptions& options) {
          text("at worst %.2f × the best", std::ranges::max(ratios(chosen, best))), holds});
 }
 
-/// As time_collective() counts: payload of data packets alone, a multicast once.
+/// Counts like time_collective(): payload of data packets alone, a multicast once.
 void add_once(Table& table, const TableOptions& options) {
     const Nodes nodes = options.quick ? Nodes{2, 5, 16} : Nodes{2, 5, 16, 64};
     const auto multiples = [&](const Operation& operation) {
@@ -214,7 +216,7 @@ void add_hub(Table& table, const TableOptions& options) {
                  two_chains_us(n), us, n > 16 ? "(5.2), extrapolated" : "(5.2)"});
         }
         table.shapes.push_back({std::string(profile) + ": a barrier on the hub takes no longer "
-                                                       "than the thesis' two chains, 20 + 8.5 N µs",
+                                                       "than GAMMA's two chains, 20 + 8.5 N µs",
                                 text("at worst %.3f ×", worst), holds});
     }
 }

@@ -1,8 +1,10 @@
-// Table 5: Express Messages' optimistic flow control beside NX/2's conservative one, on two nodes (Express §5.1).
+// Table 5: optimistic flow control of Express Messages compared with the conservative one of NX/2,
+// on two nodes (Express §5.1).
 //
-// Profiles optimistic and conservative on the same host: the paper's own comparison but for NX/2's library, which copies as well
-// ("Forced conservative Express Messages" is our conservative). Protocol messages: RESERVE, GRANT, REFUSE, inquiries and answers to them.
-// The network is a link of 2.8 MB/s, as the iPSC/2 had it; the paper does not say so.
+// Profiles optimistic and conservative on the same host: the paper's own comparison without NX/2's
+// library, which copies as well ("Forced conservative Express Messages" is our conservative).
+// Protocol messages: RESERVE, GRANT, REFUSE, inquiries and answers to them. The network is a link
+// of 2.8 MB/s, as the iPSC/2 had it; the paper does not say so.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -57,9 +59,9 @@ public:
     }
     struct Stream {
         double megabytes = 0;
-        double optimistic = 0;  ///< share of messages for which no room was reserved
+        double optimistic = 0;  ///< share of messages without a reservation
         double protocol = 0;    ///< protocol messages a message
-        double failed = 0;      ///< share that found no room
+        double failed = 0;      ///< share that found no space
     };
     [[nodiscard]] Stream stream(const char* profile, std::size_t octets) const {
         const Figures f =

@@ -1,12 +1,15 @@
-// Table 2: GAMMA's barriers on a shared Fast Ethernet (§5.4): 16 Pentium 133 on a repeater hub, ours to 64.
+// Table 2: GAMMA's barriers on a shared Fast Ethernet (§5.4): 16 Pentium 133 on a repeater hub,
+// ours to 64.
 //
-// The loop is the thesis's: each trial a barrier that synchronises, then one that is timed; 104 trials, the first two and the
-// worst two left out. The schedules are those of coll/: the K chains of §5.3, K = 1 the serialized barrier; gather_broadcast
-// the concurrent one; dissemination, which the thesis does not have.
+// The loop is GAMMA's: each trial is a barrier that synchronises, then one that is timed; 104
+// trials, without the first two and the worst two. The schedules are those of coll/: the K chains
+// of §5.3, K = 1 the serialized barrier; gather_broadcast the concurrent one; dissemination, which
+// GAMMA does not have.
 //
-// GAMMA's messages are not acknowledged. Ours are, and on a hub each control packet takes the medium and may collide with a
-// barrier's message. So the table has two profiles: the default, which acknowledges and asks early, and go-back-n, which
-// acknowledges on what goes back anyway (U-Net MPI §5.1) and so comes closest to GAMMA's wire.
+// GAMMA's messages are not acknowledged. Ours are, and on a hub each control packet takes the
+// medium and may collide with a barrier's message. So the table has two profiles: the default,
+// which acknowledges and asks early, and go-back-n, which acknowledges on reverse traffic (U-Net
+// MPI §5.1) and so comes closest to GAMMA's wire.
 #include <array>
 #include <cmath>
 #include <map>
@@ -20,7 +23,7 @@
 namespace ulc::sim {
 namespace {
 
-constexpr std::uint16_t kNodesMax = 32;  ///< of barriers for which the paper has no line
+constexpr std::uint16_t kNodesMax = 32;  ///< maximum for barriers for which the paper has no line
 
 struct Barrier {
     const char* algorithm;  ///< as for ulc_barrier_start()
@@ -62,7 +65,7 @@ double measure(const char* profile, const char* algorithm, std::uint16_t nodes,
     return measured.ok ? measured.us : std::nan("");
 }
 
-/// Slope and start of the least squares line through the times of 3 … 16 nodes.
+/// Returns slope and start of the least squares line through the times of 3 … 16 nodes.
 std::pair<double, double> line_of(const Times& times, const char* algorithm) {
     double n = 0;
     double sx = 0;
@@ -88,7 +91,8 @@ std::string text(const char* format, double a, double b = 0) {
     return out.data();
 }
 
-/// The paper has lines for two barriers, and curves without numbers for the rest: those are given for 16 nodes.
+/// The paper has lines for two barriers, and curves without numbers for the rest: those are given
+/// for 16 nodes.
 void add_figures(Table& table, const std::string& profile, const Times& times,
                  const std::vector<std::uint16_t>& nodes) {
     for (const Barrier& barrier : kBarriers) {

@@ -1,10 +1,12 @@
-// Table 8: what it costs that an interface compares few multicast addresses (URTP §3.2.1). Groups of 2 to 8 random nodes of 16, made one
-// after another through libulc; then each member multicasts to each of its groups. Counted are the frames of data that nodes get of
-// groups in which they have no member, for each that they want.
+// Table 8: the cost of an interface that compares few multicast addresses (URTP §3.2.1). Groups of
+// 2 to 8 random nodes of 16 are made one after another through libulc; then each member multicasts
+// to each of its groups. The table counts the data frames that nodes get of groups in which they
+// have no member, for each wanted frame.
 //
-//   ours        the addresses that the engines agreed upon (base/address_plan.h), with so many filters; the job's own takes one
-//   by hash     address (handle mod filters − 1) for each group: what needs no agreement
-//   broadcast   of every group, or interfaces that pass all multicasts: the same for any number of filters
+//   ours        the addresses that the engines agreed upon (base/address_plan.h), with that many
+//               filters; the job's own takes one
+//   by hash     address (handle mod filters − 1) for each group: needs no agreement
+//   broadcast   of every group, or interfaces that pass all multicasts: equal for any filters
 #include <algorithm>
 #include <map>
 #include <set>
@@ -38,7 +40,7 @@ std::vector<Ranks> random_groups(std::size_t count, std::uint64_t seed) {
     return groups;
 }
 
-/// Frames in a round that reach nodes without a member, when group g has address[g].
+/// Returns the frames in a round that reach nodes without a member, when group g has address[g].
 double unwanted_of(const std::vector<Ranks>& groups, const std::vector<std::uint32_t>& address) {
     std::map<std::uint32_t, std::set<std::uint16_t>> listeners;
     for (std::uint16_t node = 0; node < kNodes; ++node)
@@ -60,13 +62,13 @@ double wanted_of(const std::vector<Ranks>& groups) {
 }
 
 struct Measured {
-    double unwanted = 0;   ///< for each frame that is wanted
+    double unwanted = 0;   ///< for each wanted frame
     double by_hash = 0;    ///< likewise
-    double addresses = 0;  ///< that the busiest node listens to
+    double addresses = 0;  ///< maximum to which a node listens
     double sharing = 0;    ///< groups
 };
 
-/// Of a group that was made: what all its members listen to.
+/// Returns the address to which all members of a made group listen.
 AddressId agreed_address(LibCluster& lib, const Ranks& members, ulc_group handle) {
     const Result<AddressId> first = lib.cluster().engine(members.front()).group_address(0, handle);
     ULC_CHECK(first.ok());

@@ -1,4 +1,5 @@
-// Loops of ranks: every rank makes its calls back to back, round after round, as URTP §4.1 and PCODE §6.2 time them.
+// Loops of ranks: every rank makes its calls back to back, round after round, as URTP §4.1 and
+// PCODE §6.2 time them.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +12,18 @@
 
 namespace ulc::sim {
 
-/// One blocking call of a rank. A send returns when its payload may be changed, a receive when its message is there.
+/// One blocking call of a rank. A send returns when its payload may be changed, a receive when its
+/// message is there.
 struct Call {
     enum class Kind : std::uint8_t { kSend, kMulticast, kReceive };
     Kind kind = Kind::kSend;
-    std::uint16_t peer = 0;  ///< not of a multicast, which goes to all
+    std::uint16_t peer = 0;  ///< not for a multicast, which goes to all
     std::size_t octets = 0;
 };
-/// What `rank` calls in a round, in order.
+/// The calls of `rank` in a round, in order.
 using Round = std::function<std::vector<Call>(std::uint16_t rank, std::size_t round)>;
 
-/// What a round came to. ok false: something failed, was wrong, or did not end in time.
+/// Result of a round. ok false: something failed, was wrong, or did not end in time.
 struct LoopTimes {
     bool ok = false;
     double us =
@@ -29,18 +31,18 @@ struct LoopTimes {
     double median_us = 0;  ///< from one round's end at the last rank to the next one's
     double rounds = 0;
     std::vector<std::uint64_t> counters =
-        std::vector<std::uint64_t>(kCounterCount);  ///< of all engines, by Counter
+        std::vector<std::uint64_t>(kCounterCount);  ///< sums over all engines, by Counter
 
-    /// A round's share.
+    /// Returns a round's share.
     [[nodiscard]] double count(Counter counter) const {
         return static_cast<double>(counters[static_cast<std::size_t>(counter)]) / rounds;
     }
 };
 
-/// Messages; every octet is checked. The first warm_up rounds are not counted.
+/// Loops over messages and checks every byte. The first warm_up rounds are not counted.
 [[nodiscard]] LoopTimes loop_of_calls(const ClusterConfig& config, const Round& round,
                                       std::size_t rounds, std::size_t warm_up);
-/// Collectives of coll.h, one a round; every octet is checked.
+/// Loops over collectives of coll.h, one a round, and checks every byte.
 [[nodiscard]] LoopTimes loop_of_collectives(const ClusterConfig& config,
                                             const std::vector<Operation>& operations,
                                             std::size_t warm_up);

@@ -17,7 +17,7 @@ constexpr std::uint64_t kTag = 1;
 
 // ---------------------------------------------------------------- ping-pong
 
-/// One rank's half of the game.
+/// One rank's half of the exchange.
 struct PingPongBench::Side {
     ulc_endpoint* ep = nullptr;
     bool serves = false;  ///< sends first
@@ -43,7 +43,7 @@ struct PingPongBench::Side {
 PingPongBench::PingPongBench(const ClusterConfig& config)
     : lib_(std::make_unique<LibCluster>(config)), formed_(lib_->form()) {}
 
-// As far as it goes without waiting, as a program that calls blocking forms.
+// Continues as far as it can without waiting, like a program that calls blocking forms.
 Nanos PingPongBench::act(Side& side, Nanos now) {
     while (!side.done() && !side.failed) {
         if (!side.posted && side.received < side.rounds) {
@@ -95,7 +95,7 @@ Measured PingPongBench::one_way(std::size_t octets, unsigned rounds) {
     };
     const auto application = [&](std::uint16_t rank, Nanos now) { return act(sides[rank], now); };
     const bool in_time = lib_->run(kLimit, over, application);
-    // What is still being acknowledged ends before the memory of its requests does.
+    // Pending acknowledgements end before the memory of their requests does.
     const auto all_sent = [&] {
         bool all = true;
         for (Side& side : sides) {

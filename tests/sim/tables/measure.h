@@ -1,5 +1,6 @@
-// The loops of the papers, on libulc in the simulator: ping-pong (GAMMA §2.1) and synchronised barriers (GAMMA §5.4).
-// Times are virtual: what the host's costs and the medium make of what the shipped objects do.
+// The loops of the papers, on libulc in the simulator: ping-pong (GAMMA §2.1) and synchronised
+// barriers (GAMMA §5.4). Times are virtual: they follow from the host's costs, the medium and the
+// actions of the shipped objects.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +13,18 @@
 
 namespace ulc::sim {
 
-/// What a measurement came to; microseconds. ok false: it did not end within its limit.
+/// Result of a measurement; microseconds. ok false: it did not end within its limit.
 struct Measured {
     bool ok = false;
     double us = 0;
 };
 
-/// Two ranks on two nodes. One cluster serves many sizes.
+/// Two ranks on two nodes. One cluster is used for many sizes.
 class PingPongBench {
 public:
     explicit PingPongBench(const ClusterConfig& config);
-    /// Half the mean round trip of messages of so many octets; the first rounds warm up and are not counted.
+    /// Returns half the mean round trip of messages of `octets`; the first rounds warm up and are
+    /// not counted.
     [[nodiscard]] Measured one_way(std::size_t octets, unsigned rounds);
     [[nodiscard]] bool formed() const noexcept { return formed_; }
     [[nodiscard]] LibCluster& lib() noexcept { return *lib_; }
@@ -35,20 +37,22 @@ private:
     bool formed_ = false;
 };
 
-/// Throughput in MB/s (10⁶ octets a second) at a one-way time.
+/// Returns the throughput in MB/s (10⁶ bytes a second) at a one-way time.
 [[nodiscard]] inline double megabytes_per_second(std::size_t octets, double us) {
     return us > 0 ? static_cast<double>(octets) / us : 0;
 }
 
-/// The least message that reaches half of `asymptotic` MB/s (GAMMA §2.1.3); 0: none up to `octets_max` does.
+/// Returns the smallest message that reaches half of `asymptotic` MB/s (GAMMA §2.1.3); 0 if none up
+/// to `octets_max` does.
 [[nodiscard]] std::size_t half_power_point(PingPongBench& bench, double asymptotic,
                                            std::size_t octets_max, unsigned rounds);
 
-/// GAMMA's loop: a barrier that synchronises, then one that is timed, at rank 0; the first two and the worst two of all trials are
-/// left out, the rest averaged. algorithm: as for ulc_barrier_start().
+/// Runs GAMMA's loop: a barrier that synchronises, then one that is timed, at rank 0; the first two
+/// and the worst two of all trials are left out, the rest averaged. `algorithm`: as for
+/// ulc_barrier_start().
 [[nodiscard]] Measured barrier_time(const ClusterConfig& config, const std::string& algorithm,
                                     unsigned trials);
-/// The same of the middle one of `runs`, an odd number, whose seeds follow each other.
+/// Returns the same for the median of `runs`, an odd number, whose seeds are consecutive.
 [[nodiscard]] Measured barrier_median(ClusterConfig config, const std::string& algorithm,
                                       unsigned trials, unsigned runs);
 

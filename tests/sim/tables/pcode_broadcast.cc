@@ -1,10 +1,11 @@
-// Table 4: PCODE against TCP (PCODE §6.3–6.5): all-to-all broadcast on workstations and 10 Mb/s Ethernet, the time of one call: a
-// round's time divided by the machines (§6.2).
+// Table 4: PCODE against TCP (PCODE §6.3–6.5): all-to-all broadcast on workstations and 10 Mb/s
+// Ethernet, the time of one call: a round's time divided by the machines (§6.2).
 //
-// Each system as the paper ran it: PCODE's machines all multicast, then request from each other one; TCP's take turns, and a multicast
-// is a send to each. PCODE: profiles pcode, p1 and p0, the protocol in a daemon. TCP: profile gbn+block over unicast, in the program.
-// Stated in numbers elsewhere: a round on 8 machines takes 9.0 ms at 20 B and 16.7 ms at 1 KB (URTP §4.3, of this paper's
-// report); a broadcast of 1 KB to 8 over TCP 8.9 ms (URTP §4.2). The rest are curves.
+// Each system as the paper ran it: PCODE's machines all multicast, then request from each other
+// one; TCP's take turns, and a multicast is a send to each. PCODE: profiles pcode, p1 and p0, the
+// protocol in a daemon. TCP: profile gbn+block over unicast, in the program. Other texts state
+// numbers: a round on 8 machines takes 9.0 ms at 20 B and 16.7 ms at 1 KB (URTP §4.3, of this
+// paper's report); a broadcast of 1 KB to 8 over TCP 8.9 ms (URTP §4.2). The rest are curves.
 #include <array>
 #include <cmath>
 #include <map>
@@ -24,7 +25,7 @@ constexpr std::size_t kLong = 1024;
 constexpr const char* kTcpHost = "tcp-indigo";
 constexpr Nanos kTcpClock = 500 * kMillisecond;
 constexpr Nanos kFirstDelay =
-    64 * kMillisecond;  ///< of a request's NACK: tuned, as the paper's is (§6.5)
+    64 * kMillisecond;  ///< first delay of a request's NACK: tuned, as in the paper (§6.5)
 
 std::string text(const char* format, double a, double b = 0) {
     std::array<char, 120> out{};
@@ -63,7 +64,7 @@ Round all_at_once(std::uint16_t nodes, std::size_t octets) {
     };
 }
 
-/// The first: one after the other, by sends.
+/// The first implementation: one after the other, by sends.
 Round in_turn(std::uint16_t nodes, std::size_t octets) {
     return [nodes, octets](std::uint16_t rank, std::size_t) {
         std::vector<Call> calls;
@@ -84,7 +85,7 @@ public:
     explicit Bench(const TableOptions& options)
         : options_(options), rounds_(options.quick ? 14 : 200) {}
 
-    /// ms a call. profile "tcp": the rival.
+    /// Returns ms a call. Profile "tcp": the rival.
     double call(const std::string& profile, std::uint16_t nodes, std::size_t octets) {
         const auto [at, is_new] = calls_.try_emplace({profile, nodes, octets}, 0.0);
         if (!is_new) return at->second;
@@ -96,7 +97,7 @@ public:
         return at->second = times.ok ? times.us / 1000 / nodes : std::nan("");
     }
 
-    /// With a first delay of a request's NACK.
+    /// Uses this first delay of a request's NACK.
     LoopTimes with_delay(std::uint16_t nodes, std::size_t octets, Nanos delay, double loss) const {
         ClusterConfig config = config_of("pcode-indigo", "pcode", nodes, options_.seed);
         config.engine.params.first_recv_wait = delay;
@@ -175,7 +176,8 @@ void add_shapes(Table& table, Bench& bench, bool quick) {
     add("on 3 machines there is no gain below 1 KiB (figure 8)", ours + " × TCP's time", none);
 }
 
-/// §6.5. Its text has the sign of the delay wrong: it is the shorter delay that wastes NACKs, as its own reasons say.
+/// Adds the delays of §6.5. Its text has the sign of the delay wrong: the shorter delay wastes
+/// NACKs, as its own reasons say.
 void add_delays(Table& table, const Bench& bench, bool quick) {
     Curve time{"ours, ms a call", {}, false};
     Curve nacks{"ours, NACKs a call", {}, false};

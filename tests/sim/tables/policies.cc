@@ -1,8 +1,11 @@
-// Table 6, ours: every policy over loss, group size, switch and hub; and from it the default for each case.
+// Table 6, ours: every policy over loss, group size, switch and hub; and from it the default for
+// each case.
 //
-// Messages of 1000 octets, one packet each, on hosts as this project's machine. Payload is what each receiver gets, as a share of the line;
-// 88 % is a line full of them on a switch. Control packets are frames that carry no payload, of all nodes, for each packet first sent; header
-// octets are what a data frame has beyond its payload, Ethernet's 14 included. A repair's time counts from when the loss can be seen.
+// Messages of 1000 bytes, one packet each, on hosts like this project's machine. Payload is the
+// data that each receiver gets, as a share of the line; 88 % is a line full of them on a switch.
+// Control packets are frames without payload, of all nodes, for each packet first sent; header
+// bytes are the bytes of a data frame beyond its payload, including Ethernet's 14. A
+// retransmission's time counts from when the loss can be seen.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -23,10 +26,10 @@ namespace {
 constexpr std::size_t kOctets = 1000;
 constexpr std::uint64_t kGigabit = 1'000'000'000;
 constexpr std::uint64_t kFastEthernet = 100'000'000;
-constexpr std::uint16_t kNodesOfAllMax = 64;  ///< more, which take a minute: the default alone
+constexpr std::uint16_t kNodesOfAllMax = 64;  ///< more, which take a minute: only the default
 constexpr Nanos kLimit = 10 * kSecond;
 
-/// Those that bring every packet; unicast: PCODE's rules are for groups.
+/// Policies that deliver every packet; unicast: PCODE's rules are for groups.
 using Names = std::vector<const char*>;
 const Names kStreams = {"urtp", "urtp-1997", "gbn",   "gbn+block",  "block",        "eager", "lazy",
                         "open", "aimd",      "delay", "optimistic", "conservative", "credit"};
@@ -37,7 +40,7 @@ const Names kGroups = {"urtp",   "urtp-1997", "gbn",  "gbn+block", "block",     
 const Names kFewStreams = {"urtp", "urtp-1997", "gbn+block", "conservative"};
 const Names kFewGroups = {"urtp", "urtp-1997", "gbn+block", "eager", "pcode"};
 
-/// What crossed the wire, by kind.
+/// Frames on the wire, by kind.
 class WireCount : public Tap {
 public:
     void on_frame(std::uint16_t, bool outbound, const std::vector<std::byte>& frame,
@@ -80,8 +83,8 @@ struct Case {
 
 struct Result {
     double payload = std::nan("");  ///< % of the line, at each receiver
-    double control = std::nan("");  ///< a data packet
-    double header = std::nan("");   ///< octets
+    double control = std::nan("");  ///< for each data packet
+    double header = std::nan("");   ///< bytes
 };
 
 class Bench {
@@ -143,8 +146,9 @@ private:
         cluster.hosts = {*preset};
         return cluster;
     }
-    /// So many that a cell costs about as many deliveries whatever its size, and that what happens once, at the end, does not
-    /// count: of a large group every member says once that it has the last one.
+    /// Returns a number such that a cell costs about the same number of deliveries at any size, and
+    /// that events at the end do not count: in a large group every member reports once that it has
+    /// the last packet.
     [[nodiscard]] std::uint64_t count(const Case& c) const {
         if (options_.quick) return std::clamp<std::uint64_t>(1500 / (c.nodes - 1U), 24, 600);
         return std::clamp<std::uint64_t>(12000 / (c.nodes - 1U), 8UL * c.nodes, 4000);
@@ -174,7 +178,7 @@ const Grid::Row& row_of(const Grid& grid, std::string_view name) {
     return *found;
 }
 
-/// The best of a column, and who has it.
+/// Returns the best of a column, and its name.
 std::pair<std::string, double> best_of(const Grid& grid, std::size_t column, bool least) {
     std::pair<std::string, double> best{"", std::nan("")};
     for (const Grid::Row& row : grid.rows) {
@@ -186,7 +190,7 @@ std::pair<std::string, double> best_of(const Grid& grid, std::size_t column, boo
     return best;
 }
 
-/// "name (87.1), …" of each column.
+/// Returns "name (87.1), …" of each column.
 std::string winners(const Grid& grid, bool least) {
     std::string out;
     for (std::size_t column = 0; column < grid.columns.size(); ++column) {
@@ -199,7 +203,8 @@ std::string winners(const Grid& grid, bool least) {
     return out;
 }
 
-/// How far the default is from the best: 1 is as good, 0.9 a tenth worse, at the worst of the columns.
+/// Returns the ratio of the default to the best: 1 is equal, 0.9 a tenth worse, in the worst of the
+/// columns.
 double default_to_best(const Grid& grid, std::size_t columns, bool least) {
     double worst = 1;
     const Grid::Row& own = row_of(grid, "urtp");
@@ -221,7 +226,7 @@ void fill(Grid& grid, const Names& names, std::size_t columns, const Measure& me
     }
 }
 
-/// Payload and control packets of the same runs.
+/// Adds payload and control packets of the same runs.
 template <typename CaseOf>
 std::pair<Grid, Grid> sweep(const Bench& bench, const std::string& title,
                             const std::vector<std::string>& columns, const Names& names,
@@ -254,7 +259,7 @@ void judge_payload(Table& table, const std::string& where, const Grid& payload, 
          percent(share) + "; best " + winners(payload, false), share >= enough});
 }
 
-/// A column's head for each point.
+/// Returns a column's head for each point.
 template <typename Point, typename Text>
 std::vector<std::string> labels(const std::vector<Point>& points, Text text) {
     std::vector<std::string> heads;
@@ -304,7 +309,7 @@ void add_nodes(Table& table, const Bench& bench, bool quick, MediumKind medium,
     std::snprintf(text.data(), text.size(), "at most %.2f", most);
     table.shapes.push_back({"multicast on " + where +
                                 ": acknowledgements and requests of the default do not implode: at "
-                                "most 1.5 a data packet, beside two for each loss",
+                                "most 1.5 a data packet, in addition to two for each loss",
                             text.data(), most <= 1.5});
     table.grids.push_back(std::move(payload));
     table.grids.push_back(std::move(control));

@@ -1,5 +1,6 @@
-// A paper's table, ours beside it: figures with the deviation, shapes that hold or do not, curves to plot. Data only; how a table
-// is printed, written as JSON and drawn is in table_output.h, and each table is made in a file of its own.
+// A paper's table with ours next to it: figures with the deviation, shapes that hold or do not,
+// curves to plot. Data only: table_output.h prints a table, writes it as JSON and draws it, and
+// each table is made in a separate file.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +13,19 @@
 
 namespace ulc::sim {
 
-/// One figure of a paper and what the simulator gives for it.
+/// One figure of a paper and the simulator's figure for it.
 struct Figure {
     std::string what;
     std::string unit;
     std::optional<double> paper;  ///< nothing: the paper does not say
-    std::optional<double> ours;   ///< nothing: we have no such thing
-    std::string note;             ///< why they differ, or where the paper's stands
+    std::optional<double> ours;   ///< nothing: ours has no counterpart
+    std::string note;             ///< why they differ, or where the paper states it
 
-    /// (ours − paper) / paper, where both are there.
+    /// Returns (ours − paper) / paper, if both exist.
     [[nodiscard]] std::optional<double> deviation() const;
 };
 
-/// What the paper says of a curve (order, slope, crossing), and what ours does.
+/// The paper's claim about a curve (order, slope, crossing), and the behaviour of ours.
 struct Shape {
     std::string claim;
     std::string ours;
@@ -38,7 +39,7 @@ struct Curve {
 };
 
 struct Picture {
-    std::string name;  ///< of its files
+    std::string name;  ///< name of its files
     std::string title;
     std::string x;
     std::string y;
@@ -47,23 +48,23 @@ struct Picture {
     std::vector<Curve> curves;
 };
 
-/// Figures of ours alone, that many: rows of one unit under named columns.
+/// Figures without counterpart in a paper: rows of one unit under named columns.
 struct Grid {
     struct Row {
         std::string name;
-        std::vector<double> values;  ///< as many as columns; not a number: there is none
+        std::vector<double> values;  ///< one for each column; not a number: there is none
     };
     std::string title;
     std::string unit;
     std::vector<std::string> columns;
     std::vector<Row> rows;
-    int digits = 1;  ///< behind the point
+    int digits = 1;  ///< digits behind the point
 };
 
 struct Table {
     std::string name;
     std::string title;
-    std::string method;  ///< host, medium, loop: what the figures depend on
+    std::string method;  ///< host, medium, loop: the conditions of the figures
     std::vector<Figure> figures;
     std::vector<Shape> shapes;
     std::vector<Picture> pictures;
@@ -81,7 +82,7 @@ struct TableEntry {
     Table (*make)(const TableOptions& options);
 };
 
-/// Every table there is, in the order in which they are printed.
+/// Returns every table, in the order in which they are printed.
 [[nodiscard]] std::span<const TableEntry> tables() noexcept;
 
 }  // namespace ulc::sim

@@ -13,7 +13,7 @@
 namespace ulc::sim {
 namespace {
 
-/// Characters, not octets: the columns hold µ and ·.
+/// Counts characters, not bytes: the columns hold µ and ·.
 std::size_t width_of(const std::string& text) {
     return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
         return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
@@ -25,7 +25,7 @@ std::string padded(const std::string& text, std::size_t width, bool right) {
     return right ? blank + text : text + blank;
 }
 
-/// Three significant digits, and no more than two behind the point.
+/// Prints three significant digits, and no more than two behind the point.
 std::string number_of(std::optional<double> value) {
     if (!value) return "–";
     const double size = std::abs(*value);
@@ -74,7 +74,8 @@ nlohmann::json json_of(const Table& table) {
 
 using Cells = std::vector<std::string>;
 
-/// Lines of columns as wide as their longest cell; those from `right` on, before `end`, are numbers.
+/// Returns lines of columns as wide as their longest cell; those from `right` on, before `end`, are
+/// numbers.
 std::string aligned(const std::vector<Cells>& rows, std::size_t right, std::size_t end) {
     std::vector<std::size_t> widths(rows.front().size());
     for (const Cells& row : rows)
@@ -103,7 +104,7 @@ std::string text_of(const Grid& grid) {
     return fmt::format("  {}\n", grid.title) + aligned(rows, 1, rows.front().size());
 }
 
-/// False: gnuplot is not there or failed.
+/// Returns false if gnuplot is missing or failed.
 bool draw(const std::filesystem::path& folder, const std::string& script) {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);

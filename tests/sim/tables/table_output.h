@@ -1,4 +1,4 @@
-// A table as text for a terminal, as JSON and as pictures.
+// Writes a table as text for a terminal, as JSON and as pictures.
 #pragma once
 
 #include <filesystem>
@@ -13,10 +13,11 @@ namespace ulc::sim {
 [[nodiscard]] std::string text_of(const Table& table);
 /// All tables with their figures, shapes and curves; one document.
 [[nodiscard]] std::string json_of(const std::vector<Table>& tables, const TableOptions& options);
-/// A gnuplot program with its data in it, which draws NAME.svg beside itself.
+/// Returns a gnuplot program with its data in it, which draws NAME.svg in its folder.
 [[nodiscard]] std::string gnuplot_of(const Picture& picture);
-/// Writes tables.json, tables.txt and NAME.gnuplot of each picture into a folder, which it makes, and draws them if gnuplot is
-/// installed. Returns what went wrong; empty: nothing. *drawn: how many pictures.
+/// Writes tables.json, tables.txt and NAME.gnuplot of each picture into a folder, which it creates,
+/// and draws them if gnuplot is installed. Returns the error; empty if there is none. *drawn:
+/// number of pictures.
 [[nodiscard]] std::string write_tables(const std::vector<Table>& tables,
                                        const TableOptions& options,
                                        const std::filesystem::path& folder, int* drawn);

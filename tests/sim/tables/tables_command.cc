@@ -55,8 +55,8 @@ int run(const Options& options) {
 
 void add_tables_command(CLI::App& app, int* exit_code) {
     auto options = std::make_shared<Options>();
-    auto* command = app.add_subcommand(
-        "tables", "The papers' tables, ours beside them: paper, ours, deviation");
+    auto* command =
+        app.add_subcommand("tables", "The papers' tables next to ours: paper, ours, deviation");
     std::vector<std::string> names;
     for (const TableEntry& entry : tables())
         names.emplace_back(entry.name);

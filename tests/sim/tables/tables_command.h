@@ -1,4 +1,4 @@
-// `ulc-sim tables`: the papers' tables, ours beside them.
+// `ulc-sim tables`: the papers' tables next to ours.
 #pragma once
 
 namespace CLI {
@@ -7,7 +7,7 @@ class App;
 
 namespace ulc::sim {
 
-/// Adds the sub-command; when asked for, it sets *exit_code.
+/// Adds the sub-command; when it is called, it sets *exit_code.
 void add_tables_command(CLI::App& app, int* exit_code);
 
 }  // namespace ulc::sim

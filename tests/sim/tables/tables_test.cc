@@ -1,4 +1,4 @@
-// The papers' tables: how they are printed, and that the loops behind them measure what they say.
+// Tests how the papers' tables are printed, and that the loops behind them measure what they claim.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -73,7 +73,7 @@ ClusterConfig config_of(const char* host, MediumKind medium, std::uint16_t nodes
 
 TEST(tables, ping_pong_on_the_ideal_host_is_the_wire_and_little_more) {
     PingPongBench bench(config_of("ideal", MediumKind::kDirect, 2));
-    // 72 octets of 80 ns and two cables' ends; five rounds of 50 ns at most.
+    // 72 bytes of 80 ns and two cables' ends; at most five rounds of 50 ns.
     const Measured shortest = bench.one_way(0, 10);
     ASSERT_TRUE(shortest.ok);
     EXPECT_GE(shortest.us, 5.76);
@@ -117,7 +117,8 @@ TEST(tables, barriers_on_a_hub_have_the_order_of_gamma) {
     EXPECT_NEAR(one, 16 * bench.one_way(0, 8).us, 0.1 * one);
 }
 
-/// What each claims holds, but for what docs/BENCHMARKS.md says differs: then `differs` names the start of the claim.
+/// Expects that each claim holds, except those that docs/BENCHMARKS.md lists as different: then
+/// `differs` names the start of the claim.
 void expect_shapes(Table (*make)(const TableOptions&), const std::vector<std::string>& differs) {
     const Table table = make({.seed = 1, .quick = true});
     EXPECT_FALSE(table.shapes.empty());
@@ -134,8 +135,9 @@ void expect_shapes(Table (*make)(const TableOptions&), const std::vector<std::st
 }
 
 TEST(tables, urtps_shapes_hold_on_its_cluster) {
-    // Each message of a barrier's gather costs the root its driver's time, and requests collide: it
-    // grows with the hosts. Algorithms 1 and 2 differ by 2 % on 8 hosts, less than seeds differ.
+    // Each message of a barrier's gather costs the root its driver's time, and requests collide:
+    // the cost grows with the hosts. Algorithms 1 and 2 differ by 2 % on 8 hosts, less than seeds
+    // differ.
     expect_shapes(urtp_cluster, {"barriers with a slow root", "barriers with a fast root",
                                  "algorithm 2 (k = 1) is faster than 1 on 8 hosts"});
 }
@@ -163,7 +165,7 @@ TEST(tables, threads_of_an_engine_gain_what_the_model_says) { expect_shapes(engi
 
 TEST(tables, collectives_keep_their_budgets) { expect_shapes(collectives, {}); }
 
-// A host's processor serves its engine while the application computes.
+// A host's processor runs its engine while the application computes.
 TEST(tables, what_the_engine_takes_of_a_computation_lengthens_it) {
     const auto time_with = [](std::size_t octets) {
         ClusterConfig config = config_of("ideal", MediumKind::kDirect, 2);

@@ -1,7 +1,8 @@
-// Prints what each profile makes of a wire, as Markdown: docs/BENCHMARKS.md says with which arguments.
+// Prints each profile's use of a wire, as Markdown: docs/BENCHMARKS.md has the arguments.
 //   transport_table PROFILE…             incast, random loss and multicast, for each
-//   transport_table seeds A-B PROFILE…   the cases that chance decides: median and worst of those seeds
-//   transport_table latency PROFILE…     one way of short and long messages, and the repair of a lost multicast
+//   transport_table seeds A-B PROFILE…   the random cases: median and worst of those seeds
+//   transport_table latency PROFILE…     one way of short and long messages, and the
+//                                        retransmission of a lost multicast
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -28,7 +29,7 @@ std::string rate_of(std::uint64_t bits) {
                                  : std::to_string(bits / 1'000'000) + " Mb/s";
 }
 
-/// Median and worst of what so many seeds give.
+/// Median and worst of the results of several seeds.
 struct Spread {
     std::vector<double> values;
     bool more_is_worse = false;
@@ -44,7 +45,7 @@ struct Seeds {
     std::uint64_t last = 1;
 };
 
-/// "11-20".
+/// Parses "11-20".
 Seeds seeds_of(const std::string& text) {
     Seeds seeds;
     const std::size_t dash = text.find('-');

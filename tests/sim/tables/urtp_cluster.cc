@@ -1,8 +1,9 @@
 // Table 3: URTP on its eight RS/6000 of four speeds and 10 Mb/s Ethernet (URTP §3.3, §4).
 //
-// Profile urtp-1997. The loop is the paper's: calls back to back, the root goes round, the mean over ranks (§4.1). A packet holds
-// 1440 octets ("about 1.5 KBytes"); the algorithms are those of coll/ that are the paper's. Of most figures it prints a curve
-// without numbers; there the shapes that its text claims are judged.
+// Profile urtp-1997. The loop is the paper's: calls back to back, the root rotates, the mean over
+// ranks (§4.1). A packet holds 1440 bytes ("about 1.5 KBytes"); the algorithms are the paper's,
+// from coll/. For most figures it prints a curve without numbers; there the table checks the shapes
+// that its text claims.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -30,7 +31,7 @@ enum class Subset : std::uint8_t { kSlow, kFast };  ///< rank 0 the slowest, or 
 
 class Cluster {
 public:
-    /// gap: instead of the paper's δ.
+    /// `gap`: instead of the paper's δ.
     explicit Cluster(const TableOptions& options, const char* profile = "urtp-1997", Nanos gap = 0)
         : options_(options), profile_(profile), gap_(gap) {}
 
@@ -50,7 +51,7 @@ public:
         return config;
     }
 
-    /// ms of one collective, the mean as the paper takes it.
+    /// Returns ms of one collective, the mean as the paper takes it.
     [[nodiscard]] double collective(std::uint16_t nodes, Subset subset, CollectiveKind kind,
                                     const std::string& algorithm, std::size_t octets) const {
         std::vector<Operation> operations;
@@ -78,7 +79,7 @@ public:
         return collective(nodes, Subset::kSlow, CollectiveKind::kGather, "direct", octets);
     }
 
-    /// Mbit/s of payload between the two fastest, or the two slowest.
+    /// Returns Mbit/s of payload between the two fastest, or the two slowest.
     [[nodiscard]] double stream(Subset subset) const {
         Experiment e;
         e.cluster = config(2, subset);
@@ -101,7 +102,8 @@ public:
                    ? static_cast<double>(figures.latency_percentile(50)) / kMillisecond
                    : std::nan("");
     }
-    /// µs of processor for a multicast of `octets` to others (dropped) and to us (received), on the median host (figure 3).
+    /// Returns µs of processor for a multicast of `octets` to others (dropped) and to us
+    /// (received), on the median host (figure 3).
     [[nodiscard]] std::pair<double, double> drop_and_receive(std::size_t octets) const {
         ClusterConfig config = this->config(3, Subset::kSlow);
         config.hosts = {*host_preset(kMedianHost)};
@@ -192,7 +194,7 @@ void add_stated(Table& table, const Cluster& cluster) {
                              cluster.allgather(8, 1024, "concurrent:1"), "§4.3"});
 }
 
-/// The cells with a figure of the paper's, as `variant` has them.
+/// Adds the cells with a figure of the paper's, with this `variant`.
 void add_variant(Table& table, const Cluster& cluster, const std::string& variant,
                  const char* note) {
     table.figures.push_back(

@@ -1,6 +1,7 @@
-// Writes what every simulated interface sends and receives as a pcapng file (IETF draft-ietf-opsawg-pcapng), for tshark and
-// Wireshark: one interface a node, nanosecond times, each packet marked inbound or outbound. A frame on the way to n nodes is
-// there n + 1 times, so a loss shows as an outbound packet that has no inbound one.
+// Writes the frames that every simulated interface sends and receives as a pcapng file (IETF
+// draft-ietf-opsawg-pcapng), for tshark and Wireshark: one interface a node, nanosecond times, each
+// packet marked inbound or outbound. A frame to n nodes appears n + 1 times, so a loss shows as an
+// outbound packet without an inbound one.
 #pragma once
 
 #include <cstdio>
@@ -13,12 +14,12 @@ namespace ulc::sim {
 
 class PcapngTrace : public Tap {
 public:
-    /// Creates or empties the file. nullptr: it cannot be written; errno says why.
+    /// Creates or empties the file. Returns nullptr if it cannot be written; errno says why.
     [[nodiscard]] static std::unique_ptr<PcapngTrace> open(const std::string& path,
                                                            std::uint16_t nodes);
     void on_frame(std::uint16_t port, bool outbound, const std::vector<std::byte>& frame,
                   Nanos at) override;
-    /// Whether everything was written so far.
+    /// Returns true if everything was written until this time.
     [[nodiscard]] bool good() const noexcept { return good_; }
 
 private:

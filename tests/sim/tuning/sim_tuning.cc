@@ -13,18 +13,18 @@
 namespace ulc::sim {
 namespace {
 
-/// Octets that one operation may bring to all ranks together.
+/// Bytes that one operation may bring to all ranks together.
 constexpr std::uint64_t kMovedMax = 4U << 20;
-/// The longest vector: 22 ms on a wire of 100 Mb/s, so that latency counts for nothing any more.
+/// The longest vector: 22 ms on a wire of 100 Mb/s, so that latency no longer matters.
 constexpr std::uint64_t kOctetsMax = 256U << 10;
-/// A choice that takes so many times the best of one size is not tried at greater ones.
-/// (A pipeline is far behind with small vectors and wins with large ones.)
+/// A choice that takes this multiple of the best time at one size is not tried at greater ones. (A
+/// pipeline is far behind with small vectors and wins with large ones.)
 constexpr double kHopeless = 16;
-/// Times this far apart decide nothing, whatever their noise.
+/// Times closer than this factor decide nothing, whatever their noise.
 constexpr double kNear = 1.5;
 
-/// On a switch that loses nothing all rounds are much alike; on a hub each has collisions of its own, and where buffers overflow each
-/// has other losses.
+/// Rounds on a switch without loss are all similar; on a hub each has different collisions, and if
+/// buffers overflow each has different losses.
 [[nodiscard]] unsigned rounds_of(const coll::Situation& at, const ClusterConfig& config) {
     if (config.net.medium == MediumKind::kSwitch && config.net.buffer_octets == 0) return 3;
     const unsigned rounds = at.octets <= 1024 ? 12 : 6;
@@ -38,7 +38,7 @@ constexpr double kNear = 1.5;
 
 struct Timed {
     double us = 0;     ///< median
-    double noise = 0;  ///< of the median, as a share
+    double noise = 0;  ///< noise of the median, as a share
 };
 
 [[nodiscard]] Timed time_on(const ClusterConfig& config, const coll::Situation& at,
@@ -54,7 +54,7 @@ struct Timed {
     return {median, spread / median / std::sqrt(static_cast<double>(timing.each_us.size()))};
 }
 
-/// The slowest of what the medium may be; nothing: on one of them not done in time.
+/// Returns the slowest time on the possible media; nothing if one of them was not done in time.
 [[nodiscard]] Timed time_of(const coll::Situation& at, std::string_view choice) {
     Timed slowest;
     for (const ClusterConfig& config : clusters_of(at)) {

@@ -1,5 +1,6 @@
-// Measures selection tables in the simulator: every candidate of every operation on the media that a table distinguishes, at 100 Mb/s with
-// ideal hosts (on a hub, those of GAMMA). What ships is made of it (`ulc-sim tune`), and a test measures samples again.
+// Measures selection tables in the simulator: every candidate of every operation on the media that
+// a table distinguishes, at 100 Mb/s with ideal hosts (on a hub, those of GAMMA). The shipped
+// tables are made from it (`ulc-sim tune`), and a test measures samples again.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +13,20 @@
 
 namespace ulc::sim {
 
-/// What a port of a `shallow` switch buffers: 21 full frames.
+/// Buffer of a port of a `shallow` switch: 21 full frames.
 inline constexpr std::uint64_t kShallowOctets = 32 * 1024;
-/// What a port of a `switch` buffers at the least. Where nobody knows the switch, a choice must do on this one and on one that never runs
-/// out: the slower time counts.
+/// Minimum buffer of a port of a `switch`. For an unknown switch, a choice must work on this one
+/// and on one with unlimited buffers: the slower time counts.
 inline constexpr std::uint64_t kSwitchOctets = 64 * 1024;
 
-/// What stands at a hub: computers as old as it. On ideal hosts one chain would be the best barrier, and on these it takes half as long
-/// again as two.
+/// The hosts at a hub: computers as old as it. On ideal hosts one chain would be the best barrier,
+/// and on these it takes half as long again as two.
 inline constexpr const char* kHubHosts = "gamma-0.4";
 
-/// One operation's sizes at one number of ranks: measured one after another, so that a choice far behind is left out of greater ones.
+/// One operation's sizes at one number of ranks: measured one after another, so that a choice far
+/// behind is left out of greater ones.
 struct TuningColumn {
-    coll::Situation at;  ///< octets: nothing
+    coll::Situation at;  ///< bytes: nothing
     std::vector<std::uint64_t> octets;
 };
 
@@ -35,16 +37,18 @@ struct TuningGrid {
     std::vector<coll::Op> ops;  ///< empty: all that are measured
 };
 
-/// Whatever of the grid has several nodes and moves no more octets than can be simulated soon.
+/// Returns the columns of the grid that have several nodes and move no more bytes than can be
+/// simulated quickly.
 [[nodiscard]] std::vector<TuningColumn> columns_of(const TuningGrid& grid);
 
-/// at.ranks on as many nodes as it takes, joined by whatever at.medium may be.
+/// Returns at.ranks on the number of nodes that they need, joined by each medium that at.medium may
+/// be.
 [[nodiscard]] std::vector<ClusterConfig> clusters_of(const coll::Situation& at);
 
-/// One cell a size.
+/// Measures one cell a size.
 [[nodiscard]] std::vector<coll::Cell> measure(const TuningColumn& column);
 
-/// Of these choices, those that end in time.
+/// Measures those of these choices that end in time.
 [[nodiscard]] coll::Cell measure(const coll::Situation& at,
                                  std::span<const std::string_view> choices);
 

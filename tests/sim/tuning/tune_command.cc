@@ -37,7 +37,8 @@ constexpr const char* kComment =
     "Rules:\n"
     "the fewest that lose no more than 8 % in any cell, or its noise. Made, not written, by:\n";
 
-/// All columns, on so many threads; cells in the order of columns, whoever was first.
+/// Measures all columns on `jobs` threads; cells come in the order of columns, independent of the
+/// threads' order.
 std::vector<coll::Cell> measure_all(const std::vector<TuningColumn>& columns, unsigned jobs) {
     std::vector<std::vector<coll::Cell>> found(columns.size());
     std::atomic<std::size_t> next{0};
@@ -94,7 +95,7 @@ int tune(TuneOptions& options) {
     std::ofstream file(options.output);
     file << coll::write_table(table, std::string(kComment) + table.source);
     if (file.close(); file.good()) return 0;
-    fmt::print(stderr, "ulc-sim: cannot write {}; is there room, and may you write there?\n",
+    fmt::print(stderr, "ulc-sim: cannot write {}; is there space, and may you write there?\n",
                options.output);
     return 1;
 }

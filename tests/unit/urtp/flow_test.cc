@@ -25,7 +25,8 @@ Params small_pool(std::uint32_t packets) {
     return params;
 }
 
-// ---------------------------------------------------------------- conservative R-12
+// ---------------------------------------------------------------- conservative
+//
 TEST(Conservative, short_messages_go_at_once_and_long_ones_after_three_ways) {
     World w(2, {}, {}, 1, 0, "conservative");
     ASSERT_EQ(w.send(0, 1, "short"), Admission::kYes);
@@ -101,7 +102,8 @@ TEST(Conservative, room_that_was_kept_always_comes_back) {
     EXPECT_EQ(got, 2000);
 }
 
-// ---------------------------------------------------------------- credit R-14
+// ---------------------------------------------------------------- credit
+//
 TEST(Credit, a_receiver_answers_twice_a_credit_and_never_by_itself) {
     World w(2, {}, {}, 1, 0, "credit");
     int sent = 0;
@@ -145,7 +147,8 @@ TEST(Credit, a_message_beyond_the_threshold_synchronises_first) {
     EXPECT_EQ(w.send(0, meta, kLong), Admission::kYes);
 }
 
-// ---------------------------------------------------------------- optimistic R-15
+// ---------------------------------------------------------------- optimistic
+//
 TEST(Optimistic, exchanges_cost_no_frame_but_the_messages) {
     World w(2, {}, {}, 1, 0, "optimistic");
     for (int i = 0; i < 50; ++i) {
