@@ -1,5 +1,6 @@
-// Engine's job state under arbitrary frames, times and local calls (jobs_state_fuzz.h). What it must keep, whatever comes:
-// no memory error, only frames that its own parsers accept, bounded output, one formed or failed event a join.
+// Runs an engine's job state under arbitrary frames, times and local calls (jobs_state_fuzz.h).
+// Invariants for every input: no memory error, only frames that its own parsers accept, bounded
+// output, one formed or failed event a join.
 #include "jobs_state_fuzz.h"
 
 #include <cstddef>
@@ -26,7 +27,7 @@ public:
         --left_;
         return *at_++;
     }
-    /// At most what is left.
+    /// Takes at most the remaining bytes.
     std::size_t take(std::size_t octets, const std::byte*& out) {
         const std::size_t taken = octets < left_ ? octets : left_;
         out = reinterpret_cast<const std::byte*>(at_);

@@ -1,5 +1,6 @@
-// The script language of jobs_state_fuzz: a sequence of operations on one engine's Jobs, so that the fuzzer mutates both
-// what strangers send and when. Each operation is one octet (value modulo kOps) and its arguments.
+// The script language of jobs_state_fuzz: a sequence of operations on one engine's Jobs, so that
+// the fuzzer mutates the frames of other engines and their times. Each operation is one byte (value
+// modulo kOps) and its arguments.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +11,15 @@
 namespace ulc::fuzz {
 
 enum class Op : std::uint8_t {
-    kJob,      ///< u8 sender, u16 length (little-endian), that many octets: body of a JOB frame
+    kJob,      ///< u8 sender, u16 length (little-endian), that number of bytes: body of a JOB frame
     kNode,     ///< the same for a NODE frame
-    kAdvance,  ///< u8 n: time goes on by 2^(n % 36) ns
+    kAdvance,  ///< u8 n: time advances by 2^(n % 36) ns
     kJoin,     ///< u8 rank, u8 size, u8 nonce: local endpoint kEndpoint + rank joins job "j"
     kLeave,    ///< u8 rank, u8 reason
     kUnknown,  ///< u8 sender, u8 handle: a frame came for an unknown handle
-    kTagged,   ///< u8 nonce, then as kJob: the job's id is put into the body, and its tag behind it
-    kLink,     ///< as kJob, a LINK frame; a tag in it is made right
+    /// U8 nonce, then as kJob: the job's id is written into the body, and its tag behind it
+    kTagged,
+    kLink,     ///< as kJob, a LINK frame; a tag in it is corrected
     kCall,     ///< u8 sender, u8 handle: kLinkEndpoint calls that endpoint there
     kUnlink,   ///< u8 slot of kLinkEndpoint
     kExclude,  ///< u8 rank here, u8 rank: it held up a group of that one

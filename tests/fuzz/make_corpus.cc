@@ -1,5 +1,6 @@
-// Writes the seed inputs of frame_parse and jobs_state with the builders, so that they can be made again when the format
-// changes: make_corpus FOLDER (with corpus/frame_parse and corpus/jobs_state in it).
+// Writes the seed inputs of frame_parse and jobs_state with the builders, so that they can be made
+// again when the format changes: make_corpus FOLDER (with corpus/frame_parse and corpus/jobs_state
+// in it).
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -71,7 +72,7 @@ Octets join_body(std::uint16_t rank, std::uint16_t size) {
     return body;
 }
 
-/// Rank 0 at sender 1, this engine's rank 1.
+/// Returns a roster with rank 0 at sender 1 and this engine's rank 1.
 Octets roster_body() {
     RosterBody roster{};
     roster.roster = 7U;
@@ -235,8 +236,7 @@ void make_frames(const std::filesystem::path& folder) {
          control_frame(FrameType::kNode, node_body(NodeKind::kExpelled, LeaveReason::kExcluded)));
 }
 
-/// Appends operations to a script.
-/// The same body of a launcher's job.
+/// Appends operations to a script. Returns the same body for a launcher's job.
 Octets launched(Octets body) {
     body[offsetof(JobHead, flags)] = std::byte{0};
     body[offsetof(JobHead, nonce)] = std::byte{1};

@@ -1,18 +1,22 @@
-// Any octets as the doings of a hostile client: submission records, its control page, its arenas, its rings, all written while a
-// real engine serves it. The region is one heap block of exactly its size, so the sanitizer sees the engine leave it. An
-// honest client of the same job must be neither closed nor misled.
+// Uses arbitrary bytes as the actions of a hostile client: submission records, its control page,
+// its arenas, its rings, all written while a real engine serves it. The region is one heap block of
+// exactly its size, so the sanitizer detects an access of the engine outside it. An honest client
+// of the same job must be neither closed nor misled.
 //
-//   input: operations until it ends: one octet says which (mod 8; from 250 on the hostile client
-//   leaves, or dies if it is odd, and what would be its doings afterwards is left out), then
-//     0  a record as it is          60 octets (all but the mark)
-//     1  a well-formed kind         kind, flags, stream (1), cookie (1), offset (4), length (4), message length (4)
-//     2  scribble                   offset (4), 8 octets
-//     3  control page               offset (1), 4 octets
+//   input: operations until it ends: one byte says which (mod 8; from 250 on the hostile client
+//   leaves, or dies if it is odd, and its later actions are left out), then
+//     0  a record as it is          60 bytes (all but the mark)
+//     1  a well-formed kind         kind, flags, stream (1), cookie (1), offset (4), length (4),
+//                                   message length (4)
+//     2  scribble                   offset (4), 8 bytes
+//     3  control page               offset (1), 4 bytes
 //     4  rounds of the engine       count (1)
 //     5  the honest client sends to the hostile one: length (1)
 //     6  a block given back         offset / 64 (2)
-//     7  a schedule                 steps mod 16 (1), dependencies mod 16 (1), input (4), output (4), seen (1), then each step: kind (1),
-//                                   buffer (1), peer (1), dependencies from (1), how many (1), offset (2), length (2); each dependency (1)
+//     7  a schedule                 steps mod 16 (1), dependencies mod 16 (1), input (4),
+//                                   output (4), seen (1), then each step: kind (1), buffer (1),
+//                                   peer (1), dependencies from (1), count (1), offset (2), length
+//                                   (2); each dependency (1)
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -39,7 +43,7 @@ using fuzz::Input;
 constexpr std::uint32_t kSegments = 256;
 constexpr std::uint32_t kSegmentOctets = 1600;
 
-/// Segments from the heap, and a wire that swallows every frame.
+/// Segments from the heap, and a wire that discards every frame.
 struct NullPort {
     fuzz::HeapPool pool{kSegmentOctets, kSegments};
 
@@ -137,9 +141,9 @@ struct World {
         if (leaving) return;
         leaving = true;
         engine.detach(hostile.id, reason, now);
-        if (reason == engine::DetachReason::kDied) poison();  // not even a last look
+        if (reason == engine::DetachReason::kDied) poison();  // not even one last poll
     }
-    /// The engine has let go of the region: it is unmapped in a daemon.
+    /// Marks the region as unmapped after the engine has released it, as in a daemon.
     void poison() { ASAN_POISON_MEMORY_REGION(hostile.memory.get(), hostile.layout.region_octets); }
     ~World() { ASAN_UNPOISON_MEMORY_REGION(hostile.memory.get(), hostile.layout.region_octets); }
 
@@ -157,7 +161,7 @@ struct World {
         (void)hostile.submissions.push(record);
     }
 
-    /// Almost what the engine takes.
+    /// Writes a schedule that the engine almost accepts.
     void schedule(Input& in) {
         abi::OffloadRequest request{};
         request.step_count = in.get<std::uint8_t>() % 16U;
@@ -166,7 +170,7 @@ struct World {
         request.input_octets = in.get<std::uint16_t>();
         request.output_offset = in.get<std::uint16_t>();
         request.output_octets = in.get<std::uint16_t>();
-        // Overlapping the others as they fall.
+        // The buffers overlap at random.
         request.scratch_offset = request.output_offset / 2U;
         request.scratch_octets = request.input_octets;
         request.seen = in.get<std::uint8_t>();
@@ -207,7 +211,7 @@ struct World {
         record.stream = 1;
         const std::uint32_t length = in.get<std::uint8_t>() * 5U;
         record.flags = abi::kSubmitFirst | abi::kSubmitLast | abi::kSubmitHasTag;
-        record.tag = std::uint64_t{2} << 62;  // a schedule may be waiting for it
+        record.tag = std::uint64_t{2} << 62;  // a schedule may wait for it
         if (length <= abi::kInlineOctetsMax) {
             record.flags |= abi::kSubmitInline;
             record.inline_length = static_cast<std::uint16_t>(length);
@@ -272,11 +276,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         world.step(in);
     world.rounds(32);
     (void)world.honest.drain();
-    // Whatever the hostile client did, the honest one goes on.
+    // Whatever the hostile client did, the honest one continues.
     ULC_CHECK(world.engine.closed(world.honest.id) == Err::kOk);
     ULC_CHECK(world.honest.region.control().closed.load() == 0);
     ULC_CHECK(!world.honest.submissions.corrupt());
-    // If it has closed, its memory stays until the engine lets go of it (rounds()).
+    // If it has closed, its memory stays until the engine releases it (rounds()).
     world.detach(engine::DetachReason::kDied);
     world.rounds(32);
     return 0;

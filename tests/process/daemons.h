@@ -1,4 +1,4 @@
-// Engine daemons and client processes for tests: started, waited for, killed, and gone with the test.
+// Engine daemons and client processes for tests: started, awaited, killed, and ended with the test.
 #pragma once
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ public:
     [[nodiscard]] std::string operator/(const std::string& name) const {
         return path_ + "/" + name;
     }
-    /// Lets other users reach what lies in it.
+    /// Lets other users access its files.
     void let_others_in() const {
         std::filesystem::permissions(path_, std::filesystem::perms(0755));
     }
@@ -45,7 +45,7 @@ private:
     std::string path_;
 };
 
-/// A child process; killed if it still runs when this object goes.
+/// A child process; killed if it still runs when this object is destroyed.
 class Process {
 public:
     Process() = default;
@@ -58,14 +58,14 @@ public:
     }
     [[nodiscard]] pid_t pid() const noexcept { return pid_; }
     void signal(int number) const { kill(pid_, number); }
-    /// Exit code, or minus the signal.
+    /// Waits. Returns the exit code, or minus the signal.
     int wait() {
         int status = 0;
         if (pid_ <= 0 || waitpid(pid_, &status, 0) != pid_) return -1000;
         pid_ = -1;
         return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
     }
-    /// The same, if it has ended.
+    /// Returns the same, if the process has ended.
     std::optional<int> ended() {
         int status = 0;
         if (pid_ <= 0 || waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
@@ -93,8 +93,8 @@ inline Process run_child(const std::function<int()>& body) {
     _exit(code);
 }
 
-/// ulc-engine with these arguments; its output goes to the log file. before: runs in its process,
-/// ahead of it.
+/// Starts ulc-engine with these arguments; its output goes to the log file. `before` runs first in
+/// its process.
 inline Process start_engine(const std::vector<std::string>& arguments, const std::string& log,
                             const std::function<bool()>& before = {}) {
     const char* path = std::getenv("ULC_ENGINE_PATH");
@@ -120,7 +120,7 @@ inline std::string text_of(const std::string& file) {
     return text.str();
 }
 
-/// True once condition() holds, looked at every 5 ms.
+/// Returns true once condition() holds; checks it every 5 ms.
 inline bool eventually(const std::function<bool()>& condition, int seconds = 20) {
     for (int i = 0; i < seconds * 200; ++i) {
         if (condition()) return true;

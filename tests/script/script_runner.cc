@@ -96,7 +96,7 @@ private:
             if (!port_busy_) departures_.leave_until(departures_.next, now_);
         }
     }
-    /// Fires the next timer if it is due by then; false: none is.
+    /// Fires the next timer if it is due by then; returns false if none is.
     bool next_timer_by(Nanos until) {
         const Nanos at = member_->next_timer();
         if (at > until) return false;
@@ -260,7 +260,7 @@ private:
         Event event;
         while (!member_->poll_event(event)) {
             if (!next_timer_by(until)) throw Failed("no event");
-            out_.clear();  // probes on the way
+            out_.clear();  // probes in between
         }
         const bool died = line.words.at(0) == "died";
         if (event.kind != (died ? EventKind::kPeerDied : EventKind::kPeerLeft) ||
@@ -268,7 +268,8 @@ private:
             throw Failed("another event");
         }
     }
-    /// `port busy`: frames stay in it; `port idle`: they have left now, and all others leave at once.
+    /// `port busy`: frames stay in it; `port idle`: they have left, and all later ones leave at
+    /// once.
     void port(const Line& line) {
         collect();
         port_busy_ = line.words.at(0) == "busy";

@@ -1,4 +1,5 @@
-// Packet scripts as text: the words of a line, and the names of times, streams, flags and frames. Whatever makes no sense throws Failed.
+// Packet scripts as text: the words of a line, and the names of times, streams, flags and frames.
+// Functions throw Failed for malformed text.
 #pragma once
 
 #include <map>
@@ -17,7 +18,7 @@ struct Failed : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// A line's words; `key=value` words apart from bare ones.
+/// A line's words; `key=value` words separate from bare ones.
 struct Line {
     std::string verb;
     std::vector<std::string> words;
@@ -45,15 +46,15 @@ struct Line {
     }
 };
 
-/// "30us", in ns, us, ms or s.
+/// Parses "30us", in ns, us, ms or s.
 Nanos time_of(const std::string& text);
 std::vector<std::string> split(const std::string& text, char at);
 GroupHandle group_handle(const std::string& number);
-/// "world", "g3" or a rank.
+/// Parses "world", "g3" or a rank.
 StreamId stream_of(const std::string& name);
-/// As of docs/PROTOCOL.md §2: "FLA".
+/// Parses the flags of docs/PROTOCOL.md §2: "FLA".
 std::uint8_t flags_of(const std::string& letters);
-/// A frame that the member sent, as fields.
+/// Returns a frame that the member sent, as fields.
 Fields describe(const wire::FrameView& frame);
 std::string text_of(const Fields& fields);
 

@@ -1,6 +1,6 @@
-// How fast a stream from rank 0 to rank 1 is: MESSAGES of 64 KiB, every octet compared, from the first submission until rank 1
-// has said that it has the last. Nothing is in flight at either end of that time, so a loss near it is neither free nor paid
-// twice. Rank 0 prints "bulk: B octets a second".
+// Measures the speed of a stream from rank 0 to rank 1: MESSAGES of 64 KiB, every byte compared,
+// from the first submission until rank 1 has reported the last. Nothing is in flight at either end
+// of that time, so a loss near it is counted exactly once. Rank 0 prints "bulk: B bytes a second".
 //   bulk MESSAGES
 #include <ulc.h>
 
@@ -45,7 +45,7 @@ void wait_for(ulc_endpoint* ep, ulc_request* request, ulc_status* status) {
     need("message", status->error);
 }
 
-/// Rank 1 to rank 0: a message without payload.
+/// Sends a message without payload from rank 1 to rank 0.
 void say(ulc_endpoint* ep, std::uint64_t tag) {
     ulc_request request;
     ulc_status status{};

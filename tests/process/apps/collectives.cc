@@ -1,8 +1,9 @@
-// Every blocking collective of coll.h, called once at every rank, in place too where there is such a form. The input is a function of
-// operation, giver, taker and octet; every octet of the result is compared, and the gaps between blocks must stay as they were.
+// Calls every blocking collective of coll.h once at every rank, also in place if there is such a
+// form. The input is a function of operation, giver, taker and byte. Every byte of the result is
+// compared, and the gaps between blocks must stay unchanged.
 //   collectives     exit 0 if all was right
-// Lengths by rank are others from i to j than from j to i, and blocks lie in another order and at other offsets in the output than in
-// the input, so that nothing comes right that confuses the two.
+// Lengths by rank from i to j differ from those from j to i, and the blocks have another order and
+// other offsets in the output than in the input, so that a mix-up of the two shows.
 #include <coll.h>
 #include <sys/mman.h>
 #include <ulc.h>
@@ -19,7 +20,7 @@ namespace {
 constexpr std::int64_t kLimit = 60'000'000'000;  // ns
 constexpr unsigned char kUntouched = 0xEE;
 constexpr std::size_t kGap = 3;
-constexpr std::size_t kEach = 5000;  // octets of every block, where they are all alike
+constexpr std::size_t kEach = 5000;  // bytes of every block, if they are all equal
 constexpr std::size_t kCount = 900;  // elements of a vector
 constexpr std::uint16_t kRoot = 1;
 
@@ -56,7 +57,7 @@ struct Layout {
             end += kGap + lengths[rank];
         }
     }
-    /// block(rank, octets) at each rank's place; the gaps are untouched.
+    /// Writes block(rank, bytes) at each rank's place; the gaps are untouched.
     template <typename Block>
     [[nodiscard]] Octets filled(Block block) const {
         Octets memory(end, kUntouched);
@@ -73,7 +74,8 @@ struct Layout {
     std::size_t end = 0;
 };
 
-/// Blocks 2 GiB and an odd number apart, the last rank's first; of the memory in between there is none until it is touched.
+/// Blocks 2 GiB and an odd number apart, the last rank's first; the memory in between is not
+/// allocated until it is touched.
 class FarMemory {
 public:
     explicit FarMemory(std::size_t ranks) : offsets(ranks), length_(ranks * kApart) {
@@ -94,7 +96,7 @@ public:
     void put(std::size_t rank, const Octets& block) const {
         if (!block.empty()) std::memcpy(octets + offsets[rank], block.data(), block.size());
     }
-    /// The block, which is then empty again.
+    /// Returns the block and empties it.
     [[nodiscard]] Octets take(std::size_t rank, std::size_t length) const {
         unsigned char* begin = octets + offsets[rank];
         Octets block(begin, begin + length);
@@ -110,7 +112,7 @@ private:
     std::size_t length_;
 };
 
-/// What `from` gives `to`.
+/// Returns the block that `from` gives `to`.
 Octets block_of(std::size_t from, std::size_t to, std::size_t octets) {
     Octets block(octets);
     for (std::size_t i = 0; i < octets; ++i)
@@ -118,7 +120,7 @@ Octets block_of(std::size_t from, std::size_t to, std::size_t octets) {
     return block;
 }
 
-/// Octets from i to j: not as many as from j to i; some 0.
+/// Returns the bytes from i to j: a different number than from j to i; some 0.
 std::size_t directed(std::size_t from, std::size_t to) { return (from * 3 + to) % 7 * 700; }
 std::size_t mutual(std::size_t one, std::size_t other) { return directed(0, one + other); }
 
@@ -152,14 +154,14 @@ public:
 
 private:
     [[nodiscard]] bool is_root() const { return rank_ == kRoot; }
-    /// `ranks` blocks all alike, as `from` gives them (at each taker's place) …
+    /// Returns `ranks` equal blocks, as `from` gives them (at each taker's place).
     [[nodiscard]] Octets given() const {
         Octets all;
         for (std::size_t to = 0; to < ranks_; ++to)
             append(all, block_of(rank_, to, kEach));
         return all;
     }
-    /// … and as rank `to` (everybody: the same for all) takes them.
+    /// Returns the blocks as rank `to` takes them (0: the same for all).
     [[nodiscard]] Octets taken(std::size_t to) const {
         Octets all;
         for (std::size_t from = 0; from < ranks_; ++from)
@@ -169,7 +171,7 @@ private:
     static void append(Octets& all, const Octets& block) {
         all.insert(all.end(), block.begin(), block.end());
     }
-    /// A number of octets for each rank, all different, the first 0.
+    /// Returns a number of bytes for each rank, all different, the first 0.
     [[nodiscard]] Layout by_rank(bool descending) const {
         Sizes lengths(ranks_);
         for (std::size_t rank = 0; rank < ranks_; ++rank)
@@ -228,7 +230,7 @@ private:
     void allgatherv() {
         const Layout layout = by_rank(true);
         const auto block = [](std::size_t from, std::size_t n) { return block_of(from, 0, n); };
-        // The block of nothing has an address too: NULL would say that the call is in place.
+        // An empty block has an address too: NULL would mean that the call is in place.
         Octets own = block_of(rank_, 0, layout.lengths[rank_]);
         own.reserve(1);
         Octets all = layout.untouched();
@@ -285,7 +287,7 @@ private:
             numbers[i] = element_of(rank, i);
         return numbers;
     }
-    /// Sums of `count` elements from the first on, of the ranks before `end`.
+    /// Returns sums of `count` elements from `first` on, of the ranks before `end`.
     [[nodiscard]] static Numbers sum(std::size_t end, std::size_t first, std::size_t count) {
         Numbers numbers(count, 0);
         for (std::size_t rank = 0; rank < end; ++rank)
@@ -346,7 +348,8 @@ private:
         compare("exscan", result, rank_ == 0 ? before : sum(rank_, 0, kCount));
     }
 
-    /// The operations with blocks by rank, whose displacements fit neither into 31 nor into 32 bits.
+    /// Runs the operations with blocks by rank, with displacements that fit neither into 31 nor
+    /// into 32 bits.
     void far_blocks() {
         const FarMemory in(ranks_);
         const FarMemory out(ranks_);

@@ -1,8 +1,10 @@
-// A rank that dies by SIGKILL in the midst of a collective. The others must get PEER_DIED of it, all the same and in time, and go on in a
-// group without the dead one: a barrier, and an allreduce of which every element is compared.
+// Tests a rank that dies by SIGKILL during a collective. The others must get PEER_DIED for it, all
+// the same and in time, and continue in a group without the dead rank: a barrier, and an allreduce
+// of which every element is compared.
 //   death OPERATION VICTIM LIMIT FILE
-// OPERATION: broadcast (from the victim) or allreduce. LIMIT: seconds from the death until the last survivor knows. FILE: where the
-// victim says when it dies. The victim is a child of this program, which then exits with 0: a launcher sees no rank fail.
+// OPERATION: broadcast (from the victim) or allreduce. LIMIT: seconds from the death until the last
+// survivor knows. FILE: the victim writes there when it dies. The victim is a child of this
+// program, which then exits with 0, so a launcher sees no rank fail.
 #include <coll.h>
 #include <sys/wait.h>
 #include <ulc.h>
@@ -39,7 +41,7 @@ void need(const char* what, int error) {
 
 std::uint64_t element_of(std::size_t rank, std::size_t i) { return (rank + 2) * (i * i + 1); }
 
-/// At every rank, of the whole job.
+/// Starts the operation over the whole job.
 ulc_coll* start(ulc_endpoint* ep, bool broadcast, std::uint16_t victim, Numbers& in, Numbers& out) {
     ulc_coll* operation = nullptr;
     if (broadcast) {
@@ -52,7 +54,7 @@ ulc_coll* start(ulc_endpoint* ep, bool broadcast, std::uint16_t victim, Numbers&
     return operation;
 }
 
-/// Carries the operation on for a while, and is gone; never returns.
+/// Runs the operation for a while, then dies; never returns.
 [[noreturn]] void die(ulc_endpoint* ep, ulc_coll* operation, const char* file) {
     const Clock::time_point begin = Clock::now();
     while (Clock::now() - begin < kBegins) {
@@ -67,7 +69,7 @@ ulc_coll* start(ulc_endpoint* ep, bool broadcast, std::uint16_t victim, Numbers&
     std::abort();
 }
 
-/// Seconds since the victim died.
+/// Returns the seconds since the victim died.
 double since_death(const char* file) {
     Clock::rep died = 0;
     std::FILE* said = std::fopen(file, "rb");

@@ -1,11 +1,13 @@
-// A small real application for the process tests: every rank sends numbered messages of many lengths to every other rank
-// and multicasts some to all; every octet that arrives is checked, and the order too.
+// A small real application for the process tests: every rank sends numbered messages of many
+// lengths to every other rank and multicasts some to all; every byte that arrives is checked, and
+// the order too.
 //   exchange [ROUNDS]     exit 0 if all was right, 1 if not
-//   exchange groups ROUNDS  also makes a group of all ranks, the last first, and multicasts in it, in odd rounds to one member
+// exchange groups ROUNDS  also makes a group of all ranks, the last first, and multicasts in it, in
+//                           odd rounds to one member
 //   exchange exit STATUS  forms the job, then rank 1 exits with STATUS while the others wait for it
-//   exchange hang         forms the job, says so, then waits for ever
-//   exchange outlive      the same for the last rank; the others wait for a message of it, and end with 0 when they are told
-//                         that it died
+//   exchange hang         forms the job, reports it, then waits without end
+//   exchange outlive      the same for the last rank; the others wait for a message of it, and end
+//                         with 0 when they are notified that it died
 #include <ulc.h>
 #include <unistd.h>
 
@@ -42,7 +44,7 @@ std::vector<unsigned char> payload_of(unsigned source, unsigned round, std::uint
     return octets;
 }
 
-/// Starts a send and lets the endpoint move until it is accepted.
+/// Starts a send and lets the endpoint progress until it is accepted.
 template <typename Start>
 void start(ulc_endpoint* ep, const char* what, Start&& send) {
     int error = ULC_OK;
@@ -52,7 +54,7 @@ void start(ulc_endpoint* ep, const char* what, Start&& send) {
     need(what, error);
 }
 
-/// All ranks, the last first.
+/// Makes a group of all ranks, the last first.
 ulc_group make_group(ulc_endpoint* ep) {
     std::vector<std::uint16_t> ranks;
     for (std::uint16_t rank = ulc_size(ep); rank > 0; --rank)
@@ -65,7 +67,8 @@ ulc_group make_group(ulc_endpoint* ep) {
     return status.group;
 }
 
-/// Whom the message in the group is for: one member in odd rounds, if that is not the source itself; else all.
+/// Returns the receivers of the message in the group: one member in odd rounds, if that is not the
+/// source itself; else all.
 std::uint64_t subset_of(const ulc_endpoint* ep, std::uint16_t source, unsigned round) {
     const unsigned index = round % ulc_size(ep);
     const bool to_all = round % 2 == 0 || ulc_size(ep) - 1 - index == source;
@@ -98,7 +101,8 @@ void send_round(ulc_endpoint* ep, ulc_group group, unsigned round) {
     });
 }
 
-/// The next messages of a source must be its unicast and its multicasts of this round, in this order.
+/// Receives the next messages of a source, which must be its unicast and its multicasts of this
+/// round, in this order.
 void receive_round(ulc_endpoint* ep, ulc_group group, std::uint16_t from, unsigned round) {
     std::vector<unsigned char> buffer(kLongest);
     std::vector<std::uint64_t> tags{kUnicast, kMulticast};
@@ -144,7 +148,7 @@ int outlive(ulc_endpoint* ep) {
     need("receive", ulc_receive(ep, last, kUnicast, UINT64_MAX, &octet, sizeof octet, &request));
     need("wait", ulc_wait_for(ep, &request, &status, kLimit));
     if (status.error != ULC_ERR_PEER_DIED) die("the last rank's death was not told", status.error);
-    std::printf("rank %u was told: %s\n", ulc_rank(ep), ulc_error_text(status.error));
+    std::printf("rank %u got: %s\n", ulc_rank(ep), ulc_error_text(status.error));
     return 0;
 }
 
@@ -158,7 +162,7 @@ int main(int argc, char** argv) {
     if (mode == "exit" && ulc_rank(ep) == 1) {
         std::fflush(nullptr);
         std::_Exit(std::atoi(
-            argv[2]));  // the endpoint stays open: to a leak check that would be another status
+            argv[2]));  // the endpoint stays open: for a leak check that would be another status
     }
     if (mode == "exit" || mode == "hang") wait_for_ever(ep);
     if (mode == "outlive") return outlive(ep);

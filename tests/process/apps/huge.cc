@@ -1,10 +1,11 @@
-// Messages whose lengths do not fit into 31 and 32 bits, from rank 0 to rank 1: a broadcast of 2 GiB + 5 octets from rank 0, a send
-// of 3 GiB (embedded: one record, of the application's memory), a send of 4 GiB + 5. Rank 1 compares every octet.
+// Sends messages whose lengths do not fit into 31 and 32 bits, from rank 0 to rank 1: a broadcast
+// of 2 GiB + 5 bytes from rank 0, a send of 3 GiB (embedded: one record, from the application's
+// memory), a send of 4 GiB + 5. Rank 1 compares every byte.
 //   huge             exit 0 if all was right
-//   huge broadcast   the broadcast alone
-//   huge each        every other collective of 2 GiB + 5 octets or elements that go from rank 0 to rank 1
-// What rank 0 sends is a pattern of little memory that is mapped again and again; its period divides no power of two, so that octets
-// that come from 2 or 4 GiB too early or too late are other ones.
+//   huge broadcast   only the broadcast
+//   huge each        every other collective of 2 GiB + 5 bytes or elements from rank 0 to rank 1
+// Rank 0 sends a pattern of little memory that is mapped repeatedly. Its period divides no power of
+// two, so that bytes that are misplaced by 2 or 4 GiB differ.
 #include <coll.h>
 #include <sys/mman.h>
 #include <ulc.h>
@@ -36,7 +37,7 @@ void need_map(const void* mapped) {
     std::exit(1);
 }
 
-/// One period, as the file behind it.
+/// Maps one period, as the file behind it.
 int pattern(unsigned char*& octets) {
     const int file = memfd_create("pattern", 0);
     if (file < 0 || ftruncate(file, kPeriod) != 0) {
@@ -53,22 +54,22 @@ int pattern(unsigned char*& octets) {
     return file;
 }
 
-/// Longer than the longest message: at rank 0 the pattern again and again, to be read; at rank 1 empty.
+/// Returns a buffer longer than the longest message: at rank 0 the pattern repeated, to be read; at
+/// rank 1 empty.
 unsigned char* buffer(bool sends, int file) {
     const std::size_t periods = kLongest / kPeriod + 1;
     void* mapped = mmap(nullptr, periods * kPeriod, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     need_map(mapped);
     auto* octets = static_cast<unsigned char*>(mapped);
-    if (!sends)
-        (void)madvise(octets, kLongest, MADV_HUGEPAGE);  // fewer faults, where there are such
+    if (!sends) (void)madvise(octets, kLongest, MADV_HUGEPAGE);  // fewer faults, if available
     for (std::size_t n = 0; sends && n < periods; ++n)
         need_map(mmap(octets + n * kPeriod, kPeriod, PROT_READ,
                       MAP_SHARED | MAP_FIXED | MAP_POPULATE, file, 0));
     return octets;
 }
 
-/// Every octet of the message, and none behind it.
+/// Compares every byte of the message, and checks that none behind it was written.
 void compare(const char* what, const unsigned char* expected, const unsigned char* got,
              std::size_t octets) {
     for (std::size_t at = 0; at < octets; at += kPeriod) {
@@ -82,14 +83,14 @@ void compare(const char* what, const unsigned char* expected, const unsigned cha
     }
 }
 
-/// Spoils each page, so that none is right that the next operation does not write.
+/// Spoils each page, so that only the next operation can make it right.
 void spoil(unsigned char* got, std::size_t octets) {
     for (std::size_t at = 0; at < octets; at += 4096)
         got[at] = static_cast<unsigned char>(~got[at]);
 }
 
-/// Every other collective of 2 GiB + 5 octets that go from rank 0 to rank 1, which gives nothing, or zeros: the greatest of each pair is
-/// the pattern again. Whoever gets something compares.
+/// Runs every other collective of 2 GiB + 5 bytes from rank 0 to rank 1, which gives nothing, or
+/// zeros: the maximum of each pair is the pattern again. Each receiver compares.
 void each(ulc_endpoint* ep, const unsigned char* pattern, int file) {
     constexpr std::size_t kOctets = 2 * kGiB + 5;
     constexpr ulc_reduction kMax{ULC_UINT8, ULC_MAX, nullptr, nullptr, 0};

@@ -1,5 +1,5 @@
-// Attaching to a real daemon: stale and live sockets, clients of other versions, nonsense on the socket, dawdlers, and what a
-// client can do to the memory that it was given.
+// Tests attaching to a real daemon: stale and live sockets, clients of other versions, nonsense on
+// the socket, slow clients, and what a client can do to the memory that it was given.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/falloc.h>
@@ -47,7 +47,7 @@ struct Daemon : testing::Test {
         packet.kind = abi::HelloKind::kAttach;
         return packet;
     }
-    /// The answer to these octets; magic 0: the engine closed without one.
+    /// Returns the answer to these bytes; magic 0: the engine closed without one.
     abi::Offer answer(int fd, const void* data, std::size_t octets, int* memory = nullptr) {
         EXPECT_EQ(send(fd, data, octets, MSG_NOSIGNAL), static_cast<ssize_t>(octets));
         abi::Offer offer{};
@@ -64,7 +64,7 @@ struct Daemon : testing::Test {
             std::memcpy(memory, CMSG_DATA(header), sizeof *memory);
         return offer;
     }
-    /// A normal client can still attach.
+    /// Expects that a normal client can still attach.
     void expect_alive() {
         ulc_endpoint* ep = nullptr;
         EXPECT_EQ(ulc_open(socket.c_str(), &ep), ULC_OK) << ulc_last_error_text();

@@ -1,5 +1,6 @@
-// Two real daemons over memif, real client processes: messages of many lengths with every octet checked, and what
-// everybody is told when a client or an engine is killed. One engine with a net on each end of the wire.
+// Tests two real daemons over memif with real client processes: messages of many lengths with every
+// byte checked, and the reports to all others when a client or an engine is killed. One engine with
+// a net on each end of the wire.
 #include <gtest/gtest.h>
 #include <ulc.h>
 
@@ -152,7 +153,7 @@ TEST(DaemonTraffic, a_killed_client_is_reported_to_its_peer_and_its_place_is_fre
     EnginePair engines({"--endpoints", "1"});
     const auto victim_body = [](ulc_endpoint* ep) {
         const std::vector<unsigned char> data(8 << 20);
-        ulc_request request;  // dies in mid-message
+        ulc_request request;  // dies during a message
         CLIENT_CHECK(ulc_send(ep, 0, 0, data.data(), data.size(), &request) == ULC_OK);
         for (;;)
             ulc_poll(ep);
@@ -181,7 +182,7 @@ TEST(DaemonTraffic, a_killed_client_is_reported_to_its_peer_and_its_place_is_fre
     usleep(300'000);
     victim.kill_now();
     EXPECT_EQ(survivor.wait(), 0);
-    // --endpoints 1: only if the victim's endpoint was freed is there one for us.
+    // --endpoints 1: an endpoint is free for us only if the victim's was freed.
     EXPECT_TRUE(eventually([&] {
         ulc_endpoint* ep = nullptr;
         const int error = ulc_open(engines.socket('b').c_str(), &ep);
@@ -215,10 +216,10 @@ TEST(DaemonTraffic, a_killed_engine_is_an_error_for_its_clients_and_death_for_th
     EXPECT_EQ(peer.wait(), 100 + ULC_ERR_PEER_DIED);
 }
 
-/// Two endpoints of one process as ranks of a job of their own; moved by one thread.
+/// Two endpoints of one process as ranks of a separate job, progressed by one thread.
 class BothEnds {
 public:
-    /// False: did not form within the limit.
+    /// Returns false if the job did not form within the limit.
     bool open(const std::string& zero, const std::string& one, int seconds = 20) {
         if (ulc_open(zero.c_str(), &ends[0]) != ULC_OK) return false;
         if (ulc_open(one.c_str(), &ends[1]) != ULC_OK) return false;
@@ -242,7 +243,7 @@ public:
     BothEnds() = default;
     BothEnds(const BothEnds&) = delete;
     BothEnds& operator=(const BothEnds&) = delete;
-    /// One message from rank `from` to the other, compared.
+    /// Sends one message from rank `from` to the other, and compares it.
     void move(std::uint16_t from, std::size_t octets, unsigned seed) {
         const auto to = static_cast<std::uint16_t>(1 - from);
         const auto data = pattern(octets, seed);

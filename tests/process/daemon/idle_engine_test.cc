@@ -1,7 +1,8 @@
-// What an idle engine costs, and how soon it answers after idle time: < 2 % of a core; at most its nap + 50 us for a frame
-// from the wire; microseconds for a message from a client, whose doorbell ends the nap. All are judged against the budget or,
-// where the machine is slow or others keep it busy, against threads that do nothing but nap and answer, measured beside
-// the engine or in turn with it, with a margin of three.
+// Measures the cost of an idle engine, and its response time after idle time: < 2 % of a core; at
+// most its nap + 50 us for a frame from the wire; microseconds for a message from a client, whose
+// doorbell ends the nap. All figures are compared with the budget. On a slow or busy machine, they
+// are compared with threads that only nap and answer, measured at the same time as the engine or in
+// turn with it, with a margin of three.
 #include <gtest/gtest.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -31,7 +32,7 @@ using namespace std::chrono_literals;
 
 constexpr double kNapMicroseconds = 1000;   // --nap's default
 constexpr double kWireMicroseconds = 50;    // beyond the nap
-constexpr double kClientMicroseconds = 50;  // no nap: two hand-overs by the kernel at most
+constexpr double kClientMicroseconds = 50;  // no nap: at most two hand-overs by the kernel
 constexpr double kNoise = 3;
 constexpr double kCpuShare = 0.02;
 constexpr auto kIdleFor = 60ms;  // several times --nap-after: every engine naps at full length
@@ -43,7 +44,7 @@ std::uint64_t ran_nanoseconds(const std::filesystem::path& task) {
     return ran;
 }
 
-/// Nanoseconds that all threads of the process have run.
+/// Returns the nanoseconds that all threads of the process have run.
 std::uint64_t cpu_nanoseconds(pid_t pid) {
     std::uint64_t total = 0;
     for (const auto& task :
@@ -52,7 +53,7 @@ std::uint64_t cpu_nanoseconds(pid_t pid) {
     return total;
 }
 
-/// The reference: a thread that naps as an idle engine does, and hands on what it finds.
+/// The reference: a thread that naps as an idle engine does, and passes on what it finds.
 class Napper {
 public:
     explicit Napper(Napper* next) : next_(next), doorbell_(eventfd(0, EFD_NONBLOCK)) {
@@ -70,13 +71,13 @@ public:
         const std::uint64_t one = 1;
         (void)!write(doorbell_, &one, sizeof one);
     }
-    /// Nanoseconds that the thread has run.
+    /// Returns the nanoseconds that the thread has run.
     [[nodiscard]] std::uint64_t ran() const {
         while (thread_id_ == 0)
             std::this_thread::yield();
         return ran_nanoseconds("/proc/self/task/" + std::to_string(thread_id_));
     }
-    /// The last of a chain only.
+    /// Only for the last of a chain.
     [[nodiscard]] bool take_answer() noexcept {
         return answered_.exchange(false, std::memory_order_acquire);
     }
@@ -94,7 +95,7 @@ private:
             epoll_pwait2(epoll_fd, &event, 1, &nap, nullptr);
             if (!full_.exchange(false, std::memory_order_acquire)) continue;
             if (next_ != nullptr) {
-                next_->put();  // as a frame on a wire: wakes nobody
+                next_->put();  // like a frame on a wire: wakes no thread
             } else {
                 answered_.store(true, std::memory_order_release);
             }
@@ -113,12 +114,13 @@ private:
 /// Shares of a core over three seconds.
 struct CpuShares {
     std::vector<double> processes;
-    double napper = 0;  ///< of a thread that naps as long as an idle engine, and does nothing else
+    /// Share of a thread that naps as long as an idle engine, and does nothing else
+    double napper = 0;
 };
 
 CpuShares cpu_shares(const std::vector<pid_t>& pids) {
     const Napper napper(nullptr);
-    std::this_thread::sleep_for(1s);  // start-up and what went before
+    std::this_thread::sleep_for(1s);  // start-up and earlier work
     std::vector<std::uint64_t> before;
     before.reserve(pids.size());
     for (const pid_t pid : pids)
@@ -135,8 +137,9 @@ CpuShares cpu_shares(const std::vector<pid_t>& pids) {
     return shares;
 }
 
-/// What a wake-up costs is the machine's, and differs threefold between days on a virtual one. So an engine may use its
-/// budget, or three times what naps alone cost in the same seconds.
+/// The cost of a wake-up depends on the machine, and differs threefold between days on a virtual
+/// one. So an engine may use its budget, or three times the cost of napping alone in the same
+/// seconds.
 void expect_idle(const char* what, const std::vector<pid_t>& pids, double budget = kCpuShare) {
     const CpuShares shares = cpu_shares(pids);
     const double bound = std::max(budget, kNoise * shares.napper);
@@ -160,7 +163,7 @@ struct Times {
     }
 };
 
-/// One message through the chain, in microseconds.
+/// Sends one message through the chain; returns microseconds.
 double through(Napper& first, Napper& last) {
     const auto begin = Clock::now();
     first.put();
@@ -170,12 +173,13 @@ double through(Napper& first, Napper& last) {
     return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
 }
 
-/// The lower quartile is judged: whoever else runs here delays some messages, a nap too long delays most.
+/// Compares the lower quartile: other processes delay some messages, a nap that is too long delays
+/// most.
 bool within(const Times& times, const Times& reference, double budget) {
     return times.quantile(0.25) <= kNoise * std::max(budget, reference.quantile(0.25));
 }
 
-/// Two endpoints in one job, both held by this thread.
+/// Two endpoints in one job, both used by this thread.
 class TwoEnds {
 public:
     TwoEnds(const std::string& engine_0, const std::string& engine_1) {
@@ -197,7 +201,7 @@ public:
     TwoEnds& operator=(const TwoEnds&) = delete;
     [[nodiscard]] bool formed() const noexcept { return formed_; }
 
-    /// One-way time of a message in microseconds; below 0: it did not arrive.
+    /// Returns the one-way time of a message in microseconds; below 0: it did not arrive.
     double send_one() {
         ulc_request receive;
         char got[8];
@@ -239,7 +243,7 @@ TEST(IdleEngine, uses_little_more_while_its_peer_is_missing) {
                 2 * kCpuShare);
 }
 
-/// Messages that each follow idle time, and the same through the reference, in turn.
+/// Sends messages that each follow idle time, and the same through the reference, in turn.
 void measure(TwoEnds& ends, Napper& first, Napper& last, Times& times, Times& reference) {
     for (int i = 0; i < 60; ++i) {
         std::this_thread::sleep_for(kIdleFor + std::chrono::microseconds(i * 137 % 1000));

@@ -1,10 +1,12 @@
-// The proof of the system call budget (DESIGN): two engines joined by memif, or by shared memory, carry a million messages between two
-// endpoints, with frames lost and repaired on the way, while both threads are under a filter that kills the process on *any*
-// system call. A planted getppid() must be caught, or the proof proves nothing.
+// Proves the system call budget (DESIGN): two engines joined by memif, or by shared memory, carry a
+// million messages between two endpoints, with frames lost and retransmitted on the way, while both
+// threads are under a filter that kills the process on *any* system call. The filter must catch a
+// planted getppid(), or the proof proves nothing.
 //
 //   thread 1   the application: both endpoints, through ulc.h       (filtered after a warm-up)
 //   thread 2   both engines' poll rounds                            (filtered after a warm-up)
-//   main       waits in the kernel, unfiltered, and ends the process, since filtered threads cannot even exit
+//   main       waits in the kernel, unfiltered, and ends the process, since filtered threads cannot
+//              even exit
 //
 // Each case runs in a child process, which ends by exit code or by SIGSYS.
 #include <gtest/gtest.h>
@@ -38,7 +40,7 @@ constexpr std::uint64_t kMessages = 500'000;  ///< each way, so a million in all
 constexpr std::uint64_t kMessagesPlanted =
     20'000;  ///< each way, the planted call between the halves
 constexpr std::uint64_t kWarmUp = 20'000;
-constexpr std::uint64_t kWindow = 16;  ///< under way each way
+constexpr std::uint64_t kWindow = 16;  ///< pending each way
 constexpr std::uint64_t kFramesPerLoss = 20'000;
 constexpr int kSecondsMax = 150;
 constexpr Nanos kQuestionsApart = 4 * kMillisecond;  ///< while an engine does not beat
@@ -54,13 +56,13 @@ Nanos now() {
     return static_cast<Nanos>(time.tv_sec) * kSecond + time.tv_nsec;
 }
 
-/// From here on any system call of this thread kills the process.
+/// Makes any later system call of this thread kill the process.
 void forbid_system_calls() {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
     if (filter == nullptr || seccomp_load(filter) != 0) die("the filter could not be loaded");
 }
 
-/// One node: a port whose receive side loses a frame now and then, and an engine on it.
+/// One node: a port whose receive side sometimes loses a frame, and an engine on it.
 struct TestNode {
     std::unique_ptr<dpdk::EthdevPort> device;
     std::unique_ptr<shm::ShmPort> shared;  ///< one of the two
@@ -122,7 +124,7 @@ struct TestNode {
     }
 };
 
-/// asked: counts the questions whether the engine lives, each of which would be a system call.
+/// `asked`: counts the questions whether the engine lives, each of which would be a system call.
 std::unique_ptr<ulc_endpoint> endpoint_on(engine::Engine& engine,
                                           std::atomic<std::uint64_t>& asked) {
     const abi::RegionLayout layout = abi::compute_layout({}).value();
@@ -178,7 +180,7 @@ struct Run {
         }
     }
 
-    /// `count` messages each way, kWindow under way, every one checked.
+    /// Exchanges `count` messages each way, kWindow pending, every one checked.
     void exchange(std::uint64_t from, std::uint64_t count) {
         struct Way {
             ulc_request requests[kWindow];

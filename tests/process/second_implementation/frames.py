@@ -1,4 +1,5 @@
-"""Frames of docs/PROTOCOL.md §2: octets to fields and back. Section numbers here and beside are of that page."""
+"""Frames of docs/PROTOCOL.md §2: bytes to fields and back. Section numbers in this folder are those
+of that page."""
 import struct
 from dataclasses import dataclass, field
 
@@ -13,7 +14,7 @@ FROZEN = JOB, NODE, LINK  # of version 0, without handle and rank
 F, L, A, R, S, T, N, C = (1 << bit for bit in range(7, -1, -1))  # flags, most significant first
 UNKNOWN_DELAY = 65535
 MTU = 1500
-SHORTEST = 60  # octets of a frame, without its check sequence
+SHORTEST = 60  # bytes of a frame, without its check sequence
 
 
 class Malformed(Exception):
@@ -27,7 +28,7 @@ def need(holds, what):
 
 # H-16
 def ahead(a, b):
-    """a − b of serial numbers (RFC 1982, §3): positive if a is after b."""
+    """Returns a − b of serial numbers (RFC 1982, §3): positive if a is after b."""
     return ((a - b + 0x80000000) & 0xFFFFFFFF) - 0x80000000
 
 
@@ -103,9 +104,10 @@ class Frame:
         return b"".join(parts)
 
     def octets(self):
-        """From the ULC header to the end of the payload."""
+        """Returns the bytes from the ULC header to the end of the payload."""
         length = len(self.body) + (4 if self.flags & C else 0)
-        octets = HEADER.pack(self.version << 4 | self.type, self.flags, length, self.handle, self.rank, self.seq)
+        octets = HEADER.pack(self.version << 4 | self.type, self.flags, length, self.handle,
+                             self.rank, self.seq)
         octets += self.extensions() + self.body
         return octets + crc32c(octets) if self.flags & C else octets
 
@@ -126,7 +128,7 @@ class Reader:
 
 # F-5, F-6, F-7, F-8, F-9, F-14, F-15, F-16, F-17, F-18, F-24
 def parse(octets):
-    """octets: the frame behind the EtherType, with padding. Raises Malformed."""
+    """Parses a frame behind the EtherType, with padding. Raises Malformed."""
     reader = Reader(octets)
     head, flags, length, handle, rank, seq = HEADER.unpack(reader.take(HEADER.size))
     frame = Frame(head & 15, handle, rank, seq, flags, version=head >> 4)
@@ -149,7 +151,8 @@ def parse(octets):
         (count,) = reader.unpack("B")
         need(1 <= count <= 4, "count of after entries")
         frame.after = [reader.unpack("II") for _ in range(count)]
-        need(all(stream >> 31 or stream < 65535 for stream, _ in frame.after), "stream of an after entry")
+        need(all(stream >> 31 or stream < 65535 for stream, _ in frame.after),
+             "stream of an after entry")
     if flags & S:
         (frame.subset,) = reader.unpack("Q")
         need(frame.subset, "empty subset")
@@ -167,7 +170,8 @@ def parse(octets):
 
 # F-22, S-22
 def request_bitmap(wanted, first):
-    """§2, ReqBody: zeros ask, so bits that nobody wants are ones. wanted: numbers at or after first, not empty."""
+    """Returns a ReqBody of §2: zeros ask, so unwanted numbers are ones. `wanted`: numbers at or
+    after first, not empty."""
     offsets = [ahead(number, first) for number in wanted]
     bitmap = bytearray(b"\xff" * (max(offsets) // 8 + 1))
     for offset in offsets:
@@ -177,7 +181,7 @@ def request_bitmap(wanted, first):
 
 # F-22, S-22
 def requested(entry, body):
-    """The numbers that a REQ asks for."""
+    """Returns the numbers that a REQ asks for."""
     octets = body[14:]
     need(len(octets) <= 128 and struct.unpack(">H", body[12:14])[0] == len(octets), "bitmap")
     if not octets:

@@ -1,5 +1,6 @@
-"""Making a group together: docs/PROTOCOL.md §3 (its handle) and §6.2 (reports and verdicts). Its frames go by broadcast, whatever address (§6.5) the
-others use: a raw socket hears all, so there is always room, and broadcast is always right."""
+"""Makes a group: docs/PROTOCOL.md §3 (its handle) and §6.2 (reports and verdicts). Its frames go by
+broadcast, whatever address (§6.5) the others use: a raw socket hears all, so it has no limit of
+addresses, and broadcast is always right."""
 import collections
 import struct
 
@@ -26,8 +27,10 @@ def octets_of(ranks):
 class Forming:
     def __init__(self, world, ranks, nth, made):
         self.ranks, self.nth, self.status, self.over = ranks, nth, 0, False
-        self.handle = 1 << 31 | fnv1a(struct.pack(">I", world) + octets_of(ranks) + struct.pack(">I", made), 32)
-        self.set_hash, self.list_hash = fnv1a(octets_of(sorted(ranks)), 64), fnv1a(octets_of(ranks), 64)
+        self.handle = 1 << 31 | fnv1a(struct.pack(">I", world) + octets_of(ranks)
+                                      + struct.pack(">I", made), 32)
+        self.set_hash, self.list_hash = fnv1a(octets_of(sorted(ranks)),
+                                              64), fnv1a(octets_of(ranks), 64)
         self.reported = set()
 
     def control(self):
@@ -35,7 +38,8 @@ class Forming:
 
 
 class Groups:
-    """submit(rank, tag, octets) sends a message; register(handle, ranks) lets frames of the group in."""
+    """submit(rank, tag, octets) sends a message; register(handle, ranks) lets frames of the group
+    in."""
 
     def __init__(self, own, submit, register):
         self.own, self.submit, self.register = own, submit, register
@@ -61,13 +65,15 @@ class Groups:
     def on_control(self, source, tag, octets):
         need(len(octets) >= CONTROL.size and tag in (REPORT, VERDICT), "group control")
         handle, nth, set_hash, list_hash, status = CONTROL.unpack(octets[:CONTROL.size])
-        forming = next((f for f in self.forming if not f.over and (f.set_hash, f.nth) == (set_hash, nth)), None)
+        forming = next((f for f in self.forming if not f.over and (f.set_hash, f.nth)
+                        == (set_hash, nth)), None)
         if forming is None:
             self.early.append((source, tag, octets))
         elif tag == VERDICT:
             forming.status, forming.over = status, True
         else:
-            self.on_report(forming, source, status if (handle, list_hash) == (forming.handle, forming.list_hash) else MISMATCH)
+            self.on_report(forming, source, status if (handle, list_hash)
+                           == (forming.handle, forming.list_hash) else MISMATCH)
 
     # G-2, G-9
     def on_report(self, forming, source, status):

@@ -1,4 +1,4 @@
-"""Forming and leaving a job: docs/PROTOCOL.md §7."""
+"""Forms and leaves a job: docs/PROTOCOL.md §7."""
 import hashlib
 import struct
 from dataclasses import dataclass
@@ -38,24 +38,25 @@ class Member:
 
 
 class Job:
-    """One rank of a job, with an engine of its own. Rank 0 is the publisher."""
+    """One rank of a job, with a separate engine. Rank 0 is the publisher."""
 
     def __init__(self, wire, random, name, size, rank, profile=b"urtp", nonce=None):
-        """nonce: of the launcher; None: by hand."""
+        """`nonce`: that of the launcher; None: by hand."""
         self.wire, self.random = wire, random
         self.name, self.size, self.rank, self.profile = name, size, rank, profile
         self.flags, self.nonce, self.key = BY_HAND, bytes(16), None
         if nonce:
             self.flags, self.nonce = 0, keyed(nonce, b"ULC job id", 16)
             self.key = keyed(nonce, b"ULC job key", 32)
-        self.rank0 = set()  # MACs that said that they have it
+        self.rank0 = set()  # MACs that reported that they have it
         self.bad_tags = 0
         self.me = Member(wire.mac, random.getrandbits(31) or 1, random.getrandbits(32) or 1)
         self.claims = {rank: self.me}  # as the publisher hears them
         self.members = {}  # by rank, once a roster is there
         self.formed = False
-        self.number = random.getrandbits(31)  # of the roster
-        self.holders, self.done = set(), set()  # MACs of engines that hold the roster, that have formed
+        self.number = random.getrandbits(31)  # number of the roster
+        # MACs of engines that hold the roster, that have formed
+        self.holders, self.done = set(), set()
         self.again, self.wait = 0.0, FIRST_WAIT
         self.byes = 0
 
@@ -70,7 +71,7 @@ class Job:
     def on_link(self, source, body):
         """A LINK frame: no endpoint of ours is open for links."""
 
-    # --- what is sent
+    # --- transmission
     def send(self, to, kind, body):
         body = HEAD.pack(kind, self.flags, len(self.name), self.name, self.nonce) + body
         body += self.tag(self.wire.mac, body)
@@ -82,15 +83,19 @@ class Job:
     # H-13, J-4
     def send_join(self):
         nonce, self.nonce = self.nonce, bytes(16) if self.flags & BY_HAND else self.nonce
-        self.send(BROADCAST, JOIN, JOIN_BODY.pack(self.size, VERSION, VERSION, self.me.incarnation, 1, self.profile) +
+        self.send(BROADCAST, JOIN,
+                  JOIN_BODY.pack(self.size, VERSION, VERSION, self.me.incarnation, 1,
+                                 self.profile) +
                   CLAIM.pack(self.rank, self.me.handle))
         self.nonce = nonce
 
     # H-14, J-7, J-9
     def send_roster(self):
-        """All ranks in one part: 102 of them fit into a frame."""
-        entries = [ENTRY.pack(m.mac, m.handle, m.incarnation) for _, m in sorted(self.members.items())]
-        self.send(BROADCAST, ROSTER, ROSTER_BODY.pack(self.number, self.world, self.first_seq, self.size, 0, 1, 0,
+        """Sends all ranks in one part: 102 of them fit into a frame."""
+        entries = [ENTRY.pack(m.mac, m.handle, m.incarnation)
+                   for _, m in sorted(self.members.items())]
+        self.send(BROADCAST, ROSTER,
+                  ROSTER_BODY.pack(self.number, self.world, self.first_seq, self.size, 0, 1, 0,
                                                       len(entries), VERSION) + b"".join(entries))
 
     # J-8
@@ -122,7 +127,7 @@ class Job:
     def engines(self):
         return {m.mac for m in self.members.values() if not m.gone} - {self.wire.mac}
 
-    # --- what is received
+    # --- reception
     # J-20, J-33
     def on_frame(self, source, body):
         need(len(body) >= HEAD.size, "JobHead")
@@ -138,7 +143,8 @@ class Job:
             if tag != self.tag(source, body):
                 self.bad_tags += 1
                 return
-        handler = {JOIN: self.on_join, ROSTER: self.on_roster, ROSTER_ACK: self.on_roster_ack, REJECT: self.on_reject,
+        handler = {JOIN: self.on_join, ROSTER: self.on_roster, ROSTER_ACK: self.on_roster_ack,
+                   REJECT: self.on_reject,
                    BYE: self.on_bye, COMMIT: self.on_commit}.get(kind)
         need(handler, "kind")
         if flags & INTRODUCES:
@@ -154,7 +160,8 @@ class Job:
         for i in range(claims):
             rank, handle = CLAIM.unpack_from(body, JOIN_BODY.size + i * CLAIM.size)
             if self.rank == 0:
-                if size != self.size or profile != self.profile.ljust(32, b"\0") or not least <= VERSION <= greatest:
+                other_profile = profile != self.profile.ljust(32, b"\0")
+                if size != self.size or other_profile or not least <= VERSION <= greatest:
                     raise JobFailed("ranks differ in size, profile or version")
                 self.claims[rank] = Member(source, handle, incarnation)
             elif rank == 0:
@@ -169,18 +176,23 @@ class Job:
 
     # J-10
     def on_roster(self, source, nonce, body):
-        number, world, first_seq, size, part, parts, first, entries, version = ROSTER_BODY.unpack_from(body)
+        (number, world, first_seq, size, part, parts, first, entries,
+         version) = ROSTER_BODY.unpack_from(body)
         need(len(body) == ROSTER_BODY.size + entries * ENTRY.size, "entries")
-        members = {first + i: Member(*ENTRY.unpack_from(body, ROSTER_BODY.size + i * ENTRY.size)) for i in range(entries)}
+        members = {first + i: Member(*ENTRY.unpack_from(body, ROSTER_BODY.size + i * ENTRY.size))
+                   for i in range(entries)}
         mine = members.get(self.rank)
         if source not in self.rank0 or members[0].mac != source:
             return  # §7: a roster comes from the node that has rank 0
-        if self.rank == 0 or size != self.size or not mine or (mine.mac, mine.handle) != (self.me.mac, self.me.handle):
+        if self.rank == 0 or size != self.size or not mine or (
+                (mine.mac, mine.handle) != (self.me.mac, self.me.handle)):
             return
-        need(parts == 1 and part == 0 and version == VERSION, "a roster of one part is all that this one understands")
+        need(parts == 1 and part == 0 and version == VERSION,
+             "a roster of one part is all that this one understands")
         if self.formed:
             return
-        self.publisher, self.number, self.world, self.first_seq, self.members, self.nonce = source, number, world, first_seq, members, nonce
+        self.publisher, self.number, self.world = source, number, world
+        self.first_seq, self.members, self.nonce = first_seq, members, nonce
         self.send_roster_ack(source, number, HOLDS_ALL)
 
     # J-11, J-12
@@ -197,7 +209,8 @@ class Job:
         if self.rank != 0 or number != self.number or nonce != self.nonce:
             return
         if state == WORLD_IN_USE:
-            self.world, self.number, self.holders = 1 << 31 | self.random.getrandbits(31), self.number + 1, set()
+            self.world, self.number = 1 << 31 | self.random.getrandbits(31), self.number + 1
+            self.holders = set()
             self.at_once()
         if state == HOLDS_ALL:
             self.holders.add(source)
@@ -220,7 +233,7 @@ class Job:
         self.gone(source, handle, reason)
 
     def gone(self, source, handle, reason):
-        """BYE, or GONE of §8."""
+        """Handles a BYE, or a GONE of §8."""
         for member in self.members.values():
             if (member.mac, member.handle) == (source, handle):
                 member.gone = reason

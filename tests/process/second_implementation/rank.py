@@ -1,4 +1,5 @@
-"""One rank: ordering (docs/PROTOCOL.md §5), messages and groups (§6), what a node answers (§8). Time is the argument `now`."""
+"""One rank: ordering (docs/PROTOCOL.md §5), messages and groups (§6), the answers of a node (§8).
+Time is the argument `now`."""
 import collections
 import struct
 
@@ -20,24 +21,25 @@ class Rank:
         self.making = Groups(job.rank, self.submit, self.groups.__setitem__)
         self.sending = {}  # by name of the stream: rank or group
         self.receiving = collections.defaultdict(dict)  # source → name of the stream → Receiving
-        self.unfinished = {}  # source → the message of it that is being put together
-        self.to_send = collections.deque()  # [name, subset, tag, octets, offset], in order of submission
+        self.unfinished = {}  # source → its message that is being assembled
+        # [name, subset, tag, octets, offset], in order of submission
+        self.to_send = collections.deque()
         self.inbox = collections.deque()
         self.asked = {}  # node → token of our newest question
         self.counters = collections.Counter()
 
     # --- for the application
     def submit(self, to, tag, octets, subset=0):
-        """to: a rank or a group."""
+        """`to`: a rank or a group."""
         self.to_send.append([to, subset, tag, octets, 0])
 
     def idle(self):
-        """All that was submitted is acknowledged."""
+        """True if everything submitted is acknowledged."""
         return not self.to_send and not any(stream.kept for stream in self.sending.values())
 
     # --- one round
     def step(self, now, seconds):
-        """Waits so long for frames, then does what is due."""
+        """Waits `seconds` for frames, then does what is due."""
         for source, to, frame in self.wire.receive(seconds):
             try:
                 self.on_frame(source, to, frame, now())
@@ -49,7 +51,7 @@ class Rank:
             self.transmit(now())
             self.probe(now())
 
-    # --- receiving
+    # --- reception
     def on_frame(self, source, to, frame, now):
         if frame.type == JOB:
             self.job.on_frame(source, frame.body)
@@ -64,7 +66,7 @@ class Rank:
 
     # F-28, H-4
     def known(self, source, to, frame):
-        """§3: the handle is ours, MAC and rank agree with the roster."""
+        """Checks a frame by §3: the handle is ours, MAC and rank agree with the roster."""
         if not self.job.formed:
             return False
         if frame.handle not in self.groups and frame.handle != self.job.me.handle:
@@ -80,7 +82,8 @@ class Rank:
 
     # N-2, N-3, N-4, N-8, N-13
     def on_node(self, source, body):
-        """§8. What is said unasked only makes us ask; the answer to our question counts."""
+        """Handles a NODE frame by §8. An unsolicited report only makes us ask; the answer to our
+        question counts."""
         kind, reason, incarnation, token, ours, theirs = NODE_BODY.unpack(body)
         if kind == PING:
             self.counters["pings"] += 1
@@ -127,7 +130,8 @@ class Rank:
             self.on_entry(frame.rank, frame.ack, now)
         stream = self.stream_from(frame.rank, name)
         for other, number in frame.after:
-            if self.hears(other) and ahead(number, self.stream_from(frame.rank, other).next) > WINDOW:
+            if self.hears(other) and ahead(number,
+                                           self.stream_from(frame.rank, other).next) > WINDOW:
                 self.counters["after_unmeetable"] += 1
                 return
         refused = stream.put(frame, now)
@@ -144,34 +148,40 @@ class Rank:
 
     # O-5, S-8, S-10
     def take_in_order(self, source):
-        """Each stream as far as it goes, until none goes on: a packet of one may be what another waits for."""
+        """Advances each stream as far as possible, until none advances: a packet of one may be the
+        one that another waits for."""
         streams = self.receiving[source]
         moved = True
         while moved:
             moved = False
             for name, stream in list(streams.items()):
-                while stream.next in stream.held and self.may_join(source, stream.held[stream.next][0]):
+                while stream.next in stream.held and self.may_join(source,
+                                                                   stream.held[stream.next][0]):
                     frame, moved = stream.take(), True
                     if self.is_named(frame):
                         self.on_ready(source, name, frame)
 
     def is_named(self, frame):
-        return not frame.subset or frame.subset >> self.groups[frame.handle].index(self.job.rank) & 1
+        if not frame.subset:
+            return True
+        return frame.subset >> self.groups[frame.handle].index(self.job.rank) & 1
 
     def may_join(self, source, frame):
         return not self.is_named(frame) or all(
-            not self.hears(name) or ahead(self.stream_from(source, name).next, number) > 0 for name, number in frame.after)
+            not self.hears(name) or ahead(self.stream_from(source, name).next, number) > 0
+            for name, number in frame.after)
 
     # M-4
     def on_ready(self, source, name, frame):
-        """§6.1: one message of a source at a time."""
+        """Assembles messages by §6.1: one message of a source at a time."""
         if frame.flags & F:
             self.unfinished[source] = (name, frame.tag, frame.total or len(frame.body), [])
         of, tag, total, parts = self.unfinished.get(source, (None, 0, 0, []))
         parts.append(frame.body)
         octets = sum(map(len, parts))
         lengths_agree = octets == total if frame.flags & L else octets < total
-        if of != name or not lengths_agree or not (frame.body or frame.flags & F and frame.flags & L):
+        if of != name or not lengths_agree or not (frame.body or frame.flags & F
+                                                   and frame.flags & L):
             self.counters["framing"] += 1
             self.unfinished.pop(source, None)
         elif frame.flags & L:
@@ -184,10 +194,11 @@ class Rank:
         else:
             self.inbox.append(message)
 
-    # --- what others say about our streams
+    # --- reports of others about our streams
     def on_entry(self, rank, entry, now):
         need(entry.stream in self.groups or entry.stream == rank, "acknowledges no stream of ours")
-        self.stream_to(entry.stream).on_entry(rank, entry, now)  # or nothing was sent in it yet: its receiver awaits that
+        # Or nothing was sent in it yet: its receiver waits for that
+        self.stream_to(entry.stream).on_entry(rank, entry, now)
 
     # F-21
     def on_ack(self, frame, to_all, now):
@@ -216,7 +227,7 @@ class Rank:
 
     HANDLERS = {DATA: on_packet, MCAST: on_packet, ACK: on_ack, REQ: on_req, PROBE: on_probe}
 
-    # --- sending
+    # --- transmission
     # S-12, S-26
     def acknowledge_and_ask(self, now):
         for source, streams in self.receiving.items():
@@ -228,11 +239,14 @@ class Rank:
                 body = stream.ask(name, now, least)
                 if body:
                     self.counters["requests"] += 1
-                    self.wire.send(member.mac, Frame(REQ, member.handle, self.job.rank, body=body).octets())
-            due = [(name, s) for name, s in streams.items() if s.ack_at is not None and s.ack_at <= now][:16]
+                    self.wire.send(member.mac,
+                                   Frame(REQ, member.handle, self.job.rank, body=body).octets())
+            due = [(name, s) for name, s in streams.items() if s.ack_at is not None
+                   and s.ack_at <= now][:16]
             if due:
                 body = b"".join(stream.entry(name, now).octets() for name, stream in due)
-                self.wire.send(member.mac, Frame(ACK, member.handle, self.job.rank, body=body).octets())
+                self.wire.send(member.mac,
+                               Frame(ACK, member.handle, self.job.rank, body=body).octets())
 
     def stream_to(self, name):
         if name not in self.sending:
@@ -243,7 +257,7 @@ class Rank:
 
     # M-3, O-4, S-1
     def transmit(self, now):
-        """New packets in order of submission, as far as window and credit go."""
+        """Sends new packets in order of submission, as far as window and credit allow."""
         for rank, member in self.job.members.items():
             if member.gone:
                 for stream in self.sending.values():
@@ -260,7 +274,8 @@ class Rank:
             frame.after = self.predecessors(stream, self.named(name, subset))
             need(len(frame.after) <= 4, "this implementation does not wait for predecessors")
             frame.subset, frame.tag = subset, tag
-            frame.flags = (R if frame.after else 0) | (S if subset else 0) | (C if self.wire.crc else 0)
+            frame.flags = ((R if frame.after else 0) | (S if subset else 0)
+                           | (C if self.wire.crc else 0))
             if frame.type == DATA:
                 self.piggyback(frame, name, now)
             self.cut(frame, octets, offset)
@@ -273,10 +288,10 @@ class Rank:
 
     # M-1, M-2
     def cut(self, frame, octets, offset):
-        """§6.1: as much of the message as the frame has room for."""
+        """Takes as much of the message as fits into the frame (§6.1)."""
         if offset == 0:
             frame.flags |= F | (T if frame.tag else 0)
-        frame.flags |= L  # without the length of what goes on
+        frame.flags |= L  # without the length of a continuation
         crc = 4 if frame.flags & C else 0
         if len(octets) - offset > MTU - HEADER.size - len(frame.extensions()) - crc:
             frame.flags &= ~L
@@ -286,11 +301,13 @@ class Rank:
 
     def named(self, name, subset):
         ranks = self.groups.get(name, [name])
-        return {r for i, r in enumerate(ranks) if r != self.job.rank and (not subset or subset >> i & 1)}
+        return {r for i, r in enumerate(ranks) if r != self.job.rank
+                and (not subset or subset >> i & 1)}
 
     # O-1
     def predecessors(self, stream, destinations):
-        """§5: the last number of each other stream that a destination of this packet lacks something of."""
+        """Returns (§5) the last number of each other stream from which a destination of this packet
+        lacks a packet."""
         return [(other.name, plus(other.next, -1)) for other in self.sending.values()
                 if other is not stream and destinations & set(other.lacking())]
 

@@ -1,4 +1,5 @@
-"""Streams of docs/PROTOCOL.md §4: what a sender keeps, what a receiver knows. They say what is due; rank.py sends it."""
+"""Streams of docs/PROTOCOL.md §4: the state of a sender and of a receiver. They report what is due;
+rank.py sends it."""
 from dataclasses import dataclass
 
 from frames import UNKNOWN_DELAY, AckEntry, ahead, need, plus, request_bitmap
@@ -7,14 +8,14 @@ from frames import UNKNOWN_DELAY, AckEntry, ahead, need, plus, request_bitmap
 WINDOW = 256
 ACK_WINDOW = GROUP_ACK_WINDOW = 16
 ACK_DELAY = 200e-6
-AT_ONCE = 32  # packets under way, never more: 2 · ack_window (§4, Congestion)
+AT_ONCE = 32  # maximum of packets in flight: 2 · ack_window (§4, Congestion)
 FIRST_RECV_WAIT, LONGEST_RECV_WAIT = 100e-6, 100e-3
 FIRST_SEND_WAIT, LONGEST_SEND_WAIT = 100e-6, 100e-3
 REQUEST_OCTETS = 128
 
 
 class RoundTrip:
-    """srtt and var of one peer, as every TCP does (RFC 6298)."""
+    """srtt and var of one peer, as in TCP (RFC 6298)."""
 
     def __init__(self):
         self.srtt, self.var = 500e-6, 250e-6
@@ -46,7 +47,8 @@ class Sending:
         self.progress, self.wait = 0.0, FIRST_SEND_WAIT
 
     def base(self):
-        return min(self.acked.values(), key=lambda number: ahead(number, self.next), default=self.next)
+        return min(self.acked.values(), key=lambda number: ahead(number, self.next),
+                   default=self.next)
 
     # S-4, S-5, S-50
     def may_send(self):
@@ -62,12 +64,13 @@ class Sending:
 
     # S-20, S-21, S-44
     def on_entry(self, rank, entry, now):
-        """An AckEntry of that member."""
+        """Handles an AckEntry of that member."""
         if rank not in self.acked or ahead(entry.next, self.acked[rank]) < 0:
-            return  # older than what we know
+            return  # older than our state
         need(ahead(entry.next, self.next) <= 0, "acknowledges what was not sent")
         last = self.kept.get(plus(entry.next, -1))
-        if last and last.times == 1 and entry.delay != UNKNOWN_DELAY and entry.next != self.acked[rank]:
+        known = entry.delay != UNKNOWN_DELAY
+        if last and last.times == 1 and known and entry.next != self.acked[rank]:
             self.round_trip.sample(max(now - last.sent - entry.delay * 1e-6, 1e-6))
         if entry.next != self.acked[rank]:
             self.progress, self.wait = now, FIRST_SEND_WAIT
@@ -86,7 +89,7 @@ class Sending:
 
     # S-3, S-32
     def repairs(self, numbers, now):
-        """Octets of those that are asked for and were not just sent again."""
+        """Returns the bytes of the requested packets that were not just retransmitted."""
         for number in numbers:
             kept = self.kept.get(number)
             if kept and (kept.times == 1 or now - kept.sent > 0.75 * self.round_trip.srtt):
@@ -98,28 +101,31 @@ class Sending:
 
     # S-39, S-40
     def probe_due(self, now):
-        if not self.kept or now < self.progress + max(self.round_trip.wait() + ACK_DELAY, self.wait):
+        if not self.kept or now < self.progress + max(self.round_trip.wait() + ACK_DELAY,
+                                                      self.wait):
             return False
         self.progress, self.wait = now, min(2 * self.wait, LONGEST_SEND_WAIT)
         return True
 
 
 class Receiving:
-    """One numbering of another rank, as it arrives here. index: ours in the group, None for unicast."""
+    """One numbering of another rank, as it arrives here. `index`: ours in the group, None for
+    unicast."""
 
     def __init__(self, first, credit, index=None, members=0):
-        self.credit, self.limit = credit, plus(first, WINDOW)  # limit: first number that may not be sent, as far as we told
+        # Limit: first number that may not be sent, by our last report
+        self.credit, self.limit = credit, plus(first, WINDOW)
         self.next, self.top = first, first  # top: first number that is not known to be sent
         self.held = {}  # number → (frame, when it came)
         self.index, self.modulus = index, max(GROUP_ACK_WINDOW, members)
-        self.came = None  # when next − 1 did
+        self.came = None  # when next − 1 came
         self.told = first  # `next` as last acknowledged
         self.ack_at = None  # when an acknowledgement is due
         self.ask_at, self.wait = None, FIRST_RECV_WAIT
 
     # S-6, S-7
     def put(self, frame, now):
-        """Keeps it. Answers why not, if not."""
+        """Keeps the packet. Returns the reason if it does not."""
         offset = ahead(frame.seq, self.next)
         if offset < 0 or frame.seq in self.held:
             return "duplicate"
@@ -137,13 +143,15 @@ class Receiving:
 
     # S-9, S-11, S-14
     def take(self):
-        """The packet at next is in order: §4 says when to acknowledge it."""
+        """Handles the packet at next, which is in order: §4 says when to acknowledge it."""
         frame, self.came = self.held.pop(self.next)
         before, self.next = self.next, plus(self.next, 1)
-        untold, soon = ahead(self.next, self.told), max(self.credit // 2, 1)  # who may send little hears sooner
+        # A sender with little credit gets the ACK sooner
+        untold, soon = ahead(self.next, self.told), max(self.credit // 2, 1)
         if self.index is None:
             self.due(0.0 if untold >= min(ACK_WINDOW, soon) else self.came + ACK_DELAY)
-        elif before % self.modulus == self.index or self.credit < 2 * self.modulus and untold >= min(self.modulus, soon):
+        elif before % self.modulus == self.index or (
+                self.credit < 2 * self.modulus and untold >= min(self.modulus, soon)):
             self.due(0.0)
         return frame
 
@@ -151,18 +159,20 @@ class Receiving:
         self.ack_at = at if self.ack_at is None else min(self.ack_at, at)
 
     def entry(self, name, now):
-        """Where this stream stands; whoever calls it sends it."""
+        """Returns the state of this stream; the caller sends it."""
         self.told, self.limit, self.ack_at = self.next, plus(self.next, self.credit), None
-        delay = UNKNOWN_DELAY if self.came is None else min(int((now - self.came) * 1e6), UNKNOWN_DELAY)
+        delay = UNKNOWN_DELAY if self.came is None else min(int((now - self.came) * 1e6),
+                                                            UNKNOWN_DELAY)
         return AckEntry(name, self.next, self.credit, delay)
 
     # S-22
     def missing(self):
-        return [n for n in (plus(self.next, i) for i in range(ahead(self.top, self.next))) if n not in self.held]
+        return [n for n in (plus(self.next, i) for i in range(ahead(self.top, self.next)))
+                if n not in self.held]
 
     # S-24, S-26
     def ask(self, name, now, least_wait):
-        """Body of a REQ, if one is due."""
+        """Returns the body of a REQ, if one is due."""
         if ahead(self.top, self.next) <= 0 or self.next in self.held:
             self.ask_at, self.wait = None, FIRST_RECV_WAIT
             return None

@@ -1,4 +1,5 @@
-"""One raw socket on one interface, with losses by seed in both directions and the wire's CRC option (§2)."""
+"""One raw socket on one interface, with losses by seed in both directions and the wire's CRC option
+(§2)."""
 import random
 import select
 import socket
@@ -13,7 +14,8 @@ class Wire:
         self.lost_out = self.lost_in = self.malformed = 0
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERTYPE))
         self.socket.bind((interface, ETHERTYPE))
-        self.socket.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)  # SO_RCVBUFFORCE: a slow reader loses nothing
+        # SO_RCVBUFFORCE: a slow reader loses nothing
+        self.socket.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)
         self.socket.setblocking(False)
         self.mac = self.socket.getsockname()[4]
 
@@ -22,7 +24,7 @@ class Wire:
 
     # F-2, F-26
     def send(self, to, octets):
-        """octets: from the ULC header on. The same octets may be sent again."""
+        """`octets`: from the ULC header on. The same octets may be sent again."""
         if self.loses():
             self.lost_out += 1
             return
@@ -35,7 +37,8 @@ class Wire:
         self.socket.send(frame.ljust(SHORTEST, b"\0"))
 
     def receive(self, seconds):
-        """Waits so long for a first frame; then all that are there: (source, destination, Frame)."""
+        """Waits `seconds` for a first frame; then returns all that are there: (source, destination,
+        Frame)."""
         select.select([self.socket], [], [], max(seconds, 0))
         for _ in range(256):
             try:

@@ -1,5 +1,5 @@
-// Processes at both ends of a port, and the frames between them. Each process starts its own EAL, so every test forks its
-// peers first and starts none in the parent.
+// Processes at both ends of a port, and the frames between them. Each process starts its own EAL,
+// so every test forks its peers first and starts none in the parent.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ namespace ulc::dpdk {
 
 using Clock = std::chrono::steady_clock;
 
-/// Fails the child process with words; the parent sees the exit code.
+/// Fails the child process with a text; the parent sees the exit code.
 #define CHILD_CHECK(condition)                                                            \
     do {                                                                                  \
         if (!(condition)) {                                                               \
@@ -57,7 +57,7 @@ public:
         pids_.push_back(pid);
         return pids_.size() - 1;
     }
-    /// The wait status.
+    /// Returns the wait status.
     int wait(std::size_t index) {
         int status = -1;
         waitpid(pids_[index], &status, 0);
@@ -120,7 +120,8 @@ inline PortOptions memif_options(const std::string& socket, bool server) {
 inline bool wait_for_link(const Port& port, int ms = 5000) {
     const auto until = Clock::now() + std::chrono::milliseconds(ms);
     while (Clock::now() < until) {
-        // The first rx gives a memif peer its first buffers; before it, the peer's tx would take nothing.
+        // The first rx gives a memif peer its first buffers; before it, the peer's tx would take
+        // nothing.
         Segment* early = nullptr;
         if (port.rx(port.context, &early, 1) != 0) port.pool.drop(early);
         if (port.link_up(port.context)) {
@@ -132,7 +133,7 @@ inline bool wait_for_link(const Port& port, int ms = 5000) {
     return false;
 }
 
-/// One frame, or nullptr after the time.
+/// Returns one frame, or nullptr after the time.
 inline Segment* receive_one(const Port& port, int ms = 5000) {
     const auto until = Clock::now() + std::chrono::milliseconds(ms);
     Segment* segment = nullptr;
@@ -143,7 +144,7 @@ inline Segment* receive_one(const Port& port, int ms = 5000) {
     return segment;
 }
 
-/// An Ethernet frame of our test type, filled with a pattern.
+/// Makes an Ethernet frame of our test type, filled with a pattern.
 inline Segment* make_frame(const Port& port, std::uint32_t length, std::uint8_t seed) {
     Segment* segment = port.pool.get();
     if (segment == nullptr) return nullptr;
@@ -175,7 +176,7 @@ inline bool send_one(const Port& port, Segment* segment, int ms = 5000) {
     return true;
 }
 
-/// Sends back every frame until one of 61 octets says stop. The peer may come and go.
+/// Returns every frame to its sender until one of 61 bytes ends it. The peer may come and go.
 inline void echo_until_told(const Port& port) {
     for (;;) {
         Segment* segment = nullptr;
@@ -189,7 +190,8 @@ inline void echo_until_told(const Port& port) {
     }
 }
 
-/// Ends the echo. What is in a memif ring is lost when either side leaves: stay until it was read.
+/// Ends the echo. Frames in a memif ring are lost when either side leaves: stay until they were
+/// read.
 inline void tell_to_stop(const Port& port) {
     CHILD_CHECK(send_one(port, make_frame(port, 61, 0)));
     if (Segment* echo = receive_one(port, 300); echo != nullptr) port.pool.drop(echo);

@@ -1,4 +1,5 @@
-// ulc-switch as a process, its stations as processes on memif: flooding, counters, a killed station, clean end.
+// Runs ulc-switch as a process, its stations as processes on memif: flooding, counters, a killed
+// station, clean end.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -82,7 +83,7 @@ protected:
         EXPECT_EQ(std::string(line), "ulc-switch ready: 3 ports\n");
     }
 
-    /// A station process on port `id`; what body returns is its exit status.
+    /// Starts a station process on port `id`; the result of `body` is its exit status.
     void station(int id, const std::function<int(const Port&)>& body) {
         const pid_t pid = fork();
         if (pid == 0) {
@@ -144,7 +145,7 @@ void send_group_frame(const Port& port, std::uint8_t number) {
         usleep(100);
 }
 
-/// Frames of ours that come within the time, or as soon as `enough` came.
+/// Counts our frames that come within the time, or until `enough` came.
 int count_frames(const Port& port, int enough, int ms) {
     const auto until = Clock::now() + std::chrono::milliseconds(ms);
     int count = 0;
@@ -162,7 +163,7 @@ int count_frames(const Port& port, int enough, int ms) {
 
 TEST_F(SwitchProcess, counts_a_multicast_once_in_and_once_for_each_other_station) {
     start_switch({});
-    int said[2];  // a receiver says an octet when it is there, and one when it has all
+    int said[2];  // a receiver writes a byte when it is there, and one when it has all
     ASSERT_EQ(pipe(said), 0);
     for (const int id : {1, 2}) {
         station(id, [&](const Port& port) {
@@ -177,10 +178,10 @@ TEST_F(SwitchProcess, counts_a_multicast_once_in_and_once_for_each_other_station
         for (int i = 0; i < 2; ++i) {
             if (read(said[0], &octet, 1) != 1) return 1;
         }
-        usleep(20'000);  // the switch looks at its links each millisecond
+        usleep(20'000);  // the switch checks its links each millisecond
         for (int i = 0; i < kFrames; ++i)
             send_group_frame(port, static_cast<std::uint8_t>(i));
-        for (int i = 0; i < 2; ++i) {  // what is in a memif ring is lost when a side leaves
+        for (int i = 0; i < 2; ++i) {  // frames in a memif ring are lost when a side leaves
             if (read(said[0], &octet, 1) != 1) return 1;
         }
         return 0;
