@@ -33,7 +33,8 @@ struct Params {
     Nanos ack_delay_max = 800 * kMicrosecond;
     /// REQDelay: of the packets that come beyond a gap, every so many-th asks for it. 1: the first asks, and time repeats.
     std::uint32_t req_delay = 1;
-    /// A gap waits this long before the first REQ, where frames may overtake each other.
+    /// A gap waits this long before the first REQ, where frames may overtake each other: on a net
+    /// of several links. Each gap has this time, also one that shows while others wait.
     Nanos reorder_wait = 0;
     /// The first REQ for a group packet waits at random below this.
     Nanos req_spread = 10 * kMicrosecond;

@@ -146,7 +146,11 @@ void Receiver::on_probe(const wire::FrameView& frame, Session& session, Nanos no
         return;
     }
     context_.count(Counter::probe_received);
-    if (params().selective_repeat && rx->high.before(frame.seq)) rx->high = frame.seq;
+    if (params().selective_repeat && rx->high.before(frame.seq)) {
+        rx->high = frame.seq;
+        // The question may have overtaken the packets that it is about.
+        if (params().reorder_wait > 0 && rx->missing()) ask_for_gap(*rx, true, now);
+    }
     if (is_group(frame.handle) && rx->group->ranks.size() > 2) {
         answer_in_slot(*rx, now);
     } else {
@@ -155,7 +159,7 @@ void Receiver::on_probe(const wire::FrameView& frame, Session& session, Nanos no
 }
 
 void Receiver::answer(RxStream& rx) noexcept {
-    if (rx.missing() && context_.policy.credit(*this, rx) > 0) {
+    if (rx.missing() && rx.ask_new_at == kNever && context_.policy.credit(*this, rx) > 0) {
         make_request_due(rx, true);
     } else {
         make_ack_due(rx);

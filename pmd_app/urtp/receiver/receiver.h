@@ -148,6 +148,9 @@ private:
     void expect_ends(Session& session, Nanos now) noexcept;
     void arm(RxStream& rx) noexcept;
     [[nodiscard]] Nanos first_wait(const RxStream& rx) const noexcept;
+    [[nodiscard]] Seq asks_to(const RxStream& rx) const noexcept;
+    [[nodiscard]] bool lacks_before(const RxStream& rx, Seq end) const noexcept;
+    void on_late(RxStream& rx, Nanos now) noexcept;
     Context& context_;
     Sessions& sessions_;
     ControlQueue& control_;

@@ -40,13 +40,29 @@ void Receiver::stop_asking(RxStream& rx) noexcept {
     rx.ask_wait = 0;
 }
 
+/// Returns one past the last number that a request may ask for: where packets overtake each other,
+/// the packets of a gap are late until `reorder_wait` has passed.
+Seq Receiver::asks_to(const RxStream& rx) const noexcept {
+    if (params().reorder_wait <= 0 || rx.ask_new_at == kNever) return rx.high;
+    return rx.lost_to.before(rx.next) ? rx.next : rx.lost_to;
+}
+
+/// Returns whether a packet before `end` is missing that was not asked for. O(window), called by
+/// timers alone.
+bool Receiver::lacks_before(const RxStream& rx, Seq end) const noexcept {
+    for (Seq seq = rx.asked_to.before(rx.next) ? rx.next : rx.asked_to; seq.before(end); ++seq)
+        if (store_.find(&rx, seq) == nullptr) return true;
+    return false;
+}
+
 /// Something below high is missing. new_gap: more than before.
 void Receiver::ask_for_gap(RxStream& rx, bool new_gap, Nanos now) noexcept {
     rx.patience = 0;
-    if (rx.ask_new_at != kNever || rx.request_due) return;
+    if (rx.ask_new_at != kNever || (rx.request_due && params().reorder_wait <= 0)) return;
     const bool asking = rx.ask_all_at != kNever;
     if (asking && !new_gap) return;
-    if (!asking) rx.asked_to = rx.next;
+    if (!asking) rx.asked_to = rx.lost_to = rx.next;
+    if (rx.lost_to.before(rx.asked_to)) rx.lost_to = rx.asked_to;
     Nanos wait = params().reorder_wait;
     if (rx.group != nullptr && rx.group->ranks.size() > 2) {
         wait += context_.random_below(params().req_spread);
@@ -55,6 +71,7 @@ void Receiver::ask_for_gap(RxStream& rx, bool new_gap, Nanos now) noexcept {
         make_request_due(rx, false);
         return;
     }
+    rx.late_to = rx.high;
     rx.ask_new_at = now + wait;
     arm(rx);
 }
@@ -65,6 +82,18 @@ void Receiver::ask_later(RxStream& rx, Nanos now) noexcept {
     if (rx.ask_wait == 0) rx.ask_wait = first_wait(rx);
     rx.ask_all_at = now + rx.ask_wait;
     arm(rx);
+}
+
+/// The packets that were missing when ask_new_at was set had their time. Those that were missed
+/// since get theirs.
+void Receiver::on_late(RxStream& rx, Nanos now) noexcept {
+    if (!rx.missing()) return;
+    const Nanos wait = params().reorder_wait;
+    rx.lost_to = wait > 0 ? rx.late_to : rx.high;
+    if (wait <= 0 || lacks_before(rx, rx.lost_to)) make_request_due(rx, false);
+    if (!rx.lost_to.before(rx.high)) return;
+    rx.late_to = rx.high;
+    rx.ask_new_at = now + wait;
 }
 
 void Receiver::on_timer(RxStream& rx, Nanos now) noexcept {
@@ -79,7 +108,7 @@ void Receiver::on_timer(RxStream& rx, Nanos now) noexcept {
     }
     if (rx.ask_new_at <= now) {
         rx.ask_new_at = kNever;
-        if (rx.missing()) make_request_due(rx, false);
+        on_late(rx, now);
     }
     if (rx.ask_all_at <= now) {
         rx.ask_all_at = kNever;
@@ -109,7 +138,7 @@ Segment* Receiver::send_request(RxStream& rx, Nanos now) {
     std::array<std::byte, wire::kReqBitmapOctetsMax> bitmap;
     std::size_t octets = 0;
     if (rx.missing() && !params().single_request) {
-        const auto span = static_cast<std::uint32_t>(rx.high - rx.next);
+        const auto span = static_cast<std::uint32_t>(asks_to(rx) - rx.next);
         std::uint32_t bits = std::min<std::uint32_t>(span, bitmap.size() * 8);
         std::uint32_t room =
             std::max(1U, store_.room(rx.session->local));  // no frame would hold more
