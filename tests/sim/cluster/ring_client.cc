@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/fnv.h"
 
 namespace ulc::sim {
 
@@ -17,6 +18,15 @@ namespace {
 
 /// Cookie of blocks that name ranks or a job
 constexpr std::uint32_t kControlCookie = 0x80000000U;
+
+/// Mixes what a completion says into the hash, without the payload.
+void mix(std::uint64_t& digest, const abi::CompletionRecord& record) {
+    for (const std::uint64_t word :
+         {static_cast<std::uint64_t>(record.kind), std::uint64_t{record.flags},
+          std::uint64_t{record.source}, static_cast<std::uint64_t>(record.status),
+          std::uint64_t{record.stream}, record.tag})
+        digest = fnv1a(digest, word);
+}
 
 }  // namespace
 
@@ -204,6 +214,7 @@ unsigned RingClient::poll(unsigned limit) {
     for (; taken < limit; ++taken) {
         const abi::CompletionRecord* record = completions_.front();
         if (record == nullptr) break;
+        mix(digest, *record);
         on_record(*record);
         completions_.pop();
     }

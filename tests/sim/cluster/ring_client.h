@@ -111,7 +111,8 @@ public:
     std::string job_text;
     bool left = false;
     int left_status = 0;
-    unsigned broken = 0;  ///< completions that break the contract
+    unsigned broken = 0;       ///< completions that break the contract
+    std::uint64_t digest = 0;  ///< hash of all completions so far, without payloads
 
     [[nodiscard]] const abi::Region& region() const noexcept { return region_; }
     [[nodiscard]] bool formed() const noexcept { return world != 0; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "tests/sim/trace/recorder.h"
 
 namespace ulc::sim {
 namespace {
@@ -19,6 +20,7 @@ constexpr Nanos kIdleStep = kMillisecond;  ///< step of run() when nothing is du
 
 SimCluster::SimCluster(const ClusterConfig& config)
     : config_(config), net_(config.net, config.hosts), nodes_(config.net.ports) {
+    if (config_.recorder != nullptr) net_.set_tap(config_.recorder);
     net_.listen([this](std::uint16_t port, bool arrived, Nanos at) { on_net(port, arrived, at); });
     for (Node& node : nodes_) {
         node.index = static_cast<std::uint16_t>(&node - nodes_.data());
@@ -29,6 +31,10 @@ SimCluster::SimCluster(const ClusterConfig& config)
 void SimCluster::start_engine(Node& node) {
     engine::EngineConfig engine = config_.engine;
     engine.seed = config_.seed * 1000 + node.index + 1'000'000'007ULL * node.starts++;
+    if (config_.recorder != nullptr && node.counters != nullptr)
+        config_.recorder->note_counters(node.index, *node.counters);  // of the engine before
+    node.counters = std::make_unique<Counters>();
+    engine.counters = node.counters.get();
     engine.quiet_after = 1;  // quiet rounds, too, although no simulated engine spins
     engine.wake_context = &wakes_;
     engine.wake = [](void* context, engine::EndpointId, std::atomic<std::uint32_t>*) {
@@ -40,9 +46,23 @@ void SimCluster::start_engine(Node& node) {
 }
 
 SimCluster::~SimCluster() {
+    if (config_.recorder != nullptr) record_ends(*config_.recorder);
     for (Node& node : nodes_)
         node.engine.reset();
     net_.drop_all();
+}
+
+void SimCluster::record_ends(Recorder& recorder) const {
+    for (const Node& node : nodes_)
+        recorder.note_counters(node.index, *node.counters);
+    for (std::size_t n = 0; n < clients_.size(); ++n) {
+        if (clients_[n].client != nullptr)
+            recorder.note_end("completions of client " + std::to_string(n),
+                              clients_[n].client->digest);
+    }
+    recorder.note_end("wakes", wakes_);
+    recorder.note_end("turns", turns_);
+    recorder.note_end("nanoseconds", static_cast<std::uint64_t>(now()));
 }
 
 // ---------------------------------------------------------------- clients

@@ -26,6 +26,8 @@
 
 namespace ulc::sim {
 
+class Recorder;
+
 /// Clients in their engine's process (abi::Reach::kProcess). kHalf: every second one, beginning
 /// with the first or the second by the seed.
 enum class Embedded : std::uint8_t { kNone, kHalf, kAll };
@@ -38,7 +40,8 @@ struct ClusterConfig {
     abi::RegionSizes sizes{64, 64, 256U << 10, 256U << 10};
     std::uint64_t seed = 1;
     Embedded embedded = Embedded::kNone;
-    std::uint8_t nonce = 0;  ///< given to jobs as a launcher does; 0: by hand
+    std::uint8_t nonce = 0;        ///< given to jobs as a launcher does; 0: by hand
+    Recorder* recorder = nullptr;  ///< records the run until the cluster ends; outlives it
 };
 
 class SimCluster {
@@ -123,6 +126,7 @@ private:
         bool gone = false;
     };
     struct Node {
+        std::unique_ptr<Counters> counters;  ///< outlive the engine
         std::unique_ptr<engine::Engine> engine;
         std::vector<std::size_t> clients;
         Nanos wake_at = kNever;            ///< its next turn
@@ -135,6 +139,7 @@ private:
         bool news = false;  ///< for clients: the last round wrote completions or took records
     };
     void start_engine(Node& node);
+    void record_ends(Recorder& recorder) const;
     void wake(Node& node, Nanos at);
     void on_net(std::uint16_t port, bool arrived, Nanos at);
     [[nodiscard]] Nanos noticed(const Node& node, Nanos arrived) const;
