@@ -1,7 +1,8 @@
-// Run in a guest of the lab: sends frames of every size through a DPDK port to a peer that swaps their addresses
-// (dpdk-testpmd --forward-mode=macswap), and judges what comes back. Also the filter, and stop and start.
+// Run in a guest of the lab: sends frames of every size through a DPDK port to a peer that swaps
+// their addresses (dpdk-testpmd --forward-mode=macswap), and checks the frames that return. Also
+// tests the filter, and stop and start.
 //   frame_echo EAL-ARGUMENTS... -- PEER-MAC
-// Ends with "frame_echo: ok ..." and 0, or says what was wrong and 1.
+// Ends with "frame_echo: ok ..." and 0, or prints the fault and returns 1.
 #include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_ethdev.h>
@@ -24,7 +25,7 @@ constexpr std::uint16_t kRing = 64;
 constexpr std::uint16_t kEtherType = 0x88b5;
 constexpr std::size_t kSmallest = 60;
 constexpr std::size_t kLargest = 1514;
-/// A frame may be lost while the peer starts; one that is lost this often is a fault.
+/// A frame may be lost while the peer starts; a frame lost in every try is a fault.
 constexpr int kTries = 10;
 constexpr std::uint64_t kAnswerMs = 300;
 
@@ -61,7 +62,7 @@ std::byte pattern(std::size_t size, std::size_t at) {
     return static_cast<std::byte>(size * 31 + at * 7);
 }
 
-/// To the peer, from `source`, in two segments.
+/// Sends a frame to the peer, from `source`, in two segments.
 bool send(const rte_ether_addr& source, std::size_t size) {
     rte_mbuf* head = rte_pktmbuf_alloc(g_pool);
     rte_mbuf* tail = rte_pktmbuf_alloc(g_pool);
@@ -83,8 +84,8 @@ bool send(const rte_ether_addr& source, std::size_t size) {
     return false;
 }
 
-/// Whether a frame of `size` to `address` with the right content comes within `ms`. Others are dropped;
-/// one of this size with wrong content is a fault.
+/// Returns true if a frame of `size` to `address` with the right content comes within `ms`. Others
+/// are dropped; one of this size with wrong content is a fault.
 bool receive(const rte_ether_addr& address, std::size_t size, std::uint64_t ms) {
     const std::uint64_t until = rte_get_timer_cycles() + rte_get_timer_hz() * ms / 1000;
     for (int empty = 0; rte_get_timer_cycles() < until;) {
@@ -122,7 +123,7 @@ void must_echo(const rte_ether_addr& source, std::size_t size) {
     fail("no echo of %zu octets in %d tries", size, kTries);
 }
 
-/// Twice, since what is not there may also have been lost.
+/// Tries twice, since a missing frame may also have been lost.
 void must_not_echo(const rte_ether_addr& source, std::size_t size, const char* what) {
     for (int i = 0; i < 2; ++i)
         if (echoes(source, size)) fail("%s came", what);
@@ -186,7 +187,7 @@ int main(int argc, char** argv) {
     for (std::size_t size = kSmallest; size <= kLargest; ++size, ++sizes) {
         must_echo(g_own, size);
         if (size % 400 != 0) continue;
-        // Stop with frames of the peer under way, and start again.
+        // Stops with frames of the peer in flight, and starts again.
         for (int i = 0; i < 8; ++i)
             (void)send(g_own, 200);
         if (rte_eth_dev_stop(kPort) != 0) fail("the port does not stop");

@@ -1,8 +1,8 @@
 #!/bin/sh
-# The first and only process of a guest of the lab: makes the machine ready, runs its part of a test, says how it ended
-# in a line that the host waits for, and powers off.
+# The first and only process of a guest of the lab: prepares the machine, runs its part of a test,
+# prints the result in a line that the host waits for, and powers off.
 /bin/busybox --install -s /bin
-chmod 755 / # DPDK loads no plug-in from below a folder that all may write
+chmod 755 /  # DPDK loads no plug-in below a folder that is writable for all
 mkdir -p /proc /sys /dev /tmp /run/ulc /dev/shm /dev/hugepages
 mount -t proc none /proc
 mount -t sysfs none /sys
@@ -14,11 +14,12 @@ mkdir -p /run/ulc /var
 ln -s /run /var/run
 mount -t hugetlbfs none /dev/hugepages
 ip link set lo up
-export GCOV_PREFIX=/out # where a build that counts its lines puts what it counted
-export PATH=/ulc:/bin:/usr/bin LD_LIBRARY_PATH=/ulc:$(echo /usr/lib/*/dpdk/pmds-*) HOME=/tmp XDG_RUNTIME_DIR=/run
+export GCOV_PREFIX=/out  # where a build with coverage puts its counts
+export PATH=/ulc:/bin:/usr/bin LD_LIBRARY_PATH=/ulc:$(echo /usr/lib/*/dpdk/pmds-*) HOME=/tmp \
+    XDG_RUNTIME_DIR=/run
 
-# From the kernel's command line: lab_test, lab_node (from 0), lab_nodes, lab_driver (uio_pci_generic, vfio-pci;
-# kernel: its own; none: the test's affair).
+# From the kernel's command line: lab_test, lab_node (from 0), lab_nodes, lab_driver
+# (uio_pci_generic, vfio-pci; kernel: its own; none: the test decides).
 for word in $(cat /proc/cmdline); do
     case $word in lab_*) export "${word?}" ;; esac
 done
@@ -33,7 +34,8 @@ nic() {
 
 bind_nic() { # bind_nic DRIVER
     modprobe "$1" && dpdk-devbind.py -b "$1" "$(nic)" >/tmp/bind 2>&1 && return
-    say "$(nic) is not bound to $1: $(grep -v libkmod /tmp/bind)" # lspci misses lists of modules that nothing here needs
+    # Lspci misses lists of modules that are not needed here
+    say "$(nic) is not bound to $1: $(grep -v libkmod /tmp/bind)"
     return 1
 }
 
@@ -52,7 +54,7 @@ esac && {
     (. "/lab/$lab_test.sh")
     status=$?
 }
-if [ -d /out ]; then # for the host: tools/driver-coverage
+if [ -d /out ]; then  # for the host: tools/driver-coverage
     stty -F /dev/ttyS1 raw
     tar -c -C /out . >/dev/ttyS1
 fi

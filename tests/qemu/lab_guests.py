@@ -1,4 +1,4 @@
-"""Starts the guests of one test on one segment, waits for what they say, and ends all of them."""
+"""Starts the guests of one test on one segment, waits for their results, and ends all of them."""
 import dataclasses
 import json
 import pathlib
@@ -12,9 +12,10 @@ import time
 RESULT = re.compile(r"^LAB-RESULT (\d+)", re.MULTILINE)
 PANIC = re.compile(r"Kernel panic|Out of memory|segfault at")
 POLL_SECONDS = 0.1
-# What the kernel says before its console is there, if it is serious.
+# Serious messages of the kernel before its console works.
 EARLY = "earlyprintk=serial,ttyS0,115200"
-# The kernel's test of the timer counts interrupts in a time of the host's, and panics where the host is busy.
+# The kernel's test of the timer counts interrupts in a time of the host's, and panics on a busy
+# host.
 TIMER = "no_timer_check"
 
 
@@ -24,7 +25,7 @@ class Test:
     shows: str
     script: str  # of tests/qemu/guests, without .sh
     nodes: int
-    programs: list  # of build/release, that the guests run
+    programs: list  # of build/release, which the guests run
     always: bool = True  # in the test command
     machine: tuple = ("-M", "pc")
     accelerator: str = "tcg,thread=multi"
@@ -32,12 +33,16 @@ class Test:
     timeout: int = 200
     rdma: bool = False  # the guests get Soft-RoCE and tc
     perftest: bool = False
-    judges: tuple = (0,)  # the nodes whose result counts; the others are ended once these have ended
+    # The nodes whose result counts; the others are ended once these have ended
+    judges: tuple = (0,)
     # By node; the last is for all others.
     nics: tuple = ("tulip",)
-    drivers: tuple = ("uio_pci_generic",)  # what the NIC is bound to; "none": left to the kernel
-    power_off: dict = dataclasses.field(default_factory=dict)  # node -> a line of any console after which it loses power
-    pull_card: dict = dataclasses.field(default_factory=dict)  # node -> the same, after which its NIC is taken out
+    # The driver to which the NIC is bound; "none": left to the kernel
+    drivers: tuple = ("uio_pci_generic",)
+    # Node -> a line of any console after which it loses power
+    power_off: dict = dataclasses.field(default_factory=dict)
+    # Node -> the same, after which its NIC is removed
+    pull_card: dict = dataclasses.field(default_factory=dict)
 
 
 def mac_of(node):
@@ -45,33 +50,40 @@ def mac_of(node):
 
 
 def hub_command(folder, nodes):
-    command = ["qemu-system-x86_64", "-M", "none", "-nodefaults", "-no-user-config", "-display", "none"]
+    command = ["qemu-system-x86_64", "-M", "none", "-nodefaults", "-no-user-config", "-display",
+               "none"]
     for i in range(nodes):
-        command += ["-netdev", f"stream,id=s{i},server=on,addr.type=unix,addr.path={folder}/w{i}", "-netdev", f"hubport,id=h{i},hubid=0,netdev=s{i}"]
+        command += ["-netdev", f"stream,id=s{i},server=on,addr.type=unix,addr.path={folder}/w{i}",
+                    "-netdev", f"hubport,id=h{i},hubid=0,netdev=s{i}"]
     return command
 
 
 def guest_command(test, image, folder, node):
     kernel, root = image
     nic, driver = (choices[min(node, len(choices) - 1)] for choices in (test.nics, test.drivers))
-    words = f"console=ttyS0 {EARLY} quiet panic=-1 nokaslr mitigations=off {TIMER} lab_test={test.script} lab_node={node} lab_nodes={test.nodes} lab_driver={driver}"
+    words = (f"console=ttyS0 {EARLY} quiet panic=-1 nokaslr mitigations=off {TIMER} "
+             f"lab_test={test.script} lab_node={node} lab_nodes={test.nodes} lab_driver={driver}")
     if "intel-iommu" in " ".join(test.machine):
         words += " intel_iommu=on"
     return [
-        "qemu-system-x86_64", "-accel", test.accelerator, "-cpu", "max", *test.machine, "-m", str(test.memory_mb),
-        "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-kernel", str(kernel), "-initrd", str(root), "-append", words,
+        "qemu-system-x86_64", "-accel", test.accelerator, "-cpu", "max", *test.machine, "-m",
+        str(test.memory_mb),
+        "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-kernel", str(kernel),
+        "-initrd", str(root), "-append", words,
         "-serial", f"file:{folder}/console{node}", "-serial", f"file:{folder}/out{node}.tar",
         "-netdev", f"stream,id=n0,server=off,addr.type=unix,addr.path={folder}/w{node}",
-        "-device", f"{nic},netdev=n0,id=card,mac={mac_of(node)}", "-qmp", f"unix:{folder}/monitor{node},server=on,wait=off",
+        "-device", f"{nic},netdev=n0,id=card,mac={mac_of(node)}", "-qmp",
+        f"unix:{folder}/monitor{node},server=on,wait=off",
     ]
 
 
 def pull_card(folder, node):
-    """Asks the guest by ACPI to let go of its NIC, and takes it."""
+    """Asks the guest by ACPI to release its NIC, and removes it."""
     with socket.socket(socket.AF_UNIX) as monitor:
         monitor.settimeout(10)
         monitor.connect(f"{folder}/monitor{node}")
-        for command in ({"execute": "qmp_capabilities"}, {"execute": "device_del", "arguments": {"id": "card"}}):
+        for command in ({"execute": "qmp_capabilities"},
+                        {"execute": "device_del", "arguments": {"id": "card"}}):
             monitor.sendall(json.dumps(command).encode())
         answers = b""
         while answers.count(b'"return"') < 2:
@@ -97,7 +109,8 @@ def wait_for_sockets(folder, nodes, hub):
 
 
 def judge(test, folder, guests, pulled):
-    """None while the test runs; then (passed, why). `pulled`: the nodes whose NIC is out."""
+    """Returns None while the test runs; then (passed, why). `pulled`: the nodes whose NIC is out.
+    """
     texts = [said(folder, i) for i in range(test.nodes)]
     for node, text in enumerate(texts):
         if PANIC.search(text):
@@ -119,16 +132,19 @@ def judge(test, folder, guests, pulled):
 
 
 def run(test, image, keep=False, harvest=None):
-    """Runs `test`; true if it passed. A failure shows the end of every console. `harvest`: gets what guests left in /out, by node."""
+    """Runs `test`; returns true if it passed. A failure shows the end of every console. `harvest`:
+    gets the files that guests left in /out, by node."""
     folder = tempfile.mkdtemp(prefix="ulc-lab-")
     started = time.monotonic()
     processes = []
     passed, why = False, f"no result within {test.timeout} s"
     try:
-        hub = subprocess.Popen(hub_command(folder, test.nodes), stderr=subprocess.DEVNULL)  # it warns of a segment without a NIC
+        # It warns about a segment without a NIC
+        hub = subprocess.Popen(hub_command(folder, test.nodes), stderr=subprocess.DEVNULL)
         processes.append(hub)
         wait_for_sockets(folder, test.nodes, hub)
-        guests = [subprocess.Popen(guest_command(test, image, folder, i)) for i in range(test.nodes)]
+        guests = [subprocess.Popen(guest_command(test, image, folder, i))
+                  for i in range(test.nodes)]
         processes += guests
         pulled = set()
         while time.monotonic() - started < test.timeout:
@@ -143,15 +159,18 @@ def run(test, image, keep=False, harvest=None):
         for process in processes:
             process.wait()
     seconds = time.monotonic() - started
-    print(f"{'ok    ' if passed else 'FAILED'} {test.name} ({seconds:.0f} s){'' if passed else ': ' + why}", flush=True)
+    print(f"{'ok    ' if passed else 'FAILED'} {test.name} ({seconds:.0f} s)"
+          f"{'' if passed else ': ' + why}", flush=True)
     for node in range(test.nodes):
         lines = said(folder, node).splitlines()
-        for line in [x for x in lines if x.startswith(("LAB:", "frame_echo:"))] if passed else lines[-25:]:
+        results = [x for x in lines if x.startswith(("LAB:", "frame_echo:"))]
+        for line in results if passed else lines[-25:]:
             print(f"    node {node}: {line}", flush=True)
     for node in range(test.nodes if harvest else 0):
         target = pathlib.Path(harvest, f"{test.name}-{node}")
         target.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["tar", "-xf", f"{folder}/out{node}.tar", "-C", target], stderr=subprocess.DEVNULL, check=False)
+        subprocess.run(["tar", "-xf", f"{folder}/out{node}.tar", "-C", target],
+                       stderr=subprocess.DEVNULL, check=False)
     if keep:
         print(f"    consoles: {folder}")
     else:

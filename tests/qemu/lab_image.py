@@ -1,4 +1,5 @@
-"""What the lab's guests boot: Debian's kernel, and a small root of busybox, DPDK and this project's build."""
+"""Makes the image that the lab's guests boot: Debian's kernel, and a small root of busybox, DPDK
+and this project's build."""
 import lzma
 import os
 import pathlib
@@ -12,25 +13,26 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CACHE = ROOT / "build" / "lab"
 BUILD = ROOT / "build" / "release"
 
-# With what they depend on; those that the kernel has built in are not in its package.
+# With their dependencies; those that the kernel has built in are not in its package.
 MODULES = ["uio_pci_generic", "vfio-pci", "e100", "tun", "tulip"]
-# What Debian's modprobe loads with a module although it could do without.
+# Modules that Debian's modprobe loads with a module although it could work without.
 SOFT_NEEDS = {"vfio_pci": ["vfio_iommu_type1"]}
-# Of DPDK's plug-ins only these: each brings libraries, and the guest is copied at every boot.
-PLUGINS = ["bus_pci", "bus_vdev", "mempool_ring", "net_af_packet", "net_e1000", "net_virtio", "net_tap"]
+# Only these of DPDK's plug-ins: each brings libraries, and the guest is copied at every boot.
+PLUGINS = ["bus_pci", "bus_vdev", "mempool_ring", "net_af_packet", "net_e1000", "net_virtio",
+           "net_tap"]
 PACKAGES = ["busybox-static", "dpdk-dev"]
-# Needs of a test with Soft-RoCE, from this machine and from Debian's packages.
+# Requirements of a test with Soft-RoCE, from this machine and from Debian's packages.
 RDMA_MODULES = ["crc32_generic", "e1000", "ib_uverbs", "rdma_rxe", "sch_netem", "virtio_net",
                 "virtio_pci"]
 RDMA_PROGRAMS = ["rdma", "tc"]
 PERFTEST_PACKAGES = ["perftest", "libibumad3", "libpci3"]
-# What dpdk-devbind.py needs.
+# Requirements of dpdk-devbind.py.
 DEVBIND_PACKAGES = ["dpdk", "pciutils", "libpci3", "python3.11-minimal", "libpython3.11-minimal"]
 XZ_MAGIC = b"\xfd7zXZ\x00"
 
 
 class Missing(Exception):
-    """The lab cannot run here, and why."""
+    """Raised with the reason if the lab cannot run here."""
 
 
 def say(text):
@@ -42,7 +44,7 @@ def output_of(*command):
 
 
 def package_names():
-    """The kernel's package by its own name: the meta-package depends on the newest."""
+    """Returns the kernel's package by its own name: the meta-package depends on the newest."""
     try:
         depends = output_of("apt-cache", "depends", "linux-image-amd64")
     except (OSError, subprocess.CalledProcessError) as error:
@@ -54,7 +56,7 @@ def package_names():
 
 
 def unpack(package):
-    """The files of a Debian package in a folder of the cache; fetched once a version."""
+    """Returns the files of a Debian package in a folder of the cache; fetched once a version."""
     policy = re.search(r"Candidate: (\S+)", output_of("apt-cache", "policy", package))
     folder = CACHE / f"{package}_{policy.group(1).replace(':', '%3a') if policy else 'none'}"
     if folder.is_dir():
@@ -64,9 +66,11 @@ def unpack(package):
     shutil.rmtree(fetched, ignore_errors=True)
     fetched.mkdir(parents=True)
     try:
-        subprocess.run(["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", package], cwd=fetched, check=True, capture_output=True)
+        subprocess.run(["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", package],
+                       cwd=fetched, check=True, capture_output=True)
     except subprocess.CalledProcessError as error:
-        raise Missing(f"the package {package} could not be fetched: {error.stderr.decode().strip()[-200:]}") from error
+        reason = error.stderr.decode().strip()[-200:]
+        raise Missing(f"the package {package} could not be fetched: {reason}") from error
     partial = CACHE / "partial"
     shutil.rmtree(partial, ignore_errors=True)
     subprocess.run(["dpkg-deb", "-x", next(fetched.glob("*.deb")), partial], check=True)
@@ -75,7 +79,7 @@ def unpack(package):
 
 
 def kernel_of(package):
-    """The uncompressed kernel: QEMU starts it three times as fast as the compressed one."""
+    """Returns the uncompressed kernel: QEMU starts it three times as fast as the compressed one."""
     plain = package / "vmlinux"
     if not plain.exists():
         packed = next((package / "boot").glob("vmlinuz-*")).read_bytes()
@@ -87,9 +91,11 @@ def kernel_of(package):
 
 
 def libraries_of(programs, folder=""):
-    """All shared libraries that `programs` load, as the loader of this machine finds them, or in `folder`."""
+    """Returns all shared libraries that `programs` load, as the loader of this machine finds them,
+    or in `folder`."""
     environment = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
-    text = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False, env=environment).stdout
+    text = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True,
+                          check=False, env=environment).stdout
     missing = re.search(r"(\S+) => not found", text)
     if missing:
         raise Missing(f"{missing.group(1)} is not on this machine; run: tools/setup test")
@@ -97,7 +103,8 @@ def libraries_of(programs, folder=""):
 
 
 class Archive:
-    """A cpio archive of the form 'newc' (Linux, Documentation/driver-api/early-userspace/buffer-format)."""
+    """A cpio archive of the form 'newc' (Linux,
+    Documentation/driver-api/early-userspace/buffer-format)."""
 
     def __init__(self):
         self.parts = []
@@ -121,7 +128,7 @@ class Archive:
         self.add(name, 0o100755, pathlib.Path(path).read_bytes())
 
     def add_built(self, name, path):
-        """Without what only a debugger reads: the root lies in the guest's memory."""
+        """Removes the sections that only a debugger reads: the root is in the guest's memory."""
         stripped = CACHE / "stripped"
         subprocess.run(["strip", "--strip-debug", "-o", stripped, path], check=True)
         self.add_file(name, stripped)
@@ -135,13 +142,16 @@ class Archive:
 
 
 def build_programs(programs):
-    """Those of a plain build are there; what only tests need is built when it is first wanted, and again when it changed."""
+    """Builds the programs. Those of a plain build exist; those that only tests need are built when
+    first wanted, and again when changed."""
     advice = "run: tools/driver-headers && tools/build release"
     if not (BUILD / "build.ninja").exists():
         raise Missing(f"build/release is not there; {advice}")
-    # A library is built by the name with its version, to which links lead from the one without.
-    targets = [os.path.relpath(os.path.realpath(BUILD / p), os.path.realpath(BUILD)) for p in programs]
-    built = subprocess.run(["ninja", "-C", BUILD, *targets], capture_output=True, text=True, check=False)
+    # A library is built by the name with its version; links without the version lead to it.
+    top = os.path.realpath(BUILD)
+    targets = [os.path.relpath(os.path.realpath(BUILD / p), top) for p in programs]
+    built = subprocess.run(["ninja", "-C", BUILD, *targets], capture_output=True, text=True,
+                           check=False)
     unknown = re.search(r"unknown target '(\S+?)'", built.stdout + built.stderr)
     if unknown:
         raise Missing(f"{unknown.group(1)} cannot be built; {advice}")
@@ -154,18 +164,19 @@ def module_name(name):
 
 
 def add_modules(archive, package, modules):
-    """`modules` and what they depend on, with the list that modprobe reads."""
+    """Adds `modules` and their dependencies, with the list that modprobe reads."""
     files = {module_name(path.stem): path for path in package.rglob("*.ko")}
     wanted = {}
 
     def want(name):
-        """What `name` needs, as modules.dep says it: the last is loaded first."""
+        """Returns the dependencies of `name` by modules.dep: the last is loaded first."""
         if name in wanted or name not in files:
             return wanted.get(name, [])
         wanted[name] = []
         depends = re.search(rb"\0depends=([^\0]*)", files[name].read_bytes())
         names = SOFT_NEEDS.get(name, []) + (depends.group(1).decode().split(",") if depends else [])
-        chain = [n for need in map(module_name, names) if need in files for n in [need, *want(need)] if n != name]
+        chain = [n for need in map(module_name, names) if need in files
+                 for n in [need, *want(need)] if n != name]
         wanted[name] = [n for i, n in enumerate(chain) if n not in chain[i + 1:]]
         return wanted[name]
 
@@ -174,12 +185,14 @@ def add_modules(archive, package, modules):
     folder = next((package / "lib/modules").iterdir()).name
     for name in wanted:
         archive.add_file(f"lib/modules/{folder}/{files[name].name}", files[name])
-    lines = [f"{files[name].name}: {' '.join(files[n].name for n in needs)}\n" for name, needs in wanted.items()]
+    lines = [f"{files[name].name}: {' '.join(files[n].name for n in needs)}\n"
+             for name, needs in wanted.items()]
     archive.add(f"lib/modules/{folder}/modules.dep", 0o100644, "".join(lines).encode())
 
 
 def add_devbind(archive, roots):
-    """dpdk-devbind.py, lspci for it, and the least of Python; compiled where the host's Python can, since the guest is slow."""
+    """Adds dpdk-devbind.py, lspci for it, and a minimal Python; compiled on the host if its Python
+    can, since the guest is slow."""
     for root in roots:
         for path in sorted(p for p in root.rglob("*") if p.is_file() and not p.is_symlink()):
             name = str(path.relative_to(root))
@@ -190,22 +203,27 @@ def add_devbind(archive, roots):
             elif path.suffix == ".py":
                 compiled = path.with_suffix(".pyc")
                 if not compiled.exists():
-                    py_compile.compile(str(path), cfile=str(compiled), doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+                    py_compile.compile(
+                        str(path), cfile=str(compiled), doraise=True,
+                        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
                 archive.add(name + "c", 0o100644, compiled.read_bytes())
     archive.add("usr/lib/python3.11/lib-dynload", 0o40755)  # it looks for that folder
     archive.add_link("usr/bin/python3", "python3.11")
     archive.add_link("usr/bin/env", "/bin/busybox")
     folder = next(p.parent for root in roots for p in root.rglob("libpci.so.3"))
-    archive.add_link(f"{folder.relative_to(next(r for r in roots if folder.is_relative_to(r)))}/libpci.so.3",
+    root = next(r for r in roots if folder.is_relative_to(r))
+    archive.add_link(f"{folder.relative_to(root)}/libpci.so.3",
                      os.path.basename(os.path.realpath(folder / "libpci.so.3")))
-    programs = [p for root in roots for p in (root / "usr/bin/lspci", root / "usr/bin/python3.11") if p.exists()]
+    programs = [p for root in roots
+                for p in (root / "usr/bin/lspci", root / "usr/bin/python3.11") if p.exists()]
     for library in libraries_of(programs, folder):
         if not library.startswith(str(CACHE)):
             add_library(archive, library)
 
 
 def add_library(archive, library):
-    real = os.path.realpath(library)  # a library that is a plug-in as well must be one file, or it is loaded twice
+    # A library that is a plug-in as well must be one file, or it is loaded twice
+    real = os.path.realpath(library)
     archive.add_file(real, real)
     archive.add_link(library, real)
 
@@ -214,16 +232,19 @@ def add_readme(archive):
     """Adds the commands of the guide to real NICs, for the guest to type, and their example."""
     guide = (ROOT / "docs/guide/REAL_NICS.md").read_text()
     chapter = guide.split("## Step by step")[1].split("\n## ")[0]
-    lines = [line.split("  #")[0].strip() for line in chapter.splitlines() if line.startswith(" " * 7)]
+    lines = [line.split("  #")[0].strip() for line in chapter.splitlines()
+             if line.startswith(" " * 7)]
     archive.add("lab/readme.lines", 0o100644, "".join(f"{line}\n" for line in lines).encode())
     if (BUILD / "libulc/libulc.so").exists():
         flags = [f"-I{ROOT}/libulc/client", f"-I{ROOT}/coll", f"-L{BUILD}/libulc", "-lulc"]
-        subprocess.run(["cc", ROOT / "docs/examples/hello.c", *flags, "-o", CACHE / "hello"], check=True)
+        subprocess.run(["cc", ROOT / "docs/examples/hello.c", *flags, "-o", CACHE / "hello"],
+                       check=True)
         archive.add_file("ulc/hello", CACHE / "hello")
 
 
 def rdma_files():
-    """Programs, and libibverbs with its provider, of this machine. None: not all are there."""
+    """Returns programs, and libibverbs with its provider, of this machine. None: some are missing.
+    """
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     programs = [shutil.which(p, path=path) for p in RDMA_PROGRAMS]
     folders = sorted(pathlib.Path("/usr/lib").glob("*/libibverbs"))
@@ -233,7 +254,7 @@ def rdma_files():
 
 
 def add_rdma(archive, perftest):
-    """Soft-RoCE's provider, programs that make a device and lose frames, and perftest."""
+    """Adds Soft-RoCE's provider, programs that make a device and lose frames, and perftest."""
     programs, libraries = rdma_files()
     for path in programs:  # tc by its path: the shell prefers its own
         archive.add_file(f"ulc/{os.path.basename(path)}", os.path.realpath(path))
@@ -253,8 +274,9 @@ def add_rdma(archive, perftest):
 
 
 def prepare(programs, rdma=False, perftest=False):
-    """Paths of (kernel, root). `programs`: of build/release, relative to it; they lie in /ulc of
-    the guest. `rdma`: with the needs of Soft-RoCE. `perftest`: with that of Debian."""
+    """Returns the paths of (kernel, root). `programs`: those of build/release, relative to it; they
+    are in /ulc of the guest. `rdma`: with the requirements of Soft-RoCE. `perftest`: with that of
+    Debian."""
     if not shutil.which("qemu-system-x86_64"):
         raise Missing("QEMU is missing; run: tools/setup test")
     programs = sorted(set(programs))
@@ -269,7 +291,9 @@ def prepare(programs, rdma=False, perftest=False):
     for script in sorted((ROOT / "tests/qemu/guests").glob("*.sh")):
         archive.add_file(f"lab/{script.name}", script)
     for name, seed in (("A.mtx", 1), ("B.mtx", 2)):
-        archive.add(f"lab/{name}", 0o100644, output_of(str(ROOT / "tools/mtx-gen"), "96", "96", "--seed", str(seed)).encode())
+        archive.add(f"lab/{name}", 0o100644,
+                    output_of(str(ROOT / "tools/mtx-gen"), "96", "96", "--seed",
+                              str(seed)).encode())
     add_modules(archive, kernel_package, MODULES + (RDMA_MODULES if rdma else []))
     if rdma:
         add_rdma(archive, perftest)

@@ -6,29 +6,48 @@ IOMMU = ("-M", "q35,kernel-irqchip=off", "-device", "intel-iommu,aw-bits=48")
 
 VERBS = ["pmd_app/main/ulc-engine", "tools/ulc", "tests/process/process_exchange",
          "bench/apps/ulc-matmul"]
-SYSTEM = [DRIVER, "pmd_app/main/ulc-engine", "tools/ulc", "tests/process/process_exchange", "bench/apps/ulc-matmul"]
+SYSTEM = [DRIVER, "pmd_app/main/ulc-engine", "tools/ulc", "tests/process/process_exchange",
+          "bench/apps/ulc-matmul"]
 
 TESTS = [
-    Test("testpmd_uio", "dpdk-testpmd on our driver under uio_pci_generic: frames of 60 to 1514 octets there and back, filter, stop and start",
+    Test("testpmd_uio",
+         "dpdk-testpmd on our driver under uio_pci_generic: frames of 60 to 1514 octets there and "
+         "back, filter, stop and start",
          "testpmd", 2, [DRIVER, "tests/qemu/frame_echo"]),
     Test("testpmd_vfio", "the same under vfio-pci with an IOMMU",
-         "testpmd", 2, [DRIVER, "tests/qemu/frame_echo"], always=False, drivers=("vfio-pci",), machine=IOMMU),
-    Test("cluster", "4 machines on a hub, each engine on our driver: ping-pong of every two, exchange with multicast, matrix product by allgather and by broadcast, "
-         "then one loses power and the others are told",
+         "testpmd", 2, [DRIVER, "tests/qemu/frame_echo"], always=False, drivers=("vfio-pci",),
+         machine=IOMMU),
+    Test("cluster",
+         "4 machines on a hub, each engine on our driver: ping-pong of every two, exchange with "
+         "multicast, matrix product by allgather and by broadcast, then one loses power and the "
+         "others get an error",
          "cluster", 4, SYSTEM, judges=(0, 1, 2), power_off={3: "LAB: 3 waits for its end"}),
     Test("readme", "what REAL_NICS.md says, line by line, on two machines with an IOMMU",
-         "readme", 2, [DRIVER, "pmd_app/main/ulc-engine", "tools/ulc"], judges=(0, 1), drivers=("none",), machine=IOMMU, memory_mb=1024),
-    Test("faults", "one machine with 4.5 GiB, whose NIC nobody, the kernel or another engine has, without hugepages, without an IOMMU, with memory "
-         "beyond 32 bits, with a serial ROM that lies: each time a sentence that says what to type",
-         "faults", 1, SYSTEM, always=False, drivers=("none",), memory_mb=4608, machine=("-M", "pc", "-device", "tulip,addr=9,mac=03:21:14:30:00:09")),
-    Test("removal", "the NIC is taken out of a running machine: its engine lives, its client is told, and the next start says what is wrong",
-         "removal", 2, SYSTEM, always=False, judges=(0,), pull_card={0: "LAB: 0 waits for its card to go"}),
-    Test("removal_vfio", "the same behind an IOMMU, where the engine is asked to let go of its NIC",
-         "removal", 2, SYSTEM, always=False, judges=(0,), pull_card={0: "LAB: 0 waits for its card to go"},
-         nics=("tulip,bus=socket",), drivers=("vfio-pci",), machine=(*IOMMU, "-device", "pcie-root-port,id=socket,chassis=1,slot=1")),
-    Test("mixed", "the same on four NICs: tulip, e1000 and virtio by DPDK, i82557c by the kernel's driver and af_packet",
-         "cluster", 4, SYSTEM, always=False, judges=(0, 1, 2), power_off={3: "LAB: 3 waits for its end"},
-         nics=("tulip", "e1000", "i82557c", "virtio-net-pci"), drivers=("uio_pci_generic", "uio_pci_generic", "kernel", "uio_pci_generic")),
+         "readme", 2, [DRIVER, "pmd_app/main/ulc-engine", "tools/ulc"], judges=(0, 1),
+         drivers=("none",), machine=IOMMU, memory_mb=1024),
+    Test("faults",
+         "one machine with 4.5 GiB, whose NIC has no driver, or belongs to the kernel or another "
+         "engine, without hugepages, without an IOMMU, with memory beyond 32 bits, with a wrong "
+         "serial ROM: each time a sentence that says what to type",
+         "faults", 1, SYSTEM, always=False, drivers=("none",), memory_mb=4608,
+         machine=("-M", "pc", "-device", "tulip,addr=9,mac=03:21:14:30:00:09")),
+    Test("removal",
+         "the NIC is removed from a running machine: its engine lives, its client gets an error, "
+         "and the next start says what is wrong",
+         "removal", 2, SYSTEM, always=False, judges=(0,),
+         pull_card={0: "LAB: 0 waits for its card to go"}),
+    Test("removal_vfio", "the same behind an IOMMU: the engine is asked to release its NIC",
+         "removal", 2, SYSTEM, always=False, judges=(0,),
+         pull_card={0: "LAB: 0 waits for its card to go"},
+         nics=("tulip,bus=socket",), drivers=("vfio-pci",),
+         machine=(*IOMMU, "-device", "pcie-root-port,id=socket,chassis=1,slot=1")),
+    Test("mixed",
+         "the same on four NICs: tulip, e1000 and virtio by DPDK, i82557c by the kernel's driver "
+         "and af_packet",
+         "cluster", 4, SYSTEM, always=False, judges=(0, 1, 2),
+         power_off={3: "LAB: 3 waits for its end"},
+         nics=("tulip", "e1000", "i82557c", "virtio-net-pci"),
+         drivers=("uio_pci_generic", "uio_pci_generic", "kernel", "uio_pci_generic")),
     Test("verbs", "two machines with Soft-RoCE, engines on a UD queue pair: ping-pong, exchange "
          "with multicast, matrix product, exchange while one frame in fifty is lost",
          "verbs", 2, VERBS, judges=(0, 1), drivers=("none",), nics=("e1000",),
@@ -43,14 +62,26 @@ TESTS = [
          "af_packet, on one Soft-RoCE device; figures, no limits",
          "verbs_latency", 2, [*VERBS, "pmd_app/main/libulc-engine.so"], always=False,
          judges=(0, 1), drivers=("none",), nics=("e1000",), rdma=True, perftest=True),
-    Test("exception", "IP on the same NIC: ping and HTTP between two machines through the exception interface, while ULC's own traffic runs",
+    Test("exception",
+         "IP on the same NIC: ping and HTTP between two machines through the exception interface, "
+         "while ULC's own traffic runs",
          "exception", 2, SYSTEM, always=False, judges=(0, 1)),
-    Test("instructions", "instructions a message costs, counted by the machine: the kernel's driver and UDP, then our driver and ULC",
-         "instructions", 2, [DRIVER, "pmd_app/main/libulc-engine.so", "tests/qemu/nic_instructions"], always=False, judges=(0, 1), drivers=("none",),
+    Test("instructions",
+         "instructions a message costs, counted by the machine: the kernel's driver and UDP, then "
+         "our driver and ULC",
+         "instructions", 2,
+         [DRIVER, "pmd_app/main/libulc-engine.so", "tests/qemu/nic_instructions"],
+         always=False, judges=(0, 1), drivers=("none",),
          accelerator="tcg", machine=("-M", "pc", "-icount", "shift=0"), timeout=200),
-    Test("exception_cost", "what IP on the same NIC costs a message of ULC's, counted in instructions: at most a twentieth more",
-         "exception_cost", 2, [DRIVER, "pmd_app/main/libulc-engine.so", "tests/qemu/nic_stream"], always=False, judges=(0, 1),
+    Test("exception_cost",
+         "the cost of IP on the same NIC for a message of ULC, counted in instructions: at most a "
+         "twentieth more",
+         "exception_cost", 2, [DRIVER, "pmd_app/main/libulc-engine.so", "tests/qemu/nic_stream"],
+         always=False, judges=(0, 1),
          accelerator="tcg", machine=("-M", "pc", "-icount", "shift=0"), timeout=900),
-    Test("kernel", "round trip and stream between the same two NICs: the kernel's driver with UDP and TCP, then our driver with ULC; a ratio, no speed",
-         "kernel", 2, SYSTEM + ["tests/qemu/nic_pingpong"], always=False, judges=(0, 1), drivers=("none",)),
+    Test("kernel",
+         "round trip and stream between the same two NICs: the kernel's driver with UDP and TCP, "
+         "then our driver with ULC; a ratio, no speed",
+         "kernel", 2, SYSTEM + ["tests/qemu/nic_pingpong"], always=False, judges=(0, 1),
+         drivers=("none",)),
 ]

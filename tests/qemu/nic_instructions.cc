@@ -1,10 +1,12 @@
-// Run in two guests whose time stamp counter counts instructions (QEMU -icount shift=0): how many a message costs a machine, in
-// all of it: application, library, engine and driver, or system calls, the kernel's stack, its driver and its interrupts.
+// Run in two guests whose time stamp counter counts instructions (QEMU -icount shift=0): measures
+// how many instructions a message costs a machine in total: application, library, engine and
+// driver, or system calls, the kernel's stack, its driver and its interrupts.
 //   nic_instructions udp PEER-ADDRESS     rank ULC_RANK of 2; both print
-//   nic_instructions ulc PCI-ADDRESS      through the engine inside this process
+//   nic_instructions ulc PCI-ADDRESS      through the embedded engine
 //
-// Both send and receive messages in turns of kTurn, polled. The counter is read once each time round the polling loop. A
-// round in which nothing came always costs the same and is left out; all else, wherever an interrupt hit, is the work.
+// Both send and receive messages in turns of kTurn, polled. The counter is read once in each
+// iteration of the polling loop. An iteration without a message always costs the same and is left
+// out; all other iterations, wherever an interrupt occurred, are the work.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -28,8 +30,8 @@ constexpr int kWarmTurns = 5;
 constexpr std::uint16_t kSocketPort = 5089;
 constexpr std::int64_t kLimit = 60'000'000'000;     // ns
 constexpr std::uint64_t kPatience = 3'000'000'000;  // instructions without a message: it is lost
-constexpr std::size_t kSizes[] = {64, 1400};        // octets
-constexpr double kIdle = 1.1;                       // times the usual empty round: still empty
+constexpr std::size_t kSizes[] = {64, 1400};        // bytes
+constexpr double kIdle = 1.1;                       // times the usual empty iteration: still empty
 
 [[noreturn]] void fail(const std::string& what) {
     std::printf("nic_instructions: %s: %s\n", what.c_str(), std::strerror(errno));
@@ -39,7 +41,7 @@ constexpr double kIdle = 1.1;                       // times the usual empty rou
 struct Transport {
     virtual ~Transport() = default;
     virtual void send(const void* data, std::size_t octets) = 0;
-    /// True if a message was there.
+    /// Returns true if a message was there.
     virtual bool poll(void* data, std::size_t octets) = 0;
 };
 
@@ -99,7 +101,8 @@ private:
     std::uint16_t peer_ = 0;
 };
 
-/// Takes `count` messages; `rounds` gets what each time round the loop cost. Returns how many came.
+/// Takes `count` messages; `rounds` gets the cost of each iteration of the loop. Returns how many
+/// came.
 int receive(Transport& way, int count, std::size_t octets, std::vector<std::uint64_t>& rounds) {
     std::array<char, 2048> data;
     std::uint64_t before = __rdtsc();

@@ -1,5 +1,6 @@
-// Run in two guests of the lab: round trip and stream between the same two NICs, by the kernel's stack or by ULC, polled
-// on both sides. Only ratios mean anything in an emulated machine.
+// Run in two guests of the lab: measures round trip and stream between the same two NICs, by the
+// kernel's stack or by ULC, polled on both sides. Only ratios are meaningful in an emulated
+// machine.
 //   nic_pingpong udp|tcp PEER-ADDRESS    rank ULC_RANK of 2; 0 measures and prints
 //   nic_pingpong ulc                     the same through the engine
 #include <arpa/inet.h>
@@ -22,9 +23,9 @@
 namespace {
 
 constexpr int kRounds = 400;
-constexpr std::size_t kSmall = 64;          // octets
-constexpr std::size_t kStream = 2'000'000;  // octets, in one direction
-constexpr std::size_t kChunk = 1400;        // octets of a datagram, below the MTU
+constexpr std::size_t kSmall = 64;          // bytes
+constexpr std::size_t kStream = 2'000'000;  // bytes, in one direction
+constexpr std::size_t kChunk = 1400;        // bytes of a datagram, below the MTU
 constexpr std::uint16_t kSocketPort = 5088;
 constexpr std::int64_t kLimit = 60'000'000'000;  // ns
 
@@ -38,12 +39,12 @@ double now_us() {
     return std::chrono::duration<double, std::micro>(t).count();
 }
 
-/// A way to carry octets to the peer and back, in order; each call ends when it is done.
+/// A transport of bytes to the peer and back, in order; each call ends when it is done.
 struct Transport {
     virtual ~Transport() = default;
     virtual void send(const void* data, std::size_t octets) = 0;
     virtual void receive(void* data, std::size_t octets) = 0;
-    /// Datagrams may be lost: only what keeps all is streamed.
+    /// Datagrams may be lost: only a reliable transport is streamed.
     [[nodiscard]] virtual bool keeps_all() const { return true; }
     virtual void end() {}
 };

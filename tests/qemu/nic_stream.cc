@@ -1,14 +1,17 @@
-// Run in two guests that count instructions (QEMU -icount shift=0: one is a nanosecond): what a message of a stream both ways
-// costs the thread that polls, alone and with IP on the same NIC.
-//   nic_stream PCI-ADDRESS FOLDER     rank ULC_RANK of 2, through the engine inside this process
+// Run in two guests that count instructions (QEMU -icount shift=0: one is a nanosecond): measures
+// the cost of a message of a stream both ways for the polling thread, alone and with IP on the same
+// NIC.
+//   nic_stream PCI-ADDRESS FOLDER     rank ULC_RANK of 2, through the embedded engine
 //
-// Turns alternate between without and with IP. Before turn k it waits for the file FOLDER/go<k>, after it makes
-// FOLDER/done<k>; who runs it starts and ends the IP. In a turn are kStreams streams of each size: both ranks send kMessages
-// as fast as the engine takes them; each octet and the order are checked. Counted is the thread's own processor time of the
-// rounds that moved a message, system calls and interrupts within it too, less the reading of that clock. How many rounds
-// move one, and how many two, is a matter of how the two guests meet: those beyond one for each message sent and received
-// are counted less an empty round. What is left differs from stream to stream by some per cent, so there are many. Ends with 1 if a message is
-// lost, wrong or out of order, or costs more than kCostMax times with IP what it costs without.
+// Turns alternate between without and with IP. Before turn k it waits for the file FOLDER/go<k>,
+// after it makes FOLDER/done<k>; its caller starts and ends the IP. A turn has kStreams streams of
+// each size: both ranks send kMessages at full speed; each byte and the order are checked. The
+// count is the thread's own processor time of the rounds that moved a message, including system
+// calls and interrupts, minus the reading of that clock. The number of rounds that move one
+// message, or two, depends on how the two guests meet: those beyond one for each message sent and
+// received are counted minus an empty round. The remaining difference between streams is some per
+// cent, so there are many. Ends with 1 if a message is lost, wrong or out of order, or costs more
+// than kCostMax times with IP what it costs without.
 #include <ulc.h>
 #include <unistd.h>
 
@@ -25,11 +28,11 @@
 
 namespace {
 
-constexpr unsigned kMessages = 4000;  // of a stream
+constexpr unsigned kMessages = 4000;  // messages of a stream
 constexpr int kTurns = 6;             // the odd ones with IP
-constexpr int kStreams = 30;          // of each size in a turn
+constexpr int kStreams = 30;          // streams of each size in a turn
 constexpr double kCostMax = 1.05;
-constexpr std::array<std::size_t, 2> kSizes{64, 1400};  // octets
+constexpr std::array<std::size_t, 2> kSizes{64, 1400};  // bytes
 constexpr std::size_t kOctetsMax = 1400;
 constexpr std::int64_t kLimit = 60'000'000'000;  // ns
 constexpr std::int64_t kTurnLimit = 120'000'000'000;
@@ -55,7 +58,7 @@ double median(std::vector<double> values) {
     return values[values.size() / 2];
 }
 
-/// What `action` usually costs, the reading of the clock included.
+/// Returns the usual cost of `action`, including the reading of the clock.
 template <typename Action>
 std::int64_t usual_cost(Action action) {
     std::vector<double> costs;
@@ -69,7 +72,8 @@ std::int64_t usual_cost(Action action) {
     return static_cast<std::int64_t>(median(costs));
 }
 
-/// What messages are cut from, each at its own place: cheap to make and to check, since both are counted.
+/// Source of the messages, each from a different place: cheap to make and to check, since both are
+/// counted.
 class Pattern {
 public:
     Pattern() {
@@ -112,17 +116,17 @@ public:
     Rank(const Rank&) = delete;
     Rank& operator=(const Rank&) = delete;
 
-    /// Until the file is there, with the engine polled now and then.
+    /// Waits until the file is there, and polls the engine now and then.
     void wait_for(const std::string& file) {
         const std::int64_t until = read_clock(CLOCK_MONOTONIC) + kTurnLimit;
         while (access(file.c_str(), F_OK) != 0) {
-            if (read_clock(CLOCK_MONOTONIC) > until) fail("nobody makes " + file);
+            if (read_clock(CLOCK_MONOTONIC) > until) fail("no process makes " + file);
             (void)ulc_poll(ep_);
             usleep(kNapMicroseconds);
         }
     }
 
-    /// Both ranks are here.
+    /// Waits until both ranks are here.
     void meet() {
         const char nothing = 0;
         const std::int64_t until = read_clock(CLOCK_MONOTONIC) + kTurnLimit;
@@ -141,7 +145,7 @@ public:
         }
     }
 
-    /// Sends and receives a stream; instructions a message, sent and received.
+    /// Sends and receives a stream; returns instructions a message, sent and received.
     double stream(std::size_t octets) {
         unsigned sent = 0;
         unsigned received = 0;
@@ -193,7 +197,7 @@ private:
     ulc_endpoint* ep_ = nullptr;
     std::uint16_t peer_ = 0;
     std::int64_t clock_cost_ = 0;
-    std::int64_t empty_cost_ = 0;  ///< of a round
+    std::int64_t empty_cost_ = 0;  ///< cost of an empty round
     Pattern pattern_;
 };
 
@@ -203,7 +207,8 @@ void make(const std::string& file) {
     std::fclose(made);
 }
 
-/// The mean of the middle half: hit by outliers as little as the median, and less uncertain.
+/// Returns the mean of the middle half: as insensitive to outliers as the median, and less
+/// uncertain.
 double middle(std::vector<double> values) {
     std::sort(values.begin(), values.end());
     const auto quarter = static_cast<std::ptrdiff_t>(values.size() / 4);
@@ -211,10 +216,11 @@ double middle(std::vector<double> values) {
     return sum / static_cast<double>(values.size() - 2 * static_cast<std::size_t>(quarter));
 }
 
-/// Of one size: what a message of each stream cost, without and with IP.
+/// Costs of one size: those of a message of each stream, without and with IP.
 using Costs = std::array<std::vector<double>, 2>;
 
-/// Prints what IP costs messages of each size, and of both together; whether that is too much.
+/// Prints the cost of IP for messages of each size, and of both together. Returns true if it is too
+/// high.
 bool too_dear(const std::array<Costs, kSizes.size()>& costs) {
     std::array<double, 2> sum{};
     for (std::size_t size = 0; size < kSizes.size(); ++size) {

@@ -24,14 +24,14 @@ namespace {
 
 constexpr std::size_t kMemoryOctets = std::size_t{64} << 20;
 constexpr std::size_t kFirmwareOctets = 65'536;
-constexpr std::uint32_t kSlot = 4;            ///< of the NIC on the PCI bus
+constexpr std::uint32_t kSlot = 4;            ///< slot of the NIC on the PCI bus
 constexpr std::uint32_t kBar1 = 0xe000'0000;  ///< where its registers are mapped
 constexpr std::uint32_t kCommandRegister = 0x04;
 constexpr std::uint32_t kBar1Register = 0x14;
 constexpr std::uint32_t kMemoryAndMaster = 0x6;
 constexpr int kFrameWaitMs = 2000;
 constexpr std::size_t kFrameOctetsMax = 2048;
-constexpr int kConnectTries = 500;  ///< of 10 ms
+constexpr int kConnectTries = 500;  ///< tries of 10 ms
 
 [[noreturn]] void fail(const std::string& what) {
     throw std::runtime_error(what + ": " + std::strerror(errno));
@@ -59,7 +59,7 @@ int connect_to(const std::string& path) {
     fail("QEMU does not listen on " + path);
 }
 
-/// A datagram socket that others reach as `path`: QEMU's end of the wire sends frames to it.
+/// Binds a datagram socket that others reach as `path`: QEMU's end of the wire sends frames to it.
 int bind_to(const std::string& path) {
     const sockaddr_un address = unix_address(path);
     const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -188,7 +188,7 @@ void QtestMachine::start(const std::string& mac) {
     }
 }
 
-/// A command of qtest; the answer without "OK ". Empty if QEMU is gone.
+/// Sends a command of qtest; returns the answer without "OK ". Empty if QEMU is gone.
 std::string QtestMachine::ask(const std::string& command) {
     send_all(qtest_, command.data(), command.size());
     std::string line;

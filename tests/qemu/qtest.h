@@ -1,6 +1,6 @@
-// A machine of QEMU whose processor only halts: its PCI bus, a tulip NIC and its memory, worked on
-// by the test through the qtest socket. Memory is a file that both map, so that rings and frames are
-// plain pointers here; frames come and go over a unix socket.
+// A machine of QEMU whose processor only halts: its PCI bus, a tulip NIC and its memory, which the
+// test accesses through the qtest socket. Memory is a file that both map, so that rings and frames
+// are plain pointers here; frames come and go over a unix socket.
 #pragma once
 
 #include <sys/types.h>
@@ -18,11 +18,11 @@ namespace ulc::tulip {
 
 class QtestMachine : public Bus {
 public:
-    /// Whether QEMU is installed here.
+    /// Returns true if QEMU is installed here.
     [[nodiscard]] static bool available();
 
     /// Starts QEMU with a tulip of address `mac`, maps its registers and switches on bus mastering.
-    /// Throws std::runtime_error that says what went wrong. Everything ends with the object.
+    /// Throws std::runtime_error with the reason of a failure. Everything ends with the object.
     explicit QtestMachine(const std::string& mac);
     ~QtestMachine() override;
     QtestMachine(const QtestMachine&) = delete;
@@ -30,17 +30,18 @@ public:
 
     [[nodiscard]] std::uint32_t read(Csr csr) noexcept override;
     void write(Csr csr, std::uint32_t value) noexcept override;
-    /// An access over the socket takes longer than any wait of the driver: none but those of 1 ms and more.
+    /// An access over the socket takes longer than any wait of the driver, except those of 1 ms and
+    /// more.
     void wait(Nanos span) noexcept override;
 
-    /// Guest-physical memory, which is what the chip sees. The first MiB belongs to the machine.
+    /// Returns guest-physical memory, which the chip sees. The first MiB belongs to the machine.
     [[nodiscard]] std::byte* at(std::uint32_t bus_address) noexcept {
         return memory_ + bus_address;
     }
 
-    /// A frame onto the wire, towards the NIC.
+    /// Puts a frame onto the wire, towards the NIC.
     void put_frame(std::span<const std::byte> frame);
-    /// A frame from the NIC; none if there is none within 2 s.
+    /// Returns a frame from the NIC; none if none comes within 2 s.
     [[nodiscard]] std::optional<std::vector<std::byte>> get_frame();
 
     [[nodiscard]] std::uint16_t vendor() { return static_cast<std::uint16_t>(config_read(0)); }

@@ -1,5 +1,5 @@
-// The driver's pure files against QEMU's model of the 21143, register by register and frame by frame,
-// without a guest: the test is the machine's processor.
+// Tests the driver's pure files against QEMU's model of the 21143, register by register and frame
+// by frame, without a guest: the test is the machine's processor.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -49,7 +49,7 @@ protected:
         ASSERT_EQ(chip_->reset({}), Fault::kNone);
     }
 
-    /// Rings of `size`, the filter in force, both processes running.
+    /// Starts rings of `size`, with the filter in force, and both processes running.
     void run(std::uint32_t size, std::span<const MacAddress> multicasts = {}) {
         tx_ = std::make_unique<TxRing>(
             std::span(reinterpret_cast<Descriptor*>(machine_->at(kTxList)), size));
@@ -89,7 +89,7 @@ protected:
         EXPECT_EQ(done.frame, this);
     }
 
-    /// The next frame that was received; empty if there is none within 2 s.
+    /// Returns the next frame that was received; empty if none comes within 2 s.
     Frame receive() {
         RxFrame frame{};
         for (int tries = 0; tries < 2000; ++tries) {
@@ -107,7 +107,8 @@ protected:
         return {};
     }
 
-    /// Whether frames to `address` are received: a frame to it, then one that surely is.
+    /// Returns true if frames to `address` are received: sends a frame to it, then one that is
+    /// certainly received.
     bool passes(const MacAddress& address) {
         const Frame asked = make_frame(address, 64, 1);
         const Frame sure = make_frame(kOwn, 64, 2);

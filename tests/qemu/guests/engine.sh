@@ -1,14 +1,15 @@
 # Shared by the tests that run the engine: starts it on the machine's NIC, and runs ranks.
 start_engine() { # start_engine OPTIONS...
     hugepages 128
-    device=${lab_device:-$(nic)} # lab_device: of a test that has made one
-    if [ -d "/sys/bus/pci/devices/$device/net" ]; then # the kernel's driver has it
+    device=${lab_device:-$(nic)}  # lab_device: set by a test that has made one
+    if [ -d "/sys/bus/pci/devices/$device/net" ]; then  # the kernel's driver has it
         interface=$(ls "/sys/bus/pci/devices/$device/net")
         ip link set "$interface" up
         device="net_af_packet,iface=$interface"
     fi
     : >/tmp/engine
-    ulc-engine --device "$device" --memory 96 --rx-descriptors 256 --tx-descriptors 64 --segments 1024 "$@" >/tmp/engine 2>&1 &
+    ulc-engine --device "$device" --memory 96 --rx-descriptors 256 --tx-descriptors 64 \
+        --segments 1024 "$@" >/tmp/engine 2>&1 &
     engine=$!
     for _ in $(seq 300); do
         grep -q ready /tmp/engine && return 0
@@ -32,7 +33,7 @@ rank() { # rank JOB PROGRAM...
     "$@" >"/tmp/$ULC_JOB" 2>&1 || {
         ulc stat
         say "$ULC_JOB failed: $(tail -n 3 "/tmp/$ULC_JOB"); engine: $(tail -n 3 /tmp/engine)"
-        sleep 5 # the others say theirs meanwhile
+        sleep 5  # the others print theirs meanwhile
         return 1
     }
     [ ! -s "/tmp/$ULC_JOB" ] || say "$ULC_JOB: $(tail -n 1 "/tmp/$ULC_JOB")"

@@ -1,13 +1,14 @@
-# The only NIC belongs to the engine, and the kernel still has its network: ping, and files by HTTP, while ranks exchange
-# messages whose every octet is checked.
+# The only NIC belongs to the engine, and the kernel still has its network: ping, and files by HTTP,
+# while ranks exchange messages and check every byte.
 . /lab/engine.sh || return 1
 modprobe tun
 start_engine --exception || return 1
 ip addr add "10.9.0.$((lab_node + 1))/24" dev ulc0
-[ "$(cat /sys/class/net/ulc0/address)" = "02:21:14:30:00:0$lab_node" ] || { say "ulc0 has another address than the NIC"; return 1; }
+[ "$(cat /sys/class/net/ulc0/address)" = "02:21:14:30:00:0$lab_node" ] ||
+    { say "ulc0 has another address than the NIC"; return 1; }
 
 mkdir /tmp/www
-head -c 49152 /lab/A.mtx >/tmp/www/text # what gets through in a fiftieth of the time while the exchange lasts
+head -c 49152 /lab/A.mtx >/tmp/www/text  # passes in a fiftieth of the time while the exchange runs
 if [ "$lab_node" = 0 ]; then
     httpd -p 8080 -h /tmp/www
 else
@@ -18,7 +19,8 @@ rank meet process_exchange 1 || return 1
 : >/tmp/files
 if [ "$lab_node" = 1 ]; then
     while [ -e /tmp/files ]; do
-        wget -q -O /tmp/text http://10.9.0.1:8080/text && cmp -s /tmp/text /tmp/www/text && echo right >>/tmp/files || echo wrong >>/tmp/files
+        wget -q -O /tmp/text http://10.9.0.1:8080/text && cmp -s /tmp/text /tmp/www/text &&
+            echo right >>/tmp/files || echo wrong >>/tmp/files
     done &
 fi
 rank exchange process_exchange 360 || return 1

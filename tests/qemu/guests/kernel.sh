@@ -1,4 +1,5 @@
-# The same two NICs, first with the kernel's driver and its UDP and TCP, then with our driver and ULC.
+# Measures the same two NICs, first with the kernel's driver and its UDP and TCP, then with our
+# driver and ULC.
 modprobe tulip
 interface=$(ls "/sys/bus/pci/devices/$(nic)/net")
 ip link set "$interface" up
@@ -7,7 +8,8 @@ peer=10.9.1.$((2 - lab_node))
 export ULC_RANK="$lab_node"
 for _ in $(seq 100); do ping -c 1 -W 1 $peer >/dev/null 2>&1 && break; done
 for stack in udp tcp; do
-    nic_pingpong $stack $peer >/tmp/stack 2>&1 || { say "$stack failed: $(tail -n 2 /tmp/stack)"; return 1; }
+    nic_pingpong $stack $peer >/tmp/stack 2>&1 ||
+        { say "$stack failed: $(tail -n 2 /tmp/stack)"; return 1; }
     say "$(cat /tmp/stack)"
 done
 ip link set "$interface" down

@@ -1,5 +1,6 @@
-# Two machines: node 1 is dpdk-testpmd, unchanged, which swaps the addresses of all it receives; node 0 sends it frames of
-# every size and judges the echoes. Node 1 ends when node 0 has (the host ends it).
+# Two machines: node 1 is dpdk-testpmd, unchanged, which swaps the addresses of all frames that it
+# receives; node 0 sends it frames of every size and checks the echoes. Node 1 ends when node 0 has
+# (the host ends it).
 hugepages 128
 common="--no-telemetry --iova-mode=pa -m 96 -a $(nic) -d /ulc/librte_net_tulip.so"
 if [ "$lab_node" = 0 ]; then
@@ -7,6 +8,7 @@ if [ "$lab_node" = 0 ]; then
     frame_echo --lcores 0 $common -- 02:21:14:30:00:01
 else
     # shellcheck disable=SC2086
-    sleep 1000 | dpdk-testpmd --lcores '0@0,1@0' $common -- --auto-start --forward-mode=macswap --no-lsc-interrupt \
+    sleep 1000 | dpdk-testpmd --lcores '0@0,1@0' $common -- --auto-start --forward-mode=macswap \
+        --no-lsc-interrupt \
         --total-num-mbufs=2048 --rxd=64 --txd=64 --burst=8
 fi
