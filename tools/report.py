@@ -3,10 +3,10 @@
 
     tools/report.py FOLDER [--json FILE]
 
-FOLDER/raw holds <set>.<round>.json, one for each repetition of a program: <set> says what was measured and
-how it was wired ("embedded", "daemon", "kernel", …). Repetitions of a figure and of its reference were
-taken in turns in one run, so their medians can be compared. Writes FOLDER/figures.json, FOLDER/table.txt
-and FOLDER/*.svg (if gnuplot is there), and prints the table.
+FOLDER/raw holds <set>.<round>.json, one for each repetition of a program: <set> names the
+measurement and its wiring ("embedded", "daemon", "kernel", …). Repetitions of a figure and of its
+reference were taken in turns in one run, so their medians can be compared. Writes
+FOLDER/figures.json, FOLDER/table.txt and FOLDER/*.svg (if gnuplot is there), and prints the table.
 """
 import argparse
 import json
@@ -17,9 +17,9 @@ import statistics
 import subprocess
 import sys
 
-# A figure: text, (set, benchmark, metric), references in order of preference [(text, (set, benchmark,
-# metric), budget or None)], absolute budget or None. Metrics: "us" is the time, others are counters. A
-# ratio is figure / reference. A budget is ("<=" or ">=", limit); None: shown only.
+# A figure: text, (set, benchmark, metric), references in order of preference [(text, (set,
+# benchmark, metric), budget or None)], absolute budget or None. Metrics: "us" is the time, others
+# are counters. A ratio is figure / reference. A budget is ("<=" or ">=", limit); None: shown only.
 # Absolute limits are in the unit that is printed.
 FIGURES = [
     ("embedded, one way, 8 B, memif", ("embedded", "one_way/8", "us"),
@@ -27,34 +27,45 @@ FIGURES = [
     ("embedded, one way, 8 B, shared memory", ("embedded_shm", "one_way/8", "us"),
      [("bare DPDK echo, memif", ("dpdk", "dpdk/memif/one_way/8", "us"), None)], None),
     ("embedded, one way, 8 B, af_packet on veth", ("embedded_veth", "one_way/8", "us"),
-     [("kernel UDP, polled, same veth", ("kernel", "kernel/udp/polled/veth/one_way/8", "us"), ("<=", 0.8))],
+     [("kernel UDP, polled, same veth", ("kernel", "kernel/udp/polled/veth/one_way/8", "us"),
+       ("<=", 0.8))],
      None),
     ("daemon, one way, 8 B, one engine on two joined nets, one thread",
      ("one_engine", "daemon/two_nets_joined/one_thread/one_way/8", "us"),
-     [("kernel UDP, polled, veth", ("one_engine", "kernel/udp/polled/veth/one_way/8", "us"), ("<=", 0.4)),
-      ("kernel UDP, polled, loopback", ("one_engine", "kernel/udp/polled/loopback/one_way/8", "us"), None)], None),
+     [("kernel UDP, polled, veth", ("one_engine", "kernel/udp/polled/veth/one_way/8", "us"),
+       ("<=", 0.4)),
+      ("kernel UDP, polled, loopback",
+       ("one_engine", "kernel/udp/polled/loopback/one_way/8", "us"), None)], None),
     ("daemon, one way, 8 B, two endpoints of one engine, one thread",
      ("one_engine", "daemon/no_wire/one_thread/one_way/8", "us"), [], ("<=", 0.5)),
     ("two daemons, one way, 8 B, shared memory", ("daemon", "one_way/8", "us"),
      [("kernel UDP, polled, veth", ("kernel", "kernel/udp/polled/veth/one_way/8", "us"), None),
-      ("kernel UDP, polled, loopback", ("kernel", "kernel/udp/polled/loopback/one_way/8", "us"), None)], None),
+      ("kernel UDP, polled, loopback", ("kernel", "kernel/udp/polled/loopback/one_way/8", "us"),
+       None)], None),
     ("two daemons, one way, 64 KiB, shared memory", ("daemon", "one_way/65536", "us"),
      [("kernel TCP, polled, veth", ("kernel", "kernel/tcp/polled/veth/one_way/65536", "us"), None),
-      ("kernel TCP, polled, loopback", ("kernel", "kernel/tcp/polled/loopback/one_way/65536", "us"), None)], None),
+      ("kernel TCP, polled, loopback",
+       ("kernel", "kernel/tcp/polled/loopback/one_way/65536", "us"), None)], None),
     ("two daemons, one way, 8 B", ("daemon", "one_way/8", "us"),
      [("Open MPI over TCP", ("mpi", "mpi/one_way/8", "us"), None)], None),
-    ("the engine's share of that, 8 B", ("engine", "BM_local_one_way/8", "ns_per_item"), [], ("<=", 500)),
-    ("messages a second and core, 64 B", ("engine", "BM_messages_per_core/64", "items_per_second"), [],
+    ("the engine's share of that, 8 B", ("engine", "BM_local_one_way/8", "ns_per_item"), [],
+     ("<=", 500)),
+    ("messages a second and core, 64 B", ("engine", "BM_messages_per_core/64", "items_per_second"),
+     [],
      (">=", 3)),
     ("embedded, stream of 64 KiB messages", ("embedded_stream", "stream/65536", "bytes_per_second"),
-     [("kernel TCP, polled, veth", ("kernel", "kernel/tcp/polled/veth/stream/65536", "bytes_per_second"), None),
+     [("kernel TCP, polled, veth",
+       ("kernel", "kernel/tcp/polled/veth/stream/65536", "bytes_per_second"), None),
       ("kernel TCP, polled, loopback", ("kernel", "kernel/tcp/polled/loopback/stream/65536",
                                         "bytes_per_second"), None)], None),
     *((f"{name}, 4 nodes, {wired}", (of_set, benchmark, "us"),
        [("Open MPI over TCP", ("mpi_collective4", f"mpi/{benchmark}", "us"), ("<=", limit))], None)
-      for wired, of_set, limit in (("embedded", "embedded_collective4", 1), ("daemons", "collective4", 3))
-      for name, benchmark in (("barrier", "barrier"), ("broadcast 64 KiB", "broadcast/65536"), ("allgather 1 KiB", "allgather/1024"),
-                              ("allreduce 8 B", "allreduce/8"), ("alltoall 1 KiB", "alltoall/1024"))),
+      for wired, of_set, limit in (("embedded", "embedded_collective4", 1),
+                                   ("daemons", "collective4", 3))
+      for name, benchmark in (("barrier", "barrier"), ("broadcast 64 KiB", "broadcast/65536"),
+                              ("allgather 1 KiB", "allgather/1024"),
+                              ("allreduce 8 B", "allreduce/8"),
+                              ("alltoall 1 KiB", "alltoall/1024"))),
     ("barrier, 8 nodes", ("collective8", "barrier", "us"),
      [("Open MPI over TCP", ("mpi_collective8", "mpi/barrier", "us"), None)], ("<=", 200)),
 ]
@@ -84,16 +95,18 @@ FIGURES += [
 ]
 
 FIGURES += [
-    (f"{text} (GAMMA {section}), embedded", ("models2", benchmark, metric), [], None) for text, section, benchmark, metric in [
+    (f"{text} (GAMMA {section}), embedded", ("models2", benchmark, metric), [], None)
+    for text, section, benchmark, metric in [
         ("half-power point", "§2.1.3", "half_power", "half_power_octets"),
         ("asymptotic bandwidth, end to end", "§2.1.2", "half_power", "asymptotic_MBps"),
         ("LogP, 8 B: L, 0 where the next figure hides it", "§2.2", "logp/8", "L_us"),
         ("LogP, 8 B: overlap of o_s and o_r with the way", "§2.2", "logp/8", "overlap_us"),
         ("LogP, 8 B: o_s", "§2.2", "logp/8", "os_us"),
         ("LogP, 8 B: o_r", "§2.2", "logp/8", "or_us"), ("LogP, 8 B: g", "§2.2", "logp/8", "g_us"),
-        ("BSP, 2 ranks: l", "§2.3", "bsp", "l_us"), ("BSP, 2 ranks: g, an octet", "§2.3", "bsp", "g_ns_per_octet")]]
+        ("BSP, 2 ranks: l", "§2.3", "bsp", "l_us"),
+        ("BSP, 2 ranks: g, an octet", "§2.3", "bsp", "g_ns_per_octet")]]
 
-# A plot: file, title, what the numbers are, curves (text, set, pattern with the size in a group, metric).
+# A plot: file, title, unit, curves (text, set, pattern with the size in a group, metric).
 SIZE = r"(\d+)"
 PLOTS = [
     ("latency", "One-way latency", "µs", [
@@ -108,7 +121,8 @@ PLOTS = [
     ("throughput", "Throughput of a stream of messages", "MB/s", [
         ("ULC embedded, shared memory", "embedded_stream", "stream/" + SIZE, "bytes_per_second"),
         ("ULC, two daemons, shared memory", "daemon_stream", "stream/" + SIZE, "bytes_per_second"),
-        ("kernel TCP, polled, veth", "kernel", "kernel/tcp/polled/veth/stream/" + SIZE, "bytes_per_second"),
+        ("kernel TCP, polled, veth", "kernel", "kernel/tcp/polled/veth/stream/" + SIZE,
+         "bytes_per_second"),
         ("Open MPI, TCP", "mpi", "mpi/stream/" + SIZE, "bytes_per_second")]),
     ("collectives", "Collectives on 4 nodes", "µs", [
         ("ULC broadcast", "collective4", "broadcast/" + SIZE, "us"),
@@ -117,15 +131,21 @@ PLOTS = [
         ("Open MPI (TCP) allgather", "mpi_collective4", "mpi/allgather/" + SIZE, "us")]),
 ]
 PLOTS.append(("models_throughput", "Throughput, embedded (GAMMA §2.1.3)", "MB/s", [
-    (f"{side.replace('_', ' ')}, {technique}", "models2", f"{side}/{technique}/{SIZE}", "bytes_per_second")
-    for side, techniques in (("end_to_end", ("single", "burst")), ("sender_side", ("single", "burst", "stream")),
-                             ("receiver_side", ("single", "burst", "stream"))) for technique in techniques]))
-# The same over the number of ranks N, from the sets models<N>: file, title, unit, metric of collective/<operation>.
+    (f"{side.replace('_', ' ')}, {technique}", "models2", f"{side}/{technique}/{SIZE}",
+     "bytes_per_second")
+    for side, techniques in (("end_to_end", ("single", "burst")),
+                             ("sender_side", ("single", "burst", "stream")),
+                             ("receiver_side", ("single", "burst", "stream")))
+    for technique in techniques]))
+# The same over the number of ranks N, from the sets models<N>: file, title, unit, metric of
+# collective/<operation>.
 RANK_PLOTS = [("models_latency", "L(N) of collectives, embedded (GAMMA §2.4)", "µs", "L_us"),
               ("models_bandwidth", "B(N) of collectives, embedded (GAMMA §2.4)", "MB/s", "B_MBps"),
-              ("models_aggregate", "Aggregate bandwidth of collectives, embedded (GAMMA §2.4)", "MB/s", "BA_MBps")]
-# What Google Benchmark says of each run besides the counters.
-RUN_KEYS = {"family_index", "per_family_instance_index", "repetitions", "repetition_index", "threads", "iterations", "real_time",
+              ("models_aggregate", "Aggregate bandwidth of collectives, embedded (GAMMA §2.4)",
+               "MB/s", "BA_MBps")]
+# Keys of each run of Google Benchmark besides the counters.
+RUN_KEYS = {"family_index", "per_family_instance_index", "repetitions", "repetition_index",
+            "threads", "iterations", "real_time",
             "cpu_time", "bytes_per_second", "items_per_second"}
 MICROSECONDS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 UNITS = {"us": "µs", "ns_per_item": "ns", "items_per_second": "M/s", "bytes_per_second": "MB/s",
@@ -136,7 +156,8 @@ SCALES = {"items_per_second": 1e-6, "bytes_per_second": 1e-6}
 
 
 def read_raw(folder):
-    """{set: {benchmark: {metric: [value of each repetition]}}} and the problems that were met."""
+    """Returns {set: {benchmark: {metric: [value of each repetition]}}} and the problems that were
+    met."""
     found, problems = {}, []
     for path in sorted(folder.glob("*.json")):
         try:
@@ -146,7 +167,8 @@ def read_raw(folder):
             continue
         benchmarks = found.setdefault(path.name.split(".")[0], {})
         for run in runs:
-            name = re.sub(r"/(iterations|min_time|repeats):[^/]*|/manual_time|/real_time", "", run["name"])
+            name = re.sub(r"/(iterations|min_time|repeats):[^/]*|/manual_time|/real_time", "",
+                          run["name"])
             name = re.sub(r"^ulc/(embedded|daemon)/", "", name)
             if run.get("error_occurred"):
                 problems.append(f"{path.name}: {name}: {run.get('error_message', 'failed')}")
@@ -157,7 +179,8 @@ def read_raw(folder):
                 if metric in run:
                     metrics.setdefault(metric, []).append(run[metric])
             for metric, value in run.items():
-                if metric not in RUN_KEYS and isinstance(value, (int, float)) and not isinstance(value, bool):
+                number = isinstance(value, (int, float)) and not isinstance(value, bool)
+                if metric not in RUN_KEYS and number:
                     metrics.setdefault(metric, []).append(value)
             if run.get("items_per_second"):
                 metrics.setdefault("ns_per_item", []).append(1e9 / run["items_per_second"])
@@ -171,14 +194,17 @@ def median_of(found, key):
 
 
 def met(budget, value):
-    return None if budget is None or value is None else value <= budget[1] if budget[0] == "<=" else value >= budget[1]
+    if budget is None or value is None:
+        return None
+    return value <= budget[1] if budget[0] == "<=" else value >= budget[1]
 
 
 def make_rows(found):
     rows = []
     for text, key, references, absolute in FIGURES:
         value = median_of(found, key)
-        row = {"figure": text, "value": value, "unit": UNITS[key[2]], "scale": SCALES.get(key[2], 1), "reference": None,
+        row = {"figure": text, "value": value, "unit": UNITS[key[2]],
+               "scale": SCALES.get(key[2], 1), "reference": None,
                "reference_value": None, "ratio": None, "budget": None, "met": None,
                "repetitions": len(found.get(key[0], {}).get(key[1], {}).get(key[2], []))}
         for name, reference, budget in references:
@@ -189,7 +215,8 @@ def make_rows(found):
             row.update(reference=name, reference_value=other)
             if value is not None:
                 row["ratio"] = value / other
-                row.update(budget=budget and f"{budget[0]} {budget[1]}×", met=met(budget, row["ratio"]))
+                row.update(budget=budget and f"{budget[0]} {budget[1]}×",
+                           met=met(budget, row["ratio"]))
             break
         if absolute is not None:
             row["budget"] = f"{absolute[0]} {absolute[1]:g} {row['unit']}"
@@ -207,16 +234,19 @@ def cell(value):
 def table_of(rows):
     lines = [["figure", "value", "unit", "beside", "value", "ratio", "budget", "met"]]
     for row in rows:
-        scaled = [None if v is None else v * row["scale"] for v in (row["value"], row["reference_value"])]
+        scaled = [None if v is None else v * row["scale"]
+                  for v in (row["value"], row["reference_value"])]
         verdict = {None: "", True: "yes", False: "NO"}[row["met"]]
-        lines.append([row["figure"], cell(scaled[0]) if row["value"] is not None else "not measured", row["unit"],
+        lines.append([row["figure"], cell(scaled[0]) if row["value"] is not None
+                      else "not measured", row["unit"],
                       row["reference"] or "", cell(scaled[1]) if row["reference"] else "",
                       f"{row['ratio']:.2f}" if row["ratio"] else "", row["budget"] or "", verdict])
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     right = {1, 4, 5}
     out = []
     for line in lines:
-        out.append("  ".join(c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(line, widths))).rstrip())
+        out.append("  ".join(c.rjust(w) if i in right else c.ljust(w)
+                             for i, (c, w) in enumerate(zip(line, widths))).rstrip())
     out.insert(1, "  ".join("-" * w for w in widths))
     return "\n".join(out) + "\n"
 
@@ -232,20 +262,22 @@ def curve_of(found, of_set, pattern, metric):
 
 
 def curves_over_ranks(found, metric):
-    """{operation: [(N, value)]} of the sets models<N>."""
+    """Returns {operation: [(N, value)]} of the sets models<N>."""
     curves = {}
     for of_set, benchmarks in found.items():
         ranks = re.fullmatch(r"models(\d+)", of_set)
         for name in benchmarks if ranks else ():
             value = name.startswith("collective/") and median_of(found, (of_set, name, metric))
             if value and value > 0:
-                curves.setdefault(name.removeprefix("collective/"), []).append((int(ranks.group(1)), value))
+                curve = curves.setdefault(name.removeprefix("collective/"), [])
+                curve.append((int(ranks.group(1)), value))
     return {name: sorted(points) for name, points in curves.items()}
 
 
 def plot(folder, found, name, title, unit, curves):
-    """A plot over the size of a message; see draw()."""
-    return draw(folder, name, title, "octets of a message", unit, {text: curve_of(found, *rest) for text, *rest in curves})
+    """Draws a plot over the size of a message; see draw()."""
+    return draw(folder, name, title, "octets of a message", unit,
+                {text: curve_of(found, *rest) for text, *rest in curves})
 
 
 def draw(folder, name, title, across, unit, data):
@@ -255,9 +287,11 @@ def draw(folder, name, title, across, unit, data):
         return data
     blocks = "\n\n\n".join("\n".join(f"{x} {y}" for x, y in points) for points in data.values())
     (folder / f"{name}.dat").write_text(blocks + "\n")
-    lines = ", ".join(f"'{name}.dat' index {i} using 1:2 with linespoints title '{text.replace('_', ' ')}'" for i, text in enumerate(data))
-    script = (f"set terminal svg size 900,600 background 'white'\nset output '{name}.svg'\nset title '{title}'\n"
-              f"set logscale xy\nset xlabel '{across}'\nset ylabel '{unit}'\nset key left top\nset grid\n"
+    lines = ", ".join(f"'{name}.dat' index {i} using 1:2 with linespoints "
+                      f"title '{text.replace('_', ' ')}'" for i, text in enumerate(data))
+    script = (f"set terminal svg size 900,600 background 'white'\nset output '{name}.svg'\n"
+              f"set title '{title}'\nset logscale xy\nset xlabel '{across}'\n"
+              f"set ylabel '{unit}'\nset key left top\nset grid\n"
               f"plot {lines}\n")
     (folder / f"{name}.gnuplot").write_text(script)
     subprocess.run(["gnuplot", f"{name}.gnuplot"], cwd=folder, check=False)
@@ -265,7 +299,8 @@ def draw(folder, name, title, across, unit, data):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--json", type=pathlib.Path, help="a copy of figures.json")
     options = parser.parse_args()
@@ -275,11 +310,13 @@ def main():
     rows = make_rows(found)
     plots = {name: plot(options.folder, found, name, *rest) for name, *rest in PLOTS}
     for name, title, unit, metric in RANK_PLOTS:
-        plots[name] = draw(options.folder, name, title, "ranks", unit, curves_over_ranks(found, metric))
+        plots[name] = draw(options.folder, name, title, "ranks", unit,
+                           curves_over_ranks(found, metric))
     table = table_of(rows)
     result = {"figures": [{k: v for k, v in row.items() if k != "scale"} | {
         "value": row["value"] and row["value"] * row["scale"],
-        "reference_value": row["reference_value"] and row["reference_value"] * row["scale"]} for row in rows],
+        "reference_value": row["reference_value"] and row["reference_value"] * row["scale"]}
+        for row in rows],
         "curves": plots, "problems": problems}
     text = json.dumps(result, indent=2, ensure_ascii=False) + "\n"
     (options.folder / "figures.json").write_text(text)
