@@ -25,17 +25,15 @@ struct RandomScenario {
         std::vector<std::uint16_t> ranks;  ///< in the group's order; empty: the world
         std::vector<Operation> operations;
     };
-    std::vector<GroupWork>
-        /// Collectives: the world's first, then those of overlapping groups, at the same time
-        work;
+    /// Collectives: the world's first, then those of overlapping groups, at the same time
+    std::vector<GroupWork> work;
     /// Collectives: maximum number of one group that run at the same time
     std::size_t overlap = 1;
     bool blocking = false;  ///< collectives: each rank continues until it would have to wait
     std::vector<ScenarioEvent> events;
-    Nanos patience =
-        /// Peer_dead and node_dead, by the slowest host; thirty times this value is the limit for
-        /// all to complete once healed
-        0;
+    /// `peer_dead` and `node_dead`, by the slowest host; thirty times this value is the limit for
+    /// all to complete once healed
+    Nanos patience = 0;
     Nanos faulty = 0;  ///< duration of the faults; then all is healed and the rest must complete
 
     [[nodiscard]] std::uint16_t node_of(std::size_t rank) const noexcept {

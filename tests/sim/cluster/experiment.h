@@ -54,9 +54,8 @@ struct Experiment {
 };
 
 struct Figures {
-    std::string
-        /// Empty: all arrived, whole; else the fault, and the other fields say how far the run came
-        error;
+    /// Empty: all arrived, whole; else the fault, and the other fields say how far the run came
+    std::string error;
     Nanos form_time = 0;
     Nanos elapsed = 0;            ///< duration of the traffic without warm-up
     std::uint64_t messages = 0;   ///< delivered
