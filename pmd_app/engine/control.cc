@@ -450,6 +450,12 @@ bool run_jobs(Core& core, Net& net, Nanos now) {
         moved = true;
     }
     moved |= take_link_events(core, net, now);
+    AddressChange change;
+    while (net.jobs.next_address_change(change)) {
+        if (net.port.set_addresses != nullptr)
+            net.port.set_addresses(net.port.context, change.addresses);
+        moved = true;
+    }
     net.jobs.looked();
     return moved;
 }

@@ -52,6 +52,16 @@ std::size_t Jobs::Impl::next_tx(std::byte* frame, Nanos now) {
     return octets == 0 ? 0 : wire::build_control(frame, head, octets);
 }
 
+std::size_t Jobs::Impl::broadcast_node(std::byte* frame, std::size_t octets) const noexcept {
+    wire::FrameHead head;
+    head.destination = kBroadcastMac;
+    head.source = config.mac;
+    head.ether_type = config.ether_type;
+    head.crc = config.crc;
+    head.type = wire::FrameType::kNode;
+    return wire::build_control(frame, head, octets);
+}
+
 std::size_t Jobs::Impl::tagged(bool by_hand, const wire::JobKey& key, std::byte* body,
                                std::size_t octets) const noexcept {
     if (by_hand || octets == 0) return octets;

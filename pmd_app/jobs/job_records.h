@@ -320,6 +320,8 @@ struct Jobs::Impl {
 
     // --- frames out (job_frames.cc): each writes a body at `body` and returns its octets; 0: none due
     [[nodiscard]] std::size_t next_tx(std::byte* frame, Nanos now);
+    /// Completes a broadcast NODE frame whose body stands at kHeadOctets. Returns its octets.
+    [[nodiscard]] std::size_t broadcast_node(std::byte* frame, std::size_t octets) const noexcept;
     [[nodiscard]] std::size_t put_reject(std::byte* body, Mac& to);
     [[nodiscard]] std::size_t put_introduction(const JobRecord& record, std::byte* body) const;
     [[nodiscard]] std::size_t put_claims(const JobRecord& record, std::byte* body,

@@ -260,6 +260,7 @@ LinksConfig links_config(const JobsConfig& config) {
 Jobs::Jobs(const JobsConfig& config, Counters& counters)
     : liveness_(config.liveness, config.mac, config.incarnation, config.seed ^ 0x6c697665U,
                 counters),
+      addresses_(config.mac, config.incarnation, counters),
       links_(links_config(config), liveness_, counters),
       impl_(std::make_unique<Impl>(config, counters, liveness_, links_)) {}
 
@@ -333,6 +334,8 @@ void Jobs::on_frame(const wire::FrameView& frame, Nanos now) {
         NodeVerdict verdict;
         if (!wire::parse_node(frame.body, frame.length, view)) {
             impl_->counters.add(Counter::drop_job);
+        } else if (view.kind == wire::NodeKind::kLinks) {
+            on_links(view, frame.source, now);
         } else if (liveness_.on_node(view, frame.source, now, verdict)) {
             impl_->on_verdict(verdict, now);
         }
@@ -356,6 +359,7 @@ void Jobs::on_frame(const wire::FrameView& frame, Nanos now) {
             impl_->refuse_old(view, frame.source, now);
         } else if (impl_->authentic(view, frame.source)) {
             liveness_.heard(liveness_.find(frame.source), now);
+            if (view.kind == wire::JobKind::kJoin) addresses_.greet(now);
             impl_->on_job_frame(view, frame.source, now);
         }
     }
@@ -364,15 +368,25 @@ void Jobs::on_frame(const wire::FrameView& frame, Nanos now) {
     decide_next_look();
 }
 
+void Jobs::on_links(const wire::NodeView& view, const Mac& source, Nanos now) {
+    liveness_.heard(liveness_.find(source), now);
+    const auto watched = [](const void* context, const Mac& mac) {
+        return static_cast<const Liveness*>(context)->find(mac) != kNoNode;
+    };
+    addresses_.on_links(view, source, watched, &liveness_, now);
+}
+
 std::size_t Jobs::next_tx(std::byte* frame, std::size_t capacity, Nanos now) {
     if (!has_tx() || capacity < sizeof(wire::EthernetHeader) + impl_->config.mtu) return 0;
-    const std::size_t octets = impl_->next_tx(frame, now);
+    // Addresses go first, so that a node knows from whom the next frames are.
+    std::size_t octets = addresses_.next_tx(frame + wire::kHeadOctets, now);
+    octets = octets != 0 ? impl_->broadcast_node(frame, octets) : impl_->next_tx(frame, now);
     decide_next_look();
     return octets;
 }
 
 bool Jobs::has_tx() const noexcept {
-    return impl_->tx_hint || liveness_.has_tx() || links_.has_tx();
+    return impl_->tx_hint || liveness_.has_tx() || links_.has_tx() || addresses_.has_tx();
 }
 
 /// A record with a gone rank that its local members have not heard of; nullptr: none.
@@ -403,13 +417,14 @@ bool Jobs::poll_event(JobEvent& out) {
 }
 
 void Jobs::decide_next_look() noexcept {
-    const bool at_once =
-        has_tx() || !impl_->events.empty() || links_.has_event() || impl_->with_gone() != nullptr;
+    const bool at_once = has_tx() || !impl_->events.empty() || links_.has_event() ||
+                         addresses_.has_change() || impl_->with_gone() != nullptr;
     next_look_ = at_once ? 0 : next_timer();
 }
 
 Nanos Jobs::next_timer() const noexcept {
-    return std::min({impl_->timer, liveness_.next_timer(), links_.next_timer()});
+    return std::min(
+        {impl_->timer, liveness_.next_timer(), links_.next_timer(), addresses_.next_timer()});
 }
 
 void Jobs::on_timer(Nanos now) {
@@ -418,6 +433,7 @@ void Jobs::on_timer(Nanos now) {
     while (liveness_.next_dead(verdict))
         impl_->on_verdict(verdict, now);
     if (links_.next_timer() <= now) links_.on_timer(now);
+    addresses_.on_timer(now);
     if (impl_->timer <= now || verdict.mac != Mac{}) impl_->on_timer(now);
     decide_next_look();
 }

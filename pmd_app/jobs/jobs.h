@@ -29,6 +29,7 @@
 #include "base/units.h"
 #include "jobs/links.h"
 #include "jobs/liveness.h"
+#include "jobs/node_addresses.h"
 #include "urtp/transport.h"
 #include "wire/ids.h"
 #include "wire/job.h"
@@ -149,6 +150,17 @@ public:
     }
     [[nodiscard]] const Links& links() const noexcept { return links_; }
 
+    // --- nodes with several links
+    /// Takes this node's links, the first with its address (NodeAddresses::set_own).
+    void set_links(std::span<const NodeAddress> links, Nanos now) {
+        addresses_.set_own(links, now);
+        decide_next_look();
+    }
+    /// The addresses of another node have changed. Call until false.
+    [[nodiscard]] bool next_address_change(AddressChange& out) {
+        return addresses_.has_change() && addresses_.next_change(out);
+    }
+
     // --- frames
     /// A parsed frame of type kJob, kNode or kLink from another node. Malformed bodies are counted
     /// (drop_job, drop_link).
@@ -199,7 +211,10 @@ private:
     struct Impl;
     void decide_next_look() noexcept;  ///< after whatever may change it
 
+    void on_links(const wire::NodeView& view, const Mac& source, Nanos now);
+
     Liveness liveness_;
+    NodeAddresses addresses_;
     Links links_;
     std::unique_ptr<Impl> impl_;
     Nanos next_look_ = kNever;

@@ -11,6 +11,8 @@
 
 namespace ulc {
 
+struct NodeAddress;  // wire/node_address.h
+
 /// PortInfo::multicast_filters of a device that passes all multicasts.
 inline constexpr std::uint16_t kPassesAll = UINT16_MAX;
 
@@ -40,6 +42,9 @@ struct PortInfo {
     Nanos tx_pending_time = 20 * kMicrosecond;
     bool half_duplex = false;  ///< the medium carries one frame at a time (a hub)
     std::uint16_t multicast_filters = kPassesAll;  ///< multicast addresses that the device compares
+    std::uint8_t links = 1;  ///< cables by which the node is on the net, each with an address
+    /// The most by which frames of one sender overtake each other; 0: they do not.
+    Nanos reorder_wait = 0;
     bool gathers =
         false;  ///< tx() takes frames with a tail, and has read all of a frame when it returns
 };
@@ -72,6 +77,12 @@ struct Port {
     /// From now on the device passes multicasts to these addresses, broadcasts, and as few others as it can. May take a
     /// millisecond. False: these are too many, it passes all. The entry is empty where it does so anyway.
     bool (*set_multicasts)(void* context, std::span<const Mac> addresses) = nullptr;
+    /// Returns this node's addresses on the net, the first PortInfo::mac. Asked as often as
+    /// link_up(). The entry is empty where there is one link.
+    std::span<const NodeAddress> (*addresses)(void* context) = nullptr;
+    /// Sends to all of these addresses of a node from now on. Frames name it by the first one. Set
+    /// if `addresses` is.
+    void (*set_addresses)(void* context, std::span<const NodeAddress> addresses) = nullptr;
     /// True while the link is up; cheap enough for once a millisecond, not for each round.
     bool (*link_up)(void* context) = nullptr;
     /// Frames that came and were lost before rx() could give them, since the port was opened: no descriptor, no buffer, an

@@ -230,8 +230,27 @@ bool parse_job(const std::byte* body, std::size_t octets, JobBodyView& out) noex
     return reader.at_end();
 }
 
+namespace {
+
+/// Takes the entries of LINKS: as many as the length says, with different addresses.
+bool parse_links(const std::byte* at, std::size_t octets, NodeView& out) noexcept {
+    const std::size_t count = octets / sizeof(LinkEntry);
+    if (octets % sizeof(LinkEntry) != 0 || count == 0 || count > kNodeLinksMax) return false;
+    out.links = {reinterpret_cast<const LinkEntry*>(at), count};
+    for (std::size_t n = 0; n < count; ++n) {
+        if (out.links[n].reserved != 0 || !is_unicast(out.links[n].mac)) return false;
+        for (std::size_t other = 0; other < n; ++other)
+            if (out.links[other].mac == out.links[n].mac) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
 bool parse_node(const std::byte* body, std::size_t octets, NodeView& out) noexcept {
-    if (octets != sizeof(NodeBody)) return false;
+    if (octets < sizeof(NodeBody)) return false;
+    const std::size_t beyond = octets - sizeof(NodeBody);
+    out.links = {};
     const auto& node = *reinterpret_cast<const NodeBody*>(body);
     out.kind = node.kind;
     out.reason = node.reason;
@@ -244,7 +263,13 @@ bool parse_node(const std::byte* body, std::size_t octets, NodeView& out) noexce
     if (out.kind != NodeKind::kGone && out.reason != LeaveReason{} &&
         (out.kind != NodeKind::kExpelled || out.reason != LeaveReason::kExcluded))
         return false;
+    if (out.kind == NodeKind::kLinks)
+        return out.token != kNoToken && out.ours == 0 && out.theirs == 0 &&
+               parse_links(body + sizeof(NodeBody), beyond, out);
+    if (beyond != 0) return false;
     switch (out.kind) {
+        case NodeKind::kLinks:  // above
+            break;
         case NodeKind::kPing:
             return out.token != kNoToken;
         case NodeKind::kPong:
@@ -302,6 +327,18 @@ std::size_t put_commit(std::byte* body, const JobHead& head, const CommitBody& c
 std::size_t put_node(std::byte* body, const NodeBody& node) noexcept {
     std::memcpy(body, &node, sizeof node);
     return sizeof node;
+}
+
+std::size_t put_links(std::byte* body, const NodeBody& node,
+                      std::span<const NodeAddress> links) noexcept {
+    ULC_CHECK(node.kind == NodeKind::kLinks && !links.empty() && links.size() <= kNodeLinksMax);
+    std::size_t octets = put_node(body, node);
+    for (const NodeAddress& link : links) {
+        const LinkEntry entry{link.mac, 0, link.megabits};
+        std::memcpy(body + octets, &entry, sizeof entry);
+        octets += sizeof entry;
+    }
+    return octets;
 }
 
 }  // namespace ulc::wire

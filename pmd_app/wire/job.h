@@ -10,7 +10,7 @@
 //   REJECT      RejectBody                             a claim, or the whole forming job, failed
 //   BYE         ByeBody                                broadcast: a rank left, died, or withdrew its claim
 //         then, of a job with a key (of a launcher): JobTag
-// NODE:  NodeBody: PING, PONG, GONE, EXPELLED
+// NODE:  NodeBody: PING, PONG, GONE, EXPELLED; LINKS, with 1 … kNodeLinksMax × LinkEntry
 #pragma once
 
 #include <array>
@@ -22,6 +22,7 @@
 #include "base/endian.h"
 #include "wire/header.h"
 #include "wire/ids.h"
+#include "wire/node_address.h"
 
 namespace ulc::wire {
 
@@ -57,7 +58,7 @@ enum class JobKind : std::uint8_t {
     kBye = 5,
     kCommit = 6
 };
-enum class NodeKind : std::uint8_t { kPing = 1, kPong = 2, kGone = 3, kExpelled = 4 };
+enum class NodeKind : std::uint8_t { kPing = 1, kPong = 2, kGone = 3, kExpelled = 4, kLinks = 5 };
 
 /// The way in which a rank ended. kLeft: in order. kDied: its process did, or its data were given
 /// up. kExcluded (in EXPELLED only): it held up a group, and its relation with the sender is over.
@@ -184,6 +185,14 @@ struct NodeBody {
 static_assert(sizeof(NodeBody) == 24 && alignof(NodeBody) == 1);
 inline constexpr std::uint64_t kNoToken = 0;
 
+/// One link of the node that sends LINKS.
+struct LinkEntry {
+    Mac mac;
+    Be16 reserved;
+    Be32 megabits;  ///< a second; 0: the link is down
+};
+static_assert(sizeof(LinkEntry) == 12 && alignof(LinkEntry) == 1);
+
 /// A JOB body that passed every check of its kind. Pointers lie inside the frame; only those of `kind` are set.
 struct JobBodyView {
     JobKind kind{};
@@ -215,6 +224,7 @@ struct NodeView {
     std::uint64_t token = kNoToken;
     Handle ours = 0;
     Handle theirs = 0;
+    std::span<const LinkEntry> links;  ///< kLinks; inside the frame
 };
 
 /// 1 … 64 octets, none a control character (names are printed).
@@ -247,6 +257,9 @@ struct NodeView {
 [[nodiscard]] std::size_t put_commit(std::byte* body, const JobHead& head,
                                      const CommitBody& commit) noexcept;
 [[nodiscard]] std::size_t put_node(std::byte* body, const NodeBody& node) noexcept;
+/// node: of kind kLinks. links: 1 … kNodeLinksMax.
+[[nodiscard]] std::size_t put_links(std::byte* body, const NodeBody& node,
+                                    std::span<const NodeAddress> links) noexcept;
 
 /// Claims in one JOIN at that MTU.
 [[nodiscard]] constexpr std::size_t join_claims_max(std::size_t mtu) noexcept {

@@ -76,7 +76,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             break;
         case FrameType::kNode: {
             NodeView node;
-            if (parse_node(frame.body, frame.length, node)) ULC_CHECK(node.incarnation != 0);
+            if (!parse_node(frame.body, frame.length, node)) break;
+            ULC_CHECK(node.incarnation != 0 && node.links.size() <= kNodeLinksMax);
+            touch(node.links.data(), node.links.size_bytes());
             break;
         }
         case FrameType::kLink: {

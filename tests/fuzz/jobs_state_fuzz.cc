@@ -205,6 +205,9 @@ private:
     }
 
     void transmit() {
+        AddressChange change;
+        while (jobs_.next_address_change(change))
+            ULC_CHECK(!change.addresses.empty() && change.addresses[0].mac == change.node);
         std::byte octets[1514];
         int frames = 0;
         for (std::size_t n; (n = jobs_.next_tx(octets, sizeof octets, now_)) != 0; ++frames) {

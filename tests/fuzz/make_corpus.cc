@@ -146,6 +146,17 @@ Octets node_body(NodeKind kind, LeaveReason reason = {}) {
     return body;
 }
 
+Octets links_body() {
+    NodeBody node{};
+    node.kind = NodeKind::kLinks;
+    node.incarnation = 2000U;
+    node.token = 3U;
+    const NodeAddress links[] = {{{{2, 0, 0, 0, 0, 2}}, 100}, {{{2, 0, 0, 0, 1, 2}}, 1000}};
+    Octets body(sizeof node + sizeof(LinkEntry) * std::size(links));
+    (void)put_links(body.data(), node, links);
+    return body;
+}
+
 Octets link_body(LinkKind kind) {
     const bool makes = kind == LinkKind::kRequest || kind == LinkKind::kAccept;
     const bool answers = kind == LinkKind::kRefuse || kind == LinkKind::kUnlinked;
@@ -231,6 +242,7 @@ void make_frames(const std::filesystem::path& folder) {
         save(folder / ("link_" + std::to_string(static_cast<int>(kind))),
              control_frame(FrameType::kLink, link_body(kind)));
     save(folder / "node_gone", control_frame(FrameType::kNode, node_body(NodeKind::kGone)));
+    save(folder / "node_links", control_frame(FrameType::kNode, links_body()));
     save(folder / "node_expelled", control_frame(FrameType::kNode, node_body(NodeKind::kExpelled)));
     save(folder / "node_excluded",
          control_frame(FrameType::kNode, node_body(NodeKind::kExpelled, LeaveReason::kExcluded)));
@@ -295,6 +307,7 @@ void make_scripts(const std::filesystem::path& folder) {
     ended.frame(Op::kNode, 1, node_body(NodeKind::kGone))
         .put({static_cast<unsigned>(Op::kUnknown), 1, 9});
     ended.frame(Op::kNode, 1, node_body(NodeKind::kExpelled));
+    ended.frame(Op::kNode, 1, links_body());
     ended.frame(Op::kNode, 1, node_body(NodeKind::kExpelled, LeaveReason::kExcluded));
     ended.put({static_cast<unsigned>(Op::kExclude), 1, 0});
     ended.advance(35).leave(1).frame(Op::kNode, 1, node_body(NodeKind::kPong));

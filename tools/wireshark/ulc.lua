@@ -21,7 +21,7 @@ local TYPES = {
 local JOB_KINDS = {
   [1] = "JOIN", [2] = "ROSTER", [3] = "ROSTER_ACK", [4] = "REJECT", [5] = "BYE", [6] = "COMMIT",
 }
-local NODE_KINDS = { [1] = "PING", [2] = "PONG", [3] = "GONE", [4] = "EXPELLED" }
+local NODE_KINDS = { [1] = "PING", [2] = "PONG", [3] = "GONE", [4] = "EXPELLED", [5] = "LINKS" }
 local FLOW_KINDS = { [1] = "RESERVE", [2] = "GRANT", [3] = "REFUSE" }
 local LINK_KINDS = {
   [1] = "REQUEST", [2] = "ACCEPT", [3] = "CONFIRM", [4] = "REFUSE", [5] = "UNLINK", [6] = "UNLINKED",
@@ -115,6 +115,8 @@ field("uint32", "node.incarnation", "Incarnation of the sender", base.HEX)
 field("uint64", "node.token", "Token", base.HEX)
 field("uint32", "node.own", "Handle of the sender's node", base.HEX)
 field("uint32", "node.asked", "Handle of the receiver's node", base.HEX)
+field("ether", "node.mac", "Address of a link")
+field("uint32", "node.megabits", "Speed of the link in Mb/s; 0: down", base.DEC)
 -- §10, §11
 field("uint32", "flow.stream", "Stream", base.HEX)
 field("uint32", "flow.first", "First number", base.DEC)
@@ -481,6 +483,16 @@ local function node(reader, info)
   reader:add("node.token", 8)
   reader:number("node.own", 4)
   reader:number("node.asked", 4)
+  if kind ~= 5 then
+    return
+  end
+  local links = 0
+  repeat
+    reader:add("node.mac", 6)
+    reader:skip(2)
+    reader:number("node.megabits", 4)
+    links = links + 1
+  until reader.failed ~= nil or reader:left() == 0 or links == 4
 end
 
 local function flow(reader, info)

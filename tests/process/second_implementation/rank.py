@@ -11,6 +11,8 @@ from streams import WINDOW, Receiving, Sending
 PING, PONG, GONE, EXPELLED = 1, 2, 3, 4
 EXCLUDED = 3  # reason of EXPELLED: the one endpoint, not its node
 NODE_BODY = struct.Struct(">BBxxIQII")
+LINK_ENTRY = struct.Struct(">6sHI")
+LINKS = 5
 Message = collections.namedtuple("Message", "source stream tag octets")
 
 
@@ -26,6 +28,8 @@ class Rank:
         self.to_send = collections.deque()
         self.inbox = collections.deque()
         self.asked = {}  # node → token of our newest question
+        self.links = {}  # node → its incarnation, number of its announcement, (address, speed)…
+        self.node_of = {}  # address of a link → node
         self.counters = collections.Counter()
 
     # --- for the application
@@ -60,8 +64,8 @@ class Rank:
         elif frame.type == NODE:
             self.on_node(source, frame.body)
         elif frame.type == LINK:
-            self.job.on_link(source, frame.body)
-        elif self.known(source, to, frame):
+            self.job.on_link(self.node_of.get(source, source), frame.body)
+        elif self.known(self.node_of.get(source, source), to, frame):
             self.HANDLERS[frame.type](self, frame, to != self.wire.mac, now)
 
     # F-28, H-4
@@ -84,8 +88,10 @@ class Rank:
     def on_node(self, source, body):
         """Handles a NODE frame by §8. An unsolicited report only makes us ask; the answer to our
         question counts."""
-        kind, reason, incarnation, token, ours, theirs = NODE_BODY.unpack(body)
-        if kind == PING:
+        kind, reason, incarnation, token, ours, theirs = NODE_BODY.unpack(body[:NODE_BODY.size])
+        if kind == LINKS:
+            self.on_links(source, incarnation, token, body[NODE_BODY.size:])
+        elif kind == PING:
             self.counters["pings"] += 1
             gone = [m.gone for m in self.job.members.values()
                     if (m.mac, m.handle, m.incarnation) == (source, ours, incarnation) and m.gone]
@@ -106,6 +112,25 @@ class Rank:
                 for member in self.job.members.values():
                     if (member.mac, member.incarnation) == (source, incarnation):
                         self.job.gone(source, member.handle, reason or 2)
+
+    # N-28, N-29, N-30, N-31, N-32
+    def on_links(self, node, incarnation, number, entries):
+        """Takes the addresses of a node with several links (§8.6)."""
+        if not entries or len(entries) % LINK_ENTRY.size or len(entries) > 4 * LINK_ENTRY.size:
+            return
+        links = [(mac, speed) for mac, _, speed in LINK_ENTRY.iter_unpack(entries)]
+        old = self.links.get(node)
+        late = old and old[0] == incarnation and number <= old[1]
+        nodes = {m.mac for m in self.job.members.values()} | {self.wire.mac}
+        foreign = any(self.node_of.get(mac, node) != node or (mac in nodes and mac != node)
+                      for mac, _ in links)
+        if links[0][0] != node or late or foreign:
+            return
+        self.node_of = {mac: n for mac, n in self.node_of.items() if n != node}
+        self.node_of.update((mac, node) for mac, _ in links)
+        self.links[node] = incarnation, number, links
+        self.counters["links"] += 1
+        self.wire.instead[node] = next((mac for mac, speed in links if speed), node)
 
     def ask(self, node, ours, theirs):
         self.asked[node] = self.job.random.getrandbits(64) or 1

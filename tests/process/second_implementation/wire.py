@@ -18,6 +18,7 @@ class Wire:
         self.socket.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)
         self.socket.setblocking(False)
         self.mac = self.socket.getsockname()[4]
+        self.instead = {}  # node → the address of a link of it that is up
 
     def close(self):
         self.socket.close()
@@ -31,7 +32,7 @@ class Wire:
         covered = self.mac + struct.pack(">H", ETHERTYPE) + octets
         if self.crc and octets[0] & 15 not in (DATA, MCAST):
             covered += crc32c(covered)
-        self.send_as_it_is(to + covered)
+        self.send_as_it_is(self.instead.get(to, to) + covered)
 
     def send_as_it_is(self, frame):
         self.socket.send(frame.ljust(SHORTEST, b"\0"))

@@ -361,7 +361,67 @@ TEST(WireNode, round_trips_and_refuses_what_is_out_of_range) {
     EXPECT_FALSE(parses(NodeKind::kGone, LeaveReason::kExcluded, 1, 5, 6, 0));
     EXPECT_FALSE(parses(NodeKind::kExpelled, {}, 1, 5, 6, 6));
     EXPECT_FALSE(parses(NodeKind::kExpelled, {}, 1, 5, 0, 0));
-    EXPECT_FALSE(parses(static_cast<NodeKind>(5), {}, 1, 1, 0, 0));
+    EXPECT_FALSE(parses(static_cast<NodeKind>(6), {}, 1, 1, 0, 0));
+}
+
+// N-28
+TEST(WireNode, links_round_trip_and_are_refused_out_of_range) {
+    const Mac a{{2, 0, 0, 0, 0, 1}};
+    const Mac b{{2, 0, 0, 0, 0, 2}};
+    NodeBody head{};
+    head.kind = NodeKind::kLinks;
+    head.incarnation = 7U;
+    head.token = 3U;
+    std::byte octets[sizeof(NodeBody) + (kNodeLinksMax + 1) * sizeof(LinkEntry)]{};
+    const auto parses = [&](std::size_t n) {
+        NodeView view;
+        return parse_node(octets, n, view) && view.links.size() == (n - sizeof(NodeBody)) / 12;
+    };
+    const NodeAddress two[] = {{a, 100}, {b, 0}};
+    const std::size_t n = put_links(octets, head, two);
+    EXPECT_EQ(n, 48U);
+    NodeView view;
+    ASSERT_TRUE(parse_node(octets, n, view));
+    EXPECT_EQ(view.token, 3U);
+    ASSERT_EQ(view.links.size(), 2U);
+    EXPECT_EQ(view.links[0].mac, a);
+    EXPECT_EQ(view.links[0].megabits, 100U);
+    EXPECT_EQ(view.links[1].mac, b);
+    EXPECT_FALSE(parses(n - 1));
+    EXPECT_FALSE(parses(n + 1));
+    EXPECT_FALSE(parses(sizeof(NodeBody))) << "no link";
+    EXPECT_TRUE(parses(sizeof(NodeBody) + sizeof(LinkEntry)));
+
+    const auto refused = [&](const NodeAddress& other) {
+        const NodeAddress links[] = {{a, 100}, other};
+        return !parses(put_links(octets, head, links));
+    };
+    EXPECT_TRUE(refused({a, 100})) << "twice";
+    EXPECT_TRUE(refused({Mac{}, 100}));
+    EXPECT_TRUE(refused({kBroadcastMac, 100}));
+    EXPECT_FALSE(refused({b, 100}));
+    octets[sizeof(NodeBody) + 6] = std::byte{1};
+    EXPECT_FALSE(parses(n)) << "a reserved octet";
+    octets[sizeof(NodeBody) + 6] = std::byte{0};
+
+    for (std::uint8_t i = 0; i <= kNodeLinksMax; ++i) {
+        LinkEntry entry{{{2, 0, 0, 0, 1, i}}, 0, 1U};
+        std::memcpy(octets + sizeof(NodeBody) + i * sizeof entry, &entry, sizeof entry);
+    }
+    EXPECT_TRUE(parses(sizeof(NodeBody) + kNodeLinksMax * sizeof(LinkEntry)));
+    EXPECT_FALSE(parses(sizeof(NodeBody) + (kNodeLinksMax + 1) * sizeof(LinkEntry)));
+
+    const auto head_refused = [&](auto change) {
+        NodeBody bad = head;
+        change(bad);
+        return !parses(put_links(octets, bad, two));
+    };
+    EXPECT_TRUE(head_refused([](NodeBody& node) { node.token = kNoToken; }));
+    EXPECT_TRUE(head_refused([](NodeBody& node) { node.incarnation = 0U; }));
+    EXPECT_TRUE(head_refused([](NodeBody& node) { node.ours = 1U; }));
+    EXPECT_TRUE(head_refused([](NodeBody& node) { node.theirs = 1U; }));
+    EXPECT_TRUE(head_refused([](NodeBody& node) { node.reason = LeaveReason::kLeft; }));
+    EXPECT_TRUE(head_refused([](NodeBody& node) { node.reserved = 1U; }));
 }
 
 }  // namespace
