@@ -1,21 +1,20 @@
-// Every collective over sizes, on all ranks of a job, each with the table's choice and with named
-// algorithms, among them the tree over unicast for reference. Four ways to look at it, by the last
-// word of the name:
+// Times every collective over sizes, on all ranks of a job, each with the table's choice and with
+// named algorithms, including the tree over unicast for reference. The last word of the name
+// selects one of four measurements:
 //
-//   broadcast/1024           calls back to back; the root goes round (URTP §4.1), so that one
-//     broadcast cannot run ahead of the
-//                            next. Time a call, of the rank that was done last
+//   broadcast/1024           calls back to back; the root rotates (URTP §4.1), so that one
+//                            broadcast cannot run ahead of the next. Time: of a call, at the last
+//                            rank
 //   broadcast/1024/single    a barrier before each; from a rank's leaving the barrier until it has
-//     returned. Time: of the rank
-//                            that took longest, mean over the calls; counter mean_us: the mean over
-//                              ranks
+//                            returned. Time: of the slowest rank, mean over the calls; counter
+//                            mean_us: the mean over ranks
 //   broadcast/1024/skewed    as single, but each rank computes first, for a time drawn uniformly
-//     from 0 to 100 µs (seeded by rank
-//                            and call). Time: from the last rank's arrival to the last rank's end
-//   broadcast/1024/counted   as the first, and what crosses the switch in a call: payload_octets
-//     next to least_octets, what a
-//                            broadcast medium must carry, packets with payload, control packets.
-//                              Needs ULC_BENCH_SWITCH (bench/counted_switch)
+//                            from 0 to 100 µs (seeded by rank and call). Time: from the last rank's
+//                            arrival to the last rank's end
+//   broadcast/1024/counted   as the first, and the traffic of a call at the switch: payload_octets
+//                            next to least_octets, the minimum for a broadcast medium, packets with
+//                            payload, control packets. Needs ULC_BENCH_SWITCH
+//                            (bench/counted_switch)
 //
 //   ulc run -n 8 --nodes 8 ulc-bench-collective
 //   mpirun -np 8 --mca btl tcp,self ulc-bench-collective-mpi        (the reference)
@@ -37,7 +36,7 @@ enum Mode : std::uint32_t { kBackToBack, kSingle, kSkewed, kCounted };
 constexpr const char* kModeSuffix[] = {"", "/single", "/skewed", "/counted"};
 
 constexpr std::uint64_t kSkewNsMax = 100'000;
-/// All is quiet after so long: acknowledgements wait at most 800 µs.
+/// Time after which all is quiet: acknowledgements wait at most 800 µs.
 constexpr std::chrono::milliseconds kQuiet{30};
 constexpr int kLooksMax = 100;
 
@@ -63,8 +62,8 @@ double arrive_late(std::uint16_t rank, std::uint32_t call) {
     return seconds_since(start);
 }
 
-/// Sums over calls of the longest time and of the mean time; of what came after the last arrival,
-/// if they were skewed.
+/// Sums over calls of the longest time and of the mean time; if the calls were skewed, of the time
+/// after the last arrival.
 Outcome one_by_one(Transport& transport, const Command& command, const Operation& operation) {
     struct Times {
         double late = 0, done = 0;

@@ -21,7 +21,7 @@ Operation broadcast(Transport& transport, std::size_t octets, const char* algori
     return {[=, &transport](std::uint16_t root) {
                 transport.broadcast(root, buffer->data(), octets, algorithm);
             },
-            // The first root's octets go round from root to root.
+            // The first root's bytes go round from root to root.
             [=] { return *buffer == payload_of(0, octets); }};
 }
 
@@ -155,7 +155,8 @@ std::uint64_t octets_at_least(Collective collective, std::uint64_t octets, std::
             return (ranks - 1) * octets;
         case Collective::kAllgather:
         case Collective::
-            kAllreduce:  // all operands but that of who makes the result, and the result
+            // All operands except that of the rank that makes the result, and the result
+            kAllreduce:
             return ranks * octets;
         case Collective::kAlltoall:
         case Collective::kReduceScatter:

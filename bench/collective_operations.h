@@ -1,4 +1,4 @@
-// The collectives as a benchmark sees them: buffers with known octets, one call, and whether what
+// The collectives as a benchmark sees them: buffers with known bytes, one call, and whether what
 // came is right.
 #pragma once
 
@@ -31,16 +31,17 @@ inline constexpr std::uint32_t kCollectives = 11;
 struct Operation {
     std::function<void(std::uint16_t root)> once;  ///< all ranks call it with the same root
     std::function<bool()>
-        right;  ///< after calls with each root in turn: every octet is as it must be
+        right;  ///< after calls with each root in turn: every byte is as it must be
 };
 
-/// octets: of a block, where each rank has one, else of the vector; reductions are sums of that
-/// number of octets of doubles. algorithm: nullptr, the transport's choice; outlives the operation.
+/// `octets`: size of a block if each rank has one, else of the vector; reductions are sums of that
+/// number of bytes of doubles. algorithm: nullptr, the transport's choice; outlives the operation.
 [[nodiscard]] Operation make_operation(Transport& transport, Collective collective,
                                        std::size_t octets, const char* algorithm);
 
-/// Payload that a broadcast medium must carry at the least: each octet that some other rank needs,
-/// once. A reduction's operand is needed once, and a result by all who did not make it.
+/// Returns the minimum payload that a broadcast medium must carry: each byte that some other rank
+/// needs, once. A reduction's operand is needed once, and a result by all ranks that did not make
+/// it.
 [[nodiscard]] std::uint64_t octets_at_least(Collective collective, std::uint64_t octets,
                                             std::uint64_t ranks);
 

@@ -33,9 +33,8 @@ constexpr std::uint32_t kReplyMs = 200;
 
 /// Bytes after the Ethernet header; the rest of the payload is filled.
 struct Body {
-    char
-        /// 'E' echo this, 'S' count this, 'C' answer with the count, 'Q' echo this and sleep.
-        what;
+    /// 'E' echo this, 'S' count this, 'C' answer with the count, 'Q' echo this and sleep.
+    char what;
     char pad[3];
     std::uint32_t value;
 };
@@ -124,7 +123,7 @@ public:
         return false;
     }
 
-    /// The far side: does what the frames say until one says sleep.
+    /// The far side: obeys the frames until one ends it.
     void serve() const {
         std::uint32_t counted = 0;
         unsigned idle = 0;

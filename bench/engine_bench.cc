@@ -1,6 +1,6 @@
 // The engine alone (DESIGN, budgets): messages per second and core with two engines and both of
 // their clients in one thread, and the latency between two endpoints of one engine. The wire is a
-// queue of pointers, so what is measured is submission, transport, demultiplexing and delivery,
+// queue of pointers, so the measurement covers submission, transport, demultiplexing and delivery,
 // twice; each message is counted once.
 #include <benchmark/benchmark.h>
 
@@ -351,7 +351,7 @@ struct Cluster {
     Nanos now = 0;
 };
 
-// Functions of their own, so that callgrind can count what they need alone.
+// Separate functions, so that callgrind can count their cost alone.
 [[gnu::noinline]] void multicast_sender(Cluster& cluster) {
     (void)cluster.clients[0]->send(cluster.clients[0]->world);
     cluster.engines[0]->poll(cluster.now);
@@ -377,7 +377,7 @@ void BM_multicast(benchmark::State& state) {
 }
 BENCHMARK(BM_multicast)->Arg(8)->Arg(64)->Apply(count_from_environment);
 
-// A round with nothing to do: what an idle endpoint costs.
+// A round without work: the cost of an idle endpoint.
 void BM_idle_round(benchmark::State& state) {
     BenchPool pool(256);
     BenchPort end;

@@ -1,34 +1,33 @@
 // The measures of GAMMA ch. 2, each under its name; rank 0 is "ping", rank 1 "pong", further ranks
-// wait. S is the size in octets.
+// wait. S is the size in bytes.
 //
 //   latency                   §2.1.1: half the round trip of an empty message
 //   end_to_end/single/S       §2.1.2: half the round trip of one message of S
 //   end_to_end/burst/S        the same of 64 messages of S there, then 64 back; time of the 64
 //   sender_side/single/S      §2.1.2, one-sided: from the begin of the send until pong's short
-//     acknowledgement is here, not halved
-//   sender_side/burst/S       of 64 messages; sender_side/stream/S: of 16 MiB, at most 16 messages
-//     under way
-//   receiver_side/…           the same by pong's clock: from its word that it is ready until the
-//     last octet is there
+//                             acknowledgement is here, not halved
+//   sender_side/burst/S       of 64 messages
+//   sender_side/stream/S      of 16 MiB, at most 16 messages pending
+//   receiver_side/…           the same by pong's clock: from its report that it is ready until the
+//                             last byte is there
 //   half_power                §2.1.3: S_h with T(S_h) = B/2, T(S) = S/D(S) of end_to_end/single,
 //                             B = T(4 MiB); interpolated between sizes that differ by √2 at most
-//   logp/S                    §2.2, as [CLMY96] of its references: o_s, time in a send that
-//                             waits for nothing; o_r, time in a receive of what came 100 µs ago
+//   logp/S                    §2.2, as [CLMY96] of its references: o_s, time in a send that waits
+//                             for nothing; o_r, time in a receive of a message that came 100 µs ago
 //                             (medians); g, time a message in a stream. L = round trip/2 − o_s −
 //                             o_r, or 0: then the method does not resolve L, and overlap says by
 //                             how much o_s + o_r exceed half the round trip. A daemon's work is in
-//                             L: it is not the CPU time of who communicates
-//   bsp                       §2.3 ([SHM96]): l, a barrier; g, ns an octet that each rank sends and
+//                             L: it is not CPU time of the process that communicates
+//   bsp                       §2.3 ([SHM96]): l, a barrier; g, ns a byte that each rank sends and
 //                             receives when all ranks send 64 KiB to all others at once, each in a
 //                             random order that changes, less the barrier that ends the superstep
 //   collective/OPERATION      §2.4 ([XH96]): D(N, m) = L(N) + m/B(N), with L(N) = D(N, 8), B(N)
-//     from 64 KiB to 256 KiB; aggregate
-//                             bandwidth B_A(N): octets delivered at all ranks in a second at 256
-//                               KiB. Each call is timed
-//                             alone, until the last rank is done (ulc-bench-collective: single)
+//                             from 64 KiB to 256 KiB; aggregate bandwidth B_A(N): bytes delivered
+//                             at all ranks in a second at 256 KiB. Each call is timed alone, until
+//                             the last rank is done (ulc-bench-collective: single)
 //
-//   ulc run -n 2 --embedded ulc-bench-models          mpirun -np 2 --mca btl tcp,self
-//     ulc-bench-models-mpi
+//   ulc run -n 2 --embedded ulc-bench-models
+//   mpirun -np 2 --mca btl tcp,self ulc-bench-models-mpi
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -64,7 +63,7 @@ unsigned messages_of(Technique technique, std::uint64_t octets) {
     return static_cast<unsigned>(std::max<std::uint64_t>(kBurstMessages, kStreamOctets / octets));
 }
 
-/// One transfer from `from` to the other of the first two ranks, and the octets that it must bring.
+/// One transfer from `from` to the other of the first two ranks, and the bytes that it must bring.
 class Transfer {
 public:
     Transfer(Transport& transport, std::uint64_t octets, unsigned messages)
@@ -299,7 +298,7 @@ Outcome bsp(Transport& transport, const Command& command) {
     return outcome;
 }
 
-/// Octets that arrive at ranks other than their source's.
+/// Bytes that arrive at ranks other than their source's.
 double delivered(Collective collective, std::uint64_t octets, double ranks) {
     const bool pairs = collective == Collective::kAllgather ||
                        collective == Collective::kAlltoall ||

@@ -1,14 +1,13 @@
-// One engine, one thread that holds both endpoints (DESIGN, budgets): what the path through the
-// engine costs, on two nets whose wires are joined, and on one net without a wire. It starts what
-// it needs:
+// One engine, one thread that holds both endpoints (DESIGN, budgets): the cost of the path through
+// the engine, on two nets whose wires are joined, and on one net without a wire. It starts the
+// programs that it needs:
 //
 //   daemon/two_nets_joined     app → rings → ulc-engine → memif → ulc-engine → rings → app
 //   daemon/no_wire             app → rings → ulc-engine → rings → app
-//   embedded/…                 the same with the engine in this thread: no core hands anything to
-//     another
+//   embedded/…                 the same with the engine in this thread: no hand-over between cores
 //   embedded/two_nets_shm      the wire is shared memory instead of memif
 //   kernel/udp/polled/veth     the reference: polled UDP between two processes (root; else over
-//     loopback)
+//                              loopback)
 //
 // The daemon is ULC_ENGINE_PATH, else the one of this build, else ulc-engine on the PATH; the
 // library likewise. Times of one run compare; with --benchmark_repetitions=N
@@ -129,8 +128,8 @@ private:
     pid_t pid_ = -1;
 };
 
-/// Keeps this thread, and what it starts from now on, to the first or the last of the CPUs that it
-/// had at first: a core for each poller. With one CPU nothing changes.
+/// Keeps this thread, and the processes that it starts later, to the first or the last of the CPUs
+/// that it had at first: a core for each poller. With one CPU nothing changes.
 void stay_on(bool last) {
     static const auto all = [] {
         cpu_set_t cpus;

@@ -1,18 +1,17 @@
-// How much of a non-blocking broadcast hides behind computation: hidden = 1 − (both − computation)
-// / alone, where alone is start and wait, both is start, compute for as long as alone takes, wait.
-// Medians over rounds, of one rank that computes: the root in the first half of the lines, a
-// receiver in the second. The others start their part and sleep until it is done.
+// The share of a non-blocking broadcast that hides behind computation: hidden = 1 − (both −
+// computation) / alone, where alone is start and wait, both is start, compute for as long as alone
+// takes, wait. Medians over rounds, of one rank that computes: the root in the first half of the
+// lines, a receiver in the second. The others start their part and sleep until it is done.
 //
 // To be hidden, the engine's work needs a processor that the computation does not need. On a
 // machine of two, this program keeps the rank that computes to the last one and all others to the
-// first one, and the engines go where they are put:
+// first one, and the engines run where they are put:
 //
-//   ULC_OFFLOAD=1 taskset -c 0 ulc run -n 2 --nodes 2 ulc-bench-overlap       the engine carries it
-//     on
-//   taskset -c 0 ulc run -n 2 --nodes 2 ulc-bench-overlap                     the library does,
-//     when it is called
-//   ULC_OFFLOAD=1 ulc run -n 2 --embedded ulc-bench-overlap                   the helper thread of
-//     the engine inside, wherever it runs
+//   ULC_OFFLOAD=1 taskset -c 0 ulc run -n 2 --nodes 2 ulc-bench-overlap    the engine runs it
+//   taskset -c 0 ulc run -n 2 --nodes 2 ulc-bench-overlap                  the library does, when
+//                                                                          it is called
+//   ULC_OFFLOAD=1 ulc run -n 2 --embedded ulc-bench-overlap                the helper thread of the
+//                                                                          embedded engine
 #include <coll.h>
 #include <sched.h>
 #include <unistd.h>
@@ -72,7 +71,7 @@ public:
         for (unsigned i = 0; i < kRounds; ++i)
             first.push_back(seconds([&] { broadcast(0); }));
         const auto steps = static_cast<std::uint64_t>(median(first) / step);
-        // The three of a round follow each other, so that what disturbs one disturbs the others.
+        // The three of a round follow each other, so that a disturbance affects all.
         std::vector<double> alone, computation, both, hidden;
         for (unsigned i = 0; i < kRounds; ++i) {
             alone.push_back(seconds([&] { broadcast(0); }));

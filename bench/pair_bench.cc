@@ -1,12 +1,12 @@
 // One-way latency of the daemon, without a second core for a second application: one thread holds
-// both endpoints, so what is measured is app → engine (→ wire → engine) → app and nothing that a
-// scheduler adds.
+// both endpoints, so the measurement covers app → engine (→ wire → engine) → app, without a
+// scheduler's delays.
 //
 //   ulc run -n 1 ulc-bench-pair                                  both endpoints on one engine, no
-//     wire
-//   ulc-bench-pair --a=/run/ulc/one.sock --b=/run/ulc/two.sock   on two engines that are linked
+//                                                                wire
+//   ulc-bench-pair --a=/run/ulc/one.sock --b=/run/ulc/two.sock   on two linked engines
 //
-// Every octet of a message with another stamp is compared in a pass without a clock; in the timed
+// Every byte of a message with another stamp is compared in a pass without a clock; in the timed
 // one, the last.
 #include <benchmark/benchmark.h>
 

@@ -1,6 +1,6 @@
-// Throughput from rank 0 to rank 1: bursts of equal messages of 1 octet to 4 MiB, up to 16 under
-// way, until the receiver has compared every octet of the last one and said so. Reported: time a
-// message, octets a second.
+// Throughput from rank 0 to rank 1: bursts of equal messages of 1 byte to 4 MiB, up to 16 pending,
+// until the receiver has compared every byte of the last one and reported it. Reports time a
+// message, bytes a second.
 //
 //   ulc run -n 2 ulc-bench-throughput
 #include <algorithm>

@@ -26,7 +26,7 @@ client::Agreement agreement_of(const Call& call, const Algorithm& algorithm,
     const auto op = static_cast<std::uint32_t>(call.op);
     const std::uint64_t length = length_of(call, blocks);
     std::uint64_t type = 0;
-    // Where nothing is reduced there is space for eight bits more of the length.
+    // Without a reduction there is space for eight bits more of the length.
     auto code = static_cast<std::uint8_t>(client::Signature::highest(11, length));
     if (reduction != nullptr) {
         type = std::uint64_t{16} * reduction->type + reduction->op;

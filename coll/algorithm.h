@@ -16,8 +16,8 @@
 
 namespace ulc::coll {
 
-/// The operations of coll.h. Those with a "v" are apart where a rank does not know what the others
-/// give, so that nothing may depend on it.
+/// The operations of coll.h. Those with a "v" are separate if a rank does not know the others'
+/// lengths, so that nothing may depend on them.
 enum class Op : std::uint8_t {
     kBarrier,
     kBroadcast,
@@ -41,8 +41,8 @@ inline constexpr std::uint8_t kOps = 14;
 
 /// Returns the place of each rank's block in a buffer that has one for each.
 struct Blocks {
-    std::uint64_t each = 0;                ///< octets of every block, one behind the other …
-    const std::size_t* lengths = nullptr;  ///< … unless given by rank: octets
+    std::uint64_t each = 0;                ///< bytes of every block, one behind the other …
+    const std::size_t* lengths = nullptr;  ///< … unless given by rank: bytes
     const std::size_t* offsets = nullptr;  ///< with lengths
 
     [[nodiscard]] std::uint64_t length(std::uint32_t rank) const noexcept {
@@ -66,8 +66,8 @@ struct Call {
     bool early = false;  ///< a message may be put in its place before its step may start (offload)
     bool commutative =
         true;  ///< reductions: operands may be taken in another order than that of ranks
-    std::uint32_t grain = 1;       ///< reductions: octets of an element
-    std::uint64_t segment = 0;     ///< octets of a segment, > 0; grows to keep kSegmentsMax
+    std::uint32_t grain = 1;       ///< reductions: bytes of an element
+    std::uint64_t segment = 0;     ///< bytes of a segment, > 0; grows to keep kSegmentsMax
     std::uint32_t concurrent = 1;  ///< ":k" of the algorithms that have one, ≥ 1
 };
 
@@ -75,8 +75,8 @@ struct Call {
 /// length.
 inline constexpr std::uint64_t kSegmentsMax = 32768;
 
-/// Segments of what one of `ranks` sends to another: a function of the length alone, so both ends
-/// cut alike.
+/// Returns the segments of a block from one of `ranks` to another: a function of the length alone,
+/// so both ends cut alike.
 [[nodiscard]] inline Segments segments_of(const Call& call, std::uint64_t octets) noexcept {
     return {octets, call.segment, kSegmentsMax / call.ranks + 1, call.grain};
 }
@@ -134,8 +134,8 @@ inline void copy_own_block(const Call& call, Plan& plan) {
               {abi::BufferId::kInput, 0, call.octets});
 }
 
-/// Returns the data that this rank gives, where they are one range: in place it lies in the output,
-/// else it is the input.
+/// Returns the data that this rank gives, if they are one range: in place they are in the output,
+/// else they are the input.
 [[nodiscard]] inline Range given(const Call& call, std::uint64_t offset_in_place = 0) noexcept {
     if (!call.in_place) return {abi::BufferId::kInput, 0, call.octets};
     return {abi::BufferId::kOutput, offset_in_place, call.octets};

@@ -62,8 +62,8 @@ struct Uses {
     return {};
 }
 
-/// Turns arguments into a Call with the memory that it works on. Every function returns ULC_OK or
-/// the error, whose text is set.
+/// Turns arguments into a Call with its memory. Every function returns ULC_OK or the error, whose
+/// text is set.
 class Judge {
 public:
     explicit Judge(const Arguments& arguments)
@@ -149,12 +149,12 @@ private:
         return ULC_ERR_LIMIT;
     }
 
-    /// Octets of `count` elements.
+    /// Bytes of `count` elements.
     [[nodiscard]] bool scaled(std::size_t count, std::size_t& octets) const {
         return !__builtin_mul_overflow(count, std::size_t{call.grain}, &octets);
     }
 
-    /// The layout of a buffer and how far it reaches. own: keeps lengths and offsets in octets.
+    /// The layout of a buffer and how far it reaches. own: keeps lengths and offsets in bytes.
     [[nodiscard]] int blocks(const GivenBlocks& given, const Use& use,
                              std::vector<std::size_t>& own, Blocks& layout, std::uint64_t& reach) {
         std::size_t one = 0;
@@ -241,7 +241,8 @@ private:
         return ULC_ERR_INVALID;
     }
 
-    /// The algorithm asked for, or the table's, which may only go by what every rank knows.
+    /// Returns the requested algorithm, or the table's, which may depend only on data that every
+    /// rank knows.
     [[nodiscard]] int algorithm() {
         const bool alike =
             call.op != Op::kGatherv && call.op != Op::kScatterv && call.op != Op::kAlltoallv;

@@ -1,4 +1,4 @@
-// One path from the arguments of any coll.h call to a run: judge the arguments, choose the
+// One path from the arguments of any coll.h call to a run: validate the arguments, choose the
 // algorithm, make the plan, start.
 #pragma once
 
@@ -35,7 +35,7 @@ struct Arguments {
     std::uint16_t root = 0;
     const void* input = nullptr;
     void* output = nullptr;
-    std::size_t count = 0;  ///< size of the whole or of a block: octets, or elements of a reduction
+    std::size_t count = 0;  ///< size of the whole or of a block: bytes, or elements of a reduction
     bool uneven = false;    ///< the blocks have lengths of their own
     GivenBlocks in;
     GivenBlocks out;
@@ -48,7 +48,7 @@ struct Arguments {
 /// Arguments of a member of the group.
 [[nodiscard]] Situation situation(ulc_endpoint* ep, ulc_group group, Op op, std::uint64_t octets);
 
-/// The choice of the table in force for a member of the group; octets as Situation's. Errors:
+/// The choice of the table in force for a member of the group; bytes as Situation's. Errors:
 /// INVALID (a mistake in the table; the text is set).
 [[nodiscard]] int select(ulc_endpoint* ep, ulc_group group, Op op, std::uint64_t octets,
                          Choice& out, const Rule** rule = nullptr);

@@ -16,16 +16,16 @@
 namespace ulc::coll {
 
 inline constexpr std::uint32_t kNoStep = UINT32_MAX;
-/// Segments of one source that may be under way at a member.
+/// Segments of one source that may be pending at a member.
 inline constexpr std::uint32_t kSegmentWindow = 8;
 
-/// `length` octets at `offset` of a buffer.
+/// `length` bytes at `offset` of a buffer.
 struct Range {
     abi::BufferId buffer = abi::BufferId::kOutput;
     std::uint64_t offset = 0;
     std::uint64_t length = 0;
 
-    /// `octets` of it, from its octet `at`.
+    /// `octets` of it, from its byte `at`.
     [[nodiscard]] Range part(std::uint64_t at, std::uint64_t octets) const noexcept {
         return {buffer, offset + at, octets};
     }
@@ -48,7 +48,7 @@ public:
     std::uint32_t copy(Range into, Range from);
     /// (into) = (from) ∘ (with). `into` may be either of them, and overlaps neither in part.
     std::uint32_t reduce(Range into, Range from, Range with);
-    /// Adds a step without work; done when what it comes after is.
+    /// Adds a step without work, which is done when the steps before it are.
     std::uint32_t join();
 
     /// Memory for this plan alone.
@@ -70,10 +70,10 @@ private:
     std::uint32_t pending_ = 0;  ///< entries at the end of depends_ that belong to the next step
 };
 
-/// `octets` cut into messages of at most `segment` octets, so that members that forward overlap
+/// `octets` cut into messages of at most `segment` bytes, so that members that forward overlap
 /// with those that send, and a receiver need lend only a window of segments. The segment grows
 /// where there would be more than `count_max`, which bounds the steps of any length, and to a
-/// multiple of `grain`, which no cut divides. Zero octets are one empty segment, so that members
+/// multiple of `grain`, which no cut divides. Zero bytes are one empty segment, so that members
 /// which disagree about that find out.
 class Segments {
 public:
@@ -93,7 +93,7 @@ private:
     std::uint32_t count_;
 };
 
-/// Steps that follow each other, kSegmentWindow of them under way at a time:
+/// Steps that follow each other, kSegmentWindow of them pending at a time:
 ///   window.push(plan.after(window.leaving()).send(…));
 class Window {
 public:

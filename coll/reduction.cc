@@ -1,8 +1,7 @@
 // Elements are read and written by memcpy of their size, which compilers turn into plain, also
 // vector, loads and stores: so no operand needs alignment, and no loop is written twice. Integers
-// are added and multiplied without sign, so that they wrap. The result of an operator depends on
-// nothing but its two operands: the schedule decides the order of a reduction
-// (coll/algorithms/fold.h).
+// are added and multiplied as unsigned, so that they wrap. The result of an operator depends only
+// on its two operands: the schedule decides the order of a reduction (coll/algorithms/fold.h).
 #include "coll/reduction.h"
 
 #include <algorithm>
@@ -114,7 +113,7 @@ template <typename T, typename Operator>
 void apply(void*, unsigned char* into, const unsigned char* from, const unsigned char* with,
            std::uint64_t octets) noexcept {
     const std::uint64_t count = octets / sizeof(T);
-    // Where `into` is an operand, an element is read before it is written, and by no other round.
+    // If `into` is an operand, an element is read before it is written, and by no other iteration.
 #ifndef __clang__  // which finds it out as it runs
 #pragma GCC ivdep
 #endif
@@ -230,7 +229,7 @@ std::uint32_t element_octets(std::uint32_t type) noexcept {
 }
 
 ApplyFn apply_of(std::uint32_t type, std::uint32_t op) noexcept {
-    // One octet of no number is an octet like any other, where the operator allows it.
+    // One byte of no number is a byte like any other, where the operator allows it.
     const std::uint32_t logical = type == ULC_BOOL ? std::uint32_t{ULC_UINT8} : type;
     const std::uint32_t bits = type == ULC_BYTE ? std::uint32_t{ULC_UINT8} : type;
     switch (op) {
@@ -269,7 +268,7 @@ bool is_aligned(const unsigned char* operand) noexcept {
     return reinterpret_cast<std::uintptr_t>(operand) % kUserAlignment == 0;
 }
 
-/// Octets of a piece: whole elements, and if it is possible a multiple of the alignment, so that
+/// Bytes of a piece: whole elements, and if it is possible a multiple of the alignment, so that
 /// the next piece is aligned too.
 std::uint64_t piece_of(std::uint64_t element) noexcept {
     const std::uint64_t aligned = std::lcm(element, kUserAlignment);
@@ -277,10 +276,11 @@ std::uint64_t piece_of(std::uint64_t element) noexcept {
     return std::max(unit, kPieceOctets - kPieceOctets % unit);
 }
 
-// A user's function leaves its result in its first operand. So that is put into `into` before, a
-// piece at a time; and if the second lies there, that is put aside. Also if it commutes: results
-// are to be the same to the last bit wherever they are folded, and of operands that it calls equal
-// it may keep the first. An operand that is not aligned is put aside as well.
+// A user's function leaves its result in its first operand. So that operand is copied into `into`
+// first, a piece at a time; and if the second is there, it is copied aside. This also applies to
+// commutative functions: results must be the same to the last bit wherever they are folded, and of
+// operands that the function considers equal it may keep the first. An unaligned operand is copied
+// aside as well.
 [[gnu::noinline]] void apply_in_pieces(const ulc_reduction& reduction, unsigned char* into,
                                        const unsigned char* from, const unsigned char* with,
                                        std::uint64_t octets, std::uint64_t element) noexcept {

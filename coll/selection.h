@@ -1,6 +1,6 @@
-// Which algorithm a call takes that names none: by the table of the file that ULC_COLL_TABLE names,
-// where one of its rules matches, else by what ships (coll/tables/, measured; docs/BENCHMARKS.md,
-// "Which algorithm").
+// Selects the algorithm of a call that names none: by the table of the file that ULC_COLL_TABLE
+// names, if one of its rules matches, else by the shipped tables (coll/tables/, measured;
+// docs/BENCHMARKS.md, "Which algorithm").
 #pragma once
 
 #include <span>
@@ -38,8 +38,8 @@ public:
     [[nodiscard]] Err read(const char* path);
     [[nodiscard]] const std::string& mistake() const noexcept { return mistake_; }
 
-    /// The choice; *rule: where it stands. A group on one node is Medium::kNode; a medium without a
-    /// rule is taken for a switch.
+    /// Returns the choice; *rule: the rule that contains it. A group on one node is Medium::kNode;
+    /// a medium without a rule is treated as a switch.
     [[nodiscard]] const Choice& find(Situation at, const Rule** rule = nullptr) const noexcept;
 
 private:

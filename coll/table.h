@@ -1,5 +1,5 @@
 // The selection table: which algorithm a call takes, by operation, medium, ranks on a node, ranks
-// and octets. Rules do not overlap, so their order means nothing. A table is made of text
+// and bytes. Rules do not overlap, so their order means nothing. A table is made of text
 // (coll/table_text.h) once; then a call compares a few numbers.
 #pragma once
 
@@ -23,7 +23,7 @@ struct Choice {
     std::uint32_t concurrent = 1;
 };
 
-/// "name", "name:k", "name@segment" or "name:k@segment" (decimal; segment in octets). Errors:
+/// "name", "name:k", "name@segment" or "name:k@segment" (decimal; segment in bytes). Errors:
 /// kInvalid.
 [[nodiscard]] Err parse_choice(Op op, std::string_view text, Choice& out) noexcept;
 
@@ -58,9 +58,9 @@ struct Situation {
     return at.ranks > 1 && at.per_node >= at.ranks ? Medium::kNode : at.medium;
 }
 
-/// Medium whose choice a call takes when its own medium has no rule for it: among the processes of
-/// one machine that of another such medium, since frames are long there and cost whom they pass;
-/// else that of a switch, which has rules for everything.
+/// Returns the medium whose choice a call takes if its own medium has no rule for it: among the
+/// processes of one machine that of another such medium, since frames are long there and cost time
+/// on shared cores; else that of a switch, which has rules for everything.
 [[nodiscard]] constexpr Medium stand_in(Medium medium) noexcept {
     return medium == Medium::kMachine || medium == Medium::kNode ? Medium::kCrowded
                                                                  : Medium::kSwitch;

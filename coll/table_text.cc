@@ -1,5 +1,5 @@
-// The reader of coll/table_text.h: by recursive descent, line by line for messages. The meaning
-// of a rule is judged at its line.
+// The reader of coll/table_text.h: by recursive descent, line by line for messages. The meaning of
+// a rule is validated at its line.
 #include "coll/table_text.h"
 
 #include <algorithm>
@@ -186,7 +186,7 @@ void judge_choice(const Reader& reader, const Rule& rule) {
     }
 }
 
-/// One bound of a rule, if that is what the key is.
+/// Reads one bound of a rule, if the key names one.
 [[nodiscard]] bool bound(Reader& reader, std::string_view key, Rule& rule) {
     const std::size_t cut = key.rfind('_');
     if (cut == std::string_view::npos) return false;

@@ -2,10 +2,10 @@
 // blocks of 64, cyclically (GAMMA §6.2). Only the owner of the next panel ever sends, so the
 // traffic is a sequence of broadcasts:
 //
-//   for each panel k:   its owner factors it ──broadcast──▶ all      all apply it to their columns
-//     behind it, and to b
-//   for each panel k, from the last:   its owner solves for its part of x and hands b on to the
-//     owner before it
+//   for each panel k:   its owner factors it ──broadcast──▶ all
+//                       all apply it to their columns behind it, and to b
+//   for each panel k, from the last:   its owner solves for its part of x and passes b to the
+//                                      owner before it
 //
 // The right-hand side is at every rank and takes part in the factorisation, so no forward
 // substitution is left. Checked by the usual residual: |A·x - b| / (eps · (|A|·|x| + |b|) · order)

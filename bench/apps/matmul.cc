@@ -8,8 +8,8 @@
 // --master, after GAMMA §6.3: A, B and C are rank 0's, and their ways there and back are measured
 // too.
 //
-//   rank i:   A ◀──broadcast── 0      B_i ◀──scatter── 0      C_i = A · B_i ──gather with a
-//     token──▶ 0
+//   rank i:   A ◀──broadcast── 0      B_i ◀──scatter── 0
+//             C_i = A · B_i ──gather with a token──▶ 0
 //
 // Rank 0 multiplies once more alone, by the same kernel: that is the reference of the result and of
 // the speed-up. Every rank reads both files. All ranks hear of each fault that one finds before

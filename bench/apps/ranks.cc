@@ -57,7 +57,7 @@ bool agree(Job& job, const std::string& error, std::uint64_t hash) {
     std::vector<Report> all(job.size());
     job.allgather(&own, all.data(), sizeof own);
     for (const Report& report : all) {
-        if (report.failed != 0) return false;  // that rank has said why
+        if (report.failed != 0) return false;  // that rank has printed the reason
     }
     for (std::size_t rank = 1; rank < all.size(); ++rank) {
         if (all[rank].hash == all[0].hash) continue;

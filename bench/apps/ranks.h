@@ -59,7 +59,7 @@ private:
 /// Returns those of the rank that took longest: a result is there when the last one has its part.
 /// Collective.
 [[nodiscard]] Times slowest(Job& job, const Times& own);
-/// The run whose whole time is the median. runs must not be empty.
+/// Returns the run whose whole time is the median. `runs` must not be empty.
 [[nodiscard]] Times median(std::vector<Times> runs);
 
 /// "time: 1.234 ms a product (median of 5), of which communication 0.123 ms = 10.0 %".
@@ -68,8 +68,8 @@ void print_times(const char* unit, const Times& times, unsigned repeat);
 /// Changes with each value and their order.
 [[nodiscard]] std::uint64_t hash_of(std::span<const double> values, std::uint64_t hash = 1);
 
-/// Collective: whether all ranks could read their input (error empty; what was wrong is printed by
-/// the rank that found it) and all read the same.
+/// Returns true at all ranks if all could read their input (error empty; the rank with an error
+/// prints it) and all read the same. Collective.
 [[nodiscard]] bool agree(Job& job, const std::string& error, std::uint64_t hash);
 
 /// Collective: rank 0 prints and checks with `report`, given the median of the runs; its exit

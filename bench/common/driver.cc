@@ -8,7 +8,7 @@
 namespace ulc::bench {
 namespace {
 
-/// One command on all ranks, with what the slowest needed.
+/// Runs one command on all ranks; returns the outcome of the slowest.
 Outcome execute_everywhere(Transport& transport, const Execute& execute, const Command& command) {
     transport.barrier(nullptr);
     const Outcome own = execute(transport, command);
@@ -62,7 +62,7 @@ void measure(benchmark::State& state, Transport& transport, const Execute& execu
         break;
     }
     if (one.octets_processed == 0) return;
-    // The reported time is that of one operation, and so are its octets.
+    // The reported time is that of one operation, and so are its bytes.
     state.SetBytesProcessed(
         static_cast<std::int64_t>(static_cast<double>(one.octets_processed) / operations *
                                   static_cast<double>(state.iterations())));

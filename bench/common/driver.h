@@ -1,11 +1,10 @@
-// Google Benchmark on several ranks: rank 0 runs the framework, the others do what it says.
+// Google Benchmark on several ranks: rank 0 runs the framework, the others execute its commands.
 //
-//   rank 0     for every iteration: broadcast Command ─▶ all: barrier, execute ─▶ allgather
-//     (seconds, right?)
+//   rank 0     for every iteration: broadcast Command ─▶ all: barrier, execute
+//              ─▶ allgather (seconds, right?)
 //   others     serve commands until kEnd
-// The time of an iteration is that of the rank that took longest, so it ends when the last rank is
-// done. Any option of Google Benchmark works (filters, repetitions, JSON), since the others only
-// follow.
+// The time of an iteration is that of the slowest rank, so it ends when the last rank is done. Any
+// option of Google Benchmark works (filters, repetitions, JSON), since the others only follow.
 #pragma once
 
 #include <array>
@@ -35,11 +34,12 @@ inline constexpr std::uint32_t kEnd = UINT32_MAX;
 /// Further figures of a case.
 inline constexpr std::size_t kValuesMax = 5;
 
-/// Result of a rank: how long its part took, and whether all octets were right.
+/// Result of a rank: how long its part took, and whether all bytes were right.
 struct Outcome {
     double seconds = 0;
     bool right = true;
-    std::array<double, kValuesMax> values{};  ///< rank 0's count: what the case's value_names name
+    /// Rank 0's count: the values named by the case's value_names
+    std::array<double, kValuesMax> values{};
 };
 
 /// One line of the report.
@@ -60,7 +60,7 @@ inline constexpr double kIterationSeconds = 0.01;
 using Execute = std::function<Outcome(Transport&, const Command&)>;
 
 /// The whole of main(). ranks: least number of ranks. Exit status: 1 if the transport is missing or
-/// octets were wrong, 2 for wrong options.
+/// bytes were wrong, 2 for wrong options.
 int run_benchmarks(int argc, char** argv, std::uint16_t ranks,
                    const std::function<std::vector<Case>(const Transport&)>& cases,
                    const Execute& execute);
@@ -68,7 +68,7 @@ int run_benchmarks(int argc, char** argv, std::uint16_t ranks,
 /// Sets a command's algorithm; too long a name is cut.
 void set_algorithm(Command& command, const std::string& name);
 
-/// Octet i of a payload, different for every `stamp`.
+/// Byte i of a payload, different for every `stamp`.
 [[nodiscard]] constexpr unsigned char octet_of(std::uint64_t stamp, std::size_t i) {
     return static_cast<unsigned char>(i * 131 + (i >> 8) * 7 + stamp * 17 + 3);
 }

@@ -46,7 +46,7 @@ void Job::barrier() {
 
 namespace {
 
-/// Waits for what a start call made; `operation` by reference, since the call fills it while
+/// Waits for the operation of a start call; `operation` by reference, since the call fills it while
 /// arguments are evaluated.
 void finish(ulc_endpoint* ep, int started, ulc_coll* const& operation, const char* what) {
     require(started, what);

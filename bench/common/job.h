@@ -13,9 +13,9 @@ namespace ulc::bench {
 
 class Job {
 public:
-    /// Blocking. nullptr: failed; `why` is a sentence that says what to do.
+    /// Joins the job; blocks. nullptr: failed; `why` is a sentence with the advice.
     static std::unique_ptr<Job> join(std::string& why);
-    ~Job();  ///< leaves, so that what was sent is delivered
+    ~Job();  ///< leaves, so that pending messages are delivered
     Job(const Job&) = delete;
     Job& operator=(const Job&) = delete;
 
@@ -29,7 +29,7 @@ public:
     /// without broadcast (GAMMA Fig. 6.3): trees and rings. The same at all ranks.
     void emulate_broadcast(bool on) { emulated_ = on; }
 
-    // Collectives over all ranks; alone they are copies. Lengths in octets. A failure ends the
+    // Collectives over all ranks; alone they are copies. Lengths in bytes. A failure ends the
     // program with a message: nothing sensible can follow it here.
     void barrier();
     void broadcast(void* buffer, std::size_t octets, std::uint16_t root = 0);
@@ -50,7 +50,7 @@ private:
     bool emulated_ = false;
 };
 
-/// Ends the program if `error` is not ULC_OK, naming what was tried.
+/// Ends the program if `error` is not ULC_OK, with the name of the failed action.
 void require(int error, const char* what);
 
 }  // namespace ulc::bench

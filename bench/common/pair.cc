@@ -26,7 +26,7 @@ constexpr int kJoinSeconds = 20;
 Pair::Pair(const char* a, const char* b) {
     require(ulc_open(a, &ends_[0]), "open a");
     require(ulc_open(b, &ends_[1]), "open b");
-    static int pairs = 0;  // a name that comes back too soon may still be under way at an engine
+    static int pairs = 0;  // a name that is reused too soon may still be known at an engine
     const std::string job = "pair-" + std::to_string(getpid()) + "-" + std::to_string(pairs++);
     for (std::uint16_t rank = 0; rank < 2; ++rank)
         require(ulc_join(ends_[rank], job.c_str(), rank, 2, nullptr), "join");

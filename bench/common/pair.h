@@ -1,5 +1,5 @@
-// Two ranks of a job in one thread: the latency of what lies between them, and nothing that a
-// scheduler adds.
+// Two ranks of a job in one thread: the latency of the path between them, without a scheduler's
+// delays.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -29,7 +29,7 @@ private:
     ulc_endpoint* ends_[2] = {nullptr, nullptr};
 };
 
-/// Half a round trip of state.range(0) octets, as manual time. Every octet of messages with other
+/// Half a round trip of state.range(0) bytes, as manual time. Every byte of messages with other
 /// stamps is compared in a pass without a clock; in the timed one, the last.
 void one_way(benchmark::State& state, Pair& pair);
 

@@ -6,7 +6,7 @@
 
 namespace ulc::bench {
 
-/// Sums over the ports, of what stations sent: each frame once, however many receive it.
+/// Sums over the ports of the frames that stations sent: each frame once, however many receive it.
 struct SwitchCounts {
     std::uint64_t payload_octets = 0;
     std::uint64_t packets = 0;  ///< with payload

@@ -21,17 +21,18 @@ public:
 
     /// One message there and the next one back.
     virtual void round_trip(std::uint16_t peer, const void* out, void* in, std::size_t octets) = 0;
-    /// The other side: one message here, then the same octets back.
+    /// The other side: one message here, then the same bytes back.
     virtual void echo(std::uint16_t peer, void* buffer, std::size_t octets) = 0;
 
     /// One message; returns when the payload may be changed.
     virtual void send(std::uint16_t peer, const void* payload, std::size_t octets) = 0;
     virtual void receive(std::uint16_t peer, void* buffer, std::size_t octets) = 0;
 
-    /// `count` equal messages, as many under way as the transport likes, at most kStreamWindow.
+    /// Sends `count` equal messages, as many at a time as the transport permits, at most
+    /// kStreamWindow.
     virtual void stream_out(std::uint16_t peer, const void* payload, std::size_t octets,
                             unsigned count) = 0;
-    /// The other side; memory: kStreamWindow × octets. Compares every octet with `expected`. False:
+    /// The other side; memory: kStreamWindow × bytes. Compares every byte with `expected`. False:
     /// one differs.
     virtual bool stream_in(std::uint16_t peer, void* memory, const void* expected,
                            std::size_t octets, unsigned count) = 0;
@@ -46,7 +47,7 @@ public:
                            const char* algorithm) = 0;
     virtual void allgather(const void* input, void* output, std::size_t octets,
                            const char* algorithm) = 0;
-    // Blocks of `octets`; reductions are sums of doubles, one in 8 octets.
+    // Blocks of `octets`; reductions are sums of doubles, one in 8 bytes.
     virtual void gather(std::uint16_t root, const void* input, void* output, std::size_t octets,
                         const char* algorithm) = 0;
     virtual void scatter(std::uint16_t root, const void* input, void* output, std::size_t octets,

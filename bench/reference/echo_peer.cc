@@ -31,7 +31,7 @@ constexpr Ends kEnds[] = {
     {"127.0.0.1", "127.0.0.1"}, {"10.199.7.1", "10.199.7.2"}, {"10.77.0.1", "10.77.0.2"}};
 const Ends& ends_of(Link link) { return kEnds[static_cast<int>(link)]; }
 constexpr unsigned kEmptyPollsMax = 2000;  // then yield: both sides may share a core
-constexpr unsigned char kEnd = 0xE0;       // a one-octet datagram that ends an echo
+constexpr unsigned char kEnd = 0xE0;       // a one-byte datagram that ends an echo
 
 bool bring_up(const char* interface) {
     const int s = socket(AF_INET, SOCK_DGRAM, 0);
@@ -250,8 +250,8 @@ void EchoPeer::serve_one(Link link, int control, const Command& command) {
     if (udp) {
         sockaddr_in from{};
         socklen_t from_length = sizeof from;
-        // The first datagram tells who asks; from then on the socket is connected, as the asker's
-        // is.
+        // The first datagram identifies the asker; after it the socket is connected, like the
+        // asker's.
         ssize_t n = recvfrom(listener, buffer.data(), buffer.size(), 0,
                              reinterpret_cast<sockaddr*>(&from), &from_length);
         if (::connect(listener, reinterpret_cast<sockaddr*>(&from), from_length) != 0) _exit(1);

@@ -1,6 +1,6 @@
-// The other process of the kernel-socket references: a child that echoes or sinks messages as told
-// over a socket pair. Loopback: both in one network namespace. veth: the child has a separate
-// namespace its own, joined by a veth pair that vanishes with it; that needs root. Bridge: the
+// The other process of the kernel-socket references: a child that echoes or sinks messages on
+// commands over a socket pair. Loopback: both in one network namespace. veth: the child has a
+// separate namespace, joined by a veth pair that disappears with it; that needs root. Bridge: the
 // child enters the namespace of node 1 of `ulc run --wire bridge`.
 #pragma once
 
@@ -32,8 +32,8 @@ public:
     /// Tells the child to echo every message of `octets` until the connection ends; returns the
     /// connected socket, or -1. The caller closes it.
     [[nodiscard]] int connect_echo(Protocol protocol, Waiting waiting, std::uint32_t octets);
-    /// TCP only: the child receives streams of `octets`, compares each octet with the pattern, and
-    /// answers each with one octet: 1 if it was right.
+    /// TCP only: the child receives streams of `octets`, compares each byte with the pattern, and
+    /// answers each with one byte: 1 if it was right.
     [[nodiscard]] int connect_sink(Waiting waiting, std::uint32_t octets);
     /// Ends the connection and waits until the child is free for the next.
     void disconnect(int socket, Protocol protocol);
@@ -50,12 +50,12 @@ private:
     int control_;
 };
 
-/// Octet i of every message.
+/// Byte i of every message.
 [[nodiscard]] constexpr unsigned char pattern(std::size_t i) {
     return static_cast<unsigned char>(i * 131 + 7);
 }
 
-/// Moves all octets, polling or blocking. False: the other side ended.
+/// Moves all bytes, polling or blocking. False: the other side ended.
 bool send_all(int socket, const void* data, std::size_t octets, Waiting waiting);
 bool receive_all(int socket, void* data, std::size_t octets, Waiting waiting);
 /// One datagram of at most `octets`; its size, or -1.

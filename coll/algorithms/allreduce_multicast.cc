@@ -17,8 +17,8 @@ void allreduce_multicast(const Call& call, Plan& plan) {
     std::vector<std::uint32_t> folded;
     for (std::uint32_t i = 0; i < segments.count(); ++i) {
         const Range mine = segments.of(own, i);
-        // No rank sends more than two segments beyond what it has of all; so at most four of one
-        // wait at the slowest.
+        // No rank sends more than two segments beyond those that it has from all; so at most four
+        // of one wait at the slowest.
         if (call.ranks > 1) plan.after(kept).after(i < 2 ? kNoStep : folded[i - 2]).multicast(mine);
         Fold fold(plan, segments.of(output, i), kept);
         for (std::uint32_t rank = 0; rank < call.ranks; ++rank) {

@@ -1,6 +1,7 @@
-// Total exchange of small blocks: everybody multicasts all of its blocks as one message, and takes
+// Total exchange of small blocks: every rank multicasts all of its blocks as one message, and takes
 // its own out of each. ranks messages instead of ranks · (ranks − 1); every port carries all of the
-// octets. A window of messages has its place in scratch; each of them, where they may come early.
+// bytes. A window of messages has its place in scratch memory; if they may come early, each of
+// them.
 #include <vector>
 
 #include "coll/algorithm.h"
@@ -17,9 +18,8 @@ void alltoall_multicast(const Call& call, Plan& plan) {
         plan.copy(call.out.range(call.rank, BufferId::kOutput),
                   call.in.range(call.rank, BufferId::kInput));
     }
-    Window
-        // freed: the step that frees each piece of scratch; early: the arrival of each message.
-        slots;
+    // freed: the step that frees each piece of scratch; early: the arrival of each message.
+    Window slots;
     std::vector<Range> pieces;
     for (std::uint32_t i = 0; (call.early || i < kSegmentWindow) && i + 1U < call.ranks; ++i)
         pieces.push_back(plan.scratch(all));

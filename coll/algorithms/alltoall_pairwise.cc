@@ -1,6 +1,6 @@
-// Total exchange in a tournament of pairs (coll/algorithms/pairwise.h), k rounds under way. In
+// Total exchange in a tournament of pairs (coll/algorithms/pairwise.h), k rounds at a time. In
 // place, a block is received over the one that was sent to the same partner, when that send is
-// done. Where a block may come early, a copy is sent.
+// done. If a block may come early, a copy is sent.
 #include <vector>
 
 #include "coll/algorithm.h"
@@ -56,7 +56,7 @@ private:
         const Segments in = segments_of(call_, into.length);
         std::uint32_t last = kNoStep;
         for (std::uint32_t i = 0; i < out.count() || i < in.count(); ++i) {
-            std::uint32_t free = copied;  // the step that frees the place of what comes
+            std::uint32_t free = copied;  // the step that frees the place of the next block
             if (i < out.count()) {
                 plan_.after(begin).after(sends_.leaving()).after(copied);
                 const std::uint32_t sent = sends_.push(plan_.send(partner, out.of(from, i)));

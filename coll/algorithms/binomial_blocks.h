@@ -31,7 +31,7 @@ protected:
     [[nodiscard]] std::uint16_t parent() const noexcept {
         return rank_at(place_.parent, call_.root, call_.ranks);
     }
-    /// Keeps at most a window of receives, and of sends, under way.
+    /// Limits pending receives, and sends, to a window.
     std::uint32_t receive(std::uint16_t from, Range segment) {
         plan_.after(receives_.leaving());
         return receives_.push(plan_.receive(from, segment));

@@ -10,7 +10,7 @@ struct Exchanged {
     std::uint32_t folded;  ///< the step after which the own block of the result is there
 };
 
-/// Every rank sends each other one its block of `vector`, and folds what it gets for its own into
+/// Sends each other rank its block of `vector`, and folds the data received for its own block into
 /// `result`, which is not in `vector`.
 [[nodiscard]] Exchanged exchange_and_fold(const Call& call, const Blocks& blocks,
                                           abi::BufferId vector, Range result, Plan& plan);

@@ -14,18 +14,17 @@
 
 namespace ulc::coll {
 
-/// A ring of scratch ranges that operands are received into, made as they are needed; and who takes
-/// a slot waits for the operand that had it before, so that no more operands are under way than
-/// there are slots.
+/// A ring of scratch ranges for received operands, made as they are needed. A step that takes a
+/// slot waits for the operand that had it before, so that no more operands are pending than there
+/// are slots.
 class Slots {
 public:
     struct Slot {
         std::size_t number;
-        std::uint32_t*
-            /// The step after which the slot may be used; the user of the slot sets the next.
-            free;
+        /// The step after which the slot may be used; the user of the slot sets the next.
+        std::uint32_t* free;
     };
-    /// octets: at most, of an operand.
+    /// `octets`: maximum of an operand.
     Slots(Plan& plan, std::uint64_t octets) : plan_(&plan), octets_(octets) { free_.fill(kNoStep); }
 
     [[nodiscard]] Slot next() {
@@ -49,7 +48,7 @@ private:
 
 class Fold {
 public:
-    /// free: the step after which `into` may be written. An operand that lies in `into` already may
+    /// `free`: the step after which `into` may be written. An operand that is in `into` already may
     /// only be the first.
     Fold(Plan& plan, Range into, std::uint32_t free = kNoStep)
         : plan_(&plan), into_(into), last_(free) {}
@@ -68,7 +67,7 @@ public:
     }
 
     /// Receives `octets` from a peer, and adds the part of them that begins at `at`. Returns the
-    /// receive. No more are under way than there are slots.
+    /// receive. No more are pending than there are slots.
     std::uint32_t receive(std::uint16_t peer, std::uint64_t octets, Slots& slots,
                           std::uint64_t at = 0) {
         const Slots::Slot slot = slots.next();
@@ -93,8 +92,8 @@ public:
         return receive(peer, into_.length, slots);
     }
 
-    /// Ends the fold: what is held back still is copied, by a separate step. The step after which
-    /// `into` holds all that was added.
+    /// Ends the fold: an operand that is still held back is copied, by a separate step. Returns the
+    /// step after which `into` holds everything added.
     [[nodiscard]] std::uint32_t done() {
         if (state_ == State::kHeld)
             last_ = plan_->after(last_).after(held_ready_).copy(into_, held_);
@@ -105,8 +104,8 @@ public:
 private:
     enum class State : std::uint8_t { kEmpty, kHeld, kBegun };
 
-    /// The operand, there after step `ready`, goes into the range, behind what is there or is held
-    /// back.
+    /// Adds the operand, there after step `ready`, to the range, behind the present content, or
+    /// holds it back.
     void put(Range operand, std::uint32_t ready) {
         plan_->after(last_).after(ready);
         if (state_ == State::kEmpty) {

@@ -16,8 +16,8 @@ namespace ulc::coll {
     return static_cast<std::uint16_t>((round + ranks - rank) % ranks);
 }
 
-/// Holds a round's sends back until what came in the round k before is there, so that no sender
-/// runs ahead and makes a port hot.
+/// Holds a round's sends back until the data of the round k before have come, so that no sender
+/// runs ahead and overloads a port.
 class Pace {
 public:
     explicit Pace(std::uint32_t k) : k_(k) {}

@@ -1,10 +1,10 @@
-// Reduce_scatter in a tournament of pairs (coll/algorithms/pairwise.h), k rounds under way: each
+// Reduce_scatter in a tournament of pairs (coll/algorithms/pairwise.h), k rounds at a time: each
 // port carries each byte of the vector once out and once in.
 //
-// Operands arrive in the order of ranks from (−r) mod ranks on, round and round. Two folds take
-// them as they come: one of the ranks from there to the last, one from rank 0 to there. The second
-// ∘ the first is the fold in the order of ranks, so no operator needs to commute, and no more than
-// a few segments wait.
+// Operands arrive in the order of ranks from (−r) mod ranks on, modulo ranks. Two folds take them
+// as they come: one of the ranks from there to the last, one from rank 0 to there. The second ∘ the
+// first is the fold in the order of ranks, so no operator needs to commute, and no more than a few
+// segments wait.
 #include <vector>
 
 #include "coll/algorithms/exchange.h"

@@ -7,7 +7,7 @@
 namespace ulc::coll {
 namespace {
 
-/// The end of the chain, to which nothing but its own prefix matters.
+/// The end of the chain, which needs only its own prefix.
 void receive_prefixes(std::uint16_t before, const Segments& segments, Range output, Plan& plan) {
     Window window;
     for (std::uint32_t i = 0; i < segments.count(); ++i) {
@@ -16,7 +16,7 @@ void receive_prefixes(std::uint16_t before, const Segments& segments, Range outp
     }
 }
 
-/// The beginning: what is given is the fold.
+/// The beginning: its data are the fold.
 void begin_chain(const Call& call, const Segments& segments, Range output, Plan& plan) {
     const Range own = given(call);
     Window sends;

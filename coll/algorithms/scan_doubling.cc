@@ -1,6 +1,6 @@
 // Scan and exscan by recursive doubling over unicast (Hillis, Steele 1986): in round t a rank sends
-// the fold of the 2^t ranks up to itself to the one 2^t behind, and puts what it receives in front
-// of the fold that it has. log2(ranks) rounds.
+// the fold of the 2^t ranks up to itself to the one 2^t behind, and puts the received fold in front
+// of its fold. log2(ranks) rounds.
 #include "coll/algorithm.h"
 
 namespace ulc::coll {
@@ -31,7 +31,7 @@ void scan_doubling(const Call& call, Plan& plan) {
     Held with{given(call)};  // of the ranks up to this one
     Held without{};          // the same without this one
     bool any = false;
-    std::uint32_t sent = kNoStep;  // the one send out of what was given
+    std::uint32_t sent = kNoStep;  // the one send from the input
     for (std::uint32_t distance = 1; distance < call.ranks; distance *= 2) {
         const std::uint32_t to = call.rank + distance;
         if (to < call.ranks) {
@@ -55,7 +55,7 @@ void scan_doubling(const Call& call, Plan& plan) {
     }
     const Held& result = call.op == Op::kScan ? with : without;
     const bool there = result.range.at(output) || (call.op == Op::kExscan && !any);
-    // In place, what was given is overwritten: after it was folded and sent.
+    // In place, the input is overwritten: after it was folded and sent.
     if (!there) plan.after(result.ready).after(with.ready).after(sent).copy(output, result.range);
 }
 

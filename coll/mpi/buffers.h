@@ -1,5 +1,5 @@
-// Buffers of an MPI program as ULC wants them: bytes one behind the other. Memory that lies so is
-// used where it is; any other is packed into scratch memory, and unpacked from it.
+// Buffers of an MPI program in ULC's layout: contiguous bytes. Memory with that layout is used
+// where it is; any other is packed into scratch memory, and unpacked from it.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // The operations that move data. Each takes its buffers and performs an operation of coll.h, which
-// gives them back at its end. In place: where the memory lies as ULC wants it, ULC's own in-place
-// form; where it is packed, the own block is packed as if it had been given.
+// gives them back at its end. In place: ULC's own in-place form if the memory has ULC's layout; if
+// it is packed, the own block is packed like an input.
 #include <coll.h>
 
 #include <cstring>
@@ -20,7 +20,7 @@ namespace {
 
 struct Nothing {};
 
-/// The buffers of a member: what it gives, and what it gets.
+/// The buffers of a member: its input and its output.
 template <typename In, typename Out>
 struct Ends {
     In in;

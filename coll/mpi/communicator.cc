@@ -34,7 +34,8 @@ struct Resting {
 std::deque<Resting> resting;
 unsigned groups_made = 0;  ///< the resting ones too
 
-/// Frees what has rested long enough, and the oldest of too many. The lock is held.
+/// Frees the communicators that have rested long enough, and the oldest of too many. The lock is
+/// held.
 void sweep_resting() {
     const Nanos at = resting.empty() ? 0 : now();
     while (!resting.empty() && (resting.size() > kRestingMax || at >= resting.front().until)) {
@@ -44,7 +45,7 @@ void sweep_resting() {
     }
 }
 
-/// Starts making the group; ULC_OK: under way.
+/// Starts making the group; ULC_OK: in progress.
 int start_group(ulc_mpi_comm& comm) {
     Session& here = session();
     int error = ULC_ERR_AGAIN;

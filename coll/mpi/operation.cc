@@ -2,11 +2,11 @@
 
 namespace ulc::mpi {
 
-/// Starts what may start. False: a piece could not, see failure_.
+/// Starts the pieces that may start. Returns false if a piece could not, see failure_.
 bool Operation::start_pieces() {
     while (begun_ < pieces_ && begun_ - ended_ < kSlots) {
         const int state = start(begun_, &colls_[begun_ % kSlots]);
-        // A group has a limit of operations under way, which falls.
+        // A group has a limit of pending operations, which falls.
         if (state == ULC_ERR_LIMIT && comm_->under_way > 0) return true;
         if (state != ULC_OK) {
             failure_ = state;

@@ -1,5 +1,5 @@
-// This file holds one collective under way: buffers, operation of coll.h, and request to complete.
-// A blocking call drives its own; the session drives those of non-blocking calls. Operations on one
+// Holds one pending collective: buffers, operation of coll.h, and request to complete. A blocking
+// call drives its own; the session drives those of non-blocking calls. Operations on one
 // communicator start in the order of the calls.
 #pragma once
 
@@ -21,7 +21,7 @@ public:
     Operation(const Operation&) = delete;
     Operation& operator=(const Operation&) = delete;
 
-    /// Starts and advances it; the lock is held. ULC_ERR_AGAIN: under way.
+    /// Starts and advances it; the lock is held. Returns ULC_ERR_AGAIN while it is in progress.
     [[nodiscard]] int step();
     /// Puts the results where they belong; without the lock. False: the MPI could not unpack.
     [[nodiscard]] virtual bool finish() = 0;
@@ -37,7 +37,7 @@ public:
     int outcome = ULC_ERR_AGAIN;
 
 protected:
-    static constexpr std::size_t kSlots = 2;  ///< pieces under way at once
+    static constexpr std::size_t kSlots = 2;  ///< pieces in progress at once
 
     /// Sets the number of operations of coll.h that it consists of.
     void split(std::size_t pieces) { pieces_ = pieces; }
@@ -52,7 +52,7 @@ private:
     ulc_mpi_comm* comm_;
     const char* name_;
     ulc_mpi_pending* pending_;
-    ulc_coll* colls_[kSlots] = {};  ///< pieces under way; nullptr: over
+    ulc_coll* colls_[kSlots] = {};  ///< pieces in progress; nullptr: over
     std::size_t pieces_ = 1;
     std::size_t begun_ = 0;
     std::size_t ended_ = 0;

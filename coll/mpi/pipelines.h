@@ -1,13 +1,13 @@
 // Declares operations that move long data in pieces, so that a member whose type has gaps packs a
-// piece while another is under way, in bounded memory. Whether a call goes in pieces depends on its
-// bytes alone: every member cuts alike, whatever its type.
+// piece while another is in progress, in bounded memory. The bytes of a call alone decide whether
+// it goes in pieces: every member cuts alike, whatever its type.
 #pragma once
 
 #include "coll/mpi/operation.h"
 
 namespace ulc::mpi {
 
-/// Two pieces are under way, so this is half of the scratch memory that an operation takes.
+/// Two pieces are in progress, so this is half of the scratch memory that an operation takes.
 inline constexpr std::size_t kPieceBytes = std::size_t{512} << 10;
 
 /// Broadcasts longer ones in pieces.

@@ -59,7 +59,7 @@ private:
     unsigned char* element_ = nullptr;
 };
 
-/// One reduction: what ULC is given for it, and the bridge to the MPI's operator.
+/// One reduction: ULC's arguments for it, and the bridge to the MPI's operator.
 class Reduction {
 public:
     Reduction(const ulc_mpi_type& type, const ulc_mpi_operator& op) : type_(type), op_(op) {}
@@ -148,7 +148,7 @@ struct Sides {
     [[nodiscard]] const void* input() { return in_place ? nullptr : in.data(); }
 };
 
-/// A reduction under way at this member.
+/// A pending reduction at this member.
 struct Work {
     std::unique_ptr<Reduction> reduction;
     Sides sides;

@@ -129,7 +129,7 @@ struct ulc_mpi_comm {
     bool decided = false;
     bool owns_group = false;
     bool forming = false;  ///< `request` is libulc's still
-    bool freed = false;    ///< by the MPI; operations are under way
+    bool freed = false;    ///< by the MPI; operations are pending
     ulc_mpi_way way = ULC_MPI_NO_JOB;
     std::uint64_t issued = 0;   ///< operations, the next one's ticket
     std::uint64_t started = 0;  ///< ticket of the operation that may start

@@ -1,5 +1,5 @@
-// The candidates of tuning: the choices and sizes of each operation that is measured, and what is
-// chosen for those that are not.
+// The candidates of tuning: the choices and sizes of each operation that is measured, and the
+// choice for those that are not.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace ulc::coll {
 
 struct Candidates {
     Op op;
-    bool blocks;  ///< octets are of each rank's block
-    /// Takes the first of those that are as fast as each other: one that puts less under way stands
-    /// before what puts more.
+    bool blocks;  ///< bytes are of each rank's block
+    /// Takes the first of equally fast ones: one with fewer pending messages comes before one with
+    /// more.
     std::vector<std::string_view> choices;
     std::vector<std::uint64_t> octets;
 };
@@ -23,7 +23,7 @@ struct Candidates {
 /// Candidates by operation; gatherv, scatterv, alltoallv and exscan are not among them.
 [[nodiscard]] std::span<const Candidates> candidates();
 
-/// An operation that takes what was measured of another one. Where members do not know each other's
+/// An operation that takes the measurement of another one. If members do not know each other's
 /// lengths there is one choice for all sizes.
 struct Follower {
     Op op;

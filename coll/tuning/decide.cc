@@ -1,5 +1,5 @@
-// The cells of an operation and medium lie in a grid of ranks a node, ranks and octets. It is cut
-// into slabs of ranks a node, each of these into slabs of ranks and those into spans of octets, so
+// The cells of an operation and medium lie in a grid of ranks a node, ranks and bytes. It is cut
+// into slabs of ranks a node, each of these into slabs of ranks and those into spans of bytes, so
 // that in each box one choice is near the best of every cell. Among all such cuts, the fewest
 // boxes: along each axis by dynamic programming over where the last slab begins.
 #include "coll/tuning/decide.h"
@@ -18,15 +18,15 @@ namespace {
 
 constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
 constexpr double kNever = std::numeric_limits<double>::infinity();
-/// The most that one size counts in a mean over sizes: a choice that was given up there, or is
-/// that number of times slower than the best.
+/// Maximum weight of one size in a mean over sizes: a choice that was dropped there, or is that
+/// number of times slower than the best.
 constexpr double kLossCounted = 4;
 /// Cost of leaving an incumbent: almost nothing compared with a loss.
 constexpr double kChange = 1e-3;
 /// Sums of losses that differ by less are equal.
 constexpr double kSame = 1e-9;
 
-constexpr std::size_t kAxes = 3;  // ranks a node, ranks, octets
+constexpr std::size_t kAxes = 3;  // ranks a node, ranks, bytes
 
 struct Point {
     std::array<std::uint64_t, kAxes> at;
@@ -145,7 +145,7 @@ private:
 /// One operation on one medium.
 class Ground {
 public:
-    /// op: what the rules are for. cells: of what was measured for it.
+    /// `op`: the operation of the rules. `cells`: those of the operation measured for it.
     Ground(Op op, std::vector<const Cell*> cells, const Table* shipped)
         : op_(op), cells_(std::move(cells)), shipped_(shipped) {
         for (const Cell* cell : cells_)

@@ -18,7 +18,7 @@ inline constexpr double kEqualShare = 0.02;
 inline constexpr double kLossMax = 0.08;
 
 enum class Reach : std::uint8_t {
-    kEverything,  ///< rules cover every number of ranks: what ships
+    kEverything,  ///< rules cover every number of ranks: the shipped tables
     kMeasured,    ///< nothing beyond the ranks and ranks a node that were measured: a cluster's own
 };
 
@@ -34,11 +34,11 @@ enum class Reach : std::uint8_t {
 /// common. So a way of running that is faster for all choices counts no more than another one.
 [[nodiscard]] std::vector<Cell> one_of_each(std::span<const Cell> cells);
 
-/// The fewest rules without overlap whose choices lose no more than kLossMax in any cell (of
-/// operations that take one choice for all sizes: against the best such choice, in the mean over
-/// sizes). Among as few, those that lose least; of equals, the incumbents, then the candidates that
-/// stand first. shipped: the incumbents of a cluster's own table; nullptr: none. Where the numbers
-/// of a grid meet, the border is their geometric mean.
+/// Returns the fewest rules without overlap whose choices lose no more than kLossMax in any cell
+/// (of operations that take one choice for all sizes: against the best such choice, in the mean
+/// over sizes). Among equally few, those that lose least; of equals, the incumbents, then the first
+/// candidates. `shipped`: the incumbents of a cluster's own table; nullptr: none. If the numbers of
+/// a grid meet, the border is their geometric mean.
 [[nodiscard]] std::vector<Rule> decide(std::span<const Cell> cells, Reach reach,
                                        const Table* shipped);
 

@@ -74,7 +74,7 @@ template <typename Text>
     return others / time_of(cell, choice);
 }
 
-/// The fastest `shown` of the others, each with what it takes more.
+/// Returns the fastest `shown` of the others, each with its additional time.
 [[nodiscard]] std::string others_text(const Cell& cell, Op op, std::string_view choice,
                                       std::size_t shown) {
     auto others = cell.us;

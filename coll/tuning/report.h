@@ -10,14 +10,14 @@
 
 namespace ulc::coll {
 
-/// Rounds to the digits that a table has, so that rules follow from what can be read there.
+/// Rounds to the digits of a table, so that rules follow from the figures that can be read there.
 void round_as_written(std::vector<Cell>& cells);
 
 /// comment: lines for the head of the file, without #.
 [[nodiscard]] std::string write_table(const TableText& table, std::string_view comment);
 
-/// One rule a line, with what was measured where it holds: the choice, then the others from the
-/// fastest on, each with what it takes more. Among several cells that one is shown in which the
+/// Prints one rule a line, with the measurement in its range: the choice, then the others from the
+/// fastest on, each with its additional time. Among several cells it shows the one in which the
 /// choice gains least, and in short the one in which it gains most.
 [[nodiscard]] std::string explain(const TableText& table);
 

@@ -1,6 +1,6 @@
-// The schedule executor: a sans-IO state machine that carries out one member's part of a
-// collective. It learns of completions and says which step to start; it knows no endpoint, clock or
-// wire. libulc, the engine (offload) and the simulator link this same object.
+// The schedule executor: a sans-IO state machine that runs one member's part of a collective. It is
+// notified of completions and returns the step to start; it knows no endpoint, clock or wire.
+// libulc, the engine (offload) and the simulator link this same object.
 //
 //            waits > 0          waits = 0            started()            complete()
 //   step:   [ kWaiting ] ───────▶ [ kReady ] ──────▶ [ kStarted ] ──────▶ [ kDone ]
@@ -10,16 +10,14 @@
 // Two kinds of edges hold a step back, both kept as one successor table (compressed rows):
 //   kOnDone   dependencies: the earlier step must be done;
 //   kOnStart  order: the earlier step must have been started. Outgoing steps (kSend to one peer,
-//     kMcast to all)
-//             start in index order per receiver, incoming ones (kRecv) in index order per source;
-//               the two
-//             directions do not hold each other back. A kMcast to a subset is ordered as if it went
-//               to all.
-// Since both only point backwards, some step can always start or is under way until all are done.
+//             kMcast to all) start in index order per receiver, incoming ones (kRecv) in index
+//             order per source; the two directions do not hold each other back. A kMcast to a
+//             subset is ordered as if it went to all.
+// Both only point backwards, so some step can always start or is in progress until all are done.
 //
 // Work per call is bounded: next() settles at most kEdgesPerCall edges and moves at most
-// kLocalOctetsPerCall octets; a larger local step is carried on by the next call. Memory is taken
-// once, in make().
+// kLocalOctetsPerCall bytes; the next call continues a larger local step. Memory is allocated once,
+// in make().
 #pragma once
 
 #include <cstdint>

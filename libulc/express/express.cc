@@ -1,4 +1,4 @@
-// The functions of express.h: who may call, and what the arguments may be.
+// The functions of express.h: checks of callers and arguments.
 #include "express/express.h"
 
 #include <cstdint>
@@ -20,7 +20,7 @@ Process& process() {
     return *kept;
 }
 
-/// Returns the object that stands in the memory of a program's one. Zeros are a value of each.
+/// Returns the object in the memory of a program's one. Zeros are a value of each.
 template <typename Inner, typename Outer>
 Inner& of(Outer* outer) {
     static_assert(sizeof(Inner) <= sizeof(Outer) && alignof(Inner) <= sizeof(std::uint64_t));

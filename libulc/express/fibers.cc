@@ -45,7 +45,8 @@ Fiber* starting = nullptr;  ///< a fiber that has not run yet; makecontext() pas
 void before_jump(Fiber& from, Fiber& to, bool last) {
     __sanitizer_start_switch_fiber(last ? nullptr : &from.shadow, to.stack, to.stack_bytes);
 }
-/// In the fiber that was jumped to; shadow: what it left. Learns the bounds of the first stack.
+/// Runs in the fiber that was jumped to. `shadow`: of the one that it left. Learns the bounds of
+/// the first stack.
 void after_jump(void* shadow) {
     __sanitizer_finish_switch_fiber(shadow, &left->stack, &left->stack_bytes);
 }

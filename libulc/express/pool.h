@@ -1,5 +1,5 @@
-// Buffers of messages that are to be sent [Express §4.2.1]: short ones from a free list, which
-// grows by pages, others by pages. The memory is an argument. Used by Process.
+// Buffers of messages to send [Express §4.2.1]: short ones from a free list, which grows by pages,
+// others by pages. The memory is an argument. Used by Process.
 #pragma once
 
 #include <ulc.h>

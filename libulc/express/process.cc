@@ -202,8 +202,8 @@ bool Process::may_compute() {
     }
 }
 
-// On the stack of the interrupted thread. The server runs on its own, and comes back here when it
-// has no message, or when its handler has blocked. In the second case the promise stands.
+// Runs on the stack of the interrupted thread. The server runs on its own, and returns here when it
+// has no message, or when its handler has blocked. In the second case the promise stays.
 void Process::on_upcall() {
     computes_ = false;
     in_upcall_ = true;
@@ -306,7 +306,7 @@ int Process::send(std::uint16_t to, const void* message, express_handler handler
     return error;
 }
 
-/// Hands libulc what it had no place for, in order.
+/// Gives libulc the messages for which it had no place, in order.
 void Process::flush() {
     while (unsent_ != nullptr) {
         Buffer& buffer = *unsent_;
@@ -333,7 +333,7 @@ void Process::collect() {
 
 // ---------------------------------------------------------------- all processes
 
-/// Sends a message without a buffer to all others, behind what was sent before.
+/// Sends a message without a buffer to all others, behind earlier ones.
 void Process::tell_all(Kind kind) {
     const Hello hello{id_};
     const std::size_t length = kind == Kind::kHello ? sizeof hello : 0;

@@ -54,7 +54,7 @@ private:
     class Call;
 
     struct Peer {
-        unsigned entered = 0;   ///< calls of express_sync() that it has told
+        unsigned entered = 0;   ///< calls of express_sync() that it has announced
         bool is_known = false;  ///< has shown the same build
         bool is_dead = false;
         bool is_mourned = false;  ///< its death has been handled

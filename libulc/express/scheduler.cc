@@ -1,4 +1,4 @@
-// Operations of the scheduler. Each changes queues, then goes on in the thread that is next.
+// Operations of the scheduler. Each changes queues, then continues in the next thread.
 #include "express/scheduler.h"
 
 #include <atomic>
@@ -124,7 +124,7 @@ void Scheduler::dispatch(bool last) {
     if (from != to) switch_.jump(switch_.self, from->context, to->context, last);
 }
 
-/// The server stands above application priority in each queue, too.
+/// The server is above application priority in each queue, too.
 void Scheduler::put(Thread& thread, Queue& queue) noexcept {
     if (&thread == server_) {
         queue.push_front(thread);
@@ -311,7 +311,7 @@ bool Scheduler::wait(Condition& condition, Mutex& mutex) {
     return may;
 }
 
-/// The first waiter goes on when it has its mutex again.
+/// Lets the first waiter continue when it has its mutex again.
 void Scheduler::resume_waiter(Condition& condition) noexcept {
     Thread& thread = *condition.waiters.pop();
     Mutex& mutex = *thread.mutex;

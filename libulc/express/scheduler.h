@@ -76,7 +76,7 @@ struct Switch {
     /// Returns a context that calls run(argument) when it is first jumped to, or stands for the
     /// stack that the caller runs on if `run` is nullptr. nullptr: no memory.
     void* (*make)(void* self, void (*run)(void*), void* argument);
-    /// Leaves `from`, goes on in `to`. last: nothing jumps to `from` any more.
+    /// Leaves `from`, continues in `to`. `last`: nothing jumps to `from` any more.
     void (*jump)(void* self, void* from, void* to, bool last);
     void (*drop)(void* self, void* context);
 };
@@ -85,8 +85,8 @@ struct Switch {
 struct Surroundings {
     void* self;
     Nanos (*now)(void* self);
-    /// Called before a thread that is not the server goes on. False: the server was woken, which
-    /// goes first.
+    /// Called before a thread that is not the server continues. Returns false if the server was
+    /// woken, which goes first.
     bool (*may_compute)(void* self);
     /// Called while no thread is ready. Returns by `until` at the latest.
     void (*idle)(void* self, Nanos until);
@@ -170,7 +170,7 @@ private:
     Queue ready_;                 ///< without the server
     unsigned threads_ = 0;
     // Written by this thread, and by a signal handler on it.
-    volatile bool inside_ = false;  ///< an operation is under way
+    volatile bool inside_ = false;  ///< an operation is in progress
     volatile bool wanted_ = false;  ///< an upcall came meanwhile
 };
 

@@ -78,7 +78,7 @@ public:
     [[nodiscard]] ssize_t finish_claim(const Incoming& wanted) noexcept;
     [[nodiscard]] ssize_t cancel(void* context) noexcept;
 
-    /// Polls libulc and reports what is done. True if anything moved.
+    /// Polls libulc and reports completed operations. True if anything moved.
     bool progress() noexcept;
 
     /// True if a success of an operation with these flags is reported.
@@ -163,7 +163,7 @@ private:
     /// The operation is out of the list and done.
     void finish(Operation& operation, const ulc_status& status) noexcept;
     void finish_receive(Operation& operation, const ulc_status& status) noexcept;
-    /// The same of what is neither a send nor a receive of one message.
+    /// Ends an operation that is neither a send nor a receive of one message.
     void finish_other(Operation& operation, const ulc_status& status) noexcept;
     /// Reports a message of `length` bytes, of which the buffer has as many as fit.
     void take_message(Operation& operation, Rank source, std::uint64_t tag,
@@ -200,7 +200,7 @@ private:
     Counter* receive_counter_ = nullptr;
     Peers peers_;
     OperationPool pool_;
-    OperationList operations_;  ///< under way
+    OperationList operations_;  ///< in progress
     OperationList deferred_;    ///< to be started when the job has formed
     OperationList pulls_;       ///< receives of messages of this node that are being read
     OperationList stuck_;       ///< sends of such messages and of RMA that libulc takes later

@@ -1,4 +1,4 @@
-// This file says what the provider offers: fi_getinfo().
+// The provider's answer to fi_getinfo(): its offers.
 #pragma once
 
 #include <rdma/fabric.h>

@@ -1,4 +1,4 @@
-// The header that this provider puts in front of each message, and how tags are laid out.
+// The header that this provider puts in front of each message, and the layout of tags.
 //
 //   byte 0      version, 1
 //   byte 1      flags: bit 0, the message has completion data

@@ -1,4 +1,4 @@
-// One send or receive under way, and the pool and lists of those of an endpoint.
+// One pending send or receive, and the pool and lists of those of an endpoint.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -45,7 +45,7 @@ struct Region;
 struct ManyBuffer {
     Endpoint* endpoint;
     Operation* spare;   ///< the next part; nullptr: the buffer takes no more
-    std::size_t users;  ///< its receive, until that is over, and the parts under way
+    std::size_t users;  ///< its receive, until that is over, and its pending parts
 };
 
 /// State of operations of the kinds for RMA (rma/).
@@ -135,7 +135,7 @@ public:
     OperationPool() = default;
     OperationPool(const OperationPool&) = delete;
     OperationPool& operator=(const OperationPool&) = delete;
-    /// Frees what operations under way have too.
+    /// Also frees what pending operations have.
     ~OperationPool() {
         for (const auto& chunk : chunks_)
             for (std::size_t i = 0; i < kChunk; ++i)

@@ -1,4 +1,4 @@
-// Turns what libulc has completed into completions of libfabric.
+// Turns completed operations of libulc into completions of libfabric.
 #include <algorithm>
 
 #include "ofi/endpoint.h"
@@ -53,7 +53,7 @@ void Endpoint::end_all() noexcept {
         for (Operation* one = list->first(); one != nullptr;) {
             Operation& operation = *one;
             one = one->next;
-            // libulc's endpoint for links ends what it has.
+            // libulc's endpoint for links ends its own.
             if (!operation.waits && operation.ep != nullptr && operation.ep != ep_) continue;
             list->remove(operation);
             finish(operation, status);

@@ -41,7 +41,7 @@ std::uint64_t bytes_taken(const ulc_status& message, const void* head,
     const std::uint64_t payload = message.length - sizeof start.header;
     if (octets < sizeof start.header) return payload;
     std::memcpy(&start, head, std::min(octets, sizeof start));
-    // A malformed message that comes in chunks lies in the buffer until it is dropped.
+    // A malformed message that comes in chunks is in the buffer until it is dropped.
     if (start.fault(message.length) != HeaderFault::kNone)
         return octets == message.length ? 0 : payload;
     if (!start.header.announces()) return payload;

@@ -1,4 +1,4 @@
-// The C functions of gamma.h: who may call, and what the arguments may be.
+// The functions of gamma.h: checks of callers and arguments.
 #include "ports/gamma.h"
 
 #include <sys/mman.h>

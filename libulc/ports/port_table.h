@@ -36,7 +36,8 @@ struct Port {
     unsigned char* buffer = nullptr;
     std::size_t size = 0;  ///< bytes; may be known without a buffer
     std::size_t fill = 0;
-    std::uint32_t binding = 0;  ///< counts buffers: what was placed in an earlier one moves no fill
+    /// Counts buffers: a message placed in an earlier one moves no fill
+    std::uint32_t binding = 0;
 };
 
 /// The place of the first bytes of a message.

@@ -42,8 +42,8 @@ bool complain(const char* text) {
 
 }  // namespace
 
-/// One call of the program: has the endpoint, and lets handlers run at its end. Nothing of that in
-/// handlers and atomic functions, whose caller does it.
+/// One call of the program: has the endpoint, and lets handlers run at its end. Neither in handlers
+/// and atomic functions, whose caller does it.
 class Process::Call {
 public:
     explicit Call(Process& process) : process_(process), outermost_(!process.is_inside()) {
@@ -166,7 +166,7 @@ bool Process::attach(PortNumber number, void* buffer) {
     return ports_.attach(number, buffer);
 }
 
-// Nothing is written into a buffer that its port has given up. In an atomic function the handler of
+// Nothing is written into a buffer that its port has released. In an atomic function the handler of
 // that message does not run.
 void Process::settle_arrival(PortNumber number) {
     while (arrival_.under_way && arrival_.port == number) {
@@ -293,7 +293,7 @@ int Process::submit(const Port& port, PortNumber number, const void* data, std::
                               : ulc_sendv(ep_, port.node, tag, &piece, 1, flags, request);
         if (error == ULC_OK) ++sent;
         if (error != ULC_ERR_AGAIN) return error;
-        // Take what comes meanwhile, or two that send to each other would both wait.
+        // Takes messages meanwhile, or two processes that send to each other would both wait.
         const int waited = pause(changes_.load());
         if (waited != ULC_OK && waited != ULC_ERR_TIMEOUT && waited != ULC_ERR_LIMIT) return waited;
         if (serial_ == 0) deliver();

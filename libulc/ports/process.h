@@ -144,10 +144,10 @@ private:
     int par_pid_ = -1;
     Others others_;             ///< started by this process
     bool acknowledges_ = true;  ///< the profile can tell that a message was delivered
-    unsigned serial_ = 0;       ///< handlers and atomic functions under way
+    unsigned serial_ = 0;       ///< handlers and atomic functions in progress
     PortTable ports_;
     Arrival arrival_;
-    std::bitset<GAMMA_PORTS> failed_;                ///< a send through it failed, not told yet
+    std::bitset<GAMMA_PORTS> failed_;                ///< a send through it failed, not reported yet
     std::array<std::uint64_t, GAMMA_PORTS> sent_{};  ///< messages by node, or BROADCAST
     std::array<Expected, GAMMA_NODES_MAX> expected_{};
     PortNumber sent_through_ = 0;  ///< the last

@@ -96,7 +96,7 @@ private:
         Access wants = Access::kNone;  ///< by the fault under way
         bool is_owned = false;
         bool is_held = false;   ///< came for a thread that has not gone on yet
-        bool is_stale = false;  ///< the copy under way was invalidated already
+        bool is_stale = false;  ///< the copy in progress was invalidated already
         std::uint16_t probable_owner = 0;
         std::uint64_t copies = 0;   ///< the owner knows which others have one
         std::uint64_t awaited = 0;  ///< processes that have not confirmed the invalidation

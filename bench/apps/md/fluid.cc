@@ -108,7 +108,7 @@ Vector Fluid::between(std::size_t to, std::size_t from) const {
 
 // ---------------------------------------------------------------- neighbours
 
-/// Every process judges by all positions, so all make new lists in the same step.
+/// Every process decides by all positions, so all make new lists in the same step.
 bool Fluid::list_is_old() const {
     const double bound = conditions_.skin * conditions_.skin / 4;
     for (std::size_t n = 0; n < positions_.size(); ++n) {

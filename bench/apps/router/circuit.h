@@ -50,7 +50,7 @@ struct Bend {
     std::uint16_t at = 0;
 };
 
-/// A bend for each segment. Plain data: it lies in shared memory.
+/// A bend for each segment. Plain data, in shared memory.
 using Route = std::array<Bend, kSegmentsMax>;
 
 /// Makes wires of 2 to 4 pins, most of them short. The same seed gives the same circuit.

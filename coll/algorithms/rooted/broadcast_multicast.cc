@@ -1,7 +1,7 @@
-// Broadcast as in URTP §4.2: the root multicasts, the others receive. Each octet is on the wire
-// once. The message is cut into segments, and a window of them is under way at a time: it bounds
-// the root's send memory and a receiver's lent memory for any length. Receivers place early
-// segments while later ones are on the wire.
+// Broadcast as in URTP §4.2: the root multicasts, the others receive. Each byte is on the wire
+// once. The message is cut into segments, and a window of them is pending at a time: it bounds the
+// root's send memory and a receiver's lent memory for any length. Receivers place early segments
+// while later ones are on the wire.
 #include "coll/algorithm.h"
 
 namespace ulc::coll {

@@ -15,9 +15,8 @@ public:
     TreeReduction(const Call& call, Shape shape, std::uint32_t top, Range own, Range result,
                   Plan& plan);
     [[nodiscard]] const Segments& segments() const noexcept { return segments_; }
-    /// Appends what this rank does for segment i = 0, 1, …. Returns the step after which it is
-    /// done: at the top, the segment of the result is there; elsewhere, own's is not needed any
-    /// more.
+    /// Appends this rank's steps for segment i = 0, 1, …. Returns the step after which it is done:
+    /// at the top, the segment of the result is there; elsewhere, own's is not needed any more.
     std::uint32_t segment(std::uint32_t i);
 
 private:

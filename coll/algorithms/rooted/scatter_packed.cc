@@ -1,6 +1,6 @@
-// Scatter as in URTP §4.4: what fills packets goes to each member by unicast. The rest of each
-// block is less than a packet, and all rests are packed into one multicast. Blocks smaller than a
-// packet are all packed: one message instead of ranks − 1. Every member knows all lengths here.
+// Scatter as in URTP §4.4: full packets go to each member by unicast. The rest of each block is
+// less than a packet, and all rests are packed into one multicast. Blocks smaller than a packet are
+// all packed: one message instead of ranks − 1. Every member knows all lengths here.
 #include <algorithm>
 #include <vector>
 
@@ -9,7 +9,7 @@
 namespace ulc::coll {
 namespace {
 
-/// About what a packet of Ethernet carries for us; it decides what is packed, nothing else.
+/// About the payload of a packet of Ethernet; it decides only what is packed.
 constexpr std::uint64_t kPacketOctets = 1460;
 
 class Packed {

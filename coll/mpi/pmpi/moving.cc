@@ -17,7 +17,7 @@ ulc_mpi_blocks blocks_of(const MPI_Count* counts, const MPI_Aint* displacements)
 bool is_valid(MPI_Count count, MPI_Datatype type) {
     return count >= 0 && type != MPI_DATATYPE_NULL;
 }
-/// Judges likewise; the arguments have no meaning with MPI_IN_PLACE.
+/// Validates likewise; the arguments have no meaning with MPI_IN_PLACE.
 bool is_valid(const void* buffer, MPI_Count count, MPI_Datatype type) {
     return buffer == MPI_IN_PLACE || is_valid(count, type);
 }

@@ -174,8 +174,8 @@ private:
     std::vector<MPI_Datatype> types_;
 };
 
-/// True if one element without gap lies in memory in the order in which it is packed. A type for
-/// which this cannot be seen from its construction is packed.
+/// True if one element without gap is in memory in the order in which it is packed. A type for
+/// which its construction does not show this is packed.
 bool lies_in_order(MPI_Datatype type) {
     const Contents contents(type);
     if (contents.kind() == MPI_COMBINER_NAMED) return true;

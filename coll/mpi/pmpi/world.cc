@@ -86,7 +86,7 @@ void begin() {
     is_joined = true;
 }
 
-/// Leaves the job. In the barrier MPICH moves what other ranks wait for.
+/// Leaves the job. In the barrier MPICH progresses the operations for which other ranks wait.
 void end() {
     if (!is_open) return;
     is_open = false;

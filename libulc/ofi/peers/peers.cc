@@ -120,7 +120,7 @@ fi_addr_t Peers::address_of(Rank rank) noexcept {
     if (rank >= by_rank_.size()) return FI_ADDR_NOTAVAIL;
     if (by_rank_[rank] != FI_ADDR_NOTAVAIL) [[likely]]
         return by_rank_[rank];
-    // Its address may come later, so only what is found is kept.
+    // Its address may come later, so only a found one is kept.
     const fi_addr_t found = addresses_->index_of(job_->address_of(number_of(rank), number_));
     Address address;
     if (found == FI_ADDR_NOTAVAIL || !addresses_->find(found, address)) return FI_ADDR_NOTAVAIL;

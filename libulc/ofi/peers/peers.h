@@ -23,7 +23,7 @@ public:
     /// Returns 0 if messages can be sent and received, -FI_EAGAIN while the job forms, or the
     /// -FI_E… with which it failed. Does not poll.
     [[nodiscard]] int state() noexcept { return formed_ ? 0 : look_at_state(); }
-    /// Says goodbye to the others, after what was sent has been delivered.
+    /// Says goodbye to the others, after all sends were delivered.
     void leave() noexcept;
 
     /// Sets the rank of a peer. Returns 0, -FI_EAGAIN while a link to it is made, or -FI_E….

@@ -47,7 +47,7 @@ public:
     /// Opens the endpoint for links. If it cannot be opened, there are no strangers. There are none
     /// either if more than kRanksHereMax ranks of the job are on this machine.
     void open(unsigned ranks_here) noexcept;
-    /// Delivers what was sent, and closes the endpoint.
+    /// Delivers pending sends, and closes the endpoint.
     void close() noexcept;
     /// Returns the endpoint for links; nullptr: there is none.
     [[nodiscard]] ulc_endpoint* ep() const noexcept { return ep_; }

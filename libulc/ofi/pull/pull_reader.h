@@ -1,4 +1,4 @@
-// Reads what another process of this node announced, from its memory.
+// Reads announced messages of another process of this node from its memory.
 #pragma once
 
 #include <sys/types.h>

@@ -45,7 +45,7 @@ struct Announcement {
 };
 static_assert(sizeof(Announcement) == 28 && alignof(Announcement) == 1);
 
-/// Lies in the sender's memory from the announcement to the answer.
+/// In the sender's memory from the announcement to the answer.
 struct alignas(kDescriptorAlignment) PullDescriptor {
     struct Piece {
         std::uint64_t address;

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kPullFrom = 32U << 10;
 /// Bytes that are read before other messages get on.
 constexpr std::uint64_t kReadAtOnce = 4U << 20;
-/// Time in which an endpoint that is closed hands over what others were to read.
+/// Time in which a closed endpoint delivers the messages that others were to read.
 constexpr Nanos kEndMax = 10 * kSecond;
 
 std::uint64_t address_of(const PullDescriptor& descriptor) noexcept {

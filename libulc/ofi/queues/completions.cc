@@ -19,8 +19,8 @@ namespace ulc::ofi {
 namespace {
 
 constexpr NotThere kNotThere;
-/// Empty reads between two looks at the clock, which costs as much as a read. Fewer where others
-/// wait for the core: an engine among them may hold what is awaited.
+/// Empty reads between two checks of the clock, which cost as much as a read. Fewer if others wait
+/// for the core: an engine among them may hold an awaited message.
 constexpr unsigned kReadsPerLook = 64;
 constexpr unsigned kReadsPerLookShared = 4;
 /// A descriptor wakes its waiter after this time: only a read moves messages.

@@ -44,9 +44,9 @@ public:
     /// -FI_EAVAIL. sources may be nullptr.
     [[nodiscard]] ssize_t read(void* entries, std::size_t count, fi_addr_t* sources) noexcept;
     [[nodiscard]] ssize_t read_error(fi_cq_err_entry& out) noexcept;
-    /// Takes what the engines of the bound endpoints have completed.
+    /// Takes the completions of the engines of the bound endpoints.
     void progress() noexcept;
-    /// Counts an empty read. True if nothing has come for long, so that the core is to be yielded.
+    /// Counts an empty read. True if nothing has come for long, so that the core must be yielded.
     [[nodiscard]] bool is_idle() noexcept;
     /// Records how long the yield took that is_idle() asked for.
     void yielded() noexcept { ladder_.yielded(looked_at_, now()); }

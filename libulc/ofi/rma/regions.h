@@ -18,7 +18,7 @@ struct Region {
     unsigned char* base;
     std::uint64_t length;
     std::uint64_t access;                   ///< FI_REMOTE_READ, FI_REMOTE_WRITE
-    std::atomic<unsigned> users{0};         ///< long transfers under way
+    std::atomic<unsigned> users{0};         ///< long transfers in progress
     std::atomic<Counter*> writes{nullptr};  ///< counts accesses of peers
     std::atomic<Counter*> reads{nullptr};
 };

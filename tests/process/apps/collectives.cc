@@ -57,7 +57,7 @@ struct Layout {
             end += kGap + lengths[rank];
         }
     }
-    /// Writes block(rank, bytes) at each rank's place; the gaps are untouched.
+    /// Writes block(rank, octets) at each rank's place; the gaps are untouched.
     template <typename Block>
     [[nodiscard]] Octets filled(Block block) const {
         Octets memory(end, kUntouched);

@@ -27,7 +27,7 @@ Symbols fold(std::uint64_t count, std::uint64_t from, std::uint64_t octets) {
     return symbols;
 }
 
-/// Returns all blocks of a layout, each filled by fill(rank, bytes).
+/// Returns all blocks of a layout, each filled by fill(rank, octets).
 template <typename Fill>
 Symbols filled(const Blocks& blocks, std::uint16_t ranks, Fill fill) {
     Symbols memory;

@@ -10,7 +10,7 @@
 
 namespace ulc::sim {
 
-/// Returns bytes 0 … bytes-1 that come from `rank`. rank < 4095, bytes ≤ 2^20.
+/// Returns bytes 0 … octets-1 that come from `rank`. rank < 4095, octets ≤ 2^20.
 [[nodiscard]] Symbols contribution(std::uint16_t rank, std::uint64_t octets);
 
 /// Returns the memory of call.rank before and after the call, whose blocks are filled in.

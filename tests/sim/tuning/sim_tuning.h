@@ -26,7 +26,7 @@ inline constexpr const char* kHubHosts = "gamma-0.4";
 /// One operation's sizes at one number of ranks: measured one after another, so that a choice far
 /// behind is left out of greater ones.
 struct TuningColumn {
-    coll::Situation at;  ///< bytes: nothing
+    coll::Situation at;  ///< octets: nothing
     std::vector<std::uint64_t> octets;
 };
 
