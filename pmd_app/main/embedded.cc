@@ -26,6 +26,7 @@
 #include "abi/engine_entry.h"
 #include "abi/region.h"
 #include "base/check.h"
+#include "engine/engine.h"
 #include "main/clock.h"
 #include "main/engine_loop.h"
 #include "main/node.h"
@@ -37,7 +38,8 @@ struct EmbeddedEngine {
     std::string devices;
     unsigned opens = 1;  ///< under the mutex of the registry
     std::unique_ptr<daemon::Node> node;
-    daemon::EngineClock clock{0};  ///< the only one this engine hears of
+    std::unique_ptr<engine::Engine> core;  ///< on the ports of `node`, which outlive it
+    daemon::EngineClock clock{0};          ///< the only one this engine hears of
     RegionSizes sizes;
     std::atomic_flag busy = ATOMIC_FLAG_INIT;
     std::atomic<Nanos> polled_at{0};
@@ -109,10 +111,10 @@ void wake_helper(EmbeddedEngine& engine) {
 
 /// One round by who has the engine. The helper is woken when a collective was handed over.
 bool round(EmbeddedEngine& engine, Nanos now) {
-    const bool moved = engine.node->engine().poll(now);
+    const bool moved = engine.core->poll(now);
     const std::uint32_t before = engine.needs_helper.load(std::memory_order_relaxed) & kOffloading;
     if (!moved && before == 0) return false;
-    const std::uint32_t offloading = engine.node->engine().offloading() ? kOffloading : 0;
+    const std::uint32_t offloading = engine.core->offloading() ? kOffloading : 0;
     if (offloading != before) {
         engine.needs_helper.fetch_xor(kOffloading, std::memory_order_relaxed);
         if (offloading != 0) wake_helper(engine);
@@ -236,6 +238,9 @@ int open(const char* devices, const char* options, EmbeddedEngine** out, char* t
     node.engine.looks_per_round = node.engine.endpoints_max;
     if (const Err error = Node::open(node, nullptr, engine->node, notes, why); error != Err::kOk)
         return fail(error, why, text, octets);
+    engine->core =
+        std::make_unique<engine::Engine>(engine->node->engine_config(), engine->node->ports());
+    engine->node->watch(engine->core->counters());
     engine->clock = EngineClock(engine->node->tsc_hz());
     engine->helper = std::thread(help, engine.get());
     all.engines.push_back(engine.get());
@@ -255,7 +260,7 @@ int attach(EmbeddedEngine* engine, const char* net, void** region, abi::RegionLa
     if (memory == MAP_FAILED) return static_cast<int>(Err::kNoMemory);
     return with_engine(*engine, [&] {
         const auto id =
-            engine->node->engine().attach(memory, *layout, index.value(), 0, abi::Reach::kProcess);
+            engine->core->attach(memory, *layout, index.value(), 0, abi::Reach::kProcess);
         if (!id) {
             munmap(memory, layout->region_octets);
             return static_cast<int>(id.error());
@@ -269,14 +274,14 @@ int attach(EmbeddedEngine* engine, const char* net, void** region, abi::RegionLa
 
 int detach(EmbeddedEngine* engine, std::uint32_t endpoint) {
     with_engine(*engine, [&] {
-        engine->node->engine().detach(endpoint, engine::DetachReason::kClosed, engine->clock.now());
+        engine->core->detach(endpoint, engine::DetachReason::kClosed, engine->clock.now());
     });
     // What was sent is delivered first; the engine bounds that time itself (linger_max).
     const Nanos give_up = engine->clock.now() + kDrainMax;
     for (;;) {
         const bool done = with_engine(*engine, [&] {
-            engine->node->engine().poll(engine->clock.now());
-            return engine->node->engine().detached(endpoint);
+            engine->core->poll(engine->clock.now());
+            return engine->core->detached(endpoint);
         });
         if (done) break;
         if (engine->clock.now() > give_up)
@@ -298,18 +303,16 @@ int poll(EmbeddedEngine* engine, std::uint32_t endpoint, const abi::Placer* plac
     if (!turn.mine()) return abi::kRoundElsewhere;
     const Nanos now = engine->clock.now();
     engine->polled_at.store(now, std::memory_order_relaxed);
-    if (placer != nullptr) engine->node->engine().set_placer(endpoint, placer);
+    if (placer != nullptr) engine->core->set_placer(endpoint, placer);
     const bool moved = round(*engine, now);
-    if (placer != nullptr) engine->node->engine().set_placer(endpoint, nullptr);
+    if (placer != nullptr) engine->core->set_placer(endpoint, nullptr);
     return (moved ? abi::kRoundMoved : abi::kRoundIdle) |
-           (engine->node->engine().owes(endpoint) ? abi::kRoundOwes : 0);
+           (engine->core->owes(endpoint) ? abi::kRoundOwes : 0);
 }
 
 int set_interrupt(EmbeddedEngine* engine, std::uint32_t endpoint, void (*interrupt)(void* context),
                   void* context) {
-    with_engine(*engine, [&] {
-        engine->node->engine().set_interrupt(endpoint, {interrupt, context});
-    });
+    with_engine(*engine, [&] { engine->core->set_interrupt(endpoint, {interrupt, context}); });
     return 0;
 }
 
@@ -329,11 +332,11 @@ void close(EmbeddedEngine* engine) {
     if (--engine->opens > 0) return;
     std::erase(all.engines, engine);
     const Nanos give_up = engine->clock.now() + kDrainMax;
-    with_engine(*engine, [&] { engine->node->engine().stop_accepting(); });
+    with_engine(*engine, [&] { engine->core->stop_accepting(); });
     // Peers are still told that ranks left, and frames in flight are let out.
     while (!with_engine(*engine, [&] {
-        engine->node->engine().poll(engine->clock.now());
-        return engine->node->engine().drained();
+        engine->core->poll(engine->clock.now());
+        return engine->core->drained();
     }) && engine->clock.now() < give_up)
         std::this_thread::yield();
     engine->stop.store(true, std::memory_order_relaxed);

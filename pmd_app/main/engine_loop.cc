@@ -47,7 +47,7 @@ bool EngineCalls::run(const Call& call) {
     return state->load(std::memory_order_acquire) == 1;
 }
 
-bool EngineCalls::serve(engine::Engine& engine, Nanos now) {
+bool EngineCalls::serve(Core& core, Nanos now) {
     if (!pending_.load(std::memory_order_relaxed)) return false;
     std::vector<Entry> taken;
     {
@@ -58,7 +58,7 @@ bool EngineCalls::serve(engine::Engine& engine, Nanos now) {
     std::uint64_t drained = 0;
     static_cast<void>(!read(wake_fd_, &drained, sizeof drained));
     for (const Entry& entry : taken) {
-        (*entry.call)(engine, now);
+        (*entry.call)(core, now);
         entry.state->store(1, std::memory_order_release);
         entry.state->notify_one();
     }
@@ -75,9 +75,8 @@ void EngineCalls::close() {
     queue_.clear();
 }
 
-EngineLoop::EngineLoop(engine::Engine& engine, const EngineClock& clock,
-                       const IdleLadder::Limits& limits)
-    : engine_(engine), clock_(clock), ladder_(limits), epoll_fd_(epoll_create1(EPOLL_CLOEXEC)) {
+EngineLoop::EngineLoop(Core& core, const EngineClock& clock, const IdleLadder::Limits& limits)
+    : core_(core), clock_(clock), ladder_(limits), epoll_fd_(epoll_create1(EPOLL_CLOEXEC)) {
     ULC_CHECK(epoll_fd_ >= 0);
     epoll_event event{};
     event.events = EPOLLIN;
@@ -102,12 +101,12 @@ void EngineLoop::remove_doorbell(int socket) noexcept {
 }
 
 bool EngineLoop::round(Nanos now) {
-    const bool called = calls_.serve(engine_, now);
-    return engine_.poll(now) || called;
+    const bool called = calls_.serve(core_, now);
+    return core_.poll(now) || called;
 }
 
 bool EngineLoop::served_clients() noexcept {
-    const Counters& counters = engine_.counters();
+    const Counters& counters = core_.counters();
     const std::uint64_t work = counters.get(Counter::submissions) +
                                counters.get(Counter::completions) +
                                counters.get(Counter::data_received);
@@ -115,18 +114,18 @@ bool EngineLoop::served_clients() noexcept {
 }
 
 void EngineLoop::nap(Nanos now) {
-    if (!engine_.prepare_sleep()) return;
+    if (!core_.prepare_sleep()) return;
     const Nanos until_timer =
-        engine_.next_deadline() == kNever ? LLONG_MAX : engine_.next_deadline() - now;
+        core_.next_deadline() == kNever ? LLONG_MAX : core_.next_deadline() - now;
     const Nanos length = std::min(ladder_.next_nap(), until_timer);
     if (length > 0) {
         const timespec timeout{static_cast<time_t>(length / kSecond),
                                static_cast<long>(length % kSecond)};
         epoll_event events[8];
         static_cast<void>(epoll_pwait2(epoll_fd_, events, 8, &timeout, nullptr));
-        engine_.counters().add(Counter::naps);
+        core_.counters().add(Counter::naps);
     }
-    engine_.awake();
+    core_.awake();
 }
 
 void EngineLoop::run(Nanos drain_max) {
@@ -136,16 +135,16 @@ void EngineLoop::run(Nanos drain_max) {
     for (;;) {
         const Nanos now = clock_.now();
         if (now >= beat_at_) {
-            engine_.beat();
+            core_.beat();
             beats_.fetch_add(1, std::memory_order_relaxed);
             beat_at_ = now + kBeatApart;
         }
         if (stop_.load(std::memory_order_relaxed)) {
             if (stop_at == kNever) {
-                engine_.stop_accepting();
+                core_.stop_accepting();
                 stop_at = now + drain_max;
             }
-            if (engine_.drained() || now >= stop_at) break;
+            if (core_.drained() || now >= stop_at) break;
         }
         if (round(now)) {
             served_clients() ? ladder_.busy() : ladder_.stirred();

@@ -1,5 +1,5 @@
-// The engine's thread: rounds of Engine::poll() with the idle ladder, sleep on the clients' doorbells, and calls that
-// other threads want made on the engine.
+// The engine's thread: rounds of Core::poll() with the idle ladder, sleep on the clients'
+// doorbells, and calls that other threads want made on the engine.
 //
 //   round ── moved ──▶ round          nothing moved for clients ──▶ spin ▶ yield ▶ nap (ladder)
 //   nap: prepare_sleep() (flags up, fence, look again) ▶ epoll on doorbells, at most the nap or the next timer ▶ awake()
@@ -15,15 +15,15 @@
 #include <vector>
 
 #include "base/idle_ladder.h"
-#include "engine/engine.h"
 #include "main/clock.h"
+#include "main/core/core.h"
 
 namespace ulc::daemon {
 
 /// Runs functions on the engine's thread for others. One relaxed load a round while there are none.
 class EngineCalls {
 public:
-    using Call = std::function<void(engine::Engine&, Nanos)>;
+    using Call = std::function<void(Core&, Nanos)>;
 
     EngineCalls();
     ~EngineCalls();
@@ -34,7 +34,7 @@ public:
     /// ended and it was not.
     bool run(const Call& call);
     /// Engine thread: makes what is queued. True: there was something.
-    bool serve(engine::Engine& engine, Nanos now);
+    bool serve(Core& core, Nanos now);
     /// Engine thread, at its end: refuses everything from now on.
     void close();
     /// Readable while something is queued.
@@ -56,7 +56,7 @@ private:
 class EngineLoop {
 public:
     /// clock: the one that this engine is to hear of, and no other.
-    EngineLoop(engine::Engine& engine, const EngineClock& clock, const IdleLadder::Limits& limits);
+    EngineLoop(Core& core, const EngineClock& clock, const IdleLadder::Limits& limits);
     ~EngineLoop();
     EngineLoop(const EngineLoop&) = delete;
     EngineLoop& operator=(const EngineLoop&) = delete;
@@ -84,7 +84,7 @@ private:
     [[nodiscard]] bool served_clients() noexcept;
     void nap(Nanos now);
 
-    engine::Engine& engine_;
+    Core& core_;
     EngineClock clock_;
     EngineCalls calls_;
     IdleLadder ladder_;

@@ -1,11 +1,14 @@
-// ulc-engine: one node's engine as a daemon. Options from options.def; one line on stdout when ready; SIGTERM or SIGINT ends it in
-// order: no client is taken in any more, their messages are delivered, peers are notified.
+// ulc-engine: one node's engine as a daemon. It holds privileges, ports, memory and clients; the
+// engine is libulc-core.so. Options from options.def; one line on stdout when ready; SIGTERM or
+// SIGINT ends it in order: no client is taken in any more, their messages are delivered, peers are
+// notified.
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -14,6 +17,7 @@
 
 #include "base/check.h"
 #include "main/attach/attach_server.h"
+#include "main/core/core.h"
 #include "main/node.h"
 #include "main/options.h"
 #include "main/sandbox/sandbox.h"
@@ -30,6 +34,23 @@ sigset_t end_signals() {
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     return set;
+}
+
+/// Loads the engine and makes one on the ports of the node.
+Err open_core(Node& node, std::unique_ptr<Core>& out, std::string& why) {
+    std::shared_ptr<const CoreLibrary> library;
+    const std::string file = CoreLibrary::usual_file();
+    if (const Err error = CoreLibrary::load(file, CoreFileRule::kAny, library, why);
+        error != Err::kOk)
+        return error;
+    spdlog::debug("engine core {} of {}", library->table().build, file);
+    const Err error = Core::create(std::move(library), node.engine_config(), node.ports(), out);
+    if (error != Err::kOk) {
+        why = "no memory for the engine; lower --endpoints, or free memory";
+        return error;
+    }
+    node.watch(out->counters());
+    return Err::kOk;
 }
 
 /// Gives up privileges when all threads run. False: not possible, and --sandbox yes was given.
@@ -127,8 +148,13 @@ int run(int argc, char** argv) {
     }
     for (const std::string& note : notes)
         spdlog::info("{}", note);
+    std::unique_ptr<Core> core;
+    if (open_core(*node, core, why) != Err::kOk) {
+        spdlog::error("{}", why);
+        return 1;
+    }
     {
-        EngineLoop loop(node->engine(), EngineClock(node->tsc_hz()), node_options.idle);
+        EngineLoop loop(*core, EngineClock(node->tsc_hz()), node_options.idle);
         AttachServer server(attach_options_of(options), loop, counters);
         if (server.start(why) != Err::kOk) {
             spdlog::error("{}", why);
@@ -140,7 +166,9 @@ int run(int argc, char** argv) {
     // The engine has drained; ports and DPDK are left to the kernel. DPDK 22.11 takes a memif server's listener away from
     // its own interrupt thread while a peer knocks, which then reads freed memory.
     static const Node* const kept = node.release();
+    static const Core* const kept_core = core.release();
     static_cast<void>(kept);
+    static_cast<void>(kept_core);
     return status;
 }
 

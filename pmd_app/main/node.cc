@@ -27,22 +27,19 @@ Err Node::open(const NodeOptions& options, Counters* counters, std::unique_ptr<N
         notes = report.notes;
     }
     std::unique_ptr<Node> node(new Node);
-    std::vector<Port> tables;
     for (const NodeNet& net : options.nets) {
         if (const Err error = node->open_port(net.port, why); error != Err::kOk) return error;
-        tables.push_back(node->ports_.back().table());
+        node->tables_.push_back(node->ports_.back().table());
         node->names_.push_back(net.name);
     }
     node->tsc_hz_ = (needs_eal ? dpdk::tsc_hz() : measure_tsc_hz()) * options.slow_time;
     if (!options.trace.file.empty()) {
-        if (const Err error = node->open_trace(options, tables, why); error != Err::kOk)
+        if (const Err error = node->open_trace(options, node->tables_, why); error != Err::kOk)
             return error;
     }
-    engine::EngineConfig config = options.engine;
-    if (config.seed == 0) config.seed = system_random();
-    config.counters = counters;
-    node->engine_ = std::make_unique<engine::Engine>(config, tables);
-    if (node->trace_ != nullptr) node->trace_->watch(node->engine_->counters());
+    node->config_ = options.engine;
+    if (node->config_.seed == 0) node->config_.seed = system_random();
+    node->config_.counters = counters;
     out = std::move(node);
     return Err::kOk;
 }

@@ -1,4 +1,5 @@
-// One engine with its ports: options → EAL → ports → Engine. Shared by the daemon and the embedded library.
+// The ports of one engine: options → EAL → ports, and the configuration of the engine on them.
+// Shared by the daemon, whose engine is a library (core/core.h), and the embedded library.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 #include "base/idle_ladder.h"
 #include "dpdk/eal.h"
 #include "dpdk/ethdev_port.h"
-#include "engine/engine.h"
+#include "engine/config.h"
 #include "main/trace/trace.h"
 #include "packet/packet_port.h"
 #include "shm/shm_port.h"
@@ -36,12 +37,19 @@ struct NodeOptions {
 
 class Node {
 public:
-    /// Starts DPDK if a device needs it and this process has not, opens the ports, makes the engine. counters: the shared page or nullptr.
+    /// Starts DPDK if a device needs it and this process has not, and opens the ports. counters:
+    /// the shared page or nullptr.
     /// Errors: those of start_eal() and EthdevPort::open(); why: one sentence with what to do. notes: for the log.
     static Err open(const NodeOptions& options, Counters* counters, std::unique_ptr<Node>& out,
                     std::vector<std::string>& notes, std::string& why);
 
-    [[nodiscard]] engine::Engine& engine() noexcept { return *engine_; }
+    /// For the engine, which must end before this object.
+    [[nodiscard]] const engine::EngineConfig& engine_config() const noexcept { return config_; }
+    [[nodiscard]] const std::vector<Port>& ports() const noexcept { return tables_; }
+    /// The trace, if there is one, records rises of these counters.
+    void watch(const Counters& counters) noexcept {
+        if (trace_ != nullptr) trace_->watch(counters);
+    }
     /// Lets go of stations on shared memory in a child of fork(): they are the parent's.
     void abandon() noexcept;
     /// Index of the net of that name; empty: the first. Errors: kInvalid (no such net).
@@ -86,10 +94,10 @@ private:
     Err open_trace(const NodeOptions& options, std::vector<Port>& ports, std::string& why);
     std::vector<std::string> names_;
     std::uint64_t tsc_hz_ = 0;
-    // Outlive the engine, which holds their segments.
+    engine::EngineConfig config_;
     std::vector<OpenPort> ports_;
     std::unique_ptr<Trace> trace_;
-    std::unique_ptr<engine::Engine> engine_;
+    std::vector<Port> tables_;  ///< each port, or the trace before it
 };
 
 /// 64 bits from the system's random source.

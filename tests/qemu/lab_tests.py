@@ -4,9 +4,11 @@ from lab_guests import Test
 DRIVER = "pmd_app/drivers/tulip/librte_net_tulip.so"
 IOMMU = ("-M", "q35,kernel-irqchip=off", "-device", "intel-iommu,aw-bits=48")
 
-VERBS = ["pmd_app/main/ulc-engine", "tools/ulc", "tests/process/process_exchange",
+# ulc-engine loads the engine core.
+ENGINE = ["pmd_app/main/ulc-engine", "pmd_app/main/libulc-core.so"]
+VERBS = [*ENGINE, "tools/ulc", "tests/process/process_exchange",
          "bench/apps/ulc-matmul"]
-SYSTEM = [DRIVER, "pmd_app/main/ulc-engine", "tools/ulc", "tests/process/process_exchange",
+SYSTEM = [DRIVER, *ENGINE, "tools/ulc", "tests/process/process_exchange",
           "bench/apps/ulc-matmul"]
 
 TESTS = [
@@ -23,7 +25,7 @@ TESTS = [
          "others get an error",
          "cluster", 4, SYSTEM, judges=(0, 1, 2), power_off={3: "LAB: 3 waits for its end"}),
     Test("readme", "what REAL_NICS.md says, line by line, on two machines with an IOMMU",
-         "readme", 2, [DRIVER, "pmd_app/main/ulc-engine", "tools/ulc"], judges=(0, 1),
+         "readme", 2, [DRIVER, *ENGINE, "tools/ulc"], judges=(0, 1),
          drivers=("none",), machine=IOMMU, memory_mb=1024),
     Test("faults",
          "one machine with 4.5 GiB, whose NIC has no driver, or belongs to the kernel or another "

@@ -83,9 +83,8 @@ bool AttachServer::on_hello(Connection& connection, const HelloRequest& request)
     Result<engine::EndpointId> endpoint = Err::kClosed;
     std::string why = "the engine is stopping";
     const engine::Claimant claimant{connection.peer.uid, request.layout.region_octets};
-    loop_.calls().run([&](engine::Engine& engine, Nanos) {
-        endpoint = engine.reserve(request.net, claimant, &why);
-    });
+    loop_.calls().run(
+        [&](Core& core, Nanos) { endpoint = core.reserve(request.net, claimant, why); });
     if (!endpoint) return refuse(connection, endpoint.error(), why);
     connection.endpoint = endpoint.value();
     connection.reserved = true;
@@ -133,11 +132,10 @@ bool AttachServer::on_mapped(Connection& connection) {
             connection.peer.pid);
     if (error == Err::kOk) {
         connection.region.close_fd();
-        const bool ran = loop_.calls().run([&](engine::Engine& engine, Nanos) {
-            error = engine.admit(connection.endpoint, connection.region.memory(),
-                                 connection.region.layout());
-            engine.set_interrupt(connection.endpoint, upcall_to(connection.socket));
-            counters_.set_endpoints(engine.endpoints());
+        const bool ran = loop_.calls().run([&](Core& core, Nanos) {
+            error = core.admit(connection.endpoint, connection.region.memory(),
+                               connection.region.layout(), upcall_to(connection.socket));
+            counters_.set_endpoints(core.endpoints());
         });
         if (!ran) error = Err::kClosed;
         if (error != Err::kOk) why = std::string(text_of(error));
@@ -160,8 +158,7 @@ void AttachServer::refresh_rows() {
     rows_at_ = now + kRowsEvery;
     rows_.resize(abi::kRowsMax);
     std::size_t count = 0;
-    loop_.calls().run(
-        [&](const engine::Engine& engine, Nanos) { count = engine.take_figures(rows_); });
+    loop_.calls().run([&](const Core& core, Nanos) { count = core.take_figures(rows_); });
     rows_.resize(count);
     for (const auto& connection : connections_) {
         const auto row =

@@ -365,11 +365,10 @@ void AttachServer::end(Connection& connection) {
     connection.state = State::kLeaving;
     ended_some_ = true;
     if (connection.reserved)
-        loop_.calls().run([&](engine::Engine& engine, Nanos now) {
-            engine.detach(connection.endpoint,
-                          closed ? engine::DetachReason::kClosed : engine::DetachReason::kDied,
-                          now);
-            counters_.set_endpoints(engine.endpoints());
+        loop_.calls().run([&](Core& core, Nanos now) {
+            core.detach(connection.endpoint,
+                        closed ? engine::DetachReason::kClosed : engine::DetachReason::kDied, now);
+            counters_.set_endpoints(core.endpoints());
         });
     static_cast<void>(epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, connection.socket, nullptr));
     close_socket(connection.socket);
@@ -435,13 +434,13 @@ void AttachServer::forget_gone() {
         ask = ask || connection->reserved;
     }
     if (ask)
-        loop_.calls().run([&](engine::Engine& engine, Nanos) {
+        loop_.calls().run([&](Core& core, Nanos) {
             for (const auto& connection : connections_) {
                 if (connection->state == State::kLeaving && connection->reserved &&
-                    engine.detached(connection->endpoint))
+                    core.detached(connection->endpoint))
                     gone.push_back(connection.get());
             }
-            counters_.set_endpoints(engine.endpoints());
+            counters_.set_endpoints(core.endpoints());
         });
     std::erase_if(connections_, [&](auto& connection) {
         if (std::ranges::find(gone, connection.get()) == gone.end()) return false;

@@ -1,0 +1,100 @@
+// This file loads libulc-core.so and calls the engine core in it. Used by the daemon: the engine's
+// loop makes the rounds, the attach server's calls come through EngineCalls. The core is reached by
+// one table and one pointer, which an upgrade exchanges between two rounds.
+//
+// Invariant: regions() names each endpoint that is admitted and whose memory the core may touch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "main/core/core_table.h"
+
+namespace ulc::daemon {
+
+enum class CoreFileRule : std::uint8_t {
+    kAny,    ///< it lies where the program does
+    kOwned,  ///< only root and the engine's user may be able to change it
+};
+
+/// A loaded library; unloaded with its last owner.
+class CoreLibrary {
+public:
+    /// Returns the file that an engine starts with: in the folder of the program, or where it was
+    /// installed.
+    [[nodiscard]] static std::string usual_file();
+    /// Loads a library and compares its interface. Takes milliseconds, and reads files. Errors:
+    /// kSystem (cannot be loaded), kPermission (kOwned, and others may change the file), kVersion
+    /// (another interface); why: a sentence with what to do.
+    static Err load(const std::string& file, CoreFileRule rule,
+                    std::shared_ptr<const CoreLibrary>& out, std::string& why);
+    ~CoreLibrary();
+    CoreLibrary(const CoreLibrary&) = delete;
+    CoreLibrary& operator=(const CoreLibrary&) = delete;
+
+    [[nodiscard]] const CoreTable& table() const noexcept { return *table_; }
+
+private:
+    CoreLibrary(int fd, void* handle) noexcept : fd_(fd), handle_(handle) {}
+    int fd_;  ///< open as long as the library is: the loader knows it by this number
+    void* handle_;
+    const CoreTable* table_ = nullptr;
+};
+
+/// The core that runs. Calls as those of engine::Engine.
+class Core {
+public:
+    /// Errors: kNoMemory. config.counters is set; ports and counters outlive the core.
+    static Err create(std::shared_ptr<const CoreLibrary> library,
+                      const engine::EngineConfig& config, std::span<const Port> ports,
+                      std::unique_ptr<Core>& out);
+    ~Core();
+    Core(const Core&) = delete;
+    Core& operator=(const Core&) = delete;
+
+    // --- rounds
+    bool poll(Nanos now) { return table_->poll(object_, now); }
+    [[nodiscard]] Nanos next_deadline() const { return table_->next_deadline(object_); }
+    [[nodiscard]] bool prepare_sleep() { return table_->prepare_sleep(object_); }
+    void awake() { table_->awake(object_); }
+    void beat() { table_->beat(object_); }
+
+    // --- clients
+    [[nodiscard]] Result<engine::EndpointId> reserve(std::uint32_t net,
+                                                     const engine::Claimant& claimant,
+                                                     std::string& why);
+    Err admit(engine::EndpointId endpoint, void* region, const abi::RegionLayout& layout,
+              const engine::Interrupt& interrupt);
+    void detach(engine::EndpointId endpoint, engine::DetachReason reason, Nanos now);
+    /// Forgets the region if so.
+    [[nodiscard]] bool detached(engine::EndpointId endpoint);
+    [[nodiscard]] std::uint32_t endpoints() const { return table_->endpoints(object_); }
+    std::size_t take_figures(std::span<abi::EndpointRow> out) const {
+        return table_->take_figures(object_, out.data(), out.size());
+    }
+    [[nodiscard]] std::span<const CoreRegion> regions() const noexcept { return regions_; }
+
+    // --- ends
+    void stop_accepting() { table_->stop_accepting(object_); }
+    [[nodiscard]] bool drained() const { return table_->drained(object_); }
+
+    [[nodiscard]] Counters& counters() noexcept { return *config_.counters; }
+
+private:
+    Core(std::shared_ptr<const CoreLibrary> library, const engine::EngineConfig& config,
+         std::span<const Port> ports);
+    void forget_region(engine::EndpointId endpoint);
+
+    const CoreTable* table_;
+    CoreObject* object_;
+    std::shared_ptr<const CoreLibrary> library_;
+    engine::EngineConfig config_;
+    std::vector<Port> ports_;
+    std::vector<CoreRegion> regions_;
+};
+
+}  // namespace ulc::daemon

@@ -1,0 +1,135 @@
+// libulc-core.so: the table of core_table.h over engine::Engine. Nothing else of the library is
+// visible. Built with the same objects as the embedded engine, which calls Engine directly.
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "main/core/core_table.h"
+
+namespace ulc::daemon {
+
+struct CoreObject {
+    CoreObject(const engine::EngineConfig& config, std::span<const Port> ports)
+        : engine(config, ports) {}
+    engine::Engine engine;
+};
+
+namespace {
+
+void write_text(CoreText to, std::string_view text) noexcept {
+    if (to.octets == 0) return;
+    const std::size_t length = std::min<std::size_t>(text.size(), to.octets - 1);
+    std::memcpy(to.text, text.data(), length);
+    to.text[length] = 0;
+}
+
+CoreObject* create(const engine::EngineConfig* config, const Port* ports,
+                   std::uint32_t port_count) {
+    try {
+        return new CoreObject(*config, {ports, port_count});
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+}
+
+void destroy(CoreObject* core) { delete core; }
+
+bool poll(CoreObject* core, Nanos now) { return core->engine.poll(now); }
+Nanos next_deadline(const CoreObject* core) { return core->engine.next_deadline(); }
+bool prepare_sleep(CoreObject* core) { return core->engine.prepare_sleep(); }
+void awake(CoreObject* core) { core->engine.awake(); }
+void beat(CoreObject* core) { core->engine.beat(); }
+
+std::int32_t reserve(CoreObject* core, std::uint32_t net, const engine::Claimant* claimant,
+                     engine::EndpointId* out, CoreText why) {
+    std::string text;
+    const auto endpoint = core->engine.reserve(net, *claimant, &text);
+    if (endpoint.ok()) {
+        *out = endpoint.value();
+        return 0;
+    }
+    write_text(why, text);
+    return static_cast<std::int32_t>(endpoint.error());
+}
+
+std::int32_t admit(CoreObject* core, engine::EndpointId endpoint, void* region,
+                   const abi::RegionLayout* layout) {
+    return static_cast<std::int32_t>(core->engine.admit(endpoint, region, *layout));
+}
+
+void set_interrupt(CoreObject* core, engine::EndpointId endpoint,
+                   const engine::Interrupt* interrupt) {
+    core->engine.set_interrupt(endpoint, *interrupt);
+}
+
+void detach(CoreObject* core, engine::EndpointId endpoint, bool died, Nanos now) {
+    core->engine.detach(endpoint,
+                        died ? engine::DetachReason::kDied : engine::DetachReason::kClosed, now);
+}
+
+bool detached(const CoreObject* core, engine::EndpointId endpoint) {
+    return core->engine.detached(endpoint);
+}
+
+std::uint32_t endpoints(const CoreObject* core) { return core->engine.endpoints(); }
+
+std::size_t take_figures(const CoreObject* core, abi::EndpointRow* out, std::size_t rows) {
+    return core->engine.take_figures({out, rows});
+}
+
+void stop_accepting(CoreObject* core) { core->engine.stop_accepting(); }
+bool drained(const CoreObject* core) { return core->engine.drained(); }
+
+constexpr std::string_view kNoState =
+    "this engine has no exported state; restart it instead (docs/guide/UPGRADING.md)";
+
+CoreExport export_state(CoreObject* /*core*/, CoreState* /*out*/, CoreText why) {
+    write_text(why, kNoState);
+    return CoreExport::kRefused;
+}
+
+std::int32_t import_state(CoreObject* /*core*/, const CoreState* /*state*/,
+                          const CoreRegion* /*regions*/, std::size_t /*region_count*/,
+                          CoreText why) {
+    write_text(why, kNoState);
+    return static_cast<std::int32_t>(Err::kUnsupported);
+}
+
+void drop_state(CoreObject* /*core*/) {}
+
+constexpr CoreTable kTable{
+    .octets = sizeof(CoreTable),
+    .interface = kCoreInterface,
+    .layout = core_layout(),
+    .build = ULC_VERSION " (" __VERSION__ ")",
+    .create = create,
+    .destroy = destroy,
+    .poll = poll,
+    .next_deadline = next_deadline,
+    .prepare_sleep = prepare_sleep,
+    .awake = awake,
+    .beat = beat,
+    .reserve = reserve,
+    .admit = admit,
+    .set_interrupt = set_interrupt,
+    .detach = detach,
+    .detached = detached,
+    .endpoints = endpoints,
+    .take_figures = take_figures,
+    .stop_accepting = stop_accepting,
+    .drained = drained,
+    .export_state = export_state,
+    .import_state = import_state,
+    .drop_state = drop_state,
+};
+
+}  // namespace
+}  // namespace ulc::daemon
+
+extern "C" __attribute__((visibility("default"))) const ulc::daemon::CoreTable* ulc_core_table() {
+    return &ulc::daemon::kTable;
+}
