@@ -83,7 +83,7 @@ void AddressChoice::add(std::span<const AddressOffer> offers) {
 
 AddressId AddressChoice::best(AddressId own) const noexcept {
     if (!limited_) return own;
-    // Of equals, one that not every node of the wire hears.
+    // Among equals, prefers one that not every node of the wire hears.
     const auto dearer = [](const AddressOffer& offer) {
         const bool all = offer.address == kBroadcastAddress;
         return std::uint64_t{offer.cost} << 32 | std::uint64_t{all} << 31 | offer.address;

@@ -1,4 +1,5 @@
-// The C entries: argument checks, what users may say, and the blocking calls made of non-blocking ones.
+// The C entries: argument checks, the values that users may pass, and the blocking calls made from
+// non-blocking ones.
 #include <sys/random.h>
 
 #include <algorithm>
@@ -39,7 +40,8 @@ constexpr std::uint64_t kPatienceMsMax = 3'600'000;
 constexpr Nanos kLeaveMax = 15 * ulc::kSecond;
 static_assert(ULC_RANK_ANY == kAnySource);
 
-/// ULC_MEDIUM as JoinRequest::medium. False: no such medium; the error's text is set.
+/// Returns ULC_MEDIUM as JoinRequest::medium. Returns false if there is no such medium; the error's
+/// text is set.
 bool say_medium(std::uint16_t& out) {
     const char* word = env("ULC_MEDIUM");
     if (word == nullptr) return true;
@@ -53,7 +55,8 @@ bool say_medium(std::uint16_t& out) {
     return true;
 }
 
-/// "where#net" → where and net; a '#' with a '/' behind it is part of the path. No net: ULC_NET's, else "". False: too long.
+/// Splits "where#net" into where and net; a '#' with a '/' behind it is part of the path. No net:
+/// ULC_NET's, else "". Returns false if it is too long.
 bool split_net(std::string& where, std::string& net) {
     const std::size_t hash = where.rfind('#');
     if (hash != std::string::npos && where.find('/', hash) == std::string::npos) {
@@ -117,8 +120,8 @@ int ulc_open(const char* engine, ulc_endpoint** out) {
 
 void ulc_close(ulc_endpoint* ep) {
     if (ep == nullptr) return;
-    // Sends without a request that still wait for room were promised: hand them over, within bounds. An engine in
-    // this process ends with us, so its data must also be acknowledged: leave.
+    // Sends without a request that still wait for space were promised: submit them, within bounds.
+    // An embedded engine ends with this process, so its data must also be acknowledged: leave.
     if (ep->job_state() == ULC_OK && ep->hooks().progress != nullptr) {
         static_cast<void>(ulc_leave_wait(ep, kLeaveMax));
     } else if (ep->job_state() == ULC_OK) {
@@ -353,7 +356,7 @@ int ulc_multireceive(ulc_endpoint* ep, const uint16_t* from, uint16_t count, uin
     for (uint16_t i = 0; i < count; ++i) {
         const int error = ulc_receive(ep, from[i], tag, mask, buffers[i], capacity, &requests[i]);
         if (error == ULC_OK) continue;
-        ULC_CHECK(i == 0);  // it is the endpoint's state that refuses
+        ULC_CHECK(i == 0);  // the endpoint's state is the reason
         return error;
     }
     return ULC_OK;

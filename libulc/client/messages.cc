@@ -1,4 +1,5 @@
-// The entries for messages, groups and arena memory: who may call, and with what; the work is in outbox, inbox, groups.
+// The entries for messages, groups and arena memory: they check callers and arguments; outbox,
+// inbox and groups do the work.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -67,7 +68,7 @@ int Endpoint::send_to_self(const SendArgs& args, ulc_request* request) {
 bool Endpoint::ask_about(std::uint16_t rank, std::uint32_t group, std::uint32_t number,
                          const Agreement& mine) noexcept {
     if (may_communicate() != ULC_OK || peer_errors_[rank] != 0)
-        return true;  // it says nothing more
+        return true;  // it reports nothing more
     return ask(outbox_, rank, group, number, mine);
 }
 
@@ -139,7 +140,7 @@ int Endpoint::receive_many(std::uint16_t from, std::uint64_t tag, std::uint64_t 
 
 int Endpoint::cancel(ulc_request* memory) noexcept {
     Request& request = Request::of(memory);
-    // The request of a receive that was taken back is the caller's: next_done() must not give it.
+    // The request of a cancelled receive belongs to the caller: next_done() must not return it.
     Collector* const collector = std::exchange(request.collector, nullptr);
     if (inbox_.cancel(request)) return ULC_OK;
     request.collector = collector;
@@ -153,7 +154,8 @@ bool Endpoint::collect(Request& request) noexcept {
     return true;
 }
 
-// Whether a look at what has arrived is allowed; none: what to say if nothing has.
+// Returns whether a look at the arrived messages is allowed. `none`: the result if nothing has
+// arrived.
 int Endpoint::may_look(std::uint16_t from, int& none) const noexcept {
     if (size_ == 0) return ended_ != 0 ? ended_ : ULC_ERR_NOT_FORMED;
     if (from != kAnySource && from >= size_) return ULC_ERR_INVALID;

@@ -1,13 +1,13 @@
-// ulc_wait(): spin, then yield, then sleep (Express §3.2).
+// Implements ulc_wait(): spin, then yield, then sleep (Express §3.2).
 //
-// While the application polls or spins here it promises to look at its ring, and the engine only
-// writes memory. It stops promising by ClientState::kAsleep; from then on an engine that completes
-// something wakes it. abi/slot_ring.h argues why no wake-up is lost. Sleeps are bounded all the
-// same: an engine that was killed wakes no client, so after each the endpoint looks whether it
+// While the application polls or spins here it promises to poll its ring, and the engine only
+// writes memory. ClientState::kAsleep revokes the promise; after that an engine that completes
+// something wakes it. abi/slot_ring.h proves that no wake-up is lost. Sleeps are bounded all the
+// same: an engine that was killed wakes no client, so after each the endpoint checks whether it
 // still lives.
 //
-// An engine inside the process wakes no client, and neither does a ring of near.h. The sleep is a
-// nap then, after which the endpoint polls.
+// An embedded engine wakes no client, and neither does a ring of near.h. The sleep is a nap then,
+// after which the endpoint polls.
 #include <algorithm>
 
 #include "base/pause.h"
@@ -17,8 +17,8 @@ namespace ulc::client {
 namespace {
 
 constexpr Nanos kSleepMax = 10 * kMillisecond;
-constexpr Nanos kLookApart = 2 * kMillisecond;  ///< between looks at the engine
-constexpr Nanos kNap = 200 * kMicrosecond;      ///< where something comes that wakes no thread
+constexpr Nanos kLookApart = 2 * kMillisecond;  ///< between checks of the engine
+constexpr Nanos kNap = 200 * kMicrosecond;      ///< for sources of messages that wake no thread
 constexpr Nanos kYieldApart = 20 * kMicrosecond;
 constexpr unsigned kClosePollsDaemon = 64;    ///< about 2 us
 constexpr unsigned kClosePollsEmbedded = 16;  ///< rounds of the engine: about 2 us
@@ -26,7 +26,8 @@ constexpr unsigned kClosePollsShared = 2;
 
 }  // namespace
 
-// Polls a few times without asking for the time, which costs as much as a look at the ring. Events as of poll().
+// Polls a few times without asking for the time, which costs as much as a check of the ring.
+// Returns events like poll().
 int Endpoint::poll_closely() {
     const bool embedded = hooks_.progress != nullptr;
     const unsigned polls = ladder_.shares_its_core(waited_at_) ? kClosePollsShared
@@ -71,9 +72,9 @@ void Endpoint::yield(Nanos now) {
     ladder_.yielded(now, hooks_.now(hooks_.context));
 }
 
-// An engine that waits for this core cannot take what was submitted before the caller's time slice ends, which is
-// milliseconds if it computes now: whoever waits for that message would wait as long. Seldom, as callers that go on to
-// submit more leave a wait every microsecond.
+// An engine that waits for this core cannot take the submissions before the caller's time slice
+// ends, which is milliseconds if it computes; the receiver of that message would wait as long.
+// Rarely, since callers that continue to submit leave a wait every microsecond.
 void Endpoint::yield_before_leaving() {
     if (submitter_.published() == published_at_yield_ || !ladder_.shares_its_core(waited_at_))
         return;

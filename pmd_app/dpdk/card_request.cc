@@ -2,7 +2,8 @@
 
 #include <utility>
 
-// Of DPDK's means to hear of a device only this one tells what the kernel asks of any driver, and it is still experimental.
+// This is DPDK's only means to learn of a request of the kernel for any driver, and it is still
+// experimental.
 #define ALLOW_EXPERIMENTAL_API
 #include <rte_dev.h>
 #include <rte_log.h>

@@ -1,5 +1,6 @@
-// The kernel asks for a card back that is behind an IOMMU, when somebody takes it out or unbinds it, and waits until this
-// process has let go of it. A card of uio goes without being asked for: its driver notices.
+// Handles the kernel's request for a card behind an IOMMU when it is removed or unbound. The kernel
+// then waits until this process has released the card. For a card of uio there is no request: its
+// driver notices the removal.
 #pragma once
 
 #include <atomic>
@@ -9,17 +10,17 @@ namespace ulc::dpdk {
 
 class CardRequest {
 public:
-    /// Hears of the card `address` from now on.
+    /// Watches the card `address` from this call on.
     explicit CardRequest(std::string address);
     ~CardRequest();
     CardRequest(const CardRequest&) = delete;
     CardRequest& operator=(const CardRequest&) = delete;
 
-    /// Whether the kernel wants it. Any thread.
+    /// Returns true if the kernel requests the card. Any thread.
     [[nodiscard]] bool came() const noexcept { return came_.load(std::memory_order_relaxed); }
 
-    /// Gives the card back, and says so in the log. Its port is closed; on EAL's interrupt thread, where the driver's own
-    /// handlers run.
+    /// Releases the card, and logs it. Its port is closed; runs on EAL's interrupt thread, where
+    /// the driver's own handlers run.
     void give_back() const;
 
 private:

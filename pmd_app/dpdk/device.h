@@ -1,4 +1,4 @@
-// Device strings: what a user writes for a port, and what DPDK is given for it. Pure.
+// Device strings: the user's text for a port, and the text that DPDK gets for it. Pure.
 //
 //   0000:03:00.0                                   a NIC bound with dpdk-devbind
 //   0000:03:00.0,media=10half                      the same, with arguments of its driver
@@ -6,9 +6,10 @@
 //   net_af_packet0,iface=eth0
 //
 // Sizes that depend on the MTU are added unless the user gave them: memif bsize, af_packet framesz
-// and blocksz (their defaults of 2048 octets lose jumbo frames without a word); and memif rsize, 2^8 descriptors, so that
-// a ring's buffers stay in the cache: with the default of 2^10 a bare DPDK stream of 64 octets is three times slower
-// (ulc-bench-dpdk, memif/stream/64), and every one of the first thousand frames meets a page fault.
+// and blocksz (their defaults of 2048 bytes lose jumbo frames silently); and memif rsize, 2^8
+// descriptors, so that a ring's buffers stay in the cache. With the default of 2^10 a bare DPDK
+// stream of 64 bytes is three times slower (ulc-bench-dpdk, memif/stream/64), and each of the first
+// thousand frames causes a page fault.
 #pragma once
 
 #include <cstdint>
@@ -40,15 +41,16 @@ struct DeviceSpec {
 /// "03:00.0" or "0000:03:00.0".
 [[nodiscard]] bool is_pci_address(std::string_view device);
 
-/// Reads a device string. Empty: not understood, why says what would be. number: that of a virtual device in this
-/// process; one that the user wrote means nothing to us, and two ports may have been given the same.
+/// Parses a device string. Returns nothing if it is not understood; `why` then says what would be.
+/// `number`: that of a virtual device in this process. A number that the user wrote is ignored,
+/// since two ports may have been given the same.
 [[nodiscard]] std::optional<DeviceSpec> parse_device(std::string_view device, unsigned number,
                                                      std::string& why);
 
-/// Adds what the MTU makes necessary. mtu: octets after the Ethernet header.
+/// Adds the arguments that the MTU requires. `mtu`: bytes after the Ethernet header.
 void size_device(DeviceSpec& spec, std::uint16_t mtu);
 
-/// Octets of frame data that a receive buffer of this device must hold.
+/// Returns the bytes of frame data that a receive buffer of this device must hold.
 [[nodiscard]] std::uint32_t receive_buffer_octets(const DeviceSpec& spec, std::uint16_t mtu);
 
 }  // namespace ulc::dpdk

@@ -16,7 +16,7 @@
 namespace ulc::dpdk {
 namespace {
 
-/// One interface ioctl on a throw-away socket; 0 or errno.
+/// Performs one interface ioctl on a temporary socket; returns 0 or errno.
 int interface_ioctl(unsigned long request, const std::string& name, ifreq& answer) {
     answer = {};
     name.copy(answer.ifr_name, IFNAMSIZ - 1);
@@ -27,7 +27,8 @@ int interface_ioctl(unsigned long request, const std::string& name, ifreq& answe
     return error;
 }
 
-/// A misspelt argument makes memif forget all of them, silently, and af_packet fail without saying why.
+/// A misspelt argument makes memif ignore all of them, silently, and af_packet fail without a
+/// reason.
 Err check_argument_names(const DeviceSpec& spec, std::string_view known, std::string& why) {
     for (const std::string& argument : spec.arguments) {
         const std::string name = argument.substr(0, argument.find('='));
@@ -72,7 +73,8 @@ Err check_interface(const DeviceSpec& spec, std::uint16_t& mtu, std::string& why
     return Err::kOk;
 }
 
-/// Whether a port of this process listens on the path already (several memif ids share a socket).
+/// Returns true if a port of this process already listens on the path (several memif ids share a
+/// socket).
 bool socket_is_ours(const std::string& path) {
     std::uint16_t id = 0;
     RTE_ETH_FOREACH_DEV(id) {
@@ -85,8 +87,9 @@ bool socket_is_ours(const std::string& path) {
     return false;
 }
 
-/// True when a process has the socket open. Asked with the wrong socket type, which a living socket refuses
-/// (EPROTOTYPE) without noticing: DPDK's memif server aborts when a connection is closed before its greeting.
+/// Returns true if a process has the socket open. It is asked with the wrong socket type, which a
+/// live socket refuses (EPROTOTYPE) without noticing: DPDK's memif server aborts when a connection
+/// is closed before its greeting.
 bool somebody_listens(const sockaddr_un& address) {
     const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0) return false;
@@ -96,7 +99,7 @@ bool somebody_listens(const sockaddr_un& address) {
     return listens;
 }
 
-/// The folder of a socket that is to be made or found there.
+/// Checks the folder in which a socket is to be made or found.
 Err check_socket_folder(const std::string& path, bool to_write, std::string& why) {
     const std::size_t slash = path.rfind('/');
     const std::string folder = slash == std::string::npos ? "."

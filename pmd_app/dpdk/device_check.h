@@ -1,5 +1,5 @@
-// What can be said about a device before DPDK tries it: a kernel interface that is missing, down or too
-// small, a memif socket that is in use or left over from a crash. So that errors say what to do.
+// Checks a device before DPDK tries it: a kernel interface that is missing, down or too small, a
+// memif socket that is in use or left over from a crash. So errors can say what to do.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace ulc::dpdk {
 
-/// For af_packet: mtu 0 becomes the interface's, another is compared with it. For a memif server: removes
-/// a socket that nobody listens on. Errors: kInvalid, kPortDown, kPermission; why.
+/// For af_packet: mtu 0 becomes the interface's, another is compared with it. For a memif server:
+/// removes a socket on which no process listens. Errors: kInvalid, kPortDown, kPermission; why.
 Err check_device(const DeviceSpec& spec, std::uint16_t& mtu, std::string& why);
 
-/// Whether a kernel interface is up with carrier. One system call.
+/// Returns true if a kernel interface is up with carrier. One system call.
 [[nodiscard]] bool interface_running(const std::string& name);
 
 }  // namespace ulc::dpdk

@@ -25,11 +25,11 @@
 namespace ulc::dpdk {
 namespace {
 
-/// The EAL is one a process, so is this.
+/// A process has one EAL, so it has one state.
 enum class State : std::uint8_t { kNew, kStarted, kStopped };
 State g_state = State::kNew;
 
-/// MB of free hugepages of all sizes.
+/// Returns the MB of free hugepages of all sizes.
 std::uint64_t free_hugepage_mb() {
     constexpr const char* kRoot = "/sys/kernel/mm/hugepages";
     DIR* dir = opendir(kRoot);
@@ -49,7 +49,7 @@ std::uint64_t free_hugepage_mb() {
     return total_kb / 1024;
 }
 
-/// "(0,1,5)", the CPUs of a set as --lcores takes them.
+/// Returns "(0,1,5)", the CPUs of a set as --lcores takes them.
 std::string cpu_list(const cpu_set_t& cpus) {
     std::string list = "(";
     for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
@@ -60,7 +60,7 @@ std::string cpu_list(const cpu_set_t& cpus) {
     return list + ")";
 }
 
-/// Whether a card reads and writes memory at its physical addresses, which only hugepages keep.
+/// Returns true if a card accesses memory at physical addresses, which only hugepages keep.
 bool needs_hugepages(const EalOptions& options) {
     return std::any_of(options.devices.begin(), options.devices.end(), [](const auto& device) {
         const std::string address = device.substr(0, device.find(','));
@@ -68,7 +68,8 @@ bool needs_hugepages(const EalOptions& options) {
     });
 }
 
-/// Each card is there and no other process's. Before DPDK starts: it would reset the card of another engine.
+/// Checks that each card exists and belongs to no other process. Called before DPDK starts, which
+/// would reset the card of another engine.
 Err check_cards(const EalOptions& options, std::string& why) {
     for (const std::string& device : options.devices) {
         const std::string address = device.substr(0, device.find(','));
@@ -169,7 +170,7 @@ Err start_eal(const EalOptions& options, EalReport& report, std::string& why) {
     argv.reserve(args.size());
     for (std::string& arg : args)
         argv.push_back(arg.data());
-    // rte_eal_init reorders its array with getopt, whose state is the process's: put it back.
+    // rte_eal_init reorders its array with getopt, whose state belongs to the process: restore it.
     const int saved_optind = optind;
     const int saved_opterr = opterr;
     int result = 0;
@@ -191,7 +192,8 @@ Err start_eal(const EalOptions& options, EalReport& report, std::string& why) {
 void stop_eal() {
     if (g_state != State::kStarted) return;
     g_state = State::kStopped;
-    // Not rte_eal_cleanup(): it closes memif servers (parked.h), and all else that it frees ends with the process.
+    // Does not call rte_eal_cleanup(): it closes memif servers (parked.h), and everything else that
+    // it frees ends with the process.
     remove_parked_sockets();
     remove_runtime_directory();
 }

@@ -1,14 +1,14 @@
 // Starts DPDK's environment layer (EAL) from our own options; a user never types an EAL argument.
 //
-// What is chosen here, and why:
+// The arguments chosen here, and why:
 //   --file-prefix         one a process; see runtime_dir.h for why not --in-memory
 //   --huge-unlink         with hugepages, so that a crash leaves no file behind
-//   --no-huge -m N        when hugepages are not there or not wanted; said in EalReport::notes
-//   --no-pci / -a ADDR    only the PCI devices that were named are touched
-//   -d, --iova-mode=pa    for NICs that our own drivers are for; see own_drivers.h
-//   --lcores 0@(mask)     the calling thread stays where its parent put it (the default pins it to CPU 0)
+//   --no-huge -m N        without hugepages, or on request; reported in EalReport::notes
+//   --no-pci / -a ADDR    only the named PCI devices are touched
+//   -d, --iova-mode=pa    for NICs of our own drivers; see own_drivers.h
+//   --lcores 0@(mask)     the calling thread keeps its CPUs (the default pins it to CPU 0)
 //   --no-telemetry        no extra socket and thread
-// Virtual devices are made later, one by one, by EthdevPort::open().
+// EthdevPort::open() makes virtual devices later, one by one.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ enum class Hugepages : std::uint8_t {
 struct EalOptions {
     std::string program = "ulc";  ///< shown in logs
     std::vector<std::string>
-        devices;  ///< device strings as of DeviceSpec; only PCI addresses matter here
+        devices;  ///< device strings as in DeviceSpec; only PCI addresses matter here
     std::uint32_t memory_mb = 256;  ///< for frame pools and devices, all ports of the process
     Hugepages hugepages = Hugepages::kAuto;
     std::string log_level = "warning";    ///< a name or number that --log-level takes
@@ -40,22 +40,24 @@ struct EalReport {
     std::vector<std::string> notes;  ///< sentences for the user, e.g. why hugepages are not used
 };
 
-/// Starts the EAL once a process; a second call reports success and changes nothing. The thread's CPU
-/// affinity is afterwards what it was. Not for the hot path. Errors (why: what happened and what to do):
-/// kInvalid (an argument), kNoMemory (hugepages), kPermission, kSystem.
+/// Starts the EAL once a process; a second call reports success and changes nothing. Afterwards the
+/// thread's CPU affinity is the same as before. Not for the hot path. Errors (`why`: the cause and
+/// the advice): kInvalid (an argument), kNoMemory (hugepages), kPermission, kSystem.
 Err start_eal(const EalOptions& options, EalReport& report, std::string& why);
 
-/// Removes the EAL's traces in the file system; the process cannot start it again. After all ports are closed.
+/// Removes the EAL's files; the process cannot start it again. Call after all ports are closed.
 void stop_eal();
 
-/// Ticks a second of the time stamp counter as the EAL measured them; after start_eal().
+/// Returns the ticks a second of the time stamp counter as the EAL measured them; after
+/// start_eal().
 std::uint64_t tsc_hz();
 
-/// Gives the calling thread its own buffer cache, so that frames are allocated without atomics. For any
-/// thread that will run an engine and did not call start_eal(). False: it works without, more slowly.
+/// Gives the calling thread a private buffer cache, so that frames are allocated without atomics.
+/// For any thread that will run an engine and did not call start_eal(). If it returns false, the
+/// thread works without, more slowly.
 bool adopt_thread();
 
-/// Undoes adopt_thread(); before the thread ends.
+/// Undoes adopt_thread(); call before the thread ends.
 void release_thread();
 
 }  // namespace ulc::dpdk

@@ -53,7 +53,8 @@ std::string with_log(const std::string& what) {
     return said.empty() ? what : what + " (" + said + ")";
 }
 
-/// Runs a step beside which no handler of the driver runs, since those run on that thread. Waits for its end.
+/// Runs a step on the thread of the driver's handlers, so that no handler runs at the same time.
+/// Waits for its end.
 Err on_interrupt_thread(const std::function<Err()>& step) {
     struct Task {
         const std::function<Err()>& step;
@@ -77,7 +78,7 @@ Err on_interrupt_thread(const std::function<Err()>& step) {
 
 Err EthdevPort::open(const PortOptions& options, std::unique_ptr<EthdevPort>& out,
                      std::string& why) {
-    static unsigned ports_opened = 0;  // names need only differ within the process
+    static unsigned ports_opened = 0;  // names must be unique only within the process
     std::unique_ptr<EthdevPort> port(new EthdevPort);
     auto spec = parse_device(options.device, ports_opened, why);
     if (!spec) return Err::kInvalid;
@@ -93,7 +94,8 @@ Err EthdevPort::open(const PortOptions& options, std::unique_ptr<EthdevPort>& ou
     };
     Err e = Err::kOk;
     if (port->was_parked_) {
-        // A peer may have connected to the parked device: off with it, and no other before the queues are new.
+        // A peer may have connected to the parked device: disconnect it, and accept no other until
+        // the queues are new.
         e = on_interrupt_thread([&] {
             rte_eth_dev_start(port->id_);
             rte_eth_dev_stop(port->id_);
@@ -116,7 +118,7 @@ Err EthdevPort::open(const PortOptions& options, std::unique_ptr<EthdevPort>& ou
 }
 
 Err EthdevPort::probe(const PortOptions& options, std::string& why) {
-    (void)take_recent_log();  // what was said before is not about this device
+    (void)take_recent_log();  // earlier messages are not about this device
     if (const auto parked = take_parked_device(spec_)) {
         id_ = *parked;
         probed_ = true;
@@ -206,8 +208,9 @@ Err EthdevPort::configure(const PortOptions& options, std::string& why) {
     rte_eth_txconf tx_conf{};
     if (rte_eth_dev_info_get(id_, &info) == 0) tx_conf = info.default_txconf;
     tx_conf.offloads = 0;  // above all not FAST_FREE: frames are shared with the sender
-    // Every frame reports that it is sent. By default many drivers let one in 32 do so, and the engine, which keeps
-    // few frames in the ring, would wait for a report that only later frames bring.
+    // Every frame reports that it is sent. By default many drivers report only one in 32, and the
+    // engine, which keeps few frames in the ring, would wait for a report that only later frames
+    // cause.
     const std::uint16_t report_default = tx_conf.tx_rs_thresh;
     tx_conf.tx_rs_thresh = 1;
     int r = rte_eth_tx_queue_setup(id_, 0, tx_ring_size_, SOCKET_ID_ANY, &tx_conf);
@@ -247,7 +250,7 @@ void EthdevPort::choose_filter(const PortOptions& options) {
     if (spec_.kind == DeviceKind::kPci && !options.promiscuous && !options.exception)
         port_.info.multicast_filters = learn_multicast_filters(id_);
     if (port_.info.multicast_filters != kPassesAll) return;
-    // A device that cannot pass all multicast passes all frames.
+    // A device that cannot pass all multicast frames passes all frames.
     const bool all_multicast = rte_eth_allmulticast_enable(id_) == 0;
     if (options.promiscuous || (!all_multicast && spec_.kind != DeviceKind::kMemif))
         rte_eth_promiscuous_enable(id_);
@@ -302,7 +305,8 @@ EthdevPort::~EthdevPort() {
         reconnect_->closing = true;
         reconnect_->request = nullptr;
         reconnect_->keep = is_memif_server(spec_);
-        // The driver's own handlers run on EAL's interrupt thread, and a peer may be leaving just now.
+        // The driver's own handlers run on EAL's interrupt thread, and a peer may be leaving at
+        // this moment.
         if (spec_.kind != DeviceKind::kMemif || !reconnect_->ask())
             Reconnect::run(reconnect_.get());
         reconnect_->wait();

@@ -1,11 +1,13 @@
-// port.h over a DPDK ethdev: any NIC, memif, af_packet, tap. One port, one queue pair, one engine thread.
+// Implements port.h over a DPDK ethdev: any NIC, memif, af_packet, tap. One port, one queue pair,
+// one engine thread.
 //
-// Transmission: the device frees its reference when it is done with a frame (rte_pktmbuf_free counts, so
-// the sender's own reference keeps the frame for repairs). Devices that copy (memif, af_packet, tap) are
-// done when tx returns. The FAST_FREE offload, which ignores counts, is never enabled.
+// Transmission: the device frees its reference when it has finished with a frame (rte_pktmbuf_free
+// counts, so the sender's own reference keeps the frame for retransmissions). Devices that copy
+// (memif, af_packet, tap) have finished when tx returns. The FAST_FREE offload, which ignores
+// counts, is never enabled.
 //
-// A memif link that is down (peer not there yet, or gone) is connected again from link_up(), seldom, on
-// EAL's interrupt thread, so that it cannot run beside the driver's own handlers.
+// A memif link that is down (peer not there yet, or gone) is reconnected from link_up(), rarely, on
+// EAL's interrupt thread, so that this cannot run concurrently with the driver's own handlers.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +26,10 @@
 namespace ulc::dpdk {
 
 struct PortOptions {
-    std::string device;                  ///< as of dpdk/device.h
-    std::uint16_t mtu = 0;               ///< octets after the Ethernet header; 0: the device's
+    std::string device;                  ///< as in dpdk/device.h
+    std::uint16_t mtu = 0;               ///< bytes after the Ethernet header; 0: the device's
     std::uint32_t segments = 4096;       ///< frames that senders may hold
-    std::uint32_t receive_segments = 0;  ///< frames that receivers may hold; 0: as many
+    std::uint32_t receive_segments = 0;  ///< frames that receivers may hold; 0: the same number
     std::uint16_t rx_descriptors = 1024;
     std::uint16_t tx_descriptors = 1024;
     bool promiscuous = false;  ///< receive every unicast frame (a switch port)
@@ -37,9 +39,9 @@ struct PortOptions {
 
 class EthdevPort {
 public:
-    /// Opens and starts a device; the EAL runs. A memif whose peer is not there yet opens all the same,
-    /// link down. Errors (why: what happened and what to do): kInvalid, kNoMemory, kPortDown, kPermission,
-    /// kSystem. Not for the hot path.
+    /// Opens and starts a device; the EAL must run. A memif whose peer is not there yet opens too,
+    /// with the link down. Errors (`why`: the cause and the advice): kInvalid, kNoMemory,
+    /// kPortDown, kPermission, kSystem. Not for the hot path.
     static Err open(const PortOptions& options, std::unique_ptr<EthdevPort>& out, std::string& why);
     ~EthdevPort();  ///< closes; every segment should have been released before
     EthdevPort(const EthdevPort&) = delete;
@@ -48,7 +50,7 @@ public:
     /// Valid while this object lives; copies are fine.
     [[nodiscard]] const Port& port() const noexcept { return port_; }
     [[nodiscard]] const DeviceSpec& device() const noexcept { return spec_; }
-    /// nullptr without one. Its counts are the port's thread's.
+    /// Returns nullptr without one. Only the port's thread may use its counts.
     [[nodiscard]] const ExceptionPath* exception() const noexcept;
     [[nodiscard]] std::uint16_t ethdev_id() const noexcept { return id_; }
 
@@ -76,9 +78,9 @@ private:
     Port port_;
     std::uint16_t id_ = 0;
     TxAccount tx_account_ = TxAccount::kUnknown;
-    bool reports_each_frame_ = false;  ///< the driver was told to, and did not refuse
+    bool reports_each_frame_ = false;  ///< the driver was configured to, and did not refuse
     bool away_ =
-        false;  ///< memif is being connected again, or the card is given back: no burst may run
+        false;  ///< memif is being reconnected, or the card is being released: no burst may run
     std::uint16_t tx_ring_size_ = 0;
     std::uint32_t tx_counted_ = 0;  ///< handed to the device and not seen complete
     BurstMark mark_;
@@ -87,7 +89,7 @@ private:
     DeviceSpec spec_;
     bool probed_ = false;
     bool was_parked_ = false;               ///< parked.h
-    std::unique_ptr<CardRequest> request_;  ///< of a PCI card
+    std::unique_ptr<CardRequest> request_;  ///< request for a PCI card
     std::unique_ptr<Reconnect> reconnect_;
     std::unique_ptr<ExceptionPath> exception_;
 };

@@ -17,15 +17,16 @@ namespace ulc::dpdk {
 namespace {
 
 constexpr std::uint16_t kRing = 256;
-/// Frames at a time, either way; one while frames of ours come, which would wait for all of them.
+/// Frames at a time, in each direction; one while frames of ours come, which would wait for all of
+/// them.
 constexpr std::uint16_t kFramesAtOnce = 4;
-/// The kernel's frames wait while more than these are under way.
+/// The kernel's frames wait while more than this number is in flight.
 constexpr std::uint32_t kPendingMax = 4;
-/// What lasts longer was interrupted, by a thread that got a frame, say.
+/// A longer look was interrupted, for example by a thread that got a frame.
 constexpr Nanos kLookCostMax = 1 * kMillisecond;
-/// On the wire beside a frame's octets: preamble 8, FCS 4, gap 12.
+/// Bytes on the wire in addition to a frame: preamble 8, FCS 4, gap 12.
 constexpr std::uint32_t kFrameOverhead = 24;
-/// Behind a tag, the type that counts is the next one; ours may be tagged too.
+/// The relevant type after a VLAN tag is the next one; ours may be tagged too.
 constexpr std::size_t kTypeOffset = 12;
 constexpr std::size_t kTaggedTypeOffset = 16;
 
@@ -44,7 +45,7 @@ bool has_handler(int signal) noexcept {
     return sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_DFL;
 }
 
-/// The real-time signals that somebody handles.
+/// Returns the real-time signals that have a handler.
 sigset_t handled_signals() noexcept {
     sigset_t handled;
     sigemptyset(&handled);
@@ -53,9 +54,10 @@ sigset_t handled_signals() noexcept {
     return handled;
 }
 
-/// The driver of the TAP asks the kernel for a real-time signal at each frame, of which its handler makes note. Keeps those
-/// that are new since `before` away from this thread, which may be the one that polls, and from those that it makes later:
-/// EAL's thread for interrupts, which exists already, takes them.
+/// The driver of the TAP requests a real-time signal from the kernel at each frame, which its
+/// handler notes. Blocks the signals that are new since `before` in this thread, which may be the
+/// one that polls, and in the threads that it creates later. EAL's interrupt thread, which exists
+/// already, takes them.
 void leave_signals_to_eal(const sigset_t& before) noexcept {
     sigset_t added = handled_signals();
     for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal)
@@ -92,7 +94,9 @@ Err ExceptionPath::open(std::uint16_t nic, unsigned number, std::uint16_t mtu,
     (void)take_recent_log();
     const sigset_t handled = handled_signals();
     mute_log(
-        true);  // it tells of queueing disciplines that it would like; what matters is kept for refuse()
+        // It reports the queueing disciplines that it would like; relevant messages are kept for
+        // refuse()
+        true);
     int result = rte_eal_hotplug_add("vdev", path->device_.c_str(), arguments.c_str());
     mute_log(false);
     if (result != 0) return refuse(path->interface_, result, why);

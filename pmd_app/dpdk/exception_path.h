@@ -1,16 +1,21 @@
-// IP keeps working on a NIC that the engine owns: frames that are not ours go to a TAP interface of the NIC's address, and
-// what the kernel sends there goes out (DESIGN.md decision 14; GAMMA §4.2).
+// Keeps IP working on a NIC that the engine owns: frames that are not ours go to a TAP interface
+// with the NIC's address, and the frames that the kernel sends there go out (DESIGN.md decision 14;
+// GAMMA §4.2).
 //
-// Only the port's thread calls this. While frames of ours come, all of it (system calls, and what the kernel does within them)
-// is given a part of the thread's time that keeps it under a twentieth (work_share.h): frames for the kernel wait in a queue,
-// and are dropped when that is full, which TCP takes for congestion. What the kernel sends takes such a part of the wire's
-// time at most, where the link's speed is known: on a slow wire a frame costs many times what it costs the thread. It waits
-// besides while the port has frames of ours under way, so that they are not stuck behind it. Time is of the time stamp
-// counter: each look is charged, also one that finds nothing, and no reading is a system call.
+// Only the port's thread calls this. While frames of ours come, all of it (system calls, and the
+// kernel's work in them) gets a share of the thread's time that keeps it under a twentieth
+// (work_share.h). Frames for the kernel wait in a queue, and are dropped when it is full, which TCP
+// takes for congestion. The kernel's frames also get at most such a share of the wire's time, if
+// the link's speed is known: on a slow wire a frame costs far more wire time than thread time. They
+// also wait while the port has frames of ours in flight, so that ours are not delayed behind them.
+// Time is that of the time stamp counter: each look is charged, also one that finds nothing, and no
+// reading is a system call.
 //
 //   NIC ─▶ take() ─ ours ─▶ engine
-//             └ others ─▶ queue ─▶ serve(): a few at a time, if there is credit ─▶ TAP     credit: a part of the time that
-//   NIC ◀──────────────────────── serve() ◀─ TAP, if the wire has credit too                     passes, − what serve() costs
+//             └ others ─▶ queue ─▶ serve(): a few at a time, if there is credit ─▶ TAP
+//   NIC ◀──────────────────────── serve() ◀─ TAP, if the wire has credit too
+//
+// Credit is a share of the time that passes, minus the cost of serve().
 #pragma once
 
 #include <cstdint>
@@ -28,30 +33,35 @@ namespace ulc::dpdk {
 struct ExceptionCounts {
     std::uint64_t to_kernel = 0;    ///< frames
     std::uint64_t from_kernel = 0;  ///< frames
-    std::uint64_t lost = 0;         ///< frames that the interface or the NIC had no room for
+    std::uint64_t lost = 0;         ///< frames that the interface or the NIC had no space for
 };
 
 class ExceptionPath {
 public:
-    /// Makes the interface "ulc<number>" with the address and MTU of `nic` and brings it up; `pool`: where frames of the
-    /// kernel go. Its signals interrupt neither the calling thread nor one that this makes afterwards. Errors (why: what to do): kPermission (no CAP_NET_ADMIN or /dev/net/tun), kSystem.
+    /// Makes the interface "ulc<number>" with the address and MTU of `nic` and brings it up.
+    /// `pool`: for frames of the kernel. Its signals interrupt neither the calling thread nor one
+    /// that this creates afterwards. Errors (`why`: the advice): kPermission (no CAP_NET_ADMIN or
+    /// /dev/net/tun), kSystem.
     static Err open(std::uint16_t nic, unsigned number, std::uint16_t mtu, std::uint16_t ether_type,
                     rte_mempool* pool, std::unique_ptr<ExceptionPath>& out, std::string& why);
     ~ExceptionPath();
     ExceptionPath(const ExceptionPath&) = delete;
     ExceptionPath& operator=(const ExceptionPath&) = delete;
 
-    /// Of `count` frames from the NIC, keeps ours in order and queues the others for the kernel. Returns how many are kept.
+    /// Keeps our frames among `count` frames from the NIC in order and queues the others for the
+    /// kernel. Returns how many are kept.
     std::uint16_t take(rte_mbuf** frames, std::uint16_t count) noexcept;
 
-    /// The link's speed, as ethdev says it; the wire's time is not shared where that is unknown.
+    /// Sets the link's speed, as ethdev reports it; the wire's time is not shared if that is
+    /// unknown.
     void on_link(std::uint32_t mbits_per_second) noexcept { mbits_ = mbits_per_second; }
 
-    /// Whether it is time to serve: once in a number of rounds of the port.
+    /// Returns true if it is time to serve: once in a number of rounds of the port.
     [[nodiscard]] bool due() noexcept { return ++calls_ % kRoundsBetween == 0; }
 
-    /// If its share of time allows, gives a few queued frames to the kernel, and sends a few of the kernel's when few of
-    /// `nic_pending` frames are under way. Returns how many the NIC took. A few system calls when there are frames, else none.
+    /// Gives, if its share of time allows, a few queued frames to the kernel, and sends a few of
+    /// the kernel's when few of `nic_pending` frames are in flight. Returns how many the NIC took.
+    /// A few system calls when there are frames, else none.
     std::uint16_t serve(std::uint32_t nic_pending) noexcept;
 
     [[nodiscard]] const ExceptionCounts& counts() const noexcept { return counts_; }
@@ -74,7 +84,7 @@ private:
     std::uint16_t nic_ = 0;
     std::uint16_t tap_ = 0;
     bool open_ = false;
-    std::uint16_t ether_type_ = 0;  ///< ours, as it lies in a frame
+    std::uint16_t ether_type_ = 0;  ///< ours, in wire byte order
     std::uint32_t calls_ = 0;
     std::uint32_t queue_first_ = 0;
     std::uint32_t queue_end_ = 0;

@@ -5,10 +5,10 @@
 //                                                                          ^ cache-line aligned
 //
 // A port has two pools: one that allocate() serves and one that the device receives into, so that a
-// sender that holds every segment cannot keep its own acknowledgements from arriving.
+// sender that holds every segment cannot block the reception of ACKs.
 //
-// References are the mbuf's count. Only the engine thread counts, and the device frees on that thread,
-// inside its burst functions; so counts above one are changed without atomics here.
+// References are the mbuf's count. Only the engine thread counts, and the device frees on that
+// thread, inside its burst functions; so counts above one are changed without atomics here.
 #pragma once
 
 #include <cstdint>
@@ -40,15 +40,16 @@ public:
     FramePool(const FramePool&) = delete;
     FramePool& operator=(const FramePool&) = delete;
 
-    /// name: unique in the process, at most 24 characters. frame_octets: room of each frame.
-    /// Errors: kNoMemory; why names the option to change.
+    /// Creates the pool. `name`: unique in the process, at most 24 characters. `frame_octets`:
+    /// space of each frame. Errors: kNoMemory; `why` names the option to change.
     Err create(const std::string& name, std::uint32_t segments, std::uint32_t frame_octets,
                std::string& why);
 
     [[nodiscard]] rte_mempool* mempool() const noexcept { return pool_; }
-    /// allocate() and available() serve this pool; the rest serves any segment of any FramePool.
+    /// Returns a table: allocate() and available() serve this pool; the other functions serve any
+    /// segment of any FramePool.
     [[nodiscard]] SegmentPool table() noexcept;
-    /// All segments are in the pool or in a thread's cache.
+    /// True if all segments are in the pool or in a thread's cache.
     [[nodiscard]] bool all_returned() const noexcept;
 
     static void release_segment(Segment* segment) noexcept;

@@ -1,6 +1,6 @@
-// DPDK's log, routed to us: complete lines go to a sink (stderr by default), and the last few warnings
-// are kept so that a start-up error can say what DPDK said. Lines come from any thread, never from a
-// burst function.
+// Routes DPDK's log to us: complete lines go to a sink (stderr by default), and the last few
+// warnings are kept so that a start-up error can quote them. Lines come from any thread, never from
+// a burst function.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ void route_log(LogSink sink, void* context);
 /// Keeps lines from the sink (they are still remembered): for a call that is expected to fail.
 void mute_log(bool mute);
 
-/// The lines remembered since the last call, joined by "; ", and forgets them.
+/// Returns the lines remembered since the last call, joined by "; ", and forgets them.
 [[nodiscard]] std::string take_recent_log();
 
 }  // namespace ulc::dpdk

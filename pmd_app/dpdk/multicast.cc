@@ -10,7 +10,8 @@ namespace ulc::dpdk {
 namespace {
 
 constexpr std::size_t kFiltersMax = 64;
-/// The 21143 compares so many; of more it takes a hash (drivers/tulip/setup_frame.h).
+/// The 21143 compares this number of addresses; for more it takes a hash
+/// (drivers/tulip/setup_frame.h).
 constexpr std::uint16_t kTulipFilters = 14;
 
 bool set_list(std::uint16_t ethdev, std::span<const Mac> addresses) {

@@ -17,7 +17,7 @@ std::string folder_of(const std::string& address) {
     return "/sys/bus/pci/devices/" + std::string(has_domain ? "" : "0000:") + address;
 }
 
-/// The last part of where a link leads; empty without one.
+/// Returns the last part of a link's target; empty without one.
 std::string link_name(const std::string& path) {
     std::error_code none;
     return std::filesystem::read_symlink(path, none).filename().string();
@@ -47,7 +47,7 @@ Err claim_card(const std::string& address, std::string& why) {
               "('ulc doctor' shows them)";
         return Err::kInvalid;
     }
-    held.insert(folder);  // fd stays open: the kernel gives the card back when this process ends
+    held.insert(folder);  // fd stays open: the kernel releases the card when this process ends
     return Err::kOk;
 }
 
@@ -67,7 +67,7 @@ std::string why_no_port(const std::string& address) {
                ", but DPDK could not open it; is there a driver for it, and may this user? run "
                "'ulc doctor'";
     return "it still belongs to the kernel's driver " + driver +
-           "; if nobody is logged in over it, run: " + bind_command(folder, address) +
+           "; if no remote login uses it, run: " + bind_command(folder, address) +
            "; or share it with the kernel: net_af_packet,iface=NAME";
 }
 

@@ -1,4 +1,4 @@
-// How much of a polling thread's time a side job may take. No clock, no DPDK.
+// Limits the share of a polling thread's time that a side job may take. No clock, no DPDK.
 #pragma once
 
 #include <algorithm>
@@ -7,27 +7,29 @@
 
 namespace ulc::dpdk {
 
-/// Time that work on the exception path may take: a part of what passes while frames of ours come, none of it saved for
-/// longer than kSavedMax.
+/// Time that work on the exception path may take: a share of the time that passes while frames of
+/// ours come, of which no more than kSavedMax is saved.
 class WorkShare {
 public:
-    /// Of the polling thread's time a fiftieth: with what is not charged (frames of others that the NIC's driver takes in,
-    /// wake-ups, caches), and where ours wait part of the time, what ours have stays over nineteen twentieths.
+    /// A fiftieth of the polling thread's time. With the costs that are not charged (frames of
+    /// others that the NIC's driver receives, wake-ups, caches), and if ours wait part of the time,
+    /// ours keep more than nineteen twentieths.
     static constexpr Nanos kOfThread = 50;
-    /// Of the wire's, all of which is charged.
+    /// Share of the wire's time, all of which is charged.
     static constexpr Nanos kOfWire = 22;
     static constexpr Nanos kSavedMax = 200 * kMicrosecond;
     static constexpr Nanos kQuietAfter = 1 * kMillisecond;
-    /// More between two looks was another thread's on this processor, and earns nothing.
+    /// A longer time between two looks belonged to another thread on this processor, and earns
+    /// nothing.
     static constexpr Nanos kLookMax = 200 * kMicrosecond;
 
-    /// share: 1 of so many.
+    /// `share`: 1 part in this number.
     explicit WorkShare(Nanos share) noexcept : share_(share) {}
 
-    /// A frame of ours came or went.
+    /// Notes that a frame of ours came or went.
     void on_ours(Nanos now) noexcept { ours_at_ = now; }
     [[nodiscard]] bool ours_come(Nanos now) const noexcept { return now - ours_at_ < kQuietAfter; }
-    /// Whether work may be done now.
+    /// Returns true if work may be done at this time.
     [[nodiscard]] bool may_work(Nanos now) noexcept {
         const Nanos passed = std::min(now - earned_at_, kLookMax);
         earned_at_ = now;
@@ -44,7 +46,8 @@ public:
         credit_ -= cost;
         worked_ += cost;
     }
-    /// Of the time in which frames of ours came: how much there was, and how much of it the work took.
+    /// Returns the time in which frames of ours came; worked() is the part of it that the work
+    /// took.
     [[nodiscard]] Nanos busy() const noexcept { return busy_; }
     [[nodiscard]] Nanos worked() const noexcept { return worked_; }
 

@@ -9,7 +9,7 @@
 namespace ulc::engine {
 namespace {
 
-constexpr std::uint32_t kChunkOctets = 16384;  ///< of a message that does not get one block
+constexpr std::uint32_t kChunkOctets = 16384;  ///< chunk of a message that does not get one block
 constexpr unsigned kSourceBurstMax = 16;       ///< packets of one source before the next one's turn
 constexpr unsigned kReclaimMax = 256;          ///< blocks; more than a run delivers
 
@@ -31,7 +31,7 @@ void Deliverer::begin_job(std::uint16_t ranks, std::uint16_t mtu) {
     reserves_[0].free = reserves_[0].block != RxArena::kNone;
 }
 
-// 0: reserves have half of the arena already.
+// Returns 0 if reserves already have half of the arena.
 std::uint16_t Deliverer::make_reserve() {
     if (reserved_octets_ + mtu_ > arena_.octets() / 2) return 0;
     const auto index = static_cast<std::uint16_t>(reserves_.size());
@@ -145,7 +145,8 @@ bool Deliverer::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::Complet
     return append(rank, source, packet, cq, counters);
 }
 
-// Of the message that is open: in its stream, and not beyond its length, which its last packet fills.
+// Checks that a packet continues the open message: in its stream, and not beyond its length, which
+// its last packet fills.
 bool Deliverer::continues(const Source& source, const urtp::ReadyPacket& packet) noexcept {
     const std::uint64_t after = source.done + source.filled + packet.length;
     return packet.stream == source.stream &&
@@ -158,7 +159,7 @@ Sink Deliverer::sink_of(Rank rank, const urtp::ReadyPacket& packet) noexcept {
                             packet.last() ? packet.length : packet.message_length);
 }
 
-// Whether it may go to memory of the schedule is the schedule's to say; this only keeps count.
+// The schedule decides whether the message may go to its memory; this only counts.
 void Deliverer::deliver_to_schedule(Source& source, const urtp::ReadyPacket& packet,
                                     Counters& counters) {
     if (packet.first()) {
@@ -216,7 +217,8 @@ std::byte* Deliverer::next_place(Rank rank, const urtp::ReadyPacket& packet) con
     return goes_on ? source->place.contiguous(source->done, packet.length) : nullptr;
 }
 
-// The client has made it the message of a receive, and hears of it once more: when it is whole, or broken.
+// The client has made it the message of a receive. It gets one more completion, when the message is
+// whole or broken.
 bool Deliverer::deliver_placed(Rank rank, Source& source, const urtp::ReadyPacket& packet,
                                abi::CompletionProducer& cq, Counters& counters) {
     if (packet.last() && cq.room() == 0) return false;
@@ -301,7 +303,7 @@ void Deliverer::open_message(Source& source, const urtp::ReadyPacket& packet) {
 
 bool Deliverer::append(Rank rank, Source& source, const urtp::ReadyPacket& packet,
                        abi::CompletionProducer& cq, Counters& counters) {
-    // The completions this packet may need: its own, and one of the chunk before it.
+    // The completions that this packet may need: its own, and one for the chunk before it.
     const bool overflows =
         source.block != RxArena::kNone && source.capacity - source.filled < packet.length;
     const std::uint32_t needed = (overflows ? 1U : 0U) + (packet.last() ? 1U : 0U);
@@ -327,7 +329,7 @@ bool Deliverer::append(Rank rank, Source& source, const urtp::ReadyPacket& packe
     return true;
 }
 
-// A block for the next chunk: as large as is usual, else for one packet.
+// Takes a block for the next chunk: of the usual size if possible, else for one packet.
 bool Deliverer::next_chunk(Source& source, std::uint32_t packet_octets) {
     const std::uint64_t rest = source.length - source.done;
     const auto wanted = static_cast<std::uint32_t>(std::min<std::uint64_t>(rest, kChunkOctets));
@@ -342,7 +344,7 @@ bool Deliverer::next_chunk(Source& source, std::uint32_t packet_octets) {
     return source.block != RxArena::kNone;
 }
 
-// Hands the block being filled to the client. False: no slot.
+// Passes the block being filled to the client. Returns false if there is no slot.
 bool Deliverer::flush(Rank rank, Source& source, abi::CompletionProducer& cq, bool last) {
     abi::CompletionRecord* out = cq.claim();
     if (out == nullptr) return false;
@@ -367,7 +369,8 @@ bool Deliverer::flush(Rank rank, Source& source, abi::CompletionProducer& cq, bo
     return true;
 }
 
-// Ends a message whose source broke it off. If the client has seen a part, it is told. False: no slot.
+// Ends a message that its source aborted. The client gets an error if it has seen a part. Returns
+// false if there is no slot.
 bool Deliverer::abandon(Rank rank, Source& source, abi::CompletionProducer& cq,
                         Counters& counters) {
     if (source.sink) {
@@ -395,7 +398,7 @@ bool Deliverer::abandon(Rank rank, Source& source, abi::CompletionProducer& cq,
     return true;
 }
 
-// From the common part, else the reserve that the source may use.
+// Allocates from the common part, else from the reserve that the source may use.
 std::uint32_t Deliverer::allocate(Source& source, std::uint32_t octets, bool& is_reserve) {
     is_reserve = false;
     const std::uint32_t block = arena_.allocate(octets);
@@ -407,7 +410,7 @@ std::uint32_t Deliverer::allocate(Source& source, std::uint32_t octets, bool& is
     return reserve.block;
 }
 
-// Takes the block being filled back unseen.
+// Takes back the block being filled, which the client has not seen.
 void Deliverer::give_back(Source& source) noexcept {
     if (source.block == RxArena::kNone) return;
     if (source.block_is_reserve) {

@@ -18,13 +18,13 @@ using abi::StepKind;
 
 constexpr std::uint32_t kNone = UINT32_MAX;
 
-/// Of one member's view, whether two tags of one operation differ in what is left of them; 0 is unchecked
-/// (client/groups/signature.h).
+/// Returns true if two tags of one operation differ, from one member's view, in the parts that are
+/// checked; 0 is unchecked (client/groups/signature.h).
 [[nodiscard]] bool unlike(std::uint64_t a, std::uint64_t b, std::uint64_t mask) noexcept {
     return (a & ~mask) != 0 && (b & ~mask) != 0 && ((a ^ b) & ~mask) != 0;
 }
 
-/// The send of a step as the client's own record of it would be.
+/// Returns the send of a step as the client's own record of it would be.
 [[nodiscard]] abi::SubmissionRecord record_of(const Step& step, std::uint32_t stream,
                                               std::uint64_t tag, std::uint32_t offset) noexcept {
     abi::SubmissionRecord record{};
@@ -55,21 +55,22 @@ struct Offload {
     std::uint64_t mask = 0;
     /// Offsets in the tx arena of input, output and scratch.
     std::uint32_t buffers[exec::kBuffers] = {0, 0, 0};
-    std::vector<Rank> ranks;           ///< of the group's members
+    std::vector<Rank> ranks;           ///< members of the group
     std::vector<std::uint16_t> index;  ///< by rank: 1 + index in the group, 0: no member
     std::vector<Step> steps;
     std::vector<std::uint32_t> depends;
     std::vector<std::uint32_t> next_receive;  ///< by step: the next from the same peer
     std::vector<std::uint32_t> receive;       ///< by member: the step of its next message
-    std::vector<std::uint8_t> here;           ///< by step: what it receives is there
-    std::vector<Rank> passed;                 ///< sources of messages that are the client's
+    std::vector<std::uint8_t> here;           ///< by step: its message has come
+    std::vector<Rank> passed;                 ///< sources of messages that belong to the client
     std::optional<exec::Executor> executor;
     std::uint32_t queued = 0;  ///< steps in the send queue
     Err error = Err::kOk;
-    Rank source = 0;              ///< kMismatch: of what differs
+    Rank source = 0;              ///< kMismatch: source of the message that differs
     std::uint64_t found_tag = 0;  ///< the same
 
-    /// The step of the next message from that member, which is thereby on its way; kNone: there is none.
+    /// Returns the step of the next message from that member, which is arriving; kNone: there is
+    /// none.
     std::uint32_t take_receive(Rank rank) noexcept {
         if (rank >= index.size() || index[rank] == 0) return kNone;
         std::uint32_t& first = receive[index[rank] - 1U];
@@ -86,7 +87,8 @@ struct Offload {
             next_receive[i] = std::exchange(receive[steps[i].peer], static_cast<std::uint32_t>(i));
         }
     }
-    /// Of a message that the step sends, or receives from a member of the same mind; 0 in what is left of the tag is unchecked.
+    /// Returns the tag of a message that the step sends, or receives from a member that agrees; 0
+    /// in the checked parts is unchecked.
     [[nodiscard]] std::uint64_t tag_of(std::uint32_t step) const noexcept {
         return (tag & ~mask) != 0 && executor->is_last(step) ? tag | abi::kTagLast : tag;
     }
@@ -109,7 +111,7 @@ Err Offloads::take(const abi::SubmissionRecord& record, const Context& context) 
     if (shared == nullptr || block.length < sizeof request || record.flags != 0)
         return Err::kCorrupt;
     std::memcpy(&request, shared, sizeof request);
-    asm volatile("" ::: "memory");  // judge the copy, not the arena
+    asm volatile("" ::: "memory");  // validate the copy, not the arena
     const std::uint64_t octets = sizeof request + std::uint64_t{request.step_count} * sizeof(Step) +
                                  std::uint64_t{request.depends_count} * sizeof(std::uint32_t);
     if (octets != block.length || (request.flags & ~abi::kOffloadPassesOn) != 0 ||
@@ -202,7 +204,7 @@ Err Offloads::fill(Offload& offload, const abi::OffloadRequest& request, const s
     return Err::kOk;
 }
 
-// Messages of the operation that the client gets although it has not seen them yet.
+// Handles messages of the operation that the client gets although it has not seen them yet.
 Err Offloads::pass_over(Offload& offload, const abi::OffloadRequest& request,
                         const Deliverer& deliverer) {
     const auto pass = [&](Rank source) { offload.passed.push_back(source); };
@@ -213,7 +215,7 @@ Err Offloads::pass_over(Offload& offload, const abi::OffloadRequest& request,
     for (const Rank source : offload.passed) {
         const std::uint32_t step = offload.take_receive(source);
         if (step != kNone) offload.here[step] = 1;
-        known = known && step != kNone;  // the client will find what is wrong with it
+        known = known && step != kNone;  // the client will find the fault
     }
     if (known) return Err::kOk;
     counters_.add(Counter::offload_late);
@@ -329,7 +331,7 @@ Sink Offloads::match(Rank source, std::uint64_t tag, std::uint64_t length) noexc
 void Offloads::write(Sink sink, std::uint64_t at, const std::byte* payload,
                      std::uint32_t length) noexcept {
     Offload* offload = find(sink.offload);
-    // Once it fails its memory goes back to the client: what still comes is dropped.
+    // Once the schedule fails, its memory goes back to the client: later messages are dropped.
     if (offload == nullptr || offload->error != Err::kOk || length == 0) return;
     const Step& step = offload->steps[sink.step];
     ULC_CHECK(at <= step.length && length <= step.length - at);
@@ -345,7 +347,7 @@ void Offloads::arrived(Sink sink, bool broken) noexcept {
         return;
     }
     offload->here[sink.step] = 1;
-    // Not under way yet: start() finds it here.
+    // Not running yet: start() finds it here.
     static_cast<void>(offload->executor->complete(sink.step));
 }
 
@@ -372,7 +374,7 @@ void Offloads::cancel_all() noexcept {
 void Offloads::peer_gone(Rank rank, bool died) noexcept {
     for (const auto& offload : running_) {
         if (rank >= offload->index.size() || offload->index[rank] == 0) continue;
-        // Who left may have done its part; what it began to send was delivered or will never be.
+        // A rank that left may have done its part; its sends were delivered or will never be.
         const bool waits = offload->receive[offload->index[rank] - 1U] != kNone;
         if (died || waits) fail(*offload, died ? Err::kPeerDied : Err::kPeerLeft, rank);
     }

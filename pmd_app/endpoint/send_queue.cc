@@ -21,7 +21,8 @@ constexpr std::uint8_t kSendFlags = abi::kSubmitInline | abi::kSubmitHasTag |
                                     abi::kSubmitNotifyAcked | abi::kSubmitDirect;
 /// Shorter ends of payloads are copied: a second piece costs more.
 constexpr std::uint32_t kGatherOctetsMin = 256;
-/// Shorter payloads are copied into frames at once: their sender would wait longer for the acknowledgement than the copy takes.
+/// Shorter payloads are copied into frames at once: their sender would wait longer for the ACK than
+/// the copy takes.
 constexpr std::uint32_t kGatherPayloadMin = 64U << 10;
 
 bool is_inline(const SubmissionRecord& r) noexcept { return (r.flags & abi::kSubmitInline) != 0; }
@@ -38,18 +39,18 @@ bool is_direct(const SubmissionRecord& r) noexcept { return (r.flags & abi::kSub
 bool is_gathered(const SubmissionRecord& r, const SendContext& context) noexcept {
     return is_direct(r) && context.gathers != nullptr && r.body.block.length >= kGatherPayloadMin;
 }
-/// It is answered when the transport has given up the last segment.
+/// Returns true if it is answered when the transport has released the last segment.
 bool wants_acked(const SubmissionRecord& r, const SendContext& context) noexcept {
     return (r.flags & abi::kSubmitNotifyAcked) != 0 || is_gathered(r, context);
 }
-/// The place of a direct payload.
+/// Returns the place of a direct payload.
 abi::Place place_of(const SubmissionRecord& r) noexcept {
     const std::uintptr_t address{r.body.block.address};
     const std::uint32_t count = r.body.block.offset;
     if (count == 0) return {.base = std::bit_cast<std::byte*>(address)};
     return {.pieces = std::bit_cast<const abi::Piece*>(address), .count = count};
 }
-/// The pieces of a direct payload are at least as long as it.
+/// Returns true if the pieces of a direct payload are at least as long as it.
 bool pieces_fit(const SubmissionRecord& r) noexcept {
     const abi::Place place = place_of(r);
     if (place.count > abi::kPiecesMax) return false;
@@ -59,7 +60,7 @@ bool pieces_fit(const SubmissionRecord& r) noexcept {
     }
     return place.count == 0 || left == 0;
 }
-/// Bytes [at, at + length) of the payload; nullptr: they are in more than one piece.
+/// Returns bytes [at, at + length) of the payload; nullptr if they are in more than one piece.
 const std::byte* payload_of(const SubmissionRecord& r, const abi::Region& region, std::uint32_t at,
                             std::uint32_t length) noexcept {
     if (is_inline(r)) return reinterpret_cast<const std::byte*>(r.body.inline_octets) + at;
@@ -82,7 +83,7 @@ abi::SubmissionRecord* SendQueue::slot() noexcept {
     return tail_ - head_ > mask_ ? nullptr : &at(tail_).record;
 }
 
-// Sizes and offsets: what is wrong here, no correct client writes.
+// Checks sizes and offsets: a correct client never writes wrong ones.
 bool SendQueue::shape_valid(const SubmissionRecord& record, const abi::Region& region) noexcept {
     if ((record.flags & ~kSendFlags) != 0) return false;
     const bool has_subset = (record.flags & abi::kSubmitHasSubset) != 0;
@@ -195,7 +196,8 @@ bool SendQueue::may_go_at_once(urtp::ShortMessage& out) noexcept {
     return true;
 }
 
-// A message that still lacks chunks shares a destination: what waited for its end could keep them out of this queue.
+// A message that still lacks chunks shares a destination: messages that waited for its end could
+// keep the chunks out of this queue.
 bool SendQueue::waits_for_chunks(std::uint32_t stream) const noexcept {
     if (open_count_ == 0) return false;
     return std::ranges::any_of(open_, [&](const OpenMessage& message) {
@@ -212,7 +214,7 @@ bool SendQueue::inject(const SubmissionRecord& record, Sink sink) noexcept {
     return true;
 }
 
-// Chunks that are queued end with an error, and any that the client had on its way find no message.
+// Queued chunks end with an error, and chunks that the client is submitting find no message.
 void SendQueue::peer_gone(std::uint32_t rank, const SegmentPool& pool) noexcept {
     for (Awaiting& one : awaiting_)
         if (one.stream == rank && one.segment != nullptr && pool.holders(one.segment) > 1)
@@ -224,7 +226,7 @@ void SendQueue::peer_gone(std::uint32_t rank, const SegmentPool& pool) noexcept 
     if (message.records > 0) return;
     message.used = false;
     --open_count_;
-    retry_ = !empty();  // what it held back
+    retry_ = !empty();  // the messages that it held back
 }
 
 bool SendQueue::has(std::uint32_t stream) const noexcept {
@@ -236,7 +238,7 @@ bool SendQueue::has(std::uint32_t stream) const noexcept {
                                [stream](const Awaiting& one) { return one.stream == stream; });
 }
 
-// The messages that have begun and wait for chunks.
+// Blocks the destinations of messages that have begun and wait for chunks.
 void SendQueue::block_open() noexcept {
     if (open_count_ == 0) return;
     for (OpenMessage& message : open_) {
@@ -249,8 +251,8 @@ void SendQueue::block_open() noexcept {
 [[gnu::flatten]] bool SendQueue::pump(const SendContext& context, Nanos now) {
     bool moved = answer_acknowledged(context);
     retry_ = false;
-    // A message in chunks that ended has stopped others in this scan, and if it ended because its receiver is gone, no frame
-    // will bring another one.
+    // A message in chunks that ended has stopped others in this scan, and if it ended because its
+    // receiver is gone, no frame will cause another scan.
     for (std::uint32_t open = UINT32_MAX; head_ != tail_ && open_count_ < open;) {
         open = open_count_;
         moved |= scan(context, now);
@@ -272,7 +274,7 @@ bool SendQueue::scan(const SendContext& context, Nanos now) {
     return moved;
 }
 
-// One record's turn in a scan.
+// Advances one record in a scan.
 bool SendQueue::advance(Pending& pending, const SendContext& context, Nanos now) {
     const std::uint32_t stream = pending.record.stream;
     bool moved = false;
@@ -294,14 +296,14 @@ bool SendQueue::advance(Pending& pending, const SendContext& context, Nanos now)
             blocked_.add(stream);
             return moved;
         }
-        // Finished: a message in chunks goes on blocking until its last one.
+        // Finished: a message in chunks continues to block until its last one.
         if (message != nullptr) {
             message->started = true;
             if (--message->records == 0 && message->complete) {
                 message->used = false;
                 --open_count_;
                 pending.message = kNoMessage;
-                retry_ = true;  // what it held back was passed over in this scan
+                retry_ = true;  // the records that it held back were skipped in this scan
             } else {
                 blocked_.add(stream);
             }
@@ -319,7 +321,7 @@ urtp::MessageSize SendQueue::size_of(const Pending& pending) const noexcept {
     return {message.length, message.length - message.sent};
 }
 
-// Packets of one record, as many as the transport admits.
+// Sends packets of one record, as many as the transport admits.
 bool SendQueue::transmit(Pending& pending, const SendContext& context, Nanos now) {
     const SubmissionRecord& record = pending.record;
     const bool has_subset = (record.flags & abi::kSubmitHasSubset) != 0;
@@ -353,11 +355,12 @@ bool SendQueue::transmit(Pending& pending, const SendContext& context, Nanos now
     return moved;
 }
 
-// Cuts one packet. False: no segment.
+// Cuts one packet. Returns false if there is no segment.
 bool SendQueue::send_packet(Pending& pending, const SendContext& context, Nanos now) {
     const SubmissionRecord& record = pending.record;
     OpenMessage* message = pending.message == kNoMessage ? nullptr : &open_[pending.message];
-    // Data never take the last segments: nodes whose pools are full of unacknowledged data could not acknowledge any more.
+    // Data never take the last segments: nodes whose pools are full of unacknowledged data could
+    // not acknowledge any more.
     if (context.pool.available(context.pool.context) <= kKeptForControl) return false;
     Segment* segment = context.pool.get();
     if (segment == nullptr) return false;
@@ -378,7 +381,7 @@ bool SendQueue::send_packet(Pending& pending, const SendContext& context, Nanos 
         meta.last = false;
         plan = context.member->plan(meta, now);
     }
-    // The second plan may have fewer extensions than the first; the last packet still needs an octet.
+    // The second plan may have fewer extensions than the first; the last packet still needs a byte.
     const std::uint32_t most = final_record && !meta.last ? rest - 1 : rest;
     const std::uint32_t octets = std::min<std::uint32_t>(most, plan.payload_max);
     const std::byte* payload = payload_of(record, context.region, pending.done, octets);
@@ -406,14 +409,15 @@ bool SendQueue::send_packet(Pending& pending, const SendContext& context, Nanos 
     return true;
 }
 
-// The record needs no transport any more. Of a message in chunks, a failure is that of the whole rest.
+// Ends a record that needs the transport no more. A failure of a message in chunks is that of the
+// whole rest.
 void SendQueue::finish(Pending& pending, Err status) noexcept {
     pending.status = status;
     pending.state = State::kAnswer;
     if (status != Err::kOk && pending.message != kNoMessage) open_[pending.message].status = status;
 }
 
-// Writes kSendDone, now or in a later scan. True: done.
+// Writes kSendDone, now or in a later scan. Returns true if done.
 bool SendQueue::answer(Pending& pending, const SendContext& context) noexcept {
     const SubmissionRecord& record = pending.record;
     if (pending.sink) {
@@ -421,11 +425,11 @@ bool SendQueue::answer(Pending& pending, const SendContext& context) noexcept {
         pending.state = State::kDone;
         return true;
     }
-    // Sent well and to be acknowledged: its last record is answered by answer_acknowledged().
+    // Sent successfully and to be acknowledged: answer_acknowledged() answers its last record.
     const bool later = wants_acked(record, context) && pending.status == Err::kOk &&
                        (is_whole(record) || (record.flags & abi::kSubmitLast) != 0);
     if (wants_answer(record) && !later && !context.client_gone) {
-        // It failed, so no stream repeats what was sent of it; the port may not have taken all of that.
+        // It failed, so no stream retransmits its packets; the port may not have taken all of them.
         if (is_gathered(record, context)) context.gathers->pull_tails();
         if (!write_done(context.cq, record.cookie, pending.status)) {
             retry_ = true;
@@ -445,7 +449,8 @@ bool SendQueue::answer_acknowledged(const SendContext& context) noexcept {
     for (Awaiting one : awaiting_) {
         const bool over = one.segment == nullptr || context.pool.holders(one.segment) == 1;
         if (over && one.segment != nullptr) {
-            // What the port has not taken may be a repetition of an earlier packet of this payload.
+            // A frame that the port has not taken may be a retransmission of an earlier packet of
+            // this payload.
             if (one.gathered && !context.client_gone) context.gathers->pull_tails();
             // A client that takes no answers keeps no frame.
             context.pool.drop(one.segment);

@@ -1,4 +1,5 @@
-// One endpoint's turn in a round, and its end. What a client writes decides nothing here that was not judged in drain.cc.
+// One endpoint's turn in a round, and its end. Nothing here depends on data of a client that
+// drain.cc has not validated.
 #include "base/check.h"
 #include "engine/core.h"
 
@@ -44,7 +45,7 @@ bool send(Core& core, Endpoint& endpoint, Nanos now) {
     return moved;
 }
 
-// What the member tells of its peers.
+// Takes the member's reports on its peers.
 [[gnu::noinline]] void take_events(Core& core, Endpoint& endpoint, Nanos now) {
     urtp::Event event;
     while (endpoint.member->poll_event(event)) {
@@ -53,7 +54,7 @@ bool send(Core& core, Endpoint& endpoint, Nanos now) {
                 peer_gone(core, endpoint, event.rank, kGoneLeft, now);
                 break;
             case urtp::EventKind::kPeerDied:
-                if (endpoint.gone[event.rank] != kHere) break;  // the engine said so
+                if (endpoint.gone[event.rank] != kHere) break;  // the engine reported it
                 peer_gone(core, endpoint, event.rank, kGoneDied, now);
                 if (endpoint.links != nullptr)
                     endpoint.net->jobs.links().peer_died(endpoint.handle, event.rank, now);
@@ -79,7 +80,7 @@ bool send(Core& core, Endpoint& endpoint, Nanos now) {
     }
 }
 
-// Events of the member and its next timer.
+// Takes events of the member and its next timer.
 void look_at_member(Core& core, Endpoint& endpoint, Nanos now) {
     endpoint.work &= static_cast<std::uint8_t>(~kWorkSettle);
     urtp::Transport::Outlook outlook = endpoint.member->outlook();
@@ -95,7 +96,7 @@ void look_at_member(Core& core, Endpoint& endpoint, Nanos now) {
 
 // Completions are in the ring; a client that sleeps is woken, and one that computes is interrupted.
 // Memory order: the marks were stored with release; client_to_notify() fences and loads the state,
-// and the client stores the state, fences and looks at the ring before it sleeps or computes (C in
+// and the client stores the state, fences and checks the ring before it sleeps or computes (C in
 // abi/slot_ring.h), so one of the two sees the other.
 void notify_client(Core& core, Endpoint& endpoint) {
     endpoint.woken_at = endpoint.completions.produced();
@@ -105,8 +106,7 @@ void notify_client(Core& core, Endpoint& endpoint) {
         case abi::ClientState::kPolling:
             return;
         case abi::ClientState::kAsleep:
-            if (core.config.wake == nullptr)
-                return;  // an engine inside the application: clients nap
+            if (core.config.wake == nullptr) return;  // an embedded engine: clients nap
             core.counters.add(Counter::client_wakes);
             core.config.wake(core.config.wake_context, endpoint.handle, &control.wake_sequence);
             return;
@@ -122,7 +122,7 @@ void notify_client(Core& core, Endpoint& endpoint) {
     bool moved = false;
     if ((endpoint.work & kWorkDeliver) != 0 && endpoint.member != nullptr &&
         deliver(core, endpoint, now)) {
-        endpoint.work |= kWorkTransmit;  // room that returned may make an acknowledgement due
+        endpoint.work |= kWorkTransmit;  // returned space may make an ACK due
         moved = true;
     }
     if (endpoint.taking) moved |= drain(core, endpoint, now);
@@ -174,7 +174,7 @@ void linger(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now)
 
 void close_corrupt(Core& core, Endpoint& endpoint, Nanos now) {
     endpoint.closed = Err::kCorrupt;
-    // First: what it sent from may go when it is told.
+    // First: the memory from which it sent may be freed after the report.
     linger(core, endpoint, wire::LeaveReason::kDied, now);
     abi::EndpointControl& page = endpoint.region.control();
     page.closed.store(static_cast<std::int32_t>(Err::kCorrupt), std::memory_order_release);

@@ -1,6 +1,6 @@
-// Frames to those that they name: parse, early drop (URTP §3.2.1), then by endpoint handle or group handle. A group
-// frame is shared by all its members here: one segment, one reference each. A handle means an endpoint of the net on which
-// the frame came, and nothing on any other.
+// Passes frames to the receivers that they name: parse, early drop (URTP §3.2.1), then by endpoint
+// handle or group handle. All members here share a group frame: one segment, one reference each. A
+// handle means an endpoint of the net on which the frame came, and nothing on any other.
 #include <utility>
 
 #include "base/check.h"
@@ -25,7 +25,7 @@ void to_member(Core& core, Net& net, Endpoint& endpoint, const wire::FrameView& 
         return;
     }
     urtp::Transport& member = *endpoint.member;
-    // A rank lives if its node speaks for it; the member drops what comes from elsewhere.
+    // A rank is alive if its node sends for it; the member drops frames from elsewhere.
     if (from_wire && view.rank < endpoint.nodes.size() &&
         member.peer(view.rank).mac == view.source) {
         net.jobs.heard(endpoint.nodes[view.rank], now);

@@ -1,12 +1,13 @@
-// The command drain: submission records of one client, each copied once into private memory and judged there (DESIGN
-// decision 4). A record that no correct client writes closes the endpoint; one that came at a wrong time, or names a
-// stream that does not exist, is answered.
+// The command drain: submission records of one client, each copied once into private memory and
+// validated there (DESIGN decision 4). A record that no correct client writes closes the endpoint;
+// one that came at a wrong time, or names a stream that does not exist, is answered.
 //
-// Sends that the transport does not admit fill the send queue, and then the records behind them wait in the ring; all wait
-// while the completion ring is full. No circle of ranks can wait so for ever: a send waits for memory of its receivers, and
-// what gives memory back waits for no record (abi/release_ring.h). The other records may wait behind sends: kRemoveGroup and
-// kLeave mean to come after them, who waits for its kAddGroup takes messages meanwhile, and kExpect only hastens a repair that
-// the source's probe brings anyway.
+// Sends that the transport does not admit fill the send queue, and then the records behind them
+// wait in the ring; all wait while the completion ring is full. No circle of ranks can wait so
+// without end: a send waits for memory of its receivers, and the return of memory waits for no
+// record (abi/release_ring.h). The other records may wait behind sends: kRemoveGroup and kLeave
+// must come after them; a client that waits for its kAddGroup takes messages meanwhile; and kExpect
+// only hastens a retransmission that the source's probe causes anyway.
 #include <algorithm>
 
 #include "base/check.h"
@@ -18,7 +19,7 @@ namespace {
 using abi::SubmissionRecord;
 using abi::SubmitKind;
 
-// Whether the stream of a send may be used now.
+// Returns whether the stream of a send may be used at this time.
 Err stream_error(const Endpoint& endpoint, const SubmissionRecord& record) noexcept {
     if (endpoint.member == nullptr) return Err::kNotFormed;
     if (endpoint.state == EndpointState::kLeaving) return Err::kClosed;
@@ -46,8 +47,8 @@ bool on_send(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
     return false;
 }
 
-/// The fast path of a send: the record in the slot of the send queue becomes a completion of its
-/// receiver on this node, or a frame.
+/// Runs the fast path of a send: the record in the slot of the send queue becomes a completion of
+/// its receiver on this node, or a frame.
 bool sent_at_once(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
     urtp::ShortMessage message;
     if (record.kind != SubmitKind::kSend || endpoint.state != EndpointState::kOpen ||
@@ -74,7 +75,7 @@ void on_expect(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
     endpoint.work |= kWorkTransmit | kWorkSettle;
 }
 
-// False: corrupt. A slot of the completion ring is free.
+// Returns false if corrupt. A slot of the completion ring is free.
 [[gnu::noinline]] bool on_offload(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
     if (endpoint.offloads == nullptr) {
         endpoint.offloads = std::make_unique<Offloads>(
@@ -99,7 +100,7 @@ void on_expect(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
     return true;
 }
 
-// False: no correct client writes this.
+// Returns false if no correct client writes this.
 bool on_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
     switch (record.kind) {
         case SubmitKind::kSend:
@@ -108,7 +109,7 @@ bool on_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
             on_expect(core, endpoint, record, now);
             return true;
         case SubmitKind::kOffload:
-            if (endpoint.state == EndpointState::kLingering) return true;  // nobody waits for it
+            if (endpoint.state == EndpointState::kLingering) return true;  // no client waits for it
             return on_offload(core, endpoint, record);
         case SubmitKind::kCancelOffload:
             if (endpoint.offloads != nullptr) endpoint.offloads->cancel(record.cookie);
@@ -123,7 +124,7 @@ bool on_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
         case SubmitKind::kUnlink:
         case SubmitKind::kHold:
         case SubmitKind::kLeave:
-            if (endpoint.state == EndpointState::kLingering) return true;  // nobody to answer
+            if (endpoint.state == EndpointState::kLingering) return true;  // no client to answer
             return control_record(core, endpoint, record, now);
     }
     return false;

@@ -1,13 +1,17 @@
-// Groups of an endpoint, as its client makes and removes them, and their multicast addresses (URTP §3.2.1).
+// Groups of an endpoint, as its client makes and removes them, and their multicast addresses (URTP
+// §3.2.1).
 //
-//   kAddGroup       registered. This node listens to the group's own address if there is room for one more; else it offers some of
-//                   those that it listens to (base/address_plan.h)
+//   kAddGroup       registered. This node listens to the group's own address if there is space for
+//                   one more; else it offers some of those to which it listens
+//                   (base/address_plan.h)
 //                   … the members agree: libulc's client/groups/sharing.h …
-//   kListenGroup    this node listens to the address that the group is to share
-//   kUseAddress     all members listen: what is sent to the group goes there. Until then it goes to all nodes by broadcast
+//   kListenGroup    this node listens to the address that the group must share
+//   kUseAddress     all members listen: messages to the group go there. Until then they go to all
+//                   nodes by broadcast
 //
-// A client that lies about addresses makes its own group deaf: one that a member here uses does not change any more. It can take
-// places of the filter, as every group does; what finds none shares or is broadcast.
+// A client that lies about addresses makes only its own group deaf: an address that a member here
+// uses does not change any more. It can take places of the filter, as every group does; a group
+// without a place shares or is broadcast.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -25,7 +29,8 @@ using abi::SubmitKind;
 
 constexpr std::uint64_t kWeightMax = 1U << 20;
 
-// Members in index order, as the client says: own rank among them, each once, all in the job.
+// Validates members in index order, as the client submits them: own rank among them, each once, all
+// in the job.
 Err judge_ranks(Core& core, const urtp::Transport& member) {
     const std::vector<Rank>& ranks = core.ranks_scratch;
     if (ranks.size() < 2 || ranks.size() > member.size()) return Err::kInvalid;
@@ -37,7 +42,7 @@ Err judge_ranks(Core& core, const urtp::Transport& member) {
     return core.seen_scratch[member.rank()] != 0 ? Err::kOk : Err::kInvalid;
 }
 
-/// The most of the ranks that share a node.
+/// Returns the maximum of the ranks that share a node.
 std::uint16_t ranks_per_node(const urtp::Transport& member, std::span<const Rank> ranks) {
     std::vector<Mac> nodes;
     nodes.reserve(ranks.size());
@@ -55,7 +60,7 @@ std::uint16_t ranks_per_node(const urtp::Transport& member, std::span<const Rank
 
 // ---------------------------------------------------------------- addresses
 
-/// The same at every member: a hash of the nodes.
+/// Returns the same at every member: a hash of the nodes.
 AddressId own_address(const Endpoint& endpoint, std::span<const Rank> ranks) {
     std::vector<Mac> macs;
     macs.reserve(ranks.size());
@@ -70,7 +75,7 @@ AddressId own_address(const Endpoint& endpoint, std::span<const Rank> ranks) {
     return std::max<AddressId>(1, (hash >> 24 ^ hash) & kAddressIdMax);
 }
 
-/// Ascending, without this one.
+/// Returns the nodes ascending, without this one.
 std::vector<NodeIndex> nodes_of(const Endpoint& endpoint, std::span<const Rank> ranks) {
     std::vector<NodeIndex> nodes;
     nodes.reserve(ranks.size());
@@ -81,7 +86,7 @@ std::vector<NodeIndex> nodes_of(const Endpoint& endpoint, std::span<const Rank> 
     return nodes;
 }
 
-/// One, and the frames a second that came.
+/// Returns one plus the frames a second that came.
 std::uint64_t weight_of(const LocalGroup& group, Nanos now) {
     const auto age = static_cast<std::uint64_t>(std::max<Nanos>(now - group.since, kMillisecond));
     const std::uint64_t frames = std::min<std::uint64_t>(group.frames, 1ULL << 32);
@@ -99,7 +104,7 @@ AddressOffers offers_of(const Endpoint& endpoint, const LocalGroup& group, Nanos
     return ulc::offers_of(placed, group.nodes, nodes);
 }
 
-/// A new group of this node, or another member of it.
+/// Places a new group of this node, or another member of it.
 void place(Endpoint& endpoint, LocalGroup& group, std::span<const Rank> ranks, Nanos now) {
     if (!group.any_remote || group.own != kBroadcastAddress) return;
     MulticastFilter& filter = endpoint.net->filter;
@@ -125,14 +130,14 @@ abi::GroupOffers offers_for_client(const Endpoint& endpoint, const LocalGroup& g
     return out;
 }
 
-/// This node listens to `address` for the group, instead of what it listened to.
+/// Makes this node listen to `address` for the group, instead of the earlier one.
 Err listen(Net& net, LocalGroup& group, AddressId address) {
     if (group.address == address) return Err::kOk;
     if (group.used) return Err::kInvalid;
     net.filter.release(group.address);
     const bool room = net.filter.has_room(address);
     if (room) group.address = address;
-    net.filter.listen(group.address);  // with what was released, there is room for the old one
+    net.filter.listen(group.address);  // with the released place, there is space for the old one
     return room ? Err::kOk : Err::kLimit;
 }
 
@@ -172,7 +177,7 @@ Result<LocalGroup*> add_group(Core& core, Endpoint& endpoint, GroupHandle handle
     Err error = judge_ranks(core, member);
     if (error != Err::kOk) return error;
     if (endpoint.net->groups.foreign(handle, endpoint.world)) return Err::kMismatch;
-    // The first member here pays; its user may end before the group, then another member's pays.
+    // The first member here pays; if its user ends before the group, another member's user pays.
     const bool is_new = endpoint.net->groups.find(handle) == nullptr;
     if (is_new && !core.accounts.take_group(*endpoint.user, endpoint.net->index)) {
         core.counters.add(Counter::refused_groups);
@@ -205,7 +210,7 @@ bool on_add_group(Core& core, Endpoint& endpoint, const SubmissionRecord& record
     if (!made.ok()) bad_record(core, endpoint);
     CompletionRecord* out =
         claim(endpoint, made.ok() ? CompletionKind::kGroupReady : CompletionKind::kGroupFailed);
-    ULC_CHECK(out != nullptr);  // drain() made sure of it
+    ULC_CHECK(out != nullptr);  // drain() ensured it
     out->stream = record.stream;
     out->tag = record.cookie;
     if (made.ok()) {
@@ -233,7 +238,8 @@ void on_remove_group(Core& core, Endpoint& endpoint, GroupHandle handle) {
     endpoint.work |= kWorkControl;
 }
 
-/// The endpoint's group that a record about addresses names; nullptr: none, or its address is not the client's to choose.
+/// Returns the endpoint's group that a record about addresses names; nullptr: none, or the client
+/// may not choose its address.
 LocalGroup* group_of(Endpoint& endpoint, const SubmissionRecord& record) {
     const bool known = record.stream != endpoint.world && record.cookie <= kAddressIdMax &&
                        std::ranges::count(endpoint.groups, record.stream) == 1;
@@ -246,7 +252,7 @@ void on_listen_group(Core& core, Endpoint& endpoint, const SubmissionRecord& rec
         group != nullptr ? listen(*endpoint.net, *group, record.cookie) : Err::kInvalid;
     if (error == Err::kInvalid) bad_record(core, endpoint);
     CompletionRecord* out = claim(endpoint, CompletionKind::kGroupListens);
-    ULC_CHECK(out != nullptr);  // drain() made sure of it
+    ULC_CHECK(out != nullptr);  // drain() ensured it
     out->stream = record.stream;
     out->tag = record.cookie;
     out->status = static_cast<std::int16_t>(error);

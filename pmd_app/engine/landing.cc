@@ -1,24 +1,27 @@
-// Payloads that land: while a long message arrives for whose receive a client of this process named the memory (abi/placement.h), the port
-// copies the payload of its next packet out of the wire and straight there, and of the frame only the headers.
+// Payloads that land: while a long message arrives for whose receive a client of this process named
+// the memory (abi/placement.h), the port copies the payload of its next packet from the wire
+// straight there, and of the frame only the headers.
 //
-// Sound because of the order: only the packet lands that the member would take next while nothing of any source waits, whose
-// delivery might give the same receive away; one at a time, and before the port is asked again it was delivered, or lies in its frame after all. If the port or the member
-// refuses it, then octets were written into a buffer whose receive is posted, where nothing is promised yet.
+// This is correct because of the order. A packet lands only if the member would take it next while
+// nothing of any source waits whose delivery might give the same receive away. Only one packet
+// lands at a time: before the port is asked again it was delivered, or is in its frame after all.
+// If the port or the member refuses it, then bytes were written into a buffer whose receive is
+// posted, where nothing is promised yet.
 #include "base/check.h"
 #include "engine/core.h"
 
 namespace ulc::engine {
 namespace {
 
-constexpr std::uint32_t kLandedMin = 1024;  ///< octets of a frame that is worth the question
+constexpr std::uint32_t kLandedMin = 1024;  ///< bytes of a frame for which the question pays off
 
 struct Asker {
     Core& core;
     Net& net;
-    Rank source = 0;  ///< of what was said to land
+    Rank source = 0;  ///< source of the packet announced to land
 };
 
-/// The frame goes to that endpoint, and to no other of this engine.
+/// Returns true if the frame goes to that endpoint, and to no other of this engine.
 bool is_for(Net& net, const Endpoint& endpoint, Handle handle) {
     if (!is_group(handle)) return handle == endpoint.handle;
     const LocalGroup* group = net.groups.find(handle);

@@ -1,10 +1,11 @@
-// Claims of ranks, and what is done when they disagree (jobs/jobs.h).
+// Claims of ranks, and the reaction when they disagree (jobs/jobs.h).
 //
-// A conflict in a job that is still forming fails all of it, at once and everywhere, with both nodes named: half a job
-// helps nobody, and its ranks would only wait for their deadlines. A job that has formed is never disturbed: the new
-// claim alone is rejected. Both REJECTs are sent once, and again whenever a rejected claim is heard again, so loss only
-// delays them. One engine never claims a rank twice at once (join() refuses), so another claim of the same rank from the
-// same node means that the first claimant is gone: it is replaced, or its rank has died.
+// A conflict in a job that is still forming fails all of it, at once and everywhere, with both
+// nodes named: half a job is useless, and its ranks would only wait for their deadlines. A job that
+// has formed is never disturbed: only the new claim is rejected. Both REJECTs are sent once, and
+// again whenever a rejected claim is heard again, so loss only delays them. One engine never claims
+// a rank twice at once (join() refuses), so another claim of the same rank from the same node means
+// that the first claimant is gone: it is replaced, or its rank has died.
 #include <algorithm>
 #include <bitset>
 #include <cstring>
@@ -31,7 +32,7 @@ std::string_view reason_of(Err error) noexcept {
     }
 }
 
-/// "3, 5-7": the unset ones of 0 … size-1, cut short.
+/// Returns "3, 5-7": the unset ones of 0 … size-1, cut short.
 template <typename IsSet>
 std::string ranks_missing(std::uint32_t size, IsSet is_set) {
     std::string text;
@@ -53,7 +54,8 @@ std::string ranks_missing(std::uint32_t size, IsSet is_set) {
 
 // ------------------------------------------------------------------------------ local claims
 
-/// Looks for the record that the claim belongs to, and for endpoints of this engine that it offends.
+/// Finds the record to which the claim belongs, and endpoints of this engine with which it
+/// conflicts.
 Err Jobs::Impl::admit(const JoinRequest& request, JobRecord*& forming) {
     if (!wire::is_job_name(request.name) || request.size == 0 || request.rank >= request.size) {
         return Err::kInvalid;
@@ -82,8 +84,8 @@ Err Jobs::Impl::admit(const JoinRequest& request, JobRecord*& forming) {
     return Err::kOk;
 }
 
-/// Returns whether the user may begin a job. Records of failed jobs give way if that helps: the
-/// user's own, and in a full table those of others. Their claimants then run into their deadlines.
+/// Returns whether the user may begin a job. Records of failed jobs are removed if that helps: the
+/// user's own, and in a full table those of others. Their claimants then reach their deadlines.
 bool Jobs::Impl::has_record_for(std::uint32_t user) {
     const auto owned = [user](const auto& record) { return record->user == user; };
     const auto failed = [](const auto& record) { return record->phase == JobPhase::kFailed; };
@@ -186,8 +188,8 @@ void Jobs::Impl::on_join(const wire::JobBodyView& view, const Mac& source, Nanos
     }
 }
 
-/// Claims again now, since rank 0 has come, rather than at the end of the back-off. Once for each
-/// node: it repeats itself, and thousands of claims at each repetition would fill the wire.
+/// Claims again at once, since rank 0 has come, rather than at the end of the back-off. Once for
+/// each node: it repeats itself, and thousands of claims at each repetition would fill the wire.
 void Jobs::Impl::note_rank0(JobRecord& record, const Mac& source, Nanos now) {
     const bool early = !record.heard_rank0(source) && record.early_joins < 2 * kRank0Max;
     record.note_rank0(source);
@@ -255,8 +257,8 @@ bool Jobs::Impl::claim_of_formed(JobRecord& record, const wire::JobBodyView& vie
     const Rank rank = claim.rank;
     if (rank < record.size && record.size == view.join->size) {
         const urtp::Peer& peer = record.roster[rank];
-        // COMMIT is on its way. Another endpoint of that node waits for the next job of this name, or
-        // is an old frame: only BYE or GONE says that a rank is gone.
+        // COMMIT is in flight. Another endpoint of that node waits for the next job of this name,
+        // or is an old frame: only BYE or GONE reports that a rank is gone.
         if (peer.mac == source) return !record.gone[rank] && peer.handle == claim.handle;
     }
     if (!record.has_rank_0()) return false;  // ending: the name is free again
@@ -283,7 +285,8 @@ bool Jobs::Impl::claim_of_failed(JobRecord& record, const wire::JoinClaim& claim
     Publisher& publisher = *record.publisher;
     bool known = std::any_of(publisher.culprits.begin(), publisher.culprits.end(), same) ||
                  (claim.rank < publisher.claims.size() && same(publisher.claims[claim.rank]));
-    // Whoever claimed before the failure has claimed again by then; a later claimant is a new attempt.
+    // A rank that claimed before the failure has claimed again by then; a later claim is a new
+    // attempt.
     const bool before = now - record.failed_at <= 2 * config.join_wait_max;
     if (!known && before) {
         known = publisher.culprits.push_back(RemoteClaim{source, claim.handle, 0, now});
@@ -392,7 +395,7 @@ void Jobs::Impl::announce_failure(const JobRecord& record) {
     reject.body.rank = record.conflict_rank;
     reject.body.first = record.first;
     reject.body.second = record.second;
-    (void)rejects.push_back(reject);  // full: claimants are told one by one as they claim again
+    (void)rejects.push_back(reject);  // full: each claimant is notified when it claims again
 }
 
 void Jobs::Impl::fail_local(JobRecord& record, const LocalRank& local, Err error, const Mac& first,

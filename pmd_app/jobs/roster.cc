@@ -3,13 +3,15 @@
 //   publisher   claims complete ─▶ ROSTER rounds ─▶ all hold it ─▶ COMMIT rounds ─▶ all have formed
 //   others                            ROSTER_ACK(holds) ┘   formed ◀─┘  ROSTER_ACK(formed) ┘
 //
-// Nobody forms before every engine holds the same roster. So two publishers of one name cannot each form half a job, a
-// claim that is an old frame is found out (nobody acknowledges for it), and a world handle that is in use somewhere is
-// chosen anew. A round broadcasts what is due, one frame for everybody: all in the first round; later the parts that an
-// incomplete acknowledgement lacks, or all again if an engine said nothing; by unicast once a single engine is left.
-// Rounds back off from roster_wait_min to roster_wait_max. They end when all have acknowledged; an engine whose claims
-// are no longer repeated (kRoster) or whose ranks have died (kCommit) is not waited for. Receivers acknowledge at a random
-// time within size × answer_slot, so that thousands do not answer at once.
+// No rank forms before every engine holds the same roster. So two publishers of one name cannot
+// each form half a job, a claim that is an old frame is detected (no engine acknowledges for it),
+// and a world handle that is in use somewhere is chosen again. A round broadcasts the parts that
+// are due, one frame for all: all parts in the first round; later the parts that an incomplete
+// acknowledgement lacks, or all again if an engine was silent; by unicast once a single engine is
+// left. Rounds back off from roster_wait_min to roster_wait_max. They end when all have
+// acknowledged; an engine whose claims are no longer repeated (kRoster) or whose ranks have died
+// (kCommit) is not awaited. Receivers acknowledge at a random time within size × answer_slot, so
+// that thousands do not answer at once.
 #include <algorithm>
 #include <tuple>
 
@@ -19,7 +21,7 @@ namespace ulc::engine {
 namespace {
 
 constexpr std::uint32_t kWorldTries = 16;
-/// An incomplete roster is reported when no part has come for so long.
+/// An incomplete roster is reported when no part has come for this time.
 constexpr Nanos kPartGap = 2 * kMillisecond;
 
 RosterEngine* engine_of(Publisher& publisher, const Mac& mac) noexcept {
@@ -101,7 +103,7 @@ bool Jobs::Impl::has_twins(JobRecord& record, Nanos now) {
     return true;
 }
 
-/// FNV-1a of the nonce and a salt; another salt if an engine has such a group already.
+/// Returns FNV-1a of the nonce and a salt; another salt if an engine has such a group already.
 GroupHandle Jobs::Impl::choose_world(const JobRecord& record) noexcept {
     GroupHandle world = 0;
     for (std::uint32_t tries = 0; tries < kWorldTries; ++tries) {
@@ -177,7 +179,7 @@ void Jobs::Impl::retract_roster(JobRecord& record) {
     record.world = 0;
 }
 
-/// handle 0: all claims of that node.
+/// `handle` 0: all claims of that node.
 void Jobs::Impl::drop_claims(JobRecord& record, const Mac& mac, Handle handle) {
     if (!record.publisher) return;
     Publisher& publisher = *record.publisher;
@@ -263,7 +265,7 @@ void Jobs::Impl::form(JobRecord& record, Nanos now) {
     for (Rank rank = 0; rank < record.size; ++rank) {
         const urtp::Peer& peer = record.roster[rank];
         if (peer.mac == config.mac) {
-            // Claims of this engine that ended while the roster was under way.
+            // Claims of this engine that ended while the roster was in flight.
             const LocalRank* local = record.local(rank);
             const bool here = local != nullptr && local->endpoint == peer.handle;
             if (!here) peer_gone(record, rank, JobEventKind::kPeerDied, now);
@@ -293,7 +295,8 @@ void Jobs::Impl::form(JobRecord& record, Nanos now) {
 
 namespace {
 
-/// A roster comes from the node of rank 0, which was heard to claim it, and says so itself.
+/// Returns true if a roster comes from the node of rank 0, which was heard to claim it, and says so
+/// itself.
 bool from_rank0(const JobRecord& record, const wire::JobBodyView& view, const Mac& source) {
     if (view.roster->first_rank == 0 && view.entries[0].mac != source) return false;
     return record.heard_rank0(source);
@@ -331,7 +334,7 @@ void Jobs::Impl::on_roster(const wire::JobBodyView& view, const Mac& source, Nan
             return r->local_endpoint(handle) != nullptr;
         });
         if (owner == records.end()) {
-            // The claimant is gone, and its publisher did not hear.
+            // The claimant is gone, and its publisher did not hear of it.
             liveness.unknown_handle(source, handle, now);
             break;  // one answer to one frame
         } else if ((*owner)->phase == JobPhase::kFormed && same_key(**owner, view) &&
@@ -341,7 +344,7 @@ void Jobs::Impl::on_roster(const wire::JobBodyView& view, const Mac& source, Nan
     }
 }
 
-/// False: not for us, or of another roster than the one held here.
+/// Returns false if it is not for us, or of another roster than the one held here.
 bool Jobs::Impl::take_part(JobRecord& record, const wire::JobBodyView& view, const Mac& source,
                            Nanos now) {
     const wire::RosterBody& body = *view.roster;
@@ -422,7 +425,8 @@ void Jobs::Impl::on_commit(const wire::JobBodyView& view, const Mac& source, Nan
         if (assembly->ack_at == kNever) assembly->ack_at = now + jitter(*record);
     }
     if (waiting) return;
-    // Whoever it was for has left, and its BYEs were lost: answer for them, or the publisher waits.
+    // The endpoint for which it was meant has left, and its BYEs were lost: answer for it, or the
+    // publisher waits.
     if (!commit_limit.take(now, config.liveness.strangers_per_second)) {
         counters.add(Counter::answers_limited);
         return;

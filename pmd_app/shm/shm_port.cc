@@ -16,11 +16,11 @@ constexpr std::string_view kName = "shm";
 constexpr std::uint32_t kEthernetOctets = 14;
 constexpr std::uint32_t kVlanOctets = 4;
 constexpr std::uint16_t kMtuDefault = 1500;
-constexpr std::uint32_t kLeastFrame = 60;  ///< octets; its record takes one cache line
+constexpr std::uint32_t kLeastFrame = 60;  ///< bytes; its record takes one cache line
 static_assert(record_octets(kLeastFrame) == kCacheLine);
 constexpr std::uint16_t kFramesInFlight = 64;  ///< a burst of the engine
-constexpr unsigned kTurnFrames = 16;           ///< of one peer, while another may have some
-/// Records of one peer that a call looks at: it ends, however many for others come meanwhile.
+constexpr unsigned kTurnFrames = 16;           ///< frames of one peer, while another may have some
+/// Records of one peer that a call reads: it ends, however many for others come meanwhile.
 constexpr unsigned kLooksMax = 256;
 
 /// Locally administered, different on each wire and at each station.
@@ -40,7 +40,7 @@ std::optional<std::uint32_t> number(std::string_view text) {
     return value;
 }
 
-/// Sets one argument. Returns why not; empty: it is set.
+/// Sets one argument. Returns the reason of a refusal; empty: it is set.
 std::string set_argument(std::string_view key, std::string_view value, DeviceSpec& spec) {
     const auto given = number(value);
     if (key == "path" && !value.empty()) {
@@ -136,7 +136,7 @@ Err ShmPort::open(const PortOptions& options, std::unique_ptr<ShmPort>& out, std
     return Err::kOk;
 }
 
-/// From here on this station's writers wait for it.
+/// Makes the other stations' writers wait for this one.
 void ShmPort::join() {
     const unsigned self = wire_->station();
     std::vector<Line*> cursors;
@@ -186,7 +186,7 @@ void ShmPort::land(Segment& segment, const RingReader& ring, const Landing& land
         std::memcpy(segment.frame + front, ring.frame() + front, length - front);
         return;
     }
-    // Octets of the payload that are in front go with the rest.
+    // The bytes of the payload in front are copied with the rest.
     ULC_CHECK(landed.octets <= length && landed.octets >= length - front);
     std::memcpy(landed.to, ring.frame() + length - landed.octets, landed.octets);
     segment.tail = landed.to;
@@ -220,7 +220,7 @@ template <typename Copy>
     return nullptr;
 }
 
-// Mostly nothing has come, and the look is all.
+// Usually nothing has come, and this check is all.
 std::uint16_t ShmPort::receive(Segment** out, std::uint16_t n) {
     for (const Peer& peer : peers_)
         if (peer.ring.has_come()) return receive_some(out, n);

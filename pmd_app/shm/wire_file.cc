@@ -115,7 +115,7 @@ Err WireFile::open(const std::string& path, const Shape& shape, unsigned station
     struct flock mine = lock_of(1 + station, F_WRLCK);
     if (fcntl(wire->file_, F_OFD_SETLK, &mine) != 0) {
         why = path + ": station " + std::to_string(station) +
-              " is held by another engine; give each engine a station= of its own";
+              " is held by another engine; give each engine a different station=";
         return Err::kInvalid;
     }
     struct flock making = lock_of(0, F_UNLCK);
@@ -124,8 +124,8 @@ Err WireFile::open(const std::string& path, const Shape& shape, unsigned station
     return Err::kOk;
 }
 
-/// Reads what the file is. A maker that was killed leaves a short file, one whose head is empty, or
-/// one whose head says that it is being made.
+/// Returns the kind of the file. A maker that was killed leaves a short file, one whose head is
+/// empty, or one whose head says that it is being made.
 WireFile::Content WireFile::content(std::uint64_t size) const {
     std::array<std::byte, sizeof(Head)> octets{};
     const ssize_t got = pread(file_, octets.data(), octets.size(), 0);
@@ -139,7 +139,7 @@ WireFile::Content WireFile::content(std::uint64_t size) const {
     return empty || head.magic == kMagicMaking ? Content::kUnfinished : Content::kNoWire;
 }
 
-/// Makes an empty or unfinished file a wire, or sees that it is one of this shape. A wire of
+/// Makes an empty or unfinished file a wire, or checks that it is one of this shape. A wire of
 /// another shape is made again if no engine is on it. Under the lock.
 Err WireFile::prepare(const std::string& path, std::string& why) {
     struct stat state = {};
@@ -164,7 +164,7 @@ Err WireFile::prepare(const std::string& path, std::string& why) {
     }
     if (fresh && size > 0 && ftruncate(file_, 0) != 0)
         return failed(path, "cannot be made again", why);
-    // All of it now: a tmpfs that is full would end the process later, by a signal.
+    // Allocated at once: a tmpfs that is full would end the process later, by a signal.
     if (fresh) {
         errno = posix_fallocate(file_, 0, static_cast<off_t>(octets()));
         if (errno != 0) {

@@ -1,6 +1,7 @@
-// Seeded faults of one output port: which frames are lost, repeated, held back, and for how long. Each port
-// draws from its own generator, so a flooded frame is judged independently for each receiver, and one
-// port's traffic does not change another port's faults. Same seed and same frames: same faults. Pure.
+// Seeded faults of one output port: which frames are lost, repeated, held back, and for how long.
+// Each port draws from its own generator, so the fate of a flooded frame is independent for each
+// receiver, and one port's traffic does not change another port's faults. The same seed and the
+// same frames give the same faults. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ struct FaultConfig {
     double loss = 0;       ///< probability that a frame is lost
     double duplicate = 0;  ///< probability that it is sent twice
     double reorder = 0;    ///< probability that later frames overtake it
-    Nanos delay = 0;       ///< of every frame
+    Nanos delay = 0;       ///< delay of every frame
     Nanos jitter = 0;      ///< more delay, uniform below this; frames may overtake each other
     Nanos hold = 100 * kMicrosecond;  ///< a reordered frame waits this long, up to twice
     [[nodiscard]] bool any() const noexcept {
@@ -22,7 +23,7 @@ struct FaultConfig {
     }
 };
 
-/// What happens to one frame on one output port.
+/// The fate of one frame on one output port.
 struct Fate {
     int copies = 1;           ///< 0: lost
     bool held = false;        ///< reordered: the first copy leaves the order of the others
@@ -34,7 +35,8 @@ public:
     FaultModel(const FaultConfig& config, std::uint64_t seed, std::uint16_t port) noexcept
         : config_(config), prng_(seed * 0x9e3779b97f4a7c15U + port) {}
 
-    /// Draws the same number of times for every frame, so one probability does not shift another's choices.
+    /// Draws the same number of times for every frame, so one probability does not shift another's
+    /// choices.
     [[nodiscard]] Fate judge() noexcept {
         Fate fate;
         const bool lost = prng_.chance(config_.loss);

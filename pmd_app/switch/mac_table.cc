@@ -22,7 +22,8 @@ std::size_t MacTable::slot_of(const Mac& station) const noexcept {
 void MacTable::learn(const Mac& station, std::uint16_t port, Nanos now) noexcept {
     if (is_group_address(station)) return;
     const std::size_t slot = slot_of(station);
-    // The whole window is searched before a free place is taken, or a station could stand there twice.
+    // The whole window is searched before a free place is taken, otherwise a station could be there
+    // twice.
     Entry* place = nullptr;
     for (std::size_t i = 0; i < kProbeWindow; ++i) {
         Entry& entry = entries_[(slot + i) & mask_];

@@ -1,5 +1,6 @@
-// Which port a station was last heard on. Learning, ageing, bounded: a fixed table with linear probing over
-// a short window; a full window gives up its oldest entry. Pure: time is an argument.
+// The port on which each station was last heard. Learning, ageing, bounded: a fixed table with
+// linear probing over a short window; a full window drops its oldest entry. Pure: time is an
+// argument.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +15,17 @@ inline constexpr std::uint16_t kNoPort = 0xffff;
 
 class MacTable {
 public:
-    /// capacity: rounded up to a power of two, at least the probe window. age: an entry not heard for so long is forgotten.
+    /// `capacity`: rounded up to a power of two, at least the probe window. `age`: an entry that is
+    /// not refreshed for this time is forgotten.
     MacTable(std::size_t capacity, Nanos age);
 
-    /// `station` was heard on `port`. Group addresses are never learnt.
+    /// Notes that `station` was heard on `port`. Group addresses are never learnt.
     void learn(const Mac& station, std::uint16_t port, Nanos now) noexcept;
-    /// The port, or kNoPort when unknown or aged out.
+    /// Returns the port, or kNoPort if it is unknown or aged out.
     [[nodiscard]] std::uint16_t find(const Mac& station, Nanos now) const noexcept;
     /// Forgets all stations of a port (its link went down).
     void forget_port(std::uint16_t port) noexcept;
-    /// Entries not aged out.
+    /// Returns the number of entries that have not aged out.
     [[nodiscard]] std::size_t size(Nanos now) const noexcept;
 
 private:
@@ -43,12 +45,12 @@ private:
     Nanos age_;
 };
 
-/// Multicast or broadcast.
+/// Returns true for multicast or broadcast.
 [[nodiscard]] constexpr bool is_group_address(const Mac& mac) noexcept {
     return (mac.octets[0] & 1) != 0;
 }
 
-/// 01:80:C2:00:00:0x, which a bridge never forwards (IEEE 802.1D, 7.12.6).
+/// Returns true for 01:80:C2:00:00:0x, which a bridge never forwards (IEEE 802.1D, 7.12.6).
 [[nodiscard]] constexpr bool is_link_local(const Mac& mac) noexcept {
     const auto& o = mac.octets;
     return o[0] == 0x01 && o[1] == 0x80 && o[2] == 0xc2 && o[3] == 0 && o[4] == 0 &&

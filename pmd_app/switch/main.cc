@@ -1,4 +1,4 @@
-// ulc-switch: opens its ports, says "ready", forwards until SIGTERM, writes its counters.
+// ulc-switch: opens its ports, prints "ready", forwards until SIGTERM, writes its counters.
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -20,9 +20,10 @@ namespace {
 volatile sig_atomic_t g_stop = 0;
 volatile sig_atomic_t g_report = 0;
 
-constexpr std::uint32_t kReceiveOctets = 2048 * 1500;  // of each port; memif stations wait for room
+// For each port; memif stations wait for space
+constexpr std::uint32_t kReceiveOctets = 2048 * 1500;
 constexpr std::uint32_t kReceiveSegmentsMin = 512;
-constexpr std::uint32_t kTransmitSegments = 64;  // a switch makes no frames of its own
+constexpr std::uint32_t kTransmitSegments = 64;  // a switch creates no frames
 constexpr std::uint32_t kBaseMb = 48;
 
 void handle_signals() {
@@ -35,7 +36,7 @@ void handle_signals() {
     signal(SIGPIPE, SIG_IGN);
 }
 
-/// Whole or not at all: a reader never sees half a file.
+/// Written completely or not at all: a reader never sees half a file.
 void report(const Switch& ether_switch, const SwitchOptions& options) {
     if (options.stats_file.empty()) return;
     const std::string json = statistics_json(ether_switch, options);

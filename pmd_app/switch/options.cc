@@ -10,7 +10,7 @@ namespace {
 
 constexpr unsigned kPortsMax = 64;
 
-/// What is wrong between the options, or nothing.
+/// Returns the conflict between the options, or nothing.
 std::string check(const SwitchOptions& o) {
     if (o.ports == 0 && o.devices.empty()) {
         return "no ports; add --ports N --socket PATH, or --device for each port";

@@ -1,6 +1,7 @@
-// The frames that wait at one output port, by the time at which they may leave. With a rate, the port is
-// a link: a frame leaves when its last bit would, and a frame that would wait behind more than `buffer`
-// octets is refused, as a switch with that much memory would. Bounded; no allocation after construction. Pure.
+// The frames that wait at one output port, by the time at which they may leave. With a rate, the
+// port is a link: a frame leaves when its last bit would, and a frame that would wait behind more
+// than `buffer` bytes is refused, as in a switch with that size of memory. Bounded; no allocation
+// after construction. Pure.
 #pragma once
 
 #include <algorithm>
@@ -17,20 +18,21 @@ struct Waiting {
     std::uint64_t order = 0;  ///< ties leave in the order of arrival
     Segment* segment = nullptr;
     std::uint32_t length = 0;
-    std::uint16_t from = 0;  ///< whose pool it is
+    std::uint16_t from = 0;  ///< port whose pool it is from
     std::uint8_t kind = 0;   ///< the caller's
 };
 
 class OutQueue {
 public:
-    /// rate: bits per second, 0: no limit. buffer: octets, only with a rate. frames_max: of any kind.
+    /// `rate`: bits per second, 0: no limit. `buffer`: bytes, only with a rate. `frames_max`:
+    /// frames of any kind.
     OutQueue(std::uint64_t rate, std::uint64_t buffer, std::size_t frames_max)
         : rate_(rate), buffer_(buffer), frames_max_(frames_max) {
         heap_.reserve(frames_max);
     }
 
-    /// False: no room; the caller still owns the reference. frame.due: when it is ready to leave. held: out of
-    /// the link's order (a reordered frame).
+    /// Adds a frame. Returns false if there is no space; the caller then still owns the reference.
+    /// `frame.due`: when it is ready to leave. `held`: out of the link's order (a reordered frame).
     [[nodiscard]] bool push(Waiting frame, bool held) {
         if (heap_.size() == frames_max_) return false;
         if (!held && !take_wire(frame)) return false;
@@ -38,14 +40,14 @@ public:
         put_back(frame);
         return true;
     }
-    /// A frame that the link damages: it takes its time, and nobody gets it.
+    /// Counts a frame that the link damages: it takes its time, and no station gets it.
     void waste(Waiting frame) noexcept { (void)take_wire(frame); }
-    /// A frame that pop() gave and the port did not take: to its old place.
+    /// Puts a frame that pop() returned and the port did not take back to its old place.
     void put_back(const Waiting& frame) {
         heap_.push_back(frame);
         std::push_heap(heap_.begin(), heap_.end(), later);
     }
-    /// Takes out the next frame that may leave now; false: none.
+    /// Takes out the next frame that may leave; returns false if there is none.
     [[nodiscard]] bool pop(Nanos now, Waiting& out) noexcept {
         if (heap_.empty() || heap_.front().due > now) return false;
         std::pop_heap(heap_.begin(), heap_.end(), later);
@@ -59,7 +61,8 @@ public:
     [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
     [[nodiscard]] std::size_t size() const noexcept { return heap_.size(); }
 
-    /// Time on the wire of a frame without FCS: with FCS, preamble and gap, 60 octets at least.
+    /// Returns the time on the wire of a frame without FCS: with FCS, preamble and gap, at least 60
+    /// bytes.
     [[nodiscard]] Nanos wire_time(std::uint32_t length) const noexcept {
         constexpr std::uint64_t kOverhead = 4 + 8 + 12;
         const std::uint64_t bits = (std::max<std::uint64_t>(length, 60) + kOverhead) * 8;
@@ -67,7 +70,8 @@ public:
     }
 
 private:
-    /// When the last of its bits has left, behind what waits already. False: no room.
+    /// Computes when the frame's last bit has left, behind the waiting frames. Returns false if
+    /// there is no space.
     bool take_wire(Waiting& frame) noexcept {
         if (rate_ == 0) return true;
         const Nanos start = std::max(free_at_, frame.due);

@@ -15,7 +15,8 @@ void add(Switch::Row& row, SwitchCounter counter, std::uint64_t n = 1) noexcept 
     row[static_cast<std::size_t>(counter)] += n;
 }
 
-/// The counter of a kind: data, mcast and control follow each other in the table, in the order of Kind.
+/// Returns the counter of a kind: data, mcast and control are consecutive in the table, in the
+/// order of Kind.
 SwitchCounter counter_of(SwitchCounter data, Switch::Kind kind) noexcept {
     return static_cast<SwitchCounter>(static_cast<std::size_t>(data) +
                                       static_cast<std::size_t>(kind) - 1);
@@ -146,7 +147,7 @@ void Switch::offer(std::uint16_t to, const Waiting& frame) {
     }
 }
 
-/// Sends what is due. What the port does not take stays, in order.
+/// Sends the frames that are due. Frames that the port does not take stay, in order.
 bool Switch::flush(Output& output, Nanos now) {
     std::array<Waiting, kBurst> due;
     std::array<Segment*, kBurst> burst;

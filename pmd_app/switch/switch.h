@@ -1,8 +1,9 @@
-// A learning Ethernet switch over any ports, with seeded faults at its outputs. Knows ports only through
-// port/port.h, so tests run it on ports of their own.
+// A learning Ethernet switch over any ports, with seeded faults at its outputs. Knows ports only
+// through port/port.h, so tests run it on their own ports.
 //
 //   rx burst ─▶ count, learn source ─▶ destination known: that port │ unknown or group: all others
-//                                                   └▶ each output: fate (faults.h) ─▶ out queue ─▶ tx burst
+//                                                   └▶ each output: fate (faults.h) ─▶ out queue
+//                                                                                   ─▶ tx burst
 //
 // A flooded frame is one segment with a reference per output. One thread.
 #pragma once
@@ -38,7 +39,7 @@ struct SwitchConfig {
     FaultConfig faults;
     std::uint64_t seed = 1;
     std::uint64_t rate = 0;               ///< bits per second of every output; 0: no limit
-    std::uint64_t buffer = 512 * 1024;    ///< octets per output, with a rate
+    std::uint64_t buffer = 512 * 1024;    ///< bytes per output, with a rate
     std::size_t queue_frames_max = 4096;  ///< per output, of any kind
     std::size_t stations_max = 4096;
     Nanos age = 300 * kSecond;
@@ -47,18 +48,18 @@ struct SwitchConfig {
 
 class Switch {
 public:
-    /// What a frame is, as far as it is counted.
+    /// The kind of a frame, as far as it is counted.
     enum class Kind : std::uint8_t { kOther, kData, kMcast, kControl };
     using Row = std::array<std::uint64_t, kSwitchCounterCount>;
 
     Switch(const SwitchConfig& config, std::span<const Port> ports);
-    ~Switch();  ///< drops what waits
+    ~Switch();  ///< drops waiting frames
     Switch(const Switch&) = delete;
     Switch& operator=(const Switch&) = delete;
 
-    /// One round over all ports; true when anything moved.
+    /// Runs one round over all ports; returns true if anything moved.
     bool poll(Nanos now);
-    /// Earliest time at which a waiting frame may leave; kNever: nothing waits.
+    /// Returns the earliest time at which a waiting frame may leave; kNever: none waits.
     [[nodiscard]] Nanos next_due() const noexcept;
     [[nodiscard]] const Row& counters(std::size_t port) const noexcept {
         return outputs_[port].row;
@@ -76,7 +77,7 @@ private:
 
     void check_links(Nanos now);
     void take(std::uint16_t from, Segment* segment, Nanos now);
-    /// Adds references as needed; the caller's own stays the caller's. frame.due: now.
+    /// Adds references as needed; the caller keeps its own. `frame.due`: the current time.
     void offer(std::uint16_t to, const Waiting& frame);
     bool flush(Output& output, Nanos now);
     Kind classify(const Segment& segment, std::uint16_t& payload) const noexcept;
@@ -88,7 +89,7 @@ private:
     }
 
     SwitchConfig config_;
-    std::uint16_t count_;  ///< of ports
+    std::uint16_t count_;  ///< number of ports
     std::vector<Output> outputs_;
     MacTable stations_;
     Nanos links_checked_ = -kSecond;

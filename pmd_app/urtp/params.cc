@@ -5,7 +5,7 @@
 namespace ulc::urtp {
 namespace {
 
-/// Where one frame is carried at a time an acknowledgement waits so much longer for company.
+/// Factor for the ACK delay on a wire that carries one frame at a time.
 constexpr Nanos kHubAckDelays = 128;
 
 }  // namespace
@@ -18,8 +18,9 @@ void Params::fit_wire(std::uint64_t bits_per_second, bool half_duplex) noexcept 
     if (!half_duplex) return;
     control_one_by_one = true;
     control_wait_max = std::max(control_wait_max, 6400 * kMicrosecond);
-    // Stations that wait for a busy medium collide when it falls idle, so what need not be said is left out. A tail that is lost is asked
-    // for by who awaits it by name; the sender's own question only backs that up.
+    // Stations that wait for a busy medium collide when it falls idle, so unnecessary frames are
+    // left out. A receiver that waits for a source by name asks for a lost tail; the sender's own
+    // question only backs that up.
     if (ack_delay != kNever) {
         const Nanos longest =
             std::max(ack_delay, max_send_wait / 2);  // a probe must not come first

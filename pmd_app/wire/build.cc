@@ -1,4 +1,5 @@
-// Frames from host values. The layout is asserted in wire/header.h; the order of extensions is that of the flags.
+// Builds frames from host values. wire/header.h asserts the layout; the order of extensions is that
+// of the flags.
 #include "wire/build.h"
 
 #include <cstring>
@@ -33,7 +34,7 @@ std::byte* put_u64(std::byte* at, std::uint64_t value) noexcept {
     return at + sizeof wire_value;
 }
 
-/// Returns where the payload stands.
+/// Returns where the payload begins.
 std::byte* write_extensions(std::byte* at, std::uint8_t flags, const Extensions& extensions,
                             bool counted) noexcept {
     if (counted) {

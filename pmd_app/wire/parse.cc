@@ -1,6 +1,7 @@
-// Parsing in the order of docs/PROTOCOL.md §2: Ethernet, header, what the type allows, extensions in flag order,
-// then the length against what is left. Everything here comes from a stranger: no check may be an assertion, and no
-// octet is read before it is known to lie inside the frame.
+// Parses in the order of docs/PROTOCOL.md §2: Ethernet, header, the fields that the type allows,
+// extensions in flag order, then the length against the rest. Everything here comes from an
+// untrusted node: no check may be an assertion, and no octet is read before it is known to be
+// inside the frame.
 #include "wire/parse.h"
 
 #include <array>
@@ -11,7 +12,7 @@
 namespace ulc::wire {
 namespace {
 
-/// What each frame type may carry. version: the only one spoken here.
+/// Contents that each frame type may have. `version`: the only one supported here.
 struct TypeRule {
     bool known = false;
     std::uint8_t version = 0;
@@ -65,7 +66,7 @@ struct Cursor {
     }
 };
 
-/// A stream id is a group handle or a rank.
+/// True if it is a group handle or a rank.
 bool is_stream_id(std::uint32_t id) noexcept { return is_group(id) || id < kNoRank; }
 
 Counter parse_after(Cursor& cursor, FrameView& out) noexcept {
@@ -108,7 +109,7 @@ Counter parse_extensions(Cursor& cursor, FrameView& out) noexcept {
     return Counter::kCount;
 }
 
-/// CRC and message length of a data frame, once its body is known to lie inside it.
+/// Checks CRC and message length of a data frame, once its body is known to be inside it.
 Counter check_payload(const std::byte* header, FrameView& out) noexcept {
     if ((out.flags & kFlagCrc) != 0) {
         if (out.length < sizeof(Be32)) return Counter::drop_extension;
@@ -167,8 +168,8 @@ bool nack_is_whole(const FrameView& out) noexcept {
     return false;
 }
 
-/// Body lengths of control frames; the bodies of kJob and kNode are wire/job.h's, of kLink
-/// wire/link.h's.
+/// Checks body lengths of control frames; wire/job.h has the bodies of kJob and kNode, wire/link.h
+/// those of kLink.
 Counter check_control(const FrameView& out) noexcept {
     switch (out.type) {
         case FrameType::kAck: {
@@ -203,14 +204,14 @@ Counter check_control(const FrameView& out) noexcept {
     return Counter::kCount;
 }
 
-/// What stands behind the body is the frame's CRC. To whoever does not ask, it is padding.
+/// Returns true if the frame's CRC follows the body. If it is not asked for, it is padding.
 bool has_control_crc(const std::byte* frame, std::size_t octets, const FrameView& out) noexcept {
     const std::size_t end = kHeadOctets + out.length;
     return octets >= end + sizeof(Be32) &&
            control_crc(frame, end) == *reinterpret_cast<const Be32*>(frame + end);
 }
 
-/// Version, type, flags and the fixed fields; fills the view from the header.
+/// Checks version, type, flags and the fixed fields; fills the view from the header.
 Counter check_header(const Header& header, FrameView& out) noexcept {
     const TypeRule& rule = kRules[header.version_type & 0x0fU];
     const unsigned version = header.version_type >> 4U;
@@ -246,7 +247,7 @@ bool is_judged_by_front(const std::byte* frame, std::size_t octets) noexcept {
 namespace {
 
 /// Parses a whole message in one DATA packet, with at most an acknowledgement and a tag, without a
-/// CRC. False: the rules decide. No octet is read that does not lie inside the frame.
+/// CRC. Returns false if the rules decide. No octet outside the frame is read.
 bool parse_whole_data(const std::byte* frame, std::size_t octets, std::uint16_t ether_type,
                       FrameView& out) noexcept {
     constexpr unsigned kWhole = kFlagFirst | kFlagLast;

@@ -23,8 +23,8 @@
 namespace ulc::client {
 namespace {
 
-constexpr int kStepSeconds = 5;        ///< for an answer of an engine that runs
-constexpr int kLookMilliseconds = 50;  ///< without an answer: look whether it is stopped
+constexpr int kStepSeconds = 5;        ///< for an answer of a running engine
+constexpr int kLookMilliseconds = 50;  ///< without an answer: check whether it is stopped
 
 /// Socket and mapping of one endpoint.
 struct Attachment {
@@ -41,12 +41,13 @@ struct Attachment {
     }
 };
 
-/// The context of the hooks of one endpoint. Its guard goes before the descriptor that it closes.
+/// The context of the hooks of one endpoint. Its guard is destroyed before the descriptor that it
+/// closes.
 struct Link : Attachment {
     ulc_endpoint* endpoint = nullptr;
     ForkGuard guard{in_child, this};
 
-    /// Lets the engine see the end of the parent by its socket, and keeps the child off the rings.
+    /// Makes the socket show the engine the end of the parent, and keeps the child off the rings.
     static void in_child(void* context) noexcept {
         auto* link = static_cast<Link*>(context);
         if (link->socket >= 0) close(std::exchange(link->socket, -1));
@@ -60,12 +61,12 @@ struct Link : Attachment {
 
 void ring(void* context) noexcept {
     const unsigned char octet = abi::kDoorbell;
-    // A full socket is one that the engine has yet to read: it will wake.
+    // The engine has yet to read a full socket, so it will wake.
     static_cast<void>(
         send(static_cast<Link*>(context)->socket, &octet, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
-/// Takes upcalls (kUpcall), which have done their work by arriving.
+/// Takes upcalls (kUpcall), whose arrival was their purpose.
 bool engine_alive(void* context) noexcept {
     for (;;) {
         char octet = 0;
@@ -75,7 +76,8 @@ bool engine_alive(void* context) noexcept {
     }
 }
 
-/// A byte on the socket, which is the engine's only word on it, raises the signal at this thread.
+/// Makes a byte on the socket, which the engine uses only for upcalls, raise the signal at this
+/// thread.
 int interrupts(void* context, bool on) noexcept {
     const int socket = static_cast<Link*>(context)->socket;
     const int flags = fcntl(socket, F_GETFL);
@@ -129,8 +131,8 @@ Err connect_to(const char* path, Link& link) {
                            path);
             return Err::kNoEngine;
         case ECONNREFUSED:
-            set_last_error("%s: nobody listens there, its engine has ended; start ulc-engine again",
-                           path);
+            set_last_error(
+                "%s: no process listens there, its engine has ended; start ulc-engine again", path);
             return Err::kNoEngine;
         case EPROTOTYPE:
             set_last_error("%s: this is not an engine's socket", path);
@@ -141,8 +143,8 @@ Err connect_to(const char* path, Link& link) {
     }
 }
 
-/// The process that listens at the other end of a socket if it is stopped (SIGSTOP or a debugger);
-/// 0 if it runs or is not visible here.
+/// Returns the process that listens at the other end of a socket if it is stopped (SIGSTOP or a
+/// debugger); 0 if it runs or is not visible here.
 pid_t stopped_peer(int socket) {
     ucred peer{};
     socklen_t octets = sizeof peer;
@@ -154,13 +156,13 @@ pid_t stopped_peer(int socket) {
     char text[200] = "";
     const ssize_t n = read(fd, text, sizeof text - 1);
     close(fd);
-    // PID (NAME) STATE …, where NAME may hold anything.
+    // PID (NAME) STATE …, where NAME may contain anything.
     const char* behind_name = n > 0 ? std::strrchr(text, ')') : nullptr;
     if (behind_name == nullptr || behind_name[1] != ' ') return 0;
     return behind_name[2] == 'T' || behind_name[2] == 't' ? peer.pid : 0;
 }
 
-/// One packet and, if it brings one, a descriptor. Octets, or -1.
+/// Receives one packet and, if it brings one, a descriptor. Returns bytes, or -1.
 ssize_t receive_packet(int socket, void* data, std::size_t octets, int& fd) {
     iovec part{data, octets};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)];
@@ -181,7 +183,7 @@ ssize_t receive_packet(int socket, void* data, std::size_t octets, int& fd) {
         }
         errno = EAGAIN;
     }
-    // The engine refused and closed before it had read what we said: the refusal lies behind this error.
+    // The engine refused and closed before it had read our message: the refusal follows this error.
     if (n < 0 && errno == ECONNRESET) n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     if (n < 0) return n;
     const cmsghdr* header = CMSG_FIRSTHDR(&message);

@@ -30,7 +30,7 @@ struct Link {
     pid_t thread = 0;  ///< which the engine interrupts
     ForkGuard guard{in_child, this};
 
-    /// The engine is the parent's; its library forgets it in the child too.
+    /// The engine belongs to the parent; its library forgets it in the child too.
     static void in_child(void* context) noexcept {
         auto* link = static_cast<Link*>(context);
         link->forked = true;
@@ -92,7 +92,7 @@ void* load_library() {
     void* library = dlopen(kLibraryName, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr)
         set_last_error(
-            "an embedded engine needs libulc-engine.so: %s; install it beside libulc.so "
+            "an embedded engine needs libulc-engine.so: %s; install it next to libulc.so "
             "or set ULC_ENGINE_LIB",
             dlerror());
     return library;

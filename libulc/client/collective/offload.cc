@@ -13,7 +13,7 @@ using abi::BufferId;
 using abi::Step;
 using abi::StepKind;
 
-/// Octets that a step sends from or receives into.
+/// Bytes that a step sends from or receives into.
 struct Extent {
     BufferId buffer;
     std::uint64_t begin;
@@ -22,7 +22,7 @@ struct Extent {
     bool receives;
 };
 
-/// The longest schedule worth looking at; engines take 512 steps unless told otherwise.
+/// Maximum length of a schedule to offload; engines take 512 steps by default.
 constexpr std::uint32_t kStepsMax = 4096;
 
 [[nodiscard]] std::span<const std::uint32_t> depends_of(const abi::Schedule& schedule,
@@ -30,10 +30,11 @@ constexpr std::uint32_t kStepsMax = 4096;
     return {schedule.depends + step.depends_first, step.depends_count};
 }
 
-/// No reductions, and every copy comes before all messages or after all that it depends on.
+/// Returns true if there are no reductions, and every copy comes before all messages or after all
+/// those on which it depends.
 [[nodiscard]] bool leaves_copies(const abi::Schedule& schedule) {
     const std::span steps(schedule.steps, schedule.step_count);
-    std::vector<bool> early(steps.size());  // local, and comes after nothing but such steps
+    std::vector<bool> early(steps.size());  // local, and comes after only such steps
     for (std::size_t i = 0; i < steps.size(); ++i)
         early[i] = abi::is_local(steps[i].kind) &&
                    std::ranges::all_of(depends_of(schedule, steps[i]),
@@ -54,8 +55,9 @@ constexpr std::uint32_t kStepsMax = 4096;
 }  // namespace
 
 // Steps that touch the same bytes, one of them writing, depend on each other: the later one on the
-// earlier one (tests/sim/schedule/checker.h).
-// So a step that touches what an earlier one receives finds it there, whenever it came; a later one's message must not come early.
+// earlier one (tests/sim/schedule/checker.h). So a step that touches the memory into which an
+// earlier one receives finds the data there, whenever they came; the message of a later one must
+// not come early.
 OffloadRun::Judgement OffloadRun::judge(const abi::Schedule& schedule) {
     if (schedule.step_count == 0 || schedule.step_count > kStepsMax || !leaves_copies(schedule))
         return {};
@@ -123,7 +125,7 @@ bool OffloadRun::place(Buffer& buffer, const unsigned char* memory, std::uint64_
     return buffer.staged != nullptr && ep_->in_arena(buffer.staged, octets, &buffer.offset);
 }
 
-// What is sent, once the engine is sure to be told.
+// Copies the data to send, once it is certain that the engine will be notified.
 void OffloadRun::copy_in(const abi::Schedule& schedule) noexcept {
     for (const Step& step : std::span(schedule.steps, schedule.step_count)) {
         if (step.kind != StepKind::kSend && step.kind != StepKind::kMcast) continue;
@@ -156,7 +158,7 @@ bool OffloadRun::write_request(const abi::Schedule& schedule, OffloadTags tags,
     for (std::uint32_t i = 0; i < schedule.step_count; ++i) {
         Step step = schedule.steps[i];
         if (own[i] != 0 || abi::is_local(step.kind)) {
-            // Nothing to do but to come after what it came after.
+            // The step has no work; it only keeps the order of its dependencies.
             step.kind = StepKind::kCopy;
             step.buffer = BufferId::kOutput;
             step.from_buffer = BufferId::kInput;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kLibulcTags = std::uint64_t{3} << 62;
 
-// FNV-1a, 64 bits, over the ranks and the key if there is one, all big-endian.
+// Returns FNV-1a, 64 bits, over the ranks and the key if there is one, all big-endian.
 std::uint64_t hash_of(std::span<const std::uint16_t> ranks, const std::uint64_t* key) noexcept {
     std::uint64_t hash = kFnvBasis;
     const auto add = [&hash](std::uint64_t octet) { hash = fnv1a(hash, octet); };
@@ -163,7 +163,7 @@ bool Groups::on_control(std::uint16_t source, std::uint64_t tag,
     });
     if (tag == kTagVerdict) {
         if (it == forming_.end() || source != it->coordinator || it->stage != Stage::kWaiting)
-            return true;  // given up meanwhile
+            return true;  // abandoned meanwhile
         on_verdict(*it, control);
         return true;
     }
@@ -178,7 +178,7 @@ bool Groups::on_control(std::uint16_t source, std::uint64_t tag,
     return true;
 }
 
-/// What follows a report; more than there may be is not looked at.
+/// Reads the offers after a report; more than the maximum are ignored.
 AddressOffers Groups::read_offers(std::span<const unsigned char> octets) {
     AddressOffers offers;
     for (; octets.size() >= sizeof(Be32) && !offers.full(); octets = octets.subspan(sizeof(Be32))) {

@@ -48,7 +48,7 @@ bool hear_inquiry(Groups& groups, Outbox& outbox, std::uint16_t source,
     if (heard.answer != 0) return true;
     Inquiry answer = inquiry_of(heard.group, heard.number, *mine);
     answer.answer = 1;
-    // Without room it is lost, and the other one asks again.
+    // Without space it is lost, and the other member asks again.
     static_cast<void>(send(outbox, source, answer));
     return true;
 }

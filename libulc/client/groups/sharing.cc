@@ -10,7 +10,7 @@ Sharing::Group* Sharing::find(std::uint32_t handle) noexcept {
     return at == groups_.end() ? nullptr : &*at;
 }
 
-/// Nobody need listen first, or some must: then false.
+/// Returns true if no member has to listen first, else false.
 bool Sharing::decided(std::uint32_t group, AddressId address, AddressId own) {
     const bool now = address == own || address == kBroadcastAddress;
     errands_.push_back({now ? What::kUse : What::kListen, 0, group, address});
@@ -42,7 +42,8 @@ void Sharing::on_listens(std::uint32_t handle, AddressId address, int status) {
     Group* group = find(handle);
     if (group == nullptr || group->address != address) return;
     if (status !=
-        ULC_OK) {  // its place is gone; the coordinator waits in vain, and the group stays at broadcast
+        // Its place is gone; the coordinator waits without result, and the group stays at broadcast
+        ULC_OK) {
         forget(handle);
     } else if (group->others.empty()) {
         errands_.push_back({What::kSayListening, group->coordinator, handle, address});
@@ -66,7 +67,7 @@ bool Sharing::on_word(std::uint16_t source, std::uint64_t tag,
     if (octets.size() < sizeof word) return false;
     std::memcpy(&word, octets.data(), sizeof word);
     Group* group = find(word.group);
-    if (group == nullptr || group->address != word.address) return true;  // given up meanwhile
+    if (group == nullptr || group->address != word.address) return true;  // abandoned meanwhile
     if (tag == kTagListening) {
         on_listening(*group, source);
     } else if (source == group->coordinator && group->others.empty()) {

@@ -25,7 +25,7 @@ std::uint64_t tag_of(const abi::CompletionRecord& record) noexcept {
 Inbox::Inbox(const abi::Region& region, std::uint64_t memory_octets) noexcept
     : region_(region), releases_(region.release_producer()), memory_limit_(memory_octets) {}
 
-// Requests of callers may be gone by now: only what is ours is looked at.
+// Requests of callers may be gone by now: only our own are touched.
 Inbox::~Inbox() {
     for (std::uint16_t source = 0; source < matcher_.ranks(); ++source)
         for (const Listed which : {Listed::kOpen, Listed::kAnnounced, Listed::kAsked})
@@ -53,7 +53,7 @@ bool Inbox::begin_job(std::uint16_t ranks) noexcept {
 
 // ---------------------------------------------------------------- memory
 
-// A node for a message, or nullptr when memory or the limit is used up.
+// Returns a node for a message, or nullptr when memory or the limit is used up.
 Arrival* Inbox::new_arrival(std::uint16_t source, std::uint32_t stream,
                             std::uint64_t tag) noexcept {
     if (free_.empty()) {
@@ -82,7 +82,7 @@ Arrival* Inbox::new_arrival(std::uint16_t source, std::uint32_t stream,
     return arrival;
 }
 
-// Gives back what the node holds.
+// Releases the data that the node holds.
 void Inbox::drop_data(Arrival& arrival) noexcept {
     if (arrival.storage == Storage::kHeap) {
         std::free(arrival.data);
@@ -97,13 +97,14 @@ void Inbox::drop_data(Arrival& arrival) noexcept {
     uncount(arrival);
 }
 
-// Gives back what the node holds, and the node. It must be in no list.
+// Releases the node and its data. It must be in no list.
 void Inbox::drop_arrival(Arrival& arrival) noexcept {
     drop_data(arrival);
     free_.push_back(arrival);
 }
 
-// Makes the copy able to hold `octets`; it at least doubles. False: no memory, or the limit.
+// Makes the copy able to hold `octets`; it at least doubles. Returns false for lack of memory, or
+// at the limit.
 bool Inbox::reserve_heap(Arrival& arrival, std::uint64_t octets) noexcept {
     if (arrival.storage == Storage::kHeap && octets <= arrival.heap_capacity) return true;
     const std::uint64_t before = arrival.storage == Storage::kHeap ? arrival.heap_capacity : 0;
@@ -243,7 +244,7 @@ Request* Inbox::find_receive(const abi::Beginning& message) noexcept {
 
 namespace {
 
-/// The buffer of a receive from byte `skip` on.
+/// Returns the buffer of a receive from byte `skip` on.
 abi::Place place_of(const Request& request, std::uint64_t skip) noexcept {
     static_assert(sizeof(abi::Piece) == sizeof(ulc_piece) &&
                   offsetof(abi::Piece, length) == offsetof(ulc_piece, length) &&
@@ -287,7 +288,7 @@ abi::Place Inbox::place(const abi::Beginning& message) noexcept {
     return place_of(*arrival->request, arrival->received);
 }
 
-// The engine has put it where place() said.
+// Handles a message that the engine has put at the place named by place().
 Inbox::Taken Inbox::on_placed(const abi::CompletionRecord& record) noexcept {
     Arrival* arrival = find_open(record);
     if (arrival == nullptr || !arrival->placed || !has(record, abi::kCompleteLast) ||
@@ -298,7 +299,8 @@ Inbox::Taken Inbox::on_placed(const abi::CompletionRecord& record) noexcept {
     return Taken::kYes;
 }
 
-// The source broke a message off: the engine says so with an empty last chunk that bears a status.
+// Handles a message that the source aborted: the engine reports it with an empty last chunk that
+// has a status.
 Inbox::Taken Inbox::on_broken(const abi::CompletionRecord& record) noexcept {
     Arrival* arrival = find_open(record);
     if (arrival == nullptr) return Taken::kYes;
@@ -307,8 +309,8 @@ Inbox::Taken Inbox::on_broken(const abi::CompletionRecord& record) noexcept {
     return Taken::kYes;
 }
 
-// Nothing more comes of a message, which is in no list of its source. One that is claimed waits for
-// its receive. A sender that waits for an Ask gets one, for nothing.
+// Ends a message, which is in no list of its source, and of which nothing more comes. A claimed one
+// waits for its receive. A sender that waits for an Ask gets one, for nothing.
 void Inbox::break_off(Arrival& arrival, int error) noexcept {
     if (arrival.announced && !arrival.asked) ask(arrival, 0);
     if (arrival.claimed) {
@@ -321,7 +323,7 @@ void Inbox::break_off(Arrival& arrival, int error) noexcept {
     retire(arrival);
 }
 
-// The message that came in chunks, or by the engine's hand, has ended.
+// Notes that the message that came in chunks, or was written by the engine, has ended.
 void Inbox::part_ended(Arrival& arrival) noexcept {
     if (arrival.announced) {
         announced_part_ended(arrival);
@@ -371,7 +373,7 @@ bool Inbox::deliver(std::uint16_t source, std::uint64_t tag, const Pieces& paylo
     const std::uint64_t octets = std::min<std::uint64_t>(length, sizeof head);
     if (octets > 0) whole.read(0, head, octets);
     if (Request* request = match({source, source, tag, length, head, octets})) {
-        // The match was decided by this copy, so these bytes are not read again.
+        // This copy decided the match, so these bytes are not read again.
         copy_into(*request, 0, head, octets);
         std::uint64_t at = octets;
         const auto take = [&](const unsigned char* from, std::uint64_t bytes) {
@@ -423,7 +425,7 @@ void Inbox::receive(Request& request, int gone) noexcept {
     give(*arrival, request);
 }
 
-// The message, which is in lists of its source only, is the receive's.
+// Gives the message, which is in lists of its source only, to the receive.
 void Inbox::give(Arrival& arrival, Request& request) noexcept {
     copy_into(request, 0, arrival.data, arrival.received);
     join(arrival, request);
@@ -475,7 +477,7 @@ void Inbox::forget(std::uint16_t source) noexcept {
         matcher_.remove_unexpected(*arrival);
         retire(*arrival);
     }
-    senders_[source].told = false;  // the next one has not been told to hold
+    senders_[source].told = false;  // the next one has not been asked to hold
 }
 
 void Inbox::fail_all(int error) noexcept {

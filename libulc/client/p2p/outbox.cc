@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kGroupBit = 1U << 31;
 constexpr std::uint32_t kChunkOctetsMin = 4096;
-constexpr unsigned kBlockedMax = 64;  ///< blocked requests looked at in one pass
+constexpr unsigned kBlockedMax = 64;  ///< blocked requests checked in one pass
 
 bool is_group(std::uint32_t stream) noexcept { return (stream & kGroupBit) != 0; }
 
@@ -38,7 +38,7 @@ Outbox::Outbox(const abi::Region& region, Submitter& submitter) noexcept
       arena_(region.tx(0, region.layout().tx_arena_octets), region.layout().tx_arena_octets),
       chunk_octets_(std::clamp(arena_.largest_block() / 8, kChunkOctetsMin, kChunkOctetsMax)) {}
 
-// Requests of callers may be gone by now: only what is ours is looked at.
+// Requests of callers may be gone by now: only our own are touched.
 Outbox::~Outbox() {
     while (Detached* detached = detached_.pop_front())
         std::free(detached);
@@ -71,7 +71,7 @@ int Outbox::send(const SendArgs& args, ulc_request* memory) noexcept {
     return ULC_OK;
 }
 
-// A long message that nobody asks for again: a copy waits in the pending list.
+// Sends a long message without a request: a copy waits in the pending list.
 int Outbox::send_detached(const SendArgs& args) noexcept {
     int error = ULC_OK;
     Request* request = copy_detached(args, error);
@@ -81,7 +81,7 @@ int Outbox::send_detached(const SendArgs& args) noexcept {
     return ULC_OK;
 }
 
-// A send of a copy, which is freed when it ends; nullptr: error says why not.
+// Makes a send of a copy, which is freed when it ends; nullptr: `error` says why not.
 Request* Outbox::copy_detached(const SendArgs& args, int& error) noexcept {
     const std::uint64_t length = args.payload.length;
     if (detached_octets_ != 0 && detached_octets_ + length > kDetachedOctetsMax) {
@@ -109,7 +109,7 @@ Request& Outbox::begin_send(ulc_request* memory, const SendArgs& args) noexcept 
     return *::new (static_cast<void*>(memory)) Request(make_request(args));
 }
 
-// The request is over; a detached one in the pending list is freed.
+// Ends the request; a detached one in the pending list is freed.
 void Outbox::end(Request& request, int error) noexcept {
     request.done(error);
     if (!request.detached) return;
@@ -150,7 +150,7 @@ unsigned Outbox::advance_pending() noexcept {
     for (Request* request = pending_.front(); request != nullptr;) {
         Request* const after = RequestList::next(*request);
         const bool group = is_group(request->stream);
-        if (group && blocked > 0) break;  // it shares a receiver with what is blocked
+        if (group && blocked > 0) break;  // it shares a receiver with a blocked one
         if (!group && peers_[request->stream].blocked_pass == pass_) {
             request = after;
             continue;
@@ -228,7 +228,7 @@ void Outbox::fill(abi::SubmissionRecord& record, const Request& request, std::ui
     record.body.block = {offset, octets, request.capacity, request.subset, request.length, 0};
 }
 
-/// The payload is read where it is.
+/// Submits a payload that is read in place.
 Outbox::Step Outbox::hand_whole(Request& request, std::uint8_t flag,
                                 std::uint32_t offset) noexcept {
     const std::uint32_t cookie = take_cookie();
@@ -267,7 +267,7 @@ Outbox::Step Outbox::hand_chunk(Request& request, bool whole_only) noexcept {
     if (octets > 0) {
         entry.block = arena_.allocate(octets);
         while (entry.block == TxArena::kNone && !whole_only && octets > kChunkOctetsMin) {
-            octets /= 2;  // what there is in one piece
+            octets /= 2;  // the part that is in one piece
             entry.block = arena_.allocate(octets);
         }
         if (entry.block == TxArena::kNone) {

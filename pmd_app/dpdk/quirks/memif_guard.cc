@@ -40,8 +40,9 @@ constexpr unsigned kJumpSlot = 0;
 constexpr unsigned kGlobData = 0;
 #endif
 
-/// Returns when every poller has been outside a burst since the call. A poller never blocks inside one,
-/// so this ends; the caller is EAL's interrupt thread, or a poller (outside) that closes its port.
+/// Returns when every poller has been outside a burst since the call. A poller never blocks inside
+/// one, so this ends. The caller is EAL's interrupt thread, or a poller (outside) that closes its
+/// port.
 void wait_outside_bursts() {
     syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
     const std::lock_guard lock(g_mutex);
@@ -74,7 +75,7 @@ ssize_t sendmsg_to_peer(int fd, const msghdr* message, int flags) {
     return octets;
 }
 
-/// Makes a socket file that only its owner may connect to: a peer of memif maps memory of this
+/// Makes a socket file to which only its owner may connect: a peer of memif maps memory of this
 /// process. The mode of the socket before bind() becomes the mode of the file, at no moment wider.
 int bind_for_owner(int fd, const sockaddr* address, socklen_t length) {
     fchmod(fd, S_IRUSR | S_IWUSR);
@@ -98,7 +99,7 @@ struct Image {
     const char* strings = nullptr;
 };
 
-/// The dynamic section's tables. glibc has already made their addresses absolute.
+/// Returns the dynamic section's tables. glibc has already made their addresses absolute.
 Image read_dynamic(const dl_phdr_info& info) {
     Image image;
     for (int i = 0; i < info.dlpi_phnum; ++i) {
@@ -126,11 +127,12 @@ bool redirect(void** slot, void* replacement) {
     auto* page = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(slot) & ~(page_size - 1));
     if (mprotect(page, page_size, PROT_READ | PROT_WRITE) != 0) return false;
     *slot = replacement;
-    // The page is read-only after relocation in a hardened build; in another, writing must go on to work.
+    // The page is read-only after relocation in a hardened build; in another, it must stay
+    // writable.
     return true;
 }
 
-/// dl_iterate_phdr callback: 1 when the driver was found and its imports redirected.
+/// Callback of dl_iterate_phdr: 1 when the driver was found and its imports redirected.
 int patch_driver(dl_phdr_info* info, std::size_t /*size*/, void* /*context*/) {
     if (info->dlpi_name == nullptr || std::strstr(info->dlpi_name, kDriver) == nullptr) return 0;
     const Image image = read_dynamic(*info);

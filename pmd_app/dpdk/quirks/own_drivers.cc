@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kPlugin = "librte_net_tulip.so";
 constexpr const char* kVendorDec = "0x1011";
-/// Nothing of a process lies there, and it leaves 3.75 GiB that 32 bits reach.
+/// No memory of the process is there, and it leaves 3.75 GiB that 32 bits reach.
 constexpr const char* kLowAddresses = "--base-virtaddr=0x10000000";
 constexpr std::array kTulips{"0x0019", "0x0009"};
 
@@ -25,7 +25,7 @@ std::string first_word(const std::string& path) {
     return word;
 }
 
-/// The folder of the file that this code was loaded from: ulc-engine or libulc-engine.so.
+/// Returns the folder of the file from which this code was loaded: ulc-engine or libulc-engine.so.
 std::string own_folder() {
     Dl_info info{};
     if (dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr)
@@ -54,7 +54,8 @@ bool is_tulip(const std::string& address) {
 
 std::string tulip_plugin() {
     const std::string here = own_folder();
-    // Beside the engine's library, beside a program that lies in a prefix, and in the folder of the build.
+    // The folder of the engine's library, that of a program in a prefix, and the folder of the
+    // build.
     const std::array<std::string, 4> folders{here, here + "/ulc/drivers", ULC_DRIVER_FOLDER,
                                              here + "/../drivers/tulip"};
     for (const std::string& folder : folders) {

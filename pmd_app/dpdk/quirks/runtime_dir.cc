@@ -29,7 +29,8 @@ void unlink_files(const std::string& path) {
     closedir(dir);
 }
 
-/// Nobody has this pid, and nobody holds the directory (a process of another pid namespace would).
+/// Returns true if no process has this pid, and none holds the directory (a process of another pid
+/// namespace would).
 bool abandoned(const std::string& path, pid_t pid) {
     if (kill(pid, 0) == 0 || errno != ESRCH) return false;
     const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,18 +1,20 @@
-// The EAL's run-time directory. The memif driver refuses to work without the EAL's multi-process channel,
-// and that wants files in a directory (so --in-memory is out). We want no second process and nothing
-// left behind: every process has a directory of its own, its files are unlinked as soon as the EAL has
-// them open, the empty directory goes at exit, and directories of crashed processes are swept at start.
+// The EAL's run-time directory. The memif driver refuses to work without the EAL's multi-process
+// channel, and that needs files in a directory (so --in-memory is not possible). We want no second
+// process and nothing left behind: every process has a separate directory, its files are unlinked
+// as soon as the EAL has them open, the empty directory is removed at exit, and directories of
+// crashed processes are removed at start.
 #pragma once
 
 #include <string>
 
 namespace ulc::dpdk {
 
-/// The --file-prefix of this process, unique on the machine.
+/// Returns the --file-prefix of this process, unique on the machine.
 [[nodiscard]] std::string runtime_prefix();
 
-/// Brackets rte_eal_init(): before it, chooses a private place when the user has no XDG_RUNTIME_DIR and is
-/// not root; after it, puts the environment back, unlinks the EAL's files and sweeps what crashes left.
+/// Brackets rte_eal_init(): before it, chooses a private place if the user has no XDG_RUNTIME_DIR
+/// and is not root; after it, restores the environment, unlinks the EAL's files and removes the
+/// directories of crashed processes.
 class RuntimeDirectory {
 public:
     RuntimeDirectory();

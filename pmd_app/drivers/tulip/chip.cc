@@ -3,18 +3,19 @@
 namespace ulc::tulip {
 namespace {
 
-/// Reset takes 50 cycles of the PCI clock (HRM, CSR0<SWR>): 2 us at 25 MHz. Tried this often.
+/// Reset takes 50 cycles of the PCI clock (HRM, CSR0<SWR>): 2 us at 25 MHz. Interval between two
+/// tries.
 constexpr Nanos kResetWait = 10 * kMicrosecond;
 constexpr int kResetTries = 100;
 
-/// A frame of 1,536 octets takes 1.23 ms at 10 Mb/s; it is waited for this often.
+/// A frame of 1,536 bytes takes 1.23 ms at 10 Mb/s. Interval between two checks.
 constexpr Nanos kStopWait = 10 * kMicrosecond;
 constexpr int kStopTries = 500;
 
-/// PHYs want their reset line low for up to 1 ms (the ROM's sequence pulses it).
+/// PHYs need their reset line low for up to 1 ms (the ROM's sequence pulses it).
 constexpr Nanos kPortStepWait = 1 * kMillisecond;
 
-/// Whether those of `processes` (CSR6<SR>, <ST>) are stopped.
+/// Returns true if those of `processes` (CSR6<SR>, <ST>) are stopped.
 bool stands(std::uint32_t status, std::uint32_t processes) noexcept {
     const bool transmits = csr5::transmit_state(status) != 0 && (processes & csr6::kST) != 0;
     const bool receives = csr5::receive_state(status) != 0 && (processes & csr6::kSR) != 0;
@@ -23,7 +24,7 @@ bool stands(std::uint32_t status, std::uint32_t processes) noexcept {
 
 }  // namespace
 
-/// CSR6 without the processes.
+/// Returns CSR6 without the processes.
 std::uint32_t Chip::mode() const noexcept {
     std::uint32_t value = csr6::kMBO | csr6::kPS | csr6::kHBD;
     if (threshold_ == TransmitThreshold::kWhole)
@@ -51,7 +52,8 @@ void Chip::drive_port(std::uint16_t value) noexcept {
     bus_.wait(kPortStepWait);
 }
 
-/// HRM chapter 4, "Startup procedure": the bus mode after the reset, then the port; the rest of it is set_lists() and run().
+/// Follows HRM chapter 4, "Startup procedure": the bus mode after the reset, then the port;
+/// set_lists() and run() do the rest.
 Fault Chip::reset(const PortSequence& sequence) noexcept {
     running_ = 0;
     // The port is chosen before the reset, so that the chip comes up on MII (HRM, CSR6<PS>).
@@ -84,7 +86,7 @@ Fault Chip::set_up_phy(Media media) noexcept {
     return Fault::kNone;
 }
 
-/// Only while the processes stand (HRM, CSR3 and CSR4).
+/// Only while the processes are stopped (HRM, CSR3 and CSR4).
 void Chip::set_lists(std::uint32_t transmit_bus, std::uint32_t receive_bus) noexcept {
     bus_.write(Csr::kReceiveListBase, receive_bus);
     bus_.write(Csr::kTransmitListBase, transmit_bus);
@@ -93,7 +95,8 @@ void Chip::set_lists(std::uint32_t transmit_bus, std::uint32_t receive_bus) noex
 void Chip::start_transmit() noexcept { run(running_ | csr6::kST); }
 void Chip::start_receive() noexcept { run(running_ | csr6::kSR); }
 
-/// A process ends the frame that it is at, then CSR5<TS> or <RS> says that it stands (HRM, CSR6<ST>, <SR>).
+/// A process ends its current frame, then CSR5<TS> or <RS> reports that it has stopped (HRM,
+/// CSR6<ST>, <SR>).
 Fault Chip::stop(std::uint32_t processes) noexcept {
     run(running_ & ~processes);
     for (int tries = kStopTries; tries > 0; --tries) {
@@ -105,7 +108,7 @@ Fault Chip::stop(std::uint32_t processes) noexcept {
     return Fault::kStopTimeout;
 }
 
-/// Speed and duplex change only while both processes stand (HRM, CSR6<TTM>, <FD>).
+/// Speed and duplex may change only while both processes are stopped (HRM, CSR6<TTM>, <FD>).
 Fault Chip::apply(const Link& link) noexcept {
     const bool same = link.full_duplex == link_.full_duplex && link.mbit == link_.mbit;
     if (!link.up || same) return Fault::kNone;
@@ -121,7 +124,7 @@ void Chip::set_reception(Reception reception) noexcept {
     run(running_);
 }
 
-/// Changes only while the transmit process stands (HRM, CSR6<TR>).
+/// The threshold may change only while the transmit process is stopped (HRM, CSR6<TR>).
 Fault Chip::raise_threshold() noexcept {
     const std::uint32_t were_running = running_;
     if (const Fault fault = stop(csr6::kST); fault != Fault::kNone) return fault;

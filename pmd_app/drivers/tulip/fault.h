@@ -1,4 +1,4 @@
-// What can be wrong with a chip or its board, each with a sentence that says what to do.
+// Faults of a chip or its board, each with a sentence that says what to do.
 #pragma once
 
 #include <cstdint>

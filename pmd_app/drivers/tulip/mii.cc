@@ -6,10 +6,10 @@
 namespace ulc::tulip {
 namespace {
 
-/// MDC may run at 2.5 MHz (IEEE 802.3, 22.2.2.11); a register access is slower than that by itself.
+/// MDC may run at 2.5 MHz (IEEE 802.3, 22.2.2.11); a register access alone is slower than that.
 constexpr Nanos kHalfClock = 200;
 constexpr std::uint8_t kPhys = 32;
-/// The line is pulled up: what is read when nobody drives it.
+/// The line is pulled up: this is read when no PHY drives it.
 constexpr std::uint16_t kNobody = 0xffff;
 
 // Management frames: IEEE 802.3, 22.2.4.5.
@@ -30,7 +30,7 @@ constexpr std::uint16_t kNegotiated = 1U << 5;
 constexpr std::uint16_t kLinkUp = 1U << 2;
 }  // namespace status
 
-// Abilities, of both sides: IEEE 802.3, 28.2.1.2 and annex 28B.
+// Abilities of both sides: IEEE 802.3, 28.2.1.2 and annex 28B.
 constexpr std::uint16_t kSelectorEthernet = 1;
 constexpr std::uint16_t k10Half = 1U << 5;
 constexpr std::uint16_t k10Full = 1U << 6;
@@ -58,7 +58,7 @@ void Mii::send(std::uint32_t bits, int count) noexcept {
     }
 }
 
-/// A period in which nobody drives the line.
+/// Passes a period in which no side drives the line.
 void Mii::turn_around_and_idle() noexcept {
     bus_.write(Csr::kRomAndMii, csr9::kMII);
     bus_.wait(kHalfClock);
@@ -92,7 +92,7 @@ void Mii::write(std::uint8_t phy, PhyRegister reg, std::uint16_t value) noexcept
 }
 
 bool Mii::find_phy() noexcept {
-    // Address 0 last: some PHYs answer to it whatever their own is.
+    // Address 0 last: some PHYs answer to it whatever their own address is.
     for (std::uint8_t i = 1; i <= kPhys; ++i) {
         const auto candidate = static_cast<std::uint8_t>(i % kPhys);
         const std::uint16_t state = read(candidate, PhyRegister::kStatus);
@@ -121,7 +121,7 @@ void Mii::set_media(Media media) noexcept {
 }
 
 Link Mii::link() noexcept {
-    // Link status latches low: the first read tells of the past (IEEE 802.3, 22.2.4.2.13).
+    // Link status latches low: the first read returns the past state (IEEE 802.3, 22.2.4.2.13).
     (void)read(phy_, PhyRegister::kStatus);
     const std::uint16_t state = read(phy_, PhyRegister::kStatus);
     if (state == kNobody || (state & status::kLinkUp) == 0) return {};

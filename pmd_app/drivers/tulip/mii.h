@@ -1,5 +1,5 @@
-// The PHY, through the management interface of MII: IEEE 802.3 clause 22, by the chip's CSR9 (HRM,
-// "MII management").
+// Controls the PHY through the management interface of MII: IEEE 802.3 clause 22, by the chip's
+// CSR9 (HRM, "MII management").
 #pragma once
 
 #include <cstdint>
@@ -23,21 +23,22 @@ struct Link {
     bool operator==(const Link&) const = default;
 };
 
-/// What the port asks for. Anything but kNegotiate is forced on the PHY.
+/// The media that the port requests. Anything except kNegotiate is forced on the PHY.
 enum class Media : std::uint8_t { kNegotiate, k10Half, k10Full, k100Half, k100Full };
 
 class Mii {
 public:
     explicit Mii(Bus& bus) noexcept : bus_(bus) {}
 
-    /// Tries the 32 addresses; false if no PHY answers. About 5,000 register accesses.
+    /// Tries the 32 addresses; returns false if no PHY answers. About 5,000 register accesses.
     [[nodiscard]] bool find_phy() noexcept;
     [[nodiscard]] std::uint8_t phy() const noexcept { return phy_; }
 
-    /// Starts negotiation, or forces what `media` says. Does not wait for the link.
+    /// Starts negotiation, or forces `media`. Does not wait for the link.
     void set_media(Media media) noexcept;
 
-    /// What the PHY says now; down while it still negotiates. Half duplex if the partner does not negotiate.
+    /// Returns the PHY's state; down while it negotiates. Half duplex if the partner does not
+    /// negotiate.
     [[nodiscard]] Link link() noexcept;
 
     [[nodiscard]] std::uint16_t read(std::uint8_t phy, PhyRegister reg) noexcept;

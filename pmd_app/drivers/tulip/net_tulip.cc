@@ -1,4 +1,4 @@
-// The driver as DPDK sees it: probing, the table of operations, arguments, names of statistics.
+// DPDK's view of the driver: probing, the table of operations, arguments, names of statistics.
 #include "drivers/tulip/net_tulip.h"
 
 #include <rte_cycles.h>
@@ -30,7 +30,7 @@ constexpr std::uint64_t kLinkWaitSeconds = 9;
 constexpr std::array<rte_pci_id, 3> kIds{
     {{RTE_PCI_DEVICE(kVendorDec, kDevice21143)}, {RTE_PCI_DEVICE(kVendorDec, kDevice21140)}, {}}};
 
-// ---- arguments of the device string -----------------------------------------------------------------
+// ---- arguments of the device string -------------------------------------------------------------
 constexpr const char* kArgMac = "mac";
 constexpr const char* kArgMedia = "media";
 constexpr const char* kArgThreshold = "tx_threshold";
@@ -105,7 +105,7 @@ int parse_arguments(const rte_devargs* given, PortArguments& arguments) {
     return error < 0 ? -EINVAL : 0;
 }
 
-// ---- operations ---------------------------------------------------------------------------------------
+// ---- operations ---------------------------------------------------------------------------------
 int on_configure(rte_eth_dev* device) {
     const rte_eth_conf& conf = device->data->dev_conf;
     if (conf.lpbk_mode > 1) {
@@ -115,7 +115,7 @@ int on_configure(rte_eth_dev* device) {
     return 0;
 }
 
-/// Applications look at these before they poll a queue.
+/// Applications read these states before they poll a queue.
 void mark_queues(rte_eth_dev* device, std::uint8_t state) {
     device->data->rx_queue_state[0] = state;
     device->data->tx_queue_state[0] = state;
@@ -181,7 +181,7 @@ int on_link(rte_eth_dev* device, int wait) {
     return rte_eth_linkstatus_set(device, &out);
 }
 
-/// Ethdev has set the flags before it calls: `device->data` for the one that is not changed here.
+/// Ethdev has set the flags before it calls: `device->data` has the one that is not changed here.
 int receive_as(rte_eth_dev* device, bool promiscuous, bool all_multicast) {
     return port_of(device).set_reception(
         {.promiscuous = promiscuous, .all_multicast = all_multicast});
@@ -216,7 +216,8 @@ int on_address(rte_eth_dev* device, rte_ether_addr* address) {
     return port_of(device).set_own(address_of(*address));
 }
 
-/// The MTU that ethdev checked against on_info(); receive buffers hold the largest frame anyway.
+/// Accepts the MTU that ethdev checked against on_info(); receive buffers hold the largest frame
+/// anyway.
 int on_mtu(rte_eth_dev* /*device*/, std::uint16_t /*mtu*/) { return 0; }
 
 int on_rx_setup(rte_eth_dev* device, std::uint16_t /*queue*/, std::uint16_t descriptors,
@@ -276,7 +277,7 @@ constexpr NamedCounter kCounters[] = {
     {"recoveries", &PortCounters::recoveries},
     {"failed_recoveries", &PortCounters::failed_recoveries},
 };
-/// Of the chip's own counting (CSR8), after those.
+/// Names of the chip's own counts (CSR8), after those.
 constexpr const char* kMissedNames[] = {"rx_missed_no_descriptor", "rx_missed_fifo_overflow"};
 constexpr unsigned kNamedCounters = std::size(kCounters) + std::size(kMissedNames);
 
@@ -308,7 +309,8 @@ int on_xstats(rte_eth_dev* device, rte_eth_xstat* values, unsigned room) {
     return kNamedCounters;
 }
 
-/// The 16 registers, as they read; CSR8 and CSR9 are left out, since reading them changes something.
+/// Returns the 16 registers as they read, except CSR8 and CSR9, since reading them changes
+/// something.
 int on_registers(rte_eth_dev* device, rte_dev_reg_info* info) {
     constexpr std::uint32_t kCount = 16;
     info->length = kCount;
@@ -369,7 +371,7 @@ int tx_status(void* queue, std::uint16_t offset) {
     return ring->done_at(offset) ? RTE_ETH_TX_DESC_DONE : RTE_ETH_TX_DESC_FULL;
 }
 
-// ---- probing --------------------------------------------------------------------------------------------
+// ---- probing ------------------------------------------------------------------------------------
 int refuse(const rte_pci_device* pci, std::string_view why) {
     TULIP_LOG(ERR, "%s: %s\n", pci->name, why.data());
     return -EIO;

@@ -1,10 +1,11 @@
-// One port of the poll-mode driver: what the glue to DPDK's ethdev keeps beside the pure files.
+// One port of the poll-mode driver: the state that the glue to DPDK's ethdev keeps in addition to
+// the pure files.
 //
-// Locks. A burst function tries its queue's lock and gives up for this round if it is taken; it never
-// waits. The control plane takes both, transmit first. Chip's methods, but the doorbells and mii(),
-// are called with both locks held: by the control plane, or by a burst function that got the other
-// lock too at its first try. At the rate of Fast Ethernet (6.7 us a frame) an uncontended lock does
-// not show.
+// Locks. A burst function tries its queue's lock and skips this round if it is taken; it never
+// waits. The control plane takes both, transmit first. Chip's methods, except the doorbells and
+// mii(), are called with both locks held: by the control plane, or by a burst function that also
+// got the other lock at its first try. At the rate of Fast Ethernet (6.7 us a frame) the cost of an
+// uncontended lock is negligible.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +40,7 @@ private:
     std::uint8_t* bar_;
 };
 
-/// What a user may say in the device string.
+/// Arguments of the device string.
 struct PortArguments {
     std::optional<MacAddress> mac;
     Media media = Media::kNegotiate;
@@ -47,7 +48,7 @@ struct PortArguments {
     std::uint8_t collision_retries = 3;
 };
 
-/// What the port counts; by name in the extended statistics.
+/// Counters of the port; by name in the extended statistics.
 struct PortCounters {
     std::uint64_t rx_frames, rx_octets;
     std::uint64_t rx_crc_errors, rx_runts, rx_too_long, rx_fifo_overflows, rx_malformed;
@@ -58,12 +59,12 @@ struct PortCounters {
     std::uint64_t recoveries, failed_recoveries;
 };
 
-/// Frames of this many parts are sent; the chip takes two a descriptor.
+/// Maximum of parts in a frame to send; the chip takes two a descriptor.
 inline constexpr std::uint16_t kSegmentsMax = 16;
 inline constexpr std::uint16_t kRingMin = 16;
 inline constexpr std::uint16_t kRingMax = 1024;
 inline constexpr std::uint16_t kRingDefault = 128;
-/// Addresses, type, a VLAN tag and 1,500 octets; the chip adds the CRC.
+/// Addresses, type, a VLAN tag and 1,500 bytes; the chip adds the CRC.
 inline constexpr std::uint32_t kFrameOctetsMax = 1518;
 inline constexpr std::uint16_t kMtuMax = 1500;
 
@@ -73,7 +74,7 @@ public:
         : device_(device), bus_(bar), chip_(bus_, model), model_(model) {}
 
     // ---- control plane (net_tulip.cc); any thread, one at a time ----
-    /// Reset, ROM, PHY. `why` is a sentence on failure.
+    /// Resets the chip, reads the ROM, finds the PHY. `why` is a sentence on failure.
     Fault probe(const PortArguments& arguments) noexcept;
     int set_up_receive(std::uint16_t descriptors, rte_mempool* pool, int socket);
     int set_up_transmit(std::uint16_t descriptors, int socket);
@@ -81,7 +82,7 @@ public:
     void release_transmit() noexcept;
     int start() noexcept;
     int stop() noexcept;
-    /// Asks the PHY, at most every 100 ms, and follows it.
+    /// Asks the PHY, at most every 100 ms, and adopts its state.
     [[nodiscard]] Link link() noexcept;
     int set_reception(Reception reception) noexcept;
     int set_own(const MacAddress& own);
@@ -102,7 +103,7 @@ public:
     std::uint16_t transmit(rte_mbuf** frames, std::uint16_t count) noexcept;
 
 private:
-    /// From a chip that was reset, or never started, to one that runs. Both locks held.
+    /// Starts a chip that was reset, or never started. Both locks held.
     Fault bring_up() noexcept;
     [[nodiscard]] bool post_filter() noexcept;
     bool wait_for_filter() noexcept;
@@ -131,10 +132,10 @@ private:
 
     rte_spinlock_t tx_lock_ = RTE_SPINLOCK_INITIALIZER;
     rte_spinlock_t rx_lock_ = RTE_SPINLOCK_INITIALIZER;
-    rte_spinlock_t phy_lock_ = RTE_SPINLOCK_INITIALIZER;  ///< CSR9, and what follows of it
+    rte_spinlock_t phy_lock_ = RTE_SPINLOCK_INITIALIZER;  ///< CSR9, and the state derived from it
     bool running_ = false;
     bool filter_pending_ = false;    ///< the chip has not read the setup frame yet
-    bool threshold_wanted_ = false;  ///< an underflow: raise it when both locks can be had
+    bool threshold_wanted_ = false;  ///< an underflow: raise it when both locks are free
 
     std::unique_ptr<TxRing> tx_;
     std::unique_ptr<RxRing> rx_;
@@ -146,13 +147,14 @@ private:
     Link link_;
     std::uint64_t link_asked_at_ = 0;  ///< timer cycles
     std::uint64_t progress_at_ = 0;    ///< when the chip last returned a transmit descriptor
-    std::uint64_t watch_at_ = 0;       ///< when the chip's status is next looked at
+    std::uint64_t watch_at_ = 0;       ///< when the chip's status is read next
     std::uint64_t retry_at_ = 0;       ///< before this, no reset after one that failed
     Fault unrepaired_ = Fault::kNone;  ///< why the last reset did not help
     PortCounters counters_{};
 };
 
-/// What DPDK keeps for the device: a Port needs construction, which its memory does not get.
+/// Private data that DPDK keeps for the device: a Port needs construction, which its memory does
+/// not get.
 struct Private {
     Port* port;
 };

@@ -1,4 +1,4 @@
-// The path of a frame, and what is done about a chip that stops answering.
+// The path of a frame, and the recovery of a chip that stops answering.
 #include <algorithm>
 #include <array>
 
@@ -10,18 +10,18 @@
 namespace ulc::tulip {
 namespace {
 
-/// 16 tries at 10 Mb/s with the longest back-off each take 0.4 s (IEEE 802.3, 4.2.3.2.5): a frame that
-/// is older than this is not waiting for the wire.
+/// 16 tries at 10 Mb/s with the longest back-off each take 0.4 s (IEEE 802.3, 4.2.3.2.5): an older
+/// frame does not wait for the wire.
 std::uint64_t hang_cycles() noexcept { return rte_get_timer_hz(); }
-/// How often the chip's status is read, at most.
+/// Minimum interval between two reads of the chip's status.
 std::uint64_t watch_cycles() noexcept { return rte_get_timer_hz() / 10; }
 
-/// And how soon a reset is tried again that failed.
+/// Interval until a failed reset is tried again.
 std::uint64_t retry_cycles() noexcept { return rte_get_timer_hz(); }
 
 constexpr std::uint64_t kAddressLimit = std::uint64_t{1} << 32;
 
-/// Holds a lock if it could be had at once.
+/// Holds a lock if it was free.
 class TryLock {
 public:
     explicit TryLock(rte_spinlock_t& lock) noexcept
@@ -72,10 +72,10 @@ void Port::count_bad(RxVerdict verdict) noexcept {
 std::uint16_t Port::receive(rte_mbuf** frames, std::uint16_t count) noexcept {
     const TryLock mine(rx_lock_);
     if (!mine || !running_) return 0;
-    // With no place left the chip has suspended, and looks again when told to (HRM, CSR5<RU>).
+    // Without a free place the chip has suspended, and continues on demand (HRM, CSR5<RU>).
     const bool ran_dry = rx_->done_at(rx_->size() - 1);
     std::uint16_t taken = 0;
-    // A bound also on bad frames, so that a flood of them cannot hold the caller.
+    // Bad frames are bounded too, so that a flood of them cannot hold the caller.
     for (std::uint32_t looked = 0; taken < count && looked < rx_->size(); ++looked) {
         RxFrame frame{};
         const RxVerdict verdict = rx_->peek(frame);
@@ -126,7 +126,7 @@ Port::Posted Port::post(rte_mbuf* frame, std::uint8_t tries) noexcept {
     return tx_->post(std::span(segments).first(n), frame, tries) ? Posted::kYes : Posted::kNoRoom;
 }
 
-/// A frame that the chip is done with: counted, tried again, or given up.
+/// Handles a frame that the chip has finished: counts it, retries it, or drops it.
 void Port::settle(const TxDone& done) noexcept {
     if (done.result == TxResult::kSetup) {
         filter_pending_ = false;
@@ -145,7 +145,8 @@ void Port::settle(const TxDone& done) noexcept {
             threshold_wanted_ = true;
             [[fallthrough]];
         case TxResult::kCollisions:
-            // 16 collisions are no error of the frame's: it goes again, behind the others (GAMMA §4.5.5).
+            // 16 collisions are not the frame's fault: it is sent again, behind the others (GAMMA
+            // §4.5.5).
             if (done.tries < arguments_.collision_retries &&
                 post(frame, static_cast<std::uint8_t>(done.tries + 1)) == Posted::kYes) {
                 ++counters_.tx_collision_retries;
@@ -166,7 +167,7 @@ void Port::settle(const TxDone& done) noexcept {
 
 void Port::reap() noexcept {
     TxDone done{};
-    // Bounded: what is tried again goes to the end of the ring.
+    // Bounded: a retried frame goes to the end of the ring.
     for (std::uint32_t left = tx_->size(); left > 0 && tx_->reap(done); --left) {
         progress_at_ = rte_get_timer_cycles();
         settle(done);
@@ -203,7 +204,7 @@ std::uint16_t Port::transmit(rte_mbuf** frames, std::uint16_t count) noexcept {
     return given;
 }
 
-/// Looks at the chip now and then; holds the receive lock.
+/// Reads the chip's status now and then; holds the receive lock.
 void Port::watch(std::uint64_t now) noexcept {
     if (now < watch_at_) return;
     const TryLock other(tx_lock_);
@@ -211,7 +212,7 @@ void Port::watch(std::uint64_t now) noexcept {
     watch_at_ = now + watch_cycles();
     reap();
     Fault fault =
-        unrepaired_;  // until it is, also if the chip answers again: it knows nothing of its rings
+        unrepaired_;  // until it is repaired, also if the chip answers again: it has lost its rings
     if (fault == Fault::kNone) fault = chip_.check();
     if (tx_->pending() == 0) progress_at_ = now;
     if (fault == Fault::kNone && now > progress_at_ && now - progress_at_ > hang_cycles())
@@ -219,8 +220,9 @@ void Port::watch(std::uint64_t now) noexcept {
     if (fault != Fault::kNone) recover(fault);
 }
 
-/// Resets the chip and starts again; what was under way is lost and counted. Tried again every second for as long as it
-/// fails, whoever finds the fault, each time within the bounds of Chip::reset() and bring_up(). Both locks held.
+/// Resets the chip and starts it again; frames in progress are lost and counted. Whichever function
+/// finds the fault, the reset is retried every second while it fails, each time within the bounds
+/// of Chip::reset() and bring_up(). Both locks held.
 void Port::recover(Fault fault) noexcept {
     if (rte_get_timer_cycles() < retry_at_) return;
     TULIP_LOG(ERR, "port %u: %s\n", device_->data->port_id, text_of(fault).data());

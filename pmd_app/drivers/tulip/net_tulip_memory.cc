@@ -1,4 +1,5 @@
-// A card's registers in memory space. A file of its own, so that a test can give the rest of the glue another chip.
+// Accesses a card's registers in memory space. A separate file, so that a test can give the rest of
+// the glue another chip.
 #include <rte_cycles.h>
 #include <rte_io.h>
 
@@ -9,7 +10,7 @@ namespace ulc::tulip {
 std::uint32_t MemoryBus::read(Csr csr) noexcept { return rte_read32(bar_ + offset_of(csr)); }
 
 void MemoryBus::write(Csr csr, std::uint32_t value) noexcept {
-    rte_write32(value, bar_ + offset_of(csr));  // with a write barrier before it
+    rte_write32(value, bar_ + offset_of(csr));  // preceded by a write barrier
 }
 
 void MemoryBus::wait(Nanos span) noexcept {

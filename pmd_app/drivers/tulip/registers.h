@@ -2,8 +2,9 @@
 //
 // Names and bits are those of the "21143 PCI/CardBus 10/100Mb/s Ethernet LAN Controller Hardware
 // Reference Manual" (Intel 278074-001, October 1998; "HRM" in this folder), chapter 3, "CSR
-// operation". A register is 32 bits wide; they lie 8 octets apart in I/O and in memory space. Of a register that is read or
-// cleared as a whole, the bits are named too that nothing here asks for: a map for who reads a dump of the registers.
+// operation". A register is 32 bits wide; registers are 8 bytes apart in I/O and in memory space.
+// If a register is read or cleared as a whole, the unused bits are named too: a map for readers of
+// a register dump.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +28,13 @@ enum class Csr : std::uint8_t {
     kSiaGeneralPort = 15,
 };
 
-/// Octets from the start of the BAR.
+/// Returns the bytes from the start of the BAR.
 [[nodiscard]] constexpr std::uint32_t offset_of(Csr csr) noexcept {
     return static_cast<std::uint32_t>(csr) * 8;
 }
 inline constexpr std::uint32_t kBarOctets = 128;
 
-/// What a read gives when no chip answers (PCI master abort), in any register.
+/// Value of any register when no chip answers (PCI master abort).
 inline constexpr std::uint32_t kNoAnswer = 0xffff'ffff;
 
 /// CSR0, bus mode.
@@ -63,7 +64,7 @@ inline constexpr std::uint32_t kClearable = 0x0001'ffff;
 inline constexpr unsigned kRSShift = 17;  ///< receive process state, 3 bits; 0 is stopped
 inline constexpr unsigned kTSShift = 20;  ///< transmit process state, 3 bits; 0 is stopped
 inline constexpr unsigned kEBShift =
-    23;  ///< which bus error, 3 bits: 0 parity, 1 master abort, 2 target abort
+    23;  ///< kind of bus error, 3 bits: 0 parity, 1 master abort, 2 target abort
 inline constexpr std::uint32_t kStateMask = 7;
 [[nodiscard]] constexpr std::uint32_t receive_state(std::uint32_t status) noexcept {
     return (status >> kRSShift) & kStateMask;
@@ -76,7 +77,8 @@ inline constexpr std::uint32_t kStateMask = 7;
 }
 }  // namespace csr5
 
-/// CSR6, operation mode. FD, PS, HBD, TTM, SF and TR may change only while both processes stand.
+/// CSR6, operation mode. FD, PS, HBD, TTM, SF and TR may change only while both processes are
+/// stopped.
 namespace csr6 {
 inline constexpr std::uint32_t kSR = 1U << 1;           ///< start receive
 inline constexpr std::uint32_t kPR = 1U << 6;           ///< promiscuous
@@ -87,7 +89,7 @@ inline constexpr std::uint32_t kST = 1U << 13;          ///< start transmit
 inline constexpr unsigned kTRShift = 14;                ///< transmit threshold, 2 bits
 inline constexpr std::uint32_t kTRMask = 3U << kTRShift;
 inline constexpr std::uint32_t kPS = 1U << 18;   ///< port select: MII or SYM
-inline constexpr std::uint32_t kHBD = 1U << 19;  ///< heartbeat (SQE) check off: wanted with MII
+inline constexpr std::uint32_t kHBD = 1U << 19;  ///< heartbeat (SQE) check off: required with MII
 inline constexpr std::uint32_t kSF = 1U << 21;   ///< store and forward: send whole frames only
 inline constexpr std::uint32_t kTTM = 1U << 22;  ///< transmit threshold mode: 10 Mb/s
 inline constexpr std::uint32_t kMBO = 1U << 25;  ///< must be one

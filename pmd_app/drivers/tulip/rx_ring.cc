@@ -30,7 +30,7 @@ RxRing::RxRing(std::span<Descriptor> descriptors, std::uint32_t buffer_octets)
         take_back(d);
 }
 
-/// The address stays; size and OWN are set anew.
+/// Gives a place to the chip again. The address stays; size and OWN are set again.
 void RxRing::give_place(std::uint32_t index) noexcept {
     Descriptor& d = descriptors_[index];
     d.control = little_endian(buffer_octets_ | (index == size() - 1 ? rdes1::kRER : 0));

@@ -1,10 +1,10 @@
-// The receive ring: every descriptor holds a buffer of its own, so that the ring is always whole.
-// HRM chapter 4, "Receive descriptors".
+// The receive ring: every descriptor always holds a buffer, so the ring is always complete. HRM
+// chapter 4, "Receive descriptors".
 //
-// The caller looks at the oldest descriptor (peek), and then either takes the frame and leaves a
-// fresh buffer in its place (replace), or leaves the buffer where it is (recycle): there is no state
-// in which a descriptor has none. No clock, no register: the caller rings the doorbell (CSR2)
-// after the chip has run dry. One thread.
+// The caller checks the oldest descriptor (peek), and then either takes the frame and puts a fresh
+// buffer in its place (replace), or leaves the buffer where it is (recycle): there is no state in
+// which a descriptor has none. No clock, no register: the caller rings the doorbell (CSR2) after
+// the chip has run dry. One thread.
 #pragma once
 
 #include <cstdint>
@@ -15,48 +15,49 @@
 
 namespace ulc::tulip {
 
-/// Where the chip may write. `bus_address` is longword-aligned; all buffers have the ring's size.
+/// Memory into which the chip may write. `bus_address` is longword-aligned; all buffers have the
+/// ring's size.
 struct RxBuffer {
     void* owner;
     std::uint32_t bus_address;
 };
 
 enum class RxVerdict : std::uint8_t {
-    kEmpty,      ///< the chip has the descriptor still
+    kEmpty,      ///< the chip still has the descriptor
     kFrame,      ///< a good frame
     kCrc,        ///< checksum, dribble or PHY error
-    kRunt,       ///< below 64 octets, or cut by a collision
-    kTooLong,    ///< more than a buffer; told once, with its first descriptor
+    kRunt,       ///< below 64 bytes, or cut by a collision
+    kTooLong,    ///< more than a buffer; reported once, with its first descriptor
     kRest,       ///< a later descriptor of such a frame
     kOverflow,   ///< the chip's FIFO was full
-    kMalformed,  ///< a length that cannot be, or an error of no name
+    kMalformed,  ///< an impossible length, or an error without a name
 };
 
 struct RxFrame {
-    void* owner;           ///< of the buffer, as given
+    void* owner;           ///< owner of the buffer, as given
     std::uint32_t octets;  ///< without the CRC
 };
 
 class RxRing {
 public:
-    /// `descriptors` (2 or more) outlive this; `buffer_octets`: a multiple of 4 up to
-    /// kReceiveBufferOctetsMax. Allocates. Each descriptor wants a buffer by arm() before the chip
-    /// starts.
+    /// Creates the ring; allocates. `descriptors` (2 or more) outlive this; `buffer_octets`: a
+    /// multiple of 4 up to kReceiveBufferOctetsMax. Each descriptor needs a buffer by arm() before
+    /// the chip starts.
     RxRing(std::span<Descriptor> descriptors, std::uint32_t buffer_octets);
 
-    /// Puts a buffer in place `index` and gives it to the chip, which must stand.
+    /// Puts a buffer in place `index` and gives it to the chip, which must be stopped.
     void arm(std::uint32_t index, RxBuffer buffer) noexcept;
     /// Gives all buffers to the chip again, oldest first in place 0; for a chip that was reset.
     void rearm_all() noexcept;
 
-    /// What lies in the oldest place; `frame` is set with kFrame only. Changes nothing.
+    /// Returns the state of the oldest place; `frame` is set with kFrame only. Changes nothing.
     [[nodiscard]] RxVerdict peek(RxFrame& frame) noexcept;
-    /// The oldest place gets a new buffer; the old one is the caller's.
+    /// Gives the oldest place a new buffer; the old one belongs to the caller.
     void replace(RxBuffer fresh) noexcept;
-    /// The oldest place keeps its buffer, whose content is lost.
+    /// Leaves the oldest place its buffer, whose content is lost.
     void recycle() noexcept;
 
-    /// Whether the chip has filled the `offset`-th place from the oldest.
+    /// Returns true if the chip has filled the `offset`-th place from the oldest.
     [[nodiscard]] bool done_at(std::uint32_t offset) noexcept;
     [[nodiscard]] void* owner_at(std::uint32_t index) const noexcept { return owners_[index]; }
     [[nodiscard]] std::uint32_t size() const noexcept {

@@ -8,12 +8,12 @@ namespace ulc::tulip {
 namespace {
 
 constexpr MacAddress kBroadcast{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-/// Where the one perfect address of a hash frame begins, in longwords.
+/// Position of the one perfect address of a hash frame, in longwords.
 constexpr std::size_t kHashOwnLongword = 39;
 
 using Frame = std::span<std::byte, kSetupFrameOctets>;
 
-/// Two octets as they come on the wire, in the low half of a longword; the high half is not looked at.
+/// Puts two bytes in wire order into the low half of a longword; the chip ignores the high half.
 void put_half(Frame frame, std::size_t longword, std::uint8_t first, std::uint8_t second) noexcept {
     frame[longword * 4] = std::byte{first};
     frame[longword * 4 + 1] = std::byte{second};
@@ -34,7 +34,7 @@ void set_hash_bit(Frame frame, const MacAddress& address) noexcept {
 }  // namespace
 
 std::uint32_t hash_bit(const MacAddress& address) noexcept {
-    // The chip looks at the register before the final complement.
+    // The chip reads the register before the final complement.
     return ~crc32(std::as_bytes(std::span(address))) & (kHashBits - 1);
 }
 

@@ -13,20 +13,20 @@ constexpr Nanos kHalfClock = 1 * kMicrosecond;
 /// MicroWire: a start bit and the operation "read".
 constexpr std::uint32_t kReadCommand = 0b110;
 constexpr int kReadCommandBits = 3;
-/// Parts have 6 (64 words) or 8 (256 words) address bits; none we know of has more than this.
+/// Parts have 6 (64 words) or 8 (256 words) address bits; no known part has more than this.
 constexpr int kAddressBitsMax = 10;
 
 constexpr std::size_t kChecksumOffset = 126;
 constexpr std::size_t kAddressOffset = 20;
-constexpr std::size_t kLeafOffset = 27;  ///< of controller 0: where its leaf begins, little-endian
-constexpr std::uint8_t kExtended =
-    0x80;  ///< first octet of a media block: length in the other bits
+constexpr std::size_t kLeafOffset = 27;   ///< offset of the leaf of controller 0, little-endian
+constexpr std::uint8_t kExtended = 0x80;  ///< first byte of a media block: length in the other bits
 constexpr std::uint8_t kBlock21140Mii = 1;
-/// Of the 21140A's port: the write sets which of its pins are outputs (HRM of the 21140A, CSR12<GPC>).
+/// A write with this bit sets which pins of the 21140A's port are outputs (HRM of the 21140A,
+/// CSR12<GPC>).
 constexpr std::uint16_t kPortControl = 0x100;
 constexpr std::uint8_t kBlock21143Mii = 3;
 
-/// The ROM's wires, as CSR9 shows them.
+/// The ROM's wires, through CSR9.
 class MicroWire {
 public:
     explicit MicroWire(Bus& bus) noexcept : bus_(bus) {}
@@ -36,7 +36,7 @@ public:
         drive(0);
     }
 
-    /// One period of the clock; what the ROM shows after the rising edge.
+    /// Passes one period of the clock; returns the ROM's output after the rising edge.
     bool clock(bool data) noexcept {
         const std::uint32_t in = data ? csr9::kSromDI : 0;
         drive(in);
@@ -61,8 +61,9 @@ private:
     std::uint32_t selected_ = 0;
 };
 
-/// The ROM pulls its output low with the last bit of the address: the number of bits is found by
-/// reading word 0, whose address may be longer than sent. Nothing if it never does.
+/// Counts the address bits. The ROM pulls its output low with the last bit of the address, so the
+/// number is found by reading word 0, whose address may be longer than sent. Returns nothing if it
+/// never does.
 std::optional<int> count_address_bits(MicroWire& rom) noexcept {
     rom.select(true);
     rom.command(kReadCommand, kReadCommandBits);
@@ -88,7 +89,7 @@ std::uint16_t read_word(MicroWire& rom, int address_bits, std::uint32_t address)
     return word;
 }
 
-/// A cursor over the image that reads zero, and says so, beyond its end.
+/// A cursor over the image that reads zero, and reports it, beyond its end.
 class Cursor {
 public:
     Cursor(const RomImage& image, std::size_t at, std::size_t end) noexcept
@@ -101,7 +102,7 @@ public:
         }
         return image_[at_++];
     }
-    /// `width` octets, little-endian.
+    /// Reads `width` bytes, little-endian.
     std::uint16_t number(int width) noexcept {
         std::uint16_t value = octet();
         if (width == 2) value = static_cast<std::uint16_t>(value | (octet() << 8));
@@ -122,7 +123,7 @@ template <std::size_t N>
 void take_sequence(Cursor& block, int width, FixedVector<std::uint16_t, N>& out) noexcept {
     for (int left = block.octet(); left > 0 && !block.broken(); --left) {
         const std::uint16_t value = block.number(width);
-        if (!block.broken() && !out.push_back(value)) return;  // no board has as many steps
+        if (!block.broken() && !out.push_back(value)) return;  // no board has that number of steps
     }
 }
 
@@ -155,7 +156,7 @@ Fault parse_address(const RomImage& image, MacAddress& address) noexcept {
 PortSequence parse_port_sequence(const RomImage& image, Model model) noexcept {
     const bool newer = model == Model::k21143;
     const std::uint8_t wanted = newer ? kBlock21143Mii : kBlock21140Mii;
-    const int width = newer ? 2 : 1;  // of an entry, in octets
+    const int width = newer ? 2 : 1;  // size of an entry, in bytes
     Cursor leaf(image, image[kLeafOffset] | std::size_t{image[kLeafOffset + 1]} << 8, kRomOctets);
     (void)leaf.number(2);  // selected connection type
     const std::uint16_t directions = newer ? 0 : kPortControl | leaf.octet();

@@ -1,13 +1,14 @@
-// The transmit ring: frames out, in order; what became of each. HRM chapter 4, "Transmit descriptors".
+// The transmit ring: frames out, in order, and the result of each. HRM chapter 4, "Transmit
+// descriptors".
 //
 //        oldest_                    next_
 //          v                          v
 //   [free][own][own | own][own][setup][free][free]      TDES1<TER> in the last one: the chip wraps
-//          one frame of up to two buffers a descriptor; its record lies at its last descriptor
+//          one frame of up to two buffers a descriptor; its record is at its last descriptor
 //
-// A frame's descriptors are given to the chip from the last to the first, so that it never sees
-// the front of a frame whose end is not there yet. No clock, no register: the caller rings the
-// doorbell (CSR1). One thread.
+// A frame's descriptors are given to the chip from the last to the first, so that it never sees the
+// front of a frame without its end. No clock, no register: the caller rings the doorbell (CSR1).
+// One thread.
 #pragma once
 
 #include <cstdint>
@@ -24,52 +25,53 @@ struct TxSegment {
     std::uint32_t octets;  ///< 1 to kBufferOctetsMax
 };
 
-/// What the chip says of a frame that it is done with (TDES0).
+/// The chip's report on a frame that it has finished (TDES0).
 enum class TxResult : std::uint8_t {
     kSent,
-    kCollisions,  ///< 16 collisions, or a late one: not sent, worth another try
+    kCollisions,  ///< 16 collisions, or a late one: not sent, may be retried
     kUnderflow,   ///< not sent; the transmit threshold is too low for this machine's bus
     kNoCarrier,   ///< half duplex, no carrier or lost: not sent
-    kJabber,      ///< longer than the chip lets through
+    kJabber,      ///< longer than the chip permits
     kSetup,       ///< the filter is in force; no frame
 };
 
 struct TxDone {
     void* frame;  ///< as given to post(); nullptr for a setup frame
     TxResult result;
-    std::uint8_t collisions;  ///< before it went, 0 to 15
+    std::uint8_t collisions;  ///< before it was sent, 0 to 15
     std::uint8_t tries;       ///< as given to post()
 };
 
 class TxRing {
 public:
-    /// `descriptors` (2 or more, longword-aligned) stay the caller's and outlive this. Allocates.
+    /// Creates the ring; allocates. `descriptors` (2 or more, longword-aligned) belong to the
+    /// caller and outlive this.
     explicit TxRing(std::span<Descriptor> descriptors);
 
-    /// Frees all descriptors and forgets their frames without telling: take them by drop() first.
-    /// The chip must stand.
+    /// Frees all descriptors and forgets their frames without a report: take them by drop() first.
+    /// The chip must be stopped.
     void reset() noexcept;
 
-    /// Gives a frame to the chip. False if there is no room for all of `segments`; nothing is given
-    /// then. `frame` comes back by reap() or drop(), not before.
+    /// Gives a frame to the chip. Returns false if there is no space for all of `segments`; nothing
+    /// is given then. `frame` comes back by reap() or drop(), not before.
     [[nodiscard]] bool post(std::span<const TxSegment> segments, void* frame,
                             std::uint8_t tries) noexcept;
 
-    /// Gives a setup frame of kSetupFrameOctets, which must stay as it is until reap() tells.
+    /// Gives a setup frame of kSetupFrameOctets, which must not change until reap() reports it.
     [[nodiscard]] bool post_setup(std::uint32_t bus_address, bool hash) noexcept;
 
-    /// The oldest frame that the chip is done with; false if there is none.
+    /// Returns the oldest frame that the chip has finished; false if there is none.
     [[nodiscard]] bool reap(TxDone& done) noexcept;
 
-    /// The oldest frame whether or not the chip is done; false if there is none. The chip must stand.
+    /// Returns the oldest frame, finished or not; false if there is none. The chip must be stopped.
     [[nodiscard]] bool drop(TxDone& done) noexcept;
 
-    /// Frames and setup frames that reap() has not told of.
+    /// Returns the number of frames and setup frames that reap() has not reported.
     [[nodiscard]] std::uint32_t pending() const noexcept { return pending_; }
-    /// Descriptors that are free.
+    /// Returns the number of free descriptors.
     [[nodiscard]] std::uint32_t room() const noexcept { return free_; }
-    /// Whether the chip is done with the descriptor `offset` places after the next to be filled:
-    /// what ethdev calls the status of a transmit descriptor.
+    /// Returns true if the chip has finished the descriptor `offset` places after the next to be
+    /// filled: ethdev calls it the status of a transmit descriptor.
     [[nodiscard]] bool done_at(std::uint32_t offset) noexcept;
     [[nodiscard]] std::uint32_t size() const noexcept {
         return static_cast<std::uint32_t>(descriptors_.size());

@@ -1,5 +1,6 @@
-// Eager acknowledgement: every packet, by every receiver, at once (U-Net MPI §5.1 names it for producers and consumers). The
-// sender hears soonest, and in a group it hears from each member for each packet.
+// Eager acknowledgement: every packet, by every receiver, at once (U-Net MPI §5.1 names it for
+// producers and consumers). The sender is notified soonest, and in a group by each member for each
+// packet.
 #include "urtp/policies/tables.h"
 #include "urtp/receiver/stream_rx.h"
 

@@ -1,6 +1,6 @@
-// Lazy acknowledgement (U-Net MPI §5.1): only on data that go the other way. A duplicate, a packet out of order or the sender's
-// question is answered at once. Good where messages are exchanged, bad where they flow one way: there the sender's
-// window fills, and only its timer moves it on.
+// Lazy acknowledgement (U-Net MPI §5.1): only piggybacked on reverse data. A duplicate, a packet
+// out of order or the sender's question is answered at once. Good for exchanges, bad for one-way
+// traffic: there the sender's window fills, and only its timer opens it.
 #include "urtp/policies/tables.h"
 #include "urtp/receiver/stream_rx.h"
 

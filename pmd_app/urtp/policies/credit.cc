@@ -1,9 +1,11 @@
-// Credit flow control, as GAMMA and its MPI do it (GAMMA §7.1, §7.3.2): each receiver has room of its own for every sender, and
-// a sender may fill it without asking. The receiver says nothing by itself: the packet that leaves half of the credit, or none, asks
-// for more, and the answer renews it. So nothing is dropped for want of memory, and a receiver answers twice a credit.
+// Credit flow control, as in GAMMA and its MPI (GAMMA §7.1, §7.3.2): each receiver has separate
+// space for every sender, and a sender may fill it without asking. The receiver sends nothing by
+// itself: the packet that leaves half of the credit, or none, asks for more, and the answer renews
+// it. So nothing is dropped for lack of memory, and a receiver answers twice a credit.
 //
-// The thesis gives credit in octets for each sender; here it is packets for each stream. Flow control is not reliability
-// there; loss is repaired as in the default profile. A message longer than 30000 octets synchronises first (rendezvous).
+// GAMMA gives credit in bytes for each sender; here it is packets for each stream. Flow control is
+// not reliability there; loss is repaired as in the default profile. A message longer than 30000
+// bytes synchronises first (rendezvous).
 #include <algorithm>
 
 #include "urtp/policies/room.h"
@@ -13,7 +15,7 @@ namespace ulc::urtp {
 
 namespace {
 
-constexpr std::uint32_t kCredit = 32;  ///< packets of a stream; the thesis gives no N
+constexpr std::uint32_t kCredit = 32;  ///< packets of a stream; GAMMA gives no N
 
 void tune(Params& params) noexcept {
     params.source_packets = std::clamp(params.rx_pool_packets / 16, 1U, kCredit);
@@ -22,7 +24,7 @@ void tune(Params& params) noexcept {
     params.ack_delay = kNever;
 }
 
-/// Only when asked.
+/// Only on request.
 Seq next_ack(const RxStream& rx, std::uint32_t, const Params&) noexcept {
     return rx.next + INT32_MAX;
 }
@@ -34,14 +36,14 @@ const Policy kCreditPolicy = {
     .help = "a fixed credit for each stream, renewed on request (GAMMA)",
     .tune = tune,
     .next_ack = next_ack,
-    .credit = room::kept_for,
-    .on_stream = room::give_slots,
-    .may_hold = room::by_grant_or_slot,
-    .on_room = room::on_room,
-    .on_reserve = room::on_reserve,
-    .on_tail = room::on_tail,
-    .may_start = room::may_start,
-    .on_flow = room::on_flow,
+    .credit = kept_room::kept_for,
+    .on_stream = kept_room::give_slots,
+    .may_hold = kept_room::by_grant_or_slot,
+    .on_room = kept_room::on_room,
+    .on_reserve = kept_room::on_reserve,
+    .on_tail = kept_room::on_tail,
+    .may_start = kept_room::may_start,
+    .on_flow = kept_room::on_flow,
     .on_opened = Uncontrolled::on_opened,
     .on_acked = Uncontrolled::on_acked,
     .on_lost = Uncontrolled::on_lost,

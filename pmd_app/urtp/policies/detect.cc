@@ -1,9 +1,11 @@
-// Error detection without recovery (GAMMA §4.5.5): the network is trusted, so nothing is acknowledged, retained, repeated or held
-// back, and what goes wrong is told to the application's error handler. A packet that is not the next of its stream shows that others
-// were lost; a packet without room is lost; both end in EventKind::kLost. A send while the link is down ends in kSendFailed. (A
-// message longer than its receive is cut and reported by libulc, whatever the profile.)
+// Error detection without recovery (GAMMA §4.5.5): the network is trusted, so nothing is
+// acknowledged, retained, retransmitted or held back, and faults are reported to the application's
+// error handler. A packet that is not the next of its stream shows that others were lost; a packet
+// without space is lost; both end in EventKind::kLost. A send while the link is down ends in
+// kSendFailed. (libulc cuts and reports a message longer than its receive, in any profile.)
 //
-// A lost tail shows only when the next packet of the stream comes. FIFO across streams is the network's: no `after` entries.
+// A lost tail shows only when the next packet of the stream comes. The network provides FIFO across
+// streams: no `after` entries.
 #include "urtp/policies/tables.h"
 #include "urtp/receiver/receiver.h"
 #include "urtp/receiver/told.h"
@@ -22,7 +24,7 @@ Seq next_ack(const RxStream& rx, std::uint32_t, const Params&) noexcept {
     return rx.next + INT32_MAX;
 }
 
-/// The packet at next found no room.
+/// Called when the packet at next found no space.
 void on_no_room(Receiver& receiver, RxStream& rx, Nanos now) noexcept {
     receiver.lose(rx, 1);
     Receiver::advance(rx, now);
@@ -32,7 +34,7 @@ void on_room(Receiver& receiver, Nanos) noexcept {
     receiver.end_starving(receiver.first_starved());
 }
 
-/// A packet that is not next: late, or others before it are lost.
+/// Handles a packet that is not next: late, or others before it are lost.
 bool take_after_loss(Receiver& receiver, const wire::FrameView& frame, Segment* segment,
                      RxStream& rx, Nanos now) {
     if (frame.seq.before(rx.next)) {

@@ -1,12 +1,15 @@
-// Go-back-n (U-Net MPI §5): the receiver takes what is next and drops the rest, with an acknowledgement of where it stands
-// ("duplicate ACK") at once; the window of one lies above the larger queues of port and endpoint, so a burst is not lost. The
-// sender keeps one timer a stream, for its oldest packet: doubled at each repetition, at most 0.1 s, set back by news. A
-// duplicate acknowledgement or the timer repeats everything from that packet on. Acknowledgements ride on data only;
-// "gbn+eager" or "gbn+block" suit one-way traffic, and "gbn+backoff" shared ports: the paper's only bound is the window.
+// Go-back-n (U-Net MPI §5): the receiver takes the next packet and drops others, with an immediate
+// acknowledgement of its position ("duplicate ACK"). The window of one is on top of the larger
+// queues of port and endpoint, so a burst is not lost. The sender keeps one timer a stream, for its
+// oldest packet: doubled at each retransmission, at most 0.1 s, reset by progress. A duplicate ACK
+// or the timer retransmits everything from that packet on. ACKs are piggybacked on data only;
+// "gbn+eager" or "gbn+block" suit one-way traffic, and "gbn+backoff" shared ports: the paper's only
+// bound is the window.
 //
-// Beyond the paper: groups (the repetition goes to the members that lack it, by multicast if several ask); the first wait of the
-// timer follows the measured round trip; a repetition that is on its way is not repeated; and retries are bounded by `peer_dead`,
-// counted only while nothing at all is heard of the peer, since one that computes is not dead (§5.4).
+// Beyond the paper: groups (retransmissions go to the members that lack the packet, by multicast if
+// several ask); the first wait of the timer follows the measured round trip; a retransmission in
+// flight is not repeated; and retries are bounded by `peer_dead`, counted only while nothing at all
+// is heard of the peer, since one that computes is not dead (§5.4).
 #include <algorithm>
 
 #include "urtp/policies/tables.h"
@@ -29,7 +32,7 @@ Seq next_ack(const RxStream& rx, std::uint32_t, const Params&) noexcept {
     return rx.next + INT32_MAX;
 }
 
-/// As far as the receiver has room, and the oldest in any case.
+/// Retransmits as far as the receiver has space, and the oldest in any case.
 void repeat_from_oldest(Sender& sender, TxStream& tx, std::uint32_t at, Nanos now) noexcept {
     const Seq oldest = tx.next[at];
     if (!oldest.before(tx.sent)) return;
@@ -37,19 +40,19 @@ void repeat_from_oldest(Sender& sender, TxStream& tx, std::uint32_t at, Nanos no
     const Seq most = oldest + sender.may_repeat(tx, oldest, now);
     const Seq edge = room.before(most) ? room : most;
     for (Seq seq = oldest; seq.before(tx.sent) && seq.before(edge); ++seq) {
-        // What goes again behind the oldest was dropped behind it: not in vain.
+        // A packet retransmitted behind the oldest was dropped behind it, so it is not spurious.
         if (seq != oldest) tx.slot(seq).hold_blameless();
         sender.request_one(tx, seq, at, false, now);
     }
 }
 
-/// A receiver without room for even the next one will take it at the timer's pace.
+/// A receiver without space for even the next packet will take it at the timer's pace.
 void on_repeated_ack(Sender& sender, TxStream& tx, std::uint32_t at, Nanos now) noexcept {
     if (tx.next[at].before(tx.edge[at])) repeat_from_oldest(sender, tx, at, now);
 }
 
-/// Duplicate acknowledgement. While the head waits for packets of other streams a repetition is no help, so the sender, which must
-/// hear that we live, hears it at its timer's pace.
+/// Sends a duplicate ACK. While the head waits for packets of other streams a retransmission does
+/// not help, so the sender, which must learn that we live, gets the ACK at its timer's pace.
 void on_gap(Receiver& receiver, RxStream& rx, bool, Nanos now) noexcept {
     if (!rx.blocked) {
         receiver.make_ack_due(rx);
@@ -58,11 +61,11 @@ void on_gap(Receiver& receiver, RxStream& rx, bool, Nanos now) noexcept {
     }
 }
 
-/// Says so, and that it lives; the sender's timer brings the packet again.
+/// Reports it, and that this member lives; the sender's timer brings the packet again.
 void on_no_room(Receiver& receiver, RxStream& rx, Nanos) noexcept { receiver.make_ack_due(rx); }
 
 void on_tail(Sender& sender, TxStream& tx, Nanos now) {
-    if (!tx.on_wire()) {  // waits for credit: nothing to repeat, so it asks
+    if (!tx.on_wire()) {  // waits for credit: nothing to retransmit, so it asks
         sender.speak_later(tx);
         return;
     }

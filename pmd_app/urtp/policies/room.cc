@@ -8,7 +8,8 @@ namespace {
 
 std::uint32_t distance(Seq from, Seq to) noexcept { return static_cast<std::uint32_t>(to - from); }
 
-/// Numbers that were granted and came as somebody else's packet, or not at all, give their nodes back.
+/// Releases the nodes that are still reserved once all granted numbers have passed: their packets
+/// were for other members, or never came.
 void settle(Receiver& receiver, RxStream& rx) noexcept {
     KeptRoom& room = rx.room;
     if (room.granted == 0 || rx.next.before(room.granted_to)) return;
@@ -18,7 +19,7 @@ void settle(Receiver& receiver, RxStream& rx) noexcept {
 
 }  // namespace
 
-namespace room {
+namespace kept_room {
 
 void give_slots(Receiver& receiver, RxStream& rx) noexcept {
     const std::uint32_t common = receiver.unkept() / 2;  // the rest is granted
@@ -57,7 +58,7 @@ std::uint32_t kept_for(Receiver& receiver, RxStream& rx) noexcept {
 
 namespace {
 
-/// Keeps nodes for what is missing of the wanted numbers. True: for all of them.
+/// Reserves nodes for the missing ones of the wanted numbers. Returns true if all got one.
 bool grant(Receiver& receiver, RxStream& rx) noexcept {
     KeptRoom& room = rx.room;
     settle(receiver, rx);
@@ -153,7 +154,7 @@ void ask(Sender& sender, TxStream& tx, Seq first, std::uint32_t count, std::uint
 
 namespace {
 
-/// What was asked for came by another way.
+/// Forgets a question whose numbers came by another way.
 void forget_settled(TxStream& tx) noexcept {
     if (tx.want != 0 && !tx.base.before(tx.want_first + tx.want)) tx.want = 0;
 }
@@ -178,7 +179,8 @@ void on_tail(Sender& sender, TxStream& tx, Nanos) {
 
 namespace {
 
-/// What stands in order at the receiver, which every message tells (Express's `in`). One that moves nothing is no news.
+/// Notes what is in order at the receiver, which every message reports (Express's `in`). A report
+/// that advances nothing is no news.
 void accepted(Sender& sender, const wire::FlowBody& body, TxStream& tx, std::uint32_t at,
               Nanos now) noexcept {
     const Seq next{body.first - body.lacks};
@@ -199,7 +201,8 @@ void on_grant(Sender& sender, const wire::FlowBody& body, TxStream& tx, std::uin
     accepted(sender, body, tx, at, now);
     if (tx.granted[at].before(end)) tx.granted[at] = end;
     if (tx.edge[at].before(end)) tx.allow(at, end);
-    // What was refused goes again, to this member alone; two round trips have passed, or somebody repeats an old grant.
+    // Refused packets are retransmitted to this member alone. Two round trips have passed, unless
+    // an old grant was repeated.
     const Nanos gap = std::min(sender.params().min_req_gap, tx.rtt.smoothed() / 2) / 4;
     Seq seq = first.before(tx.next[at]) ? tx.next[at] : first;
     for (; seq.before(end) && seq.before(tx.sent); ++seq) {
@@ -242,6 +245,6 @@ void on_flow(Sender& sender, const wire::FlowBody& body, Session& session, Nanos
     }
 }
 
-}  // namespace room
+}  // namespace kept_room
 
 }  // namespace ulc::urtp

@@ -1,11 +1,14 @@
-// The default: selective repeat by request (URTP §3.1), acknowledgements that do not implode, credit from a shared pool, and
-// a probe for the tail (docs/PROTOCOL.md §4). DESIGN decisions 6 to 8.
+// The default: selective repeat by request (URTP §3.1), acknowledgements that do not implode,
+// credit from a shared pool, and a probe for the tail (docs/PROTOCOL.md §4). DESIGN decisions 6 to
+// 8.
 //
-// Acknowledgements: a unicast receiver every `ack_window` numbers (`lone_ack_window` where that is more); member m of a group when next passes a number
-// ≡ m (mod A), so that the source gets one a packet whatever the group's size.
+// Acknowledgements: a unicast receiver every `ack_window` numbers (`lone_ack_window` if that is
+// more); member m of a group when next passes a number ≡ m (mod A), so that the source gets one a
+// packet whatever the group's size.
 //
-// Credit: what is free in the pool less what the source holds already, so that sources which do not drain share the pool
-// (dynamic thresholds, Choudhury and Hahne 1998, with alpha 1), and never less than the source's reserved packet.
+// Credit: the free part of the pool less the part that the source holds already, so that sources
+// which do not drain share the pool (dynamic thresholds, Choudhury and Hahne 1998, with alpha 1),
+// and never less than the source's reserved packet.
 #include <algorithm>
 
 #include "urtp/policies/tables.h"
@@ -17,7 +20,7 @@ namespace ulc::urtp {
 namespace {
 
 Seq next_ack(const RxStream& rx, std::uint32_t credit, const Params& params) noexcept {
-    // A source that may send little must hear sooner.
+    // A source with little credit must get the ACK sooner.
     const std::uint32_t soon = std::max(1U, credit / 2);
     if (rx.group == nullptr) return rx.next + std::min(params.unasked_ack_window(), soon);
     const std::uint32_t modulus = rx.group->ack_modulus;

@@ -1,16 +1,21 @@
-// URTP as its paper has it (appendix A), for comparison. What differs from the default:
+// URTP as in its paper (appendix A), for comparison. Differences from the default:
 //
-//   Recv            a pending receive asks at once, then after MinRecvWait, doubling to MaxRecvWait (figs. 17, 20); of several, the
-//                   first: a multireceive is one receive after the other
-//   HandleSND       every REQDelay-th packet beyond a hole asks for the packet at the hole (fig. 25); a duplicate is dropped
-//   HandleExpected  a filled hole with another one right behind it asks for that (fig. 24); an acknowledgement when more than
-//                   AckWindow packets are unacknowledged, by each receiver; none by time
-//   HandleREQ       a request names one packet, acknowledges those before it, and is ignored within δ of its last transmission (fig. 23)
+//   Recv            a pending receive asks at once, then after MinRecvWait, doubling to MaxRecvWait
+//                   (figs. 17, 20); of several, the first: a multireceive is one receive after the
+//                   other
+//   HandleSND       every REQDelay-th packet beyond a hole asks for the packet at the hole
+//                   (fig. 25); a duplicate is dropped
+//   HandleExpected  a filled hole with another one right behind it asks for that (fig. 24); an
+//                   acknowledgement when more than AckWindow packets are unacknowledged, by each
+//                   receiver; none by time
+//   HandleREQ       a request names one packet, acknowledges those before it, and is ignored within
+//                   δ of its last transmission (fig. 23)
 //
-// The paper states δ = 1 ms (§3.2.1); the other constants below are ours. Its sender only waits for room (MinSendWait … MaxSendWait),
-// which is enough where every packet is waited for by a receive that names its source. Ours also asks then, so that any-source
-// receives stay live; its waits are long enough not to show where the paper's own means work. The number that the paper's
-// header has for each member is there in length (Params::number_vector); the order that it keeps is kept by `after`.
+// The paper states δ = 1 ms (§3.2.1); the other constants below are ours. Its sender only waits for
+// space (MinSendWait … MaxSendWait), which suffices if a receive that names its source waits for
+// every packet. Ours also asks then, so that any-source receives stay live; its waits are long
+// enough not to show where the paper's own means work. The paper's header has a number for each
+// member; ours has its length (Params::number_vector), and `after` keeps the order that it keeps.
 #include <algorithm>
 
 #include "urtp/policies/tables.h"

@@ -82,7 +82,7 @@ TEST_F(Daemon, no_engine_and_a_dead_ones_socket_are_told_apart) {
     EXPECT_NE(std::strstr(ulc_last_error_text(), "start ulc-engine"), nullptr);
     engine.kill_now();
     EXPECT_EQ(ulc_open(socket.c_str(), &ep), ULC_ERR_NO_ENGINE);
-    EXPECT_NE(std::strstr(ulc_last_error_text(), "nobody listens"), nullptr);
+    EXPECT_NE(std::strstr(ulc_last_error_text(), "no process listens"), nullptr);
 }
 
 TEST_F(Daemon, a_stopped_engine_is_named_at_once) {

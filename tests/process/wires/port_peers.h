@@ -176,7 +176,7 @@ inline bool send_one(const Port& port, Segment* segment, int ms = 5000) {
     return true;
 }
 
-/// Returns every frame to its sender until one of 61 bytes ends it. The peer may come and go.
+/// Sends every frame back until one of 61 bytes ends it. The peer may come and go.
 inline void echo_until_told(const Port& port) {
     for (;;) {
         Segment* segment = nullptr;

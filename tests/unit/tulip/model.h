@@ -87,7 +87,7 @@ public:
         next_rx(d);
         return true;
     }
-    /// Returns a descriptor with arbitrary contents, as a faulty chip might.
+    /// Delivers a descriptor with arbitrary contents, as a faulty chip might.
     void deliver_raw(std::uint32_t status) {
         auto* d = reinterpret_cast<Descriptor*>(at(rx_at_));
         d->status = status & ~kOwn;

@@ -61,7 +61,7 @@ void GlobalCounter::remove(std::uint32_t member) noexcept {
     fresh_ = false;
 }
 
-/// What follows current() without a gap.
+/// Advances over the counters that follow current() without a gap.
 void GlobalCounter::advance() noexcept {
     while (seen(current_ + 1)) {
         ++current_;

@@ -1,7 +1,8 @@
-// NACKs (PCODE fig. 5, §5.3, §5.7). REQUEST: a pending receive waits for its source. PERSONAL: a gap in the numbers of one source.
-// Both go to that source alone (§5.6). GLOBAL: a gap in the global counters; nobody knows whose message it is, so all are asked
-// and each resends its own. Every kind waits a first delay and is repeated until satisfied: the first two by the timers of
-// the stream (request.cc), the third by its own.
+// NACKs (PCODE fig. 5, §5.3, §5.7). REQUEST: a pending receive waits for its source. PERSONAL: a
+// gap in the numbers of one source. Both go to that source alone (§5.6). GLOBAL: a gap in the
+// global counters; the source of the message is not known, so all are asked and each resends its
+// own. Every kind waits a first delay and is repeated until satisfied: the first two by the timers
+// of the stream (request.cc), the third by its own.
 //
 // To resend is to broadcast again, as the first time.
 #include <algorithm>
@@ -89,7 +90,7 @@ void Rules::on_timer(Nanos now) noexcept {
 
 namespace {
 
-/// Of a message of ours that is kept.
+/// Returns the global counter of a message of ours that is kept.
 std::uint32_t global_of(const TxSlot& slot) noexcept {
     return *reinterpret_cast<const Be32*>(slot.segment->frame + wire::kHeadOctets);
 }

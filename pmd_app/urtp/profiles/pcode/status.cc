@@ -1,5 +1,6 @@
-// STATUS: how far a member has come in the group, by source and by the global counter (PCODE §4, §5.2, §5.5). It frees the buffers
-// of sent messages, opens flow windows (PROGRESS), and shows a receiver the tail that it lacks. Sent to all by broadcast:
+// STATUS: how far a member has come in the group, by source and by the global counter (PCODE §4,
+// §5.2, §5.5). It frees the buffers of sent messages, opens flow windows (PROGRESS), and shows a
+// receiver the tail that it lacks. Sent to all by broadcast:
 //   p0, p1   only when a source asks, because its buffer is full or its tail is without news
 //   pcode    also whenever the global counter has grown by STATUS_WINDOW
 #include <algorithm>
@@ -22,7 +23,7 @@ Segment* Rules::ask_for_news() noexcept {
 
 void Rules::acknowledge() noexcept { make_status_due(false); }
 
-/// One part of it: at most kStatusEntriesMax sources. The last part ends it.
+/// Sends one part of it: at most kStatusEntriesMax sources. The last part ends it.
 Segment* Rules::send_status() noexcept {
     Segment* segment = parts_.context.control_frame();
     if (segment == nullptr) return nullptr;
@@ -59,7 +60,7 @@ Segment* Rules::send_status() noexcept {
     return segment;
 }
 
-/// The part of it that is about us: what the sender has of ours.
+/// Handles the part of it that is about us: what the sender has of ours.
 void Rules::status_of_ours(std::uint32_t at, Seq next, Nanos now) noexcept {
     TxStream* tx = group_.tx.get();
     if (tx == nullptr || !tx->is_destination(at) || !params().acknowledged) return;
@@ -97,7 +98,8 @@ bool Rules::on_status(const wire::FrameView& frame, Session& session, Nanos now)
     return true;
 }
 
-/// Its source has sent all before `end`: what of that is not here is missing.
+/// Notes that its source has sent all before `end`: the packets of that which are not here are
+/// missing.
 void Rules::learn_tail(Session& session, Seq end, Nanos now) {
     RxStream* rx = parts_.receiver.group_stream(group_, session);
     if (end - rx->next > static_cast<std::int32_t>(rx->window)) {

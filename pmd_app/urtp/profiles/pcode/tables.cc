@@ -1,14 +1,19 @@
-// The words p0, p1 and pcode: group streams by the rules of PCODE §3, §4 and §5. Unicast streams keep the default profile's, which is
-// the separate mechanism for point-to-point messages that §5.6 asks for.
+// The words p0, p1 and pcode: group streams by the rules of PCODE §3, §4 and §5. Unicast streams
+// keep the default profile's, which is the separate mechanism for point-to-point messages that §5.6
+// requires.
 //
-//            buffer of sent messages        early messages   NACK                        STATUS
-//   p0       1024 (the paper: unbounded)    ignored          on request                  when asked
-//   p1       a window                       ignored          on request                  when asked: the buffer is full
-//   pcode    a window                       64 saved         on request after a delay,   also by the global counter, which
-//                                                            on both kinds of gap        bounds the senders by a flow window
+//            buffer of sent messages        early messages   NACK            STATUS
+//   p0       1024 (the paper: unbounded)    ignored          on request      when asked
+//   p1       a window                       ignored          on request      when asked: the buffer
+//                                                                            is full
+//   pcode    a window                       64 saved         on request      also by the global
+//                                                            after a delay,  counter, which bounds
+//                                                            on both kinds   the senders by a flow
+//                                                            of gap          window
 //
-// Beyond the paper: a source whose tail is without news asks for STATUS, so a message is repaired although no request names its
-// source; a NACK's repetitions double up to MaxRecvWait; gaps that a dead member left are skipped.
+// Beyond the paper: a source whose tail is without news asks for STATUS, so a message is
+// retransmitted although no request names its source; a NACK's repetitions double up to
+// MaxRecvWait; gaps that a dead member left are skipped.
 #include <algorithm>
 
 #include "urtp/policies/tables.h"
@@ -18,15 +23,16 @@ namespace ulc::urtp {
 
 namespace {
 
-constexpr std::uint32_t kUnboundedBuffer = 1024;  ///< stands for P0's
-/// A tail without news waits so many probe slots (one is a short frame's time on the wire) before STATUS is asked for, within these bounds.
+constexpr std::uint32_t kUnboundedBuffer = 1024;  ///< P0's limit here
+/// Probe slots (one is a short frame's time on the wire) for which a tail without news waits before
+/// STATUS is requested, within these bounds.
 constexpr Nanos kTailWaitSlots = 1000;
 constexpr Nanos kTailWaitLeast = 2 * kMillisecond;
 constexpr Nanos kTailWaitMost = 100 * kMillisecond;
 
 void tune_all(Params& params) noexcept {
     params.receives_in_turn = true;  // one request is pending (fig. 2)
-    // STATUS is asked for and answered by all to all: rarely, where the paper's own means work.
+    // STATUS is requested and answered by all to all: rarely, where the paper's own means work.
     const Nanos wait =
         std::clamp(kTailWaitSlots * params.probe_slot, kTailWaitLeast, kTailWaitMost);
     params.min_send_wait = std::max(params.min_send_wait, wait);
@@ -62,14 +68,15 @@ std::uint32_t credit(Receiver& receiver, RxStream& rx) noexcept {
     return rx.group == nullptr ? kUrtp.credit(receiver, rx) : rx.window;
 }
 
-/// A NACK asks up to the first message saved; what is missing behind it is another gap, with timers of its own (§5.7).
+/// Called for the next hole: a NACK asks up to the first message saved; messages missing behind it
+/// are another gap, with separate timers (§5.7).
 void on_next_hole(Receiver& receiver, RxStream& rx, Nanos now) noexcept {
     if (rx.group == nullptr) return;
     receiver.stop_asking(rx);
     receiver.ask_for_gap(rx, true, now);
 }
 
-/// The buffer of sent messages is full: STATUS is asked for (§4).
+/// Requests STATUS when the buffer of sent messages is full (§4).
 void on_refused(Sender& sender, TxStream& tx, Nanos now) noexcept {
     if (tx.group != nullptr) sender.probe_now(tx, now);
 }
