@@ -14,6 +14,7 @@
 #include "ofi/message_header.h"
 #include "ofi/peers/job.h"
 #include "ofi/peers/node.h"
+#include "ofi/rma/rma_wire.h"
 #include "ofi/running_library.h"
 
 namespace ulc::ofi {
@@ -31,6 +32,12 @@ constexpr std::uint64_t kSendCaps =
 constexpr std::uint64_t kReceiveCaps =
     FI_MSG | FI_TAGGED | FI_RECV | kSecondary | kRemoteMemory | kServes;
 constexpr std::size_t kRegionsMax = 65536;
+/// Accesses of up to kRmaInlineMax bytes to memory are applied in their order (rma/rma_wire.h).
+/// FI_ORDER_RAR, which has no such bound, is true of atomic operations alone.
+constexpr std::uint64_t kOrder = FI_ORDER_SAS | FI_ORDER_RAW | FI_ORDER_WAR | FI_ORDER_WAW |
+                                 FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW |
+                                 FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR |
+                                 FI_ORDER_ATOMIC_WAW;
 constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 /// Alternating bits from bit 61 down: all 62 are the user's, in one field.
 constexpr std::uint64_t kTagFormat = 0xaaaaaaaaaaaaaaaaULL >> 2;
@@ -41,14 +48,14 @@ bool is_name(const char* name) noexcept { return name == nullptr || std::strcmp(
 
 bool fits(const fi_tx_attr& hint) noexcept {
     return within(hint.caps, kSendCaps) && within(hint.op_flags, kSendFlags) &&
-           within(hint.msg_order, FI_ORDER_SAS) && within(hint.comp_order, FI_ORDER_NONE) &&
+           within(hint.msg_order, kOrder) && within(hint.comp_order, FI_ORDER_NONE) &&
            hint.inject_size <= kInjectBytesMax && hint.size <= kQueueSizeMax &&
            hint.iov_limit <= kPiecesMax && hint.rma_iov_limit <= 1;
 }
 
 bool fits(const fi_rx_attr& hint) noexcept {
     return within(hint.caps, kReceiveCaps) && within(hint.op_flags, kReceiveFlags) &&
-           within(hint.msg_order, FI_ORDER_SAS) && within(hint.comp_order, FI_ORDER_NONE) &&
+           within(hint.msg_order, kOrder) && within(hint.comp_order, FI_ORDER_NONE) &&
            hint.size <= kQueueSizeMax && hint.iov_limit <= kPiecesMax;
 }
 
@@ -56,8 +63,8 @@ bool fits(const fi_ep_attr& hint) noexcept {
     return (hint.type == FI_EP_UNSPEC || hint.type == FI_EP_RDM) &&
            (hint.protocol == FI_PROTO_UNSPEC || hint.protocol == kProtocol) &&
            hint.protocol_version <= kProtocolVersion && hint.max_msg_size <= kMessageBytesMax &&
-           hint.max_order_raw_size == 0 && hint.max_order_war_size == 0 &&
-           hint.max_order_waw_size == 0 && (hint.mem_tag_format & ~kUserTagMask) == 0 &&
+           hint.max_order_raw_size <= kRmaInlineMax && hint.max_order_war_size <= kRmaInlineMax &&
+           hint.max_order_waw_size <= kRmaInlineMax && (hint.mem_tag_format & ~kUserTagMask) == 0 &&
            hint.tx_ctx_cnt <= 1 && hint.rx_ctx_cnt <= 1 && hint.auth_key_size == 0;
 }
 
@@ -105,13 +112,14 @@ void describe(fi_info& info, std::uint64_t caps) noexcept {
     info.caps = caps;
     info.addr_format = kAddressFormat;
     info.tx_attr->caps = caps & kSendCaps;
-    info.tx_attr->msg_order = FI_ORDER_SAS;
+    const std::uint64_t order = (caps & kRemoteMemory) != 0 ? kOrder : FI_ORDER_SAS;
+    info.tx_attr->msg_order = order;
     info.tx_attr->inject_size = kInjectBytesMax;
     info.tx_attr->size = kQueueSize;
     info.tx_attr->iov_limit = kPiecesMax;
     info.tx_attr->rma_iov_limit = (caps & kRemoteMemory) != 0 ? 1 : 0;
     info.rx_attr->caps = caps & kReceiveCaps;
-    info.rx_attr->msg_order = FI_ORDER_SAS;
+    info.rx_attr->msg_order = order;
     info.rx_attr->size = kQueueSize;
     info.rx_attr->iov_limit = kPiecesMax;
     info.ep_attr->type = FI_EP_RDM;
@@ -119,6 +127,9 @@ void describe(fi_info& info, std::uint64_t caps) noexcept {
     info.ep_attr->protocol_version = kProtocolVersion;
     info.ep_attr->max_msg_size = kMessageBytesMax;
     info.ep_attr->mem_tag_format = kTagFormat;
+    info.ep_attr->max_order_raw_size = kRmaInlineMax;
+    info.ep_attr->max_order_war_size = kRmaInlineMax;
+    info.ep_attr->max_order_waw_size = kRmaInlineMax;
     info.ep_attr->tx_ctx_cnt = 1;
     info.ep_attr->rx_ctx_cnt = 1;
     fi_domain_attr& domain = *info.domain_attr;

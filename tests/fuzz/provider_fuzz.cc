@@ -119,6 +119,7 @@ struct World {
     std::unique_ptr<unsigned char[]> region{new unsigned char[kRegionBytes]()};
     std::unique_ptr<unsigned char[]> read_only{new unsigned char[kReadOnlyBytes]()};
     fid_mr* registered[2] = {};
+    std::uint16_t orders[fuzz::kRanks] = {};
 
     World() {
         domain_attr.threading = FI_THREAD_DOMAIN;
@@ -297,7 +298,7 @@ struct World {
         fuzz::arrive(sent.to, ofi::answer_tag(address), std::move(bytes));
     }
 
-    static void request(Input& in) {
+    void request(Input& in) {
         const auto source = static_cast<std::uint16_t>(in.octet() % fuzz::kRanks);
         ofi::RmaRequest made{};
         made.key = in.octet() % 4;
@@ -315,6 +316,10 @@ struct World {
         if (fits) made.version = ofi::RmaRequest::kVersion;
         std::size_t octets = sizeof made + behind;
         if (fits && made.bytes_behind() < 9000) octets = sizeof made + made.bytes_behind();
+        if (made.order == 0) {
+            made.order = orders[source];
+            orders[source] += made.is_valid(octets) ? 1 : 0;
+        }
         std::vector<unsigned char> bytes(octets, 0x5a);
         std::memcpy(bytes.data(), &made, sizeof made);
         fuzz::arrive(source, ofi::kRmaTag, std::move(bytes));

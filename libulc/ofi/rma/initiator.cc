@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "ofi/endpoint.h"
 #include "ofi/info.h"
@@ -80,7 +81,7 @@ int Rma::await_response(Operation& operation) noexcept {
                         ~std::uint64_t{0}, operation.pieces, count, &operation.request);
 }
 
-int Rma::submit(Operation& operation, const RmaCall& call) noexcept {
+int Rma::submit(Operation& operation, const RmaCall& call) noexcept try {
     const RmaKind kind = operation.rma.kind;
     RmaRequest request{};
     request.version = RmaRequest::kVersion;
@@ -106,10 +107,17 @@ int Rma::submit(Operation& operation, const RmaCall& call) noexcept {
         for (unsigned i = 1; i < operation.count; ++i)
             pieces[count++] = operation.pieces[i];
     }
+    std::uint16_t no_order = 0;
+    std::uint16_t& order = is_stranger(operation.peer) ? no_order : sent_[operation.peer];
+    request.order = order;
     // Without a request libulc copies the payload, so the caller may change it.
     const int error =
         ulc_sendv(operation.ep, number_of(operation.peer), kRmaTag, pieces, count, 0, nullptr);
-    return error != ULC_OK ? error : await_response(operation);
+    if (error != ULC_OK) return error;
+    ++order;
+    return await_response(operation);
+} catch (const std::bad_alloc&) {
+    return ULC_ERR_NO_MEMORY;
 }
 
 ssize_t Rma::start(const RmaCall& call) noexcept {
@@ -117,7 +125,8 @@ ssize_t Rma::start(const RmaCall& call) noexcept {
     if (call.count > kPiecesMax) return -FI_EINVAL;
     Rank to = ULC_RANK_ANY;
     int error = endpoint_.peers().rank_of(call.peer, to);
-    if (error == 0 && under_way_ >= kRmaHeldMax) error = -FI_EAGAIN;
+    if (error == 0 && (under_way_ >= kRmaHeldMax || (is_stranger(to) && on_links_ > 0)))
+        error = -FI_EAGAIN;
     if (error != 0) {
         if (error == -FI_EAGAIN) endpoint_.progress();
         return error;
@@ -132,6 +141,7 @@ ssize_t Rma::start(const RmaCall& call) noexcept {
         return -ofi::fi_error_of(error);
     }
     ++under_way_;
+    on_links_ += is_stranger(to) ? 1 : 0;
     endpoint_.keep(*operation);
     return 0;
 }
@@ -189,6 +199,7 @@ void Rma::settle(Operation& operation, int fi_error, int ulc_error) noexcept {
     if (--state.awaited > 0) return;
     if (state.other != nullptr) endpoint_.pool_.release(*state.other);
     --under_way_;
+    on_links_ -= is_stranger(operation.peer) ? 1 : 0;
     Counter* counter = returns_data(state.kind) ? read_counter_ : write_counter_;
     CompletionQueue* queue = endpoint_.sends_;
     if (state.fi_error != 0) {

@@ -90,10 +90,13 @@ private:
     [[nodiscard]] Operation* make_slot(ulc_endpoint* ep) noexcept;
     /// Posts the receive of a request. False: it is released.
     [[nodiscard]] bool post(Operation& slot) noexcept;
+    /// Lists a received request for its turn, or drops it.
+    void take_request(Operation& slot) noexcept;
+    /// Holds a request until earlier ones of its source are there. False: it is dropped.
+    [[nodiscard]] bool hold_request(Operation& slot, std::uint16_t gap) noexcept;
     void serve_waiting() noexcept;
-    void serve(Operation& slot) noexcept;
-    void serve_valid(const RmaRequest& request, unsigned char* behind, ulc_endpoint* ep,
-                     Rank source) noexcept;
+    void serve(const RmaRequest& request, unsigned char* behind, ulc_endpoint* ep,
+               Rank source) noexcept;
     void serve_atomic(const RmaRequest& request, unsigned char* first,
                       const unsigned char* operands, Region& region, ulc_endpoint* ep,
                       Rank source) noexcept;
@@ -116,11 +119,20 @@ private:
     [[nodiscard]] bool hold(Region& region, Rank source) noexcept;
     void let_go(Operation& operation) noexcept;
 
+    /// A rank of the job whose requests came.
+    struct Source {
+        std::uint16_t expected = 0;  ///< order of the next request
+        OperationList held;          ///< later requests
+    };
+
     Endpoint& endpoint_;
     const bool serves_;
     bool serves_strangers_ = false;
     std::uint64_t next_number_ = 0;
-    std::size_t under_way_ = 0;      ///< as initiator
+    std::size_t under_way_ = 0;                     ///< as initiator
+    std::size_t on_links_ = 0;                      ///< those of them to peers on links
+    std::unordered_map<Rank, std::uint16_t> sent_;  ///< requests by target
+    std::unordered_map<Rank, Source> sources_;
     std::size_t stuck_replies_ = 0;  ///< in the endpoint's list of what libulc takes later
     OperationList waiting_;          ///< requests that are to be served
     std::unordered_map<Rank, std::size_t> held_;  ///< long transfers by source

@@ -10,6 +10,9 @@
 //                             ◀── RmaResponse kDone
 //   or                        ◀── RmaResponse with the reason of a refusal
 //
+// Requests of one initiator are applied in their order. A short one may arrive before a longer one
+// that was sent earlier is whole; then it is held. A peer on a link has one request under way.
+//
 // An operation completes at the initiator when its response is there: it was applied then. Tags of
 // these messages, 63, 62 and 60 clear:
 //
@@ -68,7 +71,7 @@ struct RmaRequest {
     std::uint8_t datatype;  ///< fi_datatype of atomic operations
     std::uint8_t op;        ///< fi_op of atomic operations
     std::uint8_t operands;  ///< lists of values that follow an atomic operation, 0 to 2
-    Be16 zero;
+    Be16 order;             ///< counts the requests to this target, from 0; 0 on links
     Be64 number;
     Be64 key;
     Be64 address;
@@ -85,7 +88,7 @@ struct RmaRequest {
     /// True if this is a request of a message of `octets` bytes. The peer that sent it is not
     /// trusted. The datatype and the operation are checked when they are applied.
     [[nodiscard]] bool is_valid(std::size_t octets) const noexcept {
-        if (octets < sizeof(RmaRequest) || version != kVersion || zero != 0) return false;
+        if (octets < sizeof(RmaRequest) || version != kVersion) return false;
         if (kind == 0 || kind >= kRmaKinds || number > kRmaNumberMax) return false;
         const bool writes = what() == RmaKind::kWrite || what() == RmaKind::kLongWrite;
         if ((flags & ~kHasData) != 0 || (flags != 0 && !writes) || (flags == 0 && data != 0))

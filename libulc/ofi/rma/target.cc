@@ -105,7 +105,7 @@ void Rma::finish(Operation& operation, const ulc_status& status) noexcept {
             }
             operation.peer = endpoint_.source_in(operation.ep, status.source);
             operation.capacity = status.length;
-            waiting_.append(operation);
+            take_request(operation);
             serve_waiting();
             return;
         case Operation::Kind::kRmaTake:
@@ -118,32 +118,69 @@ void Rma::finish(Operation& operation, const ulc_status& status) noexcept {
     }
 }
 
-void Rma::serve_waiting() noexcept {
-    while (!waiting_.empty() && stuck_replies_ == 0) {
-        Operation& slot = *waiting_.first();
-        waiting_.remove(slot);
-        serve(slot);
-        static_cast<void>(post(slot));
-    }
-}
-
-void Rma::serve(Operation& slot) noexcept {
+void Rma::take_request(Operation& slot) noexcept try {
     RmaRequest request{};
     std::memcpy(&request, slot.copy, std::min(slot.capacity, sizeof request));
     bool valid = slot.capacity <= kSlotBytes && request.is_valid(slot.capacity);
 #ifdef ULC_PLANTED_BUG  // the fuzzer must find what this forgets (tests/fuzz/)
     if (request.what() == RmaKind::kWrite) valid = slot.capacity >= sizeof request;
 #endif
-    if (!valid) {
-        endpoint_.dropped_.add(HeaderFault::kRequest, endpoint_.peers().own_rank(),
-                               number_of(slot.peer));
+    if (valid && is_stranger(slot.peer)) {
+        waiting_.append(slot);
         return;
     }
-    serve_valid(request, slot.copy + sizeof request, slot.ep, slot.peer);
+    Source& source = sources_[slot.peer];
+    const auto gap = static_cast<std::uint16_t>(request.order - source.expected);
+    if (!valid || (gap != 0 && !hold_request(slot, gap))) {
+        endpoint_.dropped_.add(HeaderFault::kRequest, endpoint_.peers().own_rank(),
+                               number_of(slot.peer));
+        static_cast<void>(post(slot));
+        return;
+    }
+    if (gap != 0) return;
+    ++source.expected;
+    waiting_.append(slot);
+    for (Operation* one = source.held.first(); one != nullptr;) {
+        Operation& held = *one;
+        one = one->next;
+        std::memcpy(&request, held.copy, sizeof request);
+        if (request.order != source.expected) continue;
+        source.held.remove(held);
+        ++source.expected;
+        waiting_.append(held);
+        one = source.held.first();
+    }
+} catch (const std::bad_alloc&) {
+    static_cast<void>(post(slot));
 }
 
-void Rma::serve_valid(const RmaRequest& request, unsigned char* behind, ulc_endpoint* ep,
-                      Rank source) noexcept {
+bool Rma::hold_request(Operation& slot, std::uint16_t gap) noexcept {
+    Source& source = sources_.find(slot.peer)->second;
+    if (gap >= kRmaHeldMax || source.held.size() >= kRmaHeldMax) return false;
+    // Another slot takes its place, and it is not posted again.
+    Operation* other = make_slot(slot.ep);
+    if (other == nullptr || !post(*other)) return false;
+    slot.taken = true;
+    source.held.append(slot);
+    return true;
+}
+
+void Rma::serve_waiting() noexcept {
+    while (!waiting_.empty() && stuck_replies_ == 0) {
+        Operation& slot = *waiting_.first();
+        waiting_.remove(slot);
+        RmaRequest request;
+        std::memcpy(&request, slot.copy, sizeof request);
+        serve(request, slot.copy + sizeof request, slot.ep, slot.peer);
+        if (slot.taken)
+            endpoint_.pool_.release(slot);
+        else
+            static_cast<void>(post(slot));
+    }
+}
+
+void Rma::serve(const RmaRequest& request, unsigned char* behind, ulc_endpoint* ep,
+                Rank source) noexcept {
     const std::uint64_t length = request.length;
     RegionTable& regions = endpoint_.domain.regions;
     Region* region = nullptr;

@@ -31,7 +31,7 @@ void refusals() {
     CHECK(info_for([](fi_info& i) { i.caps = FI_RMA | FI_ATOMIC; }) == 0);
     CHECK(info_for([](fi_info& i) { i.caps = FI_RMA | FI_FENCE; }) == -FI_ENODATA);
     CHECK(info_for([](fi_info& i) { i.caps = FI_COLLECTIVE; }) == -FI_ENODATA);
-    CHECK(info_for([](fi_info& i) { i.tx_attr->msg_order = FI_ORDER_WAW; }) == -FI_ENODATA);
+    CHECK(info_for([](fi_info& i) { i.tx_attr->msg_order = FI_ORDER_SAW; }) == -FI_ENODATA);
     CHECK(info_for([](fi_info& i) { i.tx_attr->rma_iov_limit = 2; }) == -FI_ENODATA);
     CHECK(info_for([](fi_info& i) { i.ep_attr->type = FI_EP_MSG; }) == -FI_ENODATA);
     CHECK(info_for([](fi_info& i) { i.ep_attr->mem_tag_format = UINT64_MAX; }) == -FI_ENODATA);

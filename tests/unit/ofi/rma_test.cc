@@ -130,8 +130,10 @@ protected:
         return memory_ == std::vector<unsigned char>(memory_.size());
     }
     /// A request of rank 1 arrives.
-    void request(const RmaRequest& made, std::size_t behind) {
-        std::vector<unsigned char> bytes(sizeof made + behind, 0x77);
+    void request(RmaRequest made, std::size_t behind, unsigned char filler = 0x77) {
+        made.order = order_;
+        order_ += made.is_valid(sizeof made + behind) ? 1 : 0;
+        std::vector<unsigned char> bytes(sizeof made + behind, filler);
         std::memcpy(bytes.data(), &made, sizeof made);
         fuzz::arrive(1, kRmaTag, std::move(bytes));
         poll();
@@ -151,6 +153,7 @@ protected:
                                      : static_cast<RmaResult>(sent.bytes[1]);
     }
 
+    std::uint16_t order_ = 0;  ///< order of the next request of rank 1
     fi_tx_attr tx_{};
     fi_rx_attr rx_{};
     fi_ep_attr ep_attr_{};
@@ -338,6 +341,35 @@ TEST_F(RmaTest, malformed_requests_are_dropped) {
     odd.datatype = 200;
     request(odd, 7);
     EXPECT_EQ(last_result(), RmaResult::kNoSuchOp);
+}
+
+TEST_F(RmaTest, requests_are_applied_in_their_order) {
+    for (const int order : {3, 1, 2}) {
+        order_ = static_cast<std::uint16_t>(order);
+        request(made(RmaKind::kWrite, 0, 8), 8, static_cast<unsigned char>(order + 1));
+        EXPECT_TRUE(is_untouched());
+    }
+    order_ = 0;
+    request(made(RmaKind::kWrite, 0, 9), 9, 1);
+    EXPECT_EQ(memory_[0], 4);
+    EXPECT_EQ(memory_[8], 1);
+    EXPECT_EQ(fi_cntr_read(remote_writes_), 4U);
+    order_ = 4;
+    for (int i = 0; i < 20; ++i)  // there are as many slots as before
+        request(made(RmaKind::kWrite, 0, 8), 8);
+    EXPECT_EQ(fi_cntr_read(remote_writes_), 24U);
+    EXPECT_EQ(endpoint().dropped().total(), 0U);
+    // An order that no honest source reaches, and one of the past.
+    for (const int order : {24 + 1024, 23}) {
+        order_ = static_cast<std::uint16_t>(order);
+        request(made(RmaKind::kWrite, 0, 8), 8);
+    }
+    EXPECT_EQ(endpoint().dropped().count(HeaderFault::kRequest), 2U);
+    order_ = 25;
+    for (int i = 0; i < 1100; ++i)
+        request(made(RmaKind::kWrite, 0, 8), 8);
+    EXPECT_EQ(endpoint().dropped().count(HeaderFault::kRequest), 2U + 1100 - 1023);
+    EXPECT_EQ(write(8, 0, kKey), 0);  // another source
 }
 
 TEST_F(RmaTest, data_of_another_length_than_announced_are_refused) {
