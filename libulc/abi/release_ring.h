@@ -86,6 +86,11 @@ public:
         ++next_;
         return true;
     }
+    /// Writes or reads the private cursor (base/state/archive.h).
+    template <typename Archive>
+    void fields(Archive& archive) {
+        archive.values(next_);
+    }
 
 private:
     std::uint32_t* ring_ = nullptr;

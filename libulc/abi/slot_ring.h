@@ -108,6 +108,13 @@ public:
     /// Records produced so far, free running.
     [[nodiscard]] std::uint32_t produced() const noexcept { return next_; }
     [[nodiscard]] std::uint32_t slots() const noexcept { return slots_; }
+    /// Writes or reads the private cursors (base/state/archive.h).
+    template <typename Archive>
+    void fields(Archive& archive) {
+        archive.values(next_, seen_consumed_, corrupt_);
+        if (archive.require(next_ - seen_consumed_ <= slots_, "a ring is fuller than it can be"))
+            mark_ = mark_of(next_, slots_);
+    }
 
 private:
     Record* ring_ = nullptr;
@@ -190,6 +197,13 @@ public:
     /// Records consumed so far, free running.
     [[nodiscard]] std::uint32_t consumed() const noexcept { return next_; }
     [[nodiscard]] std::uint32_t slots() const noexcept { return slots_; }
+    /// Writes or reads the private cursors, as SlotProducer::fields() does.
+    template <typename Archive>
+    void fields(Archive& archive) {
+        archive.values(next_, published_);
+        if (archive.require(next_ - published_ < slots_, "a ring was read too far"))
+            awaited_ = mark_of(next_, slots_);
+    }
 
 private:
     Record* ring_ = nullptr;

@@ -43,6 +43,14 @@ public:
         return static_cast<double>(next() >> 11) * 0x1.0p-53 < p;
     }
 
+    /// Writes or reads the sequence's place (state/archive.h).
+    template <typename Archive>
+    void fields(Archive& archive) {
+        archive.values(state_);
+        (void)archive.require((state_[0] | state_[1] | state_[2] | state_[3]) != 0,
+                              "a generator of random numbers has no state");
+    }
+
 private:
     std::uint64_t state_[4]{};
 };

@@ -34,6 +34,10 @@
 #include "endpoint/sink.h"
 #include "urtp/transport.h"
 
+namespace ulc::state {
+class Archive;
+}  // namespace ulc::state
+
 namespace ulc::engine {
 
 class Offloads;
@@ -121,12 +125,17 @@ public:
     }
 
     [[nodiscard]] const RxArena& arena() const noexcept { return arena_; }
+    /// Ranks of the job that began last.
+    [[nodiscard]] std::size_t ranks() const noexcept { return index_.size(); }
+    /// Writes or reads all but the client's own places for messages, of which there are none.
+    void fields(state::Archive& archive);
 
 private:
     /// A block for one packet that only its owners use, and that a client gives back at once.
     struct Reserve {
         std::uint32_t block = RxArena::kNone;
         bool free = false;
+        void fields(state::Archive& archive);
     };
     struct Source {
         std::uint16_t reserve = 0;             ///< index of its own, or of the common one
@@ -143,6 +152,7 @@ private:
         bool open = false;
         bool whole = false;  ///< one block for the whole message
         bool has_tag = false;
+        void fields(state::Archive& archive);
     };
 
     Source& source_of(Rank rank);
@@ -150,6 +160,7 @@ private:
     /// False: no room; nothing has changed that a second try would repeat.
     bool deliver(Rank rank, const urtp::ReadyPacket& packet, abi::CompletionProducer& cq,
                  Counters& counters);
+    [[nodiscard]] bool fits(const Source& source) const noexcept;
     static void complete_inline(Rank rank, const urtp::ReadyPacket& packet,
                                 abi::CompletionRecord& out);
     [[nodiscard]] static bool continues(const Source& source,

@@ -35,6 +35,10 @@
 #include "endpoint/send_queue.h"
 #include "urtp/transport.h"
 
+namespace ulc::state {
+class Archive;
+}  // namespace ulc::state
+
 namespace ulc::engine {
 
 struct Offload;  // offload.cc
@@ -78,6 +82,9 @@ public:
     [[nodiscard]] bool busy() const noexcept { return busy_; }
     /// run() waits for room in the send queue or the completion ring.
     [[nodiscard]] bool retry() const noexcept { return retry_; }
+
+    /// Writes or reads what is left when no schedule is here.
+    void fields(state::Archive& archive);
 
     /// The answer to a kOffload. False: no slot.
     static bool answer(abi::CompletionProducer& cq, std::uint32_t cookie, Err status) noexcept;

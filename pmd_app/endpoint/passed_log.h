@@ -8,6 +8,10 @@
 
 #include "wire/ids.h"
 
+namespace ulc::state {
+class Archive;
+}  // namespace ulc::state
+
 namespace ulc::engine {
 
 /// Tags of collective operations (client/ulc_internal.h): bit 63 set, bit 62 clear.
@@ -35,11 +39,14 @@ public:
         return true;
     }
 
+    void fields(state::Archive& archive);
+
 private:
     struct Entry {
         std::uint64_t tag = 0;
         std::uint32_t number = 0;
         Rank source = 0;
+        void fields(state::Archive& archive);
     };
     static bool before(std::uint32_t a, std::uint32_t b) noexcept {
         return static_cast<std::int32_t>(a - b) < 0;

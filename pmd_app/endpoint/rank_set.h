@@ -19,6 +19,8 @@ public:
         words_.assign((ranks + 63) / 64, 0);
         summary_ = 0;
     }
+    /// Ranks below it may be added.
+    [[nodiscard]] std::size_t capacity() const noexcept { return words_.size() * 64; }
     void clear() noexcept {
         for (; summary_ != 0; summary_ &= summary_ - 1)
             for (std::size_t at = std::countr_zero(summary_); at < words_.size(); at += 64)

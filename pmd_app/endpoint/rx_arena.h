@@ -15,6 +15,10 @@
 
 #include "base/units.h"
 
+namespace ulc::state {
+class Archive;
+}  // namespace ulc::state
+
 namespace ulc::engine {
 
 class RxArena {
@@ -48,6 +52,19 @@ public:
     [[nodiscard]] std::uint32_t free_octets() const noexcept { return free_ << shift_; }
     [[nodiscard]] std::uint32_t lent_blocks() const noexcept { return lent_; }
 
+    /// Writes or reads all blocks. octets: as they are here.
+    void fields(state::Archive& archive);
+    /// Tells whether a block begins there that the engine holds.
+    [[nodiscard]] bool holds(std::uint32_t offset) const noexcept {
+        const std::uint32_t at = offset >> shift_;
+        return at < count_ && at << shift_ == offset && granules_[at].state == kHeld;
+    }
+    /// The same of a block that is lent.
+    [[nodiscard]] bool lends(std::uint32_t offset) const noexcept {
+        const std::uint32_t at = offset >> shift_;
+        return at < count_ && at << shift_ == offset && granules_[at].state == kLent;
+    }
+
 private:
     enum State : std::uint8_t { kInterior = 0, kFree, kFreeTail, kHeld, kLent };
     struct Granule {
@@ -72,6 +89,7 @@ private:
     void remove(std::uint16_t head) noexcept;
     void take(std::uint16_t head, std::uint32_t size) noexcept;
     void give_back(std::uint16_t head) noexcept;
+    void read_blocks(state::Archive& archive);
 
     std::uint32_t octets_;
     std::uint32_t shift_;

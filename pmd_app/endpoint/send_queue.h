@@ -33,6 +33,10 @@
 #include "urtp/frame_share.h"
 #include "urtp/transport.h"
 
+namespace ulc::state {
+class Archive;
+}  // namespace ulc::state
+
 namespace ulc::engine {
 
 class Offloads;
@@ -110,8 +114,12 @@ public:
     /// Something waits for what no frame announces: room for an answer, a segment, a last reference.
     [[nodiscard]] bool retry() const noexcept { return retry_; }
 
+    /// Writes or reads. Reading takes references of the pool, also after a failure.
+    void fields(state::Archive& archive, const abi::Region& region, const SegmentPool& pool);
+
 private:
     enum class State : std::uint8_t { kQueued, kAnswer, kDone };
+    friend constexpr State last_value(State) { return State::kDone; }
     static constexpr std::uint8_t kNoMessage = 0xff;
     static constexpr std::size_t kOpenMax = 32;  ///< messages in chunks, open at once
     static constexpr std::size_t kAwaitingMax = 192;
@@ -123,6 +131,7 @@ private:
         std::uint8_t message = kNoMessage;  ///< into open_, of a record that is not a whole message
         Err status = Err::kOk;
         Sink sink;  ///< of an offloaded schedule, which is answered instead of the client
+        void fields(state::Archive& archive);
     };
     struct OpenMessage {
         std::uint64_t length = 0;
@@ -137,6 +146,7 @@ private:
         bool started = false;
         bool complete = false;  ///< the last chunk was submitted
         bool stalled = false;   ///< an earlier chunk did not finish in this scan
+        void fields(state::Archive& archive);
     };
     struct Awaiting {
         Segment* segment = nullptr;  ///< nullptr: acknowledged, to be answered
@@ -144,6 +154,7 @@ private:
         std::uint32_t stream = 0;
         bool gathered = false;  ///< its frames refer to the payload
         bool failed = false;    ///< its receiver is gone and has not acknowledged it
+        void fields(state::Archive& archive);
     };
     /// What a scan could not finish.
     struct Blocked {
@@ -176,6 +187,7 @@ private:
                                           const abi::SubmissionRecord& record) noexcept;
     [[nodiscard]] bool waits_for_chunks(std::uint32_t stream) const noexcept;
     void block_open() noexcept;
+    [[nodiscard]] bool may_wait(const Pending& pending, const abi::Region& region) const noexcept;
     bool scan(const SendContext& context, Nanos now);
     bool advance(Pending& pending, const SendContext& context, Nanos now);
     [[nodiscard]] urtp::MessageSize size_of(const Pending& pending) const noexcept;

@@ -4,12 +4,17 @@
 
 #include <cstdint>
 
+namespace ulc::state {
+class Archive;
+}  // namespace ulc::state
+
 namespace ulc::engine {
 
 struct Sink {
     std::uint32_t offload = 0;  ///< 0: none
     std::uint32_t step = 0;
 
+    void fields(state::Archive& archive);
     [[nodiscard]] explicit operator bool() const noexcept { return offload != 0; }
 };
 

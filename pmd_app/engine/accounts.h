@@ -19,6 +19,10 @@
 #include "base/units.h"
 #include "urtp/frame_share.h"
 
+namespace ulc::state {
+class Archive;
+}  // namespace ulc::state
+
 namespace ulc::engine {
 
 struct Endpoint;
@@ -59,6 +63,7 @@ struct User {
     std::uint32_t turn = 0;         ///< into `active`: whose frames are next
     std::vector<Endpoint*> active;  ///< admitted endpoints
     std::vector<OnNet> on_nets;
+    void fields(state::Archive& archive);
 };
 
 class Accounts {
@@ -78,6 +83,12 @@ public:
     /// The user begins a job now. False: it has begun too many lately.
     [[nodiscard]] bool take_job(const User& user, Nanos now) noexcept;
 
+    /// Writes or reads the users, without what is charged to them, and the rates of their jobs.
+    void fields(state::Archive& archive);
+    /// Charges what the state of an engine names. False: there is not as much.
+    [[nodiscard]] bool charge(User& user, std::uint64_t octets) noexcept;
+    [[nodiscard]] bool charge_group(User& user, std::uint32_t net) noexcept;
+
     /// All that have endpoints, in no order.
     [[nodiscard]] const std::vector<std::unique_ptr<User>>& users() const noexcept {
         return users_;
@@ -88,6 +99,7 @@ private:
     struct Pace {
         UserId uid = 0;
         Nanos due = 0;
+        void fields(state::Archive& archive);
     };
     [[nodiscard]] bool admits(const Quota& quota, std::uint64_t held,
                               std::uint64_t more) const noexcept;

@@ -33,6 +33,10 @@
 #include "urtp/transport.h"
 #include "wire/parse.h"
 
+namespace ulc::state {
+class Archive;
+}  // namespace ulc::state
+
 namespace ulc::engine {
 
 /// What an endpoint has to do in this round beyond a look at its submission ring.
@@ -59,6 +63,7 @@ struct Fault {
     Rank rank = 0;
     std::uint64_t packets = 0;  ///< or milliseconds
     GroupHandle group = 0;      ///< the latest that a member held up
+    void fields(state::Archive& archive);
 };
 
 struct Net;
@@ -131,6 +136,8 @@ struct Endpoint {
     Endpoint(const Endpoint&) = delete;
     Endpoint& operator=(const Endpoint&) = delete;
 
+    /// Writes or reads what stands in no other place, once `member` and `region` are there.
+    void fields(state::Archive& archive);
     /// True if it is of a job, or open for links.
     [[nodiscard]] bool in_use() const noexcept { return job != kNoJob || links != nullptr; }
     void end_member() noexcept {
@@ -156,6 +163,8 @@ struct Net {
     MulticastFilter filter;
     Jobs jobs;
     std::uint32_t index;
+    std::uint32_t send_frames_all;     ///< total of send_frames
+    std::uint32_t receive_frames_all;  ///< total of receive_frames
     /// Frames to send from; some are kept for control.
     urtp::FrameBudget send_frames;
     /// Received frames that members may hold. A quarter is kept: a node whose memory is full of
@@ -172,6 +181,7 @@ struct Net {
     Predictions predictions;
     Nanos heard_else = 0;  ///< NextFrame::heard of nodes that are not watched
 
+    void fields(state::Archive& archive);
     /// Payloads may land: frames are taken one by one.
     [[nodiscard]] bool lands() const noexcept {
         return landing != nullptr && port.rx_landing != nullptr;
@@ -216,6 +226,7 @@ struct Core {
     std::uint32_t looks_turn_after = UINT32_MAX;
     bool stopping = false;
 
+    void fields(state::Archive& archive);
     /// Ends all predictions, since a general step may have changed what they stand for.
     void forget_predictions() noexcept {
         for (const auto& net : nets)
@@ -335,6 +346,8 @@ void peer_gone(Core& core, Endpoint& endpoint, Rank rank, GoneState how, Nanos n
 void fault(Endpoint& endpoint, Err error, Rank rank, std::uint32_t packets, GroupHandle group = 0);
 /// Tells the client that it gets no job, or no links.
 void fail_job(Endpoint& endpoint, Err error, std::string_view text);
+/// Shares `total` frames; at most half of them are guaranteed to endpoints.
+[[nodiscard]] urtp::FrameBudget budget_of(const EngineConfig& config, std::uint32_t total);
 /// Makes the endpoint's transport. config: rank, first number, world and profile are set.
 void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig config,
                      std::span<const urtp::Peer> roster);

@@ -58,19 +58,18 @@ Nanos deadline_of(const Core& core, Nanos now) {
     return deadline;
 }
 
-/// Shares `total` frames; at most half of them are guaranteed to endpoints.
-urtp::FrameBudget budget_of(const EngineConfig& config, std::uint32_t total) {
-    const std::uint32_t most = total / (2U * config.endpoints_max);
-    const std::uint32_t guaranteed = std::min(config.accounts.frames_kept, most);
-    return {total, std::max(1U, guaranteed), config.accounts.frames_alpha};
-}
-
 std::uint32_t frames_to_receive(const Port& port) {
     const std::uint32_t all = port.info.rx_frames;
     return all == 0 ? UINT32_MAX : all - all / 4;
 }
 
 }  // namespace
+
+urtp::FrameBudget budget_of(const EngineConfig& config, std::uint32_t total) {
+    const std::uint32_t most = total / (2U * config.endpoints_max);
+    const std::uint32_t guaranteed = std::min(config.accounts.frames_kept, most);
+    return {total, std::max(1U, guaranteed), config.accounts.frames_alpha};
+}
 
 Net::Net(const EngineConfig& config, const Port& its_port, std::uint32_t its_index, Prng& prng,
          Counters& counters)
@@ -80,8 +79,10 @@ Net::Net(const EngineConfig& config, const Port& its_port, std::uint32_t its_ind
       filter(its_port.info.multicast_filters),
       jobs(jobs_config(config, its_port, prng, &groups), counters),
       index(its_index),
-      send_frames(budget_of(config, its_port.pool.available(its_port.pool.context))),
-      receive_frames(budget_of(config, frames_to_receive(its_port))) {}
+      send_frames_all(its_port.pool.available(its_port.pool.context)),
+      receive_frames_all(frames_to_receive(its_port)),
+      send_frames(budget_of(config, send_frames_all)),
+      receive_frames(budget_of(config, receive_frames_all)) {}
 
 Core::Core(const EngineConfig& engine_config, std::span<const Port> ports)
     : config(engine_config),

@@ -35,6 +35,11 @@
 #include "engine/config.h"
 #include "port/port.h"
 
+namespace ulc::state {
+class Exporter;
+class Importer;
+}  // namespace ulc::state
+
 namespace ulc::engine {
 
 struct Core;  // core.h
@@ -42,6 +47,19 @@ struct Core;  // core.h
 enum class DetachReason : std::uint8_t {
     kClosed,  ///< in order. The region stays mapped until detached(): what lies in it is still sent
     kDied,    ///< the client is dead. The region is not touched any more from this call on
+};
+
+/// Memory and interrupt of a client, which their owner keeps while the engine is replaced.
+struct Mapping {
+    void* region = nullptr;  ///< nullptr: the client died, and its memory is gone
+    abi::RegionLayout layout;
+    Interrupt interrupt;
+};
+
+/// Finds the mapping of an endpoint.
+struct Regions {
+    Mapping (*find)(void* context, EndpointId endpoint) = nullptr;
+    void* context = nullptr;
 };
 
 class Engine {
@@ -113,6 +131,15 @@ public:
     void stop_accepting() noexcept;
     /// No endpoint is left and no peer is to be told anything: the engine may go.
     [[nodiscard]] bool drained() const noexcept;
+
+    // --- upgrade (docs/design/UPGRADE.md). Between two rounds only.
+    /// Writes the state of the engine, which is not changed. Fails the exporter if something is in
+    /// the way: a collective that the engine carries out, or a client of this process.
+    void export_state(state::Exporter& exporter) const;
+    /// Takes the state of another engine over the same ports and the same counters. This one was
+    /// just made, and has had no client. regions: asked for each endpoint that the state names. It
+    /// is destroyed without a round if the importer fails. Frames: one reference for each name.
+    void import_state(state::Importer& importer, const Regions& regions);
 
     /// Fails the process if an invariant of a transport is broken. O(peers + packets held).
     void check_invariants() const;

@@ -10,6 +10,10 @@
 #include "base/units.h"
 #include "wire/ids.h"
 
+namespace ulc::state {
+class Archive;
+}  // namespace ulc::state
+
 namespace ulc::engine {
 
 struct Endpoint;
@@ -29,6 +33,7 @@ struct LocalGroup {
     std::vector<Endpoint*> members;
     std::vector<std::uint32_t>
         nodes;  ///< NodeIndex of the others, ascending; where multicasts are filtered
+    void fields(state::Archive& archive);
 };
 
 class GroupTable {
@@ -52,6 +57,9 @@ public:
         for (const Slot& slot : slots_)
             if (slot.handle != 0) visit(*slot.group);
     }
+    /// Writes or reads the places of the table. group(group): what the group has beyond fields().
+    template <typename Each>
+    void exchange(state::Archive& archive, Each group);
     /// The handle belongs to a job other than this one, so a group under it cannot be made.
     [[nodiscard]] bool foreign(GroupHandle handle, GroupHandle world) noexcept {
         const LocalGroup* group = find(handle);

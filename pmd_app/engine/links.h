@@ -18,6 +18,10 @@
 #include "base/units.h"
 #include "wire/ids.h"
 
+namespace ulc::state {
+class Archive;
+}  // namespace ulc::state
+
 namespace ulc::engine {
 
 struct EndpointLinks {
@@ -27,10 +31,12 @@ struct EndpointLinks {
         std::uint32_t cookie = 0;
         Err status = Err::kOk;
         bool incoming = false;  ///< kLinked: no call here waits for it
+        void fields(state::Archive& archive);
     };
     struct Call {
         std::uint32_t cookie = 0;
         Rank slot = 0;
+        void fields(state::Archive& archive);
     };
     enum class Slot : std::uint8_t {
         kVacant,
@@ -43,6 +49,7 @@ struct EndpointLinks {
     struct Ending {
         Rank slot = 0;
         Nanos until = 0;
+        void fields(state::Archive& archive);
     };
 
     std::vector<Slot> slots;
@@ -52,6 +59,7 @@ struct EndpointLinks {
     std::vector<Rank> unconfirmed;  ///< kOpened
     std::vector<Ending> endings;
     std::vector<Rank> vacating;
+    void fields(state::Archive& archive);
 };
 
 }  // namespace ulc::engine

@@ -13,6 +13,10 @@
 #include "base/counters.h"
 #include "port/port.h"
 
+namespace ulc::state {
+class Archive;
+}  // namespace ulc::state
+
 namespace ulc::engine {
 
 [[nodiscard]] Mac mac_of_address(AddressId address) noexcept;
@@ -36,6 +40,7 @@ public:
         if (changed_) [[unlikely]]
             tell(port, counters);
     }
+    void fields(state::Archive& archive);
     /// Why a group frame to this address came, of which no member is here.
     [[nodiscard]] Counter reason_of_unwanted(const Mac& destination) const noexcept;
 
@@ -45,6 +50,7 @@ private:
     struct Listened {
         AddressId address;
         std::uint32_t groups;
+        void fields(state::Archive& archive);
     };
     std::vector<Listened> listened_;
     std::uint16_t places_;

@@ -20,6 +20,10 @@
 #include "port/port.h"
 #include "urtp/departures.h"
 
+namespace ulc::state {
+class Archive;
+}  // namespace ulc::state
+
 namespace ulc::engine {
 
 class Transmitter final : public GatheredFrames {
@@ -112,6 +116,7 @@ public:
     }
     /// Drops what the port has not taken: its link is down, or the engine ends.
     void drop_all() noexcept;
+    void fields(state::Archive& archive);
 
 private:
     static constexpr std::uint32_t kBurst = 32;

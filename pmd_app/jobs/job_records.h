@@ -34,6 +34,7 @@ struct LocalRank {
     Rank rank = 0;
     Handle endpoint = 0;
     Nanos deadline = kNever;
+    void fields(state::Archive& archive);
 };
 
 /// A rank claimed by another engine, as the publisher knows it. handle 0: not claimed yet.
@@ -42,12 +43,14 @@ struct RemoteClaim {
     Handle handle = 0;
     std::uint32_t incarnation = 0;
     Nanos heard = 0;
+    void fields(state::Archive& archive);
 };
 
 struct RosterEngine {
     Mac mac;
     bool acknowledged = false;
     bool reported = false;  ///< sent an incomplete ROSTER_ACK since the last round
+    void fields(state::Archive& archive);
 };
 
 /// What the publisher repeats in rounds until every engine has acknowledged it.
@@ -74,6 +77,7 @@ struct Publisher {
     std::vector<bool> missing;  ///< parts that incomplete acknowledgements lack
     Nanos round_at = kNever;
     Nanos wait = 0;
+    void fields(state::Archive& archive);
 };
 
 /// A roster being put together, then held, elsewhere than at the publisher; after forming: what to
@@ -97,6 +101,7 @@ struct Assembly {
     std::vector<bool> held;  ///< parts
     Nanos ack_at = kNever;
     bool ack_due = false;
+    void fields(state::Archive& archive);
 };
 
 struct Bye {
@@ -106,6 +111,7 @@ struct Bye {
     std::uint8_t left = 0;  ///< repetitions
     Nanos at = 0;
     Nanos wait = 0;
+    void fields(state::Archive& archive);
 };
 
 /// The endpoint here is excluded by the node.
@@ -113,6 +119,7 @@ struct Exclusion {
     Handle endpoint = 0;
     Mac by;
     bool operator==(const Exclusion&) const = default;
+    void fields(state::Archive& archive);
 };
 
 struct JobRecord {
@@ -177,6 +184,7 @@ struct JobRecord {
     [[nodiscard]] bool is_excluded(Handle endpoint, const Mac& by) const noexcept;
     /// Its living rank there with that handle, or any for handle 0; kNoRank: none.
     [[nodiscard]] Rank living_at(const Mac& mac, Handle handle) const noexcept;
+    void fields(state::Archive& archive);
 };
 
 struct PendingReject {
@@ -185,12 +193,14 @@ struct PendingReject {
     wire::RejectBody body;
     bool introduced = false;  ///< its receiver knows its sender
     bool old = false;         ///< to an engine of protocol version 1
+    void fields(state::Archive& archive);
 };
 
 /// Keeps the key of a launcher's job that is forgotten.
 struct EndedJob {
     wire::Nonce id;
     wire::JobKey key;
+    void fields(state::Archive& archive);
 };
 
 /// A COMMIT that nobody here waits for is acknowledged all the same.
@@ -201,6 +211,7 @@ struct CommitAnswer {
     bool by_hand = false;
     std::uint32_t roster = 0;
     wire::JobKey key;
+    void fields(state::Archive& archive);
 };
 
 struct Jobs::Impl {
@@ -339,6 +350,7 @@ struct Jobs::Impl {
     [[nodiscard]] std::size_t put_join(JobRecord& record, std::byte* body, Nanos now);
     [[nodiscard]] std::size_t put_ack(JobRecord& record, std::byte* body, Mac& to);
     [[nodiscard]] std::size_t put_part(JobRecord& record, std::byte* body, Mac& to, Nanos now);
+    void fields(state::Archive& archive);
 };
 
 }  // namespace ulc::engine

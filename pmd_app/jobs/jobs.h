@@ -106,6 +106,7 @@ struct JobEvent {
     Mac first;  ///< kFailed by conflict: both claimants; kExcluded: the node
     Mac second;
     std::array<char, 160> text{};  ///< kFailed: for the user, terminated; names ranks and nodes
+    void fields(state::Archive& archive);
 };
 
 /// A formed job. Spans are valid until the job ends (last local leave()).
@@ -206,6 +207,8 @@ public:
 
     /// Nothing to send and no peer to be told any more: an engine that ends may go.
     [[nodiscard]] bool drained() const noexcept;
+
+    void fields(state::Archive& archive);
 
 private:
     struct Impl;

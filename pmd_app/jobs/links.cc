@@ -35,6 +35,11 @@ bool Links::has(Handle endpoint) const noexcept {
     return ends != nullptr && !ends->closed;
 }
 
+std::string_view Links::profile(Handle endpoint) const noexcept {
+    const Ends* ends = ends_of(endpoint);
+    return ends == nullptr ? std::string_view() : ends->profile;
+}
+
 wire::LinkAddress Links::address(Handle endpoint) const noexcept {
     const Ends* ends = ends_of(endpoint);
     ULC_CHECK(ends != nullptr && !ends->closed);

@@ -72,6 +72,7 @@ struct LinkEvent {
     Handle endpoint = 0;
     Rank slot = 0;
     Err error = Err::kOk;
+    void fields(state::Archive& archive);
 };
 
 /// One end of a link, as its engine keeps it.
@@ -117,6 +118,7 @@ struct LinkEnd {
     [[nodiscard]] bool alive() const noexcept {
         return state != State::kVacant && state != State::kGone && state != State::kFree;
     }
+    void fields(state::Archive& archive);
 };
 
 class Links {
@@ -132,6 +134,8 @@ public:
     /// Tells the peers of an endpoint that it has ended, a bounded number of times.
     void close(Handle endpoint, wire::LeaveReason reason, Nanos now);
     [[nodiscard]] bool has(Handle endpoint) const noexcept;
+    /// The profile of an endpoint that is open.
+    [[nodiscard]] std::string_view profile(Handle endpoint) const noexcept;
     /// The address of an endpoint that is open.
     [[nodiscard]] wire::LinkAddress address(Handle endpoint) const noexcept;
     /// Starts a call; gives its slot, or that of a link to the peer that is there or coming.
@@ -171,6 +175,7 @@ public:
     /// No peer is to be told anything.
     [[nodiscard]] bool drained() const noexcept { return closing_ == 0 && answers_.empty(); }
     void check_invariants() const;
+    void fields(state::Archive& archive);
 
 private:
     using State = LinkEnd::State;
@@ -184,16 +189,19 @@ private:
         std::size_t used = 0;    ///< not vacant
         std::size_t next = 0;    ///< the first slot that is looked at
         std::vector<LinkEnd> slots;
+        void fields(state::Archive& archive);
     };
     /// Names an end; stays valid when the endpoint is forgotten.
     struct Ref {
         Handle endpoint = 0;
         Rank slot = 0;
         friend bool operator==(const Ref&, const Ref&) = default;
+        void fields(state::Archive& archive);
     };
     struct Answer {
         Mac to;
         wire::LinkBody body;
+        void fields(state::Archive& archive);
     };
 
     [[nodiscard]] Ends* ends_of(Handle endpoint) const noexcept;
@@ -237,6 +245,7 @@ private:
     /// Takes what endpoints of this engine say to each other, which needs no wire.
     void settle_local(Nanos now);
     void recompute_timer() noexcept;
+    [[nodiscard]] bool ends_are_listed() const;
 
     LinksConfig config_;
     Liveness& liveness_;

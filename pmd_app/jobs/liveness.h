@@ -26,6 +26,10 @@
 #include "wire/ids.h"
 #include "wire/job.h"
 
+namespace ulc::state {
+class Archive;
+}  // namespace ulc::state
+
 namespace ulc::engine {
 
 /// Names a watched node: 16 bits of slot, 16 bits of the slot's generation, so that an index kept too
@@ -72,6 +76,7 @@ class RateLimit {
 public:
     /// False: too many. per_second 0: none.
     [[nodiscard]] bool take(Nanos now, std::uint32_t per_second) noexcept;
+    void fields(state::Archive& archive);
 
 private:
     Nanos empty_at_ = 0;
@@ -138,6 +143,8 @@ public:
     /// Nodes found dead by on_timer(); call until false. The node stays watched until its ranks are unwatched.
     [[nodiscard]] bool next_dead(NodeVerdict& verdict) noexcept;
 
+    void fields(state::Archive& archive);
+
 private:
     struct Node {
         NodeIndex index = kNoNode;  ///< own name; kNoNode: the slot is free
@@ -154,14 +161,17 @@ private:
         std::uint64_t token = 0;  ///< of the newest ping; the last kTokensBack are valid answers
         Handle ours = 0;          ///< the next ping's questions
         Handle theirs = 0;
+        void fields(state::Archive& archive);
     };
     struct Ended {
         Handle handle = 0;
         wire::LeaveReason reason{};
+        void fields(state::Archive& archive);
     };
     struct Answer {
         Mac to;
         wire::NodeBody body;
+        void fields(state::Archive& archive);
     };
     /// Index of a MAC in by_mac_, or where it would stand.
     [[nodiscard]] std::size_t place_of(const Mac& mac) const noexcept;

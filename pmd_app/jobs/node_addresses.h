@@ -19,6 +19,10 @@
 #include "wire/job.h"
 #include "wire/node_address.h"
 
+namespace ulc::state {
+class Archive;
+}  // namespace ulc::state
+
 namespace ulc::engine {
 
 using AddressList = FixedVector<NodeAddress, kNodeLinksMax>;
@@ -27,6 +31,7 @@ using AddressList = FixedVector<NodeAddress, kNodeLinksMax>;
 struct AddressChange {
     Mac node;
     AddressList addresses;
+    void fields(state::Archive& archive);
 };
 
 class NodeAddresses {
@@ -57,6 +62,7 @@ public:
     /// Call until false.
     [[nodiscard]] bool next_change(AddressChange& out);
     [[nodiscard]] bool has_change() const noexcept { return !changes_.empty(); }
+    void fields(state::Archive& archive);
 
 private:
     struct Known {
@@ -65,6 +71,7 @@ private:
         std::uint64_t number = 0;
         Nanos heard = 0;
         AddressList addresses;
+        void fields(state::Archive& archive);
     };
     [[nodiscard]] Known* find(const Mac& node) noexcept;
     [[nodiscard]] bool is_taken(const wire::NodeView& view, const Mac& node,

@@ -104,6 +104,12 @@ std::string check_traffic(SimCluster& cluster, const RandomScenario& scenario,
     return error;
 }
 
+void note_upgrades(const SimCluster& cluster, std::string& error, CheckResult& result) {
+    result.upgrades = cluster.upgrades();
+    if (error.empty() && !cluster.upgrade_error().empty())
+        error = "upgrade: " + cluster.upgrade_error();
+}
+
 // Makes the group at every member. Returns ULC_OK, or the error of the first member that fails.
 int make_group(LibCluster& lib, const std::vector<std::uint16_t>& ranks,
                std::vector<ulc_group>& handles) {
@@ -186,6 +192,7 @@ std::string check_collectives(const RandomScenario& scenario, CheckResult& resul
     }
     result.virtual_time = cluster.now();
     result.turns = cluster.turns();
+    note_upgrades(cluster, error, result);
     if (error.empty() && lib.shut_down() != 0) error = "segments leaked";
     return error;
 }
@@ -202,6 +209,7 @@ CheckResult run_check(const RandomScenario& scenario) {
     result.error = check_traffic(cluster, scenario, result);
     result.virtual_time = cluster.now();
     result.turns = cluster.turns();
+    note_upgrades(cluster, result.error, result);
     return result;
 }
 

@@ -13,6 +13,7 @@ struct CheckResult {
     Nanos virtual_time = 0;
     std::uint64_t turns = 0;
     std::uint64_t deliveries = 0;
+    std::uint64_t upgrades = 0;
 };
 
 /// Runs one scenario against the oracle. Each message arrives exactly once, in order and whole (or:

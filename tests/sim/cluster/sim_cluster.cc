@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/state/archive.h"
 #include "tests/sim/trace/recorder.h"
 
 namespace ulc::sim {
@@ -19,7 +20,10 @@ constexpr Nanos kIdleStep = kMillisecond;  ///< step of run() when nothing is du
 }  // namespace
 
 SimCluster::SimCluster(const ClusterConfig& config)
-    : config_(config), net_(config.net, config.hosts), nodes_(config.net.ports) {
+    : config_(config),
+      net_(config.net, config.hosts),
+      nodes_(config.net.ports),
+      upgrade_prng_(config.seed) {
     if (config_.recorder != nullptr) net_.set_tap(config_.recorder);
     net_.listen([this](std::uint16_t port, bool arrived, Nanos at) { on_net(port, arrived, at); });
     for (Node& node : nodes_) {
@@ -29,11 +33,16 @@ SimCluster::SimCluster(const ClusterConfig& config)
 }
 
 void SimCluster::start_engine(Node& node) {
-    engine::EngineConfig engine = config_.engine;
-    engine.seed = config_.seed * 1000 + node.index + 1'000'000'007ULL * node.starts++;
     if (config_.recorder != nullptr && node.counters != nullptr)
         config_.recorder->note_counters(node.index, *node.counters);  // of the engine before
     node.counters = std::make_unique<Counters>();
+    node.engine = make_engine(node);
+    wake(node, 0);
+}
+
+std::unique_ptr<engine::Engine> SimCluster::make_engine(Node& node) {
+    engine::EngineConfig engine = config_.engine;
+    engine.seed = config_.seed * 1000 + node.index + 1'000'000'007ULL * node.starts++;
     engine.counters = node.counters.get();
     engine.quiet_after = 1;  // quiet rounds, too, although no simulated engine spins
     engine.wake_context = &wakes_;
@@ -41,8 +50,7 @@ void SimCluster::start_engine(Node& node) {
         ++*static_cast<std::uint64_t*>(context);
     };
     const Port port = net_.port(node.index);
-    node.engine = std::make_unique<engine::Engine>(engine, std::span<const Port>(&port, 1));
-    wake(node, 0);
+    return std::make_unique<engine::Engine>(engine, std::span<const Port>(&port, 1));
 }
 
 SimCluster::~SimCluster() {
@@ -71,6 +79,7 @@ std::size_t SimCluster::add_client(std::uint16_t node, engine::UserId uid) {
     Client client;
     client.node = node;
     client.memory = std::make_unique<RegionMemory>(config_.sizes);
+    client.layout = client.memory->layout();
     const bool second = (clients_.size() + config_.seed) % 2 == 0;
     const bool embedded =
         config_.embedded == Embedded::kAll || (config_.embedded == Embedded::kHalf && second);
@@ -167,6 +176,51 @@ void SimCluster::start_node(std::uint16_t node) {
     start_engine(nodes_[node]);
 }
 
+engine::Mapping SimCluster::mapping_of(engine::EndpointId endpoint) const {
+    for (const std::size_t index : nodes_[upgrading_].clients) {
+        const Client& client = clients_[index];
+        if (client.endpoint != endpoint) continue;
+        return {client.memory != nullptr ? client.memory->base() : nullptr, client.layout, {}};
+    }
+    return {};
+}
+
+bool SimCluster::upgrade_node(std::uint16_t index) {
+    Node& node = nodes_[index];
+    state::Exporter exporter;
+    node.engine->export_state(exporter);
+    if (!exporter.ok()) return false;
+    const state::Image image = exporter.finish();
+    std::unique_ptr<engine::Engine> next = make_engine(node);
+    state::Importer importer(image.octets, image.frames);
+    upgrading_ = index;
+    const auto find = [](void* cluster, engine::EndpointId endpoint) {
+        return static_cast<SimCluster*>(cluster)->mapping_of(endpoint);
+    };
+    next->import_state(importer, {find, this});
+    if (!importer.finish()) {
+        upgrade_error_ = importer.why();
+        return false;
+    }
+    state::Exporter again;
+    next->export_state(again);
+    const state::Image second = again.finish();
+    const auto same_frame = [](const state::FrameName& a, const state::FrameName& b) {
+        return a.frame == b.frame;
+    };
+    if (second.octets != image.octets ||
+        !std::ranges::equal(second.frames, image.frames, same_frame)) {
+        const auto [at, other] = std::ranges::mismatch(second.octets, image.octets);
+        upgrade_error_ = "what was imported is exported otherwise, from octet " +
+                         std::to_string(at - second.octets.begin()) + " of " +
+                         std::to_string(image.octets.size());
+        return false;
+    }
+    node.engine = std::move(next);
+    ++upgrades_;
+    return true;
+}
+
 void SimCluster::set_speed(std::uint16_t node, double speed) {
     net_.nic(node).cpu().set_speed(net_.nic(node).costs().speed * speed);
 }
@@ -261,6 +315,8 @@ void SimCluster::turn(Node& node) {
     const HostCosts& costs = net_.nic(node.index).costs();
     const bool acted = run_clients(node, now);
     const bool moved = run_engine(node, now);
+    if (config_.upgrade_every != 0 && upgrade_prng_.below(config_.upgrade_every) == 0)
+        (void)upgrade_node(node.index);
     if (moved) cpu.charge(static_cast<double>(costs.round));
     const Nanos spent = moved ? std::max<Nanos>(cpu.spent(), 1) : cpu.spent();
     node.busy += spent;

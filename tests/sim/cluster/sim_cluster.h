@@ -18,6 +18,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/prng.h"
 #include "engine/engine.h"
 #include "tests/sim/cluster/program.h"
 #include "tests/sim/cluster/ring_client.h"
@@ -42,6 +43,9 @@ struct ClusterConfig {
     Embedded embedded = Embedded::kNone;
     std::uint8_t nonce = 0;        ///< given to jobs as a launcher does; 0: by hand
     Recorder* recorder = nullptr;  ///< records the run until the cluster ends; outlives it
+    /// Mean number of a node's turns until its engine is replaced by a new one that takes its
+    /// state; 0: it is not.
+    std::uint64_t upgrade_every = 0;
 };
 
 class SimCluster {
@@ -96,6 +100,9 @@ public:
     void kill_node(std::uint16_t node);
     /// Starts an engine on a node that was killed, at the same port of the wire.
     void start_node(std::uint16_t node);
+    /// Replaces the node's engine by a new one that takes its state. False: something is in the way
+    /// of an upgrade, or upgrade_error() says that it is broken.
+    bool upgrade_node(std::uint16_t node);
     /// Sets the speed of the node's processor to `speed` times its preset.
     void set_speed(std::uint16_t node, double speed);
 
@@ -107,6 +114,9 @@ public:
     [[nodiscard]] std::uint64_t count(Counter counter) const;
     [[nodiscard]] std::uint64_t wakes() const noexcept { return wakes_; }
     [[nodiscard]] std::uint64_t turns() const noexcept { return turns_; }
+    [[nodiscard]] std::uint64_t upgrades() const noexcept { return upgrades_; }
+    /// Says why an upgrade failed; empty: none did.
+    [[nodiscard]] const std::string& upgrade_error() const noexcept { return upgrade_error_; }
     /// Returns the processor time that the node has spent.
     [[nodiscard]] Nanos busy(std::uint16_t node) const { return nodes_[node].busy; }
 
@@ -116,7 +126,8 @@ public:
 
 private:
     struct Client {
-        std::unique_ptr<RegionMemory> memory;
+        std::unique_ptr<RegionMemory> memory;  ///< nullptr: its process was killed
+        abi::RegionLayout layout{};
         std::unique_ptr<RingClient> client;
         Program* program = nullptr;
         engine::EndpointId endpoint = 0;
@@ -139,6 +150,8 @@ private:
         bool news = false;  ///< for clients: the last round wrote completions or took records
     };
     void start_engine(Node& node);
+    [[nodiscard]] std::unique_ptr<engine::Engine> make_engine(Node& node);
+    [[nodiscard]] engine::Mapping mapping_of(engine::EndpointId endpoint) const;
     void record_ends(Recorder& recorder) const;
     void wake(Node& node, Nanos at);
     void on_net(std::uint16_t port, bool arrived, Nanos at);
@@ -158,6 +171,10 @@ private:
     EventQueue<std::function<void()>> timed_;
     std::uint64_t wakes_ = 0;
     std::uint64_t turns_ = 0;
+    Prng upgrade_prng_;
+    std::uint64_t upgrades_ = 0;
+    std::uint16_t upgrading_ = 0;  ///< the node whose mappings are asked for
+    std::string upgrade_error_;
 };
 
 }  // namespace ulc::sim

@@ -1,21 +1,20 @@
 // An upgrade of an engine changes nothing that can be seen: runs of one seed, without and with
 // upgrades, show the same frames at the same times, the same completions and the same counters.
+// After each upgrade the new engine exports what it imported (SimCluster::upgrade_node()).
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "tests/sim/check/check_run.h"
-#include "tests/sim/check/liveness_run.h"
 #include "tests/sim/trace/recorder.h"
 
 namespace ulc::sim {
 namespace {
 
-/// Runs a random scenario without clients in their engine's process, which hold up an upgrade.
-CheckResult run(std::uint64_t seed, Recorder& recorder) {
+/// Runs a random scenario without clients in their engine's process, which refuse an upgrade.
+CheckResult run(std::uint64_t seed, Recorder& recorder, std::uint64_t upgrade_every = 0) {
     RandomScenario scenario = random_scenario(seed);
     scenario.cluster.embedded = Embedded::kNone;
     scenario.cluster.recorder = &recorder;
+    scenario.cluster.upgrade_every = upgrade_every;
     return run_check(scenario);
 }
 
@@ -30,6 +29,22 @@ TEST(Upgrade, a_run_repeats) {
         EXPECT_GT(first.frames(), 100U);
         EXPECT_EQ(first.difference(second), "") << "seed " << seed;
     }
+}
+
+TEST(Upgrade, nothing_is_seen_of_it) {
+    std::uint64_t upgrades = 0;
+    for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+        Recorder without;
+        Recorder with;
+        const CheckResult one = run(seed, without);
+        const CheckResult other = run(seed, with, 1 + seed % 5);
+        EXPECT_EQ(one.error, "") << "seed " << seed;
+        EXPECT_EQ(other.error, "") << "seed " << seed;
+        EXPECT_EQ(one.deliveries, other.deliveries) << "seed " << seed;
+        EXPECT_EQ(without.difference(with), "") << "seed " << seed;
+        upgrades += other.upgrades;
+    }
+    EXPECT_GT(upgrades, 100U);
 }
 
 }  // namespace

@@ -1,0 +1,61 @@
+// State of deliver.h, passed_log.h, sink.h, and of offload.h between two schedules.
+#include <algorithm>
+
+#include "base/state/containers.h"
+#include "endpoint/deliver.h"
+#include "endpoint/offload.h"
+
+namespace ulc::engine {
+
+void Sink::fields(state::Archive& archive) { ULC_STATE(archive, Sink, 1, (offload, step), ()); }
+
+void PassedLog::Entry::fields(state::Archive& archive) {
+    ULC_STATE(archive, PassedLog::Entry, 1, (tag, number, source), ());
+}
+
+void PassedLog::fields(state::Archive& archive) {
+    ULC_STATE(archive, PassedLog, 1, (entries_, count_), ());
+}
+
+void Offloads::fields(state::Archive& archive) {
+    ULC_STATE(archive, Offloads, 1, (last_id_, busy_, retry_),
+              (schedules_max_, steps_max_, counters_, running_));
+}
+
+void Deliverer::Reserve::fields(state::Archive& archive) {
+    ULC_STATE(archive, Deliverer::Reserve, 1, (block, free), ());
+}
+
+void Deliverer::Source::fields(state::Archive& archive) {
+    ULC_STATE(archive, Deliverer::Source, 1,
+              (reserve, block, capacity, filled, done, length, tag, stream, sink, block_is_reserve,
+               open, whole, has_tag),
+              (place));
+}
+
+/// Returns whether a message that is being filled lies in a block that the engine holds.
+bool Deliverer::fits(const Source& source) const noexcept {
+    if (source.reserve >= reserves_.size() || (source.sink && offloads_ == nullptr)) return false;
+    if (!source.open || source.block == RxArena::kNone) return true;
+    return arena_.holds(source.block) && source.capacity <= arena_.capacity(source.block) &&
+           source.filled <= source.capacity;
+}
+
+void Deliverer::fields(state::Archive& archive) {
+    ULC_STATE(archive, Deliverer, 1,
+              (releases_, arena_, index_, sources_, passed_, passed_at_, reserves_,
+               reserved_octets_, mtu_, blocked_, unfinished_),
+              (region_, offloads_, placer_, places_));
+    if (archive.exporting()) return;
+    const auto known = [this](std::uint16_t index) { return index <= sources_.size(); };
+    const auto there = [this](const Reserve& reserve) {
+        return reserve.block == RxArena::kNone || arena_.holds(reserve.block) ||
+               arena_.lends(reserve.block);
+    };
+    const bool holds = std::ranges::all_of(index_, known) &&
+                       std::ranges::all_of(reserves_, there) &&
+                       std::ranges::all_of(sources_, [this](const Source& s) { return fits(s); });
+    archive.require(holds, "what an endpoint receives is not in its arena");
+}
+
+}  // namespace ulc::engine

@@ -1,0 +1,107 @@
+// State of links.h.
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/state/containers.h"
+#include "jobs/links.h"
+#include "wire/state/ids.h"
+
+namespace ulc::engine {
+
+constexpr LinkEnd::State last_value(LinkEnd::State) { return LinkEnd::State::kFree; }
+constexpr LinkEventKind last_value(LinkEventKind) { return LinkEventKind::kUnlinked; }
+
+void LinkEvent::fields(state::Archive& archive) {
+    ULC_STATE(archive, LinkEvent, 1, (kind, endpoint, slot, error), ());
+}
+
+void LinkEnd::fields(state::Archive& archive) {
+    ULC_STATE(archive, LinkEnd, 1,
+              (state, reason, left, self, mac, peer, incarnation, in, out, ours, theirs, key, at,
+               wait, deadline),
+              (due, watched, waits, says_request, says_accept, says_confirm, says_unlink));
+    bool bits[] = {due, watched, waits, says_request, says_accept, says_confirm, says_unlink};
+    archive.values(bits);
+    due = bits[0];
+    watched = bits[1];
+    waits = bits[2];
+    says_request = bits[3];
+    says_accept = bits[4];
+    says_confirm = bits[5];
+    says_unlink = bits[6];
+}
+
+void Links::Ref::fields(state::Archive& archive) {
+    ULC_STATE(archive, Links::Ref, 1, (endpoint, slot), ());
+}
+
+void Links::Answer::fields(state::Archive& archive) {
+    ULC_STATE(archive, Links::Answer, 1, (to, body), ());
+}
+
+void Links::Ends::fields(state::Archive& archive) {
+    ULC_STATE(archive, Links::Ends, 1, (handle, key, profile, closed, next, slots),
+              (calls, queued, used));
+    if (archive.exporting()) return;
+    const auto in = [this](State state) {
+        return static_cast<std::size_t>(std::ranges::count(slots, state, &LinkEnd::state));
+    };
+    calls = in(State::kCalling);
+    queued = in(State::kQueued);
+    used = slots.size() - in(State::kVacant);
+    archive.require(!slots.empty() && slots.size() < kNoRank && next < slots.size() &&
+                        calls <= kCallsMax && profile.size() <= wire::kProfileOctets,
+                    "an endpoint's slots for links are out of bounds");
+}
+
+void Links::fields(state::Archive& archive) {
+    std::vector<std::pair<Mac, std::vector<Ref>>> by_node(nodes_.begin(), nodes_.end());
+    ULC_STATE(archive, Links, 1,
+              (prng_, due_, local_due_, local_answers_, waiting_, events_, answers_, answers_limit_,
+               turn_, timer_),
+              (config_, liveness_, counters_, endpoints_, nodes_, closing_));
+    archive.values(config_.incarnation, by_node);
+    std::vector<Handle> handles;  // in order
+    for (const auto& [handle, ends] : endpoints_)
+        handles.push_back(handle);
+    std::ranges::sort(handles);
+    archive.values(handles);
+    if (archive.importing()) closing_ = 0;
+    for (const Handle handle : handles) {
+        auto& ends = endpoints_[handle];
+        if (archive.importing()) ends = std::make_unique<Ends>();
+        archive.values(*ends);
+        archive.require(ends->handle == handle, "an endpoint with links has two names");
+        if (archive.importing() && ends->closed) ++closing_;
+    }
+    if (archive.exporting() || !archive.ok()) return;
+    nodes_ = {by_node.begin(), by_node.end()};
+    archive.require(answers_.size() <= kLinkAnswersMax && ends_are_listed(),
+                    "the links of a node are not those of its endpoints");
+}
+
+/// Each end that is alive is listed once, with its node.
+bool Links::ends_are_listed() const {
+    std::set<std::pair<Handle, Rank>> listed;
+    for (const auto& [mac, there] : nodes_) {
+        for (const Ref& ref : there) {
+            const LinkEnd* end = end_of(ref);
+            if (end == nullptr || !end->alive() || end->mac != mac || end->ours == 0 ||
+                !listed.emplace(ref.endpoint, ref.slot).second)
+                return false;
+        }
+        if (there.empty()) return false;
+    }
+    std::size_t alive = 0;
+    for (const auto& [handle, ends] : endpoints_) {
+        for (const LinkEnd& end : ends->slots) {
+            alive += end.alive() ? 1 : 0;
+            if ((end.watched && !end.alive()) || (end.at != kNever && !end.waits)) return false;
+        }
+    }
+    return alive == listed.size();
+}
+
+}  // namespace ulc::engine

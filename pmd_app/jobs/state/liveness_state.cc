@@ -1,0 +1,53 @@
+// State of liveness.h.
+#include <algorithm>
+
+#include "base/state/containers.h"
+#include "jobs/liveness.h"
+#include "wire/state/ids.h"
+
+namespace ulc::engine {
+
+void RateLimit::fields(state::Archive& archive) {
+    ULC_STATE(archive, RateLimit, 1, (empty_at_), ());
+}
+
+void Liveness::Node::fields(state::Archive& archive) {
+    ULC_STATE(archive, Liveness::Node, 1,
+              (index, mac, ping_due, dead, pings, asked, incarnation, ranks, last_heard, last_ping,
+               asked_since, token, ours, theirs),
+              ());
+}
+
+void Liveness::Ended::fields(state::Archive& archive) {
+    ULC_STATE(archive, Liveness::Ended, 1, (handle, reason), ());
+}
+
+void Liveness::Answer::fields(state::Archive& archive) {
+    ULC_STATE(archive, Liveness::Answer, 1, (to, body), ());
+}
+
+void Liveness::fields(state::Archive& archive) {
+    const std::size_t ends = ended_.size();
+    ULC_STATE(archive, Liveness, 1,
+              (incarnation_, prng_, nodes_, by_mac_, free_, ping_due_, dead_, generation_, answers_,
+               strangers_, strangers_limit_, hints_limit_, ended_, ended_next_, sweep_at_),
+              (config_, own_, counters_));
+    if (archive.exporting()) return;
+    const auto in_use = [this](std::uint32_t slot) {
+        return slot < nodes_.size() && (nodes_[slot].index & kNodeSlotMask) == slot &&
+               nodes_[slot].index != kNoNode;
+    };
+    const auto is_free = [this](std::uint32_t slot) {
+        return slot < nodes_.size() && nodes_[slot].index == kNoNode;
+    };
+    const auto named = [this](NodeIndex node) { return (node & kNodeSlotMask) < nodes_.size(); };
+    const bool holds = nodes_.size() <= kNodesMax && by_mac_.size() <= config_.nodes_max &&
+                       std::ranges::all_of(by_mac_, in_use) &&
+                       std::ranges::all_of(ping_due_, in_use) &&
+                       std::ranges::all_of(free_, is_free) && std::ranges::all_of(dead_, named);
+    archive.require(holds, "a slot of a watched node is not there");
+    archive.require(ended_.size() == ends && ended_next_ < ends,
+                    "the ends of endpoints are another number");
+}
+
+}  // namespace ulc::engine
