@@ -10,8 +10,10 @@
 //                ◀──────────────────────────  one octet kUpcall, when something was published
 //                                             while the client computed (ClientState)
 //
-// Hello(kCounters) is answered by an Offer with a read-only memfd of the counter page, then both close. An engine that
-// refuses answers with an Offer that has a status and a text, then closes. The engine writes with MSG_DONTWAIT only and
+// Hello(kCounters) is answered by an Offer with a read-only memfd of the counter page, then both
+// close. Hello(kUpgrade) is followed by an UpgradeRequest, and answered by an UpgradeAnswer when
+// the upgrade has ended. An engine that refuses answers with an Offer that has a status and a text,
+// then closes. The engine writes with MSG_DONTWAIT only and
 // gives a connection a deadline until Ready; each side closes on a packet of another size or magic.
 // Later versions may lengthen the structs at the end; the first three fields of Hello are frozen.
 #pragma once
@@ -29,7 +31,7 @@ inline constexpr std::size_t kNetNameOctetsMax = 32;
 inline constexpr std::size_t kTextOctetsMax = 192;
 inline constexpr char kDefaultSocketPath[] = "/run/ulc/engine.sock";
 
-enum class HelloKind : std::uint32_t { kAttach = 1, kCounters = 2 };
+enum class HelloKind : std::uint32_t { kAttach = 1, kCounters = 2, kUpgrade = 3 };
 
 struct Hello {
     std::uint32_t magic;
@@ -61,6 +63,34 @@ struct Ready {
     std::int32_t status;
     char text[kTextOctetsMax];
 };
+
+/// Follows a Hello(kUpgrade) of root or the engine's user; no answer comes before.
+struct UpgradeRequest {
+    std::uint32_t magic;
+    std::uint32_t reserved;
+    char file[4088];  ///< terminated; path of the library, absolute; empty: the installed one
+};
+static_assert(sizeof(UpgradeRequest) == 4096);
+
+/// The answer when the upgrade has ended; an Offer if the Hello was refused.
+struct UpgradeAnswer {
+    std::uint32_t magic;
+    std::int32_t status;  ///< Err as a number; not 0: the old core goes on
+    std::uint64_t load_ns;
+    std::uint64_t create_ns;
+    std::uint64_t export_ns;
+    std::uint64_t import_ns;
+    std::uint64_t switch_ns;
+    std::uint64_t blackout_ns;   ///< between two rounds: export, import and switch
+    std::uint64_t state_octets;  ///< size of the exported state
+    std::uint32_t frames;        ///< named by the state
+    std::uint32_t tries;         ///< exports, of which all but the last found something in the way
+    std::uint32_t endpoints;
+    std::uint32_t reserved;
+    char build[104];  ///< terminated; of the new core
+    char text[512];   ///< terminated; why it was refused and what to do
+};
+static_assert(sizeof(UpgradeAnswer) == 696);
 
 inline constexpr unsigned char kDoorbell = 'd';
 inline constexpr unsigned char kBye = 'b';

@@ -79,6 +79,7 @@ Err judge_hello(const HelloRules& rules, const void* packet, std::size_t octets,
     out.kind = hello.kind;
     switch (hello.kind) {
         case abi::HelloKind::kCounters:
+        case abi::HelloKind::kUpgrade:
             return Err::kOk;
         case abi::HelloKind::kAttach:
             return judge_attach(rules, hello, out, why);

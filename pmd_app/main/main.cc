@@ -60,7 +60,8 @@ bool restrict_process(const Options& options, const NodeOptions& node) {
                                                        : SandboxMode::kAuto;
     std::string report;
     std::string why;
-    const SandboxNeeds needs = needs_of(node.eal.devices, options.exception, options.socket_path);
+    SandboxNeeds needs = needs_of(node.eal.devices, options.exception, options.socket_path);
+    needs.upgrades = options.upgrade == "yes";
     if (enter_sandbox(mode, needs, report, why) != Err::kOk) {
         spdlog::error("{}", why);
         return false;

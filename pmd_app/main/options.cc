@@ -267,6 +267,7 @@ std::string check_relations(const Options& o) {
         return "--hugepages is auto, always or never, not " + o.hugepages;
     if (o.sandbox != "auto" && o.sandbox != "yes" && o.sandbox != "no")
         return "--sandbox is auto, yes or no, not " + o.sandbox;
+    if (o.upgrade != "yes" && o.upgrade != "no") return "--upgrade is yes or no, not " + o.upgrade;
     if (o.window < 2 * o.ack_window)
         return "--window must be at least twice --ack-window, or senders stop for acknowledgements";
     if (o.min_recv_wait > o.max_recv_wait) return "--min-recv-wait must not exceed --max-recv-wait";
@@ -436,6 +437,7 @@ AttachOptions attach_options_of(const Options& o) {
     for (const NetOption& net : nets_of(o.devices))
         attach.rules.nets.push_back(net.name);
     attach.handshakes_burst = o.attach_burst;
+    attach.upgrades = o.upgrade == "yes";
     attach.connections_max = 2 * o.endpoints + 16;
     return attach;
 }

@@ -18,6 +18,7 @@ void add_exporter_command(CLI::App& app, int* exit_code);
 void add_ping_command(CLI::App& app, int* exit_code);
 void add_tune_command(CLI::App& app, int* exit_code);
 void add_env_command(CLI::App& app, int* exit_code);
+void add_upgrade_command(CLI::App& app, int* exit_code);
 /// Adds `ulc trace` and `ulc dump`.
 void add_trace_commands(CLI::App& app, int* exit_code);
 void add_doctor_command(CLI::App& app, int* exit_code);

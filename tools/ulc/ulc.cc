@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
     ulc::tools::add_stat_command(app, &exit_code);
     ulc::tools::add_top_command(app, &exit_code);
     ulc::tools::add_exporter_command(app, &exit_code);
+    ulc::tools::add_upgrade_command(app, &exit_code);
     ulc::tools::add_ping_command(app, &exit_code);
     ulc::tools::add_tune_command(app, &exit_code);
     ulc::tools::add_env_command(app, &exit_code);

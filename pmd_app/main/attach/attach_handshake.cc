@@ -78,6 +78,7 @@ bool AttachServer::refuse(Connection& connection, Err error, const std::string& 
 
 bool AttachServer::on_hello(Connection& connection, const HelloRequest& request) {
     if (request.kind == abi::HelloKind::kCounters) return serve_counters(connection);
+    if (request.kind == abi::HelloKind::kUpgrade) return begin_upgrade(connection);
     if (!watch_peer(connection)) return false;
 
     Result<engine::EndpointId> endpoint = Err::kClosed;
@@ -149,6 +150,21 @@ bool AttachServer::on_mapped(Connection& connection) {
         spdlog::info("client {} attached as endpoint {:#x}", connection.peer.pid,
                      connection.endpoint);
     return true;
+}
+
+// The upgrader has a separate descriptor for the answer, so this connection ends like others.
+bool AttachServer::begin_upgrade(Connection& connection) {
+    const uid_t uid = connection.peer.uid;
+    if (uid != 0 && uid != geteuid())
+        return refuse(connection, Err::kPermission,
+                      "only root and the engine's own user may upgrade it; run ulc upgrade as one "
+                      "of them");
+    if (!options_.upgrades)
+        return refuse(connection, Err::kUnsupported,
+                      "this engine was started with --upgrade no; restart it instead");
+    std::string why;
+    if (!upgrader_.begin(connection.socket, why)) return refuse(connection, Err::kLimit, why);
+    return false;
 }
 
 // Readers may ask often: the engine's thread is asked ten times a second at most.

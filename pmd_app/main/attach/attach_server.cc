@@ -72,6 +72,7 @@ AttachServer::AttachServer(AttachOptions options, EngineLoop& loop, CounterPage&
     : options_(std::move(options)),
       loop_(loop),
       counters_(counters),
+      upgrader_(loop),
       passes_(kPassesPermille, kPassesBurst, kPassesWaitMax),
       warnings_(kWarningsAtOnce, kWarningGap),
       news_(kNewsAtOnce, kNewsGap) {}
@@ -102,6 +103,7 @@ void AttachServer::stop() {
         static_cast<void>(!write(stop_fd_, &one, sizeof one));
         thread_.join();
     }
+    upgrader_.stop();  // no other begins after the thread has ended
     listener_.close();
     for (int* fd : {&epoll_fd_, &stop_fd_, &spare_fd_}) {
         if (*fd >= 0) close(*fd);

@@ -3,6 +3,7 @@
 // is late in the handshake is dropped at its deadline. Nothing here blocks on a client.
 //
 //   accept ─▶ kHello ─ Hello ▶ reserve, memfd, Offer ─▶ kMapping
+//                ├ Hello(kUpgrade) ▶ Upgrader, close
 //                └ Hello(kCounters) ▶ Offer, close          │ Mapped ▶ seal, admit, Ready
 //                                                           ▼
 //   kLeaving until the engine let go of the region ◀─ kAttached: EOF, or the process ends
@@ -30,6 +31,7 @@
 #include "main/attach/listen_socket.h"
 #include "main/attach/peer.h"
 #include "main/attach/shared_region.h"
+#include "main/core/upgrader.h"
 #include "main/engine_loop.h"
 #include "main/hello.h"
 
@@ -42,6 +44,7 @@ struct AttachOptions {
     std::vector<uid_t> allow_uids;
     std::vector<gid_t> allow_gids;
     bool allow_all = false;
+    bool upgrades = true;  ///< the core may be replaced
     HelloRules rules;
     std::uint32_t connections_max = 256;
     Nanos handshake_max = 5 * kSecond;
@@ -131,6 +134,7 @@ private:
     bool offer_region(Connection& connection, const abi::RegionLayout& layout);
     bool on_mapped(Connection& connection);
     bool serve_counters(Connection& connection);
+    bool begin_upgrade(Connection& connection);
     void refresh_rows();
     bool refuse(Connection& connection, Err error, const std::string& text);
 
@@ -138,6 +142,7 @@ private:
     EngineLoop& loop_;
     CounterPage& counters_;
     ListenSocket listener_;
+    Upgrader upgrader_;
     std::unique_ptr<Disposer> disposer_;  ///< nullptr: a close cannot take long
     int epoll_fd_ = -1;
     int stop_fd_ = -1;

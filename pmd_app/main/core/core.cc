@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 
 namespace ulc::daemon {
 namespace {
@@ -156,6 +157,72 @@ bool Core::detached(engine::EndpointId endpoint) {
     if (!table_->detached(object_, endpoint)) return false;
     forget_region(endpoint);
     return true;
+}
+
+void IdleCore::destroy() noexcept {
+    if (object_ != nullptr) library_->table().destroy(object_);
+    object_ = nullptr;
+}
+
+Err Core::make_next(std::shared_ptr<const CoreLibrary> library, IdleCore& out) const {
+    ULC_CHECK(!out.made());
+    out.object_ =
+        library->table().create(&config_, ports_.data(), static_cast<std::uint32_t>(ports_.size()));
+    out.library_ = std::move(library);
+    return out.made() ? Err::kOk : Err::kNoMemory;
+}
+
+// Export and import change nothing in the core that runs, so every return before the switch is the
+// rollback.
+CoreExport Core::replace_by(IdleCore& next, Nanos blackout_max, UpgradeFigures& figures,
+                            std::string& why) {
+    std::array<char, 512> text{};
+    const Nanos begun = monotonic_now();
+    CoreState state;
+    const CoreExport exported = table_->export_state(object_, &state, {text.data(), text.size()});
+    const Nanos exported_at = monotonic_now();
+    ++figures.tries;
+    figures.exporting = exported_at - begun;
+    if (exported != CoreExport::kDone) {
+        why = text.data();
+        return exported;
+    }
+    figures.octets = state.size;
+    figures.frames = static_cast<std::uint32_t>(state.frame_count);
+    const auto too_late = [&](Nanos now) {
+        if (now - begun <= blackout_max) return false;
+        why = fmt::format(
+            "the upgrade was given up after {} ms without a round (export {} ms, {} octets, {} "
+            "frames); at most {} ms are allowed: try again with less traffic, or restart the "
+            "engine",
+            (now - begun) / kMillisecond, figures.exporting / kMillisecond, figures.octets,
+            figures.frames, blackout_max / kMillisecond);
+        return true;
+    };
+    bool done = !too_late(exported_at);
+    if (done) {
+        const CoreTable& table = next.library_->table();
+        const auto error = static_cast<Err>(table.import_state(
+            next.object_, &state, regions_.data(), regions_.size(), {text.data(), text.size()}));
+        const Nanos imported_at = monotonic_now();
+        figures.importing = imported_at - exported_at;
+        if (error != Err::kOk) why = text.data();
+        done = error == Err::kOk && !too_late(imported_at);
+        if (done) {
+            table_->drop_state(object_);
+            std::swap(library_, next.library_);
+            std::swap(object_, next.object_);
+            table_ = &table;
+            figures.endpoints = table_->endpoints(object_);
+            const Nanos switched_at = monotonic_now();
+            figures.switching = switched_at - imported_at;
+            figures.blackout = switched_at - begun;
+            return CoreExport::kDone;
+        }
+    }
+    table_->drop_state(object_);
+    figures.blackout = monotonic_now() - begun;
+    return CoreExport::kRefused;
 }
 
 void Core::forget_region(engine::EndpointId endpoint) {

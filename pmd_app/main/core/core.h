@@ -45,6 +45,37 @@ private:
     const CoreTable* table_ = nullptr;
 };
 
+/// A core that was made and makes no rounds: the next one, or the one before. It is destroyed on
+/// the engine's thread, while that runs.
+class IdleCore {
+public:
+    IdleCore() = default;
+    ~IdleCore() { destroy(); }
+    IdleCore(const IdleCore&) = delete;
+    IdleCore& operator=(const IdleCore&) = delete;
+    void destroy() noexcept;
+    [[nodiscard]] bool made() const noexcept { return object_ != nullptr; }
+
+private:
+    friend class Core;
+    std::shared_ptr<const CoreLibrary> library_;
+    CoreObject* object_ = nullptr;
+};
+
+/// Figures of an upgrade, for the answer.
+struct UpgradeFigures {
+    Nanos load = 0;
+    Nanos create = 0;
+    Nanos exporting = 0;
+    Nanos importing = 0;
+    Nanos switching = 0;
+    Nanos blackout = 0;
+    std::uint64_t octets = 0;
+    std::uint32_t frames = 0;
+    std::uint32_t tries = 0;
+    std::uint32_t endpoints = 0;
+};
+
 /// The core that runs. Calls as those of engine::Engine.
 class Core {
 public:
@@ -77,6 +108,15 @@ public:
         return table_->take_figures(object_, out.data(), out.size());
     }
     [[nodiscard]] std::span<const CoreRegion> regions() const noexcept { return regions_; }
+
+    // --- upgrade; between two rounds
+    /// Makes a core of the library with the same configuration and ports. Errors: kNoMemory.
+    Err make_next(std::shared_ptr<const CoreLibrary> library, IdleCore& out) const;
+    /// Exports, imports and switches. `next` is the core before then, or, after kRefused, one that
+    /// can only be destroyed. why: what is in the way, or what to do. Gives up if it takes longer
+    /// than blackout_max, which is looked at after each step.
+    CoreExport replace_by(IdleCore& next, Nanos blackout_max, UpgradeFigures& figures,
+                          std::string& why);
 
     // --- ends
     void stop_accepting() { table_->stop_accepting(object_); }

@@ -128,9 +128,13 @@ scmp_arg_cmp masked(unsigned argument, std::uint64_t mask, std::uint64_t value) 
     return {argument, SCMP_CMP_MASKED_EQ, mask, value};
 }
 
-/// No memory that can be executed and no second process, only threads.
-void allow_threads_and_memory(Filter& filter) {
+/// No memory that can be both written and executed and no second process, only threads. Code comes
+/// from files alone, and only if the engine core may be replaced.
+void allow_threads_and_memory(Filter& filter, const SandboxNeeds& needs) {
     filter.allow("mmap", {masked(2, PROT_EXEC, 0)});
+    if (needs.upgrades)
+        filter.allow("mmap", {masked(2, PROT_EXEC | PROT_WRITE, PROT_EXEC),
+                              masked(3, MAP_TYPE | MAP_ANONYMOUS, MAP_PRIVATE)});
     filter.allow("mprotect", {masked(2, PROT_EXEC, 0)});
     filter.allow("clone", {masked(0, CLONE_THREAD | CLONE_VM, CLONE_THREAD | CLONE_VM)});
     // The flags of clone3 lie in memory, where no filter sees them; glibc then takes clone.
@@ -182,7 +186,7 @@ bool filter_system_calls(const SandboxNeeds& needs, std::string& why) {
         filter.allow(call);
     for (const char* call : kKilled)
         filter.rule(SCMP_ACT_KILL_PROCESS, call);
-    allow_threads_and_memory(filter);
+    allow_threads_and_memory(filter, needs);
     allow_files(filter, needs);
     allow_devices(filter, needs);
     const int error = filter.load();

@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,63 +13,11 @@
 #include <cstring>
 
 #include "abi/attach.h"
+#include "tools/ulc/engine_socket.h"
 #include "tools/ulc/programs.h"
 
 namespace ulc::tools {
 namespace {
-
-/// A descriptor that closes itself.
-class Descriptor {
-public:
-    explicit Descriptor(int fd = -1) : fd_(fd) {}
-    ~Descriptor() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    [[nodiscard]] int get() const { return fd_; }
-    void reset(int fd) {
-        if (fd_ >= 0) ::close(fd_);
-        fd_ = fd;
-    }
-
-private:
-    int fd_;
-};
-
-std::string explain_connect(const std::string& socket, int error) {
-    switch (error) {
-        case ENOENT:
-            return fmt::format(
-                "there is no socket {}; start ulc-engine, or name the socket of one that runs",
-                socket);
-        case ECONNREFUSED:
-            return fmt::format(
-                "{} is left over from an engine that has ended; start ulc-engine again", socket);
-        case EACCES:
-            return fmt::format("no permission for {}; run as the engine's user or let it allow you",
-                               socket);
-        default:
-            return fmt::format("cannot connect to {}: {}", socket, std::strerror(error));
-    }
-}
-
-bool connect_to(const std::string& socket, const Descriptor& fd, std::string* error) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    if (socket.size() >= sizeof address.sun_path) {
-        *error = fmt::format("the path {} is too long for a socket", socket);
-        return false;
-    }
-    std::memcpy(address.sun_path, socket.c_str(), socket.size() + 1);
-    const timeval limit{.tv_sec = 5, .tv_usec = 0};
-    ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-        *error = explain_connect(socket, errno);
-        return false;
-    }
-    return true;
-}
 
 /// Receives the Offer and the descriptor that comes with it.
 bool receive_offer(int fd, abi::Offer* offer, Descriptor* memory, std::string* error) {
@@ -115,20 +62,10 @@ CounterPage::~CounterPage() {
 }
 
 bool CounterPage::open(const std::string& socket, std::string* error) {
-    const Descriptor fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    if (!connect_to(socket, fd, error)) return false;
-    abi::Hello hello{};
-    hello.magic = abi::kHelloMagic;
-    hello.abi_version = abi::kAbiVersion;
-    hello.kind = abi::HelloKind::kCounters;
-    hello.client_pid = static_cast<std::uint32_t>(::getpid());
+    Descriptor fd;
     abi::Offer offer{};
     Descriptor memory;
-    if (::send(fd.get(), &hello, sizeof hello, MSG_NOSIGNAL) !=
-        static_cast<ssize_t>(sizeof hello)) {
-        *error = fmt::format("cannot ask the engine: {}", std::strerror(errno));
-        return false;
-    }
+    if (!greet_engine(socket, abi::HelloKind::kCounters, 5, &fd, error)) return false;
     return receive_offer(fd.get(), &offer, &memory, error) && map(memory.get(), error);
 }
 

@@ -1,0 +1,169 @@
+#include "main/core/upgrader.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "base/clock.h"
+#include "main/engine_loop.h"
+
+namespace ulc::daemon {
+namespace {
+
+constexpr Nanos kBlackoutMax = 250 * kMillisecond;
+constexpr Nanos kBusyMax = kSecond;  ///< how long a collective may be in the way
+constexpr std::chrono::milliseconds kTryAgain{1};
+constexpr int kRequestSeconds = 5;
+
+template <std::size_t Size>
+void copy_text(char (&to)[Size], const std::string& text) {
+    std::strncpy(to, text.c_str(), Size - 1);
+}
+
+/// False: the client is gone, silent or of another version.
+bool receive_request(int socket, std::string& file) {
+    const timeval limit{.tv_sec = kRequestSeconds, .tv_usec = 0};
+    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    const int flags = fcntl(socket, F_GETFL);
+    fcntl(socket, F_SETFL, flags & ~O_NONBLOCK);
+    abi::UpgradeRequest request{};
+    if (recv(socket, &request, sizeof request, 0) != static_cast<ssize_t>(sizeof request) ||
+        request.magic != abi::kHelloMagic)
+        return false;
+    file.assign(request.file, strnlen(request.file, sizeof request.file));
+    return true;
+}
+
+void send_answer(int socket, Err error, const UpgradeFigures& figures, const std::string& build,
+                 const std::string& why) {
+    abi::UpgradeAnswer answer{};
+    answer.magic = abi::kHelloMagic;
+    answer.status = static_cast<std::int32_t>(error);
+    const auto number = [](Nanos time) { return static_cast<std::uint64_t>(time); };
+    answer.load_ns = number(figures.load);
+    answer.create_ns = number(figures.create);
+    answer.export_ns = number(figures.exporting);
+    answer.import_ns = number(figures.importing);
+    answer.switch_ns = number(figures.switching);
+    answer.blackout_ns = number(figures.blackout);
+    answer.state_octets = figures.octets;
+    answer.frames = figures.frames;
+    answer.tries = figures.tries;
+    answer.endpoints = figures.endpoints;
+    copy_text(answer.build, build);
+    copy_text(answer.text, why);
+    static_cast<void>(send(socket, &answer, sizeof answer, MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+}  // namespace
+
+bool Upgrader::begin(int socket, std::string& why) {
+    if (busy_.load(std::memory_order_acquire)) {
+        why = "another upgrade is under way; try again when it has ended";
+        return false;
+    }
+    if (thread_.joinable()) thread_.join();
+    if (socket_ >= 0) close(socket_);
+    socket_ = fcntl(socket, F_DUPFD_CLOEXEC, 0);
+    if (socket_ < 0) {
+        why = "the engine has no file descriptor left; raise its limit (ulimit -n)";
+        return false;
+    }
+    busy_.store(true, std::memory_order_relaxed);
+    try {
+        thread_ = std::thread([this] { thread(); });
+    } catch (const std::system_error&) {
+        close(std::exchange(socket_, -1));
+        busy_.store(false, std::memory_order_relaxed);
+        why = "the engine can make no thread; raise the limit of its processes (ulimit -u)";
+        return false;
+    }
+    return true;
+}
+
+void Upgrader::stop() {
+    stopping_.store(true, std::memory_order_relaxed);
+    if (!thread_.joinable()) return;
+    if (busy_.load(std::memory_order_acquire)) shutdown(socket_, SHUT_RD);  // ends a recv()
+    thread_.join();
+    close(std::exchange(socket_, -1));
+}
+
+void Upgrader::thread() {
+    std::string file;
+    if (receive_request(socket_, file)) {
+        if (file.empty()) file = CoreLibrary::usual_file();
+        UpgradeFigures figures;
+        std::string build;
+        std::string why;
+        const Err error = upgrade(file, figures, build, why);
+        if (error == Err::kOk) {
+            spdlog::info("upgraded to core {}: {} endpoints, {} octets, {} us without a round",
+                         build, figures.endpoints, figures.octets, figures.blackout / kMicrosecond);
+        } else {
+            spdlog::warn("not upgraded: {}", why);
+        }
+        send_answer(socket_, error, figures, build, why);
+    }
+    shutdown(socket_, SHUT_RDWR);  // begin() or the end of this object closes it
+    busy_.store(false, std::memory_order_release);
+}
+
+Err Upgrader::upgrade(const std::string& file, UpgradeFigures& figures, std::string& build,
+                      std::string& why) {
+    if (file.front() != '/') {
+        why = fmt::format("{} is no absolute path; name the library by one", file);
+        return Err::kInvalid;
+    }
+    const Nanos begun = monotonic_now();
+    std::shared_ptr<const CoreLibrary> library;
+    if (const Err e = CoreLibrary::load(file, CoreFileRule::kOwned, library, why); e != Err::kOk)
+        return e;
+    build = library->table().build;
+    const Nanos loaded = monotonic_now();
+    figures.load = loaded - begun;
+    IdleCore next;
+    Err error = Err::kClosed;
+    why = "the engine is stopping; start the new one after it";
+    loop_.calls().run([&](Core& core, Nanos) { error = core.make_next(library, next); });
+    figures.create = monotonic_now() - loaded;
+    if (error == Err::kOk) {
+        error = replace(next, figures, why);
+    } else if (error == Err::kNoMemory) {
+        why = "no memory for a second engine core; free some, or restart the engine";
+    }
+    // Frames go back to pools that the engine's thread uses. If that has ended, this thread may.
+    loop_.calls().run([&](Core&, Nanos) { next.destroy(); });
+    return error;
+}
+
+// A collective that the engine carries out is not exported; it may end soon.
+Err Upgrader::replace(IdleCore& next, UpgradeFigures& figures, std::string& why) {
+    const Nanos give_up = monotonic_now() + kBusyMax;
+    for (;;) {
+        CoreExport result = CoreExport::kRefused;
+        const bool ran = loop_.calls().run(
+            [&](Core& core, Nanos) { result = core.replace_by(next, kBlackoutMax, figures, why); });
+        if (!ran) return Err::kClosed;
+        if (result == CoreExport::kDone) {
+            why.clear();
+            return Err::kOk;
+        }
+        if (result == CoreExport::kRefused) return Err::kUnsupported;
+        if (monotonic_now() >= give_up || stopping_.load(std::memory_order_relaxed)) {
+            why += "; try again when it has ended";
+            return Err::kTimeout;
+        }
+        std::this_thread::sleep_for(kTryAgain);
+    }
+}
+
+}  // namespace ulc::daemon

@@ -1,0 +1,202 @@
+// The upgrade of a running engine by `ulc upgrade`: each refusal is one sentence after which the
+// old core goes on, and a core that takes over serves clients. Cores are copies of test_core.cc,
+// whose names choose what they do.
+#include <gtest/gtest.h>
+#include <ulc.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/process/daemon/local_users.h"
+#include "tests/process/daemons.h"
+
+namespace ulc::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kLimit = 30'000'000'000;
+
+/// Text and exit status of `ulc upgrade`.
+struct Said {
+    int status = -1;
+    std::string text;
+};
+
+/// One engine, in a separate folder with the core that it starts with.
+class UpgradeTest : public ::testing::Test {
+protected:
+    void start(const fs::path& core, const std::vector<std::string>& more = {}) {
+        const fs::path program = std::getenv("ULC_ENGINE_PATH");
+        scratch_.let_others_in();
+        fs::copy_file(program, folder() / "ulc-engine");
+        fs::copy_file(core, folder() / "libulc-core.so");
+        std::vector<std::string> arguments{
+            "--device",    "shm,station=0,path=" + (scratch_ / "wire"),
+            "--socket",    socket_,
+            "--hugepages", "never"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        setenv("ULC_ENGINE_PATH", (folder() / "ulc-engine").c_str(), 1);
+        engine_ = start_engine(arguments, log_);
+        setenv("ULC_ENGINE_PATH", program.c_str(), 1);
+        ASSERT_TRUE(eventually([&] {
+            return text_of(log_).find("ulc-engine ready:") != std::string::npos;
+        })) << text_of(log_);
+    }
+    /// A copy of the test core under this name.
+    [[nodiscard]] std::string core(const std::string& name) const {
+        fs::copy_file(test_core(), folder() / name, fs::copy_options::overwrite_existing);
+        return folder() / name;
+    }
+    [[nodiscard]] static fs::path test_core() {
+        return fs::path(std::getenv("ULC_BUILD_DIR")) / "tests/process/libprocess_test_core.so";
+    }
+    [[nodiscard]] static fs::path real_core() {
+        return fs::path(std::getenv("ULC_BUILD_DIR")) / "pmd_app/main/libulc-core.so";
+    }
+    Said upgrade(const std::string& library, uid_t as = 0) {
+        const std::string out = scratch_ / "said";
+        fs::remove(out);
+        Process child = run_child([&] {
+            const int fd = open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+            dup2(fd, STDOUT_FILENO);
+            dup2(fd, STDERR_FILENO);
+            if (as != 0 && !become(as)) return 126;
+            const char* ulc = std::getenv("ULC_PATH");
+            execl(ulc, ulc, "upgrade", "--engine", socket_.c_str(), "--library", library.c_str(),
+                  nullptr);
+            return 127;
+        });
+        Said said;
+        said.status = child.wait();
+        said.text = text_of(out);
+        return said;
+    }
+    void expect_refused(const Said& said, const std::string& sentence) {
+        EXPECT_EQ(said.status, 1) << said.text;
+        EXPECT_NE(said.text.find(sentence), std::string::npos) << said.text;
+        EXPECT_EQ(said.text.find('\n'), said.text.size() - 1) << "one line: " << said.text;
+        expect_served();
+    }
+    /// Two endpoints form a job and exchange a message.
+    void expect_served() {
+        const auto member = [&](std::uint16_t rank) {
+            return run_child([&] {
+                ulc_endpoint* ep = nullptr;
+                if (ulc_open(socket_.c_str(), &ep) != ULC_OK) return 1;
+                if (ulc_join_wait(ep, "test", rank, 2, kLimit) != ULC_OK) return 2;
+                std::uint32_t got = 99;
+                const std::uint32_t mine = rank;
+                const auto other = static_cast<std::uint16_t>(1 - rank);
+                ulc_request send;
+                ulc_request receive;
+                if (ulc_receive(ep, other, 0, 0, &got, sizeof got, &receive) != ULC_OK) return 3;
+                if (ulc_send(ep, other, 0, &mine, sizeof mine, &send) != ULC_OK) return 4;
+                if (ulc_wait_for(ep, &receive, nullptr, kLimit) != ULC_OK) return 5;
+                if (ulc_wait_for(ep, &send, nullptr, kLimit) != ULC_OK || got != other) return 6;
+                if (ulc_leave_wait(ep, kLimit) != ULC_OK) return 7;
+                ulc_close(ep);
+                return 0;
+            });
+        };
+        Process zero = member(0);
+        Process one = member(1);
+        EXPECT_EQ(zero.wait(), 0) << text_of(log_);
+        EXPECT_EQ(one.wait(), 0) << text_of(log_);
+    }
+    [[nodiscard]] fs::path folder() const { return fs::path(scratch_ / "").parent_path(); }
+
+    Scratch scratch_;
+    std::string socket_ = scratch_ / "engine.sock";
+    std::string log_ = scratch_ / "engine.log";
+    Process engine_;
+};
+
+TEST_F(UpgradeTest, is_refused_by_a_core_without_exported_state) {
+    start(real_core(), {"--sandbox", "yes"});
+    expect_refused(upgrade(real_core()), "this engine has no exported state");
+}
+
+TEST_F(UpgradeTest, is_refused_for_a_file_that_is_no_fitting_core) {
+    start(test_core(), {"--sandbox", "yes"});
+    expect_refused(upgrade(folder() / "missing.so"), "cannot be read: No such file");
+    std::ofstream(folder() / "text.so") << "no library";
+    expect_refused(upgrade(folder() / "text.so"), "cannot be loaded");
+    const auto libulc = fs::path(std::getenv("ULC_BUILD_DIR")) / "libulc/libulc.so";
+    expect_refused(upgrade(fs::canonical(libulc)), "is no engine core");
+    expect_refused(upgrade(core("interface.so")), "has interface 99.");
+    const std::string open_to_all = core("open.so");
+    fs::permissions(open_to_all, fs::perms(0666));
+    expect_refused(upgrade(open_to_all), "is not a file that only root");
+}
+
+TEST_F(UpgradeTest, is_rolled_back_when_the_new_core_refuses_or_is_late) {
+    start(test_core(), {"--sandbox", "yes"});
+    expect_refused(upgrade(core("schema.so")), "Session has version 3, this library knows 2");
+    expect_refused(upgrade(core("slow.so")), "the upgrade was given up after 4");
+}
+
+TEST_F(UpgradeTest, names_the_endpoint_that_is_in_the_way_for_a_second) {
+    start(test_core());
+    std::ofstream(folder() / "busy") << "";
+    expect_refused(upgrade(core("next.so")),
+                   "endpoint 0x123 carries out a collective; try again when it has ended");
+    fs::remove(folder() / "busy");
+    EXPECT_EQ(upgrade(core("next.so")).status, 0);
+}
+
+TEST_F(UpgradeTest, is_refused_to_other_users) {
+    if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+    start(test_core(), {"--allow-all", "yes"});
+    expect_refused(upgrade(core("next.so"), kNobody), "only root and the engine's own user may");
+}
+
+TEST_F(UpgradeTest, is_refused_by_an_engine_that_was_told_so) {
+    start(test_core(), {"--upgrade", "no"});
+    expect_refused(upgrade(core("next.so")), "--upgrade no");
+}
+
+TEST_F(UpgradeTest, replaces_the_core_again_and_again_in_the_sandbox) {
+    start(test_core(), {"--sandbox", "yes"});
+    for (int n = 0; n < 5; ++n) {
+        // A file of the same name, as an installation leaves it: another inode.
+        const std::string next = core("next.so." + std::to_string(n));
+        fs::rename(next, folder() / "next.so");
+        const Said said = upgrade(folder() / "next.so");
+        EXPECT_EQ(said.status, 0) << said.text << text_of(log_);
+        EXPECT_NE(said.text.find("blackout 0."), std::string::npos) << said.text;
+        expect_served();
+    }
+    // Replaced cores are unloaded.
+    std::size_t mapped = 0;
+    std::ifstream maps("/proc/" + std::to_string(engine_.pid()) + "/maps");
+    for (std::string line; std::getline(maps, line);)
+        mapped += line.find("r-xp") != std::string::npos &&
+                  (line.find("next.so") != std::string::npos ||
+                   line.find("libulc-core.so") != std::string::npos);
+    EXPECT_EQ(mapped, 1U);
+    engine_.signal(SIGTERM);
+    EXPECT_EQ(engine_.wait(), 0) << text_of(log_);
+}
+
+TEST_F(UpgradeTest, goes_on_when_the_command_dies) {
+    start(test_core());
+    const std::string next = core("slow.so");
+    const char* ulc = std::getenv("ULC_PATH");
+    Process command = run_child([&] {
+        execl(ulc, ulc, "upgrade", "--engine", socket_.c_str(), "--library", next.c_str(), nullptr);
+        return 127;
+    });
+    usleep(200'000);
+    command.kill_now();
+    EXPECT_TRUE(eventually([&] {
+        return text_of(log_).find("not upgraded:") != std::string::npos;
+    })) << text_of(log_);
+    expect_served();
+}
+
+}  // namespace
+}  // namespace ulc::test
