@@ -7,7 +7,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/state/archive.h"
 #include "main/core/core_table.h"
 
 namespace ulc::daemon {
@@ -16,6 +18,8 @@ struct CoreObject {
     CoreObject(const engine::EngineConfig& config, std::span<const Port> ports)
         : engine(config, ports) {}
     engine::Engine engine;
+    state::Image image;             ///< exported, until drop_state()
+    std::vector<CoreFrame> frames;  ///< of the image
 };
 
 namespace {
@@ -84,22 +88,67 @@ std::size_t take_figures(const CoreObject* core, abi::EndpointRow* out, std::siz
 void stop_accepting(CoreObject* core) { core->engine.stop_accepting(); }
 bool drained(const CoreObject* core) { return core->engine.drained(); }
 
-constexpr std::string_view kNoState =
-    "this engine has no exported state; restart it instead (docs/guide/UPGRADING.md)";
-
-CoreExport export_state(CoreObject* /*core*/, CoreState* /*out*/, CoreText why) {
-    write_text(why, kNoState);
-    return CoreExport::kRefused;
+// Whatever is in the way of an export is a collective that an engine carries out, which ends.
+CoreExport export_state(CoreObject* core, CoreState* out, CoreText why) {
+    try {
+        state::Exporter exporter(core->image.octets.capacity());
+        core->engine.export_state(exporter);
+        if (!exporter.ok()) {
+            write_text(why, exporter.why());
+            return CoreExport::kBusy;
+        }
+        core->image = exporter.finish();
+    } catch (const std::bad_alloc&) {
+        write_text(why, "no memory for the state of the engine; free some, or restart the engine");
+        return CoreExport::kRefused;
+    }
+    static_assert(sizeof(CoreFrame) == sizeof(state::FrameName));
+    out->octets = core->image.octets.data();
+    out->size = core->image.octets.size();
+    core->frames.clear();
+    for (const state::FrameName& name : core->image.frames)
+        core->frames.push_back({name.frame, name.pool});
+    out->frames = core->frames.data();
+    out->frame_count = core->frames.size();
+    return CoreExport::kDone;
 }
 
-std::int32_t import_state(CoreObject* /*core*/, const CoreState* /*state*/,
-                          const CoreRegion* /*regions*/, std::size_t /*region_count*/,
-                          CoreText why) {
-    write_text(why, kNoState);
-    return static_cast<std::int32_t>(Err::kUnsupported);
+struct CoreRegions {
+    const CoreRegion* first;
+    std::size_t count;
+};
+
+engine::Mapping find_region(void* context, engine::EndpointId endpoint) {
+    const auto& regions = *static_cast<const CoreRegions*>(context);
+    const std::span all(regions.first, regions.count);
+    const auto found = std::ranges::find(all, endpoint, &CoreRegion::endpoint);
+    if (found == all.end()) return {};
+    return {found->memory, found->layout, found->interrupt};
 }
 
-void drop_state(CoreObject* /*core*/) {}
+std::int32_t import_state(CoreObject* core, const CoreState* state, const CoreRegion* regions,
+                          std::size_t region_count, CoreText why) {
+    try {
+        std::vector<state::FrameName> frames;
+        for (const CoreFrame& frame : std::span(state->frames, state->frame_count))
+            frames.push_back({frame.frame, frame.pool});
+        state::Importer importer({state->octets, state->size}, frames);
+        CoreRegions all{regions, region_count};
+        core->engine.import_state(importer, {find_region, &all});
+        if (importer.finish()) return static_cast<std::int32_t>(Err::kOk);
+        write_text(why, "the new library refuses the engine's state: " + importer.why() +
+                            "; restart the engine instead (docs/guide/UPGRADING.md)");
+        return static_cast<std::int32_t>(Err::kUnsupported);
+    } catch (const std::bad_alloc&) {
+        write_text(why, "no memory for the state of the engine; free some, or restart the engine");
+        return static_cast<std::int32_t>(Err::kNoMemory);
+    }
+}
+
+void drop_state(CoreObject* core) {
+    core->image = {};
+    core->frames = {};
+}
 
 constexpr CoreTable kTable{
     .octets = sizeof(CoreTable),

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <ulc.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -115,9 +118,111 @@ protected:
     Process engine_;
 };
 
-TEST_F(UpgradeTest, is_refused_by_a_core_without_exported_state) {
+/// Milliseconds behind "blackout" in what the command says; -1: there are none.
+double blackout_of(const std::string& text) {
+    const std::size_t at = text.find("blackout ");
+    return at == std::string::npos ? -1 : std::strtod(text.c_str() + at + 9, nullptr);
+}
+
+/// Messages of a round: lengths from 4 octets to several frames.
+constexpr std::size_t kWindow = 16;
+std::size_t words_of(std::size_t message) { return 1 + message * 97; }
+
+/// Rank 0 sends windows, rank 1 sends each message back. Every word is that of its round, message
+/// and place, and the last round is one of zeros. Returns 0, or where it went wrong.
+int stream(const std::string& socket, std::uint16_t rank, double seconds,
+           const std::string& rounds_file) {
+    ulc_endpoint* ep = nullptr;
+    if (ulc_open(socket.c_str(), &ep) != ULC_OK) return 1;
+    if (ulc_join_wait(ep, "stream", rank, 2, kLimit) != ULC_OK) return 2;
+    const auto other = static_cast<std::uint16_t>(1 - rank);
+    std::vector<std::vector<std::uint32_t>> out(kWindow);
+    std::vector<std::vector<std::uint32_t>> in(kWindow);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+    for (std::uint32_t round = 1;; ++round) {
+        const bool last = std::chrono::steady_clock::now() >= until;
+        std::vector<ulc_request> sends(kWindow);
+        std::vector<ulc_request> receives(kWindow);
+        for (std::size_t m = 0; m < kWindow; ++m) {
+            in[m].assign(words_of(m), 0);
+            if (ulc_receive(ep, other, m, 0, in[m].data(), in[m].size() * 4, &receives[m]))
+                return 3;
+        }
+        const auto send_all = [&] {
+            for (std::size_t m = 0; m < kWindow; ++m)
+                if (ulc_send(ep, other, m, out[m].data(), out[m].size() * 4, &sends[m]))
+                    return false;
+            return true;
+        };
+        const auto await = [&](std::vector<ulc_request>& requests) {
+            return std::ranges::all_of(requests, [&](ulc_request& each) {
+                return ulc_wait_for(ep, &each, nullptr, kLimit) == ULC_OK;
+            });
+        };
+        for (std::size_t m = 0; m < kWindow && rank == 0; ++m) {
+            out[m].resize(words_of(m));
+            for (std::size_t w = 0; w < out[m].size(); ++w)
+                out[m][w] = last ? 0 : static_cast<std::uint32_t>(round * 1000 + m * 10 + w);
+        }
+        if (rank == 0 && !send_all()) return 4;
+        if (!await(receives)) return 5;
+        if (rank == 1) {
+            out = in;
+            if (!send_all()) return 6;
+        } else if (in != out) {
+            return 7;
+        }
+        if (!await(sends)) return 8;
+        const bool ends = rank == 0 ? last : in[1][0] == 0;
+        for (std::size_t m = 0; m < kWindow && rank == 1 && !ends; ++m)
+            for (std::size_t w = 0; w < in[m].size(); ++w)
+                if (in[m][w] != static_cast<std::uint32_t>(round * 1000 + m * 10 + w)) return 9;
+        if (!ends) continue;
+        std::ofstream(rounds_file) << round;
+        break;
+    }
+    if (ulc_leave_wait(ep, kLimit) != ULC_OK) return 10;
+    ulc_close(ep);
+    return 0;
+}
+
+TEST_F(UpgradeTest, under_full_traffic_loses_nothing) {
     start(real_core(), {"--sandbox", "yes"});
-    expect_refused(upgrade(real_core()), "this engine has no exported state");
+    const std::string log = scratch_ / "other.log";
+    const std::string socket = scratch_ / "other.sock";
+    Process other = start_engine({"--device", "shm,station=1,path=" + (scratch_ / "wire"),
+                                  "--socket", socket, "--hugepages", "never"},
+                                 log);
+    ASSERT_TRUE(eventually([&] {
+        return text_of(log).find("ulc-engine ready:") != std::string::npos;
+    })) << text_of(log);
+    const char* given = std::getenv("ULC_UPGRADE_SECONDS");  // tools/soak: longer
+    const double seconds = given != nullptr ? std::atof(given) : 4;
+    const std::string rounds = scratch_ / "rounds";
+    Process one = run_child([&] { return stream(socket, 1, 0, scratch_ / "one"); });
+    Process zero = run_child([&] { return stream(socket_, 0, seconds, rounds); });
+    std::vector<double> blackouts;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+    for (int n = 0; std::chrono::steady_clock::now() < until; ++n) {
+        const fs::path next = folder() / ("next.so." + std::to_string(n % 2));
+        fs::remove(next);
+        fs::copy_file(real_core(), next);
+        const Said said = upgrade(next);
+        ASSERT_EQ(said.status, 0) << said.text << text_of(log_);
+        blackouts.push_back(blackout_of(said.text));
+    }
+    EXPECT_EQ(zero.wait(), 0) << text_of(log_);
+    EXPECT_EQ(one.wait(), 0) << text_of(log);
+    ASSERT_GE(blackouts.size(), 5U);
+    std::ranges::sort(blackouts);
+    const double half = blackouts[blackouts.size() / 2];
+    const double most = blackouts[blackouts.size() * 99 / 100];
+    std::printf("%zu upgrades in %s rounds of %zu messages: blackout p50 %.2f ms, p99 %.2f ms\n",
+                blackouts.size(), text_of(rounds).c_str(), 2 * kWindow, half, most);
+    EXPECT_GT(std::atoi(text_of(rounds).c_str()), 100);
+    EXPECT_GE(blackouts.front(), 0);
+    EXPECT_LE(half, 10);
+    EXPECT_LE(most, 100);
 }
 
 TEST_F(UpgradeTest, is_refused_for_a_file_that_is_no_fitting_core) {
