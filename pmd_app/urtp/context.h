@@ -26,6 +26,7 @@ struct Context {
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
 
+    void fields(state::Archive& archive);  ///< urtp/state/
     [[nodiscard]] const Params& params() const noexcept { return config.params; }
     void count(Counter id, std::uint64_t n = 1) noexcept { counters.add(id, n); }
     [[nodiscard]] Nanos random_below(Nanos bound) noexcept {
@@ -45,7 +46,8 @@ struct Context {
         return std::min(p.ack_delay << patience, std::max(p.ack_delay, p.ack_delay_max));
     }
 
-    TransportConfig config;  ///< params as the profile tunes them
+    TransportConfig config;       ///< params as the profile tunes them
+    const std::uint64_t profile;  ///< digest of its words
     Policy policy;
     const Departures* departures;
     const SegmentPool pool;

@@ -16,6 +16,8 @@
 
 namespace ulc::urtp {
 
+class Sessions;
+
 /// One turn to speak.
 struct Turn {
     enum class Kind : std::uint8_t {
@@ -76,6 +78,7 @@ public:
     /// Counts it as one that went before packets that may wait.
     void extend_run() noexcept { ++run_; }
 
+    void fields(state::Archive& archive, const Sessions& named);  ///< urtp/state/
     /// Fails the process if an invariant is broken. O(length of the queue).
     void check_invariants() const;
 

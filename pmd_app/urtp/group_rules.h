@@ -13,9 +13,14 @@ namespace ulc::wire {
 struct FrameView;  // wire/parse.h
 }
 
+namespace ulc::state {
+class Archive;  // base/state/archive.h
+}
+
 namespace ulc::urtp {
 
 struct RxStream;
+struct Timer;
 struct Session;
 
 class GroupRules {
@@ -56,6 +61,10 @@ public:
     }
     /// The member with this index left or died.
     virtual void remove(std::uint16_t) noexcept {}
+
+    // --- an upgrade (urtp/state/)
+    virtual void fields(state::Archive&) {}
+    [[nodiscard]] virtual Timer* timer() noexcept { return nullptr; }
 };
 
 }  // namespace ulc::urtp

@@ -8,6 +8,10 @@
 
 #include "base/units.h"
 
+namespace ulc::state {
+class Archive;  // base/state/archive.h
+}
+
 namespace ulc::urtp {
 
 /// The profile that is used where nothing is configured (urtp/policy.h).
@@ -102,6 +106,7 @@ struct Params {
     /// But waits no longer for that: some devices report late.
     Nanos control_wait_max = 800 * kMicrosecond;
 
+    void fields(state::Archive& archive);  ///< urtp/state/
     /// Packets that a unicast receiver may leave unacknowledged if it is not asked.
     [[nodiscard]] std::uint32_t unasked_ack_window() const noexcept {
         return ack_window > lone_ack_window ? ack_window : lone_ack_window;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "base/units.h"
 
@@ -31,6 +32,13 @@ public:
     /// What hardly any answer exceeds.
     [[nodiscard]] Unit bound() const noexcept { return srtt_ + 4 * (measured() ? var_ : ~var_); }
     [[nodiscard]] bool measured() const noexcept { return var_ >= 0; }
+    template <class Archive>
+    void fields(Archive& archive) {
+        constexpr Unit kMost = std::numeric_limits<Unit>::max() / 8;  // bound() does not overflow
+        archive.values(srtt_, var_);
+        const bool sane = srtt_ >= 0 && srtt_ < kMost && var_ > -kMost && var_ < kMost;
+        if (!archive.require(sane, "a measured time is out of range")) srtt_ = var_ = 0;
+    }
 
 private:
     Unit srtt_;
@@ -48,6 +56,10 @@ public:
     /// What hardly any takes longer than; 0: not known yet.
     [[nodiscard]] Nanos bound() const noexcept {
         return mean_.measured() ? mean_.bound() * kMicrosecond : 0;
+    }
+    template <class Archive>
+    void fields(Archive& archive) {
+        mean_.fields(archive);
     }
 
 private:

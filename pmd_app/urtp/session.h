@@ -26,6 +26,8 @@ struct Session {
         reserved.reserved = true;
     }
 
+    void fields(state::Archive& archive);  ///< urtp/state/
+
     const Rank rank;
     const bool local;  ///< on this node, so its frames come from the pool to send from
     bool gone = false;
@@ -72,6 +74,8 @@ struct Session {
 };
 
 struct Group {
+    void fields(state::Archive& archive);  ///< urtp/state/
+
     GroupHandle handle = 0;
     Mac address = kBroadcastMac;          ///< to which its members listen
     std::vector<Rank> ranks;              ///< by index

@@ -115,6 +115,9 @@ public:
             if (session != nullptr && session->tx != nullptr) visit(*session->tx);
     }
 
+    // --- an upgrade (urtp/state/)
+    void fields(state::Archive& archive);       ///< peers
+    void news_fields(state::Archive& archive);  ///< after the sessions were made
     /// Fails the process if an invariant is broken. O(peers + members of groups).
     void check_invariants() const;
 

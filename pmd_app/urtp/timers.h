@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/check.h"
@@ -73,6 +74,19 @@ public:
         sink(last->position);
     }
 
+    /// Returns the armed timers as they lie: in each state of the heap another order.
+    [[nodiscard]] std::span<Timer* const> armed() const noexcept { return heap_; }
+    /// Arms a timer at the next place of the heap. False: it is armed, or is due before its parent.
+    [[nodiscard]] bool restore(Timer& timer, Nanos due) noexcept {
+        const auto at = static_cast<std::uint32_t>(heap_.size());
+        const bool ordered = at == 0 || heap_[(at - 1) / 2]->due <= due;
+        if (timer.position != Timer::kIdle || due == kNever || !ordered) return false;
+        ULC_CHECK(heap_.size() < heap_.capacity());
+        heap_.push_back(&timer);
+        timer.due = due;
+        timer.position = at;
+        return true;
+    }
     /// Disarms all timers.
     void clear() noexcept {
         for (Timer* timer : heap_) {

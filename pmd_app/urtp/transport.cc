@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/fnv.h"
 #include "urtp/fast.h"
 
 namespace ulc::urtp {
@@ -14,10 +15,18 @@ constexpr Departures kAllLeft;  ///< a port that says nothing
 /// Questions in a row without answer that make a member silent rather than slow.
 constexpr std::uint32_t kUnansweredSilent = 2;
 
+std::uint64_t digest_of(std::string_view profile) noexcept {
+    std::uint64_t hash = kFnvBasis;
+    for (const char letter : profile)
+        hash = fnv1a(hash, static_cast<unsigned char>(letter));
+    return hash;
+}
+
 }  // namespace
 
 Context::Context(const TransportConfig& of, const SegmentPool& segments, Counters& counted)
     : config(of),
+      profile(digest_of(of.profile)),
       departures(of.departures != nullptr ? of.departures : &kAllLeft),
       pool(segments),
       counters(counted),

@@ -226,10 +226,20 @@ public:
     /// The member is of no job, and open for links.
     [[nodiscard]] bool for_links() const noexcept { return sessions_.for_links(); }
 
+    /// Exports the state, or imports it into a new transport with the same configuration and
+    /// roster (docs/design/UPGRADE.md). If an import fails, only the destructor may follow. All
+    /// predictions end.
+    void fields(state::Archive& archive);
     /// Fails the process if an invariant of any part is broken. O(peers + packets held).
     void check_invariants() const;
 
 private:
+    // urtp/state/transport.cc
+    void group_names(state::Archive& archive);
+    void session_names(state::Archive& archive);
+    void group_streams(state::Archive& archive, Group& group);
+    void timer_fields(state::Archive& archive);
+    [[nodiscard]] Timer* timer_named(TimerOwner kind, Rank rank, StreamId stream) noexcept;
     /// Returns the rank's session, made on first contact; nullptr: it is gone, or vacant.
     Session* session_of(Rank rank);
     [[gnu::noinline]] Session* open_session(Rank rank);

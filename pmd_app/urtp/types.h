@@ -20,6 +20,7 @@ struct Departures;  // urtp/departures.h
 /// A rank as the roster has it. At most 32 bytes, which with one pointer is the cost of a silent
 /// peer.
 struct Peer {
+    void fields(state::Archive& archive);  ///< urtp/state/
     Mac mac;
     Handle handle = 0;
     std::uint32_t incarnation = 0;
@@ -27,9 +28,10 @@ struct Peer {
 
 /// Names that the two ends of a link have for each other, and where their numbers begin.
 struct LinkEnds {
-    Rank self = kNoRank;  ///< the slot that the peer has for this member
-    Seq in;               ///< first number of what the peer sends; chosen here
-    Seq out;              ///< first number of what is sent to the peer; chosen there
+    void fields(state::Archive& archive);  ///< urtp/state/
+    Rank self = kNoRank;                   ///< the slot that the peer has for this member
+    Seq in;                                ///< first number of what the peer sends; chosen here
+    Seq out;  ///< first number of what is sent to the peer; chosen there
 };
 
 /// Tells whether a packet may be committed now to a stream.
@@ -118,7 +120,8 @@ struct HoldRules {
 };
 
 struct TransportConfig {
-    Rank rank = 0;  ///< kNoRank: of no job, open for links
+    void fields(state::Archive& archive);  ///< urtp/state/
+    Rank rank = 0;                         ///< kNoRank: of no job, open for links
     Mac mac;
     std::uint16_t mtu = 1500;
     std::uint16_t ether_type = wire::kEtherTypeDefault;

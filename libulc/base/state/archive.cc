@@ -23,10 +23,9 @@ void Archive::fail(std::string sentence) {
 }
 
 std::size_t Archive::count(std::size_t size, std::size_t most, const char* sentence) {
-    ULC_CHECK(importing() || size <= most);
     auto n = static_cast<std::uint32_t>(size);
     number(n);
-    if (importing() && !require(n <= most && n <= in_.size(), sentence)) return 0;
+    if (!require(n <= most && (exporting() || n <= in_.size()), sentence)) return 0;
     return n;
 }
 

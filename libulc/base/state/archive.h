@@ -65,9 +65,9 @@ public:
     [[nodiscard]] const std::string& why() const noexcept { return why_; }
     /// Ends the export or import. Only the first call has an effect.
     void fail(std::string sentence);
-    /// Ends an import unless `holds`, and returns that. An exported value holds always.
+    /// Ends the archive unless `holds`, and returns that. An export that fails here shows a fault
+    /// of ours, and is refused like an import.
     bool require(bool holds, const char* sentence) {
-        ULC_CHECK(holds || importing());
         if (!holds) [[unlikely]]
             fail(sentence);
         return holds;
@@ -102,8 +102,15 @@ public:
     void sequence(std::vector<T>& value, std::size_t most, const char* sentence) {
         const std::size_t n = count(value.size(), most, sentence);
         if (importing()) value.resize(n);
-        for (T& each : value)
-            one(each);
+        each_of(value);
+    }
+    /// A vector that has its length already.
+    template <class T>
+    void same_length(std::vector<T>& value) {
+        const auto own = static_cast<std::uint32_t>(value.size());
+        std::uint32_t n = own;
+        number(n);
+        if (require(n == own, "a list has another length")) each_of(value);
     }
     /// A string of at most `most` octets.
     void text(std::string& value, std::size_t most);
@@ -176,6 +183,19 @@ private:
         } else {
             static_assert(std::is_integral_v<T>, "it has no fields(Archive&)");
             number(value);
+        }
+    }
+    template <class T>
+    void each_of(std::vector<T>& value) {
+        if constexpr (std::is_same_v<T, bool>) {  // it has no references
+            for (std::size_t i = 0; i < value.size(); ++i) {
+                bool each = value[i];
+                one(each);
+                value[i] = each;
+            }
+        } else {
+            for (T& each : value)
+                one(each);
         }
     }
     template <class Bits, class T>

@@ -119,10 +119,14 @@ public:
     /// Tells the first starved source of free nodes if it is worth a frame.
     void offer_room() noexcept;
     RxStream* find_or_make(StreamId stream, Session& session);
+    void fields(state::Archive& archive);  ///< urtp/state/, after the streams were made
     /// Fails the process if an invariant is broken. O(streams + packets held).
     void check_invariants() const;
 
 private:
+    void ready_fields(state::Archive& archive, Session& session);
+    void held_fields(state::Archive& archive, RxStream& rx);
+    void packet_fields(state::Archive& archive, RxNode& node);
     void begin(RxStream& rx, StreamId id, std::uint32_t window, Seq first);
     void end(RxStream& rx) noexcept;
     void end_keeping(RxStream& rx) noexcept;

@@ -22,6 +22,7 @@ struct RxStream;
 /// One held packet. It is in the pool's free list, in a hash chain, or in its source's ready queue:
 /// one link is enough.
 struct RxNode {
+    void fields(state::Archive& archive);  ///< urtp/state/
     RxNode* link = nullptr;
     /// segment nullptr: a subset packet for others, held for its number only.
     ReadyPacket packet;
@@ -81,6 +82,17 @@ public:
         free_ = node->link;
         --free_count_;
         node->local = local;
+        return node;
+    }
+    /// Takes a node for a packet that was held before: its frame is counted, and not refused.
+    /// nullptr: the pool is used up.
+    [[nodiscard]] RxNode* adopt(bool local) noexcept {
+        RxNode* node = free_;
+        if (node == nullptr) return nullptr;
+        if (FrameShare* share = shares_[local]; share != nullptr) share->take();
+        free_ = node->link;
+        --free_count_;
+        *node = RxNode{.local = local};
         return node;
     }
     void give_back(RxNode& node) noexcept {

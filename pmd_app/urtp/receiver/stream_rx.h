@@ -12,6 +12,10 @@
 #include "urtp/timers.h"
 #include "wire/ids.h"
 
+namespace ulc::state {
+class Archive;  // base/state/archive.h
+}
+
 namespace ulc::urtp {
 
 struct Session;
@@ -19,6 +23,7 @@ struct Group;
 
 /// Nodes of the pool that are kept for one stream, where a policy rations it.
 struct KeptRoom {
+    void fields(state::Archive& archive);  ///< urtp/state/
     bool rationed = false;  ///< else the pool is shared, and credit alone bounds a source
     bool grant_due = false;
     bool refuse_due = false;
@@ -75,6 +80,8 @@ struct RxStream {
     Nanos asked_at = kNever;
 
     Timer timer;
+
+    void fields(state::Archive& archive);  ///< urtp/state/
 
     [[nodiscard]] bool flow_due() const noexcept { return room.grant_due || room.refuse_due; }
     [[nodiscard]] bool missing() const noexcept {

@@ -43,7 +43,7 @@ void Receiver::begin(RxStream& rx, StreamId id, std::uint32_t window, Seq first)
     rx.id = id;
     rx.counted = rx.group != nullptr && rx.group->counted;
     rx.window = window;
-    rx.next = rx.high = rx.acked = rx.asked_to = first;
+    rx.next = rx.high = rx.acked = rx.asked_to = rx.late_to = rx.lost_to = first;
     rx.limit_told = first + window;
     rx.timer.kind = TimerOwner::kReceive;
     rx.timer.owner = &rx;

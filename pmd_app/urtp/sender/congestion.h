@@ -20,6 +20,10 @@
 
 #include "base/units.h"
 
+namespace ulc::state {
+class Archive;  // base/state/archive.h
+}
+
 namespace ulc::urtp {
 
 struct CongestionLimits {
@@ -51,6 +55,7 @@ public:
     }
     [[nodiscard]] float window() const noexcept { return window_; }
     [[nodiscard]] bool full() const noexcept { return window_ >= most_; }
+    void fields(state::Archive& archive);  ///< urtp/state/
 
 private:
     float most_;
@@ -76,6 +81,7 @@ public:
     [[nodiscard]] float idle_share() const noexcept {
         return latest_ == 0 ? 1 : shortest_ / std::max(latest_ - kRing, shortest_);
     }
+    void fields(state::Archive& archive);  ///< urtp/state/
 
 private:
     static constexpr float kForget =
@@ -129,6 +135,7 @@ public:
         }
     }
     [[nodiscard]] float window() const noexcept { return reno_.window(); }
+    void fields(state::Archive& archive);  ///< urtp/state/
 
 private:
     LossBased reno_;
@@ -166,6 +173,7 @@ public:
         window_ = std::max(window_, kLeastWindow);
     }
     [[nodiscard]] float window() const noexcept { return window_; }
+    void fields(state::Archive& archive);  ///< urtp/state/
 
 private:
     void cut(float share) noexcept { window_ *= 1 - std::min(share, kMostCut); }

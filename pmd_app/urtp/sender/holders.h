@@ -16,6 +16,10 @@
 
 #include "base/units.h"
 
+namespace ulc::state {
+class Archive;  // base/state/archive.h
+}
+
 namespace ulc::urtp {
 
 struct TxStream;
@@ -61,6 +65,7 @@ public:
     [[nodiscard]] bool others_wait(const TxStream& tx) const noexcept;
 
     static constexpr std::uint32_t kNoHolder = UINT32_MAX;
+    void fields(state::Archive& archive, std::uint16_t members);  ///< urtp/state/
 
 private:
     struct Member {

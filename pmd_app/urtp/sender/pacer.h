@@ -6,6 +6,10 @@
 
 #include "base/units.h"
 
+namespace ulc::state {
+class Archive;  // base/state/archive.h
+}
+
 namespace ulc::urtp {
 
 class Pacer {
@@ -23,6 +27,7 @@ public:
         next_ = std::min(next_, gap == 0 ? 0 : now + gap);
     }
     [[nodiscard]] Nanos gap() const noexcept { return gap_; }
+    void fields(state::Archive& archive);  ///< urtp/state/
 
 private:
     Nanos gap_ = 0;

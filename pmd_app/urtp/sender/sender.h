@@ -119,6 +119,7 @@ public:
     /// `window` packets may be under way from now on.
     void bound_stream(TxStream& tx, double window, Nanos now) noexcept;
 
+    void fields(state::Archive& archive);  ///< urtp/state/, after the streams were made
     /// Fails the process if an invariant is broken. O(packets retained).
     void check_invariants() const;
 
@@ -126,6 +127,8 @@ private:
     using Blockers = FixedVector<TxStream*, wire::kAfterEntriesMax + 1>;
 
     void begin(TxStream& tx);
+    void stream_fields(state::Archive& archive, TxStream& tx);
+    void new_packets_fields(state::Archive& archive);
     void retain(TxStream& tx, Segment* segment, bool asks, Nanos now) noexcept;
     void build_short(const TxPrediction& of, const ShortMessage& message, bool asks,
                      Segment& segment, Nanos now) noexcept;

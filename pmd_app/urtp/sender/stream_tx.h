@@ -116,6 +116,8 @@ struct TxStream {
     /// A round trip has passed since the last cut: news may be its effect.
     [[nodiscard]] bool may_cut(Nanos now) const noexcept { return now - cut_at >= rtt.smoothed(); }
 
+    void fields(state::Archive& archive);  ///< urtp/state/
+
     const StreamId id;
     const std::uint32_t window;  ///< slots in the ring, power of two
     Group* const group;

@@ -56,6 +56,7 @@ public:
                     submit(r);
                 if (!random_.chance(scenario_.slow_reader)) take(r);
             }
+            if (between) between(world_);
             if (::testing::Test::HasFatalFailure()) return;
             if (!world_.step(world_.now + 50 * kMicrosecond)) continue;
         }
@@ -69,6 +70,10 @@ public:
             EXPECT_EQ(world_.count(r, Counter::peers_dead), 0U);
         }
     }
+
+    [[nodiscard]] World& world() { return world_; }
+
+    std::function<void(World&)> between;  ///< called between two rounds
 
 private:
     void add_group(GroupHandle handle) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/prng.h"
+#include "base/state/archive.h"
 #include "urtp/fast.h"
 #include "urtp/transport.h"
 #include "wire/parse.h"
@@ -153,6 +154,7 @@ public:
             config.seed = seed * 7919 + r;
             members.push_back(
                 std::make_unique<Transport>(config, roster, pool.table(), *counters[r]));
+            configs_.push_back(config);
             dead.push_back(false);
         }
     }
@@ -253,6 +255,29 @@ public:
         while (step(until)) {
         }
     }
+    /// Replaces a member by another that imports its state. The octets: for the caller.
+    state::Image upgrade(Rank rank) {
+        forget(rank);
+        state::Exporter exporter;
+        exporter.values(*members[rank]);
+        EXPECT_TRUE(exporter.ok()) << exporter.why();
+        state::Image image = exporter.finish();
+        auto next = fresh(rank);
+        state::Importer importer(image.octets, image.frames);
+        importer.values(*next);
+        EXPECT_TRUE(importer.finish()) << importer.why();
+        state::Exporter again;
+        again.values(*next);
+        EXPECT_TRUE(again.finish().octets == image.octets) << "export(import(x)) is not x";
+        if (!::testing::Test::HasFailure()) members[rank] = std::move(next);
+        members[rank]->check_invariants();
+        return image;
+    }
+    /// Returns a new member with the configuration of this one.
+    [[nodiscard]] std::unique_ptr<Transport> fresh(Rank rank) {
+        return std::make_unique<Transport>(configs_[rank], roster_of(members[rank]->size()),
+                                           pool.table(), *counters[rank]);
+    }
     [[nodiscard]] bool drained() const {
         for (Rank r = 0; r < static_cast<Rank>(members.size()); ++r) {
             if (!dead[r] && !members[r]->drained()) return false;
@@ -278,6 +303,7 @@ public:
     std::uint64_t multicasts_taken_at_once = 0;
     std::uint64_t frames = 0;
     std::uint64_t digest = 0;  ///< all frames' bytes, in order (FNV-1a)
+    std::uint64_t times = 0;   ///< the same of their times
 
 private:
     struct Flight {
@@ -301,6 +327,7 @@ private:
 
     void launch(Rank from, Segment* segment) {
         ++frames;
+        times = (times ^ static_cast<std::uint64_t>(now)) * 0x100000001b3;
         for (std::uint32_t i = 0; i < segment->length; ++i)
             digest = (digest ^ std::to_integer<std::uint64_t>(segment->frame[i])) * 0x100000001b3;
         wire::FrameView view;
@@ -400,6 +427,7 @@ private:
     std::map<std::pair<Rank, Rank>, std::vector<std::string>> taken_;  ///< by receiver and source
     std::map<std::pair<Rank, StreamId>, TxPrediction> next_messages_;
     std::map<std::tuple<Rank, Handle, Rank>, RxPrediction> next_frames_;
+    std::vector<TransportConfig> configs_;
     Faults faults_;
     Prng random_;
     std::vector<Nanos> busy_until_;

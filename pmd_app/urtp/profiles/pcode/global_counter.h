@@ -18,6 +18,10 @@
 #include <cstdint>
 #include <memory>
 
+namespace ulc::state {
+class Archive;  // base/state/archive.h
+}
+
 namespace ulc::urtp::pcode {
 
 class GlobalCounter {
@@ -49,6 +53,7 @@ public:
 
     /// The first gap is [from, to); false: there is none.
     [[nodiscard]] bool gap(std::uint32_t& from, std::uint32_t& to) const noexcept;
+    void fields(state::Archive& archive);  ///< urtp/state/
     /// Nobody answers for the first gap: goes on behind it.
     void skip_gap() noexcept;
 

@@ -7,6 +7,10 @@
 
 #include "base/units.h"
 
+namespace ulc::state {
+class Archive;  // base/state/archive.h
+}
+
 namespace ulc::urtp::pcode {
 
 class NackTimer {
@@ -33,6 +37,7 @@ public:
         return Due::kAsk;
     }
     [[nodiscard]] Nanos at() const noexcept { return at_; }
+    void fields(state::Archive& archive);  ///< urtp/state/
 
 private:
     Nanos at_ = kNever;

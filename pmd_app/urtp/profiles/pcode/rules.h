@@ -50,6 +50,8 @@ public:
     [[nodiscard]] bool on_nack(const wire::FrameView& frame, Session& session,
                                Nanos now) noexcept override;
     void remove(std::uint16_t index) noexcept override;
+    void fields(state::Archive& archive) override;
+    [[nodiscard]] Timer* timer() noexcept override { return &timer_; }
 
 private:
     [[nodiscard]] const Params& params() const noexcept { return parts_.context.params(); }

@@ -1,0 +1,49 @@
+// The configuration of a transport, which an importing one must share, and values that all parts
+// use.
+#include "base/fnv.h"
+#include "urtp/context.h"
+#include "urtp/state/values.h"
+
+namespace ulc::urtp {
+
+void Params::fields(state::Archive& archive) {
+    ULC_STATE(
+        archive, Params, 1,
+        (window, ack_window, lone_ack_window, group_ack_window, ack_delay, ack_delay_max, req_delay,
+         reorder_wait, req_spread, repair_gather, min_req_gap, first_recv_wait, min_recv_wait,
+         max_recv_wait, initial_rtt, min_send_wait, max_send_wait, probe_slot, peer_dead,
+         hold_limit, rx_pool_packets, source_packets, credit_request, reserve_above, free_lazily,
+         acknowledged, group_window_min, early_messages, flow_window, status_window,
+         request_on_receive, receives_in_turn, ack_duplicates, selective_repeat, timed_by_rtt,
+         single_request, number_vector, control_one_by_one, control_wait_max),
+        ());
+}
+
+void TransportConfig::fields(state::Archive& archive) {
+    // Others are objects of the engine; the profile is digested in the context.
+    ULC_STATE(archive, TransportConfig, 1,
+              (rank, mac, mtu, ether_type, first_seq, world, crc, params),
+              (seed, send_frames, receive_frames, node_heard, node_context, departures, profile));
+}
+
+void Context::fields(state::Archive& archive) {
+    ULC_STATE(archive, Context, 1, (prng),
+              (config, profile, policy, departures, pool, counters, timers));
+    archive.same(profile, "the profile");
+    state::Exporter digested;
+    digested.values(config);
+    std::uint64_t digest = kFnvBasis;
+    for (const std::byte octet : digested.finish().octets)
+        digest = fnv1a(digest, std::to_integer<std::uint64_t>(octet));
+    archive.same(digest, "the configuration of a transport");
+}
+
+void Peer::fields(state::Archive& archive) {
+    ULC_STATE(archive, Peer, 1, (mac, handle, incarnation), ());
+}
+
+void LinkEnds::fields(state::Archive& archive) {
+    ULC_STATE(archive, LinkEnds, 1, (self, in, out), ());
+}
+
+}  // namespace ulc::urtp
