@@ -1,8 +1,10 @@
-// The memory that one client and the engine share: one sealed memfd an endpoint. docs/ARCHITECTURE.md has the
-// handshake. The client's side is hostile to the engine: whatever lies here is copied once and the copy is
-// validated; the engine's own cursors and layout live in its private memory and are only *published* here.
+// The memory that one client and the engine share: one sealed memfd an endpoint.
+// docs/ARCHITECTURE.md has the handshake. The client's side is hostile to the engine: it copies the
+// contents once and validates the copy. The engine's own cursors and layout are in its private
+// memory and are only *published* here.
 //
-//   0        EndpointControl (one page; engine-written lines and client-written lines never share a cache line)
+//   0        EndpointControl (one page; engine-written lines and client-written lines never share a
+//            cache line)
 //   sq       submission slots, client → engine
 //   rq       release entries, client → engine
 //   cq       completion slots, engine → client
@@ -23,8 +25,9 @@ inline constexpr std::uint32_t kAbiVersion = 10;
 inline constexpr std::size_t kPageOctets = 4096;
 inline constexpr std::size_t kArenaAlignment = 64;
 
-/// Placement of everything in the region, in octets from its start. Both sides compute nothing else: the engine
-/// keeps a private copy, the client validates it once against the size of the memfd.
+/// Placement of every part of the region, in bytes from its start. Neither side computes it
+/// otherwise: the engine keeps a private copy, the client validates it once against the size of the
+/// memfd.
 struct RegionLayout {
     std::uint64_t region_octets;
     std::uint32_t sq_offset;
@@ -41,9 +44,10 @@ struct RegionLayout {
 };
 static_assert(sizeof(RegionLayout) == 48);
 
-/// EndpointControl::client_state: what the engine owes the client after publishing (slot_ring.h).
+/// EndpointControl::client_state: what the engine must do for the client after publishing
+/// (slot_ring.h).
 enum class ClientState : std::uint32_t {
-    kPolling = 0,    ///< promises to look at its ring: nothing
+    kPolling = 0,    ///< promises to poll its ring: nothing
     kAsleep = 1,     ///< sleeps on wake_sequence: one futex wake
     kComputing = 2,  ///< has revoked its promise and armed the upcall: one upcall
 };
@@ -62,8 +66,8 @@ struct EndpointControl {
     std::atomic<std::uint32_t>
         engine_asleep;                 ///< 1: ring the doorbell after submitting (see slot_ring.h)
     std::atomic<std::int32_t> closed;  ///< 0: open; else the Err that closed the endpoint
-    /// Changes about once a millisecond while the engine's thread runs. A client that sees it stand
-    /// still asks the kernel whether the engine's process lives.
+    /// Changes about once a millisecond while the engine's thread runs. A client that sees no
+    /// change asks the kernel whether the engine's process lives.
     std::atomic<std::uint32_t> engine_beats;
     alignas(
         kCacheLine) std::atomic<std::uint32_t> wake_sequence;  ///< futex word of a sleeping client
@@ -77,8 +81,9 @@ static_assert(sizeof(EndpointControl) <= kPageOctets);
 static_assert(offsetof(EndpointControl, sq_consumed) % kCacheLine == 0);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-/// What a record may name: blocks of the region, or memory anywhere, because client and engine are one process and trust each
-/// other (embedded). Then payloads are read where the application has them.
+/// Memory that a record may name: blocks of the region, or any memory, if client and engine are one
+/// process and trust each other (embedded). In the second case payloads are read from the
+/// application's memory.
 enum class Reach : std::uint8_t { kRegion, kProcess };
 
 }  // namespace ulc::abi

@@ -1,5 +1,5 @@
-// Where a message goes that begins to arrive: what an engine in the client's own process (Reach::kProcess) asks its client, so
-// that frames are copied straight into the buffer of the receive, and into nothing between.
+// Places a message that begins to arrive: an engine in the client's own process (Reach::kProcess)
+// asks its client, so that frames are copied straight into the buffer of the receive.
 #pragma once
 
 #include <algorithm>
@@ -16,17 +16,16 @@ struct Piece {
 };
 inline constexpr std::uint32_t kPiecesMax = 8;
 
-/// A payload in memory of the client's process: `count` pieces, or, if count is 0, all
-/// of it at `base`.
+/// A payload in memory of the client's process: `count` pieces, or, if count is 0, all of it at
+/// `base`.
 struct Place {
     std::byte* base = nullptr;
-    const Piece* pieces =
-        nullptr;  ///< the client's list, which stays in place as long as the memory
+    const Piece* pieces = nullptr;  ///< the client's list, which stays valid as long as the memory
     std::uint32_t count = 0;
     std::uint64_t skip = 0;  ///< bytes of the place before the payload begins
 
     explicit operator bool() const noexcept { return base != nullptr || count > 0; }
-    /// Bytes [at, at + length) of the payload, which lies in the place; nullptr: they are in more
+    /// Returns bytes [at, at + length) of the payload in the place; nullptr if they are in more
     /// than one piece.
     [[nodiscard]] std::byte* contiguous(std::uint64_t at, std::uint64_t length) const noexcept {
         at += skip;
@@ -69,28 +68,31 @@ struct Place {
     }
 };
 
-/// Octets of the shortest message that the placer is asked about. The copy of a shorter one costs
+/// Bytes of the shortest message about which the placer is asked. The copy of a shorter one costs
 /// less than the question.
 inline constexpr std::uint32_t kPlacedMin = 1024;
 
-/// A message of which the client has heard nothing yet.
+/// A message of which nothing was reported to the client yet.
 struct Beginning {
     std::uint16_t source;
     std::uint32_t stream;  ///< as CompletionRecord::stream
     std::uint64_t tag;     ///< 0 if it has none
-    std::uint64_t length;  ///< octets, of the whole message
-    /// The client may say only if it has taken so many completions (free running): before that a message is among them that has
-    /// to find its receive first.
+    std::uint64_t length;  ///< bytes, of the whole message
+    /// The client may answer only if it has taken this number of completions (free running): before
+    /// that, they include a message that must find its receive first.
     std::uint32_t taken_at_least;
 };
 
-/// Called by the engine in its round, so in the thread that has the engine: it may be set only while that is the client's.
+/// Called by the engine in its round, so in the thread that has the engine. It may be set only
+/// while that is the client's thread.
 struct Placer {
     void* context = nullptr;
-    /// Where the message would go now. Changes nothing; the engine may write there before place() says the same.
+    /// Returns where the message would go. Changes nothing; the engine may write there before
+    /// place() returns the same.
     Place (*find)(void* context, const Beginning& message) = nullptr;
-    /// Memory of `length` octets, the engine's to write until it completes the message (kCompletePlaced) or reports its source
-    /// gone; none: as messages of other clients.
+    /// Returns memory of `length` bytes, which the engine may write until it completes the message
+    /// (kCompletePlaced) or reports that its source is gone; none: handled as messages of other
+    /// clients.
     Place (*place)(void* context, const Beginning& message) = nullptr;
 };
 

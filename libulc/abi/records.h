@@ -1,5 +1,6 @@
-// Records of the two rings. One record is one cache line; its mark is stored last (release) and read first
-// (acquire), so a record needs no shared producer index: the consumer of slot i knows the mark of the next lap.
+// Records of the two rings. One record is one cache line; its mark is stored last (release) and
+// read first (acquire), so a record needs no shared producer index: the consumer of slot i knows
+// the mark of the next lap.
 #pragma once
 
 #include <atomic>
@@ -12,14 +13,16 @@
 
 namespace ulc::abi {
 
-/// Mark of the record with free-running number n: never 0, so zeroed memory holds no record. slots: a power of two, at least 2.
+/// Returns the mark of the record with free-running number n: never 0, so zeroed memory holds no
+/// record. `slots`: a power of two, at least 2.
 [[nodiscard]] constexpr std::uint32_t mark_of(std::uint32_t n, std::uint32_t slots) noexcept {
-    return (n >> std::countr_zero(slots)) + 1;  // n / slots, which the compiler would divide
+    return (n >> std::countr_zero(slots)) + 1;  // n / slots, without a division
 }
 
-// Between the first and the last chunk of a message a client submits nothing that shares a destination with it: the engine
-// would hold that back until the last chunk, and enough of it would keep the last chunk from being read.
-// kSubmitInline means a whole message, with or without kSubmitFirst and kSubmitLast.
+// Between the first and the last chunk of a message a client submits nothing that shares a
+// destination with it: the engine would hold that back until the last chunk, and a full ring of
+// such records would keep the last chunk from being read. kSubmitInline means a whole message, with
+// or without kSubmitFirst and kSubmitLast.
 
 enum class SubmitKind : std::uint8_t {
     kSend = 1,         ///< stream: destination rank or group handle
@@ -31,12 +34,12 @@ enum class SubmitKind : std::uint8_t {
     kOffload =
         8,  ///< stream: group; tag: of its messages; body.block: an OffloadRequest in the tx arena
     kCancelOffload = 9,  ///< cookie of a kOffload, which then ends with kClosed
-    kListenGroup = 10,   ///< stream: group; cookie: the multicast address that it is to share
-    kUseAddress =
-        11,  ///< stream: group; cookie: its multicast address, to which all members listen; 0: broadcast
+    kListenGroup = 10,   ///< stream: group; cookie: the multicast address that it must share
+    /// stream: group; cookie: its multicast address, to which all members listen; 0: broadcast
+    kUseAddress = 11,
     kOpenLinks = 12,  ///< body.block: an OpenLinksRequest in the tx arena
     kLink = 13,       ///< inline_octets: a LinkCall
-    kUnlink = 14,     ///< stream: slot of the peer; behind all that was sent to it
+    kUnlink = 14,     ///< stream: slot of the peer; behind all messages sent to it
     /// tag: ns for which a member may hold up multicasts, not 0; stream: 0 or kHoldExcludes;
     /// inline_octets: u16 ranks that are never excluded.
     kHold = 15,
@@ -52,8 +55,9 @@ enum SubmitFlag : std::uint8_t {
     kSubmitNotify =
         0x20,  ///< complete kSendDone: payload copied, block reusable. Implied for arena payloads
     kSubmitNotifyAcked = 0x40,  ///< complete kSendDone only when every destination has it in order
-    kSubmitDirect =
-        0x80,  ///< a whole message at block.address, which is the engine's to read until kSendDone. Reach::kProcess only
+    /// A whole message at block.address, which the engine may read until kSendDone.
+    /// Reach::kProcess only
+    kSubmitDirect = 0x80,
 };
 
 inline constexpr std::size_t kInlineOctetsMax = 40;
@@ -65,7 +69,7 @@ struct Block {
     std::uint32_t length;
     std::uint64_t message_length;  ///< whole message, over all chunks
     std::uint64_t subset;          ///< bit i: index i of the group
-    std::uint64_t message_offset;  ///< completions: where in the message this chunk begins
+    std::uint64_t message_offset;  ///< completions: offset of this chunk in the message
     std::uint64_t address;  ///< kSubmitDirect: the payload, or with offset > 0 its list of Pieces
 };
 static_assert(sizeof(Block) == kInlineOctetsMax);
@@ -76,7 +80,7 @@ struct alignas(kCacheLine) SubmissionRecord {
     std::uint8_t flags;
     std::uint16_t inline_length;
     std::uint32_t stream;
-    std::uint32_t cookie;  ///< comes back: kSendDone in stream, kGroupReady and kGroupFailed in tag
+    std::uint32_t cookie;  ///< returned: kSendDone in stream, kGroupReady and kGroupFailed in tag
     std::uint64_t tag;
     union {
         unsigned char inline_octets[kInlineOctetsMax];
@@ -88,27 +92,29 @@ static_assert(sizeof(SubmissionRecord) == kCacheLine);
 enum class CompletionKind : std::uint8_t {
     kMessage = 1,   ///< (a chunk of) a message: source, stream, tag
     kSendDone = 2,  ///< cookie; status
-    /// stream: world group handle; source: own rank; block.length: size, message_length: the most ranks on one node,
-    /// message_offset: the Medium.
+    /// stream: world group handle; source: own rank; block.length: size, message_length: maximum of
+    /// ranks on one node, message_offset: the Medium.
     kJobFormed = 3,
     kJobFailed = 4,      ///< status: Err; inline_octets: text for the user, not terminated
     kGroupReady = 5,     ///< stream: the group is registered here; tag: cookie; inline: GroupOffers
     kGroupFailed = 6,    ///< the same; status
     kPeerLeft = 7,       ///< source
     kPeerDied = 8,       ///< source
-    kGroupListens = 12,  ///< of kListenGroup; stream; tag: cookie; status
-    /// status: what went wrong; source: with whom; tag: how many packets, or for how many ms;
-    /// stream: the group that it held up, else 0.
+    kGroupListens = 12,  ///< stream; tag: cookie of kListenGroup; status
+    /// status: the fault; source: the peer; tag: number of packets, or of ms; stream: the group
+    /// that it held up, else 0.
     kFault = 10,
-    /// stream: cookie; status; kMismatch: source and tag of the message that differs. kCompleteInline: it was begun;
-    /// inline_octets: u16 ranks, each the source of one message that the client got itself. Else it was refused.
+    /// stream: cookie; status; kMismatch: source and tag of the message that differs.
+    /// kCompleteInline: it was begun; inline_octets: u16 ranks, each the source of one message that
+    /// the client got itself. Else it was refused.
     kOffloadDone = 11,
     /// stream: number of slots; inline_octets: the endpoint's address. A refusal is kJobFailed.
     kLinksOpen = 13,
-    kLinked = 14,    ///< source: slot of a new peer; stream: 1 if no kLink asked for it
-    kLinkDone = 15,  ///< tag: cookie of a kLink; status; source: slot of the peer, told by kLinked
+    kLinked = 14,  ///< source: slot of a new peer; stream: 1 if no kLink asked for it
+    /// Tag: cookie of a kLink; status; source: slot of the peer, reported by kLinked
+    kLinkDone = 15,
     kUnlinked = 16,  ///< source: the slot is vacant, and means the next peer
-    kLeft = 9,       ///< last record: everything acknowledged (status kOk) or given up (Err)
+    kLeft = 9,       ///< last record: everything acknowledged (status kOk) or failed (Err)
 };
 
 enum CompletionFlag : std::uint8_t {
@@ -116,10 +122,12 @@ enum CompletionFlag : std::uint8_t {
     kCompleteHasTag = 0x02,
     kCompleteFirst = 0x08,
     kCompleteLast = 0x10,
-    /// The block is its source's way through a full arena: to be given back at once, whoever waits for the message. A client that
-    /// keeps it waits for ever for what that source sends next.
+    /// The block is its source's way through a full arena: the client must give it back at once,
+    /// whichever receive waits for the message. A client that keeps it waits without end for the
+    /// next message of that source.
     kCompleteReserve = 0x20,
-    /// With kCompleteLast: the whole message lies where the client said (abi/placement.h); block.message_length. Reach::kProcess only.
+    /// The whole message (with kCompleteLast) is at the place that the client chose
+    /// (abi/placement.h); block.message_length. Reach::kProcess only.
     kCompletePlaced = 0x40,
 };
 
@@ -139,7 +147,7 @@ struct alignas(kCacheLine) CompletionRecord {
 };
 static_assert(sizeof(CompletionRecord) == kCacheLine);
 
-/// Writes what lies before the tag of a kMessage, but the mark, in two stores.
+/// Writes the fields before the tag of a kMessage, except the mark, in two stores.
 inline void write_message_head(CompletionRecord& out, std::uint8_t flags,
                                std::uint16_t inline_length, std::uint16_t source,
                                std::uint32_t stream) noexcept {
@@ -172,12 +180,12 @@ inline void write_message_head(CompletionRecord& out, std::uint8_t flags,
     std::memcpy(octets + kWhose, &whose, sizeof whose);
 }
 
-/// Inline in kGroupReady: what the engine knows of the group's nodes, and the multicast addresses to which this one can listen
-/// (base/address_plan.h).
+/// Inline in kGroupReady: what the engine knows of the group's nodes, and the multicast addresses
+/// to which this one can listen (base/address_plan.h).
 struct GroupOffers {
     std::uint8_t has_room;  ///< 1: it listens to the group's own address, which is offers[0]
     std::uint8_t count;
-    std::uint16_t per_node;   ///< the most of the group's ranks on one node
+    std::uint16_t per_node;   ///< maximum of the group's ranks on one node
     std::uint32_t offers[9];  ///< AddressOffer::packed()
 };
 static_assert(sizeof(GroupOffers) == kInlineOctetsMax);
@@ -191,11 +199,11 @@ struct JoinRequest {
     std::uint16_t name_length;
     std::uint16_t rank;
     std::uint16_t size;
-    std::uint16_t medium;      ///< 0: as the engine's port says, else 1 + a Medium that can be said
+    std::uint16_t medium;      ///< 0: as the engine's port reports, else 1 + a Medium
     unsigned char nonce[16];   ///< zeros: none given
     std::uint64_t timeout_ns;  ///< 0: the engine's default
-    char profile
-        [kProfileOctetsMax];  ///< of the transport; the rest is zero; all zero: the engine's default
+    /// Profile of the transport; the rest is zero; all zero: the engine's default
+    char profile[kProfileOctetsMax];
 };
 static_assert(sizeof(JoinRequest) == 128);
 
@@ -203,7 +211,7 @@ static_assert(sizeof(JoinRequest) == 128);
 struct OpenLinksRequest {
     unsigned char key[16];            ///< random, from a source for secrets; not 0
     char profile[kProfileOctetsMax];  ///< as in JoinRequest
-    std::uint16_t links;              ///< greatest number of peers
+    std::uint16_t links;              ///< maximum number of peers
     std::uint16_t reserved[7];
 };
 static_assert(sizeof(OpenLinksRequest) == 64);

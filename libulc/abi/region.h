@@ -1,5 +1,5 @@
-// Where everything lies in an endpoint's region, in one place for both sides: a layout from sizes, its validation
-// against a size, the control page, and the only way from (offset, length) to a pointer.
+// Layout of an endpoint's region, in one place for both sides: a layout from sizes, its validation
+// against a size, the control page, and the only conversion from (offset, length) to a pointer.
 //
 // Arithmetic on values of the other side is in 64 bits over 32-bit operands, so it cannot overflow.
 #pragma once
@@ -23,9 +23,9 @@ inline constexpr std::uint32_t kArenaOctetsMax = 1U << 30;
 static_assert(kArenaOctetsMax / kReleaseUnit == 1U << 24,
               "an entry of the release ring names any block");
 
-/// The blocks of an rx arena of so many octets begin and end at multiples of 1 << shift. Small granules waste little of the
-/// arena, few granules little private memory: at most 8192 until they would be larger than 256 octets, then as many as 16
-/// bits can name.
+/// The blocks of an rx arena of this size begin and end at multiples of 1 << shift. Small granules
+/// waste little of the arena, few granules little private memory: at most 8192 until they would be
+/// larger than 256 bytes, then as many as 16 bits can number.
 [[nodiscard]] constexpr std::uint32_t rx_granule_shift(std::uint32_t octets) noexcept {
     std::uint32_t shift = 6;
     while (shift < 8 && (octets >> shift) > 8192)
@@ -36,12 +36,12 @@ static_assert(kArenaOctetsMax / kReleaseUnit == 1U << 24,
 }
 static_assert(kReleaseUnit == 1U << 6);
 
-/// Blocks that the client can hold at most.
+/// Returns the maximum of blocks that the client can hold.
 [[nodiscard]] constexpr std::uint32_t rx_blocks_max(std::uint32_t octets) noexcept {
     return octets >> rx_granule_shift(octets);
 }
 
-/// What a client may wish for; the engine's configuration caps it.
+/// Sizes that a client may request; the engine's configuration caps them.
 struct RegionSizes {
     std::uint32_t sq_slots = 256;
     std::uint32_t cq_slots = 512;
@@ -49,9 +49,9 @@ struct RegionSizes {
     std::uint32_t rx_arena_octets = 2U << 20;
 };
 
-/// A layout: control page, rings, arenas, each on pages of its own, but for the release ring, which is the client's to write as
-/// the submissions before it are. Errors: kInvalid (slots not a power of two or out
-/// of bounds, an arena out of bounds).
+/// Computes a layout: control page, rings and arenas, each on separate pages. The release ring
+/// shares pages with the submissions before it, since the client writes both. Errors: kInvalid
+/// (slots not a power of two or out of bounds, an arena out of bounds).
 [[nodiscard]] inline Result<RegionLayout> compute_layout(const RegionSizes& sizes) noexcept {
     if (!slots_valid(sizes.sq_slots) || !slots_valid(sizes.cq_slots)) return Err::kInvalid;
     if (sizes.tx_arena_octets < kArenaOctetsMin || sizes.tx_arena_octets > kArenaOctetsMax)
@@ -84,8 +84,8 @@ struct RegionSizes {
     return layout;
 }
 
-/// Whether every part lies inside `mapped_octets`, aligned, without overlap and in order. The engine never needs it (it
-/// uses its own layout); the client calls it once. Errors: kCorrupt.
+/// Checks that every part is inside `mapped_octets`, aligned, without overlap and in order. The
+/// engine never needs it (it uses its own layout); the client calls it once. Errors: kCorrupt.
 [[nodiscard]] inline Err validate_layout(const RegionLayout& layout,
                                          std::uint64_t mapped_octets) noexcept {
     if (layout.region_octets > mapped_octets) return Err::kCorrupt;
@@ -116,7 +116,7 @@ struct RegionSizes {
     return end > layout.region_octets ? Err::kCorrupt : Err::kOk;
 }
 
-/// Engine: fills the control page of a fresh, zeroed region before anybody else maps it.
+/// Engine: fills the control page of a fresh, zeroed region before the client maps it.
 inline void initialise_control(void* region, const RegionLayout& layout,
                                std::uint32_t endpoint_handle, std::uint32_t engine_pid) noexcept {
     auto* control = ::new (region) EndpointControl{};
@@ -128,7 +128,8 @@ inline void initialise_control(void* region, const RegionLayout& layout,
     control->engine_pid = engine_pid;
 }
 
-/// Client: judges a control page. Errors: kCorrupt (no region of ours), kVersion (another ABI).
+/// Client: validates a control page. Errors: kCorrupt (not a region of ours), kVersion (another
+/// ABI).
 [[nodiscard]] inline Err validate_control(const EndpointControl& control) noexcept {
     if (control.magic != kRegionMagic) return Err::kCorrupt;
     if (control.abi_version != kAbiVersion || control.control_octets != sizeof(EndpointControl))
@@ -136,8 +137,8 @@ inline void initialise_control(void* region, const RegionLayout& layout,
     return Err::kOk;
 }
 
-/// A mapped region with a trusted copy of its layout (the engine's own, or one that passed validate_layout()). Cheap to
-/// copy; does not own the mapping.
+/// A mapped region with a trusted copy of its layout (the engine's own, or one that passed
+/// validate_layout()). Cheap to copy; does not own the mapping.
 class Region {
 public:
     Region() = default;
@@ -172,12 +173,12 @@ public:
         return {rq(), layout_.rq_entries};
     }
 
-    /// [offset, offset + length) of the tx arena, or nullptr if it is not wholly inside. Offsets count from the arena's
-    /// start; length 0 at the end is inside.
+    /// Returns [offset, offset + length) of the tx arena, or nullptr if it is not wholly inside.
+    /// Offsets count from the arena's start; length 0 at the end is inside.
     [[nodiscard]] std::byte* tx(std::uint32_t offset, std::uint32_t length) const noexcept {
         return part(layout_.tx_arena_offset, layout_.tx_arena_octets, offset, length);
     }
-    /// The same of the rx arena.
+    /// Returns the same of the rx arena.
     [[nodiscard]] std::byte* rx(std::uint32_t offset, std::uint32_t length) const noexcept {
         return part(layout_.rx_arena_offset, layout_.rx_arena_octets, offset, length);
     }

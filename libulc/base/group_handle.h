@@ -1,5 +1,6 @@
-// The wire handle of a subgroup: every member computes it alone and all get the same (docs/PROTOCOL.md §3).
-// Here and not in wire/, because libulc names groups too and must not include the wire.
+// Computes the wire handle of a subgroup: every member computes it alone and all get the same
+// (docs/PROTOCOL.md §3). It is here and not in wire/, because libulc names groups too and must not
+// include the wire.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +8,9 @@
 
 namespace ulc {
 
-/// world: the job's world group handle. ranks: the members in index order. made: how many groups this ordered list of
-/// members has made before, under that key; key: of its creator, nullptr: none. Pure; bit 31 of the
-/// result is set.
+/// `world`: the job's world group handle. `ranks`: the members in index order. `made`: how many
+/// groups this ordered list of members has made before, under that key. `key`: that of its creator,
+/// nullptr: none. Pure; bit 31 of the result is set.
 [[nodiscard]] constexpr std::uint32_t subgroup_handle(std::uint32_t world,
                                                       std::span<const std::uint16_t> ranks,
                                                       std::uint32_t made,

@@ -1,11 +1,14 @@
-// What a poller does while nothing moves: spin, then yield, then nap. Pure: the caller reads the clock and acts.
+// Decides what a poller does while nothing moves: spin, then yield, then nap. Pure: the caller
+// reads the clock and acts.
 //
-// A poller alone on its core should spin: any system call costs latency. One that shares its core must not, or the
-// thread that would bring it work waits for a whole time slice (milliseconds). Nobody tells a process which it is,
-// but sched_yield() does: it returns at once when nobody else is runnable here, and late when somebody ran. So the
-// spin is short while yields have lately been slow, and long while they have been quick. One slow yield proves nothing: alone
-// on a core, one in three hundred is (an interrupt, a helper thread that naps), and were each believed, a
-// short spin's many yields would keep the mistake alive for ever. So slow yields must outweigh quick ones.
+// A poller alone on its core should spin: any system call costs latency. One that shares its core
+// must not, or the thread that would bring it work waits for a whole time slice (milliseconds). A
+// process cannot ask which case it is, but sched_yield() shows it: it returns at once if no other
+// thread is runnable here, and late if another one ran. So the spin is short while yields have
+// lately been slow, and long while they have been quick. One slow yield proves nothing: alone on a
+// core, one in three hundred is slow (an interrupt, a helper thread that naps). If each one
+// counted, the many yields of a short spin would keep the mistake alive without end. So slow yields
+// must outweigh quick ones.
 #pragma once
 
 #include <utility>
@@ -17,11 +20,11 @@ namespace ulc {
 class IdleLadder {
 public:
     struct Limits {
-        Nanos spin = 50 * kMicrosecond;        ///< before the first yield, on a core of one's own
+        Nanos spin = 50 * kMicrosecond;        ///< before the first yield, alone on a core
         Nanos spin_shared = 1 * kMicrosecond;  ///< the same while the core is shared
-        Nanos yield_slow = 1500;               ///< a yield that took longer let somebody run
+        Nanos yield_slow = 1500;               ///< after a longer yield, another thread ran
         Nanos shared_for = 20 * kMillisecond;  ///< how long the finding counts
-        Nanos nap_after = 5 * kMillisecond;    ///< idle this long: nap
+        Nanos nap_after = 5 * kMillisecond;    ///< idle for this time: nap
         Nanos nap = 200 * kMicrosecond;        ///< first nap; doubles up to nap_max
         Nanos nap_max = 1 * kMillisecond;
     };
@@ -31,18 +34,20 @@ public:
     IdleLadder() = default;
     explicit IdleLadder(const Limits& limits) : limits_(limits) {}
 
-    /// Something moved.
+    /// Notes that something moved.
     void busy() noexcept { idle_since_ = kNever; }
-    /// Something moved that announces nothing more, like two idle nodes that ask each other whether they live: a nap that
-    /// was reached goes on, beginning short. Counted as busy() it would cost nap_after of polling each time.
+    /// Notes that something moved that announces nothing more, like two idle nodes that ask each
+    /// other whether they live: a nap that was reached continues, beginning short. Counted as
+    /// busy() it would cost nap_after of polling each time.
     void stirred() noexcept { nap_ = limits_.nap; }
 
-    /// Nothing moved in the round at `now`; what to do before the next.
+    /// Returns what to do before the next round, if nothing moved in the round at `now`.
     [[nodiscard]] Step idle(Nanos now) noexcept {
         if (idle_since_ == kNever) {
             idle_since_ = now;
             nap_ = limits_.nap;
-            // Whom the nap's end displaced is not known yet: perhaps the very thread that waits for what was just done.
+            // It is not known yet which thread the nap's end displaced: perhaps the one that waits
+            // for the result of this round.
             if (std::exchange(napped_, false)) return Step::kYield;
         }
         const Nanos idle = now - idle_since_;
@@ -51,7 +56,7 @@ public:
         return idle < (shared ? limits_.spin_shared : limits_.spin) ? Step::kSpin : Step::kYield;
     }
 
-    /// After a yield that lasted from before to after.
+    /// Notes a yield that lasted from before to after.
     void yielded(Nanos before, Nanos after) noexcept {
         if (after - before <= limits_.yield_slow) {
             if (slow_score_ > 0) --slow_score_;
@@ -61,7 +66,7 @@ public:
         if (slow_score_ >= kSlowScoreShared) shared_until_ = after + limits_.shared_for;
     }
 
-    /// How long to nap now; the next nap of this idle time is longer.
+    /// Returns the length of the next nap; later naps of this idle time are longer.
     [[nodiscard]] Nanos next_nap() noexcept {
         const Nanos nap = nap_;
         napped_ = true;
@@ -72,7 +77,8 @@ public:
     [[nodiscard]] bool shares_its_core(Nanos now) const noexcept { return now < shared_until_; }
 
 private:
-    // Two slow yields with fewer than two quick ones between them; or, of many, more than one in four.
+    // Two slow yields with fewer than two quick ones between them; or, of many, more than one in
+    // four.
     static constexpr int kSlowWeight = 3;
     static constexpr int kSlowScoreShared = 5;
     static constexpr int kSlowScoreMax = 12;

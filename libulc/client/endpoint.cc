@@ -10,9 +10,10 @@
 namespace ulc::client {
 namespace {
 
-/// Fruitless polls before the engine is told whom a receive awaits, and between looks at `closed`.
+/// Empty polls before the source that a receive names is announced to the engine, and between
+/// checks of `closed`.
 constexpr std::uint32_t kAnnouncePolls = 1024;
-constexpr Nanos kLookApart = kMillisecond;    ///< between looks whether the engine beats
+constexpr Nanos kLookApart = kMillisecond;    ///< between checks whether the engine beats
 constexpr Nanos kBeatMax = 4 * kMillisecond;  ///< without a beat; then the kernel is asked
 constexpr unsigned kAwaitedMax = 16;
 
@@ -21,7 +22,7 @@ constexpr unsigned kAwaitedMax = 16;
 std::unique_ptr<ulc_endpoint> make_endpoint(const abi::Region& region, const Hooks& hooks,
                                             const Limits& limits) noexcept {
     try {
-        // The arena's table is all that is taken here; the rest grows with use.
+        // Only the arena's table is allocated here; the rest grows with use.
         auto endpoint = std::make_unique<ulc_endpoint>(region, hooks, limits);
         return endpoint;
     } catch (const std::bad_alloc&) {
@@ -47,7 +48,7 @@ Endpoint::Endpoint(const abi::Region& region, const Hooks& hooks, const Limits& 
 
 Endpoint::~Endpoint() {
     static_cast<void>(promise(true));
-    upcall_.reset();  // before what its signal handler uses
+    upcall_.reset();  // before the data that its signal handler uses
     if (hooks_.close != nullptr) hooks_.close(hooks_.context);
 }
 
@@ -125,8 +126,8 @@ void Endpoint::on_empty_poll() {
     }
 }
 
-/// Sets the number of empty polls to the next look at the engine, so that looks are kLookApart
-/// apart however often the application polls. A look reads a clock, which costs as much as several
+/// Sets the number of empty polls to the next check of the engine, so that checks are kLookApart
+/// apart however often the application polls. A check reads a clock, which costs as much as several
 /// polls.
 void Endpoint::pace_looks() {
     look_in_ = kAnnouncePolls;
@@ -141,9 +142,9 @@ void Endpoint::pace_looks() {
 }
 
 /// Ends the endpoint if its engine's process is gone. An engine that is killed leaves no mark, but
-/// its beats stand still; so do those of one that waits for a processor. The kernel tells which it
-/// is, by a system call, at most every kBeatMax and only while the beats stand still. `now` was
-/// read before the beats: a client that lost the processor in between asks no needless question.
+/// its beats stop; so do those of one that waits for a processor. The kernel distinguishes the two,
+/// by a system call, at most every kBeatMax and only while the beats are stopped. `now` was read
+/// before the beats: a client that lost the processor in between asks no needless question.
 void Endpoint::look_at_engine(Nanos now) {
     looked_at_ = now;
     const std::uint32_t beats = region_.control().engine_beats.load(std::memory_order_relaxed);
@@ -169,7 +170,7 @@ void Endpoint::announce_awaited() noexcept {
     });
 }
 
-// A completion other than a message. False: no correct engine writes it.
+// Handles a completion other than a message. Returns false if no correct engine writes it.
 bool Endpoint::dispatch(const abi::CompletionRecord& record) {
     switch (record.kind) {
         case abi::CompletionKind::kMessage:
@@ -227,7 +228,7 @@ bool Endpoint::dispatch(const abi::CompletionRecord& record) {
     return false;
 }
 
-/// Something that no request tells. A member that held up a group is remembered there.
+/// Handles a report that belongs to no request. A member that held up a group is noted there.
 void Endpoint::on_fault(const abi::CompletionRecord& record) {
     const bool slow = record.status == ULC_ERR_PEER_SLOW || record.status == ULC_ERR_PEER_SILENT;
     if (Group* held = slow ? groups_.find(record.stream) : nullptr; held != nullptr) {
@@ -276,7 +277,7 @@ void Endpoint::abandon() noexcept {
     state_ = State::kClosed;
 }
 
-// The endpoint is over: everything under way ends with it.
+// Ends the endpoint: everything pending ends with it.
 void Endpoint::end(int error) {
     if (ended_ != 0) return;
     ended_ = error;

@@ -1,19 +1,22 @@
-// One endpoint: the non-blocking, context-free core behind ulc.h. It knows a mapped region and Hooks, and no
-// socket, clock or thread; so the simulator drives the same object over memory of its own process.
+// One endpoint: the non-blocking, context-free core behind ulc.h. It knows a mapped region and
+// Hooks, and no socket, clock or thread; so the simulator drives the same object over private
+// memory.
 //
 //   endpoint.cc   poll, dispatch of completions, ends          jobs.cc     join, leave, peers
 //   links.h       peers outside of a job, endpoint_links.cc
 //   messages.cc   the entries for messages and groups          wait.cc     spin, yield, sleep
-//   outbox.h      the send path                                inbox.h     the receive path, matching.h
+//   outbox.h      the send path                                inbox.h     the receive path
 //   rendezvous.h  announced messages, endpoint_announced.cc
 //   near.h        peers of this node, endpoint_near.cc
 //   upcall.h      interrupts of a thread that computes
-//   groups.h      creation of groups                           attach_client.h, embedded_client.h: where regions come from
+//   groups.h      creation of groups
+//   attach_client.h, embedded_client.h: make regions
 //
 // States: kIdle ──join──▶ kForming ──▶ kFormed ──leave──▶ kLeaving ──▶ kClosed
-//                            └──▶ kFailed ──join──▶ …          any ──engine gone, corruption──▶ kClosed
+//                            └──▶ kFailed ──join──▶ …     any ──engine gone, corruption──▶ kClosed
 //
-// Unexpected arrivals and groups allocate; allocation failure is an error of the call, or stops the inbox (see there).
+// Unexpected arrivals and groups allocate; allocation failure is an error of the call, or stops the
+// inbox (see there).
 #pragma once
 
 #include <algorithm>
@@ -42,23 +45,22 @@
 
 namespace ulc::client {
 
-/// Of who offloads, unless the engine gives more: data of such a collective lie in the tx arena, so it has room for a broadcast of 1 MiB,
-/// its schedule, and sends beside it.
+/// Arena of clients that offload, unless the engine gives more: data of such a collective are in
+/// the tx arena, so it has space for a broadcast of 1 MiB, its schedule, and other sends.
 inline constexpr std::uint32_t kOffloadArenaOctets = 4U << 20;
 
 struct Limits {
     std::uint64_t unexpected_octets = Inbox::kMemoryOctetsDefault;
-    std::uint64_t check_collectives = 1;  ///< 0: messages of collectives bear no signature
+    std::uint64_t check_collectives = 1;  ///< 0: messages of collectives have no signature
     std::uint64_t patience_ms =
-        1000;  ///< a collective that waits so long asks those that it waits for
-    std::uint64_t offload =
-        0;  ///< 1: barriers and broadcasts that are started are handed to the engine
-    std::uint16_t medium = 0;  ///< of jobs whose rank 0 this is: as JoinRequest::medium
+        1000;  ///< a collective that waits this long asks the members for which it waits
+    std::uint64_t offload = 0;  ///< 1: started barriers and broadcasts are submitted to the engine
+    std::uint16_t medium = 0;   ///< medium of jobs whose rank 0 this is: as JoinRequest::medium
 };
 
-/// Keeps what ulc_rejoin() repeats to the next engine.
+/// Keeps the settings that ulc_rejoin() repeats to the next engine.
 struct Recall {
-    std::string engine;           ///< as ulc_open() was given it
+    std::string engine;           ///< as given to ulc_open()
     std::string profile;          ///< for the next job; empty: the engine's
     abi::JoinRequest join{};      ///< the last; name_length 0: none
     std::uint16_t links = 0;      ///< the number it was opened for; 0: none
@@ -82,7 +84,7 @@ public:
     void opened_as(std::string engine) noexcept { recall_.engine = std::move(engine); }
     /// Repeats the settings of another endpoint. Called before it joins.
     void prepare_as(const Recall& other);
-    /// Takes the ended requests over that the other's caller collects.
+    /// Takes over the ended requests that the other's caller collects.
     void take_collected(Endpoint& other) noexcept;
 
     // --- jobs; as the functions of ulc.h
@@ -90,7 +92,7 @@ public:
     [[nodiscard]] bool has_profile() const noexcept { return !recall_.profile.empty(); }
     [[nodiscard]] int join(const char* job, std::size_t job_octets, std::uint16_t rank,
                            std::uint16_t size, const unsigned char* nonce, Nanos timeout);
-    /// Starts what ulc_open_links() says. key: 16 random octets, not all 0.
+    /// Starts ulc_open_links(). `key`: 16 random bytes, not all 0.
     [[nodiscard]] int open_links(std::uint16_t links, const unsigned char* key);
     [[nodiscard]] int address(ulc_link_address& out) const noexcept;
     [[nodiscard]] int link(const ulc_link_address& peer, Nanos timeout, ulc_request* request);
@@ -103,7 +105,7 @@ public:
     [[nodiscard]] std::uint32_t world() const noexcept { return world_; }
     [[nodiscard]] int peer_state(std::uint16_t rank) const noexcept;
     [[nodiscard]] Medium medium() const noexcept { return medium_; }
-    /// What the engine said when the job failed; may be empty.
+    /// Returns the engine's text when the job failed; may be empty.
     [[nodiscard]] const std::string& job_text() const noexcept { return job_text_; }
 
     // --- peers of this node; as the functions of near/ulc_near.h
@@ -111,17 +113,19 @@ public:
     [[nodiscard]] int near_peer(std::uint16_t peer) noexcept;
 
     // --- messages; tags may be any, what users may say is checked in api.cc
-    /// flags: of ulc_send_flag.
+    /// `flags`: of ulc_send_flag.
     [[nodiscard]] int send(std::uint16_t to, std::uint64_t tag, const Pieces& payload,
                            unsigned flags, ulc_request* request);
     [[nodiscard]] int multicast(std::uint32_t group, std::uint64_t subset, std::uint64_t tag,
                                 const Pieces& payload, unsigned flags, ulc_request* request);
     [[nodiscard]] int set_rendezvous(std::uint64_t from, std::uint64_t held_max) noexcept;
-    /// Sends what was announced and not asked for, because this side asks and answers no more.
+    /// Sends announced messages without a request for them, because this side asks and answers no
+    /// more.
     void push_announced() noexcept { outbox_.push_announced(rank_); }
-    /// Bytes of memory of the library that messages take.
+    /// Returns the bytes of memory of the library that messages take.
     [[nodiscard]] std::uint64_t memory_held() const noexcept { return inbox_.memory_used(); }
-    /// Words of other ranks' libulc that were malformed or came too late, and were dropped.
+    /// Returns the number of control messages of other ranks' libulc that were malformed or came
+    /// too late, and were dropped.
     [[nodiscard]] std::uint64_t words_dropped() const noexcept {
         return words_dropped_ + inbox_.malformed() + (near_ != nullptr ? near_->malformed() : 0);
     }
@@ -140,10 +144,10 @@ public:
                                       ulc_request* request) noexcept;
     [[nodiscard]] int discard(Arrival* message) noexcept;
     [[nodiscard]] int cancel(ulc_request* request) noexcept;
-    /// Puts the request into the list of those that are done, now or when it is done. False: it is
-    /// collected already.
+    /// Puts the request into the list of those that are done, at once or when it is done. Returns
+    /// false if it is collected already.
     [[nodiscard]] bool collect(Request& request) noexcept;
-    /// Takes the request out of that list that was done first; nullptr: it is empty.
+    /// Takes out of that list the request that was done first; nullptr: it is empty.
     [[nodiscard]] Request* next_done() noexcept { return collector_.ended.pop_front(); }
     [[nodiscard]] int take(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
                            const void** view, ulc_status* status) noexcept;
@@ -152,43 +156,46 @@ public:
     [[nodiscard]] int peek(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
                            std::uint64_t* found) noexcept;
     [[nodiscard]] bool checks_collectives() const noexcept { return checks_collectives_; }
-    /// kNever: collectives ask nobody.
+    /// kNever: collectives ask no member.
     [[nodiscard]] Nanos collective_patience() const noexcept { return collective_patience_; }
-    /// As client::ask() about an operation of the group.
+    /// Like client::ask() about an operation of the group.
     [[nodiscard]] bool ask_about(std::uint16_t rank, std::uint32_t group, std::uint32_t number,
                                  const Agreement& mine) noexcept;
     [[nodiscard]] bool offloads_collectives() const noexcept { return offloads_collectives_; }
-    /// Completions taken so far, free running.
+    /// Returns the number of completions taken, free running.
     [[nodiscard]] std::uint32_t completions_taken() const noexcept {
         return completions_.consumed();
     }
-    /// Whether [memory, memory + octets) lies in the tx arena; then *offset is set.
+    /// Returns true if [memory, memory + octets) is in the tx arena; then *offset is set.
     [[nodiscard]] bool in_arena(const void* memory, std::uint64_t octets,
                                 std::uint32_t* offset) const noexcept {
         return outbox_.arena().contains(memory, octets, offset);
     }
-    /// Hands over a schedule; request: in the tx arena until run.on_done(). False: no room for the record now.
+    /// Submits a schedule. `request`: in the tx arena until run.on_done(). Returns false if there
+    /// is no space for the record yet.
     [[nodiscard]] bool offload(OffloadRun& run, std::uint32_t group, std::uint64_t tag,
                                std::span<const unsigned char> request);
     [[nodiscard]] bool cancel_offload(std::uint32_t cookie) noexcept;
     [[nodiscard]] void* allocate(std::size_t octets) noexcept;
     void free(void* memory) noexcept;
-    /// The same for what operations keep there until they are over: at most half of the arena, so that what they may wait for can still
-    /// be sent. octets: as given to allocate_aside().
+    /// Allocates the same for memory that operations keep there until they are over: at most half
+    /// of the arena, so that data for which they may wait can still be sent. `octets`: as given to
+    /// allocate_aside().
     [[nodiscard]] void* allocate_aside(std::size_t octets) noexcept;
     void free_aside(void* memory, std::size_t octets) noexcept;
 
-    /// For an engine of this process that may write anywhere: where messages go that begin. Valid while this object lives.
+    /// Returns the placer for an engine of this process, which may write anywhere: it places
+    /// messages that begin. Valid while this object lives.
     [[nodiscard]] abi::Placer placer() noexcept;
     /// Tells whether a round needs the placer. Without it the engine may take a quiet round.
     [[nodiscard]] bool needs_placer() const noexcept { return inbox_.may_place(); }
 
     // --- groups
-    /// key: nullptr, or as ulc_group_create_keyed().
+    /// `key`: nullptr, or as ulc_group_create_keyed().
     [[nodiscard]] int group_create(const std::uint16_t* ranks, std::uint16_t count,
                                    const std::uint64_t* key, ulc_request* request);
     [[nodiscard]] int group_free(std::uint32_t group);
-    /// ulc_set_hold(), whose arguments were validated except for the ranks.
+    /// Performs ulc_set_hold(), whose arguments were validated except for the ranks.
     [[nodiscard]] int set_hold(std::int64_t limit, std::uint32_t flags,
                                std::span<const std::uint16_t> keep);
     [[nodiscard]] const Group* group(std::uint32_t handle) const noexcept {
@@ -197,46 +204,49 @@ public:
     [[nodiscard]] Group* group(std::uint32_t handle) noexcept { return groups_.find(handle); }
 
     // --- progress
-    /// As ulc_poll(). No system call, no blocking.
+    /// Performs ulc_poll(). No system call, no blocking.
     int poll();
-    /// poll() in the midst of another call: the caller's next poll() tells of these events too.
+    /// Calls poll() in the middle of another call: the caller's next poll() reports these events
+    /// too.
     void poll_aside() { events_aside_ += std::max(poll(), 0); }
-    /// The caller turns to something else: an engine in this process, which nobody else polls, takes what it has not seen yet, and sends
-    /// what is due, such as the acknowledgement that a sender waits for. waited: it has polled; a caller that finds everything done already
-    /// works off what came, and a round would only bring more. An engine that shares this thread's core gets it, if it may have something
-    /// to take.
+    /// Called when the caller turns to other work. An embedded engine, which no other thread polls,
+    /// takes the new submissions and sends the frames that are due, such as an ACK for which a
+    /// sender waits. `waited`: it has polled; a caller that finds everything done already processes
+    /// the messages that came, and a round would only bring more. An engine that shares this
+    /// thread's core gets it, if it may have something to take.
     void before_leaving(bool waited);
-    /// Tells the engine which sources this endpoint waits for (URTP §3.1). wait() and long fruitless polling do it
-    /// themselves; a driver without wait(), as the simulator, calls it when the application has nothing left to do.
+    /// Announces to the engine for which sources this endpoint waits (URTP §3.1). wait() and long
+    /// empty polling do it themselves; a driver without wait(), as the simulator, calls it when the
+    /// application has no work left.
     void announce_awaited() noexcept;
-    /// As ulc_wait(); needs hooks.now.
+    /// Performs ulc_wait(); needs hooks.now.
     [[nodiscard]] int wait(Nanos timeout);
-    /// Sets the handler of ulc_upcall(); self: this object.
+    /// Sets the handler of ulc_upcall(). `self`: this object.
     [[nodiscard]] int set_upcall(ulc_endpoint& self, ulc_upcall_handler handler, void* context);
     /// Promises to poll, or revokes that, as ulc_promise().
     int promise(bool polls) noexcept;
-    /// Takes the endpoint for another thread, as ulc_borrow(). False: its thread uses it.
+    /// Takes the endpoint for another thread, as ulc_borrow(). Returns false if its thread uses it.
     [[nodiscard]] bool borrow() noexcept;
     /// Gives it back, as ulc_give_back().
     void give_back(bool interrupt) noexcept;
-    /// True from promise(false) to promise(true), but for while the handler runs.
+    /// True from promise(false) to promise(true), except while the handler runs.
     [[nodiscard]] bool computes() const noexcept {
         return computing_.load(std::memory_order_relaxed);
     }
-    /// Takes what came and calls the handler, if this endpoint's thread computes. In its signal
-    /// handler.
+    /// Takes the messages that came and calls the handler, if this endpoint's thread computes. Runs
+    /// in its signal handler.
     void on_upcall();
-    /// Everything sent was copied by the engine, and nothing waits for room.
+    /// True if the engine has copied everything sent, and nothing waits for space.
     [[nodiscard]] bool all_sent() const noexcept { return outbox_.idle(); }
-    /// Nothing that was sent waits for room in ring or arena.
+    /// True if no send waits for space in ring or arena.
     [[nodiscard]] bool all_submitted() const noexcept { return outbox_.all_submitted(); }
-    /// After leaving: ULC_OK if everything was acknowledged, else why not.
+    /// Returns, after leaving, ULC_OK if everything was acknowledged, else why not.
     [[nodiscard]] int left_error() const noexcept { return left_error_; }
     [[nodiscard]] const Hooks& hooks() const noexcept { return hooks_; }
     /// Ends the endpoint with ULC_ERR_CLOSED in a child of fork(). Touches nothing else of it:
-    /// another thread of the parent may have been in the midst of a call.
+    /// another thread of the parent may have been in the middle of a call.
     void abandon() noexcept;
-    /// 0, or minus the error that ended the endpoint.
+    /// Returns 0, or minus the error that ended the endpoint.
     [[nodiscard]] int ended() const noexcept { return -ended_; }
 
 private:
@@ -275,7 +285,8 @@ private:
     [[nodiscard]] int send_by_engine(std::uint16_t to, std::uint64_t tag, const Pieces& payload,
                                      unsigned flags, ulc_request* request);
     [[nodiscard]] int send_to_self(const SendArgs& args, ulc_request* request);
-    /// Gives the inbox what the peer wrote to its ring. False: there is no memory for a message.
+    /// Gives the inbox the messages that the peer wrote to its ring. Returns false if there is no
+    /// memory for a message.
     [[nodiscard]] bool drain_near(std::uint16_t peer) noexcept {
         return near_ == nullptr || peer >= size_ || near_->drain(peer);
     }
@@ -298,7 +309,7 @@ private:
     std::unique_ptr<Near> near_;        ///< nullptr: all messages go through the engine
     Collector collector_;
     std::vector<OffloadRun*> offloads_;  ///< by cookie; nullptr: free
-    std::size_t aside_ = 0;              ///< octets of blocks
+    std::size_t aside_ = 0;              ///< bytes of blocks
 
     State state_ = State::kIdle;
     bool leave_pushed_ = false;
@@ -324,20 +335,21 @@ private:
     /// State of each rank: 0, PEER_LEFT, PEER_DIED; INVALID: no peer is linked there.
     std::vector<std::uint8_t> peer_errors_;
     std::uint32_t empty_polls_ = 0;
-    std::uint32_t look_in_ = kFirstLook;     ///< empty polls until the next look at the engine
+    std::uint32_t look_in_ = kFirstLook;     ///< empty polls until the next check of the engine
     std::uint32_t look_every_ = kFirstLook;  ///< about kLookApart of empty polls
     Nanos looked_at_ = 0;
     Nanos beat_seen_at_ = 0;  ///< when `beats_` came, or the kernel was last asked
     std::uint32_t beats_ = 0;
     std::uint32_t taken_by_engine_ =
-        0;  ///< records published when an engine in this process had its last round
-    bool engine_owes_ = false;  ///< that round left frames to be sent
+        0;                      ///< records published when an embedded engine had its last round
+    bool engine_owes_ = false;  ///< the last round left frames pending
     std::string job_text_;
-    std::unique_ptr<Upcall> upcall_;      ///< handler for when the thread computes; nullptr: none
-    std::atomic<bool> computing_{false};  ///< the promise to poll is revoked; the thread's own
-    std::atomic<bool> free_{false};       ///< the thread computes, and no other has borrowed
-    std::atomic<bool> missed_{false};     ///< an upcall came while the endpoint was borrowed
-    bool polls_on_ = false;               ///< the handler of the upcall promised to poll
+    std::unique_ptr<Upcall> upcall_;  ///< handler for when the thread computes; nullptr: none
+    /// The promise to poll is revoked; used by its thread only
+    std::atomic<bool> computing_{false};
+    std::atomic<bool> free_{false};    ///< the thread computes, and no other has borrowed
+    std::atomic<bool> missed_{false};  ///< an upcall came while the endpoint was borrowed
+    bool polls_on_ = false;            ///< the handler of the upcall promised to poll
 };
 
 }  // namespace ulc::client
@@ -349,7 +361,8 @@ struct ulc_endpoint final : ulc::client::Endpoint {
 
 namespace ulc::client {
 
-/// An endpoint over a mapped, validated region. nullptr: out of memory (hooks.close is not called then).
+/// Makes an endpoint over a mapped, validated region. nullptr: out of memory (hooks.close is not
+/// called then).
 [[nodiscard]] std::unique_ptr<ulc_endpoint> make_endpoint(const abi::Region& region,
                                                           const Hooks& hooks,
                                                           const Limits& limits = {}) noexcept;

@@ -1,5 +1,5 @@
-// Intrusive doubly linked lists: constant-time insertion and removal, no allocation. A node is in a list through
-// a pair of members, so one object may be in several lists.
+// Intrusive doubly linked lists: constant-time insertion and removal, no allocation. A node is in a
+// list through a pair of members, so one object may be in several lists.
 #pragma once
 
 #include "base/check.h"
@@ -31,7 +31,7 @@ public:
         tail_ = &node;
     }
 
-    /// node must be in this list.
+    /// `node` must be in this list.
     void remove(T& node) noexcept {
         Links<T>& links = node.*kMember;
         if (links.prev != nullptr) {

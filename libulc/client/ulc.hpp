@@ -1,8 +1,9 @@
-// A thin C++20 face of ulc.h: an endpoint that closes itself, spans in place of pointer and length, exceptions in place
-// of codes. Nothing is hidden: every object gives its C handle, and ULC_ERR_AGAIN stays an ordinary result.
+// A thin C++20 interface of ulc.h: an endpoint that closes itself, spans in place of pointer and
+// length, exceptions in place of codes. Nothing is hidden: every object gives its C handle, and
+// ULC_ERR_AGAIN stays an ordinary result.
 //
 //   ulc::Endpoint ep;                          // ULC_ENGINE or the default socket
-//   ep.join();                                 // as `ulc run` says
+//   ep.join();                                 // by the environment of `ulc run`
 //   ep.send(1, 7, std::as_bytes(std::span(data)));
 //   ulc::Received got = ep.receive(ULC_RANK_ANY, 7, std::as_writable_bytes(std::span(buffer)));
 #pragma once
@@ -20,7 +21,8 @@
 
 namespace ulc {
 
-/// A call failed: the ulc_error and a sentence. ULC_ERR_AGAIN is never thrown by starting calls.
+/// A failed call: the ulc_error and a sentence. Calls that start an operation never throw
+/// ULC_ERR_AGAIN.
 class Error : public std::exception {
 public:
     explicit Error(int code, const std::string& during)
@@ -36,7 +38,8 @@ private:
     std::string text_;
 };
 
-/// One operation under way; stays where it is until done. Its destructor does not wait: finish or cancel it first.
+/// One pending operation; it must not move until done. Its destructor does not wait: finish or
+/// cancel it first.
 class Request {
 public:
     Request() = default;
@@ -48,7 +51,7 @@ private:
     ulc_request request_{};
 };
 
-/// What a receive brought.
+/// The result of a receive.
 struct Received {
     std::uint16_t source;
     ulc_group group;  ///< 0: unicast
@@ -56,61 +59,63 @@ struct Received {
     std::size_t length;
 };
 
-/// One endpoint (ulc_endpoint). One thread at a time; movable. All blocking calls have a limit, forever by default.
+/// One endpoint (ulc_endpoint). One thread at a time; movable. All blocking calls have a limit; the
+/// default is none.
 class Endpoint {
 public:
     using Limit = std::chrono::nanoseconds;
     static constexpr Limit kForever{ULC_WAIT_FOREVER};
 
-    /// ulc_open(). Throws Error.
+    /// Calls ulc_open(). Throws Error.
     explicit Endpoint(const char* engine = nullptr) {
         ulc_endpoint* made = nullptr;
         check(ulc_open(engine, &made), "opening an endpoint");
         endpoint_.reset(made);
     }
-    /// The C handle, still owned by this object.
+    /// Returns the C handle, still owned by this object.
     [[nodiscard]] ulc_endpoint* handle() const noexcept { return endpoint_.get(); }
 
-    /// ulc_join_wait(); by default all from the environment that `ulc run` sets. Throws Error.
+    /// Calls ulc_join_wait(); by default with the values of the environment that `ulc run` sets.
+    /// Throws Error.
     void join(const char* job = nullptr, std::uint16_t rank = ULC_RANK_ANY, std::uint16_t size = 0,
               Limit limit = kForever) {
         check(ulc_join_wait(handle(), job, rank, size, limit.count()), "joining the job");
     }
-    /// ulc_leave_wait(). Throws Error.
+    /// Calls ulc_leave_wait(). Throws Error.
     void leave(Limit limit = kForever) {
         check(ulc_leave_wait(handle(), limit.count()), "leaving the job");
     }
-    /// ulc_rejoin(). Throws Error.
+    /// Calls ulc_rejoin(). Throws Error.
     void rejoin(Limit limit = kForever) {
         ulc_endpoint* raw = endpoint_.release();
         const int error = ulc_rejoin(&raw, limit.count());
         endpoint_.reset(raw);
         check(error, "joining again");
     }
-    /// ulc_open_links_wait(). Throws Error.
+    /// Calls ulc_open_links_wait(). Throws Error.
     void open_links(std::uint16_t links, Limit limit = kForever) {
         check(ulc_open_links_wait(handle(), links, limit.count()), "opening for links");
     }
-    /// ulc_address(). Throws Error.
+    /// Calls ulc_address(). Throws Error.
     [[nodiscard]] ulc_link_address address() const {
         ulc_link_address out;
         check(ulc_address(handle(), &out), "asking for the address");
         return out;
     }
-    /// ulc_link() and wait; gives the peer's number. Throws Error.
+    /// Calls ulc_link() and waits; returns the peer's number. Throws Error.
     std::uint16_t link(const ulc_link_address& peer, Limit limit = Limit{0}) {
         Request request;
         check(ulc_link(handle(), &peer, limit.count(), request.handle()), "linking");
         return wait(request).source;
     }
-    /// ulc_next_peer(); false: none. Throws Error.
+    /// Calls ulc_next_peer(); returns false if there is none. Throws Error.
     bool next_peer(std::uint16_t& peer) {
         const int error = ulc_next_peer(handle(), &peer);
         if (error == ULC_ERR_AGAIN) return false;
         check(error, "asking for a peer");
         return true;
     }
-    /// ulc_unlink() and wait. Throws Error.
+    /// Calls ulc_unlink() and waits. Throws Error.
     void unlink(std::uint16_t peer) {
         Request request;
         int error = ULC_ERR_AGAIN;
@@ -159,7 +164,7 @@ public:
                              static_cast<unsigned>(pieces.size()), flags, request.handle()),
               "multicasting");
     }
-    /// ulc_set_hold(). Throws Error.
+    /// Calls ulc_set_hold(). Throws Error.
     void set_hold(std::int64_t limit_ns, unsigned flags = 0,
                   std::span<const std::uint16_t> keep = {}) {
         check(ulc_set_hold(handle(), limit_ns, flags, keep.data(),
@@ -167,7 +172,7 @@ public:
               "setting the limit of the hold");
     }
 
-    /// ulc_set_rendezvous(). Throws Error.
+    /// Calls ulc_set_rendezvous(). Throws Error.
     void set_rendezvous(std::uint64_t from, std::uint64_t held_max = UINT64_MAX) {
         check(ulc_set_rendezvous(handle(), from, held_max), "setting the rendezvous");
     }
@@ -178,8 +183,8 @@ public:
                            static_cast<unsigned>(pieces.size()), request.handle()),
               "receiving");
     }
-    /// ulc_probe(): the first message that a receive would take, which stays; false: none. Throws
-    /// Error.
+    /// Calls ulc_probe(): finds the first message that a receive would take, which stays; returns
+    /// false if there is none. Throws Error.
     bool probe(std::uint16_t from, std::uint64_t tag, Received* out = nullptr,
                std::uint64_t mask = UINT64_MAX) {
         ulc_status status;
@@ -189,7 +194,8 @@ public:
         if (out != nullptr) *out = received(status);
         return true;
     }
-    /// ulc_claim(): the message that probe() would find, the caller's; nullptr: none. Throws Error.
+    /// Calls ulc_claim(): takes the message that probe() would find for the caller; nullptr: none.
+    /// Throws Error.
     [[nodiscard]] ulc_message* claim(std::uint16_t from, std::uint64_t tag, Received* out = nullptr,
                                      std::uint64_t mask = UINT64_MAX) {
         ulc_status status;
@@ -206,9 +212,10 @@ public:
                                   static_cast<unsigned>(pieces.size()), request.handle()),
               "receiving");
     }
-    /// ulc_discard(). Throws Error.
+    /// Calls ulc_discard(). Throws Error.
     void discard(ulc_message* message) { check(ulc_discard(handle(), message), "discarding"); }
-    /// Whether the request is done; then `out`, if given, is filled. Does not poll. Throws Error if it failed.
+    /// Returns true if the request is done; then `out`, if given, is filled. Does not poll. Throws
+    /// Error if it failed.
     bool test(Request& request, Received* out = nullptr) {
         ulc_status status;
         const int error = ulc_test(handle(), request.handle(), &status);
@@ -217,31 +224,31 @@ public:
         if (out != nullptr) *out = received(status);
         return true;
     }
-    /// Waits until the request is done. Throws Error, ULC_ERR_TIMEOUT among them.
+    /// Waits until the request is done. Throws Error, including ULC_ERR_TIMEOUT.
     Received wait(Request& request, Limit limit = kForever) {
         ulc_status status;
         const int error = ulc_wait_for(handle(), request.handle(), &status, limit.count());
         check(error != ULC_OK ? error : status.error, "waiting for an operation");
         return received(status);
     }
-    /// Takes back a receive that has not matched; false: it has.
+    /// Cancels a receive that has not matched; returns false if it has.
     bool cancel(Request& request) noexcept {
         return ulc_cancel(handle(), request.handle()) == ULC_OK;
     }
 
-    /// start_send() and wait().
+    /// Calls start_send() and waits.
     void send(std::uint16_t to, std::uint64_t tag, std::span<const std::byte> payload) {
         Request request;
         start_send(to, tag, payload, request);
         wait(request);
     }
-    /// start_multicast() and wait().
+    /// Calls start_multicast() and waits.
     void multicast(ulc_group group, std::uint64_t tag, std::span<const std::byte> payload) {
         Request request;
         start_multicast(group, tag, payload, request);
         wait(request);
     }
-    /// start_receive() and wait(); a receive that runs out of time is taken back.
+    /// Calls start_receive() and waits; a receive that reaches the limit is cancelled.
     Received receive(std::uint16_t from, std::uint64_t tag, std::span<std::byte> buffer,
                      Limit limit = kForever) {
         Request request;
@@ -253,7 +260,7 @@ public:
         check(error != ULC_OK ? error : status.error, "receiving");
         return received(status);
     }
-    /// ulc_group_create() and wait. Collective over `ranks`. Throws Error.
+    /// Calls ulc_group_create() and waits. Collective over `ranks`. Throws Error.
     ulc_group make_group(std::span<const std::uint16_t> ranks) {
         Request request;
         check(ulc_group_create(handle(), ranks.data(), static_cast<std::uint16_t>(ranks.size()),
@@ -265,8 +272,8 @@ public:
         return status.group;
     }
 
-    /// Starts ulc_group_create_keyed(); what wait(request) returns names the group. Collective over
-    /// `ranks`. Throws Error.
+    /// Starts ulc_group_create_keyed(); the result of wait(request) names the group. Collective
+    /// over `ranks`. Throws Error.
     void start_group(std::span<const std::uint16_t> ranks, std::uint64_t key, Request& request) {
         check(
             ulc_group_create_keyed(handle(), ranks.data(), static_cast<std::uint16_t>(ranks.size()),
@@ -274,7 +281,7 @@ public:
             "making a group");
     }
 
-    /// ulc_poll(): events taken. Throws Error when the endpoint ended.
+    /// Calls ulc_poll(): returns the events taken. Throws Error when the endpoint ended.
     int poll() {
         const int events = ulc_poll(handle());
         if (events < 0) check(-events, "polling");

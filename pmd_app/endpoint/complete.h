@@ -1,4 +1,4 @@
-// A completion that bears only a status: a request of the client is done.
+// Writes a completion that has only a status: a request of the client is done.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace ulc::engine {
 
-/// False: the ring is full, nothing was written.
+/// Returns false if the ring is full; nothing was written.
 [[nodiscard]] inline bool write_status(abi::CompletionProducer& cq, abi::CompletionKind kind,
                                        std::uint32_t cookie, Err status) noexcept {
     abi::CompletionRecord* out = cq.claim();

@@ -1,4 +1,4 @@
-// What an engine is told at its start: limits, parameters, and how to wake a sleeping client.
+// The configuration of an engine: limits, parameters, and how to wake a sleeping client.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace ulc::engine {
 
-/// Names an endpoint of one engine life; the handle under which it receives.
+/// Names an endpoint of one incarnation of an engine; the handle under which it receives.
 using EndpointId = Handle;
 
 inline constexpr std::size_t kNetsMax = 16;  ///< ports of one engine
@@ -30,36 +30,36 @@ struct Interrupt {
 
 struct EngineConfig {
     urtp::Params params;
-    std::string profile{urtp::kDefaultProfile};  ///< of jobs that name none
-    /// mac, mtu, ether_type, crc, incarnation, seed and group_in_use are the engine's to fill.
+    std::string profile{urtp::kDefaultProfile};  ///< profile of jobs that name none
+    /// The engine fills mac, mtu, ether_type, crc, incarnation, seed and group_in_use.
     JobsConfig jobs;
     std::uint16_t ether_type = wire::kEtherTypeDefault;
-    /// CRC32C in every frame, and frames without are dropped: for wires without a frame check sequence. All engines of a wire alike.
+    /// Puts a CRC32C in every frame, and drops frames without: for wires without a frame check
+    /// sequence. The same for all engines of a wire.
     bool crc = false;
     std::uint64_t seed =
-        1;  ///< of handles, incarnation, handshakes; the daemon gives true randomness
+        1;  ///< seed of handles, incarnation, handshakes; the daemon uses true randomness
 
     std::uint16_t endpoints_max = 64;  ///< ≤ 4096
-    std::uint32_t groups_max = 1024;   ///< of each net, over all endpoints
+    std::uint32_t groups_max = 1024;   ///< groups of each net, over all endpoints
     std::uint32_t pending_sends =
         128;  ///< records of one endpoint that wait for the transport; power of two
-    std::uint32_t offloads_max =
-        8;  ///< schedules of one endpoint that the engine carries out at once
-    std::uint32_t offload_steps_max = 512;  ///< of one schedule
+    std::uint32_t offloads_max = 8;  ///< schedules of one endpoint that the engine runs at once
+    std::uint32_t offload_steps_max = 512;  ///< steps of one schedule
     std::uint32_t records_per_round = 64;   ///< taken from one endpoint
     std::uint32_t packets_per_round = 64;   ///< delivered to one endpoint
     std::uint32_t frames_per_round = 128;   ///< sent by all endpoints, on all nets
-    /// Endpoints whose submissions a round looks at when nothing else is due (round.cc). With more
+    /// Endpoints whose submissions a round checks when nothing else is due (round.cc). With more
     /// endpoints, a record waits some rounds to be seen.
     std::uint32_t looks_per_round = 8;
-    /// Rounds without movement, in a row, before rounds only look: an answer may be on its way.
+    /// Consecutive rounds without movement before rounds only poll: an answer may be in flight.
     std::uint32_t quiet_after = 4;
     AccountLimits accounts;
     Nanos linger_max =
-        10 * kSecond;  ///< an endpoint whose client left waits at most so long for its data
-    Nanos join_timeout = 60 * kSecond;  ///< when the client names none
-    std::uint16_t links_max = 1024;     ///< greatest number for one endpoint
-    Nanos link_timeout = 5 * kSecond;   ///< limit of a call, when the client names none
+        10 * kSecond;  ///< maximum time that an endpoint whose client left waits for its data
+    Nanos join_timeout = 60 * kSecond;  ///< if the client names none
+    std::uint16_t links_max = 1024;     ///< maximum for one endpoint
+    Nanos link_timeout = 5 * kSecond;   ///< limit of a call, if the client names none
 
     WakeFn wake = nullptr;
     void* wake_context = nullptr;

@@ -1,10 +1,11 @@
 // The engine's clock: monotonic nanoseconds, read in user space.
 //
-// An engine reads it once a round, so its cost is a visible part of an idle round. The time stamp counter costs a third of
-// the vDSO's clock_gettime() on the machines tried; it is used where it is invariant (Intel SDM vol. 3, 18.17.1), with
-// the frequency that DPDK measured at its start. An engine only ever compares its own readings, so a slow drift against
-// CLOCK_MONOTONIC does no harm. A counter that goes backwards, as after a virtual machine moved to
-// another host, does none either: time goes on from the last reading. The wall clock is never read.
+// An engine reads it once a round, so its cost is a visible part of an idle round. The time stamp
+// counter costs a third of the vDSO's clock_gettime() on the machines tried. It is used if it is
+// invariant (Intel SDM vol. 3, 18.17.1), with the frequency that DPDK measured at its start. An
+// engine only compares its own readings, so a slow drift against CLOCK_MONOTONIC does no harm. Nor
+// does a counter that goes backwards, as after a virtual machine moved to another host: time
+// continues from the last reading. The wall clock is never read.
 #pragma once
 
 #include <atomic>
@@ -21,15 +22,16 @@
 
 namespace ulc::daemon {
 
-/// Ticks a second of the time stamp counter, measured over ten milliseconds; for a process without DPDK, which measures
-/// it at its start. 0: there is none.
+/// Returns the ticks a second of the time stamp counter, measured over ten milliseconds; for a
+/// process without DPDK, which measures it at its start. 0: there is none.
 [[nodiscard]] inline std::uint64_t measure_tsc_hz() noexcept {
 #if defined(__x86_64__)
     struct Instant {
         Nanos at = 0;
         std::uint64_t ticks = 0;
     };
-    // Both at once: of several readings the one in which least time passed, since another thread may get the processor in between.
+    // Reads both clocks: of several readings it takes the one in which least time passed, since
+    // another thread may get the processor in between.
     const auto read_both = [] {
         Instant best;
         Nanos least = kNever;
@@ -56,7 +58,7 @@ namespace ulc::daemon {
 
 class EngineClock {
 public:
-    /// tsc_hz: ticks a second as measured; 0: unknown, then clock_gettime() is used.
+    /// `tsc_hz`: ticks a second as measured; 0: unknown, then clock_gettime() is used.
     explicit EngineClock(std::uint64_t tsc_hz) noexcept {
         if (tsc_hz != 0 && tsc_is_invariant())
             nanos_per_tick_ = static_cast<std::uint64_t>((Wide{kSecond} << kShift) / tsc_hz);
@@ -68,7 +70,7 @@ public:
         return *this;
     }
 
-    /// Returns the time, which never goes backwards. Any thread may ask.
+    /// Returns the time, which never goes backwards. Any thread may call.
     [[nodiscard]] Nanos now() noexcept {
 #if defined(__x86_64__)
         if (nanos_per_tick_ != 0)

@@ -1,13 +1,14 @@
-// A frame buffer and who may hold it. A segment belongs to a port's pool; its bytes are one Ethernet
-// frame. References are counted: a sender keeps one until the packet is acknowledged by all, the NIC
-// keeps one from tx until transmission is complete, a receiver keeps one while the packet waits. The
-// segment returns to its pool with the last reference. All calls: engine thread only.
+// A frame buffer and its references. A segment belongs to a port's pool; its bytes are one Ethernet
+// frame. References are counted: a sender keeps one until all have acknowledged the packet, the NIC
+// keeps one from tx until transmission is complete, a receiver keeps one while the packet waits.
+// The segment returns to its pool with the last reference. All calls: engine thread only.
 //
-// A frame to send may lie in two pieces: its headers here and the end of its payload where the
-// application has it, if the port gathers (port/port.h). That memory stays as it is while a
+// A frame to send may consist of two pieces: its headers here and the end of its payload in the
+// application's memory, if the port gathers (port/port.h). That memory must not change while a
 // reference to the segment is held.
 //
-// A received one may too: its payload lies where the engine said before it was copied (Port::rx_landing).
+// A received frame may too: its payload is at the place that the engine named before it was copied
+// (Port::rx_landing).
 #pragma once
 
 #include <cstddef>
@@ -17,16 +18,17 @@
 namespace ulc {
 
 struct Segment {
-    std::byte* frame = nullptr;  ///< first octet of the Ethernet header
-    std::uint32_t length = 0;    ///< octets of the frame, without FCS
-    std::uint32_t capacity = 0;  ///< octets that fit
+    std::byte* frame = nullptr;  ///< first byte of the Ethernet header
+    std::uint32_t length = 0;    ///< bytes of the frame, without FCS
+    std::uint32_t capacity = 0;  ///< bytes that fit
     void* owner = nullptr;       ///< the pool's own
     const std::byte* tail =
         nullptr;  ///< the last tail_octets of the frame; nullptr: behind the rest
     std::uint32_t tail_octets = 0;
 };
 
-/// Writes the whole frame to `to`, which has room for segment.length octets and is not inside the segment.
+/// Writes the whole frame to `to`, which has space for segment.length bytes and is not inside the
+/// segment.
 inline void copy_frame(std::byte* to, const Segment& segment) noexcept {
     if (segment.tail == nullptr) {
         std::memcpy(to, segment.frame, segment.length);
@@ -37,7 +39,7 @@ inline void copy_frame(std::byte* to, const Segment& segment) noexcept {
     std::memcpy(to + head, segment.tail, segment.tail_octets);
 }
 
-/// From now on the whole frame lies in the segment.
+/// Moves the whole frame into the segment.
 inline void pull_tail(Segment& segment) noexcept {
     if (segment.tail == nullptr) return;
     std::memcpy(segment.frame + segment.length - segment.tail_octets, segment.tail,
@@ -45,19 +47,21 @@ inline void pull_tail(Segment& segment) noexcept {
     segment.tail = nullptr;
 }
 
-/// A pool of segments: constant function table plus context, so that a DPDK pool and a simulated one
-/// look alike and no core file sees DPDK. Cost of each call: one indirect call, no system call.
+/// A pool of segments: constant function table plus context, so that a DPDK pool and a simulated
+/// one have the same interface and no core file sees DPDK. Cost of each call: one indirect call, no
+/// system call.
 struct SegmentPool {
     void* context = nullptr;
-    /// One segment with one reference, length 0; nullptr when exhausted.
+    /// Returns one segment with one reference, length 0; nullptr if exhausted.
     Segment* (*allocate)(void* context) = nullptr;
-    /// One more reference.
+    /// Adds one reference.
     void (*retain)(void* context, Segment* segment) = nullptr;
-    /// One reference less; the last frees.
+    /// Removes one reference; the last one frees.
     void (*release)(void* context, Segment* segment) = nullptr;
-    /// References now held, the NIC's included. 1 seen by the only holder means: may be rewritten.
+    /// Returns the references held, including the NIC's. If the only holder sees 1, it may rewrite
+    /// the frame.
     std::uint32_t (*references)(void* context, const Segment* segment) = nullptr;
-    /// Segments that allocate() could still give (approximate is allowed).
+    /// Returns the segments that allocate() could still give (approximate is allowed).
     std::uint32_t (*available)(void* context) = nullptr;
 
     [[nodiscard]] Segment* get() const noexcept { return allocate(context); }

@@ -1,28 +1,36 @@
-// One station's transmitter on a wire of shared memory: a ring of octets that it alone writes and every other station
-// reads. A frame lies there once, however many it is for, as on a cable.
+// One station's transmitter on a wire of shared memory: a ring of bytes that only this station
+// writes and every other station reads. A frame is there once, however many receivers it has, as on
+// a cable.
 //
 //   floor                 slowest reader            tail
 //     |                        |                      |
-//   --+------------------------+----------------------+--------------------     positions: octets since the wire was
-//     | [len|frame····][len|frame··][skip···][len|frame]                        made, 64 bits, never wrap;
-//   --+------------------------+----------------------+--------------------     place in the ring: position mod octets
+//   --+------------------------+----------------------+---------------     positions: bytes since
+//     | [len|frame····][len|frame··][skip···][len|frame]                   the wire was made, 64
+//   --+------------------------+----------------------+---------------     bits, never wrap;
+//                                                                          place in the ring:
+//                                                                          position mod octets
 //
-// A record is four octets of length and the frame, padded to a cache line, so that a least frame of Ethernet takes one
-// line and a writer never touches a line that is being read. Records do not wrap: what is left before the end is skipped.
+// A record is four bytes of length and the frame, padded to a cache line, so that a least frame of
+// Ethernet takes one line and a writer never touches a line that is being read. Records do not
+// wrap: the rest before the end is skipped.
 //
-// The writer stays behind the slowest reader that listens (back-pressure: put() says false), so nothing is lost as long as
-// readers read. Of one that does not, the owner may run ahead (overrun()): it raises `floor`, below which nothing is
-// promised. A reader copies a frame out first and looks at the floor after that; below it the copy is worthless, and the
-// reader goes on at the tail. So a stopped process costs its peers a bounded wait, and itself what it missed.
+// The writer stays behind the slowest reader that listens (back-pressure: put() returns false), so
+// nothing is lost as long as readers read. The owner may overtake a reader that does not
+// (overrun()): it raises `floor`, below which nothing is promised. A reader copies a frame out
+// first and reads the floor after that; below it the copy is worthless, and the reader continues at
+// the tail. So a stopped process costs its peers a bounded wait, and itself the missed frames.
 //
 // Memory order:
-//   A  writer: store(tail, release)      with   reader: load(tail, acquire)       the records before tail are whole
-//   B  reader: store(cursor, release)    with   writer: load(cursor, acquire)     it reads no more of what lies before
-//   C  writer: store(floor), fence(release), overwrites   with   reader: copies, fence(acquire), load(floor)
-//      a reader that copied any new octet sees the floor that was raised before it
+//   A  writer: store(tail, release)      with   reader: load(tail, acquire)
+//      the records before tail are whole
+//   B  reader: store(cursor, release)    with   writer: load(cursor, acquire)
+//      it reads no more of the records before
+//   C  writer: store(floor), fence(release), overwrites
+//      with   reader: copies, fence(acquire), load(floor)
+//      a reader that copied any new byte sees the floor that was raised before it
 //
-// Trust: peers' processes are other machines as far as their frames go. A length that cannot be is not followed: the
-// reader counts it and goes on at the tail, which it bounds too.
+// Trust: peers' processes are other machines as far as their frames go. An impossible length is not
+// followed: the reader counts it and continues at the tail, which it bounds too.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +50,7 @@ inline constexpr unsigned kStationsMax = 64;
 inline constexpr std::uint32_t kRingOctetsMin = 1U << 16;
 inline constexpr std::uint32_t kRingOctetsMax = 1U << 26;
 inline constexpr std::uint64_t kAbsent = UINT64_MAX;  ///< cursor of a reader that does not listen
-inline constexpr std::uint32_t kSkip = UINT32_MAX;    ///< length of what is skipped before the end
+inline constexpr std::uint32_t kSkip = UINT32_MAX;    ///< length of the skipped rest before the end
 inline constexpr std::uint32_t kLengthOctets = sizeof(std::uint32_t);
 
 /// A word with its cache line to itself.
@@ -50,7 +58,8 @@ struct alignas(kCacheLine) Line {
     std::atomic<std::uint64_t> value;
 };
 
-/// What one station writes, in shared memory. Zeroed memory is a ring nobody has written.
+/// The part of shared memory that one station writes. Zeroed memory is a ring that was never
+/// written.
 struct RingHead {
     Line tail;
     Line floor;
@@ -60,7 +69,7 @@ struct RingHead {
     return octets >= kRingOctetsMin && octets <= kRingOctetsMax && (octets & (octets - 1)) == 0;
 }
 
-/// Octets that a frame takes.
+/// Returns the bytes that a frame takes.
 [[nodiscard]] constexpr std::uint64_t record_octets(std::uint32_t frame_octets) noexcept {
     return (std::uint64_t{frame_octets} + kLengthOctets + kCacheLine - 1) / kCacheLine * kCacheLine;
 }
@@ -69,7 +78,7 @@ struct RingHead {
 class RingWriter {
 public:
     RingWriter() = default;
-    /// cursors: of each other station, what it has read of this ring.
+    /// `cursors`: those of each other station, its position in this ring.
     RingWriter(RingHead* head, std::byte* ring, std::uint32_t octets,
                std::span<Line* const> cursors) noexcept
         : head_(head), ring_(ring), octets_(octets), readers_(cursors.size()) {
@@ -80,8 +89,8 @@ public:
         look();
     }
 
-    /// A frame of at most octets / 4, which write(std::byte* to) puts in its place. False: the slowest reader has not made
-    /// room yet.
+    /// Writes a frame of at most octets / 4, which write(std::byte* to) puts in its place. Returns
+    /// false if the slowest reader has not freed space yet.
     template <typename Write>
     [[nodiscard]] bool put(std::uint32_t length, Write write) noexcept {
         const std::uint64_t need = record_octets(length);
@@ -105,7 +114,7 @@ public:
         return true;
     }
 
-    /// Index of the reader that has read least of all that count; readers(): none listens.
+    /// Returns the index of the slowest reader of those that count; readers(): none listens.
     [[nodiscard]] std::size_t slowest() const noexcept {
         std::size_t found = readers_;
         std::uint64_t least = kAbsent;
@@ -119,7 +128,8 @@ public:
     }
     [[nodiscard]] std::size_t readers() const noexcept { return readers_; }
 
-    /// That reader's process has ended: it does not listen. Not if another has taken its place meanwhile, which begins elsewhere.
+    /// Forgets a reader whose process has ended, unless another one has taken its place meanwhile,
+    /// which begins elsewhere.
     void forget(std::size_t reader) noexcept {
         std::uint64_t at = cursors_[reader]->value.load(std::memory_order_relaxed);
         if (at + octets_ / 2 < tail_)
@@ -141,7 +151,7 @@ private:
     [[nodiscard]] std::uint64_t offset(std::uint64_t at) const noexcept {
         return at & (octets_ - 1);
     }
-    /// How far this writer may go now. Readers behind the floor do not count.
+    /// Computes how far this writer may go. Readers behind the floor do not count.
     void look() noexcept {
         std::uint64_t least = tail_;
         overrun_ = false;
@@ -180,12 +190,12 @@ public:
     enum class Got : std::uint8_t {
         kNothing,
         kFrame,
-        kMissed,  ///< the writer ran ahead; goes on at the tail
-        kBroken,  ///< octets that no writer of ours leaves there; goes on at the tail
+        kMissed,  ///< the writer overtook it; continues at the tail
+        kBroken,  ///< bytes that no correct writer leaves there; continues at the tail
     };
 
     RingReader() = default;
-    /// cursor: this reader's for that ring. It listens from now on.
+    /// `cursor`: this reader's for that ring. It listens after this.
     RingReader(const RingHead* head, const std::byte* ring, std::uint32_t octets,
                Line* cursor) noexcept
         : head_(head), ring_(ring), octets_(octets), cursor_(cursor) {
@@ -193,10 +203,10 @@ public:
         go_to_tail();
     }
 
-    /// True: next() would return more than kNothing.
+    /// True if next() would return more than kNothing.
     [[nodiscard]] bool has_come() const noexcept { return at_ != tail_ || at_ != tail(); }
 
-    /// Looks at the next record. kFrame: frame() and length() tell of it until done().
+    /// Reads the next record. kFrame: frame() and length() describe it until done().
     [[nodiscard]] Got next() noexcept {
         if (at_ == tail_) {
             tail_ = tail();
@@ -217,14 +227,14 @@ public:
 #endif
         return Got::kFrame;
     }
-    /// In shared memory, where its writer may yet change it.
+    /// In shared memory, where its writer may still change it.
     [[nodiscard]] const std::byte* frame() const noexcept {
         return ring_ + offset(at_) + kLengthOctets;
     }
     [[nodiscard]] std::uint32_t length() const noexcept { return length_; }
 
-    /// The frame was copied, or is not wanted. False: the writer ran ahead and what was copied is worthless; the reader
-    /// goes on at the tail.
+    /// Ends a frame that was copied, or is not wanted. Returns false if the writer overtook and the
+    /// copy is worthless; the reader continues at the tail.
     [[nodiscard]] bool done() noexcept {
         if (overtaken()) {
             go_to_tail();
@@ -235,7 +245,7 @@ public:
         return true;
     }
 
-    /// The writer waits for this reader no more.
+    /// Ends the writer's wait for this reader.
     void leave() noexcept { cursor_->value.store(kAbsent, std::memory_order_release); }
 
 private:
@@ -243,7 +253,7 @@ private:
     [[nodiscard]] std::uint64_t offset(std::uint64_t at) const noexcept {
         return at & (octets_ - 1);
     }
-    /// Records begin at cache lines, whatever a peer says.
+    /// Records begin at cache lines, whatever a peer writes.
     [[nodiscard]] std::uint64_t tail() const noexcept {
         return head_->tail.value.load(std::memory_order_acquire) / kCacheLine * kCacheLine;  // A
     }
@@ -261,7 +271,7 @@ private:
         std::atomic_thread_fence(std::memory_order_acquire);  // C
         return head_->floor.value.load(std::memory_order_relaxed) > at_;
     }
-    /// The tail is the only boundary of records that is known.
+    /// The tail is the only known boundary of records.
     Got lost() noexcept {
         const Got why = overtaken() ? Got::kMissed : Got::kBroken;
         go_to_tail();

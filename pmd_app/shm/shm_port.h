@@ -1,9 +1,11 @@
-// port.h over a wire of shared memory: how the nodes of one machine talk where no real wire is to be imitated. Each station
-// writes a frame once, into its own ring, and all others find it there (broadcast_ring.h), so a multicast costs its sender what a unicast
-// costs it, and no switch process stands between. No DPDK, no thread, no system call while frames flow.
+// Implements port.h over a wire of shared memory: the nodes of one machine communicate over it if
+// no real wire must be imitated. Each station writes a frame once, into its own ring, and all
+// others find it there (broadcast_ring.h), so a multicast costs its sender the same as a unicast,
+// and no switch process is in between. No DPDK, no thread, no system call while frames flow.
 //
-// Like a cable it drops nothing: a full ring makes tx() take fewer frames. A station that has read nothing for kPatience is waited
-// for no longer and misses what is overwritten, as if its receive ring had overflowed; one whose process ended, at once.
+// Like a cable it drops nothing: a full ring makes tx() take fewer frames. A station that has read
+// nothing for kPatience is not awaited any longer and misses the frames that are overwritten, as if
+// its receive ring had overflowed; a station whose process ended, at once.
 #pragma once
 
 #include <cstdint>
@@ -28,25 +30,25 @@ struct DeviceSpec {
     Shape shape{.stations = 16, .ring_octets = 1U << 19};
 };
 
-/// The device string means a wire of shared memory.
+/// Returns true if the device string means a wire of shared memory.
 [[nodiscard]] bool is_shm(std::string_view device) noexcept;
-/// Reads one. Errors: kInvalid; why says what would be understood.
+/// Parses one. Errors: kInvalid; `why` says what would be understood.
 Err parse_device(std::string_view device, DeviceSpec& out, std::string& why);
 
 struct PortOptions {
     DeviceSpec device;
-    std::uint16_t mtu = 0;          ///< octets after the Ethernet header; 0: 1500
+    std::uint16_t mtu = 0;          ///< bytes after the Ethernet header; 0: 1500
     std::uint32_t segments = 4096;  ///< frames that senders may hold, and receivers
 };
 
-/// What went wrong at this port since it opened. Frames, but for `overran`.
+/// Faults of this port since it opened. Frames, except `overran`.
 struct Counts {
     std::uint64_t missed =
-        0;  ///< times that a writer ran ahead of us; each lost what lay in its ring
-    std::uint64_t broken = 0;    ///< records that cannot be; each lost what lay in that ring
+        0;  ///< number of times that a writer overtook us; each lost the frames in its ring
+    std::uint64_t broken = 0;    ///< impossible records; each lost the frames in that ring
     std::uint64_t too_long = 0;  ///< above the MTU
     std::uint64_t no_frame = 0;  ///< the receive pool was empty
-    std::uint64_t overran = 0;   ///< times that a station was waited for no longer
+    std::uint64_t overran = 0;   ///< number of times that a station was not awaited any longer
 };
 
 class ShmPort {
@@ -57,14 +59,16 @@ public:
     ShmPort(const ShmPort&) = delete;
     ShmPort& operator=(const ShmPort&) = delete;
 
-    /// Lets go of the station in a child of fork(): it is the parent's. The port is not used again.
+    /// Releases the station in a child of fork(): it belongs to the parent. The port is not used
+    /// again.
     void abandon() noexcept { wire_->abandon(); }
     /// Valid while this object lives; copies are fine.
     [[nodiscard]] const Port& port() const noexcept { return port_; }
     /// "shm station 2 of 4"
     [[nodiscard]] std::string name() const;
     [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
-    /// The engine's thread: stations are waited for that long when they do not read; kPatience unless set.
+    /// Called by the engine's thread: stations that do not read are awaited for this time;
+    /// kPatience unless set.
     void set_patience(Nanos patience) noexcept { patience_ = patience; }
 
     static constexpr Nanos kPatience = 200 * kMillisecond;
@@ -88,7 +92,7 @@ private:
     static void land(Segment& segment, const RingReader& ring, const Landing& landing);
     static void copy_out(std::byte* to, const Segment& segment) noexcept;
     [[nodiscard]] std::uint16_t send(Segment* const* frames, std::uint16_t n);
-    /// True: somebody is waited for no longer, and there may be room.
+    /// Returns true if a station is not awaited any longer, and there may be space.
     [[nodiscard]] bool give_up_waiting();
 
     Port port_;
@@ -98,7 +102,7 @@ private:
     port::FramePool rx_pool_;
     RingWriter writer_;
     std::vector<Peer> peers_;
-    std::size_t turn_ = 0;    ///< of the peers: who is asked first
+    std::size_t turn_ = 0;    ///< peer that is asked first
     unsigned turn_used_ = 0;  ///< frames that receive_landing() took in this turn
     Nanos patience_ = kPatience;
     Nanos waiting_since_ = kNever;

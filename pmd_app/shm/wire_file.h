@@ -1,10 +1,11 @@
-// The file behind a wire of shared memory: who is on it, and where everything lies. Each station maps all of it.
+// The file behind a wire of shared memory: its stations, and its layout. Each station maps all of
+// it.
 //
 //   | Head, padded | station 0: ring head, cursors[64] | station 1 … | ring 0 | ring 1 | …
 //
 // The first station to come makes the file, the last one leaves it there; the maker of its folder
-// removes it. A station is held by a lock on octet 1 + its number, which the kernel releases when
-// its process ends. Others ask for that lock before they stop waiting for a reader. Octet 0 is
+// removes it. A station is held by a lock on byte 1 + its number, which the kernel releases when
+// its process ends. Others ask for that lock before they stop waiting for a reader. Byte 0 is
 // locked while a process makes or opens the file. If its maker was killed, the next process makes
 // it again. The file must be a regular one of this user that no other user may open.
 #pragma once
@@ -19,7 +20,7 @@
 
 namespace ulc::shm {
 
-/// What all stations of a wire must agree on.
+/// The parameters on which all stations of a wire must agree.
 struct Shape {
     std::uint32_t stations = 0;
     std::uint32_t ring_octets = 0;
@@ -28,8 +29,8 @@ struct Shape {
 
 class WireFile {
 public:
-    /// Maps the file at path, makes it if it is not there or unfinished, and holds the station.
-    /// Errors (why: what to do): kInvalid (another shape and in use, not a wire, the station is
+    /// Maps the file at `path`, makes it if it is missing or unfinished, and holds the station.
+    /// Errors (`why`: the advice): kInvalid (another shape and in use, not a wire, the station is
     /// held), kPermission, kNoMemory, kTimeout (another process has it locked), kSystem. Waits up
     /// to 10 s.
     static Err open(const std::string& path, const Shape& shape, unsigned station,
@@ -38,19 +39,19 @@ public:
     WireFile(const WireFile&) = delete;
     WireFile& operator=(const WireFile&) = delete;
 
-    /// Lets go of the file in a child of fork(). The lock is held as long as any process has the
+    /// Releases the file in a child of fork(). The lock is held as long as any process has the
     /// descriptor or the mapping of the parent.
     void abandon() noexcept;
 
     [[nodiscard]] const Shape& shape() const noexcept { return shape_; }
     [[nodiscard]] unsigned station() const noexcept { return station_; }
-    /// A number that the maker of the file drew, so that addresses differ between wires.
+    /// Returns a number that the maker of the file drew, so that addresses differ between wires.
     [[nodiscard]] std::uint64_t nonce() const noexcept;
     [[nodiscard]] RingHead* ring_head(unsigned station) const noexcept;
     [[nodiscard]] std::byte* ring(unsigned station) const noexcept;
-    /// What reader has read of writer's ring.
+    /// Returns the position of `reader` in the ring of `writer`.
     [[nodiscard]] Line* cursor(unsigned reader, unsigned writer) const noexcept;
-    /// Some process holds that station. A system call.
+    /// True if some process holds that station. A system call.
     [[nodiscard]] bool held(unsigned station) const noexcept;
 
 private:

@@ -1,4 +1,5 @@
-// Intrusive lists: no allocation, O(1) insertion and removal. A link lives in the object, named by a member pointer.
+// Intrusive lists: no allocation, O(1) insertion and removal. A link is a member of the object,
+// named by a member pointer.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +15,11 @@ struct Link {
     [[nodiscard]] bool listed() const noexcept { return previous != nowhere(); }
 
 private:
-    /// In no list: no object lies there. A flag would cost each link eight octets.
+    /// In no list: no object has this address. A flag would cost each link eight bytes.
     [[nodiscard]] static T* nowhere() noexcept { return reinterpret_cast<T*>(std::uintptr_t{1}); }
 };
 
-/// Doubly linked; an object is in it once or not at all.
+/// A doubly linked list; an object is in it once or not at all.
 template <typename T, Link<T> T::*kLink>
 class List {
 public:

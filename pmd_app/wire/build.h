@@ -1,8 +1,9 @@
-// Writing frames: the inverse of wire/parse.h. Every function writes into memory that the caller owns, returns
-// the octets of the frame (padded with zeros to 60), and cannot fail: sizes are the caller's, so they are checked
-// as invariants. Values are taken in host order.
+// Writes frames: the inverse of wire/parse.h. Every function writes into memory that the caller
+// owns, returns the octets of the frame (padded with zeros to 60), and cannot fail: sizes are the
+// caller's, so they are checked as invariants. Values are taken in host order.
 //
-// Data frames: put the payload at payload_offset(), then call build_data(), which leaves it in place.
+// Data frames: put the payload at payload_offset(), then call build_data(), which leaves it in
+// place.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +38,7 @@ struct Extensions {
     std::uint32_t global = 0;          ///< kCounted
 };
 
-/// Octets between the ULC header and the payload. counted: of a kCounted frame.
+/// Returns the octets between the ULC header and the payload. `counted`: those of a kCounted frame.
 [[nodiscard]] constexpr std::size_t extension_octets(std::uint8_t flags, std::size_t after_count,
                                                      bool counted = false) noexcept {
     std::size_t octets = counted ? sizeof(Be32) : 0;
@@ -49,19 +50,20 @@ struct Extensions {
     return octets;
 }
 
-/// Where the payload starts, from the Ethernet header on.
+/// Returns where the payload starts, from the Ethernet header on.
 [[nodiscard]] constexpr std::size_t payload_offset(std::uint8_t flags, std::size_t after_count,
                                                    bool counted = false) noexcept {
     return kHeadOctets + extension_octets(flags, after_count, counted);
 }
 
-/// Payload octets that fit in a frame of `mtu` octets after the Ethernet header. mtu ≥ 128. extensions: extension_octets().
+/// Returns the payload octets that fit in a frame of `mtu` octets after the Ethernet header. mtu ≥
+/// 128. `extensions`: extension_octets().
 [[nodiscard]] constexpr std::size_t payload_max(std::uint8_t flags, std::size_t extensions,
                                                 std::size_t mtu) noexcept {
     return mtu - sizeof(Header) - extensions - ((flags & kFlagCrc) != 0 ? sizeof(Be32) : 0);
 }
 
-/// What the frames of one stream begin with; flags, length and seq are each frame's own.
+/// The beginning of the frames of one stream; flags, length and seq belong to each frame.
 struct Head {
     EthernetHeader ethernet;
     Header header;
@@ -77,8 +79,9 @@ static_assert(sizeof(Head) == kHeadOctets && alignof(Head) == 1);
 
 [[nodiscard]] Head make_head(const FrameHead& head) noexcept;
 
-/// kData, kMcast and kCounted: headers and extensions before a payload that stands at payload_offset(), CRC if flagged, padding.
-/// frame: at least max(60, payload_offset + payload_octets + 4 with CRC) octets.
+/// Builds kData, kMcast and kCounted: headers and extensions before a payload that is at
+/// payload_offset(), CRC if flagged, padding. `frame`: at least max(60, payload_offset +
+/// payload_octets + 4 with CRC) octets.
 [[nodiscard]] std::size_t build_data(std::byte* frame, const Head& head, std::uint8_t flags,
                                      Seq seq, const Extensions& extensions,
                                      std::size_t payload_octets) noexcept;
@@ -86,36 +89,38 @@ static_assert(sizeof(Head) == kHeadOctets && alignof(Head) == 1);
                                      const Extensions& extensions,
                                      std::size_t payload_octets) noexcept;
 
-/// kAck: 1 … kAckEntriesMax entries. frame: at least kHeadOctets + 16 × 12 octets, or what the entries need (≥ 60).
+/// Builds kAck: 1 … kAckEntriesMax entries. `frame`: at least kHeadOctets + 16 × 12 octets, or the
+/// size of the entries (≥ 60).
 [[nodiscard]] std::size_t build_ack(std::byte* frame, const FrameHead& head,
                                     std::span<const AckEntry> entries) noexcept;
 
-/// kReq. bitmap: at most kReqBitmapOctetsMax octets.
+/// Builds kReq. `bitmap`: at most kReqBitmapOctetsMax octets.
 [[nodiscard]] std::size_t build_req(std::byte* frame, const FrameHead& head, const AckEntry& ack,
                                     std::span<const std::byte> bitmap) noexcept;
 
-/// kProbe; head.seq is the first number not sent yet.
+/// Builds kProbe; head.seq is the first number not sent yet.
 [[nodiscard]] std::size_t build_probe(std::byte* frame, const FrameHead& head,
                                       StreamId stream) noexcept;
 
-/// kFlow.
+/// Builds kFlow.
 [[nodiscard]] std::size_t build_flow(std::byte* frame, const FrameHead& head,
                                      const FlowBody& body) noexcept;
 
-/// kStatus; next: as many as body.count says.
+/// Builds kStatus. `next`: body.count of them.
 [[nodiscard]] std::size_t build_status(std::byte* frame, const FrameHead& head,
                                        const StatusBody& body, std::span<const Be32> next) noexcept;
 
-/// kNack.
+/// Builds kNack.
 [[nodiscard]] std::size_t build_nack(std::byte* frame, const FrameHead& head,
                                      const NackBody& body) noexcept;
 
-/// Any control frame whose body stands at kHeadOctets already (kJob and kNode: wire/job.h writes it there). With head.crc the frame
-/// needs four octets more.
+/// Builds any control frame whose body is at kHeadOctets already (kJob and kNode: wire/job.h writes
+/// it there). With head.crc the frame needs four octets more.
 [[nodiscard]] std::size_t build_control(std::byte* frame, const FrameHead& head,
                                         std::size_t body_octets) noexcept;
 
-/// Overwrites the destination: a repair of a group packet to one member repeats all else byte for byte.
+/// Overwrites the destination: a retransmission of a group packet to one member repeats all else
+/// byte for byte.
 inline void set_destination(std::byte* frame, const Mac& destination) noexcept {
     reinterpret_cast<EthernetHeader*>(frame)->destination = destination;
 }

@@ -1,5 +1,5 @@
-// CRC32C (Castagnoli, RFC 3720 appendix B.4), for wires that have no frame check sequence of their own.
-// SSE 4.2 where the processor has it, else a table; both give the same value.
+// CRC32C (Castagnoli, RFC 3720 appendix B.4), for wires without a frame check sequence. Uses SSE
+// 4.2 if the processor has it, else a table; both give the same value.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,15 @@
 
 namespace ulc::wire {
 
-/// CRC32C of octets at data. Cost: about 8 octets a cycle-and-a-half with SSE 4.2, one octet per ~3 cycles without.
+/// Returns the CRC32C of octets at data. Cost: about 8 octets in one and a half cycles with SSE
+/// 4.2, one octet per ~3 cycles without.
 [[nodiscard]] std::uint32_t crc32c(const std::byte* data, std::size_t octets) noexcept;
 
-/// The table version, whatever the processor: the reference that tests hold the other against.
+/// The table version on any processor: the reference with which tests compare the other one.
 [[nodiscard]] std::uint32_t crc32c_portable(const std::byte* data, std::size_t octets) noexcept;
 
-/// Of a control frame whose body ends at `end`: from the source address on, because JOIN believes it.
+/// Returns that of a control frame whose body ends at `end`: from the source address on, because
+/// JOIN relies on it.
 [[nodiscard]] inline std::uint32_t control_crc(const std::byte* frame, std::size_t end) noexcept {
     constexpr std::size_t kSourceAt = 6;
     return crc32c(frame + kSourceAt, end - kSourceAt);

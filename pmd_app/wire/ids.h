@@ -1,4 +1,4 @@
-// The names of things on the wire: MAC addresses, ranks, handles, streams, sequence numbers.
+// The names of objects on the wire: MAC addresses, ranks, handles, streams, sequence numbers.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ struct Mac {
     std::array<std::uint8_t, 6> octets{};
     // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 misreads a defaulted <=>.
     friend constexpr auto operator<=>(const Mac&, const Mac&) = default;
-    /// Asked of each frame: two words, where the compiler would call memcmp.
+    /// Compared for each frame: two words, for which the compiler would call memcmp.
     friend bool operator==(const Mac& a, const Mac& b) noexcept {
         std::uint32_t a4, b4;
         std::uint16_t a2, b2;
@@ -31,8 +31,8 @@ inline constexpr Mac kBroadcastMac{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
 using Rank = std::uint16_t;
 inline constexpr Rank kNoRank = 0xffff;
 
-/// Names one endpoint of one engine life. Chosen by the receiver: bit 31 clear, 19 bits of generation
-/// (random at engine start, one more at each reuse), 12 bits of table index.
+/// Names one endpoint of one incarnation of an engine. Chosen by the receiver: bit 31 clear, 19
+/// bits of generation (random at engine start, one more at each reuse), 12 bits of table index.
 using Handle = std::uint32_t;
 inline constexpr std::uint32_t kHandleIndexBits = 12;
 inline constexpr std::uint32_t kHandleIndexMask = (1U << kHandleIndexBits) - 1;
@@ -51,7 +51,7 @@ struct Seq {
     std::uint32_t value = 0;
 
     friend constexpr bool operator==(Seq, Seq) = default;
-    /// Signed distance from b to a; meaningful while the two are less than 2^31 apart.
+    /// Returns the signed distance from b to a; meaningful while the two are less than 2^31 apart.
     friend constexpr std::int32_t operator-(Seq a, Seq b) noexcept {
         return static_cast<std::int32_t>(a.value - b.value);
     }
@@ -61,7 +61,7 @@ struct Seq {
         return *this;
     }
     [[nodiscard]] constexpr bool before(Seq other) const noexcept { return *this - other < 0; }
-    /// base <= *this < base + length, as serial numbers.
+    /// True if base <= *this < base + length, as serial numbers.
     [[nodiscard]] constexpr bool in_window(Seq base, std::uint32_t length) const noexcept {
         return value - base.value < length;
     }

@@ -1,4 +1,5 @@
-// Bytes to a checked view, or the reason why not. Never reads outside [frame, frame+octets).
+// Converts bytes to a checked view, or to the reason of a refusal. Never reads outside [frame,
+// frame+octets).
 #pragma once
 
 #include <cstddef>
@@ -10,8 +11,8 @@
 
 namespace ulc::wire {
 
-/// A frame that passed every check of docs/PROTOCOL.md §2. Values are copied out and in host order; pointers
-/// lie inside the frame and are valid as long as it is.
+/// A frame that passed every check of docs/PROTOCOL.md §2. Values are copied out and in host order;
+/// pointers are inside the frame and are valid as long as it is.
 struct FrameView {
     Mac destination;
     Mac source;
@@ -20,8 +21,8 @@ struct FrameView {
     Rank rank = 0;
     std::uint32_t handle = 0;
     Seq seq;
-    const std::byte* body =
-        nullptr;  ///< payload without CRC, or the control body; a landed payload lies elsewhere (port.h)
+    /// Payload without CRC, or the control body; a landed payload is elsewhere (port.h)
+    const std::byte* body = nullptr;
     std::uint16_t length = 0;  ///< octets of body
     // kData, kMcast, kCounted
     const AckEntry* ack = nullptr;  ///< kFlagAck
@@ -29,21 +30,23 @@ struct FrameView {
     std::uint8_t after_count = 0;
     std::uint64_t subset = 0;
     std::uint64_t tag = 0;
-    std::uint64_t message_length = 0;  ///< of a first packet; == length when also last
-    std::uint32_t global = 0;          ///< kCounted
+    /// Length of the message of a first packet; == length when also last
+    std::uint64_t message_length = 0;
+    std::uint32_t global = 0;  ///< kCounted
 
     bool operator==(const FrameView&) const = default;
 };
 
-/// A packet with payload that parse() judges by its first kFrontOctetsMax octets alone, whatever follows. octets: of those that are there.
+/// True if parse() decides about a packet with payload by its first kFrontOctetsMax octets alone,
+/// whatever follows. `octets`: those that are there.
 [[nodiscard]] bool is_judged_by_front(const std::byte* frame, std::size_t octets) noexcept;
 
-/// kCount means: parsed. Else the drop_* counter that says why not. must_have_crc: a frame without a CRC, flagged in data and behind
-/// the body of control, is dropped like one with a wrong one.
-/// Cost: no branch beyond the checks, no allocation; CRC only when flagged or required.
+/// Returns kCount if parsed, else the drop_* counter that says why not. `must_have_crc`: a frame
+/// without a CRC, flagged in data and behind the body of control, is dropped like one with a wrong
+/// one. Cost: no branch beyond the checks, no allocation; CRC only when flagged or required.
 [[nodiscard]] Counter parse(const std::byte* frame, std::size_t octets, std::uint16_t ether_type,
                             FrameView& out, bool must_have_crc = false) noexcept;
-/// Parses without the short path that parse() has for common packets. Both give the same.
+/// Parses without the short path that parse() has for common packets. Both give the same result.
 [[nodiscard]] Counter parse_by_rules(const std::byte* frame, std::size_t octets,
                                      std::uint16_t ether_type, FrameView& out,
                                      bool must_have_crc = false) noexcept;

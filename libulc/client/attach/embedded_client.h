@@ -1,4 +1,5 @@
-// An engine inside this process: loads libulc-engine.so on demand (DESIGN decision 2), so that libulc never links DPDK.
+// Starts an engine inside this process: loads libulc-engine.so on demand (DESIGN decision 2), so
+// that libulc never links DPDK.
 #pragma once
 
 #include <memory>
@@ -8,9 +9,11 @@
 
 namespace ulc::client {
 
-/// devices: what follows "embedded:", several separated by ';'. net: name of one, "": the first. Engine options come from ULC_ENGINE_OPTIONS. The library is looked for at
-/// ULC_ENGINE_LIB, beside libulc.so, and where the loader looks. Endpoints of one process on the same devices share one engine.
-/// Errors: kNoEngine (no library), kVersion, kInvalid (no such net), and those of the engine's start; set_last_error() says what to do.
+/// `devices`: the text after "embedded:", several separated by ';'. `net`: name of one, "": the
+/// first. Engine options come from ULC_ENGINE_OPTIONS. The library is searched at ULC_ENGINE_LIB,
+/// in the folder of libulc.so, and in the loader's paths. Endpoints of one process on the same
+/// devices share one engine. Errors: kNoEngine (no library), kVersion, kInvalid (no such net), and
+/// those of the engine's start; set_last_error() has the advice.
 [[nodiscard]] Result<std::unique_ptr<ulc_endpoint>> attach_embedded(const char* devices,
                                                                     const char* net,
                                                                     const Limits& limits);

@@ -1,4 +1,5 @@
-// The system's side of Hooks: time, and what gives the processor away: yielding, and sleeping on a futex word in shared memory.
+// The system's side of Hooks: time, and the ways to release the processor: yielding, and sleeping
+// on a futex word in shared memory.
 #pragma once
 
 #include <linux/futex.h>
@@ -19,7 +20,8 @@ namespace ulc::client {
 
 inline void yield_core(void*) noexcept { sched_yield(); }
 
-/// FUTEX_WAIT, shared between processes; returns when woken, when the word has another value, or after `nap`.
+/// Performs FUTEX_WAIT, shared between processes; returns when woken, when the word has another
+/// value, or after `nap`.
 inline void futex_sleep(void*, std::atomic<std::uint32_t>& word, std::uint32_t expected,
                         Nanos nap) noexcept {
     const timespec timeout{static_cast<time_t>(nap / kSecond), static_cast<long>(nap % kSecond)};

@@ -1,15 +1,17 @@
-// A schedule handed to the engine, as the client sees it (endpoint/offload.h is the other side).
-// The engine finds buffers and schedule in the tx arena. Buffers that lie elsewhere are staged
-// there, copied in by start() and out by finish().
+// A schedule submitted to the engine, as the client sees it (endpoint/offload.h is the other side).
+// The engine finds buffers and schedule in the tx arena. Other buffers are staged there: start()
+// copies them in and finish() copies them out.
 //
 //   start ─▶ [ running ] ──kOffloadDone──▶ status() says how; finish() gives the memory back
 //
-// What may be handed over: no reductions, and no step touches what a later one receives, so that the engine may put a message there as
-// soon as it comes. The engine copies nothing. Copies that come before all messages the caller makes before start(), those that no message
-// comes after when it is over; what is between the two is not handed over.
+// Conditions for a submission: no reductions, and no step touches memory into which a later one
+// receives, so that the engine may put a message there as soon as it comes. The engine copies
+// nothing. The caller makes the copies that come before all messages before start(), and those that
+// no message follows when it is over; a schedule with copies between the two is not submitted.
 //
-// Messages that are with the client already, or on their way to it, stay the client's: the caller leaves their steps out (`own`) or hears
-// of their sources afterwards (passed()). What is passed on must be in the arena, so a schedule that passes on is handed over when those
+// Messages that the client already has, or that are on their way to it, stay with the client: the
+// caller leaves their steps out (`own`) or learns of their sources afterwards (passed()). Data to
+// be sent on must be in the arena, so a schedule that sends data on is submitted when those
 // messages are whole, and refused if there are others.
 #pragma once
 
@@ -25,7 +27,7 @@ struct ulc_endpoint;
 
 namespace ulc::client {
 
-/// Where an operation's messages are told from others.
+/// The tags that distinguish an operation's messages from others.
 struct OffloadTags {
     std::uint64_t tag = 0;
     std::uint64_t mask = 0;
@@ -38,40 +40,42 @@ public:
     OffloadRun(const OffloadRun&) = delete;
     OffloadRun& operator=(const OffloadRun&) = delete;
 
-    /// What a schedule, which is well formed, means for the engine.
+    /// The meaning of a well-formed schedule for the engine.
     struct Judgement {
-        bool suits = false;      ///< the engine may carry it out
-        bool passes_on = false;  ///< and sends what it received
+        bool suits = false;      ///< the engine may run it
+        bool passes_on = false;  ///< and sends data that it received
     };
     [[nodiscard]] static Judgement judge(const abi::Schedule& schedule);
 
-    /// Judges the schedule; if it suits, takes its scratch from the arena, for as long as this object lives. False: it is not to be
-    /// handed over.
+    /// Judges the schedule; if it suits, takes its scratch memory from the arena, for the life of
+    /// this object. Returns false if it must not be submitted.
     [[nodiscard]] bool prepare(ulc_endpoint* ep, const abi::Schedule& schedule);
     /// nullptr: it needs none.
     [[nodiscard]] unsigned char* scratch() const noexcept { return scratch_; }
     [[nodiscard]] bool passes_on() const noexcept { return passes_on_; }
-    /// Hands over what was prepared, its early copies made. own: by step, not 0 where the caller has the message. False: no room for
-    /// it, nothing has happened.
+    /// Submits the prepared schedule, with its early copies made. `own`: by step, not 0 if the
+    /// caller has the message. Returns false if there is no space for it; nothing has happened.
     [[nodiscard]] bool start(std::uint32_t group, const abi::Schedule& schedule,
                              const exec::Setup& setup, OffloadTags tags,
                              std::span<const std::uint8_t> own);
-    /// The engine has it.
+    /// True if the engine has it.
     [[nodiscard]] bool running() const noexcept { return running_; }
-    /// It was never begun: the caller may carry it out itself.
+    /// True if it was never begun: the caller may run it itself.
     [[nodiscard]] bool refused() const noexcept { return refused_; }
     [[nodiscard]] int status() const noexcept { return status_; }
-    /// status() MISMATCH: of the message that differs.
+    /// For status() MISMATCH: source of the message that differs.
     [[nodiscard]] std::uint16_t source() const noexcept { return source_; }
     [[nodiscard]] std::uint64_t found_tag() const noexcept { return found_tag_; }
-    /// Ranks whose next message of the operation went to the client, each as often as it did so.
+    /// Returns the ranks whose next message of the operation went to the client, each as often as
+    /// that happened.
     [[nodiscard]] std::span<const std::uint16_t> passed() const noexcept { return passed_; }
-    /// Ends it soon. False: no room to say so.
+    /// Ends it soon. Returns false if there is no space for the record.
     [[nodiscard]] bool cancel() noexcept;
-    /// What steps received to where it belongs, if not there already. Those with own != 0 are left alone.
+    /// Copies the received data of the steps to their destination, if not there already. Steps with
+    /// own != 0 are left alone.
     void copy_out(const abi::Schedule& schedule, std::span<const std::uint8_t> own) noexcept;
 
-    /// The endpoint's: it was handed over; the answer has come, or never will.
+    /// Called by the endpoint: it was submitted; the answer has come, or never will.
     void on_started(std::uint32_t cookie) noexcept;
     void on_done(const abi::CompletionRecord& record) noexcept;
     void on_ended(int error) noexcept;
@@ -82,7 +86,7 @@ private:
         std::uint32_t octets = 0;
         std::uint32_t offset = 0;  ///< in the tx arena
         unsigned char* staged =
-            nullptr;  ///< from the arena; nullptr: the caller's lies there itself
+            nullptr;  ///< from the arena; nullptr: the caller's memory is itself in the arena
     };
     [[nodiscard]] Buffer& buffer(abi::BufferId id) noexcept {
         return buffers_[static_cast<std::size_t>(id)];

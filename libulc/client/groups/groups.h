@@ -1,19 +1,22 @@
 // Groups of one endpoint, and their creation (docs/PROTOCOL.md §6.2): collective, non-blocking.
 //
-//   every member        kAddGroup ─▶ engine ─▶ kGroupReady | kGroupFailed          registered here, or not
-//   then                Report{handle, nth, hashes, status, offers} ─▶ coordinator  the lowest rank of the set
-//   coordinator         when all have reported (or died): Verdict{status, address} ─▶ every other member
+//   every member        kAddGroup ─▶ engine ─▶ kGroupReady | kGroupFailed   registered here, or not
+//   then                Report{handle, nth, hashes, status, offers} ─▶ coordinator, the lowest rank
+//                       of the set
+//   coordinator         when all have reported (or died): Verdict{status, address} ─▶ every other
+//                       member
 //
-// No member may multicast before the verdict, so that every member knows each group that a frame can name.
-// The coordinator is found from the *set*, and the nth creation over a set must have one ordered list everywhere: so
-// members that give different orders meet, and all get ULC_ERR_MISMATCH. Members that give different sets cannot be told
-// from members that have not called yet; they wait, until a peer leaves or the caller gives up. A
-// caller's key is part of the set and of the list: creations with different keys are counted and
-// matched apart, so their order may
-// differ between members.
+// No member may multicast before the verdict, so that every member knows each group that a frame
+// can name. The coordinator is found from the *set*, and the nth creation over a set must have one
+// ordered list everywhere: so members that give different orders meet, and all get
+// ULC_ERR_MISMATCH. Members that give different sets cannot be distinguished from members that have
+// not called yet; they wait, until a peer leaves or the caller stops waiting. A caller's key is
+// part of the set and of the list: creations with different keys are counted and matched
+// separately, so their order may differ between members.
 //
-// Reports and verdicts are unicast messages of libulc with a tag of its own, 32 octets, big-endian; a report of a node without room for
-// one more multicast address has up to 9 words more, its offers. What becomes of the address is sharing.h's.
+// Reports and verdicts are unicast messages of libulc with a separate tag, 32 bytes, big-endian. A
+// report of a node without space for one more multicast address has up to 9 words more, its offers.
+// sharing.h handles the address.
 //
 // Limits: kGroupsMax groups; kReportsMax reports that came before the own call.
 #pragma once
@@ -39,7 +42,7 @@ namespace ulc::client {
 struct Group {
     std::vector<std::uint16_t> ranks;
     std::uint16_t own_index = 0;
-    std::uint16_t per_node = 1;  ///< the most of them on one node
+    std::uint16_t per_node = 1;  ///< maximum of them on one node
     Operations operations;       ///< collectives of coll/
     ulc_holder slowest{};        ///< as ulc_group_slowest(); error 0: none
 };
@@ -54,23 +57,24 @@ public:
     Groups(Submitter& submitter, Outbox& outbox) noexcept
         : submitter_(submitter), outbox_(outbox), sharing_(submitter, outbox) {}
 
-    /// The job has formed.
+    /// Notes that the job has formed.
     void begin_job(std::uint32_t world, std::uint16_t self, std::uint16_t size,
                    std::uint16_t per_node);
     /// Starts ulc_group_create(), or with a key ulc_group_create_keyed(). Errors: INVALID, AGAIN,
     /// LIMIT, NO_MEMORY.
     [[nodiscard]] int create(std::span<const std::uint16_t> ranks, const std::uint64_t* key,
                              ulc_request* request);
-    /// As ulc_group_free(). Errors: INVALID, AGAIN.
+    /// Performs ulc_group_free(). Errors: INVALID, AGAIN.
     [[nodiscard]] int free(std::uint32_t handle);
-    /// nullptr: unknown. The world group is known once formed.
+    /// Returns nullptr if it is unknown. The world group is known once formed.
     [[nodiscard]] const Group* find(std::uint32_t handle) const noexcept;
     [[nodiscard]] Group* find(std::uint32_t handle) noexcept;
 
-    /// kGroupReady (status 0, with its offers) or kGroupFailed. False: no such cookie, or no offers that an engine makes.
+    /// Handles kGroupReady (status 0, with its offers) or kGroupFailed. Returns false for a wrong
+    /// cookie, or offers that no engine makes.
     [[nodiscard]] bool on_registered(std::uint32_t cookie, int status,
                                      const abi::GroupOffers& offers);
-    /// kGroupListens.
+    /// Handles kGroupListens.
     void on_listens(std::uint32_t handle, std::uint32_t address, int status) {
         sharing_.on_listens(handle, address, status);
     }
@@ -80,13 +84,13 @@ public:
                                   std::span<const unsigned char> octets);
     void peer_gone(std::uint16_t rank, int error);
     void fail_all(int error);
-    /// Sends what found no room. Returns how many creations ended.
+    /// Sends messages that found no space. Returns how many creations ended.
     unsigned progress() {
         sharing_.progress();
         return to_remove_.empty() && forming_.empty() ? 0 : advance_all();
     }
 
-    /// What libulc's own messages bear.
+    /// Tags of libulc's own messages.
     static constexpr std::uint64_t kTagReport = (std::uint64_t{3} << 62) | 1;
     static constexpr std::uint64_t kTagVerdict = (std::uint64_t{3} << 62) | 2;
     static constexpr std::uint64_t kTagInquiry = (std::uint64_t{3} << 62) | 3;
@@ -98,19 +102,19 @@ private:
         Be64 set_hash;   ///< hash of the ranks in ascending order, and of the key
         Be64 list_hash;  ///< hash of the ranks in order, and of the key
         Be32 status;
-        Be32 address;  ///< of a verdict
+        Be32 address;  ///< address of a verdict
     };
     static_assert(sizeof(Control) == 32);
     struct Report {
         std::uint16_t source;
         Control control;
-        AddressOffers offers;  ///< none: there is room for any
+        AddressOffers offers;  ///< none: there is space for any
     };
     enum class Stage : std::uint8_t {
-        kRegistering,  ///< with the engine
-        kReporting,    ///< the report found no room yet
+        kRegistering,  ///< in the engine
+        kReporting,    ///< the report found no space yet
         kWaiting,      ///< member: for the verdict; coordinator: for reports
-        kConfirming,   ///< coordinator: verdicts are going out
+        kConfirming,   ///< coordinator: verdicts are being sent
         kOver,
     };
     struct Forming {
@@ -125,7 +129,7 @@ private:
         std::uint32_t block;
         std::size_t missing;    ///< coordinator: reports still to come
         std::size_t confirmed;  ///< coordinator: verdicts sent, by index
-        AddressOffers offers;   ///< of this node; none: it listens to the own address
+        AddressOffers offers;   ///< offers of this node; none: it listens to the own address
         AddressId own_address;
         AddressId address;     ///< coordinator: agreed
         AddressChoice choice;  ///< coordinator
@@ -158,7 +162,7 @@ private:
     std::unordered_map<std::uint64_t, std::uint32_t> set_counts_;
     std::list<Forming> forming_;
     std::vector<Report> early_;
-    std::vector<std::uint32_t> to_remove_;  ///< kRemoveGroup records that found no room
+    std::vector<std::uint32_t> to_remove_;  ///< kRemoveGroup records that found no space
     std::uint32_t world_ = 0;
     std::uint32_t next_cookie_ = 0;
     std::uint16_t self_ = 0;

@@ -1,8 +1,10 @@
-// The numbers of a group's collective operations at this member: 0, 1, … in the order in which they start.
+// The numbers of a group's collective operations at this member: 0, 1, … in the order in which they
+// start.
 //
-// A tag has room for the last kNumberBits of a number. So that two operations under way never share one, none starts that is
-// kAheadMax or more behind the oldest that is under way. (A member whose operations wait for nobody may be farther ahead of another
-// one: its messages are in order, so receives take the older ones first.)
+// A tag has space for the last kNumberBits of a number. Two pending operations never share one,
+// since none starts that is kAheadMax or more behind the oldest pending one. (A member whose
+// operations wait for no other member may be farther ahead of another one: its messages are in
+// order, so receives take the older ones first.)
 #pragma once
 
 #include <array>
@@ -18,7 +20,8 @@ public:
     static constexpr unsigned kNumberBits = 12;
     static constexpr std::size_t kAheadMax = (std::size_t{1} << kNumberBits) - 1;
 
-    /// mine: what this member gave. False: the oldest must end first. May throw std::bad_alloc.
+    /// `mine`: the arguments of this member. Returns false if the oldest must end first. May throw
+    /// std::bad_alloc.
     [[nodiscard]] bool begin(std::uint32_t& number, const Agreement& mine = {}) {
         if (open_.size() >= kAheadMax) return false;
         open_.push_back(true);
@@ -34,34 +37,35 @@ public:
             open_.pop_front();
     }
 
-    /// The operation before is over here.
+    /// Returns true if the operation before is over here.
     [[nodiscard]] bool ended_before(std::uint32_t number) const {
         const std::size_t ago = static_cast<std::uint32_t>(next_ - number);
         return number > 0 && (ago >= open_.size() || !open_[open_.size() - 1 - ago]);
     }
 
-    /// What this member gave to an operation that has begun; nullptr: it has not, or kRecalledMax began since.
+    /// Returns this member's arguments of an operation that has begun; nullptr: it has not, or
+    /// kRecalledMax began since.
     [[nodiscard]] const Agreement* recall(std::uint32_t number) const noexcept {
         const std::uint32_t ago = next_ - 1 - number;
         return ago < kRecalledMax && ago < next_ ? &given_[number % kRecalledMax] : nullptr;
     }
 
-    /// The last that another member said of an operation that it waits for.
+    /// The last report of another member about an operation for which it waits.
     struct Disagreement {
-        const char* what = nullptr;  ///< nullptr: nobody has said anything
+        const char* what = nullptr;  ///< nullptr: no member has reported anything
         std::uint32_t number = 0;
         std::uint16_t rank = 0;
     };
     Disagreement disagreement;
 
-    bool broken =
-        false;  ///< members gave different arguments: no operation of the group can go well any more
+    /// Members gave different arguments: no operation of the group can succeed any more
+    bool broken = false;
 
 private:
     static constexpr std::uint32_t kRecalledMax = 16;
 
     std::array<Agreement, kRecalledMax> given_{};
-    std::deque<bool> open_;  ///< from the oldest under way to the last begun
+    std::deque<bool> open_;  ///< from the oldest pending to the last begun
     std::uint32_t next_ = 0;
 };
 

@@ -1,14 +1,17 @@
-// How the members of a new group agree on its multicast address (URTP §3.2.1, docs/PROTOCOL.md §6.5). Until they have, and if they cannot,
-// what is sent to the group goes to all nodes by broadcast; so nothing waits for this, and what is lost on the way costs only frames.
+// The agreement of the members of a new group on its multicast address (URTP §3.2.1,
+// docs/PROTOCOL.md §6.5). Until they have agreed, and if they cannot, messages to the group go to
+// all nodes by broadcast. So nothing waits for the agreement, and a lost message of it costs only
+// frames.
 //
-//   coordinator    the nodes' offers came with the reports (groups.h); AddressChoice; the address goes out with the verdict
+//   coordinator    the nodes' offers came with the reports (groups.h); AddressChoice; the address
+//                  goes out with the verdict
 //   own address    all listen already: kUseAddress
 //   broadcast      kUseAddress
 //   shared         kListenGroup ─▶ engine ─▶ kGroupListens ─▶ Word{listening} ─▶ coordinator
 //   coordinator    when all listen: Word{use} ─▶ all: kUseAddress
 //
-// Words are unicast messages of libulc with tags of its own, 8 octets, big-endian. A member that dies, or whose node has no room any
-// more, leaves the group at broadcast.
+// Words are unicast messages of libulc with separate tags, 8 bytes, big-endian. A member that dies,
+// or whose node has no space any more, leaves the group at broadcast.
 #pragma once
 
 #include <cstdint>
@@ -31,19 +34,21 @@ public:
     Sharing(Submitter& submitter, Outbox& outbox) noexcept
         : submitter_(submitter), outbox_(outbox) {}
 
-    /// The verdict names `address`; own: the group's own one, if this node listens to it, else broadcast.
+    /// Called when the verdict names `address`. `own`: the group's own address, if this node
+    /// listens to it, else broadcast.
     void agreed(std::uint32_t group, AddressId address, AddressId own, std::uint16_t coordinator);
-    /// The same at the coordinator, before the verdict goes to anybody. ranks: all members, `self` among them.
+    /// The same at the coordinator, before the verdict is sent. `ranks`: all members, `self` among
+    /// them.
     void agreed_here(std::uint32_t group, AddressId address, AddressId own,
                      std::span<const std::uint16_t> ranks, std::uint16_t self);
-    /// kGroupListens.
+    /// Handles kGroupListens.
     void on_listens(std::uint32_t group, AddressId address, int status);
-    /// A message with one of the tags. False: malformed.
+    /// Handles a message with one of the tags. Returns false if it is malformed.
     [[nodiscard]] bool on_word(std::uint16_t source, std::uint64_t tag,
                                std::span<const unsigned char> octets);
     void forget(std::uint32_t group) noexcept;
     void peer_gone(std::uint16_t rank) noexcept;
-    /// Sends what found no room.
+    /// Sends messages that found no space.
     void progress() {
         if (!errands_.empty()) [[unlikely]]
             run_errands();
@@ -61,10 +66,10 @@ private:
         AddressId address = kBroadcastAddress;
         std::uint16_t coordinator = 0;
         std::vector<std::uint16_t> waiting;  ///< coordinator: members that do not listen yet
-        std::vector<std::uint16_t> others;   ///< coordinator: whom to tell
+        std::vector<std::uint16_t> others;   ///< coordinator: members to notify
     };
     enum class What : std::uint8_t { kListen, kUse, kSayListening, kSayUse };
-    /// Something to be told, to the engine or to a rank.
+    /// A message that is due, to the engine or to a rank.
     struct Errand {
         What what;
         std::uint16_t rank;
@@ -79,7 +84,7 @@ private:
     Submitter& submitter_;
     Outbox& outbox_;
     std::uint16_t self_ = 0;
-    std::list<Group> groups_;  ///< that will share, and do not yet
+    std::list<Group> groups_;  ///< groups that will share, and do not yet
     std::vector<Errand> errands_;
 };
 

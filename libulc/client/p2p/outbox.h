@@ -1,19 +1,24 @@
-// The send path of one endpoint: messages of any length → submission records and blocks of the tx arena.
+// The send path of one endpoint: messages of any length → submission records and blocks of the tx
+// arena.
 //
-//   ≤ 40 octets, all members     inside the record: done when written
-//   ≤ one chunk                  copied into one block: done when written; the block comes back with kSendDone
-//   longer                       chunk by chunk, as blocks come back; the request waits in the pending list
-//   memory of ulc_alloc()        the block itself is named by the record: done with its kSendDone
-//   ≥ 16 KiB, embedded           the caller's memory is named by the record: done with its kSendDone
-//   announced                    an announcement with the first part; the rest when asked for
+//   ≤ 40 bytes, all members      inside the record: done when written
+//   ≤ one chunk                  copied into one block: done when written; the block comes back
+//                                with kSendDone
+//   longer                       chunk by chunk, as blocks come back; the request waits in the
+//                                pending list
+//   memory of ulc_alloc()        the record names the block itself: done with its kSendDone
+//   ≥ 16 KiB, embedded           the record names the caller's memory: done with its kSendDone
+//   announced                    an announcement with the first part; the rest when requested
 //   to be delivered              as above, but done with the kSendDone of the last record, which
 //                                comes with the acknowledgements
 //
-// FIFO per receiver is decided here first (docs/PROTOCOL.md §5): a send waits behind a pending one that shares a receiver.
-// Two unicasts share one if they name the same rank; a multicast is taken to share one with everything.
+// FIFO per receiver is decided here first (docs/PROTOCOL.md §5): a send waits behind a pending one
+// that shares a receiver. Two unicasts share one if they name the same rank; a multicast counts as
+// sharing one with everything.
 //
-// Limits: kInFlightMax blocks under way; one receiver (and all groups together) holds at most half of the arena, so that one
-// that does not receive cannot stop the others; copies made for sends without a request kDetachedOctetsMax.
+// Limits: kInFlightMax pending blocks; one receiver (and all groups together) holds at most half of
+// the arena, so that one that does not receive cannot stop the others; copies made for sends
+// without a request kDetachedOctetsMax.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +30,7 @@
 
 namespace ulc::client {
 
-/// A send as asked for.
+/// A send as requested.
 struct SendArgs {
     std::uint32_t stream = 0;  ///< rank or group handle
     std::uint64_t subset = 0;
@@ -49,50 +54,52 @@ public:
     Outbox& operator=(const Outbox&) = delete;
 
     [[nodiscard]] bool ok() const noexcept { return arena_.ok(); }
-    /// A job of that many ranks has formed. False: out of memory.
+    /// Begins a job of that number of ranks. Returns false if out of memory.
     [[nodiscard]] bool begin_job(std::uint16_t ranks) noexcept;
 
-    /// Starts a send. request nullptr: all or nothing now. Errors: ULC_ERR_AGAIN (without a request), NO_MEMORY.
+    /// Starts a send. `request` nullptr: all or nothing, at once. Errors: ULC_ERR_AGAIN (without a
+    /// request), NO_MEMORY.
     [[nodiscard]] int send(const SendArgs& args, ulc_request* request) noexcept;
-    /// Sends a short message at once, if nothing waits and no rule but the length has a say in it:
-    /// not delivered or matched, to all members. request: may be nullptr. False: nothing was
-    /// changed; send() decides.
+    /// Sends a short message at once, if nothing waits and no rule except the length applies: not
+    /// delivered or matched, to all members. `request`: may be nullptr. Returns false if nothing
+    /// was changed; send() decides.
     [[nodiscard]] bool send_short(std::uint32_t stream, std::uint64_t tag, const Pieces& payload,
                                   ulc_request* request) noexcept;
-    /// A kSendDone record. False: no such cookie.
+    /// Handles a kSendDone record. Returns false if there is no such cookie.
     [[nodiscard]] bool on_send_done(std::uint32_t cookie, int status) noexcept;
-    /// Hands over what waits, as far as there is room. Returns how many requests ended.
+    /// Submits waiting sends, as far as there is space. Returns how many requests ended.
     unsigned progress() noexcept { return pending_.empty() ? 0 : advance_pending(); }
-    /// Sends to a rank that is gone end with `error`.
+    /// Ends sends to a rank that is gone with `error`.
     void peer_gone(std::uint16_t rank, int error) noexcept;
-    /// The endpoint ended: so does everything.
+    /// Ends everything with the endpoint.
     void fail_all(int error) noexcept;
 
     // --- announced messages (rendezvous.h), in outbox_announced.cc
-    /// Unicasts of users of that many bytes and more are announced; UINT64_MAX: none.
+    /// Announces unicasts of users of that number of bytes and more; UINT64_MAX: none.
     void set_announce_from(std::uint64_t octets) noexcept;
-    /// True if the send is to be announced.
+    /// True if the send must be announced.
     [[nodiscard]] bool announces(const SendArgs& args) const noexcept;
-    /// An Ask of `source` for bytes up to `up_to`. False: no such message waits for it.
+    /// Handles an Ask of `source` for bytes up to `up_to`. Returns false if no such message waits
+    /// for it.
     [[nodiscard]] bool on_ask(std::uint32_t source, std::uint32_t id, std::uint64_t up_to) noexcept;
-    /// A Hold or Go of `source`.
+    /// Handles a Hold or Go of `source`.
     void on_hold(std::uint32_t source, bool hold) noexcept;
-    /// Sends all that was announced, unasked, and announces nothing more, because the endpoint
+    /// Sends everything announced, unasked, and announces nothing more, because the endpoint
     /// leaves. Messages of `self` to itself end.
     void push_announced(std::uint32_t self) noexcept;
     /// Starts a message of the endpoint to itself, which on_ask() ends. ULC_OK: *id is set.
     [[nodiscard]] int announce_own(const SendArgs& args, ulc_request* memory,
                                    std::uint32_t* id) noexcept;
-    /// Takes back the message that announce_own() just started.
+    /// Withdraws the message that announce_own() just started.
     void take_back_own(std::uint32_t id) noexcept;
-    /// The send with that announcement; nullptr: none.
+    /// Returns the send with that announcement; nullptr: none.
     [[nodiscard]] const Request* announced(std::uint32_t id) const noexcept;
 
     /// True if nothing for that rank waits for space.
     [[nodiscard]] bool all_submitted_to(std::uint16_t rank) const noexcept;
-    /// Nothing waits for room (blocks may still be with the engine).
+    /// True if nothing waits for space (the engine may still have blocks).
     [[nodiscard]] bool all_submitted() const noexcept { return pending_.empty(); }
-    /// Every arena payload was copied by the engine as well.
+    /// True if the engine also copied every arena payload.
     [[nodiscard]] bool idle() const noexcept { return pending_.empty() && in_flight_ == 0; }
     [[nodiscard]] TxArena& arena() noexcept { return arena_; }
     [[nodiscard]] const TxArena& arena() const noexcept { return arena_; }
@@ -109,7 +116,8 @@ private:
         std::uint32_t next_free = kNoCookie;
         bool used = false;
     };
-    /// A send without a request that was too long to be copied at once; the payload follows it in memory.
+    /// A send without a request that was too long to be copied at once; the payload follows it in
+    /// memory.
     struct Detached {
         Links<Detached> links;
         Request request;
@@ -118,9 +126,9 @@ private:
     using DetachedList = List<Detached, &Detached::links>;
     struct Peer {
         std::uint32_t pending = 0;       ///< requests in the pending list
-        std::uint32_t arena_octets = 0;  ///< with the engine
+        std::uint32_t arena_octets = 0;  ///< in the engine
         std::uint32_t blocked_pass = 0;
-        bool held = false;  ///< it said Hold
+        bool held = false;  ///< it sent Hold
     };
     static constexpr std::uint32_t kAnnouncedMax = 1U << 20;  ///< at once
     struct Announced {
@@ -132,7 +140,7 @@ private:
     unsigned advance_pending() noexcept;
     [[nodiscard]] Step advance(Request& request, bool whole_only) noexcept;
     [[nodiscard]] Step hand_inline(Request& request) noexcept;
-    /// Makes the record one of a whole message inside itself; its octets are the caller's to add.
+    /// Makes the record one of a whole message inside itself; the caller adds the bytes.
     static void describe_inline(abi::SubmissionRecord& record, std::uint32_t stream,
                                 std::uint64_t tag, std::uint64_t length) noexcept {
         record.flags =
@@ -183,7 +191,7 @@ private:
     std::uint32_t group_octets_ = 0;
     std::uint64_t detached_octets_ = 0;
     std::uint32_t pass_ = 0;
-    std::uint64_t announce_from_ = UINT64_MAX;  ///< shorter sends are not even looked at
+    std::uint64_t announce_from_ = UINT64_MAX;  ///< shorter sends are not checked
     std::uint64_t announce_all_from_ = UINT64_MAX;
     std::uint32_t holding_peers_ = 0;
     bool leaving_ = false;  ///< nothing is announced any more: no rest could follow

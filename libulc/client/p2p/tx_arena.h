@@ -1,9 +1,10 @@
-// The client's allocator of the tx arena: a binary buddy system. All bookkeeping is private or lies in free blocks of the
-// client's own arena; the engine never looks at it.
+// The client's allocator of the tx arena: a binary buddy system. All bookkeeping is private or in
+// free blocks of the client's own arena; the engine never reads it.
 //
-//   order 0 = 64 octets, order k = 64 << k. state_[unit] of a block's first unit: its order, and whether it is free.
-//   A freed block is kept aside (one per order) before it merges with its buddy, so that equal messages one after the
-//   other take and give the same warm block without splitting and merging.
+// order 0 = 64 bytes, order k = 64 << k. state_[unit] of a block's first unit: its order, and
+// whether it is free. A freed block is kept aside (one per order) before it merges with its buddy,
+// so that equal messages one after the other take and give the same warm block without splitting
+// and merging.
 //
 // Constant time in the number of blocks; at most one step per order. One thread.
 #pragma once
@@ -20,23 +21,26 @@ public:
     static constexpr unsigned kUnitShift = 6;
     static constexpr unsigned kOrders = 25;  ///< up to 1 GiB
 
-    /// base: the arena, at least one unit; octets: a multiple of 64, at most 1 GiB. Errors: ok() is false without memory.
+    /// `base`: the arena, at least one unit; `octets`: a multiple of 64, at most 1 GiB. Errors:
+    /// ok() is false without memory.
     TxArena(std::byte* base, std::uint32_t octets) noexcept;
     [[nodiscard]] bool ok() const noexcept { return state_ != nullptr; }
 
-    /// Offset of a block of at least `octets`, aligned to 64; kNone: no room in one piece. 0 octets count as one.
+    /// Returns the offset of a block of at least `octets`, aligned to 64; kNone: no space in one
+    /// piece. 0 bytes count as one.
     [[nodiscard]] std::uint32_t allocate(std::uint32_t octets) noexcept;
-    /// offset: from allocate(). False: not the start of an allocated block (nothing is changed).
+    /// `offset`: from allocate(). Returns false if it is not the start of an allocated block
+    /// (nothing is changed).
     bool free(std::uint32_t offset) noexcept;
 
-    /// Octets in allocated blocks, rounded up to block sizes.
+    /// Returns the bytes in allocated blocks, rounded up to block sizes.
     [[nodiscard]] std::uint32_t used() const noexcept { return used_; }
     [[nodiscard]] std::uint32_t octets() const noexcept { return units_ << kUnitShift; }
-    /// The largest power of two that a block can have.
+    /// Returns the largest power of two that a block can have.
     [[nodiscard]] std::uint32_t largest_block() const noexcept {
         return std::uint32_t{1} << (top_order_ + kUnitShift);
     }
-    /// Whether [pointer, pointer + length) lies in the arena; then *offset is set.
+    /// Returns true if [pointer, pointer + length) is in the arena; then *offset is set.
     [[nodiscard]] bool contains(const void* pointer, std::size_t length,
                                 std::uint32_t* offset) const noexcept;
     [[nodiscard]] std::byte* at(std::uint32_t offset) const noexcept { return base_ + offset; }

@@ -1,8 +1,10 @@
-// The sealed memory of one endpoint, and the read-only page of counters (DESIGN decision 4, docs/ARCHITECTURE.md).
+// The sealed memory of one endpoint, and the read-only page of counters (DESIGN decision 4,
+// docs/ARCHITECTURE.md).
 //
-// The order is the point: the client must map before F_SEAL_FUTURE_WRITE, and nothing of the region is trusted to stay
-// in place before all seals are on. Size seals alone would leave hole punching (FALLOC_FL_PUNCH_HOLE, MADV_REMOVE) to
-// whoever maps it writable; FUTURE_WRITE refuses that too.
+// The order matters: the client must map before F_SEAL_FUTURE_WRITE, and nothing of the region is
+// trusted to stay in place before all seals are on. Size seals alone would permit hole punching
+// (FALLOC_FL_PUNCH_HOLE, MADV_REMOVE) to any process that maps it writable; FUTURE_WRITE refuses
+// that too.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +18,7 @@
 
 namespace ulc::daemon {
 
-/// A memfd of one endpoint, mapped here. Moves; unmaps and closes at its end.
+/// A memfd of one endpoint, mapped here. Movable; unmaps and closes at its end.
 class SharedRegion {
 public:
     SharedRegion() = default;
@@ -27,18 +29,18 @@ public:
         return *this;
     }
 
-    /// Makes, sizes and maps the memory, zeroed. Errors: kNoMemory, kSystem; why: what to do.
+    /// Makes, sizes and maps the memory, zeroed. Errors: kNoMemory, kSystem; `why`: the advice.
     static Result<SharedRegion> make(const abi::RegionLayout& layout, std::string& why);
-    /// After the client mapped it: seals, then populates, then locks. Errors: kSystem (a seal was refused: the client may
-    /// not be admitted), kCorrupt (the client resized it), kNoMemory (the pages are not there).
-    /// locked(): whether mlock succeeded.
+    /// Seals, then populates, then locks; call it after the client mapped it. Errors: kSystem (a
+    /// seal was refused: the client must not be admitted), kCorrupt (the client resized it),
+    /// kNoMemory (the pages are not there). locked(): whether mlock succeeded.
     Err seal_and_populate(std::string& why);
 
     [[nodiscard]] void* memory() const noexcept { return memory_; }
     [[nodiscard]] int fd() const noexcept { return fd_; }
     [[nodiscard]] bool locked() const noexcept { return locked_; }
     [[nodiscard]] const abi::RegionLayout& layout() const noexcept { return layout_; }
-    /// The descriptor has been handed over and is not needed any more.
+    /// Closes the descriptor, which has been passed on and is not needed any more.
     void close_fd() noexcept;
 
 private:
@@ -50,7 +52,7 @@ private:
     abi::RegionLayout layout_{};
 };
 
-/// The counters of an engine where others can read them.
+/// The counters of an engine in memory that others can read.
 class CounterPage {
 public:
     CounterPage() = default;
@@ -58,10 +60,10 @@ public:
     CounterPage(const CounterPage&) = delete;
     CounterPage& operator=(const CounterPage&) = delete;
 
-    /// ports: for people, in the header. Errors: kSystem, kNoMemory.
+    /// `ports`: for readers, in the header. Errors: kSystem, kNoMemory.
     Err make(const std::string& ports, std::string& why);
     [[nodiscard]] Counters* counters() const noexcept { return counters_; }
-    /// A descriptor that can only be read; the caller closes it. -1: failed.
+    /// Returns a read-only descriptor, which the caller closes. -1: failed.
     [[nodiscard]] int open_read_only() const noexcept;
     [[nodiscard]] std::uint32_t octets() const noexcept { return octets_; }
     void set_endpoints(std::uint32_t endpoints) noexcept;

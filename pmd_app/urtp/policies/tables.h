@@ -1,4 +1,4 @@
-// The tables that exist, one file each; policies/registry.cc lists them.
+// The tables of policies, one file each; policies/registry.cc lists them.
 #pragma once
 
 #include "urtp/policy.h"
@@ -23,7 +23,7 @@ extern const Policy kP0;            ///< profiles/pcode/tables.cc
 extern const Policy kP1;
 extern const Policy kPcode;
 
-/// congestion.cc: what a controller is told of an acknowledgement.
+/// Returns the packets that an acknowledgement reports to a controller; congestion.cc.
 [[nodiscard]] float packets_of(const TxStream& tx, const AckNews& news) noexcept;
 
 /// Entries of a table that wants no congestion control.
