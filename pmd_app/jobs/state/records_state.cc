@@ -3,7 +3,6 @@
 
 #include "base/state/containers.h"
 #include "jobs/job_records.h"
-#include "urtp/state/peer.h"
 #include "wire/state/ids.h"
 
 namespace ulc::engine {
