@@ -19,7 +19,7 @@ struct CoreObject {
         : engine(config, ports) {}
     engine::Engine engine;
     state::Image image;             ///< exported, until drop_state()
-    std::vector<CoreFrame> frames;  ///< of the image
+    std::vector<CoreFrame> frames;  ///< the list of the image
 };
 
 namespace {

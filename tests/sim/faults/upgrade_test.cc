@@ -3,6 +3,8 @@
 // After each upgrade the new engine exports what it imported (SimCluster::upgrade_node()).
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "tests/sim/check/check_run.h"
 #include "tests/sim/trace/recorder.h"
 
@@ -18,8 +20,14 @@ CheckResult run(std::uint64_t seed, Recorder& recorder, std::uint64_t upgrade_ev
     return run_check(scenario);
 }
 
+/// Seeds of a test; ULC_UPGRADE_SEEDS gives another number.
+std::uint64_t seeds() {
+    const char* given = std::getenv("ULC_UPGRADE_SEEDS");
+    return given != nullptr ? std::strtoull(given, nullptr, 10) : 4;
+}
+
 TEST(Upgrade, a_run_repeats) {
-    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
         Recorder first;
         Recorder second;
         const CheckResult one = run(seed, first);
@@ -33,7 +41,7 @@ TEST(Upgrade, a_run_repeats) {
 
 TEST(Upgrade, nothing_is_seen_of_it) {
     std::uint64_t upgrades = 0;
-    for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
         Recorder without;
         Recorder with;
         const CheckResult one = run(seed, without);
