@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <new>
 
@@ -147,12 +146,6 @@ fi_ops_cq cq_ops = {sizeof(fi_ops_cq), read,   read_from, read_error, wait,
                     wait_from,         signal, error_text};
 
 }  // namespace
-
-Nanos now() noexcept {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
 
 CompletionQueue::~CompletionQueue() {
     if (timer_ >= 0) ::close(timer_);

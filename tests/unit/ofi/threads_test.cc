@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "ofi/domain.h"
 #include "ofi/message_header.h"
 #include "ofi/peers/job.h"
@@ -28,20 +29,24 @@
 namespace {
 
 std::atomic<int> yields{0};
-std::atomic<bool> yields_are_slow{false};
+/// A time that stands and moves by hand, in ns; the system's while it is 0.
+std::atomic<ulc::Nanos> told_time{0};
+/// The length of a yield in the told time, in ns.
+std::atomic<ulc::Nanos> yield_time{0};
 
 }  // namespace
 
 /// Stands in for the C library's.
 extern "C" int sched_yield() noexcept {
     ++yields;
-    const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(5);
-    while (yields_are_slow && std::chrono::steady_clock::now() < until) {
-    }
+    if (told_time != 0) told_time += yield_time;
     return 0;
 }
 
 namespace ulc::ofi {
+
+/// Stands in for the clock of the queues.
+Nanos now() noexcept { return told_time != 0 ? told_time.load() : monotonic_now(); }
 
 void say(const char*, ...) noexcept {}
 
@@ -271,27 +276,18 @@ TEST_F(Threads, an_idle_queue_yields_and_more_often_on_a_shared_core) {
             read_one();
         return yields - before;
     };
-    // Time is real: another process may take the core from any attempt, but not from all.
-    constexpr int kAttempts = 100;
-    yields_are_slow = false;
-    int spinning = 1;
-    for (int n = 0; n < kAttempts && spinning > 0; ++n) {
-        talk(1, 1);  // something moves: a spin begins
-        spinning = yields_of(64);
-    }
-    EXPECT_EQ(spinning, 0);
-    int alone = 640;
-    for (int n = 0; n < kAttempts && alone > 10; ++n) {
-        std::this_thread::sleep_for(2ms);  // longer than a spin
-        alone = yields_of(640);
-    }
-    EXPECT_GE(alone, 9);
-    EXPECT_LE(alone, 10);
-    yields_are_slow = true;
+    constexpr Nanos kQuick = 300;
+    constexpr Nanos kSlow = 5 * kMicrosecond;  // another process ran
+    told_time = kMillisecond;
+    yield_time = kQuick;
+    talk(1, 1);  // something moves: a spin begins
+    EXPECT_EQ(yields_of(640), 0);
+    told_time += 2 * kMillisecond;  // longer than a spin
+    EXPECT_EQ(yields_of(640), 10);
+    yield_time = kSlow;
     static_cast<void>(yields_of(640));  // each lets another process run
-    const int shared = yields_of(640);
-    EXPECT_GE(shared, 150);
-    yields_are_slow = false;
+    EXPECT_EQ(yields_of(640), 160);
+    told_time = 0;
 }
 
 TEST_F(Threads, a_poll_set_names_what_has_something) {

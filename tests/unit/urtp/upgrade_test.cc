@@ -63,7 +63,7 @@ Trace run_of(std::uint64_t seed, std::string_view profile, double share) {
     run.digest = world.digest;
     run.times = world.times;
     run.end = world.now;
-    for (Rank r = 0; r < world.members.size(); ++r)
+    for (Rank r = 0; r < static_cast<Rank>(world.members.size()); ++r)
         for (std::size_t id = 0; id < static_cast<std::size_t>(Counter::kCount); ++id)
             run.counters.push_back(world.count(r, static_cast<Counter>(id)));
     return run;
