@@ -1,21 +1,24 @@
-// What client and engine say on the unix socket (SOCK_SEQPACKET: one struct, one packet; an abstract or path address).
+// Messages of client and engine on the unix socket (SOCK_SEQPACKET: one struct, one packet; an
+// abstract or path address).
 //
 //   client                                   engine
-//   Hello(kAttach) ────────────────────────▶ credentials against the allow list, memfd made, control page written
-//                ◀──────────────────────────  Offer + the memfd (SCM_RIGHTS)
+//   Hello(kAttach) ────────────────────────▶ checks credentials against the allow list, makes the
+//                                            memfd, writes the control page
+//                ◀────────────────────────── Offer + the memfd (SCM_RIGHTS)
 //   validates, maps
-//   Mapped ────────────────────────────────▶ seals SHRINK|GROW|FUTURE_WRITE|SEAL, populates, locks, admits
-//                ◀──────────────────────────  Ready
-//   one octet kDoorbell, whenever engine_asleep is 1; one octet kBye before closing in order
-//                ◀──────────────────────────  one octet kUpcall, when something was published
-//                                             while the client computed (ClientState)
+//   Mapped ────────────────────────────────▶ seals SHRINK|GROW|FUTURE_WRITE|SEAL, populates, locks,
+//                                            admits
+//                ◀────────────────────────── Ready
+//   one byte kDoorbell, whenever engine_asleep is 1; one byte kBye before closing in order
+//                ◀────────────────────────── one byte kUpcall, when something was published
+//                                            while the client computed (ClientState)
 //
 // Hello(kCounters) is answered by an Offer with a read-only memfd of the counter page, then both
 // close. Hello(kUpgrade) is followed by an UpgradeRequest, and answered by an UpgradeAnswer when
 // the upgrade has ended. An engine that refuses answers with an Offer that has a status and a text,
-// then closes. The engine writes with MSG_DONTWAIT only and
-// gives a connection a deadline until Ready; each side closes on a packet of another size or magic.
-// Later versions may lengthen the structs at the end; the first three fields of Hello are frozen.
+// then closes. The engine writes with MSG_DONTWAIT only and gives a connection a deadline until
+// Ready; each side closes on a packet of another size or magic. Later versions may lengthen the
+// structs at the end; the first three fields of Hello are frozen.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +40,7 @@ struct Hello {
     std::uint32_t magic;
     std::uint32_t abi_version;
     HelloKind kind;
-    std::uint32_t client_pid;     ///< for logs; what counts is SO_PEERCRED
+    std::uint32_t client_pid;     ///< for logs; SO_PEERCRED is authoritative
     RegionSizes wanted;           ///< 0 in a field: the engine's default
     char net[kNetNameOctetsMax];  ///< terminated; empty: the engine's first net
 };
@@ -49,13 +52,13 @@ struct Offer {
     std::int32_t status;        ///< Err as a number; not 0: refused
     std::uint32_t endpoint;     ///< index within this engine, for logs
     RegionLayout layout;        ///< kCounters: only region_octets
-    char text[kTextOctetsMax];  ///< terminated; why refused and what to do
+    char text[kTextOctetsMax];  ///< terminated; the reason of the refusal and the advice
 };
 static_assert(sizeof(Offer) == 256);
 
 struct Mapped {
     std::uint32_t magic;
-    std::int32_t status;  ///< Err as a number; not 0: the client gives up
+    std::int32_t status;  ///< Err as a number; not 0: the client failed
 };
 
 struct Ready {
@@ -120,7 +123,7 @@ struct CounterPageHeader {
     std::uint32_t values_offset;
     std::uint32_t engine_pid;
     std::uint32_t endpoints;  ///< attached now
-    char ports[256];          ///< terminated; for people
+    char ports[256];          ///< terminated; for readers
     std::uint32_t rows_offset;
     std::uint32_t rows;  ///< at most kRowsMax
     std::uint32_t rows_sequence;

@@ -1,24 +1,29 @@
-// The third ring of an endpoint: blocks of the rx arena that the client gives back (client → engine). It is apart from the
-// submissions because sends wait there for memory of others, and memory that came back behind them would wait for sends: ranks
-// in a circle would wait for each other for ever. Here nothing waits, on either side:
+// The third ring of an endpoint: blocks of the rx arena that the client gives back (client →
+// engine). It is separate from the submissions because sends wait there for memory of others. If
+// memory came back behind them, it would wait for sends, and ranks in a circle would deadlock. In
+// this ring neither side waits:
 //
 //   31  30     24 23                      0
 //   +--+---------+-------------------------+     n counts entries and never stops (32 bits, wraps)
 //   |1 | lap n   |  offset of the block/64 |     lap n = n / entries mod 128
 //   +--+---------+-------------------------+
 //
-// An entry bears its mark, so sixteen of them and their marks cost one cache line, and there is no shared index. There is no
-// way back either, because the ring is never full: it has an entry for each block that there can be. Before a client
-// can write entry n it has seen n + 1 blocks lent; of those the engine had at most `entries` out at a time, so it took entry
-// n - entries before it lent the last of them.
+// An entry contains its mark, so sixteen of them and their marks cost one cache line, and there is
+// no shared index. There is no return channel either, because the ring is never full: it has an
+// entry for each block that can exist. Before a client can write entry n it has seen n + 1 blocks
+// lent; of those the engine had at most `entries` out at a time, so it took entry n - entries
+// before it lent the last of them.
 //
 // Memory order:
-//   A  client: store(entry, release)   with   engine: load(entry, acquire)    the client reads no more of the block
-// and the overwriting of an entry is ordered by orders A of abi/slot_ring.h, by which the client learns of the block.
-// No doorbell: an engine that is short of memory looks by itself (Deliverer::reclaim), at the latest after a nap.
+//   A  client: store(entry, release)   with   engine: load(entry, acquire)    the client reads the
+//                                                                             block no more
+// and the overwriting of an entry is ordered by orders A of abi/slot_ring.h, by which the client
+// learns of the block. No doorbell: an engine that is short of memory polls by itself
+// (Deliverer::reclaim), at the latest after a nap.
 //
-// Trust: as for the other rings. A client that writes anything else hurts its own memory: a block that it does not hold is
-// found out by the engine, and a mark that is not next is an entry that has not come.
+// Trust: as for the other rings. A client that writes anything else damages only its own memory:
+// the engine detects a block that the client does not hold, and a mark that is not next means that
+// no entry has come.
 #pragma once
 
 #include <atomic>
@@ -31,14 +36,15 @@ namespace ulc::abi {
 
 inline constexpr std::uint32_t kReleaseEntriesMin = 64;
 inline constexpr std::uint32_t kReleaseEntriesMax = 1U << 16;
-inline constexpr std::uint32_t kReleaseUnit = 64;  ///< octets; blocks begin at multiples
+inline constexpr std::uint32_t kReleaseUnit = 64;  ///< bytes; blocks begin at multiples
 
 [[nodiscard]] constexpr bool release_entries_valid(std::uint32_t entries) noexcept {
     return entries >= kReleaseEntriesMin && entries <= kReleaseEntriesMax &&
            (entries & (entries - 1)) == 0;
 }
 
-/// Entry n without its offset. Never 0, so zeroed memory holds no entry; neighbouring laps differ, also where n wraps.
+/// Returns entry n without its offset. Never 0, so zeroed memory holds no entry; neighbouring laps
+/// differ, also where n wraps.
 [[nodiscard]] constexpr std::uint32_t release_mark(std::uint32_t n,
                                                    std::uint32_t entries) noexcept {
     return (0x80U | (n >> std::countr_zero(entries) & 0x7fU)) << 24;
@@ -48,13 +54,14 @@ inline constexpr std::uint32_t kReleaseUnit = 64;  ///< octets; blocks begin at 
 class ReleaseProducer {
 public:
     ReleaseProducer() = default;
-    /// start: as of SlotProducer.
+    /// `start`: as in SlotProducer.
     ReleaseProducer(std::uint32_t* ring, std::uint32_t entries, std::uint32_t start = 0) noexcept
         : ring_(ring), entries_(entries), next_(start) {
         ULC_CHECK(release_entries_valid(entries));
     }
 
-    /// Gives back the block at `offset`, a multiple of 64 below 1 GiB that came in a completion and was not given back since.
+    /// Gives back the block at `offset`, a multiple of 64 below 1 GiB that came in a completion and
+    /// was not given back since.
     void push(std::uint32_t offset) noexcept {
         std::atomic_ref<std::uint32_t>(ring_[next_ & (entries_ - 1)])
             .store(release_mark(next_, entries_) | offset / kReleaseUnit,
@@ -77,7 +84,8 @@ public:
         ULC_CHECK(release_entries_valid(entries));
     }
 
-    /// The offset of the next block, to be judged. False: none.
+    /// Takes the offset of the next block, which the caller must validate. Returns false if there
+    /// is none.
     [[nodiscard]] bool take(std::uint32_t& offset) noexcept {
         const std::uint32_t entry = std::atomic_ref<std::uint32_t>(ring_[next_ & (entries_ - 1)])
                                         .load(std::memory_order_acquire);  // A

@@ -1,24 +1,23 @@
 // Delivery to one client: packets in order → completion records and blocks of the rx arena.
 //
-//   one packet, ≤ 40 octets        inside the completion record
+//   one packet, ≤ 40 bytes         inside the completion record
 //   one packet, longer             a separate block
 //   several, ≤ half of the arena   one block for the whole message, completed when whole, so that
 //                                  the client may take it without a second copy
 //   longer, or memory is short     chunks: each completed when full, message_offset is its place
 //
-// The client gives blocks back through a separate ring. Each delivery looks at it first: memory is
-// wanted then, and not before. Messages that the client cannot take stay in the Transport, whose
-// credit stops the source. Each source that has sent owns one packet-sized block of the arena
-// (decision 8), so the unconsumed data of one source cannot stop another; reserves take at most
-// half of the arena.
+// The client gives blocks back through a separate ring. Each delivery reads it first, since memory
+// is wanted then. Messages that the client cannot take stay in the Transport, whose credit stops
+// the source. Each source that has sent owns one packet-sized block of the arena (decision 8), so
+// the unconsumed data of one source cannot stop another; reserves take at most half of the arena.
 //
 // Packets of one source arrive message by message (docs/PROTOCOL.md §6.1), so there is one open
-// message a source. A source that breaks this is counted (drop_framing) and hurts its own messages
-// only.
+// message a source. A source that breaks this is counted (drop_framing) and damages its own
+// messages only.
 //
-// A message of an offloaded schedule goes where that says (offload.h), with neither block nor
-// completion. If a client of this process has named the memory for a receive, the message goes
-// there, and only its end is completed (abi/placement.h).
+// A message of an offloaded schedule goes to the place that the schedule names (offload.h), with
+// neither block nor completion. If a client of this process has named the memory for a receive, the
+// message goes there, and only its end is completed (abi/placement.h).
 #pragma once
 
 #include <cstdint>
@@ -46,32 +45,34 @@ class Deliverer {
 public:
     explicit Deliverer(const abi::Region& region);
 
-    /// A job has formed: sources are 0 … ranks-1, packets carry at most mtu octets.
+    /// Begins a job: sources are 0 … ranks-1, packets carry at most `mtu` bytes.
     void begin_job(std::uint16_t ranks, std::uint16_t mtu);
-    /// Delivers until nothing is ready, `budget` packets were delivered, or the client has no room. True: moved.
+    /// Delivers until nothing is ready, `budget` packets were delivered, or the client has no
+    /// space. Returns true if something moved.
     bool run(urtp::Transport& member, abi::CompletionProducer& cq, Counters& counters,
              unsigned budget, Nanos now);
-    /// The last run() stopped for want of room; only the client can change that.
+    /// True if the last run() stopped for lack of space; only the client can change that.
     [[nodiscard]] bool blocked() const noexcept { return blocked_; }
-    /// The last run() left packets behind, blocked or out of budget.
+    /// True if the last run() left packets behind, blocked or out of budget.
     [[nodiscard]] bool unfinished() const noexcept { return unfinished_; }
-    /// Takes and forgets what is ready: the client is gone.
+    /// Takes and drops the packets that are ready: the client is gone.
     static bool discard(urtp::Transport& member, unsigned budget, Nanos now);
-    /// Takes what the client has given back, at most kReclaimMax blocks; to be called before each run(). False: something
-    /// that the client does not hold.
+    /// Takes the blocks that the client has given back, at most kReclaimMax; call it before each
+    /// run(). Returns false if one is a block that the client does not hold.
     [[nodiscard]] bool reclaim() noexcept { return arena_.lent_blocks() == 0 || take_back(); }
-    /// The source is another one from now on. Its first message takes the general path, so that it
-    /// finds what must be told before.
+    /// Notes that the source is a different one after this call. Its first message takes the
+    /// general path, so that it finds the reports that must come before.
     void begin_source(Rank source) noexcept;
-    /// A source is gone: its half message is dropped. The client learns it from kPeerLeft or kPeerDied.
+    /// Drops the half message of a source that is gone. The client is notified by kPeerLeft or
+    /// kPeerDied.
     void forget(Rank source) noexcept;
 
-    /// Nothing of the source waits, nor of any source for the client.
+    /// True if nothing of the source waits, and nothing of any source waits for the client.
     [[nodiscard]] bool may_claim(Rank rank) const noexcept {
         return rank < index_.size() && index_[rank] != 0 && !blocked_ &&
                !sources_[index_[rank] - 1U].open;
     }
-    /// Returns the place for the completion of a message that is `length` octets long and inside
+    /// Returns the place for the completion of a message that is `length` bytes long and inside
     /// one packet; nullptr: run() delivers it. The record is published by complete_short() only.
     [[nodiscard]] abi::CompletionRecord* claim_short(Rank rank, std::uint32_t length, bool tagged,
                                                      std::uint64_t tag,
@@ -80,8 +81,8 @@ public:
         if (offloads_ != nullptr && tagged && is_operation(tag)) return nullptr;
         return cq.claim();
     }
-    /// The same for a message of a source that claim_short() had a place for, while the general
-    /// path does nothing.
+    /// Returns the same for a message of a source for which claim_short() had a place, while the
+    /// general path does nothing.
     [[nodiscard]] abi::CompletionRecord* claim_next(bool tagged, std::uint64_t tag,
                                                     abi::CompletionProducer& cq) const noexcept {
         if (tagged && offloads_ != nullptr && is_operation(tag)) [[unlikely]]
@@ -101,18 +102,22 @@ public:
         note_passed(rank, message.has_tag, message.tag, cq);
         cq.publish(out);
     }
-    /// Who is asked first about a message of a collective operation; nullptr: nobody.
+    /// Sets the object that is asked first about a message of a collective operation; nullptr:
+    /// none.
     void set_offloads(Offloads* offloads) noexcept { offloads_ = offloads; }
-    /// Who is asked next; nullptr: nobody. It stays until replaced, and messages go where it said even after that.
+    /// Sets the placer, which is asked next; nullptr: none. It stays until replaced, and messages
+    /// go to the place that it named even after that.
     void set_placer(const abi::Placer* placer) noexcept { placer_ = placer; }
     [[nodiscard]] const abi::Placer* placer() const noexcept { return placer_; }
-    /// Some message goes where its client said, or may.
+    /// True if some message goes to the place that its client named, or may.
     [[nodiscard]] bool placing() const noexcept { return places_ > 0 || placer_ != nullptr; }
-    /// Where the payload of a packet goes that is delivered next, its segment's aside; nullptr: to no such place.
+    /// Returns where the payload of the next delivered packet goes, if not to its segment; nullptr:
+    /// no such place.
     [[nodiscard]] std::byte* next_place(Rank source, const urtp::ReadyPacket& packet) const;
-    /// Those that went to the client.
+    /// Returns the log of messages that went to the client.
     [[nodiscard]] const PassedLog& passed() const noexcept { return passed_; }
-    /// found(source) for each of that tag that will, and of which the client has heard nothing yet.
+    /// Calls found(source) for each message of that tag that will go to the client, and that was
+    /// not reported to it yet.
     template <typename Found>
     void each_half_passed(std::uint64_t tag, std::uint64_t mask, Found found) const {
         for (std::size_t rank = 0; rank < index_.size(); ++rank) {
@@ -138,16 +143,16 @@ private:
         void fields(state::Archive& archive);
     };
     struct Source {
-        std::uint16_t reserve = 0;             ///< index of its own, or of the common one
+        std::uint16_t reserve = 0;             ///< index of its reserve, or of the common one
         std::uint32_t block = RxArena::kNone;  ///< being filled
         std::uint32_t capacity = 0;
         std::uint32_t filled = 0;
-        std::uint64_t done = 0;  ///< octets of the message completed in earlier chunks
+        std::uint64_t done = 0;  ///< bytes of the message completed in earlier chunks
         std::uint64_t length = 0;
         std::uint64_t tag = 0;
         std::uint32_t stream = 0;
-        Sink sink;         ///< where the open message goes, if not to the client
-        abi::Place place;  ///< where the client wants it, all of it; or none
+        Sink sink;         ///< destination of the open message, if not the client
+        abi::Place place;  ///< place that the client named for all of it; or none
         bool block_is_reserve = false;
         bool open = false;
         bool whole = false;  ///< one block for the whole message
@@ -157,7 +162,7 @@ private:
 
     Source& source_of(Rank rank);
     std::uint16_t make_reserve();
-    /// False: no room; nothing has changed that a second try would repeat.
+    /// Returns false if there is no space; nothing has changed that a second try would repeat.
     bool deliver(Rank rank, const urtp::ReadyPacket& packet, abi::CompletionProducer& cq,
                  Counters& counters);
     [[nodiscard]] bool fits(const Source& source) const noexcept;
@@ -202,8 +207,7 @@ private:
     std::uint32_t places_ = 0;  ///< sources with a place
     std::uint32_t passed_at_ =
         0;  ///< completions, when the last message was passed that must find its receive
-    std::vector<Reserve>
-        reserves_;  ///< the first is common to all sources that have none of their own
+    std::vector<Reserve> reserves_;  ///< the first is common to all sources without a separate one
     std::uint32_t reserved_octets_ = 0;
     std::uint16_t mtu_ = 1500;
     bool blocked_ = false;

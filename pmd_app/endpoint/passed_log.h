@@ -1,7 +1,7 @@
-// The last messages of collective operations that went to the client. A schedule that was on its
-// way meanwhile learns from it which of its messages it will not see (endpoint/offload.h). The
-// client cannot know: they lay in its completion ring, or came between its look there and the
-// engine's look at its submissions.
+// The last messages of collective operations that went to the client. A schedule that was being
+// submitted meanwhile learns from it which of its messages it will not see (endpoint/offload.h).
+// The client cannot know: they were in its completion ring, or came between its last poll and the
+// engine's read of its submissions.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,21 @@ class Archive;
 
 namespace ulc::engine {
 
-/// Tags of collective operations (client/ulc_internal.h): bit 63 set, bit 62 clear.
+/// Returns true for tags of collective operations (client/ulc_internal.h): bit 63 set, bit 62
+/// clear.
 [[nodiscard]] constexpr bool is_operation(std::uint64_t tag) noexcept { return tag >> 62 == 2; }
 
 class PassedLog {
 public:
     static constexpr std::uint32_t kEntries = 32;
 
-    /// number: of the completion that said so first, free running.
+    /// `number`: that of the completion that reported it first, free running.
     void note(std::uint32_t number, Rank source, std::uint64_t tag) noexcept {
         entries_[count_++ % kEntries] = {tag, number, source};
     }
 
-    /// found(source) for each message of that tag from completion number `seen` on, in order. False: some may be forgotten.
+    /// Calls found(source) for each message of that tag from completion number `seen` on, in order.
+    /// Returns false if some may be forgotten.
     template <typename Found>
     [[nodiscard]] bool since(std::uint32_t seen, std::uint64_t tag, std::uint64_t mask,
                              Found found) const {

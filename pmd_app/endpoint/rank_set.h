@@ -1,5 +1,5 @@
-// Ranks of a job, one bit each. A summary of one bit for every 64th word says which words are not zero, so a set that names few
-// ranks is emptied without a look at the rest.
+// Ranks of a job, one bit each. A summary of one bit for every 64th word says which words are not
+// zero, so a set with few ranks is emptied without reading the others.
 #pragma once
 
 #include <bit>
@@ -14,7 +14,7 @@ namespace ulc::engine {
 
 class RankSet {
 public:
-    /// For ranks 0 … ranks − 1; empty.
+    /// Resizes for ranks 0 … ranks − 1; empty afterwards.
     void resize(std::size_t ranks) {
         words_.assign((ranks + 63) / 64, 0);
         summary_ = 0;

@@ -1,12 +1,15 @@
-// The allocator of one endpoint's receive arena. The arena's octets are shared with the client; everything that
-// decides lies here, in private memory, so a client can neither make two blocks overlap nor free what is not its own.
+// The allocator of one endpoint's receive arena. The client shares the arena's bytes; all metadata
+// are here, in private memory, so a client can neither make two blocks overlap nor free a block
+// that it does not hold.
 //
-//   granules   |head……tail|head……tail|head=tail|…      64 octets each, or more in a large arena (8 octets of metadata a granule)
+//   granules   |head……tail|head……tail|head=tail|…      64 bytes each, or more in a large arena
+//                                                      (8 bytes of metadata a granule)
 //   head       size, state, links of its bin (free) or owner (reserved)
-//   tail       size and kFreeTail, so that the block behind finds the free block in front of it
+//   tail       size and kFreeTail, so that the next block finds the free block before it
 //
-// First fit in a bin of equal magnitude, else the first block of the next bin that has one; neighbours coalesce at once.
-// Constant time but for at most kBinScanMax looks. Engine thread only; no allocation after construction.
+// First fit in a bin of equal magnitude, else the first block of the next bin that has one;
+// neighbours coalesce at once. Constant time except for at most kBinScanMax checks. Engine thread
+// only; no allocation after construction.
 #pragma once
 
 #include <cstdint>
@@ -32,20 +35,22 @@ public:
         kBad,      ///< not the start of a block that the client holds
     };
 
-    /// octets: of the whole arena; a multiple of 64, at least 4096, at most 1 GiB.
+    /// `octets`: those of the whole arena; a multiple of 64, at least 4096, at most 1 GiB.
     explicit RxArena(std::uint32_t octets);
 
-    /// A block of at least `octets` (≥ 1), held by the engine; kNone if there is none in one piece.
+    /// Returns a block of at least `octets` (≥ 1), held by the engine; kNone if there is none in
+    /// one piece.
     [[nodiscard]] std::uint32_t allocate(std::uint32_t octets) noexcept;
-    /// The same from the far end of the largest space, never given back: only `owner` uses it.
+    /// Returns the same from the far end of the largest space, never given back: only `owner` uses
+    /// it.
     [[nodiscard]] std::uint32_t reserve(std::uint32_t octets, std::uint16_t owner) noexcept;
-    /// Octets that fit in the block.
+    /// Returns the bytes that fit in the block.
     [[nodiscard]] std::uint32_t capacity(std::uint32_t offset) const noexcept;
     /// Gives back a block that was never lent (an aborted message). Not for reserves.
     void free(std::uint32_t offset) noexcept;
-    /// The client holds the block from now on, until it releases it.
+    /// Lends the block to the client, until it releases it.
     void lend(std::uint32_t offset) noexcept;
-    /// What a client gives back, unchecked. owner is set with kReserve.
+    /// Takes a block that a client gives back, unchecked. `owner` is set with kReserve.
     [[nodiscard]] Release release(std::uint32_t offset, std::uint16_t& owner) noexcept;
 
     [[nodiscard]] std::uint32_t octets() const noexcept { return octets_; }
@@ -70,7 +75,7 @@ private:
     struct Granule {
         std::uint16_t size;
         std::uint16_t prev;
-        std::uint16_t next;  ///< of a reserve: its owner
+        std::uint16_t next;  ///< owner of a reserve
         State state;
         bool is_reserve;
     };
@@ -98,8 +103,7 @@ private:
     std::uint32_t lent_ = 0;  ///< blocks
     std::uint32_t bins_used_ = 0;
     std::uint16_t bins_[kBins];
-    std::unique_ptr<Granule[], FreeC>
-        granules_;  ///< from calloc: pages that no block touched cost nothing
+    std::unique_ptr<Granule[], FreeC> granules_;  ///< from calloc: untouched pages cost nothing
 };
 
 }  // namespace ulc::engine

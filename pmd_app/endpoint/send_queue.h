@@ -1,22 +1,25 @@
-// The sends of one client that wait for the transport, in private memory: ordering, fragmentation, and the kSendDone of
-// each. A submission record is copied once, into its place here; payloads stay in the client's arena until they are
-// copied into frames. Beyond the capacity records stay in the submission ring, whose fullness the client sees.
+// The sends of one client that wait for the transport, in private memory: ordering, fragmentation,
+// and the kSendDone of each. A submission record is copied once, into its place here; payloads stay
+// in the client's arena until they are copied into frames. Beyond the capacity records stay in the
+// submission ring, and the client sees that it is full.
 //
-// The ordering rule (docs/PROTOCOL.md §5): messages that share a destination are first transmitted in submission order. A
-// scan goes through the queue in order and remembers what it could not finish:
+// The ordering rule (docs/PROTOCOL.md §5): messages that share a destination are first transmitted
+// in submission order. A scan goes through the queue in order and notes what it could not finish:
 //
 //   after a blocked unicast to r    a unicast to another rank may pass, no multicast may
 //   after a blocked multicast       nothing may pass
-//   a message submitted in chunks   blocks from its first packet to its last; its own later chunks pass what it blocks
+//   a message submitted in chunks   blocks from its first packet to its last; its own later chunks
+//                                   pass the messages that it blocks
 //
-// So a client must not submit, between the chunks of one message, as many others that share a destination as fill this queue: it
-// would stop itself.
-// Sends of schedules, of which the client does not know when they come, are queued only where no message lacks chunks that they would
-// wait for; a client that sends long messages without a pause holds them up so long.
+// So a client must not fill this queue, between the chunks of one message, with others that share a
+// destination: it would stop itself. The client does not know when sends of schedules come. They
+// are queued only if no message for which they would wait lacks chunks; a client that sends long
+// messages without a pause delays them that long.
 //
-// "Every destination has it in order" (kSubmitNotifyAcked) is seen by the segment: the transport gives up its reference
-// then, so the queue's own is the last one. A long direct payload (kSubmitDirect) on a port that gathers is not copied into frames: they
-// refer to it, and its kSendDone comes when none does any more.
+// "Every destination has it in order" (kSubmitNotifyAcked) shows in the segment: the transport
+// releases its reference then, so the queue's own is the last one. A long direct payload
+// (kSubmitDirect) on a port that gathers is not copied into frames: they refer to it, and its
+// kSendDone comes when no frame refers to it any more.
 #pragma once
 
 #include <cstdint>
@@ -48,11 +51,11 @@ inline constexpr std::uint32_t kKeptForControl = 32;
 class GatheredFrames {
 public:
     virtual ~GatheredFrames() = default;
-    /// Copies what waiting frames refer to, so that the payloads may change.
+    /// Copies the payloads to which waiting frames refer, so that the payloads may change.
     virtual void pull_tails() noexcept = 0;
 };
 
-/// What a send queue works with; all outlive the call.
+/// The objects with which a send queue works; all outlive the call.
 struct SendContext {
     urtp::Transport* member;  ///< nullptr: no job; records are only answered
     const SegmentPool& pool;
@@ -60,22 +63,24 @@ struct SendContext {
     abi::CompletionProducer& cq;
     Counters& counters;
     std::uint16_t mtu;
-    bool client_gone = false;  ///< nobody reads answers
-    /// Frames may refer to direct payloads; this one may keep some for the port. nullptr: payloads are copied.
+    bool client_gone = false;  ///< no client reads answers
+    /// Frames may refer to direct payloads; this object may keep some for the port. nullptr:
+    /// payloads are copied.
     GatheredFrames* gathers = nullptr;
-    Offloads* offloads = nullptr;        ///< hears of the sends that it injected
+    Offloads* offloads = nullptr;        ///< is notified of the sends that it injected
     urtp::FrameShare* frames = nullptr;  ///< its share of frames; nullptr: any number
 };
 
 class SendQueue {
 public:
-    /// capacity: records; a power of two.
+    /// `capacity`: records; a power of two.
     explicit SendQueue(std::uint32_t capacity);
 
-    /// A job of that many ranks has formed: unicasts go to ranks below.
+    /// Begins a job of that number of ranks: unicasts go to ranks below.
     void begin_job(std::size_t ranks) { blocked_.ranks.resize(ranks); }
 
-    /// Where the next submission is to be copied to; nullptr: full. Not queued before accept().
+    /// Returns where the next submission must be copied; nullptr if full. Not queued before
+    /// accept().
     [[nodiscard]] abi::SubmissionRecord* slot() noexcept;
 
     enum class Verdict : std::uint8_t {
@@ -83,35 +88,40 @@ public:
         kFailed,   ///< answered (or to be answered) with kSendDone; the endpoint lives on
         kCorrupt,  ///< no correct client writes this
     };
-    /// Judges the kSend record in slot(): flags, block, place in its message. stream_error: kOk, or
-    /// why its stream or the moment is wrong; then the record is queued only to be answered. Each
+    /// Validates the kSend record in slot(): flags, block, place in its message. `stream_error`:
+    /// kOk, or the error of its stream or time; then the record is queued only to be answered. Each
     /// chunk of a message repeats the subset of the first one.
     [[nodiscard]] Verdict accept(const abi::Region& region, Err stream_error) noexcept;
 
-    /// Tells whether a short message that comes now waits for no other: may go to the transport.
+    /// Returns true if a new short message waits for no other: it may go to the transport.
     [[nodiscard]] bool passes_short() const noexcept { return empty() && open_count_ == 0; }
-    /// Tells whether the record in slot() is a whole message inside its record, with no answer,
-    /// and nothing waits before it. Then `out` names it, and may go to the transport at once: its
-    /// stream and the moment are right. False: accept() decides.
+    /// Returns true if the record in slot() is a whole message inside its record, with no answer,
+    /// and nothing waits before it. Then `out` names it, and it may go to the transport at once:
+    /// its stream and time are right. False: accept() decides.
     [[nodiscard]] bool may_go_at_once(urtp::ShortMessage& out) noexcept;
-    /// Queues a whole message of an offloaded schedule, a record as accept() would pass it. False: the queue is full, or the
-    /// client is in the middle of a message that shares a destination.
+    /// Queues a whole message of an offloaded schedule, a record that accept() would pass. Returns
+    /// false if the queue is full, or the client is in the middle of a message that shares a
+    /// destination.
     [[nodiscard]] bool inject(const abi::SubmissionRecord& record, Sink sink) noexcept;
-    /// The rank is gone; to be called before its member forgets it. Sends that it has not
-    /// acknowledged end with kPeerDied. So does a message to it that still lacks chunks.
+    /// Ends the sends to a rank that is gone; call it before its member forgets it. Sends that it
+    /// has not acknowledged end with kPeerDied, and so does a message to it that still lacks
+    /// chunks.
     void peer_gone(std::uint32_t rank, const SegmentPool& pool) noexcept;
 
-    /// Transmits what the rules allow and answers what is done. True: moved.
+    /// Transmits the packets that the rules allow and answers records that are done. Returns true
+    /// if something moved.
     bool pump(const SendContext& context, Nanos now);
 
-    /// The client is gone: nothing of its memory is read again. What the transport has stays there.
+    /// Drops the sends of a client that is gone: its memory is not read again. Packets in the
+    /// transport stay there.
     void abort(const SegmentPool& pool) noexcept;
 
-    /// Nothing waits, neither for the transport nor for an answer.
+    /// True if nothing waits, neither for the transport nor for an answer.
     [[nodiscard]] bool empty() const noexcept { return head_ == tail_ && awaiting_.empty(); }
-    /// Something for that stream waits, for the transport or for an answer.
+    /// True if something for that stream waits, for the transport or for an answer.
     [[nodiscard]] bool has(std::uint32_t stream) const noexcept;
-    /// Something waits for what no frame announces: room for an answer, a segment, a last reference.
+    /// True if something waits for a condition that no frame announces: space for an answer, a
+    /// segment, a last reference.
     [[nodiscard]] bool retry() const noexcept { return retry_; }
 
     /// Writes or reads. Reading takes references of the pool, also after a failure.
@@ -126,11 +136,11 @@ private:
 
     struct Pending {
         abi::SubmissionRecord record;
-        std::uint32_t done = 0;  ///< octets of this record handed to the transport
+        std::uint32_t done = 0;  ///< bytes of this record passed to the transport
         State state = State::kQueued;
         std::uint8_t message = kNoMessage;  ///< into open_, of a record that is not a whole message
         Err status = Err::kOk;
-        Sink sink;  ///< of an offloaded schedule, which is answered instead of the client
+        Sink sink;  ///< sink of an offloaded schedule, which is answered instead of the client
         void fields(state::Archive& archive);
     };
     struct OpenMessage {
@@ -140,7 +150,7 @@ private:
         std::uint64_t subset = 0;  ///< valid if has_subset
         std::uint32_t stream = 0;
         std::uint32_t records = 0;  ///< queued
-        Err status = Err::kOk;      ///< of the first record that failed; the rest fail likewise
+        Err status = Err::kOk;  ///< status of the first record that failed; the rest fail likewise
         bool has_subset = false;
         bool used = false;
         bool started = false;
@@ -156,7 +166,7 @@ private:
         bool failed = false;    ///< its receiver is gone and has not acknowledged it
         void fields(state::Archive& archive);
     };
-    /// What a scan could not finish.
+    /// Destinations that a scan could not finish.
     struct Blocked {
         RankSet ranks;
         bool group = false;

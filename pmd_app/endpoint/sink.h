@@ -1,5 +1,5 @@
-// Names one step of one schedule that the engine carries out (offload.h), for who sends it or receives for it. A name that
-// outlived its schedule finds nothing.
+// Names one step of one schedule that the engine runs (offload.h), for its sender or receiver. A
+// name that outlived its schedule finds nothing.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// The slow side of an endpoint: joining and leaving its job, peers that are gone; groups are in groups.cc. Everything that is to be told to
-// the client is a flag or a list of the endpoint until its completion ring has room, so nothing is lost when it is full.
+// The slow side of an endpoint: joining and leaving its job, peers that are gone; groups are in
+// groups.cc. Each notification of the client is a flag or a list of the endpoint until its
+// completion ring has a free slot, so none is lost when the ring is full.
 #include <algorithm>
 #include <cstring>
 #include <span>

@@ -1,23 +1,25 @@
-// One node's engine: endpoints of its clients on one side, ports on the other. Sans-IO: no clock, socket, thread or
-// DPDK here; time is an argument, ports are port.h, the shared memory of an endpoint is passed in as mapped already. The
-// daemon, the embedded library and the simulator run this same object.
+// One node's engine: endpoints of its clients on one side, ports on the other. Sans-IO: no clock,
+// socket, thread or DPDK here. Time is an argument, ports are port.h, the shared memory of an
+// endpoint is passed in mapped. The daemon, the embedded library and the simulator run this same
+// object.
 //
 // A round (poll):
-//   serve     each endpoint with something to do: deliver, take submissions, send, timers clients.cc, drain.cc
+//   serve     each endpoint with work: deliver, take submissions, send,
+//             timers                                                        clients.cc, drain.cc
 //   transmit  frames of the members, in turn, as far as the NIC ring is short; those for
-//             this node go to its endpoints directly                                      tx.cc
-//   receive   frames of the ports → parse, early drop → members, jobs                     demux.cc
-//   control   jobs: timers, formed, peers that left or died                               control.cc
-//   settle    deliver what that brought; wake clients; look at timers again               clients.cc
-// When nothing is due, a round only looks for frames and submissions (round.cc).
+//             this node go to its endpoints directly                        tx.cc
+//   receive   frames of the ports → parse, early drop → members, jobs       demux.cc
+//   control   jobs: timers, formed, peers that left or died                 control.cc
+//   settle    deliver what came; wake clients; check timers again           clients.cc
+// When nothing is due, a round only checks for frames and submissions (round.cc).
 //
-// Sending comes first because a client that answers what the last round delivered has submitted by now: looking at the
-// port before would put an empty look into every round trip.
+// Sending comes first because a client that answers the last round's delivery has submitted by now:
+// polling the port before would add an empty poll to every round trip.
 //
-// Nets are separate worlds: jobs, groups and node identity belong to one net, and so does an endpoint. Two endpoints on two
-// nets meet only if something outside joins the wires.
+// Nets are separate: jobs, groups and node identity belong to one net, and so does an endpoint. Two
+// endpoints on two nets meet only if something outside joins the wires.
 //
-// Thread rule: all calls of one engine from one thread at a time.
+// Threads: all calls of one engine from one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +47,7 @@ namespace ulc::engine {
 struct Core;  // core.h
 
 enum class DetachReason : std::uint8_t {
-    kClosed,  ///< in order. The region stays mapped until detached(): what lies in it is still sent
+    kClosed,  ///< in order. The region stays mapped until detached(): its data are still sent
     kDied,    ///< the client is dead. The region is not touched any more from this call on
 };
 
@@ -64,42 +66,47 @@ struct Regions {
 
 class Engine {
 public:
-    /// ports: one per net, index = net; 1 … kNetsMax. The engine is another node on each. Errors are broken invariants (see options.def for limits).
+    /// `ports`: one per net, index = net; 1 … kNetsMax. The engine is another node on each. Errors
+    /// are broken invariants (see options.def for limits).
     Engine(const EngineConfig& config, std::span<const Port> ports);
     ~Engine();
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
 
     // --- clients
-    /// A handle for a region about to be made, to be written by abi::initialise_control(), on the
-    /// account of its user. Errors: kLimit (AccountLimits; why, if not nullptr: which, and what to
-    /// do), kInvalid (no such net), kClosed (stopping).
+    /// Returns a handle for a region that the caller then makes by abi::initialise_control(), on
+    /// the account of its user. Errors: kLimit (AccountLimits; `why`, if not nullptr: which, and
+    /// the advice), kInvalid (no such net), kClosed (stopping).
     [[nodiscard]] Result<EndpointId> reserve(std::uint32_t net, const Claimant& claimant = {},
                                              std::string* why = nullptr);
-    /// Admits the reserved endpoint: from now on its rings are served. region: layout.region_octets of memory with an
-    /// initialised control page, mapped until detached() (or detach(kDied)). layout: trusted (the maker's own).
-    /// Errors: kInvalid (not reserved, or a layout that does not fit itself).
-    /// reach: what its records may name; kProcess only for clients of this process.
+    /// Admits the reserved endpoint, whose rings are then served. `region`: layout.region_octets of
+    /// memory with an initialised control page, mapped until detached() (or detach(kDied)).
+    /// `layout`: trusted (the maker's own). `reach`: the memory that its records may name; kProcess
+    /// only for clients of this process. Errors: kInvalid (not reserved, or an inconsistent
+    /// layout).
     Err admit(EndpointId endpoint, void* region, const abi::RegionLayout& layout,
               abi::Reach reach = abi::Reach::kRegion);
-    /// reserve, initialise_control, admit: for a caller that trusts its client (embedded, simulator).
+    /// Reserves, initialises the control page and admits: for a caller that trusts its client
+    /// (embedded, simulator).
     [[nodiscard]] Result<EndpointId> attach(void* region, const abi::RegionLayout& layout,
                                             std::uint32_t net, std::uint32_t engine_pid = 0,
                                             abi::Reach reach = abi::Reach::kRegion, UserId uid = 0);
-    /// The client is gone. The endpoint lingers until its data are acknowledged, at most linger_max, then tells its
-    /// peers. Also withdraws a reservation. Unknown endpoints are ignored.
+    /// Ends a client. The endpoint lingers until its data are acknowledged, at most linger_max,
+    /// then notifies its peers. Also withdraws a reservation. Unknown endpoints are ignored.
     void detach(EndpointId endpoint, DetachReason reason, Nanos now);
-    /// Detached and nothing of it is left: its region may be unmapped. Also true of an endpoint never known.
+    /// True if the endpoint is detached and nothing of it is left: its region may be unmapped. Also
+    /// true of an endpoint never known.
     [[nodiscard]] bool detached(EndpointId endpoint) const noexcept;
-    /// Why the engine closed the endpoint by itself (kCorrupt); kOk while it did not. Then detach() is the caller's turn.
+    /// Returns why the engine closed the endpoint by itself (kCorrupt); kOk while it did not. Then
+    /// the caller must call detach().
     [[nodiscard]] Err closed(EndpointId endpoint) const noexcept;
     [[nodiscard]] std::uint32_t endpoints() const noexcept;
     /// Writes one row for each admitted endpoint, without the process id, as far as there is space.
     /// Returns the number of rows. O(endpoints · ranks).
     std::size_t take_figures(std::span<abi::EndpointRow> out) const noexcept;
 
-    /// Whom to ask where messages to this endpoint go, from now on; nullptr: nobody. It was admitted with Reach::kProcess. Unknown endpoints are
-    /// ignored.
+    /// Sets the placer that is asked where messages to this endpoint go; nullptr: none. The
+    /// endpoint was admitted with Reach::kProcess. Unknown endpoints are ignored.
     void set_placer(EndpointId endpoint, const abi::Placer* placer) noexcept;
 
     /// Sets how the client is interrupted while it computes, until detach(); no call: not at all.
@@ -107,29 +114,31 @@ public:
     void set_interrupt(EndpointId endpoint, const Interrupt& interrupt) noexcept;
 
     // --- time
-    /// One round. True: something moved; call again at once.
+    /// Runs one round. Returns true if something moved; call again at once.
     bool poll(Nanos now);
-    /// The last round left frames of that endpoint to be sent.
+    /// True if the last round left frames of that endpoint pending.
     [[nodiscard]] bool owes(EndpointId endpoint) const noexcept;
-    /// When the next round is due if neither a frame nor a client comes first; 0: at once; kNever: nothing is timed.
+    /// Returns when the next round is due if neither a frame nor a client comes first; 0: at once;
+    /// kNever: no timer.
     [[nodiscard]] Nanos next_deadline() const noexcept;
-    /// Before a sleep: announces it to all clients and looks at their rings once more. False: there is work, do not
-    /// sleep (awake() was done). After the sleep call awake().
+    /// Announces a sleep to all clients and checks their rings once more. Returns false if there is
+    /// work: do not sleep (awake() was done). After the sleep call awake().
     [[nodiscard]] bool prepare_sleep();
     void awake();
     /// Shows attached clients that the engine's thread runs. Called about once a millisecond.
     void beat() noexcept;
 
-    /// It carries out a schedule of some client, which may be computing meanwhile.
+    /// True if it runs a schedule of some client, which may be computing meanwhile.
     [[nodiscard]] bool offloading() const noexcept;
 
-    /// To which address this node listens for a group (base/address_plan.h). kInvalid: none of its endpoints is a member.
+    /// Returns the address to which this node listens for a group (base/address_plan.h). kInvalid:
+    /// none of its endpoints is a member.
     [[nodiscard]] Result<AddressId> group_address(std::uint32_t net, GroupHandle group) const;
 
     // --- ends
     /// Refuses new endpoints and jobs.
     void stop_accepting() noexcept;
-    /// No endpoint is left and no peer is to be told anything: the engine may go.
+    /// True if no endpoint is left and no peer has to be notified: the engine may end.
     [[nodiscard]] bool drained() const noexcept;
 
     // --- upgrade (docs/design/UPGRADE.md). Between two rounds only.

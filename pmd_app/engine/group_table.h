@@ -1,5 +1,5 @@
-// Which endpoints of this engine are members of a group: open addressing over the group handle, no allocation when a
-// frame is looked up. Handles are hashes already, so their low bits serve.
+// The endpoints of this engine that are members of a group: open addressing over the group handle,
+// no allocation when a frame is looked up. Handles are hashes already, so their low bits serve.
 #pragma once
 
 #include <cstdint>
@@ -21,25 +21,26 @@ struct User;
 
 struct LocalGroup {
     GroupHandle handle = 0;
-    User* payer = nullptr;    ///< account that it is on; nullptr: none, as a job's world
-    GroupHandle world = 0;    ///< of the job; groups of two jobs under one handle cannot both be
-    bool any_remote = false;  ///< a member lives on another node
+    User* payer = nullptr;  ///< account that it is on; nullptr: none, as for a job's world
+    /// World of the job; groups of two jobs under one handle cannot both exist
+    GroupHandle world = 0;
+    bool any_remote = false;  ///< a member is on another node
     bool used = false;        ///< a member here sends to `address`
-    bool shares = false;      ///< which is not its own
+    bool shares = false;      ///< `address` is not its own one
     AddressId own = kBroadcastAddress;
-    AddressId address = kBroadcastAddress;  ///< to which this node listens for it
+    AddressId address = kBroadcastAddress;  ///< address to which this node listens for it
     Nanos since = 0;
     std::uint64_t frames = 0;  ///< from the wire
     std::vector<Endpoint*> members;
     std::vector<std::uint32_t>
-        nodes;  ///< NodeIndex of the others, ascending; where multicasts are filtered
+        nodes;  ///< NodeIndex of the others, ascending; if multicasts are filtered
     void fields(state::Archive& archive);
 };
 
 class GroupTable {
 public:
-    /// Holds groups_max groups that clients make, and worlds_max world groups: a job that was
-    /// admitted always finds an entry for its world.
+    /// Holds groups_max groups that clients make, and worlds_max world groups: an admitted job
+    /// always finds an entry for its world.
     GroupTable(std::uint32_t groups_max, std::uint32_t worlds_max);
 
     [[nodiscard]] LocalGroup* find(GroupHandle handle) noexcept {
@@ -48,9 +49,9 @@ public:
             if (slots_[at].handle == 0) return nullptr;
         }
     }
-    /// The group, made if need be; nullptr: full, or the handle belongs to another job.
+    /// Returns the group, made if necessary; nullptr: full, or the handle belongs to another job.
     [[nodiscard]] LocalGroup* join(GroupHandle handle, GroupHandle world, Endpoint* member);
-    /// The endpoint is a member no more; the last one takes the group with it.
+    /// Ends the endpoint's membership; the last member removes the group.
     void leave(GroupHandle handle, Endpoint* member) noexcept;
     template <typename Visit>
     void each(Visit visit) const {
@@ -60,7 +61,7 @@ public:
     /// Writes or reads the places of the table. group(group): what the group has beyond fields().
     template <typename Each>
     void exchange(state::Archive& archive, Each group);
-    /// The handle belongs to a job other than this one, so a group under it cannot be made.
+    /// True if the handle belongs to a job other than this one, so a group under it cannot be made.
     [[nodiscard]] bool foreign(GroupHandle handle, GroupHandle world) noexcept {
         const LocalGroup* group = find(handle);
         return group != nullptr && group->world != world;

@@ -1,9 +1,9 @@
-// The multicast addresses to which one net's port listens, and for how many groups each. The port learns of changes once, at the end of
-// the round in which they were made.
+// The multicast addresses to which one net's port listens, and for how many groups each. The port
+// is notified of changes once, at the end of the round in which they were made.
 //
 //   address    03:55:4c and 24 bits (base/address_plan.h); broadcast needs no place
-//   room       as many as the port compares. The world groups of jobs take theirs without asking; if they are too many, the port
-//              passes all multicasts until some have ended
+//   places     the number that the port compares. The world groups of jobs take theirs without
+//              asking; if they are too many, the port passes all multicasts until some have ended
 #pragma once
 
 #include <cstdint>
@@ -23,25 +23,25 @@ namespace ulc::engine {
 
 class MulticastFilter {
 public:
-    /// places: PortInfo::multicast_filters.
+    /// `places`: PortInfo::multicast_filters.
     explicit MulticastFilter(std::uint16_t places) : places_(places) {}
 
-    /// Whether one more group with this address can listen.
+    /// Returns true if one more group with this address can listen.
     [[nodiscard]] bool has_room(AddressId address) const noexcept {
         return address == kBroadcastAddress || listens(address) || listened_.size() < places_;
     }
     [[nodiscard]] bool listens(AddressId address) const noexcept;
-    /// For one group more.
+    /// Listens for one group more.
     void listen(AddressId address);
     void release(AddressId address) noexcept;
 
-    /// Tells the port what has changed.
+    /// Notifies the port of the changes.
     void settle(const Port& port, Counters& counters) {
         if (changed_) [[unlikely]]
             tell(port, counters);
     }
     void fields(state::Archive& archive);
-    /// Why a group frame to this address came, of which no member is here.
+    /// Returns why a group frame to this address came, of which no member is here.
     [[nodiscard]] Counter reason_of_unwanted(const Mac& destination) const noexcept;
 
 private:

@@ -9,11 +9,12 @@
 namespace ulc::engine {
 namespace {
 
-constexpr unsigned kTurnFrames = 4;  ///< of one endpoint before the next one's turn
-constexpr unsigned kJobFrames = 8;   ///< greatest number of job frames in a round of others' frames
+constexpr unsigned kTurnFrames = 4;  ///< frames of one endpoint before the next one's turn
+constexpr unsigned kJobFrames = 8;   ///< maximum of job frames in a round of others' frames
 
-/// Longer than any frame waits for the wire: twice the longest back-offs of 16 collisions (8,184 slots of 64 octets, IEEE 802.3
-/// 4.2.3.2.5), or on a wire of its own many times what may be in the ring; and what a host that is busy looks away.
+/// Longer than any frame waits for the wire: twice the longest back-offs of 16 collisions (8,184
+/// slots of 64 bytes, IEEE 802.3 4.2.3.2.5). On a full-duplex wire it is many times the content of
+/// the ring. It also covers the time for which a busy host does not poll.
 constexpr std::uint64_t kBackOffOctets = 2 * 8184 * 64;
 constexpr std::uint64_t kRingTurns = 20;
 constexpr std::uint32_t kFrameByFrame = 2;  ///< frames in one report: no batch that could stall us
@@ -54,15 +55,15 @@ Nanos Transmitter::wire_time(std::uint64_t octets) const noexcept {
                               std::max<std::uint64_t>(rate, 1));
 }
 
-/// Returns whether all that is pending leaves within shared_time_. The port began with the first
-/// frame when it reported the one before.
+/// Returns whether all pending frames leave within shared_time_. The port began with the first
+/// frame when it reported the previous one.
 bool Transmitter::leaves_soon() const noexcept {
     const Nanos left =
         by_clock_ ? wire_free_at_ - now_ : wire_time(in_flight_octets_) - (now_ - reported_at_);
     return left <= shared_time_;
 }
 
-/// Of the frames handed to the port, those that are not yet on the wire if it never waits.
+/// Returns how many of the frames passed to the port are not yet on the wire if it never waits.
 std::uint32_t Transmitter::frames_on_wire(Nanos now) const noexcept {
     if (!rate_known_) return 0;
     Nanos left = wire_free_at_ - now;
@@ -126,8 +127,8 @@ void Transmitter::send_burst() noexcept {
     if (leave_at_once()) note_left();
 }
 
-/// The port took only the first frames of the burst; the others are still ours. Returns their
-/// octets.
+/// Keeps the frames that the port did not take: it took only the first of the burst. Returns their
+/// bytes.
 std::uint64_t Transmitter::keep_from(std::uint32_t taken) noexcept {
     ULC_CHECK(taken <= burst_count_);
     std::uint64_t octets = 0;
@@ -158,7 +159,7 @@ const wire::Header& header_of(const Segment& segment) {
     return *reinterpret_cast<const wire::Header*>(segment.frame + sizeof(wire::EthernetHeader));
 }
 
-// Hands a frame to endpoints of this node; takes over one reference.
+// Passes a frame to endpoints of this node; takes over one reference.
 void loop_back(Core& core, const Endpoint& from, Segment* segment, Nanos now) {
     pull_tail(*segment);
     wire::FrameView view;
@@ -173,7 +174,7 @@ void loop_back(Core& core, const Endpoint& from, Segment* segment, Nanos now) {
     to_members(core, *from.net, view, segment, &from, now);
 }
 
-// To the wire, to endpoints of this node, or to both.
+// Sends a frame to the wire, to endpoints of this node, or to both.
 void route(Core& core, const Endpoint& from, Segment* segment, Nanos now) {
     Net& net = *from.net;
     const Mac destination = ethernet_of(*segment).destination;
@@ -199,7 +200,7 @@ void route(Core& core, const Endpoint& from, Segment* segment, Nanos now) {
     }
 }
 
-// members: these wait as well, so jobs get a share of the round: strangers may ask for much.
+// `members`: these wait as well, so jobs get a share of the round: foreign nodes may ask for much.
 bool transmit_jobs(Core& core, Net& net, bool members, Nanos now) {
     bool moved = false;
     unsigned budget = members ? kJobFrames : UINT_MAX;
@@ -221,8 +222,8 @@ bool transmit_jobs(Core& core, Net& net, bool members, Nanos now) {
     return moved;
 }
 
-// What the port gave up is its member's to send again, or to tell of. Control frames are not missed: timers say them again.
-// True: there was some.
+// Takes the frames that the port dropped, which their member must send again or report. Control
+// frames are not missed: timers send them again. Returns true if there was some.
 bool take_given_up(Core& core, Net& net, Nanos now) {
     bool any = false;
     while (Segment* segment = net.port.tx_failed(net.port.context)) {
@@ -244,7 +245,7 @@ bool take_given_up(Core& core, Net& net, Nanos now) {
     return any;
 }
 
-// Up to kTurnFrames of one endpoint. False: it had none, or may not.
+// Sends up to kTurnFrames of one endpoint. Returns false if it had none, or may not.
 bool transmit_turn(Core& core, Endpoint& endpoint, unsigned& budget, Nanos now) {
     const bool shared = core.accounts.users().size() > 1;
     const Transmitter& wire = endpoint.net->transmitter;
@@ -252,10 +253,11 @@ bool transmit_turn(Core& core, Endpoint& endpoint, unsigned& budget, Nanos now) 
     for (unsigned n = 0; n < kTurnFrames && budget > 0; ++n) {
         if (!endpoint.local_only && !(shared ? wire.may_push_shared() : wire.may_push()))
             return moved;
-        endpoint.work |= kWorkSettle;  // what may not go yet has a timer now
+        endpoint.work |= kWorkSettle;  // frames that may not go yet have a timer now
         Segment* segment = endpoint.member->next_tx(now);
         if (segment == nullptr) {
-            if (endpoint.member->control_waits(now)) return moved;  // the port tells when it may go
+            // The port reports when it may go
+            if (endpoint.member->control_waits(now)) return moved;
             endpoint.work &= static_cast<std::uint8_t>(~kWorkTransmit);
             return moved;
         }
@@ -272,7 +274,7 @@ bool transmit_turn(Core& core, Endpoint& endpoint, unsigned& budget, Nanos now) 
     return moved;
 }
 
-// One turn of the next endpoint of the user that has frames. False: none has.
+// Gives one turn to the next endpoint of the user that has frames. Returns false if none has.
 bool transmit_user(Core& core, User& user, unsigned& budget, Nanos now) {
     const auto count = static_cast<std::uint32_t>(user.active.size());
     std::uint32_t at = user.turn < count ? user.turn : 0;
@@ -287,8 +289,9 @@ bool transmit_user(Core& core, User& user, unsigned& budget, Nanos now) {
     return false;
 }
 
-// One turn of each user, so that many endpoints get one no more of the wire. True: there was some.
-// Where the wire takes one frame a round, the user who begins gets it: each begins as often.
+// Gives one turn to each user, so that a user with many endpoints gets no more of the wire. Returns
+// true if there was some. If the wire takes one frame a round, the user that begins gets it: each
+// begins equally often.
 [[gnu::noinline]] bool transmit_users(Core& core, unsigned& budget, bool& moved, Nanos now) {
     const auto& users = core.accounts.users();
     bool any = false;
@@ -301,7 +304,8 @@ bool transmit_user(Core& core, User& user, unsigned& budget, Nanos now) {
     return any;
 }
 
-// One turn of each endpoint that may have frames, from core.turn on. moved: there were some. True: some may have more.
+// Gives one turn to each endpoint that may have frames, from core.turn on. `moved`: there were
+// some. Returns true if some may have more.
 bool transmit_members(Core& core, unsigned& budget, bool& moved, Nanos now) {
     if (core.accounts.users().size() > 1) return transmit_users(core, budget, moved, now);
     bool more = false;
@@ -334,7 +338,8 @@ bool transmit(Core& core, bool members, Nanos now) {
     }
     for (const auto& net : core.nets) {
         net->transmitter.flush();
-        // A frame that waits for a link would wait for ever when the other end is gone; a cable would have lost it too.
+        // A frame that waits for a link would wait without end when the other end is gone; a cable
+        // would have lost it too.
         if (!net->link_is_up && net->transmitter.kept()) net->transmitter.drop_all();
     }
     return moved;

@@ -1,14 +1,16 @@
-// The way to the NIC: a burst at a time, and never more in its ring than keeps the wire busy, so that control frames and
-// repairs, which the members hand out first, are not stuck behind bulk (DESIGN: two MTU of Fast Ethernet, 20 µs on faster
-// links). With one frame in a gigabit ring the wire would idle while the engine looks away, so two of the largest frames are
-// always allowed; 20 µs are more than that from 1.3 Gb/s on.
+// The path to the NIC: a burst at a time, and never more in its ring than keeps the wire busy, so
+// that control frames and retransmissions, which the members send first, do not wait behind bulk
+// (DESIGN: two MTU of Fast Ethernet, 20 µs on faster links). With one frame in a gigabit ring the
+// wire would idle while the engine does other work, so two of the largest frames are always
+// allowed; 20 µs are more than that from 1.3 Gb/s on.
 //
-//   sent lengths   |…|L|L|L|L|    ring of the last kSentMax frames; the port says how many are pending, so their
-//                       └pending  octets are known
+//   sent lengths   |…|L|L|L|L|    ring of the last kSentMax frames; the port reports how many are
+//                       └pending  pending, so their bytes are known
 //
-// A driver may report sent frames late, or in batches that these few frames never fill. A port that reports nothing for longer
-// than any frame can need (stall_after_) is no longer waited for: frames leave as fast as the link's rate says, until it
-// reports frame by frame (it was the link that was down, or a hub that was busy).
+// A driver may report sent frames late, or in batches that these few frames never fill. If a port
+// reports nothing for longer than any frame can need (stall_after_), the transmitter waits for it
+// no longer: frames leave at the link's rate, until it reports frame by frame (the link was down,
+// or a hub was busy).
 #pragma once
 
 #include <cstddef>
@@ -30,7 +32,8 @@ class Transmitter final : public GatheredFrames {
 public:
     Transmitter(const Port& port, urtp::Departures& departures, Counters& counters) noexcept;
 
-    /// Once a round, before the first frame: asks the port what is pending, unless nothing can be.
+    /// Call once a round, before the first frame: asks the port for its pending frames, unless none
+    /// can be.
     void begin_round(Nanos now) noexcept {
         now_ = now;
         if (in_flight_frames_ == 0) return;
@@ -43,7 +46,7 @@ public:
             look_at_port(now);
         }
     }
-    /// Whether one more frame may be given to push().
+    /// True if one more frame may be given to push().
     [[nodiscard]] bool may_push() const noexcept {
         return burst_count_ < kBurst && in_flight_octets_ + frame_octets_max_ <= budget_octets_ &&
                in_flight_frames_ < frames_max_;
@@ -53,9 +56,9 @@ public:
     [[nodiscard]] bool has_all_to_give() const noexcept {
         return (in_flight_frames_ | burst_count_) == 0;
     }
-    /// Returns whether a user who shares the wire with others may give one more frame. Frames that
-    /// are pending may take half of what is allowed beyond one frame, so that another user's frame
-    /// waits for less. It is counted in time, since that half may be less than a frame.
+    /// Returns whether a user that shares the wire with others may give one more frame. Pending
+    /// frames may take half of the allowance beyond one frame, so that another user's frame waits
+    /// for less. It is counted in time, since that half may be less than a frame.
     [[nodiscard]] bool may_push_shared() const noexcept {
         return may_push() && (in_flight_frames_ == 0 || !rate_known_ || leaves_soon());
     }
@@ -99,33 +102,35 @@ public:
             flush();
         }
     }
-    /// Sends what is there. Frames that the port does not take are kept for the next round.
+    /// Sends the frames that are there. Frames that the port does not take are kept for the next
+    /// round.
     void flush() noexcept {
         if (burst_count_ > 0) send_burst();
     }
     [[nodiscard]] bool kept() const noexcept { return burst_count_ > 0; }
-    /// Returns true if the port has nothing to say: no frame is kept, and none was pending when it
-    /// was last asked, or ever is.
+    /// Returns true if the port has nothing to report: no frame is kept, and none was pending when
+    /// it was last asked, or ever is.
     [[nodiscard]] bool idle() const noexcept {
         return in_flight_frames_ == 0 || (leave_at_once() && burst_count_ == 0);
     }
-    /// From now on what is kept refers to no memory but its own.
+    /// Makes kept frames refer to no memory other than their own.
     void pull_tails() noexcept override {
         for (std::uint32_t n = 0; n < burst_count_; ++n)
             pull_tail(*burst_[n]);
     }
-    /// Drops what the port has not taken: its link is down, or the engine ends.
+    /// Drops the frames that the port has not taken: its link is down, or the engine ends.
     void drop_all() noexcept;
     void fields(state::Archive& archive);
 
 private:
     static constexpr std::uint32_t kBurst = 32;
-    /// The port gets so many at a time, so that the other end begins with them while the rest is composed.
+    /// The port gets this number at a time, so that the other end begins with them while the rest
+    /// is composed.
     static constexpr std::uint32_t kFlushFrames = 8;
     static constexpr std::uint32_t kSentMax = 1024;      ///< power of two
     static constexpr std::uint32_t kFrameOverhead = 24;  ///< FCS, preamble, gap
 
-    /// Nothing is pending or kept.
+    /// Notes that nothing is pending or kept.
     void all_left(Nanos now) noexcept {
         if (reported_ != sent_next_) reported_at_ = now;
         reported_ = sent_next_;
@@ -135,7 +140,7 @@ private:
     }
     /// Returns whether frames leave when the port takes them.
     [[nodiscard]] bool leave_at_once() const noexcept { return port_.tx_pending == nullptr; }
-    /// Notes that all that the port took has left.
+    /// Notes that all frames that the port took have left.
     void note_left() noexcept {
         reported_ = sent_next_;
         reported_at_ = now_;
@@ -160,10 +165,10 @@ private:
     std::uint32_t burst_count_ = 0;
     std::uint32_t sent_next_ = 0;
     bool rate_known_;
-    bool by_clock_ = false;       ///< the port's reports are not waited for
-    Nanos now_ = 0;               ///< of the round
-    Nanos shared_time_ = 0;       ///< limit for pending frames of users who share the wire
-    Nanos stall_after_;           ///< without a report, and frames pending
+    bool by_clock_ = false;       ///< the port's reports are not awaited
+    Nanos now_ = 0;               ///< time of the round
+    Nanos shared_time_ = 0;       ///< limit for pending frames of users that share the wire
+    Nanos stall_after_;           ///< without a report, and with frames pending
     Nanos reported_at_ = 0;       ///< when the port last reported a frame, or had none
     Nanos wire_free_at_ = 0;      ///< by_clock_: when the last frame is on the wire
     std::uint32_t reported_ = 0;  ///< frames, as sent_next_

@@ -1,5 +1,6 @@
-// The JOB and NODE frames that an engine sends, in order of urgency: rejections, acknowledgements, answers and pings,
-// claims, roster parts and COMMITs, BYEs. Each call of next_tx() writes one (jobs/jobs.h).
+// The JOB and NODE frames that an engine sends, in order of urgency: rejections, acknowledgements,
+// answers and pings, claims, roster parts and COMMITs, BYEs. Each call of next_tx() writes one
+// (jobs/jobs.h).
 #include <algorithm>
 #include <cstring>
 
@@ -191,7 +192,8 @@ bool Jobs::Impl::may_hurry(Nanos now) noexcept {
 std::size_t Jobs::Impl::put_join(JobRecord& record, std::byte* body, Nanos now) {
     if (record.phase != JobPhase::kForming) return 0;
     if (!record.join_due && record.join_at <= now && !record.locals.empty()) {
-        // Claimed just now, or a round that was longer than the wait: this JOIN does not wait for the next timer.
+        // Claimed just now, or a round that was longer than the wait: this JOIN does not wait for
+        // the next timer.
         make_join_due(record, now);
     }
     if (!record.join_due || record.join_cursor >= record.locals.size()) {

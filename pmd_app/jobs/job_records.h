@@ -1,10 +1,13 @@
 // The records of jobs that an engine keeps: the private half of jobs/jobs.h, shared by its parts.
 //
-//                 every engine holds the roster (publisher) / COMMIT (others)
-//   kForming ───────────────────────────────────────────────────────────▶ kFormed ──last local rank left──▶ kEnding
-//      │ conflict decided here (publisher)                                                                    │
-//      ▼                                                                         BYEs sent, COMMIT acknowledged
-//   kFailed: a tombstone that goes on rejecting its claimants ──failed_life──▶ forgotten ◀────────────────────┘
+//          every engine holds the roster (publisher), COMMIT (others)
+//   kForming ────────────────────────────────────────────────────▶ kFormed
+//      │ conflict decided here (publisher)                            │ last local rank left
+//      ▼                                                              ▼
+//   kFailed: a tombstone that still rejects its claimants          kEnding
+//      │ failed_life                                                  │ BYEs sent,
+//      ▼                                                              ▼ COMMIT acknowledged
+//   forgotten                                                      forgotten
 #pragma once
 
 #include <deque>
@@ -53,10 +56,11 @@ struct RosterEngine {
     void fields(state::Archive& archive);
 };
 
-/// What the publisher repeats in rounds until every engine has acknowledged it.
+/// The step that the publisher repeats in rounds until every engine has acknowledged it.
 enum class PublisherStage : std::uint8_t { kCollecting, kRoster, kCommit };
 
-/// Only where rank 0 is: collects claims, sends the roster, then tells all that all have it.
+/// The publisher, at the engine of rank 0: collects claims, sends the roster, then notifies all
+/// engines that all have it.
 struct Publisher {
     PublisherStage stage = PublisherStage::kCollecting;
     std::vector<RemoteClaim> claims;  ///< by rank; emptied when formed; kFailed: whom to tell
@@ -68,7 +72,7 @@ struct Publisher {
     FixedVector<RemoteClaim, 16> culprits;  ///< kFailed: claims that were too many
 
     std::uint32_t roster = 0;
-    std::uint32_t salt = 0;             ///< of the world handle
+    std::uint32_t salt = 0;             ///< salt of the world handle
     std::uint16_t parts = 0;            ///< kCommit: 1
     std::vector<RosterEngine> engines;  ///< sorted by MAC; without this one
     std::size_t waiting = 0;            ///< engines that have not acknowledged
@@ -133,7 +137,7 @@ struct JobRecord {
     std::uint16_t size = 0;
     std::string profile;
     JobPhase phase = JobPhase::kForming;
-    std::vector<LocalRank> locals;  ///< that have neither left nor failed
+    std::vector<LocalRank> locals;  ///< those that have neither left nor failed
     std::vector<Bye> byes;
 
     // forming
@@ -160,7 +164,7 @@ struct JobRecord {
     GroupHandle world = 0;
     Seq first_seq;
     std::uint8_t version = 0;
-    Medium medium = Medium::kSwitch;  ///< of the local rank 0, else of the roster
+    Medium medium = Medium::kSwitch;  ///< medium of the local rank 0, else of the roster
 
     // failed
     Err error = Err::kOk;
@@ -189,7 +193,7 @@ struct JobRecord {
 
 struct PendingReject {
     Mac to;
-    JobId job = kNoJob;  ///< whose name and nonce it bears
+    JobId job = kNoJob;  ///< the frame carries its name and nonce
     wire::RejectBody body;
     bool introduced = false;  ///< its receiver knows its sender
     bool old = false;         ///< to an engine of protocol version 1
@@ -203,7 +207,7 @@ struct EndedJob {
     void fields(state::Archive& archive);
 };
 
-/// A COMMIT that nobody here waits for is acknowledged all the same.
+/// The acknowledgement of a COMMIT for which no local rank waits.
 struct CommitAnswer {
     Mac to;
     std::string name;
@@ -232,7 +236,7 @@ struct Jobs::Impl {
     std::vector<EndedJob> ended_jobs;  ///< a ring
     std::size_t ended_next = 0;
     JobId last_id = kNoJob;
-    std::uint32_t last_roster;  ///< of this engine; later rosters have higher numbers
+    std::uint32_t last_roster;  ///< number of this engine's last roster; later ones are higher
     Nanos timer = kNever;
     std::size_t rejects_left = 0;  ///< to answer the JOIN that is being judged
     bool tx_hint = false;
@@ -278,7 +282,8 @@ struct Jobs::Impl {
     void note_rank0(JobRecord& record, const Mac& source, Nanos now);
     void stop_publishing(JobRecord& record);
     void on_join(const wire::JobBodyView& view, const Mac& source, Nanos now);
-    /// A claim that an older job of that key explains (its roster was lost, or it was rejected). True: dealt with.
+    /// A claim that an older job of that key explains (its roster was lost, or it was rejected).
+    /// True: dealt with.
     [[nodiscard]] bool known_claim(JobRecord& record, const wire::JobBodyView& view,
                                    const wire::JoinClaim& claim, const Mac& source, Nanos now);
     [[nodiscard]] bool claim_of_formed(JobRecord& record, const wire::JobBodyView& view,
@@ -298,7 +303,7 @@ struct Jobs::Impl {
     /// Every local claim of the record fails; a publisher keeps the record as a tombstone.
     void fail_job(JobRecord& record, Err error, Rank rank, const Mac& first, const Mac& second,
                   Nanos now);
-    /// Tells every claimant, once; who misses it is told when it claims again.
+    /// Sends a REJECT to every claimant, once; one that misses it receives it when it claims again.
     void announce_failure(const JobRecord& record);
     void fail_local(JobRecord& record, const LocalRank& local, Err error, const Mac& first,
                     const Mac& second, const std::string& why);
@@ -314,7 +319,8 @@ struct Jobs::Impl {
     /// The roster stands in `record`: local ranks are formed.
     void form(JobRecord& record, Nanos now);
     void publish_round(JobRecord& record, Nanos now);
-    /// A claim changed: collect again. Whoever holds the old roster takes the next one in its place.
+    /// Collects again after a claim has changed. Engines that hold the old roster replace it by the
+    /// next one.
     void retract_roster(JobRecord& record);
     /// Claims of an engine that neither repeats them nor acknowledges.
     void drop_claims(JobRecord& record, const Mac& mac, Handle handle);
@@ -329,7 +335,8 @@ struct Jobs::Impl {
     void reject_publisher(const JobRecord& record, const Mac& publisher, const Mac& other);
     void on_roster_ack(const wire::JobBodyView& view, const Mac& source, Nanos now);
 
-    // --- frames out (job_frames.cc): each writes a body at `body` and returns its octets; 0: none due
+    // --- frames out (job_frames.cc): each writes a body at `body` and returns its octets; 0: none
+    // due
     [[nodiscard]] std::size_t next_tx(std::byte* frame, Nanos now);
     /// Completes a broadcast NODE frame whose body stands at kHeadOctets. Returns its octets.
     [[nodiscard]] std::size_t broadcast_node(std::byte* frame, std::size_t octets) const noexcept;

@@ -219,7 +219,7 @@ void Jobs::Impl::peer_gone(JobRecord& record, Rank rank, JobEventKind kind, Nano
     for (std::size_t other = 0; other < record.roster.size(); ++other) {
         if (record.roster[other].mac == mac && !record.gone[other]) return;
     }
-    acknowledged(record, mac, now);  // nobody is left there to want the roster
+    acknowledged(record, mac, now);  // no rank is left there that needs the roster
 }
 
 void Jobs::Impl::leave(JobRecord& record, Handle endpoint, wire::LeaveReason reason, Nanos now) {

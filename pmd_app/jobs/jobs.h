@@ -1,19 +1,22 @@
-// Jobs of one engine: forming, leaving, and the liveness of the nodes they span (docs/PROTOCOL.md §7, §8; DESIGN
-// decisions 12 and 13). Sans-IO: JOB and NODE frames and the time go in; frames and events are pulled.
+// Jobs of one engine: forming, leaving, and the liveness of the nodes they span (docs/PROTOCOL.md
+// §7, §8; DESIGN decisions 12 and 13). Sans-IO: JOB and NODE frames and the time go in; frames and
+// events are pulled.
 //
 //   local endpoint:  join() ─▶ … ─▶ event kFormed | kFailed;   leave() once, formed or not
-//   each round:      on_frame() for every JOB and NODE frame, heard() for every other frame; then, if
-//                    next_timer() ≤ now, on_timer(); then poll_event() until false; then next_tx() while the port has room
+//   each round:      on_frame() for every JOB and NODE frame, heard() for every other frame;
+//                    then, if next_timer() ≤ now, on_timer(); then poll_event() until false;
+//                    then next_tx() while the port accepts frames
 //
-// Who does what. The engine of rank 0 is the job's *publisher*: it collects claims (JOIN), decides conflicts, sends the
-// roster until every engine holds it, then COMMIT: nobody forms before all can. There is no other arbiter. Several local endpoints may be ranks of one
-// job; their claims meet here without the wire. Parts: jobs.cc (interface, dispatch, leaving), forming.cc (claims and
+// The engine of rank 0 is the job's *publisher*: it collects claims (JOIN), decides conflicts,
+// sends the roster until every engine holds it, then COMMIT: no rank forms before all can. There is
+// no other arbiter. Several local endpoints may be ranks of one job; their claims meet here without
+// the wire. Parts: jobs.cc (interface, dispatch, leaving), forming.cc (claims and
 // conflicts), roster.cc (publishing and assembling), verdicts.cc (what a node's answers mean for
 // ranks), liveness.cc (nodes).
 //
-// Limits: JobsConfig says jobs_max, ranks_max, nodes_max; queues of answers are kAnswersMax long and drop the newest,
-// because whoever asked asks again. Memory of a job: about 20 octets a rank, twice that at its publisher while it forms.
-// Engine thread only.
+// Limits: JobsConfig says jobs_max, ranks_max, nodes_max; queues of answers are kAnswersMax long
+// and drop the newest, because an asker asks again. Memory of a job: about 20 octets a rank,
+// twice that at its publisher while it forms. Engine thread only.
 #pragma once
 
 #include <array>
@@ -46,8 +49,8 @@ struct JobsConfig {
     std::uint32_t incarnation = 1;  ///< random at engine start, not 0
     std::uint16_t mtu = 1500;
     std::uint16_t ether_type = wire::kEtherTypeDefault;
-    bool crc = false;        ///< behind every frame
-    std::uint64_t seed = 0;  ///< of nonces, first numbers, world handles, jitter
+    bool crc = false;        ///< a CRC32C behind every frame
+    std::uint64_t seed = 0;  ///< seed of nonces, first numbers, world handles, jitter
     std::uint8_t version_min = wire::kProtocolVersion;
     std::uint8_t version_max = wire::kProtocolVersion;
 
@@ -84,14 +87,17 @@ struct JoinRequest {
     Handle endpoint = 0;      ///< the handle under which this endpoint receives
     std::uint32_t user = 0;   ///< on whose account a job is that this begins
     Nanos deadline = kNever;  ///< kFailed with kTimeout at this time
-    std::string_view profile = urtp::kDefaultProfile;  ///< of the transport (urtp/policy.h); copied
-    Medium medium = Medium::kSwitch;                   ///< of the job, if rank 0 says so
+    std::string_view profile =
+        urtp::kDefaultProfile;        ///< profile of the transport (urtp/policy.h); copied
+    Medium medium = Medium::kSwitch;  ///< medium of the job, if rank 0 says so
 };
 
 enum class JobEventKind : std::uint8_t {
     kFormed,  ///< endpoint: this local endpoint's job has formed; details by Jobs::job()
-    kFailed,  ///< endpoint: not formed, and why; the endpoint is no longer known here (no leave() needed)
-    kPeerLeft,  ///< rank: left in order. Once per job, for every local member other than `rank` itself
+    /// endpoint: not formed, and why; the endpoint is no longer known here (no leave() needed)
+    kFailed,
+    /// rank: left in order. Once per job, for every local member other than `rank` itself
+    kPeerLeft,
     kPeerDied,      ///< rank: died, or its engine did
     kPeerExcluded,  ///< rank: held up a group of a rank here for too long; else as kPeerDied
     kExcluded,  ///< endpoint: is excluded by the node `first`, and alone of this job's ranks here
@@ -117,7 +123,7 @@ struct JobView {
     GroupHandle world = 0;
     Seq first_seq;
     std::uint8_t version = wire::kProtocolVersion;
-    std::string_view profile;  ///< that all ranks use
+    std::string_view profile;  ///< the profile that all ranks use
     Medium medium = Medium::kSwitch;
 };
 
@@ -130,15 +136,16 @@ public:
     Jobs& operator=(const Jobs&) = delete;
 
     // --- local endpoints
-    /// Claims a rank. A job of size 1, or one whose ranks are all local, forms by the next poll_event().
-    /// Errors at once: kInvalid (name, rank, size, handle, profile), kLimit (ranks_max; jobs_max or
-    /// the user's share of it), kRankTaken, kJobSize
-    /// and kProfile (against endpoints of this engine), kTwoRosters (rank 0 of a job by hand whose rank 0 is here).
+    /// Claims a rank. A job of size 1, or one whose ranks are all local, forms by the next
+    /// poll_event(). Errors at once: kInvalid (name, rank, size, handle, profile), kLimit
+    /// (ranks_max; jobs_max or the user's share of it), kRankTaken, kJobSize and kProfile (against
+    /// endpoints of this engine), kTwoRosters (rank 0 of a job by hand whose rank 0 is here).
     [[nodiscard]] Result<JobId> join(const JoinRequest& request, Nanos now);
     /// The claim would belong to a job that forms here already, so join() would begin no job.
     [[nodiscard]] bool forming(const JoinRequest& request) const;
-    /// The endpoint left (its data acknowledged or given up: the engine lingers before calling this) or died. Withdraws
-    /// a claim that has not formed. Tells the peers, this engine's included. Unknown endpoints are ignored.
+    /// The endpoint left (its data acknowledged or given up: the engine lingers before calling
+    /// this) or died. Withdraws a claim that has not formed. Tells the peers, this engine's
+    /// included. Unknown endpoints are ignored.
     void leave(JobId job, Handle endpoint, wire::LeaveReason reason, Nanos now);
     /// The formed job; false if unknown or not formed.
     [[nodiscard]] bool job(JobId job, JobView& out) const noexcept;
@@ -166,8 +173,9 @@ public:
     /// A parsed frame of type kJob, kNode or kLink from another node. Malformed bodies are counted
     /// (drop_job, drop_link).
     void on_frame(const wire::FrameView& frame, Nanos now);
-    /// Node of a MAC address of a formed roster, for heard(); kNoNode if none (own MAC, or not a peer). Look it up when a
-    /// job forms and keep it: it stays valid while one of the engine's jobs has a live rank there, and is harmless later.
+    /// Node of a MAC address of a formed roster, for heard(); kNoNode if none (own MAC, or not a
+    /// peer). Look it up when a job forms and keep it: it stays valid while one of the engine's
+    /// jobs has a live rank there, and is harmless later.
     [[nodiscard]] NodeIndex node_of(const Mac& mac) const noexcept { return liveness_.find(mac); }
     /// Any other frame came from that node. One store.
     void heard(NodeIndex node, Nanos now) noexcept { liveness_.heard(node, now); }
@@ -177,7 +185,8 @@ public:
     [[nodiscard]] Nanos last_heard(NodeIndex node) const noexcept {
         return liveness_.last_heard(node);
     }
-    /// A frame came for an endpoint handle that is unknown here: tells its source, at a limited rate.
+    /// A frame came for an endpoint handle that is unknown here: tells its source, at a limited
+    /// rate.
     void unknown_handle(const Mac& source, Handle handle, Nanos now) {
         liveness_.unknown_handle(source, handle, now);
         decide_next_look();
@@ -193,16 +202,19 @@ public:
     void held_for_gone(JobId job, Rank rank, Nanos now);
 
     // --- outputs
-    /// Writes the next frame, complete from the Ethernet header on. capacity ≥ 14 + mtu. 0: nothing now.
+    /// Writes the next frame, complete from the Ethernet header on. capacity ≥ 14 + mtu. 0: nothing
+    /// now.
     [[nodiscard]] std::size_t next_tx(std::byte* frame, std::size_t capacity, Nanos now);
     [[nodiscard]] bool has_tx() const noexcept;
     [[nodiscard]] bool poll_event(JobEvent& out);
     [[nodiscard]] Nanos next_timer() const noexcept;  ///< kNever: none
-    /// When one of these three has something: 0, now; else next_timer(). All that a round asks while jobs are quiet.
+    /// Returns when one of these three has something: 0 for now, else next_timer(). A round asks
+    /// nothing else while jobs are quiet.
     [[nodiscard]] Nanos next_look() const noexcept { return next_look_; }
-    /// After the frames of the round, so that an engine that was not scheduled for a while first reads what has come.
+    /// Handles due timers. To be called after the frames of the round, so that an engine that was
+    /// not scheduled for a while first reads the frames that have come.
     void on_timer(Nanos now);
-    /// The round has looked: next_look() is right again.
+    /// Notes that the round has looked: next_look() is right again.
     void looked() noexcept { decide_next_look(); }
 
     /// Nothing to send and no peer to be told any more: an engine that ends may go.

@@ -1,18 +1,19 @@
-// Which nodes live. Silence starts questions (PING), unanswered questions kill, silence alone never does (DESIGN decision
-// 13; U-Net MPI §5.4): a peer that computes for a minute has an engine that answers.
+// Liveness of nodes. Silence starts questions (PING), unanswered questions end a node, silence
+// alone never does (DESIGN decision 13; U-Net MPI §5.4): a peer that computes for a minute has an
+// engine that answers.
 //
-//   heard ──node_idle──▶ ping every ping_wait ──(≥ node_dead since heard, ≥ pings_min unanswered)──▶ dead
+//   heard ──node_idle──▶ ping every ping_wait ──≥ node_dead silent, ≥ pings_min unanswered──▶ dead
 //     ▲──────── any frame from the node ────────┘
 //
 // An answer that carries another incarnation than the roster's says that the engine died and
-// another one runs there. GONE says the same of one endpoint. EXPELLED says that one here is
-// held for dead there. Each ends something only as the answer to a PING with a fresh token.
-// Unasked they are hints, sent at a limited rate, and a hint only makes this engine ask.
-// A node that is heard is asked twice every node_dead: another job may speak for it, or it may hear
-// nothing from here. If it answers none of deaf_pings pings in node_dead, it is dead as well.
-// A ping counts only once next_tx() handed it out, so an engine that could not send, or was not
-// scheduled, kills no rank.
-// Timers: one sweep over the nodes every sweep_wait while any node is watched. Sans-IO, engine thread only.
+// another one runs there. GONE says the same of one endpoint. EXPELLED says that one here is held
+// for dead there. Each ends something only as the answer to a PING with a fresh token. Unasked they
+// are hints, sent at a limited rate, and a hint only makes this engine ask. A node that is heard is
+// asked twice every node_dead: another job may speak for it, or it may hear nothing from here. If
+// it answers none of deaf_pings pings in node_dead, it is dead as well. A ping counts only once
+// next_tx() handed it out, so an engine that could not send, or was not scheduled, kills no rank.
+// Timers: one sweep over the nodes every sweep_wait while any node is watched. Sans-IO, engine
+// thread only.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +33,8 @@ class Archive;
 
 namespace ulc::engine {
 
-/// Names a watched node: 16 bits of slot, 16 bits of the slot's generation, so that an index kept too
-/// long names nobody rather than somebody else.
+/// Names a watched node: 16 bits of slot, 16 bits of the slot's generation, so that an index kept
+/// too long names no node, and never another one.
 using NodeIndex = std::uint32_t;
 inline constexpr NodeIndex kNoNode = 0xffffffffU;
 inline constexpr NodeIndex kNodeSlotMask = 0xffffU;
@@ -51,7 +52,7 @@ struct LivenessConfig {
     std::uint32_t strangers_per_second = 1000;  ///< answers to nodes that are not watched
 };
 
-/// What liveness found out; the caller turns it into ranks.
+/// A finding of liveness; the caller turns it into ranks.
 struct NodeVerdict {
     enum class Kind : std::uint8_t {
         kDead,          ///< the node does not answer
@@ -113,8 +114,8 @@ public:
         const bool watched = slot < nodes_.size() && nodes_[slot].index == node;
         return watched ? nodes_[slot].last_heard : -kNever / 2;
     }
-    /// A frame from there named that incarnation. If it is not the watched one, ask now: the frame may
-    /// be an old one, only the answer to a fresh token is proof.
+    /// A frame from there named that incarnation. If it is not the watched one, ask now: the frame
+    /// may be an old one, only the answer to a fresh token is proof.
     void hint(const Mac& mac, std::uint32_t incarnation, Nanos now);
     /// Asks a watched node at once about these endpoints of the two ends (0: none), unless it was
     /// asked just now.
@@ -140,7 +141,8 @@ public:
     [[nodiscard]] bool has_tx() const noexcept;
     [[nodiscard]] Nanos next_timer() const noexcept { return sweep_at_; }
     void on_timer(Nanos now);
-    /// Nodes found dead by on_timer(); call until false. The node stays watched until its ranks are unwatched.
+    /// Nodes found dead by on_timer(); call until false. The node stays watched until its ranks are
+    /// unwatched.
     [[nodiscard]] bool next_dead(NodeVerdict& verdict) noexcept;
 
     void fields(state::Archive& archive);
@@ -157,9 +159,10 @@ private:
         std::uint32_t ranks = 0;
         Nanos last_heard = 0;
         Nanos last_ping = 0;
-        Nanos asked_since = 0;    ///< the first of those
-        std::uint64_t token = 0;  ///< of the newest ping; the last kTokensBack are valid answers
-        Handle ours = 0;          ///< the next ping's questions
+        Nanos asked_since = 0;  ///< the first of those
+        std::uint64_t token =
+            0;            ///< token of the newest ping; the last kTokensBack are valid answers
+        Handle ours = 0;  ///< the next ping's questions
         Handle theirs = 0;
         void fields(state::Archive& archive);
     };

@@ -1,11 +1,12 @@
-// libulc-engine.so: the engine inside the application (U-Net MPI §4: reliability without a context switch).
+// libulc-engine.so: the engine inside the application (U-Net MPI §4: reliability without a context
+// switch).
 //
-// Each poll runs the engine: the application's own calls, under a lock that is only ever tried. One
-// helper thread naps 1 ms (up to 4 while the application polls) and takes a round when the
-// application has not polled for 1 ms. So a rank that computes still answers probes, repairs and
-// pings, and is neither dead nor lossy (decision 13). While a collective is offloaded, or a client
-// computes that asked for upcalls, the helper is woken at once and takes rounds every 20 us, if
-// there is a processor left for it; for a collective it stays in the engine.
+// Each poll runs the engine: the application's own calls, under a lock that is only tried. One
+// helper thread naps 1 ms (up to 4 while the application polls) and runs a round when the
+// application has not polled for 1 ms. So a rank that computes still answers probes, retransmission
+// requests and pings, and is neither dead nor lossy (decision 13). While a collective is offloaded,
+// or a client computes that asked for upcalls, the helper is woken at once and runs rounds every 20
+// us, if there is a processor left for it; for a collective it stays in the engine.
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -39,13 +40,13 @@ struct EmbeddedEngine {
     unsigned opens = 1;  ///< under the mutex of the registry
     std::unique_ptr<daemon::Node> node;
     std::unique_ptr<engine::Engine> core;  ///< on the ports of `node`, which outlive it
-    daemon::EngineClock clock{0};          ///< the only one this engine hears of
+    daemon::EngineClock clock{0};          ///< the only clock of this engine
     RegionSizes sizes;
     std::atomic_flag busy = ATOMIC_FLAG_INIT;
     std::atomic<Nanos> polled_at{0};
     std::atomic<bool> stop{false};
     /// Reasons why the helper must not nap long: kOffloading, and kComputing for each client that
-    /// computes. Its futex word.
+    /// computes. The word is its futex.
     std::atomic<std::uint32_t> needs_helper{0};
     std::atomic<bool> helper_naps{false};  ///< on that word
     std::thread helper;
@@ -64,12 +65,11 @@ namespace {
 using abi::EmbeddedEngine;
 
 constexpr Nanos kHelperNap = kMillisecond;
-constexpr Nanos kHelperNapMax =
-    4 * kMillisecond;  ///< while the application polls whenever it looks
+constexpr Nanos kHelperNapMax = 4 * kMillisecond;  ///< while the application polls at each look
 constexpr Nanos kHelperNapShort = 20 * kMicrosecond;
 constexpr Nanos kHelperLinger = 2 * kMillisecond;  ///< with short naps, after a client computed
-constexpr std::uint32_t kOffloading = 1;           ///< set and cleared by who has the engine
-constexpr std::uint32_t kComputing = 2;            ///< counted
+constexpr std::uint32_t kOffloading = 1;  ///< set and cleared by the thread that has the engine
+constexpr std::uint32_t kComputing = 2;   ///< counted
 constexpr Nanos kHelperStay = 50 * kMicrosecond;
 constexpr Nanos kDrainMax = 12 * kSecond;
 
@@ -101,15 +101,16 @@ auto with_engine(EmbeddedEngine& engine, Action action) {
     }
 }
 
-/// Tells the helper that it is needed, after the word was changed.
+/// Notifies the helper that it is needed, after the word was changed.
 void wake_helper(EmbeddedEngine& engine) {
-    // With the store of helper_naps before FUTEX_WAIT looks at the word: one sees the other.
+    // Pairs with the store of helper_naps before FUTEX_WAIT reads the word: one sees the other.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (engine.helper_naps.load(std::memory_order_relaxed))
         wake_futex(nullptr, 0, &engine.needs_helper);
 }
 
-/// One round by who has the engine. The helper is woken when a collective was handed over.
+/// Runs one round in the thread that has the engine. The helper is woken when a collective was
+/// submitted.
 bool round(EmbeddedEngine& engine, Nanos now) {
     const bool moved = engine.core->poll(now);
     const std::uint32_t before = engine.needs_helper.load(std::memory_order_relaxed) & kOffloading;
@@ -122,8 +123,8 @@ bool round(EmbeddedEngine& engine, Nanos now) {
     return moved;
 }
 
-/// Naps; a short time while a collective is offloaded or a client computes, or did lately. Returns
-/// the time for which the application may be silent until a round is due.
+/// Naps; a short time while a collective is offloaded or a client computes, or did recently.
+/// Returns the time for which the application may be silent until a round is due.
 Nanos nap(EmbeddedEngine& engine, Nanos usual, Nanos needed_at) {
     const bool lately = engine.clock.now() - needed_at < kHelperLinger;
     if (lately || engine.needs_helper.load(std::memory_order_relaxed) != 0) {
@@ -140,7 +141,8 @@ Nanos nap(EmbeddedEngine& engine, Nanos usual, Nanos needed_at) {
     return engine.needs_helper.load(std::memory_order_relaxed) != 0 ? kHelperNapShort : kHelperNap;
 }
 
-/// Rounds until nothing moves; while a collective is offloaded, until nothing has moved for kHelperStay.
+/// Runs rounds until nothing moves; while a collective is offloaded, until nothing has moved for
+/// kHelperStay.
 void take_rounds(EmbeddedEngine& engine) {
     Nanos moved_at = engine.clock.now();
     while (!engine.stop.load(std::memory_order_relaxed)) {
@@ -157,7 +159,8 @@ void take_rounds(EmbeddedEngine& engine) {
 }
 
 void help(EmbeddedEngine* engine) {
-    static_cast<void>(prctl(PR_SET_TIMERSLACK, 1000));  // of this thread: the default is 50 us
+    // Timer slack of this thread: the default is 50 us
+    static_cast<void>(prctl(PR_SET_TIMERSLACK, 1000));
     const bool cached = dpdk::adopt_thread();
     Nanos usual = kHelperNap;
     Nanos needed_at = -kHelperLinger;
@@ -166,7 +169,7 @@ void help(EmbeddedEngine* engine) {
         const Nanos now = engine->clock.now();
         if (engine->needs_helper.load(std::memory_order_relaxed) >= kComputing) needed_at = now;
         if (now - engine->polled_at.load(std::memory_order_relaxed) < silence) {
-            // Whoever polls is interrupted by each look, which costs more than this thread sees.
+            // Each look interrupts the polling thread, which costs more than this thread sees.
             usual = std::min(2 * usual, kHelperNapMax);
             continue;
         }
@@ -186,7 +189,8 @@ int fail(Err error, const std::string& why, char* text, std::uint32_t octets) {
     return static_cast<int>(error);
 }
 
-/// The engines of this process, so that endpoints on the same devices share one: a port cannot be opened twice.
+/// The engines of this process, so that endpoints on the same devices share one: a port cannot be
+/// opened twice.
 struct Registry {
     std::mutex mutex;
     std::vector<EmbeddedEngine*> engines;
@@ -197,8 +201,8 @@ Registry& registry() {
     return *kept;
 }
 
-/// In a child of fork(): the engines are the parent's. Without this the child would hold the
-/// parent's stations on shared memory beyond its end, and open() would hand out an engine that no
+/// In a child of fork(), the engines belong to the parent. Without this the child would hold the
+/// parent's stations on shared memory beyond its end, and open() would return an engine that no
 /// thread runs.
 void forget_in_child() {
     Registry& all = registry();
@@ -234,7 +238,7 @@ int open(const char* devices, const char* options, EmbeddedEngine** out, char* t
     engine->sizes = region_sizes_of(parsed);
     std::vector<std::string> notes;
     NodeOptions node = node_options_of(parsed);
-    // ulc_poll() runs one round, which is to see what the caller submitted.
+    // ulc_poll() runs one round, which must see the caller's submissions.
     node.engine.looks_per_round = node.engine.endpoints_max;
     if (const Err error = Node::open(node, nullptr, engine->node, notes, why); error != Err::kOk)
         return fail(error, why, text, octets);
@@ -276,7 +280,7 @@ int detach(EmbeddedEngine* engine, std::uint32_t endpoint) {
     with_engine(*engine, [&] {
         engine->core->detach(endpoint, engine::DetachReason::kClosed, engine->clock.now());
     });
-    // What was sent is delivered first; the engine bounds that time itself (linger_max).
+    // Pending data are delivered first; the engine itself bounds that time (linger_max).
     const Nanos give_up = engine->clock.now() + kDrainMax;
     for (;;) {
         const bool done = with_engine(*engine, [&] {
@@ -333,7 +337,7 @@ void close(EmbeddedEngine* engine) {
     std::erase(all.engines, engine);
     const Nanos give_up = engine->clock.now() + kDrainMax;
     with_engine(*engine, [&] { engine->core->stop_accepting(); });
-    // Peers are still told that ranks left, and frames in flight are let out.
+    // Peers are still notified that ranks left, and frames in flight are sent.
     while (!with_engine(*engine, [&] {
         engine->core->poll(engine->clock.now());
         return engine->core->drained();

@@ -1,11 +1,13 @@
 // The engine's thread: rounds of Core::poll() with the idle ladder, sleep on the clients'
-// doorbells, and calls that other threads want made on the engine.
+// doorbells, and calls that other threads request from the engine.
 //
-//   round ── moved ──▶ round          nothing moved for clients ──▶ spin ▶ yield ▶ nap (ladder)
-//   nap: prepare_sleep() (flags up, fence, look again) ▶ epoll on doorbells, at most the nap or the next timer ▶ awake()
+//   round ── moved ──▶ round     nothing moved for clients ──▶ spin ▶ yield ▶ nap (ladder)
+//   nap: prepare_sleep() (flags up, fence, check again) ▶ epoll on doorbells, at most the nap or
+//        the next timer ▶ awake()
 //
-// A nap ends early when a client rings; a frame that arrives meanwhile waits until the nap is over, since memif and af_packet have
-// no receive interrupt (FACTS): so the nap bounds the latency from idle.
+// A nap ends early when a client rings; a frame that arrives meanwhile waits until the nap is over,
+// since memif and af_packet have no receive interrupt (FACTS). So the nap bounds the latency from
+// idle.
 #pragma once
 
 #include <atomic>
@@ -30,12 +32,12 @@ public:
     EngineCalls(const EngineCalls&) = delete;
     EngineCalls& operator=(const EngineCalls&) = delete;
 
-    /// Any thread but the engine's: queues the call, wakes the engine, returns when it was made. False: the loop has
-    /// ended and it was not.
+    /// Any thread except the engine's: queues the call, wakes the engine, returns when it was made.
+    /// Returns false if the loop has ended and it was not made.
     bool run(const Call& call);
-    /// Engine thread: makes what is queued. True: there was something.
+    /// Engine thread: makes the queued calls. Returns true if there were some.
     bool serve(Core& core, Nanos now);
-    /// Engine thread, at its end: refuses everything from now on.
+    /// Engine thread, at its end: refuses all later calls.
     void close();
     /// Readable while something is queued.
     [[nodiscard]] int wake_fd() const noexcept { return wake_fd_; }
@@ -55,7 +57,7 @@ private:
 
 class EngineLoop {
 public:
-    /// clock: the one that this engine is to hear of, and no other.
+    /// `clock`: the only clock of this engine.
     EngineLoop(Core& core, const EngineClock& clock, const IdleLadder::Limits& limits);
     ~EngineLoop();
     EngineLoop(const EngineLoop&) = delete;
@@ -63,16 +65,18 @@ public:
 
     /// Runs until stop() and then until the engine is drained, at most drain_max longer.
     void run(Nanos drain_max);
-    /// From any thread or a signal handler.
+    /// Ends run(). Any thread or a signal handler.
     void stop() noexcept;
 
-    /// Rises each millisecond in which the engine's thread makes a round. Any thread.
+    /// Returns a number that rises in each millisecond in which the engine's thread runs a round.
+    /// Any thread.
     [[nodiscard]] std::uint64_t beats() const noexcept {
         return beats_.load(std::memory_order_relaxed);
     }
 
     [[nodiscard]] EngineCalls& calls() noexcept { return calls_; }
-    /// A client's socket: octets arriving on it end a nap. They are read by somebody else. Any thread.
+    /// Adds a client's socket: bytes arriving on it end a nap. Another thread reads them. Any
+    /// thread.
     void add_doorbell(int socket) noexcept;
     /// Ends that. Call it before the socket is closed: a close on another thread may come late. Any
     /// thread.
@@ -80,7 +84,8 @@ public:
 
 private:
     bool round(Nanos now);
-    /// After a round that moved: did clients or their data move, and not only what keeps a node alive?
+    /// Returns, after a round that moved, true if clients or their data moved, and not only the
+    /// frames that keep a node alive.
     [[nodiscard]] bool served_clients() noexcept;
     void nap(Nanos now);
 
@@ -89,13 +94,13 @@ private:
     EngineCalls calls_;
     IdleLadder ladder_;
     int epoll_fd_ = -1;
-    std::uint64_t clients_work_ = 0;  ///< what served_clients() last counted
-    Nanos beat_at_ = 0;               ///< when the clients are next to see that this thread runs
+    std::uint64_t clients_work_ = 0;  ///< the last count of served_clients()
+    Nanos beat_at_ = 0;               ///< when clients are next shown that this thread runs
     std::atomic<std::uint64_t> beats_{0};
     std::atomic<bool> stop_{false};
 };
 
-/// FUTEX_WAKE for EngineConfig::wake; the word lies in shared memory.
+/// FUTEX_WAKE for EngineConfig::wake; the word is in shared memory.
 void wake_futex(void* context, engine::EndpointId endpoint, std::atomic<std::uint32_t>* word);
 
 }  // namespace ulc::daemon

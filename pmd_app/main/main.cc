@@ -1,6 +1,6 @@
 // ulc-engine: one node's engine as a daemon. It holds privileges, ports, memory and clients; the
-// engine is libulc-core.so. Options from options.def; one line on stdout when ready; SIGTERM or
-// SIGINT ends it in order: no client is taken in any more, their messages are delivered, peers are
+// engine is libulc-core.so. Options from options.def; one line on stdout when ready. SIGTERM or
+// SIGINT ends it in order: no client is accepted any more, their messages are delivered, peers are
 // notified.
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -53,7 +53,8 @@ Err open_core(Node& node, std::unique_ptr<Core>& out, std::string& why) {
     return Err::kOk;
 }
 
-/// Gives up privileges when all threads run. False: not possible, and --sandbox yes was given.
+/// Drops privileges when all threads run. Returns false if that is not possible, and --sandbox yes
+/// was given.
 bool restrict_process(const Options& options, const NodeOptions& node) {
     const SandboxMode mode = options.sandbox == "yes"  ? SandboxMode::kYes
                              : options.sandbox == "no" ? SandboxMode::kNo
@@ -70,8 +71,8 @@ bool restrict_process(const Options& options, const NodeOptions& node) {
     return true;
 }
 
-/// Sleeps until SIGTERM or SIGINT and returns it. Meanwhile the watchdog hears of an engine whose
-/// thread makes rounds, and only of such a one.
+/// Sleeps until SIGTERM or SIGINT and returns it. Meanwhile it reports to the watchdog only while
+/// the engine's thread runs rounds.
 int wait_for_end(const EngineLoop& loop, ServiceManager& service) {
     const sigset_t signals = end_signals();
     if (service.interval() == kNever) {
@@ -89,8 +90,8 @@ int wait_for_end(const EngineLoop& loop, ServiceManager& service) {
     }
 }
 
-/// Runs the engine on a separate thread until a signal. The calling thread sleeps meanwhile. False:
-/// the engine did not become ready; the log says why.
+/// Runs the engine on a separate thread until a signal. The calling thread sleeps meanwhile.
+/// Returns false if the engine did not become ready; the log says why.
 bool serve(Node& node, AttachServer& server, EngineLoop& loop, ServiceManager& service,
            const std::function<bool()>& restrict_all) {
     std::thread engine([&] {
@@ -123,7 +124,7 @@ int run(int argc, char** argv) {
     if (!parse_daemon_options(argc, argv, options, status)) return status;
     spdlog::set_default_logger(spdlog::stderr_color_mt("ulc-engine"));
     spdlog::set_level(spdlog::level::from_str(options.log_level));
-    // Before any thread exists, so that all of them inherit it and sigwait() alone sees the signals.
+    // Before any thread exists, so that all of them inherit it and only sigwait() sees the signals.
     const sigset_t signals = end_signals();
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
     signal(SIGPIPE, SIG_IGN);
@@ -164,8 +165,9 @@ int run(int argc, char** argv) {
         const auto restrict_all = [&] { return restrict_process(options, node_options); };
         if (!serve(*node, server, loop, service, restrict_all)) status = 1;
     }
-    // The engine has drained; ports and DPDK are left to the kernel. DPDK 22.11 takes a memif server's listener away from
-    // its own interrupt thread while a peer knocks, which then reads freed memory.
+    // The engine has drained; ports and DPDK are left to the kernel. DPDK 22.11 removes a memif
+    // server's listener from its own interrupt thread while a peer connects, which then reads freed
+    // memory.
     static const Node* const kept = node.release();
     static const Core* const kept_core = core.release();
     static_cast<void>(kept);

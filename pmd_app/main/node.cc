@@ -145,7 +145,7 @@ std::string Node::ports_as_text() const {
 
 namespace {
 
-/// "3.1 %"
+/// Returns "3.1 %".
 std::string percent_of(const dpdk::WorkShare& share) {
     const Nanos permille = share.busy() == 0 ? 0 : share.worked() * 1000 / share.busy();
     return std::to_string(permille / 10) + "." + std::to_string(permille % 10) + " %";
@@ -165,7 +165,7 @@ std::string Node::exceptions_as_text() const {
                 std::to_string(counts.from_kernel) + " from it, " + std::to_string(counts.lost) +
                 " not taken by the other side, " + percent_of(path->thread_share()) +
                 " of the engine's time and " + percent_of(path->wire_share()) +
-                " of the wire's while frames of its own came";
+                " of the wire's while frames of the engine came";
     }
     return text;
 }
@@ -186,7 +186,7 @@ std::string Node::losses_as_text() const {
     return text;
 }
 
-// Appends what was lost on an RDMA port.
+// Appends the losses of an RDMA port.
 void Node::add_verbs_losses(const verbs::Counts& c, const std::string& name, std::string& text) {
     if (c.no_handle + c.bad_completions + c.failed_completions + c.bad_lengths + c.forged == 0)
         return;

@@ -20,7 +20,7 @@
 
 namespace ulc::daemon {
 
-/// A net: how clients call it, and its port.
+/// A net: its name for clients, and its port.
 struct NodeNet {
     std::string name;
     dpdk::PortOptions port;
@@ -31,15 +31,15 @@ struct NodeOptions {
     std::vector<NodeNet> nets;
     engine::EngineConfig engine;  ///< seed 0: taken from the system
     IdleLadder::Limits idle;
-    std::uint32_t slow_time = 1;  ///< time passes that many times slower, if there is a TSC
-    TraceOptions trace;           ///< nets, ether_type and tsc_hz: filled in by Node
+    std::uint32_t slow_time = 1;  ///< time passes slower by this factor, if there is a TSC
+    TraceOptions trace;           ///< Node fills in nets, ether_type and tsc_hz
 };
 
 class Node {
 public:
-    /// Starts DPDK if a device needs it and this process has not, and opens the ports. counters:
-    /// the shared page or nullptr.
-    /// Errors: those of start_eal() and EthdevPort::open(); why: one sentence with what to do. notes: for the log.
+    /// Starts DPDK if a device needs it and this process has not, and opens the ports. `counters`:
+    /// the shared page or nullptr. Errors: those of start_eal() and EthdevPort::open(); `why`: one
+    /// sentence with the advice. `notes`: for the log.
     static Err open(const NodeOptions& options, Counters* counters, std::unique_ptr<Node>& out,
                     std::vector<std::string>& notes, std::string& why);
 
@@ -50,21 +50,22 @@ public:
     void watch(const Counters& counters) noexcept {
         if (trace_ != nullptr) trace_->watch(counters);
     }
-    /// Lets go of stations on shared memory in a child of fork(): they are the parent's.
+    /// Releases stations on shared memory in a child of fork(): they belong to the parent.
     void abandon() noexcept;
-    /// Index of the net of that name; empty: the first. Errors: kInvalid (no such net).
+    /// Returns the index of the net of that name; empty: the first. Errors: kInvalid (no such net).
     [[nodiscard]] Result<std::uint32_t> net(std::string_view name) const;
-    /// "net_memif0 as 02:…", each net after a comma; with their names if there are several.
+    /// Returns "net_memif0 as 02:…", each net after a comma; with their names if there are several.
     [[nodiscard]] std::string ports_as_text() const;
-    /// Of the time stamp counter; 0: unknown.
+    /// Returns that of the time stamp counter; 0: unknown.
     [[nodiscard]] std::uint64_t tsc_hz() const noexcept { return tsc_hz_; }
-    /// What went over the exception interfaces; empty without one. After the engine's thread has ended.
+    /// Returns the traffic of the exception interfaces; empty without one. Call it after the
+    /// engine's thread has ended.
     [[nodiscard]] std::string exceptions_as_text() const;
-    /// Losses on wires of shared memory and on RDMA ports; empty if there were none. To be called
-    /// after the engine's thread has ended.
+    /// Returns losses on wires of shared memory and on RDMA ports; empty if there were none. Call
+    /// it after the engine's thread has ended.
     [[nodiscard]] std::string losses_as_text() const;
-    /// Frames and system calls of the nets that share a NIC with the kernel; empty without one.
-    /// To be called after the engine's thread has ended.
+    /// Returns frames and system calls of the nets that share a NIC with the kernel; empty without
+    /// one. Call it after the engine's thread has ended.
     [[nodiscard]] std::string packets_as_text() const;
 
 private:
@@ -100,7 +101,7 @@ private:
     std::vector<Port> tables_;  ///< each port, or the trace before it
 };
 
-/// 64 bits from the system's random source.
+/// Returns 64 bits from the system's random source.
 [[nodiscard]] std::uint64_t system_random();
 
 }  // namespace ulc::daemon

@@ -28,7 +28,7 @@ std::string help_of(const char* help, const std::string& default_text, const cha
     return text;
 }
 
-/// Options as they are on the command line: spans in their unit.
+/// Options as on the command line: spans in their unit.
 struct Raw {
 #define ULC_OPTION(flag, field, type, default_value, unit, minimum, maximum, help) \
     Raw##type field = raw_##type(default_value);
@@ -109,7 +109,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     return row[b.size()];
 }
 
-/// For a message that quotes an unknown "--name" or configuration key: the closest name that exists.
+/// Returns, for a message that quotes an unknown "--name" or configuration key, the closest name
+/// that exists.
 std::string nearest(const std::string& message) {
     const auto colon = message.rfind(' ');
     std::string word = colon == std::string::npos ? message : message.substr(colon + 1);
@@ -126,13 +127,14 @@ std::string nearest(const std::string& message) {
     return *best;
 }
 
-/// The file given with --config; empty: none.
+/// Returns the file given with --config; empty: none.
 std::string config_of(const CLI::App& app) {
     const CLI::Option* option = app.get_config_ptr();
     return option == nullptr || option->results().empty() ? "" : option->results().back();
 }
 
-/// What toml++ says of the file, which is stricter than the reader of CLI11 and knows lines; empty: nothing.
+/// Returns the error of toml++ for the file, which is stricter than the reader of CLI11 and knows
+/// lines; empty: none.
 std::string toml_error(const std::string& path) {
     try {
         static_cast<void>(toml::parse_file(path));
@@ -198,7 +200,7 @@ std::vector<std::string> split(std::string_view text, char separator) {
     return parts;
 }
 
-/// Octets of the net's name before the colon; 0: it has none.
+/// Returns the length of the net's name before the colon; 0: it has none.
 std::size_t name_octets(std::string_view device) {
     constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     const std::size_t colon = device.find(':');
@@ -399,7 +401,8 @@ NodeOptions node_options_of(const Options& o) {
     p.peer_dead = o.peer_dead;
     p.hold_limit = o.hold_told;
     p.rx_pool_packets = o.rx_pool;
-    // Who waits for a node without having anything for it hears of its death as soon as who sends to it.
+    // A process that waits for a node without sending to it is notified of its death as soon as one
+    // that sends.
     engine::LivenessConfig& liveness = node.engine.jobs.liveness;
     liveness.node_dead = o.peer_dead;
     liveness.node_idle = std::min(liveness.node_idle, o.peer_dead / 8);

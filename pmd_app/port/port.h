@@ -16,24 +16,25 @@ struct NodeAddress;  // wire/node_address.h
 /// PortInfo::multicast_filters of a device that passes all multicasts.
 inline constexpr std::uint16_t kPassesAll = UINT16_MAX;
 
-/// Where the payload of a frame is to lie, if not in the frame.
+/// A place for the payload of a frame, outside the frame.
 struct Landed {
     std::byte* to = nullptr;   ///< nullptr: in the frame
-    std::uint32_t octets = 0;  ///< the last so many of the frame
+    std::uint32_t octets = 0;  ///< length of the payload, which ends the frame
 };
 
 /// Asked before a frame is copied out of the wire.
 struct Landing {
     void* context = nullptr;
-    std::uint32_t front_octets = 0;  ///< what where() has to see of a frame, which never lands
-    /// front: those octets, in the port's private memory; length: of the whole frame, which is longer.
+    std::uint32_t front_octets = 0;  ///< part of a frame that where() reads, and that never lands
+    /// front: those octets, in the port's private memory; length: length of the whole frame,
+    /// which is longer.
     Landed (*where)(void* context, const std::byte* front, std::uint32_t length) = nullptr;
 };
 
 struct PortInfo {
     Mac mac;
     std::uint16_t mtu = 1500;          ///< octets after the Ethernet header
-    std::uint16_t tx_ring_frames = 0;  ///< what the device accepts at once
+    std::uint16_t tx_ring_frames = 0;  ///< frames that the device accepts at once
     std::uint32_t rx_frames =
         0;  ///< received frames that may be held beyond the device's ring; 0: any number
     std::uint64_t link_bits_per_second = 0;  ///< 0: unknown
@@ -62,20 +63,23 @@ struct Port {
     SegmentPool pool;
     /// Up to n received frames, each with one reference that the caller now holds.
     std::uint16_t (*rx)(void* context, Segment** out, std::uint16_t n) = nullptr;
-    /// As rx() of one frame, of which the last octets are copied to where landing says, and are the segment's tail then. nullptr: none.
-    /// What was written there is worth nothing until a segment says so. The entry is empty where frames come in segments of their own.
+    /// Receives one frame as rx() does. Its last octets are copied to the place that `landing`
+    /// names, and are the segment's tail then. nullptr: no frame. Data there are not valid until a
+    /// segment names them. The entry is empty where frames come in separate segments.
     Segment* (*rx_landing)(void* context, const Landing& landing) = nullptr;
     /// Offers n frames; takes over one reference of each accepted (the first k), returns k.
     std::uint16_t (*tx)(void* context, Segment* const* frames, std::uint16_t n) = nullptr;
     /// Frames handed to tx whose transmission is not complete; never underestimates by more than a
     /// burst. The entry is empty where frames have left when tx() returns.
     std::uint32_t (*tx_pending)(void* context) = nullptr;
-    /// The next frame that was taken and given up (on a hub after 16 collisions), with the reference that tx() took; nullptr: none.
-    /// The entry is empty where the device says of no frame that it failed, as with ethdev, whose statistics count but name none: then
-    /// receivers miss it, ask, and it is repaired; with the profile `detect` they alone report it.
+    /// The next frame that was taken and given up (on a hub after 16 collisions), with the
+    /// reference that tx() took; nullptr: none. The entry is empty where the device says of no
+    /// frame that it failed, as with ethdev, whose statistics count but name none: then receivers
+    /// miss it, ask, and it is repaired; with the profile `detect` they alone report it.
     Segment* (*tx_failed)(void* context) = nullptr;
-    /// From now on the device passes multicasts to these addresses, broadcasts, and as few others as it can. May take a
-    /// millisecond. False: these are too many, it passes all. The entry is empty where it does so anyway.
+    /// Lets the device pass multicasts to these addresses, broadcasts, and as few others as it can.
+    /// May take a millisecond. False: these are too many, it passes all. The entry is empty where
+    /// it always does.
     bool (*set_multicasts)(void* context, std::span<const Mac> addresses) = nullptr;
     /// Returns this node's addresses on the net, the first PortInfo::mac. Asked as often as
     /// link_up(). The entry is empty where there is one link.
@@ -85,8 +89,9 @@ struct Port {
     void (*set_addresses)(void* context, std::span<const NodeAddress> addresses) = nullptr;
     /// True while the link is up; cheap enough for once a millisecond, not for each round.
     bool (*link_up)(void* context) = nullptr;
-    /// Frames that came and were lost before rx() could give them, since the port was opened: no descriptor, no buffer, an
-    /// overrun. May read registers; asked once a second. The entry is empty where nobody counts them.
+    /// Frames that came and were lost before rx() could give them, since the port was opened: no
+    /// descriptor, no buffer, an overrun. May read registers; asked once a second. The entry is
+    /// empty where they are not counted.
     std::uint64_t (*missed)(void* context) = nullptr;
     /// Costs since the port was opened. Makes no system call. The entry is empty where frames are
     /// sent without system calls.

@@ -1,5 +1,6 @@
-// Every constant of the transport, as a named parameter. URTP's names in capitals and in the comments; docs/PROTOCOL.md §9
-// says where the meaning differs from the paper's. A profile (urtp/policy.h) may set any of them for a job.
+// Every constant of the transport, as a named parameter. URTP's names in capitals and in the
+// comments; docs/PROTOCOL.md §9 says where the meaning differs from the paper's. A profile
+// (urtp/policy.h) may set any of them for a job.
 #pragma once
 
 #include <cstddef>
@@ -23,19 +24,24 @@ inline constexpr std::size_t kProfileOctetsMax = 32;
 inline constexpr Nanos kFromRtt = -1;
 
 struct Params {
-    /// WINDOW: packets a stream may have unacknowledged; power of two. RANGE is 2^32, the width of a number on the wire.
+    /// WINDOW: packets a stream may have unacknowledged; power of two. RANGE is 2^32, the width of
+    /// a number on the wire.
     std::uint32_t window = 256;
     /// AckWindow: unicast packets for each acknowledgement.
     std::uint32_t ack_window = 16;
-    /// The default's receivers acknowledge by frames of their own no more often than this: where such a frame collides with data.
+    /// The default's receivers acknowledge by frames of their own no more often than this: where
+    /// such a frame collides with data.
     std::uint32_t lone_ack_window = 0;
-    /// Group packets for each acknowledgement by one member, or as many as the group has members (A).
+    /// Group packets for each acknowledgement by one member, or as many as the group has members
+    /// (A).
     std::uint32_t group_ack_window = 16;
-    /// An acknowledgement waits at most this long for company; kNever: for ever.
+    /// An acknowledgement waits at most this long for company; kNever: until a frame leaves anyway.
     Nanos ack_delay = 200 * kMicrosecond;
-    /// It doubles each time that no company came, up to this; and so does the sender's wait for it.
+    /// Limit of ack_delay, which doubles each time that no frame left; the sender's wait for the
+    /// acknowledgement doubles alike.
     Nanos ack_delay_max = 800 * kMicrosecond;
-    /// REQDelay: of the packets that come beyond a gap, every so many-th asks for it. 1: the first asks, and time repeats.
+    /// REQDelay: of the packets that come beyond a gap, every so many-th asks for it. 1: the first
+    /// asks, and time repeats.
     std::uint32_t req_delay = 1;
     /// A gap waits this long before the first REQ, where frames may overtake each other: on a net
     /// of several links. Each gap has this time, also one that shows while others wait.
@@ -69,9 +75,10 @@ struct Params {
     std::uint32_t source_packets = 0;
     /// The packet that leaves half of the credit, or none, asks for more (GAMMA's credit request).
     bool credit_request = false;
-    /// Longer messages wait until their receivers have kept room for them, in octets.
+    /// Longer messages wait until their receivers have reserved buffers for them; octets.
     std::uint64_t reserve_above = UINT64_MAX;
-    /// Acknowledged packets are let go only when this many are retained, or all are acknowledged; 0: at once.
+    /// Acknowledged packets are let go only when this many are retained, or all are acknowledged;
+    /// 0: at once.
     std::uint32_t free_lazily = 0;
     /// A packet is retained until it is acknowledged; false: it is transmitted once and forgotten,
     /// and nothing waits for a window (GAMMA §4.5.5).
@@ -80,30 +87,36 @@ struct Params {
     std::uint32_t group_window_min = 0;
     /// PCODE: messages of one source that came too early and are saved.
     std::uint32_t early_messages = 64;
-    /// PCODE's FLOW_WINDOW: how many global counts a member may be behind before the others stop sending.
+    /// PCODE's FLOW_WINDOW: how many global counts a member may be behind before the others stop
+    /// sending.
     std::uint32_t flow_window = 256;
-    /// PCODE's STATUS_WINDOW: a member tells where it stands when the global counter has grown by this.
+    /// PCODE's STATUS_WINDOW: a member tells where it stands when the global counter has grown by
+    /// this.
     std::uint32_t status_window = 64;
     /// Arm a REQ for a pending receive that names one source.
     bool request_on_receive = true;
-    /// Of several sources that pending receives name, only the one named first is asked, about one stream at a time and first that
-    /// on which it last sent, as in URTP, whose receive names one source and whose pairs have one number; false: all, about all streams.
+    /// Asks only the first of several sources that pending receives name, about one stream at a
+    /// time, and first about the stream on which it last sent, as in URTP, whose receive names one
+    /// source and whose pairs have one number; false: all, about all streams.
     bool receives_in_turn = false;
     /// A packet that came before is acknowledged again at once; false: dropped.
     bool ack_duplicates = true;
-    /// A receiver holds what comes out of order and asks for what is missing; false: it drops it (go-back-n).
+    /// A receiver holds what comes out of order and asks for what is missing; false: it drops it
+    /// (go-back-n).
     bool selective_repeat = true;
-    /// Waits and gaps follow the measured round trip within the bounds above; false: the bounds alone, as in URTP.
+    /// Waits and gaps follow the measured round trip within the bounds above; false: the bounds
+    /// alone, as in URTP.
     bool timed_by_rtt = true;
     /// A REQ asks for `next` alone, as in URTP; false: for everything missing.
     bool single_request = false;
-    /// Group packets are as long as with URTP's number for each member: `after` entries of their own stream fill the place,
-    /// one for two members, up to kAfterEntriesMax (8 members).
+    /// Group packets are as long as with URTP's number for each member: `after` entries of their
+    /// own stream fill the place, one for two members, up to kAfterEntriesMax (8 members).
     bool number_vector = false;
-    /// The port is given a control frame when the one before it has left. Where the wire is shared, frames wait in the port for as long
-    /// as others talk: a request that was not formed yet is not needed when its packet has come, and an acknowledgement says more later.
+    /// The port is given a control frame when the one before it has left. Where the wire is shared,
+    /// frames wait in the port for as long as others talk: a request that was not formed yet is not
+    /// needed when its packet has come, and an acknowledgement says more later.
     bool control_one_by_one = false;
-    /// But waits no longer for that: some devices report late.
+    /// Limit of that wait: some devices report late.
     Nanos control_wait_max = 800 * kMicrosecond;
 
     void fields(state::Archive& archive);  ///< urtp/state/
@@ -111,8 +124,9 @@ struct Params {
     [[nodiscard]] std::uint32_t unasked_ack_window() const noexcept {
         return ack_window > lone_ack_window ? ack_window : lone_ack_window;
     }
-    /// Waits that spread what many say at once are long enough for the wire to carry it; and where it carries one frame at a
-    /// time, acknowledgements of their own, which meet data there, are fewer. bits_per_second: 0, unknown, changes nothing.
+    /// Waits that spread what many say at once are long enough for the wire to carry it; and where
+    /// it carries one frame at a time, acknowledgements of their own, which meet data there, are
+    /// fewer. bits_per_second: 0, unknown, changes nothing.
     void fit_wire(std::uint64_t bits_per_second, bool half_duplex) noexcept;
 };
 

@@ -1,5 +1,6 @@
-// Round-trip time of one path: smoothed mean and variation (Jacobson and Karels 1988, gains 1/8 and 1/4). Samples come
-// from packets transmitted once (Karn), less the time the receiver says it waited; silence gives none.
+// Round-trip time of one path: smoothed mean and variation (Jacobson and Karels 1988, gains 1/8 and
+// 1/4). Samples come from packets transmitted once (Karn), less the time that the receiver reports
+// to have waited; silence gives none.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,7 @@ class MeanTime {
 public:
     explicit MeanTime(Unit initial) noexcept : srtt_(initial), var_(~(initial / 2)) {}
 
-    /// Negative samples (a receiver that overstates its wait) count as zero.
+    /// Adds a sample; negative ones (a receiver that overstates its wait) count as zero.
     void sample(Unit rtt) noexcept {
         rtt = std::max<Unit>(rtt, 0);
         if (!measured()) {
@@ -29,7 +30,7 @@ public:
     }
 
     [[nodiscard]] Unit smoothed() const noexcept { return srtt_; }
-    /// What hardly any answer exceeds.
+    /// Returns a bound that hardly any answer exceeds.
     [[nodiscard]] Unit bound() const noexcept { return srtt_ + 4 * (measured() ? var_ : ~var_); }
     [[nodiscard]] bool measured() const noexcept { return var_ >= 0; }
     template <class Archive>
@@ -47,13 +48,14 @@ private:
 
 using Rtt = MeanTime<Nanos>;
 
-/// The same of how long something takes that depends on an application; in microseconds, which is enough and small.
+/// The same for the duration of an action that depends on an application; in microseconds, which is
+/// enough and small.
 class ReplyTime {
 public:
     void sample(Nanos time) noexcept {
         mean_.sample(static_cast<std::int32_t>(std::clamp<Nanos>(time / kMicrosecond, 0, kMost)));
     }
-    /// What hardly any takes longer than; 0: not known yet.
+    /// Returns a bound that hardly any exceeds; 0: not known yet.
     [[nodiscard]] Nanos bound() const noexcept {
         return mean_.measured() ? mean_.bound() * kMicrosecond : 0;
     }

@@ -1,4 +1,5 @@
-// What a member keeps of one peer that was heard from or sent to, and of one group. Made at the first packet.
+// The state that a member keeps of one peer that was heard from or sent to, and of one group. Made
+// at the first packet.
 #pragma once
 
 #include <bit>
@@ -29,30 +30,30 @@ struct Session {
     void fields(state::Archive& archive);  ///< urtp/state/
 
     const Rank rank;
-    const bool local;  ///< on this node, so its frames come from the pool to send from
+    const bool local;  ///< on this node, so its frames come from the pool for sending
     bool gone = false;
     bool gone_untold = false;
     EventKind gone_as{};
-    /// Was told less credit than it could use, or lost packets for want of room.
+    /// True if it was given less credit than it could use, or lost packets for lack of space.
     bool starved : 1 = false;
     bool reserved_used : 1 = false;
-    bool in_doubt : 1 = false;     ///< to be asked by a frame of its own whether it lives
+    bool in_doubt : 1 = false;     ///< a separate frame must ask it whether it lives
     bool expecting : 1 = false;    ///< a pending receive names this source
-    bool held_untold : 1 = false;  ///< it held up a group of ours, which no event has said yet
+    bool held_untold : 1 = false;  ///< it held up a group of ours, which no event has reported yet
     std::uint8_t unanswered = 0;   ///< probes since the last frame from it; saturating
     std::uint16_t blocked = 0;     ///< streams whose head waits for `after` entries
-    StreamId spoke = kNoRank;      ///< that had the last control frame: the others' turn is next
-    std::uint32_t held = 0;        ///< nodes of the pool that its packets occupy
-    std::uint32_t lost = 0;        ///< packets of its that were lost, not yet told (profile detect)
+    StreamId spoke = kNoRank;  ///< stream that had the last control frame: the others' turn is next
+    std::uint32_t held = 0;    ///< nodes of the pool that its packets occupy
+    std::uint32_t lost = 0;    ///< its packets that were lost, not yet reported (profile detect)
     Nanos unanswered_since = kNever;
 
     RxStream unicast;  ///< from it to us; the groups' are its siblings
     [[nodiscard]] RxStream* streams() noexcept { return &unicast; }  ///< all from it
     RxStream* unacked_group =
-        nullptr;  ///< the group stream that moved last: rides on the next DATA to it
+        nullptr;  ///< the group stream that advanced last: piggybacked on the next DATA to it
     std::unique_ptr<TxStream> tx;  ///< from us to it
     Rtt rtt;
-    ReplyTime reply;  ///< of pending receives that name it, until a packet comes
+    ReplyTime reply;  ///< reply time of pending receives that name it, until a packet comes
 
     RxNode* ready_head = nullptr;
     RxNode* ready_tail = nullptr;
@@ -63,7 +64,8 @@ struct Session {
     Nanos expected_since = 0;
     Nanos expect_at = kNever;
     Nanos expect_wait = 0;
-    /// With Params::receives_in_turn: what the next request is about; nullptr: a group, as most receives are of collectives.
+    /// The stream for the next request, with Params::receives_in_turn; nullptr: a group, as most
+    /// receives are of collectives.
     RxStream* ask_by = nullptr;
     Timer expect_timer;
     Link<Session> ready_link;
@@ -85,9 +87,9 @@ struct Group {
     std::uint32_t window = 0;
     std::unique_ptr<TxStream> tx;
     std::unique_ptr<Holders> holders;           ///< made with `tx`
-    std::vector<std::unique_ptr<RxStream>> rx;  ///< of the members heard, in any order
+    std::vector<std::unique_ptr<RxStream>> rx;  ///< streams of the members heard, in any order
     std::unique_ptr<GroupRules> rules;          ///< never nullptr
-    bool counted = false;  ///< its packets carry a global counter (frame type COUNTED)
+    bool counted = false;  ///< its packets have a global counter (frame type COUNTED)
     Link<Group> control_link;
 };
 

@@ -1,5 +1,6 @@
-// Deadlines in a binary heap of intrusive timers. A timer is armed *by* a time and never put off: its owner
-// keeps the true deadlines, so the hot path only stores a number; a timer that fires early is armed again.
+// Deadlines in a binary heap of intrusive timers. A timer is armed *by* a time and never deferred:
+// its owner keeps the true deadlines, so the hot path only stores a number; a timer that fires
+// early is armed again.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ struct Timer {
 
 class Timers {
 public:
-    /// Makes room for one more timer; the only call that allocates.
+    /// Reserves memory for one more timer; the only call that allocates.
     void enroll() {
         ++enrolled_;
         if (heap_.capacity() < enrolled_) heap_.reserve(2 * enrolled_);
@@ -38,12 +39,12 @@ public:
 
     [[nodiscard]] Nanos next() const noexcept { return heap_.empty() ? kNever : heap_[0]->due; }
 
-    /// The timer fires at `at` or earlier.
+    /// Makes the timer fire at `at` or earlier.
     void arm_by(Timer& timer, Nanos at) noexcept {
         if (timer.due > at) arm(timer, at);  // an idle one is due never
     }
 
-    /// Takes the earliest timer that is due; nullptr: none.
+    /// Takes the earliest timer that is due; nullptr if there is none.
     Timer* pop_due(Nanos now) noexcept {
         if (heap_.empty() || heap_[0]->due > now) return nullptr;
         Timer* timer = heap_[0];
@@ -55,7 +56,7 @@ public:
     [[nodiscard]] Timer* first_due(Nanos now) const noexcept {
         return heap_.empty() || heap_[0]->due > now ? nullptr : heap_[0];
     }
-    /// The armed timer fires at `at`, later than it would; kNever: not at all.
+    /// Makes the armed timer fire at `at`, later than it would; kNever: not at all.
     void put_off(Timer& timer, Nanos at) noexcept {
         remove(timer);
         arm_by(timer, at);

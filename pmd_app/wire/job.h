@@ -1,14 +1,14 @@
-// Bodies of JOB and NODE frames (docs/PROTOCOL.md §7, §8). Version 0: their layout never changes, since engines of
-// different versions must be able to tell each other so. They stand after the ULC header; handle, rank, seq and flags
-// of that header are 0.
+// Bodies of JOB and NODE frames (docs/PROTOCOL.md §7, §8). Version 0: their layout never changes,
+// since engines of different versions must be able to tell each other so. They stand after the ULC
+// header; handle, rank, seq and flags of that header are 0.
 //
 // JOB:   JobHead (kind, name, nonce), then by kind
-//   JOIN        JoinBody, claims × JoinClaim           broadcast: these ranks are here
-//   ROSTER      RosterBody, entries × RosterEntry      broadcast: a part of who is who
-//   ROSTER_ACK  RosterAckBody, bitmap of parts held    to the publisher
-//   COMMIT      CommitBody                             broadcast: all engines hold it, the job has formed
-//   REJECT      RejectBody                             a claim, or the whole forming job, failed
-//   BYE         ByeBody                                broadcast: a rank left, died, or withdrew its claim
+//   JOIN        JoinBody, claims × JoinClaim         broadcast: these ranks are here
+//   ROSTER      RosterBody, entries × RosterEntry    broadcast: a part of the ranks' addresses
+//   ROSTER_ACK  RosterAckBody, bitmap of parts held  to the publisher
+//   COMMIT      CommitBody                           broadcast: all hold it, the job has formed
+//   REJECT      RejectBody                           a claim, or the whole forming job, failed
+//   BYE         ByeBody                              broadcast: a rank left, died or withdrew
 //         then, of a job with a key (of a launcher): JobTag
 // NODE:  NodeBody: PING, PONG, GONE, EXPELLED; LINKS, with 1 … kNodeLinksMax × LinkEntry
 #pragma once
@@ -64,8 +64,8 @@ enum class NodeKind : std::uint8_t { kPing = 1, kPong = 2, kGone = 3, kExpelled 
 /// up. kExcluded (in EXPELLED only): it held up a group, and its relation with the sender is over.
 enum class LeaveReason : std::uint8_t { kLeft = 1, kDied = 2, kExcluded = 3 };
 
-/// JobHead::flags. The nonce was not given by a launcher: zeros in JOIN, rank 0's own in what the publisher sends. Jobs
-/// by hand and jobs of a launcher never meet, even under one name.
+/// JobHead::flags. The nonce was not given by a launcher: zeros in JOIN, rank 0's own in what the
+/// publisher sends. Jobs by hand and jobs of a launcher never meet, even under one name.
 inline constexpr std::uint8_t kJobByHand = 0x01;
 /// A JOIN that claims nothing any more: the engine of rank 0 says who it is before it sends REJECT.
 inline constexpr std::uint8_t kJobIntroduces = 0x02;
@@ -93,8 +93,8 @@ struct JoinBody {
     Be32 incarnation;
     Be16 claims;  ///< 1 … kJoinClaimsMax
     Be16 reserved;
-    /// The transport profile that these ranks will use: lower-case letters, digits, '-' and '+'; the rest is zero. It must be
-    /// the publisher's, to the letter.
+    /// The transport profile that these ranks will use: lower-case letters, digits, '-' and '+';
+    /// the rest is zero. It must be the publisher's, to the letter.
     std::array<char, kProfileOctets> profile;
 };
 static_assert(sizeof(JoinBody) == 44);
@@ -116,14 +116,14 @@ struct RosterBody {
     Be16 first_rank;
     Be16 entries;  ///< ≥ 1; ranks first_rank … first_rank+entries-1
     std::uint8_t version;
-    std::uint8_t medium;  ///< what joins the nodes, as rank 0 has it (base/medium.h)
+    std::uint8_t medium;  ///< medium that joins the nodes, as rank 0 has it (base/medium.h)
 };
 static_assert(sizeof(RosterBody) == 24);
 
 enum class RosterAckState : std::uint8_t {
     kPartial = 1,  ///< the bitmap says which parts are here
     kHolds = 2,    ///< all parts are here
-    kFormed = 3,   ///< COMMIT has come (or nobody here waits for it any more)
+    kFormed = 3,   ///< COMMIT has come (or no rank here waits for it any more)
     kRefused = 4,  ///< the world handle is in use here: choose another
 };
 
@@ -175,7 +175,7 @@ struct NodeBody {
     NodeKind kind;
     LeaveReason reason;  ///< kGone; kExpelled: kExcluded or 0; else 0
     Be16 reserved;
-    Be32 incarnation;  ///< of the engine that sends this
+    Be32 incarnation;  ///< incarnation of the engine that sends this
     Be64 token;
     /// kPing: "do you hold this endpoint of mine for dead?" kGone: the unknown handle.
     Be32 ours;
@@ -193,7 +193,8 @@ struct LinkEntry {
 };
 static_assert(sizeof(LinkEntry) == 12 && alignof(LinkEntry) == 1);
 
-/// A JOB body that passed every check of its kind. Pointers lie inside the frame; only those of `kind` are set.
+/// A JOB body that passed every check of its kind. Pointers lie inside the frame; only those of
+/// `kind` are set.
 struct JobBodyView {
     JobKind kind{};
     bool by_hand = false;
@@ -232,15 +233,15 @@ struct NodeView {
 
 /// 1 … 32 octets of the letters that JoinBody::profile allows.
 [[nodiscard]] bool is_profile(std::string_view profile) noexcept;
-/// As it stands in a body. `profile` is one.
+/// Returns `profile`, which is_profile(), as it stands in a body.
 [[nodiscard]] std::array<char, kProfileOctets> profile_field(std::string_view profile) noexcept;
 
 /// False: malformed (count drop_job). Checks ranges and lengths, never state.
 [[nodiscard]] bool parse_job(const std::byte* body, std::size_t octets, JobBodyView& out) noexcept;
 [[nodiscard]] bool parse_node(const std::byte* body, std::size_t octets, NodeView& out) noexcept;
 
-// Builders write a body (put it at kHeadOctets of a frame, then wire::build_control()) and return its octets.
-// name: 1 … 64 octets.
+// Builders write a body (put it at kHeadOctets of a frame, then wire::build_control()) and return
+// its octets. name: 1 … 64 octets.
 [[nodiscard]] JobHead job_head(JobKind kind, std::string_view name, const Nonce& nonce,
                                bool by_hand, std::uint8_t flags = 0) noexcept;
 [[nodiscard]] std::size_t put_join(std::byte* body, const JobHead& head, const JoinBody& join,

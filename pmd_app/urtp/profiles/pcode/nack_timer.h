@@ -1,6 +1,7 @@
-// When a NACK is due (PCODE §5.7): after a first delay, which gives the message a chance to arrive, then periodically until
-// it is satisfied; and at most `asks` times, after which what is asked for is given up (a bound that the paper leaves to the
-// assumption that no processor fails).
+// Decides when a NACK is due (PCODE §5.7): after a first delay, which gives the message a chance to
+// arrive, then periodically until it is satisfied; and at most `asks` times, after which the
+// missing messages are skipped (a bound that the paper leaves to the assumption that no processor
+// fails).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ namespace ulc::urtp::pcode {
 
 class NackTimer {
 public:
-    /// What is missing begins with `first`. The same gap as before goes on waiting; another one begins anew.
+    /// Notes that the first missing message is `first`. The same gap as before continues to wait;
+    /// another one begins again.
     void want(std::uint32_t first, Nanos now, Nanos first_delay) noexcept {
         if (at_ != kNever && first == first_) return;
         first_ = first;
@@ -25,7 +27,7 @@ public:
     void satisfied() noexcept { at_ = kNever; }
 
     enum class Due : std::uint8_t { kNothing, kAsk, kGiveUp };
-    /// At `now`; kAsk counts as asked.
+    /// Returns the state at `now`; kAsk counts as asked.
     [[nodiscard]] Due due(Nanos now, Nanos period, std::uint32_t asks) noexcept {
         if (at_ > now) return Due::kNothing;
         if (asked_ == asks) {
