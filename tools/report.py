@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
 """Makes one table, plots and one JSON file of Google Benchmark results.
 
-    tools/report.py FOLDER [--json FILE]
+    tools/report.py FOLDER [--json FILE] [--results FILE]
 
 FOLDER/raw holds <set>.<round>.json, one for each repetition of a program: <set> names the
 measurement and its wiring ("embedded", "daemon", "kernel", …). Repetitions of a figure and of its
 reference were taken in turns in one run, so their medians can be compared. Writes
 FOLDER/figures.json, FOLDER/table.txt and FOLDER/*.svg (if gnuplot is there), and prints the table.
+--results also writes it as a page in Markdown, with the commit, the machine, the instructions a
+message (FOLDER/instructions.txt) and what was left out (FOLDER/left_out.txt).
 """
 import argparse
+import datetime
 import json
+import os
 import pathlib
+import platform
 import re
 import shutil
 import statistics
@@ -24,8 +29,9 @@ import sys
 FIGURES = [
     ("embedded, one way, 8 B, memif", ("embedded", "one_way/8", "us"),
      [("bare DPDK echo, memif", ("dpdk", "dpdk/memif/one_way/8", "us"), ("<=", 1.3))], None),
-    ("embedded, one way, 8 B, shared memory", ("embedded_shm", "one_way/8", "us"),
-     [("bare DPDK echo, memif", ("dpdk", "dpdk/memif/one_way/8", "us"), None)], None),
+    *((f"embedded, one way, {text}, shared memory", ("embedded_shm", f"one_way/{size}", "us"),
+       [("UCX, shared memory", ("ucx", f"ucx/posix/one_way/{size}", "us"), limit)], None)
+      for text, size, limit in (("8 B", 8, ("<=", 3)), ("64 KiB", 65536, None))),
     ("embedded, one way, 8 B, af_packet on veth", ("embedded_veth", "one_way/8", "us"),
      [("kernel UDP, polled, same veth", ("kernel", "kernel/udp/polled/veth/one_way/8", "us"),
        ("<=", 0.8))],
@@ -58,6 +64,9 @@ FIGURES = [
        ("kernel", "kernel/tcp/polled/veth/stream/65536", "bytes_per_second"), None),
       ("kernel TCP, polled, loopback", ("kernel", "kernel/tcp/polled/loopback/stream/65536",
                                         "bytes_per_second"), None)], None),
+    ("embedded, stream of 64 KiB messages", ("embedded_stream", "stream/65536", "bytes_per_second"),
+     [("memcpy out of another process's mapping", ("copy", "copy/stream/65536",
+                                                   "bytes_per_second"), (">=", 0.7))], None),
     *((f"{name}, 4 nodes, {wired}", (of_set, benchmark, "us"),
        [("Open MPI over TCP", ("mpi_collective4", f"mpi/{benchmark}", "us"), ("<=", limit))], None)
       for wired, of_set, limit in (("embedded", "embedded_collective4", 1),
@@ -251,6 +260,65 @@ def table_of(rows):
     return "\n".join(out) + "\n"
 
 
+def lines_of(path):
+    return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+
+
+def output_of(*command):
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False,
+                              cwd=pathlib.Path(__file__).resolve().parent)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def processor():
+    return next((line.split(":", 1)[1].strip() for line in lines_of(pathlib.Path("/proc/cpuinfo"))
+                 if line.startswith("model name")), platform.machine())
+
+
+def page_of(rows, folder, problems):
+    """Returns the results as a page in Markdown."""
+    commit = output_of("git", "rev-parse", "--short", "HEAD") or "no git history"
+    if output_of("git", "status", "--porcelain", "--untracked-files=no"):
+        commit += " with changes"
+    dpdk = output_of("pkg-config", "--modversion", "libdpdk")
+    compiler = output_of("c++", "--version").split("\n", maxsplit=1)[0]
+    machine = [f"{os.cpu_count()} processors ({processor()})", f"Linux {platform.release()}"]
+    machine += [f"DPDK {dpdk}"] if dpdk else []
+    machine += [compiler] if compiler else []
+    out = ["# Results", "",
+           "Written by `tools/quickstart --results FILE`; [METHOD](METHOD.md) says how the figures "
+           "are taken, and what they can and cannot say.", "",
+           f"Commit {commit}, {datetime.date.today()}. {', '.join(machine)}.", "",
+           "## Times", "",
+           "| figure | value | reference in the same run | value | ratio | budget | met |",
+           "| --- | --- | --- | --- | --- | --- | --- |"]
+    for row in rows:
+        scaled = [None if v is None else v * row["scale"]
+                  for v in (row["value"], row["reference_value"])]
+        unit = row["unit"]
+        values = [f"{cell(v)} {unit}" if v is not None else none
+                  for v, none in zip(scaled, ("not measured", ""))]
+        out.append("| " + " | ".join([
+            row["figure"], values[0], row["reference"] or "", values[1],
+            f"{row['ratio']:.2f}" if row["ratio"] else "", row["budget"] or "",
+            {None: "", True: "yes", False: "no"}[row["met"]]]) + " |")
+    counts = [re.fullmatch(r"\s*([\d.]+)\s+(\d+)  ([^:]*)(:.*)?", line)
+              for line in lines_of(folder / "instructions.txt")]
+    if any(counts):
+        out += ["", "## Instructions", "", "A message, or a round, counted by callgrind; the test "
+                "command holds each to 3 % above its budget.", "",
+                "| what | instructions | budget |", "| --- | --- | --- |"]
+        out += [f"| {count[3]} | {float(count[1]):,.0f} | {int(count[2]):,} |"
+                for count in counts if count]
+    missing = [line for line in lines_of(folder / "left_out.txt") if line] + problems
+    if missing:
+        out += ["", "## Left out", ""] + [f"- {line}" for line in missing]
+    return "\n".join(out) + "\n"
+
+
 def curve_of(found, of_set, pattern, metric):
     points = []
     for name in found.get(of_set, {}):
@@ -303,6 +371,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--json", type=pathlib.Path, help="a copy of figures.json")
+    parser.add_argument("--results", type=pathlib.Path, help="the table as a page in Markdown")
     options = parser.parse_args()
     found, problems = read_raw(options.folder / "raw")
     if not found:
@@ -323,6 +392,8 @@ def main():
     (options.folder / "table.txt").write_text(table)
     if options.json:
         options.json.write_text(text)
+    if options.results:
+        options.results.write_text(page_of(rows, options.folder, problems), encoding="utf-8")
     print(table)
     for problem in problems:
         print(f"note: {problem}")

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Tests of tools/report.py: its table, its page of results, and what a cut result leaves."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[3] / "tools" / "report.py"
+COUNTS = ("instructions   budget  what\n"
+          "      1321.0     1325  two engines, 8 B one way\n"
+          "       900.0      600  a receiver's share: FAILED, more than 3% above; see what grew\n"
+          "1 passed, 1 failed\n")
+
+
+def result(**microseconds):
+    """Returns a result of Google Benchmark: name of a benchmark (__ for /) and its time."""
+    return json.dumps({"benchmarks": [
+        {"name": name.replace("__", "/"), "real_time": time, "time_unit": "us"}
+        for name, time in microseconds.items()]})
+
+
+class Report(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.root = pathlib.Path(self.folder.name)
+        (self.root / "raw").mkdir()
+
+    def report(self, **raw):
+        for name, text in raw.items():
+            (self.root / "raw" / f"{name.replace('__', '.')}.json").write_text(text)
+        page = self.root / "page.md"
+        done = subprocess.run([sys.executable, SCRIPT, self.root, "--results", page],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout, page.read_text(encoding="utf-8")
+
+    def three_rounds(self, ours, ucx):
+        raw = {}
+        for number, (one, other) in enumerate(zip(ours, ucx), 1):
+            raw[f"embedded_shm__{number}"] = result(ulc__embedded__one_way__8=one)
+            raw[f"ucx__{number}"] = result(ucx__posix__one_way__8=other)
+        return self.report(**raw)
+
+    def row_of(self, page):
+        return next(line for line in page.splitlines() if "one way, 8 B, shared" in line)
+
+    def test_medians_of_the_rounds_and_their_ratio(self):
+        table, page = self.three_rounds([0.5, 0.2, 9], [0.25, 0.1, 7])
+        self.assertEqual(self.row_of(page), "| embedded, one way, 8 B, shared memory | 0.5 µs | "
+                                            "UCX, shared memory | 0.25 µs | 2.00 | <= 3× | yes |")
+        self.assertRegex(table, r"one way, 8 B, shared memory +0\.5 .* 2\.00 +<= 3× +yes")
+
+    def test_a_missed_budget_is_shown_as_missed(self):
+        _, page = self.three_rounds([0.5, 0.5, 0.5], [0.1, 0.1, 0.1])
+        self.assertIn("| 5.00 | <= 3× | no |", self.row_of(page))
+
+    def test_a_figure_without_result_is_not_measured(self):
+        _, page = self.report(ucx__1=result(ucx__posix__one_way__8=0.1))
+        self.assertIn("| not measured | UCX, shared memory | 0.1 µs |  |", self.row_of(page))
+
+    def test_a_cut_result_is_listed(self):
+        _, page = self.report(ucx__1=result(ucx__posix__one_way__8=0.1), embedded_shm__1="{")
+        self.assertIn("- embedded_shm.1.json is no complete result", page)
+
+    def test_counts_and_what_was_left_out_follow(self):
+        (self.root / "instructions.txt").write_text(COUNTS)
+        (self.root / "left_out.txt").write_text("Open MPI: not installed\n")
+        _, page = self.report(ucx__1=result(ucx__posix__one_way__8=0.1))
+        self.assertIn("| two engines, 8 B one way | 1,321 | 1,325 |", page)
+        self.assertIn("| a receiver's share | 900 | 600 |", page)
+        self.assertIn("- Open MPI: not installed", page)
+
+    def test_the_page_names_commit_and_machine(self):
+        _, page = self.report(ucx__1=result(ucx__posix__one_way__8=0.1))
+        self.assertRegex(page, r"\nCommit .+, 20\d\d-\d\d-\d\d\. \d+ processors \(.+\), Linux ")
+
+
+if __name__ == "__main__":
+    unittest.main()
