@@ -30,9 +30,10 @@ using abi::SubmitKind;
 constexpr std::uint64_t kWeightMax = 1U << 20;
 
 // Validates members in index order, as the client submits them: own rank among them, each once, all
-// in the job.
+// in the job. An endpoint of links has no rank, so it has no groups.
 Err judge_ranks(Core& core, const urtp::Transport& member) {
     const std::vector<Rank>& ranks = core.ranks_scratch;
+    if (member.rank() >= member.size()) return Err::kInvalid;
     if (ranks.size() < 2 || ranks.size() > member.size()) return Err::kInvalid;
     core.seen_scratch.assign(member.size(), 0);
     for (const Rank rank : ranks) {

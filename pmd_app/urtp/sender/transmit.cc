@@ -151,6 +151,7 @@ void Sender::end(TxStream& tx, Nanos now) noexcept {
     tx.want = 0;
     release_acknowledged(tx, now);
     context_.timers.remove(tx.timer);
+    std::fill_n(tx.absent, tx.members, UINT32_MAX);
     tx.destinations = 0;
     tx.clear = false;
 }
@@ -190,6 +191,10 @@ void Sender::check_invariants() const {
         ULC_CHECK(!tx.clear || tx.freed == tx.base);  // the next packet's slot is empty
         const auto& list = tx.group != nullptr ? active_groups_ : active_unicast_;
         ULC_CHECK(list.holds(tx) == tx.active());
+        std::uint32_t destinations = 0;
+        for (std::uint32_t at = 0; at < tx.members; ++at)
+            destinations += tx.is_destination(at) ? 1 : 0;
+        ULC_CHECK(destinations == tx.destinations);
         std::uint32_t repairs = 0;
         for (Seq seq = tx.freed; seq != tx.tail; ++seq) {
             const TxSlot& slot = tx.slot(seq);

@@ -89,7 +89,7 @@ void Sender::stream_fields(state::Archive& archive, TxStream& tx) {
         archive.values(tx.next[at], tx.edge[at], absent);
         tx.absent[at] = absent ? UINT32_MAX : 0;
         tx.destinations += absent ? 0 : 1;
-        archive.require(absent || pending == 0 || tx.next[at].value - tx.base.value <= pending,
+        archive.require(absent || tx.next[at].value - tx.base.value <= pending,
                         "an acknowledged number is out of range");
         if (tx.granted != nullptr) archive.values(tx.granted[at]);
     }
@@ -119,6 +119,7 @@ void Sender::stream_fields(state::Archive& archive, TxStream& tx) {
     tx.backs_off = backs_off;
     // A stream that ended has no destination, and takes no packet.
     tx.clear = is_clear_of_rules(tx);
+    archive.require(!tx.clear || tx.freed == tx.base, "a stream keeps what was acknowledged");
 }
 
 /// The packets of each stream are in the order of their numbers, so their streams name them.

@@ -12,7 +12,13 @@ void Sessions::fields(state::Archive& archive) {
     archive.same_length(ends_);
 }
 
-void Sessions::news_fields(state::Archive& archive) { list_fields(archive, news_, *this); }
+void Sessions::news_fields(state::Archive& archive) {
+    list_fields(archive, news_, *this);
+    each([&](const Session& session) {
+        archive.require(news_.holds(session) == (session.gone_untold || session.lost > 0),
+                        "a peer with news is not listed as such");
+    });
+}
 
 void Session::fields(state::Archive& archive) {
     ULC_STATE(

@@ -452,5 +452,21 @@ TEST(Links, refuse_records_that_no_correct_client_writes) {
     EXPECT_EQ(w.cluster.shut_down(), 0U);
 }
 
+TEST(Links, make_no_group) {
+    Endpoints w({}, {0, 1});
+    ASSERT_TRUE(w.opened);
+    w.link(0, 1);
+    constexpr GroupHandle kGroup = kGroupBit | 77U;
+    for (const std::vector<Rank>& ranks : {std::vector<Rank>{0, 1}, {1, 2, 3}}) {
+        ASSERT_TRUE(w.at(0).add_group(kGroup, ranks));
+        w.cluster.touch(0);
+        w.run_for(kMillisecond);
+        EXPECT_EQ(w.at(0).groups[kGroup], static_cast<int>(Err::kInvalid));
+        w.at(0).groups.clear();
+    }
+    EXPECT_EQ(w.at(0).closed(), 0);
+    EXPECT_EQ(w.cluster.shut_down(), 0U);
+}
+
 }  // namespace
 }  // namespace ulc::sim

@@ -47,6 +47,12 @@ struct Trace {
     }
 };
 
+/// Returns the number in a variable of the environment.
+std::uint64_t number(const char* variable, std::uint64_t otherwise) {
+    const char* text = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): one thread
+    return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
 /// share: of the rounds in which some member is upgraded.
 Trace run_of(std::uint64_t seed, std::string_view profile, double share) {
     Trace run;
@@ -70,9 +76,9 @@ Trace run_of(std::uint64_t seed, std::string_view profile, double share) {
 }
 
 TEST(Upgrade, changes_nothing_that_can_be_seen) {
-    const char* only = std::getenv("ULC_SEED");  // NOLINT(concurrency-mt-unsafe): one thread
-    const std::uint64_t first = only != nullptr ? std::strtoull(only, nullptr, 10) : 1;
-    const std::uint64_t last = only != nullptr ? first : 2;
+    const std::uint64_t only = number("ULC_SEED", 0);
+    const std::uint64_t first = only != 0 ? only : 1;
+    const std::uint64_t last = only != 0 ? only : number("ULC_UPGRADE_SEEDS", 1);
     int upgrades = 0;
     for (const Policy* policy : policies()) {
         for (std::uint64_t seed = first; seed <= last; ++seed) {
@@ -120,6 +126,7 @@ TEST(Upgrade, refuses_another_configuration) {
 }
 
 TEST(Upgrade, survives_changed_octets) {
+    const std::uint64_t images = number("ULC_UPGRADE_IMAGES", 40);
     std::map<std::string, int> sentences;
     for (const Policy* policy : policies()) {
         World world(3, {.window = 32}, {.loss = 0.2, .reorder = 0.2}, 5, UINT32_MAX - 5,
@@ -127,7 +134,7 @@ TEST(Upgrade, survives_changed_octets) {
         make_busy(world, 3);
         const state::Image image = world.upgrade(0);
         Prng random(9);
-        for (int run = 0; run < 400; ++run) {
+        for (std::uint64_t run = 0; run < images; ++run) {
             state::Image changed = image;
             for (std::uint64_t n = 1 + random.below(3); n > 0; --n) {
                 // Behind the schema, which its own test changes.
@@ -143,6 +150,19 @@ TEST(Upgrade, survives_changed_octets) {
         }
     }
     EXPECT_GT(sentences.size(), 15U);
+}
+
+TEST(Upgrade, keeps_the_end_of_a_stream) {
+    World world(3);
+    ASSERT_EQ(world.send(0, unicast_to(1), "content"), Admission::kYes);
+    world.run_for(kMillisecond);
+    world.members[0]->peer_gone(1, EventKind::kPeerDied, world.now);
+    world.members[0]->check_invariants();
+    const Admission before = world.send(0, unicast_to(1), "more");
+    EXPECT_NE(before, Admission::kYes);
+    static_cast<void>(world.upgrade(0));
+    EXPECT_EQ(world.send(0, unicast_to(1), "more"), before);
+    EXPECT_EQ(world.send(0, unicast_to(2), "content"), Admission::kYes);
 }
 
 TEST(Upgrade, keeps_links) {
