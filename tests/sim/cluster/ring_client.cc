@@ -137,7 +137,7 @@ bool RingClient::add_group(GroupHandle handle, std::span<const Rank> ranks) {
     const auto octets = static_cast<std::uint32_t>(ranks.size() * sizeof(Rank));
     const std::uint32_t at = allocate(octets, kControlCookie | (handle & 0x7fffffffU));
     if (at == UINT32_MAX) return false;
-    std::memcpy(region_.tx(at, octets), ranks.data(), octets);
+    if (octets > 0) std::memcpy(region_.tx(at, octets), ranks.data(), octets);
     SubmissionRecord record{};
     record.kind = SubmitKind::kAddGroup;
     record.stream = handle;
@@ -198,8 +198,7 @@ std::uint32_t RingClient::link(const Address& to, Nanos timeout) {
     record.kind = SubmitKind::kLink;
     record.cookie = cookie_++;
     std::memcpy(record.body.inline_octets, &call, sizeof call);
-    ULC_CHECK(submit(record));
-    return record.cookie;
+    return submit(record) ? record.cookie : 0;
 }
 
 bool RingClient::unlink(Rank slot) {

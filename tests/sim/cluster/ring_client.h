@@ -74,7 +74,7 @@ public:
     /// `key`: that of the endpoint, abbreviated.
     bool open_links(std::uint16_t slots, std::uint8_t key);
     using Address = std::array<unsigned char, abi::kAddressOctets>;
-    /// Returns the cookie of link_done.
+    /// Returns the cookie of link_done; 0: there is no space.
     std::uint32_t link(const Address& to, Nanos timeout = 0);
     bool unlink(Rank slot);
     /// Submits any record, unchecked.

@@ -185,23 +185,36 @@ engine::Mapping SimCluster::mapping_of(engine::EndpointId endpoint) const {
     return {};
 }
 
-bool SimCluster::upgrade_node(std::uint16_t index) {
-    Node& node = nodes_[index];
+state::Image SimCluster::export_node(std::uint16_t index) const {
     state::Exporter exporter;
-    node.engine->export_state(exporter);
-    if (!exporter.ok()) return false;
-    const state::Image image = exporter.finish();
-    std::unique_ptr<engine::Engine> next = make_engine(node);
+    nodes_[index].engine->export_state(exporter);
+    return exporter.ok() ? exporter.finish() : state::Image{};
+}
+
+std::unique_ptr<engine::Engine> SimCluster::import_node(std::uint16_t index,
+                                                        const state::Image& image,
+                                                        std::string& why) {
+    std::unique_ptr<engine::Engine> next = make_engine(nodes_[index]);
     state::Importer importer(image.octets, image.frames);
     upgrading_ = index;
     const auto find = [](void* cluster, engine::EndpointId endpoint) {
         return static_cast<SimCluster*>(cluster)->mapping_of(endpoint);
     };
     next->import_state(importer, {find, this});
-    if (!importer.finish()) {
-        upgrade_error_ = importer.why();
-        return false;
-    }
+    if (importer.finish()) return next;
+    why = importer.why();
+    return nullptr;
+}
+
+void SimCluster::replace_engine(std::uint16_t index, std::unique_ptr<engine::Engine> next) {
+    nodes_[index].engine = std::move(next);
+}
+
+bool SimCluster::upgrade_node(std::uint16_t index) {
+    const state::Image image = export_node(index);
+    if (image.octets.empty()) return false;
+    std::unique_ptr<engine::Engine> next = import_node(index, image, upgrade_error_);
+    if (next == nullptr) return false;
     state::Exporter again;
     next->export_state(again);
     const state::Image second = again.finish();
@@ -216,7 +229,7 @@ bool SimCluster::upgrade_node(std::uint16_t index) {
                          std::to_string(image.octets.size());
         return false;
     }
-    node.engine = std::move(next);
+    replace_engine(index, std::move(next));
     ++upgrades_;
     return true;
 }

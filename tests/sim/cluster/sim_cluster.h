@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/prng.h"
+#include "base/state/archive.h"
 #include "engine/engine.h"
 #include "tests/sim/cluster/program.h"
 #include "tests/sim/cluster/ring_client.h"
@@ -103,6 +104,14 @@ public:
     /// Replaces the node's engine by a new one that takes its state. False: something is in the way
     /// of an upgrade, or upgrade_error() says that it is broken.
     bool upgrade_node(std::uint16_t node);
+    /// Exports the state of the node's engine. No bytes: something is in the way.
+    [[nodiscard]] state::Image export_node(std::uint16_t node) const;
+    /// Returns a new engine for the node that took this state. nullptr: refused; `why` says why.
+    [[nodiscard]] std::unique_ptr<engine::Engine> import_node(std::uint16_t node,
+                                                              const state::Image& image,
+                                                              std::string& why);
+    /// Ends the node's engine and gives the node another one.
+    void replace_engine(std::uint16_t node, std::unique_ptr<engine::Engine> next);
     /// Sets the speed of the node's processor to `speed` times its preset.
     void set_speed(std::uint16_t node, double speed);
 
