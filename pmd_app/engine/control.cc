@@ -277,6 +277,8 @@ void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig confi
     config.receive_frames =
         &endpoint.receive_frames.emplace(endpoint.net->receive_frames, on_net.receive);
     config.params = core.config.params;
+    config.params.reorder_wait =
+        std::max(config.params.reorder_wait, endpoint.net->port.info.reorder_wait);
     config.params.fit_wire(endpoint.net->port.info.link_bits_per_second,
                            endpoint.net->port.info.half_duplex);
     config.departures = &endpoint.net->departures;
@@ -439,6 +441,35 @@ bool control(Core& core, Endpoint& endpoint, Nanos now) {
     return moved;
 }
 
+void Net::wrap_port() {
+    bond = std::make_unique<port::BondPort>(std::span<const Port>(&port, 1));
+    port = bond->table();
+    transmitter.replace_port(port);
+}
+
+namespace {
+
+/// Tells the port of the addresses of nodes with several links. A port of one link gets a BondPort
+/// around it when it first hears of such a node, so that nets without one pay nothing. A CRC covers
+/// the address of the sender, so with CRCs no address is replaced.
+bool take_addresses(Core& core, Net& net) {
+    bool any = false;
+    AddressChange change;
+    while (net.jobs.next_address_change(change)) {
+        any = true;
+        if (core.config.crc) continue;
+        if (net.port.set_addresses == nullptr) {
+            if (change.addresses.size() == 1) continue;
+            net.wrap_port();
+        }
+        net.port.set_addresses(net.port.context, change.addresses);
+        if (net.bond != nullptr) net.port.info = net.bond->table().info;
+    }
+    return any;
+}
+
+}  // namespace
+
 bool run_jobs(Core& core, Net& net, Nanos now) {
     bool moved = false;
     core.now = now;
@@ -451,12 +482,7 @@ bool run_jobs(Core& core, Net& net, Nanos now) {
         moved = true;
     }
     moved |= take_link_events(core, net, now);
-    AddressChange change;
-    while (net.jobs.next_address_change(change)) {
-        if (net.port.set_addresses != nullptr)
-            net.port.set_addresses(net.port.context, change.addresses);
-        moved = true;
-    }
+    moved |= take_addresses(core, net);
     net.jobs.looked();
     return moved;
 }

@@ -29,6 +29,7 @@
 #include "engine/multicast_filter.h"
 #include "engine/tx.h"
 #include "jobs/jobs.h"
+#include "port/bond_port.h"
 #include "port/port.h"
 #include "urtp/frame_share.h"
 #include "urtp/transport.h"
@@ -158,6 +159,7 @@ struct Net {
     Net& operator=(const Net&) = delete;
 
     Port port;
+    std::unique_ptr<port::BondPort> bond;  ///< around the port, from the first LINKS on
     urtp::Departures departures;
     Transmitter transmitter;
     GroupTable groups;
@@ -184,6 +186,8 @@ struct Net {
     Nanos heard_else = 0;  ///< NextFrame::heard of nodes that are not watched
 
     void fields(state::Archive& archive);
+    /// Puts a BondPort around a port of one link, which sends to all links of a node then.
+    void wrap_port();
     /// True if payloads may land: frames are taken one by one.
     [[nodiscard]] bool lands() const noexcept {
         return landing != nullptr && port.rx_landing != nullptr;

@@ -13,6 +13,7 @@ namespace ulc::engine {
 namespace {
 
 constexpr Nanos kLinkPatience = 10 * kMillisecond;  ///< between looks at the port's link
+constexpr Nanos kLinksPatience = kMillisecond;      ///< the same of several links
 
 /// Returns whether serve() would find anything. Each endpoint pays for it in each general round.
 bool has_turn(const Endpoint& endpoint, Nanos now) {
@@ -33,12 +34,14 @@ void count_costs(Core& core, Net& net) {
 /// Asks the port for its link, whose changes are counted, and for its costs; once a second also for
 /// the frames that it lost. A memif client connects again when it is asked.
 void look_at_link(Core& core, Net& net, Nanos now) {
-    net.link_due = now + kLinkPatience;
+    net.link_due = now + (net.port.info.links > 1 ? kLinksPatience : kLinkPatience);
     if (net.port.link_up != nullptr) {
         const bool up = net.port.link_up(net.port.context);
         if (up != net.link_is_up) core.counters.add(up ? Counter::link_ups : Counter::link_downs);
         net.link_is_up = up;
     }
+    if (net.port.addresses != nullptr)
+        net.jobs.set_links(net.port.addresses(net.port.context), now);
     if (net.port.costs != nullptr) count_costs(core, net);
     if (net.port.missed == nullptr || now < net.missed_due) return;
     net.missed_due = now + kSecond;

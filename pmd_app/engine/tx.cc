@@ -30,7 +30,7 @@ Transmitter::Transmitter(const Port& port, urtp::Departures& departures,
       rate_known_(port.info.link_bits_per_second != 0) {
     frame_octets_max_ =
         port.info.mtu + std::uint32_t{sizeof(wire::EthernetHeader)} + kFrameOverhead;
-    budget_octets_ = 2ULL * frame_octets_max_;
+    budget_octets_ = 2ULL * frame_octets_max_ * port.info.links;
     const std::uint64_t in_ring_time = port.info.link_bits_per_second / 8 *
                                        static_cast<std::uint64_t>(port.info.tx_pending_time) /
                                        kSecond;

@@ -32,6 +32,9 @@ class Transmitter final : public GatheredFrames {
 public:
     Transmitter(const Port& port, urtp::Departures& departures, Counters& counters) noexcept;
 
+    /// Replaces the port by one around it.
+    void replace_port(const Port& port) noexcept { port_ = port; }
+
     /// Call once a round, before the first frame: asks the port for its pending frames, unless none
     /// can be.
     void begin_round(Nanos now) noexcept {

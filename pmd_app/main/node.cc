@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "main/bonded_links.h"
 #include "main/clock.h"
 #include "wire/header.h"
 #include "wire/mac_text.h"
@@ -29,9 +30,12 @@ Err Node::open(const NodeOptions& options, Counters* counters, std::unique_ptr<N
     std::unique_ptr<Node> node(new Node);
     for (const NodeNet& net : options.nets) {
         if (const Err error = node->open_port(net.port, why); error != Err::kOk) return error;
-        node->tables_.push_back(node->ports_.back().table());
-        node->names_.push_back(net.name);
+        const auto at = std::ranges::find(node->names_, net.name);
+        node->ports_.back().net = static_cast<std::size_t>(at - node->names_.begin());
+        if (at == node->names_.end()) node->names_.push_back(net.name);
     }
+    if (const Err error = node->bond_ports(options, node->tables_, why); error != Err::kOk)
+        return error;
     node->tsc_hz_ = (needs_eal ? dpdk::tsc_hz() : measure_tsc_hz()) * options.slow_time;
     if (!options.trace.file.empty()) {
         if (const Err error = node->open_trace(options, node->tables_, why); error != Err::kOk)
@@ -117,6 +121,24 @@ Err Node::open_port(const dpdk::PortOptions& options, std::string& why) {
     return Err::kOk;
 }
 
+Err Node::bond_ports(const NodeOptions& options, std::vector<Port>& tables, std::string& why) {
+    for (std::size_t net = 0; net < names_.size(); ++net) {
+        std::vector<Port> links;
+        for (const OpenPort& port : ports_)
+            if (port.net == net) links.push_back(port.table());
+        if (links.size() == 1) {
+            tables.push_back(links[0]);
+            continue;
+        }
+        if (const Err e = check_links(links, names_[net], options.engine.ether_type, why);
+            e != Err::kOk)
+            return e;
+        bonds_.push_back(std::make_unique<port::BondPort>(links));
+        tables.push_back(bonds_.back()->table());
+    }
+    return Err::kOk;
+}
+
 void Node::abandon() noexcept {
     for (OpenPort& port : ports_)
         if (port.shm != nullptr) port.shm->abandon();
@@ -133,8 +155,9 @@ std::string Node::ports_as_text() const {
     std::string text;
     for (std::size_t n = 0; n < ports_.size(); ++n) {
         if (n > 0) text += ", ";
-        if (ports_.size() > 1 || names_[n] != "0") text += names_[n] + ": ";
         const OpenPort& port = ports_[n];
+        const std::string& name = names_[port.net];
+        if (names_.size() > 1 || ports_.size() > 1 || name != "0") text += name + ": ";
         text += port.name() + " as " + text_of(port.table().info.mac);
         if (port.ethdev == nullptr) continue;
         if (const auto* path = port.ethdev->exception(); path != nullptr)

@@ -15,12 +15,13 @@
 #include "engine/config.h"
 #include "main/trace/trace.h"
 #include "packet/packet_port.h"
+#include "port/bond_port.h"
 #include "shm/shm_port.h"
 #include "verbs/verbs_port.h"
 
 namespace ulc::daemon {
 
-/// A net: its name for clients, and its port.
+/// A port, and the name of its net for clients. Ports with one name are links of one net.
 struct NodeNet {
     std::string name;
     dpdk::PortOptions port;
@@ -71,6 +72,7 @@ public:
 private:
     /// One of the four.
     struct OpenPort {
+        std::size_t net = 0;  ///< index of its net
         std::unique_ptr<dpdk::EthdevPort> ethdev;
         std::unique_ptr<shm::ShmPort> shm;
         std::unique_ptr<packet::PacketPort> packet;
@@ -91,12 +93,15 @@ private:
     static void add_verbs_losses(const verbs::Counts& counts, const std::string& name,
                                  std::string& text);
     Err open_port(const dpdk::PortOptions& options, std::string& why);
+    /// Makes the tables of the nets: of a port, or of a bond of several.
+    Err bond_ports(const NodeOptions& options, std::vector<Port>& tables, std::string& why);
     /// Opens the trace and puts it before each port.
     Err open_trace(const NodeOptions& options, std::vector<Port>& ports, std::string& why);
     std::vector<std::string> names_;
     std::uint64_t tsc_hz_ = 0;
     engine::EngineConfig config_;
     std::vector<OpenPort> ports_;
+    std::vector<std::unique_ptr<port::BondPort>> bonds_;  ///< one for each net with several links
     std::unique_ptr<Trace> trace_;
     std::vector<Port> tables_;  ///< each port, or the trace before it
 };

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "main/account_names.h"
+#include "main/net_options.h"
 #include "urtp/policy.h"
 #include "wire/header.h"
 
@@ -200,60 +201,16 @@ std::vector<std::string> split(std::string_view text, char separator) {
     return parts;
 }
 
-/// Returns the length of the net's name before the colon; 0: it has none.
-std::size_t name_octets(std::string_view device) {
-    constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    const std::size_t colon = device.find(':');
-    if (colon == std::string_view::npos || kLetters.find(device.front()) == std::string_view::npos)
-        return 0;
-    const bool is_name = std::ranges::all_of(device.substr(0, colon), [&](char c) {
-        return kLetters.find(c) != std::string_view::npos || (c >= '0' && c <= '9') || c == '.' ||
-               c == '_' || c == '-';
-    });
-    return is_name ? colon : 0;
-}
-
-std::string check_nets(const std::vector<NetOption>& nets) {
-    if (nets.empty())
-        return "no device; name one with --device, for example a NIC bound with dpdk-devbind.py";
-    if (nets.size() > engine::kNetsMax)
-        return fmt::format("{} times --device; an engine has at most {} nets", nets.size(),
-                           engine::kNetsMax);
-    for (auto net = nets.begin(); net != nets.end(); ++net) {
-        if (net->device.empty())
-            return "--device is empty; name a NIC or a virtual device, as in lab:0000:03:00.0";
-        if (net->name.size() >= abi::kNetNameOctetsMax)
-            return fmt::format("the net's name {} is longer than {} letters", net->name,
-                               abi::kNetNameOctetsMax - 1);
-        for (auto other = nets.begin(); other != net; ++other) {
-            if (other->name == net->name)
-                return "two nets are called " + net->name + "; give one another name";
-            if (other->device == net->device)
-                return "--device " + net->device + " is there twice; a port belongs to one net";
-        }
-    }
-    return {};
-}
-
 bool power_of_two(std::uint32_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
 }  // namespace
 
-std::vector<NetOption> nets_of(const std::vector<std::string>& devices) {
-    std::vector<NetOption> nets;
-    for (const std::string& device : devices) {
-        const std::size_t name = dpdk::is_pci_address(device) ? 0 : name_octets(device);
-        if (name > 0) {
-            nets.push_back({device.substr(0, name), device.substr(name + 1)});
-        } else {
-            nets.push_back({std::to_string(nets.size()), device});
-        }
-    }
-    return nets;
-}
-
 std::string check_relations(const Options& o) {
     if (std::string wrong = check_nets(nets_of(o.devices)); !wrong.empty()) return wrong;
+    const std::vector<NetOption> nets = nets_of(o.devices);
+    if (o.crc && names_of(nets).size() < nets.size())
+        return "--crc does not go with several links of a net, since each link fills in addresses; "
+               "leave --crc out";
     if (o.mtu != 0 && o.mtu < wire::kMtuMin)
         return fmt::format("--mtu must be at least {}, or 0 for what the device offers",
                            wire::kMtuMin);
@@ -437,8 +394,7 @@ AttachOptions attach_options_of(const Options& o) {
     attach.rules.sizes = region_sizes_of(o);
     attach.rules.sizes_max = {65536, 65536, o.arena_max, o.arena_max};
     attach.rules.nets.clear();
-    for (const NetOption& net : nets_of(o.devices))
-        attach.rules.nets.push_back(net.name);
+    attach.rules.nets = names_of(nets_of(o.devices));
     attach.handshakes_burst = o.attach_burst;
     attach.upgrades = o.upgrade == "yes";
     attach.connections_max = 2 * o.endpoints + 16;

@@ -84,9 +84,19 @@ void Net::fields(state::Archive& archive) {
     ULC_STATE(archive, Net, 1,
               (transmitter, filter, jobs, send_frames_all, receive_frames_all, link_due, link_is_up,
                missed_due, missed, heard_else),
-              (port, departures, groups, index, send_frames, receive_frames, came, burst, landing,
-               costs, predictions));
+              (port, bond, departures, groups, index, send_frames, receive_frames, came, burst,
+               landing, costs, predictions));
     archive.values(costs.calls, costs.refusals, costs.copied_bytes);
+    bool wrapped = bond != nullptr;
+    archive.values(wrapped);
+    if (!wrapped) return;
+    if (archive.importing()) {
+        if (!archive.require(port.set_addresses == nullptr, "a port of several links is wrapped"))
+            return;
+        wrap_port();
+    }
+    archive.values(*bond);
+    port.info = bond->table().info;
 }
 
 }  // namespace ulc::engine

@@ -304,6 +304,16 @@ void Trace::set_other_entries(Port& port) {
             return real.link_up(real.context);
         };
     }
+    if (port.addresses != nullptr) {
+        port.addresses = [](void* context) {
+            const Port& real = static_cast<TracedPort*>(context)->port;
+            return real.addresses(real.context);
+        };
+        port.set_addresses = [](void* context, std::span<const NodeAddress> addresses) {
+            const Port& real = static_cast<TracedPort*>(context)->port;
+            real.set_addresses(real.context, addresses);
+        };
+    }
     if (port.missed != nullptr) {
         port.missed = [](void* context) {
             const Port& real = static_cast<TracedPort*>(context)->port;

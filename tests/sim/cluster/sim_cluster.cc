@@ -22,12 +22,14 @@ constexpr Nanos kIdleStep = kMillisecond;  ///< step of run() when nothing is du
 SimCluster::SimCluster(const ClusterConfig& config)
     : config_(config),
       net_(config.net, config.hosts),
-      nodes_(config.net.ports),
+      nodes_(config.net.ports / config.links),
       upgrade_prng_(config.seed) {
     if (config_.recorder != nullptr) net_.set_tap(config_.recorder);
     net_.listen([this](std::uint16_t port, bool arrived, Nanos at) { on_net(port, arrived, at); });
     for (Node& node : nodes_) {
         node.index = static_cast<std::uint16_t>(&node - nodes_.data());
+        for (std::uint16_t link = links_of(node.index); link < config_.links; ++link)
+            pull(node.index, link);
         start_engine(node);
     }
 }
@@ -49,7 +51,14 @@ std::unique_ptr<engine::Engine> SimCluster::make_engine(Node& node) {
     engine.wake = [](void* context, engine::EndpointId, std::atomic<std::uint32_t>*) {
         ++*static_cast<std::uint64_t*>(context);
     };
-    const Port port = net_.port(node.index);
+    Port port = net_.port(port_of(node.index));
+    if (links_of(node.index) > 1) {
+        std::vector<Port> links;
+        for (std::uint16_t link = 0; link < links_of(node.index); ++link)
+            links.push_back(net_.port(port_of(node.index, link)));
+        if (node.bond == nullptr) node.bond = std::make_unique<port::BondPort>(links);
+        port = node.bond->table();
+    }
     return std::make_unique<engine::Engine>(engine, std::span<const Port>(&port, 1));
 }
 
@@ -161,7 +170,8 @@ void SimCluster::pause_node(std::uint16_t node, Nanos until) {
 }
 
 void SimCluster::kill_node(std::uint16_t node) {
-    net_.faults().unplug(node);
+    for (std::uint16_t link = 0; link < links_of(node); ++link)
+        net_.faults().unplug(port_of(node, link));
     nodes_[node].engine.reset();
     for (const std::size_t index : nodes_[node].clients) {
         clients_[index].gone = true;
@@ -172,7 +182,8 @@ void SimCluster::kill_node(std::uint16_t node) {
 void SimCluster::start_node(std::uint16_t node) {
     ULC_CHECK(nodes_[node].engine == nullptr);
     nodes_[node].clients.clear();
-    net_.faults().unplug(node, false);
+    for (std::uint16_t link = 0; link < links_of(node); ++link)
+        pull(node, link, false);
     start_engine(nodes_[node]);
 }
 
@@ -234,8 +245,16 @@ bool SimCluster::upgrade_node(std::uint16_t index) {
     return true;
 }
 
+void SimCluster::pull(std::uint16_t node, std::uint16_t link, bool pulled) {
+    net_.faults().unplug(port_of(node, link), pulled);
+    net_.nic(port_of(node, link)).plugged = !pulled;
+}
+
 void SimCluster::set_speed(std::uint16_t node, double speed) {
-    net_.nic(node).cpu().set_speed(net_.nic(node).costs().speed * speed);
+    for (std::uint16_t link = 0; link < config_.links; ++link) {
+        Nic& nic = net_.nic(port_of(node, link));
+        nic.cpu().set_speed(nic.costs().speed * speed);
+    }
 }
 
 // ---------------------------------------------------------------- time
@@ -254,7 +273,7 @@ void SimCluster::wake(Node& node, Nanos at) {
 
 // Returns when an idle host notices a frame that has been in its memory since `arrived`.
 Nanos SimCluster::noticed(const Node& node, Nanos arrived) const {
-    const HostCosts& costs = net_.nic(node.index).costs();
+    const HostCosts& costs = nic_of(node).costs();
     if (costs.notice == Notice::kInterrupt) return arrived + costs.interrupt_latency;
     if (costs.poll_period == 0) return arrived;
     const Nanos idle = arrived - node.free_at;
@@ -262,7 +281,7 @@ Nanos SimCluster::noticed(const Node& node, Nanos arrived) const {
 }
 
 void SimCluster::on_net(std::uint16_t port, bool arrived, Nanos at) {
-    Node& node = nodes_[port];
+    Node& node = nodes_[port / config_.links];
     if (node.engine == nullptr) return;
     if (arrived && at >= node.free_at) {
         wake(node, noticed(node, at));
@@ -323,15 +342,19 @@ void SimCluster::turn(Node& node) {
         return;
     }
     ++turns_;
-    net_.begin_turn(node.index);
-    Cpu& cpu = net_.nic(node.index).cpu();
-    const HostCosts& costs = net_.nic(node.index).costs();
+    for (std::uint16_t link = 0; link < config_.links; ++link)
+        net_.begin_turn(port_of(node.index, link));
+    Cpu& cpu = nic_of(node).cpu();
+    const HostCosts& costs = nic_of(node).costs();
     const bool acted = run_clients(node, now);
     const bool moved = run_engine(node, now);
     if (config_.upgrade_every != 0 && upgrade_prng_.below(config_.upgrade_every) == 0)
         (void)upgrade_node(node.index);
     if (moved) cpu.charge(static_cast<double>(costs.round));
-    const Nanos spent = moved ? std::max<Nanos>(cpu.spent(), 1) : cpu.spent();
+    Nanos spent = 0;
+    for (std::uint16_t link = 0; link < config_.links; ++link)
+        spent += net_.nic(port_of(node.index, link)).cpu().spent();
+    if (moved) spent = std::max<Nanos>(spent, 1);
     node.busy += spent;
     node.free_at = now + spent;
     wake(node, moved || acted ? std::max(node.free_at, now + 1) : next_of(node, now));
@@ -355,7 +378,7 @@ bool SimCluster::run_clients(Node& node, Nanos now) {
 // Runs one round, and charges its cost beyond the frames, which the NIC has charged.
 bool SimCluster::run_engine(Node& node, Nanos now) {
     const Counters& counters = node.engine->counters();
-    Nic& nic = net_.nic(node.index);
+    Nic& nic = nic_of(node);
     const HostCosts& costs = nic.costs();
     const std::uint64_t submissions = counters.get(Counter::submissions);
     const std::uint64_t completions = counters.get(Counter::completions);
@@ -385,7 +408,9 @@ Nanos SimCluster::next_of(Node& node, Nanos now) {
         if (client.program != nullptr)
             next = std::min(next, std::max(client.act_at, client.paused_until));
     }
-    const Nanos arrival = net_.nic(node.index).next_rx();
+    Nanos arrival = kNever;
+    for (std::uint16_t link = 0; link < config_.links; ++link)
+        arrival = std::min(arrival, net_.nic(port_of(node.index, link)).next_rx());
     if (arrival == kNever) return next;
     return std::min(next, std::max(noticed(node, std::max(arrival, now)), now + 1));
 }
@@ -403,10 +428,12 @@ std::uint32_t SimCluster::shut_down() {
     (void)run(30 * kSecond, drained);
     for (Node& node : nodes_)
         node.engine.reset();
+    for (Node& node : nodes_)
+        node.bond.reset();
     net_.drop_all();
     std::uint32_t out = 0;
-    for (std::uint16_t node = 0; node < nodes(); ++node)
-        out += net_.segments_out(node);
+    for (std::uint16_t port = 0; port < net_.ports(); ++port)
+        out += net_.segments_out(port);
     return out;
 }
 

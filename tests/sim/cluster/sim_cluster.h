@@ -21,6 +21,7 @@
 #include "base/prng.h"
 #include "base/state/archive.h"
 #include "engine/engine.h"
+#include "port/bond_port.h"
 #include "tests/sim/cluster/program.h"
 #include "tests/sim/cluster/ring_client.h"
 #include "tests/sim/cluster/sim_net.h"
@@ -38,6 +39,10 @@ struct ClusterConfig {
     NetConfig net;
     /// Costs by node; fewer: the last one (or the ideal host) for the others
     std::vector<HostCosts> hosts;
+    /// Links of each node, which are ports of the net one behind the other. net.ports counts all.
+    std::uint16_t links = 1;
+    /// Nodes from this one on use their first link alone.
+    std::uint16_t bonded_nodes = UINT16_MAX;
     engine::EngineConfig engine;
     abi::RegionSizes sizes{64, 64, 256U << 10, 256U << 10};
     std::uint64_t seed = 1;
@@ -114,12 +119,16 @@ public:
     void replace_engine(std::uint16_t node, std::unique_ptr<engine::Engine> next);
     /// Sets the speed of the node's processor to `speed` times its preset.
     void set_speed(std::uint16_t node, double speed);
+    /// Pulls or plugs in a cable of the node, which its engine sees.
+    void pull(std::uint16_t node, std::uint16_t link, bool pulled = true);
 
     // --- what is there
     [[nodiscard]] engine::Engine& engine(std::uint16_t node) { return *nodes_[node].engine; }
     [[nodiscard]] bool alive(std::uint16_t node) const { return nodes_[node].engine != nullptr; }
     [[nodiscard]] SimNet& net() noexcept { return net_; }
-    [[nodiscard]] std::uint16_t nodes() const noexcept { return net_.ports(); }
+    [[nodiscard]] std::uint16_t nodes() const noexcept {
+        return static_cast<std::uint16_t>(nodes_.size());
+    }
     [[nodiscard]] std::uint64_t count(Counter counter) const;
     [[nodiscard]] std::uint64_t wakes() const noexcept { return wakes_; }
     [[nodiscard]] std::uint64_t turns() const noexcept { return turns_; }
@@ -146,7 +155,8 @@ private:
         bool gone = false;
     };
     struct Node {
-        std::unique_ptr<Counters> counters;  ///< outlive the engine
+        std::unique_ptr<port::BondPort> bond;  ///< where nodes have several links
+        std::unique_ptr<Counters> counters;    ///< outlive the engine
         std::unique_ptr<engine::Engine> engine;
         std::vector<std::size_t> clients;
         Nanos wake_at = kNever;            ///< its next turn
@@ -158,6 +168,16 @@ private:
         std::uint16_t starts = 0;  ///< number of engines that it had
         bool news = false;  ///< for clients: the last round wrote completions or took records
     };
+    [[nodiscard]] std::uint16_t port_of(std::uint16_t node, std::uint16_t link = 0) const {
+        return static_cast<std::uint16_t>(node * config_.links + link);
+    }
+    [[nodiscard]] std::uint16_t links_of(std::uint16_t node) const {
+        return node < config_.bonded_nodes ? config_.links : std::uint16_t{1};
+    }
+    [[nodiscard]] Nic& nic_of(const Node& node) { return net_.nic(port_of(node.index)); }
+    [[nodiscard]] const Nic& nic_of(const Node& node) const {
+        return net_.nic(port_of(node.index));
+    }
     void start_engine(Node& node);
     [[nodiscard]] std::unique_ptr<engine::Engine> make_engine(Node& node);
     [[nodiscard]] engine::Mapping mapping_of(engine::EndpointId endpoint) const;

@@ -89,7 +89,7 @@ Port Nic::port() noexcept {
     port.set_multicasts = [](void* context, std::span<const Mac> addresses) {
         return static_cast<Nic*>(context)->set_multicasts(addresses);
     };
-    port.link_up = [](void*) { return true; };
+    port.link_up = [](void* context) { return static_cast<Nic*>(context)->plugged; };
     return port;
 }
 

@@ -93,6 +93,7 @@ public:
     [[nodiscard]] std::uint32_t segments_made() const noexcept {
         return tx_pool_.made() + rx_pool_.made();
     }
+    bool plugged = true;  ///< as the engine sees its link
     NicStats stats;
 
 private:

@@ -66,6 +66,25 @@ double jain_of(const std::vector<double>& x) {
     return squares == 0 ? 0 : sum * sum / (static_cast<double>(x.size()) * squares);
 }
 
+ClusterConfig config_of(const GoodputCase& c, std::uint16_t ranks) {
+    ClusterConfig config;
+    config.seed = c.seed;
+    config.net.seed = c.seed;
+    config.links = c.links;
+    config.net.ports = static_cast<std::uint16_t>(ranks * c.links);
+    for (std::uint16_t rank = 0; rank < ranks; ++rank)
+        config.net.port_bits_per_second.insert(config.net.port_bits_per_second.end(),
+                                               c.link_rates.begin(), c.link_rates.end());
+    config.net.bits_per_second = c.bits_per_second;
+    config.net.latency = c.latency;
+    config.net.buffer_octets = c.buffer_octets;
+    config.engine.profile = c.profile;
+    const auto arena = static_cast<std::uint32_t>(
+        std::max<std::size_t>(256U << 10, 32 * ((c.message_octets + 4095) & ~4095UL)));
+    config.sizes = {64, 512, arena, 4U << 20};
+    return config;
+}
+
 }  // namespace
 
 double multicast_transmissions(double p, unsigned n) {
@@ -79,18 +98,7 @@ double multicast_transmissions(double p, unsigned n) {
 GoodputResult measure_goodput(const GoodputCase& c) {
     const bool multicast = c.receivers > 0;
     const auto ranks = static_cast<std::uint16_t>(1 + (multicast ? c.receivers : c.senders));
-    ClusterConfig config;
-    config.seed = c.seed;
-    config.net.seed = c.seed;
-    config.net.ports = ranks;
-    config.net.bits_per_second = c.bits_per_second;
-    config.net.latency = c.latency;
-    config.net.buffer_octets = c.buffer_octets;
-    config.engine.profile = c.profile;
-    const auto arena = static_cast<std::uint32_t>(
-        std::max<std::size_t>(256U << 10, 32 * ((c.message_octets + 4095) & ~4095UL)));
-    config.sizes = {64, 512, arena, 4U << 20};
-    SimCluster cluster(config);
+    SimCluster cluster(config_of(c, ranks));
     GoodputResult result;
     result.formed =
         cluster.form(ranks, [](std::size_t n) { return static_cast<std::uint16_t>(n); });

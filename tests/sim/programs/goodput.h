@@ -20,10 +20,12 @@ struct GoodputCase {
     std::uint16_t receivers = 0;  ///< not 0: multicast by rank 0 instead
     bool all_multicast =
         false;  ///< rank 0 listens; the senders multicast to all, including each other
+    std::uint16_t links = 1;  ///< each node's; results are shares of one link
     std::uint64_t bits_per_second = 1'000'000'000;
-    Nanos latency = 2 * kMicrosecond;  ///< latency of the switch
-    std::uint64_t buffer_octets = 0;   ///< buffer of each of its outputs; 0: unlimited
-    double loss = 0;                   ///< random loss of each frame at each receiver
+    std::vector<std::uint64_t> link_rates;  ///< by link; empty: all as above
+    Nanos latency = 2 * kMicrosecond;       ///< latency of the switch
+    std::uint64_t buffer_octets = 0;        ///< buffer of each of its outputs; 0: unlimited
+    double loss = 0;                        ///< random loss of each frame at each receiver
     std::size_t message_octets = 8192;
     Nanos warm_up = 20 * kMillisecond;
     Nanos span = 60 * kMillisecond;

@@ -98,9 +98,32 @@ TEST(EngineOptions, a_peer_is_dead_after_the_same_time_to_who_sends_and_to_who_w
     }
 }
 
+TEST(EngineOptions, devices_of_one_name_are_links_of_one_net) {
+    Options options;
+    std::string why;
+    ASSERT_EQ(parse_embedded_options("a:net_tap0;b:net_tap2;a:net_tap1", "", options, why),
+              Err::kOk)
+        << why;
+    const NodeOptions node = node_options_of(options);
+    ASSERT_EQ(node.nets.size(), 3U);
+    EXPECT_EQ(node.nets[0].name, "a");
+    EXPECT_EQ(node.nets[2].name, "a");
+    EXPECT_EQ(attach_options_of(options).rules.nets, (std::vector<std::string>{"a", "b"}));
+}
+
 TEST(EngineOptions, what_cannot_be_is_refused_in_words) {
     EXPECT_NE(refusal("").find("no device"), std::string::npos);
-    EXPECT_NE(refusal("a:net_tap0;a:net_tap1").find("two nets are called a"), std::string::npos);
+    EXPECT_NE(refusal("a:net_tap0;a:net_tap0").find("net_tap0 is twice in net a"),
+              std::string::npos);
+    EXPECT_NE(refusal("a:net_tap0;a:net_af_packet,iface=b").find("are unlike wires"),
+              std::string::npos);
+    EXPECT_NE(refusal("a:shm,path=x,station=0;a:shm,path=y,station=0").find("cannot be one of"),
+              std::string::npos);
+    EXPECT_NE(refusal("a:net_tap0;a:net_tap1;a:net_tap2;a:net_tap3;a:net_tap4")
+                  .find("a net has at most 4 links"),
+              std::string::npos);
+    EXPECT_NE(refusal("a:net_tap0;a:net_tap1", "--crc").find("--crc does not go with"),
+              std::string::npos);
     EXPECT_NE(refusal("a:net_tap0;b:net_tap0").find("net_tap0 is there twice"), std::string::npos);
     EXPECT_NE(refusal("lab:").find("--device is empty"), std::string::npos);
     EXPECT_NE(refusal("net_tap0", "--mtu 575").find("--mtu must be at least 576"),

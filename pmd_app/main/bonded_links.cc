@@ -1,0 +1,123 @@
+// Links of one net are on one segment: each must hear what another one broadcasts. The frames are
+// LINKS of the node, which tell other engines nothing wrong (docs/protocol/NODES.md §8.6).
+#include "main/bonded_links.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "base/check.h"
+#include "main/clock.h"
+#include "wire/build.h"
+#include "wire/job.h"
+#include "wire/mac_text.h"
+#include "wire/node_address.h"
+#include "wire/parse.h"
+
+namespace ulc::daemon {
+namespace {
+
+constexpr int kTries = 50;
+constexpr std::chrono::milliseconds kTryWait{20};
+constexpr std::uint32_t kIncarnation = 1;
+
+bool is_up(const Port& port) { return port.link_up == nullptr || port.link_up(port.context); }
+
+/// Broadcasts the node's addresses by link `from`, whose number is the announcement's.
+void announce(std::span<const Port> links, std::size_t from, std::uint16_t ether_type) {
+    const Port& port = links[from];
+    Segment* segment = port.pool.get();
+    if (segment == nullptr) return;
+    std::vector<NodeAddress> addresses;
+    for (const Port& link : links)
+        addresses.push_back({link.info.mac, 1});
+    wire::NodeBody head{};
+    head.kind = wire::NodeKind::kLinks;
+    head.incarnation = kIncarnation;
+    head.token = from + 1;
+    const std::size_t octets = wire::put_links(segment->frame + wire::kHeadOctets, head, addresses);
+    wire::FrameHead frame;
+    frame.destination = kBroadcastMac;
+    frame.source = links[0].info.mac;
+    frame.ether_type = ether_type;
+    frame.type = wire::FrameType::kNode;
+    segment->length =
+        static_cast<std::uint32_t>(wire::build_control(segment->frame, frame, octets));
+    if (port.tx(port.context, &segment, 1) == 0) port.pool.drop(segment);
+}
+
+/// Takes what has come by link `at`, and notes whose announcements are among it.
+void listen(std::span<const Port> links, std::size_t at, std::uint16_t ether_type,
+            std::array<bool, kNodeLinksMax>& heard) {
+    const Port& port = links[at];
+    std::array<Segment*, 32> burst;
+    const std::uint16_t count = port.rx(port.context, burst.data(), burst.size());
+    for (std::uint16_t n = 0; n < count; ++n) {
+        wire::FrameView view;
+        wire::NodeView node;
+        if (wire::parse(burst[n]->frame, burst[n]->length, ether_type, view) == Counter::kCount &&
+            view.type == wire::FrameType::kNode && wire::parse_node(view.body, view.length, node) &&
+            node.kind == wire::NodeKind::kLinks && node.links[0].mac == links[0].info.mac &&
+            node.token >= 1 && node.token <= links.size())
+            heard[node.token - 1] = true;
+        port.pool.drop(burst[n]);
+    }
+    if (port.tx_pending != nullptr) (void)port.tx_pending(port.context);
+}
+
+}  // namespace
+
+Err check_links(std::span<const Port> links, const std::string& net, std::uint16_t ether_type,
+                std::string& why) {
+    ULC_CHECK(links.size() <= kNodeLinksMax);
+    for (std::size_t n = 1; n < links.size(); ++n) {
+        const PortInfo& first = links[0].info;
+        const PortInfo& other = links[n].info;
+        if (other.mtu != first.mtu) {
+            why = fmt::format(
+                "the links of net {} have MTUs of {} ({}) and {} ({}); give --mtu {} or set both "
+                "alike",
+                net, first.mtu, text_of(first.mac), other.mtu, text_of(other.mac),
+                std::min(first.mtu, other.mtu));
+            return Err::kInvalid;
+        }
+        for (std::size_t before = 0; before < n; ++before) {
+            if (links[before].info.mac != other.mac) continue;
+            why = fmt::format("two links of net {} have the address {}; change one", net,
+                              text_of(other.mac));
+            return Err::kInvalid;
+        }
+    }
+    std::array<std::array<bool, kNodeLinksMax>, kNodeLinksMax> heard{};
+    const auto find_deaf = [&](std::size_t& from, std::size_t& to) {
+        for (from = 0; from < links.size(); ++from)
+            for (to = 0; to < links.size(); ++to)
+                if (from != to && !heard[to][from]) return true;
+        return false;
+    };
+    std::size_t from = 0;
+    std::size_t to = 0;
+    for (int tries = 0; tries < kTries && find_deaf(from, to); ++tries) {
+        for (std::size_t n = 0; n < links.size(); ++n)
+            if (is_up(links[n])) announce(links, n, ether_type);
+        std::this_thread::sleep_for(kTryWait);
+        for (std::size_t n = 0; n < links.size(); ++n)
+            listen(links, n, ether_type, heard[n]);
+    }
+    for (from = 0; from < links.size(); ++from) {
+        for (to = 0; to < links.size(); ++to) {
+            if (from == to || heard[to][from] || !is_up(links[from]) || !is_up(links[to])) continue;
+            why = fmt::format(
+                "the links {} and {} of net {} are on different segments; join both to one switch, "
+                "or give them different net names",
+                text_of(links[from].info.mac), text_of(links[to].info.mac), net);
+            return Err::kInvalid;
+        }
+    }
+    return Err::kOk;
+}
+
+}  // namespace ulc::daemon

@@ -1,0 +1,19 @@
+// Judges ports that are to be the links of one net (port/bond_port.h), before the engine starts.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/error.h"
+#include "port/port.h"
+
+namespace ulc::daemon {
+
+/// Errors: kInvalid (MTUs differ, two ports have one address, or two ports are on different
+/// segments). why: one sentence. Sends a few frames, and waits for them a second at most. Ports
+/// whose link is down are not tried.
+[[nodiscard]] Err check_links(std::span<const Port> links, const std::string& net,
+                              std::uint16_t ether_type, std::string& why);
+
+}  // namespace ulc::daemon

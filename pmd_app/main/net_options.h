@@ -1,0 +1,16 @@
+// The nets that --device names: each device is a net, or one of several links of a net.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "main/options.h"
+
+namespace ulc::daemon {
+
+/// Returns the names of the nets, each once, in the order of their first devices.
+[[nodiscard]] std::vector<std::string> names_of(const std::vector<NetOption>& nets);
+/// Returns why these nets cannot be, in one sentence; empty: they can.
+[[nodiscard]] std::string check_nets(const std::vector<NetOption>& nets);
+
+}  // namespace ulc::daemon

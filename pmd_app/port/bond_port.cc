@@ -1,0 +1,487 @@
+#include "port/bond_port.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace ulc::port {
+namespace {
+
+/// Place of a frame's type: low bits of the octet behind the Ethernet header.
+constexpr std::size_t kTypeAt = 14;
+constexpr unsigned kTypeMask = 0xf;
+constexpr unsigned kJob = 6;
+constexpr unsigned kNode = 7;
+constexpr unsigned kLink = 12;
+
+/// Frames of largest size by which a packet on one link may fall behind those on another: what two
+/// links hold in port and switch when both are kept equally full.
+constexpr Nanos kLateFrames = 4;
+/// The same where no speed is known.
+constexpr Nanos kLateUnknown = 500 * kMicrosecond;
+constexpr std::uint64_t kLineOctets = 24;  ///< preamble, FCS, gap
+
+bool is_group(const Mac& mac) noexcept { return (mac.octets[0] & 1U) != 0; }
+
+Mac destination_of(const Segment& segment) noexcept {
+    Mac mac;
+    std::memcpy(&mac, segment.frame, sizeof mac);
+    return mac;
+}
+Mac source_of(const Segment& segment) noexcept {
+    Mac mac;
+    std::memcpy(&mac, segment.frame + sizeof mac, sizeof mac);
+    return mac;
+}
+void set_destination(Segment& segment, const Mac& mac) noexcept {
+    std::memcpy(segment.frame, &mac, sizeof mac);
+}
+void set_source(Segment& segment, const Mac& mac) noexcept {
+    std::memcpy(segment.frame + sizeof mac, &mac, sizeof mac);
+}
+
+/// Returns whether a frame speaks for its node rather than for a stream. It keeps the node's first
+/// address, under which its receiver knows the node even without the others (N-31).
+bool speaks_for_node(const Segment& segment) noexcept {
+    const unsigned type = std::to_integer<unsigned>(segment.frame[kTypeAt]) & kTypeMask;
+    return type == kJob || type == kNode || type == kLink;
+}
+
+std::size_t hash_of(const Mac& mac) noexcept {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &mac, sizeof mac);
+    return static_cast<std::size_t>((bits * 0x9e3779b97f4a7c15ULL) >> 32U);
+}
+
+}  // namespace
+
+BondPort::BondPort(std::span<const Port> links) : count_(links.size()) {
+    ULC_CHECK(count_ >= 1 && count_ <= kNodeLinksMax);
+    info_ = links[0].info;
+    info_.links = static_cast<std::uint8_t>(count_);
+    bool rates_known = info_.link_bits_per_second != 0;
+    for (std::size_t n = 0; n < count_; ++n) {
+        links_[n].port = links[n];
+        own_[n].mac = links[n].info.mac;
+        if (n == 0) continue;
+        const PortInfo& other = links[n].info;
+        ULC_CHECK(other.mtu == info_.mtu && other.mac != info_.mac);
+        rates_known &= other.link_bits_per_second != 0;
+        info_.link_bits_per_second += other.link_bits_per_second;
+        info_.tx_ring_frames = static_cast<std::uint16_t>(
+            std::min<std::uint32_t>(UINT16_MAX, info_.tx_ring_frames + other.tx_ring_frames));
+        info_.rx_frames =
+            info_.rx_frames == 0 || other.rx_frames == 0 ? 0 : info_.rx_frames + other.rx_frames;
+        info_.tx_pending_time = std::max(info_.tx_pending_time, other.tx_pending_time);
+        info_.half_duplex |= other.half_duplex;
+        info_.multicast_filters = std::min(info_.multicast_filters, other.multicast_filters);
+        info_.gathers &= other.gathers;
+    }
+    if (!rates_known) info_.link_bits_per_second = 0;
+    fit_speeds();
+    (void)look_at_links();
+}
+
+BondPort::~BondPort() {
+    for (Link& link : links_)
+        for (std::uint32_t n = 0; n < link.waits; ++n)
+            link.port.pool.drop(link.waiting[n]);
+}
+
+/// Weighs the links by their speeds, and says by how much frames may be late.
+void BondPort::fit_speeds() noexcept {
+    std::uint64_t fastest = 0;
+    std::uint64_t slowest = UINT64_MAX;
+    for (std::size_t n = 0; n < count_; ++n) {
+        const std::uint64_t bits = links_[n].port.info.link_bits_per_second;
+        fastest = std::max(fastest, bits);
+        slowest = std::min(slowest, bits);
+    }
+    for (std::size_t n = 0; n < count_; ++n) {
+        const std::uint64_t bits = links_[n].port.info.link_bits_per_second;
+        links_[n].octet_time = bits == 0 ? 1000 : std::max<std::uint64_t>(1, fastest * 1000 / bits);
+    }
+    for (const Peer& peer : peers_)
+        for (const NodeAddress& address : peer.addresses)
+            if (address.megabits != 0)
+                slowest = std::min<std::uint64_t>(slowest, address.megabits * 1'000'000ULL);
+    if (count_ == 1 && peers_.empty()) {
+        info_.reorder_wait = 0;
+    } else if (slowest == 0 || slowest == UINT64_MAX) {
+        info_.reorder_wait = kLateUnknown;
+    } else {
+        const std::uint64_t bits = (info_.mtu + kTypeAt + kLineOctets) * 8;
+        info_.reorder_wait =
+            kLateFrames * static_cast<Nanos>(bits * static_cast<std::uint64_t>(kSecond) / slowest);
+    }
+}
+
+Port BondPort::table() noexcept {
+    const Port& first = links_[0].port;
+    Port port;
+    port.context = this;
+    port.info = info_;
+    port.pool = first.pool;
+    port.rx = [](void* context, Segment** out, std::uint16_t n) {
+        return static_cast<BondPort*>(context)->rx(out, n);
+    };
+    if (count_ == 1 && first.rx_landing != nullptr)
+        port.rx_landing = [](void* context, const Landing& landing) {
+            return static_cast<BondPort*>(context)->rx_landing(landing);
+        };
+    port.tx = [](void* context, Segment* const* frames, std::uint16_t n) {
+        return static_cast<BondPort*>(context)->tx(frames, n);
+    };
+    port.tx_pending = [](void* context) { return static_cast<BondPort*>(context)->tx_pending(); };
+    bool fails = false;
+    bool filters = false;
+    for (std::size_t n = 0; n < count_; ++n) {
+        fails |= links_[n].port.tx_failed != nullptr;
+        filters |= links_[n].port.set_multicasts != nullptr;
+    }
+    if (fails)
+        port.tx_failed = [](void* context) { return static_cast<BondPort*>(context)->tx_failed(); };
+    if (filters)
+        port.set_multicasts = [](void* context, std::span<const Mac> addresses) {
+            return static_cast<BondPort*>(context)->set_multicasts(addresses);
+        };
+    port.addresses = [](void* context) { return static_cast<BondPort*>(context)->addresses(); };
+    port.set_addresses = [](void* context, std::span<const NodeAddress> addresses) {
+        static_cast<BondPort*>(context)->set_addresses(addresses);
+    };
+    port.link_up = [](void* context) { return static_cast<BondPort*>(context)->look_at_links(); };
+    port.missed = [](void* context) {
+        auto& self = *static_cast<BondPort*>(context);
+        std::uint64_t missed = 0;
+        for (std::size_t n = 0; n < self.count_; ++n) {
+            const Port& link = self.links_[n].port;
+            if (link.missed != nullptr) missed += link.missed(link.context);
+        }
+        return missed;
+    };
+    if (first.costs != nullptr)
+        port.costs = [](void* context) {
+            auto& self = *static_cast<BondPort*>(context);
+            PortCosts sum;
+            for (std::size_t n = 0; n < self.count_; ++n) {
+                const Port& link = self.links_[n].port;
+                const PortCosts costs = link.costs(link.context);
+                sum.calls += costs.calls;
+                sum.refusals += costs.refusals;
+                sum.copied_bytes += costs.copied_bytes;
+            }
+            return sum;
+        };
+    return port;
+}
+
+// ---- receiving ----------------------------------------------------------------------------------
+
+/// Puts the first addresses of both nodes into the frame. False: it is this node's own, or another
+/// link brings it too.
+bool BondPort::take(Link& link, Segment& segment) noexcept {
+    const Mac to = destination_of(segment);
+    const Mac from = source_of(segment);
+    if (is_group(to)) {
+        if (&link != &links_[listens_]) return false;
+        for (std::size_t n = 0; count_ > 1 && n < count_; ++n)
+            if (from == own_[n].mac) return false;
+    } else if (to == link.port.info.mac && &link != links_.data()) {
+        set_destination(segment, info_.mac);
+    }
+    if (from != link.last_source) {
+        const std::uint16_t peer = find(from);
+        link.last_source = from;
+        link.last_node = peer == kNone ? from : peers_[peer].addresses[0].mac;
+    }
+    if (link.last_node != from) set_source(segment, link.last_node);
+    return true;
+}
+
+std::uint16_t BondPort::rx(Segment** out, std::uint16_t n) {
+    std::uint16_t kept = 0;
+    for (std::size_t at = 0; at < count_ && kept < n; ++at) {
+        Link& link = links_[(turn_ + at) % count_];
+        const std::uint16_t came =
+            link.port.rx(link.port.context, out + kept, static_cast<std::uint16_t>(n - kept));
+        Segment** const from = out + kept;
+        for (std::uint16_t i = 0; i < came; ++i) {
+            if (take(link, *from[i])) {
+                out[kept++] = from[i];
+            } else {
+                link.port.pool.drop(from[i]);
+            }
+        }
+    }
+    ++turn_;
+    return kept;
+}
+
+Segment* BondPort::rx_landing(const Landing& landing) {
+    Link& link = links_[0];
+    while (Segment* segment = link.port.rx_landing(link.port.context, landing)) {
+        if (take(link, *segment)) return segment;
+        link.port.pool.drop(segment);
+    }
+    return nullptr;
+}
+
+// ---- sending ------------------------------------------------------------------------------------
+
+/// Notes which frames have left the device.
+void BondPort::look_at_device(Link& link) noexcept {
+    const std::uint32_t with_device = link.next - link.left;
+    std::uint32_t pending = 0;
+    if (link.up && link.port.tx_pending != nullptr)
+        pending = std::min(link.port.tx_pending(link.port.context), with_device);
+    for (const std::uint32_t end = link.next - pending; link.left != end; ++link.left)
+        link.octets -= link.lengths[link.left % kRing];
+}
+
+BondPort::Link* BondPort::least_loaded(std::uint32_t octets) noexcept {
+    Link* best = nullptr;
+    std::uint64_t best_load = 0;
+    for (std::size_t n = 0; n < count_; ++n) {
+        Link& link = links_[n];
+        if (!link.up || link.waits == kWaiting) continue;
+        const std::uint64_t load = (link.octets + link.waiting_octets + octets) * link.octet_time;
+        const bool better =
+            best == nullptr || load < best_load || (load == best_load && link.given < best->given);
+        if (!better) continue;
+        best = &link;
+        best_load = load;
+    }
+    if (best == nullptr || best->octets + best->waiting_octets == 0) return best;
+    // An idle slow link takes its share too, though a fast one would send this frame sooner.
+    for (std::size_t n = 0; n < count_; ++n) {
+        Link& link = links_[n];
+        if (link.up && link.octets + link.waiting_octets == 0 &&
+            link.given + octets * link.octet_time <= best->given)
+            return &link;
+    }
+    return best;
+}
+
+/// Returns the same link for all frames to this address while the same links are up, so that none
+/// overtakes another.
+BondPort::Link* BondPort::fixed_link(const Mac& to) noexcept {
+    if (up_ == 0) return nullptr;
+    std::size_t left = hash_of(to) % up_;
+    for (std::size_t n = 0; n < count_; ++n) {
+        if (!links_[n].up || left-- > 0) continue;
+        return links_[n].waits < kWaiting ? &links_[n] : nullptr;
+    }
+    return nullptr;
+}
+
+BondPort::Link* BondPort::choose(const Segment& segment) noexcept {
+    if (count_ == 1) return links_[0].waits < kWaiting ? links_.data() : nullptr;
+    const Mac to = destination_of(segment);
+    // The segment brings a frame for a group to one link of each receiver. By several links at once
+    // a sender would offer more than that link carries.
+    if (is_group(to) || speaks_for_node(segment)) return fixed_link(info_.mac);
+    // A node of one link gets its frames in order: it may not know of this node's links.
+    if (find(to) == kNone) return fixed_link(to);
+    return least_loaded(segment.length);
+}
+
+/// Returns the peer's address that this link sends to: of the same number, if both have several.
+Mac BondPort::address_of(const Peer& peer, const Link& link) const noexcept {
+    const auto& all = peer.addresses;
+    const auto number = static_cast<std::size_t>(&link - links_.data());
+    std::size_t wanted = (count_ > 1 ? number : hash_of(info_.mac)) % all.size();
+    for (std::size_t tries = 0; tries < all.size(); ++tries) {
+        const NodeAddress& address = all[(wanted + tries) % all.size()];
+        if (address.megabits != 0) return address.mac;
+    }
+    return all[0].mac;
+}
+
+void BondPort::address(Link& link, Segment& segment) noexcept {
+    const bool for_node = speaks_for_node(segment);
+    if (count_ > 1) set_source(segment, for_node ? info_.mac : link.port.info.mac);
+    const Mac to = destination_of(segment);
+    if (is_group(to)) return;
+    if (const std::uint16_t peer = find(to); peer != kNone)
+        set_destination(segment, address_of(peers_[peer], link));
+}
+
+/// Gives the frame to the link, which need not take it at once.
+void BondPort::put(Link& link, Segment* segment) noexcept {
+    address(link, *segment);
+    link.given += segment->length * link.octet_time;
+    link.waiting[link.waits++] = segment;
+    link.waiting_octets += segment->length;
+}
+
+void BondPort::flush(Link& link) noexcept {
+    if (link.waits == 0) return;
+    const std::uint32_t first = link.next;
+    std::uint32_t offered = std::min(link.waits, kRing - (link.next - link.left));
+    // Lengths are read before the device owns the frames.
+    for (std::uint32_t n = 0; n < offered; ++n)
+        link.lengths[(first + n) % kRing] = static_cast<std::uint16_t>(link.waiting[n]->length);
+    const std::uint32_t taken =
+        link.port.tx(link.port.context, link.waiting.data(), static_cast<std::uint16_t>(offered));
+    std::uint64_t octets = 0;
+    for (std::uint32_t n = 0; n < taken; ++n)
+        octets += link.lengths[(first + n) % kRing];
+    link.next += taken;
+    link.octets += octets;
+    link.waiting_octets -= octets;
+    link.waits -= taken;
+    std::copy_n(link.waiting.begin() + taken, link.waits, link.waiting.begin());
+}
+
+std::uint16_t BondPort::tx(Segment* const* frames, std::uint16_t n) {
+    for (std::size_t at = 0; at < count_; ++at) {
+        look_at_device(links_[at]);
+        if (links_[at].up || count_ == 1) flush(links_[at]);
+    }
+    std::uint16_t taken = 0;
+    while (taken < n) {
+        Link* link = choose(*frames[taken]);
+        if (link == nullptr) break;
+        put(*link, frames[taken++]);
+    }
+    for (std::size_t at = 0; at < count_; ++at)
+        if (links_[at].up || count_ == 1) flush(links_[at]);
+    return taken;
+}
+
+std::uint32_t BondPort::tx_pending() {
+    std::uint32_t pending = 0;
+    for (std::size_t n = 0; n < count_; ++n) {
+        Link& link = links_[n];
+        look_at_device(link);
+        if (link.waits > 0 && (link.up || count_ == 1)) flush(link);
+        pending += link.next - link.left + link.waits;
+    }
+    return pending;
+}
+
+/// Takes back the addresses, under which the transport knows its frame.
+Segment* BondPort::tx_failed() {
+    for (std::size_t n = 0; n < count_; ++n) {
+        const Port& link = links_[n].port;
+        Segment* segment = link.tx_failed == nullptr ? nullptr : link.tx_failed(link.context);
+        if (segment == nullptr) continue;
+        set_source(*segment, info_.mac);
+        if (const std::uint16_t peer = find(destination_of(*segment)); peer != kNone)
+            set_destination(*segment, peers_[peer].addresses[0].mac);
+        return segment;
+    }
+    return nullptr;
+}
+
+// ---- links that go down and come back -----------------------------------------------------------
+
+bool BondPort::look_at_links() {
+    up_ = 0;
+    std::uint64_t most = 0;
+    for (std::size_t n = 0; n < count_; ++n)
+        most = std::max(most, links_[n].given);
+    bool changed = false;
+    for (std::size_t n = 0; n < count_; ++n) {
+        Link& link = links_[n];
+        const bool up = link.port.link_up == nullptr || link.port.link_up(link.port.context);
+        if (up && !link.up) link.given = most;  // it has nothing to catch up with
+        changed |= up != link.up;
+        link.up = up;
+        if (up) ++up_;
+        const std::uint64_t rate = link.port.info.link_bits_per_second / 1'000'000;
+        own_[n].megabits = !up ? 0 : static_cast<std::uint32_t>(std::max<std::uint64_t>(1, rate));
+    }
+    if (!changed) return up_ > 0;
+    for (std::size_t n = 0; n < count_; ++n)
+        if (!links_[n].up && count_ > 1) leave(links_[n]);
+    listen();
+    return up_ > 0;
+}
+
+/// Gives the frames that wait for a link that went down to the others. Receivers ask again for
+/// those that its device took.
+void BondPort::leave(Link& link) noexcept {
+    look_at_device(link);
+    const std::uint32_t waited = link.waits;
+    link.waits = 0;
+    link.waiting_octets = 0;
+    for (std::uint32_t n = 0; n < waited; ++n) {
+        Segment* segment = link.waiting[n];
+        Link* other = choose(*segment);
+        if (other != nullptr) {
+            put(*other, segment);
+        } else {
+            link.port.pool.drop(segment);
+        }
+    }
+}
+
+/// Chooses the link that takes frames for groups, the first that is up, and tells the devices.
+void BondPort::listen() noexcept {
+    for (std::size_t n = count_; n-- > 0;)
+        if (links_[n].up) listens_ = n;
+    if (told_multicasts_) (void)tell_multicasts();
+}
+
+bool BondPort::set_multicasts(std::span<const Mac> addresses) {
+    multicasts_.assign(addresses.begin(), addresses.end());
+    told_multicasts_ = true;
+    return tell_multicasts();
+}
+
+bool BondPort::tell_multicasts() noexcept {
+    bool fits = true;
+    for (std::size_t n = 0; n < count_; ++n) {
+        const Port& link = links_[n].port;
+        if (link.set_multicasts == nullptr) continue;
+        const std::span<const Mac> wanted = n == listens_ ? multicasts_ : std::span<const Mac>();
+        fits &= link.set_multicasts(link.context, wanted);
+    }
+    return fits;
+}
+
+std::span<const NodeAddress> BondPort::addresses() noexcept { return {own_.data(), count_}; }
+
+// ---- addresses of other nodes -------------------------------------------------------------------
+
+std::uint16_t BondPort::find(const Mac& mac) const noexcept {
+    if (places_.empty()) return kNone;
+    for (std::size_t at = hash_of(mac);; ++at) {
+        const Place& place = places_[at & (places_.size() - 1)];
+        if (place.peer == kNone || place.mac == mac) return place.peer;
+    }
+}
+
+void BondPort::set_addresses(std::span<const NodeAddress> addresses) {
+    ULC_CHECK(!addresses.empty() && addresses.size() <= kNodeLinksMax);
+    std::erase_if(peers_,
+                  [&](const Peer& peer) { return peer.addresses[0].mac == addresses[0].mac; });
+    if (addresses.size() > 1 && peers_.size() < kNone) {
+        Peer& peer = peers_.emplace_back();
+        for (const NodeAddress& address : addresses)
+            (void)peer.addresses.push_back(address);
+    }
+    rebuild();
+    fit_speeds();
+    for (Link& link : links_)
+        link.last_source = link.last_node = Mac{};
+}
+
+void BondPort::rebuild() {
+    std::size_t size = 8;
+    while (size < 2 * kNodeLinksMax * peers_.size())
+        size *= 2;
+    places_.assign(size, Place{});
+    for (std::size_t n = 0; n < peers_.size(); ++n) {
+        for (const NodeAddress& address : peers_[n].addresses) {
+            std::size_t at = hash_of(address.mac);
+            while (places_[at & (size - 1)].peer != kNone)
+                ++at;
+            places_[at & (size - 1)] = {address.mac, static_cast<std::uint16_t>(n)};
+        }
+    }
+}
+
+}  // namespace ulc::port

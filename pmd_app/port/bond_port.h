@@ -1,0 +1,114 @@
+// Several links of a node to one segment as one port (docs/protocol/NODES.md §8.6; GAMMA §3.3.1.1).
+//
+//   engine ── tx() ──▶ least loaded link that is up ──▶ waiting ──▶ device     addresses are
+//   engine ◀── rx() ── links in turn ◀── one brings frames for groups   filled in, taken out
+//
+// The engine and its transports know each node by its first address alone. A port of one link that
+// hears of nodes with several is wrapped in the same way.
+//
+// Invariant: a frame that tx() took lies with one link, until its device took it or the link went
+// down, when another one gets it. Engine thread only; no allocation but in set_addresses().
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/bounded.h"
+#include "base/units.h"
+#include "port/port.h"
+#include "wire/node_address.h"
+
+namespace ulc::state {
+class Archive;
+}  // namespace ulc::state
+
+namespace ulc::port {
+
+class BondPort {
+public:
+    /// links: 1 … kNodeLinksMax ports on one segment, of one kind and MTU. They outlive this.
+    explicit BondPort(std::span<const Port> links);
+    ~BondPort();  ///< drops what waits
+    BondPort(const BondPort&) = delete;
+    BondPort& operator=(const BondPort&) = delete;
+
+    /// Returns a table over this object. Its `info` follows set_addresses().
+    [[nodiscard]] Port table() noexcept;
+    void set_addresses(std::span<const NodeAddress> addresses);
+    /// State for an upgrade of the engine that owns this (engine/state/bond_state.cc).
+    void fields(state::Archive& archive);
+
+private:
+    static constexpr std::uint32_t kRing = 1024;   ///< frames with a device; power of two
+    static constexpr std::uint32_t kWaiting = 32;  ///< frames that the device did not take yet
+    static constexpr std::uint16_t kNone = UINT16_MAX;
+
+    struct Link {
+        Port port;
+        bool up = true;
+        /// Time that an octet takes, in units that suit all links.
+        std::uint64_t octet_time = 1;
+        /// Time that all frames so far took: it decides between links without a queue.
+        std::uint64_t given = 0;
+        std::uint64_t octets = 0;  ///< in `lengths`, from `left` to `next`
+        std::uint32_t left = 0;    ///< frames that left the device; free running
+        std::uint32_t next = 0;
+        std::array<std::uint16_t, kRing> lengths{};
+        std::array<Segment*, kWaiting> waiting{};
+        std::uint32_t waits = 0;
+        std::uint64_t waiting_octets = 0;
+        Mac last_source;  ///< the sender of the last frame, and its node's address
+        Mac last_node;
+
+        void fields(state::Archive& archive);
+    };
+    struct Peer {
+        FixedVector<NodeAddress, kNodeLinksMax> addresses;
+        void fields(state::Archive& archive);
+    };
+    struct Place {
+        Mac mac;
+        std::uint16_t peer = kNone;
+    };
+
+    std::uint16_t rx(Segment** out, std::uint16_t n);
+    Segment* rx_landing(const Landing& landing);
+    std::uint16_t tx(Segment* const* frames, std::uint16_t n);
+    std::uint32_t tx_pending();
+    Segment* tx_failed();
+    bool set_multicasts(std::span<const Mac> addresses);
+    bool tell_multicasts() noexcept;
+    bool look_at_links();
+    std::span<const NodeAddress> addresses() noexcept;
+
+    [[nodiscard]] bool take(Link& link, Segment& segment) noexcept;
+    [[nodiscard]] Link* choose(const Segment& segment) noexcept;
+    [[nodiscard]] Link* least_loaded(std::uint32_t octets) noexcept;
+    [[nodiscard]] Link* fixed_link(const Mac& to) noexcept;
+    void put(Link& link, Segment* segment) noexcept;
+    void address(Link& link, Segment& segment) noexcept;
+    [[nodiscard]] Mac address_of(const Peer& peer, const Link& link) const noexcept;
+    void flush(Link& link) noexcept;
+    void look_at_device(Link& link) noexcept;
+    void leave(Link& link) noexcept;
+    void listen() noexcept;
+    [[nodiscard]] std::uint16_t find(const Mac& mac) const noexcept;
+    void rebuild();
+    void fit_speeds() noexcept;
+
+    std::array<Link, kNodeLinksMax> links_;
+    std::size_t count_;
+    PortInfo info_;
+    std::array<NodeAddress, kNodeLinksMax> own_{};
+    std::size_t listens_ = 0;  ///< the link that takes frames for groups
+    std::size_t up_ = 0;       ///< links that are
+    std::uint32_t turn_ = 0;
+    std::vector<Mac> multicasts_;
+    bool told_multicasts_ = false;
+    std::vector<Peer> peers_;
+    std::vector<Place> places_;  ///< hash table over the addresses of `peers_`; power of two
+};
+
+}  // namespace ulc::port

@@ -1,0 +1,293 @@
+// Nodes with several links (port/bond_port.h, docs/protocol/NODES.md §8.6): bulk takes all links,
+// short messages pay nothing, and a cable that is pulled loses nothing.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "tests/sim/cluster/sim_cluster.h"
+#include "tests/sim/programs/goodput.h"
+#include "tests/sim/trace/recorder.h"
+
+namespace ulc::sim {
+namespace {
+
+constexpr std::uint64_t kFast = 100'000'000;
+
+GoodputCase bulk(std::uint16_t links, std::uint64_t rate = kFast) {
+    GoodputCase c;
+    c.links = links;
+    c.bits_per_second = rate;
+    c.message_octets = 65536;
+    c.warm_up = 50 * kMillisecond;
+    c.span = 200 * kMillisecond;
+    return c;
+}
+
+GoodputResult checked(const GoodputCase& c) {
+    GoodputResult result = measure_goodput(c);
+    EXPECT_TRUE(result.formed);
+    EXPECT_EQ(result.leaked, 0U);
+    return result;
+}
+
+// GAMMA §3.3.1.1
+TEST(Bond, two_links_carry_twice_as_much_as_one) {
+    const GoodputResult one = checked(bulk(1));
+    const GoodputResult two = checked(bulk(2));
+    EXPECT_GE(two.share, 1.9 * one.share);
+    EXPECT_EQ(two.repeated, 0) << "packets that overtake others are not asked for";
+    EXPECT_LT(one.share, 1.1) << "one link misses the budget";
+    RecordProperty("one", std::to_string(one.share));
+    RecordProperty("two", std::to_string(two.share));
+}
+
+TEST(Bond, four_links_carry_four_times_as_much_as_one) {
+    const GoodputResult four = checked(bulk(4));
+    EXPECT_GE(four.share, 3.7);
+    EXPECT_LT(four.repeated, 0.001);
+}
+
+TEST(Bond, links_of_different_speeds_are_used_by_their_speeds) {
+    GoodputCase c = bulk(2, 1'000'000'000);
+    c.link_rates = {1'000'000'000, 100'000'000};
+    EXPECT_GE(checked(c).share, 1.05) << "of the fast one alone";
+}
+
+/// Two nodes, or more, of two links each.
+class BondCluster {
+public:
+    explicit BondCluster(std::uint16_t nodes = 2, std::uint16_t links = 2) {
+        config_.links = links;
+        config_.net.ports = static_cast<std::uint16_t>(nodes * links);
+        config_.net.bits_per_second = kFast;
+        config_.sizes = {64, 512, 1U << 20, 4U << 20};
+        cluster_ = std::make_unique<SimCluster>(config_);
+        formed_ =
+            cluster_->form(nodes, [](std::size_t n) { return static_cast<std::uint16_t>(n); });
+    }
+    [[nodiscard]] SimCluster& operator*() { return *cluster_; }
+    [[nodiscard]] SimCluster* operator->() { return cluster_.get(); }
+    [[nodiscard]] bool formed() const { return formed_; }
+
+private:
+    ClusterConfig config_;
+    std::unique_ptr<SimCluster> cluster_;
+    bool formed_ = false;
+};
+
+/// Keeps a stream of numbered messages going, and judges their order where they arrive.
+class Numbered {
+public:
+    Numbered(SimCluster& cluster, std::size_t from, std::uint32_t stream,
+             std::vector<std::size_t> to, std::size_t octets)
+        : cluster_(cluster), from_(from), stream_(stream), to_(std::move(to)), octets_(octets) {
+        next_.resize(to_.size());
+        longest_gap.resize(to_.size());
+        came_.resize(to_.size(), cluster.now());
+    }
+    void tick() {
+        RingClient& sender = cluster_.client(from_);
+        sender.poll();
+        std::vector<std::byte> payload(octets_, std::byte{0x11});
+        for (; sent < wanted; ++sent) {
+            std::memcpy(payload.data(), &sent, sizeof sent);
+            if (!sender.send(stream_, 1, payload)) break;
+        }
+        for (std::size_t n = 0; n < to_.size(); ++n) {
+            RingClient& receiver = cluster_.client(to_[n]);
+            receiver.poll();
+            for (const Message& message : receiver.messages) {
+                std::uint64_t number = 0;
+                std::memcpy(&number, message.payload.data(), sizeof number);
+                if (number != next_[n]++) ++out_of_order;
+                if (message.payload.size() != octets_) ++out_of_order;
+                longest_gap[n] = std::max(longest_gap[n], cluster_.now() - came_[n]);
+                came_[n] = cluster_.now();
+            }
+            receiver.messages.clear();
+        }
+    }
+    [[nodiscard]] bool done() const {
+        return std::ranges::all_of(next_, [this](std::uint64_t n) { return n == wanted; });
+    }
+    bool run(Nanos limit) {
+        for (const Nanos end = cluster_.now() + limit; !done();) {
+            if (cluster_.now() >= end) return false;
+            tick();
+            for (std::uint16_t node = 0; node < cluster_.nodes(); ++node)
+                cluster_.touch(node);
+            (void)cluster_.run(kStep, [] { return false; });
+        }
+        return true;
+    }
+    static constexpr Nanos kStep = 50 * kMicrosecond;
+    std::uint64_t wanted = 600;
+    std::uint64_t sent = 0;
+    unsigned out_of_order = 0;
+    std::vector<Nanos> longest_gap;  ///< between two messages, by receiver
+
+private:
+    SimCluster& cluster_;
+    std::size_t from_;
+    std::uint32_t stream_;
+    std::vector<std::size_t> to_;
+    std::size_t octets_;
+    std::vector<std::uint64_t> next_;
+    std::vector<Nanos> came_;
+};
+
+/// Returns the round trip of a message of 8 bytes between two nodes with `links` links each.
+Nanos round_trip(std::uint16_t links) {
+    BondCluster cluster(2, links);
+    EXPECT_TRUE(cluster.formed());
+    const std::vector<std::byte> payload(8);
+    constexpr int kTrips = 200;
+    const Nanos start = cluster->now();
+    for (int n = 0; n < kTrips; ++n) {
+        for (const std::size_t from : {0U, 1U}) {
+            EXPECT_TRUE(cluster->client(from).send(unicast_to(from == 0 ? 1 : 0), 1, payload));
+            RingClient& to = cluster->client(1 - from);
+            cluster->touch(static_cast<std::uint16_t>(from));
+            EXPECT_TRUE(cluster->run(kSecond, [&] {
+                to.poll();
+                return !to.messages.empty();
+            }));
+            to.messages.clear();
+            cluster->client(from).poll();
+        }
+    }
+    return (cluster->now() - start) / kTrips;
+}
+
+TEST(Bond, short_messages_take_no_longer_than_over_one_link) {
+    const Nanos one = round_trip(1);
+    const Nanos two = round_trip(2);
+    EXPECT_LE(two, one + one / 20) << one << " ns over one link";
+}
+
+// N-27, N-31
+TEST(Bond, messages_to_one_and_to_all_arrive_once_and_in_order) {
+    BondCluster cluster(3);
+    ASSERT_TRUE(cluster.formed());
+    Numbered one(*cluster, 0, unicast_to(1), {1}, 4000);
+    ASSERT_TRUE(one.run(10 * kSecond));
+    EXPECT_EQ(one.out_of_order, 0U);
+    Numbered all(*cluster, 2, cluster->client(2).world, {0, 1}, 3000);
+    ASSERT_TRUE(all.run(10 * kSecond));
+    EXPECT_EQ(all.out_of_order, 0U);
+    EXPECT_EQ(cluster->count(Counter::drop_duplicate), 0U)
+        << "one link alone brings frames for groups";
+    EXPECT_EQ(cluster->count(Counter::drop_own_echo), 0U);
+    EXPECT_EQ(cluster->count(Counter::req_sent), 0U);
+    for (std::uint16_t link = 0; link < 2; ++link)
+        EXPECT_GT(cluster->net().stats(link).tx_frames, 500U);
+    EXPECT_EQ(cluster->shut_down(), 0U);
+}
+
+struct Pulled {
+    std::uint16_t node;
+    std::uint16_t link;
+    bool to_all;
+};
+
+class BondPulled : public testing::TestWithParam<Pulled> {};
+
+INSTANTIATE_TEST_SUITE_P(Cables, BondPulled,
+                         testing::Values(Pulled{0, 0, false}, Pulled{0, 1, false},
+                                         Pulled{1, 0, false}, Pulled{1, 1, false},
+                                         Pulled{0, 0, true}, Pulled{0, 1, true}, Pulled{1, 0, true},
+                                         Pulled{1, 1, true}));
+
+// N-29
+TEST_P(BondPulled, loses_nothing_and_costs_one_round_of_repair) {
+    BondCluster cluster(3);
+    ASSERT_TRUE(cluster.formed());
+    const Pulled pulled = GetParam();
+    Numbered stream(*cluster, 0, pulled.to_all ? cluster->client(0).world : unicast_to(1),
+                    pulled.to_all ? std::vector<std::size_t>{1, 2} : std::vector<std::size_t>{1},
+                    1400);
+    stream.wanted = 1'000'000;
+    ASSERT_FALSE(stream.run(20 * kMillisecond));
+    cluster->pull(pulled.node, pulled.link);
+    ASSERT_FALSE(stream.run(20 * kMillisecond));
+    stream.wanted = stream.sent;
+    ASSERT_TRUE(stream.run(kSecond));
+    EXPECT_EQ(stream.out_of_order, 0U);
+    // A look at the link and one repair. The peers of a receiver must hear of it first.
+    const Nanos most = (pulled.node == 0 ? 3 : 5) * kMillisecond;
+    for (const Nanos gap : stream.longest_gap)
+        EXPECT_LE(gap, most);
+    RecordProperty("longest_gap_us", static_cast<int>(stream.longest_gap[0] / kMicrosecond));
+    const auto there = static_cast<std::uint16_t>(2 * pulled.node + pulled.link);
+    const std::uint64_t frames = cluster->net().stats(there).tx_frames;
+    stream.wanted += 500;
+    ASSERT_TRUE(stream.run(kSecond));
+    EXPECT_EQ(cluster->net().stats(there).tx_frames, frames) << "nothing goes to a dead link";
+    cluster->pull(pulled.node, pulled.link, false);
+    stream.wanted += 2000;
+    ASSERT_TRUE(stream.run(10 * kSecond));
+    EXPECT_EQ(stream.out_of_order, 0U);
+    if (pulled.node == 0 && !pulled.to_all) {
+        EXPECT_GT(cluster->net().stats(there).tx_frames, frames + 300) << "it is used again";
+    }
+    EXPECT_EQ(cluster->shut_down(), 0U);
+}
+
+// N-27
+TEST(Bond, a_job_forms_while_the_first_link_is_down) {
+    ClusterConfig config;
+    config.links = 2;
+    config.net.ports = 4;
+    SimCluster cluster(config);
+    cluster.pull(1, 0);
+    ASSERT_TRUE(cluster.form(2, [](std::size_t n) { return static_cast<std::uint16_t>(n); }));
+    Numbered stream(cluster, 0, unicast_to(1), {1}, 1400);
+    EXPECT_TRUE(stream.run(5 * kSecond));
+    Numbered back(cluster, 1, unicast_to(0), {0}, 1400);
+    EXPECT_TRUE(back.run(5 * kSecond));
+    EXPECT_EQ(stream.out_of_order + back.out_of_order, 0U);
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
+/// Runs messages between nodes of two links and one of one link, while a cable is pulled and
+/// plugged in. Returns the upgrades of engines that were made.
+std::uint64_t run_mixed(Recorder& recorder, std::uint64_t upgrade_every) {
+    ClusterConfig config;
+    config.links = 2;
+    config.bonded_nodes = 2;
+    config.net.ports = 6;
+    config.net.bits_per_second = kFast;
+    config.recorder = &recorder;
+    config.upgrade_every = upgrade_every;
+    SimCluster cluster(config);
+    EXPECT_TRUE(cluster.form(3, [](std::size_t n) { return static_cast<std::uint16_t>(n); }));
+    Numbered to_one(cluster, 0, unicast_to(2), {2}, 1400);
+    Numbered from_one(cluster, 2, unicast_to(1), {1}, 1400);
+    EXPECT_TRUE(to_one.run(kSecond));
+    EXPECT_TRUE(from_one.run(kSecond));
+    cluster.pull(1, 0);
+    from_one.wanted += 300;
+    EXPECT_TRUE(from_one.run(kSecond));
+    cluster.pull(1, 0, false);
+    from_one.wanted += 300;
+    EXPECT_TRUE(from_one.run(kSecond));
+    EXPECT_EQ(to_one.out_of_order + from_one.out_of_order, 0U);
+    EXPECT_EQ(cluster.upgrade_error(), "");
+    EXPECT_EQ(cluster.shut_down(), 0U);
+    return cluster.upgrades();
+}
+
+// The engine of the node with one link carries the addresses of the others through its upgrade.
+TEST(Bond, an_upgrade_of_an_engine_changes_nothing) {
+    Recorder without;
+    Recorder with;
+    EXPECT_EQ(run_mixed(without, 0), 0U);
+    EXPECT_GT(run_mixed(with, 20), 50U);
+    EXPECT_GT(without.frames(), 1800U);
+    EXPECT_EQ(without.difference(with), "");
+}
+
+}  // namespace
+}  // namespace ulc::sim

@@ -1,0 +1,388 @@
+// Several links as one port (port/bond_port.h), over ports that are lists of frames.
+#include "port/bond_port.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "port/frame_pool.h"
+
+namespace ulc::port {
+namespace {
+
+constexpr std::byte kData{0x11};  ///< version 1, DATA
+constexpr std::byte kJob{0x06};
+constexpr std::byte kNode{0x07};
+constexpr std::byte kLink{0x0c};
+
+Mac mac_of(unsigned node, unsigned link = 0) {
+    return Mac{{2, 0, 0, 0, static_cast<std::uint8_t>(node), static_cast<std::uint8_t>(link)}};
+}
+constexpr Mac kGroup{{3, 0x55, 0x4c, 0, 0, 1}};
+
+/// A device: frames that it was given stay until done() or the test takes them.
+struct Device {
+    Port port;
+    FramePool* pool = nullptr;
+    bool up = true;
+    std::size_t accepts = 1000;  ///< frames more
+    std::deque<Segment*> with;   ///< given to it, not sent
+    std::deque<Segment*> come;
+    std::vector<Mac> multicasts;
+
+    void done(std::size_t frames) {
+        for (; frames > 0; --frames) {
+            FramePool::put(with.front());
+            with.pop_front();
+        }
+    }
+};
+
+class Bond : public testing::Test {
+protected:
+    void make(unsigned links, std::vector<std::uint64_t> rates = {}) {
+        std::string why;
+        ASSERT_EQ(pool_.create(512, 1514, why), Err::kOk);
+        std::vector<Port> ports;
+        for (unsigned n = 0; n < links; ++n) {
+            auto& device = *devices_.emplace_back(std::make_unique<Device>());
+            device.pool = &pool_;
+            Port& port = device.port;
+            port.context = &device;
+            port.pool = pool_.table();
+            port.info.mac = mac_of(1, n);
+            port.info.link_bits_per_second = rates.empty() ? 100'000'000 : rates[n];
+            port.info.tx_ring_frames = 64;
+            port.info.rx_frames = 100;
+            port.rx = [](void* context, Segment** out, std::uint16_t most) {
+                auto& self = *static_cast<Device*>(context);
+                std::uint16_t count = 0;
+                for (; count < most && !self.come.empty(); self.come.pop_front())
+                    out[count++] = self.come.front();
+                return count;
+            };
+            port.tx = [](void* context, Segment* const* frames, std::uint16_t most) {
+                auto& self = *static_cast<Device*>(context);
+                std::uint16_t count = 0;
+                for (; count < most && self.accepts > 0; --self.accepts)
+                    self.with.push_back(frames[count++]);
+                return count;
+            };
+            port.tx_pending = [](void* context) {
+                return static_cast<std::uint32_t>(static_cast<Device*>(context)->with.size());
+            };
+            port.set_multicasts = [](void* context, std::span<const Mac> addresses) {
+                static_cast<Device*>(context)->multicasts.assign(addresses.begin(),
+                                                                 addresses.end());
+                return true;
+            };
+            port.link_up = [](void* context) { return static_cast<Device*>(context)->up; };
+            ports.push_back(port);
+        }
+        bond_ = std::make_unique<BondPort>(ports);
+        port_ = bond_->table();
+    }
+    void TearDown() override {
+        bond_.reset();
+        for (const auto& device : devices_) {
+            device->done(device->with.size());
+            for (Segment* segment : device->come)
+                FramePool::put(segment);
+        }
+        if (devices_.empty()) return;
+        EXPECT_EQ(pool_.table().available(&pool_), 512U) << "a frame is lost";
+    }
+    Segment* frame(const Mac& to, const Mac& from, std::byte type = kData,
+                   std::uint32_t octets = 1000) {
+        Segment* segment = pool_.get();
+        std::memset(segment->frame, 0, octets);
+        std::memcpy(segment->frame, &to, 6);
+        std::memcpy(segment->frame + 6, &from, 6);
+        segment->frame[14] = type;
+        segment->length = octets;
+        return segment;
+    }
+    bool send(const Mac& to, std::byte type = kData, std::uint32_t octets = 1000) {
+        Segment* segment = frame(to, mac_of(1), type, octets);
+        if (port_.tx(port_.context, &segment, 1) == 1) return true;
+        FramePool::put(segment);
+        return false;
+    }
+    /// The peer of number 2 has links of these speeds.
+    void peer(const std::vector<std::uint32_t>& megabits) {
+        std::vector<NodeAddress> addresses;
+        for (unsigned n = 0; n < megabits.size(); ++n)
+            addresses.push_back({mac_of(2, n), megabits[n]});
+        port_.set_addresses(port_.context, addresses);
+    }
+    void arrive(unsigned link, Segment* segment) { device(link).come.push_back(segment); }
+    /// The source of the next frame, if it is for this node or a group; none: it was dropped.
+    Mac received() {
+        Segment* segment = nullptr;
+        if (port_.rx(port_.context, &segment, 1) == 0) return {};
+        Mac to, from;
+        std::memcpy(&to, segment->frame, 6);
+        std::memcpy(&from, segment->frame + 6, 6);
+        EXPECT_TRUE((to.octets[0] & 1) != 0 || to == mac_of(1)) << "the node's first address";
+        FramePool::put(segment);
+        return from;
+    }
+    Device& device(unsigned link) { return *devices_[link]; }
+    std::size_t with(unsigned link) { return device(link).with.size(); }
+    static Mac to_of(const Segment* segment) {
+        Mac mac;
+        std::memcpy(&mac, segment->frame, 6);
+        return mac;
+    }
+    static Mac from_of(const Segment* segment) {
+        Mac mac;
+        std::memcpy(&mac, segment->frame + 6, 6);
+        return mac;
+    }
+
+    FramePool pool_;
+    std::vector<std::unique_ptr<Device>> devices_;
+    std::unique_ptr<BondPort> bond_;
+    Port port_;
+};
+
+TEST_F(Bond, has_the_first_address_and_the_sum_of_the_rest) {
+    make(2);
+    EXPECT_EQ(port_.info.mac, mac_of(1));
+    EXPECT_EQ(port_.info.links, 2);
+    EXPECT_EQ(port_.info.link_bits_per_second, 200'000'000U);
+    EXPECT_EQ(port_.info.tx_ring_frames, 128);
+    EXPECT_EQ(port_.info.rx_frames, 200U);
+    EXPECT_GT(port_.info.reorder_wait, 4 * 120 * kMicrosecond);
+    EXPECT_LT(port_.info.reorder_wait, 5 * 125 * kMicrosecond);
+}
+
+TEST_F(Bond, frames_go_to_the_link_with_the_shortest_queue) {
+    make(2);
+    peer({100, 100});
+    for (int n = 0; n < 10; ++n)
+        ASSERT_TRUE(send(mac_of(2)));
+    EXPECT_EQ(with(0), 5U);
+    EXPECT_EQ(with(1), 5U);
+    device(1).done(4);
+    for (int n = 0; n < 4; ++n)
+        ASSERT_TRUE(send(mac_of(2)));
+    EXPECT_EQ(with(0), 5U);
+    EXPECT_EQ(with(1), 5U);
+}
+
+TEST_F(Bond, queues_are_weighed_by_speed) {
+    make(2, {1'000'000'000, 100'000'000});
+    peer({1000, 100});
+    for (int n = 0; n < 44; ++n)
+        ASSERT_TRUE(send(mac_of(2)));
+    EXPECT_EQ(with(0), 40U);
+    EXPECT_EQ(with(1), 4U);
+}
+
+TEST_F(Bond, an_idle_slow_link_takes_its_share_while_the_fast_one_is_busy) {
+    make(2, {1'000'000'000, 100'000'000});
+    peer({1000, 100});
+    for (int n = 0; n < 110; ++n) {
+        ASSERT_TRUE(send(mac_of(2)));
+        if (with(0) > 1) device(0).done(with(0) - 1);
+        if (n % 10 == 0) device(1).done(with(1));
+    }
+    EXPECT_NEAR(1000.0 - static_cast<double>(device(1).accepts), 10, 2);
+}
+
+TEST_F(Bond, a_slow_link_gets_no_message_that_is_alone) {
+    make(2, {1'000'000'000, 100'000'000});
+    peer({1000, 100});
+    for (int n = 0; n < 20; ++n) {
+        ASSERT_TRUE(send(mac_of(2), kData, 60));
+        EXPECT_EQ(with(1), 0U);
+        device(0).done(1);
+    }
+}
+
+// N-33
+TEST_F(Bond, frames_for_groups_go_by_one_link) {
+    make(2);
+    for (int n = 0; n < 10; ++n)
+        ASSERT_TRUE(send(kGroup));
+    EXPECT_TRUE(with(0) == 10 || with(1) == 10);
+}
+
+TEST_F(Bond, links_that_show_no_queue_get_equal_shares) {
+    make(2);
+    peer({100, 100});
+    for (int n = 0; n < 10; ++n) {
+        ASSERT_TRUE(send(mac_of(2), kData, n % 2 == 0 ? 1500 : 60));
+        device(0).done(with(0));
+        device(1).done(with(1));
+    }
+    EXPECT_NEAR(static_cast<double>(device(0).accepts), static_cast<double>(device(1).accepts), 9);
+}
+
+// N-31
+TEST_F(Bond, each_link_fills_in_its_addresses_and_frames_for_nodes_keep_the_first) {
+    make(2);
+    peer({100, 100});
+    for (int n = 0; n < 4; ++n)
+        ASSERT_TRUE(send(mac_of(2)));
+    for (unsigned link : {0U, 1U}) {
+        ASSERT_EQ(with(link), 2U);
+        EXPECT_EQ(to_of(device(link).with[0]), mac_of(2, link));
+        EXPECT_EQ(from_of(device(link).with[0]), mac_of(1, link));
+    }
+    for (const std::byte type : {kJob, kNode, kLink})
+        for (int n = 0; n < 4; ++n)
+            ASSERT_TRUE(send(kBroadcastMac, type));
+    EXPECT_EQ(with(0) + with(1), 16U);
+    unsigned other = with(0) > with(1) ? 0 : 1;
+    for (std::size_t n = 2; n < with(other); ++n)
+        EXPECT_EQ(from_of(device(other).with[n]), mac_of(1));
+    EXPECT_EQ(with(1 - other), 2U) << "they do not overtake each other";
+}
+
+TEST_F(Bond, a_retained_frame_is_addressed_anew_when_it_is_sent_again) {
+    make(2);
+    peer({100, 100});
+    Segment* segment = frame(mac_of(2), mac_of(1));
+    for (int n = 0; n < 2; ++n) {
+        port_.pool.hold(segment);
+        ASSERT_EQ(port_.tx(port_.context, &segment, 1), 1);
+    }
+    EXPECT_EQ(with(1), 1U);
+    EXPECT_EQ(to_of(segment), mac_of(2, 1));
+    EXPECT_EQ(from_of(segment), mac_of(1, 1));
+    FramePool::put(segment);
+}
+
+TEST_F(Bond, a_node_of_one_link_gets_its_frames_in_order) {
+    make(2);
+    for (int n = 0; n < 10; ++n)
+        ASSERT_TRUE(send(mac_of(3)));
+    EXPECT_TRUE(with(0) == 10 || with(1) == 10);
+}
+
+// N-29
+TEST_F(Bond, a_link_of_the_peer_that_is_down_gets_nothing) {
+    make(2);
+    peer({0, 100});
+    for (int n = 0; n < 4; ++n)
+        ASSERT_TRUE(send(mac_of(2)));
+    for (unsigned link : {0U, 1U})
+        for (const Segment* segment : device(link).with)
+            EXPECT_EQ(to_of(segment), mac_of(2, 1));
+}
+
+// N-29
+TEST_F(Bond, a_link_that_went_down_is_left_with_what_waits_and_taken_again) {
+    make(2);
+    peer({100, 100});
+    device(0).accepts = device(1).accepts = 2;
+    for (int n = 0; n < 10; ++n)
+        ASSERT_TRUE(send(mac_of(2)));
+    device(1).accepts = 1000;
+    device(0).up = false;
+    EXPECT_TRUE(port_.link_up(port_.context));
+    EXPECT_EQ(port_.addresses(port_.context)[0].megabits, 0U);
+    EXPECT_EQ(port_.addresses(port_.context)[1].megabits, 100U);
+    EXPECT_EQ(port_.tx_pending(port_.context), 8U) << "the dead link's frames have left";
+    EXPECT_EQ(with(1), 8U);
+    for (int n = 0; n < 4; ++n)
+        ASSERT_TRUE(send(mac_of(2)));
+    EXPECT_EQ(with(0), 2U);
+    device(0).up = true;
+    device(0).accepts = 1000;
+    EXPECT_TRUE(port_.link_up(port_.context));
+    for (int n = 0; n < 4; ++n)
+        ASSERT_TRUE(send(mac_of(2)));
+    EXPECT_EQ(with(0), 6U);
+    device(0).up = device(1).up = false;
+    EXPECT_FALSE(port_.link_up(port_.context));
+    EXPECT_FALSE(send(mac_of(2)));
+}
+
+TEST_F(Bond, what_a_full_device_does_not_take_waits_and_bounds_what_is_taken) {
+    make(2);
+    peer({100, 100});
+    device(0).accepts = device(1).accepts = 0;
+    unsigned taken = 0;
+    while (send(mac_of(2)))
+        ++taken;
+    EXPECT_EQ(taken, 64U);
+    EXPECT_EQ(port_.tx_pending(port_.context), 64U);
+    device(0).accepts = device(1).accepts = 100;
+    EXPECT_EQ(port_.tx_pending(port_.context), 64U);
+    EXPECT_EQ(with(0) + with(1), 64U);
+}
+
+// N-31
+TEST_F(Bond, any_address_of_a_node_is_its_first_one_to_the_engine) {
+    make(2);
+    peer({100, 100});
+    arrive(1, frame(mac_of(1, 1), mac_of(2, 1)));
+    EXPECT_EQ(received(), mac_of(2));
+    arrive(0, frame(mac_of(1), mac_of(2)));
+    EXPECT_EQ(received(), mac_of(2));
+    arrive(0, frame(mac_of(1), mac_of(9)));
+    EXPECT_EQ(received(), mac_of(9)) << "unknown to the table";
+    peer({100});
+    arrive(1, frame(mac_of(1, 1), mac_of(2, 1)));
+    EXPECT_EQ(received(), mac_of(2, 1)) << "it has that address no more";
+}
+
+// N-33
+TEST_F(Bond, one_link_alone_brings_frames_for_groups_and_none_the_nodes_own) {
+    make(2);
+    const std::vector<Mac> wanted{kGroup};
+    EXPECT_TRUE(port_.set_multicasts(port_.context, wanted));
+    EXPECT_EQ(device(0).multicasts.size(), 1U);
+    EXPECT_TRUE(device(1).multicasts.empty());
+    arrive(1, frame(kGroup, mac_of(2)));
+    EXPECT_EQ(received(), Mac{});
+    arrive(0, frame(kGroup, mac_of(2)));
+    EXPECT_EQ(received(), mac_of(2));
+    arrive(0, frame(kBroadcastMac, mac_of(1, 1)));
+    EXPECT_EQ(received(), Mac{}) << "its own, by the other link";
+    device(0).up = false;
+    EXPECT_TRUE(port_.link_up(port_.context));
+    EXPECT_TRUE(device(0).multicasts.empty());
+    EXPECT_EQ(device(1).multicasts.size(), 1U);
+    arrive(1, frame(kGroup, mac_of(2)));
+    EXPECT_EQ(received(), mac_of(2));
+}
+
+TEST_F(Bond, a_port_of_one_link_that_is_wrapped_sends_in_order_and_knows_all_addresses) {
+    make(1);
+    EXPECT_EQ(port_.info.reorder_wait, 0);
+    peer({100, 100});
+    EXPECT_GT(bond_->table().info.reorder_wait, 0) << "the node of two links sends by both";
+    for (int n = 0; n < 4; ++n)
+        ASSERT_TRUE(send(mac_of(2)));
+    const Mac to = to_of(device(0).with[0]);
+    for (const Segment* segment : device(0).with) {
+        EXPECT_EQ(to_of(segment), to) << "no frame overtakes another";
+        EXPECT_EQ(from_of(segment), mac_of(1));
+    }
+    arrive(0, frame(mac_of(1), mac_of(2, 1)));
+    EXPECT_EQ(received(), mac_of(2));
+    device(0).up = false;
+    EXPECT_FALSE(port_.link_up(port_.context));
+}
+
+TEST_F(Bond, many_nodes_are_told_apart) {
+    make(2);
+    for (unsigned node = 2; node < 200; ++node) {
+        const std::vector<NodeAddress> addresses{{mac_of(node), 100}, {mac_of(node, 1), 100}};
+        port_.set_addresses(port_.context, addresses);
+    }
+    for (unsigned node = 2; node < 200; ++node) {
+        arrive(1, frame(mac_of(1, 1), mac_of(node, 1)));
+        EXPECT_EQ(received(), mac_of(node));
+    }
+}
+
+}  // namespace
+}  // namespace ulc::port
