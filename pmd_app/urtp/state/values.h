@@ -4,10 +4,10 @@
 
 #include "base/state/archive.h"
 #include "urtp/sessions.h"
+#include "wire/state/ids.h"
 
 namespace ulc {
 
-inline void fields(state::Archive& archive, Seq& seq) { archive.values(seq.value); }
 inline void fields(state::Archive& archive, Mac& mac) { archive.values(mac.octets); }
 
 }  // namespace ulc
