@@ -57,6 +57,7 @@ public:
                  std::uint32_t start = 0) noexcept
         : ring_(ring), consumed_(consumed), slots_(slots), next_(start), seen_consumed_(start) {
         ULC_CHECK(slots_valid(slots));
+        at_ = ring + (start & (slots - 1));
         mark_ = mark_of(start, slots);
     }
 
@@ -86,16 +87,20 @@ public:
     [[nodiscard]] Record* claim() noexcept {
         if (is_full()) [[unlikely]]
             return nullptr;
-        return &ring_[next_ & (slots_ - 1)];
+        return at_;
     }
 
     /// Hands the claimed slot to the consumer.
-    void publish() noexcept { publish(ring_[next_ & (slots_ - 1)]); }
+    void publish() noexcept { publish(*at_); }
     /// The same. `record`: the result of claim().
     void publish(Record& record) noexcept {
         std::atomic_ref<std::uint32_t>(record.mark).store(mark_, std::memory_order_release);  // A
         ++next_;
-        if ((next_ & (slots_ - 1)) == 0) mark_ = mark_of(next_, slots_);  // a lap is done
+        ++at_;
+        if ((next_ & (slots_ - 1)) == 0) {  // a lap is done
+            at_ = ring_;
+            mark_ = mark_of(next_, slots_);
+        }
     }
 
     /// Claims, copies and publishes. Returns false if the ring is full.
@@ -119,12 +124,15 @@ public:
     template <typename Archive>
     void fields(Archive& archive) {
         archive.values(next_, seen_consumed_, corrupt_);
-        if (archive.require(next_ - seen_consumed_ <= slots_, "a ring is fuller than it can be"))
-            mark_ = mark_of(next_, slots_);
+        if (!archive.require(next_ - seen_consumed_ <= slots_, "a ring is fuller than it can be"))
+            return;
+        at_ = ring_ + (next_ & (slots_ - 1));
+        mark_ = mark_of(next_, slots_);
     }
 
 private:
     Record* ring_ = nullptr;
+    Record* at_ = nullptr;  ///< the next record's slot
     const std::atomic<std::uint32_t>* consumed_ = nullptr;
     std::uint32_t slots_ = 0;
     std::uint32_t next_ = 0;
@@ -157,21 +165,20 @@ public:
                  std::uint32_t start = 0) noexcept
         : ring_(ring), consumed_(consumed), slots_(slots), next_(start), published_(start) {
         ULC_CHECK(slots_valid(slots));
+        at_ = ring + (start & (slots - 1));
         awaited_ = mark_of(start, slots);
     }
 
     /// Returns true if a record is there.
     [[nodiscard]] bool ready() const noexcept { return next().has_come(); }
-    [[nodiscard]] NextSlot next() const noexcept {
-        return {ring_[next_ & (slots_ - 1)].mark, awaited_};
-    }
+    [[nodiscard]] NextSlot next() const noexcept { return {at_->mark, awaited_}; }
 
     /// Copies the next record, once, and frees its slot. Returns false if there is none. For the
     /// engine: it must validate `out`, which the client cannot change any more. (out.mark is
     /// meaningless.)
     [[nodiscard]] bool take(Record& out) noexcept {
         if (!ready()) return false;
-        std::memcpy(&out, &ring_[next_ & (slots_ - 1)], sizeof out);
+        std::memcpy(&out, at_, sizeof out);
         asm volatile(
             "" ::
                 : "memory");  // the compiler must not read the shared slot again in place of `out`
@@ -182,17 +189,19 @@ public:
     /// Returns the next record in place, valid until pop(); nullptr if there is none. For the
     /// client, which trusts the engine not to change it; and for the engine if it reads each word
     /// once, and validates the value that it has read.
-    [[nodiscard]] const Record* front() const noexcept {
-        return ready() ? &ring_[next_ & (slots_ - 1)] : nullptr;
-    }
+    [[nodiscard]] const Record* front() const noexcept { return ready() ? at_ : nullptr; }
 
     /// Returns the place of the next record, after next().has_come() reported it; as front().
-    [[nodiscard]] const Record& peek() const noexcept { return ring_[next_ & (slots_ - 1)]; }
+    [[nodiscard]] const Record& peek() const noexcept { return *at_; }
 
     /// Frees the slot of front() or peek().
     void pop() noexcept {
         ++next_;
-        if ((next_ & (slots_ - 1)) == 0) awaited_ = mark_of(next_, slots_);  // a lap is done
+        ++at_;
+        if ((next_ & (slots_ - 1)) == 0) {  // a lap is done
+            at_ = ring_;
+            awaited_ = mark_of(next_, slots_);
+        }
         if (next_ - published_ >= slots_ / 4) publish_cursor();
     }
 
@@ -210,12 +219,14 @@ public:
     template <typename Archive>
     void fields(Archive& archive) {
         archive.values(next_, published_);
-        if (archive.require(next_ - published_ < slots_, "a ring was read too far"))
-            awaited_ = mark_of(next_, slots_);
+        if (!archive.require(next_ - published_ < slots_, "a ring was read too far")) return;
+        at_ = ring_ + (next_ & (slots_ - 1));
+        awaited_ = mark_of(next_, slots_);
     }
 
 private:
     Record* ring_ = nullptr;
+    Record* at_ = nullptr;  ///< the next record's slot
     std::atomic<std::uint32_t>* consumed_ = nullptr;
     std::uint32_t slots_ = 0;
     std::uint32_t next_ = 0;

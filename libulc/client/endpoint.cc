@@ -54,19 +54,52 @@ Endpoint::~Endpoint() {
 
 // ---------------------------------------------------------------- poll
 
+/// Runs a round of an engine in this process. Returns true if something moved.
+[[gnu::always_inline]] inline bool Endpoint::run_engine() {
+    if (hooks_.progress == nullptr) return false;
+    const std::uint32_t published = submitter_.published();
+    const int round = hooks_.progress(hooks_.context);
+    if (round != abi::kRoundElsewhere) {
+        taken_by_engine_ = published;
+        engine_owes_ = (round & abi::kRoundOwes) != 0;
+    }
+    return (round & abi::kRoundMoved) != 0;
+}
+
+/// Returns true if a poll has more to do than to take completions.
+[[gnu::always_inline]] inline bool Endpoint::has_more_to_do() const noexcept {
+    return events_aside_ != 0 || !outbox_.all_submitted() || groups_.waits() || near_ != nullptr ||
+           inbox_.has_words() || state_ == State::kLeaving || submitter_.corrupt();
+}
+
+// Mostly nothing has come, or one short message whose receive is posted.
 int Endpoint::poll() {
     if (ended_ != 0) return -ended_;
-    bool moved = false;
-    if (hooks_.progress != nullptr) {
-        const std::uint32_t published = submitter_.published();
-        const int round = hooks_.progress(hooks_.context);
-        moved = (round & abi::kRoundMoved) != 0;
-        if (round != abi::kRoundElsewhere) {
-            taken_by_engine_ = published;
-            engine_owes_ = (round & abi::kRoundOwes) != 0;
-        }
+    const bool moved = run_engine();
+    int events = 0;
+    const abi::CompletionRecord* record = completions_.front();
+    if (record != nullptr && near_ == nullptr && inbox_.take_short(*record)) {
+        completions_.pop();
+        record = completions_.front();
+        events = 1;
     }
-    int events = std::exchange(events_aside_, 0);
+    if (record != nullptr || has_more_to_do()) [[unlikely]]
+        return poll_all(events, moved);
+    if (events == 0 && !moved) return on_idle_poll();
+    empty_polls_ = 0;
+    return events;
+}
+
+int Endpoint::on_idle_poll() {
+    if (++empty_polls_ % kAnnouncePolls == 0) on_empty_poll();
+    if (--look_in_ == 0) pace_looks();
+    return -ended_;
+}
+
+/// Takes the rest of the completions, and runs all other steps of a poll. events: completions that
+/// were taken; moved: the engine's round moved something.
+int Endpoint::poll_all(int events, bool moved) {
+    events += std::exchange(events_aside_, 0);
     bool stalled = false;
     for (unsigned n = 0; n < kPollRecordsMax; ++n) {
         const abi::CompletionRecord* record = completions_.front();
@@ -104,8 +137,7 @@ int Endpoint::poll() {
         empty_polls_ = 0;
         if (events > 0) return events;
     } else {
-        if (++empty_polls_ % kAnnouncePolls == 0) on_empty_poll();
-        if (--look_in_ == 0) pace_looks();
+        (void)on_idle_poll();
     }
     if (ended_ != 0) return -ended_;
     return stalled ? -ULC_ERR_LIMIT : 0;

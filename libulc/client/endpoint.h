@@ -272,6 +272,10 @@ private:
     void on_job_failed(const abi::CompletionRecord& record);
     void on_peer_gone(std::uint16_t rank, int error);
     void on_fault(const abi::CompletionRecord& record);
+    [[nodiscard]] bool run_engine();
+    [[nodiscard]] bool has_more_to_do() const noexcept;
+    [[nodiscard]] int poll_all(int events, bool moved);
+    [[nodiscard]] int on_idle_poll();
     void on_empty_poll();
     void pace_looks();
     void look_at_engine(Nanos now);

@@ -51,7 +51,15 @@ public:
 
     T* pop_front() noexcept {
         T* node = head_;
-        if (node != nullptr) remove(*node);
+        if (node == nullptr) return nullptr;
+        Links<T>& links = node->*kMember;
+        head_ = links.next;
+        if (head_ != nullptr) {
+            (head_->*kMember).prev = nullptr;
+        } else {
+            tail_ = nullptr;
+        }
+        links = {};
         return node;
     }
 

@@ -89,6 +89,10 @@ public:
         sharing_.progress();
         return to_remove_.empty() && forming_.empty() ? 0 : advance_all();
     }
+    /// Returns true if progress() has something to do.
+    [[nodiscard]] bool waits() const noexcept {
+        return sharing_.waits() || !to_remove_.empty() || !forming_.empty();
+    }
 
     /// Tags of libulc's own messages.
     static constexpr std::uint64_t kTagReport = (std::uint64_t{3} << 62) | 1;

@@ -53,6 +53,7 @@ public:
         if (!errands_.empty()) [[unlikely]]
             run_errands();
     }
+    [[nodiscard]] bool waits() const noexcept { return !errands_.empty(); }
 
 private:
     void run_errands();

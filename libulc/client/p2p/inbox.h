@@ -66,6 +66,9 @@ public:
     [[nodiscard]] abi::Place find_place(const abi::Beginning& message) noexcept;
     /// The same, and makes the message that receive's.
     [[nodiscard]] abi::Place place(const abi::Beginning& message) noexcept;
+    /// Takes a whole message that is inside its record, for the first receive that names its
+    /// source. Returns false, with nothing changed, if on_message() or another rule decides.
+    [[nodiscard]] bool take_short(const abi::CompletionRecord& record) noexcept;
     /// A kMessage record. kStalled: not taken, offer it again.
     [[nodiscard]] Taken on_message(const abi::CompletionRecord& record) noexcept;
     /// A kMessage record of an announcement, or of the rest of an announced message (rendezvous.h).
@@ -239,5 +242,23 @@ private:
     std::uint64_t memory_used_ = 0;
     std::uint32_t arena_held_ = 0;
 };
+
+[[gnu::always_inline]] inline bool Inbox::take_short(const abi::CompletionRecord& record) noexcept {
+    constexpr std::uint8_t kShort = abi::kCompleteInline | abi::kCompleteFirst | abi::kCompleteLast;
+    const std::uint8_t flags = record.flags;
+    const std::uint64_t tag = (flags & abi::kCompleteHasTag) != 0 ? record.tag : 0;
+    const std::uint64_t length = record.inline_length;
+    if (record.kind != abi::CompletionKind::kMessage || record.status != 0 ||
+        (flags & ~abi::kCompleteHasTag) != kShort || length > abi::kInlineOctetsMax ||
+        record.source >= matcher_.ranks() || tag >= kLibulcTags)
+        return false;
+    Request* request = matcher_.match_first(record.source, tag, length);
+    if (request == nullptr) return false;
+    copy_short(request->buffer, record.body.inline_octets, length);
+    describe(*request, record.source, record.stream, tag);
+    request->length = length;
+    request->done(ULC_OK);
+    return true;
+}
 
 }  // namespace ulc::client

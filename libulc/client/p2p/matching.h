@@ -52,6 +52,20 @@ public:
     [[nodiscard]] Request* find_posted(std::uint16_t source, std::uint64_t tag) noexcept;
     /// The same, taken out of its list, unless it takes many messages.
     [[nodiscard]] Request* match_posted(std::uint16_t source, std::uint64_t tag) noexcept;
+    /// Removes and returns the receive for a whole message of `octets` bytes, if it is the first
+    /// that names the source and no other receive can match. nullptr: match_posted() decides.
+    [[nodiscard]] Request* match_first(std::uint16_t source, std::uint64_t tag,
+                                       std::uint64_t octets) noexcept {
+        Source& from = sources_[source];
+        Request* request = from.posted.front();
+        if (request == nullptr || !posted_any_.empty() || hashes_posted_) return nullptr;
+        if (((tag ^ request->tag) & request->mask) != 0 || request->many ||
+            request->pieces != nullptr || octets > request->capacity)
+            return nullptr;
+        if (request->capacity >= abi::kPlacedMin) --long_posted_;
+        from.told = false;
+        return from.posted.pop_front();
+    }
     /// Removes and returns a receive that names `source` (kAnySource: one from any); nullptr if
     /// none is left.
     [[nodiscard]] Request* take_posted(std::uint16_t source) noexcept;

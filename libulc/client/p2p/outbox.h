@@ -207,8 +207,10 @@ static_assert(abi::kInlineOctetsMax <= kCopyShortMax);
     const std::uint64_t length = payload.length;
     if (length > abi::kInlineOctetsMax || length >= announce_from_ || !pending_.empty())
         return false;
-    abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kSend);
+    abi::SubmissionRecord* record = submitter_.claim_raw();
     if (record == nullptr) return false;
+    record->kind = abi::SubmitKind::kSend;
+    record->cookie = 0;
     describe_inline(*record, stream, tag, length);
     payload.read_short(record->body.inline_octets);
     submitter_.publish();

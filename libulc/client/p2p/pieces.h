@@ -73,8 +73,8 @@ inline void gather(const ulc_piece* list, unsigned count, std::uint64_t at, unsi
     });
 }
 
-inline void Pieces::read_short(unsigned char* to) const noexcept {
-    if (list == nullptr) {
+[[gnu::always_inline]] inline void Pieces::read_short(unsigned char* to) const noexcept {
+    if (list == nullptr) [[likely]] {
         copy_short(to, base, length);
     } else {
         gather(list, count, 0, to, length);

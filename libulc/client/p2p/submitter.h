@@ -13,6 +13,8 @@ public:
     Submitter(const abi::Region& region, const Hooks& hooks) noexcept
         : control_(&region.control()), ring_(region.submission_producer()), hooks_(hooks) {}
 
+    /// Returns a record of which all but the mark must be filled; nullptr: the ring is full.
+    [[nodiscard]] abi::SubmissionRecord* claim_raw() noexcept { return ring_.claim(); }
     /// A record of this kind to fill (all but mark and body are set to zero), or nullptr: full.
     [[nodiscard]] abi::SubmissionRecord* claim(abi::SubmitKind kind) noexcept {
         abi::SubmissionRecord* record = ring_.claim();

@@ -450,5 +450,49 @@ TEST_F(ClientReceive, the_end_of_an_endpoint_hands_out_every_collected_request) 
     EXPECT_EQ(ulc_next_done(ep, &status), nullptr);
 }
 
+TEST_F(ClientReceive, a_short_message_meets_the_receive_that_was_posted_first) {
+    engine.form(0, 3);
+    char buffers[4][8] = {};
+    ulc_request any;
+    ulc_request named;
+    ulc_status status;
+    ASSERT_EQ(ulc_receive(ep, ULC_RANK_ANY, 5, UINT64_MAX, buffers[0], 8, &any), ULC_OK);
+    ASSERT_EQ(ulc_receive(ep, 1, 5, UINT64_MAX, buffers[1], 8, &named), ULC_OK);
+    engine.deliver_inline(1, 5, "one");
+    EXPECT_EQ(ep->poll(), 1);
+    ASSERT_EQ(test(any, &status), ULC_OK);
+    EXPECT_EQ(std::string(buffers[0], 3), "one");
+    EXPECT_EQ(test(named), ULC_ERR_AGAIN);
+    engine.deliver_inline(1, 5, "two");
+    EXPECT_EQ(ep->poll(), 1);
+    ASSERT_EQ(test(named, &status), ULC_OK);
+    EXPECT_EQ(std::string(buffers[1], 3), "two");
+
+    ulc_request other;
+    ASSERT_EQ(ulc_receive(ep, 1, 6, UINT64_MAX, buffers[2], 8, &other), ULC_OK);
+    ASSERT_EQ(ulc_receive(ep, 1, 7, UINT64_MAX, buffers[3], 3, &named), ULC_OK);
+    engine.deliver_inline(1, 7, "longer");
+    EXPECT_EQ(ep->poll(), 1);
+    ASSERT_EQ(test(named, &status), ULC_OK);
+    EXPECT_EQ(status.error, ULC_ERR_TRUNCATED);
+    EXPECT_EQ(std::string(buffers[3], 8), std::string("lon\0\0\0\0\0", 8));
+    EXPECT_EQ(test(other), ULC_ERR_AGAIN);
+    ASSERT_EQ(ulc_cancel(ep, &other), ULC_OK);
+}
+
+TEST_F(ClientReceive, a_short_message_beyond_its_buffer_is_cut) {
+    engine.form(0, 2);
+    char buffer[8] = "";
+    ulc_request request;
+    ulc_status status;
+    ASSERT_EQ(ulc_receive(ep, 1, 7, UINT64_MAX, buffer, 3, &request), ULC_OK);
+    engine.deliver_inline(1, 7, "longer");
+    EXPECT_EQ(ep->poll(), 1);
+    ASSERT_EQ(test(request, &status), ULC_OK);
+    EXPECT_EQ(status.error, ULC_ERR_TRUNCATED);
+    EXPECT_EQ(status.length, 6U);
+    EXPECT_EQ(std::string(buffer, 4), std::string("lon\0", 4));
+}
+
 }  // namespace
 }  // namespace ulc::client
