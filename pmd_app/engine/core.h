@@ -222,6 +222,7 @@ struct Core {
     Nanos now = 0;                ///< time of this round
     std::uint32_t beats = 0;      ///< calls of Engine::beat()
     bool moved = true;            ///< in this round, or since: the next one is due at once
+    bool offloading = false;      ///< at the end of the last general round
     /// Rounds before this time only poll (round.cc); 0: the next one is general.
     Nanos quiet_until = 0;
     std::uint32_t still_rounds = 0;  ///< consecutive general rounds without movement

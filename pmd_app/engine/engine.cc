@@ -271,11 +271,7 @@ void Engine::beat() noexcept {
     }
 }
 
-bool Engine::offloading() const noexcept {
-    return std::ranges::any_of(core_->active, [](const Endpoint* endpoint) {
-        return endpoint->offloads != nullptr && !endpoint->offloads->empty();
-    });
-}
+bool Engine::offloading() const noexcept { return core_->offloading; }
 
 Result<AddressId> Engine::group_address(std::uint32_t net, GroupHandle group) const {
     ULC_CHECK(net < core_->nets.size());

@@ -128,7 +128,7 @@ public:
     /// Shows attached clients that the engine's thread runs. Called about once a millisecond.
     void beat() noexcept;
 
-    /// True if it runs a schedule of some client, which may be computing meanwhile.
+    /// True if it ran a schedule of some client at the end of its last general round.
     [[nodiscard]] bool offloading() const noexcept;
 
     /// Returns the address to which this node listens for a group (base/address_plan.h). kInvalid:

@@ -115,9 +115,17 @@ Nanos nets_quiet_until(const Core& core) noexcept {
     return until;
 }
 
+/// Returns whether a schedule of some client is carried out. Quiet rounds begin and end none.
+bool has_offload(const Core& core) noexcept {
+    return std::ranges::any_of(core.active, [](const Endpoint* endpoint) {
+        return endpoint->offloads != nullptr && !endpoint->offloads->empty();
+    });
+}
+
 /// Sets core.quiet_until, after a general round.
 void begin_quiet(Core& core) noexcept {
     core.forget_predictions();
+    core.offloading = has_offload(core);
     Nanos until = nets_quiet_until(core);
     core.looks.clear();
     for (Endpoint* endpoint : core.active) {

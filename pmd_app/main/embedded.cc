@@ -109,17 +109,19 @@ void wake_helper(EmbeddedEngine& engine) {
         wake_futex(nullptr, 0, &engine.needs_helper);
 }
 
-/// Runs one round in the thread that has the engine. The helper is woken when a collective was
-/// submitted.
-bool round(EmbeddedEngine& engine, Nanos now) {
-    const bool moved = engine.core->poll(now);
-    const std::uint32_t before = engine.needs_helper.load(std::memory_order_relaxed) & kOffloading;
-    if (!moved && before == 0) return false;
-    const std::uint32_t offloading = engine.core->offloading() ? kOffloading : 0;
-    if (offloading != before) {
-        engine.needs_helper.fetch_xor(kOffloading, std::memory_order_relaxed);
-        if (offloading != 0) wake_helper(engine);
-    }
+/// Records that a collective was submitted, which wakes the helper, or that the last one ended.
+[[gnu::noinline]] void set_offloading(EmbeddedEngine& engine, bool offloading) {
+    engine.needs_helper.fetch_xor(kOffloading, std::memory_order_relaxed);
+    if (offloading) wake_helper(engine);
+}
+
+/// Takes one round. The caller holds the engine.
+[[gnu::always_inline]] inline bool round(EmbeddedEngine& engine, Nanos now) {
+    engine::Engine& core = *engine.core;
+    const bool moved = core.poll(now);
+    const bool before = (engine.needs_helper.load(std::memory_order_relaxed) & kOffloading) != 0;
+    if (const bool offloading = core.offloading(); offloading != before) [[unlikely]]
+        set_offloading(engine, offloading);
     return moved;
 }
 
@@ -302,14 +304,16 @@ int detach(EmbeddedEngine* engine, std::uint32_t endpoint) {
 }
 
 // The placer is asked in this round only: in others the client's thread may be anywhere.
-int poll(EmbeddedEngine* engine, std::uint32_t endpoint, const abi::Placer* placer) {
+int poll(EmbeddedEngine* engine, std::uint32_t endpoint, const abi::Placer* placer) noexcept {
     const Turn turn(*engine);
     if (!turn.mine()) return abi::kRoundElsewhere;
     const Nanos now = engine->clock.now();
     engine->polled_at.store(now, std::memory_order_relaxed);
-    if (placer != nullptr) engine->core->set_placer(endpoint, placer);
+    if (placer != nullptr) [[unlikely]]
+        engine->core->set_placer(endpoint, placer);
     const bool moved = round(*engine, now);
-    if (placer != nullptr) engine->core->set_placer(endpoint, nullptr);
+    if (placer != nullptr) [[unlikely]]
+        engine->core->set_placer(endpoint, nullptr);
     return (moved ? abi::kRoundMoved : abi::kRoundIdle) |
            (engine->core->owes(endpoint) ? abi::kRoundOwes : 0);
 }
