@@ -24,31 +24,20 @@ namespace ulc::urtp {
            active_groups_.empty();
 }
 
-/// Returns the stream if the general path would admit a packet, with no extension that the fast
-/// path does not write; nullptr: it decides.
-[[gnu::always_inline]] inline TxStream* Sender::clear_stream(const Session& session,
-                                                             Nanos now) const noexcept {
-    TxStream* tx = session.tx.get();
-    if (tx == nullptr || !is_clear(*tx, now)) return nullptr;
-    if (!active_groups_.empty()) return nullptr;  // the packet may have to name them (§5)
-    const FrameShare* share = context_.config.send_frames;
-    return share == nullptr || share->may_take() ? tx : nullptr;
-}
-
 /// No stream is under way that a packet of this one may have to name (§5).
-inline bool Sender::is_alone(const TxStream& tx) const noexcept {
+[[gnu::always_inline]] inline bool Sender::is_alone(const TxStream& tx) const noexcept {
     if (tx.group == nullptr) return active_groups_.empty();
     const bool only =
         active_groups_.empty() || (active_groups_.size() == 1 && active_groups_.front() == &tx);
     return only && active_unicast_.empty();
 }
 
-/// The same of a group's stream, for a packet to all members.
-inline TxStream* Sender::clear_stream(const Group& group, Nanos now) const noexcept {
-    TxStream* tx = group.tx.get();
-    if (tx == nullptr || !is_clear(*tx, now) || !is_alone(*tx)) return nullptr;
+/// Returns whether the general path would admit a packet, a group's to all members, with no
+/// extension that the fast path does not write. False: it decides.
+[[gnu::always_inline]] inline bool Sender::admits_short(const TxStream& tx,
+                                                        Nanos now) const noexcept {
     const FrameShare* share = context_.config.send_frames;
-    return share == nullptr || share->may_take() ? tx : nullptr;
+    return is_clear(tx, now) && is_alone(tx) && (share == nullptr || share->may_take());
 }
 
 /// Writes the frame, as plan() and commit() would.
@@ -94,24 +83,29 @@ inline TxPrediction Sender::predict(const Group& group) const noexcept {
 
 inline Segment* Sender::transmit_short(const ShortMessage& message, Session& session,
                                        Nanos now) noexcept {
-    if (clear_stream(session, now) == nullptr) return nullptr;
-    return transmit_next(predict(session), message, now);
+    if (session.tx == nullptr || !admits_short(*session.tx, now)) return nullptr;
+    return transmit_admitted(predict(session), message, now);
 }
 
 inline Segment* Sender::transmit_short(const ShortMessage& message, const Group& group,
                                        Nanos now) noexcept {
-    if (clear_stream(group, now) == nullptr) return nullptr;
-    return transmit_next(predict(group), message, now);
+    if (group.tx == nullptr || !admits_short(*group.tx, now)) return nullptr;
+    return transmit_admitted(predict(group), message, now);
 }
 
 /// The transport has no other frame to transmit. Returns nullptr if the general path decides.
 [[gnu::always_inline]] inline Segment* Sender::transmit_next(const TxPrediction& prediction,
                                                              const ShortMessage& message,
                                                              Nanos now) noexcept {
+    if (!admits_short(*prediction.tx, now)) return nullptr;
+    return transmit_admitted(prediction, message, now);
+}
+
+/// The same of a stream that admits the packet. nullptr: there is no frame.
+[[gnu::always_inline]] inline Segment* Sender::transmit_admitted(const TxPrediction& prediction,
+                                                                 const ShortMessage& message,
+                                                                 Nanos now) noexcept {
     TxStream& tx = *prediction.tx;
-    const FrameShare* share = context_.config.send_frames;
-    const bool alone = prediction.session != nullptr ? active_groups_.empty() : is_alone(tx);
-    if (!is_clear(tx, now) || !alone || (share != nullptr && !share->may_take())) return nullptr;
     Segment* segment = context_.pool.get();
     if (segment == nullptr) return nullptr;
     const bool asks = tx.asks();

@@ -132,8 +132,9 @@ private:
     void retain(TxStream& tx, Segment* segment, bool asks, Nanos now) noexcept;
     void build_short(const TxPrediction& of, const ShortMessage& message, bool asks,
                      Segment& segment, Nanos now) noexcept;
-    [[nodiscard]] TxStream* clear_stream(const Session& session, Nanos now) const noexcept;
-    [[nodiscard]] TxStream* clear_stream(const Group& group, Nanos now) const noexcept;
+    [[nodiscard]] bool admits_short(const TxStream& tx, Nanos now) const noexcept;
+    Segment* transmit_admitted(const TxPrediction& prediction, const ShortMessage& message,
+                               Nanos now) noexcept;
     [[nodiscard]] bool is_clear_of_rules(const TxStream& tx) const noexcept;
     TxSlot& take_slot(TxStream& tx, Segment* segment, bool asks, Nanos now,
                       bool sent = false) noexcept;
