@@ -5,7 +5,6 @@
 namespace ulc::urtp {
 namespace {
 
-using test::Fate;
 using test::Faults;
 using test::World;
 
