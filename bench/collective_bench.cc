@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Times every collective over sizes, on all ranks of a job, each with the table's choice and with
 // named algorithms, including the tree over unicast for reference. The last word of the name
 // selects one of four measurements:

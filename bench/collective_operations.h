@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The collectives as a benchmark sees them: buffers with known bytes, one call, and whether what
 // came is right.
 #pragma once

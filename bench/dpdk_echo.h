@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The bare reference of all ULC figures on DPDK links: two processes that pass frames straight
 // through rte_eth_rx_burst and rte_eth_tx_burst, with none of our protocol between. The time that
 // ULC adds is the ratio.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ulc-bench-dpdk: bare DPDK echo over memif and af_packet, one-way latency and throughput. The
 // denominator of ULC's figures.
 #include <benchmark/benchmark.h>

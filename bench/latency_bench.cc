@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One-way latency between rank 0 and rank 1: half of a round trip (GAMMA §2.2), 1 octet to 4 MiB,
 // kernel references in ulc-bench-kernel, MPI in ulc-bench-latency-mpi.
 //

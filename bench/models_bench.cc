@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The measures of GAMMA ch. 2, each under its name; rank 0 is "ping", rank 1 "pong", further ranks
 // wait. S is the size in bytes.
 //

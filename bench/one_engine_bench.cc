@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One engine, one thread that holds both endpoints (DESIGN, budgets): the cost of the path through
 // the engine, on two nets whose wires are joined, and on one net without a wire. It starts the
 // programs that it needs:

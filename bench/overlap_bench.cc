@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The share of a non-blocking broadcast that hides behind computation: hidden = 1 − (both −
 // computation) / alone, where alone is start and wait, both is start, compute for as long as alone
 // takes, wait. Medians over rounds, of one rank that computes: the root in the first half of the

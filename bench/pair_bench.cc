@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One-way latency of the daemon, without a second core for a second application: one thread holds
 // both endpoints, so the measurement covers app → engine (→ wire → engine) → app, without a
 // scheduler's delays.

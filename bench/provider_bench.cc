@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The path of libfabric's calls through the provider and libulc: a tagged message of 8 B that an
 // endpoint sends to itself, with the engine in this thread. The instructions are the figure
 // (bench/count_instructions); the engine's part is a round that finds nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Throughput from rank 0 to rank 1: bursts of equal messages of 1 byte to 4 MiB, up to 16 pending,
 // until the receiver has compared every byte of the last one and reported it. Reports time a
 // message, bytes a second.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The transport core alone, no port and no client: nanoseconds a packet of 64 octets, in bursts of
 // 16.
 //   send:    may_send, plan, the copy, commit, next_tx

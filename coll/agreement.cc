@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "coll/agreement.h"
 
 #include "base/fnv.h"

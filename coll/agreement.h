@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Arguments that all members of one operation must give alike, as the tags of its messages and
 // its inquiries carry them (client/groups/signature.h, PROTOCOL.md §6.3).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The algorithms: pure functions from (rank, ranks, root, sizes) to the steps of that rank. No
 // algorithm knows endpoints, time or memory; all ranks of one call use the same algorithm and
 // parameter, so their schedules match (tests/sim/schedule/checker.h proves it for every algorithm

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Entries of coll.h. Each function makes the Arguments that start() (operation.h) validates and
 // runs. The starting forms begin the operation, the blocking forms wait for it.
 #include <coll.h>

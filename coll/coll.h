@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Collective operations over groups of ranks, on ulc.h.
  *
  * Model. All members of a group call the same operations in the same order. An operation is

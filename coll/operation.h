@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One path from the arguments of any coll.h call to a run: validate the arguments, choose the
 // algorithm, make the plan, start.
 #pragma once

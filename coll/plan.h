@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A schedule under construction: what an algorithm appends steps to. Owns the arrays that
 // abi::Schedule views.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Elements are read and written by memcpy of their size, which compilers turn into plain, also
 // vector, loads and stores: so no operand needs alignment, and no loop is written twice. Integers
 // are added and multiplied as unsigned, so that they wrap. The result of an operator depends only

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The arithmetic of reductions: one loop for each (type, operator) that MPI allows. Operands may
 // lie at any address.
 #pragma once

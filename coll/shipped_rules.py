@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Makes the rules of selection tables (coll/tables/*.toml) the source of shipped_rules().
 
     shipped_rules.py TABLE... OUTPUT

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The selection table: which algorithm a call takes, by operation, medium, ranks on a node, ranks
 // and bytes. Rules do not overlap, so their order means nothing. A table is made of text
 // (coll/table_text.h) once; then a call compares a few numbers.

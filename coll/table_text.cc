@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The reader of coll/table_text.h: by recursive descent, line by line for messages. The meaning of
 // a rule is validated at its line.
 #include "coll/table_text.h"

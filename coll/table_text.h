@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A selection table as text: a part of TOML, so that any TOML reader reads it; this one needs no
 // library and says of a mistake file, line and key. `ulc tune` and `ulc-sim tune` write such files;
 // coll/tables/ has those that ship.

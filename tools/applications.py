@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Runs the papers' applications on this machine: speed-up and share of communication, with direct
 and with emulated broadcast.
 

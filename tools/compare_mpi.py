@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Compares collectives of ULC with those of Open MPI and MPICH over TCP, on this machine, in turns.
 
     tools/compare_mpi.py                         2, 4 and 8 ranks, every operation, 8 B to 1 MiB

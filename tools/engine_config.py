@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Writes an example of the engine's configuration file: each option with its meaning and default.
 
     tools/engine_config.py options.def engine.toml

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Fills @OPTIONS@ of a man page from a table of options.
 
     tools/man_options.py options.def PAGE.in PAGE

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Makes one table, plots and one JSON file of Google Benchmark results.
 
     tools/report.py FOLDER [--json FILE] [--results FILE]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The local kernel: C = A · B in double precision, column-major, one thread.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Linpack: A·x = b by LU factorisation with partial pivoting, on columns dealt to the ranks in
 // blocks of 64, cyclically (GAMMA §6.2). Only the owner of the next panel ever sends, so the
 // traffic is a sequence of broadcasts:

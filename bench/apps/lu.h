@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // LU factorisation with partial pivoting in blocks of columns, the local part: what one rank does
 // with a panel and with the columns behind it (GAMMA §6.2; the right-looking algorithm of LAPACK's
 // dgetrf). On BLAS, one thread, column-major.

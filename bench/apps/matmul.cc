@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Dense matrix product C = A · B on a job's ranks, in two forms.
 //
 // After URTP §5: A, B and C are cut into blocks of columns, one a rank. Rank i needs all of A for

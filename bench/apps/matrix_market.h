@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Reader and writer of Matrix Market files (NIST exchange format,
 // math.nist.gov/MatrixMarket/formats.html), into dense matrices and into sparse ones.
 //

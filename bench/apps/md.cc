@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Molecular dynamics of a polarizable fluid on all ranks of a job (GAMMA §6.4). Each rank computes
 // what acts on its share of the molecules; positions and dipoles go to all ranks, once a step and
 // once an iteration of the dipoles:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Functions that the applications share: agreeing on the input, and the times of all ranks.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A router of standard-cell circuits on shared memory, after LocusRoute (SPLASH; Express §5.2).
 // The processes take wires from one heap of work. Each takes a wire's old route out of the shared
 // cost array, finds the cheapest of its routes there, and adds it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Red/black successive over-relaxation of the Laplace equation on shared memory (Express §5): the
 // rows are dealt to the processes in blocks of pages. In each half step a process updates its
 // points of one colour from neighbours of the other, then all meet in a barrier.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Iterated product of a vector with a sparse matrix, x ← A·x, after URTP §5 (the solver of
 // PolyFEM). Each rank has a block of rows with about as many entries as the others', and after each
 // product the ranks allgather their parts of x:

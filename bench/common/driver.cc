@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bench/common/driver.h"
 
 #include <benchmark/benchmark.h>

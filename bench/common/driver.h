@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Google Benchmark on several ranks: rank 0 runs the framework, the others execute its commands.
 //
 //   rank 0     for every iteration: broadcast Command ─▶ all: barrier, execute

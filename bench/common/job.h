@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A program's place in a job as `ulc run` gives it, for benchmarks and applications: opens an
 // endpoint, joins, and leaves at the end. A program that was started alone is a job of one rank
 // without an engine.

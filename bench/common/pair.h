@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Two ranks of a job in one thread: the latency of the path between them, without a scheduler's
 // delays.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bench/common/switch_counts.h"
 
 #include <signal.h>

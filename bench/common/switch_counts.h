@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Counts of frames that crossed the switch so far, asked of a running ulc-switch:
 // bench/counted_switch starts it so that it can be.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The transport of a benchmark's messages: ULC, or a reference under the same loops. Blocking
 // calls; a failure ends the program with a message, since a benchmark cannot go on without its
 // peers.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Transport over libulc's public API.
 #include <coll.h>
 #include <ulc.h>

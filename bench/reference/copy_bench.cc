@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The reference of streams over shared memory: the copy alone. A process announces messages in a
 // mapping that both processes have; the other one copies each into its memory by memcpy(), as a
 // receive into a buffer must at least. 16 messages may be pending, as in throughput_bench.cc, and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "reference/echo_peer.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The other process of the kernel-socket references: a child that echoes or sinks messages on
 // commands over a socket pair. Loopback: both in one network namespace. veth: the child has a
 // separate namespace, joined by a veth pair that disappears with it; that needs root. Bridge: the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The reference of every ULC figure: kernel UDP and TCP between two processes, polled
 // and blocking, over loopback and over a veth pair. One-way latency is half a round trip (GAMMA
 // §2.2); every octet is checked. Runs in separate network namespaces when it may; nothing leaves

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The shortest half of a round trip of MPI_Send and MPI_Recv between ranks 0 and 1, for each length
  * given, in µs. The shortest of many is about the same on a busy machine and on a quiet one.
  *   mpicc -O2 bench/reference/mpi_shortest.c -o mpi_shortest

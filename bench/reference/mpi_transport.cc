@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The same benchmarks over MPI, as a reference: mpirun -np 2 --mca btl tcp,self
 // ulc-bench-latency-mpi.
 #define OMPI_SKIP_MPICXX  // the C API only

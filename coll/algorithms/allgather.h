@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The part of an allgather that other operations end with.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Allgather, URTP §4.3 algorithm 2: in every round all members multicast k segments at once, then
 // receive k from each other member. Fewer points of synchronisation than round robin (the paper:
 // 1.5 to 2 times faster with k = 1, best near k = 4 on four nodes), at the price of buffers for 2 ·

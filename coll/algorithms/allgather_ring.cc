@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Allgather around a ring of unicasts: in round t a member passes on to its right neighbour the
 // block that came from the left in round t − 1 (its own in round 0). ranks − 1 rounds; each byte
 // crosses the wire ranks − 1 times. Segments are passed on as they arrive.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Allgather, URTP §4.3 algorithm 1: in every round each member in turn multicasts one segment. A
 // member waits for its predecessors of the round and its successors of the round before, so one
 // source is on the medium at a time: no collisions on a hub, ranks latencies a round. While all

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Allreduce of small vectors: each rank multicasts its own, and folds all in the order of ranks.
 // One latency; ranks messages, and every port carries all of them.
 #include <algorithm>

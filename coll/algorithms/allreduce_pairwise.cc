@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Allreduce of large vectors: a reduce_scatter in a tournament of pairs, then every rank multicasts
 // its block of the result. Each octet crosses each port about twice, once for each half, whatever
 // the number of ranks.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Allreduce up a tree to rank 0 (rooted/reduce_tree.h), which multicasts each segment of the
 // result as soon as it is there. The multicast of one segment overlaps with the reduction of the
 // next. "binomial" goes down a tree of unicasts instead: the reference.

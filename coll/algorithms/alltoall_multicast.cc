@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Total exchange of small blocks: every rank multicasts all of its blocks as one message, and takes
 // its own out of each. ranks messages instead of ranks · (ranks − 1); every port carries all of the
 // bytes. A window of messages has its place in scratch memory; if they may come early, each of

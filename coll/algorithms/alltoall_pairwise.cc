@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Total exchange in a tournament of pairs (coll/algorithms/pairwise.h), k rounds at a time. In
 // place, a block is received over the one that was sent to the same partner, when that send is
 // done. If a block may come early, a copy is sent.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // K-chain barrier (GAMMA §5.3), for a medium that all members share. Members 1 … ranks−1 form k
 // chains of neighbours, as equal as can be; in each, a member waits for the one after it and then
 // tells the one before it, and the first of the chain tells member 0, which multicasts that all may

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Dissemination barrier (Hensgen, Finkel, Manber 1988) with k messages a round: in the round of
 // distance d member r tells r + d, r + 2d, …, r + kd and hears from as many before it, modulo
 // ranks. Then each knows of (k + 1)·d members that they have arrived, and d grows by as much. No

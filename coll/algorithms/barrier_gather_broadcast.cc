@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Barrier as URTP §4.5 and GAMMA §5.2.1 ("concurrent"): every member sends an empty message to
 // index 0, which then multicasts an empty one. Two latencies and `ranks` frames, one of them for
 // all. The gather hits one port with ranks − 1 minimum frames at once: harmless on a switch, a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The common part of gather and scatter over a binomial tree (coll/algorithms/tree.h): a member's
 // place, and the blocks that pass through it.
 #pragma once

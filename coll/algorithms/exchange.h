@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The exchange that reduce_scatter is and a large allreduce begins with.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Folding operands into one range, x ∘ y ∘ z …, strictly in the order in which they are added, with
 // brackets from the left. So each rank that adds the same operands in the same order has the same
 // result, to the last bit of a floating-point number.

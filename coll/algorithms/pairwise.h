@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The tournament of pairs: in round t of ranks rounds, r meets (t − r) mod ranks, which meets r. So
 // in a round each port sends one block and takes one, both between the same two, and the
 // acknowledgement of each rides on the other (GAMMA §3.3.2.3, Oxford BSP). A rank that meets itself

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Reduce_scatter over a tree of unicasts: a binomial reduction to rank 0, which sends each its
 // block.
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Reduce_scatter of small vectors: each rank multicasts its whole vector, and folds its own block
 // of all. One latency.
 #include "coll/algorithm.h"

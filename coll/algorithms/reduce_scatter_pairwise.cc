@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Reduce_scatter in a tournament of pairs (coll/algorithms/pairwise.h), k rounds at a time: each
 // port carries each byte of the vector once out and once in.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Scan and exscan of large vectors along a chain: each rank receives the fold of those before it,
 // and sends that with its own added. Segments in a pipeline: each port carries the vector once in
 // and once out.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Scan and exscan by recursive doubling over unicast (Hillis, Steele 1986): in round t a rank sends
 // the fold of the 2^t ranks up to itself to the one 2^t behind, and puts the received fold in front
 // of its fold. log2(ranks) rounds.

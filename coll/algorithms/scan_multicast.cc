@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Scan and exscan of small vectors: each rank multicasts its own to those after it, and folds those
 // before it (and its own) in the order of ranks. Beyond 64 ranks, where a multicast cannot name
 // some, it goes to all, and those before throw it away.

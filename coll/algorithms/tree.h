@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Trees over positions 0 … ranks−1 with position 0 on top. A subtree is a range of positions that
 // begins with its top, so folding the own operand and then the children's in order keeps the order
 // of positions, and so does passing blocks on.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Buffers of an MPI program in ULC's layout: contiguous bytes. Memory with that layout is used
 // where it is; any other is packed into scratch memory, and unpacked from it.
 #pragma once

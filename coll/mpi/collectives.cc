@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The operations that move data. Each takes its buffers and performs an operation of coll.h, which
 // gives them back at its end. In place: ULC's own in-place form if the memory has ULC's layout; if
 // it is packed, the own block is packed like an input.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Communicators: a group for each, made at its first collective by members that agree.
 //
 //   new ──first collective──▶ job formed here? ──agree──▶ make the group ──agree──▶ in use

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The part of ULC's MPI collectives that no MPI is special in: session, communicators, buffers and
  * operations. Used by the glue of each MPI (openmpi/). A C header, because Open MPI's own headers
  * are not C++.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Holds one pending collective: buffers, operation of coll.h, and request to complete. A blocking
 // call drives its own; the session drives those of non-blocking calls. Operations on one
 // communicator start in the order of the calls.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Declares operations that move long data in pieces, so that a member whose type has gaps packs a
 // piece while another is in progress, in bounded memory. The bytes of a call alone decide whether
 // it goes in pieces: every member cuts alike, whatever its type.

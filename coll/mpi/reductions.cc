@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The operations that reduce. Types and operators that ULC knows are reduced by its own loops; all
 // others by the MPI's reduction, element by element of the packed form.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The endpoint and the job of this process, as the collectives of coll/mpi use them. One object for
 // a process, because an MPI has one world. Used by communicator.cc, collectives.cc, reductions.cc.
 #pragma once

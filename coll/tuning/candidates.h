@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The candidates of tuning: the choices and sizes of each operation that is measured, and the
 // choice for those that are not.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The cells of an operation and medium lie in a grid of ranks a node, ranks and bytes. It is cut
 // into slabs of ranks a node, each of these into slabs of ranks and those into spans of bytes, so
 // that in each box one choice is near the best of every cell. Among all such cuts, the fewest

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // From measurements to rules: which choice a call takes, and for which calls the cells of a grid
 // speak.
 #pragma once

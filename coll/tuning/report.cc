@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "coll/tuning/report.h"
 
 #include <algorithm>

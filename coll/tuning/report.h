@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A table as people and programs read it: the file of coll/table_text.h, and what --explain prints.
 #pragma once
 

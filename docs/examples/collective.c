@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Every rank takes part in a sum, which all ranks get, bit by bit the same; then in a barrier.
  *
  *     cc collective.c $(pkg-config --cflags --libs libulc) -o collective

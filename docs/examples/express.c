@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Express Messages: each process sends its number to process 0 while a thread there computes. The
  * handler interrupts it, adds the number up, and wakes the main thread after the last.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Rank 0 multicasts a greeting; everyone else answers it.
  *
  *     cc hello.c $(pkg-config --cflags --libs libulc) -o hello

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Rank 0 multicasts a long message to a group of the odd ranks; each frame is on the wire once.
  *
  *     cc multicast.c $(pkg-config --cflags --libs libulc) -o multicast

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A broadcast that the engine carries on while the application computes.
  *
  *     cc offload.c $(pkg-config --cflags --libs libulc) -o offload

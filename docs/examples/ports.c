@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Active Ports: each instance sends its number to instance 0, whose handler adds them up.
  *
  *     cc ports.c $(pkg-config --cflags --libs libgamma) -o ports

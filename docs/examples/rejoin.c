@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Two ranks go on when an engine is restarted: each exchange that fails is made again in the next
  * life of the job. Here the ranks begin the second and the third life by themselves.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Each rank adds its number to a message that goes round the ring; rank 0 prints the sum.
 //
 //     c++ -std=c++20 ring.cc $(pkg-config --cflags --libs libulc) -o ring

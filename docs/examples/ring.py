@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Each rank adds its number to an array that goes round the ring; rank 0 prints the sum.
 
     ulc run -n 4 python3 ring.py

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Messages of client and engine on the unix socket (SOCK_SEQPACKET: one struct, one packet; an
 // abstract or path address).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // This file describes one endpoint in the counter page (abi/attach.h). Shown by `ulc top`.
 #pragma once
 

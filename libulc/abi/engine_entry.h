@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The one entry of libulc-engine.so: an engine inside the application (embedded mode). libulc loads
 // it on demand with dlopen, so libulc itself never links DPDK.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Places a message that begins to arrive: an engine in the client's own process (Reach::kProcess)
 // asks its client, so that frames are copied straight into the buffer of the receive.
 #pragma once

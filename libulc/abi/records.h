@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Records of the two rings. One record is one cache line; its mark is stored last (release) and
 // read first (acquire), so a record needs no shared producer index: the consumer of slot i knows
 // the mark of the next lap.

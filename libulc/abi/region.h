@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Layout of an endpoint's region, in one place for both sides: a layout from sizes, its validation
 // against a size, the control page, and the only conversion from (offset, length) to a pointer.
 //

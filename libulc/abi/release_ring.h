@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The third ring of an endpoint: blocks of the rx arena that the client gives back (client →
 // engine). It is separate from the submissions because sends wait there for memory of others. If
 // memory came back behind them, it would wait for sends, and ranks in a circle would deadlock. In

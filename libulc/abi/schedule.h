@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A collective as data: steps with dependencies, made by pure functions in coll/, run by exec/.
 // Plain old data, offsets only, so that a schedule can be in shared memory and be validated like
 // any record.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The two rings of an endpoint, over the records of abi/records.h: submissions (client → engine)
 // and completions (engine → client). One producer and one consumer each; the same templates run in
 // libulc, in the engine, in the simulator and in the tests.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The file in which an engine keeps its last frames and events (ulc-engine --trace). Written by the
 // engine's thread alone; read by `ulc trace` and `ulc dump` while the engine runs or after its end.
 //

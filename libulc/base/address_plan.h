@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Chooses the Ethernet address for a group's frames. A network interface compares few multicast
 // addresses exactly (the DEC 21143: 14), and a process may be a member of many more groups (URTP
 // §3.2.1). So a group has a separate address while each of its nodes has space for one more.

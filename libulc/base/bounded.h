@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Containers with a stated capacity and no allocation after construction.
 #pragma once
 

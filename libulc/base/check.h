@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Executable invariants, on in release too. Only for what our own code guarantees: bytes from the
 // wire, a client or a device are validated and counted instead, never checked here.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The monotonic clock of the system, for programs and ports. Sans-IO code takes the time as an
 // argument.
 #pragma once

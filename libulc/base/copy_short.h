@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A copy of few octets, for payloads that lie in a record.
 #pragma once
 

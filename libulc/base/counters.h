@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The counters of one engine: written by its thread only, read by anybody through the counter page.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Big-endian integers of alignment 1, for structs that lie over wire bytes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Error codes and Result: errors are values, listed by each function that returns them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // FNV-1a, 64 bits (Fowler, Noll and Vo): tells things apart by a few instructions a byte. It keeps
 // no secret: a hostile party finds collisions at will.
 #pragma once

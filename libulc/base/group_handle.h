@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Computes the wire handle of a subgroup: every member computes it alone and all get the same
 // (docs/PROTOCOL.md §3). It is here and not in wire/, because libulc names groups too and must not
 // include the wire.

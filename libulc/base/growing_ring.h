@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A queue that grows when it is full and never shrinks. An empty one has no memory of the heap.
 #pragma once
 

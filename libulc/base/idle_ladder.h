@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Decides what a poller does while nothing moves: spin, then yield, then nap. Pure: the caller
 // reads the clock and acts.
 //

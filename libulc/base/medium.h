@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The medium that joins the nodes of a job, as far as the choice of an algorithm for a collective
 // depends on it (coll/table.h). Rank 0's setting, or the finding of its engine at its port, counts
 // for all: the roster contains it (docs/PROTOCOL.md §7).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The processor's hint that a loop waits for memory to change.
 #pragma once
 

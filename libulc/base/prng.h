@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Seeded pseudo-random numbers (xoshiro256**, Blackman and Vigna 2018; seeded by splitmix64).
 // Same seed, same sequence, on every machine. Not for secrets.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The rule by which users share what one net or engine has a fixed number of (accounts.h).
 #pragma once
 

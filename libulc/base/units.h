@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Time as the protocol core sees it: nanoseconds of a monotonic clock that the caller reads.
 #pragma once
 

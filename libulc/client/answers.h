@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // This file judges what an engine answers in the handshake (abi/attach.h). Pure: no socket. Used by
 // attach_client.cc.
 #pragma once

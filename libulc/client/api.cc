@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The C entries: argument checks, the values that users may pass, and the blocking calls made from
 // non-blocking ones.
 #include <sys/random.h>

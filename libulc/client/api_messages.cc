@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The C entries for messages in pieces, and for messages that have arrived: argument checks; the
 // work is the endpoint's.
 #include "client/endpoint.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Deadlines of the blocking calls, and the wait until a job has formed. Used by api.cc and
 // rejoin.cc.
 #pragma once

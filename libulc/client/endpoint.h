@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One endpoint: the non-blocking, context-free core behind ulc.h. It knows a mapped region and
 // Hooks, and no socket, clock or thread; so the simulator drives the same object over private
 // memory.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The words of announced messages between endpoints (rendezvous.h), and announced messages of a
 // rank to itself.
 #include <cstring>

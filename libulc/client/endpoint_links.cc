@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The entries for links: who may call, and what becomes of a peer's messages; the table is links.h.
 #include <algorithm>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The sentence behind ulc_last_error_text(): one per thread.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The services that an endpoint needs from outside, so that the same object runs over a daemon, an
 // embedded engine, or the simulator's engines in one process without a system call.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Joining, leaving and peers of an endpoint (docs/PROTOCOL.md §7 is the engine's part).
 #include <cstring>
 #include <new>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Links of one endpoint to endpoints of no common job (docs/PROTOCOL.md §13), as the client keeps
 // them: the peers, and the requests that make and end links. Peers have the places of ranks. Used
 // by Endpoint.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Intrusive doubly linked lists: constant-time insertion and removal, no allocation. A node is in a
 // list through a pair of members, so one object may be in several lists.
 #pragma once

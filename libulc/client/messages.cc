@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The entries for messages, groups and arena memory: they check callers and arguments; outbox,
 // inbox and groups do the work.
 #include <algorithm>

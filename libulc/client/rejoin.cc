@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // This file takes an application through the end of its engine: ulc_rejoin() opens an endpoint on
 // the next engine of the same name and joins the same job.
 //

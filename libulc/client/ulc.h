@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* libulc: user-level messaging for Ethernet clusters. Public C API, stable within a major version.
  *
  * Model. A process opens an *endpoint* on an engine (a daemon on this node, or one embedded in
@@ -67,8 +68,7 @@ enum ulc_error {
 #define ULC_RANK_ANY ((uint16_t)0xffff)
 #define ULC_SUBSET_ALL ((uint64_t)0)
 #define ULC_WAIT_FOREVER INT64_MAX
-/* Tags with the top bit set belong to coll.h. */
-#define ULC_TAG_MAX (UINT64_MAX >> 1)
+#define ULC_TAG_MAX (UINT64_MAX >> 1) /* tags with the top bit set belong to coll.h */
 
 typedef struct ulc_endpoint ulc_endpoint; /* one endpoint; the caller owns it until ulc_close() */
 typedef uint32_t ulc_group;               /* a group of ranks, valid in its job */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A thin C++20 interface of ulc.h: an endpoint that closes itself, spans in place of pointer and
 // length, exceptions in place of codes. Nothing is hidden: every object gives its C handle, and
 // ULC_ERR_AGAIN stays an ordinary result.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Entries for coll/ alone, not exported by libulc.so, and the classes of tags. User receives never
  * match tags with the top bit set, whatever their mask.
  *

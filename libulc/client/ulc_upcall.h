@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Upcalls: messages that interrupt a thread which computes. A part of libulc, next to ulc.h.
  *
  *     ulc_upcall(ep, handler, context);

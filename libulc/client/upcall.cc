@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Upcalls: the signal, the thread's list of endpoints that it concerns, and the promise of each.
 #include "client/upcall.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Upcalls: an endpoint's handler interrupts the thread that computes (Express §3.2,
 // GAMMA §4.4.3.2).
 //

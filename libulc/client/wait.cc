@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Implements ulc_wait(): spin, then yield, then sleep (Express §3.2).
 //
 // While the application polls or spins here it promises to poll its ring, and the engine only

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The schedule executor: a sans-IO state machine that runs one member's part of a collective. It is
 // notified of completions and returns the step to start; it knows no endpoint, clock or wire.
 // libulc, the engine (offload) and the simulator link this same object.

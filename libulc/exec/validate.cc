@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "exec/validate.h"
 
 namespace ulc::exec {

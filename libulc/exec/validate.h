@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Validation of a schedule before anything of it runs. A schedule may come from shared memory, so
 // nothing in it is believed: every index, range and combination is checked, with arithmetic that
 // cannot wrap. The caller must own the arrays (copied out of shared memory first), since what is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The identity of a program: its code as it is loaded, which no relocation changes.
 #include "express/build_id.h"
 

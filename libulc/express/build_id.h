@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The identity of a program and its handlers. Processes that agree on it name a handler by its
 // number. Used by Process.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The functions of express.h: checks of callers and arguments.
 #include "express/express.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* libexpress: Express Messages [Express §4] on libulc: threads, and messages that run a handler.
  *
  * Model. A program runs as the processes 0 … N − 1 of one job, all from the same executable. Each

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Stacks, and the switch between them.
 #include "express/fibers.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The switch of stacks by ucontext. Each stack has a page below it that no code may touch, so that
 // an overflow ends the program where it happens. Tells the address and the thread sanitizer of each
 // switch. Used by Process.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Messages of libexpress on the wire: the tag of libulc names their kind and their handler. Pure.
 // Used by Process.
 //

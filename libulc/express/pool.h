@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Buffers of messages to send [Express §4.2.1]: short ones from a free list, which grows by pages,
 // others by pages. The memory is an argument. Used by Process.
 #pragma once

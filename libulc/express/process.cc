@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Joining and leaving, sends, and the promise to poll.
 #include "express/process.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The process of an Express program: its endpoint, its server thread, and the promise to poll.
 //
 //   a thread computes ── upcall ──▶ on_upcall() ──▶ the server runs handlers ──▶ the thread goes on

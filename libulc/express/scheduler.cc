@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Operations of the scheduler. Each changes queues, then continues in the next thread.
 #include "express/scheduler.h"
 

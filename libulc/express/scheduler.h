@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Cooperative threads on one kernel thread: who runs, and the objects that threads wait for
 // [Express §4.1, §4.2.5]. The switch of stacks, the clock and the idle loop are arguments, so that
 // a test or a simulator runs it without them. Used by Process.

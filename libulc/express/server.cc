@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The server thread: takes messages in order of arrival, checks them, and runs their handlers.
 #include <cstdio>
 #include <cstring>

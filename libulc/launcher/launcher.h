@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // This file finds the place of a process in a parallel program from the launcher that started it.
 // Used by libulc/client.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The place as Hydra knows it (MPICH's and Intel MPI's mpiexec): lines of key=value over the
 // socket PMI_FD, PMI version 1.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The place as a PMIx server knows it: Open MPI's mpirun, prte, and srun with its PMIx plugin.
 //
 // libpmix is loaded when a process asks, so that libulc does not link it. The connection is closed

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The ways to a place, one a launcher; each is tried where the environment shows its launcher.
 // Used by launcher.cc and its test.
 #pragma once

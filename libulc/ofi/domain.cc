@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "ofi/domain.h"
 
 #include <pthread.h>

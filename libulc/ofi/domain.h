@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // struct fid_domain. Its lock serialises all objects of the domain if the application asked for a
 // threading model that needs it, or for progress without its calls: then a thread polls the
 // endpoints of the domain, and sleeps while nothing comes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // struct fid_ep of type RDM: one endpoint of libulc.
 //   endpoint.cc    life: bind, enable, name, options, close
 //   sending.cc     the entries that send

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // struct fid_fabric and struct fid_eq: the roots of the object tree. No operation of this provider
 // reports through an event queue, so a queue is always empty.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The provider's answer to fi_getinfo(): its offers.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The header that this provider puts in front of each message, and the layout of tags.
 //
 //   byte 0      version, 1

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Fills the entries of libfabric's tables that this provider does not have. libfabric's inline
 // functions call through the tables without a check, so none may be null.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One pending send or receive, and the pool and lists of those of an endpoint.
 #pragma once
 

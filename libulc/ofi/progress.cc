@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Turns completed operations of libulc into completions of libfabric.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // fi_prov_ini(), the one symbol of libulc-fi.so.
 #include <rdma/providers/fi_prov.h>
 

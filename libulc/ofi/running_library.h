@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The libfabric that loaded the provider. It is asked by name at run time: the provider has no
 // undefined symbol of libfabric, so one binary fits all versions from 1.17 on.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Receives from any source, where the source may be of the job or a stranger (peers/strangers.h).
 // Two endpoints of libulc match messages, so such a receive is posted with the job, and given a
 // message of a stranger when one is there that it matches and none of the job has matched it. A

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The threads of a GAMMA process: which has the endpoint, and how they wait.
 #include <linux/futex.h>
 #include <sched.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The functions of gamma.h: checks of callers and arguments.
 #include "ports/gamma.h"
 

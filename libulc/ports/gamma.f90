@@ -1,3 +1,4 @@
+! SPDX-License-Identifier: BSD-3-Clause
 ! libgamma for Fortran: the functions of gamma.h as integer functions. Compile this file with the
 ! program and link with libgamma. Arguments are default integers; handlers are external subroutines
 ! without arguments. Buffers and data are variables or arrays of any type; lengths are bytes. docs/man/gamma.3 explains each function.

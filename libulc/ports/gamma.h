@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* libgamma: Active Ports, the programming interface of GAMMA [GAMMA §4.7], on libulc.
  *
  * Model. A program runs as the instances 0 … N − 1 of one process group. Each instance is a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The functions of gamma.h for Fortran, whose arguments are references and whose names end in an
 // underscore. gamma.f90 declares them. A handler that is gamma_no_handler() is none.
 #include "ports/gamma.h"

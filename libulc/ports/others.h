@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Starts the other instances of a program that was started alone, by `ulc run --hosts --others`.
 //
 //   gamma_init ──▶ reads the host file, spawns `ulc run` ──ssh──▶ instance 1, 2, … on other hosts

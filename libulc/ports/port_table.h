@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The ports of one process, and how arriving messages fill their buffers [GAMMA §4.4.3.1]. Pure: it
 // copies and calls nothing. Used by Process.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Messages of a GAMMA process: joining, sending, delivery to ports, waits.
 #include "ports/process.h"
 

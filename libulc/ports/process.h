@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The process of a GAMMA program: its endpoint, its ports, and the one place where handlers run.
 //
 //   gamma_…() ──▶ Call ──▶ has the endpoint … deliver(), gives it up ──▶ the program computes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A fair lock: threads get it in the order in which they ask. Used by Process.
 #pragma once
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Messages and collectives of ULC for Python, over libulc by ctypes.
 
     import ulc

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Handles the kernel's request for a card behind an IOMMU when it is removed or unbound. The kernel
 // then waits until this process has released the card. For a card of uio there is no request: its
 // driver notices the removal.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Device strings: the user's text for a port, and the text that DPDK gets for it. Pure.
 //
 //   0000:03:00.0                                   a NIC bound with dpdk-devbind

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Checks a device before DPDK tries it: a kernel interface that is missing, down or too small, a
 // memif socket that is in use or left over from a crash. So errors can say what to do.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Starts DPDK's environment layer (EAL) from our own options; a user never types an EAL argument.
 //
 // The arguments chosen here, and why:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The hot path of a DPDK port: bursts in and out, and what the device still has.
 #include <algorithm>
 #include <array>

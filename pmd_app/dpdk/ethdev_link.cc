@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The link of a DPDK port: memif is connected again, a card that the kernel wants is given back.
 #include <ctime>
 

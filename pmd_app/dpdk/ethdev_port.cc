@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Opens, configures and closes a DPDK port. ethdev_burst.cc moves its frames, ethdev_link.cc
 // watches its link.
 #include "dpdk/ethdev_port.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Implements port.h over a DPDK ethdev: any NIC, memif, af_packet, tap. One port, one queue pair,
 // one engine thread.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The part of an EthdevPort that EAL's interrupt thread shares: it stops, starts and closes the
 // device there, so that no handler of the driver runs at the same time.
 #pragma once

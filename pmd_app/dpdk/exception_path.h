@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Keeps IP working on a NIC that the engine owns: frames that are not ours go to a TAP interface
 // with the NIC's address, and the frames that the kernel sends there go out (DESIGN.md decision 14;
 // GAMMA §4.2).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Segments over mbufs. Each mbuf's private area holds its Segment, so neither direction of the
 // translation reads memory:
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Routes DPDK's log to us: complete lines go to a sink (stderr by default), and the last few
 // warnings are kept so that a start-up error can quote them. Lines come from any thread, never from
 // a burst function.

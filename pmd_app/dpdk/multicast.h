@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The multicast filter of a device: how many addresses it compares, which ethdev does not report,
 // and which it must pass.
 #pragma once

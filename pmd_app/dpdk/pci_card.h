@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Information of sysfs about a PCI card, before DPDK touches it: its driver, whether it is free,
 // and the command to type if not.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Limits the share of a polling thread's time that a side job may take. No clock, no DPDK.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Writes a completion that has only a status: a request of the client is done.
 #pragma once
 

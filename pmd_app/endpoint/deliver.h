@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Delivery to one client: packets in order → completion records and blocks of the rx arena.
 //
 //   one packet, ≤ 40 bytes         inside the completion record

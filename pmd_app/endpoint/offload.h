@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Schedules that the engine runs for one client (DESIGN decision 10), while the client computes.
 // The executor is the one that libulc runs (libulc/exec/); this is its other side:
 //

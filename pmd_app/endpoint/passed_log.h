@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The last messages of collective operations that went to the client. A schedule that was being
 // submitted meanwhile learns from it which of its messages it will not see (endpoint/offload.h).
 // The client cannot know: they were in its completion ring, or came between its last poll and the

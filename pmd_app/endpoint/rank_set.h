@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Ranks of a job, one bit each. A summary of one bit for every 64th word says which words are not
 // zero, so a set with few ranks is emptied without reading the others.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "endpoint/rx_arena.h"
 
 #include <bit>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The allocator of one endpoint's receive arena. The client shares the arena's bytes; all metadata
 // are here, in private memory, so a client can neither make two blocks overlap nor free a block
 // that it does not hold.

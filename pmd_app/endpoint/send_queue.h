@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The sends of one client that wait for the transport, in private memory: ordering, fragmentation,
 // and the kSendDone of each. A submission record is copied once, into its place here; payloads stay
 // in the client's arena until they are copied into frames. Beyond the capacity records stay in the

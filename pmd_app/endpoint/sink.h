@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Names one step of one schedule that the engine runs (offload.h), for its sender or receiver. A
 // name that outlived its schedule finds nothing.
 #pragma once

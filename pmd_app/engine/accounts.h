@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Accounts of users for the things that all users share: endpoints, locked memory, groups, frames,
 // and the rate of jobs. Sans-IO; one object an engine. Jobs themselves are counted in their table
 // (forming.cc), by the same rule.

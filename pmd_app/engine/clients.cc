@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One endpoint's turn in a round, and its end. Nothing here depends on data of a client that
 // drain.cc has not validated.
 #include "base/check.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The configuration of an engine: limits, parameters, and how to wake a sleeping client.
 #pragma once
 

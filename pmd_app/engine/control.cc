@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The slow side of an endpoint: joining and leaving its job, peers that are gone; groups are in
 // groups.cc. Each notification of the client is a flag or a list of the endpoint until its
 // completion ring has a free slot, so none is lost when the ring is full.

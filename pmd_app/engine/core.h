@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The engine's internals: its state, and the functions of each verb (engine.h draws the round).
 // Only the engine's own files include this.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Passes frames to the receivers that they name: parse, early drop (URTP §3.2.1), then by endpoint
 // handle or group handle. All members here share a group frame: one segment, one reference each. A
 // handle means an endpoint of the net on which the frame came, and nothing on any other.

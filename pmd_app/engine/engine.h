@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One node's engine: endpoints of its clients on one side, ports on the other. Sans-IO: no clock,
 // socket, thread or DPDK here. Time is an argument, ports are port.h, the shared memory of an
 // endpoint is passed in mapped. The daemon, the embedded library and the simulator run this same

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // This file takes the figures of endpoints that `ulc top` shows. Runs only when a reader asks:
 // no round pays for it.
 #include <algorithm>

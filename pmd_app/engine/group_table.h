@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The endpoints of this engine that are members of a group: open addressing over the group handle,
 // no allocation when a frame is looked up. Handles are hashes already, so their low bits serve.
 #pragma once

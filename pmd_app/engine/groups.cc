@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Groups of an endpoint, as its client makes and removes them, and their multicast addresses (URTP
 // §3.2.1).
 //

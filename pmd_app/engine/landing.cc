@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Payloads that land: while a long message arrives for whose receive a client of this process named
 // the memory (abi/placement.h), the port copies the payload of its next packet from the wire
 // straight there, and of the frame only the headers.

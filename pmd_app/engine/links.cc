@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Links of endpoints: the client's records, the handshake's events, and slots that become vacant
 // (engine/links.h).
 #include "engine/links.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // An endpoint that is open for links keeps here, next to its transport, the reports to its client,
 // in order, and the slots on their way out. The handshake is jobs/links.h. The slot of a peer takes
 // the place of its rank.

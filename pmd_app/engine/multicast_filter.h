@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The multicast addresses to which one net's port listens, and for how many groups each. The port
 // is notified of changes once, at the end of the round in which they were made.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The round (engine.h): general rounds with all steps, and quiet rounds.
 //
 // In a quiet round nothing is due. The engine only looks at its ports and at the submissions of

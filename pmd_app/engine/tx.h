@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The path to the NIC: a burst at a time, and never more in its ring than keeps the wire busy, so
 // that control frames and retransmissions, which the members send first, do not wait behind bulk
 // (DESIGN: two MTU of Fast Ethernet, 20 µs on faster links). With one frame in a gigabit ring the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Claims of ranks, and the reaction when they disagree (jobs/jobs.h).
 //
 // A conflict in a job that is still forming fails all of it, at once and everywhere, with both

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The JOB and NODE frames that an engine sends, in order of urgency: rejections, acknowledgements,
 // answers and pings, claims, roster parts and COMMITs, BYEs. Each call of next_tx() writes one
 // (jobs/jobs.h).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The records of jobs that an engine keeps: the private half of jobs/jobs.h, shared by its parts.
 //
 //          every engine holds the roster (publisher), COMMIT (others)

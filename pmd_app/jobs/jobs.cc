@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Jobs: the interface, dispatch of frames and time, and leaving. jobs.h names the other parts.
 #include "jobs/jobs.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Jobs of one engine: forming, leaving, and the liveness of the nodes they span (docs/PROTOCOL.md
 // §7, §8; DESIGN decisions 12 and 13). Sans-IO: JOB and NODE frames and the time go in; frames and
 // events are pulled.

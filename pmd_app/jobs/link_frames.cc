@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // LINK frames in and out (jobs/links.h): what each kind does in each state.
 #include <algorithm>
 

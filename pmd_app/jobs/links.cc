@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Slots, calls and ends of links. link_frames.cc takes and makes their frames (jobs/links.h).
 #include "jobs/links.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Links of one engine's endpoints to endpoints of no common job (docs/PROTOCOL.md §13). Sans-IO:
 // LINK frames and the time go in; frames and events are pulled.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Node liveness; the state machine is drawn in liveness.h.
 #include "jobs/liveness.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Liveness of nodes. Silence starts questions (PING), unanswered questions end a node, silence
 // alone never does (DESIGN decision 13; U-Net MPI §5.4): a peer that computes for a minute has an
 // engine that answers.

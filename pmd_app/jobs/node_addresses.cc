@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "jobs/node_addresses.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The addresses of nodes with several links (docs/protocol/NODES.md §8.6): announces this node's,
 // and keeps those that others announced.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Rosters: made by the publisher when the last claim is in, and agreed in two stages (jobs/jobs.h).
 //
 //   publisher   claims complete ─▶ ROSTER rounds ─▶ all hold it ─▶ COMMIT rounds ─▶ all have formed

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Turns the answers of a node into the ends of its ranks (jobs/liveness.h has the proofs).
 //
 //   hint (GONE, EXPELLED unasked) ─doubt─▶ PING about that endpoint ─answer─▶ ranks end

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "main/account_names.h"
 
 #include <grp.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Users and groups as a configuration names them: by name or by number.
 #pragma once
 

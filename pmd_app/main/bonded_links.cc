@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Links of one net are on one segment: each must hear what another one broadcasts. The frames are
 // LINKS of the node, which tell other engines nothing wrong (docs/protocol/NODES.md §8.6).
 #include "main/bonded_links.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Judges ports that are to be the links of one net (port/bond_port.h), before the engine starts.
 #pragma once
 

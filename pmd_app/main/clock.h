@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The engine's clock: monotonic nanoseconds, read in user space.
 //
 // An engine reads it once a round, so its cost is a visible part of an idle round. The time stamp

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // libulc-engine.so: the engine inside the application (U-Net MPI §4: reliability without a context
 // switch).
 //

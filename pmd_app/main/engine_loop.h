@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The engine's thread: rounds of Core::poll() with the idle ladder, sleep on the clients'
 // doorbells, and calls that other threads request from the engine.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // This file judges what a client says in the handshake (abi/attach.h): octets of a packet become a
 // checked request, or a refusal in words. Pure: no socket, no engine. Used by attach_handshake.cc.
 #pragma once

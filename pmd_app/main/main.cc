@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ulc-engine: one node's engine as a daemon. It holds privileges, ports, memory and clients; the
 // engine is libulc-core.so. Options from options.def; one line on stdout when ready. SIGTERM or
 // SIGINT ends it in order: no client is accepted any more, their messages are delivered, peers are

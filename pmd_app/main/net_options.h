@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The nets that --device names: each device is a net, or one of several links of a net.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The ports of one engine: options → EAL → ports, and the configuration of the engine on them.
 // Shared by the daemon, whose engine is a library (core/core.h), and the embedded library.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Options of an engine, from options.def: command line and TOML configuration to checked values.
 #pragma once
 

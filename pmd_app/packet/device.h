@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Device strings of a NIC that stays with the kernel: "net_af_packet,iface=eth0". Pure. The
 // spelling is that of DPDK's driver, so that command lines go on working; "eth_af_packet" still
 // means DPDK's.

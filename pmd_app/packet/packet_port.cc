@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "packet/packet_port.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // port.h over a packet socket: a NIC that stays with the kernel. No DPDK and no thread. Receiving
 // costs no system call; sending costs one a burst. Each byte is copied once on either side.
 //

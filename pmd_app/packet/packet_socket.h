@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A packet socket with a receive and a transmit ring (packet(7), TPACKET_V2), bound to one
 // interface and one EtherType. The kernel writes received frames into the receive ring; a look at
 // it costs no system call. Frames to send are written into the transmit ring and pushed by one

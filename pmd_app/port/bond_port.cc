@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "port/bond_port.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Several links of a node to one segment as one port (docs/protocol/NODES.md §8.6; GAMMA §3.3.1.1).
 //
 //   engine ── tx() ──▶ least loaded link that is up ──▶ waiting ──▶ device     addresses are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The arguments of a device string, "name,key=value,…", as --device takes it.
 #pragma once
 

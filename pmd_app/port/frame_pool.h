@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Frames in private memory, for ports without DPDK (shm/, packet/, verbs/). The pool is a stack: it
 // gives out the frame that came back last, because the cache still holds it. Memory is touched when
 // a frame is first needed. Engine thread only.

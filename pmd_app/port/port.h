@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A wire as the engine sees it: bursts of segments in and out. Implemented over DPDK ethdev
 // (dpdk/), and by the simulator. Constant function table plus context: one indirect call a burst.
 #pragma once

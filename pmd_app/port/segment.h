@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A frame buffer and its references. A segment belongs to a port's pool; its bytes are one Ethernet
 // frame. References are counted: a sender keeps one until all have acknowledged the packet, the NIC
 // keeps one from tx until transmission is complete, a receiver keeps one while the packet waits.

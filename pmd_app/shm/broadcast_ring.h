@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One station's transmitter on a wire of shared memory: a ring of bytes that only this station
 // writes and every other station reads. A frame is there once, however many receivers it has, as on
 // a cable.

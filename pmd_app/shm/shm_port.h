@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Implements port.h over a wire of shared memory: the nodes of one machine communicate over it if
 // no real wire must be imitated. Each station writes a frame once, into its own ring, and all
 // others find it there (broadcast_ring.h), so a multicast costs its sender the same as a unicast,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The file behind a wire of shared memory: its stations, and its layout. Each station maps all of
 // it.
 //

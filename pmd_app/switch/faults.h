@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Seeded faults of one output port: which frames are lost, repeated, held back, and for how long.
 // Each port draws from its own generator, so the fate of a flooded frame is independent for each
 // receiver, and one port's traffic does not change another port's faults. The same seed and the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The port on which each station was last heard. Learning, ageing, bounded: a fixed table with
 // linear probing over a short window; a full window drops its oldest entry. Pure: time is an
 // argument.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ulc-switch: opens its ports, prints "ready", forwards until SIGTERM, writes its counters.
 #include <sched.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The frames that wait at one output port, by the time at which they may leave. With a rate, the
 // port is a link: a frame leaves when its last bit would, and a frame that would wait behind more
 // than `buffer` bytes is refused, as in a switch with that size of memory. Bounded; no allocation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Options of ulc-switch, and its statistics as JSON.
 #pragma once
 

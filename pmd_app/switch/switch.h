@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A learning Ethernet switch over any ports, with seeded faults at its outputs. Knows ports only
 // through port/port.h, so tests run it on their own ports.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The parts of a transport share this: the configuration, which is constant after construction, and
 // the services that every part calls.
 #pragma once

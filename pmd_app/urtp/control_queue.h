@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The order of those who speak on the wire, besides packets: control frames go first, in turn, but
 // not alone.
 //

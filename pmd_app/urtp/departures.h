@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Records when frames left a port. A member needs it to distinguish a request that was formed
 // before the packet in question was on the wire from one that shows a loss. URTP's δ (§3.2.1)
 // counts from there. The engine keeps it for all members on the port, which stamp each packet that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The fast path through a transport: a short message out, in, or over to another transport of the
 // same engine, each in one function. Everything is decided before the first store. A message that
 // any rule of the general path has a say in goes there, with nothing changed. Inline, so that the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Frames of one pool that the endpoints of a net share. Each endpoint has a guaranteed number of
 // frames; beyond it, frames come from the common rest by dynamic thresholds (Choudhury and Hahne
 // 1998), summed by user.

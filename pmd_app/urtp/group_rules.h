@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The rules of a group may decide more than those of its streams do. The functions here are URTP's
 // rules, which decide nothing: a multicast stream follows the rules of every stream. PCODE's are in
 // profiles/pcode/. One object for each group.

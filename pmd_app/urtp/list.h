@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Intrusive lists: no allocation, O(1) insertion and removal. A link is a member of the object,
 // named by a member pointer.
 #pragma once

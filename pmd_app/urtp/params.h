@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Every constant of the transport, as a named parameter. URTP's names in capitals and in the
 // comments; docs/PROTOCOL.md §9 says where the meaning differs from the paper's. A profile
 // (urtp/policy.h) may set any of them for a job.

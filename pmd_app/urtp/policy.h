@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The choices of a job about its transport (DESIGN decision 9). A policy is a constant table:
 // values of named parameters, and functions called on an acknowledgement that is due, a gap, a
 // timer, credit and congestion. In-order receive calls none of them; it compares numbers that they

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Facts about the next short message of a stream that are known in advance, in each direction. A
 // prediction is made where a short message has taken the fast path. It holds while nothing changes
 // the transport but the fast path, and on_frame() of a frame of acknowledgements. The owner forgets

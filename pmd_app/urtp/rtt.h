@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Round-trip time of one path: smoothed mean and variation (Jacobson and Karels 1988, gains 1/8 and
 // 1/4). Samples come from packets transmitted once (Karn), less the time that the receiver reports
 // to have waited; silence gives none.

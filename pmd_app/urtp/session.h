@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The state that a member keeps of one peer that was heard from or sent to, and of one group. Made
 // at the first packet.
 #pragma once

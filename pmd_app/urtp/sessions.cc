@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "urtp/sessions.h"
 
 #include <algorithm>

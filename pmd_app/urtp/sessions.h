@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The participants: peers, the sessions with those that were heard or sent to, groups, and links.
 // Lookups for every part of the transport, the heads of frames, and news of peers. Streams begin
 // and end in the Sender and the Receiver; transport.cc calls both.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Deadlines in a binary heap of intrusive timers. A timer is armed *by* a time and never deferred:
 // its owner keeps the true deadlines, so the hot path only stores a number; a timer that fires
 // early is armed again.

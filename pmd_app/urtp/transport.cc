@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A transport's parts put together: frames go to the part that they are for, streams begin and end
 // in several parts at once, and timers fire.
 #include "urtp/transport.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One rank's transport state in one job, put together of four parts:
 //
 //   Sessions      who takes part: peers, groups, links                          sessions.h

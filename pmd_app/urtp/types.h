@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The engine and a transport exchange these: peers, packets, admissions, events, the configuration.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The port of a build without libibverbs' headers.
 #include "verbs/verbs_port.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One opened RDMA port: device, protection domain, two completion queues and one UD queue pair,
 // with the states of the queue pair. The hot path is verbs_port.h; this is set-up and recovery.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Addresses of a node on an RDMA wire: the MAC that stands in its frames, and the GID and queue
 // pair behind it. Pure. The rules are those of docs/PROTOCOL.md, "ULC over UD".
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Device strings of an RDMA port: "verbs,dev=mlx5_0,port=1,gid=3,pkey=0x8001". Pure.
 #pragma once
 

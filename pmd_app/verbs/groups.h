@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Multicast groups of a queue pair: those it listens to, and the address handles to send to any.
 // With RoCE v2 it also joins by IGMP or MLD: switches that snoop then pass the group on, and so
 // does the kernel, whose IP receives for Soft-RoCE.

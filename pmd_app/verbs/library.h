@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // libibverbs as a table of functions. The port calls nothing else of it, so a test can script it.
 //
 // load() opens the library at run time: an engine on other wires starts where it is missing. The

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Nodes that were heard, by MAC: their GID, queue pair and address handle. Bounded: sets of eight,
 // in which the one that was heard longest ago gives way. A node that is forgotten is reached by
 // the broadcast group until it is heard again. Engine thread only.

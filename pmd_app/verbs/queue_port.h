@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The port over an Adapter: the hot path of verbs_port.h, and its recovery.
 #pragma once
 

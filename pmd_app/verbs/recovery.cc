@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Answers to changes of the device, between rounds: events, resets, groups.
 #include <algorithm>
 #include <cstring>

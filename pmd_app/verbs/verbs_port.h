@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // port.h over an RDMA port: one UD queue pair, whose payloads are our frames (docs/PROTOCOL.md,
 // "ULC over UD"). Registered frames go out and come in without a copy. No DPDK and no thread.
 //

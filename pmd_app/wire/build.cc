@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Builds frames from host values. wire/header.h asserts the layout; the order of extensions is that
 // of the flags.
 #include "wire/build.h"

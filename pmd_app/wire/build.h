@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Writes frames: the inverse of wire/parse.h. Every function writes into memory that the caller
 // owns, returns the octets of the frame (padded with zeros to 60), and cannot fail: sizes are the
 // caller's, so they are checked as invariants. Values are taken in host order.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // CRC32C, reflected polynomial 0x82F63B78, initial value and final inversion all ones.
 #include "wire/crc32c.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // CRC32C (Castagnoli, RFC 3720 appendix B.4), for wires without a frame check sequence. Uses SSE
 // 4.2 if the processor has it, else a table; both give the same value.
 #pragma once

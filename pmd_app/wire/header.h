@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ULC frames, byte by byte. docs/PROTOCOL.md is the specification; the structs below are laid over
 // wire bytes, so every member has alignment 1 and every size is asserted.
 //

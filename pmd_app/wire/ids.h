@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The names of objects on the wire: MAC addresses, ranks, handles, streams, sequence numbers.
 #pragma once
 

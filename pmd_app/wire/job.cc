@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Job and node bodies. Like wire/parse.cc: strangers' bytes, so ranges are checked and nothing is
 // asserted. Lengths must agree exactly with the counts inside; reserved fields must be zero.
 #include "wire/job.h"

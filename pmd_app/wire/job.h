@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Bodies of JOB and NODE frames (docs/PROTOCOL.md §7, §8). Version 0: their layout never changes,
 // since engines of different versions must be able to tell each other so. They stand after the ULC
 // header; handle, rank, seq and flags of that header are 0.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The key of a job, made of its launcher's nonce, and its tags (docs/PROTOCOL.md §7.2).
 //
 //   nonce, secret ──▶ id: in the head of every JOB frame, names the job without saying its nonce

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Bodies of LINK frames (docs/PROTOCOL.md §13): two endpoints of no common job become peers.
 // Version 0, as JOB and NODE: engines of different versions must be able to tell each other so.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Station addresses as text, for messages and logs.
 #pragma once
 

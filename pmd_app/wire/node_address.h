@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One address of a node that has several links, as LINKS frames announce it (docs/protocol/NODES.md
 // §8.6).
 #pragma once

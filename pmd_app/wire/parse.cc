@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Parses in the order of docs/PROTOCOL.md §2: Ethernet, header, the fields that the type allows,
 // extensions in flag order, then the length against the rest. Everything here comes from an
 // untrusted node: no check may be an assertion, and no octet is read before it is known to be

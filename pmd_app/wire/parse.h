@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Converts bytes to a checked view, or to the reason of a refusal. Never reads outside [frame,
 // frame+octets).
 #pragma once

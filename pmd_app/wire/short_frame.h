@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A short frame: a whole message of at most kShortOctetsMax octets in one DATA or MCAST packet,
 // with at most an acknowledgement (DATA) and a tag, without a CRC. Most messages are such a frame.
 // parse_short() judges its shape alone; whose it is and whether it comes next is the transport's to

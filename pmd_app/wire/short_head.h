@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The head of the next short frame of one stream, as far as it is known before the frame comes: all
 // but its flags, length and number. One masked comparison of three words tells whether a frame
 // begins so, in place of parse_short() and the lookups of handle, rank and address; read_body() and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The handshake of abi/attach.h with a hostile client and then with a hostile engine. The engine
 // grants no more than its rules allow, and its answers are terminated text. The client accepts a
 // layout only if every ring and arena lies inside the memory that it maps.

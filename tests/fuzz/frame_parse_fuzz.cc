@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Any octets as a frame: wire::parse(), and the parsers of the bodies of JOB, NODE and LINK frames.
 // Accepted frames are read to their last octet, from a heap copy of exactly the input's size, so
 // the sanitizer sees a view that leaves the frame.

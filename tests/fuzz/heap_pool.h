@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Segments from the heap, one block each, so that the address sanitizer sees each access outside a
 // frame. A pool counts its segments and must have all back at its end.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The octets of a fuzz target, read one value after the other. At their end all values are 0.
 #pragma once
 

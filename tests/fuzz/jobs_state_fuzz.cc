@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs an engine's job state under arbitrary frames, times and local calls (jobs_state_fuzz.h).
 // Invariants for every input: no memory error, only frames that its own parsers accept, bounded
 // output, one formed or failed event a join.

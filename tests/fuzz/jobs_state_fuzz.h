@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The script language of jobs_state_fuzz: a sequence of operations on one engine's Jobs, so that
 // the fuzzer mutates the frames of other engines and their times. Each operation is one byte (value
 // modulo kOps) and its arguments.

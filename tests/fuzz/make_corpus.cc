@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Writes the seed inputs of frame_parse and jobs_state with the builders, so that they can be made
 // again when the format changes: make_corpus FOLDER (with corpus/frame_parse and corpus/jobs_state
 // in it).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Any text as a Matrix Market file, read as a dense and as a sparse matrix. Both are refused, or
 // one for its size, or both hold the same elements, which survive being written and read again.
 #include <cmath>

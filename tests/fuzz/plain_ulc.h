@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The functions of ulc.h that the provider for libfabric calls, over lists in memory: a test says
 // which messages arrive. One endpoint at a time.
 #pragma once

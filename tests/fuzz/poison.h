@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Memory that no code may touch from now on, in builds with the address sanitizer.
 #pragma once
 

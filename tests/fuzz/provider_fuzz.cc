@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Any octets as messages of hostile peers to the provider for libfabric, over a plain libulc. Each
 // malformed message must be dropped and counted; each completion must lie in its buffer.
 //

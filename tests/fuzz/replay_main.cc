@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs a fuzz target over the files and folders named on the command line, without a fuzzer: so any
 // compiler and sanitizer checks the committed corpus, and a crash can be stepped through.
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Any text as a scenario of the simulator. It is refused with a sentence that begins with the name
 // of the file, or it names nodes, ranks and times that the simulator takes.
 #include <algorithm>

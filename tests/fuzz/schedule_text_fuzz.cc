@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Any text as a global program (tests/sim/schedule/text.h): it is refused with its line, or its
 // steps, printed and read again, are the same steps, and a small one is judged to its end.
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Any text as a selection table (coll/table_text.h): it is refused with a sentence that begins with
 // the file's name, or what it says is within all bounds and can be looked up.
 #include <string>

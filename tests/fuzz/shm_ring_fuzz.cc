@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A hostile station on a wire of shared memory. It writes any octets to its ring, its head and its
 // cursors, between any two steps of the others. Two ways, by the first octet:
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Uses arbitrary bytes as the actions of a hostile client: submission records, its control page,
 // its arenas, its rings, all written while a real engine serves it. The region is one heap block of
 // exactly its size, so the sanitizer detects an access of the engine outside it. An honest client

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Two to four transports and a wire between them, all driven by the fuzzer: local calls with
 // groups, subsets and messages of several packets; frames that arrive, are lost, doubled, late,
 // changed or made up. After each step the invariants of every transport hold. At the end no

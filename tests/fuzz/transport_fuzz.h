@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The script language of transport_fuzz: operations on one of the transports, whose number the
 // operation's octet has too, and frames that were never sent.
 #pragma once

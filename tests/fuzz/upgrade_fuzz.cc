@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A simulated cluster of three nodes, driven by the fuzzer: a job of four ranks with groups, and
 // two endpoints with links. Engines are replaced at any moment by new ones that take their state.
 // The fuzzer also changes bytes of an exported state.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A rank of two that exchanges numbers, and goes on after the end of an engine.
 
 echo_rank.py COUNT. Each exchange takes 0.5 s, so that an upgrade falls between two. Prints a line

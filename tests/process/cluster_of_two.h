@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Two engine daemons on one wire, shared memory or memif ports of a switch, for tests that kill
 // them and start them again.
 #pragma once

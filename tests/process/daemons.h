@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Engine daemons and client processes for tests: started, awaited, killed, and ended with the test.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Run in a guest of the lab: sends frames of every size through a DPDK port to a peer that swaps
 // their addresses (dpdk-testpmd --forward-mode=macswap), and checks the frames that return. Also
 // tests the filter, and stop and start.

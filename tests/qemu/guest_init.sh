@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # The first and only process of a guest of the lab: prepares the machine, runs its part of a test,
 # prints the result in a line that the host waits for, and powers off.
 /bin/busybox --install -s /bin

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Starts the guests of one test on one segment, waits for their results, and ends all of them."""
 import dataclasses
 import json

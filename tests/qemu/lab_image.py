@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Makes the image that the lab's guests boot: Debian's kernel, and a small root of busybox, DPDK
 and this project's build."""
 import lzma

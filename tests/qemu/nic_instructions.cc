@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Run in two guests whose time stamp counter counts instructions (QEMU -icount shift=0): measures
 // how many instructions a message costs a machine in total: application, library, engine and
 // driver, or system calls, the kernel's stack, its driver and its interrupts.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Run in two guests of the lab: measures round trip and stream between the same two NICs, by the
 // kernel's stack or by ULC, polled on both sides. Only ratios are meaningful in an emulated
 // machine.

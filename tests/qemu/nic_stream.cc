@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Run in two guests that count instructions (QEMU -icount shift=0: one is a nanosecond): measures
 // the cost of a message of a stream both ways for the polling thread, alone and with IP on the same
 // NIC.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A machine of QEMU whose processor only halts: its PCI bus, a tulip NIC and its memory, which the
 // test accesses through the qtest socket. Memory is a file that both map, so that rings and frames
 // are plain pointers here; frames come and go over a unix socket.

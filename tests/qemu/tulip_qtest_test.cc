@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the driver's pure files against QEMU's model of the 21143, register by register and frame
 // by frame, without a guest: the test is the machine's processor.
 #include <gtest/gtest.h>

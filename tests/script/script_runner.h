@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Timed packet scripts: a real member (rank 0) against frames written by hand. One script a file in
 // urtp/:
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Packet scripts as text: the words of a line, and the names of times, streams, flags and frames.
 // Functions throw Failed for malformed text.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs every script of urtp/, one test each, and sees that the runner itself notices what is wrong.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // See children.h. All waiting is in wait_for_activity(): one poll() over the signal descriptor and
 // the pipes.
 #include "tools/ulc/children.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Child processes of `ulc run`: started, listened to, ended, whatever happens to us.
 //
 // Three mechanisms end a child:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The subcommands of `ulc`. Each adds itself to the parser; the one that is named runs and sets
 // *exit_code.
 #pragma once

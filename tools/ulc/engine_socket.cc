@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "tools/ulc/engine_socket.h"
 
 #include <fmt/format.h>

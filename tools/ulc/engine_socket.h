@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // This file connects to the attach socket of a running engine (abi/attach.h). Used by
 // `ulc upgrade` and by the readers of the counter page.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ulc env: the variables with which an MPI of this machine finds the parts of ULC.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ulc ping: round trips between rank 0 and every other rank of a job.
 //
 // Rank 0 sends (kPing, n), and the other rank answers (kPong, n) with the same bytes. One message

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // This file finds the project's other programs and libraries: in the folder of this program, in its
 // build tree, or in PATH.
 #pragma once

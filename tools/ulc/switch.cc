@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ulc switch: becomes ulc-switch, which links DPDK, so that this program need not.
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ulc: one command for people. Parses the subcommand; each lives in its own ulc_<name>.cc.
 #include <fmt/format.h>
 

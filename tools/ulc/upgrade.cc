@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ulc upgrade: replaces the core of a running engine while its clients stay attached
 // (docs/design/UPGRADE.md).
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: BSD-3-Clause
 -- Wireshark dissector of the ULC wire protocol, version 2 (docs/PROTOCOL.md; its sections are cited).
 --
 --   tshark -X lua_script:ulc.lua -r capture.pcapng

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Distributed shared memory on Express Messages: all processes see the same bytes, which the
 // protection of the pages keeps consistent (protocol.h). Locks and barriers order accesses.
 //

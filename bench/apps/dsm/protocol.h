@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Distributed shared memory by pages: which process holds which page, and how it moves. One writer
 // or many readers at a time make it sequentially consistent. The owner of a page is found by a
 // chain of probable owners; a page is copied to readers and invalidated before it is written.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A polarizable fluid (GAMMA §6.4): molecules with a charge in a periodic box. They repel and
 // attract each other by Lennard-Jones. Their charges induce dipoles, which induce each other.
 //

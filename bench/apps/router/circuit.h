@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A standard-cell circuit to route, and the routes of its wires (LocusRoute of SPLASH; Express
 // §5.2). Points are (channel, column) of a grid. A wire joins pins; each segment between two pins,
 // by column, takes one of the routes with at most two bends.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Broadcast over a binomial tree of unicasts (coll/algorithms/tree.h): the reference that multicast
 // is compared with. Larger subtrees go first. Segments are forwarded as they arrive, so the tree is
 // a pipeline.

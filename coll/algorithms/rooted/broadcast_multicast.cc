@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Broadcast as in URTP §4.2: the root multicasts, the others receive. Each byte is on the wire
 // once. The message is cut into segments, and a window of them is pending at a time: it bounds the
 // root's send memory and a receiver's lent memory for any length. Receivers place early segments

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Gather up a binomial tree of unicasts (coll/algorithms/tree.h). Each member passes on the blocks
 // of its subtree, in order, as they arrive. Every block crosses the wire once for each level above
 // it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Gather as in URTP §4.4: all send their blocks to the root at once. The root's port carries every
 // octet, whatever the algorithm; the senders' congestion control shares it. On a hub their frames
 // collide: see gather_token.

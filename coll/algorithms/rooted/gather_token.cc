@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Gather with a token (GAMMA §6.3): k senders at a time, for a medium that all share, or a port
 // that many senders would overrun. The root grants the token: an empty message lets the next sender
 // begin when the one k places before has only its last segment left.

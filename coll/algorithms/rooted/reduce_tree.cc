@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Reduce up a tree of unicasts, segments in a pipeline. Three shapes:
 //   flat      all send to the root, which folds: one latency, but the root's port and processor
 //             carry all (small vectors, few ranks)

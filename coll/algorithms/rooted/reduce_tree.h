@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A reduction up a tree (coll/algorithms/tree.h), a segment at a time. Operands are taken in the
 // order of positions.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Scatter down a binomial tree of unicasts (coll/algorithms/tree.h). Each member passes on the
 // blocks of its subtree as they arrive.
 #include "coll/algorithms/binomial_blocks.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Scatter by unicast: the root sends each member its block. The blocks take turns by segments.
 #include <algorithm>
 #include <vector>

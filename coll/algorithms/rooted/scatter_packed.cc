@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Scatter as in URTP §4.4: full packets go to each member by unicast. The rest of each block is
 // less than a packet, and all rests are packed into one multicast. Blocks smaller than a packet are
 // all packed: one message instead of ranks − 1. Every member knows all lengths here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The component that Open MPI loads: mca_coll_ulc.so. It tells the other processes whether an
  * engine answers here, joins the job once all have said so, and offers a module for each
  * communicator of the world's processes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The blocking functions of a module: each asks whether the members agreed on ULC, and passes the
  * call on to it or to what was there before. */
 #include "coll/mpi/openmpi/glue.h"

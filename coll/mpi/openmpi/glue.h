@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Declarations that the files of Open MPI's side share. */
 #ifndef ULC_MPI_OPENMPI_GLUE_H
 #define ULC_MPI_OPENMPI_GLUE_H

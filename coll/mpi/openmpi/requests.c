@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The non-blocking functions of a module: each passes the call on to ULC with a request, or to what
  * was there before. A non-blocking call cannot make the communicator's group, because it must not
  * wait for the other members: until a blocking one has made it, calls go to what was there. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Datatypes, operators and the convertor of Open MPI, as the core wants them. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The non-blocking entries: counted, and left to MPICH. Its waits have no way to move our
 // operations: a member that stood in MPI_Recv would stop the others.
 #include "coll/mpi/pmpi/mpich.h"

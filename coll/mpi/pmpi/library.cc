@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Finds the functions of the MPICH that the program has loaded. Looked up at run time: the program
 // may have loaded it for itself alone (Python), or be no MPI program.
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The entries that move data: each passes the call on to ULC, or to MPICH as it came. The plain and
 // the large-count form of an operation are one template. blocks_of() gives the core counts
 // and displacements of either width.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Declarations that the files of the PMPI library share: the functions of the MPICH below, and the
 // communicators that ULC knows. The library has no undefined symbol of an MPI, so a program that
 // uses none can load it too (LD_PRELOAD lasts for all programs of a shell).

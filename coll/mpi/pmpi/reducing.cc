@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The entries that reduce: each passes the call on to ULC, or to MPICH as it came.
 #include <climits>
 #include <vector>

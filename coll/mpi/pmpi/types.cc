@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Datatypes, operators, packing and progress of MPICH, as the core wants them.
 #include <algorithm>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Start, end and communicators. MPI_Init of each process opens an endpoint and gives all others its
 // card; MPI_Finalize leaves the job. A communicator gets its counterpart at its first collective,
 // as an attribute: that ends with the communicator, by whatever function the program frees it.

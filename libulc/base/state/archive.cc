@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Octets of an image:
 //
 //   "ULCSTATE"  rows 16  { length 8, name, version 16, digest 64 } …  frames 32  fields …

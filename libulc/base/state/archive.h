@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The state of an object as octets: one list of fields serves export and import
 // (docs/design/UPGRADE.md). Numbers are little-endian and have the width of the member.
 //

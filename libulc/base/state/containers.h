@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // State of the containers of base/ and of the standard library, for the lists of ULC_STATE.
 // Counts are bounded by the octets that are left; an owner that knows a smaller bound judges it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The structs that this library can export and import: a row for each, with its name, its version
 // and a digest of its list of fields. Rows register themselves before main().
 #pragma once

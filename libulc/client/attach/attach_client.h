@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Attaches to the engine of a daemon on this node: the client's half of abi/attach.h.
 #pragma once
 

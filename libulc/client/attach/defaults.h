@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // This file fills in what a caller left out, from the environment and the launcher. Used by api.cc.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Starts an engine inside this process: loads libulc-engine.so on demand (DESIGN decision 2), so
 // that libulc never links DPDK.
 #pragma once

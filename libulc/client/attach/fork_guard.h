@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Endpoints in a child of fork(). The child has copies of its parent's sockets and mappings: a
 // socket that it keeps open would hide the end of its parent, and a write into the memory would
 // spoil the parent's rings. So each attachment registers here, and the child closes and unmaps all

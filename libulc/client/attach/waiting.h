@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The system's side of Hooks: time, and the ways to release the processor: yielding, and sleeping
 // on a futex word in shared memory.
 #pragma once

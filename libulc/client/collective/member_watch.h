@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The other members of a collective operation that does not move: whether one died, means another
 // operation, or can say why it waits. Used by ScheduleRun (schedule_run.h), which judges what it
 // receives by itself.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A schedule submitted to the engine, as the client sees it (endpoint/offload.h is the other side).
 // The engine finds buffers and schedule in the tx arena. Other buffers are staged there: start()
 // copies them in and finish() copies them out.

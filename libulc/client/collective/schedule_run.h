@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A schedule carried out by the library: exec::Executor on one side, requests of this endpoint on
 // the other. coll/ makes schedules and starts them here. The engine carries out one that may be
 // offloaded (client/collective/offload.h), except for messages that came before it. If the engine

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Groups of one endpoint, and their creation (docs/PROTOCOL.md §6.2): collective, non-blocking.
 //
 //   every member        kAddGroup ─▶ engine ─▶ kGroupReady | kGroupFailed   registered here, or not

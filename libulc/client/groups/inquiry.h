@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A member that has waited long for a collective operation asks the members for which it waits for
 // their arguments. If members disagree in an argument that makes one wait for another (the root,
 // the operation, the algorithm), it is possible that no member has sent a message whose tag would

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The numbers of a group's collective operations at this member: 0, 1, … in the order in which they
 // start.
 //

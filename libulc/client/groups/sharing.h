@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The agreement of the members of a new group on its multicast address (URTP §3.2.1,
 // docs/PROTOCOL.md §6.5). Until they have agreed, and if they cannot, messages to the group go to
 // all nodes by broadcast. So nothing waits for the agreement, and a lost message of it costs only

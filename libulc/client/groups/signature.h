@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The arguments on which all members of one collective operation must agree, in 19 bits of the tags
 // of its messages. So a member finds with the first packet that another one gave other arguments,
 // and which.

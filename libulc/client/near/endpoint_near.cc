@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The entries of ulc_near.h, and what an endpoint says to its peers about their rings.
 #include <new>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The peers of an endpoint whose short messages go through shared memory. Used by Endpoint.
 //
 //   receiver                                       sender

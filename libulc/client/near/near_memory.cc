@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "client/near/near_memory.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Memory that two processes of one node share: the receiver makes it and names it in a word, the
 // sender maps it by that name. Used by Near, through a table, so that tests need no process.
 #pragma once

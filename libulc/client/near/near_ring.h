@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The ring that carries short messages from one rank to another of the same node, in memory of the
 // receiver that the sender maps as well. Used by Near. Neither side trusts the other:
 //

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages between ranks of one node that do not pass through the engine. For libraries on top of
  * libulc whose threads poll, such as the provider of libfabric; not installed.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A message that has arrived, or is arriving, and is not in the application's hands.
 //
 //   unexpected   in the lists `all` and `by_source` until a receive or the application takes it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Hash chains of intrusive nodes. A chain keeps the order in which its nodes were added. Allocates
 // only in reset(). Used by matching.h.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Looks at, takes, claims and discards messages that have arrived and met no receive.
 #include "client/p2p/inbox.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The receive path of one endpoint: completion records → the application's buffers.
 //
 // A whole message that meets its receive is copied once, from record or arena into the buffer.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The receiver's part of announced messages (rendezvous.h): the states of an Arrival that is
 // announced.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Matches messages to receives: (source or any, (tag & mask) equal), arrivals in the order of
 // their first chunk, receives in the order in which they were posted.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The send path of one endpoint: messages of any length → submission records and blocks of the tx
 // arena.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The sender's part of announced messages (rendezvous.h): ids, announcements, and the rest when it
 // is asked for.
 //

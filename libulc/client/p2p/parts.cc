@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Receives of many messages: each message goes into a part, a request that the caller chooses when
 // the message begins.
 #include "client/p2p/inbox.h"

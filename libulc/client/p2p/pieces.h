@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Payloads that lie in up to kPiecesMax pieces of memory (ulc_piece). Used by the send and the
 // receive path.
 #pragma once

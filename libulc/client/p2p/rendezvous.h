@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Announced messages (docs/PROTOCOL.md §6.6): a long unicast goes out as an announcement with its
 // first part, and the rest of it when a receive has matched. So the rest goes straight into the
 // buffer, and a message without a receive takes little memory and blocks none behind it.

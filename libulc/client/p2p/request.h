@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The content of a caller's ulc_request: one operation under way. The request is the list node,
 // so starting an operation allocates nothing.
 //

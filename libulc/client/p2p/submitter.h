@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The client's end of the submission ring with its doorbell.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "client/p2p/tx_arena.h"
 
 #include <bit>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The client's allocator of the tx arena: a binary buddy system. All bookkeeping is private or in
 // free blocks of the client's own arena; the engine never reads it.
 //

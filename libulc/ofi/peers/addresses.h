@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // struct fid_av: the addresses of peers. An fi_addr_t is an index here, in maps and tables alike.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The job of this process, as its launcher shows it, and the addresses of endpoints in it.
 //
 // Endpoint number n of every rank joins the job "<name>.ofi.<n>". An address of an endpoint, 64

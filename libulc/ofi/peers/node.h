@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The engine of this process's node, as the environment names it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The peers of one endpoint: an fi_addr_t of the address vector ↔ a rank of the endpoint's job,
 // or a stranger (strangers.h).
 // Every rank of the job opens its endpoints in the same order (job.h).

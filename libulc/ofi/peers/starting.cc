@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Starts operations. One that is called before all ranks of the job are there is deferred:
 // libfabric has no such state, and programs that post receives at once take no FI_EAGAIN.
 #include "ofi/endpoint.h"

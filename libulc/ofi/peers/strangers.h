@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Peers of an endpoint that are not in its job, by links: processes that MPI_Comm_spawn() starts
 // or MPI_Comm_connect() joins. A second endpoint of libulc is open for these links.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The ranks of this node with which an endpoint exchanges announced messages (pull_wire.h).
 #pragma once
 

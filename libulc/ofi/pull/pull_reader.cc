@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "ofi/pull/pull_reader.h"
 
 #include <sys/uio.h>

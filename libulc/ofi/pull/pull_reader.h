@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Reads announced messages of another process of this node from its memory.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The messages by which the receiver of a long message reads it from the memory of a sender on its
 // node: process_vm_readv(), one copy.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Long messages between ranks of one node: the receiver reads them from the sender's memory
 // (pull_wire.h). The first half is the sender's, the second the receiver's.
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The clock of the queues. Its own file, so that a test can stand in for it.
 #include "base/clock.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // struct fid_cq: completions of the endpoints that are bound to it. Reading moves these endpoints.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // struct fid_cntr: counts completions of the endpoints that are bound to it.
 #pragma once
 

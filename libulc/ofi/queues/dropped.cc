@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "ofi/queues/dropped.h"
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The messages of peers that an endpoint has dropped because their headers are malformed, by
 // reason.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // struct fid_poll: completion queues and counters that are looked at together.
 #pragma once
 

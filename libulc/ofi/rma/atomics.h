@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The arithmetic of fi_atomic.h on memory that need not be aligned. The caller serialises.
 #pragma once
 

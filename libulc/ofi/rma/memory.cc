@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // struct fid_mr: registration of memory.
 #include <rdma/fi_errno.h>
 #include <sched.h>

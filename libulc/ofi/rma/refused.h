@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The accesses of peers to memory of an endpoint that were refused, by reason.
 #pragma once
 

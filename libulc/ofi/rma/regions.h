@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The memory of a domain that peers may reach, by keys: struct fid_mr.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Writes, reads and atomic operations of one endpoint on memory of others, and of others on the
 // memory of its domain (rma_wire.h).
 //   initiator.cc       starts operations and completes them

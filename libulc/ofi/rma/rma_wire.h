@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The messages by which an endpoint writes, reads and changes memory of another one (fi_rma.h,
 // fi_atomic.h). The target checks the key, the range and the access right of each request.
 //

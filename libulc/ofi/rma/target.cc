@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include <rdma/fi_errno.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Corrects three weaknesses of DPDK's memif driver by redirecting its imports; it offers no hooks.
 //
 // 1. munmap: keeps a link's shared memory mapped while a burst function may still read it.

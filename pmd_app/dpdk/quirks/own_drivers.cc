@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "dpdk/quirks/own_drivers.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // NICs whose driver is this project's (pmd_app/drivers/), not DPDK's: the EAL arguments that they
 // need.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "dpdk/quirks/parked.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Closed memif server devices. A full close leaves EAL's interrupt thread with a freed handle for
 // the listening socket (DPDK 22.11: memif_socket_remove_device), and the next event there may crash
 // the process. So such a device is stopped, kept, and taken again when the same device is opened

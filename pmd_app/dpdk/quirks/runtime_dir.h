@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The EAL's run-time directory. The memif driver refuses to work without the EAL's multi-process
 // channel, and that needs files in a directory (so --in-memory is not possible). We want no second
 // process and nothing left behind: every process has a separate directory, its files are unlinked

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The driver's access to its chip: registers and time. It is an argument of everything that is not
 // a ring, so that the same code runs on a card, on QEMU's model and on the register model of the
 // tests.

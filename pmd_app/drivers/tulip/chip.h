@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The chip as a whole: reset, start, stop, modes, faults. HRM chapter 4, "Startup procedure".
 //
 // Every wait has a bound, stated with it; every function that can fail reports how (Fault), and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The CRC-32 of IEEE 802.3, clause 3.2.9, bit by bit: for serial ROMs and address filters only.
 #pragma once
 

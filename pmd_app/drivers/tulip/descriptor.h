@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Descriptors of the 21143 and 21140A: four longwords in host memory, little-endian (CSR0<DBO>
 // clear). HRM chapter 4, "Descriptor lists and data buffers".
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Faults of a chip or its board, each with a sentence that says what to do.
 #pragma once
 

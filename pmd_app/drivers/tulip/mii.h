@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Controls the PHY through the management interface of MII: IEEE 802.3 clause 22, by the chip's
 // CSR9 (HRM, "MII management").
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // DPDK's view of the driver: probing, the table of operations, arguments, names of statistics.
 #include "drivers/tulip/net_tulip.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One port of the poll-mode driver: the state that the glue to DPDK's ethdev keeps in addition to
 // the pure files.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The path of a frame, and the recovery of a chip that stops answering.
 #include <algorithm>
 #include <array>

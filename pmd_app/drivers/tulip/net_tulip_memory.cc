@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Accesses a card's registers in memory space. A separate file, so that a test can give the rest of
 // the glue another chip.
 #include <rte_cycles.h>

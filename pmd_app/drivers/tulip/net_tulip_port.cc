@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A port's control plane: from a card that was found to one that runs, and back.
 #include <rte_cycles.h>
 #include <rte_errno.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Command and status registers (CSRs) of the DEC/Intel 21143 and 21140A Fast Ethernet controllers.
 //
 // Names and bits are those of the "21143 PCI/CardBus 10/100Mb/s Ethernet LAN Controller Hardware

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The receive ring: every descriptor always holds a buffer, so the ring is always complete. HRM
 // chapter 4, "Receive descriptors".
 //

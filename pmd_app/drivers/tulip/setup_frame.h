@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The setup frame selects the destination addresses that the chip receives. HRM chapter 4, "Setup
 // frame".
 //

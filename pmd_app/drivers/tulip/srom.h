@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The serial ROM of a board: its address and how its PHY is switched on.
 //
 // A MicroWire EEPROM of 64 or 256 words behind CSR9 (HRM, "Serial ROM interface"); contents by

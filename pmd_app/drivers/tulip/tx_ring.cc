@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "drivers/tulip/tx_ring.h"
 
 #include "base/check.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The transmit ring: frames out, in order, and the result of each. HRM chapter 4, "Transmit
 // descriptors".
 //

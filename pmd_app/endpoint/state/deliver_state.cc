@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // State of deliver.h, passed_log.h, sink.h, and of offload.h between two schedules.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // State of rx_arena.h: its blocks from the first to the last, then the order of its free blocks,
 // which decides where the next one is taken.
 #include <algorithm>

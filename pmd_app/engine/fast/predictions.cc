@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The conditions that predictions stand for, in full. Debug builds and the simulator check them
 // after each quiet round.
 #include "engine/fast/predictions.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The predictions of one net (urtp/prediction.h), found by a few octets of a frame or of a record.
 // They are made where a short message was judged in full (receive.h, send.h). All are forgotten at
 // the end of each general round, and after each frame that takes a general step: nothing else

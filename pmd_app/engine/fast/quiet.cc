@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Quiet rounds, and the fast path of short messages through them (engine.h draws the round).
 //
 // In a quiet round nothing is due: the engine looks at its ports and at the submissions of its

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The receive side of the fast path: frame → completion. Inline, for quiet.cc and the send side.
 //
 //   deliver_next   the next frame of a predicted stream: one comparison, and what differs is judged

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The send side of the fast path: record → frame, or completion on this node. Inline, for quiet.cc.
 //
 //   send_next, pass_next  the next message of a predicted stream: only what changes is judged

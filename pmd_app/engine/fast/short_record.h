@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A short message in a record of shared memory, which its client may rewrite at any time. Each word
 // is read once, and what was read is judged. The payload is copied once; its octets decide nothing.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // State of the BondPort around a port of one link, which the engine owns (port/bond_port.h). A bond
 // of several links belongs to the holder, and stays.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // State of an endpoint, without its parts of endpoint/ and urtp/.
 #include <algorithm>
 

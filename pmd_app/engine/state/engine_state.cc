@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The state of a whole engine (docs/design/UPGRADE.md). One function walks through the engine in
 // both directions; objects that name each other are named by place, uid or handle:
 //

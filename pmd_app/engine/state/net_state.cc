@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // State of what belongs to a net, and of the accounts of users.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // State of node_addresses.h.
 #include "base/state/containers.h"
 #include "jobs/node_addresses.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // State of links.h.
 #include <algorithm>
 #include <set>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // State of job_records.h and jobs.h.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The attach server's side of the handshake (abi/attach.h): what each packet of a client leads to.
 #include <sys/socket.h>
 #include <unistd.h>

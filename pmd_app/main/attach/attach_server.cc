@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "main/attach/attach_server.h"
 
 #include <fcntl.h>

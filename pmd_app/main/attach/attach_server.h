@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // This file lets clients in: the unix socket, credentials, the handshake of abi/attach.h, the ends
 // of clients. It runs on a separate thread, so that no client can delay the engine. A client that
 // is late in the handshake is dropped at its deadline. Nothing here blocks on a client.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Two bounds on what clients can make the engine do besides carrying their messages: a share of
 // processor time, and lines in the log. Both are token buckets; time is an argument.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Closes sockets of clients on a separate thread, where a close may take long: a socket that a
 // client passed by SCM_RIGHTS is closed with the packet that holds it, and with SO_LINGER that
 // waits as long as the client chose. Used only where the kernel cannot refuse such packets (before

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "main/attach/listen_socket.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The unix socket on which clients attach. One engine serves a path: it holds a lock on PATH.lock
 // while the socket is there. Mode and group follow the allow list, so that the kernel refuses most
 // users who may not attach. The socket is removed only by the engine that made it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The process at the other end of a unix socket: its credentials as the kernel gives them, and a
 // descriptor that tells when it ends. The end of the socket alone does not: a child of fork() keeps
 // the socket open.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Text that a client chose, for a log or a message.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The sealed memory of one endpoint, and the read-only page of counters (DESIGN decision 4,
 // docs/ARCHITECTURE.md).
 //

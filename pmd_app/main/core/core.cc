@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "main/core/core.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // This file loads libulc-core.so and calls the engine core in it. Used by the daemon: the engine's
 // loop makes the rounds, the attach server's calls come through EngineCalls. The core is reached by
 // one table and one pointer, which an upgrade exchanges between two rounds.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // libulc-core.so: the table of core_table.h over engine::Engine. Nothing else of the library is
 // visible. Built with the same objects as the embedded engine, which calls Engine directly.
 #include <algorithm>

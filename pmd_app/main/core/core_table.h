@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The engine core as a library that a running daemon can replace (docs/design/UPGRADE.md): one
 // table of functions, found by name in libulc-core.so. Used by core_library.cc, which fills the
 // table, and by core.h, which calls it.

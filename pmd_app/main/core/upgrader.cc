@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "main/core/upgrader.h"
 
 #include <fcntl.h>

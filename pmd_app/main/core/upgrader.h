@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Replaces the core of a running engine (docs/design/UPGRADE.md), on a thread that lives as long as
 // one upgrade. The library is loaded while the old core makes rounds; export, import and switch are
 // one call between two rounds.

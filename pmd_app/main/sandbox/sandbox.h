@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Takes from the running engine what it needs only to start: capabilities, and system calls that an
 // engine never makes. Used by ulc-engine after its threads run; an embedded engine has no sandbox,
 // since it belongs to the application.

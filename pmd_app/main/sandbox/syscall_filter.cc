@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The system calls that an engine may make after its start: an allow list for all of its threads,
 // DPDK's included.
 //

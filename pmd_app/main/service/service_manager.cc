@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "main/service/service_manager.h"
 
 #include <sys/socket.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tells systemd how the daemon is doing: ready, alive, stopping (sd_notify(3), Type=notify).
 //
 // The messages are datagrams to the socket that NOTIFY_SOCKET names. libsystemd opens a socket for

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Keeps an engine's last frames and events in a file (abi/trace_ring.h). It stands between the
 // engine and its ports: an engine without a trace has its ports themselves, so it costs nothing.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Block acknowledgement (Brown, Gouda and Miller 1989, as URTP §3.1 uses it): one for every
 // AckWindow packets, by every receiver, and none by time. The tail waits for the sender's question.
 // In a group each member acknowledges every block, so the source gets members ÷ AckWindow a packet.

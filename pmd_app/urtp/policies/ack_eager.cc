@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Eager acknowledgement: every packet, by every receiver, at once (U-Net MPI §5.1 names it for
 // producers and consumers). The sender is notified soonest, and in a group by each member for each
 // packet.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Lazy acknowledgement (U-Net MPI §5.1): only piggybacked on reverse data. A duplicate, a packet
 // out of order or the sender's question is answered at once. Good for exchanges, bad for one-way
 // traffic: there the sender's window fills, and only its timer opens it.

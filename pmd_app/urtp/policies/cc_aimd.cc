@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Congestion by loss (congestion.h, LossBased).
 #include "urtp/policies/tables.h"
 #include "urtp/sender/sender.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The default: congestion by loss, unless the delay denies it (congestion.h, AdaptiveBackoff).
 #include "urtp/policies/tables.h"
 #include "urtp/sender/sender.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Congestion by delay (congestion.h, DelayBased).
 #include "urtp/policies/tables.h"
 #include "urtp/sender/sender.h"

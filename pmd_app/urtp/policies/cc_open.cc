@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // No congestion control: window and credit alone bound a stream, as in URTP and U-Net MPI.
 #include "urtp/policies/tables.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Conservative flow control, as in NX/2 (Express §2.1): a sender sends only if it knows of space.
 // Each stream has a few slots at its receiver, which short messages take at once. A longer message
 // first reserves space by a short one (RESERVE), and follows when it is granted. So nothing is ever

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Credit flow control, as in GAMMA and its MPI (GAMMA §7.1, §7.3.2): each receiver has separate
 // space for every sender, and a sender may fill it without asking. The receiver sends nothing by
 // itself: the packet that leaves half of the credit, or none, asks for more, and the answer renews

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Error detection without recovery (GAMMA §4.5.5): the network is trusted, so nothing is
 // acknowledged, retained, retransmitted or held back, and faults are reported to the application's
 // error handler. A packet that is not the next of its stream shows that others were lost; a packet

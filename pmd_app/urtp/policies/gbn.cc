@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Go-back-n (U-Net MPI §5): the receiver takes the next packet and drops others, with an immediate
 // acknowledgement of its position ("duplicate ACK"). The window of one is on top of the larger
 // queues of port and endpoint, so a burst is not lost. The sender keeps one timer a stream, for its

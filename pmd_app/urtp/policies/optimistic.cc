@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Optimistic flow control (Express §3.1, §4.2): short and medium messages are sent without
 // knowledge of space, since there usually is some. A receiver without space refuses (REFUSE, the
 // paper's negative acknowledgement), and the sender sends the message again in the conservative

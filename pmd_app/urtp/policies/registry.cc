@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Profiles: words to tables, and tables laid over each other.
 #include <algorithm>
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Space of the receiver's pool that is reserved for one stream: the common part of the flow-control
 // policies conservative, optimistic and credit. Receiver::keep() counts the free nodes that are
 // promised:

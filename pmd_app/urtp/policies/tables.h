@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The tables of policies, one file each; policies/registry.cc lists them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The default: selective repeat by request (URTP §3.1), acknowledgements that do not implode,
 // credit from a shared pool, and a probe for the tail (docs/PROTOCOL.md §4). DESIGN decisions 6 to
 // 8.

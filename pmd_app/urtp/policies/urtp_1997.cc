@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // URTP as in its paper (appendix A), for comparison. Differences from the default:
 //
 //   Recv            a pending receive asks at once, then after MinRecvWait, doubling to MaxRecvWait

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Acknowledgements and credit (docs/PROTOCOL.md §4).
 //
 // When: at the number that the policy set, or `ack_delay` after the first packet that waits for

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Puts packets in order (docs/PROTOCOL.md §4, §5). The packet at `next` whose entries are met joins
 // its source's ready queue straight away; others are held in the store. A packet that joins may
 // unblock the source's other streams. The engine takes packets from the ready queues, sources in

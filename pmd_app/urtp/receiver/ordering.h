@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The ordering rule (docs/PROTOCOL.md §5) as pure predicates: the sender's, which decides whether a
 // packet names a predecessor stream, and the receiver's, which judges an entry. Both the transport
 // and the exhaustive model (tests/unit/urtp/after_rule_model_test.cc) call exactly these.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The receiving half of a transport: puts packets in order (docs/PROTOCOL.md §4, §5), asks for what
 // is missing, and tells sources where their streams stand.
 //

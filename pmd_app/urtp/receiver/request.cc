@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Requests (docs/PROTOCOL.md §4): a gap is asked for once each; everything missing is asked for
 // again after ask_wait, which doubles until the gap closes. A pending receive that names its source
 // asks for `next` in the same way, though nothing shows that it was sent.

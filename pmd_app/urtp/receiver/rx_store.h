@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Received packets wait here: in nodes lent from one pool (the endpoint's bound on receiver memory,
 // URTP §3.1), with a hash by (stream, number) of those that are not in order yet. So a stream costs
 // no ring, and a packet in order touches no table.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The receiving half of one stream: numbers, and the deadlines that policies set. In-order receive
 // compares numbers only: `ack_at` says when an acknowledgement is due, whatever the policy behind
 // it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Streams of a receiver begin and end; nodes of the store that their packets wait in.
 #include <algorithm>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A packet in order, and the acknowledgement of it: steps that the general path and the fast path
 // share. Inline, for both.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One acknowledgement of one destination: what the general path and the fast path both do with it.
 // Inline, for answers.cc and fast.cc. Round trips are measured for each acknowledgement while
 // congestion control bounds the stream, and now and then otherwise: then there is no queue to see.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Frames of receivers: acknowledgements, credit and requests (docs/PROTOCOL.md §4).
 #include <algorithm>
 

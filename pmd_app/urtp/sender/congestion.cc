@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Turns a controller's window, in packets, into the numbers that admission compares. A unicast
 // stream is bounded by its packets under way, which acknowledgements clock; few under way need
 // frequent acknowledgements, so the packets ask for them. A group's acknowledgements come each from

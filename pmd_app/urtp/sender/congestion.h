@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Bounds what a stream may have under way so that the ports it shares do not overflow. Pure state
 // machines: in go acknowledgements, their times and losses; out comes a number of packets. There
 // are three of them, all of which begin by doubling each round trip and cut at most once a round

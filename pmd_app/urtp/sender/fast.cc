@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A short message into the queue of new packets.
 #include "urtp/sender/fast.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The fast path of a new packet: may_send(), plan(), commit() and next_new() in one function, for a
 // whole short message to one receiver. Everything is decided before the first store. A message that
 // any rule of the general path has a say in goes there, with nothing changed. Both give the same

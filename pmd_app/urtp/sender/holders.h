@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Names the members that hold up a group's stream: a packet waits, and another member could take
 // it. Each member has a leaky bucket of time:
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Spreads the packets of a stream over time: one every `gap`, with at most `kBurst` at once after a
 // pause. Admission compares two numbers; a gap of 0 paces nothing.
 #pragma once

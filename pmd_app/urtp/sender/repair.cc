@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Packets to transmit again. A packet that is asked for is marked in the stream's ring. A stream
 // with marks is in `repairing_` while one of them may go, else its timer brings it back: a group's
 // request waits `repair_gather` for others of the same packet. Repairs share the stream's pacer

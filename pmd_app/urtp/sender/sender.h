@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The sending half of a transport: admits packets, numbers them, retains them until all have
 // acknowledged, and repeats what is asked for (docs/PROTOCOL.md §4).
 //

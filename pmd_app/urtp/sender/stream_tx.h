@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The sending half of one stream: a ring of retained packets, and the numbers that each destination
 // acknowledged.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // New packets: whether one may be committed, and its headers. A packet gets its number and its
 // `after` entries when it is committed; committed packets are transmitted in that order, so the
 // entries are those of the ordering rule (docs/PROTOCOL.md §5) at the latest moment that leaves

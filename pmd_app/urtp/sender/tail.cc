@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Liveness of a stream's tail, and death. Data without news for PTO = srtt + 4 var + ack_delay
 // makes the sender ask (as the policy says: PROBE), at doubling intervals. Any frame from a peer
 // answers for it, and any frame from its node keeps it alive. A peer whose probes stay unanswered

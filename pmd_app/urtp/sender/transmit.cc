@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // New packets in the order of their commits. Streams of a sender begin and end.
 #include <algorithm>
 

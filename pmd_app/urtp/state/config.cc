@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The configuration of a transport, which an importing one must share, and values that all parts
 // use.
 #include "base/fnv.h"

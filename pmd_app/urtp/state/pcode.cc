@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The rules of PCODE's groups.
 #include "urtp/profiles/pcode/rules.h"
 #include "urtp/state/values.h"

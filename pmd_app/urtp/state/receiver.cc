@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The receiving half: streams, the packets that wait in the store, and those that are ready.
 #include "urtp/receiver/receiver.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The sending half: streams with their retained packets, and the packets that wait for their first
 // transmission. Counts that the destructor relies on grow with what was imported.
 #include "urtp/sender/sender.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Peers, sessions and groups, without their streams; the queue of those that speak.
 #include "urtp/sessions.h"
 

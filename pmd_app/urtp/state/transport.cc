@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The state of a transport (docs/design/UPGRADE.md). First the names of groups, sessions and
 // streams, which an import makes; then the fields of each part; then the timers, as they lie in
 // their heap.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Fields of small values of wire/ and urtp/, and names: an object is named by a rank, the number of
 // a stream, or the handle of a group, and a list is the sequence of its names.
 #pragma once

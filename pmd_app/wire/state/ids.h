@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // State of the values that frames carry (base/state/containers.h).
 #pragma once
 

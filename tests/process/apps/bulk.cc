@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Measures the speed of a stream from rank 0 to rank 1: MESSAGES of 64 KiB, every byte compared,
 // from the first submission until rank 1 has reported the last. Nothing is in flight at either end
 // of that time, so a loss near it is counted exactly once. Rank 0 prints "bulk: B bytes a second".

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Calls every blocking collective of coll.h once at every rank, also in place if there is such a
 // form. The input is a function of operation, giver, taker and byte. Every byte of the result is
 // compared, and the gaps between blocks must stay unchanged.

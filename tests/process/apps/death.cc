@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests a rank that dies by SIGKILL during a collective. The others must get PEER_DIED for it, all
 // the same and in time, and continue in a group without the dead rank: a barrier, and an allreduce
 // of which every element is compared.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // An endpoint that is open for links: prints its address, and sends every message back to its peer.
 //   echo_links          waits for a peer
 //   echo_links ADDRESS  calls that address (64 hexadecimal digits), and says "hello" with tag 1

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A small real application for the process tests: every rank sends numbered messages of many
 // lengths to every other rank and multicasts some to all; every byte that arrives is checked, and
 // the order too.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Speaks libfabric's API with the provider of this build: two ranks of `ulc run`. Rank 1 answers
 // rank 0, and both compare what they get. Prints "all right" or what differed.
 //   ulc run -n 2 -- process_fabric FOLDER      FOLDER: where the ranks leave their addresses

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Two ranks of `ulc run` that speak libfabric's API with the provider of this build. Each program
 // that includes this file is one.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A plain libulc program for the tests of launchers: opens the engine and joins the job of its
 // launcher without an argument, and says hello to the next rank round.
 //   hello          exit 0 if the greeting of the rank before came

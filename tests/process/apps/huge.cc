@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Sends messages whose lengths do not fit into 31 and 32 bits, from rank 0 to rank 1: a broadcast
 // of 2 GiB + 5 bytes from rank 0, a send of 3 GiB (embedded: one record, from the application's
 // memory), a send of 4 GiB + 5. Rank 1 compares every byte.

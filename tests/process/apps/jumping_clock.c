@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // SPDX-License-Identifier: Apache-2.0
 // A library for LD_PRELOAD, in whose programs the wall clock jumps by an hour, forward or back,
 // every 20 ms. Each program that loads it adds its name to the file $JUMPING_CLOCK_LOG.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Measures a wire as an application sees it. Rank 0 prints a line for each figure, in nanoseconds.
 //   line pingpong SIZE TURNS     one way: least, median and longest of TURNS round trips, halved
 //   line stream OCTETS           messages of 64 KiB, until rank 1 has answered the last one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Links next to jobs in one process: each rank has an endpoint in the job of `ulc run`, one in a
 // second job, and one that is open for links. Ranks send their addresses through the job; each
 // calls the ranks after it. Then all three exchange messages at once.

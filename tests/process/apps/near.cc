@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Messages of libfabric between two ranks of one node: long ones, which the receiver reads from the
 // sender's memory, and short ones, which go through memory of both. Prints "all right" or what
 // differed.

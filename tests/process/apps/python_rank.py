@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A rank of python_test: every call of ulc.py, each result compared. Prints "ok" at rank 0."""
 import sys
 from array import array

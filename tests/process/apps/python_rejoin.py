@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A rank of python_test whose engine is killed, or its peer's: joins again and goes on.
 
 Prints "formed" once messages flow, and "joined again" when it is through.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Two ranks that write, read and change each other's memory with the provider (fi_rma.h,
 // fi_atomic.h).
 //   remote FOLDER [basic|auto|kill]

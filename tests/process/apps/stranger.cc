@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Joins the job of an endpoint of the provider for libfabric as a plain program of libulc, and
 // sends rank 0 messages with malformed headers, then a good one, all with tag 5.
 //   ulc run …; the environment names the job

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // An engine core for the test of upgrades. It is the real one with other exports and imports, which
 // the name of its file chooses:
 //   …interface…  the table has another number        …schema…  the import is refused

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The attach server and its neighbours: who may connect, two engines on one path, links and files
 // in its way, ranks that die and leave a child of fork(), text that a client chose.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Attacks of local users on the attach server: floods, silence, nonsense, descriptors that linger,
 // used up descriptors.
 //

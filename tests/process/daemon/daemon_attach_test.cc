@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests attaching to a real daemon: stale and live sockets, clients of other versions, nonsense on
 // the socket, slow clients, and what a client can do to the memory that it was given.
 #include <fcntl.h>

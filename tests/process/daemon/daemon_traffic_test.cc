@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests two real daemons over memif with real client processes: messages of many lengths with every
 // byte checked, and the reports to all others when a client or an engine is killed. One engine with
 // a net on each end of the wire.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Children of fork() in a rank: they keep neither its endpoint nor its place on a wire of shared
 // memory, can open endpoints, and do not disturb the rank.
 #include <dirent.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One user takes all that an engine gives: endpoints, memory, groups, jobs and joins. Another user
 // attaches and forms a job meanwhile, memory stays within what is configured, and the wire carries
 // few of the joins.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Measures the cost of an idle engine, and its response time after idle time: < 2 % of a core; at
 // most its nap + 50 us for a frame from the wire; microseconds for a message from a client, whose
 // doorbell ends the nap. All figures are compared with the budget. On a slow or busy machine, they

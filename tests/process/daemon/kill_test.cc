@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // SIGKILL at random instants: of a client, of a client with a forked child that lives on, of an
 // engine, of the switch. The peers are notified in time, and the next start works.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Other local users and older kernels, for tests of what an engine lets clients do.
 #pragma once
 

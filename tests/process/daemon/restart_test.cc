@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Engines that are killed or restarted under traffic: clients hear of it within 20 ms, and join
 // again by ulc_rejoin(), as often as it happens.
 //

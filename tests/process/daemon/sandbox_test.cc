@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The sandbox of a running engine: on in every thread, refusing what it forbids, allowing what an
 // engine does after its start.
 #include <fcntl.h>

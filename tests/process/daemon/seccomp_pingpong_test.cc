@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Proves the system call budget (DESIGN): two engines joined by memif, or by shared memory, carry a
 // million messages between two endpoints, with frames lost and retransmitted on the way, while both
 // threads are under a filter that kills the process on *any* system call. The filter must catch a

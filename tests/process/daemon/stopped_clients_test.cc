@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // An idle engine uses at most 2 % of a core, in whatever state its clients were stopped (SIGSTOP).
 // Each state has two engines on a wire and a rank on each. Rank 1 brings itself into the state and
 // stops; rank 0 does its part and pauses. All engines are measured in the same second.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Upcalls (ulc_upcall): a thread that computes and never enters libulc is interrupted, one that
 // polls never is, and a client that does not read its socket holds up no other. Two daemons over
 // memif, or engines inside the processes.

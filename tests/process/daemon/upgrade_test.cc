@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The upgrade of a running engine by `ulc upgrade`: each refusal is one sentence after which the
 // old core goes on, and a core that takes over serves clients. Cores are copies of test_core.cc,
 // whose names choose what they do.

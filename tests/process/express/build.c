@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Joins; says what express_init() returned. Compiled twice, with and without OTHER. */
 #include "check.h"
 

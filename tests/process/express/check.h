@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks of the programs of this folder. */
 #ifndef EXPRESS_CHECK_H
 #define EXPRESS_CHECK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Process 2 is killed. Without an argument the others set a handler, which wakes the main thread;
  * syncs and sends then fail. With an argument the library ends them. */
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Process 1 is no Express program: it shows the build that process 0 sent, and then sends
  * bytes that are no messages. Process 0 drops and counts them, and still serves a right one. */
 #include <string.h>

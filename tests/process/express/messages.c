@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages of all lengths arrive whole and in order; handlers interrupt a loop, block on a mutex of
  * the program while later messages wait, and answer. Prints "messages: process N passed". */
 #include <string.h>

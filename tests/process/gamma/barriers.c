@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The measurement of barriers [GAMMA §5.4]: 104 trials, of which the first two and the worst two
  * are discarded. Instance 0 prints the mean of the others. */
 #include "check.h"

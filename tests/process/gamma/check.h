@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks of the programs of this folder, and their clock. */
 #ifndef GAMMA_CHECK_H
 #define GAMMA_CHECK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Instance 2 is killed. The others' barriers and waits end with an error, and a message to it
  * raises SENDFAILURE at the port that it is sent through. Prints "dying: instance N knows". */
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Two instances under the profile detect: a loss is raised at the port of the message behind the
  * gap. Instance 0 sends; instance 1 prints "losing: C came, F gaps". Barriers are not repaired
  * either, so there is none after gamma_init(). */

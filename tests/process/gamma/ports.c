@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Four instances: the rules of ports, the error of each port, broadcast, handlers that interrupt a
  * loop, atomic functions, and semaphores. Prints "ports: instance N passed". */
 #include <string.h>

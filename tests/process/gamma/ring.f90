@@ -1,3 +1,4 @@
+! SPDX-License-Identifier: BSD-3-Clause
 ! Four instances in a ring, in Fortran: each adds its number to what comes from the one before it.
 ! Instance 0 prints the sum. Handlers are external subroutines.
 program ring

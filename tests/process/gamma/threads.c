@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Two instances of four threads each, which send and wait at once while the first computes, and
  * while it waits. Handlers are serial: they count in a plain variable, and so do atomic functions.
  * Prints "threads: instance N passed". */

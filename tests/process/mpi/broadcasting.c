@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Broadcasts COUNT times BYTES from rank 0 and compares them, for a test that counts the frames.
  *   mpirun -n N broadcasting COUNT BYTES */
 #include "check.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by the MPI programs of this folder, which compare their results with what MPI promises. */
 #ifndef ULC_TESTS_MPI_CHECK_H
 #define ULC_TESTS_MPI_CHECK_H

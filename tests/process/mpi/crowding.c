@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* More communicators at once than the engines have groups: some go by ULC, the others by the MPI.
  *   mpirun -n N crowding COMMUNICATORS */
 #include "check.h"

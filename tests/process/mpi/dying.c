@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The last rank is killed in the midst of collectives. Under MPI_ERRORS_RETURN the others get an
  * error in bounded time, blocking or not.
  *   mpirun --enable-recovery -n N dying SECONDS [CALL] */

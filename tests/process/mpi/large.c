@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A message, broadcasts and a gather of many MiB each. From 2048 on, bytes and, in the large-count
  * forms of MPI 4, elements are beyond 2^31. The number of ranks is a power of two.
  *   mpirun -n N large [MEBIBYTES] */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages between two ranks: lengths, order, wildcards, synchronous sends, probes, cancelled
  * receives, truncation, messages to oneself.
  *   mpirun -n N messages */

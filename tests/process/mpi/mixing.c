@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives together with the rest of MPI: messages that a barrier must move, communicators that
  * come and go and overlap, non-blocking and inter-communicator collectives.
  *   mpirun -n N mixing [DUPS] */

@@ -1,3 +1,4 @@
+! SPDX-License-Identifier: BSD-3-Clause
 ! Collectives with `use mpi_f08`.
 program modern
   use mpi_f08

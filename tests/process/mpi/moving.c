@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Broadcast, gather, scatter, allgather, alltoall and their v forms: every root, several lengths,
  * in place, with types that have gaps at some members only, on the world and a reversed split.
  *   mpirun -n N moving */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 # Sourced by tests of Open MPI: puts its own mpirun and compilers first in PATH, because another MPI
 # may have these names (Debian's alternatives). Sets `openmpi_tools`, a folder to remove.

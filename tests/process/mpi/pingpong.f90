@@ -1,3 +1,4 @@
+! SPDX-License-Identifier: BSD-3-Clause
 ! Ping-pong between ranks 0 and 1 with `use mpi`: lengths, an array section, double precision.
 program pingpong
   use mpi

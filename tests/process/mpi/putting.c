@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Compares MPI_Put of 8 bytes between two fences with a ping-pong, in turns; prints the medians.
  *   mpirun -n 2 putting MOST
  * MOST: how many times as long as a message of the ping-pong the put may take. */

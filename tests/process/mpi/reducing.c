@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Reductions: predefined operators over C's types, pairs, a user's operator that does not commute
  * over a type with gaps, long doubles at odd counts; in place; every root.
  *   mpirun -n N reducing */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Processes that start others: spawn, messages and collectives with them, connect and accept.
  *   mpirun -n N spawning            N ranks start 2 others, twice */
 #include "check.h"

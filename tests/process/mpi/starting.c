@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Non-blocking collectives: each operation against its definition, many at once waited for in
  * reverse, with blocking ones between them, by Waitany and Testall, datatypes and communicators
  * freed while they are under way.

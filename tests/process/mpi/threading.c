@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Threads of one process in MPI at once, each on communicators that no other uses: they make groups
  * over the same ranks in different orders, and mix messages with collectives.
  *   mpirun -n N threading */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages for which no receive is posted: a long one before an awaited short one, very many small
  * ones and many of middle size, wildcards over several communicators, long synchronous sends that
  * are probed.

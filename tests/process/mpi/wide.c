@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The large-count forms of MPI 4, and types for which memory and packed form differ in ways that
  * only their construction shows.
  *   mpirun -n N wide */

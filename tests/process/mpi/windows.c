@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* One-sided communication: put, get, accumulate, fetch_and_op and compare_and_swap, between fences,
  * under locks with flushes, and in start and post epochs. The target computes meanwhile.
  *   mpirun -n N windows [create]

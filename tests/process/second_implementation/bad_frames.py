@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Frames that docs/PROTOCOL.md says to drop, by the reason under which they are counted."""
 from frames import (ACK, DATA, JOB, MCAST, NODE, PROBE, REQ, A, AckEntry, C, F, Frame, L, R, S, T,
                     plus)

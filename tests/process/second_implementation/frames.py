@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Frames of docs/PROTOCOL.md §2: bytes to fields and back. Section numbers in this folder are those
 of that page."""
 import struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Makes a group: docs/PROTOCOL.md §3 (its handle) and §6.2 (reports and verdicts). Its frames go by
 broadcast, whatever address (§6.5) the others use: a raw socket hears all, so it has no limit of
 addresses, and broadcast is always right."""

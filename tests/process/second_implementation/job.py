@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Forms and leaves a job: docs/PROTOCOL.md §7."""
 import hashlib
 import struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A link of two endpoints: docs/PROTOCOL.md §13. It takes the place of a job for Rank."""
 import struct
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """One rank: ordering (docs/PROTOCOL.md §5), messages and groups (§6), the answers of a node (§8).
 Time is the argument `now`."""
 import collections

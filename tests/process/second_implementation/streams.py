@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Streams of docs/PROTOCOL.md §4: the state of a sender and of a receiver. They report what is due;
 rank.py sends it."""
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """One raw socket on one interface, with losses by seed in both directions and the wire's CRC option
 (§2)."""
 import random

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Port over ethdev between real processes: memif.
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Processes at both ends of a port, and the frames between them. Each process starts its own EAL,
 // so every test forks its peers first and starts none in the parent.
 #pragma once

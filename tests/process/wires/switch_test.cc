@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs ulc-switch as a process, its stations as processes on memif: flooding, counters, a killed
 // station, clean end.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Ports on a veth pair in network namespaces, between real processes: DPDK's af_packet driver, and
 // the packet port that takes its place.
 #include "packet/packet_port.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # The system of the papers: each machine binds its NIC, starts ulc-engine on it, and runs its rank
 # of the applications.
 . /lab/engine.sh || return 1

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Shared by the tests that run the engine: starts it on the machine's NIC, and runs ranks.
 start_engine() { # start_engine OPTIONS...
     hugepages 128

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # The only NIC belongs to the engine, and the kernel still has its network: ping, and files by HTTP,
 # while ranks exchange messages and check every byte.
 . /lab/engine.sh || return 1

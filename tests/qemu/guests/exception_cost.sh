@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Measures the cost of IP on the engine's NIC for ULC's own messages, in instructions: streams
 # between two ranks alone, then with ping and files by HTTP at the same time, three times in turn.
 modprobe tun

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Everything that can be wrong with the NIC before an engine runs on it. Each line of `refused` is
 # the text that the user reads.
 card=$(nic)

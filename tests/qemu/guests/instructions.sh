@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Counts the instructions of a message, through the kernel's driver and UDP, then through our driver
 # and ULC, on the same NIC.
 modprobe tulip

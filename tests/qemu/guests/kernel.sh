@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Measures the same two NICs, first with the kernel's driver and its UDP and TCP, then with our
 # driver and ULC.
 modprobe tulip

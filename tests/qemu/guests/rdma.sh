@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Shared by the tests on Soft-RoCE: makes the device rxe0 on the machine's NIC.
 make_rxe() {
     for module in e1000 tulip virtio_pci virtio_net crc32_generic ib_uverbs rdma_rxe sch_netem; do

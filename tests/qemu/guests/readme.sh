@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # The commands of docs/guide/REAL_NICS.md, line by line, as their reader types them. sudo does
 # nothing for root, and the compiler has been called on the host.
 sudo() { "$@"; }

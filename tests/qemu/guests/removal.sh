@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # The NIC of the first machine is removed while its engine runs and its rank waits for the other's.
 . /lab/engine.sh || return 1
 start_engine || return 1

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Two machines: node 1 is dpdk-testpmd, unchanged, which swaps the addresses of all frames that it
 # receives; node 0 sends it frames of every size and checks the echoes. Node 1 ends when node 0 has
 # (the host ends it).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Engines on Soft-RoCE, an RDMA device of the kernel over its own Ethernet driver.
 . /lab/engine.sh || return 1
 . /lab/rdma.sh || return 1

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Round trips of small messages on one Soft-RoCE device: perftest's UD, then ULC on verbs, then ULC
 # on af_packet over the same interface. Figures, no limits: a guest has no clock to be judged by.
 . /lab/engine.sh || return 1

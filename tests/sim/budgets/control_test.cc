@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Counts the frames that the default profile sends besides the data, in the two cases where they
 // cost most: on a hub, where each may collide with data, and on a host that is slow compared with
 // its wire.

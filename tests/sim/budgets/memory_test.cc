@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Memory budgets of the engine: 66 KiB for an idle endpoint, including its shared memory with small
 // rings and arenas; 1,040 bytes and the window for a session in which both sides have sent; nearly
 // nothing for a silent rank.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Budgets of the transport that virtual time can check: loss, multicast, retransmission, incast,
 // and the cost limits of congestion control. Each figure has a counterpart that misses it, which
 // proves that the check can fail.

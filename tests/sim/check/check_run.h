@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs one random scenario and reports the invariant that it broke.
 #pragma once
 

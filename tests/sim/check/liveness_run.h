@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Random scenarios in which a node stops, or a wire fails and is never healed. Not all arrives
 // then, but both ends of each relation come to one view of it, and every wait ends. Used by
 // `ulc-sim check --liveness`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "tests/sim/check/random_scenario.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One random scenario: everything that can be chosen, drawn from a seed. `ulc-sim check` runs
 // hundreds of them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ulc-sim check: runs hundreds of random scenarios in worker processes, so that a scenario that
 // breaks an invariant ends its worker and not the check. The course of a scenario depends only on
 // its seed.

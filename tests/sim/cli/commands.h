@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The subcommands of ulc-sim. Each returns the exit status: 0 success, 1 a fault was found, 2 bad
 // usage or input.
 #pragma once

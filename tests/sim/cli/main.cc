@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ulc-sim: whole clusters of real engine objects in virtual time. docs/man/ulc-sim.1,
 // docs/TESTING.md.
 #include <CLI/CLI.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ulc-sim run: one scenario, and its figures for people.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Faults of a cluster at given times, in addition to the steady faults of its medium.
 #pragma once
 

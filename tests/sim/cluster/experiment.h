@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs an experiment: a cluster made from (medium, hosts, engine), some traffic, and the resulting
 // figures. `ulc-sim run` runs one from a scenario file, and the tables of figures are made with
 // them:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the instrument itself: its figures for known cases, that it is fair in time, and that a run
 // depends only on its seed.
 #include "tests/sim/cluster/experiment.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs real libulc endpoints on the simulated cluster: the objects behind ulc.h, on real engines,
 // in virtual time. Programs call only the start and test functions of ulc.h and coll.h; nothing
 // blocks.

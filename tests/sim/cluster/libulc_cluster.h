@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A formed job of real libulc endpoints for tests that only start and test operations.
 #pragma once
 

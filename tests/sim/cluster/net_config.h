@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Selects the medium of a simulated net, in one place for tests, scenarios and random checks.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The program of a simulated client: an application, on the rings themselves (ring_client.h) or on
 // libulc.
 #pragma once

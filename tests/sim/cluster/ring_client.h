@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A small client of one endpoint, over the rings themselves. It does what libulc does, without its
 // policies, so that a test can also do what libulc never would. Collects every completion.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs a cluster in one thread: N real engines on a simulated net, clients on their rings, virtual
 // time. Everything follows from the seed.
 //

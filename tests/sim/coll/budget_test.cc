@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Cost budgets of collectives on a simulated Fast Ethernet switch with ideal hosts. Each has a
 // counterpart that must not meet the budget.
 #include <gtest/gtest.h>

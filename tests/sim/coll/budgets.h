@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Budgets of the collectives on simulated media. budget_test.cc tests them; `ulc-sim tables
 // collectives` prints them with the measured costs.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A cluster whose ranks each run a list of collectives, for tests of failures between them.
 #pragma once
 

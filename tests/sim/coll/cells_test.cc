@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests every cell (operation, algorithm, ranks 1-17, size) under random loss, and checks every
 // byte. The seed determines the random choices in a cell (loss, root, in place or not, lengths by
 // rank, type and operator, ":k" and "@segment", which ranks offload, how ranks drift apart).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the death of a rank in a collective: every other rank whose part was not over gets the same
 // error in time, and these ranks continue without it, in a separate group.
 #include <coll.h>

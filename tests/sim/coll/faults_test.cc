@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests collectives whose callers are wrong: the error says what to do. Also several at once, and
 // floating-point numbers, whose result must be the same everywhere.
 #include <coll.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests members of a collective that give different arguments: they are found and named, and no
 // member waits without end.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the engine's reaction to schedules that no correct client submits, or that are submitted
 // too late.
 #include <gtest/gtest.h>

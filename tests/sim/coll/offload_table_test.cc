@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Lists which algorithm of which operation the engine runs while the application computes, by the
 // library's decision and by the engine's actions, for every algorithm without reductions. The
 // engine runs all; an exception must be named here, with its reason.

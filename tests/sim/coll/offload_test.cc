@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests collectives that the engine runs while the application computes: no rank polls, tests or
 // waits during that time.
 #include <coll.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests that the data by which an algorithm is chosen reach every member alike, and that the
 // shipped tables agree with the simulator's measurements.
 #include <coll.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests collectives over real client and engine objects under random loss: every operation and
 // algorithm, 2 to 9 ranks, rotating roots, several seeds. Ranks run skewed, so that operations
 // overlap; every byte of every result is checked.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the frames that collectives put on the wire: a loss costs one retransmission, ranks of one
 // node share one frame, and no output of the switch gathers the frames of many senders. Each has a
 // counterpart that must fail.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests how clients and engines leave, close and die; full rings; sleeping clients.
 #include <gtest/gtest.h>
 

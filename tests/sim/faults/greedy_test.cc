@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A user that takes all it can of endpoints, groups and jobs, or writes bad records without end:
 // another user attaches and forms a job within a second, and the wire sees few broadcasts.
 #include <gtest/gtest.h>

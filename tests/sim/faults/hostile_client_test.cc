@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests clients that write anything anywhere at any time (DESIGN decision 4). The engine must not
 // crash, must close such an endpoint, and others must not notice. The address and
 // undefined-behaviour sanitizers make these tests stronger.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A malicious node at line rate: every kind of control frame, from one address, from many, and
 // from those of the job's own nodes. The job forms and lives, nothing grows, and data go on.
 // ULC_MALICIOUS_MS: how long the attack lasts in virtual time (default 4).

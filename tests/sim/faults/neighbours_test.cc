@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Users that share an engine: whatever endpoints of user A hold or send, user B keeps its share of
 // frames and of the wire. ULC_NEIGHBOURS_ALL=1 runs each number of A's endpoints from 1 to 60.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Both ends of a relation come to one view of it: a rank that is held for dead, and comes back,
 // learns it, whatever the cause was (docs/PROTOCOL.md §8).
 #include <gtest/gtest.h>

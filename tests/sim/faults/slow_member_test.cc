@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A member of a group that is slow or silent: the sender learns which, and if it wants to, goes on
 // without it. The excluded member hears of it, and misses nothing silently (docs/PROTOCOL.md §8).
 #include <gtest/gtest.h>

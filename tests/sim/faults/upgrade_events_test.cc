@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Upgrades at each event of short runs that have what is hard to carry over: links, long messages
 // that were announced, endpoints that leave, groups under repair. Each run shows the same frames at
 // the same times, the same completions and the same counters as without upgrades.

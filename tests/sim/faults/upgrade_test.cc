@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // An upgrade of an engine changes nothing that can be seen: runs of one seed, without and with
 // upgrades, show the same frames at the same times, the same completions and the same counters.
 // After each upgrade the new engine exports what it imported (SimCluster::upgrade_node()).

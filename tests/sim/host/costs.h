@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The costs of a host: the time that its processor and its network interface take for the actions
 // of the engine and its clients. The objects that run are the shipped ones and take no virtual time
 // by themselves; this table says how much they would take on that host. All zero (except `round`)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "tests/sim/host/frame_pool.h"
 
 #include "base/check.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Reference-counted segments of one simulated port, behind port/segment.h. Each buffer is a
 // separate heap block, so that the address sanitizer detects an overrun. It is allocated when it is
 // first needed, so a node that holds few frames costs little.

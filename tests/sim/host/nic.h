@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One network interface of a simulated host: the rings that the engine sees through port.h on one
 // side, a port of a medium on the other, a bus of finite speed in between (host/costs.h draws the
 // path).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The sources of the papers' numbers. (read) is a figure of the paper; (derived) follows from such
 // figures by the arithmetic next to it; (estimate) is chosen, because the paper gives none, and no
 // result should be quoted that hangs on it. Set once: no table may change them.

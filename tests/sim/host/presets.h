@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Hosts by name: those of the papers, and this project's own machine. The only place that states
 // their figures.
 #pragma once

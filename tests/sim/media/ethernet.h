@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The parts of IEEE 802.3 that both media share: the bytes that a frame costs on the wire, and the
 // ports to which a destination address refers.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Future events in time order. Events that are due at the same time happen in the order in which
 // they were added, so that a run depends on nothing else.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Faults of a frame on its last segment, decided for each receiver separately when the frame
 // arrives there. Every medium has one; all of it may be changed during the run, and heal() ends it.
 //

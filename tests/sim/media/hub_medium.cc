@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "hub_medium.h"
 
 #include <algorithm>

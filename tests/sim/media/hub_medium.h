@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A repeater with its stations, half duplex, as IEEE 802.3 clause 4 (CSMA/CD): carrier sense,
 // inter-frame gap in two parts, propagation from each station to each other, collision detection,
 // jam, truncated binary exponential back-off.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "tests/sim/media/machine_medium.h"
 
 #include <algorithm>

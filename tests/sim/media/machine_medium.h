@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Machines whose engine has several threads, on the cables of another medium, in virtual time. Each
 // thread is a station with its own address; the stations of a machine follow each other.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The medium that joins the simulated nodes: a shared cable (hub_medium.h) or a switch
 // (switch_medium.h), in virtual time.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "switch_medium.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A switch with a full-duplex cable to each port, as IEEE 802.1D forwards and 802.3 times it.
 //
 //   host ▶ transmitter at the port's rate ▶ cable ▶ switch: latency

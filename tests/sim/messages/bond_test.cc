@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Nodes with several links (port/bond_port.h, docs/protocol/NODES.md §8.6): bulk takes all links,
 // short messages pay nothing, and a cable that is pulled loses nothing.
 #include <gtest/gtest.h>

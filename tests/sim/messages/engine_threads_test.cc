@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Engines with several threads (docs/design/ENGINE_THREADS.md): the thread that each frame reaches
 // when the NIC steers or a thread hands over; rings that are full; whole jobs.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Links by ulc.h on the simulated cluster: real endpoints of libulc, engines of both kinds, loss.
 #include <gtest/gtest.h>
 #include <ulc.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The real libulc on real engines on the simulated net: what a user calls, without a process. Only
 // calls that start or test are made; time is virtual.
 #include <coll.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Links through whole engines (docs/PROTOCOL.md §13): records of clients, streams, slots and ends.
 #include <gtest/gtest.h>
 

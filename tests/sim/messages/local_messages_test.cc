@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Endpoints of one engine talk to each other: short messages pass without a frame where nothing
 // waits (urtp::Transport::pass()), all others as frames. The order of a source is the same as if
 // all had been frames, with multicasts, long messages, receivers that are slow, and ends.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests groups on interfaces that compare few multicast addresses: every message arrives, however
 // addresses are shared, and nodes get few unwanted frames (URTP §3.2.1).
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The first milestone: real engines, one lossy multicast, repaired.
 #include <gtest/gtest.h>
 

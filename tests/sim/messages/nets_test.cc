@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One engine on two nets: both work, nothing crosses, and a net that goes down affects only itself.
 //
 //   net 0:  left ── middle                    middle is one engine with a port on each

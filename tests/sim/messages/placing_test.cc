@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests long messages to applications with an embedded engine. Frames are copied into the buffers
 // of posted receives, and payloads land there without a frame, also when frames are lost,
 // retransmitted or overtaken, and before any receive is posted. A buffer is freed as soon as its

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests every profile through real engines: the same traffic and oracle as random_traffic_test.cc,
 // once for each policy that a job may be configured with; and the reports of the profile that
 // retransmits nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Announced messages between real endpoints on simulated engines: under loss, with bounded memory,
 // with deaths in their midst, and when a rank leaves.
 #include <gtest/gtest.h>

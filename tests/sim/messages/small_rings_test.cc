@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests rings and memory of the smallest sizes, with more messages pending than they hold: a
 // process that waits must wait for an action of another one, and not in a circle.
 #include <coll.h>

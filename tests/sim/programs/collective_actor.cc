@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "tests/sim/programs/collective_actor.h"
 
 namespace ulc::sim {

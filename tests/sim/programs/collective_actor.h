@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs one rank's calls of coll.h: a list of collective operations, one after the other or several
 // at the same time, with every byte checked.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The input of a rank to a collective operation, and the result that it must then hold, for
 // operations whose bytes a test checks. Reductions have any type and operator. Their values give a
 // result that does not depend on brackets (small whole numbers in floating point), or compose

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "tests/sim/programs/collective_timing.h"
 
 #include <algorithm>

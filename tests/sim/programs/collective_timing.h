@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Measures the duration of a collective on a simulated cluster, and the frames that it puts on the
 // wire.
 #pragma once

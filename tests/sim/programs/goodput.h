@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Measures a profile's use of a wire: streams of bulk on a simulated switch, and the share of the
 // wire that arrives as payload.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Makes groups of a simulated job one after another, as MPI programs make communicators, and then
 // uses them: each member multicasts to each of its groups. For tests and tables of multicast
 // addresses.

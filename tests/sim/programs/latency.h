@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Measures the time of one message on an idle simulated switch of 1 Gb/s, and the time until a lost
 // multicast is retransmitted.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Two machines on a cable, whose engines have several threads: streams of messages between them, or
 // between the threads of one, and what they cost. Used by the table of engine threads and its test.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Programs of point-to-point and multicast measurements, on the rings: senders, a checking
 // receiver, ping-pong.
 #pragma once

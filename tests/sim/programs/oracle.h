@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Derives the messages that must arrive from those sent: exactly once, in submission order per
 // (source, destination) across unicast and multicast, with the right bytes. The bytes of a message
 // follow from its number, so none are kept.

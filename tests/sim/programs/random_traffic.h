@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Random traffic of every kind on a cluster whose first clients form one job, checked by the
 // oracle: unicast, world, additional groups and subsets; inline, one packet, many packets, chunks;
 // readers that lag. Each rank is a separate program.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Converts a scenario file (TOML) to an experiment. docs/TESTING.md has the keys;
 // tests/sim/scenarios/ has examples.
 #pragma once

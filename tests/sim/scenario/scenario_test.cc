@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Scenario files: the examples are read and run; each mistake names file, line and key.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // States how many messages a member of each shipped algorithm may have to hold, as a formula. The
 // checker computes the true value (buffers.h); tests/unit/coll/buffers_test.cc compares both.
 //

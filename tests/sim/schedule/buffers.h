@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Computes the k of "k-buffer correct": how many messages a member of a global program may have to
 // hold that it has not taken yet, in the worst of all executions.
 //

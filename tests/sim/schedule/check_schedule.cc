@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The work of `ulc-sim check-schedule`, without a command line, so that a test can run it.
 #include <fmt/format.h>
 

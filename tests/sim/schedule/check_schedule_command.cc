@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "tests/sim/schedule/check_schedule_command.h"
 
 #include <CLI/CLI.hpp>

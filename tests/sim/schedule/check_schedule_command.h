@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // `ulc-sim check-schedule`: the global-program checker (URTP §2.2, PCODE §2.1) for users.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The global-program checker (URTP §2.2): takes the schedules of all ranks of one collective and
 // proves, without running any protocol, that they fit together.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The results that each operation promises, as goals for the global-program checker, and all ranks'
 // schedules of one call.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A global program as text, for `ulc-sim check-schedule`: the author of a schedule writes it, and
 // --print prints it.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Compares our own collectives with their budgets (tests/sim/coll/budgets.h), which
 // coll/budget_test.cc tests.
 //

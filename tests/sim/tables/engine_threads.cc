@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Table 11: the gain by threads of an engine (docs/design/ENGINE_THREADS.md). Two machines on a
 // cable; each thread is a simulated processor with the shipped engine. Below each simulated figure
 // stands the model's. The simulation of one thread gives the model the cost of a message at each

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Table 5: optimistic flow control of Express Messages compared with the conservative one of NX/2,
 // on two nodes (Express §5.1).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Table 2: GAMMA's barriers on a shared Fast Ethernet (§5.4): 16 Pentium 133 on a repeater hub,
 // ours to 64.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Table 1: what GAMMA won step by step (§4.5.6–8), other systems (§7.3.3, §3.2.1, U-Net MPI §6),
 // and its table 3.1 with our row.
 //

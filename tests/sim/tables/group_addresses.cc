@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Table 8: the cost of an interface that compares few multicast addresses (URTP §3.2.1). Groups of
 // 2 to 8 random nodes of 16 are made one after another through libulc; then each member multicasts
 // to each of its groups. The table counts the data frames that nodes get of groups in which they

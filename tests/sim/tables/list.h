@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The tables that there are, one file each; list.cc orders them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Loops of ranks: every rank makes its calls back to back, round after round, as URTP §4.1 and
 // PCODE §6.2 time them.
 #pragma once

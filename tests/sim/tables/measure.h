@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The loops of the papers, on libulc in the simulator: ping-pong (GAMMA §2.1) and synchronised
 // barriers (GAMMA §5.4). Times are virtual: they follow from the host's costs, the medium and the
 // actions of the shipped objects.

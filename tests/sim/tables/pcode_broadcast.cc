@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Table 4: PCODE against TCP (PCODE §6.3–6.5): all-to-all broadcast on workstations and 10 Mb/s
 // Ethernet, the time of one call: a round's time divided by the machines (§6.2).
 //

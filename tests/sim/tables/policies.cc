@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Table 6, ours: every policy over loss, group size, switch and hub; and from it the default for
 // each case.
 //

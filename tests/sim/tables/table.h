@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A paper's table with ours next to it: figures with the deviation, shapes that hold or do not,
 // curves to plot. Data only: table_output.h prints a table, writes it as JSON and draws it, and
 // each table is made in a separate file.

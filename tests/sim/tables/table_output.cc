@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "tests/sim/tables/table_output.h"
 
 #include <fmt/format.h>

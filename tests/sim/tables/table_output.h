@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Writes a table as text for a terminal, as JSON and as pictures.
 #pragma once
 

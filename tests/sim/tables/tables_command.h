@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // `ulc-sim tables`: the papers' tables next to ours.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests how the papers' tables are printed, and that the loops behind them measure what they claim.
 #include <gtest/gtest.h>
 

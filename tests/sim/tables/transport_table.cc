@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Prints each profile's use of a wire, as Markdown: docs/BENCHMARKS.md has the arguments.
 //   transport_table PROFILE…             incast, random loss and multicast, for each
 //   transport_table seeds A-B PROFILE…   the random cases: median and worst of those seeds

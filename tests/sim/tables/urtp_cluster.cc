@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Table 3: URTP on its eight RS/6000 of four speeds and 10 Mb/s Ethernet (URTP §3.3, §4).
 //
 // Profile urtp-1997. The loop is the paper's: calls back to back, the root rotates, the mean over

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Writes the frames that every simulated interface sends and receives as a pcapng file (IETF
 // draft-ietf-opsawg-pcapng), for tshark and Wireshark: one interface a node, nanosecond times, each
 // packet marked inbound or outbound. A frame to n nodes appears n + 1 times, so a loss shows as an

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Records what can be seen of a run of a cluster: each frame at each interface with its time, the
 // completions that each client took, and the counters of each engine. Compares two runs of one
 // seed. Keeps hashes only.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Measures selection tables in the simulator: every candidate of every operation on the media that
 // a table distinguishes, at 100 Mb/s with ideal hosts (on a hub, those of GAMMA). The shipped
 // tables are made from it (`ulc-sim tune`), and a test measures samples again.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ulc-sim tune: makes a selection table of what the simulator measures.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests of the arithmetic of a region: it lays out regions, and validates layouts made by others.
 #include "abi/region.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests of the release ring: laps, wrap of the counter, invalid entries, and two threads that
 // exchange blocks.
 #include "abi/release_ring.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests of the rings: laps, wrap of the 32-bit counters, hostile cursors, and two threads that also
 // sleep and wake each other.
 #include "abi/slot_ring.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Exhaustive model check of how a client is notified (C in abi/slot_ring.h): the client sleeps,
 // computes or polls as it likes, and the engine publishes.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The circuits and routes of bench/apps/router: what joins pins, and what a route costs.
 #include <gtest/gtest.h>
 

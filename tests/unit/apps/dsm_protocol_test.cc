@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The page protocol of bench/apps/dsm by random programs on a network that delays at random, in
 // order between two processes: at each step one writer or only readers, each read sees the last
 // write, and each program ends.

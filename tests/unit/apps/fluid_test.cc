@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The polarizable fluid of bench/apps/md: its forces are the slope of its energy, its lists leave
 // out nothing, and its dipoles fit their fields.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests of the Matrix Market reader: every kind of file that it accepts, every kind that it
 // refuses, and the position of the fault that it reports.
 #include "bench/apps/matrix_market.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests which multicast address a group gets, and how far that is from the best choice with
 // knowledge of all groups in advance.
 #include "base/address_plan.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The attach server's budgets of processor time and of lines in the log (main/attach/budget.h).
 #include "main/attach/budget.h"
 

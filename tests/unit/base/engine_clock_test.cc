@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Compares the engine's clock with the system's.
 #include "main/clock.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The linker sends this program's malloc, calloc, aligned_alloc and free here (--wrap in
 // meson.build); new and delete are replaced to call them.
 #include "tests/unit/base/heap_watch.h"

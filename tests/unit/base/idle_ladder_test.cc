@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests base/idle_ladder.h: what a poller does while nothing moves, and when it concludes that it
 // shares its core.
 #include "base/idle_ladder.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The archive of an object's state: both directions, the schema, and octets that lie.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The exception path's share of the engine's time, in virtual time.
 #include "dpdk/work_share.h"
 

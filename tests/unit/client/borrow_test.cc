@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Threads that borrow an endpoint whose own thread computes (ulc_borrow): each event is taken once,
 // by one thread at a time, and no upcall is lost. The engine waits for the taking of each event, so
 // that an upcall that is lost is not made good by the next.

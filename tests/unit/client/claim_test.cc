@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Messages that have arrived and met no receive: probed, claimed, received by their handle,
 // discarded; whole or in part.
 // Against a scripted engine.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The cost of a message while many receives and many messages of other tags wait, compared with
 // that of a message alone. Against a scripted engine.
 #include <gtest/gtest.h>

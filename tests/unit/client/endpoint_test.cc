@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the endpoint against a scripted engine: the records that it writes when it sends, how it
 // ends, and that it validates what it reads.
 #include <coll.h>

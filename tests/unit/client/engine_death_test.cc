@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A client notices that its engine's process is gone: by beats that stand still, and then by asking
 // the kernel, which it never does while the engine beats (Endpoint::look_at_engine).
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A client on a scripted engine, and messages whose bytes show where they belong. Shared by the
 // tests of the endpoint.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The C++ face compiles alone, throws what the C calls return, and closes what it opened.
 #include "client/ulc.hpp"
 

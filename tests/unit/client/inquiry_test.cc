@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests of inquiries about collective operations, as the libulc of another rank, or a process that
 // imitates it, sends them.
 #include "client/groups/inquiry.h"

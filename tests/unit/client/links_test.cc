@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Links of an endpoint, against an engine that the test writes out: client/links.h.
 #include <gtest/gtest.h>
 #include <ulc.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Receives of many messages (ulc_receive_many), against a scripted engine.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests of the matching order: against a plain list that does it the obvious way, and the cases
 // that users expect by name.
 #include "client/p2p/matching.h"

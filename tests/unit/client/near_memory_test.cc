@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Messages through memory that two processes map (near_ring.h), and what a name may mean.
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Messages of one node through shared memory (near.h): two endpoints, each against a scripted
 // engine, so that the test decides when the engine brings what; then rings that a peer wrote.
 #include <gtest/gtest.h>

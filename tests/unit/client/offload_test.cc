@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests which schedules the library hands to the engine: every schedule without reductions that
 // ships, if it is made for early messages, and none whose data an early message would overwrite.
 #include "client/collective/offload.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests of the numbers of collective operations, and of the signatures by which members detect that
 // they disagree.
 #include <gtest/gtest.h>

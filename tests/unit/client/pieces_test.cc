@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Payloads in pieces, sent and received, and sends that complete when they are delivered. Against a
 // scripted engine.
 #include <gtest/gtest.h>

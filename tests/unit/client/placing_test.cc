@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the questions of an embedded engine when a message begins (abi/placement.h), and the effect
 // of the answer on the receive. Runs against a scripted engine.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // An endpoint's handling of messages that arrive: matching, assembly, memory, release. Against a
 // scripted engine.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The fixture of the tests of announced messages: an endpoint of three ranks against a scripted
 // engine, the words of its peers, and what it says.
 #pragma once

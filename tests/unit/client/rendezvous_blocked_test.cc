@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Announced messages in pieces, between peers of which some are blocked, and at a leave.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Announced messages: what an endpoint sends and answers, what it keeps, and what it makes of words
 // that no correct peer sends. Against a scripted engine.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Ids of announcements: an answer to a message that is over does nothing to a later one, also
 // across the wrap of the 12 bits of generation (outbox_announced.cc).
 #include <gtest/gtest.h>

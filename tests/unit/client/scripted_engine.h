@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The engine's side of one endpoint, written out by a test: it sees each submission record and
 // writes each completion.
 #pragma once

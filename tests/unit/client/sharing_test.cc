@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // How members of a group agree on a shared multicast address, against an engine that the test
 // writes out: client/groups/sharing.h.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the arguments of an operation on which all members must agree, as the tags of its messages
 // abbreviate them.
 #include "coll/agreement.h"

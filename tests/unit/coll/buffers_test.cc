@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The bound of buffers that each algorithm claims (tests/sim/schedule/bounds.h) is what the checker
 // finds: it is never exceeded, and it is reached. The checker's own figure is the worst of all
 // executions, not that of one.

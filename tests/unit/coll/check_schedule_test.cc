@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the global-program checker as users run it: all shipped schedules are correct at 1-17
 // ranks, a schedule given as text is validated by the same rules, and an error is shown with its
 // line.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests lengths beyond 32 bits, for every algorithm. A plan for lengths, segments and elements n
 // times as large is the plan of the small ones with every offset and length multiplied by n. Every
 // byte of the small plans is proved (schedules_test.cc), so the large plans are right too, at sizes

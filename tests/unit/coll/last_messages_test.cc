@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Every message of a collective says whether it is the last of its pair (abi::kTagLast). This test
 // runs every shipped schedule and checks that both ends agree.
 #include <gtest/gtest.h>

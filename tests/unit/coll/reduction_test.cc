@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the loops of reductions: every allowed pair of type and operator against arithmetic written
 // out, every other refused, at odd addresses and with any number of elements.
 #include <coll.h>

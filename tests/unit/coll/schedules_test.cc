@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Proves every shipped schedule, for every small number of ranks, size and root, by the
 // global-program checker. Proves the checker by schedules with planted errors.
 #include <gtest/gtest.h>

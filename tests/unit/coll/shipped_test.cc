@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The shipped tables follow from the measurements that they contain (coll/tables/).
 // tests/sim/coll/selection_test.cc tests that the simulator reproduces these measurements.
 #include <gtest/gtest.h>

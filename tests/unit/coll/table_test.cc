@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Selection tables: their text with every mistake that it may have, their rules, and what ships.
 #include <gtest/gtest.h>
 #include <toml++/toml.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the path from measurements to rules, to text and back.
 #include <gtest/gtest.h>
 

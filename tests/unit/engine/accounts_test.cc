@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Accounts: the share of each user in what all users have, and shares of frames of one pool.
 #include "engine/accounts.h"
 

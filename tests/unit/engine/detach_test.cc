@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The engine touches no memory of a client that it has let go of: the memory is taken away at that
 // instant, at every instant of a conversation, and the engine runs on (engine/clients.cc).
 #include <gtest/gtest.h>

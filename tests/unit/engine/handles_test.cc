@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Handles of endpoints: an old handle names no endpoint, also across the wrap of its 19 bits of
 // generation (wire/ids.h).
 #include <gtest/gtest.h>

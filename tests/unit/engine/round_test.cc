@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Quiet rounds look at few clients, and still miss nothing (engine/round.cc). Virtual time, one
 // net, clients that write to their rings.
 #include <gtest/gtest.h>

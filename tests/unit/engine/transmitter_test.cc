@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests how many frames the NIC's ring holds: few, so that urgent frames do not wait behind bulk,
 // and enough to keep the wire busy. Includes drivers that do not report when a frame is sent, or
 // report it late. Virtual time, a wire of 100 Mb/s.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the executor: it refuses malformed schedules, keeps order, ends with every order of
 // completions, and bounds its work.
 #include <gtest/gtest.h>

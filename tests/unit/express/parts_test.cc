@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The parts of libexpress without I/O: the checks of arriving messages, and the pool of buffers.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The scheduler of libexpress: its order, its objects and its critical section. Most tests run
 // without a switch and a clock: a jump is recorded, and the test then acts as the thread that was
 // jumped to. The last tests run on real stacks.

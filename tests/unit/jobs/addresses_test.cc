@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Nodes with several links: jobs/node_addresses.h, docs/protocol/NODES.md §8.6.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Connects several Jobs objects by one broadcast wire that loses, delays and duplicates frames,
 // with virtual time, all seeded. Does each round what the engine does, in the same order: frames,
 // timers, events, transmission.

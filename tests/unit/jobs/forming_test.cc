@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests how jobs form over a lossy wire: jobs/jobs.h, docs/PROTOCOL.md §7.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A node on the wire that means harm, and the jobs of others: docs/PROTOCOL.md §7, §7.2.
 #include <gtest/gtest.h>
 

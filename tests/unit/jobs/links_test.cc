@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The handshake of links, and their ends: jobs/links.h, docs/PROTOCOL.md §13.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Leaving, death and restart: jobs/jobs.h, jobs/liveness.h, docs/PROTOCOL.md §7, §8.
 #include <gtest/gtest.h>
 

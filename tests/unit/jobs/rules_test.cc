@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Rules of docs/protocol/JOBS.md and NODES.md that the other tests of jobs/ do not single out.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Places found from launchers: the environment alone, and a conversation with a Hydra that this
 // test plays.
 #include "launcher/launcher.h"

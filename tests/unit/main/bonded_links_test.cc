@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Links of one net are judged before the engine starts (main/bonded_links.h): MTUs, addresses, one
 // segment. The segments are lists of frames.
 #include "main/bonded_links.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the options of an engine: the devices, which are nets, and the options that they require of
 // each other.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Messages to systemd, read from the socket that NOTIFY_SOCKET names.
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The trace of an engine: written between engine and port, read back, as a capture and a timeline;
 // files that are damaged or no traces.
 #include <fcntl.h>

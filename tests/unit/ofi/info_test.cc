@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // When libfabric hears that the provider is there: if an engine listens (ofi/info.h).
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Reading a message from another process: descriptors that do not fit, tokens, pieces, and a sender
 // that ends or takes its message back.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The checks of a target before a peer reaches its memory: keys, ranges and rights of regions, the
 // form of requests and responses; and the arithmetic of atomic operations.
 #include <gtest/gtest.h>

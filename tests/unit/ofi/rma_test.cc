@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Writes, reads and atomic operations over lists in memory: the endpoint is its own target. Hostile
 // requests, data and responses are dropped or refused, and counted.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The provider for libfabric under several threads, over lists in memory that have no lock. The
 // thread sanitizer sees each access that the provider does not serialise.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Device strings of a NIC shared with the kernel: each argument of DPDK's driver is taken or
 // refused in words.
 #include "packet/device.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Several links as one port (port/bond_port.h), over ports that are lists of frames.
 #include "port/bond_port.h"
 

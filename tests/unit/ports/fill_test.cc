@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // How messages fill the buffer of a port (ports/port_table.h), against a model that knows only the
 // sentences of [GAMMA §4.4.3.1]: it keeps the bytes of the buffer and a number of bytes left.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests port.h over a wire of shared memory. The stations belong to one process, which is
 // equivalent to several.
 #include "shm/shm_port.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the ring of a wire of shared memory: frames are read complete and in order, and no writer
 // that breaks the rules harms a reader.
 #include "shm/broadcast_ring.h"

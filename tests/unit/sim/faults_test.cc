@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the faults of frames at a receiver: random shares lie within five standard deviations of
 // the configured ones, scripted faults hit the exact frame.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Compares CSMA/CD with the standard's own figures: exact times at 10 and 100 Mb/s, the collisions
 // until two stations separate, discarded frames, and the share of the medium that saturated
 // stations get.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Hosts for tests of the simulated media: frames that name source, destination and number; a sink
 // that records every event; a host that keeps transmitters full.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The simulated switch: exact times, what fits its buffers, who hears what.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The switch between ports made of vectors: who gets which frame, how often, and what is counted.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The pure parts of the switch: station table, faults, output queue.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Tests that tools/check_includes finds each planted violation, and nothing in a correct tree.
 
 Prints TAP, one line a case. Usage: check_includes_test.py PATH/TO/check_includes

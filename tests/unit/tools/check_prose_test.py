@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Plants one fault of each kind; tools/check_prose must report it, and nothing in a clean tree.
 
 Prints TAP, one line a case. Usage: check_prose_test.py PATH/TO/check_prose
@@ -147,6 +148,21 @@ def guides(checker, tap):
                      and len(output.splitlines()) == 2, output)
 
 
+def licences(checker, tap):
+    line = "SPDX-License-Identifier: BSD-3-Clause\n"
+    files = {"LICENSE": "Redistribution is permitted.\n", "a.cc": "// " + line,
+             "tools/a": "#!/bin/sh\n# " + line, "docs/a.md": "A document.\n"}
+    for name, path, text in (("", "", ""), ("a_source_without_licence", "a.cc", "int a;\n"),
+                             ("a_script_without_licence", "tools/a", "#!/bin/sh\ntrue\n"),
+                             ("another_licence", "a.cc", "// SPDX-License-Identifier: MIT\n")):
+        with tempfile.TemporaryDirectory() as root:
+            write(root, files | ({path: text} if path else {}))
+            status, output = run(checker, root)
+            tap.case(f"finds_{name}" if path else "accepts_sources_with_a_licence",
+                     status == (1 if path else 0) and (not path or f"{path}:" in output and
+                                                       "add a comment above" in output), output)
+
+
 def repositories(checker, tap):
     with tempfile.TemporaryDirectory() as root:
         git(root, "init", "-q", "-b", "main")
@@ -183,6 +199,7 @@ def main():
     tap = Tap()
     plain_trees(checker, tap)
     guides(checker, tap)
+    licences(checker, tap)
     if shutil.which("git"):
         repositories(checker, tap)
     print(f"1..{tap.number}")

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Plants one fault of each kind; tools/check_requirements must report it alone.
 
 Prints TAP, one line a case. Usage: check_requirements_test.py PATH/TO/check_requirements

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Tests of bench/count_instructions: a case above its budget fails and is explained."""
 import collections
 import contextlib

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The words of `ulc doctor` on NICs, with folders made like /sys.
 #include <gtest/gtest.h>
 #include <stdlib.h>

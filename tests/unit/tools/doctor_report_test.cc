@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The report of `ulc doctor --report`: complete, without secrets, and never over another file.
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The text format of Prometheus: families, levels and escapes.
 #include "tools/ulc/watch/prometheus.h"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Tests of tools/report.py: its table, its page of results, and what a cut result leaves."""
 import json
 import pathlib

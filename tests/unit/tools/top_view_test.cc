@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The text of `ulc top` from two samples.
 #include "tools/ulc/watch/top_view.h"
 

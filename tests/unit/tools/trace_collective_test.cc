@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The critical path of a collective, from the traces of three engines whose clocks differ.
 #include <gtest/gtest.h>
 

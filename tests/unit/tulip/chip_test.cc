@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the chip as a whole against the register model: reset, ROM, PHY, filter, stop, and the
 // planted faults.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "tests/unit/tulip/ethdev.h"
 
 #include <rte_cycles.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the glue of the NIC driver as an application of DPDK meets it, with the register model as
 // its card. The file that accesses registers in memory (net_tulip_memory.cc) is replaced by one
 // that accesses the model, and the PCI bus by two functions. DPDK itself is the real one, on memory

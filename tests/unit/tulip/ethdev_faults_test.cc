@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the NIC driver through DPDK's ethdev, on a card that is broken, wrongly assigned, removed
 // or silent: the error text that the user reads, and the fate of the frames.
 #include <rte_cycles.h>

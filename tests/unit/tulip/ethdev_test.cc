@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the NIC driver through DPDK's ethdev, on the register model: the calls of its users, and
 // the results that they get.
 #include "tests/unit/tulip/ethdev.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A small model of the 21143's registers, rings, serial ROM and PHY, with faults that no emulator
 // has. It was written from the manual, not from the driver, so that it can check the driver. Its
 // memory is an arena whose bus address of byte 0 is kArenaBus, or all memory of the process below 4

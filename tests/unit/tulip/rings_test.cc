@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests both rings with the register model as their chip: order, wrap at every size, errors by
 // name, and descriptors that never come back.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Exhaustive model check of the ordering rule, docs/PROTOCOL.md §5.
 //
 // One source, two receivers, two groups that overlap, unicast streams: every assignment of four

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Injects one frame of each kind of bad input at a time into a session with traffic. Each is
 // counted under its reason and dropped, and the session continues unaffected.
 // tests/unit/wire/parse_test.cc has every field; hostile_test.cc combines all of them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The requirements that every profile must meet, whatever its policies: one list, run for each
 // policy and some combinations. Delivery is exactly once and in order under loss, duplication,
 // reordering and the wrap of numbers; the list includes a lost tail, a receiver without buffer

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests of the congestion controllers and the pacer, each alone.
 #include "urtp/sender/congestion.h"
 

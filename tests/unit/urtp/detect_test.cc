@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the profile detect (GAMMA §4.5.5): nothing is retransmitted, and every loss is reported.
 #include <gtest/gtest.h>
 

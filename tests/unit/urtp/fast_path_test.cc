@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Fast path and general path give the same frames at the same times, and the same counters: random
 // traffic runs in two worlds that differ in nothing else.
 #include "tests/unit/urtp/world.h"

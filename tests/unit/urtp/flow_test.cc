@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests how the flow-control policies differ: the frames that they cost, and the reaction to a full
 // receiver (Express §2.1, §3.1; GAMMA §7.3.2). The conformance list tests that each delivers under
 // every fault.

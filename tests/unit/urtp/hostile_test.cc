@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Well-formed frames with ill-chosen values, from peers that lie: the engine must not crash, leak
 // or stop honest traffic.
 #include <gtest/gtest.h>

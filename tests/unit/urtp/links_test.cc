@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Members that are open for links: each end chooses a slot for the other.
 #include <gtest/gtest.h>
 

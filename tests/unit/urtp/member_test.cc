@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests a member as its engine sees it: two or more members on a wire that loses the frames that
 // the test selects.
 #include "urtp/transport.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The four parts of a transport, put together by hand, so that a test can speak to one of them
 // alone.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The small parts that the transport is made of, each by itself.
 #include <gtest/gtest.h>
 

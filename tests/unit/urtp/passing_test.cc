@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Short messages that an engine passes from one of its endpoints to another, without a frame.
 #include "tests/unit/urtp/world.h"
 

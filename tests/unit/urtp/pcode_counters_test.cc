@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Compares PCODE's counters and timers (PCODE §5.1, §5.2, §5.7) with a plain model of the paper's
 // text.
 #include <gtest/gtest.h>

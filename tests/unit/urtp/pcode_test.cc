@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Tests the three protocols of PCODE on a group's streams, each by its specific behaviour (PCODE
 // §3-§5). The conformance list tests that they deliver under every fault.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Random traffic between members, and its oracle: unicast, world and subgroup multicasts, and
 // subsets mixed, over a wire that loses, duplicates and reorders by seed. Each receiver gets each
 // source's packets for it exactly once in submission order; everything drains in bounded virtual

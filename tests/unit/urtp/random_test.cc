@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Runs members over a wire that loses, duplicates and reorders by seed: play.h. A failure names its
 // seed; ULC_SEED runs only that one.
 #include <gtest/gtest.h>

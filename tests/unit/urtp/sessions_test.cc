@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "tests/unit/urtp/parts_of_transport.h"
 
 namespace ulc::urtp {

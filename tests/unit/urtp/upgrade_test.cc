@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The state of a transport is exported and imported at random turns of random traffic. Each frame
 // with its time, each delivery and each counter is as without, and export(import(x)) is x. Changed
 // octets end the import with a sentence, or make a transport that can be destroyed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A small world for tests of the transport: a counting segment pool, and members joined by a wire
 // of virtual time with seeded loss, duplication and reordering, or with a hook that decides frame
 // by frame.

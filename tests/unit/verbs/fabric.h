@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A scripted libibverbs: RDMA devices of one process on a fabric in memory. Each function behaves
 // as the library's manual says, holds its caller to the rules (registered memory, states, objects
 // given back), and fails where a test says so.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Opening an RDMA port: what is chosen, and the sentence for each thing that can be wrong.
 #include <gtest/gtest.h>
 #include <unistd.h>

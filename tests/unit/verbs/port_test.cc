@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // port.h over RDMA ports of a fabric in memory: what two nodes send arrives, what a device or a
 // neighbour lies about does not.
 #include "verbs/verbs_port.h"

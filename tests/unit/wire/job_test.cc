@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Bodies of JOB and NODE frames: wire/job.h.
 #include "wire/job.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // wire/link.h: bodies of LINK frames, and addresses. Built bodies are read back; others are
 // malformed.
 #include "wire/link.h"

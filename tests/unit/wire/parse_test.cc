@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Compares wire/parse.h with wire/build.h: every frame built is read back; every other frame is
 // dropped under its name.
 #include "wire/parse.h"

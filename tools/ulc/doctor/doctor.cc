@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ulc doctor: names what keeps ULC from running here, and the command that repairs it.
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The checks of `ulc doctor`. Each reads the system, changes nothing, and names the command that
 // repairs what it found.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Small reads of /sys and /proc for the doctor.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The doctor's look at cores, memory, hugepages, programs and the engine's socket.
 #include <fmt/format.h>
 #include <sched.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ulc doctor --net: every rank in turn sends to all others, one message at a time, and times the
 // answers.
 //

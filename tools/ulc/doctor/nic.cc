@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // This file checks NICs: their drivers, what DPDK lacks to take one, and the kernel's interfaces.
 #include <fmt/format.h>
 #include <unistd.h>

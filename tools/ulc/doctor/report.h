@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The report of `ulc doctor --report FILE`: what a bug report needs, as text, without secrets.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "tools/ulc/run/bridge_wire.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A wire of `ulc run` that is the kernel's Ethernet: a network namespace a node, joined by a bridge
 // in one more.
 //

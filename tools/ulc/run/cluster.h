@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A cluster on one machine as a list of processes. Nothing is started here, so that tests read what
 // `ulc run` starts.
 //

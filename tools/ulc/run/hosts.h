@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Ranks on other machines, each of which runs its own ulc-engine: `ulc run --hosts FILE`. Pure but
 // for reading the file.
 //

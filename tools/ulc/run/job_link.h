@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One rank of a small job, for the subcommands that send messages: open, join, blocking send and
 // receive, leave.
 #pragma once

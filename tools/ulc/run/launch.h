@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // One run of a cluster: start the engines and the switch, wait until each is ready, start the
 // ranks, listen, and end everything in order. Stages only go forward:
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "tools/ulc/run/memory_cgroup.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The memory control group of this process, and whether the kernel killed a process of it because
 // its memory was used up.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The MPIs of this machine and the parts of ULC that they load: asks Open MPI's own ompi_info, and
 // the dynamic linker for MPICH's programs.
 // Used by `ulc doctor --mpi` and `ulc env`.

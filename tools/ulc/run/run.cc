@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ulc run: a cluster on this machine, for as long as one application runs on it. ulc cluster: the
 // same for a launcher as mpirun, which starts the processes itself.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // This file finds the collectives in the traces of a job's engines, and the critical path of one:
 // the chain of frames for which its last arrival waited.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The frame of a trace's record, which has only the first octets.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // This file writes frames of a trace as pcapng, which Wireshark and tshark read
 // (draft-ietf-opsawg-pcapng). Times are nanoseconds of the wall clock.
 #pragma once

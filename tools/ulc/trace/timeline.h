@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // This file turns records of a trace into a timeline in the JSON of Chrome's trace viewer, which
 // Perfetto (ui.perfetto.dev) and chrome://tracing open, and into a summary.
 //

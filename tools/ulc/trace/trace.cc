@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ulc trace and ulc dump: what an engine recorded (ulc-engine --trace FILE), as a timeline, as a
 // summary, or as a capture.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // This file reads the trace of an engine (abi/trace_ring.h), of one that runs or has ended. Every
 // byte of the file is unproven: a writer may have crashed, or the file may be no trace.
 #pragma once

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Makes selection tables (coll/tables/*.toml) the source of shipped_texts(), which
 tools/ulc/tune/files.h declares.
 

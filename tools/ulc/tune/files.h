@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Selection tables on disk and within this program: read, judged, and those that ship.
 #pragma once
 

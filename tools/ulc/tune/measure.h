@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // This file times every candidate of every collective on a real job. Rank 0 chooses what is next
 // and broadcasts it. All ranks time a batch of operations between barriers; the time of the last
 // rank counts.

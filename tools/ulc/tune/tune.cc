@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ulc tune: measures the algorithms of collectives on a job and writes a selection table;
 // --explain prints the choices of one with their measurements. It is a rank of a job, as `ulc
 // ping` is; with -n it starts the job by `ulc run`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // This file reads the counters and endpoints of an engine without stopping it. Used by `ulc stat`,
 // `ulc top` and `ulc exporter`.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ulc exporter: the counters of an engine for Prometheus, over HTTP.
 #include <fmt/format.h>
 

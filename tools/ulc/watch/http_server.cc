@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "tools/ulc/watch/http_server.h"
 
 #include <fmt/format.h>

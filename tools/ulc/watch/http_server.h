@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // This file serves one page over HTTP/1.0 to a few readers. One thread, no keep-alive.
 //
 // Limits: kConnectionsMax connections at once, kRequestOctetsMax a request, kConnectionTime from

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The counters of an engine in the text format of Prometheus, version 0.0.4.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ulc stat: the counters of a running engine; with --watch what they gain each second.
 #include <fmt/format.h>
 

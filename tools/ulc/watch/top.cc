@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // ulc top: the endpoints of a running engine, with rates, losses and queues, refreshed.
 #include <fmt/format.h>
 #include <poll.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // This file turns two samples of an engine into the text of `ulc top`. It reads no clock and no
 // terminal.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "urtp/profiles/pcode/global_counter.h"
 
 #include <algorithm>

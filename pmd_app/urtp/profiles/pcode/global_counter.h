@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The global counter of one group at one member, and its knowledge of the others' (PCODE §5.1,
 // §5.2).
 //

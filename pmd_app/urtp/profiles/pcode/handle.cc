@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A message arrived (PCODE fig. 3): too late, too early, or next. The next one is accepted whatever
 // its global counter, which may show that another member's message is missing (§5.1). One that is
 // too early is saved, as many as the buffer holds (§5.4).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // A message of ours: whether it may be sent now, and its counters (PCODE fig. 4, §5.1, §5.2).
 #include "urtp/profiles/pcode/rules.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // NACKs (PCODE fig. 5, §5.3, §5.7). REQUEST: a pending receive waits for its source. PERSONAL: a
 // gap in the numbers of one source. Both go to that source alone (§5.6). GLOBAL: a gap in the
 // global counters; the source of the message is not known, so all are asked and each resends its

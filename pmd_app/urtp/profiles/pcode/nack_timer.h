@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Decides when a NACK is due (PCODE §5.7): after a first delay, which gives the message a chance to
 // arrive, then periodically until it is satisfied; and at most `asks` times, after which the
 // missing messages are skipped (a bound that the paper leaves to the assumption that no processor

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The rules of a group by PCODE, and what they keep of it at one member besides the streams' own
 // numbers, which are its personal counters: pcv[q] is one less than `next` of the stream from q.
 // Which file holds which verb:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // STATUS: how far a member has come in the group, by source and by the global counter (PCODE §4,
 // §5.2, §5.5). It frees the buffers of sent messages, opens flow windows (PROGRESS), and shows a
 // receiver the tail that it lacks. Sent to all by broadcast:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // The words p0, p1 and pcode: group streams by the rules of PCODE §3, §4 and §5. Unicast streams
 // keep the default profile's, which is the separate mechanism for point-to-point messages that §5.6
 // requires.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // An application as its ranks' phases: computing for a time, collectives, messages. Communication
 // is that of the shipped libulc on simulated hosts. A host's processor computes and serves its
 // engine by turns.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Table 8: the papers' applications on their clusters (GAMMA §6.2, §6.3; URTP §5).
 //
 // Computing is a time: operations by the paper's speed of one processor. Communication is the

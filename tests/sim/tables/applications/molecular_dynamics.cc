@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // Table 9: molecular dynamics on GAMMA's cluster (GAMMA §6.4, figure 6.6).
 //
 // The figure draws speed-ups without numbers, and GAMMA §6.4 does not say how long a step takes on
