@@ -244,7 +244,7 @@ struct Pair {
     Nanos now = 0;
 };
 
-// So that two runs under callgrind differ in their messages alone (docs/BENCHMARKS.md).
+// So that two runs under callgrind differ in their messages alone (docs/benchmarks/COSTS.md).
 void count_from_environment(benchmark::internal::Benchmark* bench) {
     if (const char* count = std::getenv("ULC_BENCH_ITERATIONS"))
         bench->Iterations(std::strtoll(count, nullptr, 10));

@@ -44,7 +44,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kRoundTrips = 500;
 /// Iterations of kRoundTrips each; from the environment, so that two runs under callgrind differ in
-/// their messages alone (docs/BENCHMARKS.md).
+/// their messages alone (docs/benchmarks/COSTS.md).
 int iterations() {
     const char* count = std::getenv("ULC_BENCH_ITERATIONS");
     return count != nullptr ? std::atoi(count) : 20;

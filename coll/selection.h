@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Selects the algorithm of a call that names none: by the table of the file that ULC_COLL_TABLE
 // names, if one of its rules matches, else by the shipped tables (coll/tables/, measured;
-// docs/BENCHMARKS.md, "Which algorithm").
+// docs/benchmarks/ALGORITHMS.md).
 #pragma once
 
 #include <span>

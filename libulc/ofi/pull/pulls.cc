@@ -16,7 +16,7 @@ namespace ulc::ofi {
 namespace {
 
 /// Shortest message that is announced. Below, the answer and the system call cost more than the
-/// copies that they save (docs/BENCHMARKS.md).
+/// copies that they save (docs/benchmarks/MPI.md).
 constexpr std::size_t kPullFrom = 32U << 10;
 /// Bytes that are read before other messages get on.
 constexpr std::uint64_t kReadAtOnce = 4U << 20;

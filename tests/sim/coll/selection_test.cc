@@ -203,7 +203,7 @@ TEST(CollectiveSelection, what_ships_is_what_the_simulator_measures) {
         }
     }
     EXPECT_GT(measured, 90U);
-    EXPECT_LE(10 * drifted, measured) << "make coll/tables/ again (docs/BENCHMARKS.md)";
+    EXPECT_LE(10 * drifted, measured) << "make coll/tables/ again (docs/benchmarks/ALGORITHMS.md)";
     std::printf("%zu times, %zu differ from those that ship\n", measured, drifted);
 }
 

@@ -118,8 +118,8 @@ TEST(tables, barriers_on_a_hub_have_the_order_of_gamma) {
     EXPECT_NEAR(one, 16 * bench.one_way(0, 8).us, 0.1 * one);
 }
 
-/// Expects that each claim holds, except those that docs/BENCHMARKS.md lists as different: then
-/// `differs` names the start of the claim.
+/// Expects that each claim holds, except those that docs/benchmarks/PAPERS.md lists as different:
+/// then `differs` names the start of the claim.
 void expect_shapes(Table (*make)(const TableOptions&), const std::vector<std::string>& differs) {
     const Table table = make({.seed = 1, .quick = true});
     EXPECT_FALSE(table.shapes.empty());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Prints each profile's use of a wire, as Markdown: docs/BENCHMARKS.md has the arguments.
+// Prints each profile's use of a wire, as Markdown (docs/benchmarks/CONGESTION.md).
 //   transport_table PROFILE…             incast, random loss and multicast, for each
 //   transport_table seeds A-B PROFILE…   the random cases: median and worst of those seeds
 //   transport_table latency PROFILE…     one way of short and long messages, and the
