@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""Tests of tests/mutants/check_mutants: when a test counts as one that does not end."""
+import importlib.machinery
+import importlib.util
+import pathlib
+import sys
+import unittest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[3] / 'tests' / 'mutants' / 'check_mutants'
+
+
+def load():
+    loader = importlib.machinery.SourceFileLoader('check_mutants', str(SCRIPT))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+def python(text):
+    return [sys.executable, '-c', text]
+
+
+COMPUTES = 'import time\nwhile time.process_time() < 1.3: pass\nprint("done")'
+COMPUTES_WITHOUT_END = 'while True: pass'
+WAITS_WITHOUT_END = 'import signal\nwhile True: signal.pause()'
+
+
+class Limits(unittest.TestCase):
+    def run_test(self, text, usual, **limits):
+        return load().run_limited(python(text), lambda: usual, **limits)
+
+    def test_the_status_and_output_of_a_test_that_ends(self):
+        self.assertEqual(self.run_test('print("x"); raise SystemExit(3)', 0), (3, 'x\n'))
+
+    def test_a_test_that_computes_without_end_does_not_end(self):
+        self.assertIsNone(self.run_test(COMPUTES_WITHOUT_END, 0.01, seconds=1)[0])
+
+    def test_a_slow_test_has_more_time(self):
+        self.assertEqual(self.run_test(COMPUTES, 1.3, seconds=1), (0, 'done\n'))
+
+    def test_a_test_that_waits_without_end_does_not_end(self):
+        self.assertIsNone(self.run_test(WAITS_WITHOUT_END, 0.01, wall=0.5)[0])
+
+    def test_a_busy_machine_is_named(self):
+        with self.assertRaises(TimeoutError):
+            self.run_test(COMPUTES_WITHOUT_END, 0.01, seconds=2, wall=1.8)
+
+
+if __name__ == '__main__':
+    unittest.main()
