@@ -12,6 +12,8 @@ namespace ulc::engine {
 namespace {
 
 constexpr Nanos kClientPatience = kMillisecond;  ///< between looks at a client whose ring is full
+/// Tickets of departures wrap soon after the start, so that each run of an engine crosses the wrap.
+constexpr std::uint32_t kFirstTicket = 0U - 1024U;
 constexpr std::uint32_t kGenerationMask = (1U << (31 - kHandleIndexBits)) - 1;
 
 JobsConfig jobs_config(const EngineConfig& config, const Port& port, Prng& prng,
@@ -75,6 +77,7 @@ urtp::FrameBudget budget_of(const EngineConfig& config, std::uint32_t total) {
 Net::Net(const EngineConfig& config, const Port& its_port, std::uint32_t its_index, Prng& prng,
          Counters& counters)
     : port(its_port),
+      departures{.next = kFirstTicket, .left = kFirstTicket},
       transmitter(its_port, departures, counters),
       groups(config.groups_max, config.endpoints_max),
       filter(its_port.info.multicast_filters),

@@ -28,7 +28,9 @@ Transmitter::Transmitter(const Port& port, urtp::Departures& departures,
     : port_(port),
       departures_(departures),
       counters_(counters),
-      rate_known_(port.info.link_bits_per_second != 0) {
+      sent_next_(departures.next),
+      rate_known_(port.info.link_bits_per_second != 0),
+      reported_(departures.next) {
     frame_octets_max_ =
         port.info.mtu + std::uint32_t{sizeof(wire::EthernetHeader)} + kFrameOverhead;
     budget_octets_ = 2ULL * frame_octets_max_ * port.info.links;

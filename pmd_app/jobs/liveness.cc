@@ -12,6 +12,9 @@ namespace {
 constexpr Nanos kPingsPerDeath = 16;
 /// Answers to that many pings back are still answers.
 constexpr std::uint64_t kTokensBack = 64;
+/// Generation of the node that is watched before the first one. The 16 bits wrap soon after the
+/// start, so that each run of an engine crosses the wrap.
+constexpr std::uint32_t kFirstGeneration = 0xfff8;
 /// Local ends remembered for GONE.
 constexpr std::size_t kEndedMax = 1024;
 constexpr std::uint8_t kPingsCountMax = 255;
@@ -46,6 +49,7 @@ Liveness::Liveness(const LivenessConfig& config, const Mac& own, std::uint32_t i
       incarnation_(incarnation),
       counters_(counters),
       prng_(seed),
+      generation_(kFirstGeneration),
       ended_(kEndedMax) {
     config_.nodes_max = std::min(config_.nodes_max, kNodesMax);
 }

@@ -260,5 +260,43 @@ TEST(UpgradeEvents, a_group_under_repair) {
     });
 }
 
+/// Three clients on one node send at once, of these users: whose frames go first is part of the
+/// state.
+void share_an_engine(const std::array<engine::UserId, 3>& users) {
+    compare([&users](const ClusterConfig& given, Plan& plan) {
+        ClusterConfig config = given;
+        config.engine.frames_per_round = 2;
+        SimCluster cluster(config);
+        for (std::size_t n = 0; n < users.size(); ++n)
+            cluster.add_client(0, users[n]);
+        cluster.add_client(1);
+        for (std::uint16_t rank = 0; rank < 4; ++rank) {
+            ASSERT_TRUE(cluster.client(rank).join("shared", rank, 4));
+            cluster.touch(cluster.node_of(rank));
+        }
+        const auto polled = [&](const Done& done) {
+            return plan.run(cluster, [&] {
+                poll_all(cluster);
+                return done();
+            });
+        };
+        ASSERT_TRUE(polled([&] {
+            for (std::size_t rank = 0; rank < 4; ++rank)
+                if (!cluster.client(rank).formed()) return false;
+            return true;
+        }));
+        for (std::uint64_t n = 0; n < 8; ++n)
+            for (std::size_t rank = 0; rank < users.size(); ++rank)
+                ASSERT_TRUE(cluster.client(rank).send(3, n, Oracle::payload(n, 1000)));
+        cluster.touch(0);
+        ASSERT_TRUE(polled([&] { return received(cluster, 3) == 8 * users.size(); }));
+        EXPECT_EQ(cluster.shut_down(), 0U);
+    });
+}
+
+TEST(UpgradeEvents, endpoints_of_one_user) { share_an_engine({7, 7, 7}); }
+
+TEST(UpgradeEvents, endpoints_of_two_users) { share_an_engine({7, 8, 7}); }
+
 }  // namespace
 }  // namespace ulc::sim

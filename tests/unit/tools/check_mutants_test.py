@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Tests of tests/mutants/check_mutants: when a test counts as one that does not end."""
 import importlib.machinery
 import importlib.util
