@@ -24,7 +24,7 @@ constexpr std::uint64_t kShmMin = 64 * kMebi;
 constexpr std::uint64_t kMemlockMin = 64 * kMebi;
 constexpr std::uint64_t kAvailableMin = 512 * kMebi;
 
-bool has_flag(const std::string& cpuinfo, const std::string& flag) {
+[[maybe_unused]] bool has_flag(const std::string& cpuinfo, const std::string& flag) {
     const auto at = cpuinfo.find("\nflags");
     const auto line = cpuinfo.substr(std::min(at, cpuinfo.size()), cpuinfo.find('\n', at + 1) - at);
     return (line + " ").find(" " + flag + " ") != std::string::npos;
