@@ -249,6 +249,32 @@ bool Deliverer::deliver_placed(Rank rank, Source& source, const urtp::ReadyPacke
     return true;
 }
 
+// Takes a block for a message that its record has no space for, of the common part only. A message
+// that the client may have named a place for goes there by the general path.
+[[gnu::noinline]] void Deliverer::claim_block(Claim& claim, std::uint32_t length) noexcept {
+    if (claim.out == nullptr) return;
+    if (placer_ == nullptr || length < abi::kPlacedMin) {
+        bad_release_ = !reclaim();
+        if (!bad_release_) claim.block = arena_.allocate(length);
+    }
+    if (claim.block == RxArena::kNone) claim.out = nullptr;
+}
+
+[[gnu::noinline]] void Deliverer::complete_block(Rank rank, const urtp::ShortMessage& message,
+                                                 const Claim& claim,
+                                                 abi::CompletionProducer& cq) noexcept {
+    std::memcpy(region_.rx(claim.block, message.octets), message.payload, message.octets);
+    const std::uint8_t flags =
+        abi::kCompleteFirst | abi::kCompleteLast | (message.has_tag ? abi::kCompleteHasTag : 0);
+    abi::CompletionRecord& out = *claim.out;
+    abi::write_message_head(out, flags, 0, rank, message.stream);
+    out.tag = message.tag;
+    out.body.block = {claim.block, message.octets, message.octets, 0, 0, 0};
+    arena_.lend(claim.block);
+    note_passed(rank, message.has_tag, message.tag, cq);
+    cq.publish(out);
+}
+
 void Deliverer::complete_inline(Rank rank, const urtp::ReadyPacket& packet,
                                 abi::CompletionRecord& out) {
     out.kind = abi::CompletionKind::kMessage;

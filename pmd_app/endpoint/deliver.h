@@ -42,6 +42,13 @@ namespace ulc::engine {
 
 class Offloads;
 
+/// The place of a message inside one packet: its completion, and its block if the record has no
+/// space for it.
+struct Claim {
+    abi::CompletionRecord* out = nullptr;  ///< nullptr: it goes nowhere
+    std::uint32_t block = RxArena::kNone;
+};
+
 class Deliverer {
 public:
     explicit Deliverer(const abi::Region& region);
@@ -60,7 +67,9 @@ public:
     static bool discard(urtp::Transport& member, unsigned budget, Nanos now);
     /// Takes the blocks that the client has given back, at most kReclaimMax; call it before each
     /// run(). Returns false if one is a block that the client does not hold.
-    [[nodiscard]] bool reclaim() noexcept { return arena_.lent_blocks() == 0 || take_back(); }
+    [[nodiscard]] bool reclaim() noexcept {
+        return !bad_release_ && (arena_.lent_blocks() == 0 || take_back());
+    }
     /// Notes that the source is a different one after this call. Its first message takes the
     /// general path, so that it finds the reports that must come before.
     void begin_source(Rank source) noexcept;
@@ -73,24 +82,40 @@ public:
         return rank < index_.size() && index_[rank] != 0 && !blocked_ &&
                !sources_[index_[rank] - 1U].open;
     }
-    /// Returns the place for the completion of a message that is `length` bytes long and inside
-    /// one packet; nullptr: run() delivers it. The record is published by complete_short() only.
-    [[nodiscard]] abi::CompletionRecord* claim_short(Rank rank, std::uint32_t length, bool tagged,
-                                                     std::uint64_t tag,
-                                                     abi::CompletionProducer& cq) const noexcept {
-        if (length > abi::kInlineOctetsMax || !may_claim(rank)) return nullptr;
-        if (offloads_ != nullptr && tagged && is_operation(tag)) return nullptr;
-        return cq.claim();
+    /// Returns the place of a message that is `length` bytes long and inside one packet; without
+    /// a record: run() delivers it. complete() or unclaim() must follow.
+    [[nodiscard]] Claim claim_short(Rank rank, std::uint32_t length, bool tagged, std::uint64_t tag,
+                                    abi::CompletionProducer& cq) noexcept {
+        if (!may_claim(rank)) return {};
+        Claim claim{claim_next(tagged, tag, cq)};
+        if (length > abi::kInlineOctetsMax) claim_block(claim, length);
+        return claim;
     }
-    /// Returns the same for a message of a source for which claim_short() had a place, while the
-    /// general path does nothing.
+    /// Returns the record for a message that fits in one, of a source for which claim_short() had a
+    /// place, while the general path does nothing. complete_short() may follow.
     [[nodiscard]] abi::CompletionRecord* claim_next(bool tagged, std::uint64_t tag,
                                                     abi::CompletionProducer& cq) const noexcept {
         if (tagged && offloads_ != nullptr && is_operation(tag)) [[unlikely]]
             return nullptr;
         return cq.claim();
     }
+    /// Adds a block to a record that was claimed, for a message that it has no space for. Without a
+    /// block, takes the record away.
+    void claim_block(Claim& claim, std::uint32_t length) noexcept;
+    /// complete() of a message with a block.
+    void complete_block(Rank rank, const urtp::ShortMessage& message, const Claim& claim,
+                        abi::CompletionProducer& cq) noexcept;
+    /// Gives back a place that is not used.
+    void unclaim(const Claim& claim) noexcept {
+        if (claim.block != RxArena::kNone) arena_.free(claim.block);
+    }
     /// The caller counts Counter::completions and messages_received.
+    void complete(Rank rank, const urtp::ShortMessage& message, const Claim& claim,
+                  abi::CompletionProducer& cq) noexcept {
+        if (claim.block != RxArena::kNone) return complete_block(rank, message, claim, cq);
+        complete_short(rank, message, *claim.out, cq);
+    }
+    /// The same of a message that fits in a record.
     [[gnu::always_inline]] void complete_short(Rank rank, const urtp::ShortMessage& message,
                                                abi::CompletionRecord& out,
                                                abi::CompletionProducer& cq) noexcept {
@@ -213,6 +238,7 @@ private:
     std::uint16_t mtu_ = 1500;
     bool blocked_ = false;
     bool unfinished_ = false;
+    bool bad_release_ = false;  ///< claim_block() took one, which reclaim() has to report
 };
 
 }  // namespace ulc::engine

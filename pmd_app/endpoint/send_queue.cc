@@ -15,7 +15,7 @@ namespace {
 
 using abi::SubmissionRecord;
 
-static_assert(urtp::ShortMessage::kOctetsMax == abi::kInlineOctetsMax);
+static_assert(abi::kInlineOctetsMax <= urtp::ShortMessage::kOctetsSure);
 constexpr std::uint8_t kWhole = abi::kSubmitFirst | abi::kSubmitLast;
 constexpr std::uint8_t kSendFlags = abi::kSubmitInline | abi::kSubmitHasTag |
                                     abi::kSubmitHasSubset | kWhole | abi::kSubmitNotify |
@@ -183,18 +183,25 @@ SendQueue::Verdict SendQueue::accept(const abi::Region& region, Err stream_error
     return verdict;
 }
 
-bool SendQueue::may_go_at_once(urtp::ShortMessage& out) noexcept {
+bool SendQueue::may_go_at_once(const abi::Region& region, std::uint32_t octets_max,
+                               urtp::ShortMessage& out) noexcept {
     const SubmissionRecord& record = at(tail_).record;
-    constexpr std::uint8_t kMay = abi::kSubmitHasTag | kWhole;
-    const bool common = (record.flags & ~kMay) == abi::kSubmitInline &&
-                        record.inline_length <= abi::kInlineOctetsMax;
-    if (!common || !passes_short()) return false;
+    if (!passes_short()) return false;
     out = {.stream = record.stream,
-           .octets = record.inline_length,
-           .payload = record.body.inline_octets,
            .tag = record.tag,
            .has_tag = (record.flags & abi::kSubmitHasTag) != 0};
-    return true;
+    if ((record.flags & ~(abi::kSubmitHasTag | kWhole)) == abi::kSubmitInline) {
+        out.octets = record.inline_length;
+        out.payload = record.body.inline_octets;
+        return out.octets <= abi::kInlineOctetsMax;
+    }
+    constexpr std::uint8_t kMay = abi::kSubmitHasTag | abi::kSubmitNotify;
+    if ((record.flags & ~kMay) != kWhole) return false;
+    const abi::Block& block = record.body.block;
+    out.octets = block.length;
+    out.payload = region.tx(block.offset, block.length);
+    return out.payload != nullptr && block.length <= octets_max &&
+           block.message_length == block.length;
 }
 
 // A message that still lacks chunks shares a destination: messages that waited for its end could

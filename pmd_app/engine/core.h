@@ -336,6 +336,8 @@ inline void bad_record(Core& core, Endpoint& endpoint) noexcept {
 }
 /// Takes submission records: sends, control. Returns true if it took some.
 bool drain(Core& core, Endpoint& endpoint, Nanos now);
+/// Answers a send whose payload was copied out of the arena. The completion ring has a free slot.
+void answer_sent(Core& core, Endpoint& endpoint, std::uint32_t cookie) noexcept;
 /// True if drain() would take a record now. False while records wait for a client that does not
 /// take its completions, or for sends that wait for the transport.
 [[nodiscard]] bool may_take(Endpoint& endpoint) noexcept;

@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "endpoint/complete.h"
 #include "engine/core.h"
 
 namespace ulc::engine {
@@ -53,7 +54,9 @@ bool on_send(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
 bool sent_at_once(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
     urtp::ShortMessage message;
     if (record.kind != SubmitKind::kSend || endpoint.state != EndpointState::kOpen ||
-        endpoint.member == nullptr || !endpoint.sends.may_go_at_once(message))
+        endpoint.member == nullptr ||
+        !endpoint.sends.may_go_at_once(endpoint.region, endpoint.member->short_octets_max(),
+                                       message))
         return false;
     if (Endpoint* to = pass_short(core, endpoint, message, now)) {
         to->work |= kWorkSettle;
@@ -64,6 +67,7 @@ bool sent_at_once(Core& core, Endpoint& endpoint, const SubmissionRecord& record
         endpoint.work |= kWorkTransmit | kWorkSettle;
     }
     core.counters.add(Counter::messages_sent);
+    if ((record.flags & abi::kSubmitInline) == 0) answer_sent(core, endpoint, record.cookie);
     return true;
 }
 
@@ -146,6 +150,11 @@ bool on_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
 }
 
 }  // namespace
+
+void answer_sent(Core& core, Endpoint& endpoint, std::uint32_t cookie) noexcept {
+    ULC_CHECK(write_status(endpoint.completions, abi::CompletionKind::kSendDone, cookie, Err::kOk));
+    core.counters.add(Counter::completions);
+}
 
 bool may_take(Endpoint& endpoint) noexcept {
     if (!endpoint.taking || !endpoint.submissions.ready()) return false;

@@ -94,6 +94,11 @@ public:
         sender_.commit(meta, plan, segment, length, now);
     }
 
+    /// Returns the longest short message in bytes, at least ShortMessage::kOctetsSure. Callers pass
+    /// no longer one.
+    [[nodiscard]] std::uint32_t short_octets_max() const noexcept {
+        return sender_.short_octets_max();
+    }
     /// Stands for may_send(), plan() and commit() for a short message in the common case.
     /// False: nothing was changed; they decide.
     bool send_short(const ShortMessage& message, Nanos now) noexcept {

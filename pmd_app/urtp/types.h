@@ -63,12 +63,13 @@ struct MessageSize {
     std::uint64_t left = 0;    ///< not yet committed
 };
 
-/// A whole unicast message that its record carried. Its fields are judged, its payload is private.
+/// A whole message that one packet carries. Its fields are judged; its payload is read once.
 struct ShortMessage {
-    static constexpr std::uint32_t kOctetsMax = wire::kShortOctetsMax;
+    /// Bytes that a packet of each transport carries (Transport::short_octets_max()).
+    static constexpr std::uint32_t kOctetsSure = 40;
 
     StreamId stream = 0;
-    std::uint32_t octets = 0;  ///< at most kOctetsMax
+    std::uint32_t octets = 0;
     const void* payload = nullptr;
     std::uint64_t tag = 0;
     bool has_tag = false;

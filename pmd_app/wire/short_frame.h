@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A short frame: a whole message of at most kShortOctetsMax octets in one DATA or MCAST packet,
-// with at most an acknowledgement (DATA) and a tag, without a CRC. Most messages are such a frame.
+// A short frame: a whole message in one DATA or MCAST packet, with at most an acknowledgement
+// (DATA) and a tag, without a CRC. Most messages are such a frame.
 // parse_short() judges its shape alone; whose it is and whether it comes next is the transport's to
 // say.
 //
@@ -14,8 +14,6 @@
 #include "wire/header.h"
 
 namespace ulc::wire {
-
-inline constexpr std::size_t kShortOctetsMax = 40;
 
 /// The parts of a short frame that differ from frame to frame of a stream, but its number.
 struct ShortBody {
@@ -83,7 +81,7 @@ static_assert(sizeof(ShortWord) == 4);
         at += sizeof(Be64);
     }
     out.payload = frame + at;
-    return out.length <= kShortOctetsMax && at + out.length <= octets;
+    return at + out.length <= octets;
 }
 static_assert(kHeadOctets + sizeof(AckEntry) + sizeof(Be64) <= kFrameOctetsMin);
 

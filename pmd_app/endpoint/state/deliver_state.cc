@@ -46,7 +46,7 @@ void Deliverer::fields(state::Archive& archive) {
     ULC_STATE(archive, Deliverer, 1,
               (releases_, arena_, index_, sources_, passed_, passed_at_, reserves_,
                reserved_octets_, mtu_, blocked_, unfinished_),
-              (region_, offloads_, placer_, places_));
+              (region_, offloads_, placer_, places_, bad_release_));
     if (archive.exporting()) return;
     const auto known = [this](std::uint16_t index) { return index <= sources_.size(); };
     const auto there = [this](const Reserve& reserve) {

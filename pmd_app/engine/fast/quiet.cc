@@ -76,6 +76,36 @@ struct Sent {
     return true;
 }
 
+/// The result for a record: a frame for the port, or the endpoint of this node that has its
+/// message.
+struct Gone {
+    Segment* frame = nullptr;
+    Endpoint* to = nullptr;
+};
+
+/// Sends a message in the arena of its client. Neither: nothing was changed; drain() judges it.
+[[gnu::noinline, gnu::hot]] Gone send_block(Core& core, Endpoint& endpoint, const ShortRecord head,
+                                            Nanos now) {
+    Net& net = *endpoint.net;
+    Gone gone;
+    if (!may_send_short(endpoint) || endpoint.completions.is_full()) return gone;
+    urtp::Transport& member = *endpoint.member;
+    const BlockRecord record(head, endpoint.region, member.short_octets_max());
+    if (!record.is_valid()) return gone;
+    const StreamId stream = record.stream();
+    const NextMessage& next = net.predictions.place_of(endpoint.handle, stream);
+    const bool predicted = net.predictions.holds(next) && next.is_of(endpoint.handle, stream);
+    urtp::Session* session = predicted ? next.of.session : member.find_session(stream);
+    if (session != nullptr && session->local) {
+        gone.to = pass_to(core, endpoint, *session, record.message(stream), now);
+    } else if (may_transmit(core, net)) {
+        gone.frame = predicted ? send_next(member, next, record, now)
+                               : send_first(endpoint, session, record.message(stream), now);
+    }
+    if (gone.frame != nullptr || gone.to != nullptr) answer_sent(core, endpoint, record.cookie());
+    return gone;
+}
+
 /// Sends short messages of one client, the first of which has come.
 [[gnu::noinline, gnu::hot]] Sent send_short(Core& core, Look& look, Nanos now) {
     Endpoint& endpoint = *look.endpoint;
@@ -88,12 +118,15 @@ struct Sent {
     do {
         sent.all = false;
         const ShortRecord record(endpoint.submissions.peek());
-        if (!record.is_short()) break;
         const StreamId stream = record.stream();
         const NextMessage& next = net.predictions.place_of(endpoint.handle, stream);
         if (frame != nullptr) wire.push(std::exchange(frame, nullptr));
         Endpoint* to = nullptr;
-        if (net.predictions.holds(next) && next.is_of(endpoint.handle, stream)) [[likely]] {
+        if (!record.is_short()) {
+            const Gone gone = send_block(core, endpoint, record, now);
+            frame = gone.frame;
+            to = gone.to;
+        } else if (net.predictions.holds(next) && next.is_of(endpoint.handle, stream)) [[likely]] {
             if (next.to == nullptr) {
                 if (!may_transmit(core, net)) break;
                 frame = send_next(*endpoint.member, next, record, now);
@@ -131,7 +164,10 @@ struct Sent {
 
 /// deliver_next() of one frame of many.
 [[gnu::noinline, gnu::hot]] Endpoint* deliver_one_of(Net& net, Segment& segment, Nanos now) {
-    return deliver_next(net, segment, now);
+    return deliver_next<true>(net, segment, now);
+}
+[[gnu::noinline, gnu::hot]] Endpoint* deliver_block_of(Net& net, Segment& segment, Nanos now) {
+    return deliver_next<false>(net, segment, now);
 }
 
 /// Counts received frames, of which `delivered` were predicted.
@@ -144,11 +180,13 @@ struct Sent {
     count_delivered(core, delivered);
 }
 
-/// Delivers the only frame of a net that has come, if it was predicted. False: nothing was changed.
+/// Delivers the only frame of a net that has come, if it was predicted and is no longer than most.
+/// False: nothing was changed.
 [[gnu::always_inline]] inline bool receive_only(Core& core, Net& net, Nanos now) {
     Segment& segment = *net.burst[0];
     const std::uint32_t octets = segment.length;
-    Endpoint* endpoint = deliver_next(net, segment, now);
+    if (octets > kInsideFrameMax) return false;
+    Endpoint* endpoint = deliver_next<true>(net, segment, now);
     if (endpoint == nullptr) return false;
     settle_short(core, *endpoint);
     count_received(core, 1, octets, 1);
@@ -166,7 +204,8 @@ struct Sent {
         Segment& segment = *net.burst[n];
         if (n + kPrefetchAhead < count) __builtin_prefetch(net.burst[n + kPrefetchAhead]->frame);
         octets += segment.length;
-        Endpoint* endpoint = deliver_one_of(net, segment, now);
+        Endpoint* endpoint = segment.length > kInsideFrameMax ? deliver_block_of(net, segment, now)
+                                                              : deliver_one_of(net, segment, now);
         if (endpoint != nullptr) ++delivered;
         if (endpoint == nullptr) endpoint = deliver_short(core, net, segment, now);
         if (endpoint == nullptr) endpoint = take_acks(core, net, segment, now);

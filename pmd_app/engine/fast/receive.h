@@ -15,8 +15,6 @@
 
 namespace ulc::engine {
 
-static_assert(wire::kShortOctetsMax <= abi::kInlineOctetsMax);
-
 inline void count_delivered(Core& core, std::uint32_t messages) noexcept {
     core.counters.add(Counter::completions, messages);
     core.counters.add(Counter::messages_received, messages);
@@ -30,8 +28,15 @@ inline void count_delivered(Core& core, std::uint32_t messages) noexcept {
         endpoint.work |= kWorkSend;
 }
 
+/// Longest frame whose payload fits in a completion. One that is as long and whose payload does not
+/// fit is delivered by deliver_short().
+inline constexpr std::uint32_t kInsideFrameMax =
+    wire::kHeadOctets + sizeof(wire::AckEntry) + sizeof(Be64) + abi::kInlineOctetsMax;
+
 /// Delivers the next frame of a stream that was predicted, and leaves counting to the caller.
-/// Returns its endpoint; nullptr: nothing was changed.
+/// kInside: its payload goes inside the completion, else into a block. Returns its endpoint;
+/// nullptr: nothing was changed.
+template <bool kInside>
 [[gnu::always_inline]] inline Endpoint* deliver_next(Net& net, Segment& segment, Nanos now) {
     const std::byte* octets = segment.frame;
     if (segment.length < wire::kFrameOctetsMin || segment.tail != nullptr) return nullptr;
@@ -40,18 +45,24 @@ inline void count_delivered(Core& core, std::uint32_t messages) noexcept {
     Endpoint& endpoint = *next.endpoint;
     urtp::Transport& member = *endpoint.member;
     wire::ShortBody frame;
-    if (!member.is_next(next.of, octets, segment.length, frame)) return nullptr;
+    if (!member.is_next(next.of, octets, segment.length, frame) ||
+        (frame.length <= abi::kInlineOctetsMax) != kInside)
+        return nullptr;
     Deliverer& deliverer = *endpoint.deliverer;
-    abi::CompletionRecord* out =
-        deliverer.claim_next(frame.has_tag(), frame.tag, endpoint.completions);
-    if (out == nullptr) return nullptr;
+    const urtp::RxStream& rx = *next.of.rx;
+    Claim claim{deliverer.claim_next(frame.has_tag(), frame.tag, endpoint.completions)};
+    if constexpr (!kInside) deliverer.claim_block(claim, frame.length);
+    if (claim.out == nullptr) return nullptr;
     *next.heard = now;
     if (next.frames != nullptr) ++*next.frames;
     const bool more = member.take_next(next.of, frame, now);
-    const urtp::RxStream& rx = *next.of.rx;
-    deliverer.complete_short(rx.session->rank,
-                             {rx.id, frame.length, frame.payload, frame.tag, frame.has_tag()}, *out,
-                             endpoint.completions);
+    const urtp::ShortMessage message{rx.id, frame.length, frame.payload, frame.tag,
+                                     frame.has_tag()};
+    if constexpr (kInside) {
+        deliverer.complete_short(rx.session->rank, message, *claim.out, endpoint.completions);
+    } else {
+        deliverer.complete_block(rx.session->rank, message, claim, endpoint.completions);
+    }
     net.port.pool.drop(&segment);
     if (more) [[unlikely]]
         after_short(endpoint);
@@ -83,17 +94,17 @@ inline void count_delivered(Core& core, std::uint32_t messages) noexcept {
     if (stream == nullptr || frame.rank >= endpoint->gone.size() ||
         endpoint->gone[frame.rank] != kHere)
         return nullptr;
-    abi::CompletionRecord* out = endpoint->deliverer->claim_short(
-        frame.rank, frame.length, frame.has_tag(), frame.tag, endpoint->completions);
-    if (out == nullptr) return nullptr;
+    const Claim claim = endpoint->deliverer->claim_short(frame.rank, frame.length, frame.has_tag(),
+                                                         frame.tag, endpoint->completions);
+    if (claim.out == nullptr) return nullptr;
     Nanos* heard = net.jobs.place_of_heard(endpoint->nodes[frame.rank]);
     if (heard == nullptr) heard = &net.heard_else;
     *heard = now;
     const StreamId name = member.take_short(frame, *stream, now);
     if (group != nullptr) ++group->frames;
-    endpoint->deliverer->complete_short(
-        frame.rank, {name, frame.length, frame.payload, frame.tag, frame.has_tag()}, *out,
-        endpoint->completions);
+    endpoint->deliverer->complete(frame.rank,
+                                  {name, frame.length, frame.payload, frame.tag, frame.has_tag()},
+                                  claim, endpoint->completions);
     count_delivered(core, 1);
     after_short(*endpoint);
     // The next one goes by a prediction, unless it would have more to see to.

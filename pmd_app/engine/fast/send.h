@@ -22,10 +22,14 @@ namespace ulc::engine {
         return nullptr;
     const Rank rank = from.member->rank();
     if (rank >= to->member->size() || to->member->peer(rank).mac != here) return nullptr;
-    abi::CompletionRecord* out = to->deliverer->claim_short(rank, message.octets, message.has_tag,
-                                                            message.tag, to->completions);
-    if (out == nullptr || !from.member->pass(message, session, *to->member, now)) return nullptr;
-    to->deliverer->complete_short(rank, message, *out, to->completions);
+    const Claim claim = to->deliverer->claim_short(rank, message.octets, message.has_tag,
+                                                   message.tag, to->completions);
+    if (claim.out == nullptr) return nullptr;
+    if (!from.member->pass(message, session, *to->member, now)) {
+        to->deliverer->unclaim(claim);
+        return nullptr;
+    }
+    to->deliverer->complete(rank, message, claim, to->completions);
     count_delivered(core, 1);
     after_short(*to);
     core.counters.add(Counter::passed_messages);
@@ -112,9 +116,10 @@ inline Segment* multicast_short(Endpoint& endpoint, const urtp::ShortMessage& me
 
 /// Makes the frame of the next message of a stream that was predicted. Returns nullptr if nothing
 /// was changed.
+template <typename Record>
 [[gnu::noinline, gnu::hot]] inline Segment* send_next(urtp::Transport& member,
-                                                      const NextMessage& next,
-                                                      const ShortRecord record, Nanos now) {
+                                                      const NextMessage& next, const Record record,
+                                                      Nanos now) {
     return member.transmit_next(next.of, record.message(next.stream), now);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A short message in a record of shared memory, which its client may rewrite at any time. Each word
-// is read once, and what was read is judged. The payload is copied once; its octets decide nothing.
+// A short message in a record of shared memory, which its client may rewrite at any time: with its
+// payload inside the record, or in the arena. Each word is read once, and what was read is judged.
+// The payload is copied once; its octets decide nothing.
 #pragma once
 
 #include <bit>
@@ -8,6 +9,7 @@
 #include <cstdint>
 
 #include "abi/records.h"
+#include "abi/region.h"
 #include "urtp/types.h"
 
 namespace ulc::engine {
@@ -47,7 +49,7 @@ public:
                 (head().flags & abi::kSubmitHasTag) != 0};
     }
 
-private:
+protected:
     template <typename Field>
     [[nodiscard]] static std::uint64_t word(const Field& first) noexcept {
         return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(&first), __ATOMIC_RELAXED);
@@ -56,6 +58,44 @@ private:
 
     const abi::SubmissionRecord& record_;
     const std::uint64_t head_;
+};
+
+/// A whole message in the arena, which is to be answered when its payload was copied.
+class BlockRecord : public ShortRecord {
+public:
+    /// octets_max: longest message that the sender's transport takes in one packet.
+    BlockRecord(const ShortRecord& record, const abi::Region& region,
+                std::uint32_t octets_max) noexcept
+        : ShortRecord(record) {
+        constexpr std::uint8_t kMay = abi::kSubmitHasTag | abi::kSubmitNotify;
+        constexpr std::uint8_t kWhole = abi::kSubmitFirst | abi::kSubmitLast;
+        if (head().kind != abi::SubmitKind::kSend || (head().flags & ~kMay) != kWhole) return;
+        const abi::Block& block = record_.body.block;
+        const auto place = std::bit_cast<Place>(word(block.offset));
+        if (place.length > octets_max || word(block.message_length) != place.length) return;
+        octets_ = place.length;
+        payload_ = region.tx(place.offset, place.length);
+    }
+    [[nodiscard]] bool is_valid() const noexcept { return payload_ != nullptr; }
+    /// stream: what stream() returned.
+    [[nodiscard]] urtp::ShortMessage message(StreamId stream) const noexcept {
+        return {stream, octets_, payload_, word(record_.tag),
+                (head().flags & abi::kSubmitHasTag) != 0};
+    }
+    [[nodiscard]] std::uint32_t cookie() const noexcept {
+        static_assert(offsetof(abi::SubmissionRecord, cookie) == 12);
+        return static_cast<std::uint32_t>(word(record_.stream) >> 32U);
+    }
+
+private:
+    struct Place {
+        std::uint32_t offset;
+        std::uint32_t length;
+    };
+    static_assert(offsetof(abi::Block, length) == offsetof(abi::Block, offset) + 4);
+
+    std::uint32_t octets_ = 0;
+    const std::byte* payload_ = nullptr;
 };
 
 }  // namespace ulc::engine

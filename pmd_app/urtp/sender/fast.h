@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/check.h"
 #include "base/copy_short.h"
 #include "urtp/receiver/told.h"
 #include "urtp/sender/acknowledged.h"
@@ -65,7 +66,12 @@ namespace ulc::urtp {
     head.header.flags = flags;
     head.header.length = static_cast<std::uint16_t>(message.octets);
     head.header.seq = of.tx->tail.value;
-    copy_short(at, message.payload, message.octets);
+    if (message.octets <= kCopyShortMax) [[likely]] {
+        copy_short(at, message.payload, message.octets);
+    } else {
+        ULC_CHECK(message.octets <= short_octets_max_);
+        std::memcpy(at, message.payload, message.octets);
+    }
     at += message.octets;
     segment.length = std::max(static_cast<std::uint32_t>(wire::kFrameOctetsMin),
                               static_cast<std::uint32_t>(at - frame));

@@ -43,6 +43,7 @@ public:
     PacketPlan plan(const PacketMeta& meta, Nanos now);
     void commit(const PacketMeta& meta, const PacketPlan& plan, Segment* segment,
                 std::uint32_t length, Nanos now);
+    [[nodiscard]] std::uint32_t short_octets_max() const noexcept { return short_octets_max_; }
     bool send_short(const ShortMessage& message, Nanos now) noexcept;
     Segment* transmit_short(const ShortMessage& message, Session& session, Nanos now) noexcept;
     Segment* transmit_short(const ShortMessage& message, const Group& group, Nanos now) noexcept;
@@ -178,8 +179,9 @@ private:
     TxSlot* new_tail_ = nullptr;
     std::uint32_t sends_failed_ = 0;
     HoldRules hold_;
-    const bool takes_short_;         ///< the configuration leaves short messages the fast path
-    const Nanos least_reply_delay_;  ///< reply_delay() of no patience
+    const bool takes_short_;  ///< the configuration leaves short messages the fast path
+    const std::uint32_t short_octets_max_;
+    const Nanos least_reply_delay_;             ///< reply_delay() of no patience
     const std::uint16_t least_reply_delay_us_;  ///< the same, rounded up; at most kDelayUnknown
 
     /// The packet on its way from may_send() through plan() to commit().

@@ -7,6 +7,19 @@
 
 namespace ulc::urtp {
 
+namespace {
+
+/// Returns the longest payload behind each extension that a short frame may have.
+std::uint32_t longest_short(const Context& context) noexcept {
+    constexpr std::uint8_t kFlags = wire::kFlagAck | wire::kFlagTag;
+    const std::size_t extra = wire::extension_octets(kFlags, 0, false);
+    const std::size_t most = wire::payload_max(kFlags, extra, context.config.mtu);
+    return static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(most, context.params().reserve_above));
+}
+
+}  // namespace
+
 Sender::Sender(Context& context, Sessions& sessions, ControlQueue& control, Receiver& receiver)
     : context_(context),
       sessions_(sessions),
@@ -14,7 +27,8 @@ Sender::Sender(Context& context, Sessions& sessions, ControlQueue& control, Rece
       receiver_(receiver),
       takes_short_(kFastPath && !context.config.crc && context.params().acknowledged &&
                    !context.params().credit_request && context.params().free_lazily == 0 &&
-                   context.params().reserve_above >= ShortMessage::kOctetsMax),
+                   context.params().reserve_above >= ShortMessage::kOctetsSure),
+      short_octets_max_(longest_short(context)),
       least_reply_delay_(reply_delay(0)),
       least_reply_delay_us_(static_cast<std::uint16_t>(
           std::min<Nanos>((least_reply_delay_ + kMicrosecond - 1) / kMicrosecond, kDelayUnknown))) {

@@ -155,8 +155,8 @@ void Sender::new_packets_fields(state::Archive& archive) {
 void Sender::fields(state::Archive& archive) {
     ULC_STATE(archive, Sender, 1, (sends_failed_),
               (context_, sessions_, control_, receiver_, active_unicast_, active_groups_,
-               repairing_, new_head_, new_tail_, hold_, takes_short_, least_reply_delay_,
-               least_reply_delay_us_, draft_));
+               repairing_, new_head_, new_tail_, hold_, takes_short_, short_octets_max_,
+               least_reply_delay_, least_reply_delay_us_, draft_));
     archive.values(hold_.limit, hold_.excludes);
     archive.sequence(hold_.keeps, sessions_.size(), "too many members are kept");
     // Streams in the order of each_sending(): groups, sessions.

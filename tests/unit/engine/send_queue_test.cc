@@ -69,8 +69,24 @@ public:
         record.stream = stream;
         record.flags = flags;
         record.inline_length = octets;
+        return sends_at_once();
+    }
+    /// The same of a message in the arena, of which the record says these lengths.
+    bool send_block(std::uint8_t flags, std::uint32_t octets, std::uint64_t message_octets,
+                    std::uint32_t offset = 0) {
+        abi::SubmissionRecord& record = *queue_.slot();
+        record = {};
+        record.kind = abi::SubmitKind::kSend;
+        record.stream = 1;
+        record.flags = flags;
+        record.body.block = {offset, octets, message_octets, 0, 0, 0};
+        return sends_at_once();
+    }
+    bool sends_at_once() {
+        urtp::Transport& member = *world.members[0];
         urtp::ShortMessage message;
-        return queue_.may_go_at_once(message) && world.members[0]->send_short(message, world.now);
+        return queue_.may_go_at_once(region_, member.short_octets_max(), message) &&
+               member.send_short(message, world.now);
     }
     /// Fills the port with unsent frames of the member, which it is to take and does not.
     void keep_frames(unsigned count) {
@@ -176,6 +192,30 @@ TEST(SendQueue, a_record_with_wishes_or_errors_does_not_take_the_fast_path) {
     EXPECT_FALSE(rig.send_short(3)) << "no such rank";
     EXPECT_FALSE(rig.send_short(0)) << "itself";
     EXPECT_TRUE(rig.send_short(1)) << "the world did not change";
+}
+
+TEST(SendQueue, a_whole_message_in_the_arena_takes_the_fast_path_if_a_packet_holds_it) {
+    if (!urtp::kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
+    constexpr std::uint8_t kWhole = abi::kSubmitFirst | abi::kSubmitLast | abi::kSubmitNotify;
+    Rig rig;
+    ASSERT_EQ(rig.world.send(0, 1, "makes the stream"), urtp::Admission::kYes);
+    const std::uint32_t most = rig.world.members[0]->short_octets_max();
+    EXPECT_FALSE(rig.send_block(kWhole, most + 1, most + 1)) << "more than a packet holds";
+    EXPECT_FALSE(rig.send_block(kWhole, 64, 65)) << "only a part";
+    EXPECT_FALSE(rig.send_block(kWhole, 64, 64, UINT32_MAX - 32)) << "outside of the arena";
+    EXPECT_FALSE(rig.send_block(kWhole & ~abi::kSubmitLast, 64, 64));
+    EXPECT_FALSE(rig.send_block(kWhole | abi::kSubmitNotifyAcked, 64, 64));
+    EXPECT_FALSE(rig.send_block(kWhole | abi::kSubmitHasSubset, 64, 64));
+    EXPECT_FALSE(rig.send_block(kWhole | abi::kSubmitDirect, 64, 64));
+    EXPECT_TRUE(rig.send_block(kWhole, 0, 0));
+    EXPECT_TRUE(rig.send_block(kWhole, 64, 64));
+    EXPECT_TRUE(rig.send_block(kWhole | abi::kSubmitHasTag, most, most));
+    rig.world.run_for(kMillisecond);
+    const auto got = rig.world.receive(1, 0);
+    ASSERT_EQ(got.size(), 4U);
+    EXPECT_EQ(got[1].size(), 0U);
+    EXPECT_EQ(got[2].size(), 64U);
+    EXPECT_EQ(got[3].size(), most);
 }
 
 TEST(SendQueue, a_repetition_that_waits_for_the_port_reads_no_payload_that_is_done) {
