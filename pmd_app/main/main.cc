@@ -22,6 +22,7 @@
 #include "main/node.h"
 #include "main/options.h"
 #include "main/sandbox/sandbox.h"
+#include "main/service/journal.h"
 #include "main/service/service_manager.h"
 
 namespace ulc::daemon {
@@ -123,7 +124,10 @@ int run(int argc, char** argv) {
     Options options;
     int status = 0;
     if (!parse_daemon_options(argc, argv, options, status)) return status;
-    spdlog::set_default_logger(spdlog::stderr_color_mt("ulc-engine"));
+    if (auto journal = JournalSink::make(JournalSink::kPath, options.socket_path))
+        spdlog::set_default_logger(std::make_shared<spdlog::logger>("ulc-engine", journal));
+    else
+        spdlog::set_default_logger(spdlog::stderr_color_mt("ulc-engine"));
     spdlog::set_level(spdlog::level::from_str(options.log_level));
     // Before any thread exists, so that all of them inherit it and only sigwait() sees the signals.
     const sigset_t signals = end_signals();

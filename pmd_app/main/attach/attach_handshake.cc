@@ -68,6 +68,7 @@ bool AttachServer::on_packet(Connection& connection, const char* data, std::size
 }
 
 bool AttachServer::refuse(Connection& connection, Err error, const std::string& text) {
+    const LogFields fields = fields_of(connection);
     if (may_warn())
         spdlog::warn("client {} of user {} refused: {}", connection.peer.pid, connection.peer.uid,
                      text);
@@ -127,6 +128,7 @@ bool AttachServer::offer_region(Connection& connection, const abi::RegionLayout&
 
 bool AttachServer::on_mapped(Connection& connection) {
     std::string why;
+    const LogFields fields = fields_of(connection);
     Err error = connection.region.seal_and_populate(why);
     if (error == Err::kOk && !connection.region.locked() && may_warn())
         spdlog::warn(

@@ -378,6 +378,7 @@ void AttachServer::end(Connection& connection) {
     connection.socket = -1;
     if (connection.process >= 0) close(connection.process);
     connection.process = -1;
+    const LogFields fields = fields_of(connection);
     if (attached && may_tell())
         spdlog::info("client {} {}", connection.peer.pid,
                      closed ? "closed" : "ended without closing");
@@ -457,6 +458,12 @@ void AttachServer::forget_gone() {
 }
 
 // ---------------------------------------------------------------- the log
+
+LogFields AttachServer::fields_of(const Connection& connection) noexcept {
+    return {{"ULC_CLIENT_PID", static_cast<std::uint64_t>(connection.peer.pid)},
+            {"ULC_CLIENT_UID", connection.peer.uid},
+            {"ULC_ENDPOINT", connection.endpoint}};
+}
 
 bool AttachServer::may_warn() {
     std::uint64_t untold = 0;

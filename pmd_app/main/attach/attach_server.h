@@ -35,6 +35,7 @@
 #include "main/core/upgrader.h"
 #include "main/engine_loop.h"
 #include "main/hello.h"
+#include "main/service/journal.h"
 
 namespace ulc::daemon {
 
@@ -123,6 +124,8 @@ private:
     void charge(User& user, Nanos spent);
     [[nodiscard]] bool may_warn();  ///< a line about a client, by LineBudget
     [[nodiscard]] bool may_tell();
+    /// Returns what the journal shows of the client with each line about it.
+    [[nodiscard]] static LogFields fields_of(const Connection& connection) noexcept;
 
     // --- attach_handshake.cc: what clients say
     static constexpr char kNoDescriptor[] =
