@@ -69,9 +69,9 @@ struct Place {
     }
 };
 
-/// Bytes of the shortest message about which the placer is asked. The copy of a shorter one costs
-/// less than the question.
-inline constexpr std::uint32_t kPlacedMin = 1024;
+/// Bytes of the shortest message about which the placer is asked. The copies of a shorter one cost
+/// less than the question, and than the general rounds that a receive for a longer one needs.
+inline constexpr std::uint32_t kPlacedMin = 4096;
 
 /// A message of which nothing was reported to the client yet.
 struct Beginning {

@@ -209,7 +209,7 @@ TEST(Placing, a_stalled_client_gets_what_has_landed_later) {
 // either may get.
 TEST(Placing, two_that_stall_do_not_share_a_buffer) {
     constexpr std::size_t kEach = 12;
-    constexpr std::size_t kLength = 2000;
+    constexpr std::size_t kLength = abi::kPlacedMin + 1;
     ClusterConfig config = config_of(12, 0);
     config.sizes = {64, 8, 64U << 10, 64U << 10};
     LibCluster lib(config);
