@@ -290,28 +290,34 @@ TEST_F(Neighbours, the_end_of_a_rank_is_noticed_though_a_child_lives_on) {
         unlink(log.c_str());
         start_ready({}, before);
         int alive[2];
+        int told[2];
         ASSERT_EQ(pipe2(alive, O_CLOEXEC), 0);
+        ASSERT_EQ(pipe2(told, O_CLOEXEC), 0);
         Process rank = run_child([&] {
             ulc_endpoint* ep = nullptr;
             if (ulc_open(socket.c_str(), &ep) != ULC_OK) return 1;
             // Not fork(): its handlers are another test's. The child keeps the socket.
-            if (syscall(SYS_fork) == 0) {
+            const auto child = static_cast<pid_t>(syscall(SYS_fork));
+            if (child == 0) {
                 prctl(PR_SET_PDEATHSIG, 0);
                 char octet = 0;
                 close(alive[1]);
                 (void)!read(alive[0], &octet, 1);
                 _exit(0);
             }
-            const char octet = 'r';
-            (void)!write(alive[1], &octet, 1);
+            (void)!write(told[1], &child, sizeof child);
             for (;;)
                 pause();
         });
+        close(told[1]);
+        pid_t child = 0;
+        ASSERT_EQ(read(told[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
+        close(told[0]);
         ASSERT_TRUE(eventually([&] { return logged("attached as endpoint"); })) << text_of(log);
-        std::this_thread::sleep_for(50ms);  // the child is there
         EXPECT_FALSE(logged("ended without closing"));
         rank.kill_now();
         EXPECT_TRUE(eventually([&] { return logged("ended without closing"); })) << text_of(log);
+        EXPECT_EQ(kill(child, 0), 0) << "the child ended before";
         close(alive[0]);
         close(alive[1]);  // the child ends
         end();

@@ -172,6 +172,15 @@ TEST_F(Daemon, a_client_that_stops_in_the_handshake_delays_nobody_and_is_dropped
     expect_alive();
 }
 
+constexpr int kSealExec = 0x20;            // F_SEAL_EXEC, Linux 6.3
+constexpr unsigned kNoExecSeal = 0x0008U;  // MFD_NOEXEC_SEAL
+
+bool kernel_has_exec_seals() {
+    const int probe = memfd_create("ulc-probe", MFD_CLOEXEC | kNoExecSeal);
+    if (probe >= 0) close(probe);
+    return probe >= 0;
+}
+
 TEST_F(Daemon, sealed_memory_refuses_holes_resizing_new_mappings_and_more_seals) {
     const int fd = connect_raw();
     const abi::Hello packet = hello();
@@ -197,6 +206,10 @@ TEST_F(Daemon, sealed_memory_refuses_holes_resizing_new_mappings_and_more_seals)
     EXPECT_EQ(ftruncate(memory, octets * 2), -1);
     EXPECT_EQ(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0), MAP_FAILED);
     EXPECT_EQ(fcntl(memory, F_ADD_SEALS, F_SEAL_WRITE), -1);
+    if (kernel_has_exec_seals()) {
+        EXPECT_NE(fcntl(memory, F_GET_SEALS) & kSealExec, 0) << "it may become code";
+        EXPECT_EQ(fchmod(memory, 0700), -1);
+    }
     *static_cast<volatile char*>(mapped) = *static_cast<volatile char*>(mapped);  // still writable
     munmap(mapped, offer.layout.region_octets);
     close(memory);
