@@ -253,10 +253,8 @@ bool Deliverer::deliver_placed(Rank rank, Source& source, const urtp::ReadyPacke
 // that the client may have named a place for goes there by the general path.
 [[gnu::noinline]] void Deliverer::claim_block(Claim& claim, std::uint32_t length) noexcept {
     if (claim.out == nullptr) return;
-    if (placer_ == nullptr || length < abi::kPlacedMin) {
-        bad_release_ = !reclaim();
-        if (!bad_release_) claim.block = arena_.allocate(length);
-    }
+    const bool may_be_placed = placer_ != nullptr && length >= abi::kPlacedMin;
+    if (!may_be_placed && reclaim()) claim.block = arena_.allocate(length);
     if (claim.block == RxArena::kNone) claim.out = nullptr;
 }
 

@@ -68,7 +68,8 @@ public:
     /// Takes the blocks that the client has given back, at most kReclaimMax; call it before each
     /// run(). Returns false if one is a block that the client does not hold.
     [[nodiscard]] bool reclaim() noexcept {
-        return !bad_release_ && (arena_.lent_blocks() == 0 || take_back());
+        if (arena_.lent_blocks() != 0 && !bad_release_) bad_release_ = !take_back();
+        return !bad_release_;
     }
     /// Notes that the source is a different one after this call. Its first message takes the
     /// general path, so that it finds the reports that must come before.
@@ -238,7 +239,7 @@ private:
     std::uint16_t mtu_ = 1500;
     bool blocked_ = false;
     bool unfinished_ = false;
-    bool bad_release_ = false;  ///< claim_block() took one, which reclaim() has to report
+    bool bad_release_ = false;  ///< the client gave back a block that it did not hold
 };
 
 }  // namespace ulc::engine

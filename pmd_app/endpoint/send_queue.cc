@@ -15,7 +15,6 @@ namespace {
 
 using abi::SubmissionRecord;
 
-static_assert(abi::kInlineOctetsMax <= urtp::ShortMessage::kOctetsSure);
 constexpr std::uint8_t kWhole = abi::kSubmitFirst | abi::kSubmitLast;
 constexpr std::uint8_t kSendFlags = abi::kSubmitInline | abi::kSubmitHasTag |
                                     abi::kSubmitHasSubset | kWhole | abi::kSubmitNotify |
@@ -181,27 +180,6 @@ SendQueue::Verdict SendQueue::accept(const abi::Region& region, Err stream_error
     }
     if (verdict != Verdict::kCorrupt) ++tail_;
     return verdict;
-}
-
-bool SendQueue::may_go_at_once(const abi::Region& region, std::uint32_t octets_max,
-                               urtp::ShortMessage& out) noexcept {
-    const SubmissionRecord& record = at(tail_).record;
-    if (!passes_short()) return false;
-    out = {.stream = record.stream,
-           .tag = record.tag,
-           .has_tag = (record.flags & abi::kSubmitHasTag) != 0};
-    if ((record.flags & ~(abi::kSubmitHasTag | kWhole)) == abi::kSubmitInline) {
-        out.octets = record.inline_length;
-        out.payload = record.body.inline_octets;
-        return out.octets <= abi::kInlineOctetsMax;
-    }
-    constexpr std::uint8_t kMay = abi::kSubmitHasTag | abi::kSubmitNotify;
-    if ((record.flags & ~kMay) != kWhole) return false;
-    const abi::Block& block = record.body.block;
-    out.octets = block.length;
-    out.payload = region.tx(block.offset, block.length);
-    return out.payload != nullptr && block.length <= octets_max &&
-           block.message_length == block.length;
 }
 
 // A message that still lacks chunks shares a destination: messages that waited for its end could

@@ -96,11 +96,6 @@ public:
 
     /// Returns true if a new short message waits for no other: it may go to the transport.
     [[nodiscard]] bool passes_short() const noexcept { return empty() && open_count_ == 0; }
-    /// Returns true if the record in slot() is a short message, and nothing waits before it. Then
-    /// `out` names it, and it may go to the transport at once: its stream and time are right. A
-    /// message in the arena, of at most octets_max, is to be answered. False: accept() decides.
-    [[nodiscard]] bool may_go_at_once(const abi::Region& region, std::uint32_t octets_max,
-                                      urtp::ShortMessage& out) noexcept;
     /// Queues a whole message of an offloaded schedule, a record that accept() would pass. Returns
     /// false if the queue is full, or the client is in the middle of a message that shares a
     /// destination.

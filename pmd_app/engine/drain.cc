@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "endpoint/complete.h"
 #include "engine/core.h"
+#include "engine/fast/short_record.h"
 
 namespace ulc::engine {
 namespace {
@@ -54,9 +55,8 @@ bool on_send(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
 bool sent_at_once(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
     urtp::ShortMessage message;
     if (record.kind != SubmitKind::kSend || endpoint.state != EndpointState::kOpen ||
-        endpoint.member == nullptr ||
-        !endpoint.sends.may_go_at_once(endpoint.region, endpoint.member->short_octets_max(),
-                                       message))
+        endpoint.member == nullptr || !endpoint.sends.passes_short() ||
+        !read_short(record, endpoint.region, endpoint.member->short_octets_max(), message))
         return false;
     if (Endpoint* to = pass_short(core, endpoint, message, now)) {
         to->work |= kWorkSettle;

@@ -65,7 +65,7 @@ struct MessageSize {
 
 /// A whole message that one packet carries. Its fields are judged; its payload is read once.
 struct ShortMessage {
-    /// Bytes that a packet of each transport carries (Transport::short_octets_max()).
+    /// Transport::short_octets_max() is at least this.
     static constexpr std::uint32_t kOctetsSure = 40;
 
     StreamId stream = 0;

@@ -32,6 +32,7 @@ public:
         : record_(record), head_(word(record.mark)) {}
     /// Returns whether it is a whole message inside itself, with no answer.
     [[nodiscard]] bool is_short() const noexcept {
+        static_assert(abi::kInlineOctetsMax <= urtp::ShortMessage::kOctetsSure);
         constexpr std::uint8_t kMay = abi::kSubmitHasTag | abi::kSubmitFirst | abi::kSubmitLast;
         constexpr auto kCompared = std::bit_cast<std::uint64_t>(
             RecordHead{0, abi::SubmitKind{0xff}, static_cast<std::uint8_t>(~kMay), 0});
@@ -97,5 +98,19 @@ private:
     std::uint32_t octets_ = 0;
     const std::byte* payload_ = nullptr;
 };
+
+/// Reads a record that carries a short message, in itself or in the arena. Returns false if it
+/// carries none.
+[[nodiscard]] inline bool read_short(const abi::SubmissionRecord& record, const abi::Region& region,
+                                     std::uint32_t octets_max, urtp::ShortMessage& out) noexcept {
+    const ShortRecord inside(record);
+    if (inside.is_short()) {
+        out = inside.message(inside.stream());
+        return true;
+    }
+    const BlockRecord block(inside, region, octets_max);
+    out = block.message(block.stream());
+    return block.is_valid();
+}
 
 }  // namespace ulc::engine

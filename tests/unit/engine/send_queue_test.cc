@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/fast/short_record.h"
 #include "engine/tx.h"
 #include "tests/sim/cluster/ring_client.h"
 #include "tests/unit/urtp/world.h"
@@ -85,7 +86,8 @@ public:
     bool sends_at_once() {
         urtp::Transport& member = *world.members[0];
         urtp::ShortMessage message;
-        return queue_.may_go_at_once(region_, member.short_octets_max(), message) &&
+        return queue_.passes_short() &&
+               read_short(*queue_.slot(), region_, member.short_octets_max(), message) &&
                member.send_short(message, world.now);
     }
     /// Fills the port with unsent frames of the member, which it is to take and does not.
