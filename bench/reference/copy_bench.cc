@@ -8,8 +8,8 @@
 //                  pieces; the receiver copies each piece out. A transport with a ring does this
 //                  at least.
 //
-// 16 messages may be pending, as in throughput_bench.cc; a ring holds 512 KiB, as that of the wire
-// of shared memory. Every byte of the last message is compared.
+// As in throughput_bench.cc, 16 messages may be pending. The ring has the size of the shared-memory
+// wire's, 512 KiB. The receiver compares every byte of the last message.
 //
 //   ulc-bench-copy --benchmark_filter=/65536
 #include <benchmark/benchmark.h>
@@ -165,8 +165,8 @@ void pipeline(benchmark::State& state, Shared& shared) {
     const std::uint64_t rounds = rounds_of(state);
     const std::uint64_t pieces = pieces_of(bytes);
     Channel& channel = shared.pieces;
-    // The sender waits, and continues to as long as nothing is wanted. Messages begin at a multiple
-    // of their pieces.
+    // The sender waits as long as nothing is wanted. Piece numbers begin at 0 for each length, so
+    // that a message begins with a multiple of pieces_of().
     for (std::atomic<std::uint64_t>* count : {&channel.wanted, &channel.sent, &channel.copied})
         count->store(0, std::memory_order_release);
     shared.message_bytes.store(bytes, std::memory_order_relaxed);
