@@ -20,11 +20,14 @@ namespace {
 
 constexpr std::uint64_t kAllBits = ~std::uint64_t{0} >> 2;
 constexpr std::uint64_t kTags = 4;
+// One packet carries more than the shortest message that has a place, so some have one packet only.
+constexpr std::size_t kMtu = 9000;
+static_assert(kMtu > 2 * abi::kPlacedMin);
 
 ClusterConfig config_of(std::uint64_t seed, double loss) {
     ClusterConfig config;
     config.net.ports = 3;
-    config.net.mtu = 4000;
+    config.net.mtu = kMtu;
     config.net.faults = {.loss = loss, .duplicate = loss / 4, .reorder = loss / 2};
     config.net.seed = config.seed = seed;
     config.embedded = Embedded::kAll;
@@ -87,7 +90,8 @@ private:
     }
     /// Returns a length near the limit of one packet, or of several.
     std::size_t some_length() {
-        const std::size_t around[] = {0, 40, 1024, 3950, 3972, 4000, 8000, 30'000, 200'000};
+        const std::size_t around[] = {0,    40,       abi::kPlacedMin, kMtu - 50, kMtu - 28,
+                                      kMtu, 2 * kMtu, 30'000,          200'000};
         return around[random_.below(std::size(around))] + random_.below(40);
     }
     void act(std::uint16_t rank) {
