@@ -49,7 +49,8 @@ enum ulc_type {
     ULC_LONG_DOUBLE_INT = 22
 };
 /* Elements of n bytes, 1 ≤ n ≤ 65536, that only a user's operator understands. */
-#define ULC_OCTETS(n) (UINT32_C(0x80000000) | (n))
+#define ULC_BYTES(n) (UINT32_C(0x80000000) | (n))
+#define ULC_OCTETS(n) ULC_BYTES(n) /* the former name; goes with the next minor version */
 
 enum ulc_operator {
     ULC_SUM = 1,     /* integers (they wrap), floating point, complex */
@@ -76,7 +77,7 @@ typedef void (*ulc_function)(void* context, void* into, const void* from, size_t
 /* Describes a reduction. Passed by value: {ULC_DOUBLE, ULC_SUM} in C++,
  * ULC_REDUCTION(ULC_DOUBLE, ULC_SUM) in C. */
 typedef struct ulc_reduction {
-    uint32_t type;         /* ulc_type or ULC_OCTETS(n) */
+    uint32_t type;         /* ulc_type or ULC_BYTES(n) */
     uint32_t op;           /* ulc_operator */
     ulc_function function; /* with ULC_USER, else NULL */
     void* context;         /* of function */
@@ -85,6 +86,8 @@ typedef struct ulc_reduction {
 #define ULC_REDUCTION(type, op) ((ulc_reduction){(type), (op), NULL, NULL, 0})
 
 /* Returns the bytes of one element, or 0 if there is no such type. */
+ULC_API size_t ulc_type_bytes(uint32_t type);
+/* The former name of ulc_type_bytes(); goes with the next minor version. */
 ULC_API size_t ulc_type_octets(uint32_t type);
 
 /* One collective under way. A start call makes it; ulc_coll_test() frees it when it is done. */
@@ -246,7 +249,7 @@ ULC_API int ulc_coll_wait(ulc_endpoint* ep, ulc_coll* operation, int64_t timeout
 /* Returns the algorithm that a start call with NULL takes, as "name", "name:k" or "name:k@bytes";
  * the text is valid until the process ends. operation: "barrier", "broadcast", "gather", "gatherv",
  * "scatter", "scatterv", "allgather", "alltoall", "alltoallv", "reduce", "allreduce",
- * "reduce_scatter", "scan" or "exscan". octets: bytes of the vector, or of each rank's block.
+ * "reduce_scatter", "scan" or "exscan". bytes: of the vector, or of each rank's block.
  *
  * The choice depends on values that all members have alike: operation, size, members, the most of
  * them on one node, and the medium (rank 0's ULC_MEDIUM, else a hub where its port is half duplex,
@@ -254,7 +257,7 @@ ULC_API int ulc_coll_wait(ulc_endpoint* ep, ulc_coll* operation, int64_t timeout
  * collective has a rule (`ulc tune` makes one). NULL: no such operation, not a member, or a mistake
  * in that file; ulc_last_error_text() says which. */
 ULC_API const char* ulc_coll_algorithm(ulc_endpoint* ep, ulc_group group, const char* operation,
-                                       size_t octets);
+                                       size_t bytes);
 
 /* Returns the medium of the choice: "switch", "hub", "shallow", "machine", "crowded" or "node" (all
  * members on one node); sets *per_node (may be NULL) to the most members on one node. NULL: not a

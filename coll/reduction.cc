@@ -214,8 +214,8 @@ struct LoopOf {
 }  // namespace
 
 std::uint32_t element_octets(std::uint32_t type) noexcept {
-    if ((type & ULC_OCTETS(0U)) != 0) {
-        const std::uint32_t octets = type & ~ULC_OCTETS(0U);
+    if ((type & ULC_BYTES(0U)) != 0) {
+        const std::uint32_t octets = type & ~ULC_BYTES(0U);
         return octets <= kElementOctetsMax ? octets : 0;
     }
     if (type == ULC_BOOL || type == ULC_BYTE) return 1;
@@ -317,4 +317,5 @@ void apply_user(void* context, unsigned char* into, const unsigned char* from,
 
 }  // namespace ulc::coll
 
-size_t ulc_type_octets(uint32_t type) { return ulc::coll::element_octets(type); }
+size_t ulc_type_bytes(uint32_t type) { return ulc::coll::element_octets(type); }
+size_t ulc_type_octets(uint32_t type) { return ulc_type_bytes(type); }

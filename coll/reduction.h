@@ -16,7 +16,7 @@ using ApplyFn = void (*)(void* context, unsigned char* into, const unsigned char
 
 inline constexpr std::uint32_t kElementOctetsMax = 65536;
 
-/// Octets of one element of ulc_type or ULC_OCTETS(n); 0: there is no such type.
+/// Octets of one element of ulc_type or ULC_BYTES(n); 0: there is no such type.
 [[nodiscard]] std::uint32_t element_octets(std::uint32_t type) noexcept;
 
 /// The loop for a predefined operator, context unused. nullptr: the operator is not defined for the

@@ -82,7 +82,7 @@ public:
     [[nodiscard]] bool native() const { return native_; }
     [[nodiscard]] ulc_reduction ours() {
         if (native_) return {type_.native, op_.native, nullptr, nullptr, 0};
-        return {ULC_OCTETS(static_cast<std::uint32_t>(type_.size)), ULC_USER, apply, this,
+        return {ULC_BYTES(static_cast<std::uint32_t>(type_.size)), ULC_USER, apply, this,
                 op_.commutes};
     }
 

@@ -90,7 +90,10 @@ int ulc_open(const char* engine, ulc_endpoint** out) {
     if (engine == nullptr) engine = env("ULC_ENGINE");
     if (engine == nullptr) engine = ulc::abi::kDefaultSocketPath;
     ulc::client::Limits limits;
-    static_cast<void>(env_number("ULC_UNEXPECTED_OCTETS", UINT64_MAX, limits.unexpected_octets));
+    // The second name is the former one.
+    if (!env_number("ULC_UNEXPECTED_BYTES", UINT64_MAX, limits.unexpected_octets))
+        static_cast<void>(
+            env_number("ULC_UNEXPECTED_OCTETS", UINT64_MAX, limits.unexpected_octets));
     static_cast<void>(env_number("ULC_COLL_CHECK", 1, limits.check_collectives));
     static_cast<void>(env_number("ULC_COLL_PATIENCE_MS", kPatienceMsMax, limits.patience_ms));
     static_cast<void>(env_number("ULC_OFFLOAD", 1, limits.offload));

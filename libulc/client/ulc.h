@@ -367,9 +367,9 @@ typedef struct ulc_part {
 } ulc_part;
 
 /* Chooses the place of a message: its source, group, tag and length are in *message, its first
- * `octets` bytes at head, *part is zero. Must not call the library for the endpoint. */
+ * `length` bytes at head, *part is zero. Must not call the library for the endpoint. */
 typedef void (*ulc_part_giver)(ulc_request* many, const ulc_status* message, const void* head,
-                               size_t octets, ulc_part* part);
+                               size_t length, ulc_part* part);
 
 /* Starts a receive that keeps its place and takes one message after the other, each into a part
  * that `give` chooses, here or in ulc_poll(). ulc_next_done() hands out `req` when the last message
@@ -420,10 +420,10 @@ ULC_API void ulc_release(ulc_endpoint* ep, const void* view);
 ULC_API int ulc_probe(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
                       ulc_status* status);
 
-/* As ulc_probe(), and copies the first bytes of the message, at most *octets, to `head`. Sets
- * *octets to how many: fewer if the message is shorter, or if that part has not arrived. */
+/* As ulc_probe(), and copies the first bytes of the message, at most *length, to `head`. Sets
+ * *length to how many: fewer if the message is shorter, or if that part has not arrived. */
 ULC_API int ulc_probe_head(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, void* head,
-                           size_t* octets, ulc_status* status);
+                           size_t* length, ulc_status* status);
 
 /* As ulc_probe(), and gives that message to the caller: no receive, probe or take finds it any
  * more, also if a part of it is still to come. *message stays valid until ulc_receive_claimed(),
@@ -445,7 +445,7 @@ ULC_API int ulc_discard(ulc_endpoint* ep, ulc_message* message);
 
 /* Returns memory of the send arena: libulc does not copy what it sends from there. NULL: none
  * left. */
-ULC_API void* ulc_alloc(ulc_endpoint* ep, size_t octets);
+ULC_API void* ulc_alloc(ulc_endpoint* ep, size_t bytes);
 ULC_API void ulc_free(ulc_endpoint* ep, void* memory);
 
 /* ---------------------------------------------------------------- progress */
@@ -456,7 +456,7 @@ ULC_API void ulc_free(ulc_endpoint* ep, void* memory);
  * unseen.
  *
  * Errors, negated: an error that ended the endpoint; or LIMIT, which does not end it: messages
- * without a receive have filled the memory allowed to them (1 GiB, or ULC_UNEXPECTED_OCTETS).
+ * without a receive have filled the memory allowed to them (1 GiB, or ULC_UNEXPECTED_BYTES).
  * Receive some and go on; nothing is lost. Cost: no system call, except a look whether the
  * engine's process lives while it has shown no life for 4 ms. */
 ULC_API int ulc_poll(ulc_endpoint* ep);

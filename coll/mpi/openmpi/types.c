@@ -76,7 +76,7 @@ ulc_mpi_type mca_coll_ulc_type(ompi_datatype_t* type) {
     ours.tight = (ptrdiff_t)size == ours.extent &&
                  opal_datatype_is_contiguous_memory_layout(&type->super, 2);
     ours.native = native_type(type);
-    if (ours.native != 0 && (ptrdiff_t)ulc_type_octets(ours.native) != ours.extent) ours.native = 0;
+    if (ours.native != 0 && (ptrdiff_t)ulc_type_bytes(ours.native) != ours.extent) ours.native = 0;
     return ours;
 }
 

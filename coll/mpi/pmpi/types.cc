@@ -14,6 +14,7 @@ namespace {
 /// Returns the type of coll.h that a predefined one is; 0: none. C's pairs of a value and an index
 /// are structs with gaps, and ULC's are the same structs. Logical types of Fortran have MPICH's
 /// own representation.
+// NOLINTNEXTLINE(readability-function-size): a list of cases
 std::uint32_t native_type(MPI_Datatype type) {
     switch (type) {
         case MPI_SIGNED_CHAR:
@@ -351,7 +352,7 @@ ulc_mpi_type type_of(MPI_Datatype type) {
     ours.true_lb = true_lb;
     ours.true_extent = static_cast<std::size_t>(true_extent);
     ours.native = native_type(type);
-    if (ours.native != 0 && static_cast<MPI_Count>(ulc_type_octets(ours.native)) != extent)
+    if (ours.native != 0 && static_cast<MPI_Count>(ulc_type_bytes(ours.native)) != extent)
         ours.native = 0;
     ours.tight = size == extent && size == true_extent && (ours.native != 0 || lies_in_order(type));
     return ours;

@@ -193,7 +193,7 @@ std::size_t CollectiveData::length_of(std::uint32_t who) const {
     return reduces() ? length / unit() * unit() : length;
 }
 
-std::size_t CollectiveData::unit() const { return op_.user ? 2 : ulc_type_octets(op_.type); }
+std::size_t CollectiveData::unit() const { return op_.user ? 2 : ulc_type_bytes(op_.type); }
 
 CollectiveData::Octets CollectiveData::operand(std::uint16_t rank, std::size_t from,
                                                std::size_t octets) const {
@@ -371,7 +371,7 @@ int CollectiveData::start_vector(ulc_endpoint* ep, ulc_group group, ulc_coll** o
     if (op_.kind == CollectiveKind::kBroadcast)
         return ulc_broadcast_start(ep, group, op_.root, output, op_.octets, name, out);
     ulc_reduction reduction{};
-    reduction.type = op_.user ? ULC_OCTETS(2U) : op_.type;
+    reduction.type = op_.user ? ULC_BYTES(2U) : op_.type;
     reduction.op = op_.user ? std::uint32_t{ULC_USER} : op_.op;
     if (op_.user) reduction.function = op_.commutes ? multiply : compose;
     reduction.commutative = op_.user && op_.commutes ? 1 : 0;

@@ -14,7 +14,7 @@
 namespace ulc::coll {
 namespace {
 
-/// Returns every type and operator that a reduction accepts. ULC_OCTETS(n) appears with the sizes
+/// Returns every type and operator that a reduction accepts. ULC_BYTES(n) appears with the sizes
 /// that other types have, and some more.
 std::vector<ulc_reduction> reductions() {
     std::vector<ulc_reduction> all;
@@ -22,7 +22,7 @@ std::vector<ulc_reduction> reductions() {
         for (std::uint32_t op = ULC_SUM; op <= ULC_USER; ++op)
             if (op == ULC_USER || apply_of(type, op) != nullptr) all.push_back({type, op});
     for (std::uint32_t octets = 1; octets <= 32; ++octets)
-        all.push_back({ULC_OCTETS(octets), ULC_USER});
+        all.push_back({ULC_BYTES(octets), ULC_USER});
     return all;
 }
 
@@ -56,7 +56,7 @@ TEST(agreement, tells_octets_of_a_user_apart_where_the_signature_does_not) {
     const Algorithm& algorithm = *find_algorithm(Op::kAllreduce, "multicast");
     const Call call{.op = Op::kAllreduce, .ranks = 4, .octets = 480, .segment = 65536};
     const auto of = [&](std::uint32_t octets) {
-        const ulc_reduction user{ULC_OCTETS(octets), ULC_USER};
+        const ulc_reduction user{ULC_BYTES(octets), ULC_USER};
         return agreement_of(call, algorithm, &user, nullptr);
     };
     EXPECT_EQ(of(8).signature.unlike(of(40).signature), nullptr);

@@ -190,18 +190,19 @@ TEST(reduction, what_mpi_does_not_allow_is_refused) {
         for (std::uint32_t op = 0; op < 20; ++op)
             EXPECT_EQ(apply_of(type, op) != nullptr, allowed(type, op)) << type << ' ' << op;
     }
-    EXPECT_EQ(apply_of(ULC_OCTETS(8), ULC_SUM), nullptr);
-    EXPECT_EQ(ulc_type_octets(0), 0U);
-    EXPECT_EQ(ulc_type_octets(23), 0U);
-    EXPECT_EQ(ulc_type_octets(ULC_OCTETS(0)), 0U);
-    EXPECT_EQ(ulc_type_octets(ULC_OCTETS(24)), 24U);
-    EXPECT_EQ(ulc_type_octets(ULC_OCTETS(65536)), 65536U);
-    EXPECT_EQ(ulc_type_octets(ULC_OCTETS(65537)), 0U);
+    EXPECT_EQ(apply_of(ULC_BYTES(8), ULC_SUM), nullptr);
+    EXPECT_EQ(ulc_type_bytes(0), 0U);
+    EXPECT_EQ(ulc_type_bytes(23), 0U);
+    EXPECT_EQ(ulc_type_bytes(ULC_BYTES(0)), 0U);
+    EXPECT_EQ(ulc_type_bytes(ULC_BYTES(24)), 24U);
+    EXPECT_EQ(ulc_type_bytes(ULC_BYTES(65536)), 65536U);
+    EXPECT_EQ(ulc_type_bytes(ULC_BYTES(65537)), 0U);
+    EXPECT_EQ(ulc_type_octets(ULC_OCTETS(24)), 24U) << "the former names";
 }
 
 TEST(reduction, a_users_operator_hears_of_elements) {
     std::size_t seen = 0;
-    ulc_reduction reduction{ULC_OCTETS(3), ULC_USER,
+    ulc_reduction reduction{ULC_BYTES(3), ULC_USER,
                             [](void* context, void* into, const void* from, size_t count) {
                                 *static_cast<std::size_t*>(context) += count;
                                 static_cast<unsigned char*>(into)[0] =
@@ -228,7 +229,7 @@ TEST(reduction, equal_operands_that_differ_keep_their_order) {
 TEST(reduction, a_users_operator_keeps_its_order_even_if_it_commutes) {
     for (const std::uint32_t element : {1U, 3U, 4097U, 65536U}) {
         std::uint64_t seen = 0;
-        ulc_reduction keep_first{ULC_OCTETS(element), ULC_USER,
+        ulc_reduction keep_first{ULC_BYTES(element), ULC_USER,
                                  [](void* context, void*, const void*, size_t count) {
                                      *static_cast<std::uint64_t*>(context) += count;
                                  },
@@ -265,7 +266,7 @@ TEST(reduction, a_users_operator_gets_aligned_operands) {
         for (const std::size_t shift : {0U, 1U, 8U, 15U}) {
             for (const bool in_place : {false, true}) {
                 Seen seen{element};
-                const ulc_reduction add{ULC_OCTETS(element), ULC_USER,
+                const ulc_reduction add{ULC_BYTES(element), ULC_USER,
                                         [](void* context, void* into, const void* from, size_t n) {
                                             auto& s = *static_cast<Seen*>(context);
                                             if (reinterpret_cast<std::uintptr_t>(into) % 16 != 0)
