@@ -25,7 +25,8 @@ struct EndpointRow {
     std::uint32_t client_blocks;       ///< 1: a message waits for space in the client's memory
     std::uint32_t rtt_ns_max;          ///< largest smoothed round trip to a peer; 0: none measured
     std::uint32_t rtt_rank;            ///< the peer of rtt_ns_max; kNoRowRank: none
-    std::uint32_t reserved[2];
+    std::uint32_t handler;             ///< upper half of handler_word(); 0: none runs
+    std::uint32_t handler_since_ms;    ///< its lower half; both are the client's word
 };
 static_assert(sizeof(EndpointRow) == 64);
 

@@ -11,6 +11,7 @@
 
 #include "abi/attach.h"
 #include "base/check.h"
+#include "base/coarse_clock.h"
 #include "client/attach/attach_client.h"
 #include "client/attach/defaults.h"
 #include "client/attach/embedded_client.h"
@@ -248,6 +249,15 @@ int ulc_give_back(ulc_endpoint* ep, int interrupt) {
     if (ep == nullptr) return ULC_ERR_INVALID;
     ep->give_back(interrupt != 0);
     return ULC_OK;
+}
+
+void ulc_show_handler(ulc_endpoint* ep, enum ulc_handler_kind kind, uint16_t number) {
+    if (ep == nullptr) return;
+    const std::uint32_t since = kind == ULC_HANDLER_NONE ? 0 : ulc::coarse_milliseconds();
+    ep->show_handler(
+        kind == ULC_HANDLER_NONE
+            ? 0
+            : ulc::abi::handler_word(static_cast<ulc::abi::HandlerKind>(kind), number, since));
 }
 
 uint16_t ulc_rank(const ulc_endpoint* ep) { return ep->rank(); }

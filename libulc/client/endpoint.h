@@ -29,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "abi/client_notes.h"
 #include "abi/placement.h"
 #include "abi/region.h"
 #include "base/idle_ladder.h"
@@ -230,6 +231,10 @@ public:
     [[nodiscard]] bool borrow() noexcept;
     /// Gives it back, as ulc_give_back().
     void give_back(bool interrupt) noexcept;
+    /// Publishes a handler_word(), as ulc_show_handler().
+    void show_handler(std::uint64_t word) noexcept {
+        abi::notes_of(region_).handler.store(word, std::memory_order_relaxed);
+    }
     /// True from promise(false) to promise(true), except while the handler runs.
     [[nodiscard]] bool computes() const noexcept {
         return computing_.load(std::memory_order_relaxed);

@@ -59,6 +59,18 @@ ULC_API int ulc_borrow(ulc_endpoint* ep);
  * to interrupt. */
 ULC_API int ulc_give_back(ulc_endpoint* ep, int interrupt);
 
+/* Kinds of handlers of messages that libraries on libulc run. */
+enum ulc_handler_kind {
+    ULC_HANDLER_NONE = 0,
+    ULC_HANDLER_PORT = 1,   /* libgamma; the number is the port */
+    ULC_HANDLER_EXPRESS = 2 /* libexpress; the number is the place in the list of express_init() */
+};
+
+/* Publishes that such a handler begins to run, or, with ULC_HANDLER_NONE, that it has returned.
+ * `ulc stat` names a handler that has run for a second. Threads: the one that may use the endpoint.
+ * Cost: one store, one look at a coarse clock; no system call. */
+ULC_API void ulc_show_handler(ulc_endpoint* ep, enum ulc_handler_kind kind, uint16_t number);
+
 #ifdef __cplusplus
 }
 #endif

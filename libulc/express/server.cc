@@ -23,7 +23,9 @@ bool Process::serve_one() {
         mourn();
     } else if (has_work) {
         ++handled_[in_upcall_ ? 1 : 0];
+        ulc_show_handler(ep_, ULC_HANDLER_EXPRESS, work_.handler);
         handlers_[work_.handler](work_.source, work_.view, work_.length);
+        ulc_show_handler(ep_, ULC_HANDLER_NONE, 0);
         scheduler_->enter();
         ulc_release(ep_, work_.view);
         work_.is_there = false;

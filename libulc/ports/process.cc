@@ -269,7 +269,9 @@ void Process::run(PortNumber number, gamma_handler handler, Fault fault) {
     ++serial_;
     gamma_active_port = number;
     gamma_errno = static_cast<unsigned char>(fault);
+    ulc_show_handler(ep_, ULC_HANDLER_PORT, number);
     handler();
+    ulc_show_handler(ep_, ULC_HANDLER_NONE, 0);
     --serial_;
 }
 

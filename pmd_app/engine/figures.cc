@@ -3,6 +3,7 @@
 // no round pays for it.
 #include <algorithm>
 
+#include "abi/client_notes.h"
 #include "engine/core.h"
 #include "engine/engine.h"
 
@@ -43,6 +44,12 @@ abi::EndpointRow row_of(const Endpoint& endpoint) noexcept {
     row.records_taken = endpoint.submissions.consumed();
     row.records_given = endpoint.completions.produced();
     row.records_unread = find_unread(endpoint);
+    if (endpoint.reachable) {
+        const std::uint64_t word =
+            abi::notes_of(endpoint.region).handler.load(std::memory_order_relaxed);
+        row.handler = static_cast<std::uint32_t>(word >> 32);
+        row.handler_since_ms = static_cast<std::uint32_t>(word);
+    }
     row.client_blocks = endpoint.deliverer != nullptr && endpoint.deliverer->blocked() ? 1 : 0;
     if (endpoint.send_frames) row.frames_unacked = endpoint.send_frames->held();
     if (endpoint.receive_frames) row.frames_undelivered = endpoint.receive_frames->held();

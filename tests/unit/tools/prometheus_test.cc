@@ -36,7 +36,14 @@ TEST(Prometheus, shows_each_level_of_each_endpoint) {
     rows[0].frames_unacked = 3;
     rows[1].endpoint = 0x12;
     rows[1].rtt_ns_max = 2500;
-    const std::string text = prometheus_text("e", 2, {}, rows);
+    rows[1].handler = 1U << 24 | 7;  // port 7
+    rows[1].handler_since_ms = 1000;
+    const std::string text = prometheus_text("e", 2, {}, rows, 3500);
+    EXPECT_NE(
+        text.find("ulc_endpoint_handler_seconds{engine=\"e\",endpoint=\"0x11\",pid=\"7\"} 0\n"
+                  "ulc_endpoint_handler_seconds{engine=\"e\",endpoint=\"0x12\",pid=\"0\"} 2.5\n"),
+        std::string::npos)
+        << text;
     EXPECT_NE(
         text.find("# TYPE ulc_endpoint_frames_unacked gauge\n"
                   "ulc_endpoint_frames_unacked{engine=\"e\",endpoint=\"0x11\",pid=\"7\"} 3\n"

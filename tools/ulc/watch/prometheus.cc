@@ -7,6 +7,9 @@
 #include <array>
 #include <iterator>
 
+#include "base/coarse_clock.h"
+#include "tools/ulc/watch/handlers.h"
+
 namespace ulc::tools {
 namespace {
 
@@ -56,7 +59,7 @@ constexpr std::array kEndpointLevels{
 };
 
 void append_endpoints(std::string& out, std::string_view labels,
-                      std::span<const abi::EndpointRow> rows) {
+                      std::span<const abi::EndpointRow> rows, std::uint32_t now_ms) {
     for (const EndpointLevel& level : kEndpointLevels) {
         fmt::format_to(std::back_inserter(out),
                        "# HELP ulc_endpoint_{0} {1}\n# TYPE ulc_endpoint_{0} gauge\n", level.name,
@@ -67,13 +70,20 @@ void append_endpoints(std::string& out, std::string_view labels,
                            labels, row.endpoint, row.pid, row.*(level.value) * level.scale);
         }
     }
+    out +=
+        "# HELP ulc_endpoint_handler_seconds age of the message handler that runs; 0: none does\n"
+        "# TYPE ulc_endpoint_handler_seconds gauge\n";
+    for (const abi::EndpointRow& row : rows)
+        fmt::format_to(std::back_inserter(out),
+                       "ulc_endpoint_handler_seconds{{{},endpoint=\"{:#x}\",pid=\"{}\"}} {}\n",
+                       labels, row.endpoint, row.pid, handler_of(row, now_ms).ms / 1000.0);
 }
 
 }  // namespace
 
 std::string prometheus_text(std::string_view engine, unsigned endpoints,
-                            std::span<const Metric> metrics,
-                            std::span<const abi::EndpointRow> rows) {
+                            std::span<const Metric> metrics, std::span<const abi::EndpointRow> rows,
+                            std::uint32_t now_ms) {
     const std::string labels = fmt::format("engine=\"{}\"", escaped(engine, true));
     std::string out;
     for (const Metric& metric : metrics) {
@@ -82,7 +92,7 @@ std::string prometheus_text(std::string_view engine, unsigned endpoints,
         append_family(out, metric.name, metric.help, is_level, labels, metric.value);
     }
     append_family(out, "endpoints", "endpoints that are open", true, labels, endpoints);
-    if (!rows.empty()) append_endpoints(out, labels, rows);
+    if (!rows.empty()) append_endpoints(out, labels, rows, now_ms);
     return out;
 }
 
@@ -98,7 +108,7 @@ std::string prometheus_text(std::string_view engine, const CounterPage& page) {
     std::vector<Metric> metrics;
     for (std::size_t i = 0; i < values.size(); ++i)
         metrics.push_back({page.names()[i], info_of(page.names()[i]).help, values[i]});
-    return prometheus_text(engine, page.endpoints(), metrics, page.rows());
+    return prometheus_text(engine, page.endpoints(), metrics, page.rows(), coarse_milliseconds());
 }
 
 }  // namespace ulc::tools

@@ -21,10 +21,12 @@ struct Metric {
 
 /// Returns one family for each metric, named ulc_NAME_total, or ulc_NAME for a level that rises and
 /// falls; then the number of endpoints; then, for each level of an endpoint, a family
-/// ulc_endpoint_NAME, unless there are no rows. `engine` becomes the label of that name.
+/// ulc_endpoint_NAME, unless there are no rows. `engine` becomes the label of that name. `now_ms`:
+/// as coarse_milliseconds().
 [[nodiscard]] std::string prometheus_text(std::string_view engine, unsigned endpoints,
                                           std::span<const Metric> metrics,
-                                          std::span<const abi::EndpointRow> rows = {});
+                                          std::span<const abi::EndpointRow> rows = {},
+                                          std::uint32_t now_ms = 0);
 
 /// Returns the family ulc_up: 1 if the engine answered, else 0.
 [[nodiscard]] std::string prometheus_up(std::string_view engine, bool up);

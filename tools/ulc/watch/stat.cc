@@ -7,8 +7,10 @@
 #include <thread>
 
 #include "abi/attach.h"
+#include "base/coarse_clock.h"
 #include "tools/ulc/commands.h"
 #include "tools/ulc/watch/counter_page.h"
+#include "tools/ulc/watch/handlers.h"
 #include "tools/ulc/watch/prometheus.h"
 
 namespace ulc::tools {
@@ -30,6 +32,13 @@ void print_json(const CounterPage& page, const std::vector<std::uint64_t>& value
                        {"ports", page.ports()}};
     for (std::size_t i = 0; i < values.size(); ++i)
         out["counters"][page.names()[i]] = values[i];
+    out["long_handlers"] = nlohmann::json::array();
+    for (const RunningHandler& handler : long_handlers(page.rows(), coarse_milliseconds()))
+        out["long_handlers"].push_back({{"endpoint", handler.endpoint},
+                                        {"pid", handler.pid},
+                                        {"kind", word_of(handler.kind)},
+                                        {"number", handler.number},
+                                        {"seconds", handler.ms / 1000.0}});
     fmt::print("{}\n", out.dump());
     std::fflush(stdout);
 }
@@ -43,6 +52,8 @@ void print_table(const CounterPage& page, const std::vector<std::uint64_t>& valu
         fmt::print("{:>24} {:>18} {:<9} {}\n", page.names()[i], values[i], info.unit, info.help);
     }
     if (!all) fmt::print("(counters at 0 are left out; --all shows them)\n");
+    for (const RunningHandler& handler : long_handlers(page.rows(), coarse_milliseconds()))
+        fmt::print("{}\n", sentence_of(handler));
 }
 
 void print_gain(const CounterPage& page, const std::vector<std::uint64_t>& before,
