@@ -28,21 +28,64 @@ our_sources() {
             find libulc pmd_app coll tests bench tools -name '*.h' -o -name '*.hpp' -o -name '*.cc')
 }
 
-# quietly LOG COMMAND...: the output goes to LOG; its last line is shown every 15 seconds, its end
-# when the command fails.
+# Seconds for a reader: 0:07, 1:02:03.
+clock_of() {
+    (($1 < 3600)) && printf '%d:%02d' $(($1 / 60)) $(($1 % 60)) ||
+        printf '%d:%02d:%02d' $(($1 / 3600)) $(($1 / 60 % 60)) $(($1 % 60))
+}
+
+# progress_begin: what follows is counted from zero. progress DONE TOTAL [WHAT]: rewrites a line
+# with a bar, percentage and time left; TOTAL 0: it is unknown. progress_end: removes the line.
+# Without a terminal progress() writes nothing and returns 1: say it otherwise, but rarely.
+# tools/shared/progress.py is the same for Python.
+progress_is_shown='' progress_began=$SECONDS
+[ -t 1 ] && [ "${TERM:-dumb}" != dumb ] && progress_is_shown=yes
+progress_begin() { progress_began=$SECONDS; }
+progress() {
+    [ -n "$progress_is_shown" ] || return 1
+    local count=$1 total=$2 what=${3:-} took=$((SECONDS - progress_began)) bar text
+    if ((total > 0)); then
+        ((count > total)) && count=$total
+        printf -v bar '%*s' $((count * 20 / total)) ''
+        printf -v text '  [%-20s] %d/%d %d %%' "${bar// /#}" "$count" "$total" \
+            $((count * 100 / total))
+        ((count == 0 || took < 3)) ||
+            text+=", $(clock_of $((took * (total - count) / count))) left"
+    else
+        text="  [$(clock_of "$took")]"
+    fi
+    text+=" $what"
+    printf '\r\033[K%s' "${text:0:79}"
+}
+progress_end() { [ -z "$progress_is_shown" ] || printf '\r\033[K'; }
+
+# progress_of_line LINE: progress() of the last line of ninja ("[3/9] ...") or meson ("3/9 ...").
+progress_of_line() {
+    if [[ $1 =~ ^\ *\[?([0-9]+)/([0-9]+)\]?\ +(.*) ]]; then
+        progress "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}" "${BASH_REMATCH[3]}"
+    else
+        progress 0 0 "$1"
+    fi
+}
+
+# quietly LOG COMMAND...: the output goes to LOG; its last line is shown as progress, every 15
+# seconds where there is no terminal; its end when the command fails.
 quietly() {
-    local log=$1 job status=0 shown=$SECONDS
+    local log=$1 job status=0 shown=$SECONDS last
     shift
     mkdir -p "$(dirname "$log")"
     "$@" >"$log" 2>&1 </dev/null &
     job=$!
+    progress_begin
     while kill -0 "$job" 2>/dev/null; do
         sleep 0.2
-        if ((SECONDS - shown >= 15)); then
+        last=$(tail -n 1 "$log" | tr '\t\r' ' ' | cut -c 1-100)
+        if ! progress_of_line "$last" && ((SECONDS - shown >= 15)); then
             shown=$SECONDS
-            printf '  [%s] %s\n' "$(elapsed)" "$(tail -n 1 "$log" | cut -c 1-100)"
+            printf '  [%s] %s\n' "$(elapsed)" "$last"
         fi
     done
+    progress_end
     wait "$job" || status=$?
     if ((status != 0)); then
         # Compilers report the first cause early, a test its own anywhere; apt reports it last.

@@ -7,6 +7,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -132,9 +133,9 @@ def judge(test, folder, guests, pulled):
     return (True, "") if all(results.values()) else None
 
 
-def run(test, image, keep=False, harvest=None):
+def run(test, image, keep=False, harvest=None, say=print):
     """Runs `test`; returns true if it passed. A failure shows the end of every console. `harvest`:
-    gets the files that guests left in /out, by node."""
+    gets the files that guests left in /out, by node. `say` prints."""
     folder = tempfile.mkdtemp(prefix="ulc-lab-")
     started = time.monotonic()
     processes = []
@@ -160,8 +161,9 @@ def run(test, image, keep=False, harvest=None):
         for process in processes:
             process.wait()
     seconds = time.monotonic() - started
-    print(f"{'ok    ' if passed else 'FAILED'} {test.name} ({seconds:.0f} s)"
-          f"{'' if passed else ': ' + why}", flush=True)
+    say(f"{'ok    ' if passed else 'FAILED'} {test.name} ({seconds:.0f} s)"
+        f"{'' if passed else ': ' + why}")
+    sys.stdout.flush()
     for node in range(test.nodes):
         lines = said(folder, node).splitlines()
         results = [x for x in lines if x.startswith(("LAB:", "frame_echo:"))]
