@@ -47,7 +47,23 @@ private:
     Unit var_;  ///< complemented while it is only assumed
 };
 
-using Rtt = MeanTime<Nanos>;
+/// The same of a path. A sample beyond all expectation is mostly no property of it: a process at
+/// one end was stopped. It counts as kJump times what was expected, so that a stream is not paced by
+/// a pause of seconds, and a path that did become slow is known after a few samples.
+class Rtt : public MeanTime<Nanos> {
+public:
+    using MeanTime::MeanTime;
+
+    void sample(Nanos rtt) noexcept {
+        const Nanos expected = std::min(bound(), kLongest);
+        MeanTime::sample(std::min(rtt, std::max(kJump * expected, kUnremarkable)));
+    }
+
+private:
+    static constexpr Nanos kJump = 8;
+    static constexpr Nanos kUnremarkable = 10 * kMillisecond;
+    static constexpr Nanos kLongest = 1000 * kSecond;  ///< so that no product overflows
+};
 
 /// The same for the duration of an action that depends on an application; in microseconds, which is
 /// enough and small.

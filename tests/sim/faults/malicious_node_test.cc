@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "tests/sim/cluster/sim_cluster.h"
@@ -12,6 +13,7 @@
 #include "tests/sim/programs/oracle.h"
 #include "wire/build.h"
 #include "wire/job_key.h"
+#include "wire/parse.h"
 
 namespace ulc::sim {
 namespace {
@@ -258,6 +260,61 @@ TEST_P(MaliciousNode, does_not_keep_a_job_with_a_key_from_forming) {
     ASSERT_TRUE(cluster.client(1).join("job0", 1, 2, kNonce));
     EXPECT_TRUE(cluster.run(
         kSecond, [&] { return cluster.client(0).formed() && cluster.client(1).formed(); }, tick));
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
+/// Counts the control frames that port 0 sends between two of its data frames.
+class Runs : public Tap {
+public:
+    void on_frame(std::uint16_t port, bool outbound, const std::vector<std::byte>& frame,
+                  Nanos /*at*/) override {
+        if (port != 0 || !outbound) return;
+        wire::FrameView view;
+        const Counter reason =
+            wire::parse(frame.data(), frame.size(), wire::kEtherTypeDefault, view);
+        ASSERT_EQ(reason, Counter::kCount);
+        if (view.type == wire::FrameType::kNode) {
+            ++answers;
+            longest = std::max(longest, ++run);
+        } else {
+            run = 0;
+        }
+    }
+    unsigned run = 0;
+    unsigned longest = 0;
+    unsigned answers = 0;
+};
+
+// As many ask at once as a node answers in a burst. Their answers take turns with the data.
+TEST(Strangers, that_ask_at_once_are_not_answered_before_all_data) {
+    constexpr unsigned kAsking = 60;
+    SimCluster cluster(pair_config());
+    ASSERT_TRUE(cluster.form(2, [](std::size_t n) { return static_cast<std::uint16_t>(n); }));
+    // A node answers at a limited rate: it may send a whole burst after a while.
+    (void)cluster.run(kSecond / 5, [] { return false; });
+    (void)stream(cluster, 2 * kMillisecond, nullptr);
+    Runs runs;
+    cluster.net().set_tap(&runs);
+    for (unsigned n = 0; n < kAsking; ++n) {
+        std::byte frame[512]{};
+        wire::FrameHead head;
+        head.destination = SimNet::mac_of(0);
+        head.source = Mac{{2, 8, 8, 8, 0, static_cast<std::uint8_t>(n)}};
+        head.type = wire::FrameType::kNode;
+        wire::NodeBody ping{};
+        ping.kind = wire::NodeKind::kPing;
+        ping.incarnation = 1 + n;
+        ping.token = std::uint64_t{1} + n;
+        ping.ours = 500U;
+        ping.theirs = cluster.endpoint(0);
+        const std::size_t octets = wire::put_node(frame + wire::kHeadOctets, ping);
+        cluster.net().inject(0, frame,
+                             static_cast<std::uint32_t>(wire::build_control(frame, head, octets)));
+    }
+    (void)stream(cluster, 5 * kMillisecond, nullptr);
+    cluster.net().set_tap(nullptr);
+    EXPECT_EQ(runs.answers, kAsking);
+    EXPECT_LE(runs.longest, 16U) << "answers between two data frames";
     EXPECT_EQ(cluster.shut_down(), 0U);
 }
 

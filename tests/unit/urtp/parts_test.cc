@@ -28,6 +28,25 @@ TEST(Rtt, takes_the_first_sample_whole_and_then_an_eighth) {
     EXPECT_EQ(rtt.smoothed(), 90'000);
 }
 
+TEST(Rtt, counts_a_pause_of_seconds_as_a_bounded_jump) {
+    Rtt rtt(500 * kMicrosecond);
+    rtt.sample(50 * kMicrosecond);
+    rtt.sample(5 * kSecond);
+    EXPECT_LE(rtt.smoothed(), 2 * kMillisecond);
+    Rtt fresh(500 * kMicrosecond);
+    fresh.sample(5 * kSecond);
+    EXPECT_LE(fresh.smoothed(), 12 * kMillisecond);
+}
+
+TEST(Rtt, learns_a_path_that_became_slow_in_a_few_samples) {
+    Rtt rtt(500 * kMicrosecond);
+    rtt.sample(50 * kMicrosecond);
+    for (int n = 0; n < 20; ++n)
+        rtt.sample(400 * kMillisecond);
+    EXPECT_GE(rtt.smoothed(), 350 * kMillisecond);
+    EXPECT_GE(rtt.bound(), 400 * kMillisecond);
+}
+
 TEST(Rtt, counts_a_negative_sample_as_zero) {
     Rtt rtt(1000);
     rtt.sample(-5000);
