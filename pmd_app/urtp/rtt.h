@@ -48,8 +48,8 @@ private:
 };
 
 /// The same of a path. A sample beyond all expectation is mostly no property of it: a process at
-/// one end was stopped. It counts as kJump times what was expected, so that a stream is not paced by
-/// a pause of seconds, and a path that did become slow is known after a few samples.
+/// one end was stopped. It counts as kJump times what was expected, so that a stream is not paced
+/// by a pause of seconds, and a path that did become slow is known after a few samples.
 class Rtt : public MeanTime<Nanos> {
 public:
     using MeanTime::MeanTime;
