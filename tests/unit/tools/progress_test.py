@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The line of progress of tools/shared/progress.py and of tools/common.sh: the same on a terminal, and
-nothing where there is none.
+"""The line of progress of tools/shared/progress.py and of tools/common.sh: the same on a terminal,
+and nothing where there is none.
 """
 import os
 import pathlib
