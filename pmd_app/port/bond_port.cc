@@ -2,19 +2,12 @@
 #include "port/bond_port.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/check.h"
+#include "port/bond_frame.h"
 
 namespace ulc::port {
 namespace {
-
-/// Place of a frame's type: low bits of the octet behind the Ethernet header.
-constexpr std::size_t kTypeAt = 14;
-constexpr unsigned kTypeMask = 0xf;
-constexpr unsigned kJob = 6;
-constexpr unsigned kNode = 7;
-constexpr unsigned kLink = 12;
 
 /// Frames of largest size by which a packet on one link may fall behind those on another: what two
 /// links hold in port and switch when both are kept equally full.
@@ -22,38 +15,6 @@ constexpr Nanos kLateFrames = 4;
 /// The same where no speed is known.
 constexpr Nanos kLateUnknown = 500 * kMicrosecond;
 constexpr std::uint64_t kLineOctets = 24;  ///< preamble, FCS, gap
-
-bool is_group(const Mac& mac) noexcept { return (mac.octets[0] & 1U) != 0; }
-
-Mac destination_of(const Segment& segment) noexcept {
-    Mac mac;
-    std::memcpy(&mac, segment.frame, sizeof mac);
-    return mac;
-}
-Mac source_of(const Segment& segment) noexcept {
-    Mac mac;
-    std::memcpy(&mac, segment.frame + sizeof mac, sizeof mac);
-    return mac;
-}
-void set_destination(Segment& segment, const Mac& mac) noexcept {
-    std::memcpy(segment.frame, &mac, sizeof mac);
-}
-void set_source(Segment& segment, const Mac& mac) noexcept {
-    std::memcpy(segment.frame + sizeof mac, &mac, sizeof mac);
-}
-
-/// Returns whether a frame speaks for its node rather than for a stream. It keeps the node's first
-/// address, under which its receiver knows the node even without the others (N-31).
-bool speaks_for_node(const Segment& segment) noexcept {
-    const unsigned type = std::to_integer<unsigned>(segment.frame[kTypeAt]) & kTypeMask;
-    return type == kJob || type == kNode || type == kLink;
-}
-
-std::size_t hash_of(const Mac& mac) noexcept {
-    std::uint64_t bits = 0;
-    std::memcpy(&bits, &mac, sizeof mac);
-    return static_cast<std::size_t>((bits * 0x9e3779b97f4a7c15ULL) >> 32U);
-}
 
 }  // namespace
 
@@ -90,14 +51,15 @@ BondPort::~BondPort() {
             link.port.pool.drop(link.waiting[n]);
 }
 
-/// Weighs the links by their speeds, and says by how much frames may be late.
+/// Weighs the links by their speeds, and says by how much frames may be late. A link of unknown
+/// speed counts as one of the fastest.
 void BondPort::fit_speeds() noexcept {
     std::uint64_t fastest = 0;
-    std::uint64_t slowest = UINT64_MAX;
+    std::uint64_t slowest = UINT64_MAX;  // of those known
     for (std::size_t n = 0; n < count_; ++n) {
         const std::uint64_t bits = links_[n].port.info.link_bits_per_second;
         fastest = std::max(fastest, bits);
-        slowest = std::min(slowest, bits);
+        if (bits != 0) slowest = std::min(slowest, bits);
     }
     for (std::size_t n = 0; n < count_; ++n) {
         const std::uint64_t bits = links_[n].port.info.link_bits_per_second;
@@ -105,11 +67,11 @@ void BondPort::fit_speeds() noexcept {
     }
     for (const Peer& peer : peers_)
         for (const NodeAddress& address : peer.addresses)
-            if (address.megabits != 0)
+            if (address.megabits != 0 && address.megabits != kMegabitsUnknown)
                 slowest = std::min<std::uint64_t>(slowest, address.megabits * 1'000'000ULL);
     if (count_ == 1 && peers_.empty()) {
         info_.reorder_wait = 0;
-    } else if (slowest == 0 || slowest == UINT64_MAX) {
+    } else if (slowest == UINT64_MAX) {
         info_.reorder_wait = kLateUnknown;
     } else {
         const std::uint64_t bits = (info_.mtu + kTypeAt + kLineOctets) * 8;
@@ -186,12 +148,12 @@ bool BondPort::take(Link& link, Segment& segment) noexcept {
     const Mac from = source_of(segment);
     if (is_group(to)) {
         if (&link != &links_[listens_]) return false;
-        for (std::size_t n = 0; count_ > 1 && n < count_; ++n)
-            if (from == own_[n].mac) return false;
+        if (count_ > 1 && is_own(from)) return false;
     } else if (to == link.port.info.mac && &link != links_.data()) {
         set_destination(segment, info_.mac);
     }
     if (from != link.last_source) {
+        if (count_ > 1 && is_own(from)) return false;  // show_addresses()
         const std::uint16_t peer = find(from);
         link.last_source = from;
         link.last_node = peer == kNone ? from : peers_[peer].addresses[0].mac;
@@ -276,12 +238,21 @@ BondPort::Link* BondPort::fixed_link(const Mac& to) noexcept {
     return nullptr;
 }
 
+/// Returns the link for frames that carry the node's first address. It is the link that has this
+/// address, while that is up: switches learn where an address is from its last frame.
+BondPort::Link* BondPort::first_link() noexcept {
+    for (std::size_t n = 0; n < count_; ++n)
+        if (links_[n].up) return links_[n].waits < kWaiting ? &links_[n] : nullptr;
+    return nullptr;
+}
+
 BondPort::Link* BondPort::choose(const Segment& segment) noexcept {
     if (count_ == 1) return links_[0].waits < kWaiting ? links_.data() : nullptr;
     const Mac to = destination_of(segment);
     // The segment brings a frame for a group to one link of each receiver. By several links at once
     // a sender would offer more than that link carries.
-    if (is_group(to) || speaks_for_node(segment)) return fixed_link(info_.mac);
+    if (is_group(to) && !speaks_for_node(segment)) return fixed_link(info_.mac);
+    if (speaks_for_node(segment)) return first_link();
     // A node of one link gets its frames in order: it may not know of this node's links.
     if (find(to) == kNone) return fixed_link(to);
     return least_loaded(segment.length);
@@ -344,7 +315,10 @@ std::uint16_t BondPort::tx(Segment* const* frames, std::uint16_t n) {
     while (taken < n) {
         Link* link = choose(*frames[taken]);
         if (link == nullptr) break;
-        put(*link, frames[taken++]);
+        Segment& segment = *frames[taken++];
+        const bool announces = count_ > 1 && announces_links(segment);
+        put(*link, &segment);
+        if (announces) show_addresses(segment);
     }
     for (std::size_t at = 0; at < count_; ++at)
         if (links_[at].up || count_ == 1) flush(links_[at]);
@@ -374,115 +348,6 @@ Segment* BondPort::tx_failed() {
         return segment;
     }
     return nullptr;
-}
-
-// ---- links that go down and come back -----------------------------------------------------------
-
-bool BondPort::look_at_links() {
-    up_ = 0;
-    std::uint64_t most = 0;
-    for (std::size_t n = 0; n < count_; ++n)
-        most = std::max(most, links_[n].given);
-    bool changed = false;
-    for (std::size_t n = 0; n < count_; ++n) {
-        Link& link = links_[n];
-        const bool up = link.port.link_up == nullptr || link.port.link_up(link.port.context);
-        if (up && !link.up) link.given = most;  // it has nothing to catch up with
-        changed |= up != link.up;
-        link.up = up;
-        if (up) ++up_;
-        const std::uint64_t rate = link.port.info.link_bits_per_second / 1'000'000;
-        own_[n].megabits = !up ? 0 : static_cast<std::uint32_t>(std::max<std::uint64_t>(1, rate));
-    }
-    if (!changed) return up_ > 0;
-    for (std::size_t n = 0; n < count_; ++n)
-        if (!links_[n].up && count_ > 1) leave(links_[n]);
-    listen();
-    return up_ > 0;
-}
-
-/// Gives the frames that wait for a link that went down to the others. Receivers ask again for
-/// those that its device took.
-void BondPort::leave(Link& link) noexcept {
-    look_at_device(link);
-    const std::uint32_t waited = link.waits;
-    link.waits = 0;
-    link.waiting_octets = 0;
-    for (std::uint32_t n = 0; n < waited; ++n) {
-        Segment* segment = link.waiting[n];
-        Link* other = choose(*segment);
-        if (other != nullptr) {
-            put(*other, segment);
-        } else {
-            link.port.pool.drop(segment);
-        }
-    }
-}
-
-/// Chooses the link that takes frames for groups, the first that is up, and tells the devices.
-void BondPort::listen() noexcept {
-    for (std::size_t n = count_; n-- > 0;)
-        if (links_[n].up) listens_ = n;
-    if (told_multicasts_) (void)tell_multicasts();
-}
-
-bool BondPort::set_multicasts(std::span<const Mac> addresses) {
-    multicasts_.assign(addresses.begin(), addresses.end());
-    told_multicasts_ = true;
-    return tell_multicasts();
-}
-
-bool BondPort::tell_multicasts() noexcept {
-    bool fits = true;
-    for (std::size_t n = 0; n < count_; ++n) {
-        const Port& link = links_[n].port;
-        if (link.set_multicasts == nullptr) continue;
-        const std::span<const Mac> wanted = n == listens_ ? multicasts_ : std::span<const Mac>();
-        fits &= link.set_multicasts(link.context, wanted);
-    }
-    return fits;
-}
-
-std::span<const NodeAddress> BondPort::addresses() noexcept { return {own_.data(), count_}; }
-
-// ---- addresses of other nodes -------------------------------------------------------------------
-
-std::uint16_t BondPort::find(const Mac& mac) const noexcept {
-    if (places_.empty()) return kNone;
-    for (std::size_t at = hash_of(mac);; ++at) {
-        const Place& place = places_[at & (places_.size() - 1)];
-        if (place.peer == kNone || place.mac == mac) return place.peer;
-    }
-}
-
-void BondPort::set_addresses(std::span<const NodeAddress> addresses) {
-    ULC_CHECK(!addresses.empty() && addresses.size() <= kNodeLinksMax);
-    std::erase_if(peers_,
-                  [&](const Peer& peer) { return peer.addresses[0].mac == addresses[0].mac; });
-    if (addresses.size() > 1 && peers_.size() < kNone) {
-        Peer& peer = peers_.emplace_back();
-        for (const NodeAddress& address : addresses)
-            (void)peer.addresses.push_back(address);
-    }
-    rebuild();
-    fit_speeds();
-    for (Link& link : links_)
-        link.last_source = link.last_node = Mac{};
-}
-
-void BondPort::rebuild() {
-    std::size_t size = 8;
-    while (size < 2 * kNodeLinksMax * peers_.size())
-        size *= 2;
-    places_.assign(size, Place{});
-    for (std::size_t n = 0; n < peers_.size(); ++n) {
-        for (const NodeAddress& address : peers_[n].addresses) {
-            std::size_t at = hash_of(address.mac);
-            while (places_[at & (size - 1)].peer != kNone)
-                ++at;
-            places_[at & (size - 1)] = {address.mac, static_cast<std::uint16_t>(n)};
-        }
-    }
 }
 
 }  // namespace ulc::port

@@ -88,6 +88,7 @@ private:
     [[nodiscard]] Link* choose(const Segment& segment) noexcept;
     [[nodiscard]] Link* least_loaded(std::uint32_t octets) noexcept;
     [[nodiscard]] Link* fixed_link(const Mac& to) noexcept;
+    [[nodiscard]] Link* first_link() noexcept;
     void put(Link& link, Segment* segment) noexcept;
     void address(Link& link, Segment& segment) noexcept;
     [[nodiscard]] Mac address_of(const Peer& peer, const Link& link) const noexcept;
@@ -95,6 +96,8 @@ private:
     void look_at_device(Link& link) noexcept;
     void leave(Link& link) noexcept;
     void listen() noexcept;
+    void show_addresses(const Segment& announcement) noexcept;
+    [[nodiscard]] bool is_own(const Mac& mac) const noexcept;
     [[nodiscard]] std::uint16_t find(const Mac& mac) const noexcept;
     void rebuild();
     void fit_speeds() noexcept;

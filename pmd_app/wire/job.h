@@ -190,7 +190,7 @@ inline constexpr std::uint64_t kNoToken = 0;
 struct LinkEntry {
     Mac mac;
     Be16 reserved;
-    Be32 megabits;  ///< a second; 0: the link is down
+    Be32 megabits;  ///< as in NodeAddress
 };
 static_assert(sizeof(LinkEntry) == 12 && alignof(LinkEntry) == 1);
 

@@ -10,9 +10,13 @@
 
 namespace ulc {
 
+/// NodeAddress::megabits of a link that is up and does not say its speed.
+inline constexpr std::uint32_t kMegabitsUnknown = UINT32_MAX;
+
 struct NodeAddress {
     Mac mac;
-    std::uint32_t megabits = 0;  ///< a second, of the link; 0: the link is down
+    /// A second, of the link; 0: the link is down; or kMegabitsUnknown.
+    std::uint32_t megabits = 0;
 
     friend bool operator==(const NodeAddress&, const NodeAddress&) = default;
 };

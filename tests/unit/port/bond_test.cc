@@ -238,11 +238,68 @@ TEST_F(Bond, each_link_fills_in_its_addresses_and_frames_for_nodes_keep_the_firs
     for (const std::byte type : {kJob, kNode, kLink})
         for (int n = 0; n < 4; ++n)
             ASSERT_TRUE(send(kBroadcastMac, type));
-    EXPECT_EQ(with(0) + with(1), 16U);
-    unsigned other = with(0) > with(1) ? 0 : 1;
-    for (std::size_t n = 2; n < with(other); ++n)
-        EXPECT_EQ(from_of(device(other).with[n]), mac_of(1));
-    EXPECT_EQ(with(1 - other), 2U) << "they do not overtake each other";
+    ASSERT_EQ(with(0), 14U) << "by the link that has the first address";
+    for (std::size_t n = 2; n < with(0); ++n)
+        EXPECT_EQ(from_of(device(0).with[n]), mac_of(1));
+    EXPECT_EQ(with(1), 6U) << "NODE frames that show its address";
+}
+
+// N-34
+TEST_F(Bond, an_announcement_shows_the_address_of_each_link_to_switches) {
+    make(3);
+    device(1).up = false;
+    EXPECT_TRUE(port_.link_up(port_.context));
+    ASSERT_TRUE(send(kBroadcastMac, kNode, 80));
+    ASSERT_EQ(with(0), 1U);
+    EXPECT_EQ(from_of(device(0).with[0]), mac_of(1));
+    EXPECT_EQ(with(1), 0U) << "down";
+    ASSERT_EQ(with(2), 1U);
+    const Segment* copy = device(2).with[0];
+    EXPECT_EQ(from_of(copy), mac_of(1, 2));
+    EXPECT_EQ(to_of(copy), mac_of(1)) << "no other node takes it";
+    EXPECT_EQ(copy->length, 80U);
+    arrive(0, frame(mac_of(1), mac_of(1, 2), kNode, 80));
+    EXPECT_EQ(received(), Mac{}) << "its own";
+    ASSERT_TRUE(send(kBroadcastMac, kJob, 80));
+    EXPECT_EQ(with(2), 1U);
+}
+
+TEST_F(Bond, an_announcement_goes_out_without_copies_when_no_frame_is_left) {
+    make(2);
+    device(1).accepts = 0;
+    std::vector<Segment*> all;
+    while (Segment* segment = pool_.get())
+        all.push_back(segment);
+    FramePool::put(all.back());
+    all.pop_back();
+    ASSERT_TRUE(send(kBroadcastMac, kNode, 80));
+    EXPECT_EQ(with(0), 1U);
+    for (Segment* segment : all)
+        FramePool::put(segment);
+    for (int n = 0; n < 40; ++n) {
+        ASSERT_TRUE(send(kBroadcastMac, kNode, 80));
+        device(0).done(1);
+    }
+    EXPECT_EQ(port_.tx_pending(port_.context), 33U) << "a device that takes nothing gets no more";
+}
+
+TEST_F(Bond, a_link_of_unknown_speed_counts_as_the_others) {
+    make(2, {100'000'000, 0});
+    peer({100, kMegabitsUnknown});
+    EXPECT_LT(bond_->table().info.reorder_wait, 5 * 125 * kMicrosecond);
+    EXPECT_EQ(port_.addresses(port_.context)[0].megabits, 100U);
+    EXPECT_EQ(port_.addresses(port_.context)[1].megabits, kMegabitsUnknown);
+    for (int n = 0; n < 20; ++n)
+        ASSERT_TRUE(send(mac_of(2)));
+    EXPECT_EQ(with(0), 10U);
+    EXPECT_EQ(with(1), 10U);
+}
+
+TEST_F(Bond, links_of_which_none_says_its_speed_wait_for_no_slow_one) {
+    make(2, {0, 0});
+    peer({kMegabitsUnknown, kMegabitsUnknown});
+    EXPECT_EQ(port_.addresses(port_.context)[1].megabits, kMegabitsUnknown);
+    EXPECT_EQ(bond_->table().info.reorder_wait, 500 * kMicrosecond);
 }
 
 TEST_F(Bond, a_retained_frame_is_addressed_anew_when_it_is_sent_again) {

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Links of a bond that go down and come back, and the addresses of other nodes (bond_port.h).
+#include <algorithm>
+
+#include "base/check.h"
+#include "port/bond_frame.h"
+#include "port/bond_port.h"
+
+namespace ulc::port {
+
+// ---- links that go down and come back -----------------------------------------------------------
+
+bool BondPort::look_at_links() {
+    up_ = 0;
+    std::uint64_t most = 0;
+    for (std::size_t n = 0; n < count_; ++n)
+        most = std::max(most, links_[n].given);
+    bool changed = false;
+    for (std::size_t n = 0; n < count_; ++n) {
+        Link& link = links_[n];
+        const bool up = link.port.link_up == nullptr || link.port.link_up(link.port.context);
+        if (up && !link.up) link.given = most;  // it has nothing to catch up with
+        changed |= up != link.up;
+        link.up = up;
+        if (up) ++up_;
+        const std::uint64_t rate = link.port.info.link_bits_per_second;
+        own_[n].megabits =
+            !up         ? 0
+            : rate == 0 ? kMegabitsUnknown
+                        : static_cast<std::uint32_t>(std::max<std::uint64_t>(1, rate / 1'000'000));
+    }
+    if (!changed) return up_ > 0;
+    for (std::size_t n = 0; n < count_; ++n)
+        if (!links_[n].up && count_ > 1) leave(links_[n]);
+    listen();
+    return up_ > 0;
+}
+
+/// Gives the frames that wait for a link that went down to the others. Receivers ask again for
+/// those that its device took.
+void BondPort::leave(Link& link) noexcept {
+    look_at_device(link);
+    const std::uint32_t waited = link.waits;
+    link.waits = 0;
+    link.waiting_octets = 0;
+    for (std::uint32_t n = 0; n < waited; ++n) {
+        Segment* segment = link.waiting[n];
+        Link* other = choose(*segment);
+        if (other != nullptr) {
+            put(*other, segment);
+        } else {
+            link.port.pool.drop(segment);
+        }
+    }
+}
+
+/// Sends a copy of an announcement from the address of each further link to the node's first one.
+/// Else switches would not know where these addresses are until the link sends data, and would
+/// bring what is sent to them to every link of the segment (N-34).
+void BondPort::show_addresses(const Segment& announcement) noexcept {
+    for (std::size_t n = 1; n < count_; ++n) {
+        Link& link = links_[n];
+        if (!link.up || link.waits == kWaiting) continue;
+        Segment* copy = link.port.pool.get();
+        if (copy == nullptr) return;
+        copy_frame(copy->frame, announcement);
+        copy->length = announcement.length;
+        set_source(*copy, link.port.info.mac);
+        set_destination(*copy, info_.mac);
+        link.waiting[link.waits++] = copy;
+        link.waiting_octets += copy->length;
+    }
+}
+
+bool BondPort::is_own(const Mac& mac) const noexcept {
+    for (std::size_t n = 0; n < count_; ++n)
+        if (mac == own_[n].mac) return true;
+    return false;
+}
+
+/// Chooses the link that takes frames for groups, the first that is up, and tells the devices.
+void BondPort::listen() noexcept {
+    for (std::size_t n = count_; n-- > 0;)
+        if (links_[n].up) listens_ = n;
+    if (told_multicasts_) (void)tell_multicasts();
+}
+
+bool BondPort::set_multicasts(std::span<const Mac> addresses) {
+    multicasts_.assign(addresses.begin(), addresses.end());
+    told_multicasts_ = true;
+    return tell_multicasts();
+}
+
+bool BondPort::tell_multicasts() noexcept {
+    bool fits = true;
+    for (std::size_t n = 0; n < count_; ++n) {
+        const Port& link = links_[n].port;
+        if (link.set_multicasts == nullptr) continue;
+        const std::span<const Mac> wanted = n == listens_ ? multicasts_ : std::span<const Mac>();
+        fits &= link.set_multicasts(link.context, wanted);
+    }
+    return fits;
+}
+
+std::span<const NodeAddress> BondPort::addresses() noexcept { return {own_.data(), count_}; }
+
+// ---- addresses of other nodes -------------------------------------------------------------------
+
+std::uint16_t BondPort::find(const Mac& mac) const noexcept {
+    if (places_.empty()) return kNone;
+    for (std::size_t at = hash_of(mac);; ++at) {
+        const Place& place = places_[at & (places_.size() - 1)];
+        if (place.peer == kNone || place.mac == mac) return place.peer;
+    }
+}
+
+void BondPort::set_addresses(std::span<const NodeAddress> addresses) {
+    ULC_CHECK(!addresses.empty() && addresses.size() <= kNodeLinksMax);
+    std::erase_if(peers_,
+                  [&](const Peer& peer) { return peer.addresses[0].mac == addresses[0].mac; });
+    if (addresses.size() > 1 && peers_.size() < kNone) {
+        Peer& peer = peers_.emplace_back();
+        for (const NodeAddress& address : addresses)
+            (void)peer.addresses.push_back(address);
+    }
+    rebuild();
+    fit_speeds();
+    for (Link& link : links_)
+        link.last_source = link.last_node = Mac{};
+}
+
+void BondPort::rebuild() {
+    std::size_t size = 8;
+    while (size < 2 * kNodeLinksMax * peers_.size())
+        size *= 2;
+    places_.assign(size, Place{});
+    for (std::size_t n = 0; n < peers_.size(); ++n) {
+        for (const NodeAddress& address : peers_[n].addresses) {
+            std::size_t at = hash_of(address.mac);
+            while (places_[at & (size - 1)].peer != kNone)
+                ++at;
+            places_[at & (size - 1)] = {address.mac, static_cast<std::uint16_t>(n)};
+        }
+    }
+}
+
+}  // namespace ulc::port
