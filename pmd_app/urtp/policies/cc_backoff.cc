@@ -23,7 +23,8 @@ void on_lost(Sender& sender, TxStream& tx, Seq, Nanos now) noexcept {
     const bool may = tx.may_cut(now);
     const float packets = 1.0F / static_cast<float>(std::max<std::uint32_t>(1, tx.destinations));
     control.on_lost(packets, may,
-                    tx.group != nullptr ? AdaptiveBackoff::kGroupCut : AdaptiveBackoff::kCut);
+                    tx.group != nullptr ? AdaptiveBackoff::kGroupCut : AdaptiveBackoff::kCut,
+                    tx.group == nullptr && sender.params().reorder_wait > 0);
     if (may) tx.cut_at = now;
     sender.bound_stream(tx, control.window(), now);
 }

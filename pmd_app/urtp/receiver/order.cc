@@ -93,7 +93,7 @@ bool Receiver::put_aside(const wire::FrameView& frame, Segment* segment, RxStrea
         return false;
     }
     if (frame.seq.before(rx.next)) {
-        context_.count(Counter::drop_duplicate);
+        count_duplicate(rx, frame.seq);
         // An acknowledgement may be lost. A repair that others of the group asked for says nothing
         // about ours; but where the sender's timer repeats to all, no other answer tells it.
         if (rx.group == nullptr || frame.destination == context_.config.mac) {
@@ -109,7 +109,7 @@ bool Receiver::put_aside(const wire::FrameView& frame, Segment* segment, RxStrea
         return false;
     }
     if (rx.held > 0 && store_.find(&rx, frame.seq) != nullptr) {
-        context_.count(Counter::drop_duplicate);
+        count_duplicate(rx, frame.seq);
         if (!params().selective_repeat) context_.policy.on_gap(*this, rx, false, now);
         return false;
     }
@@ -155,7 +155,10 @@ bool Receiver::take_in_order(const wire::FrameView& frame, Segment* segment, RxS
         advance(rx, now);
         if (rx.counted) rx.group->rules->in_order(rx, frame.global, now);
     }
-    if (rx.held > 0) drain(rx, now);
+    if (rx.held > 0) {
+        filled(rx, frame.seq, now);
+        drain(rx, now);
+    }
     moved(rx, now);
     if ((frame.flags & wire::kFlagAckNow) != 0) make_ack_due(rx);
     if (session.blocked > 0) unblock(session, now);
@@ -171,7 +174,11 @@ bool Receiver::hold(const wire::FrameView& frame, Segment* segment, RxStream& rx
         return false;
     }
     const bool new_gap = rx.high.before(frame.seq);
-    if (!frame.seq.before(rx.high)) rx.high = frame.seq + 1;
+    if (frame.seq.before(rx.high)) {
+        filled(rx, frame.seq, now);
+    } else {
+        rx.high = frame.seq + 1;
+    }
     RxNode* node = take_node(rx, frame.seq, false);
     if (node == nullptr) {
         context_.policy.on_no_room(*this, rx, now);

@@ -156,6 +156,9 @@ private:
     [[nodiscard]] Seq asks_to(const RxStream& rx) const noexcept;
     [[nodiscard]] bool lacks_before(const RxStream& rx, Seq end) const noexcept;
     void on_late(RxStream& rx, Nanos now) noexcept;
+    [[nodiscard]] Nanos reorder_wait(const RxStream& rx) const noexcept;
+    void filled(RxStream& rx, Seq seq, Nanos now) noexcept;
+    void count_duplicate(RxStream& rx, Seq seq) noexcept;
     Context& context_;
     Sessions& sessions_;
     ControlQueue& control_;

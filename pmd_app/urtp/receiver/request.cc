@@ -31,7 +31,31 @@ void Receiver::make_request_due(RxStream& rx, bool all) noexcept {
     control_.push(*rx.session);
 }
 
+/// Returns how long a packet may be missing before it counts as lost. Frames for a group go by one
+/// link.
+Nanos Receiver::reorder_wait(const RxStream& rx) const noexcept {
+    const Params& p = params();
+    if (p.reorder_wait <= 0 || rx.group != nullptr) return p.reorder_wait;
+    return rx.reorder.wait(p.reorder_wait, p.max_recv_wait);
+}
+
+/// A packet below high came that was missing.
+void Receiver::filled(RxStream& rx, Seq seq, Nanos now) noexcept {
+    if (seq.before(rx.asked_to)) {
+        rx.reorder.came_asked(now);
+    } else if (rx.ask_new_at != kNever && seq.before(rx.late_to)) {
+        rx.reorder.came_late(now);
+    }
+}
+
+/// A packet came that had come before: after a request for it, that was spurious.
+void Receiver::count_duplicate(RxStream& rx, Seq seq) noexcept {
+    context_.count(Counter::drop_duplicate);
+    if (seq.before(rx.asked_to)) rx.reorder.came_again();
+}
+
 void Receiver::stop_asking(RxStream& rx) noexcept {
+    if (rx.asked_at != kNever) rx.reorder.repaired();
     rx.request_due = false;
     rx.request_all = false;
     rx.timed = false;
@@ -64,7 +88,7 @@ void Receiver::ask_for_gap(RxStream& rx, bool new_gap, Nanos now) noexcept {
     if (asking && !new_gap) return;
     if (!asking) rx.asked_to = rx.lost_to = rx.next;
     if (rx.lost_to.before(rx.asked_to)) rx.lost_to = rx.asked_to;
-    Nanos wait = params().reorder_wait;
+    Nanos wait = reorder_wait(rx);
     if (rx.group != nullptr && rx.group->ranks.size() > 2) {
         wait += context_.random_below(params().req_spread);
     }
@@ -74,6 +98,7 @@ void Receiver::ask_for_gap(RxStream& rx, bool new_gap, Nanos now) noexcept {
     }
     rx.late_to = rx.high;
     rx.ask_new_at = now + wait;
+    rx.reorder.missed(now);
     arm(rx);
 }
 
@@ -89,12 +114,13 @@ void Receiver::ask_later(RxStream& rx, Nanos now) noexcept {
 /// since get theirs.
 void Receiver::on_late(RxStream& rx, Nanos now) noexcept {
     if (!rx.missing()) return;
-    const Nanos wait = params().reorder_wait;
+    const Nanos wait = reorder_wait(rx);
     rx.lost_to = wait > 0 ? rx.late_to : rx.high;
     if (wait <= 0 || lacks_before(rx, rx.lost_to)) make_request_due(rx, false);
     if (!rx.lost_to.before(rx.high)) return;
     rx.late_to = rx.high;
     rx.ask_new_at = now + wait;
+    rx.reorder.missed(now);
 }
 
 void Receiver::on_timer(RxStream& rx, Nanos now) noexcept {
@@ -124,7 +150,8 @@ void Receiver::on_timer(RxStream& rx, Nanos now) noexcept {
 }
 
 void Receiver::asked(RxStream& rx, Nanos now) noexcept {
-    rx.timed = rx.asked_at == kNever;
+    // Where packets overtake each other, the answer may be the packet itself, which was late.
+    rx.timed = rx.asked_at == kNever && params().reorder_wait <= 0;
     rx.asked_at = now;
     if (rx.ask_wait == 0) rx.ask_wait = first_wait(rx);
     if (rx.ask_all_at == kNever || rx.request_all) rx.ask_all_at = now + rx.ask_wait;

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "base/units.h"
+#include "urtp/receiver/reorder_wait.h"
 #include "urtp/timers.h"
 #include "wire/ids.h"
 
@@ -55,8 +56,9 @@ struct RxStream {
     /// `too_early` began to count.
     Seq asked_to;
     // Where packets may overtake each other (Params::reorder_wait).
-    Seq late_to;  ///< missing numbers before it were first missed before ask_new_at was set
-    Seq lost_to;  ///< those before it have had their time, so requests ask for them
+    Seq late_to;          ///< missing numbers before it were first missed before ask_new_at was set
+    Seq lost_to;          ///< those before it have had their time, so requests ask for them
+    ReorderWait reorder;  ///< used where the stream is unicast
     std::uint8_t too_early = 0;   ///< packets beyond the hole at `next` (URTP's TooEarly)
     bool counted : 1 = false;     ///< packets carry a global counter (COUNTED)
     bool after_loss : 1 = false;  ///< packets before next were lost and given up (profile detect)

@@ -121,12 +121,14 @@ public:
         return true;
     }
     /// Counts lost packets: 1/n of one that one of n destinations lacks. cut: the share of the
-    /// window that a cut leaves.
-    void on_lost(float packets, bool round_trip, float cut = kCut) noexcept {
+    /// window that a cut leaves. overtaken: packets overtake each other, so a few may be late
+    /// rather than lost, whatever the delay.
+    void on_lost(float packets, bool round_trip, float cut = kCut,
+                 bool overtaken = false) noexcept {
         lost_ += packets;
         if (!round_trip) return;
         const bool many = lost_ >= kManyLeast && lost_ > kManyLost * (lost_ + acked_);
-        if (many || trips_.idle_share() < kQueued) {
+        if (many || (!overtaken && trips_.idle_share() < kQueued)) {
             if (many) trips_.doubt();
             reno_.cut(cut);
             lost_ = acked_ = 0;

@@ -43,11 +43,17 @@ void KeptRoom::fields(state::Archive& archive) {
     archive.require(slots_used <= slots, "more nodes are used than kept");
 }
 
+void ReorderWait::fields(state::Archive& archive) {
+    ULC_STATE(archive, ReorderWait, 1, (learned_, missed_, asked_late_, repairs_), ());
+    archive.require(learned_ <= enough_for(kMost + 1) && asked_late_ <= kMost + 1,
+                    "packets are later than it is measured");
+}
+
 void RxStream::fields(state::Archive& archive) {
-    ULC_STATE(archive, RxStream, 1,
-              (next, high, ack_at, acked, limit_told, asked_to, late_to, lost_to, too_early,
-               blocked, ack_due, request_due, request_all, patience, timed, room, arrived, ack_by,
-               answer_at, ask_new_at, ask_all_at, ask_wait, asked_at),
+    ULC_STATE(archive, RxStream, 2,
+              (next, high, ack_at, acked, limit_told, asked_to, late_to, lost_to, reorder,
+               too_early, blocked, ack_due, request_due, request_all, patience, timed, room,
+               arrived, ack_by, answer_at, ask_new_at, ask_all_at, ask_wait, asked_at),
               (id, window, session, group, sibling, held, counted, after_loss, timer));
     ULC_STATE_BIT(archive, after_loss);
     archive.require(high.value - next.value <= window && !next.before(acked),

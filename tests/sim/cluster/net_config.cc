@@ -26,6 +26,7 @@ SwitchConfig switch_config(const NetConfig& config) {
     out.port_bits_per_second = config.port_bits_per_second;
     out.latency = config.latency;
     out.cable = config.cable;
+    out.learns = config.learns;
     if (config.buffer_octets != 0) out.buffer_octets = config.buffer_octets;
     if (config.shared_octets != 0) out.shared_octets = config.shared_octets;
     if (config.medium == MediumKind::kCutThrough) out.forwarding = Forwarding::kCutThrough;
@@ -83,6 +84,7 @@ MediumReport report_of(const SwitchMedium& medium, const Faults& faults, std::ui
                         {"overflows", sum.overflows},
                         {"buffer_octets_max", sum.buffer_octets_max}};
     add_faults(faults, ports, report);
+    if (medium.flooded() > 0) report.emplace_back("flooded", medium.flooded());
     return report;
 }
 

@@ -36,6 +36,7 @@ struct NetConfig {
     Nanos cable = 25;                  ///< delay of each cable, one way
     std::uint64_t buffer_octets = 0;   ///< buffer of each output of a switch; 0: unlimited
     std::uint64_t shared_octets = 0;   ///< buffer of all outputs together; 0: unlimited
+    bool learns = false;               ///< the switch, as in media/switch_medium.h
     std::uint32_t segments = 4096;     ///< segments of each port's pool
     std::uint16_t multicast_filters = kPassesAll;  ///< filters of each interface
     /// One in this number of payloads that land (port/port.h) is overwritten during the copy, as on

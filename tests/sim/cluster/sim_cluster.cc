@@ -57,6 +57,9 @@ std::unique_ptr<engine::Engine> SimCluster::make_engine(Node& node) {
         std::vector<Port> links;
         for (std::uint16_t link = 0; link < links_of(node.index); ++link)
             links.push_back(net_.port(port_of(node.index, link)));
+        if (config_.stated_bits_per_second != ClusterConfig::kTrueSpeed)
+            for (Port& link : links)
+                link.info.link_bits_per_second = config_.stated_bits_per_second;
         if (node.bond == nullptr) node.bond = std::make_unique<port::BondPort>(links);
         port = node.bond->table();
     }

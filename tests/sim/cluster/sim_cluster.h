@@ -42,6 +42,9 @@ struct ClusterConfig {
     std::vector<HostCosts> hosts;
     /// Links of each node, which are ports of the net one behind the other. net.ports counts all.
     std::uint16_t links = 1;
+    /// Speed that the links of nodes with several say that they have; kTrueSpeed: their own.
+    std::uint64_t stated_bits_per_second = kTrueSpeed;
+    static constexpr std::uint64_t kTrueSpeed = UINT64_MAX;
     /// Nodes from this one on use their first link alone.
     std::uint16_t bonded_nodes = UINT16_MAX;
     engine::EngineConfig engine;

@@ -59,6 +59,9 @@ struct HostCosts {
     std::uint32_t receive_threshold =
         0;          ///< bytes in the NIC from which they are moved on; 0: the whole frame
     Nanos nic = 0;  ///< in the NIC itself, each way
+    /// A NIC shows what it received once in this time, every second one half of it later than the
+    /// others; 0: at once.
+    Nanos gather = 0;
     std::uint16_t tx_ring_frames = 256;
     std::uint32_t rx_ring_frames = 1024;
 };

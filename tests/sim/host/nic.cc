@@ -226,6 +226,10 @@ Nanos Nic::on_arrival(const FramePtr& frame, Nanos at) {
         bus_free_ = in_memory;
     }
     in_memory += costs_.nic;
+    if (costs_.gather > 0) {
+        const Nanos phase = config_.index % 2 * (costs_.gather / 2);
+        in_memory += costs_.gather - 1 - (in_memory + phase + costs_.gather - 1) % costs_.gather;
+    }
     rx_ring_.push_back({frame, in_memory});
     return in_memory;
 }

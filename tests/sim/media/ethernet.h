@@ -55,14 +55,22 @@ public:
     }
     /// Returns the port of a frame that is not to a group; nothing if no port has the address.
     [[nodiscard]] std::optional<std::uint16_t> port_of(const FramePtr& frame) const {
-        const auto found = ports_.find(key_of(destination_of(frame)));
+        const auto found = ports_.find(destination_key(frame));
         return found == ports_.end() ? std::nullopt : std::optional(found->second);
     }
 
+    /// Return the addresses of a frame as numbers, for a switch that learns.
+    [[nodiscard]] static std::uint64_t destination_key(const FramePtr& frame) noexcept {
+        return key_of(address_at(frame, 0));
+    }
+    [[nodiscard]] static std::uint64_t source_key(const FramePtr& frame) noexcept {
+        return key_of(address_at(frame, sizeof(Mac)));
+    }
+
 private:
-    static Mac destination_of(const FramePtr& frame) noexcept {
+    static Mac address_at(const FramePtr& frame, std::size_t offset) noexcept {
         Mac mac;
-        std::memcpy(&mac, frame->data(), sizeof mac);
+        std::memcpy(&mac, frame->data() + offset, sizeof mac);
         return mac;
     }
     static std::uint64_t key_of(const Mac& mac) noexcept {

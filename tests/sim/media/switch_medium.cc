@@ -106,6 +106,17 @@ void SwitchMedium::advance(Nanos to, MediumSink& sink) {
     now_ = std::max(now_, to);
 }
 
+/// Returns the port to which a frame goes; nothing: to every port.
+std::optional<std::uint16_t> SwitchMedium::port_to(const Held& held) {
+    if (config_.learns) learned_[PortAddresses::source_key(held.frame)] = held.from;
+    if (PortAddresses::is_group(held.frame)) return std::nullopt;
+    if (!config_.learns) return addresses_.port_of(held.frame);
+    const auto found = learned_.find(PortAddresses::destination_key(held.frame));
+    if (found != learned_.end() && !faults_.is_unplugged(found->second)) return found->second;
+    ++flooded_;
+    return std::nullopt;
+}
+
 /// Called when the switch knows the destination: decides the outputs, and whether they must wait
 /// for the last bit.
 void SwitchMedium::forward(const HeldPtr& held, Nanos now) {
@@ -127,13 +138,13 @@ void SwitchMedium::forward(const HeldPtr& held, Nanos now) {
         events_.push(now + nanos_of(duration(in, octets - seen)),
                      {Kind::kOutput, to, to, held, nullptr});
     };
-    if (PortAddresses::is_group(held->frame)) {
-        for (std::uint16_t to = 0; to < addresses_.count(); ++to)
-            if (to != held->from) put(to);
+    const auto to = port_to(*held);
+    if (!to && (config_.learns || PortAddresses::is_group(held->frame))) {
+        for (std::uint16_t each = 0; each < addresses_.count(); ++each)
+            if (each != held->from) put(each);
         leave(run, held);
         return;
     }
-    const auto to = addresses_.port_of(held->frame);
     if (!to || *to == held->from) {
         ++unknown_;
         return;

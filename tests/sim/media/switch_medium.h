@@ -17,7 +17,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ethernet.h"
@@ -47,6 +49,9 @@ struct SwitchConfig {
     std::uint64_t buffer_octets = kNoLimit;  ///< limit of each output; stored_octets() each frame
     /// Limit of all outputs; a frame for several counts once
     std::uint64_t shared_octets = kNoLimit;
+    /// Knows the port of an address from the last frame that came from it; a frame to an address
+    /// that it does not know goes to every port. False: it knows all from the start.
+    bool learns = false;
     std::uint64_t seed = 1;
 };
 
@@ -77,6 +82,8 @@ public:
         return ports_[port].counts;
     }
     [[nodiscard]] std::uint64_t unknown_destinations() const noexcept { return unknown_; }
+    /// Returns how many frames to one address went to every port.
+    [[nodiscard]] std::uint64_t flooded() const noexcept { return flooded_; }
     [[nodiscard]] std::uint64_t buffered_octets(std::uint16_t port) const {
         return ports_[port].buffered;
     }
@@ -117,6 +124,7 @@ private:
     [[nodiscard]] static Picos duration(const Port& port, std::uint64_t octets) noexcept;
     [[nodiscard]] bool cuts_through(const Port& in, const Port& out) const noexcept;
     void forward(const HeldPtr& held, Nanos now);
+    [[nodiscard]] std::optional<std::uint16_t> port_to(const Held& held);
     void output(std::uint16_t to, const HeldPtr& held, Nanos now);
     [[nodiscard]] Nanos enqueue(std::uint16_t to, Held& held, Nanos now) noexcept;
     void leave(const Run& run, const HeldPtr& held);
@@ -131,6 +139,8 @@ private:
     Nanos now_ = 0;
     std::uint64_t shared_ = 0;
     std::uint64_t unknown_ = 0;
+    std::uint64_t flooded_ = 0;
+    std::unordered_map<std::uint64_t, std::uint16_t> learned_;  ///< by address
 };
 
 }  // namespace ulc::sim

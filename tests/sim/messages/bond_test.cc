@@ -56,6 +56,51 @@ TEST(Bond, links_of_different_speeds_are_used_by_their_speeds) {
     EXPECT_GE(checked(c).share, 1.05) << "of the fast one alone";
 }
 
+// The NICs of a node show their frames at different times, as those of a host whose processor is
+// shared, and say nothing of their speed, or say what is not true, as memif does.
+class BondLate : public testing::TestWithParam<std::uint64_t> {};
+
+INSTANTIATE_TEST_SUITE_P(Stated, BondLate, testing::Values(0, 10'000'000'000));
+
+TEST_P(BondLate, bulk_over_two_links_learns_how_late_packets_are) {
+    GoodputCase c = bulk(2);
+    c.gather = 4 * kMillisecond;
+    c.warm_up = 100 * kMillisecond;
+    c.stated_bits_per_second = GetParam();
+    const GoodputResult two = checked(c);
+    c.links = 1;
+    const GoodputResult one = checked(c);
+    EXPECT_GE(two.share, 1.9 * one.share);
+    EXPECT_LT(two.repeated, 0.001);
+    RecordProperty("one", std::to_string(one.share));
+    RecordProperty("two", std::to_string(two.share));
+}
+
+TEST(Bond, losses_are_repaired_while_packets_overtake_each_other) {
+    GoodputCase c = bulk(2);
+    c.gather = kMillisecond;
+    c.loss = 0.001;
+    const GoodputResult result = checked(c);
+    EXPECT_GE(result.share, 1.7);
+    EXPECT_LT(result.repeated, 0.003) << "thrice the losses";
+    RecordProperty("two", std::to_string(result.share));
+    RecordProperty("repeated", std::to_string(result.repeated));
+}
+
+// N-34
+TEST(Bond, a_switch_learns_the_addresses_of_all_links) {
+    for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
+        GoodputCase c = bulk(2);
+        c.seed = seed;
+        c.learns = true;
+        c.warm_up = 0;
+        const GoodputResult result = checked(c);
+        EXPECT_GE(result.share, 1.9);
+        EXPECT_LE(result.flooded, 8U) << "of more than 3,000 frames";
+        EXPECT_EQ(result.repeated, 0);
+    }
+}
+
 /// Two nodes, or more, of two links each.
 class BondCluster {
 public:

@@ -77,6 +77,10 @@ ClusterConfig config_of(const GoodputCase& c, std::uint16_t ranks) {
         config.net.port_bits_per_second.insert(config.net.port_bits_per_second.end(),
                                                c.link_rates.begin(), c.link_rates.end());
     config.net.bits_per_second = c.bits_per_second;
+    config.stated_bits_per_second = c.stated_bits_per_second;
+    config.net.learns = c.learns;
+    config.hosts.resize(1);
+    config.hosts[0].gather = c.gather;
     config.net.latency = c.latency;
     config.net.buffer_octets = c.buffer_octets;
     config.engine.profile = c.profile;
@@ -150,6 +154,7 @@ GoodputResult measure_goodput(const GoodputCase& c) {
     result.repeated = static_cast<double>(now.repaired - then.repaired) / sent;
     for (const auto& [name, value] : cluster.net().medium_report()) {
         if (name.find("overflow") != std::string::npos) result.dropped += value;
+        if (name == "flooded") result.flooded = value;
     }
     for (std::uint16_t rank = 0; rank < ranks; ++rank)
         cluster.set_program(rank, nullptr);

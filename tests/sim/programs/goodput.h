@@ -23,10 +23,13 @@ struct GoodputCase {
         false;  ///< rank 0 listens; the senders multicast to all, including each other
     std::uint16_t links = 1;  ///< each node's; results are shares of one link
     std::uint64_t bits_per_second = 1'000'000'000;
-    std::vector<std::uint64_t> link_rates;  ///< by link; empty: all as above
-    Nanos latency = 2 * kMicrosecond;       ///< latency of the switch
-    std::uint64_t buffer_octets = 0;        ///< buffer of each of its outputs; 0: unlimited
-    double loss = 0;                        ///< random loss of each frame at each receiver
+    std::vector<std::uint64_t> link_rates;              ///< by link; empty: all as above
+    std::uint64_t stated_bits_per_second = UINT64_MAX;  ///< as in ClusterConfig
+    bool learns = false;                                ///< the switch, as in NetConfig
+    Nanos gather = 0;                                   ///< as in HostCosts
+    Nanos latency = 2 * kMicrosecond;                   ///< latency of the switch
+    std::uint64_t buffer_octets = 0;  ///< buffer of each of its outputs; 0: unlimited
+    double loss = 0;                  ///< random loss of each frame at each receiver
     std::size_t message_octets = 8192;
     Nanos warm_up = 20 * kMillisecond;
     Nanos span = 60 * kMillisecond;
@@ -40,6 +43,7 @@ struct GoodputResult {
     double control = 0;         ///< ACK, REQ and PROBE frames of all, for each packet first sent
     double repeated = 0;        ///< retransmissions for each packet first sent
     std::uint64_t dropped = 0;  ///< by full buffers
+    std::uint64_t flooded = 0;  ///< frames to one address that went to all, by a switch that learns
     std::uint32_t leaked = 0;
 };
 

@@ -75,6 +75,19 @@ TEST(AdaptiveBackoff, halves_when_the_path_is_full_as_well) {
     EXPECT_EQ(control.window(), before / 2);
 }
 
+// S-52
+TEST(AdaptiveBackoff, takes_a_few_losses_for_late_packets_where_packets_overtake_each_other) {
+    AdaptiveBackoff control(kLimits);
+    control.on_acked(90, kShort);
+    control.on_acked(0, kQueue);
+    const float before = control.window();
+    for (int n = 0; n < 4; ++n)
+        control.on_lost(1, true, AdaptiveBackoff::kCut, true);
+    EXPECT_EQ(control.window(), before);
+    control.on_lost(1, true, AdaptiveBackoff::kCut, true);
+    EXPECT_EQ(control.window(), before / 2) << "five of 95 are more than one in twenty";
+}
+
 // S-53
 TEST(AdaptiveBackoff, halves_when_too_many_are_lost_for_bit_errors) {
     AdaptiveBackoff control(kLimits);
