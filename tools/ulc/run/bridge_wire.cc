@@ -103,9 +103,11 @@ std::vector<BridgeStep> bridge_steps(const BridgeOptions& options,
         steps.push_back({place, std::move(argv)});
     };
     in(bridge, {"ip", "link", "add", "br0", "type", "bridge", "mcast_snooping", "0"});
-    for (unsigned node = 0; node < options.nodes; ++node) {
-        const std::string port = fmt::format("port{}", node);
-        in(bridge, {"ip", "link", "add", port, "mtu", mtu, "type", "veth", "peer", "name", "eth0",
+    const auto join = [&](unsigned node, unsigned link) {
+        const std::string port =
+            link == 0 ? fmt::format("port{}", node) : fmt::format("port{}.{}", node, link);
+        const std::string own = fmt::format("eth{}", link);
+        in(bridge, {"ip", "link", "add", port, "mtu", mtu, "type", "veth", "peer", "name", own,
                     "mtu", mtu, "netns", namespaces[node]});
         in(bridge, {"ip", "link", "set", port, "master", "br0", "up"});
         if (options.bits_per_second > 0) {
@@ -115,9 +117,13 @@ std::vector<BridgeStep> bridge_steps(const BridgeOptions& options,
                         fmt::format("{}bit", options.bits_per_second), "burst",
                         std::to_string(burst), "limit", std::to_string(options.queue_octets)});
         }
+        in(node, {"ip", "link", "set", own, "up"});
+    };
+    for (unsigned node = 0; node < options.nodes; ++node) {
+        for (unsigned link = 0; link < options.links; ++link)
+            join(node, link);
         in(node, {"ip", "address", "add", fmt::format("10.77.0.{}/24", node + 1), "dev", "eth0"});
         in(node, {"ip", "link", "set", "lo", "up"});
-        in(node, {"ip", "link", "set", "eth0", "up"});
     }
     in(bridge, {"ip", "link", "set", "br0", "mtu", mtu, "up"});
     return steps;

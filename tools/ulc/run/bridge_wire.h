@@ -9,7 +9,8 @@
 // A namespace has no name. It ends with its last descriptor, which this process holds, and the last
 // process in it, so nothing is left behind, also after SIGKILL. Without root this process enters a
 // user namespace first, where it is root.
-// Node k has the address 10.77.0.(k + 1) for programs that compare with the kernel's protocols.
+// Node k has the address 10.77.0.(k + 1) on its first link, for programs that compare with the
+// kernel's protocols.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,7 @@ namespace ulc::tools {
 
 struct BridgeOptions {
     unsigned nodes = 0;
+    unsigned links = 1;                 ///< each node's: eth0, eth1, …
     std::uint64_t bits_per_second = 0;  ///< each port's output; 0: unlimited
     std::uint64_t queue_octets = 0;     ///< each port's output queue, if it has a rate
     unsigned mtu = 1500;

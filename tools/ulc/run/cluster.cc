@@ -14,19 +14,39 @@
 namespace ulc::tools {
 namespace {
 
-std::string memif(const char* role, const std::string& id, const std::string& socket) {
-    return fmt::format("net_memif0,role={},id={},socket={},socket-abstract=no", role, id, socket);
+constexpr const char* kBondName = "wire:";  ///< net of all links of a node
+
+std::string memif(const char* role, const std::string& id, const std::string& socket,
+                  unsigned number = 0) {
+    return fmt::format("net_memif{},role={},id={},socket={},socket-abstract=no", number, role, id,
+                       socket);
 }
 
-/// The wire of node k ("%n": to be filled in by libulc): the device that its engine opens.
-std::string device_of_node(const ClusterOptions& options, const std::string& node,
+/// The socket of the switch for the nodes' links of this number.
+std::string switch_socket(const std::string& directory, unsigned link) {
+    const std::string number = link == 0 ? "" : fmt::format("-{}", link);
+    return fmt::format("{}/switch{}.memif", directory, number);
+}
+
+/// A link of node k ("%n": to be filled in by libulc): a device that its engine opens.
+std::string device_of_node(const ClusterOptions& options, const std::string& node, unsigned link,
                            const std::string& directory) {
     if (options.wire == kWireShm)
         return fmt::format("shm,path={}/wire,station={},stations={}", directory, node,
                            options.nodes);
-    if (options.has_bridge()) return "net_af_packet,iface=eth0";
-    if (options.has_switch()) return memif("client", node, directory + "/switch.memif");
+    if (options.has_bridge()) return fmt::format("net_af_packet,iface=eth{}", link);
+    if (options.has_switch()) return memif("client", node, switch_socket(directory, link), link);
     return memif(node == "0" ? "server" : "client", "0", directory + "/wire.memif");
+}
+
+/// All links of node k.
+std::vector<std::string> devices_of_node(const ClusterOptions& options, const std::string& node,
+                                         const std::string& directory) {
+    std::vector<std::string> devices;
+    for (unsigned link = 0; link < options.links; ++link)
+        devices.push_back((options.links > 1 ? kBondName : "") +
+                          device_of_node(options, node, link, directory));
+    return devices;
 }
 
 /// Reads the rate behind the name of a bridge. Returns a sentence if it is wrong, else nothing.
@@ -72,7 +92,11 @@ ChildSpec switch_process(const ClusterOptions& options, const ClusterPrograms& p
         spec.argv.insert(spec.argv.end(), {option, value});
     };
     add("--ports", std::to_string(nodes));
-    add("--socket", directory + "/switch.memif");
+    add("--socket", switch_socket(directory, 0));
+    for (unsigned link = 1; link < options.links; ++link)
+        for (unsigned node = 0; node < nodes; ++node)
+            add("--device", memif("server", std::to_string(node), switch_socket(directory, link),
+                                  link * nodes + node));
     add("--mtu", std::to_string(options.mtu));
     add("--seed", std::to_string(options.seed));
     const auto fault = [&](const char* option, double value) {
@@ -87,24 +111,25 @@ ChildSpec switch_process(const ClusterOptions& options, const ClusterPrograms& p
 }
 
 /// Returns the options of each engine: the user's, and defaults for those that the user does not
-/// give. `more`: the user's from the environment. Long frames come with half the number of
-/// segments.
+/// give. `more`: the user's from the environment. Long frames and more than two links come with
+/// half the number of segments.
 std::vector<std::string> engine_options(const ClusterOptions& options, const std::string& more) {
     const std::string given = fmt::format(" {} {}", fmt::join(options.engine_options, " "), more);
     const auto says = [&](const char* option) { return given.find(option) != std::string::npos; };
     std::vector<std::string> words;
     if (!says(" --mtu")) words.push_back(fmt::format("--mtu={}", options.mtu));
-    if (options.mtu > kMtuEthernet && !says(" --segments") && !says(" --memory"))
-        words.emplace_back("--segments=2048");
+    const bool costly = options.mtu > kMtuEthernet || options.links > 2;
+    if (costly && !says(" --segments") && !says(" --memory")) words.emplace_back("--segments=2048");
     words.insert(words.end(), options.engine_options.begin(), options.engine_options.end());
     return words;
 }
 
 ChildSpec engine_process(const ClusterOptions& options, const ClusterPrograms& programs,
-                         const std::string& device, unsigned node, const std::string& directory) {
+                         unsigned node, const std::string& directory) {
     ChildSpec spec{.name = fmt::format("engine {}", node)};
-    spec.argv = {programs.engine, "--device", device, "--socket",
-                 fmt::format("{}/engine-{}.sock", directory, node)};
+    spec.argv = {programs.engine, "--socket", fmt::format("{}/engine-{}.sock", directory, node)};
+    for (const std::string& device : devices_of_node(options, std::to_string(node), directory))
+        spec.argv.insert(spec.argv.end(), {"--device", device});
     const std::vector<std::string> more = engine_options(options, "");
     spec.argv.insert(spec.argv.end(), more.begin(), more.end());
     return spec;
@@ -122,7 +147,8 @@ Medium medium_of(const ClusterOptions& options) {
 /// The name of the engine of a node, "%n" for the one that libulc chooses.
 std::string engine_of_node(const ClusterOptions& options, const std::string& node,
                            const std::string& directory) {
-    return options.embedded ? "embedded:" + device_of_node(options, node, directory)
+    return options.embedded ? fmt::format("embedded:{}",
+                                          fmt::join(devices_of_node(options, node, directory), ";"))
                             : fmt::format("{}/engine-{}.sock", directory, node);
 }
 
@@ -180,7 +206,9 @@ std::string complete(ClusterOptions& options) {
         return "--queue is of a port of a bridge; add --wire bridge:RATE";
     }
     if (options.wire == kWireShm && options.needs_switch())
-        return "a wire of shared memory loses, delays and slows nothing; leave --wire out";
+        return options.links > 1
+                   ? "a wire of shared memory has one link a node; leave --wire out"
+                   : "a wire of shared memory loses, delays and slows nothing; leave --wire out";
     for (const std::string& option : options.engine_options) {
         if (option == "--mtu" || option.starts_with("--mtu="))
             return "--mtu is the wire's, for all that is on it; write it before the program, "
@@ -191,6 +219,9 @@ std::string complete(ClusterOptions& options) {
         return fmt::format("--nodes {} would leave nodes without ranks; use at most --nodes {}",
                            options.nodes, options.ranks);
     }
+    if (options.has_switch() && options.nodes * options.links > kSwitchPortsMax)
+        return fmt::format("{} nodes of {} links are more than a switch has ports ({}); use fewer",
+                           options.nodes, options.links, kSwitchPortsMax);
     if (options.nodes == 1 && options.needs_switch()) {
         return "with one node nothing crosses a wire, so there is nothing to lose or to slow; add "
                "--nodes 2";
@@ -206,9 +237,7 @@ ClusterPlan make_plan(const ClusterOptions& options, const ClusterPrograms& prog
     }
     if (!options.embedded) {
         for (unsigned node = 0; node < plan.nodes; ++node) {
-            const std::string device = device_of_node(options, std::to_string(node), directory);
-            plan.infrastructure.push_back(
-                engine_process(options, programs, device, node, directory));
+            plan.infrastructure.push_back(engine_process(options, programs, node, directory));
         }
     }
     for (unsigned rank = 0; rank < options.ranks; ++rank) {

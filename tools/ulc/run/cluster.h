@@ -8,6 +8,7 @@
 //                       else: engine k (memif client k) ── ulc-switch (a memif server port for each
 //                       node, seeded faults, line rate)
 //   --wire bridge       engine k and the ranks of node k in a network namespace (bridge_wire.h)
+//   --links K           engine k has K links to the switch or the bridge, as one net
 //   --embedded          no engine processes: each rank is a node with its engine inside
 //
 // Rank r runs on node r mod nodes, so that neighbours talk over the wire. With one_command the
@@ -32,6 +33,7 @@ struct ClusterOptions {
     unsigned ranks = 0;
     unsigned nodes = 0;  ///< 0: min(ranks, 2); with embedded: ranks
     bool embedded = false;
+    unsigned links = 1;        ///< each node's to the wire, as one net
     bool one_command = false;  ///< `ulc cluster`: ranks is 1, the launcher of the others
     double loss = 0;
     double duplicate = 0;
@@ -49,7 +51,8 @@ struct ClusterOptions {
 
     /// The wire is one that only the switch can play.
     [[nodiscard]] bool needs_switch() const {
-        return loss > 0 || duplicate > 0 || reorder > 0 || delay_us > 0 || bits_per_second > 0;
+        return links > 1 || loss > 0 || duplicate > 0 || reorder > 0 || delay_us > 0 ||
+               bits_per_second > 0;
     }
     /// True if frames are lost, repeated, reordered or delayed.
     [[nodiscard]] bool has_faults() const {
@@ -81,6 +84,8 @@ struct ClusterPlan {
 
 inline constexpr unsigned kRanksMax = 512;
 inline constexpr unsigned kNodesMax = 64;
+inline constexpr unsigned kLinksMax = 4;
+inline constexpr unsigned kSwitchPortsMax = 64;
 /// Default of a wire that imitates no other: a sixth of the frames, and each frame costs every
 /// process that it passes.
 inline constexpr unsigned kMtuOwnWire = 9000;

@@ -145,6 +145,7 @@ int run(RunOptions& options) {
     BridgeWire bridge;
     if (options.cluster.has_bridge()) {
         const BridgeOptions wanted{.nodes = options.cluster.nodes,
+                                   .links = options.cluster.links,
                                    .bits_per_second = options.cluster.bits_per_second,
                                    .queue_octets = options.cluster.queue_octets,
                                    .mtu = options.cluster.mtu};
@@ -210,6 +211,11 @@ void add_wire_options(CLI::App& command, ClusterOptions& cluster) {
                     "other option of the wire is given)")
         ->group(group);
     command
+        .add_option("--links", cluster.links,
+                    "Links of each node to the switch or the bridge, as one net (1)")
+        ->check(CLI::Range(1U, kLinksMax))
+        ->group(group);
+    command
         .add_option(
             "--queue", cluster.queue_octets,
             fmt::format("Octets that wait at a port of a bridge with a rate ({})", kQueueOctets))
@@ -246,7 +252,7 @@ void add_host_options(CLI::App& command, HostOptions& hosts) {
             ->group(group);
     for (const char* of_a_cluster_here :
          {"--nodes", "--embedded", "--rate", "--loss", "--dup", "--reorder", "--delay", "--seed",
-          "--wire", "--queue", "--mtu", "--engine-option", "--keep"})
+          "--wire", "--links", "--queue", "--mtu", "--engine-option", "--keep"})
         file->excludes(command.get_option(of_a_cluster_here));
     command
         .add_option("--export", hosts.exports,
