@@ -77,8 +77,9 @@ class Terminal(unittest.TestCase):
             first + second + CLEARED)
 
     def test_scripts_and_python_estimate_alike(self):
-        self.assertEqual(output_of(shell("SECONDS=60; progress_began=0; progress 5 20 x"), True),
-                         CLEARED + progress.line_of(5, 20, 60, "x"))
+        text = output_of(shell("SECONDS=60; progress_began=0; progress 5 20 x"), True)
+        self.assertIn(text, [CLEARED + progress.line_of(5, 20, took, "x")
+                             for took in range(60, 70)])  # on a busy machine
 
     def test_lines_that_stay_replace_the_bar(self):
         text = output_of(python("bar = Progress(2); bar.show(1); bar.print('ok 1')"), True)
@@ -87,8 +88,8 @@ class Terminal(unittest.TestCase):
     def test_the_counts_of_ninja_and_meson_are_found(self):
         for line in ("[3/12] Compiling", " 3/12 unit / a", "3/12 unit"):
             self.assertIn("3/12 25 %", output_of(shell(f"progress_of_line '{line}'"), True))
-        self.assertIn("[0:00] Setting up 7/8",
-                      output_of(shell("progress_of_line 'Setting up 7/8'"), True))
+        self.assertRegex(output_of(shell("progress_of_line 'Setting up 7/8'"), True),
+                         r"\[0:0\d\] Setting up 7/8")
 
     def test_a_quiet_command_shows_its_progress(self):
         log = "$(mktemp)"
