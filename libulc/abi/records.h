@@ -102,7 +102,7 @@ enum class CompletionKind : std::uint8_t {
     kPeerLeft = 7,       ///< source
     kPeerDied = 8,       ///< source
     kGroupListens = 12,  ///< stream; tag: cookie of kListenGroup; status
-    /// status: the fault; source: the peer; tag: number of packets, or of ms; stream: the group
+    /// status: the fault; source: the peer; tag: packets, messages or ms; stream: the group
     /// that it held up, else 0.
     kFault = 10,
     /// stream: cookie; status; kMismatch: source and tag of the message that differs.

@@ -70,7 +70,7 @@ bool Endpoint::on_link_record(const abi::CompletionRecord& record) {
         case abi::CompletionKind::kUnlinked:
             if (!links_->on_unlinked(peer)) return false;
             // The number may mean another peer from now on.
-            outbox_.peer_gone(peer, ULC_ERR_CLOSED);
+            static_cast<void>(outbox_.peer_gone(peer, ULC_ERR_CLOSED));
             inbox_.forget(peer);
             if (near_ != nullptr) near_->forget(peer);
             return true;
@@ -103,7 +103,7 @@ int Endpoint::unlink(std::uint16_t peer, ulc_request* request) {
     if (const int error = links_->unlink(peer, request); error != ULC_OK) return error;
     // No send or receive names it any more, and none that waits could end.
     peer_errors_[peer] = ULC_ERR_INVALID;
-    outbox_.peer_gone(peer, ULC_ERR_CLOSED);
+    static_cast<void>(outbox_.peer_gone(peer, ULC_ERR_CLOSED));
     inbox_.peer_gone(peer, ULC_ERR_CLOSED);
     return ULC_OK;
 }

@@ -162,7 +162,8 @@ void Endpoint::on_peer_gone(std::uint16_t rank, int error) {
     if (rank == rank_ || peer_errors_[rank] != 0) return;  // also of a peer that was let go
     peer_errors_[rank] = static_cast<std::uint8_t>(error);
     if (near_ != nullptr) near_->forget(rank);
-    outbox_.peer_gone(rank, error);
+    const unsigned failed = outbox_.peer_gone(rank, error);
+    if (failed > 0) inbox_.report(error, rank, failed);
     inbox_.peer_gone(rank, error);
     groups_.peer_gone(rank, error);
 }

@@ -468,12 +468,12 @@ ULC_API int ulc_poll(ulc_endpoint* ep);
  *   PEER_SLOW   rank `source` held up multicasts of ours for `count` ms: it takes them too
  *               slowly, or loses many (ulc_set_hold)
  *   PEER_SILENT the same; it does not answer
- *   EXCLUDED    rank `source` and this one have ended their relation, because of
- *               ulc_set_hold() at either node
- *   TRUNCATED   a message of `count` bytes from rank `source` was longer than its receive, which
- *               completes with TRUNCATED too
- * It must not call functions of this endpoint. NULL: no handler, as after ulc_open(). Source: GAMMA
- * §4.5.5. */
+ *   EXCLUDED    ulc_set_hold() at either node has ended the relation with rank `source`
+ *   TRUNCATED   a message of `count` bytes from rank `source` is longer than its receive
+ *   PEER_LEFT, PEER_DIED   the last `count` unicasts to rank `source`, which is gone, were not
+ *               acknowledged, whether or not they had a request; comes in parts; not for links
+ * It must not call functions of this endpoint. NULL: no handler, as after ulc_open(). Source:
+ * GAMMA §4.5.5. */
 typedef void (*ulc_error_handler)(void* context, int error, uint16_t source, uint64_t count);
 ULC_API void ulc_set_error_handler(ulc_endpoint* ep, ulc_error_handler handler, void* context);
 

@@ -147,6 +147,7 @@ bool Process::exit() {
     arrival_.under_way = false;
     ports_.unbind_all();
     sent_ = {};
+    sent_to_.clear();
     expected_ = {};
     entered_ = released_ = 0;
     is_shared_ = is_over_ = false;
@@ -276,10 +277,11 @@ void Process::run(PortNumber number, gamma_handler handler, Fault fault) {
 }
 
 // ulc.h allows no calls here: it is remembered for the next delivery.
-void Process::on_fault(void* context, int error, std::uint16_t /*source*/,
-                       std::uint64_t /*count*/) {
+void Process::on_fault(void* context, int error, std::uint16_t source, std::uint64_t count) {
     auto& self = *static_cast<Process*>(context);
     if (error == ULC_ERR_PORT_DOWN) self.failed_.set(self.sent_through_);
+    if (error == ULC_ERR_PEER_DIED || error == ULC_ERR_PEER_LEFT)
+        self.sent_to_.take_last(static_cast<std::uint8_t>(source), count, self.failed_);
 }
 
 // ---------------------------------------------------------------- sending
@@ -294,7 +296,11 @@ int Process::submit(const Port& port, PortNumber number, const void* data, std::
                               ? ulc_multicastv(ep_, ulc_world(ep_), ULC_SUBSET_ALL, tag, &piece, 1,
                                                flags, request)
                               : ulc_sendv(ep_, port.node, tag, &piece, 1, flags, request);
-        if (error == ULC_OK) ++sent;
+        if (error == ULC_OK) {
+            ++sent;
+            SentPorts* const log = port.node == BROADCAST ? nullptr : sent_to_.log_of(port.node);
+            if (log != nullptr) log->add(number);
+        }
         if (error != ULC_ERR_AGAIN) return error;
         // Takes messages meanwhile, or two processes that send to each other would both wait.
         const int waited = pause(changes_.load());
@@ -327,8 +333,16 @@ bool Process::send(PortNumber number, const void* data, std::size_t length, Send
     const auto flags = mode == SendMode::kDelivered ? unsigned{ULC_SEND_DELIVERED} : 0U;
     const bool waits = mode != SendMode::kFast;
     int error = submit(port, number, data, length, waits ? &request : nullptr, flags);
-    if (error == ULC_OK && waits) error = complete(request);
-    if (error != ULC_OK) failed_.set(number);
+    if (error != ULC_OK) {
+        failed_.set(number);
+        return false;
+    }
+    if (!waits) return true;
+    SentPorts* const log = port.node == BROADCAST ? nullptr : sent_to_.log_of(port.node);
+    const std::uint64_t mine = log == nullptr ? 0 : log->last();
+    error = complete(request);
+    // A unicast that fails is also reported among the last ones to its node (on_fault).
+    if (error != ULC_OK && (log == nullptr || log->forget(mine))) failed_.set(number);
     return error == ULC_OK;
 }
 

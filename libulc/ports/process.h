@@ -25,6 +25,7 @@
 #include "base/units.h"
 #include "ports/others.h"
 #include "ports/port_table.h"
+#include "ports/sent_ports.h"
 #include "ports/turns.h"
 
 namespace ulc::ports {
@@ -150,6 +151,7 @@ private:
     Arrival arrival_;
     std::bitset<GAMMA_PORTS> failed_;                ///< a send through it failed, not reported yet
     std::array<std::uint64_t, GAMMA_PORTS> sent_{};  ///< messages by node, or BROADCAST
+    SentTo sent_to_;                                 ///< unicasts, by node
     std::array<Expected, GAMMA_NODES_MAX> expected_{};
     PortNumber sent_through_ = 0;  ///< the last
     unsigned entered_ = 0;         ///< messages of barriers, not waited for yet

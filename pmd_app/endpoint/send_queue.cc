@@ -400,7 +400,18 @@ bool SendQueue::send_packet(Pending& pending, const SendContext& context, Nanos 
 void SendQueue::finish(Pending& pending, Err status) noexcept {
     pending.status = status;
     pending.state = State::kAnswer;
-    if (status != Err::kOk && pending.message != kNoMessage) open_[pending.message].status = status;
+    if (status == Err::kOk) return;
+    if (pending.message != kNoMessage) open_[pending.message].status = status;
+    note_failed(pending.record, status);
+}
+
+/// Counts a message that ends here, because its receiver is gone. Chunks behind that are invalid.
+void SendQueue::note_failed(const SubmissionRecord& record, Err status) noexcept {
+    const bool gone = status == Err::kPeerDied || (status == Err::kInvalid && !is_whole(record));
+    const bool ends = is_inline(record) || (record.flags & abi::kSubmitLast) != 0;
+    if (!gone || !ends || record.stream >= failed_.size()) return;
+    ++failed_[record.stream];
+    failed_any_ = true;
 }
 
 // Writes kSendDone, now or in a later scan. Returns true if done.

@@ -78,7 +78,10 @@ public:
     explicit SendQueue(std::uint32_t capacity);
 
     /// Begins a job of that number of ranks: unicasts go to ranks below.
-    void begin_job(std::size_t ranks) { blocked_.ranks.resize(ranks); }
+    void begin_job(std::size_t ranks) {
+        blocked_.ranks.resize(ranks);
+        failed_.assign(ranks, 0);
+    }
 
     /// Returns where the next submission must be copied; nullptr if full. Not queued before
     /// accept().
@@ -115,6 +118,17 @@ public:
 
     /// True if nothing waits, neither for the transport nor for an answer.
     [[nodiscard]] bool empty() const noexcept { return head_ == tail_ && awaiting_.empty(); }
+    /// True if unicast messages failed because their receiver is gone, since take_failed().
+    [[nodiscard]] bool has_failed() const noexcept { return failed_any_; }
+    /// Calls of(rank, messages) for each rank to which some failed.
+    template <typename Function>
+    void take_failed(Function of) {
+        failed_any_ = false;
+        for (std::size_t rank = 0; rank < failed_.size(); ++rank) {
+            if (failed_[rank] > 0) of(static_cast<Rank>(rank), failed_[rank]);
+            failed_[rank] = 0;
+        }
+    }
     /// True if something for that stream waits, for the transport or for an answer.
     [[nodiscard]] bool has(std::uint32_t stream) const noexcept;
     /// True if something waits for a condition that no frame announces: space for an answer, a
@@ -201,6 +215,7 @@ private:
     bool transmit(Pending& pending, const SendContext& context, Nanos now);
     [[nodiscard]] bool send_packet(Pending& pending, const SendContext& context, Nanos now);
     void finish(Pending& pending, Err status) noexcept;
+    void note_failed(const abi::SubmissionRecord& record, Err status) noexcept;
     bool answer(Pending& pending, const SendContext& context) noexcept;
     bool answer_acknowledged(const SendContext& context) noexcept;
 
@@ -209,6 +224,8 @@ private:
     std::uint32_t tail_ = 0;
     std::uint32_t open_count_ = 0;
     bool retry_ = false;
+    bool failed_any_ = false;
+    std::vector<std::uint32_t> failed_;  ///< messages by rank, not taken yet
     std::unique_ptr<Pending[]> ring_;
     OpenMessage open_[kOpenMax];
     Blocked blocked_;                               ///< in this scan

@@ -31,6 +31,18 @@ bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
 
 namespace {
 
+/// Reports that the last messages to a peer that is gone failed. Ranks of links change their peers.
+void report_failed(Endpoint& endpoint, Err how, Rank rank, std::uint32_t messages) {
+    if (messages > 0 && endpoint.links == nullptr) fault(endpoint, how, rank, messages);
+}
+
+[[gnu::noinline]] void take_failed(Endpoint& endpoint) {
+    endpoint.sends.take_failed([&](Rank rank, std::uint32_t messages) {
+        const bool left = endpoint.gone[rank] == kGoneLeft;
+        report_failed(endpoint, left ? Err::kPeerLeft : Err::kPeerDied, rank, messages);
+    });
+}
+
 bool send(Core& core, Endpoint& endpoint, Nanos now) {
     endpoint.work &= static_cast<std::uint8_t>(~kWorkSend);
     Offloads* offloads = endpoint.offloads.get();
@@ -40,6 +52,8 @@ bool send(Core& core, Endpoint& endpoint, Nanos now) {
         if (endpoint.sends.pump(core.send_context(endpoint), now)) {
             endpoint.work |= kWorkTransmit;
             moved = true;
+            if (endpoint.sends.has_failed()) [[unlikely]]
+                take_failed(endpoint);
         }
     }
     if (offloads != nullptr && offloads->busy()) endpoint.work |= kWorkSend;
@@ -52,9 +66,11 @@ bool send(Core& core, Endpoint& endpoint, Nanos now) {
     while (endpoint.member->poll_event(event)) {
         switch (event.kind) {
             case urtp::EventKind::kPeerLeft:
+                report_failed(endpoint, Err::kPeerLeft, event.rank, event.count);
                 peer_gone(core, endpoint, event.rank, kGoneLeft, now);
                 break;
             case urtp::EventKind::kPeerDied:
+                report_failed(endpoint, Err::kPeerDied, event.rank, event.count);
                 if (endpoint.gone[event.rank] != kHere) break;  // the engine reported it
                 peer_gone(core, endpoint, event.rank, kGoneDied, now);
                 if (endpoint.links != nullptr)
@@ -62,6 +78,7 @@ bool send(Core& core, Endpoint& endpoint, Nanos now) {
                 endpoint.net->jobs.peer_died(endpoint.job, event.rank, now);
                 break;
             case urtp::EventKind::kPeerExcluded:
+                report_failed(endpoint, Err::kPeerDied, event.rank, event.count);
                 if (endpoint.gone[event.rank] != kHere) break;
                 endpoint.net->jobs.exclude(endpoint.job, event.rank, now);
                 break;

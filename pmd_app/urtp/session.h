@@ -45,7 +45,7 @@ struct Session {
     std::uint16_t blocked = 0;     ///< streams whose head waits for `after` entries
     StreamId spoke = kNoRank;  ///< stream that had the last control frame: the others' turn is next
     std::uint32_t held = 0;    ///< nodes of the pool that its packets occupy
-    std::uint32_t lost = 0;    ///< its packets that were lost, not yet reported (profile detect)
+    std::uint32_t lost = 0;    ///< to report: packets of it (detect); messages to it, once gone
     Nanos unanswered_since = kNever;
 
     RxStream unicast;  ///< from it to us; the groups' are its siblings

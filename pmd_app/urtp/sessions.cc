@@ -50,7 +50,9 @@ bool Sessions::poll_held(Session& session, Event& out) noexcept {
 bool Sessions::poll_event(Event& out) noexcept {
     while (Session* session = news_.front()) {
         bool told = false;  // nothing, if the group that it held up is removed
-        if (session->lost > 0) {
+        // Only a profile that does not acknowledge loses packets for good.
+        const bool failed = session->gone_untold && context_.params().acknowledged;
+        if (session->lost > 0 && !failed) {
             out = {EventKind::kLost, session->rank, session->lost};
             session->lost = 0;
             told = true;
@@ -58,7 +60,8 @@ bool Sessions::poll_event(Event& out) noexcept {
             told = poll_held(*session, out);
         }
         if (!told && session->gone_untold) {
-            out = {session->gone_as, session->rank, 0};
+            out = {session->gone_as, session->rank, failed ? session->lost : 0};
+            if (failed) session->lost = 0;
             session->gone_untold = false;
             told = true;
         }

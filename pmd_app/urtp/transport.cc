@@ -126,6 +126,21 @@ std::span<const Rank> Transport::members(GroupHandle handle) const noexcept {
     return group != nullptr ? std::span<const Rank>(group->ranks) : std::span<const Rank>();
 }
 
+namespace {
+
+/// Counts the messages whose last packets wait for an acknowledgement.
+std::uint32_t count_unacknowledged(const TxStream& tx) noexcept {
+    std::uint32_t messages = 0;
+    for (Seq seq = tx.base; seq != tx.tail; ++seq) {
+        const std::byte* header = tx.slot(seq).segment->frame + sizeof(wire::EthernetHeader);
+        const std::uint8_t flags = reinterpret_cast<const wire::Header*>(header)->flags;
+        messages += (flags & wire::kFlagLast) != 0 ? 1 : 0;
+    }
+    return messages;
+}
+
+}  // namespace
+
 void Transport::peer_gone(Rank rank, EventKind kind, Nanos now) {
     if (rank >= sessions_.size() || rank == context_.config.rank) return;
     Session* session = session_of(rank);
@@ -134,7 +149,10 @@ void Transport::peer_gone(Rank rank, EventKind kind, Nanos now) {
     session->gone_as = kind;
     session->gone_untold = true;
     sessions_.tell(*session);
-    if (session->tx != nullptr) sender_.end(*session->tx, now);
+    if (session->tx != nullptr) {
+        if (context_.params().acknowledged) session->lost = count_unacknowledged(*session->tx);
+        sender_.end(*session->tx, now);
+    }
     for (const auto& group : sessions_.groups()) {
         const std::uint16_t index = group->index_of[rank];
         if (index == kNoRank) continue;

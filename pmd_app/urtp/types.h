@@ -98,8 +98,8 @@ struct ReadyPacket {
 };
 
 enum class EventKind : std::uint8_t {
-    kPeerLeft,  ///< once for each peer, whether found here or told by peer_gone()
-    kPeerDied,
+    kPeerLeft,      ///< once for each peer, also if told by peer_gone(); `count` messages to it
+    kPeerDied,      ///< were not acknowledged
     kPeerExcluded,  ///< held up a group for too long (HoldRules); also once for each peer
     kHeldSlow,      ///< `rank` held up our stream in `stream` for `count` ms: it gives no credit
     kHeldSilent,    ///< the same: it does not answer
@@ -110,7 +110,7 @@ enum class EventKind : std::uint8_t {
 struct Event {
     EventKind kind{};
     Rank rank = kNoRank;
-    std::uint32_t count = 0;  ///< packets, or ms, since the last such event of this rank
+    std::uint32_t count = 0;  ///< packets, messages or ms since the last such event
     StreamId stream = 0;      ///< set by kHeldSlow and kHeldSilent
 };
 

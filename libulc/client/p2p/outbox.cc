@@ -328,17 +328,20 @@ bool Outbox::on_send_done(std::uint32_t cookie, int status) noexcept {
     return true;
 }
 
-void Outbox::peer_gone(std::uint16_t rank, int error) noexcept {
+unsigned Outbox::peer_gone(std::uint16_t rank, int error) noexcept {
+    unsigned messages = 0;
     for (Request* request = pending_.front(); request != nullptr;) {
         Request* const after = RequestList::next(*request);
         if (request->stream == rank) {
             dequeue(*request);
             if (request->announces) drop_id(request->id);
             end(*request, error);
+            ++messages;
         }
         request = after;
     }
     announced_peer_gone(rank, error);
+    return messages;
 }
 
 bool Outbox::all_submitted_to(std::uint16_t rank) const noexcept {

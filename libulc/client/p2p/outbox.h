@@ -70,8 +70,9 @@ public:
     [[nodiscard]] bool on_send_done(std::uint32_t cookie, int status) noexcept;
     /// Submits waiting sends, as far as there is space. Returns how many requests ended.
     unsigned progress() noexcept { return pending_.empty() ? 0 : advance_pending(); }
-    /// Ends sends to a rank that is gone with `error`.
-    void peer_gone(std::uint16_t rank, int error) noexcept;
+    /// Ends sends to a rank that is gone with `error`. Returns the number of messages that were not
+    /// all submitted.
+    unsigned peer_gone(std::uint16_t rank, int error) noexcept;
     /// Ends everything with the endpoint.
     void fail_all(int error) noexcept;
 

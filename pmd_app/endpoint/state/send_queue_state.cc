@@ -32,12 +32,12 @@ void SendQueue::Awaiting::fields(state::Archive& archive) {
 void SendQueue::fields(state::Archive& archive, const abi::Region& region,
                        const SegmentPool& pool) {
     ULC_STATE(archive, SendQueue, 1, (head_, tail_, retry_, open_),
-              (mask_, open_count_, ring_, blocked_, awaiting_));
+              (mask_, open_count_, ring_, blocked_, awaiting_, failed_any_, failed_));
     std::size_t ranks = blocked_.ranks.capacity();
     const std::size_t awaiting = archive.count(awaiting_.size(), kAwaitingMax, kFuller);
     archive.bounded(ranks, kNoRank + std::size_t{1}, kFuller);
     if (archive.importing()) {
-        blocked_.ranks.resize(ranks);
+        begin_job(ranks);
         open_count_ =
             static_cast<std::uint32_t>(std::ranges::count(open_, true, &OpenMessage::used));
         awaiting_.clear();

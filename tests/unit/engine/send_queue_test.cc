@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -60,6 +61,23 @@ public:
         record.body.block = {0,      kOctets, kOctets,
                              subset, 0,       std::bit_cast<std::uintptr_t>(payload_->data())};
         ASSERT_EQ(queue_.accept(region_, Err::kOk), SendQueue::Verdict::kOk);
+    }
+    /// Queues a message inside its record, without a request.
+    void queue_short(std::uint32_t stream) {
+        abi::SubmissionRecord& record = *queue_.slot();
+        record = {};
+        record.kind = abi::SubmitKind::kSend;
+        record.stream = stream;
+        record.flags = abi::kSubmitInline | abi::kSubmitFirst | abi::kSubmitLast;
+        record.inline_length = 3;
+        ASSERT_EQ(queue_.accept(region_, Err::kOk), SendQueue::Verdict::kOk);
+    }
+    void pump() { queue_.pump(context(), world.now); }
+    /// Takes the messages that failed, by rank.
+    std::map<Rank, std::uint32_t> failed() {
+        std::map<Rank, std::uint32_t> out;
+        queue_.take_failed([&](Rank rank, std::uint32_t messages) { out[rank] = messages; });
+        return out;
     }
     /// Offers a message inside its record to the fast path. Returns true if it was taken.
     bool send_short(std::uint32_t stream, std::uint8_t flags = abi::kSubmitInline,
@@ -236,7 +254,20 @@ TEST(SendQueue, a_frame_that_waits_for_the_port_reads_no_payload_of_a_send_that_
     rig.world.dead[1] = true;
     rig.world.members[0]->peer_gone(1, urtp::EventKind::kPeerDied, rig.world.now);
     EXPECT_EQ(rig.run(kSecond), static_cast<int>(Err::kPeerDied));
+    EXPECT_EQ(rig.failed(), (std::map<Rank, std::uint32_t>{{1, 1}}));
     rig.open_port();
+}
+
+TEST(SendQueue, counts_the_messages_that_end_because_their_receiver_is_gone) {
+    Rig rig;
+    rig.world.dead[1] = true;
+    rig.world.members[0]->peer_gone(1, urtp::EventKind::kPeerDied, rig.world.now);
+    for (const std::uint32_t stream : {1U, 2U, 1U, kWorld}) {
+        rig.queue_short(stream);
+        rig.pump();
+    }
+    EXPECT_EQ(rig.failed(), (std::map<Rank, std::uint32_t>{{1, 2}}));
+    EXPECT_TRUE(rig.failed().empty()) << "they are taken once";
 }
 
 // The retransmission goes to that member's address. The first frame is still held, so the second is

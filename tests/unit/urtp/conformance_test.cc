@@ -168,6 +168,7 @@ TEST_P(EveryProfile, reports_a_dead_peer_once_and_goes_on_without_it) {
     ASSERT_TRUE(w.members[0]->poll_event(event));
     EXPECT_EQ(event.kind, EventKind::kPeerDied);
     EXPECT_EQ(event.rank, 2);
+    EXPECT_EQ(event.count, 1U) << "a unicast was not acknowledged";
     EXPECT_FALSE(w.members[0]->poll_event(event));
     EXPECT_EQ(w.receive(1, 0), std::vector<std::string>{"a"});
     EXPECT_EQ(w.send(0, 2, "x"), Admission::kPeerGone);

@@ -43,6 +43,31 @@ TEST(UrtpTransport, drains_after_the_delayed_acknowledgement) {
     EXPECT_EQ(w.count(0, Counter::probe_sent), 0U);
 }
 
+TEST(UrtpTransport, counts_whole_messages_that_a_dead_peer_did_not_acknowledge) {
+    World w(3);
+    ASSERT_EQ(w.send(0, 1, "acknowledged"), Admission::kYes);
+    w.run_for(kMillisecond);
+    ASSERT_TRUE(w.drained());
+    w.dead[1] = true;
+    ASSERT_EQ(w.send(0, 2, "to another"), Admission::kYes);
+    ASSERT_EQ(w.send(0, 1, "one"), Admission::kYes);
+    const PacketMeta first{.stream = 1, .last = false, .message_length = 6};
+    ASSERT_EQ(w.send(0, first, "two"), Admission::kYes);
+    ASSERT_EQ(w.send(0, {.stream = 1, .first = false, .message_length = 6}, "two"),
+              Admission::kYes);
+    w.run_for(100 * kMicrosecond);
+    ASSERT_EQ(w.send(0, 1, "three, which was not transmitted"), Admission::kYes);
+    ASSERT_EQ(w.send(0, first, "not submitted whole"), Admission::kYes);
+    w.members[0]->peer_gone(1, EventKind::kPeerLeft, w.now);
+    Event event;
+    ASSERT_TRUE(w.members[0]->poll_event(event));
+    EXPECT_EQ(event.kind, EventKind::kPeerLeft);
+    EXPECT_EQ(event.rank, 1);
+    EXPECT_EQ(event.count, 3U);
+    EXPECT_FALSE(w.members[0]->poll_event(event)) << "and no packets of it are lost";
+    w.run_for(kMillisecond);
+}
+
 /// Releases the frame as a port would.
 void give_up(World& w, Rank from, Segment* frame) {
     wire::FrameView view;
