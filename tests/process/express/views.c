@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* libexpress copies no message that it receives [Express §4.2.1]: the handler gets the memory that
+ * ulc_take() named, and that memory is released once, after the handler has returned. This program
+ * stands between libexpress and libulc for both functions. Prints "views: N handed over, 0
+ * copied". */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "check.h"
+
+enum { MESSAGES = 500 };
+
+static const void* taken;   /* what ulc_take() named last */
+static const void* handled; /* the message whose handler runs or was the last to run */
+static unsigned handed, copied, released;
+static volatile unsigned left = MESSAGES;
+
+int ulc_take(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, const void** view,
+             ulc_status* status) {
+    int (*real)(ulc_endpoint*, uint16_t, uint64_t, uint64_t, const void**, ulc_status*);
+    *(void**)&real = dlsym(RTLD_NEXT, "ulc_take");
+    const int error = real(ep, from, tag, mask, view, status);
+    if (error == ULC_OK) taken = *view;
+    return error;
+}
+
+void ulc_release(ulc_endpoint* ep, const void* view) {
+    void (*real)(ulc_endpoint*, const void*);
+    *(void**)&real = dlsym(RTLD_NEXT, "ulc_release");
+    if (view == handled && view != NULL) {
+        ++released;
+        handled = NULL;
+    }
+    real(ep, view);
+}
+
+static void on_message(uint16_t source, const void* message, size_t length) {
+    (void)source;
+    CHECK(released == handed + copied); /* all earlier ones, and not this one */
+    if (message == taken)
+        ++handed;
+    else
+        ++copied;
+    handled = message;
+    for (size_t at = 0; at < length; ++at)
+        CHECK(((const unsigned char*)message)[at] == (unsigned char)(length + at));
+    --left;
+}
+
+int main(void) {
+    const express_handler handlers[] = {on_message};
+    CHECK(express_init(handlers, 1) == ULC_OK);
+    CHECK(express_sync() == ULC_OK);
+    for (unsigned n = 0; n < MESSAGES && express_process() == 0; ++n) {
+        const size_t length = 1 + n * 7 % 1400; /* one packet */
+        unsigned char* message = express_alloc(length);
+        CHECK(message != NULL);
+        for (size_t at = 0; at < length; ++at)
+            message[at] = (unsigned char)(length + at);
+        CHECK(express_send(1, message, on_message) == ULC_OK);
+    }
+    CHECK(express_sync() == ULC_OK);
+    if (express_process() == 1) {
+        CHECK(left == 0 && released == MESSAGES);
+        printf("views: %u handed over, %u copied\n", handed, copied);
+    }
+    CHECK(express_sync() == ULC_OK);
+    return express_exit() == ULC_OK ? 0 : 1;
+}
