@@ -263,7 +263,7 @@ void BM_messages_per_core(benchmark::State& state) {
     }
     state.SetItemsProcessed(static_cast<std::int64_t>(messages));
 }
-BENCHMARK(BM_messages_per_core)->Arg(32)->Arg(64)->Arg(1024)->MinTime(1.0);
+BENCHMARK(BM_messages_per_core)->Arg(32)->Arg(64)->Arg(1024)->Apply(count_from_environment);
 
 // One message there and back between two engines, all in one thread: half a round trip of software.
 void BM_ping_pong_two_engines(benchmark::State& state) {

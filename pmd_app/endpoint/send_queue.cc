@@ -2,40 +2,24 @@
 #include "endpoint/send_queue.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
-#include "abi/placement.h"
 #include "base/check.h"
 #include "endpoint/complete.h"
 #include "endpoint/offload.h"
+#include "endpoint/send_record.h"
 
 namespace ulc::engine {
 namespace {
 
 using abi::SubmissionRecord;
 
-constexpr std::uint8_t kWhole = abi::kSubmitFirst | abi::kSubmitLast;
-constexpr std::uint8_t kSendFlags = abi::kSubmitInline | abi::kSubmitHasTag |
-                                    abi::kSubmitHasSubset | kWhole | abi::kSubmitNotify |
-                                    abi::kSubmitNotifyAcked | abi::kSubmitDirect;
 /// Shorter ends of payloads are copied: a second piece costs more.
 constexpr std::uint32_t kGatherOctetsMin = 256;
 /// Shorter payloads are copied into frames at once: their sender would wait longer for the ACK than
 /// the copy takes.
 constexpr std::uint32_t kGatherPayloadMin = 64U << 10;
 
-bool is_inline(const SubmissionRecord& r) noexcept { return (r.flags & abi::kSubmitInline) != 0; }
-bool is_whole(const SubmissionRecord& r) noexcept {
-    return is_inline(r) || (r.flags & kWhole) == kWhole;
-}
-std::uint32_t octets_of(const SubmissionRecord& r) noexcept {
-    return is_inline(r) ? r.inline_length : r.body.block.length;
-}
-bool wants_answer(const SubmissionRecord& r) noexcept {
-    return !is_inline(r) || (r.flags & (abi::kSubmitNotify | abi::kSubmitNotifyAcked)) != 0;
-}
-bool is_direct(const SubmissionRecord& r) noexcept { return (r.flags & abi::kSubmitDirect) != 0; }
 bool is_gathered(const SubmissionRecord& r, const SendContext& context) noexcept {
     return is_direct(r) && context.gathers != nullptr && r.body.block.length >= kGatherPayloadMin;
 }
@@ -43,31 +27,6 @@ bool is_gathered(const SubmissionRecord& r, const SendContext& context) noexcept
 bool wants_acked(const SubmissionRecord& r, const SendContext& context) noexcept {
     return (r.flags & abi::kSubmitNotifyAcked) != 0 || is_gathered(r, context);
 }
-/// Returns the place of a direct payload.
-abi::Place place_of(const SubmissionRecord& r) noexcept {
-    const std::uintptr_t address{r.body.block.address};
-    const std::uint32_t count = r.body.block.offset;
-    if (count == 0) return {.base = std::bit_cast<std::byte*>(address)};
-    return {.pieces = std::bit_cast<const abi::Piece*>(address), .count = count};
-}
-/// Returns true if the pieces of a direct payload are at least as long as it.
-bool pieces_fit(const SubmissionRecord& r) noexcept {
-    const abi::Place place = place_of(r);
-    if (place.count > abi::kPiecesMax) return false;
-    std::uint64_t left = r.body.block.length;
-    for (std::uint32_t n = 0; n < place.count; ++n) {
-        left -= std::min<std::uint64_t>(left, place.pieces[n].length);
-    }
-    return place.count == 0 || left == 0;
-}
-/// Returns bytes [at, at + length) of the payload; nullptr if they are in more than one piece.
-const std::byte* payload_of(const SubmissionRecord& r, const abi::Region& region, std::uint32_t at,
-                            std::uint32_t length) noexcept {
-    if (is_inline(r)) return reinterpret_cast<const std::byte*>(r.body.inline_octets) + at;
-    if (is_direct(r)) return place_of(r).contiguous(at, length);
-    return region.tx(r.body.block.offset, r.body.block.length) + at;
-}
-
 bool write_done(abi::CompletionProducer& cq, std::uint32_t cookie, Err status) noexcept {
     return write_status(cq, abi::CompletionKind::kSendDone, cookie, status);
 }
@@ -307,11 +266,33 @@ urtp::MessageSize SendQueue::size_of(const Pending& pending) const noexcept {
     return {message.length, message.length - message.sent};
 }
 
+// Sends a whole message that one packet carries, by the transport's fast path. Returns false, with
+// nothing changed, if the general path decides.
+bool SendQueue::send_whole(Pending& pending, const SendContext& context, Nanos now) {
+    constexpr std::uint8_t kOthers =
+        abi::kSubmitHasSubset | abi::kSubmitNotifyAcked | abi::kSubmitDirect;
+    const SubmissionRecord& record = pending.record;
+    const std::uint32_t octets = octets_of(record);
+    if (pending.message != kNoMessage || pending.done != 0 || (record.flags & kOthers) != 0 ||
+        octets > context.member->short_octets_max() ||
+        context.pool.available(context.pool.context) <= kKeptForControl)
+        return false;
+    const urtp::ShortMessage message{record.stream, octets,
+                                     payload_of(record, context.region, 0, octets), record.tag,
+                                     (record.flags & abi::kSubmitHasTag) != 0};
+    if (!context.member->send_short(message, now)) return false;
+    context.counters.add(Counter::messages_sent);
+    pending.done = octets;
+    finish(pending, Err::kOk);
+    return true;
+}
+
 // Sends packets of one record, as many as the transport admits.
 bool SendQueue::transmit(Pending& pending, const SendContext& context, Nanos now) {
     const SubmissionRecord& record = pending.record;
     const bool has_subset = (record.flags & abi::kSubmitHasSubset) != 0;
     const std::uint64_t subset = has_subset ? record.body.block.subset : 0;
+    if (send_whole(pending, context, now)) return true;
     bool moved = false;
     while (pending.state == State::kQueued) {
         if (wants_acked(record, context) && awaiting_.full()) return moved;  // so retry() is true

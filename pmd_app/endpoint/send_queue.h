@@ -211,6 +211,7 @@ private:
     [[nodiscard]] bool may_wait(const Pending& pending, const abi::Region& region) const noexcept;
     bool scan(const SendContext& context, Nanos now);
     bool advance(Pending& pending, const SendContext& context, Nanos now);
+    bool send_whole(Pending& pending, const SendContext& context, Nanos now);
     [[nodiscard]] urtp::MessageSize size_of(const Pending& pending) const noexcept;
     bool transmit(Pending& pending, const SendContext& context, Nanos now);
     [[nodiscard]] bool send_packet(Pending& pending, const SendContext& context, Nanos now);

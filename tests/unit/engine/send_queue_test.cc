@@ -6,13 +6,17 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
+#include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "abi/placement.h"
 #include "engine/fast/short_record.h"
 #include "engine/tx.h"
 #include "tests/sim/cluster/ring_client.h"
@@ -108,6 +112,47 @@ public:
                read_short(*queue_.slot(), region_, member.short_octets_max(), message) &&
                member.send_short(message, world.now);
     }
+    /// Queues a whole message to rank 1, of octets that count from `first`: inside its record, in
+    /// the arena, or in the client's own memory in two pieces.
+    void queue(std::uint8_t flags, std::uint32_t octets, char first) {
+        abi::SubmissionRecord& record = *queue_.slot();
+        record = {};
+        record.kind = abi::SubmitKind::kSend;
+        record.stream = 1;
+        record.cookie = static_cast<std::uint32_t>(first);
+        record.tag = 5;
+        record.flags = flags;
+        std::string& text = texts_.emplace_back();
+        for (std::uint32_t n = 0; n < octets; ++n)
+            text += static_cast<char>(first + static_cast<char>(n % 20));
+        if ((flags & abi::kSubmitInline) != 0) {
+            record.inline_length = static_cast<std::uint16_t>(octets);
+            std::memcpy(record.body.inline_octets, text.data(), octets);
+        } else if ((flags & abi::kSubmitDirect) != 0) {
+            auto* base = reinterpret_cast<std::byte*>(text.data());
+            pieces_[0] = {base, octets / 2};
+            pieces_[1] = {base + octets / 2, octets - octets / 2};
+            record.body.block = {2, octets, octets,
+                                 0, 0,      std::bit_cast<std::uintptr_t>(pieces_.data())};
+        } else {
+            const auto place = static_cast<std::uint32_t>(1000 * texts_.size());
+            std::memcpy(region_.tx(place, octets), text.data(), octets);
+            record.body.block = {place, octets, octets, 0, 0, 0};
+        }
+        ASSERT_EQ(queue_.accept(region_, Err::kOk), SendQueue::Verdict::kOk);
+    }
+    void pump() { queue_.pump(context(), world.now); }
+    /// Returns the first octets of the sends that were answered since the last call.
+    std::string answers() {
+        std::string out;
+        while (const abi::CompletionRecord* done = answers_.front()) {
+            EXPECT_EQ(done->status, static_cast<int>(Err::kOk));
+            out += static_cast<char>(done->stream);
+            answers_.pop();
+        }
+        return out;
+    }
+    [[nodiscard]] const std::deque<std::string>& texts() const noexcept { return texts_; }
     /// Fills the port with unsent frames of the member, which it is to take and does not.
     void keep_frames(unsigned count) {
         queue_.pump(context(), world.now);
@@ -179,6 +224,8 @@ private:
     SendQueue queue_{64};
     std::string wanted_;
     std::unique_ptr<std::string> payload_;
+    std::deque<std::string> texts_;  ///< texts of queue()
+    std::array<abi::Piece, 2> pieces_{};
     bool port_takes_ = false;
 };
 
@@ -236,6 +283,28 @@ TEST(SendQueue, a_whole_message_in_the_arena_takes_the_fast_path_if_a_packet_hol
     EXPECT_EQ(got[1].size(), 0U);
     EXPECT_EQ(got[2].size(), 64U);
     EXPECT_EQ(got[3].size(), most);
+}
+
+TEST(SendQueue, messages_of_one_packet_that_waited_keep_their_order_and_answers) {
+    constexpr std::uint8_t kWhole = abi::kSubmitFirst | abi::kSubmitLast;
+    Rig rig;
+    ASSERT_EQ(rig.world.send(0, 1, "makes the stream"), urtp::Admission::kYes);
+    rig.world.run_for(kMillisecond);
+    ASSERT_EQ(rig.world.receive(1, 0).size(), 1U);
+    rig.queue(abi::kSubmitInline, 9, 'A');
+    rig.queue(kWhole, 300, 'B');
+    rig.queue(kWhole | abi::kSubmitHasTag, 40, 'C');
+    rig.queue(kWhole | abi::kSubmitNotify | abi::kSubmitNotifyAcked, 50, 'D');
+    rig.queue(kWhole | abi::kSubmitDirect, 200, 'E');
+    rig.pump();
+    EXPECT_EQ(rig.answers(), "BCE");
+    rig.world.run_for(20 * kMillisecond);
+    rig.pump();
+    EXPECT_EQ(rig.answers(), "D") << "answered when its receiver has it";
+    const std::vector<std::string> got = rig.world.receive(1, 0);
+    ASSERT_EQ(got.size(), rig.texts().size());
+    for (std::size_t n = 0; n < got.size(); ++n)
+        EXPECT_EQ(got[n], rig.texts()[n]) << n;
 }
 
 TEST(SendQueue, a_repetition_that_waits_for_the_port_reads_no_payload_that_is_done) {

@@ -28,7 +28,7 @@ TEST(Rtt, takes_the_first_sample_whole_and_then_an_eighth) {
     EXPECT_EQ(rtt.smoothed(), 90'000);
 }
 
-// S-57
+// S-58
 TEST(Rtt, counts_a_pause_of_seconds_as_a_bounded_jump) {
     Rtt rtt(500 * kMicrosecond);
     rtt.sample(50 * kMicrosecond);

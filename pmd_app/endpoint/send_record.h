@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the private copy of a send's record says (abi/records.h).
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "abi/placement.h"
+#include "abi/records.h"
+#include "abi/region.h"
+
+namespace ulc::engine {
+
+inline constexpr std::uint8_t kWhole = abi::kSubmitFirst | abi::kSubmitLast;
+inline constexpr std::uint8_t kSendFlags = abi::kSubmitInline | abi::kSubmitHasTag |
+                                           abi::kSubmitHasSubset | kWhole | abi::kSubmitNotify |
+                                           abi::kSubmitNotifyAcked | abi::kSubmitDirect;
+
+[[nodiscard]] inline bool is_inline(const abi::SubmissionRecord& r) noexcept {
+    return (r.flags & abi::kSubmitInline) != 0;
+}
+[[nodiscard]] inline bool is_whole(const abi::SubmissionRecord& r) noexcept {
+    return is_inline(r) || (r.flags & kWhole) == kWhole;
+}
+[[nodiscard]] inline std::uint32_t octets_of(const abi::SubmissionRecord& r) noexcept {
+    return is_inline(r) ? r.inline_length : r.body.block.length;
+}
+[[nodiscard]] inline bool wants_answer(const abi::SubmissionRecord& r) noexcept {
+    return !is_inline(r) || (r.flags & (abi::kSubmitNotify | abi::kSubmitNotifyAcked)) != 0;
+}
+[[nodiscard]] inline bool is_direct(const abi::SubmissionRecord& r) noexcept {
+    return (r.flags & abi::kSubmitDirect) != 0;
+}
+/// Returns the place of a direct payload.
+[[nodiscard]] inline abi::Place place_of(const abi::SubmissionRecord& r) noexcept {
+    const std::uintptr_t address{r.body.block.address};
+    const std::uint32_t count = r.body.block.offset;
+    if (count == 0) return {.base = std::bit_cast<std::byte*>(address)};
+    return {.pieces = std::bit_cast<const abi::Piece*>(address), .count = count};
+}
+/// Returns true if the pieces of a direct payload are at least as long as it.
+[[nodiscard]] inline bool pieces_fit(const abi::SubmissionRecord& r) noexcept {
+    const abi::Place place = place_of(r);
+    if (place.count > abi::kPiecesMax) return false;
+    std::uint64_t left = r.body.block.length;
+    for (std::uint32_t n = 0; n < place.count; ++n) {
+        left -= std::min<std::uint64_t>(left, place.pieces[n].length);
+    }
+    return place.count == 0 || left == 0;
+}
+/// Returns bytes [at, at + length) of the payload; nullptr if they are in more than one piece.
+[[nodiscard]] inline const std::byte* payload_of(const abi::SubmissionRecord& r,
+                                                 const abi::Region& region, std::uint32_t at,
+                                                 std::uint32_t length) noexcept {
+    if (is_inline(r)) return reinterpret_cast<const std::byte*>(r.body.inline_octets) + at;
+    if (is_direct(r)) return place_of(r).contiguous(at, length);
+    return region.tx(r.body.block.offset, r.body.block.length) + at;
+}
+
+}  // namespace ulc::engine
