@@ -141,7 +141,6 @@ public:
         }
         ASSERT_EQ(queue_.accept(region_, Err::kOk), SendQueue::Verdict::kOk);
     }
-    void pump() { queue_.pump(context(), world.now); }
     /// Returns the first octets of the sends that were answered since the last call.
     std::string answers() {
         std::string out;
