@@ -119,7 +119,7 @@ public:
         record = {};
         record.kind = abi::SubmitKind::kSend;
         record.stream = 1;
-        record.cookie = static_cast<std::uint32_t>(first);
+        record.cookie = static_cast<unsigned char>(first);
         record.tag = 5;
         record.flags = flags;
         std::string& text = texts_.emplace_back();
