@@ -390,9 +390,14 @@ void SendQueue::finish(Pending& pending, Err status) noexcept {
 void SendQueue::note_failed(const SubmissionRecord& record, Err status) noexcept {
     const bool gone = status == Err::kPeerDied || (status == Err::kInvalid && !is_whole(record));
     const bool ends = is_inline(record) || (record.flags & abi::kSubmitLast) != 0;
-    if (!gone || !ends || record.stream >= failed_.size()) return;
-    ++failed_[record.stream];
-    failed_any_ = true;
+    if (!gone || !ends || record.stream >= blocked_.ranks.capacity()) return;
+    const auto rank = static_cast<Rank>(record.stream);
+    const auto it = std::ranges::find(failed_, rank, &Failed::rank);
+    if (it != failed_.end()) {
+        ++it->messages;
+    } else {
+        failed_.push_back({rank, 1});
+    }
 }
 
 // Writes kSendDone, now or in a later scan. Returns true if done.

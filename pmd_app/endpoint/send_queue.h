@@ -78,10 +78,7 @@ public:
     explicit SendQueue(std::uint32_t capacity);
 
     /// Begins a job of that number of ranks: unicasts go to ranks below.
-    void begin_job(std::size_t ranks) {
-        blocked_.ranks.resize(ranks);
-        failed_.assign(ranks, 0);
-    }
+    void begin_job(std::size_t ranks) { blocked_.ranks.resize(ranks); }
 
     /// Returns where the next submission must be copied; nullptr if full. Not queued before
     /// accept().
@@ -119,15 +116,13 @@ public:
     /// True if nothing waits, neither for the transport nor for an answer.
     [[nodiscard]] bool empty() const noexcept { return head_ == tail_ && awaiting_.empty(); }
     /// True if unicast messages failed because their receiver is gone, since take_failed().
-    [[nodiscard]] bool has_failed() const noexcept { return failed_any_; }
+    [[nodiscard]] bool has_failed() const noexcept { return !failed_.empty(); }
     /// Calls of(rank, messages) for each rank to which some failed.
     template <typename Function>
     void take_failed(Function of) {
-        failed_any_ = false;
-        for (std::size_t rank = 0; rank < failed_.size(); ++rank) {
-            if (failed_[rank] > 0) of(static_cast<Rank>(rank), failed_[rank]);
-            failed_[rank] = 0;
-        }
+        for (const Failed& one : failed_)
+            of(one.rank, one.messages);
+        failed_.clear();
     }
     /// True if something for that stream waits, for the transport or for an answer.
     [[nodiscard]] bool has(std::uint32_t stream) const noexcept;
@@ -177,6 +172,11 @@ private:
         bool failed = false;    ///< its receiver is gone and has not acknowledged it
         void fields(state::Archive& archive);
     };
+    /// Messages to a rank that is gone.
+    struct Failed {
+        Rank rank;
+        std::uint32_t messages;
+    };
     /// Destinations that a scan could not finish.
     struct Blocked {
         RankSet ranks;
@@ -225,8 +225,7 @@ private:
     std::uint32_t tail_ = 0;
     std::uint32_t open_count_ = 0;
     bool retry_ = false;
-    bool failed_any_ = false;
-    std::vector<std::uint32_t> failed_;  ///< messages by rank, not taken yet
+    std::vector<Failed> failed_;  ///< one a rank, not taken yet
     std::unique_ptr<Pending[]> ring_;
     OpenMessage open_[kOpenMax];
     Blocked blocked_;                               ///< in this scan

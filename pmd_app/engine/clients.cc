@@ -38,6 +38,7 @@ void report_failed(Endpoint& endpoint, Err how, Rank rank, std::uint32_t message
 
 [[gnu::noinline]] void take_failed(Endpoint& endpoint) {
     endpoint.sends.take_failed([&](Rank rank, std::uint32_t messages) {
+        if (rank >= endpoint.gone.size()) return;  // a client named a rank that the job lacks
         const bool left = endpoint.gone[rank] == kGoneLeft;
         report_failed(endpoint, left ? Err::kPeerLeft : Err::kPeerDied, rank, messages);
     });

@@ -32,7 +32,7 @@ void SendQueue::Awaiting::fields(state::Archive& archive) {
 void SendQueue::fields(state::Archive& archive, const abi::Region& region,
                        const SegmentPool& pool) {
     ULC_STATE(archive, SendQueue, 1, (head_, tail_, retry_, open_),
-              (mask_, open_count_, ring_, blocked_, awaiting_, failed_any_, failed_));
+              (mask_, open_count_, ring_, blocked_, awaiting_, failed_));
     std::size_t ranks = blocked_.ranks.capacity();
     const std::size_t awaiting = archive.count(awaiting_.size(), kAwaitingMax, kFuller);
     archive.bounded(ranks, kNoRank + std::size_t{1}, kFuller);

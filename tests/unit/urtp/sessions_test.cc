@@ -37,7 +37,7 @@ TEST(UrtpSessions, refuses_groups_that_cannot_be) {
 }
 
 TEST(UrtpSessions, tells_losses_before_the_end_and_each_once) {
-    Parts parts(2);
+    Parts parts(2, {}, "detect");
     Session& session = parts.open(1);
     parts.receiver.lose(session.unicast, 3);
     session.gone = session.gone_untold = true;
@@ -50,6 +50,21 @@ TEST(UrtpSessions, tells_losses_before_the_end_and_each_once) {
     EXPECT_EQ(event.count, 3U);
     ASSERT_TRUE(parts.sessions.poll_event(event));
     EXPECT_EQ(event.kind, EventKind::kPeerDied);
+    EXPECT_FALSE(parts.sessions.poll_event(event));
+    parts.check();
+}
+
+TEST(UrtpSessions, tells_with_the_end_how_many_messages_failed) {
+    Parts parts(2);
+    Session& session = parts.open(1);
+    session.lost = 3;
+    session.gone = session.gone_untold = true;
+    session.gone_as = EventKind::kPeerDied;
+    parts.sessions.tell(session);
+    Event event;
+    ASSERT_TRUE(parts.sessions.poll_event(event));
+    EXPECT_EQ(event.kind, EventKind::kPeerDied);
+    EXPECT_EQ(event.count, 3U);
     EXPECT_FALSE(parts.sessions.poll_event(event));
     parts.check();
 }
