@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the private copy of a send's record says (abi/records.h).
+// Reads the fields of a send's record (abi/records.h) in the engine's private copy.
 #pragma once
 
 #include <algorithm>

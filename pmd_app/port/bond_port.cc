@@ -55,7 +55,7 @@ BondPort::~BondPort() {
 /// speed counts as one of the fastest.
 void BondPort::fit_speeds() noexcept {
     std::uint64_t fastest = 0;
-    std::uint64_t slowest = UINT64_MAX;  // of those known
+    std::uint64_t slowest = UINT64_MAX;  ///< slowest link of known speed
     for (std::size_t n = 0; n < count_; ++n) {
         const std::uint64_t bits = links_[n].port.info.link_bits_per_second;
         fastest = std::max(fastest, bits);

@@ -50,8 +50,7 @@ std::string sentence_of(const RunningHandler& handler) {
         handler.kind == abi::HandlerKind::kPort ? "the handler of port" : "message handler number";
     return fmt::format(
         "process {} ({}endpoint {:#x}): {} {} has not returned for {}.{} s; its messages wait; "
-        "look "
-        "at it with: gdb -p {}",
+        "look at it with: gdb -p {}",
         handler.pid, rank, handler.endpoint, what, handler.number, handler.ms / 1000,
         handler.ms % 1000 / 100, handler.pid);
 }
