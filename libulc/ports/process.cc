@@ -298,7 +298,7 @@ int Process::submit(const Port& port, PortNumber number, const void* data, std::
                               : ulc_sendv(ep_, port.node, tag, &piece, 1, flags, request);
         if (error == ULC_OK) {
             ++sent;
-            SentPorts* const log = port.node == BROADCAST ? nullptr : sent_to_.log_of(port.node);
+            SentPorts* const log = sent_to_.log_of(port.node);
             if (log != nullptr) log->add(number);
         }
         if (error != ULC_ERR_AGAIN) return error;
@@ -338,7 +338,7 @@ bool Process::send(PortNumber number, const void* data, std::size_t length, Send
         return false;
     }
     if (!waits) return true;
-    SentPorts* const log = port.node == BROADCAST ? nullptr : sent_to_.log_of(port.node);
+    SentPorts* const log = sent_to_.log_of(port.node);
     const std::uint64_t mine = log == nullptr ? 0 : log->last();
     error = complete(request);
     // A unicast that fails is also reported among the last ones to its node (on_fault).

@@ -63,8 +63,9 @@ private:
 /// One for each node to which something was sent.
 class SentTo {
 public:
-    /// Returns the log of a node; nullptr: no memory.
+    /// Returns the log of a node; nullptr: no memory, or BROADCAST, which has none.
     [[nodiscard]] SentPorts* log_of(std::uint8_t node) noexcept {
+        if (node == BROADCAST) return nullptr;
         std::unique_ptr<SentPorts>& log = logs_[node];
         if (log == nullptr) log.reset(new (std::nothrow) SentPorts);
         return log.get();
