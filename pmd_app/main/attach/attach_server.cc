@@ -46,6 +46,7 @@ constexpr unsigned kWarningsAtOnce = 20;
 constexpr unsigned kNewsAtOnce = 256;
 constexpr Nanos kWarningGap = 5 * kSecond;
 constexpr Nanos kNewsGap = kSecond;
+constexpr Nanos kShortageGap = 60 * kSecond;
 
 Nanos thread_time() noexcept {
     timespec now{};
@@ -76,7 +77,8 @@ AttachServer::AttachServer(AttachOptions options, EngineLoop& loop, CounterPage&
       upgrader_(loop),
       passes_(kPassesPermille, kPassesBurst, kPassesWaitMax),
       warnings_(kWarningsAtOnce, kWarningGap),
-      news_(kNewsAtOnce, kNewsGap) {}
+      news_(kNewsAtOnce, kNewsGap),
+      shortages_(1, kShortageGap) {}
 
 AttachServer::~AttachServer() { stop(); }
 
@@ -231,10 +233,10 @@ int AttachServer::accept_one() {
 }
 
 void AttachServer::pause_accepting(const std::string& why) {
-    if (!shortage_told_ && may_warn())
+    std::uint64_t untold = 0;  // each shortage ends when a client does, so there may be many
+    if (shortages_.allows(monotonic_now(), untold) && may_warn())
         spdlog::warn("no client can be taken in: {}; raise the limit of open files (ulimit -n)",
                      why);
-    shortage_told_ = true;
     accept_again_at_ = monotonic_now() + kAcceptPause;
     static_cast<void>(epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, listener_.fd(), nullptr));
 }
@@ -275,7 +277,6 @@ void AttachServer::take_in(int socket) {
     if (taken + user.connections >= options_.connections_max)
         return refuse_and_close(
             Err::kLimit, "this user has too many connections; close some, or raise --endpoints");
-    shortage_told_ = false;
     ++user.connections;
     connections_.push_back(std::move(connection));
     Connection& taken_in = *connections_.back();

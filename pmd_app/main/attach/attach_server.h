@@ -155,7 +155,6 @@ private:
     Watch on_stop_{Watch::Kind::kStop, nullptr};
     bool stopping_ = false;
     bool ended_some_ = false;     ///< a connection may be ready to be forgotten
-    bool shortage_told_ = false;  ///< since a connection was last taken in
     Nanos accept_again_at_ = 0;   ///< 0: the listener is watched
     Nanos sweep_at_ = 0;
     Nanos doorbells_at_ = 0;
@@ -165,6 +164,7 @@ private:
     TimeBudget passes_;
     LineBudget warnings_;
     LineBudget news_;
+    LineBudget shortages_;
     std::unordered_map<uid_t, User> users_;
     std::vector<std::unique_ptr<Connection>> connections_;
     std::thread thread_;

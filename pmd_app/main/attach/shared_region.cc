@@ -57,8 +57,9 @@ Result<SharedRegion> SharedRegion::make(const abi::RegionLayout& layout, std::st
     region.layout_ = layout;
     region.fd_ = make_memfd("ulc-endpoint");
     if (region.fd_ < 0) {
+        const bool used_up = errno == EMFILE || errno == ENFILE;
         why = reason("memfd_create", "; raise the limit of open files (ulimit -n)");
-        return Err::kSystem;
+        return used_up ? Err::kLimit : Err::kSystem;
     }
     if (ftruncate(region.fd_, static_cast<off_t>(layout.region_octets)) != 0) {
         why =
