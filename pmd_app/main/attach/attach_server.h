@@ -154,8 +154,8 @@ private:
     Watch on_listener_{Watch::Kind::kListener, nullptr};
     Watch on_stop_{Watch::Kind::kStop, nullptr};
     bool stopping_ = false;
-    bool ended_some_ = false;     ///< a connection may be ready to be forgotten
-    Nanos accept_again_at_ = 0;   ///< 0: the listener is watched
+    bool ended_some_ = false;    ///< a connection may be ready to be forgotten
+    Nanos accept_again_at_ = 0;  ///< 0: the listener is watched
     Nanos sweep_at_ = 0;
     Nanos doorbells_at_ = 0;
     Nanos rows_at_ = 0;  ///< when the rows of the counter page may be taken again
