@@ -115,7 +115,7 @@ void hold_silent_connections(const std::string& path) {
     }
 }
 
-/// A TCP socket that waits a minute for its peer when it is closed, and its peer, which never
+/// A TCP socket that waits ten seconds for its peer when it is closed, and its peer, which never
 /// reads.
 struct Lingering {
     Lingering() {
@@ -131,7 +131,7 @@ struct Lingering {
         (void)connect(full, reinterpret_cast<sockaddr*>(&address), length);
         peer = accept(listener, nullptr, nullptr);
         close(listener);
-        const linger wait{1, 60};
+        const linger wait{1, 10};
         setsockopt(full, SOL_SOCKET, SO_LINGER, &wait, sizeof wait);
         const std::string octets(1 << 16, 'x');
         while (send(full, octets.data(), octets.size(), MSG_DONTWAIT) > 0) {
