@@ -386,18 +386,17 @@ void SendQueue::finish(Pending& pending, Err status) noexcept {
     note_failed(pending.record, status);
 }
 
-/// Counts a message that ends here, because its receiver is gone. Chunks behind that are invalid.
+// Counts a message that ends here, because its receiver is gone. The chunks behind it are invalid,
+// and so are those to a rank that the job lacks.
 void SendQueue::note_failed(const SubmissionRecord& record, Err status) noexcept {
-    const bool gone = status == Err::kPeerDied || (status == Err::kInvalid && !is_whole(record));
+    const bool refused = status == Err::kPeerDied;
+    const bool rest = status == Err::kInvalid && !is_whole(record);
     const bool ends = is_inline(record) || (record.flags & abi::kSubmitLast) != 0;
-    if (!gone || !ends || record.stream >= blocked_.ranks.capacity()) return;
+    if (!(refused || rest) || !ends || record.stream >= blocked_.ranks.size()) return;
     const auto rank = static_cast<Rank>(record.stream);
-    const auto it = std::ranges::find(failed_, rank, &Failed::rank);
-    if (it != failed_.end()) {
-        ++it->messages;
-    } else {
-        failed_.push_back({rank, 1});
-    }
+    auto it = std::ranges::find(failed_, rank, &Failed::rank);
+    if (it == failed_.end()) it = failed_.insert(it, Failed{rank});
+    ++(refused ? it->refused : it->rests);
 }
 
 // Writes kSendDone, now or in a later scan. Returns true if done.
@@ -464,6 +463,7 @@ void SendQueue::abort(const SegmentPool& pool) noexcept {
         if (one.segment != nullptr) pool.drop(one.segment);
     }
     awaiting_.clear();
+    failed_.clear();
 }
 
 }  // namespace ulc::engine

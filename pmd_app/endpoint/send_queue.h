@@ -117,11 +117,12 @@ public:
     [[nodiscard]] bool empty() const noexcept { return head_ == tail_ && awaiting_.empty(); }
     /// True if unicast messages failed because their receiver is gone, since take_failed().
     [[nodiscard]] bool has_failed() const noexcept { return !failed_.empty(); }
-    /// Calls of(rank, messages) for each rank to which some failed.
+    /// Calls of(rank, refused, rests) for each rank of the job to which some failed: messages that
+    /// the transport refused, and last chunks without a first one.
     template <typename Function>
     void take_failed(Function of) {
         for (const Failed& one : failed_)
-            of(one.rank, one.messages);
+            of(one.rank, one.refused, one.rests);
         failed_.clear();
     }
     /// True if something for that stream waits, for the transport or for an answer.
@@ -172,10 +173,12 @@ private:
         bool failed = false;    ///< its receiver is gone and has not acknowledged it
         void fields(state::Archive& archive);
     };
-    /// Messages to a rank that is gone.
+    /// Messages to a rank that is gone. The rests are those of messages that failed before, and any
+    /// that the client makes up.
     struct Failed {
         Rank rank;
-        std::uint32_t messages;
+        std::uint32_t refused = 0;
+        std::uint32_t rests = 0;
     };
     /// Destinations that a scan could not finish.
     struct Blocked {
@@ -208,6 +211,7 @@ private:
                                           const abi::SubmissionRecord& record) noexcept;
     [[nodiscard]] bool waits_for_chunks(std::uint32_t stream) const noexcept;
     void block_open() noexcept;
+    [[nodiscard]] bool may_block(std::uint32_t stream) const noexcept;
     [[nodiscard]] bool may_wait(const Pending& pending, const abi::Region& region) const noexcept;
     bool scan(const SendContext& context, Nanos now);
     bool advance(Pending& pending, const SendContext& context, Nanos now);

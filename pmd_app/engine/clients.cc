@@ -37,10 +37,13 @@ void report_failed(Endpoint& endpoint, Err how, Rank rank, std::uint32_t message
 }
 
 [[gnu::noinline]] void take_failed(Endpoint& endpoint) {
-    endpoint.sends.take_failed([&](Rank rank, std::uint32_t messages) {
-        if (rank >= endpoint.gone.size()) return;  // a client named a rank that the job lacks
+    endpoint.sends.take_failed([&](Rank rank, std::uint32_t refused, std::uint32_t rests) {
+        ULC_CHECK(rank < endpoint.gone.size());
+        // The transport may know of a death before the engine, but the rest of a message to a rank
+        // that is here failed for another reason.
+        if (endpoint.gone[rank] == kHere) rests = 0;
         const bool left = endpoint.gone[rank] == kGoneLeft;
-        report_failed(endpoint, left ? Err::kPeerLeft : Err::kPeerDied, rank, messages);
+        report_failed(endpoint, left ? Err::kPeerLeft : Err::kPeerDied, rank, refused + rests);
     });
 }
 

@@ -10,6 +10,7 @@ namespace ulc::engine {
 namespace {
 
 constexpr const char* kFuller = "a send queue is fuller than it can be";
+constexpr const char* kNoSend = "a send that waits is none that a client may submit";
 
 }  // namespace
 
@@ -33,14 +34,16 @@ void SendQueue::fields(state::Archive& archive, const abi::Region& region,
                        const SegmentPool& pool) {
     ULC_STATE(archive, SendQueue, 1, (head_, tail_, retry_, open_),
               (mask_, open_count_, ring_, blocked_, awaiting_, failed_));
-    std::size_t ranks = blocked_.ranks.capacity();
+    std::size_t ranks = blocked_.ranks.size();
     const std::size_t awaiting = archive.count(awaiting_.size(), kAwaitingMax, kFuller);
     archive.bounded(ranks, kNoRank + std::size_t{1}, kFuller);
     if (archive.importing()) {
-        begin_job(ranks);
+        if (blocked_.ranks.size() == 0) begin_job(ranks);  // else its member has begun the job
         open_count_ =
             static_cast<std::uint32_t>(std::ranges::count(open_, true, &OpenMessage::used));
         awaiting_.clear();
+        for (const OpenMessage& message : open_)
+            archive.require(!message.used || may_block(message.stream), kNoSend);
     }
     for (std::size_t n = 0; n < awaiting && archive.ok(); ++n) {
         if (archive.importing()) (void)awaiting_.push_back({});
@@ -51,9 +54,7 @@ void SendQueue::fields(state::Archive& archive, const abi::Region& region,
     for (std::uint32_t n = head_; n != tail_ && archive.ok(); ++n) {
         Pending& pending = at(n);
         archive.values(pending);
-        if (archive.importing())
-            archive.require(may_wait(pending, region),
-                            "a send that waits is none that a client may submit");
+        if (archive.importing()) archive.require(may_wait(pending, region), kNoSend);
     }
 }
 
@@ -63,7 +64,11 @@ bool SendQueue::may_wait(const Pending& pending, const abi::Region& region) cons
     const std::uint32_t stream = pending.record.stream;
     const bool of_message = pending.message < kOpenMax && open_[pending.message].used;
     return shape_valid(pending.record, region) && (pending.message == kNoMessage || of_message) &&
-           (is_group(stream) || stream < blocked_.ranks.capacity());
+           may_block(stream);
+}
+
+bool SendQueue::may_block(std::uint32_t stream) const noexcept {
+    return is_group(stream) || stream < blocked_.ranks.size();
 }
 
 }  // namespace ulc::engine

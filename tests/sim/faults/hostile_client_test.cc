@@ -235,6 +235,24 @@ ClusterConfig large_cluster() {
     return config;
 }
 
+// Sets of ranks are stored in words of 64 bits.
+TEST(HostileChunk, without_a_first_one_fails_alone) {
+    constexpr std::uint16_t kRanks = 3;
+    for (const std::uint32_t stream : {1U, 2U, 3U, 40U, 63U, 64U, 0xffffU}) {
+        SimCluster cluster(large_cluster());
+        ASSERT_TRUE(
+            cluster.form(kRanks, [](std::size_t n) { return static_cast<std::uint16_t>(n % 2); }));
+        ASSERT_TRUE(cluster.client(0).submit(chunk(stream, false, 0)));
+        wait_for_second_chunk(cluster);
+        (void)cluster.run(
+            kMillisecond, [] { return false; }, [&] { cluster.client(0).poll(); });
+        EXPECT_EQ(cluster.client(0).closed(), 0);
+        EXPECT_EQ(cluster.client(0).sends_done[1002], static_cast<int>(Err::kInvalid));
+        EXPECT_TRUE(cluster.client(0).reports.empty()) << "rank " << stream << " lives, or is none";
+        EXPECT_EQ(cluster.shut_down(), 0U);
+    }
+}
+
 struct Change {
     std::uint16_t ranks;
     std::uint64_t first;

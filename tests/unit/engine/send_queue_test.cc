@@ -30,6 +30,7 @@ using urtp::test::kWorld;
 
 constexpr std::uint16_t kMtu = 1500;
 constexpr std::uint32_t kOctets = 100'000;
+constexpr std::uint32_t kRest = 100;  ///< in failed()
 
 /// The engine of rank 0 of three, with a port that takes nothing: a frame given to its transmitter
 /// is kept.
@@ -77,12 +78,26 @@ public:
         ASSERT_EQ(queue_.accept(region_, Err::kOk), SendQueue::Verdict::kOk);
     }
     void pump() { queue_.pump(context(), world.now); }
-    /// Takes the messages that failed, by rank.
+    /// Takes the messages that failed, by rank; each rest counts kRest.
     std::map<Rank, std::uint32_t> failed() {
         std::map<Rank, std::uint32_t> out;
-        queue_.take_failed([&](Rank rank, std::uint32_t messages) { out[rank] = messages; });
+        queue_.take_failed([&](Rank rank, std::uint32_t refused, std::uint32_t rests) {
+            out[rank] = refused + kRest * rests;
+        });
         return out;
     }
+    /// Queues a last chunk without a first one.
+    void queue_rest(std::uint32_t stream, Err stream_error) {
+        abi::SubmissionRecord& record = *queue_.slot();
+        record = {};
+        record.kind = abi::SubmitKind::kSend;
+        record.stream = stream;
+        record.flags = abi::kSubmitLast;
+        record.body.block = {0, 64, 128, 0, 0, 0};
+        ASSERT_EQ(queue_.accept(region_, stream_error), SendQueue::Verdict::kFailed);
+    }
+    /// Ends the job.
+    void leave() { queue_.abort(port_.pool); }
     /// Offers a message inside its record to the fast path. Returns true if it was taken.
     bool send_short(std::uint32_t stream, std::uint8_t flags = abi::kSubmitInline,
                     std::uint16_t octets = 3) {
@@ -336,6 +351,23 @@ TEST(SendQueue, counts_the_messages_that_end_because_their_receiver_is_gone) {
     }
     EXPECT_EQ(rig.failed(), (std::map<Rank, std::uint32_t>{{1, 2}}));
     EXPECT_TRUE(rig.failed().empty()) << "they are taken once";
+}
+
+TEST(SendQueue, counts_rests_of_messages_to_ranks_of_the_job_only) {
+    Rig rig;
+    rig.queue_rest(1, Err::kOk);
+    rig.queue_rest(2, Err::kOk);
+    for (const std::uint32_t lacks : {3U, 40U, 63U, 64U, 0xffffU, kWorld})
+        rig.queue_rest(lacks, Err::kInvalid);
+    rig.queue_rest(2, Err::kOk);
+    EXPECT_EQ(rig.failed(), (std::map<Rank, std::uint32_t>{{1, kRest}, {2, 2 * kRest}}));
+}
+
+TEST(SendQueue, forgets_the_messages_that_failed_when_its_job_ends) {
+    Rig rig;
+    rig.queue_rest(2, Err::kOk);
+    rig.leave();
+    EXPECT_TRUE(rig.failed().empty());
 }
 
 // The retransmission goes to that member's address. The first frame is still held, so the second is
