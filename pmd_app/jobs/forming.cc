@@ -85,27 +85,44 @@ Err Jobs::Impl::admit(const JoinRequest& request, JobRecord*& forming) {
     return Err::kOk;
 }
 
-/// Returns whether the user may begin a job. Records of failed jobs are removed if that helps: the
-/// user's own, and in a full table those of others. Their claimants then reach their deadlines.
+/// Returns whether the user may begin a job. Records of jobs that are over are removed if that
+/// helps: of ended ones whose remaining BYEs only repeat, the oldest first; of the user's failed
+/// jobs; and in a full table those of others. The claimants of a failed job then reach their
+/// deadlines, and a peer that has lost each BYE learns of the end by liveness.
 bool Jobs::Impl::has_record_for(std::uint32_t user) {
     const auto owned = [user](const auto& record) { return record->user == user; };
     const auto failed = [](const auto& record) { return record->phase == JobPhase::kFailed; };
+    const auto over = [this](const auto& record) { return only_repeats_byes(*record); };
     const auto failed_own = [&](const auto& record) { return owned(record) && failed(record); };
-    const auto held = static_cast<std::size_t>(std::ranges::count_if(records, owned));
-    const auto all_failed = static_cast<std::size_t>(std::ranges::count_if(records, failed));
-    const auto own_failed = static_cast<std::size_t>(std::ranges::count_if(records, failed_own));
+    const auto over_own = [&](const auto& record) { return owned(record) && over(record); };
+    const auto count = [this](const auto& which) {
+        return static_cast<std::size_t>(std::ranges::count_if(records, which));
+    };
     const auto admitted_without = [&](std::size_t of_all, std::size_t of_own) {
         return within_share({config.jobs_max, records.size() - of_all}, config.user_share,
-                            held - of_own, 1);
+                            count(owned) - of_own, 1);
     };
-    if (admitted_without(0, 0)) return true;
-    if (admitted_without(own_failed, own_failed)) {
-        std::erase_if(records, failed_own);
+    const auto drop_ended = [&](const auto& which) {
+        while (!admitted_without(0, 0)) {
+            const auto oldest = std::ranges::find_if(records, which);
+            if (oldest == records.end()) return false;
+            forget(**oldest);
+            records.erase(oldest);
+        }
         return true;
+    };
+    const std::size_t own = count(over_own);
+    if (admitted_without(own, own)) return drop_ended(over_own);
+    const std::size_t with_failed = own + count(failed_own);
+    if (admitted_without(with_failed, with_failed)) {
+        std::erase_if(records, failed_own);
+        return drop_ended(over_own);
     }
-    if (records.size() < config.jobs_max || !admitted_without(all_failed, own_failed)) return false;
+    if (records.size() < config.jobs_max ||
+        !admitted_without(count(over) + count(failed), with_failed))
+        return false;
     std::erase_if(records, failed);
-    return true;
+    return drop_ended(over_own) || drop_ended(over);
 }
 
 Result<JobId> Jobs::Impl::join(const JoinRequest& request, Nanos now) {

@@ -246,6 +246,11 @@ struct Jobs::Impl {
     [[nodiscard]] JobRecord* find(JobId id) noexcept;
     /// Same name, and the same launcher's nonce or both by hand.
     [[nodiscard]] static bool same_key(const JobRecord& record, const wire::JobBodyView& view);
+    /// Returns whether an answer for the job is to be sent, or awaited.
+    [[nodiscard]] bool answers(const JobRecord& record) const;
+    /// Returns whether the job has ended, and its record only repeats BYEs that were sent.
+    [[nodiscard]] bool only_repeats_byes(const JobRecord& record) const;
+    void forget(const JobRecord& record);
     void forget_finished(Nanos now);
     void recompute_timer() noexcept;
     void changed() noexcept;  ///< after every entry: something may be due

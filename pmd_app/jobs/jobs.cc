@@ -116,30 +116,39 @@ void Jobs::Impl::recompute_timer() noexcept {
     }
 }
 
+bool Jobs::Impl::answers(const JobRecord& record) const {
+    const bool rejecting = std::ranges::any_of(
+        rejects, [&](const PendingReject& reject) { return reject.job == record.id; });
+    if (rejecting) return true;
+    if (record.phase == JobPhase::kFailed) return false;
+    if (record.assembly && (record.assembly->ack_due || record.assembly->ack_at != kNever))
+        return true;
+    return record.publisher && record.publisher->waiting > 0;
+}
+
+bool Jobs::Impl::only_repeats_byes(const JobRecord& record) const {
+    return record.phase == JobPhase::kEnding && !answers(record) &&
+           std::ranges::all_of(record.byes,
+                               [this](const Bye& bye) { return bye.left < config.byes; });
+}
+
+/// Stops watching the nodes of the job; the caller removes its record.
+void Jobs::Impl::forget(const JobRecord& record) {
+    remember_key(record);
+    for (std::size_t rank = 0; rank < record.roster.size(); ++rank) {
+        const Mac& mac = record.roster[rank].mac;
+        if (!record.gone[rank] && mac != config.mac) liveness.unwatch(mac);
+    }
+}
+
 /// Drops records that nothing waits for any more.
 void Jobs::Impl::forget_finished(Nanos now) {
     const auto finished = [&](const std::unique_ptr<JobRecord>& record) {
-        if (!record->byes.empty() || !record->locals.empty()) return false;
-        const bool rejecting =
-            std::any_of(rejects.begin(), rejects.end(),
-                        [&](const PendingReject& reject) { return reject.job == record->id; });
-        if (rejecting) return false;
-        if (record->phase == JobPhase::kFailed) {
-            return now >= record->failed_at + config.failed_life;
-        }
-        if (record->assembly && (record->assembly->ack_due || record->assembly->ack_at != kNever)) {
-            return false;
-        }
-        return !record->publisher || record->publisher->waiting == 0;
+        if (!record->byes.empty() || !record->locals.empty() || answers(*record)) return false;
+        return record->phase != JobPhase::kFailed || now >= record->failed_at + config.failed_life;
     };
-    for (const auto& record : records) {
-        if (!finished(record)) continue;
-        remember_key(*record);
-        for (std::size_t rank = 0; rank < record->roster.size(); ++rank) {
-            const Mac& mac = record->roster[rank].mac;
-            if (!record->gone[rank] && mac != config.mac) liveness.unwatch(mac);
-        }
-    }
+    for (const auto& record : records)
+        if (finished(record)) forget(*record);
     std::erase_if(records, finished);
 }
 

@@ -43,6 +43,62 @@ TEST(JobsRules, a_job_by_hand_and_one_of_a_launcher_never_meet) {
     }
 }
 
+/// Forms a job of two on new endpoints. Returns the answer to rank 0's join.
+Err form(JobBus& bus, unsigned number) {
+    const Handle endpoint = kEndpoint + 2 * number;
+    const std::string name = "job" + std::to_string(number);
+    if (const Err error = bus.join(bus.node(0), 0, 2, endpoint, name); error != Err::kOk)
+        return error;
+    bus.must_join(bus.node(1), 1, 2, endpoint + 1, name);
+    EXPECT_TRUE(bus.run(kSecond, [&] {
+        return bus.node(0).formed(endpoint) && bus.node(1).formed(endpoint + 1);
+    })) << bus.describe();
+    return Err::kOk;
+}
+
+/// Two nodes, the first of which has few records of jobs.
+void add_two(JobBus& bus, std::uint16_t jobs_max, std::uint32_t share) {
+    JobsConfig config;
+    config.mac = mac_of(0);
+    config.incarnation = 1000;
+    config.jobs_max = jobs_max;
+    config.user_share = share;
+    bus.add(0, config);
+    bus.add(1);
+}
+
+TEST(JobsRules, jobs_that_have_ended_refuse_no_other_one) {
+    constexpr unsigned kJobs = 40;
+    for (const std::uint32_t share : {50U, 100U}) {
+        JobBus bus(1);
+        add_two(bus, 4, share);
+        const Nanos begun = bus.now;
+        for (unsigned n = 0; n < kJobs; ++n) {
+            ASSERT_EQ(form(bus, n), Err::kOk) << "share " << share << ", job " << n;
+            bus.leave(bus.node(0), kEndpoint + 2 * n, wire::LeaveReason::kLeft);
+            ASSERT_TRUE(bus.run(kSecond, [&] {
+                return bus.node(1).count(JobEventKind::kPeerLeft, 0) == n + 1;
+            })) << bus.describe();
+            bus.leave(bus.node(1), kEndpoint + 2 * n + 1, wire::LeaveReason::kLeft);
+        }
+        const Nanos byes = 7 * JobsConfig{}.bye_wait;  // those of one job
+        EXPECT_LT(bus.now - begun, kJobs / 4 * byes) << "too slow to test anything";
+    }
+}
+
+// Each peer is notified once at least.
+TEST(JobsRules, a_job_whose_end_was_not_told_yet_keeps_its_record) {
+    JobBus bus(1);
+    add_two(bus, 1, 100);
+    ASSERT_EQ(form(bus, 0), Err::kOk);
+    bus.run(100 * kMillisecond);  // nothing but the end is left to tell
+    bus.leave(bus.node(0), kEndpoint, wire::LeaveReason::kLeft);
+    EXPECT_EQ(form(bus, 1), Err::kLimit);
+    bus.run(kMillisecond);
+    EXPECT_EQ(bus.node(1).count(JobEventKind::kPeerLeft, 0), 1U);
+    EXPECT_EQ(form(bus, 2), Err::kOk);
+}
+
 // J-3
 TEST(JobsRules, frames_go_to_those_that_they_are_for) {
     JobBus bus(2);
