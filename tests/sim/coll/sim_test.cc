@@ -124,7 +124,7 @@ TEST_P(Collectives, give_every_octet_to_every_rank_under_loss) {
     const std::uint16_t ranks = GetParam();
     const char* one = std::getenv("ULC_SIM_SEED");
     const std::uint64_t first = one == nullptr ? 1 : std::strtoull(one, nullptr, 10);
-    const std::uint64_t last = one == nullptr ? 2 : first;
+    const std::uint64_t last = one == nullptr && ranks <= 5 ? 2 : first;
     for (std::uint64_t seed = first; seed <= last; ++seed) {
         LibCluster lib(config_of(ranks, 0.02, seed));
         ASSERT_TRUE(lib.form()) << "replay: ULC_SIM_SEED=" << seed;

@@ -18,7 +18,7 @@ constexpr std::uint16_t kThere = 1;
 constexpr engine::UserId kUserA = 1000;
 constexpr engine::UserId kUserB = 1001;
 constexpr std::size_t kMessageOctets = 1200;
-constexpr unsigned kMessages = 1500;
+constexpr unsigned kMessages = 500;
 constexpr unsigned kRoundTrips = 100;
 
 enum class Style : std::uint8_t {
