@@ -49,7 +49,9 @@ public:
     void push(Group& group) noexcept { groups_.push_back(group); }
     /// No effect if it is not here.
     void remove(Session& session) noexcept { sessions_.remove(session); }
-    void remove(TxStream& tx) noexcept { probes_.remove(tx); }
+    void remove(TxStream& tx) noexcept {
+        if (!probes_.empty()) probes_.remove(tx);  // else its link need not be read
+    }
     void remove(Group& group) noexcept { groups_.remove(group); }
 
     [[nodiscard]] bool empty() const noexcept {

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "urtp/group_rules.h"
@@ -30,29 +32,40 @@ struct Session {
 
     void fields(state::Archive& archive);  ///< urtp/state/
 
+    /// Alignment keeps what a short message touches in two cache lines (unit urtp_cache_lines).
+    static void* operator new(std::size_t octets) {
+        return ::operator new (octets, std::align_val_t{kCacheLine});
+    }
+    static void operator delete(void* memory) noexcept {
+        ::operator delete (memory, std::align_val_t{kCacheLine});
+    }
+
+    // --- what a short message touches, up to the timer's `due` in `unicast`
+    std::unique_ptr<TxStream> tx;  ///< from us to it
+    RxStream* unacked_group =
+        nullptr;  ///< the group stream that advanced last: piggybacked on the next DATA to it
     const Rank rank;
-    const bool local;  ///< on this node, so its frames come from the pool for sending
-    bool gone = false;
-    bool gone_untold = false;
-    EventKind gone_as{};
+    std::uint16_t blocked = 0;    ///< streams whose head waits for `after` entries
+    std::uint8_t unanswered = 0;  ///< probes since the last frame from it; saturating
     /// True if it was given less credit than it could use, or lost packets for lack of space.
     bool starved : 1 = false;
     bool reserved_used : 1 = false;
     bool in_doubt : 1 = false;     ///< a separate frame must ask it whether it lives
     bool expecting : 1 = false;    ///< a pending receive names this source
     bool held_untold : 1 = false;  ///< it held up a group of ours, which no event has reported yet
-    std::uint8_t unanswered = 0;   ///< probes since the last frame from it; saturating
-    std::uint16_t blocked = 0;     ///< streams whose head waits for `after` entries
+    bool gone = false;
+    const bool local;  ///< on this node, so its frames come from the pool for sending
+
+    RxStream unicast;  ///< from it to us; the groups' are its siblings
+    [[nodiscard]] RxStream* streams() noexcept { return &unicast; }  ///< all from it
+
+    // --- the rest
+    bool gone_untold = false;
+    EventKind gone_as{};
     StreamId spoke = kNoRank;  ///< stream that had the last control frame: the others' turn is next
     std::uint32_t held = 0;    ///< nodes of the pool that its packets occupy
     std::uint32_t lost = 0;    ///< to report: packets of it (detect); messages to it, once gone
     Nanos unanswered_since = kNever;
-
-    RxStream unicast;  ///< from it to us; the groups' are its siblings
-    [[nodiscard]] RxStream* streams() noexcept { return &unicast; }  ///< all from it
-    RxStream* unacked_group =
-        nullptr;  ///< the group stream that advanced last: piggybacked on the next DATA to it
-    std::unique_ptr<TxStream> tx;  ///< from us to it
     Rtt rtt;
     ReplyTime reply;  ///< reply time of pending receives that name it, until a packet comes
 

@@ -164,6 +164,7 @@ private:
     ControlQueue& control_;
     RxStore store_;
     const bool takes_short_;          ///< the configuration leaves packets the fast path
+    const bool in_turn_;              ///< Params::receives_in_turn
     const bool plain_acks_;           ///< credit and acknowledgements are the default's
     const std::uint32_t plain_step_;  ///< its next acknowledgement, from a window of credit
     const Nanos ack_delay_;           ///< Context::ack_delay(0)

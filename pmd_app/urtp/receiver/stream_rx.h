@@ -7,7 +7,9 @@
 //   ─────────┴──────────┴───·───■■───·──■────┴──────▶   ■ held, · missing, all before next in order
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <new>
 
 #include "base/units.h"
 #include "urtp/receiver/reorder_wait.h"
@@ -40,25 +42,26 @@ struct KeptRoom {
 
 /// Ordered so that nothing is padded: a live session costs at most 1 KiB (DESIGN, budgets).
 struct RxStream {
+    /// A group's stream; a peer's is part of its session.
+    static void* operator new(std::size_t octets) {
+        return ::operator new (octets, std::align_val_t{kCacheLine});
+    }
+    static void operator delete(void* memory) noexcept {
+        ::operator delete (memory, std::align_val_t{kCacheLine});
+    }
+
+    // --- what a short message touches, up to the timer's `due`
     StreamId id = 0;  ///< own rank, or the group
     std::uint32_t window = 0;
     Session* session = nullptr;
-    Group* group = nullptr;       ///< nullptr: unicast
-    RxStream* sibling = nullptr;  ///< next stream of the same session
+    Group* group = nullptr;  ///< nullptr: unicast
 
-    Seq next;                ///< first number not in order
-    Seq high;                ///< one past the highest number known to be sent
-    std::uint32_t held = 0;  ///< packets in [next, high) that wait in the store
-    Seq ack_at;              ///< due once next is not before it
-    Seq acked;               ///< next as last told
-    Seq limit_told;          ///< next + credit as last told
-    /// Everything missing before it was asked; where requests name one packet, `next` when
-    /// `too_early` began to count.
-    Seq asked_to;
-    // Where packets may overtake each other (Params::reorder_wait).
-    Seq late_to;          ///< missing numbers before it were first missed before ask_new_at was set
-    Seq lost_to;          ///< those before it have had their time, so requests ask for them
-    ReorderWait reorder;  ///< used where the stream is unicast
+    Seq next;                     ///< first number not in order
+    Seq high;                     ///< one past the highest number known to be sent
+    std::uint32_t held = 0;       ///< packets in [next, high) that wait in the store
+    Seq ack_at;                   ///< due once next is not before it
+    Seq acked;                    ///< next as last told
+    Seq limit_told;               ///< next + credit as last told
     std::uint8_t too_early = 0;   ///< packets beyond the hole at `next` (URTP's TooEarly)
     bool counted : 1 = false;     ///< packets carry a global counter (COUNTED)
     bool after_loss : 1 = false;  ///< packets before next were lost and given up (profile detect)
@@ -69,20 +72,28 @@ struct RxStream {
     std::uint8_t patience =
         0;  ///< lone acknowledgements since the last loss: each doubles the next one's delay
     bool timed = false;  ///< asked once since `asked_at`: its repair gives an RTT sample
-    KeptRoom room;
 
     // acknowledgement (acknowledge.cc)
     Nanos arrived = kNever;    ///< time of number next-1
     Nanos ack_by = kNever;     ///< the delayed acknowledgement
     Nanos answer_at = kNever;  ///< a group probe's answer, spread
-
     // requests (request.cc)
     Nanos ask_new_at = kNever;  ///< first REQ for new gaps, spread
     Nanos ask_all_at = kNever;  ///< repetition
-    Nanos ask_wait = 0;         ///< until the repetition after the next one
-    Nanos asked_at = kNever;
-
     Timer timer;
+
+    // --- the rest
+    RxStream* sibling = nullptr;  ///< next stream of the same session
+    /// Everything missing before it was asked; where requests name one packet, `next` when
+    /// `too_early` began to count.
+    Seq asked_to;
+    // Where packets may overtake each other (Params::reorder_wait).
+    Seq late_to;          ///< missing numbers before it were first missed before ask_new_at was set
+    Seq lost_to;          ///< those before it have had their time, so requests ask for them
+    ReorderWait reorder;  ///< used where the stream is unicast
+    KeptRoom room;
+    Nanos ask_wait = 0;  ///< until the repetition after the next one
+    Nanos asked_at = kNever;
 
     void fields(state::Archive& archive);  ///< urtp/state/
 

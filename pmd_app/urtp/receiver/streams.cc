@@ -16,6 +16,7 @@ Receiver::Receiver(Context& context, Sessions& sessions, ControlQueue& control)
       store_(context.params().rx_pool_packets, context.config.send_frames,
              context.config.receive_frames),
       takes_short_(kFastPath && context.params().acknowledged),
+      in_turn_(context.params().receives_in_turn),
       plain_acks_(kFastPath && context.policy.credit == kUrtp.credit &&
                   context.policy.next_ack == kUrtp.next_ack),
       plain_step_(std::min(params().unasked_ack_window(), std::max(1U, params().window / 2))),

@@ -83,7 +83,7 @@ inline bool Receiver::grants_whole_window(const Session& session) const noexcept
         session.reply.sample(at - session.expected_since);
         expect_ends(session, at);
     }
-    session.ask_by = &rx;
+    if (in_turn_) session.ask_by = &rx;
 }
 
 /// Looks, after next moved, whether an acknowledgement is due and whether the gap is closed.

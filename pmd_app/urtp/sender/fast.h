@@ -28,7 +28,7 @@ namespace ulc::urtp {
 
 /// No stream is under way that a packet of this one may have to name (§5).
 [[gnu::always_inline]] inline bool Sender::is_alone(const TxStream& tx) const noexcept {
-    if (tx.group == nullptr) return active_groups_.empty();
+    if (!tx.is_to_group()) return active_groups_.empty();
     const bool only =
         active_groups_.empty() || (active_groups_.size() == 1 && active_groups_.front() == &tx);
     return only && active_unicast_.empty();

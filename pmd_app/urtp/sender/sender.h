@@ -146,7 +146,7 @@ private:
                            Blockers& out) const noexcept;
     [[nodiscard]] Segment* send_once(TxSlot& slot) noexcept;
     [[nodiscard]] List<TxStream, &TxStream::active_link>& active(const TxStream& tx) noexcept {
-        return tx.group != nullptr ? active_groups_ : active_unicast_;
+        return tx.is_to_group() ? active_groups_ : active_unicast_;
     }
     void let_go(TxStream& tx) noexcept;
     [[nodiscard]] bool nothing_sent(const wire::AckEntry& entry,

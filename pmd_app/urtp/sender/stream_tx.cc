@@ -7,26 +7,32 @@
 #include "base/check.h"
 
 namespace ulc::urtp {
+namespace {
+
+/// In the arrays of a stream, for each member of a group.
+constexpr std::size_t kMemberOctets = 2 * sizeof(Seq) + sizeof(std::uint32_t) + sizeof(Rank);
+
+}  // namespace
 
 TxStream::TxStream(StreamId stream, Group* of_group, std::span<const Rank> of_members,
                    std::size_t own, std::uint32_t ring, Seq first, Nanos initial_rtt)
     : id(stream),
       window(ring),
-      group(of_group),
       base(first),
       sent(first),
       tail(first),
       limit(first + ring),
       cwnd(ring),
       asked(first),
-      members(static_cast<std::uint16_t>(of_members.size())),
-      destinations(members),
-      slots(std::make_unique<TxSlot[]>(ring)),
       freed(first),
+      slots(std::make_unique<TxSlot[]>(ring)),
+      members(static_cast<std::uint16_t>(of_members.size())),
+      group(of_group),
+      destinations(members),
       rtt(initial_rtt) {
     ULC_CHECK((ring & (ring - 1)) == 0);
     if (members > 1) {
-        auto* at = static_cast<std::byte*>(::operator new(sizeof(Single) * members));
+        auto* at = static_cast<std::byte*>(::operator new(kMemberOctets* members));
         const auto array = [&at, this]<typename T>(T*& out) {
             out = ::new (static_cast<void*>(at)) T[members];
             at += sizeof(T) * members;
@@ -38,8 +44,8 @@ TxStream::TxStream(StreamId stream, Group* of_group, std::span<const Rank> of_me
     } else {
         next = &single_.next;
         edge = &single_.edge;
-        absent = &single_.absent;
-        rank = &single_.rank;
+        absent = &single_rest_.absent;
+        rank = &single_rest_.rank;
     }
     for (std::uint32_t i = 0; i < members; ++i) {
         next[i] = first;

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 #include <variant>
 
@@ -69,6 +70,7 @@ struct TxStream {
     [[nodiscard]] bool has_room() const noexcept {
         return tail.in_window(base, cwnd) && tail.before(limit);
     }
+    [[nodiscard]] bool is_to_group() const noexcept { return is_group(id); }  ///< group is set
 
     /// Destination `at` has everything before `next`; true: base moved (free what lies before it).
     bool acknowledge(std::uint32_t at, Seq seen) noexcept {
@@ -119,9 +121,17 @@ struct TxStream {
 
     void fields(state::Archive& archive);  ///< urtp/state/
 
+    /// Alignment keeps what a short message touches in two cache lines (unit urtp_cache_lines).
+    static void* operator new(std::size_t octets) {
+        return ::operator new (octets, std::align_val_t{kCacheLine});
+    }
+    static void operator delete(void* memory) noexcept {
+        ::operator delete (memory, std::align_val_t{kCacheLine});
+    }
+
+    // --- the first line
     const StreamId id;
     const std::uint32_t window;  ///< slots in the ring, power of two
-    Group* const group;
     Seq base;
     Seq sent;
     Seq tail;
@@ -131,24 +141,12 @@ struct TxStream {
     /// Every so many-th packet asks for acknowledgement at once; kNeverAsk: none does.
     static constexpr std::uint32_t kNeverAsk = UINT32_MAX;
     std::uint32_t ask_every = kNeverAsk;
-    Seq asked;                  ///< the packet after the last one that asked
-    Seq repair_from;            ///< none before it is asked for
-    std::uint32_t repairs = 0;  ///< packets that are
-    const std::uint16_t
-        members;  ///< length of the arrays below, indexed by group index (0: unicast)
-    std::uint16_t destinations;  ///< left
-    Pacer pacer;
+    Seq asked;  ///< the packet after the last one that asked
+    Seq freed;  ///< segments before it were let go
     std::unique_ptr<TxSlot[]> slots;
-    Seq* next = nullptr;              ///< acknowledged before it
-    Seq* edge = nullptr;              ///< accepts numbers before it (credit)
-    std::uint32_t* absent = nullptr;  ///< all ones: not, or no longer, a destination
-    Rank* rank = nullptr;
-
-    // reservations, where a policy makes them (KeptRoom)
-    std::unique_ptr<Seq[]> granted;  ///< by destination: keeps space for the numbers before it
-    Seq want_first;
+    const std::uint16_t
+        members;             ///< length of the arrays below, indexed by group index (0: unicast)
     std::uint16_t want = 0;  ///< numbers from want_first on that need a reservation
-    std::uint16_t want_at = TxSlot::kNobody;  ///< this destination, or kSeveral
     bool want_turn : 1 = false;     ///< the tail timer asks for space and for news in turn
     bool backs_off : 1 = false;     ///< repeats ever more rarely what it repeats without effect
     bool wants_credit : 1 = false;  ///< a packet waits for credit or window
@@ -161,38 +159,59 @@ struct TxStream {
     static_assert(kPatienceMax < 1U << 3U);
     std::uint8_t samples = 0;  ///< round trips measured, up to kSampleEvery
     std::uint8_t untold = 0;   ///< packets acknowledged since then
+    Nanos probe_wait = 0;
+
+    // --- the second line
+    Pacer pacer;
+    Nanos probe_at = kNever;
+    Link<TxStream> active_link;
+    std::uint32_t wait = 0;        ///< the tail's, in ns; 0: to be computed (Sender::tail_wait())
+    std::uint32_t sampled_at = 0;  ///< in ticks()
+private:
+    /// The numbers of a single destination; a group's are allocated.
+    struct Single {
+        Seq next;
+        Seq edge;
+    } single_;
+
+public:
+    Timer timer;  ///< its `due`
+
+    // --- the rest
+    Group* const group;
+    Seq* next = nullptr;              ///< acknowledged before it
+    Seq* edge = nullptr;              ///< accepts numbers before it (credit)
+    std::uint32_t* absent = nullptr;  ///< all ones: not, or no longer, a destination
+    Rank* rank = nullptr;
+
+    // reservations, where a policy makes them (KeptRoom)
+    std::unique_ptr<Seq[]> granted;  ///< by destination: keeps space for the numbers before it
+    Seq want_first;
+    std::uint16_t want_at = TxSlot::kNobody;  ///< this destination, or kSeveral
+    std::uint16_t destinations;               ///< left
 
     std::variant<std::monostate, LossBased, AdaptiveBackoff, DelayBased>
         congestion;    ///< the policy's state
-    Seq freed;         ///< segments before it were let go
     Nanos cut_at = 0;  ///< when it last took congestion for there
     Rtt rtt;
     // --- round trips are measured now and then while nothing bounds the stream (answers.cc)
     static constexpr std::uint32_t kSampleEvery = 16;  ///< packets
     static constexpr Nanos kSampleWait = 100 * kMicrosecond;
-    std::uint32_t sampled_at = 0;  ///< in ticks()
-    std::uint32_t wait = 0;        ///< the tail's, in ns; 0: to be computed (Sender::tail_wait())
     /// Time in units of 1,024 ns, in four octets: a session has few (sim/memory_budget).
     [[nodiscard]] static std::uint32_t ticks(Nanos time) noexcept {
         return static_cast<std::uint32_t>(time >> 10);
     }
-    Nanos probe_at = kNever;
-    Nanos probe_wait = 0;
     Nanos probed_at = 0;
-    Timer timer;
-    Link<TxStream> active_link;
     Link<TxStream> probe_link;
     Link<TxStream> repair_link;
+    Seq repair_from;            ///< none before it is asked for
+    std::uint32_t repairs = 0;  ///< packets that are
 
 private:
-    /// The arrays of a single destination, so that no cache line is touched for them; a group's are
-    /// allocated.
-    struct Single {
-        Seq next;
-        Seq edge;
+    struct SingleRest {
         std::uint32_t absent = 0;
         Rank rank = kNoRank;
-    } single_;
+    } single_rest_;
     bool acknowledge_one_of(std::uint32_t at, Seq seen) noexcept;
     void allow_one_of(std::uint32_t at, Seq beyond) noexcept;
     bool settle_base() noexcept;

@@ -163,8 +163,8 @@ void Receiver::held_fields(state::Archive& archive, RxStream& rx) {
 
 void Receiver::fields(state::Archive& archive) {
     ULC_STATE(archive, Receiver, 1, (kept_, expecting_),
-              (context_, sessions_, control_, store_, takes_short_, plain_acks_, plain_step_,
-               ack_delay_, awaited_, ready_, starved_));
+              (context_, sessions_, control_, store_, takes_short_, in_turn_, plain_acks_,
+               plain_step_, ack_delay_, awaited_, ready_, starved_));
     std::uint32_t kept = 0;
     std::uint32_t expecting = 0;
     sessions_.each([&](Session& session) {

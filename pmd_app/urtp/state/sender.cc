@@ -51,7 +51,7 @@ void TxStream::fields(state::Archive& archive) {
          samples, untold, freed, cut_at, rtt, sampled_at, probe_at, probe_wait, probed_at),
         (id, window, group, tail, repairs, members, destinations, slots, next, edge, absent, rank,
          granted, want_turn, backs_off, wants_credit, clear, patience, repeats_halved, congestion,
-         wait, timer, active_link, probe_link, repair_link, single_));
+         wait, timer, active_link, probe_link, repair_link, single_, single_rest_));
     ULC_STATE_BIT(archive, want_turn);
     ULC_STATE_BIT(archive, wants_credit);
     auto patient = static_cast<std::uint8_t>(patience);
