@@ -9,6 +9,8 @@
 
 namespace ulc::test {
 
+inline const char* const kSwitchProgram = from_meson("ULC_SWITCH_PATH");
+
 class ClusterOfTwo {
 public:
     ClusterOfTwo(bool with_switch, std::chrono::milliseconds peer_dead)
@@ -67,8 +69,6 @@ private:
         })) << text_of(log(which));
     }
     void start_switch() {
-        const char* path = std::getenv("ULC_SWITCH_PATH");
-        ASSERT_NE(path, nullptr);
         const std::string socket = scratch_ / "switch";
         const std::string log = scratch_ / "switch.log";
         unlink(log.c_str());
@@ -76,7 +76,8 @@ private:
             const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
             dup2(out, STDOUT_FILENO);
             dup2(out, STDERR_FILENO);
-            execlp(path, path, "--ports", "2", "--socket", socket.c_str(), nullptr);
+            execl(kSwitchProgram, kSwitchProgram, "--ports", "2", "--socket", socket.c_str(),
+                  nullptr);
             return 127;
         });
         ASSERT_TRUE(eventually([&] { return text_of(log).find("ready") != std::string::npos; }))

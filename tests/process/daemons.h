@@ -19,7 +19,11 @@
 #include <string>
 #include <vector>
 
+#include "tests/process/from_meson.h"
+
 namespace ulc::test {
+
+inline const char* const kEngineProgram = from_meson("ULC_ENGINE_PATH");
 
 /// A scratch folder, removed at the end.
 class Scratch {
@@ -94,18 +98,17 @@ inline Process run_child(const std::function<int()>& body) {
     _exit(code);
 }
 
-/// Starts ulc-engine with these arguments; its output goes to the log file. `before` runs first in
-/// its process.
+/// Starts ulc-engine, or what ULC_ENGINE_PATH names, with these arguments; its output goes to the
+/// log file. `before` runs first in its process.
 inline Process start_engine(const std::vector<std::string>& arguments, const std::string& log,
                             const std::function<bool()>& before = {}) {
-    const char* path = std::getenv("ULC_ENGINE_PATH");
-    EXPECT_NE(path, nullptr) << "ULC_ENGINE_PATH is not set; run by meson test";
+    const char* path = from_meson("ULC_ENGINE_PATH");
     return run_child([&] {
         if (before && !before()) return 126;
         const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
         dup2(out, STDOUT_FILENO);
         dup2(out, STDERR_FILENO);
-        std::vector<char*> argv{const_cast<char*>(path != nullptr ? path : "ulc-engine")};
+        std::vector<char*> argv{const_cast<char*>(path)};
         for (const std::string& argument : arguments)
             argv.push_back(const_cast<char*>(argument.c_str()));
         argv.push_back(nullptr);

@@ -22,6 +22,7 @@ using namespace std::chrono_literals;
 
 constexpr int kEndpoints = 64;
 constexpr int kClientMemoryMb = 192;
+const char* const kUlc = from_meson("ULC_PATH");
 constexpr int kJobsPerSecond = 8;  // one user may begin, and 64 at once
 /// A job that forms is announced again and again; the engine gives up on it after some time.
 constexpr double kFramesPerSecondMax = 100;
@@ -90,9 +91,7 @@ struct Greedy : testing::Test {
         return at == std::string::npos ? 0 : std::stol(status.substr(at + 6));
     }
     [[nodiscard]] double counter(const std::string& name) const {
-        const char* ulc = std::getenv("ULC_PATH");
-        const std::string command =
-            std::string(ulc != nullptr ? ulc : "ulc") + " stat --json " + socket;
+        const std::string command = std::string(kUlc) + " stat --json " + socket;
         FILE* out = popen(command.c_str(), "r");
         std::string text(1 << 16, '\0');
         text.resize(fread(text.data(), 1, text.size(), out));

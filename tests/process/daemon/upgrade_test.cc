@@ -23,6 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kLimit = 30'000'000'000;
+const char* const kUlc = from_meson("ULC_PATH");
+const char* const kBuild = from_meson("ULC_BUILD_DIR");
 
 /// Text and exit status of `ulc upgrade`.
 struct Said {
@@ -34,9 +36,8 @@ struct Said {
 class UpgradeTest : public ::testing::Test {
 protected:
     void start(const fs::path& core, const std::vector<std::string>& more = {}) {
-        const fs::path program = std::getenv("ULC_ENGINE_PATH");
         scratch_.let_others_in();
-        fs::copy_file(program, folder() / "ulc-engine");
+        fs::copy_file(kEngineProgram, folder() / "ulc-engine");
         fs::copy_file(core, folder() / "libulc-core.so");
         std::vector<std::string> arguments{
             "--device",    "shm,station=0,path=" + (scratch_ / "wire"),
@@ -45,7 +46,7 @@ protected:
         arguments.insert(arguments.end(), more.begin(), more.end());
         setenv("ULC_ENGINE_PATH", (folder() / "ulc-engine").c_str(), 1);
         engine_ = start_engine(arguments, log_);
-        setenv("ULC_ENGINE_PATH", program.c_str(), 1);
+        setenv("ULC_ENGINE_PATH", kEngineProgram, 1);
         ASSERT_TRUE(eventually([&] {
             return text_of(log_).find("ulc-engine ready:") != std::string::npos;
         })) << text_of(log_);
@@ -56,10 +57,10 @@ protected:
         return folder() / name;
     }
     [[nodiscard]] static fs::path test_core() {
-        return fs::path(std::getenv("ULC_BUILD_DIR")) / "tests/process/libprocess_test_core.so";
+        return fs::path(kBuild) / "tests/process/libprocess_test_core.so";
     }
     [[nodiscard]] static fs::path real_core() {
-        return fs::path(std::getenv("ULC_BUILD_DIR")) / "pmd_app/main/libulc-core.so";
+        return fs::path(kBuild) / "pmd_app/main/libulc-core.so";
     }
     Said upgrade(const std::string& library, uid_t as = 0) {
         const std::string out = scratch_ / "said";
@@ -69,8 +70,7 @@ protected:
             dup2(fd, STDOUT_FILENO);
             dup2(fd, STDERR_FILENO);
             if (as != 0 && !become(as)) return 126;
-            const char* ulc = std::getenv("ULC_PATH");
-            execl(ulc, ulc, "upgrade", "--engine", socket_.c_str(), "--library", library.c_str(),
+            execl(kUlc, kUlc, "upgrade", "--engine", socket_.c_str(), "--library", library.c_str(),
                   nullptr);
             return 127;
         });
@@ -231,7 +231,7 @@ TEST_F(UpgradeTest, is_refused_for_a_file_that_is_no_fitting_core) {
     expect_refused(upgrade(folder() / "missing.so"), "cannot be read: No such file");
     std::ofstream(folder() / "text.so") << "no library";
     expect_refused(upgrade(folder() / "text.so"), "cannot be loaded");
-    const auto libulc = fs::path(std::getenv("ULC_BUILD_DIR")) / "libulc/libulc.so";
+    const auto libulc = fs::path(kBuild) / "libulc/libulc.so";
     expect_refused(upgrade(fs::canonical(libulc)), "is no engine core");
     expect_refused(upgrade(core("interface.so")), "has interface 99.");
     const std::string open_to_all = core("open.so");
@@ -292,9 +292,9 @@ TEST_F(UpgradeTest, replaces_the_core_again_and_again_in_the_sandbox) {
 TEST_F(UpgradeTest, goes_on_when_the_command_dies) {
     start(test_core());
     const std::string next = core("slow.so");
-    const char* ulc = std::getenv("ULC_PATH");
     Process command = run_child([&] {
-        execl(ulc, ulc, "upgrade", "--engine", socket_.c_str(), "--library", next.c_str(), nullptr);
+        execl(kUlc, kUlc, "upgrade", "--engine", socket_.c_str(), "--library", next.c_str(),
+              nullptr);
         return 127;
     });
     usleep(200'000);

@@ -20,6 +20,7 @@
 
 #include "dpdk/eal.h"
 #include "dpdk/ethdev_port.h"
+#include "tests/process/from_meson.h"
 #include "wire/header.h"
 
 namespace ulc::dpdk {
@@ -27,12 +28,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kFrames = 50;
+const char* const kSwitchProgram = test::from_meson("ULC_SWITCH_PATH");
 
 class SwitchProcess : public ::testing::Test {
 protected:
     void SetUp() override {
-        program_ = std::getenv("ULC_SWITCH_PATH");  // NOLINT(concurrency-mt-unsafe)
-        ASSERT_NE(program_, nullptr) << "ULC_SWITCH_PATH names ulc-switch; meson test sets it";
         char path[] = "/tmp/ulc-switch-XXXXXX";
         directory_ = mkdtemp(path);
     }
@@ -53,12 +53,8 @@ protected:
 
     /// Starts the switch and waits for its line.
     void start_switch(std::vector<std::string> more) {
-        std::vector<std::string> args{program_,
-                                      "--ports",
-                                      "3",
-                                      "--socket",
-                                      directory_ + "/s",
-                                      "--stats",
+        std::vector<std::string> args{kSwitchProgram,       "--ports",         "3",
+                                      "--socket",           directory_ + "/s", "--stats",
                                       directory_ + "/stats"};
         args.insert(args.end(), more.begin(), more.end());
         int out[2];
@@ -74,7 +70,7 @@ protected:
             for (std::string& arg : args)
                 argv.push_back(arg.data());
             argv.push_back(nullptr);
-            execv(program_, argv.data());
+            execv(kSwitchProgram, argv.data());
             _exit(127);
         }
         close(out[1]);
@@ -124,7 +120,6 @@ protected:
         return row[name].get<std::uint64_t>();
     }
 
-    const char* program_ = nullptr;
     std::string directory_;
     pid_t switch_ = -1;
     std::vector<pid_t> stations_;
