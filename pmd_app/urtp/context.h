@@ -55,6 +55,7 @@ struct Context {
     Counters& counters;
     Prng prng;
     Timers timers;
+    HoldRules hold;  ///< members that hold up a group
 };
 
 }  // namespace ulc::urtp

@@ -7,6 +7,7 @@
 
 #include "base/fnv.h"
 #include "urtp/fast.h"
+#include "urtp/sender/questions.h"
 
 namespace ulc::urtp {
 
@@ -34,6 +35,7 @@ Context::Context(const TransportConfig& of, const SegmentPool& segments, Counter
       prng(of.seed) {
     ULC_CHECK(resolve(of.profile, policy, config.params) == Err::kOk);
     config.profile = {};
+    hold.limit = config.params.hold_limit;
     ULC_CHECK(std::has_single_bit(config.params.window));
 }
 
@@ -207,16 +209,16 @@ Segment* Transport::send_control(Nanos now) {
         case Turn::Kind::kNone:
             return nullptr;
         case Turn::Kind::kDoubt:
-            segment = sender_.send_doubt(*turn.session);
+            segment = make_doubt(context_, sessions_, *turn.session);
             break;
         case Turn::Kind::kStream:
             segment = receiver_.speak(*turn.rx, now);
             break;
         case Turn::Kind::kProbe:
-            segment = sender_.send_probe(*turn.tx, now);
+            segment = make_probe(context_, sessions_, *turn.tx, now);
             break;
         case Turn::Kind::kReserve:
-            segment = sender_.send_reserve(*turn.tx);
+            segment = make_reserve(context_, sessions_, *turn.tx);
             break;
         case Turn::Kind::kGroup:
             segment = turn.group->rules->speak();
@@ -236,7 +238,7 @@ Segment* Transport::send_control(Nanos now) {
         }
     }
     const bool had_their_turn = control_.end_run();
-    if (Segment* segment = sender_.next_repair(now)) return segment;
+    if (Segment* segment = sender_.repairs().next(now)) return segment;
     Segment* segment = sender_.next_new(now);
     return segment == nullptr && had_their_turn && may_speak ? send_control(now) : segment;
 }
@@ -388,7 +390,7 @@ Nanos Transport::put_off_timers(Nanos now) noexcept {
 /// Tells which members have held up the stream for too long, and goes on without those that the
 /// client does not want to wait for.
 void Transport::name_holders(TxStream& tx, Nanos now) {
-    const Nanos limit = sender_.hold().limit;
+    const Nanos limit = context_.hold.limit;
     Holders& holders = *tx.group->holders;
     holders.sample(tx, now, limit);
     for (;;) {
@@ -402,7 +404,7 @@ void Transport::name_holders(TxStream& tx, Nanos now) {
         session->held_untold = true;
         context_.count(silent ? Counter::held_by_silent : Counter::held_by_slow);
         sessions_.tell(*session);
-        if (!sender_.may_exclude(tx, at)) continue;
+        if (!may_exclude(context_.hold, tx, at)) continue;
         context_.count(Counter::members_excluded);
         peer_gone(session->rank, EventKind::kPeerExcluded, now);
     }

@@ -210,7 +210,7 @@ public:
     [[nodiscard]] bool poll_event(Event& out) noexcept;
     /// Says how long a member may hold up a group's stream of this one. Until then:
     /// Params::hold_limit, and none is excluded. Allocates.
-    void set_hold(HoldRules rules) { sender_.set_hold(std::move(rules)); }
+    void set_hold(HoldRules rules) { context_.hold = std::move(rules); }
     /// Asks some stream that retains packets for acknowledgement: there is no segment for a new
     /// packet.
     void want_segments(Nanos now) noexcept;

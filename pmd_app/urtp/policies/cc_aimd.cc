@@ -8,14 +8,14 @@ namespace ulc::urtp {
 namespace {
 
 void on_opened(Sender& sender, TxStream& tx) noexcept {
-    const CongestionLimits limits = sender.congestion_limits(tx);
-    sender.bound_stream(tx, tx.congestion.emplace<LossBased>(limits).window(), 0);
+    const CongestionLimits limits = congestion_limits(sender.params(), tx);
+    bound_stream(sender.params(), tx, tx.congestion.emplace<LossBased>(limits).window(), 0);
 }
 
 void on_acked(Sender& sender, TxStream& tx, const AckNews& news, Nanos now) noexcept {
     auto& control = std::get<LossBased>(tx.congestion);
     control.on_acked(packets_of(tx, news));
-    sender.bound_stream(tx, control.window(), now);
+    bound_stream(sender.params(), tx, control.window(), now);
 }
 
 void on_lost(Sender& sender, TxStream& tx, Seq, Nanos now) noexcept {
@@ -23,7 +23,7 @@ void on_lost(Sender& sender, TxStream& tx, Seq, Nanos now) noexcept {
     const bool may = tx.may_cut(now);
     control.on_lost(may);
     if (may) tx.cut_at = now;
-    sender.bound_stream(tx, control.window(), now);
+    bound_stream(sender.params(), tx, control.window(), now);
 }
 
 }  // namespace

@@ -8,14 +8,14 @@ namespace ulc::urtp {
 namespace {
 
 void on_opened(Sender& sender, TxStream& tx) noexcept {
-    const CongestionLimits limits = sender.congestion_limits(tx);
-    sender.bound_stream(tx, tx.congestion.emplace<AdaptiveBackoff>(limits).window(), 0);
+    const CongestionLimits limits = congestion_limits(sender.params(), tx);
+    bound_stream(sender.params(), tx, tx.congestion.emplace<AdaptiveBackoff>(limits).window(), 0);
 }
 
 void on_acked(Sender& sender, TxStream& tx, const AckNews& news, Nanos now) noexcept {
     auto& control = std::get<AdaptiveBackoff>(tx.congestion);
     if (control.on_acked(packets_of(tx, news), news.rtt))
-        sender.bound_stream(tx, control.window(), now);
+        bound_stream(sender.params(), tx, control.window(), now);
 }
 
 void on_lost(Sender& sender, TxStream& tx, Seq, Nanos now) noexcept {
@@ -26,7 +26,7 @@ void on_lost(Sender& sender, TxStream& tx, Seq, Nanos now) noexcept {
                     tx.group != nullptr ? AdaptiveBackoff::kGroupCut : AdaptiveBackoff::kCut,
                     tx.group == nullptr && sender.params().reorder_wait > 0);
     if (may) tx.cut_at = now;
-    sender.bound_stream(tx, control.window(), now);
+    bound_stream(sender.params(), tx, control.window(), now);
 }
 
 }  // namespace

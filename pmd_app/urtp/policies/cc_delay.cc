@@ -8,8 +8,8 @@ namespace ulc::urtp {
 namespace {
 
 void on_opened(Sender& sender, TxStream& tx) noexcept {
-    const CongestionLimits limits = sender.congestion_limits(tx);
-    sender.bound_stream(tx, tx.congestion.emplace<DelayBased>(limits).window(), 0);
+    const CongestionLimits limits = congestion_limits(sender.params(), tx);
+    bound_stream(sender.params(), tx, tx.congestion.emplace<DelayBased>(limits).window(), 0);
 }
 
 void on_acked(Sender& sender, TxStream& tx, const AckNews& news, Nanos now) noexcept {
@@ -17,7 +17,7 @@ void on_acked(Sender& sender, TxStream& tx, const AckNews& news, Nanos now) noex
     const float before = control.window();
     control.on_acked(packets_of(tx, news), news.rtt, tx.may_cut(now));
     if (control.window() < before) tx.cut_at = now;
-    sender.bound_stream(tx, control.window(), now);
+    bound_stream(sender.params(), tx, control.window(), now);
 }
 
 void on_lost(Sender& sender, TxStream& tx, Seq, Nanos now) noexcept {
@@ -25,7 +25,7 @@ void on_lost(Sender& sender, TxStream& tx, Seq, Nanos now) noexcept {
     const float before = control.window();
     control.on_lost(tx.may_cut(now));
     if (control.window() < before) tx.cut_at = now;
-    sender.bound_stream(tx, control.window(), now);
+    bound_stream(sender.params(), tx, control.window(), now);
 }
 
 }  // namespace

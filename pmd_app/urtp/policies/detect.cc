@@ -32,7 +32,7 @@ void on_no_room(Receiver& receiver, RxStream& rx, Nanos now) noexcept {
 }
 
 void on_room(Receiver& receiver, Nanos) noexcept {
-    receiver.end_starving(receiver.first_starved());
+    receiver.room().end_starving(receiver.room().first_starved());
 }
 
 /// Handles a packet that is not next: late, or others before it are lost.

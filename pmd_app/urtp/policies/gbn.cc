@@ -38,7 +38,7 @@ void repeat_from_oldest(Sender& sender, TxStream& tx, std::uint32_t at, Nanos no
     const Seq oldest = tx.next[at];
     if (!oldest.before(tx.sent)) return;
     const Seq room = oldest.before(tx.edge[at]) ? tx.edge[at] : oldest + 1;
-    const Seq most = oldest + sender.may_repeat(tx, oldest, now);
+    const Seq most = oldest + sender.repairs().may_repeat(tx, oldest, now);
     const Seq edge = room.before(most) ? room : most;
     for (Seq seq = oldest; seq.before(tx.sent) && seq.before(edge); ++seq) {
         // A packet retransmitted behind the oldest was dropped behind it, so it is not spurious.

@@ -58,7 +58,7 @@ void on_stream(Receiver&, RxStream& rx) noexcept {
 
 /// Returns true for anything that is not reserved for a grant.
 bool may_hold(Receiver& receiver, RxStream& rx, Seq seq, bool&) noexcept {
-    return kept_room::by_grant(receiver, rx, seq) || receiver.unkept() > 0;
+    return kept_room::by_grant(receiver, rx, seq) || receiver.room().unkept() > 0;
 }
 
 /// Refuses announced packets that are not here; asks again itself in case the refusal is lost.
@@ -70,12 +70,12 @@ void on_no_room(Receiver& receiver, RxStream& rx, Nanos now) noexcept {
 
 /// Gives space to the sources that asked for it; the others were refused and will ask.
 void on_room(Receiver& receiver, Nanos) noexcept {
-    Session& session = receiver.first_starved();
+    Session& session = receiver.room().first_starved();
     if (kept_room::grant_waiting(receiver, session)) {
-        receiver.starve_on();
+        receiver.room().starve_on();
         return;
     }
-    receiver.end_starving(session);
+    receiver.room().end_starving(session);
 }
 
 /// Ends optimism: the next message goes the conservative way.

@@ -14,7 +14,7 @@ std::uint32_t distance(Seq from, Seq to) noexcept { return static_cast<std::uint
 void settle(Receiver& receiver, RxStream& rx) noexcept {
     KeptRoom& room = rx.room;
     if (room.granted == 0 || rx.next.before(room.granted_to)) return;
-    receiver.unkeep(room.granted);
+    receiver.room().unkeep(room.granted);
     room.granted = 0;
 }
 
@@ -23,19 +23,19 @@ void settle(Receiver& receiver, RxStream& rx) noexcept {
 namespace kept_room {
 
 void give_slots(Receiver& receiver, RxStream& rx) noexcept {
-    const std::uint32_t common = receiver.unkept() / 2;  // the rest is granted
+    const std::uint32_t common = receiver.room().unkept() / 2;  // the rest is granted
     const std::uint32_t wanted = std::min(receiver.params().source_packets, rx.window);
     rx.room.rationed = true;
     rx.room.slots = static_cast<std::uint16_t>(std::min(wanted, common));
     rx.room.granted_to = rx.next;
     rx.limit_told = rx.next + std::min(wanted, rx.window);
-    receiver.keep(rx.room.slots);
+    receiver.room().keep(rx.room.slots);
 }
 
 bool by_grant(Receiver& receiver, RxStream& rx, Seq seq) noexcept {
     if (rx.room.granted == 0 || !seq.before(rx.room.granted_to)) return false;
     --rx.room.granted;
-    receiver.unkeep(1);
+    receiver.room().unkeep(1);
     return true;
 }
 
@@ -43,7 +43,7 @@ bool by_grant_or_slot(Receiver& receiver, RxStream& rx, Seq seq, bool& slot) noe
     if (by_grant(receiver, rx, seq)) return true;
     if (rx.room.slots_used == rx.room.slots) return false;
     ++rx.room.slots_used;
-    receiver.unkeep(1);
+    receiver.room().unkeep(1);
     slot = true;
     return true;
 }
@@ -69,9 +69,9 @@ bool grant(Receiver& receiver, RxStream& rx) noexcept {
     if (at.before(rx.next)) at = rx.next;
     for (; at.before(end); ++at) {
         if (!receiver.holds(rx, at)) {
-            if (receiver.unkept() == 0) break;
+            if (receiver.room().unkept() == 0) break;
             ++room.granted;
-            receiver.keep(1);
+            receiver.room().keep(1);
         }
         room.granted_to = at + 1;
     }
@@ -107,7 +107,7 @@ void on_reserve(Receiver& receiver, const wire::FlowBody& body, Session& session
     rx->room.want_first = first;
     rx->room.want = static_cast<std::uint16_t>(count);
     if (grant(receiver, *rx)) return;
-    receiver.await_room(session);
+    receiver.room().await(session);
 }
 
 bool grant_waiting(Receiver& receiver, Session& session) noexcept {
@@ -123,8 +123,8 @@ bool grant_waiting(Receiver& receiver, Session& session) noexcept {
 }
 
 void on_room(Receiver& receiver, Nanos) noexcept {
-    if (grant_waiting(receiver, receiver.first_starved())) {
-        receiver.starve_on();
+    if (grant_waiting(receiver, receiver.room().first_starved())) {
+        receiver.room().starve_on();
     } else {
         receiver.offer_room();
     }
@@ -209,7 +209,7 @@ void on_grant(Sender& sender, const wire::FlowBody& body, TxStream& tx, std::uin
     for (; seq.before(end) && seq.before(tx.sent); ++seq) {
         TxSlot& slot = tx.slot(seq);
         if (slot.asked_by != TxSlot::kNobody || now - slot.sent_at < gap) continue;
-        sender.queue_repair(tx, seq, static_cast<std::uint16_t>(at), now);
+        sender.repairs().queue(tx, seq, static_cast<std::uint16_t>(at), now);
     }
     for (std::uint32_t i = 0; i < tx.members; ++i) {
         const bool asked = tx.want_at == TxSlot::kSeveral || tx.want_at == i;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Space of the receiver's pool that is reserved for one stream: the common part of the flow-control
-// policies conservative, optimistic and credit. Receiver::keep() counts the free nodes that are
+// policies conservative, optimistic and credit. RxRoom::keep() counts the free nodes that are
 // promised:
 //
 //   slots     a fixed share of each stream (NX/2's short message slots, GAMMA's preallocated

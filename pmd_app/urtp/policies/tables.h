@@ -3,6 +3,7 @@
 #pragma once
 
 #include "urtp/policy.h"
+#include "urtp/sender/congestion.h"
 
 namespace ulc::urtp {
 
@@ -24,7 +25,12 @@ extern const Policy kP0;            ///< profiles/pcode/tables.cc
 extern const Policy kP1;
 extern const Policy kPcode;
 
-/// Returns the packets that an acknowledgement reports to a controller; congestion.cc.
+// sender/congestion.cc, for the tables of congestion control:
+/// Returns the bounds of a controller's window.
+[[nodiscard]] CongestionLimits congestion_limits(const Params& params, const TxStream& tx) noexcept;
+/// `window` packets may be under way from now on.
+void bound_stream(const Params& params, TxStream& tx, double window, Nanos now) noexcept;
+/// Returns the packets that an acknowledgement reports to a controller.
 [[nodiscard]] float packets_of(const TxStream& tx, const AckNews& news) noexcept;
 
 /// Entries of a table that wants no congestion control.

@@ -31,9 +31,9 @@ Seq next_ack(const RxStream& rx, std::uint32_t credit, const Params& params) noe
 }
 
 std::uint32_t credit(Receiver& receiver, RxStream& rx) noexcept {
-    if (receiver.has_room(*rx.session, rx.window + rx.session->held)) [[likely]]
+    if (receiver.room().has(*rx.session, rx.window + rx.session->held)) [[likely]]
         return rx.window;
-    const std::uint32_t free = receiver.room(*rx.session);
+    const std::uint32_t free = receiver.room().of(*rx.session);
     const std::uint32_t held = rx.session->held;
     const std::uint32_t reserved = rx.session->reserved_used ? 0 : 1;
     return std::min(rx.window, std::max(free > held ? free - held : 0, reserved));

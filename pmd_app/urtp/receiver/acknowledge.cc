@@ -106,7 +106,7 @@ Segment* Receiver::send_flow(RxStream& rx) noexcept {
 }
 
 void Receiver::offer_room() noexcept {
-    Session& session = *starved_.front();
+    Session& session = room_.first_starved();
     bool still = false;
     for (RxStream* rx = session.streams(); rx != nullptr; rx = rx->sibling) {
         const std::uint32_t credit = context_.policy.credit(*this, *rx);
@@ -123,9 +123,9 @@ void Receiver::offer_room() noexcept {
         }
     }
     if (still) {
-        starved_.rotate();
+        room_.starve_on();
     } else {
-        end_starving(session);
+        room_.end_starving(session);
     }
 }
 

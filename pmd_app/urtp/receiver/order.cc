@@ -29,6 +29,15 @@ void fill(RxNode& node, const wire::FrameView& frame, Segment* segment, RxStream
     node.after_count = frame.after_count;
 }
 
+/// A packet below high came that was missing.
+void note_filled(RxStream& rx, Seq seq, Nanos now) noexcept {
+    if (seq.before(rx.asked_to)) {
+        rx.reorder.came_asked(now);
+    } else if (rx.ask_new_at != kNever && seq.before(rx.late_to)) {
+        rx.reorder.came_late(now);
+    }
+}
+
 }  // namespace
 
 void Receiver::free_node(Session& session, RxNode& node) noexcept {
@@ -37,7 +46,7 @@ void Receiver::free_node(Session& session, RxNode& node) noexcept {
     if (node.reserved) {
         session.reserved_used = false;
     } else {
-        if (node.slot) slot_returned(session, node.packet.stream);
+        if (node.slot) room_.slot_returned(session, node.packet.stream);
         --session.held;
         store_.give_back(node);
     }
@@ -59,8 +68,21 @@ RxNode* Receiver::take_node(RxStream& rx, Seq seq, bool in_order) noexcept {
         return &session.reserved;
     }
     context_.count(Counter::drop_no_room);
-    await_room(session);
+    room_.await(session);
     return nullptr;
+}
+
+Rank Receiver::next_source() noexcept {
+    const Session* session = ready_.front();
+    ready_.rotate();
+    return session != nullptr ? session->rank : kNoRank;
+}
+
+bool Receiver::front(Rank source, ReadyPacket& out) const noexcept {
+    const Session* session = source < sessions_.size() ? sessions_.find(source) : nullptr;
+    const bool ready = session != nullptr && session->ready_head != nullptr;
+    if (ready) out = session->ready_head->packet;
+    return ready;
 }
 
 bool Receiver::on_mcast(const wire::FrameView& frame, Segment* segment, Session& session,
@@ -156,7 +178,7 @@ bool Receiver::take_in_order(const wire::FrameView& frame, Segment* segment, RxS
         if (rx.counted) rx.group->rules->in_order(rx, frame.global, now);
     }
     if (rx.held > 0) {
-        filled(rx, frame.seq, now);
+        note_filled(rx, frame.seq, now);
         drain(rx, now);
     }
     moved(rx, now);
@@ -175,7 +197,7 @@ bool Receiver::hold(const wire::FrameView& frame, Segment* segment, RxStream& rx
     }
     const bool new_gap = rx.high.before(frame.seq);
     if (frame.seq.before(rx.high)) {
-        filled(rx, frame.seq, now);
+        note_filled(rx, frame.seq, now);
     } else {
         rx.high = frame.seq + 1;
     }
@@ -326,7 +348,7 @@ void Receiver::pull_front(Rank source) noexcept {
         ready_.remove(session);
     }
     free_node(session, *node);
-    if (!starved_.empty()) context_.policy.on_room(*this, now);
+    if (room_.is_awaited()) context_.policy.on_room(*this, now);
     return session.ready_head != nullptr;
 }
 

@@ -12,6 +12,7 @@
 #include "urtp/context.h"
 #include "urtp/control_queue.h"
 #include "urtp/receiver/ordering.h"
+#include "urtp/receiver/rx_room.h"
 #include "urtp/receiver/rx_store.h"
 #include "urtp/sessions.h"
 
@@ -50,17 +51,8 @@ public:
     void take_passed(RxStream& rx, Nanos now) noexcept;  ///< without a frame, nor an answer
 
     // --- packets in order (as in Transport)
-    [[nodiscard]] Rank next_source() noexcept {
-        const Session* session = ready_.front();
-        ready_.rotate();
-        return session != nullptr ? session->rank : kNoRank;
-    }
-    [[nodiscard]] bool front(Rank source, ReadyPacket& out) const noexcept {
-        const Session* session = source < sessions_.size() ? sessions_.find(source) : nullptr;
-        const bool ready = session != nullptr && session->ready_head != nullptr;
-        if (ready) out = session->ready_head->packet;
-        return ready;
-    }
+    [[nodiscard]] Rank next_source() noexcept;
+    [[nodiscard]] bool front(Rank source, ReadyPacket& out) const noexcept;
     void pull_front(Rank source) noexcept;
     bool pop(Rank source, Nanos now);
     // --- waiting
@@ -101,22 +93,7 @@ public:
     [[nodiscard]] bool holds(const RxStream& rx, Seq seq) const noexcept {
         return store_.find(&rx, seq) != nullptr;
     }
-    // --- for policies: nodes of the store
-    [[nodiscard]] std::uint32_t room(const Session& of) const noexcept {
-        return store_.room(of.local);
-    }
-    [[nodiscard]] bool has_room(const Session& of, std::uint32_t nodes) const noexcept {
-        return store_.has_room(of.local, nodes);
-    }
-    [[nodiscard]] std::uint32_t unkept() const noexcept {
-        return store_.free_count() > kept_ ? store_.free_count() - kept_ : 0;
-    }
-    void keep(std::uint32_t nodes) noexcept { kept_ += nodes; }  ///< free ones, for somebody
-    void unkeep(std::uint32_t nodes) noexcept { kept_ -= nodes; }
-    void await_room(Session& session) noexcept;
-    [[nodiscard]] Session& first_starved() noexcept { return *starved_.front(); }
-    void starve_on() noexcept { starved_.rotate(); }  ///< the others' turn
-    void end_starving(Session& session) noexcept;
+    [[nodiscard]] RxRoom& room() noexcept { return room_; }
     /// Tells the first starved source of free nodes if it is worth a frame.
     void offer_room() noexcept;
     RxStream* find_or_make(StreamId stream, Session& session);
@@ -130,8 +107,6 @@ private:
     void packet_fields(state::Archive& archive, RxNode& node);
     void begin(RxStream& rx, StreamId id, std::uint32_t window, Seq first);
     void end(RxStream& rx) noexcept;
-    void end_keeping(RxStream& rx) noexcept;
-    void slot_returned(Session& session, StreamId stream) noexcept;
     void keep_copy(RxNode& node, Session& session);
     RxNode* take_node(RxStream& rx, Seq seq, bool in_order) noexcept;
     void free_node(Session& session, RxNode& node) noexcept;
@@ -152,27 +127,21 @@ private:
     void answer_in_slot(RxStream& rx, Nanos now) noexcept;
     void expect_ends(Session& session, Nanos now) noexcept;
     void arm(RxStream& rx) noexcept;
-    [[nodiscard]] Nanos first_wait(const RxStream& rx) const noexcept;
-    [[nodiscard]] Seq asks_to(const RxStream& rx) const noexcept;
-    [[nodiscard]] bool lacks_before(const RxStream& rx, Seq end) const noexcept;
     void on_late(RxStream& rx, Nanos now) noexcept;
-    [[nodiscard]] Nanos reorder_wait(const RxStream& rx) const noexcept;
-    void filled(RxStream& rx, Seq seq, Nanos now) noexcept;
     void count_duplicate(RxStream& rx, Seq seq) noexcept;
     Context& context_;
     Sessions& sessions_;
     ControlQueue& control_;
     RxStore store_;
+    RxRoom room_;
     const bool takes_short_;          ///< the configuration leaves packets the fast path
     const bool in_turn_;              ///< Params::receives_in_turn
     const bool plain_acks_;           ///< credit and acknowledgements are the default's
     const std::uint32_t plain_step_;  ///< its next acknowledgement, from a window of credit
     const Nanos ack_delay_;           ///< Context::ack_delay(0)
-    std::uint32_t kept_ = 0;          ///< free nodes of the store that are promised (policies)
     std::uint32_t expecting_ = 0;     ///< sessions that a pending receive names
     List<Session, &Session::awaited_link> awaited_;  ///< these, in the order of the receives
     List<Session, &Session::ready_link> ready_;
-    List<Session, &Session::starved_link> starved_;
 };
 
 }  // namespace ulc::urtp

@@ -10,42 +10,50 @@
 
 namespace ulc::urtp {
 
-Nanos Receiver::deadline(const RxStream& rx) noexcept {
-    return std::min(std::min(rx.ack_by, rx.answer_at), std::min(rx.ask_new_at, rx.ask_all_at));
-}
-
-void Receiver::arm(RxStream& rx) noexcept { context_.timers.arm_by(rx.timer, deadline(rx)); }
+namespace {
 
 /// Returns how long a repair may take before it counts as lost.
-Nanos Receiver::first_wait(const RxStream& rx) const noexcept {
-    const Params& p = params();
+Nanos first_wait(const Params& p, const RxStream& rx) noexcept {
     Nanos wait = p.min_recv_wait;
     if (p.timed_by_rtt) wait = std::max(wait, rx.session->rtt.bound());
     if (rx.group != nullptr) wait += p.repair_gather;
     return std::clamp(wait, kMicrosecond, std::max(kMicrosecond, p.max_recv_wait));
 }
 
-void Receiver::make_request_due(RxStream& rx, bool all) noexcept {
-    rx.request_due = true;
-    rx.request_all |= all;
-    control_.push(*rx.session);
-}
-
 /// Returns how long a packet may be missing before it counts as lost. Frames for a group go by one
 /// link.
-Nanos Receiver::reorder_wait(const RxStream& rx) const noexcept {
-    const Params& p = params();
+Nanos reorder_wait(const Params& p, const RxStream& rx) noexcept {
     if (p.reorder_wait <= 0 || rx.group != nullptr) return p.reorder_wait;
     return rx.reorder.wait(p.reorder_wait, p.max_recv_wait);
 }
 
-/// A packet below high came that was missing.
-void Receiver::filled(RxStream& rx, Seq seq, Nanos now) noexcept {
-    if (seq.before(rx.asked_to)) {
-        rx.reorder.came_asked(now);
-    } else if (rx.ask_new_at != kNever && seq.before(rx.late_to)) {
-        rx.reorder.came_late(now);
-    }
+/// Returns one past the last number that a request may ask for: where packets overtake each other,
+/// the packets of a gap are late until `reorder_wait` has passed.
+Seq asks_to(const Params& p, const RxStream& rx) noexcept {
+    if (p.reorder_wait <= 0 || rx.ask_new_at == kNever) return rx.high;
+    return rx.lost_to.before(rx.next) ? rx.next : rx.lost_to;
+}
+
+/// Returns whether a packet before `end` is missing that was not asked for. O(window), called by
+/// timers alone.
+bool lacks_before(const RxStore& store, const RxStream& rx, Seq end) noexcept {
+    for (Seq seq = rx.asked_to.before(rx.next) ? rx.next : rx.asked_to; seq.before(end); ++seq)
+        if (store.find(&rx, seq) == nullptr) return true;
+    return false;
+}
+
+}  // namespace
+
+Nanos Receiver::deadline(const RxStream& rx) noexcept {
+    return std::min(std::min(rx.ack_by, rx.answer_at), std::min(rx.ask_new_at, rx.ask_all_at));
+}
+
+void Receiver::arm(RxStream& rx) noexcept { context_.timers.arm_by(rx.timer, deadline(rx)); }
+
+void Receiver::make_request_due(RxStream& rx, bool all) noexcept {
+    rx.request_due = true;
+    rx.request_all |= all;
+    control_.push(*rx.session);
 }
 
 /// A packet came that had come before: after a request for it, that was spurious.
@@ -65,21 +73,6 @@ void Receiver::stop_asking(RxStream& rx) noexcept {
     rx.ask_wait = 0;
 }
 
-/// Returns one past the last number that a request may ask for: where packets overtake each other,
-/// the packets of a gap are late until `reorder_wait` has passed.
-Seq Receiver::asks_to(const RxStream& rx) const noexcept {
-    if (params().reorder_wait <= 0 || rx.ask_new_at == kNever) return rx.high;
-    return rx.lost_to.before(rx.next) ? rx.next : rx.lost_to;
-}
-
-/// Returns whether a packet before `end` is missing that was not asked for. O(window), called by
-/// timers alone.
-bool Receiver::lacks_before(const RxStream& rx, Seq end) const noexcept {
-    for (Seq seq = rx.asked_to.before(rx.next) ? rx.next : rx.asked_to; seq.before(end); ++seq)
-        if (store_.find(&rx, seq) == nullptr) return true;
-    return false;
-}
-
 /// Something below high is missing. new_gap: more than before.
 void Receiver::ask_for_gap(RxStream& rx, bool new_gap, Nanos now) noexcept {
     rx.patience = 0;
@@ -88,7 +81,7 @@ void Receiver::ask_for_gap(RxStream& rx, bool new_gap, Nanos now) noexcept {
     if (asking && !new_gap) return;
     if (!asking) rx.asked_to = rx.lost_to = rx.next;
     if (rx.lost_to.before(rx.asked_to)) rx.lost_to = rx.asked_to;
-    Nanos wait = reorder_wait(rx);
+    Nanos wait = reorder_wait(params(), rx);
     if (rx.group != nullptr && rx.group->ranks.size() > 2) {
         wait += context_.random_below(params().req_spread);
     }
@@ -105,7 +98,7 @@ void Receiver::ask_for_gap(RxStream& rx, bool new_gap, Nanos now) noexcept {
 /// Asks again for a packet that the full store dropped: when a node returns, or from time to time.
 void Receiver::ask_later(RxStream& rx, Nanos now) noexcept {
     if (rx.ask_all_at != kNever) return;
-    if (rx.ask_wait == 0) rx.ask_wait = first_wait(rx);
+    if (rx.ask_wait == 0) rx.ask_wait = first_wait(params(), rx);
     rx.ask_all_at = now + rx.ask_wait;
     arm(rx);
 }
@@ -114,9 +107,9 @@ void Receiver::ask_later(RxStream& rx, Nanos now) noexcept {
 /// since get theirs.
 void Receiver::on_late(RxStream& rx, Nanos now) noexcept {
     if (!rx.missing()) return;
-    const Nanos wait = reorder_wait(rx);
+    const Nanos wait = reorder_wait(params(), rx);
     rx.lost_to = wait > 0 ? rx.late_to : rx.high;
-    if (wait <= 0 || lacks_before(rx, rx.lost_to)) make_request_due(rx, false);
+    if (wait <= 0 || lacks_before(store_, rx, rx.lost_to)) make_request_due(rx, false);
     if (!rx.lost_to.before(rx.high)) return;
     rx.late_to = rx.high;
     rx.ask_new_at = now + wait;
@@ -153,7 +146,7 @@ void Receiver::asked(RxStream& rx, Nanos now) noexcept {
     // Where packets overtake each other, the answer may be the packet itself, which was late.
     rx.timed = rx.asked_at == kNever && params().reorder_wait <= 0;
     rx.asked_at = now;
-    if (rx.ask_wait == 0) rx.ask_wait = first_wait(rx);
+    if (rx.ask_wait == 0) rx.ask_wait = first_wait(params(), rx);
     if (rx.ask_all_at == kNever || rx.request_all) rx.ask_all_at = now + rx.ask_wait;
     arm(rx);
 }
@@ -166,7 +159,7 @@ Segment* Receiver::send_request(RxStream& rx, Nanos now) {
     std::array<std::byte, wire::kReqBitmapOctetsMax> bitmap;
     std::size_t octets = 0;
     if (rx.missing() && !params().single_request) {
-        const auto span = static_cast<std::uint32_t>(asks_to(rx) - rx.next);
+        const auto span = static_cast<std::uint32_t>(asks_to(params(), rx) - rx.next);
         std::uint32_t bits = std::min<std::uint32_t>(span, bitmap.size() * 8);
         std::uint32_t room =
             std::max(1U, store_.room(rx.session->local));  // no frame would hold more
@@ -204,7 +197,7 @@ void Receiver::expect(Session& session, Nanos now) {
     session.expected_since = now;
     // Nothing shows that it was sent: not before what such receives mostly take.
     session.expect_wait =
-        std::max(first_wait(session.unicast), std::min(session.reply.bound(), longest));
+        std::max(first_wait(params(), session.unicast), std::min(session.reply.bound(), longest));
     const Nanos first = params().first_recv_wait;
     const Nanos wait = first != kFromRtt ? first : session.expect_wait;
     if (first != kFromRtt) session.expect_wait /= 2;  // is doubled at the first request

@@ -15,6 +15,7 @@ Receiver::Receiver(Context& context, Sessions& sessions, ControlQueue& control)
       control_(control),
       store_(context.params().rx_pool_packets, context.config.send_frames,
              context.config.receive_frames),
+      room_(store_),
       takes_short_(kFastPath && context.params().acknowledged),
       in_turn_(context.params().receives_in_turn),
       plain_acks_(kFastPath && context.policy.credit == kUrtp.credit &&
@@ -82,7 +83,7 @@ void Receiver::end(Session& session, Nanos now) noexcept {
     session.blocked = 0;
     if (session.expecting) expect_ends(session, now);
     context_.timers.remove(session.expect_timer);
-    starved_.remove(session);
+    room_.remove(session);
 }
 
 bool Receiver::may_forget(const Group& group) noexcept {
@@ -94,7 +95,7 @@ bool Receiver::may_forget(const Group& group) noexcept {
 void Receiver::forget(Group& group) noexcept {
     for (const auto& rx : group.rx) {
         context_.timers.remove(rx->timer);
-        end_keeping(*rx);
+        room_.end_keeping(*rx);
         RxStream* before = &rx->session->unicast;
         while (before->sibling != rx.get())
             before = before->sibling;
@@ -113,7 +114,7 @@ void Receiver::forget(Session& session) noexcept {
     context_.timers.remove(session.expect_timer);
     context_.timers.resign();
     ready_.remove(session);
-    starved_.remove(session);
+    room_.remove(session);
     awaited_.remove(session);
 }
 
@@ -129,7 +130,7 @@ void Receiver::end(RxStream& rx) noexcept {
     rx.blocked = false;
     stop_asking(rx);
     rx.ack_due = false;
-    end_keeping(rx);
+    room_.end_keeping(rx);
     context_.timers.remove(rx.timer);
 }
 
@@ -144,8 +145,7 @@ void Receiver::end(RxStream& rx) noexcept {
     node.packet.segment = nullptr;
 }
 
-/// A node of a stream's own share was popped.
-void Receiver::slot_returned(Session& session, StreamId stream) noexcept {
+void RxRoom::slot_returned(Session& session, StreamId stream) noexcept {
     for (RxStream* rx = session.streams(); rx != nullptr; rx = rx->sibling) {
         if (rx->id != stream || rx->room.slots_used == 0) continue;
         --rx->room.slots_used;
@@ -154,28 +154,12 @@ void Receiver::slot_returned(Session& session, StreamId stream) noexcept {
     }
 }
 
-/// The stream ends: nothing is kept for it any more.
-void Receiver::end_keeping(RxStream& rx) noexcept {
-    kept_ -= rx.room.granted + (rx.room.slots - rx.room.slots_used);
-    rx.room = {};
-}
-
 void Receiver::lose(RxStream& rx, std::uint32_t packets) noexcept {
     Session& session = *rx.session;
     session.lost = packets > UINT32_MAX - session.lost ? UINT32_MAX : session.lost + packets;
     sessions_.tell(session);
     rx.after_loss = true;
     context_.count(Counter::packets_lost, packets);
-}
-
-void Receiver::await_room(Session& session) noexcept {
-    session.starved = true;
-    starved_.push_back(session);
-}
-
-void Receiver::end_starving(Session& session) noexcept {
-    session.starved = false;
-    starved_.remove(session);
 }
 
 void Receiver::check_invariants() const {
@@ -202,13 +186,13 @@ void Receiver::check_invariants() const {
         }
         ULC_CHECK(nodes == session.held && blocked == session.blocked);
         ULC_CHECK(ready_.holds(session) == (session.ready_head != nullptr));
-        ULC_CHECK(!starved_.holds(session) || (session.starved && !session.gone));
+        ULC_CHECK(!room_.is_awaited_by(session) || (session.starved && !session.gone));
         expecting += session.expecting ? 1 : 0;
         taken += nodes;
     });
-    ULC_CHECK(expecting == expecting_ && kept == kept_);
+    ULC_CHECK(expecting == expecting_ && kept == room_.kept());
     ULC_CHECK(!store_.is_open() || store_.free_count() + taken == store_.capacity());
-    ULC_CHECK(!store_.is_open() || kept_ <= store_.free_count());
+    ULC_CHECK(!store_.is_open() || room_.kept() <= store_.free_count());
 }
 
 }  // namespace ulc::urtp

@@ -39,7 +39,7 @@ inline bool Receiver::grants_whole_window(const Session& session) const noexcept
     rx.answer_at = kNever;
     rx.ack_at = plain ? rx.next + plain_step_ : context_.policy.next_ack(rx, credit, params());
     if (session.unacked_group == &rx) session.unacked_group = nullptr;
-    if (credit < rx.window / 2) await_room(session);
+    if (credit < rx.window / 2) room_.await(session);
     return {rx.id, rx.next.value, static_cast<std::uint16_t>(credit), delay_us};
 }
 
@@ -117,7 +117,7 @@ inline bool Receiver::grants_whole_window(const Session& session) const noexcept
 }
 
 [[gnu::always_inline]] inline bool Receiver::is_clear(const RxStream& rx, Seq seq) const noexcept {
-    return seq == rx.next && starved_.empty() && is_predictable(rx);
+    return seq == rx.next && !room_.is_awaited() && is_predictable(rx);
 }
 
 /// The conditions of is_clear() that the fast path leaves as they are.
@@ -129,7 +129,7 @@ inline bool Receiver::grants_whole_window(const Session& session) const noexcept
 
 /// The others. The packet is of a stream that was predicted.
 [[gnu::always_inline]] inline bool Receiver::is_next(const RxStream& rx, Seq seq) const noexcept {
-    return seq == rx.next && starved_.empty();
+    return seq == rx.next && !room_.is_awaited();
 }
 
 [[gnu::always_inline]] inline void Receiver::take_clear(RxStream& rx, bool ack_now,

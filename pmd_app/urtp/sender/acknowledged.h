@@ -11,17 +11,6 @@
 
 namespace ulc::urtp {
 
-[[gnu::always_inline]] inline Nanos Sender::tail_wait(TxStream& tx) const noexcept {
-    return tx.wait != 0 ? Nanos{tx.wait} : renew_tail_wait(tx);
-}
-
-/// News, or a first transmission: the tail's time counts from now.
-[[gnu::always_inline]] inline void Sender::restart_probe(TxStream& tx, Nanos now) noexcept {
-    tx.probe_wait = 0;
-    tx.probe_at = now + tail_wait(tx);
-    context_.timers.arm_by(tx.timer, tx.probe_at);
-}
-
 [[gnu::always_inline]] inline void Sender::let_go(TxStream& tx) noexcept {
     for (; tx.freed != tx.base; ++tx.freed) {
         TxSlot& slot = tx.slot(tx.freed);
@@ -29,7 +18,7 @@ namespace ulc::urtp {
         slot.segment = nullptr;
         if (context_.config.send_frames != nullptr) context_.config.send_frames->give_back();
         if (slot.asked_by != TxSlot::kNobody) [[unlikely]]
-            forget_repair(tx, slot);
+            repairs_.forget(tx, slot);
     }
 }
 
@@ -55,7 +44,7 @@ namespace ulc::urtp {
 [[gnu::always_inline]] inline void Sender::release_news(TxStream& tx, Nanos now) noexcept {
     if (params().free_lazily != 0 && tx.active() &&
         static_cast<std::uint32_t>(tx.tail - tx.freed) < params().free_lazily) [[unlikely]] {
-        restart_probe(tx, now);
+        tail_wait_.restart(tx, now);
         return;
     }
     let_go(tx);
@@ -73,7 +62,7 @@ namespace ulc::urtp {
         if (tx.want == 0) control_.remove(tx);
     }
     if (tx.on_wire()) {
-        restart_probe(tx, now);
+        tail_wait_.restart(tx, now);
     } else {
         tx.probe_at = kNever;
         tx.probe_wait = 0;
@@ -117,7 +106,7 @@ namespace ulc::urtp {
             tx.wait = 0;
         }
     }
-    if (delay_us != kDelayUnknown && delay >= least_reply_delay_) note_patience(tx, delay);
+    if (delay_us != kDelayUnknown) tail_wait_.note_delay(tx, delay);
     if (tx.acknowledge(at, next)) release_news(tx, now);
     packets += tx.untold;
     tx.untold = sampled ? 0 : static_cast<std::uint8_t>(packets);  // below kSampleEvery

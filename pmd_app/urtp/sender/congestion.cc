@@ -11,9 +11,9 @@
 
 namespace ulc::urtp {
 
-CongestionLimits Sender::congestion_limits(const TxStream& tx) const noexcept {
+CongestionLimits congestion_limits(const Params& params, const TxStream& tx) noexcept {
     // As many as need not ask for acknowledgement, and as a group's residues take to come round.
-    const auto acks = tx.group != nullptr ? tx.group->ack_modulus : params().unasked_ack_window();
+    const auto acks = tx.group != nullptr ? tx.group->ack_modulus : params.unasked_ack_window();
     return {.most = static_cast<float>(tx.window), .first = static_cast<float>(2 * acks)};
 }
 
@@ -26,7 +26,7 @@ float packets_of(const TxStream& tx, const AckNews& news) noexcept {
                : packets / static_cast<float>(std::max<std::uint32_t>(1, tx.destinations));
 }
 
-void Sender::bound_stream(TxStream& tx, double window, Nanos now) noexcept {
+void bound_stream(const Params& params, TxStream& tx, double window, Nanos now) noexcept {
     const auto srtt = static_cast<double>(tx.rtt.smoothed());
     if (tx.group != nullptr) {
         const bool full = window >= static_cast<double>(tx.window);
@@ -37,7 +37,7 @@ void Sender::bound_stream(TxStream& tx, double window, Nanos now) noexcept {
     tx.pacer.set_gap(window >= 1 ? 0 : static_cast<Nanos>(srtt / window), now);
     tx.wait = 0;
     tx.ask_every =
-        tx.cwnd < 2 * params().unasked_ack_window() ? (tx.cwnd + 1) / 2 : TxStream::kNeverAsk;
+        tx.cwnd < 2 * params.unasked_ack_window() ? (tx.cwnd + 1) / 2 : TxStream::kNeverAsk;
 }
 
 }  // namespace ulc::urtp

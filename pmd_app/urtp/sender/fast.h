@@ -126,7 +126,7 @@ inline Segment* Sender::transmit_short(const ShortMessage& message, const Group&
                                                      Nanos now) noexcept {
     (void)take_slot(tx, segment, asks, now, true);
     ++tx.sent;
-    if (tx.probe_wait == 0) restart_probe(tx, now);
+    if (tx.probe_wait == 0) tail_wait_.restart(tx, now);
     context_.pool.hold(segment);
     context_.count(Counter::data_sent);
     (void)control_.end_run();

@@ -94,4 +94,10 @@ bool Holders::others_wait(const TxStream& tx) const noexcept {
     return false;
 }
 
+bool may_exclude(const HoldRules& rules, const TxStream& tx, std::uint32_t at) noexcept {
+    const Rank rank = tx.rank[at];
+    const bool kept = rank < rules.keeps.size() && rules.keeps[rank];
+    return rules.excludes && !kept && tx.group->holders->others_wait(tx);
+}
+
 }  // namespace ulc::urtp

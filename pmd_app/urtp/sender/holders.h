@@ -24,6 +24,7 @@ class Archive;  // base/state/archive.h
 namespace ulc::urtp {
 
 struct TxStream;
+struct HoldRules;
 
 class Holders {
 public:
@@ -85,5 +86,10 @@ private:
     Nanos sampled_at_ = 0;
     Nanos sample_at_ = kNever;
 };
+
+/// Tells whether a member that was named is to be excluded: some other could go on without it, and
+/// the client does not keep it.
+[[nodiscard]] bool may_exclude(const HoldRules& rules, const TxStream& tx,
+                               std::uint32_t at) noexcept;
 
 }  // namespace ulc::urtp

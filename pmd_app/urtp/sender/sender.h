@@ -6,25 +6,25 @@
 //   submit.cc    admission, headers and numbers of new packets (§5: `after` entries)
 //   transmit.cc  new packets in the order of their commits; streams begin and end
 //   answers.cc   acknowledgements and requests of the receivers
-//   repair.cc    packets to transmit again
-//   tail.cc      the tail's timer, probes, and whether a silent peer lives
-//   holders.cc   which members hold up a group
+//   tail.cc      the tail's timer, and whether a silent peer lives
+// Its parts: Repairs (packets to transmit again), TailWait (how long the tail waits for news).
 #pragma once
 
-#include "base/bounded.h"
 #include "urtp/context.h"
 #include "urtp/control_queue.h"
 #include "urtp/prediction.h"
 #include "urtp/receiver/receiver.h"
+#include "urtp/sender/draft.h"
+#include "urtp/sender/repairs.h"
+#include "urtp/sender/tail_wait.h"
 #include "urtp/sessions.h"
 
 namespace ulc::urtp {
 
 class Sender {
 public:
-    /// All outlive this.
     Sender(Context& context, Sessions& sessions, ControlQueue& control, Receiver& receiver);
-    ~Sender();  ///< drops every segment that it retains
+    ~Sender();  ///< drops every segment that it retains; all parts outlive it
     Sender(const Sender&) = delete;
 
     // --- streams
@@ -53,14 +53,14 @@ public:
     [[nodiscard]] TxPrediction predict(const Group& group) const noexcept;
     [[nodiscard]] bool may_pass(const TxStream& tx, Nanos now) const noexcept;  ///< Transport::pass
     [[nodiscard]] bool has_packets() const noexcept {
-        return new_head_ != nullptr || !repairing_.empty();
+        return new_head_ != nullptr || !repairs_.empty();
     }
     /// The stream's acknowledgements may be taken by take_news().
     [[nodiscard]] bool may_predict(const TxStream& tx) const noexcept {
         return takes_short_ && tx.members == 1;
     }
-    Segment* next_repair(Nanos now);
     Segment* next_new(Nanos now);
+    [[nodiscard]] Repairs& repairs() noexcept { return repairs_; }
     void want_segments(Nanos now) noexcept;
     bool send_failed(const wire::FrameView& frame, Nanos now) noexcept;
     void note_failed() noexcept { ++sends_failed_; }
@@ -92,17 +92,6 @@ public:
     bool is_dead(Session& session, Nanos now) noexcept;
     void ask_for_news(TxStream& tx, Nanos now);
 
-    // --- members that hold up a group
-    void set_hold(HoldRules rules) { hold_ = std::move(rules); }
-    [[nodiscard]] const HoldRules& hold() const noexcept { return hold_; }
-    /// The member was named. True: it is to be excluded.
-    [[nodiscard]] bool may_exclude(const TxStream& tx, std::uint32_t at) const noexcept;
-
-    // --- control frames; nullptr: no segment
-    Segment* send_probe(TxStream& tx, Nanos now);
-    Segment* send_reserve(TxStream& tx) noexcept;
-    Segment* send_doubt(Session& session) noexcept;
-
     // --- for policies
     [[nodiscard]] const TransportConfig& config() const noexcept { return context_.config; }
     [[nodiscard]] const Params& params() const noexcept { return context_.params(); }
@@ -112,22 +101,12 @@ public:
     TxStream* sending(StreamId stream, const Session& session, std::uint32_t& at) noexcept;
     void probe_now(TxStream& tx, Nanos now) noexcept;
     void request_one(TxStream& tx, Seq seq, std::uint32_t at, bool overtaken, Nanos now) noexcept;
-    void request_for_all(TxStream& tx, Seq seq, Nanos now) noexcept;
-    void queue_repair(TxStream& tx, Seq seq, std::uint16_t asker, Nanos due) noexcept;
-    std::uint32_t may_repeat(TxStream& tx, Seq first, Nanos now) noexcept;
     void release_acknowledged(TxStream& tx, Nanos now) noexcept;
-    // --- for congestion control (congestion.cc)
-    [[nodiscard]] CongestionLimits congestion_limits(const TxStream& tx) const noexcept;
-    /// `window` packets may be under way from now on.
-    void bound_stream(TxStream& tx, double window, Nanos now) noexcept;
 
     void fields(state::Archive& archive);  ///< urtp/state/, after the streams were made
-    /// Fails the process if an invariant is broken. O(packets retained).
-    void check_invariants() const;
+    void check_invariants() const;  ///< fails the process if one is broken; O(packets retained)
 
 private:
-    using Blockers = FixedVector<TxStream*, wire::kAfterEntriesMax + 1>;
-
     void begin(TxStream& tx);
     void stream_fields(state::Archive& archive, TxStream& tx);
     void new_packets_fields(state::Archive& archive);
@@ -137,35 +116,19 @@ private:
     [[nodiscard]] bool admits_short(const TxStream& tx, Nanos now) const noexcept;
     Segment* transmit_admitted(const TxPrediction& prediction, const ShortMessage& message,
                                Nanos now) noexcept;
-    [[nodiscard]] bool is_clear_of_rules(const TxStream& tx) const noexcept;
     TxSlot& take_slot(TxStream& tx, Segment* segment, bool asks, Nanos now,
                       bool sent = false) noexcept;
     void keep_sent(TxStream& tx, Segment* segment, bool asks, Nanos now) noexcept;
     [[nodiscard]] bool is_alone(const TxStream& tx) const noexcept;
     void find_predecessors(const TxStream& stream, std::uint64_t subset, bool has_subset,
-                           Blockers& out) const noexcept;
-    [[nodiscard]] Segment* send_once(TxSlot& slot) noexcept;
+                           Draft::Blockers& out) const noexcept;
+    Segment* send_once(TxSlot& slot) noexcept;
     [[nodiscard]] List<TxStream, &TxStream::active_link>& active(const TxStream& tx) noexcept {
         return tx.is_to_group() ? active_groups_ : active_unicast_;
     }
     void let_go(TxStream& tx) noexcept;
-    [[nodiscard]] bool nothing_sent(const wire::AckEntry& entry,
-                                    const Session& session) const noexcept;
-    [[nodiscard]] bool asks_too_soon(const TxStream& tx, const TxSlot& slot, bool overtaken,
-                                     Nanos now) const noexcept;
-    void forget_repair(TxStream& tx, TxSlot& slot) noexcept;
-    bool find_repair(TxStream& tx) noexcept;
-    Segment* repeat(TxStream& tx, TxSlot& slot, Nanos now);
-    [[nodiscard]] TxStream* stream_of(const wire::FrameView& frame) const noexcept;
-    [[nodiscard]] Nanos reply_delay(std::uint8_t patience) const noexcept;
-    [[nodiscard]] Nanos find_tail_wait(const TxStream& tx) const noexcept;
-    Nanos renew_tail_wait(TxStream& tx) const noexcept;
-    void note_patience(TxStream& tx, Nanos waited) const noexcept;
-    Nanos tail_wait(TxStream& tx) const noexcept;
-    void restart_probe(TxStream& tx, Nanos now) noexcept;
     void release_news(TxStream& tx, Nanos now) noexcept;
     void settle_news(TxStream& tx, Nanos now) noexcept;
-    void hasten_probe(TxStream& tx, Nanos now) noexcept;
     void wait_for_holders(TxStream& tx, Nanos now) noexcept;
 
     Context& context_;
@@ -174,23 +137,14 @@ private:
     Receiver& receiver_;
     List<TxStream, &TxStream::active_link> active_unicast_;
     List<TxStream, &TxStream::active_link> active_groups_;
-    List<TxStream, &TxStream::repair_link> repairing_;
     TxSlot* new_head_ = nullptr;  ///< committed, never transmitted, in the order of the commits
     TxSlot* new_tail_ = nullptr;
     std::uint32_t sends_failed_ = 0;
-    HoldRules hold_;
     const bool takes_short_;  ///< the configuration leaves short messages the fast path
     const std::uint32_t short_octets_max_;
-    const Nanos least_reply_delay_;             ///< reply_delay() of no patience
-    const std::uint16_t least_reply_delay_us_;  ///< the same, rounded up; at most kDelayUnknown
-
-    /// The packet on its way from may_send() through plan() to commit().
-    struct Draft {
-        TxStream* stream = nullptr;  ///< the one admitted
-        Blockers predecessors;       ///< those of its next packet
-        std::uint8_t flags = 0;
-        wire::Extensions extensions;
-    } draft_;
+    TailWait tail_wait_;
+    Repairs repairs_;
+    Draft draft_;
 };
 
 }  // namespace ulc::urtp

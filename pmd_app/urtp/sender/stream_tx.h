@@ -70,6 +70,8 @@ struct TxStream {
     [[nodiscard]] bool has_room() const noexcept {
         return tail.in_window(base, cwnd) && tail.before(limit);
     }
+    /// Repairs or destinations have changed.
+    void renew_clear() noexcept { clear = takes_short && repairs == 0 && destinations > 0; }
     [[nodiscard]] bool is_to_group() const noexcept { return is_group(id); }  ///< group is set
 
     /// Destination `at` has everything before `next`; true: base moved (free what lies before it).
@@ -150,11 +152,13 @@ struct TxStream {
     bool want_turn : 1 = false;     ///< the tail timer asks for space and for news in turn
     bool backs_off : 1 = false;     ///< repeats ever more rarely what it repeats without effect
     bool wants_credit : 1 = false;  ///< a packet waits for credit or window
-    /// Sender::is_clear_of_rules(): what the fast path asks in place of them all.
+    /// The configuration and the kind of group leave short messages the fast path.
+    bool takes_short : 1 = false;
+    /// Window, credit, pacer and order alone decide about a short message: what the fast path asks.
     bool clear : 1 = false;
     /// The receiver's, as its acknowledgements and unanswered probes show it.
     std::uint8_t patience : 3 = 0;
-    /// Times that a window is, for what is repeated at once (Sender::may_repeat()).
+    /// Times that a window is, for what is repeated at once (Repairs::may_repeat()).
     std::uint8_t repeats_halved : 5 = 0;
     static_assert(kPatienceMax < 1U << 3U);
     std::uint8_t samples = 0;  ///< round trips measured, up to kSampleEvery
@@ -165,7 +169,7 @@ struct TxStream {
     Pacer pacer;
     Nanos probe_at = kNever;
     Link<TxStream> active_link;
-    std::uint32_t wait = 0;        ///< the tail's, in ns; 0: to be computed (Sender::tail_wait())
+    std::uint32_t wait = 0;        ///< the tail's, in ns; 0: to be computed (TailWait)
     std::uint32_t sampled_at = 0;  ///< in ticks()
 private:
     /// The numbers of a single destination; a group's are allocated.

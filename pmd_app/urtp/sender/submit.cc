@@ -25,7 +25,7 @@ TxStream* Sender::find(StreamId stream) const noexcept {
 /// A packet of the stream waits: if it is a group's, its members are looked at.
 void Sender::wait_for_holders(TxStream& tx, Nanos now) noexcept {
     Holders* holders = tx.group != nullptr ? tx.group->holders.get() : nullptr;
-    if (holders != nullptr && holders->on_wait(now, hold_.limit))
+    if (holders != nullptr && holders->on_wait(now, context_.hold.limit))
         context_.timers.arm_by(tx.timer, holders->sample_at());
 }
 
@@ -45,9 +45,10 @@ Admission Sender::may_send(TxStream& tx, std::uint64_t subset, bool has_subset, 
     if (!tx.has_room()) {
         if (!tx.wants_credit) {
             tx.wants_credit = true;
-            if (tx.on_wire() && params().ack_delay == kNever) hasten_probe(tx, now);
+            if (tx.on_wire() && params().ack_delay == kNever) tail_wait_.hasten(tx, now);
         }
-        if (!tx.on_wire() && tx.probe_at == kNever && params().acknowledged) restart_probe(tx, now);
+        if (!tx.on_wire() && tx.probe_at == kNever && params().acknowledged)
+            tail_wait_.restart(tx, now);
         wait_for_holders(tx, now);
         context_.policy.on_refused(*this, tx, now);
         return Admission::kWindow;
@@ -56,7 +57,7 @@ Admission Sender::may_send(TxStream& tx, std::uint64_t subset, bool has_subset, 
     if (size.octets > params().reserve_above &&
         !context_.policy.may_start(*this, tx, size.left, now)) {
         tx.wants_credit = true;
-        if (!tx.on_wire() && tx.probe_at == kNever) restart_probe(tx, now);
+        if (!tx.on_wire() && tx.probe_at == kNever) tail_wait_.restart(tx, now);
         return Admission::kWindow;
     }
     draft_.predecessors.clear();
@@ -100,7 +101,7 @@ bool shares_unacknowledged(const TxStream& earlier, const TxStream& stream, std:
 
 /// Finds the streams that the next packet of this one must name. A full list: not all.
 void Sender::find_predecessors(const TxStream& stream, std::uint64_t subset, bool has_subset,
-                               Blockers& out) const noexcept {
+                               Draft::Blockers& out) const noexcept {
     if (!params().acknowledged) return;  // no receiver waits
     const auto consider = [&](TxStream* earlier) {
         return earlier == &stream || !earlier->active() ||

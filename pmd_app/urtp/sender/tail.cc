@@ -22,7 +22,7 @@ constexpr std::uint8_t kUnansweredMin = 4;
 /// to be sent: a probe goes first, so on a slow host one each round would leave no time for the
 /// repair that is wanted.
 void Sender::probe_now(TxStream& tx, Nanos now) noexcept {
-    if (new_head_ != nullptr || !repairing_.empty() || tx.repairs > 0) return;
+    if (new_head_ != nullptr || !repairs_.empty() || tx.repairs > 0) return;
     const Nanos wait = std::max({tx.rtt.smoothed() / 2, tx.probe_wait, kMicrosecond});
     if (!tx.on_wire() || now - tx.probed_at < wait) return;
     tx.probe_wait = std::min(2 * wait, std::max(params().max_send_wait, kMicrosecond));
@@ -51,7 +51,7 @@ Nanos Sender::deadline(const TxStream& tx, Nanos now) noexcept {
 }
 
 bool Sender::on_timer(TxStream& tx, Nanos now) noexcept {
-    if (tx.repairs > 0) repairing_.push_back(tx);
+    repairs_.resume(tx);
     if (tx.probe_at > now) {
         context_.timers.arm_by(tx.timer, tx.probe_at);
         return false;
@@ -62,75 +62,15 @@ bool Sender::on_timer(TxStream& tx, Nanos now) noexcept {
         tx.probe_wait = 0;  // so that the next packet counts its tail's time
         return false;
     }
-    const Nanos wait = std::max(tx.probe_wait, tail_wait(tx));
+    const Nanos wait = std::max(tx.probe_wait, tail_wait_.of(tx));
     tx.probe_wait = std::min(2 * wait, std::max(params().max_send_wait, kMicrosecond));
     tx.probe_at = now + tx.probe_wait;
     context_.timers.arm_by(tx.timer, tx.probe_at);
     return true;
 }
 
-/// Some member could go on without it, and it is none that the client keeps.
-bool Sender::may_exclude(const TxStream& tx, std::uint32_t at) const noexcept {
-    const Rank rank = tx.rank[at];
-    const bool kept = rank < hold_.keeps.size() && hold_.keeps[rank];
-    return hold_.excludes && !kept && tx.group->holders->others_wait(tx);
-}
-
 void Sender::ask_for_news(TxStream& tx, Nanos now) {
     if (tx.on_wire() || tx.wants_credit) context_.policy.on_tail(*this, tx, now);
-}
-
-/// Makes a probe to the one destination that lacks something, or to the group.
-Segment* Sender::send_probe(TxStream& tx, Nanos now) {
-    if (tx.group != nullptr && tx.group->counted) {
-        tx.probed_at = now;
-        return tx.group->rules->ask_for_news();
-    }
-    Segment* segment = context_.control_frame();
-    if (segment == nullptr) return nullptr;
-    std::uint32_t lacking = 0;
-    Rank to = tx.rank[0];
-    for (std::uint32_t i = 0; i < tx.members; ++i) {
-        if (!tx.lacks(i)) continue;
-        ++lacking;
-        to = tx.rank[i];
-    }
-    wire::FrameHead head = lacking > 1 ? sessions_.head_to(*tx.group, wire::FrameType::kProbe)
-                                       : sessions_.head_to(to, wire::FrameType::kProbe);
-    head.seq = tx.sent;
-    const StreamId stream = tx.id;
-    tx.probed_at = now;
-    segment->length = static_cast<std::uint32_t>(wire::build_probe(segment->frame, head, stream));
-    context_.count(Counter::probe_sent);
-    return segment;
-}
-
-Segment* Sender::send_reserve(TxStream& tx) noexcept {
-    Segment* segment = context_.control_frame();
-    if (segment == nullptr) return nullptr;
-    const bool all = tx.group != nullptr && tx.want_at == TxSlot::kSeveral;
-    const wire::FrameHead head =
-        all ? sessions_.head_to(*tx.group, wire::FrameType::kFlow)
-            : sessions_.head_to(tx.rank[tx.group != nullptr ? tx.want_at : 0],
-                                wire::FrameType::kFlow);
-    const wire::FlowBody body{tx.id, tx.want_first.value, tx.want, wire::FlowKind::kReserve, 0};
-    segment->length = static_cast<std::uint32_t>(wire::build_flow(segment->frame, head, body));
-    context_.count(Counter::reserve_sent);
-    return segment;
-}
-
-/// Makes a probe to one rank, under that rank's handle: it answers, or its node says that it is
-/// gone.
-Segment* Sender::send_doubt(Session& session) noexcept {
-    Segment* segment = context_.control_frame();
-    if (segment == nullptr) return nullptr;
-    session.in_doubt = false;
-    wire::FrameHead head = sessions_.head_to(session.rank, wire::FrameType::kProbe);
-    head.seq = session.tx != nullptr ? session.tx->sent : sessions_.ends_of(session.rank).out;
-    segment->length =
-        static_cast<std::uint32_t>(wire::build_probe(segment->frame, head, session.rank));
-    context_.count(Counter::probe_sent);
-    return segment;
 }
 
 }  // namespace ulc::urtp

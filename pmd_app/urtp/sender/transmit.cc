@@ -18,6 +18,28 @@ std::uint32_t longest_short(const Context& context) noexcept {
         std::min<std::uint64_t>(most, context.params().reserve_above));
 }
 
+/// Returns the stream that a frame of ours belongs to; nullptr: it is no packet of ours, or its
+/// stream has ended.
+TxStream* stream_of(const Context& context, const Sessions& sessions,
+                    const wire::FrameView& frame) noexcept {
+    if (frame.source != context.config.mac) return nullptr;
+    if (frame.type == wire::FrameType::kMcast || frame.type == wire::FrameType::kCounted) {
+        Group* group =
+            frame.rank == context.config.rank ? sessions.find_group(frame.handle) : nullptr;
+        return group != nullptr ? group->tx.get() : nullptr;
+    }
+    if (frame.type != wire::FrameType::kData) return nullptr;
+    for (std::size_t rank = 0; rank < sessions.size(); ++rank) {
+        if (sessions.peer(rank).handle != frame.handle ||
+            sessions.peer(rank).mac != frame.destination)
+            continue;
+        if (frame.rank != sessions.name_at(static_cast<Rank>(rank))) return nullptr;
+        const Session* session = sessions.find(rank);
+        return session != nullptr ? session->tx.get() : nullptr;
+    }
+    return nullptr;
+}
+
 }  // namespace
 
 Sender::Sender(Context& context, Sessions& sessions, ControlQueue& control, Receiver& receiver)
@@ -29,11 +51,8 @@ Sender::Sender(Context& context, Sessions& sessions, ControlQueue& control, Rece
                    !context.params().credit_request && context.params().free_lazily == 0 &&
                    context.params().reserve_above >= ShortMessage::kOctetsSure),
       short_octets_max_(longest_short(context)),
-      least_reply_delay_(reply_delay(0)),
-      least_reply_delay_us_(static_cast<std::uint16_t>(
-          std::min<Nanos>((least_reply_delay_ + kMicrosecond - 1) / kMicrosecond, kDelayUnknown))) {
-    hold_.limit = context.params().hold_limit;
-}
+      tail_wait_(context),
+      repairs_(context, sessions) {}
 
 Sender::~Sender() {
     sessions_.each_sending([this](TxStream& tx) {
@@ -59,7 +78,7 @@ TxStream& Sender::begin(Group& group) {
         const Session* session = sessions_.find(group.ranks[i]);
         if (session != nullptr && session->gone) group.tx->remove_destination(i);
     }
-    group.tx->clear = is_clear_of_rules(*group.tx);
+    group.tx->renew_clear();
     return *group.tx;
 }
 
@@ -81,15 +100,9 @@ void Sender::begin(TxStream& tx) {
             tx.granted[at] = tx.base;
     }
     if (policy.on_opened != nullptr) policy.on_opened(*this, tx);
-    tx.clear = is_clear_of_rules(tx);
-}
-
-/// Returns whether window, credit, pacer and order alone decide about a short message to all
-/// receivers of the stream. It is looked up in TxStream::clear, since it changes with repairs and
-/// at the stream's end only.
-bool Sender::is_clear_of_rules(const TxStream& tx) const noexcept {
-    if (!takes_short_ || tx.repairs > 0 || tx.destinations == 0) return false;
-    return tx.group == nullptr || (!tx.group->counted && !params().number_vector);
+    const bool plain = tx.group == nullptr || (!tx.group->counted && !p.number_vector);
+    tx.takes_short = takes_short_ && plain;
+    tx.renew_clear();
 }
 
 void Sender::remove_destination(TxStream& tx, std::uint16_t index, Nanos now) {
@@ -107,7 +120,7 @@ void Sender::forget(TxStream& tx) noexcept {
     ULC_CHECK(!tx.active() && tx.repairs == 0);
     active(tx).remove(tx);
     control_.remove(tx);
-    repairing_.remove(tx);
+    repairs_.remove(tx);
     context_.timers.remove(tx.timer);
     if (draft_.stream == &tx) draft_.stream = nullptr;
 }
@@ -125,7 +138,7 @@ Segment* Sender::next_new(Nanos now) {
     slot->transmissions = 1;
     slot->ticket = context_.departures->next;
     TxStream& tx = *slot->stream;
-    if (tx.probe_wait == 0) restart_probe(tx, now);
+    if (tx.probe_wait == 0) tail_wait_.restart(tx, now);
     ++tx.sent;
     context_.pool.hold(slot->segment);
     context_.count(Counter::data_sent);
@@ -188,6 +201,20 @@ void Sender::pull_tails() noexcept {
     });
 }
 
+bool Sender::send_failed(const wire::FrameView& frame, Nanos now) noexcept {
+    TxStream* tx = stream_of(context_, sessions_, frame);
+    if (tx == nullptr) return false;
+    if (!params().acknowledged) {
+        ++sends_failed_;
+        return true;
+    }
+    if (!frame.seq.in_window(tx->base, static_cast<std::uint32_t>(tx->sent - tx->base)))
+        return true;
+    if (tx->slot(frame.seq).asked_by == TxSlot::kNobody)
+        repairs_.queue(*tx, frame.seq, tx->group != nullptr ? TxSlot::kSeveral : 0, now);
+    return true;
+}
+
 bool Sender::poll_failed(Event& out) noexcept {
     if (sends_failed_ == 0) return false;
     out = {EventKind::kSendFailed, config().rank, sends_failed_};
@@ -201,8 +228,8 @@ void Sender::check_invariants() const {
         ULC_CHECK(!tx.base.before(tx.freed) && !tx.sent.before(tx.base));
         ULC_CHECK(!tx.tail.before(tx.sent));
         ULC_CHECK(static_cast<std::uint32_t>(tx.tail - tx.freed) <= tx.window);
-        ULC_CHECK(tx.wait == 0 || tx.wait == find_tail_wait(tx));
-        ULC_CHECK(tx.clear == is_clear_of_rules(tx));
+        ULC_CHECK(tx.wait == 0 || tx.wait == tail_wait_.computed(tx));
+        ULC_CHECK(tx.clear == (tx.takes_short && tx.repairs == 0 && tx.destinations > 0));
         ULC_CHECK(!tx.clear || tx.freed == tx.base);  // the next packet's slot is empty
         const auto& list = tx.group != nullptr ? active_groups_ : active_unicast_;
         ULC_CHECK(list.holds(tx) == tx.active());
@@ -216,7 +243,7 @@ void Sender::check_invariants() const {
             ULC_CHECK(slot.segment != nullptr && slot.stream == &tx);
             repairs += slot.asked_by != TxSlot::kNobody ? 1 : 0;
         }
-        ULC_CHECK(repairs == tx.repairs && (repairs > 0 || !repairing_.holds(tx)));
+        ULC_CHECK(repairs == tx.repairs && (repairs > 0 || !repairs_.holds(tx)));
         for (std::uint32_t at = 0; at < tx.members; ++at)
             ULC_CHECK(!tx.active() || !tx.is_destination(at) || !tx.next[at].before(tx.base));
         unsent += static_cast<std::uint32_t>(tx.tail - tx.sent);

@@ -29,7 +29,7 @@ void TransportConfig::fields(state::Archive& archive) {
 
 void Context::fields(state::Archive& archive) {
     ULC_STATE(archive, Context, 1, (prng),
-              (config, profile, policy, departures, pool, counters, timers));
+              (config, profile, policy, departures, pool, counters, timers, hold));
     archive.same(profile, "the profile");
     state::Exporter digested;
     digested.values(config);

@@ -161,10 +161,18 @@ void Receiver::held_fields(state::Archive& archive, RxStream& rx) {
         session.blocked += archive.importing() && rx.blocked ? 1 : 0;
 }
 
+void RxRoom::fields(state::Archive& archive) {
+    ULC_STATE(archive, RxRoom, 1, (kept_), (store_, starved_));
+}
+
+void RxRoom::starved_fields(state::Archive& archive, const Sessions& named) {
+    list_fields(archive, starved_, named);
+}
+
 void Receiver::fields(state::Archive& archive) {
-    ULC_STATE(archive, Receiver, 1, (kept_, expecting_),
+    ULC_STATE(archive, Receiver, 1, (room_, expecting_),
               (context_, sessions_, control_, store_, takes_short_, in_turn_, plain_acks_,
-               plain_step_, ack_delay_, awaited_, ready_, starved_));
+               plain_step_, ack_delay_, awaited_, ready_));
     std::uint32_t kept = 0;
     std::uint32_t expecting = 0;
     sessions_.each([&](Session& session) {
@@ -181,15 +189,15 @@ void Receiver::fields(state::Archive& archive) {
     });
     list_fields(archive, awaited_, sessions_);
     list_fields(archive, ready_, sessions_);
-    list_fields(archive, starved_, sessions_);
+    room_.starved_fields(archive, sessions_);
     if (!archive.ok()) return;
-    archive.require(kept == kept_ && (kept == 0 || kept <= store_.free_count()),
+    archive.require(kept == room_.kept() && (kept == 0 || kept <= store_.free_count()),
                     "the nodes that are kept do not add up");
     archive.require(expecting == expecting_, "the receives that wait do not add up");
     sessions_.each([&](Session& session) {
         archive.require(ready_.holds(session) == (session.ready_head != nullptr),
                         "a source with packets is not listed as such");
-        archive.require(!starved_.holds(session) || (session.starved && !session.gone),
+        archive.require(!room_.is_awaited_by(session) || (session.starved && !session.gone),
                         "a source waits for no space");
         archive.require(!awaited_.holds(session) || session.expecting,
                         "a source is awaited by no receive");

@@ -50,8 +50,8 @@ void TxStream::fields(state::Archive& archive) {
         (base, sent, limit, cwnd, ask_every, asked, repair_from, pacer, want_first, want, want_at,
          samples, untold, freed, cut_at, rtt, sampled_at, probe_at, probe_wait, probed_at),
         (id, window, group, tail, repairs, members, destinations, slots, next, edge, absent, rank,
-         granted, want_turn, backs_off, wants_credit, clear, patience, repeats_halved, congestion,
-         wait, timer, active_link, probe_link, repair_link, single_, single_rest_));
+         granted, want_turn, backs_off, wants_credit, takes_short, clear, patience, repeats_halved,
+         congestion, wait, timer, active_link, probe_link, repair_link, single_, single_rest_));
     ULC_STATE_BIT(archive, want_turn);
     ULC_STATE_BIT(archive, wants_credit);
     auto patient = static_cast<std::uint8_t>(patience);
@@ -71,6 +71,8 @@ void TxStream::fields(state::Archive& archive) {
     archive.require(cwnd > 0 && cwnd <= window, "a window is out of range");
     archive.require(want_at < members || want_at >= TxSlot::kSeveral, "a member is out of range");
 }
+
+void Repairs::fields(state::Archive& archive) { list_fields(archive, list_, sessions_); }
 
 void Sender::stream_fields(state::Archive& archive, TxStream& tx) {
     Seq tail = tx.tail;
@@ -119,7 +121,7 @@ void Sender::stream_fields(state::Archive& archive, TxStream& tx) {
     tx.repairs = repairs;
     tx.backs_off = backs_off;
     // A stream that ended has no destination, and takes no packet.
-    tx.clear = is_clear_of_rules(tx);
+    tx.renew_clear();
     archive.require(!tx.clear || tx.freed == tx.base, "a stream keeps what was acknowledged");
 }
 
@@ -154,21 +156,21 @@ void Sender::new_packets_fields(state::Archive& archive) {
 
 void Sender::fields(state::Archive& archive) {
     ULC_STATE(archive, Sender, 1, (sends_failed_),
-              (context_, sessions_, control_, receiver_, active_unicast_, active_groups_,
-               repairing_, new_head_, new_tail_, hold_, takes_short_, short_octets_max_,
-               least_reply_delay_, least_reply_delay_us_, draft_));
-    archive.values(hold_.limit, hold_.excludes);
-    archive.sequence(hold_.keeps, sessions_.size(), "too many members are kept");
+              (context_, sessions_, control_, receiver_, active_unicast_, active_groups_, new_head_,
+               new_tail_, takes_short_, short_octets_max_, tail_wait_, repairs_, draft_));
+    HoldRules& hold = context_.hold;
+    archive.values(hold.limit, hold.excludes);
+    archive.sequence(hold.keeps, sessions_.size(), "too many members are kept");
     // Streams in the order of each_sending(): groups, sessions.
     sessions_.each_sending([&](TxStream& tx) { stream_fields(archive, tx); });
     new_packets_fields(archive);
     list_fields(archive, active_unicast_, sessions_);
     list_fields(archive, active_groups_, sessions_);
-    list_fields(archive, repairing_, sessions_);
+    repairs_.fields(archive);
     sessions_.each_sending([&](const TxStream& tx) {
         const auto& list = tx.group != nullptr ? active_groups_ : active_unicast_;
         archive.require(list.holds(tx) == tx.active(), "an active stream is not listed as such");
-        archive.require(tx.repairs > 0 || !repairing_.holds(tx), "a stream repairs nothing");
+        archive.require(tx.repairs > 0 || !repairs_.holds(tx), "a stream repairs nothing");
     });
 }
 

@@ -132,5 +132,38 @@ TEST(UrtpReceiver, the_end_of_a_source_drops_what_is_held_and_keeps_what_is_read
     EXPECT_EQ(take(parts, 1), Strings{"ready"});
 }
 
+TEST(UrtpRxRoom, keeps_promised_nodes_apart_and_lets_sources_wait_in_turn) {
+    Parts parts(3);
+    RxStore store(8);
+    store.open();
+    RxRoom room(store);
+    Session& one = parts.open(1);
+    Session& two = parts.open(2);
+    EXPECT_EQ(room.of(one), 8U);
+    EXPECT_FALSE(room.has(one, 9));
+    room.keep(6);
+    EXPECT_EQ(room.unkept(), 2U);
+    RxNode* taken[3];
+    for (RxNode*& node : taken)
+        node = store.take(false);
+    EXPECT_EQ(room.unkept(), 0U) << "what was promised is not free for others";
+    room.unkeep(6);
+    EXPECT_EQ(room.unkept(), 5U);
+    for (RxNode* node : taken)
+        store.give_back(*node);
+    EXPECT_FALSE(room.is_awaited());
+    room.await(one);
+    room.await(two);
+    room.await(one);
+    EXPECT_EQ(&room.first_starved(), &one);
+    room.starve_on();
+    EXPECT_EQ(&room.first_starved(), &two);
+    room.end_starving(two);
+    EXPECT_FALSE(two.starved);
+    EXPECT_EQ(&room.first_starved(), &one);
+    room.remove(one);
+    EXPECT_FALSE(room.is_awaited());
+}
+
 }  // namespace
 }  // namespace ulc::urtp

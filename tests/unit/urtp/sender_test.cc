@@ -81,17 +81,17 @@ TEST(UrtpSender, repeats_what_is_asked_for_and_nothing_else) {
         ASSERT_EQ(parts.commit(tx, "p"), Admission::kYes);
         EXPECT_TRUE(parts.drop(parts.sender.next_new(parts.now)));
     }
-    EXPECT_EQ(parts.sender.next_repair(parts.now), nullptr);
+    EXPECT_EQ(parts.sender.repairs().next(parts.now), nullptr);
     parts.sender.request_one(tx, Seq{1}, 0, true, parts.now);
     parts.check();
-    Segment* segment = parts.sender.next_repair(parts.now);
+    Segment* segment = parts.sender.repairs().next(parts.now);
     ASSERT_NE(segment, nullptr);
     wire::FrameView view;
     ASSERT_EQ(wire::parse(segment->frame, segment->length, wire::kEtherTypeDefault, view),
               Counter::kCount);
     EXPECT_EQ(view.seq, Seq{1});
     parts.drop(segment);
-    EXPECT_EQ(parts.sender.next_repair(parts.now), nullptr);
+    EXPECT_EQ(parts.sender.repairs().next(parts.now), nullptr);
     parts.check();
 }
 
@@ -108,7 +108,7 @@ TEST(UrtpSender, a_failed_send_goes_again_at_once) {
     view.source = test::mac_of(0);
     EXPECT_TRUE(parts.sender.send_failed(view, parts.now));
     parts.drop(segment);
-    EXPECT_TRUE(parts.drop(parts.sender.next_repair(parts.now)));
+    EXPECT_TRUE(parts.drop(parts.sender.repairs().next(parts.now)));
     parts.check();
 }
 
@@ -156,6 +156,28 @@ TEST(UrtpSender, asks_for_news_of_a_silent_tail_and_takes_long_silence_for_death
     EXPECT_TRUE(dead);
     EXPECT_GT(asked, 4);
     EXPECT_GE(parts.now, parts.context.params().peer_dead);
+}
+
+// S-40
+TEST(UrtpTailWait, is_the_round_trip_and_what_the_receiver_keeps_back) {
+    Parts parts(2);
+    TxStream& tx = parts.sender.begin(parts.open(1));
+    const TailWait tail(parts.context);
+    const Params& p = parts.context.params();
+    for (int n = 0; n < 20; ++n)
+        tx.rtt.sample(10 * kMillisecond);
+    tx.wait = 0;
+    EXPECT_EQ(tail.of(tx), tx.rtt.bound() + p.ack_delay);
+    EXPECT_EQ(Nanos{tx.wait}, tail.computed(tx)) << "it is kept";
+    EXPECT_TRUE(tail.is_long(kDelayUnknown));
+    tail.note_delay(tx, p.ack_delay - 1);
+    EXPECT_EQ(tx.patience, 0) << "no longer than was expected";
+    tail.note_delay(tx, p.ack_delay);
+    EXPECT_EQ(tx.patience, 1);
+    EXPECT_EQ(tail.of(tx), tx.rtt.bound() + parts.context.ack_delay(1));
+    tail.restart(tx, parts.now);
+    EXPECT_EQ(tx.probe_at, parts.now + tail.of(tx));
+    EXPECT_LE(tx.timer.due, tx.probe_at);
 }
 
 }  // namespace

@@ -113,9 +113,9 @@ bool Rules::on_nack(const wire::FrameView& frame, Session& session, Nanos now) n
         std::uint32_t most = 0;
         for (Seq seq = tx->base; seq.before(tx->sent); ++seq) {
             if (global_of(tx->slot(seq)) - body.from >= span) continue;
-            if (most == 0) most = parts_.sender.may_repeat(*tx, seq, now);
+            if (most == 0) most = parts_.sender.repairs().may_repeat(*tx, seq, now);
             if (most == 0) return true;
-            parts_.sender.request_for_all(*tx, seq, now);
+            parts_.sender.repairs().queue_for_all(*tx, seq, now);
             if (--most == 0) return true;
         }
         return true;
@@ -130,9 +130,9 @@ bool Rules::on_nack(const wire::FrameView& frame, Session& session, Nanos now) n
     const Seq end = to == from || tx->sent.before(to) ? tx->sent : to;
     Seq seq = from.before(tx->base) ? tx->base : from;
     if (!seq.before(end)) return true;
-    for (std::uint32_t left = parts_.sender.may_repeat(*tx, seq, now); left > 0 && seq.before(end);
-         --left, ++seq)
-        parts_.sender.request_for_all(*tx, seq, now);
+    for (std::uint32_t left = parts_.sender.repairs().may_repeat(*tx, seq, now);
+         left > 0 && seq.before(end); --left, ++seq)
+        parts_.sender.repairs().queue_for_all(*tx, seq, now);
     return true;
 }
 
