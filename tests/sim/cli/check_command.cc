@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/progress.h"
 #include "tests/sim/check/check_run.h"
 #include "tests/sim/check/liveness_run.h"
 #include "tests/sim/cli/commands.h"
@@ -23,8 +24,8 @@
 namespace ulc::sim {
 namespace {
 
-/// The progress of a worker, which its parent reads in shared memory.
-struct Progress {
+/// The state of a worker, which its parent reads in shared memory.
+struct Work {
     std::atomic<std::uint64_t> seed{0};  ///< the seed in progress
     std::atomic<std::uint64_t> next{0};  ///< number of this worker's seeds that are done
     std::uint64_t deliveries = 0;
@@ -45,8 +46,11 @@ CheckResult run_seed(const CheckOptions& options, std::uint64_t seed) {
 }
 
 void report(const CheckOptions& options, std::uint64_t seed, const std::string& error) {
+    // A line of progress may be there.
+    const bool on_terminal = isatty(STDOUT_FILENO) != 0 && isatty(STDERR_FILENO) != 0;
     std::string text =
-        "seed " + std::to_string(seed) + " FAILED: " + error + "\n" +
+        std::string(on_terminal ? "\r\033[K" : "") + "seed " + std::to_string(seed) +
+        " FAILED: " + error + "\n" +
         (options.liveness ? liveness_scenario(seed).describe() : random_scenario(seed).describe()) +
         "  commit " ULC_SIM_COMMIT "; replay: " + program_path() + " check " +
         (options.liveness ? "--liveness " : "") + "--first " + std::to_string(seed) +
@@ -56,7 +60,7 @@ void report(const CheckOptions& options, std::uint64_t seed, const std::string& 
 }
 
 // Runs seeds first + worker, + jobs, … from the position noted in progress.
-void work(const CheckOptions& options, unsigned worker, Progress& progress) {
+void work(const CheckOptions& options, unsigned worker, Work& progress) {
     for (std::uint64_t n = progress.next.load(); worker + n * options.jobs < options.seeds; ++n) {
         const std::uint64_t seed = options.first + worker + n * options.jobs;
         progress.seed.store(seed);
@@ -79,7 +83,7 @@ void work(const CheckOptions& options, unsigned worker, Progress& progress) {
     }
 }
 
-pid_t start(const CheckOptions& options, unsigned worker, Progress& progress) {
+pid_t start(const CheckOptions& options, unsigned worker, Work& progress) {
     std::fflush(stdout);
     const pid_t child = fork();
     ULC_CHECK(child >= 0);
@@ -89,18 +93,34 @@ pid_t start(const CheckOptions& options, unsigned worker, Progress& progress) {
     std::exit(0);  // with the leak check of a sanitizer
 }
 
+// Waits until a worker ends, and shows the progress of all on a terminal meanwhile.
+pid_t wait_for_one(const CheckOptions& options, const Work* work, Progress& shown, int& status) {
+    constexpr useconds_t kApart = 200'000;
+    while (shown.is_shown()) {
+        const pid_t ended = waitpid(-1, &status, WNOHANG);
+        if (ended != 0) return ended;
+        std::uint64_t done = 0;
+        for (unsigned worker = 0; worker < options.jobs; ++worker)
+            done += work[worker].next.load();
+        shown.show(done, options.seeds, "scenarios");
+        usleep(kApart);
+    }
+    return waitpid(-1, &status, 0);
+}
+
 // Reaps the workers. A worker that exited normally is done. A worker that crashed has found a fault
 // in the seed that it ran, and another one continues.
-void attend(const CheckOptions& options, std::vector<pid_t>& workers, Progress* progress) {
+void attend(const CheckOptions& options, std::vector<pid_t>& workers, Work* progress) {
+    Progress shown(stderr, !options.verbose && isatty(STDERR_FILENO) != 0);
     std::size_t alive = workers.size();
     while (alive > 0) {
         int status = 0;
-        const pid_t ended = waitpid(-1, &status, 0);
+        const pid_t ended = wait_for_one(options, progress, shown, status);
         ULC_CHECK(ended > 0);
         const auto found = std::ranges::find(workers, ended);
         if (found == workers.end()) continue;
         const auto worker = static_cast<unsigned>(found - workers.begin());
-        Progress& its = progress[worker];
+        Work& its = progress[worker];
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
             --alive;
             continue;
@@ -123,16 +143,16 @@ void attend(const CheckOptions& options, std::vector<pid_t>& workers, Progress* 
 int check_command(const CheckOptions& wanted) {
     CheckOptions options = wanted;
     options.jobs = std::max(1U, options.jobs);
-    const std::size_t octets = sizeof(Progress) * options.jobs;
+    const std::size_t octets = sizeof(Work) * options.jobs;
     void* shared = mmap(nullptr, octets, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ULC_CHECK(shared != MAP_FAILED);
-    auto* progress = new (shared) Progress[options.jobs];
+    auto* progress = new (shared) Work[options.jobs];
     const auto begin = std::chrono::steady_clock::now();
     std::vector<pid_t> workers;
     for (unsigned worker = 0; worker < options.jobs; ++worker)
         workers.push_back(start(options, worker, progress[worker]));
     attend(options, workers, progress);
-    Progress sum;
+    Work sum;
     for (unsigned worker = 0; worker < options.jobs; ++worker) {
         sum.deliveries += progress[worker].deliveries;
         sum.virtual_time += progress[worker].virtual_time;

@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <algorithm>
+
+#include "base/progress.h"
 
 namespace ulc::tools {
 namespace {
@@ -102,8 +105,19 @@ bool Launch::wait_until_ready(Clock::time_point deadline) {
         return std::find_if(processes_.begin(), processes_.end(),
                             [](const Process& p) { return !p.ready; });
     };
+    constexpr auto kShort = std::chrono::seconds(1);  // shorter waits show nothing
+    Progress progress(stderr, ::isatty(STDERR_FILENO) != 0);
+    const Clock::time_point began = Clock::now();
     while (not_ready() != processes_.end()) {
-        const Event event = children_.next(deadline);
+        const Event event = children_.next(std::min(deadline, Clock::now() + kShort));
+        if (event.kind == Event::Kind::kTimeout && Clock::now() < deadline) {
+            const auto ready = std::ranges::count_if(processes_, &Process::ready);
+            if (Clock::now() - began >= kShort)
+                progress.show(static_cast<std::uint64_t>(ready), plan_.infrastructure.size(),
+                              "starting engines");
+            continue;
+        }
+        progress.clear();
         if (event.kind == Event::Kind::kLine) on_line(event);
         if (event.kind == Event::Kind::kSignal) forced_ = 128 + event.signal;
         if (event.kind == Event::Kind::kExited) {

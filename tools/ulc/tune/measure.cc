@@ -8,6 +8,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/progress.h"
+
 namespace ulc::tools {
 namespace {
 
@@ -197,6 +199,7 @@ int TuneMeasure::lead(std::vector<coll::Cell>& out) {
     end_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                               std::chrono::duration<double>(limits_.seconds));
     std::size_t done = 0;
+    Progress progress(limits_.progress, limits_.progress != nullptr);
     Command command{};
     for (command.candidates = 0; command.candidates < all.size(); ++command.candidates) {
         const coll::Candidates& what = all[command.candidates];
@@ -220,8 +223,11 @@ int TuneMeasure::lead(std::vector<coll::Cell>& out) {
                     return error;
                 out.push_back(std::move(found));
             }
-            fmt::print(stderr, "ulc tune: {}/{} {}, {} ranks\n", ++done, columns,
-                       coll::name_of(what.op), group.ranks);
+            const std::string column =
+                fmt::format("{}, {} ranks", coll::name_of(what.op), group.ranks);
+            progress.show(++done, columns, column);
+            if (!progress.is_shown())
+                fmt::print(stderr, "ulc tune: {}/{} {}\n", done, columns, column);
         }
     }
     command.over = 1;

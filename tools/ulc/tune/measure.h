@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct TuneLimits {
     double seconds = 60;                   ///< for all; what is not reached is left out, and said
     std::vector<coll::Op> ops;             ///< empty: all
     std::uint64_t octets_max = 64 * 1024;  ///< largest vector or block
+    std::FILE* progress = nullptr;         ///< terminal for a line of progress; nullptr: none
 };
 
 /// One rank's part. Every member function returns an error of ulc.h unless it says otherwise.
@@ -29,7 +31,8 @@ public:
 
     /// Groups of all ranks, of the first half of them, …, of the first two.
     [[nodiscard]] int make_groups();
-    /// Rank 0: measures, says on stderr how far it is, and tells the others when it is over.
+    /// Rank 0: measures, shows its progress, and ends the others. Without a terminal it prints a
+    /// line on stderr for each column.
     [[nodiscard]] int lead(std::vector<coll::Cell>& out);
     /// The others: do what rank 0 says until it is over.
     [[nodiscard]] int follow();

@@ -51,6 +51,13 @@ int explain(const std::string& path) {
     return 0;
 }
 
+/// Set for ranks that `ulc tune -n` starts from a terminal: their stderr is a pipe.
+constexpr const char* kOnTerminal = "ULC_TUNE_ON_TERMINAL";
+
+struct CloseFile {
+    void operator()(std::FILE* file) const noexcept { std::fclose(file); }
+};
+
 /// Becomes `ulc run` with this command as its program.
 int start_job(const TuneOptions& options) {
     const std::string self = own_folder() + "/ulc";
@@ -66,6 +73,8 @@ int start_job(const TuneOptions& options) {
     for (std::string& word : words)
         argv.push_back(word.data());
     argv.push_back(nullptr);
+    if (::isatty(STDERR_FILENO) != 0)
+        ::setenv(kOnTerminal, "1", 1);  // NOLINT(concurrency-mt-unsafe): one thread
     ::execv(self.c_str(), argv.data());
     fmt::print(stderr, "ulc tune: cannot start {}; run instead: ulc run -n {} ulc tune\n", self,
                options.ranks);
@@ -103,6 +112,10 @@ int tune(TuneOptions& options) {
             if (coll::name_of(one.op) == name) options.limits.ops.push_back(one.op);
     JobLink link("ulc tune", options.job);
     if (!link.join()) return 1;
+    std::unique_ptr<std::FILE, CloseFile> terminal;
+    if (!environment_of(kOnTerminal).empty()) terminal.reset(std::fopen("/dev/tty", "we"));
+    options.limits.progress = terminal.get();
+    if (::isatty(STDERR_FILENO) != 0) options.limits.progress = stderr;
     TuneMeasure measure(link.endpoint(), options.limits);
     if (link.failed("cannot make groups", measure.make_groups())) return 1;
     coll::TableText table;
