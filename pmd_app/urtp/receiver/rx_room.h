@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who may use the free nodes of the store: those that were promised to a stream (KeptRoom), and
-// the sources that wait for some, in turn.
+// The free nodes of the store: how many are promised to a stream (KeptRoom), and the sources that
+// wait for some, in turn.
 #pragma once
 
 #include "urtp/list.h"
