@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/prng.h"
-#include "tests/unit/client/rendezvous.h"
+#include "tests/unit/client/rendezvous/fixture.h"
 
 namespace ulc::client {
 namespace {

@@ -1,51 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests how jobs form over a lossy wire: jobs/jobs.h, docs/PROTOCOL.md §7.
-#include <gtest/gtest.h>
-
-#include <set>
-
-#include "tests/unit/jobs/bus.h"
+#include "tests/unit/jobs/forming.h"
 
 namespace ulc::engine {
 namespace {
-
-/// Expects that every endpoint of every node has formed, and that all hold the same roster.
-void expect_one_roster(JobBus& bus, const std::string& name, std::uint16_t size) {
-    JobView first;
-    bool have_first = false;
-    std::size_t ranks = 0;
-    for (std::size_t i = 0; i < bus.size(); ++i) {
-        for (const auto& [endpoint, id] : bus.node(i).ids) {
-            JobView view;
-            ASSERT_TRUE(bus.node(i).jobs->job(id, view)) << "node " << i << " rank " << endpoint;
-            if (view.name != name) continue;
-            ++ranks;
-            ASSERT_EQ(view.roster.size(), size);
-            if (!have_first) first = view;
-            have_first = true;
-            EXPECT_EQ(view.nonce, first.nonce);
-            EXPECT_EQ(view.world, first.world);
-            EXPECT_EQ(view.first_seq, first.first_seq);
-            EXPECT_EQ(view.version, wire::kProtocolVersion);
-            for (std::size_t rank = 0; rank < size; ++rank) {
-                EXPECT_EQ(view.roster[rank].mac, first.roster[rank].mac);
-                EXPECT_EQ(view.roster[rank].handle, first.roster[rank].handle);
-                EXPECT_EQ(view.roster[rank].incarnation, first.roster[rank].incarnation);
-            }
-        }
-    }
-    EXPECT_EQ(ranks, size);
-    EXPECT_TRUE(is_group(first.world));
-}
-
-bool all_formed(JobBus& bus) {
-    for (std::size_t i = 0; i < bus.size(); ++i) {
-        for (const auto& [endpoint, id] : bus.node(i).ids) {
-            if (!bus.node(i).formed(endpoint)) return false;
-        }
-    }
-    return true;
-}
 
 TEST(JobsForming, a_job_of_one_forms_at_once_without_a_frame) {
     JobBus bus(1);
@@ -120,7 +78,6 @@ TEST(JobsForming, a_late_rank_0_is_answered_at_once) {
     EXPECT_TRUE(bus.run(kMillisecond, [&] { return all_formed(bus); }));
 }
 
-class UnderLoss : public testing::TestWithParam<std::uint64_t> {};
 INSTANTIATE_TEST_SUITE_P(Seeds, UnderLoss, testing::Range<std::uint64_t>(1, 21));
 
 // J-7, J-8, J-11
@@ -382,172 +339,6 @@ TEST(JobsForming, the_highest_common_version_is_chosen) {
     JobView view;
     ASSERT_TRUE(bus.node(1).jobs->job(bus.node(1).ids[11], view));
     EXPECT_EQ(view.version, wire::kProtocolVersion + 3);
-}
-
-// ---------------------------------------------------------------------------- time and replacement
-
-TEST(JobsForming, deadlines_say_who_is_missing) {
-    JobBus bus(5);
-    for (unsigned n = 0; n < 2; ++n)
-        bus.add(n);
-    bus.must_join(bus.node(0), 0, 8, 10, "job", 0, bus.now + kSecond);
-    bus.must_join(bus.node(1), 3, 8, 11, "job", 0, bus.now + kSecond);
-    bus.must_join(bus.node(1), 0, 2, 12, "lonely", 0, bus.now + kSecond);
-    bus.must_join(bus.node(1), 1, 2, 13, "headless", 0, bus.now + kSecond);
-    bus.run(2 * kSecond);
-    EXPECT_EQ(bus.node(0).failed(10), Err::kTimeout);
-    EXPECT_EQ(bus.node(1).failed(11), Err::kTimeout);
-    EXPECT_STREQ(bus.node(0).event_of(10)->text.data(), "still missing of 8 ranks: 1-2, 4-7");
-    EXPECT_STREQ(bus.node(1).event_of(11)->text.data(),
-                 "rank 0 at 02:00:00:00:00:00 is still waiting for other ranks");
-    EXPECT_STREQ(bus.node(1).event_of(12)->text.data(), "still missing of 2 ranks: 1");
-    EXPECT_STREQ(bus.node(1).event_of(13)->text.data(), "rank 0 was not heard on this network");
-    // The name is free again, also for another size.
-    bus.must_join(bus.node(0), 0, 2, 20);
-    bus.must_join(bus.node(1), 1, 2, 21);
-    EXPECT_TRUE(bus.run(kSecond, [&] { return bus.node(0).formed(20) && bus.node(1).formed(21); }));
-}
-
-// J-16
-TEST(JobsForming, a_claimant_that_died_before_forming_is_replaced) {
-    JobBus bus(6);
-    for (unsigned n = 0; n < 4; ++n)
-        bus.add(n);
-    bus.must_join(bus.node(0), 0, 3, 10);
-    bus.must_join(bus.node(1), 1, 3, 11);
-    bus.run(100 * kMillisecond);
-    bus.leave(bus.node(1), 11, wire::LeaveReason::kDied);
-    bus.must_join(bus.node(1), 1, 3, 12);  // same node: no conflict, even at once
-    bus.run(100 * kMillisecond);
-    bus.node(1).running = false;  // the whole node disappears without a frame
-    bus.run(2 * kSecond);
-    bus.must_join(bus.node(2), 1, 3, 13);  // its claim is stale
-    bus.must_join(bus.node(3), 2, 3, 14);
-    ASSERT_TRUE(bus.run(kSecond, [&] { return bus.node(0).formed(10) && bus.node(2).formed(13); }));
-    JobView view;
-    ASSERT_TRUE(bus.node(0).jobs->job(bus.node(0).ids[10], view));
-    EXPECT_EQ(view.roster[1].mac, mac_of(2));
-}
-
-// J-22
-TEST(JobsForming, a_claim_withdrawn_while_the_roster_is_under_way_is_taken_back) {
-    for (const Nanos head_start : {100, 300, 400, 500, 700}) {
-        JobBus bus(7);
-        for (unsigned n = 0; n < 3; ++n)
-            bus.add(n);
-        bus.must_join(bus.node(1), 1, 3, 11);
-        bus.must_join(bus.node(2), 2, 3, 12);
-        bus.run(kSecond);
-        bus.must_join(bus.node(0), 0, 3, 10);
-        bus.run(head_start * kMicrosecond);
-        bus.cut = &bus.node(1);
-        if (bus.node(1).formed(11)) break;
-        bus.leave(bus.node(1), 11, wire::LeaveReason::kDied);  // all its BYEs are lost
-        bus.run(200 * kMillisecond);
-        bus.cut = nullptr;
-        bus.must_join(bus.node(1), 1, 3, 13);
-        const auto done = [&] { return bus.node(0).formed(10) && bus.node(2).formed(12); };
-        ASSERT_TRUE(bus.run(3 * kSecond, done)) << head_start;
-        // If it had already acknowledged, the first frame for it reveals that it is gone.
-        bus.node(1).jobs->unknown_handle(mac_of(0), 11, bus.now);
-        bus.run(kSecond);
-        const bool died = bus.node(0).count(JobEventKind::kPeerDied, 1) == 1;
-        EXPECT_NE(bus.node(1).formed(13), died) << head_start;
-    }
-}
-
-TEST(JobsForming, a_rank_0_that_ends_while_its_roster_is_under_way_leaves_nothing_behind) {
-    JobBus bus(7);
-    for (unsigned n = 0; n < 2; ++n)
-        bus.add(n);
-    bus.must_join(bus.node(1), 1, 2, 11);
-    bus.run(kSecond);
-    bus.must_join(bus.node(0), 0, 2, 10);
-    // Its claims have arrived, but no acknowledgement comes.
-    ASSERT_TRUE(bus.run(kSecond, [&] { return bus.kinds_sent[wire::JobKind::kRoster] > 0; }));
-    bus.cut = &bus.node(1);
-    bus.run(10 * kMillisecond);
-    ASSERT_FALSE(bus.node(0).formed(10));
-    bus.leave(bus.node(0), 10, wire::LeaveReason::kDied);
-    bus.run(5 * kSecond);
-    EXPECT_TRUE(bus.node(0).jobs->drained());
-    bus.cut = nullptr;
-    bus.must_join(bus.node(0), 0, 2, 12);
-    EXPECT_TRUE(bus.run(kSecond, [&] { return bus.node(0).formed(12) && bus.node(1).formed(11); }));
-}
-
-TEST(JobsForming, a_world_handle_in_use_here_is_not_chosen) {
-    JobBus bus(8);
-    JobsConfig config;
-    config.mac = mac_of(1);
-    static int refusals;
-    refusals = 3;
-    config.group_in_use = [](void*, GroupHandle) { return refusals-- > 0; };
-    BusNode& node = bus.add(1, config);
-    ASSERT_EQ(bus.join(node, 0, 1, 5), Err::kOk);
-    EXPECT_EQ(refusals, -1);
-}
-
-// J-8, J-9
-TEST(JobsForming, a_world_handle_in_use_elsewhere_is_chosen_anew) {
-    JobBus bus(8);
-    bus.add(0);
-    static std::set<GroupHandle> refused;
-    refused.clear();
-    JobsConfig config;
-    config.mac = mac_of(1);
-    config.group_in_use = [](void*, GroupHandle handle) {
-        if (refused.size() < 3) refused.insert(handle);
-        return refused.contains(handle);
-    };
-    bus.add(1, config);
-    bus.must_join(bus.node(0), 0, 2, 10);
-    bus.must_join(bus.node(1), 1, 2, 11);
-    ASSERT_TRUE(bus.run(kSecond, [&] { return all_formed(bus); }));
-    EXPECT_EQ(refused.size(), 3U);
-    expect_one_roster(bus, "job", 2);
-    JobView view;
-    ASSERT_TRUE(bus.node(0).jobs->job(bus.node(0).ids[10], view));
-    EXPECT_FALSE(refused.contains(view.world));
-}
-
-// J-10, J-11
-TEST_P(UnderLoss, two_publishers_never_form_two_halves) {
-    JobBus bus(GetParam(), 0.3);
-    for (unsigned n = 0; n < 4; ++n)
-        bus.add(n);
-    bus.must_join(bus.node(0), 0, 3, 10);
-    bus.must_join(bus.node(1), 1, 3, 11);
-    bus.must_join(bus.node(2), 2, 3, 12);
-    bus.must_join(bus.node(3), 0, 3, 13);
-    bus.run(3 * kSecond);
-    // Either all of the first job formed before the second rank 0 was heard, or no rank did.
-    const bool first = bus.node(0).formed(10);
-    const bool second = bus.node(3).formed(13);
-    EXPECT_FALSE(first && second);
-    EXPECT_EQ(bus.node(1).formed(11), first || second);
-    EXPECT_EQ(bus.node(2).formed(12), first || second);
-    EXPECT_EQ(bus.node(0).failed(10), first ? Err::kOk : Err::kTwoRosters);
-    EXPECT_EQ(bus.node(3).failed(13), second ? Err::kOk : Err::kTwoRosters);
-}
-
-TEST_P(UnderLoss, a_claimant_that_dies_before_it_holds_the_roster_is_replaced) {
-    JobBus bus(GetParam(), 0.2);
-    for (unsigned n = 0; n < 4; ++n)
-        bus.add(n);
-    bus.must_join(bus.node(1), 1, 3, 11);
-    bus.must_join(bus.node(2), 2, 3, 12);
-    bus.run(kSecond);
-    bus.must_join(bus.node(0), 0, 3, 10);
-    bus.run(300 * kMicrosecond);  // claims are in, or nearly so
-    bus.node(2).running = false;
-    bus.run(3 * kSecond);
-    if (bus.node(0).formed(10)) return;  // it had already acknowledged; its death is an event
-    EXPECT_FALSE(bus.node(1).formed(11)) << "half a job";
-    bus.must_join(bus.node(3), 2, 3, 13);
-    EXPECT_TRUE(bus.run(3 * kSecond, [&] {
-        return bus.node(0).formed(10) && bus.node(1).formed(11) && bus.node(3).formed(13);
-    }));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/client/rendezvous.h"
+#include "tests/unit/client/rendezvous/fixture.h"
 
 namespace ulc::client {
 namespace {

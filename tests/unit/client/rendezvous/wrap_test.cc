@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "tests/unit/client/rendezvous.h"
+#include "tests/unit/client/rendezvous/fixture.h"
 
 namespace ulc::client {
 namespace {
