@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <vector>
 
+#include "base/cache_aligned.h"
 #include "urtp/group_rules.h"
 #include "urtp/list.h"
 #include "urtp/receiver/rx_store.h"
@@ -22,7 +22,8 @@
 
 namespace ulc::urtp {
 
-struct Session {
+/// Aligned, so that what a short message touches lies in two cache lines (unit urtp_cache_lines).
+struct Session : CacheAligned {
     Session(Rank of, bool of_this_node, Nanos initial_rtt)
         : rank(of), local(of_this_node), rtt(initial_rtt) {
         expect_timer.kind = TimerOwner::kSession;
@@ -31,14 +32,6 @@ struct Session {
     }
 
     void fields(state::Archive& archive);  ///< urtp/state/
-
-    /// Alignment keeps what a short message touches in two cache lines (unit urtp_cache_lines).
-    static void* operator new(std::size_t octets) {
-        return ::operator new (octets, std::align_val_t{kCacheLine});
-    }
-    static void operator delete(void* memory) noexcept {
-        ::operator delete (memory, std::align_val_t{kCacheLine});
-    }
 
     // --- what a short message touches, up to the timer's `due` in `unicast`
     std::unique_ptr<TxStream> tx;  ///< from us to it

@@ -9,8 +9,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <new>
 
+#include "base/cache_aligned.h"
 #include "base/units.h"
 #include "urtp/receiver/reorder_wait.h"
 #include "urtp/timers.h"
@@ -41,15 +41,8 @@ struct KeptRoom {
 };
 
 /// Ordered so that nothing is padded: a live session costs at most 1 KiB (DESIGN, budgets).
-struct RxStream {
-    /// A group's stream; a peer's is part of its session.
-    static void* operator new(std::size_t octets) {
-        return ::operator new (octets, std::align_val_t{kCacheLine});
-    }
-    static void operator delete(void* memory) noexcept {
-        ::operator delete (memory, std::align_val_t{kCacheLine});
-    }
-
+/// A group's stream is aligned; a peer's is part of its session.
+struct RxStream : CacheAligned {
     // --- what a short message touches, up to the timer's `due`
     StreamId id = 0;  ///< own rank, or the group
     std::uint32_t window = 0;

@@ -9,10 +9,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <span>
 #include <variant>
 
+#include "base/cache_aligned.h"
 #include "base/units.h"
 #include "port/segment.h"
 #include "urtp/context.h"
@@ -55,7 +55,8 @@ struct TxSlot {
     }
 };
 
-struct TxStream {
+/// Aligned, so that what a short message touches lies in two cache lines (unit urtp_cache_lines).
+struct TxStream : CacheAligned {
     /// members: by group index, or the one receiver. own: index that is no destination (any other
     /// value: none). Allocates; nothing else here does.
     TxStream(StreamId stream, Group* of_group, std::span<const Rank> members, std::size_t own,
@@ -122,14 +123,6 @@ struct TxStream {
     [[nodiscard]] bool may_cut(Nanos now) const noexcept { return now - cut_at >= rtt.smoothed(); }
 
     void fields(state::Archive& archive);  ///< urtp/state/
-
-    /// Alignment keeps what a short message touches in two cache lines (unit urtp_cache_lines).
-    static void* operator new(std::size_t octets) {
-        return ::operator new (octets, std::align_val_t{kCacheLine});
-    }
-    static void operator delete(void* memory) noexcept {
-        ::operator delete (memory, std::align_val_t{kCacheLine});
-    }
 
     // --- the first line
     const StreamId id;
