@@ -25,6 +25,7 @@ struct Options {
     std::size_t rows = 512;
     std::size_t columns = 256;
     unsigned iterations = 50;
+    bool polls_only = false;
 };
 
 /// The values at the start: a hot top, a warm left side, and an inside that is uneven.
@@ -115,8 +116,9 @@ std::vector<double> plain_result(const Options& options) {
 int report(const Grid& shared, const ulc::dsm::Report& all, const Options& options) {
     const double one = alone(options);
     const std::vector<double> expected = plain_result(options);
-    std::printf("sor: %zu x %zu points, %u iterations, %u processes\n", options.rows,
-                options.columns, options.iterations, ulc::dsm::processes());
+    std::printf("sor: %zu x %zu points, %u iterations, %u processes%s\n", options.rows,
+                options.columns, options.iterations, ulc::dsm::processes(),
+                options.polls_only ? ", by polling only" : "");
     std::printf("time: %.3f ms an iteration; one process: %.3f ms; speed-up %.2f\n",
                 all.seconds * 1e3 / options.iterations, one * 1e3 / options.iterations,
                 one / all.seconds);
@@ -143,6 +145,7 @@ int run(const Options& options) {
     const std::size_t pages = (bytes + kPage - 1) / kPage;
     void* const memory = ulc::dsm::start(pages * kPage + ulc::dsm::kReportBytes);
     if (memory == nullptr) return 1;
+    if (options.polls_only) ulc::dsm::poll_only();
     const Grid grid(static_cast<double*>(memory), options);
     // Whole pages to each, if rows fit into pages.
     const std::size_t unit = std::max<std::size_t>(1, kPage / (grid.half * sizeof(double)));
@@ -175,6 +178,7 @@ int main(int argc, char** argv) {
     app.add_option("-i,--iterations", options.iterations)
         ->check(CLI::Range(1U, 1'000'000U))
         ->capture_default_str();
+    app.add_flag("--polls-only", options.polls_only, "messages interrupt no thread (table 5)");
     CLI11_PARSE(app, argc, argv);
     return run(options);
 }

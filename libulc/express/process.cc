@@ -187,10 +187,18 @@ bool Process::wakes_server() {
     return true;
 }
 
+void Process::poll() {
+    const int events = ulc_poll(ep_);
+    if (events < 0 && events != -ULC_ERR_LIMIT) end_program("the engine has ended", -events);
+}
+
 // An upcall that comes behind ulc_promise(ep, 0) takes `computes_` back, so it is set before.
 bool Process::may_compute() {
     if (computes_ || in_upcall_ || scheduler_->server_is_busy()) return true;
-    if (!may_interrupt_) return !wakes_server();
+    if (!may_interrupt_) {
+        poll();
+        return !wakes_server();
+    }
     for (;;) {
         if (wakes_server()) return false;
         computes_ = true;
@@ -198,8 +206,9 @@ bool Process::may_compute() {
         const int error = ulc_promise(ep_, 0);
         if (error == ULC_OK) return true;
         computes_ = false;
-        const int events = error == ULC_ERR_AGAIN ? ulc_poll(ep_) : -error;
-        if (events < 0 && events != -ULC_ERR_LIMIT) end_program("the engine has ended", -events);
+        if (error != ULC_ERR_AGAIN && error != ULC_ERR_LIMIT)
+            end_program("the engine has ended", error);
+        if (error == ULC_ERR_AGAIN) poll();
     }
 }
 

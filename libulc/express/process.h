@@ -75,6 +75,7 @@ private:
     void close();
 
     [[nodiscard]] bool may_compute();
+    void poll();
     void idle(Nanos until);
     void on_upcall();
     void promise_to_poll();
