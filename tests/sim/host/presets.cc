@@ -208,6 +208,15 @@ HostCosts urtp(std::string name, double megahertz) {
     return host;
 }
 
+// URTP §5, figure 14: IBM MPL over UDP on RS/6000s that are faster than those of §4.1, and alike
+// (read). As fast as the fastest of §4.1 (estimate). A packet of UDP costs 100 µs more than one of
+// URTP (§3.3, read).
+HostCosts mpl_udp() {
+    HostCosts host = urtp("mpl-udp", 66);
+    host.complete += 100'000;
+    return host;
+}
+
 // PCODE §6: Silicon Graphics Indigo, R4000, UDP on 10 Mb/s. The paper gives no host figure: UDP as
 // URTP §3.3 measured it on workstations of the time, 400 µs and 133 ns an octet up to the user
 // level, a quarter of it to send (estimate). The protocol is a daemon, to which an application's
@@ -302,6 +311,7 @@ const std::vector<HostCosts>& host_presets() {
         urtp("urtp-530h", 33),
         urtp("urtp-375", 62.5),
         urtp("urtp-250", 66),
+        mpl_udp(),
         pcode(),
         tcp_indigo(),
         express(true),

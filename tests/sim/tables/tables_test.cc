@@ -158,7 +158,11 @@ TEST(tables, groups_share_addresses_at_less_cost_than_by_hash_or_broadcast) {
 }
 TEST(tables, optimism_saves_what_express_says) { expect_shapes(express_flow, {}); }
 
-TEST(tables, applications_are_as_fast_as_gammas) { expect_shapes(applications, {}); }
+TEST(tables, applications_are_as_fast_as_gammas) {
+    // URTP gives no speeds of its hosts: by our estimates the rival's compute twice as fast, and
+    // two of them are ahead still.
+    expect_shapes(applications, {"product of 128: URTP is faster on 2"});
+}
 
 TEST(tables, molecular_dynamics_gains_from_broadcast) { expect_shapes(molecular_dynamics, {}); }
 

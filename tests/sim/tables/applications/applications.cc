@@ -1,46 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Table 8: the papers' applications on their clusters (GAMMA §6.2, §6.3; URTP §5).
+// Table 8: the papers' applications on their clusters (GAMMA §6.2, §6.3; URTP §5, which
+// urtp_applications.cc adds).
 //
 // Computing is a time: operations by the paper's speed of one processor. Communication is the
 // shipped collectives, on the paper's hosts and medium, in the order of bench/apps/. A host has one
 // processor: what its engine takes while the application computes makes the computation that much
-// longer. URTP §5 gives no numbers for its figures, and no speed of its processors on these
-// problems. Its text on their shape is judged, with speeds that are estimates.
+// longer.
 #include "tests/sim/tables/applications/application_run.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string>
 
 #include "tests/sim/coll/budgets.h"
 #include "tests/sim/host/presets.h"
+#include "tests/sim/tables/applications/work.h"
 #include "tests/sim/tables/list.h"
 
 namespace ulc::sim {
 namespace {
 
-constexpr double kPentium = 183e6;       ///< operations a second: "180-185 MFLOPS" (§6.3, read)
-constexpr double kLinpack = 180e6;       ///< §6.2, read: the bound by which its speed-up is taken
-constexpr double kRs6000 = 10e6;         ///< dense, a host of speed 1 (estimate)
-constexpr double kRs6000Sparse = 4e6;    ///< (estimate)
-constexpr std::size_t kPanel = 64;       ///< columns
-constexpr std::size_t kRowEntries = 22;  ///< 0.02 % of 110,000 (URTP §5)
+constexpr double kPentium = 183e6;  ///< operations a second: "180-185 MFLOPS" (§6.3, read)
+constexpr double kLinpack = 180e6;  ///< §6.2, read: the bound by which its speed-up is taken
+constexpr std::size_t kPanel = 64;  ///< columns
 
 constexpr const char* kDirect = "multicast";
 constexpr const char* kEmulated = "binomial";  ///< as MPICH does (§6.2)
-
-Nanos time_of(double operations, double speed) {
-    return static_cast<Nanos>(operations / speed * static_cast<double>(kSecond));
-}
-
-double cube(double x) { return x * x * x; }
-
-std::string text(const char* format, double a, double b = 0) {
-    std::array<char, 100> out{};
-    std::snprintf(out.data(), out.size(), format, a, b);
-    return out.data();
-}
 
 /// Four PCs on a hub (§6.2.4), at the costs that GAMMA §4.5 gives for a Pentium 133.
 ClusterConfig gamma_cluster(std::uint16_t nodes, const TableOptions& options) {
@@ -48,23 +33,6 @@ ClusterConfig gamma_cluster(std::uint16_t nodes, const TableOptions& options) {
     config.net.seed = config.seed = options.seed;
     config.sizes = {256, 256, 1U << 20, 4U << 20};
     return config;
-}
-
-ClusterConfig urtp_cluster_of(std::uint16_t nodes, const TableOptions& options) {
-    ClusterConfig config;
-    config.net.ports = nodes;
-    config.net.medium = MediumKind::kHub;
-    config.net.bits_per_second = 10'000'000;
-    config.net.seed = config.seed = options.seed;
-    config.sizes = {256, 256, 1U << 20, 4U << 20};
-    config.hosts = urtp_hosts();
-    config.hosts.resize(nodes);
-    return config;
-}
-
-/// Rank r's share of `all`, in equal parts.
-std::size_t share(std::size_t all, std::size_t r, std::size_t ranks) {
-    return all * (r + 1) / ranks - all * r / ranks;
 }
 
 /// C = A · B with everything at rank 0 (§6.3). Seconds; not a number: it failed.
@@ -117,34 +85,6 @@ double linpack(std::size_t order, std::uint16_t nodes, const char* broadcast,
     return run.seconds();
 }
 
-/// C = A · B by blocks of columns (URTP §5).
-double allgather_product(std::size_t m, std::uint16_t nodes, const TableOptions& options) {
-    const ClusterConfig config = urtp_cluster_of(nodes, options);
-    ApplicationRun run(config);
-    for (std::uint16_t rank = 0; rank < nodes; ++rank) {
-        run.allgather(rank, share(m, 0, nodes) * m * sizeof(double), "");
-        run.compute(rank, time_of(2 * cube(static_cast<double>(m)) / nodes,
-                                  kRs6000 * config.hosts[rank].speed));
-    }
-    return run.seconds();
-}
-
-/// x ← A · x, mean of some iterations (URTP §5).
-double sparse_iteration(std::size_t unknowns, std::uint16_t nodes, const TableOptions& options) {
-    constexpr unsigned kIterations = 4;
-    const ClusterConfig config = urtp_cluster_of(nodes, options);
-    ApplicationRun run(config);
-    for (std::uint16_t rank = 0; rank < nodes; ++rank) {
-        for (unsigned n = 0; n < kIterations; ++n) {
-            const double operations =
-                2.0 * static_cast<double>(kRowEntries * share(unknowns, rank, nodes));
-            run.compute(rank, time_of(operations, kRs6000Sparse * config.hosts[rank].speed));
-            run.allgather(rank, share(unknowns, 0, nodes) * sizeof(double), "");
-        }
-    }
-    return run.seconds() / kIterations;
-}
-
 /// Speed-ups on 4 nodes by size, with direct and with emulated broadcast, and on 2.
 struct SpeedUps {
     Curve direct{"ours on 4, direct broadcast", {}, false};
@@ -162,10 +102,6 @@ SpeedUps speed_ups(std::span<const std::size_t> sizes, double (*alone)(std::size
         out.two.points.emplace_back(x, alone(size) / run(size, 2, kDirect));
     }
     return out;
-}
-
-bool rises(const Curve& curve) {
-    return std::ranges::is_sorted(curve.points, {}, [](const auto& p) { return p.second; });
 }
 
 /// Ours is the greater at each point.
@@ -218,47 +154,11 @@ void add_gamma(Table& table, const std::string& what, const std::string& name, S
                               {papers, ours.direct, ours.emulated, ours.two}});
 }
 
-void add_urtp(Table& table, const std::string& what, const std::string& name, const char* x,
-              std::span<const std::size_t> sizes, double (*alone)(std::size_t),
-              double (*run)(std::size_t, std::uint16_t, const TableOptions&),
-              const TableOptions& options) {
-    Curve two{"ours on 2", {}, false};
-    Curve four{"ours on 4", {}, false};
-    for (const std::size_t size : sizes) {
-        two.points.emplace_back(size, alone(size) / run(size, 2, options));
-        four.points.emplace_back(size, alone(size) / run(size, 4, options));
-        table.figures.push_back({what + ", " + std::to_string(size) + ", speed-up on 4",
-                                 "",
-                                 {},
-                                 four.points.back().second,
-                                 "the figure has no numbers"});
-    }
-    for (const Curve* curve : {&two, &four})
-        table.shapes.push_back(
-            {what + ": the speed-up grows with the size, " + curve->name + " (URTP §5)",
-             text("%.2f to %.2f", curve->points.front().second, curve->points.back().second),
-             rises(*curve)});
-    table.pictures.push_back(
-        {name, what + " on URTP's cluster", x, "speed-up", false, false, {two, four}});
-}
-
 double product_alone(std::size_t m) { return 2 * cube(static_cast<double>(m)) / kPentium; }
 double linpack_alone(std::size_t n) {
     const auto order = static_cast<double>(n);
     return (2 * cube(order) / 3 + 2 * order * order) / kLinpack;
 }
-/// Against the fastest of the four.
-double fastest() {
-    const std::vector<HostCosts> hosts = urtp_hosts();
-    return std::ranges::max(std::span(hosts).first(4), {}, &HostCosts::speed).speed;
-}
-double urtp_product_alone(std::size_t m) {
-    return 2 * cube(static_cast<double>(m)) / (kRs6000 * fastest());
-}
-double sparse_alone(std::size_t unknowns) {
-    return 2.0 * static_cast<double>(kRowEntries * unknowns) / (kRs6000Sparse * fastest());
-}
-
 }  // namespace
 
 Table applications(const TableOptions& options) {
@@ -287,12 +187,7 @@ Table applications(const TableOptions& options) {
                         }),
               options.quick ? std::vector<std::optional<double>>{{}, {}}
                             : std::vector<std::optional<double>>{{}, {}, 2.88});
-    const Sizes dense = options.quick ? Sizes{64, 128} : Sizes{64, 128, 256};
-    add_urtp(table, "dense product", "applications-urtp-dense", "order", dense, urtp_product_alone,
-             allgather_product, options);
-    const Sizes sparse = options.quick ? Sizes{1100, 4400} : Sizes{1100, 4400, 110'000};
-    add_urtp(table, "sparse iteration", "applications-urtp-sparse", "unknowns", sparse,
-             sparse_alone, sparse_iteration, options);
+    add_urtp_applications(table, options);
     return table;
 }
 
