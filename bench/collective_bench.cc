@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Times every collective over sizes, on all ranks of a job, each with the table's choice and with
 // named algorithms, including the tree over unicast for reference. The last word of the name
-// selects one of four measurements:
+// selects one of five measurements:
 //
 //   broadcast/1024           calls back to back; the root rotates (URTP §4.1), so that one
 //                            broadcast cannot run ahead of the next. Time: of a call, at the last
@@ -12,6 +12,10 @@
 //   broadcast/1024/skewed    as single, but each rank computes first, for a time drawn uniformly
 //                            from 0 to 100 µs (seeded by rank and call). Time: from the last rank's
 //                            arrival to the last rank's end
+//   broadcast/1024/last      [NN97] (GAMMA §2.4): rank 0 is the root, a loop finds the rank that
+//                            ends last, then calls alone are timed at it by rank 0's clock
+//                            (common/last_process.h). Counters: last_rank; ahead_us, by which the
+//                            second last ended before it
 //   broadcast/1024/counted   as the first, and the traffic of a call at the switch: payload_octets
 //                            next to least_octets, the minimum for a broadcast medium, packets with
 //                            payload, control packets. Needs ULC_BENCH_SWITCH
@@ -26,6 +30,7 @@
 
 #include "base/prng.h"
 #include "bench/collective_operations.h"
+#include "bench/common/last_process.h"
 #include "bench/common/switch_counts.h"
 
 namespace {
@@ -33,8 +38,8 @@ namespace {
 using namespace ulc::bench;
 using Clock = std::chrono::steady_clock;
 
-enum Mode : std::uint32_t { kBackToBack, kSingle, kSkewed, kCounted };
-constexpr const char* kModeSuffix[] = {"", "/single", "/skewed", "/counted"};
+enum Mode : std::uint32_t { kBackToBack, kSingle, kSkewed, kLast, kCounted };
+constexpr const char* kModeSuffix[] = {"", "/single", "/skewed", "/last", "/counted"};
 
 constexpr std::uint64_t kSkewNsMax = 100'000;
 /// Time after which all is quiet: acknowledgements wait at most 800 µs.
@@ -96,6 +101,17 @@ Outcome one_by_one(Transport& transport, const Command& command, const Operation
     return outcome;
 }
 
+/// Calls whose root is rank 0, then one with each root, so that the bytes can be judged.
+Outcome at_the_last(Transport& transport, const Command& command, const Operation& operation) {
+    const LastProcess last = time_to_last(
+        transport, [&] { operation.once(0); }, command.rounds, command.rounds);
+    for (std::uint16_t root = 0; root < transport.size(); ++root)
+        operation.once(root);
+    Outcome outcome{.seconds = last.seconds * command.rounds};
+    outcome.values = {double{1} * last.rank, 1e6 * last.ahead_seconds};
+    return outcome;
+}
+
 Outcome counted(Transport& transport, const Command& command, const Operation& operation) {
     SwitchCounts before;
     SwitchCounts after;
@@ -141,6 +157,9 @@ Outcome execute(Transport& transport, const Command& command) {
         case kSkewed:
             outcome = one_by_one(transport, command, operation);
             break;
+        case kLast:
+            outcome = at_the_last(transport, command, operation);
+            break;
         case kCounted:
             outcome = counted(transport, command, operation);
             break;
@@ -164,6 +183,7 @@ void add(std::vector<Case>& all, Collective what, const std::string& algorithm,
     one.rounds_min = ranks;
     one.command.rounds = std::max<std::uint32_t>(ranks, octets <= 4096 ? 200 : 50);
     if (mode == kSingle || mode == kSkewed) one.value_names = {"mean_us"};
+    if (mode == kLast) one.value_names = {"last_rank", "ahead_us"};
     if (mode == kCounted) {
         one.value_names = {"payload_octets", "least_octets", "packets", "control"};
         one.iterations = 1;
@@ -176,7 +196,7 @@ std::vector<Case> cases(const Transport& transport) {
     std::vector<Case> all;
     const auto with = [&](Collective what, std::uint64_t octets,
                           std::initializer_list<const char*> algorithms) {
-        for (const Mode mode : {kBackToBack, kSingle, kSkewed})
+        for (const Mode mode : {kBackToBack, kSingle, kSkewed, kLast})
             add(all, what, "", octets, transport.size(), mode);
         if (!transport.has_algorithms()) return;
         for (const char* algorithm : algorithms)
