@@ -27,6 +27,8 @@ SwitchConfig switch_config(const NetConfig& config) {
     out.latency = config.latency;
     out.cable = config.cable;
     out.learns = config.learns;
+    out.sharing = config.sharing;
+    out.host_bits_per_second = config.host_bits_per_second;
     if (config.buffer_octets != 0) out.buffer_octets = config.buffer_octets;
     if (config.shared_octets != 0) out.shared_octets = config.shared_octets;
     if (config.medium == MediumKind::kCutThrough) out.forwarding = Forwarding::kCutThrough;

@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "port/port.h"
+#include "tests/sim/host/shared_processor.h"
 #include "tests/sim/media/faults.h"
 #include "tests/sim/media/machine_medium.h"
 #include "tests/sim/media/medium.h"
@@ -37,7 +38,9 @@ struct NetConfig {
     std::uint64_t buffer_octets = 0;   ///< buffer of each output of a switch; 0: unlimited
     std::uint64_t shared_octets = 0;   ///< buffer of all outputs together; 0: unlimited
     bool learns = false;               ///< the switch, as in media/switch_medium.h
-    std::uint32_t segments = 4096;     ///< segments of each port's pool
+    Sharing sharing;                   ///< a switch that is a process (media/switch_medium.h)
+    std::uint64_t host_bits_per_second = 0;        ///< as in media/switch_medium.h
+    std::uint32_t segments = 4096;                 ///< segments of each port's pool
     std::uint16_t multicast_filters = kPassesAll;  ///< filters of each interface
     /// One in this number of payloads that land (port/port.h) is overwritten during the copy, as on
     /// a wire of shared memory; 0: none.

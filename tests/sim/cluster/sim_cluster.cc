@@ -29,6 +29,8 @@ SimCluster::SimCluster(const ClusterConfig& config)
     net_.listen([this](std::uint16_t port, bool arrived, Nanos at) { on_net(port, arrived, at); });
     for (Node& node : nodes_) {
         node.index = static_cast<std::uint16_t>(&node - nodes_.data());
+        node.processor = std::make_unique<SharedProcessor>(nic_of(node).costs().sharing,
+                                                           config.seed + 77 * node.index);
         for (std::uint16_t link = links_of(node.index); link < config_.links; ++link)
             pull(node.index, link);
         start_engine(node);
@@ -340,7 +342,7 @@ bool SimCluster::run(Nanos limit, const std::function<bool()>& done,
 void SimCluster::turn(Node& node) {
     if (node.engine == nullptr) return;
     const Nanos now = net_.now();
-    const Nanos may_from = std::max(node.free_at, node.paused_until);
+    const Nanos may_from = std::max({node.free_at, node.paused_until, node.processor->next(now)});
     if (may_from > now) {
         wake(node, may_from);
         return;

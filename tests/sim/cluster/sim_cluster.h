@@ -167,6 +167,7 @@ private:
         std::unordered_set<Nanos> queued;  ///< times at which the wake queue has it; not iterated
         Nanos free_at = 0;                 ///< the processor
         Nanos paused_until = 0;
+        std::unique_ptr<SharedProcessor> processor;
         Nanos busy = 0;
         std::uint16_t index = 0;
         std::uint16_t starts = 0;  ///< number of engines that it had

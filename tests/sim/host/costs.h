@@ -18,6 +18,7 @@
 #include <string>
 
 #include "base/units.h"
+#include "tests/sim/host/shared_processor.h"
 
 namespace ulc::sim {
 
@@ -62,6 +63,7 @@ struct HostCosts {
     /// A NIC shows what it received once in this time, every second one half of it later than the
     /// others; 0: at once.
     Nanos gather = 0;
+    Sharing sharing;  ///< its processor serves others too
     std::uint16_t tx_ring_frames = 256;
     std::uint32_t rx_ring_frames = 1024;
 };

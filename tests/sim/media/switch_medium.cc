@@ -33,7 +33,8 @@ SwitchMedium::SwitchMedium(const SwitchConfig& config)
     : config_(config),
       addresses_(config.macs, config.macs_each),
       faults_(addresses_.count(), config.seed),
-      ports_(addresses_.count()) {
+      ports_(addresses_.count()),
+      processor_(config.sharing, config.seed) {
     ULC_CHECK(problem_of(config).empty());
     for (std::size_t port = 0; port < ports_.size(); ++port)
         ports_[port].bits_per_second = config.port_bits_per_second.empty()
@@ -41,9 +42,10 @@ SwitchMedium::SwitchMedium(const SwitchConfig& config)
                                            : config.port_bits_per_second[port];
 }
 
-SwitchMedium::Picos SwitchMedium::duration(const Port& port, std::uint64_t octets) noexcept {
+SwitchMedium::Picos SwitchMedium::duration(std::uint64_t bits_per_second,
+                                           std::uint64_t octets) noexcept {
     __extension__ using Wide = unsigned __int128;
-    return static_cast<Picos>(Wide{octets} * 8 * kPicosPerSecond / port.bits_per_second);
+    return static_cast<Picos>(Wide{octets} * 8 * kPicosPerSecond / bits_per_second);
 }
 
 bool SwitchMedium::cuts_through(const Port& in, const Port& out) const noexcept {
@@ -57,9 +59,11 @@ void SwitchMedium::transmit(std::uint16_t from, FramePtr frame, Nanos now) {
     now_ = now;
     Port& port = ports_[from];
     const std::uint64_t octets = wire_octets(frame->size());
+    const std::uint64_t rate =
+        config_.host_bits_per_second != 0 ? config_.host_bits_per_second : port.bits_per_second;
     const Picos start = std::max(now * kPicosPerNano, port.host_free_at);
-    const Picos end = start + duration(port, octets);
-    port.host_free_at = end + duration(port, kGapOctets);
+    const Picos end = start + duration(rate, octets);
+    port.host_free_at = end + duration(rate, kGapOctets);
     ++port.counts.in_frames;
     port.counts.in_octets += frame->size();
     events_.push(nanos_of(end), {Kind::kSent, from, from, nullptr, nullptr});
@@ -69,16 +73,28 @@ void SwitchMedium::transmit(std::uint16_t from, FramePtr frame, Nanos now) {
     held->from = from;
     held->frame = std::move(frame);
     const Picos header = config_.forwarding == Forwarding::kCutThrough
-                             ? start + duration(port, std::min(config_.cut_through_octets, octets))
+                             ? start + duration(rate, std::min(config_.cut_through_octets, octets))
                              : end;
     events_.push(nanos_of(header) + config_.cable + config_.latency,
                  {Kind::kForward, from, from, std::move(held), nullptr});
+}
+
+/// Returns whether the event waits until the switch has its processor again. The lines transmit
+/// without it.
+bool SwitchMedium::put_off(const Event& event) {
+    if (event.kind == Kind::kLeft || event.kind == Kind::kLate) return false;
+    const bool first = event.port % 2 != 0;
+    const Nanos at = processor_.next(now_, first ? SwitchConfig::kTurnOver : 0);
+    if (at == now_) return false;
+    events_.push(at, event);
+    return true;
 }
 
 void SwitchMedium::advance(Nanos to, MediumSink& sink) {
     while (events_.next() <= to) {
         now_ = events_.next();
         const Event event = events_.pop();
+        if (put_off(event)) continue;
         switch (event.kind) {
             case Kind::kSent:
                 sink.on_sent(event.port, true, now_);

@@ -26,6 +26,7 @@
 #include "event_queue.h"
 #include "faults.h"
 #include "medium.h"
+#include "tests/sim/host/shared_processor.h"
 #include "wire/ids.h"
 
 namespace ulc::sim {
@@ -52,6 +53,12 @@ struct SwitchConfig {
     /// Knows the port of an address from the last frame that came from it; a frame to an address
     /// that it does not know goes to every port. False: it knows all from the start.
     bool learns = false;
+    /// A switch that is a process: its ports of odd numbers stop kTurnOver earlier than the others,
+    /// as where the process loses its processor in the midst of a round.
+    Sharing sharing;
+    static constexpr Nanos kTurnOver = 50 * kMicrosecond;
+    /// Rate at which hosts give it frames, and it takes them; 0: that of the port.
+    std::uint64_t host_bits_per_second = 0;
     std::uint64_t seed = 1;
 };
 
@@ -121,7 +128,12 @@ private:
         std::uint16_t last = 0;
     };
 
-    [[nodiscard]] static Picos duration(const Port& port, std::uint64_t octets) noexcept;
+    [[nodiscard]] static Picos duration(std::uint64_t bits_per_second,
+                                        std::uint64_t octets) noexcept;
+    [[nodiscard]] static Picos duration(const Port& port, std::uint64_t octets) noexcept {
+        return duration(port.bits_per_second, octets);
+    }
+    [[nodiscard]] bool put_off(const Event& event);
     [[nodiscard]] bool cuts_through(const Port& in, const Port& out) const noexcept;
     void forward(const HeldPtr& held, Nanos now);
     [[nodiscard]] std::optional<std::uint16_t> port_to(const Held& held);
@@ -136,6 +148,7 @@ private:
     Faults faults_;
     std::vector<Port> ports_;
     EventQueue<Event> events_;
+    SharedProcessor processor_;
     Nanos now_ = 0;
     std::uint64_t shared_ = 0;
     std::uint64_t unknown_ = 0;

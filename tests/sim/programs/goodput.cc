@@ -81,6 +81,9 @@ ClusterConfig config_of(const GoodputCase& c, std::uint16_t ranks) {
     config.net.learns = c.learns;
     config.hosts.resize(1);
     config.hosts[0].gather = c.gather;
+    config.hosts[0].sharing = c.sharing;
+    config.net.sharing = c.sharing;
+    config.net.host_bits_per_second = c.host_bits_per_second;
     config.net.latency = c.latency;
     config.net.buffer_octets = c.buffer_octets;
     config.engine.profile = c.profile;

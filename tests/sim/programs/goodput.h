@@ -12,6 +12,7 @@
 
 #include "base/counters.h"
 #include "base/units.h"
+#include "tests/sim/host/shared_processor.h"
 
 namespace ulc::sim {
 
@@ -27,6 +28,8 @@ struct GoodputCase {
     std::uint64_t stated_bits_per_second = UINT64_MAX;  ///< as in ClusterConfig
     bool learns = false;                                ///< the switch, as in NetConfig
     Nanos gather = 0;                                   ///< as in HostCosts
+    Sharing sharing;                                    ///< processors of the nodes and the switch
+    std::uint64_t host_bits_per_second = 0;             ///< as in NetConfig
     Nanos latency = 2 * kMicrosecond;                   ///< latency of the switch
     std::uint64_t buffer_octets = 0;  ///< buffer of each of its outputs; 0: unlimited
     double loss = 0;                  ///< random loss of each frame at each receiver
