@@ -283,6 +283,7 @@ void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig confi
     config.params.fit_wire(endpoint.net->port.info.link_bits_per_second,
                            endpoint.net->port.info.half_duplex);
     config.departures = &endpoint.net->departures;
+    config.arrivals = &endpoint.net->arrivals;
     endpoint.member =
         std::make_unique<urtp::Transport>(config, roster, endpoint.net->port.pool, core.counters);
     endpoint.forgets = endpoint.member->forgets();

@@ -32,6 +32,7 @@
 #include "jobs/jobs.h"
 #include "port/bond_port.h"
 #include "port/port.h"
+#include "urtp/arrivals.h"
 #include "urtp/frame_share.h"
 #include "urtp/transport.h"
 #include "wire/parse.h"
@@ -162,6 +163,7 @@ struct Net {
     Port port;
     std::unique_ptr<port::BondPort> bond;  ///< around the port, from the first LINKS on
     urtp::Departures departures;
+    urtp::Arrivals arrivals;
     Transmitter transmitter;
     GroupTable groups;
     MulticastFilter filter;

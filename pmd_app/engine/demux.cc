@@ -108,6 +108,7 @@ bool receive(Core& core, Net& net, Nanos now) {
     if (net.lands()) return receive_landing(core, net, now);
     std::uint16_t count = std::exchange(net.came, std::uint16_t{0});  // of a quiet round
     if (count == 0) count = net.port.rx(net.port.context, net.burst, kRxBurst);
+    net.arrivals.took(count == kRxBurst, now);
     if (count == 0) return false;
     Segment* const* burst = net.burst;
     std::uint64_t octets = 0;

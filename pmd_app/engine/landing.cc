@@ -73,6 +73,7 @@ bool receive_landing(Core& core, Net& net, Nanos now) {
         core.counters.add(Counter::payloads_landed);
         endpoint->member->pull_front(asker.source);  // if it is still there
     }
+    net.arrivals.took(frames == kRxBurst, now);
     core.counters.add(Counter::rx_frames, frames);
     core.counters.add(Counter::rx_bytes, octets);
     return frames > 0;

@@ -7,6 +7,7 @@
 
 #include "base/counters.h"
 #include "base/prng.h"
+#include "urtp/arrivals.h"
 #include "urtp/departures.h"
 #include "urtp/policy.h"
 #include "urtp/timers.h"
@@ -51,6 +52,7 @@ struct Context {
     const std::uint64_t profile;  ///< digest of its words
     Policy policy;
     const Departures* departures;
+    const Arrivals* arrivals;  ///< nullptr: frames are taken when they come
     const SegmentPool pool;
     Counters& counters;
     Prng prng;

@@ -30,6 +30,7 @@ Context::Context(const TransportConfig& of, const SegmentPool& segments, Counter
     : config(of),
       profile(digest_of(of.profile)),
       departures(of.departures != nullptr ? of.departures : &kAllLeft),
+      arrivals(of.arrivals),
       pool(segments),
       counters(counted),
       prng(of.seed) {
@@ -238,7 +239,7 @@ Segment* Transport::send_control(Nanos now) {
         }
     }
     const bool had_their_turn = control_.end_run();
-    if (Segment* segment = sender_.repairs().next(now)) return segment;
+    if (Segment* segment = sender_.next_repair(now)) return segment;
     Segment* segment = sender_.next_new(now);
     return segment == nullptr && had_their_turn && may_speak ? send_control(now) : segment;
 }

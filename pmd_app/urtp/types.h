@@ -16,6 +16,7 @@
 namespace ulc::urtp {
 
 class FrameShare;   // urtp/frame_share.h
+class Arrivals;     // urtp/arrivals.h
 struct Departures;  // urtp/departures.h
 
 /// A rank as the roster has it. At most 32 bytes, which with one pointer is the cost of a silent
@@ -144,6 +145,8 @@ struct TransportConfig {
     Params params;
     /// Departures of its port; outlives it. nullptr: frames leave at once.
     const Departures* departures = nullptr;
+    /// Arrivals at its port; outlives it. nullptr: frames are taken when they come.
+    const Arrivals* arrivals = nullptr;
     std::string_view profile =
         kDefaultProfile;  ///< one that resolve() takes; read by the constructor only
 };

@@ -82,9 +82,9 @@ void Transmitter::fields(state::Archive& archive) {
 }
 
 void Net::fields(state::Archive& archive) {
-    ULC_STATE(archive, Net, 1,
-              (transmitter, filter, jobs, send_frames_all, receive_frames_all, link_due, link_is_up,
-               missed_due, missed, heard_else),
+    ULC_STATE(archive, Net, 2,
+              (transmitter, arrivals, filter, jobs, send_frames_all, receive_frames_all, link_due,
+               link_is_up, missed_due, missed, heard_else),
               (port, bond, departures, groups, index, send_frames, receive_frames, came, burst,
                landing, costs, predictions));
     archive.values(costs.calls, costs.refusals, costs.copied_bytes);

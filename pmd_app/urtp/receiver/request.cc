@@ -127,8 +127,13 @@ void Receiver::on_timer(RxStream& rx, Nanos now) noexcept {
         answer(rx);
     }
     if (rx.ask_new_at <= now) {
-        rx.ask_new_at = kNever;
-        on_late(rx, now);
+        // The missing packets may lie in the port: then the timer fires again in the next round.
+        const bool taken = params().reorder_wait <= 0 || context_.arrivals == nullptr ||
+                           context_.arrivals->has_all_before(rx.ask_new_at);
+        if (taken) {
+            rx.ask_new_at = kNever;
+            on_late(rx, now);
+        }
     }
     if (rx.ask_all_at <= now) {
         rx.ask_all_at = kNever;
@@ -139,7 +144,7 @@ void Receiver::on_timer(RxStream& rx, Nanos now) noexcept {
             if (context_.policy.credit(*this, rx) > 0) make_request_due(rx, true);
         }
     }
-    arm(rx);
+    context_.timers.arm_by(rx.timer, std::max(deadline(rx), now + 1));
 }
 
 void Receiver::asked(RxStream& rx, Nanos now) noexcept {

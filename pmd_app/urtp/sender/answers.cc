@@ -93,6 +93,15 @@ void Sender::on_request(const wire::FrameView& frame, Session& session, Nanos no
     }
 }
 
+/// Returns a packet to repeat, as Repairs::next().
+Segment* Sender::next_repair(Nanos now) {
+    Repairs::Repeated repeated;
+    Segment* segment = repairs_.next(now, &repeated);
+    if (segment != nullptr && context_.policy.on_lost != nullptr && may_be_late(*repeated.stream))
+        context_.policy.on_lost(*this, *repeated.stream, repeated.seq, now);
+    return segment;
+}
+
 /// URTP's three cases (§3.2.1): sent long ago, sent just now, not sent yet.
 void Sender::request_one(TxStream& tx, Seq seq, std::uint32_t at, bool overtaken,
                          Nanos now) noexcept {
@@ -114,7 +123,8 @@ void Sender::request_one(TxStream& tx, Seq seq, std::uint32_t at, bool overtaken
     tx.patience = 0;
     tx.wait = 0;
     if (tx.group != nullptr) tx.group->holders->on_request(at);
-    if (context_.policy.on_lost != nullptr) context_.policy.on_lost(*this, tx, seq, now);
+    if (context_.policy.on_lost != nullptr && !may_be_late(tx))
+        context_.policy.on_lost(*this, tx, seq, now);
     const bool gathers = tx.destinations > 1 && params().repair_gather > 0;
     repairs_.queue(tx, seq, asker, gathers ? now + params().repair_gather : now);
 }

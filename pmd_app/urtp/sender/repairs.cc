@@ -98,7 +98,7 @@ bool Repairs::find(TxStream& tx) noexcept {
     return false;
 }
 
-Segment* Repairs::next(Nanos now) {
+Segment* Repairs::next(Nanos now, Repeated* repeated) {
     for (std::size_t streams = list_.size(); streams > 0; --streams) {
         TxStream& tx = *list_.front();
         list_.rotate();
@@ -113,6 +113,7 @@ Segment* Repairs::next(Nanos now) {
             context_.timers.arm_by(tx.timer, next);
             continue;
         }
+        if (repeated != nullptr) *repeated = {&tx, tx.repair_from};
         return repeat(tx, tx.slot(tx.repair_from), now);
     }
     return nullptr;

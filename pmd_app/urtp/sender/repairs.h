@@ -42,8 +42,13 @@ public:
         if (tx.repairs > 0) list_.push_back(tx);
     }
     void remove(TxStream& tx) noexcept { list_.remove(tx); }  ///< it ends
+    struct Repeated {
+        TxStream* stream = nullptr;
+        Seq seq;
+    };
     /// Streams take turns. nullptr: nothing may go now, or there is no segment for a copy.
-    Segment* next(Nanos now);
+    /// repeated: set to the packet that is returned.
+    Segment* next(Nanos now, Repeated* repeated = nullptr);
 
     void fields(state::Archive& archive);  ///< urtp/state/, after the streams were made
 

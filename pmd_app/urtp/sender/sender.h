@@ -61,6 +61,7 @@ public:
     }
     Segment* next_new(Nanos now);
     [[nodiscard]] Repairs& repairs() noexcept { return repairs_; }
+    Segment* next_repair(Nanos now);
     void want_segments(Nanos now) noexcept;
     bool send_failed(const wire::FrameView& frame, Nanos now) noexcept;
     void note_failed() noexcept { ++sends_failed_; }
@@ -96,6 +97,11 @@ public:
     [[nodiscard]] const TransportConfig& config() const noexcept { return context_.config; }
     [[nodiscard]] const Params& params() const noexcept { return context_.params(); }
     void count(Counter id) noexcept { context_.count(id); }
+    /// Packets of the stream may overtake each other: one that is asked for counts as lost when it
+    /// is repeated, since it may come until then.
+    [[nodiscard]] bool may_be_late(const TxStream& tx) const noexcept {
+        return params().reorder_wait > 0 && tx.group == nullptr;
+    }
     void speak_later(TxStream& tx) noexcept { control_.push(tx); }
     /// Returns the stream that a peer names, and the peer's index in it; nullptr: no receiver.
     TxStream* sending(StreamId stream, const Session& session, std::uint32_t& at) noexcept;

@@ -24,12 +24,13 @@ void TransportConfig::fields(state::Archive& archive) {
     // Others are objects of the engine; the profile is digested in the context.
     ULC_STATE(archive, TransportConfig, 1,
               (rank, mac, mtu, ether_type, first_seq, world, crc, params),
-              (seed, send_frames, receive_frames, node_heard, node_context, departures, profile));
+              (seed, send_frames, receive_frames, node_heard, node_context, departures, arrivals,
+               profile));
 }
 
 void Context::fields(state::Archive& archive) {
     ULC_STATE(archive, Context, 1, (prng),
-              (config, profile, policy, departures, pool, counters, timers, hold));
+              (config, profile, policy, departures, arrivals, pool, counters, timers, hold));
     archive.same(profile, "the profile");
     state::Exporter digested;
     digested.values(config);

@@ -76,6 +76,30 @@ TEST_P(BondLate, bulk_over_two_links_learns_how_late_packets_are) {
     RecordProperty("two", std::to_string(two.share));
 }
 
+/// Two nodes and a switch program, which share the processors with others: each runs for a while
+/// and is away for a while. Ports take frames at once and say 10 Gb/s, as memif does.
+GoodputCase on_shared_processors(std::uint16_t links, std::uint64_t seed) {
+    GoodputCase c = bulk(links);
+    c.seed = seed;
+    c.sharing = {1 * kMillisecond, 2 * kMillisecond};
+    c.host_bits_per_second = 10'000'000'000;
+    c.stated_bits_per_second = 10'000'000'000;
+    c.buffer_octets = 512U << 10;
+    c.warm_up = 0;
+    c.span = 500 * kMillisecond;
+    return c;
+}
+
+// S-59, S-60
+TEST(Bond, bulk_takes_both_links_where_processors_are_shared) {
+    for (const std::uint64_t seed : {1U, 2U, 3U, 4U, 5U, 6U}) {
+        const GoodputResult one = checked(on_shared_processors(1, seed));
+        const GoodputResult two = checked(on_shared_processors(2, seed));
+        EXPECT_GE(two.share, 1.9 * one.share) << "seed " << seed;
+        EXPECT_LT(two.repeated, 0.005) << "seed " << seed;
+    }
+}
+
 TEST(Bond, losses_are_repaired_while_packets_overtake_each_other) {
     GoodputCase c = bulk(2);
     c.gather = kMillisecond;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/prng.h"
+#include "urtp/arrivals.h"
 #include "urtp/list.h"
 #include "urtp/params.h"
 #include "urtp/receiver/ordering.h"
@@ -158,6 +159,26 @@ TEST(RxStore, finds_by_stream_and_number_and_lends_no_more_than_it_has) {
     EXPECT_EQ(store.find(&one, Seq{1}), nullptr);
     EXPECT_EQ(store.find(&two, Seq{1}), nodes[7]);
     EXPECT_EQ(store.free_count(), 1U);
+}
+
+TEST(Arrivals, are_complete_when_the_port_had_no_more) {
+    Arrivals arrivals;
+    arrivals.took(false, 100);
+    EXPECT_TRUE(arrivals.has_all_before(100));
+    EXPECT_FALSE(arrivals.has_all_before(101));
+    arrivals.took(true, 200);
+    EXPECT_FALSE(arrivals.has_all_before(200)) << "the port may have more";
+    arrivals.took(false, 300);
+    EXPECT_TRUE(arrivals.has_all_before(300));
+}
+
+TEST(Arrivals, are_not_waited_for_while_more_come_than_are_taken) {
+    Arrivals arrivals;
+    for (unsigned n = 1; n < Arrivals::kFullMost; ++n)
+        arrivals.took(true, n);
+    EXPECT_FALSE(arrivals.has_all_before(1));
+    arrivals.took(true, 1000);
+    EXPECT_TRUE(arrivals.has_all_before(1000));
 }
 
 // A ticket counts frames of a port, so 32 bits wrap within an hour at a million frames a second.

@@ -72,6 +72,44 @@ TEST(UrtpReceiver, asks_for_a_gap_and_says_so_in_a_request) {
     parts.check();
 }
 
+/// Lets the stream's timer fire if it is due. Returns whether a request is due.
+bool asks_at(Parts& parts, RxStream& rx, Nanos now) {
+    parts.now = now;
+    while (Timer* timer = parts.context.timers.pop_due(now)) {
+        EXPECT_EQ(timer, &rx.timer);
+        parts.receiver.on_timer(rx, now);
+    }
+    parts.check();
+    return rx.request_due;
+}
+
+// S-59: a process that was away finds its timer due and the packet in its port.
+TEST(UrtpReceiver, judges_a_gap_when_the_frames_in_the_port_are_taken) {
+    Params params;
+    params.reorder_wait = 20 * kMicrosecond;
+    for (const bool comes : {true, false}) {
+        Parts parts(2, params);
+        Arrivals arrivals;
+        parts.context.arrivals = &arrivals;
+        Session& session = parts.open(1);
+        RxStream& rx = session.unicast;
+        EXPECT_TRUE(parts.arrive(session, 1));
+        const Nanos due = rx.ask_new_at;
+        ASSERT_EQ(due, parts.now + params.reorder_wait);
+        arrivals.took(false, due - 1);
+        const Nanos back = due + 5 * kMillisecond;
+        EXPECT_FALSE(asks_at(parts, rx, back));
+        arrivals.took(true, back);
+        EXPECT_FALSE(asks_at(parts, rx, back + 1)) << "the port may have more";
+        if (comes) {
+            EXPECT_TRUE(parts.arrive(session, 0));
+        }
+        arrivals.took(false, back + 1);
+        EXPECT_EQ(asks_at(parts, rx, back + 2), !comes);
+        EXPECT_EQ(take(parts, 1).size(), comes ? 2U : 0U);
+    }
+}
+
 // S-36, S-37
 TEST(UrtpReceiver, keeps_one_packet_of_each_source_when_the_store_is_full) {
     Params params;

@@ -95,6 +95,50 @@ TEST(UrtpSender, repeats_what_is_asked_for_and_nothing_else) {
     parts.check();
 }
 
+/// Sends packets and asks for some of them. Returns how many it asked for.
+int ask_for_half(Parts& parts, TxStream& tx) {
+    constexpr int kPackets = 20;
+    const Seq first = tx.tail;
+    for (int i = 0; i < kPackets; ++i) {
+        EXPECT_EQ(parts.commit(tx, "p"), Admission::kYes);
+        EXPECT_TRUE(parts.drop(parts.sender.next_new(parts.now)));
+    }
+    for (std::uint32_t i = 0; i < kPackets; i += 2) {
+        parts.now += kMillisecond;  // a loss is judged once a round trip
+        parts.sender.request_one(tx, first + i, 0, true, parts.now);
+    }
+    return kPackets / 2;
+}
+
+// S-60: where packets overtake each other, one that is asked for may still come.
+TEST(UrtpSender, counts_a_packet_that_may_be_late_as_lost_when_it_repeats_it) {
+    Params params;
+    params.reorder_wait = 20 * kMicrosecond;
+    Parts parts(2, params);
+    Session& session = parts.open(1);
+    TxStream& tx = parts.sender.begin(session);
+    const std::uint32_t before = tx.cwnd;
+    ask_for_half(parts, tx);
+    std::uint32_t at = 0;
+    EXPECT_NE(parts.sender.on_ack(entry(1, tx.sent.value, 100), session, at, parts.now), nullptr);
+    EXPECT_EQ(parts.sender.next_repair(parts.now), nullptr) << "they were late";
+    EXPECT_GE(tx.cwnd, before);
+    for (int left = ask_for_half(parts, tx); left > 0; --left) {
+        parts.now += kMillisecond;
+        EXPECT_TRUE(parts.drop(parts.sender.next_repair(parts.now)));
+    }
+    EXPECT_LT(tx.cwnd, before) << "they were lost";
+    parts.check();
+}
+
+TEST(UrtpSender, counts_a_packet_as_lost_when_it_is_asked_for_on_one_link) {
+    Parts parts(2);
+    TxStream& tx = parts.sender.begin(parts.open(1));
+    const std::uint32_t before = tx.cwnd;
+    ask_for_half(parts, tx);
+    EXPECT_LT(tx.cwnd, before);
+}
+
 // S-35
 TEST(UrtpSender, a_failed_send_goes_again_at_once) {
     Parts parts(2);
