@@ -7,6 +7,12 @@
 // protocol in a daemon. TCP: profile gbn+block over unicast, in the program. Other texts state
 // numbers: a round on 8 machines takes 9.0 ms at 20 B and 16.7 ms at 1 KB (URTP §4.3, of this
 // paper's report); a broadcast of 1 KB to 8 over TCP 8.9 ms (URTP §4.2). The rest are curves.
+//
+// Figures 10 and 11 compare with other broadcast layers, whose order the text gives (§6.4.2). Each
+// is what its description there and its name say, on our transport: Horus one process without a
+// daemon; Transis a daemon, its acknowledgements on what goes anyway (Lansis), or its multicasts in
+// the order of a token that goes round (Ring). Horus' packing of short messages changes nothing
+// here: in this loop a machine has one message at a time.
 #include <array>
 #include <cmath>
 #include <map>
@@ -23,7 +29,9 @@ namespace {
 
 constexpr std::size_t kShort = 20;
 constexpr std::size_t kLong = 1024;
-constexpr const char* kTcpHost = "tcp-indigo";
+constexpr const char* kDaemonHost = "pcode-indigo";
+constexpr const char* kProcessHost = "tcp-indigo";  ///< without a daemon
+constexpr const char* kTcpProfile = "gbn+block";
 constexpr Nanos kTcpClock = 500 * kMillisecond;
 constexpr Nanos kFirstDelay =
     64 * kMillisecond;  ///< first delay of a request's NACK: tuned, as in the paper (§6.5)
@@ -43,7 +51,7 @@ ClusterConfig config_of(const char* host, const char* profile, std::uint16_t nod
     config.net.seed = seed;
     config.seed = seed;
     config.engine.profile = profile;
-    if (std::string_view(host) == kTcpHost) {  // an ACK for two segments, a clock of 500 ms
+    if (std::string_view(profile) == kTcpProfile) {  // an ACK for two segments, a clock of 500 ms
         config.engine.params.ack_window = 2;
         config.engine.params.min_send_wait = kTcpClock;
     } else {
@@ -81,26 +89,63 @@ Round in_turn(std::uint16_t nodes, std::size_t octets) {
     };
 }
 
+/// Transis over a token ring: the machine that has the token multicasts, then hands it on.
+Round with_token(std::uint16_t nodes, std::size_t octets) {
+    return [nodes, octets](std::uint16_t rank, std::size_t) {
+        std::vector<Call> calls;
+        for (std::uint16_t turn = 0; turn < nodes; ++turn) {
+            const auto next = static_cast<std::uint16_t>((turn + 1) % nodes);
+            if (turn == rank) {
+                calls.push_back({Call::Kind::kMulticast, 0, octets});
+                calls.push_back({Call::Kind::kSend, next, kShort});
+                continue;
+            }
+            calls.push_back({Call::Kind::kReceive, turn, octets});
+            if (next == rank) calls.push_back({Call::Kind::kReceive, turn, kShort});
+        }
+        return calls;
+    };
+}
+
+/// A system of the figures; others are profiles of PCODE.
+struct System {
+    const char* name;
+    const char* host;
+    const char* profile;
+    Round (*round)(std::uint16_t nodes, std::size_t octets);
+};
+constexpr System kSystems[] = {
+    {"tcp", kProcessHost, kTcpProfile, in_turn},
+    {"horus", kProcessHost, "urtp", all_at_once},
+    {"lansis", kDaemonHost, "lazy", all_at_once},
+    {"ring", kDaemonHost, "lazy", with_token},
+};
+
+System system_of(const std::string& name) {
+    for (const System& system : kSystems)
+        if (name == system.name) return system;
+    return {name.c_str(), kDaemonHost, name.c_str(), all_at_once};
+}
+
 class Bench {
 public:
     explicit Bench(const TableOptions& options)
         : options_(options), rounds_(options.quick ? 14 : 200) {}
 
-    /// Returns ms a call. Profile "tcp": the rival.
-    double call(const std::string& profile, std::uint16_t nodes, std::size_t octets) {
-        const auto [at, is_new] = calls_.try_emplace({profile, nodes, octets}, 0.0);
+    /// Returns ms a call. name: of kSystems, or a profile of PCODE.
+    double call(const std::string& name, std::uint16_t nodes, std::size_t octets) {
+        const auto [at, is_new] = calls_.try_emplace({name, nodes, octets}, 0.0);
         if (!is_new) return at->second;
-        const bool tcp = profile == "tcp";
+        const System system = system_of(name);
         const LoopTimes times =
-            loop_of_calls(config_of(tcp ? kTcpHost : "pcode-indigo",
-                                    tcp ? "gbn+block" : profile.c_str(), nodes, options_.seed),
-                          tcp ? in_turn(nodes, octets) : all_at_once(nodes, octets), rounds_, 4);
+            loop_of_calls(config_of(system.host, system.profile, nodes, options_.seed),
+                          system.round(nodes, octets), rounds_, 4);
         return at->second = times.ok ? times.us / 1000 / nodes : std::nan("");
     }
 
     /// Uses this first delay of a request's NACK.
     LoopTimes with_delay(std::uint16_t nodes, std::size_t octets, Nanos delay, double loss) const {
-        ClusterConfig config = config_of("pcode-indigo", "pcode", nodes, options_.seed);
+        ClusterConfig config = config_of(kDaemonHost, "pcode", nodes, options_.seed);
         config.engine.params.first_recv_wait = delay;
         config.net.faults.loss = loss;
         return loop_of_calls(config, all_at_once(nodes, octets), rounds_, 4);
@@ -212,6 +257,44 @@ void add_delays(Table& table, const Bench& bench, bool quick) {
                               {time, nacks, lossy}});
 }
 
+/// Adds figures 10 and 11: the other broadcast layers.
+void add_layers(Table& table, Bench& bench, bool quick) {
+    constexpr std::uint16_t kMachines = 8;
+    for (const std::size_t octets : {kShort, kLong}) {
+        const char* const figure = octets == kShort ? "figure 10" : "figure 11";
+        const auto call = [&](const char* name) { return bench.call(name, kMachines, octets); };
+        for (const char* name : {"horus", "lansis", "ring"})
+            table.figures.push_back(
+                {std::string(name) + ", " + std::to_string(octets) + " B, 8 machines",
+                 "ms a call",
+                 {},
+                 call(name),
+                 std::string(figure) + " has no numbers"});
+        const double pcode = call("pcode");
+        const std::string where = std::string(" (") + figure + ")";
+        table.shapes.push_back({"Horus performs better than PCODE" + where,
+                                text("%.2f to %.2f ms", call("horus"), pcode),
+                                call("horus") < pcode});
+        table.shapes.push_back({"PCODE performs as Lansis, within a quarter" + where,
+                                text("%.2f to %.2f ms", pcode, call("lansis")),
+                                std::abs(pcode / call("lansis") - 1) < 0.25});
+        table.shapes.push_back({"PCODE performs better than the Ring" + where,
+                                text("%.2f to %.2f ms", pcode, call("ring")),
+                                pcode < call("ring")});
+        if (quick) continue;
+        Picture picture{"pcode-layers-" + std::to_string(octets),
+                        "Broadcast layers, " + std::to_string(octets) + " B (PCODE " + figure + ")",
+                        "machines",
+                        "ms",
+                        false,
+                        false,
+                        {}};
+        for (const char* name : {"horus", "pcode", "lansis", "ring"})
+            picture.curves.push_back(bench.by_machines(name, octets, {3, 4, 6, 8, 12, 16}));
+        table.pictures.push_back(std::move(picture));
+    }
+}
+
 }  // namespace
 
 Table pcode_broadcast(const TableOptions& options) {
@@ -225,6 +308,7 @@ Table pcode_broadcast(const TableOptions& options) {
     Bench bench(options);
     add_figures(table, bench);
     add_shapes(table, bench, options.quick);
+    add_layers(table, bench, options.quick);
     add_delays(table, bench, options.quick);
     if (options.quick) return table;
     const std::vector<std::uint16_t> machines{3, 4, 5, 6, 8, 10, 12, 14, 16};
