@@ -18,7 +18,7 @@
 namespace ulc::abi {
 
 inline constexpr std::uint32_t kTraceMagic = 0x54434c55;  ///< "ULCT"
-inline constexpr std::uint32_t kTraceVersion = 1;
+inline constexpr std::uint32_t kTraceVersion = 2;
 inline constexpr std::size_t kTraceHeaderBytes = 4096;
 inline constexpr std::size_t kTraceRecordBytes = 128;
 inline constexpr std::size_t kTraceFrameBytes = 112;  ///< kept of each frame, from its first byte
@@ -37,7 +37,7 @@ enum class TraceKind : std::uint8_t {
 };
 
 struct TraceRecord {
-    Nanos at;  ///< CLOCK_MONOTONIC, about; see TraceHeader::realtime_ahead
+    std::uint64_t ticks;  ///< trace_time() makes nanoseconds of it
     TraceKind kind;
     std::uint8_t source;   ///< the net, or the counter
     std::uint16_t kept;    ///< bytes of the frame that are in `bytes`
@@ -54,12 +54,22 @@ struct TraceHeader {
     std::uint16_t ether_type;
     std::uint16_t nets;
     std::uint32_t counters;
-    Nanos realtime_ahead;  ///< CLOCK_REALTIME - TraceRecord::at
+    Nanos realtime_ahead;          ///< CLOCK_REALTIME - trace_time()
+    std::uint64_t nanos_per_tick;  ///< times 2^32
     char net_names[kTraceNets][kTraceNameBytes];
     char counter_names[kTraceCounters][kTraceNameBytes];
     alignas(64) std::atomic<std::uint64_t> produced;
 };
 static_assert(sizeof(TraceHeader) <= kTraceHeaderBytes);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// Returns the time of TraceRecord::ticks, about that of CLOCK_MONOTONIC; kNever if it is beyond
+/// 146 years, which no engine reaches.
+[[nodiscard]] constexpr Nanos trace_time(std::uint64_t ticks,
+                                         std::uint64_t nanos_per_tick) noexcept {
+    __extension__ using Wide = unsigned __int128;
+    const Wide time = (Wide{ticks} * nanos_per_tick) >> 32U;
+    return time < (Wide{1} << 62U) ? static_cast<Nanos>(time) : kNever;
+}
 
 }  // namespace ulc::abi

@@ -445,7 +445,9 @@ bool control(Core& core, Endpoint& endpoint, Nanos now) {
 
 void Net::wrap_port() {
     bond = std::make_unique<port::BondPort>(std::span<const Port>(&port, 1));
+    const PortTap* const tap = port.tap;
     port = bond->table();
+    port.tap = tap;
     transmitter.replace_port(port);
 }
 

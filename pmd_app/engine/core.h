@@ -74,6 +74,7 @@ struct Net;
 
 /// Maximum of frames that a round takes from a port.
 inline constexpr std::uint16_t kRxBurst = 32;
+static_assert(kRxBurst <= kTapBurstMax);
 
 /// One client. An idle round reads the first cache lines.
 struct Endpoint {
@@ -191,6 +192,11 @@ struct Net {
     void fields(state::Archive& archive);
     /// Puts a BondPort around a port of one link, which sends to all links of a node then.
     void wrap_port();
+    /// Tells the tap of the port, if there is one, of the first n frames in `burst`.
+    void show_received(std::uint16_t n) const noexcept {
+        if (port.tap != nullptr) [[unlikely]]
+            port.tap->on_received(port.tap->context, burst, n);
+    }
     /// True if payloads may land: frames are taken one by one.
     [[nodiscard]] bool lands() const noexcept {
         return landing != nullptr && port.rx_landing != nullptr;

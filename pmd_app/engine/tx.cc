@@ -113,8 +113,7 @@ void Transmitter::send_burst() noexcept {
         sent_[(sent_next_ + n) & (kSentMax - 1)] =
             static_cast<std::uint16_t>(length + kFrameOverhead);
     }
-    const std::uint32_t taken =
-        port_.tx(port_.context, burst_, static_cast<std::uint16_t>(burst_count_));
+    const std::uint32_t taken = give(static_cast<std::uint16_t>(burst_count_));
     if (taken != burst_count_) [[unlikely]]
         octets -= keep_from(taken);
     counters_.add(Counter::tx_frames, taken);
@@ -231,6 +230,7 @@ bool take_given_up(Core& core, Net& net, Nanos now) {
     bool any = false;
     while (Segment* segment = net.port.tx_failed(net.port.context)) {
         any = true;
+        if (net.port.tap != nullptr) net.port.tap->on_failed(net.port.tap->context, *segment);
         core.counters.add(Counter::tx_given_up);
         wire::FrameView view;
         if (wire::parse(segment->frame, segment->length, core.config.ether_type, view) ==

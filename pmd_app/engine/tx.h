@@ -87,7 +87,7 @@ public:
         in_flight_octets_ = on_wire;
         in_flight_frames_ = 1;
         if (reported_ == sent_next_) reported_at_ = now_;  // nothing was pending: the wait begins
-        if (port_.tx(port_.context, burst_, 1) != 1) [[unlikely]] {
+        if (give(1) != 1) [[unlikely]] {
             burst_count_ = 1;
             (void)keep_from(0);
             return;
@@ -128,12 +128,23 @@ public:
 
 private:
     static constexpr std::uint32_t kBurst = 32;
+    static_assert(kBurst <= kTapBurstMax);
     /// The port gets this number at a time, so that the other end begins with them while the rest
     /// is composed.
     static constexpr std::uint32_t kFlushFrames = 8;
     static constexpr std::uint32_t kSentMax = 1024;      ///< power of two
     static constexpr std::uint32_t kFrameOverhead = 24;  ///< FCS, preamble, gap
 
+    /// Offers the port the first n frames of the burst. Returns how many it took.
+    [[nodiscard]] std::uint16_t give(std::uint16_t n) noexcept {
+        const PortTap* const tap = port_.tap;
+        if (tap != nullptr) [[unlikely]]
+            tap->on_offered(tap->context, burst_, n);
+        const std::uint16_t taken = port_.tx(port_.context, burst_, n);
+        if (tap != nullptr) [[unlikely]]
+            tap->on_taken(tap->context, taken);
+        return taken;
+    }
     /// Notes that nothing is pending or kept.
     void all_left(Nanos now) noexcept {
         if (reported_ != sent_next_) reported_at_ = now;

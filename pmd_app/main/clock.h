@@ -71,6 +71,25 @@ public:
         return *this;
     }
 
+    /// Returns a reading of the counter; 0: there is none.
+    [[nodiscard]] static std::uint64_t counter() noexcept {
+#if defined(__x86_64__)
+        return __rdtsc();
+#else
+        return 0;
+#endif
+    }
+    /// Returns whether the counter is used.
+    [[nodiscard]] bool counts() const noexcept { return nanos_per_tick_ != 0; }
+    /// Returns a reading of the counter if it is used, else of clock_gettime(). It may go
+    /// backwards. Any thread may call.
+    [[nodiscard]] std::uint64_t ticks() const noexcept {
+        return counts() ? counter() : static_cast<std::uint64_t>(monotonic_now());
+    }
+    /// Returns the nanoseconds of one of ticks(), times 2^32.
+    [[nodiscard]] std::uint64_t nanos_per_tick() const noexcept {
+        return nanos_per_tick_ != 0 ? nanos_per_tick_ : std::uint64_t{1} << kShift;
+    }
     /// Returns the time, which never goes backwards. Any thread may call.
     [[nodiscard]] Nanos now() noexcept {
 #if defined(__x86_64__)

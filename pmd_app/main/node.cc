@@ -55,8 +55,8 @@ Err Node::open_trace(const NodeOptions& options, std::vector<Port>& ports, std::
     trace.nets = names_;
     trace.tsc_hz = tsc_hz_;
     if (const Err error = Trace::open(trace, trace_, why); error != Err::kOk) return error;
-    std::ranges::transform(ports, ports.begin(),
-                           [&](const Port& port) { return trace_->wrap(port); });
+    for (Port& port : ports)
+        trace_->watch_port(port);
     return Err::kOk;
 }
 

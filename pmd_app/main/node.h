@@ -96,7 +96,7 @@ private:
     Err open_port(const dpdk::PortOptions& options, std::string& why);
     /// Makes the tables of the nets: of a port, or of a bond of several.
     Err bond_ports(const NodeOptions& options, std::vector<Port>& tables, std::string& why);
-    /// Opens the trace and puts it before each port.
+    /// Opens the trace, which watches each port.
     Err open_trace(const NodeOptions& options, std::vector<Port>& ports, std::string& why);
     std::vector<std::string> names_;
     std::uint64_t tsc_hz_ = 0;
@@ -104,7 +104,7 @@ private:
     std::vector<OpenPort> ports_;
     std::vector<std::unique_ptr<port::BondPort>> bonds_;  ///< one for each net with several links
     std::unique_ptr<Trace> trace_;
-    std::vector<Port> tables_;  ///< each port, or the trace before it
+    std::vector<Port> tables_;  ///< one for each net
 };
 
 /// Returns 64 bits from the system's random source.

@@ -58,12 +58,35 @@ struct PortCosts {
     std::uint64_t copied_bytes = 0;  ///< between the engine's memory and the device's rings
 };
 
+/// Maximum number of frames in a call of a PortTap.
+inline constexpr std::uint16_t kTapBurstMax = 64;
+
+/// Watches the frames that pass between the engine and a port. The engine calls it for bursts that
+/// hold frames, and for no others: polls that find nothing cost nothing. No entry is empty. A tap
+/// changes nothing, and keeps no frame beyond the call. Thread rule: the engine's thread.
+struct PortTap {
+    void* context = nullptr;
+    /// The port gave these frames; the engine has not read them.
+    void (*on_received)(void* context, Segment* const* frames, std::uint16_t n) = nullptr;
+    /// The port is about to be offered these frames, which it may free as it takes them.
+    void (*on_offered)(void* context, Segment* const* frames, std::uint16_t n) = nullptr;
+    /// The port took the first n of the frames that were offered last.
+    void (*on_taken)(void* context, std::uint16_t n) = nullptr;
+    /// The port gave this frame up (Port::tx_failed).
+    void (*on_failed)(void* context, const Segment& frame) = nullptr;
+    /// The engine looked at the port's link: once in 10 ms or more often.
+    void (*on_link_look)(void* context) = nullptr;
+};
+
 struct Port {
     void* context = nullptr;
     PortInfo info;
     SegmentPool pool;
     /// Up to n received frames, each with one reference that the caller now holds.
     std::uint16_t (*rx)(void* context, Segment** out, std::uint16_t n) = nullptr;
+    /// Told of each burst by the engine, not by the port. It outlives the engine. nullptr: nothing
+    /// watches the port.
+    const PortTap* tap = nullptr;
     /// Receives one frame as rx() does. Its last octets are copied to the place that `landing`
     /// names, and are the segment's tail then. nullptr: no frame. Data there are not valid until a
     /// segment names them. The entry is empty where frames come in separate segments.

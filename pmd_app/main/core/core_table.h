@@ -132,6 +132,7 @@ constexpr std::uint64_t core_layout() noexcept {
                                     sizeof(Port),
                                     sizeof(PortInfo),
                                     sizeof(PortCosts),
+                                    sizeof(PortTap),
                                     sizeof(Landing),
                                     sizeof(Segment),
                                     sizeof(SegmentPool),

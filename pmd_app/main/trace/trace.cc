@@ -36,6 +36,7 @@ constexpr Counter kEvents[] = {
 };
 static_assert(std::size(kEvents) <= abi::kTraceCounters);
 static_assert(sizeof(abi::TraceRecord) % 64 == 0);
+static_assert(kTapBurstMax + abi::kTraceCounters <= abi::kTraceMargin);
 
 template <std::size_t N>
 void copy_name(char (&to)[N], std::string_view name) {
@@ -101,6 +102,26 @@ Err make_file(const std::string& path, std::size_t bytes, int& out, std::string&
     return status == ENOSPC ? Err::kNoMemory : Err::kSystem;
 }
 
+/// Copies the first bytes of a frame of which `here` are in place, and returns how many. Whole
+/// frames are copied by moves of constant length, which may overlap.
+[[gnu::always_inline]] inline std::uint16_t copy_front(std::byte* to, const std::byte* from,
+                                                       std::uint32_t here) noexcept {
+    constexpr std::uint32_t kHalf = 32;
+    constexpr std::uint32_t kMost = 64;
+    static_assert(2 * kMost >= abi::kTraceFrameBytes);
+    if (const std::uint32_t rest = here - kHalf; rest <= kMost - kHalf) [[likely]] {
+        std::memcpy(to, from, kHalf);
+        std::memcpy(to + rest, from + rest, kHalf);
+    } else if (here > kMost) {
+        here = std::min<std::uint32_t>(here, abi::kTraceFrameBytes);
+        std::memcpy(to, from, kMost);
+        std::memcpy(to + here - kMost, from + here - kMost, kMost);
+    } else {
+        std::memcpy(to, from, here);
+    }
+    return static_cast<std::uint16_t>(here);
+}
+
 Nanos realtime_now() {
     timespec now{};
     clock_gettime(CLOCK_REALTIME, &now);
@@ -108,12 +129,6 @@ Nanos realtime_now() {
 }
 
 }  // namespace
-
-struct Trace::TracedPort {
-    Trace& trace;
-    Port port;
-    std::uint8_t net;
-};
 
 Err Trace::open(const TraceOptions& options, std::unique_ptr<Trace>& out, std::string& why) {
     const std::string path = with_pid(options.file);
@@ -142,7 +157,9 @@ Err Trace::open(const TraceOptions& options, std::unique_ptr<Trace>& out, std::s
     header.counters = std::size(kEvents);
     for (std::size_t n = 0; n < std::size(kEvents); ++n)
         copy_name(header.counter_names[n], kCounterInfo[static_cast<std::size_t>(kEvents[n])].id);
-    header.realtime_ahead = realtime_now() - out->clock_.now();
+    header.nanos_per_tick = out->clock_.nanos_per_tick();
+    header.realtime_ahead =
+        realtime_now() - abi::trace_time(out->clock_.ticks(), header.nanos_per_tick);
     header.magic = abi::kTraceMagic;
     return Err::kOk;
 }
@@ -153,6 +170,7 @@ Trace::Trace(void* memory, std::size_t bytes, int fd, std::uint64_t tsc_hz) noex
                                                    abi::kTraceHeaderBytes)),
       mask_((bytes - abi::kTraceHeaderBytes) / sizeof(abi::TraceRecord) - 1),
       clock_(tsc_hz),
+      ticks_apart_((std::uint64_t{kEventsApart} << 32U) / clock_.nanos_per_tick()),
       bytes_(bytes),
       fd_(fd) {}
 
@@ -167,166 +185,125 @@ void Trace::watch(const Counters& counters) noexcept {
         seen_[n] = counters.get(kEvents[n]);
 }
 
-/// Returns the record after the last one; it counts once publish() says so.
-abi::TraceRecord& Trace::next() noexcept { return records_[produced_++ & mask_]; }
-
-void Trace::publish(std::uint64_t produced) noexcept {
-    produced_ = produced;
-    header_.produced.store(produced, std::memory_order_release);
+/// Publishes the records that were written behind the last one.
+void Trace::publish(std::uint64_t records) noexcept {
+    produced_ += records;
+    header_.produced.store(produced_, std::memory_order_release);
 }
 
-void Trace::record_frame(abi::TraceKind kind, std::uint8_t net, const Segment& segment,
-                         Nanos now) noexcept {
-    abi::TraceRecord& record = next();
-    record.at = now;
-    record.kind = kind;
-    record.source = net;
-    record.amount = segment.length;
+/// Returns the place of record n.
+inline abi::TraceRecord& Trace::record_at(std::uint64_t n) const noexcept {
+    return records_[n & mask_];
+}
+
+/// Writes a record of a frame as number n.
+inline void Trace::write_frame(std::uint64_t n, Source of, const Segment& segment,
+                               std::uint64_t ticks) noexcept {
+    abi::TraceRecord& record = record_at(n);
+    const std::uint32_t length = segment.length;
     // A tail lies elsewhere: it is payload, of which a trace needs little.
-    const std::uint32_t there =
-        segment.tail == nullptr ? segment.length : segment.length - segment.tail_octets;
-    if (there >= abi::kTraceFrameBytes) {
-        record.kept = abi::kTraceFrameBytes;
-        std::memcpy(record.bytes, segment.frame, abi::kTraceFrameBytes);
-    } else {
-        record.kept = static_cast<std::uint16_t>(there);
-        std::memcpy(record.bytes, segment.frame, there);
-    }
+    const std::uint32_t here = segment.tail == nullptr ? length : length - segment.tail_octets;
+    const std::byte* const frame = segment.frame;
+    record.ticks = ticks;
+    record.kind = of.kind;
+    record.source = of.net;
+    record.amount = length;
+    record.kept = copy_front(record.bytes, frame, here);
 }
 
-/// Records events of the last frames, unless it did so a short time ago.
-void Trace::look_at_events() noexcept {
-    frames_passed_ = false;
-    if (passed_at_ - looked_at_ < kEventsApart) return;
-    looked_at_ = passed_at_;
-    record_events();
+/// Writes the record of a burst of one frame, the most frequent one, and publishes it or not.
+/// False: nothing was done, since a look at the counters is due. It has neither calls nor loops,
+/// so that it saves no registers.
+template <bool publishes>
+inline bool Trace::write_one(Source of, Segment* const* frames) noexcept {
+    const std::uint64_t ticks = EngineClock::counter();
+    if (ticks >= look_at_) return false;
+    // Read once: the compiler must take the bytes of a record for anything.
+    const std::uint64_t produced = produced_;
+    // Before the records, whose address is at hand.
+    abi::TraceHeader& header = *reinterpret_cast<abi::TraceHeader*>(
+        reinterpret_cast<std::byte*>(records_) - abi::kTraceHeaderBytes);
+    write_frame(produced, of, *frames[0], ticks);
+    if constexpr (publishes) {
+        produced_ = produced + 1;
+        header.produced.store(produced + 1, std::memory_order_release);
+    }
+    return true;
+}
+
+/// Writes records of a burst behind the last one, at one time. Records counters first, if a look at
+/// them is due.
+[[gnu::noinline]] void Trace::write_burst(Source of, Segment* const* frames,
+                                          std::uint16_t n) noexcept {
+    const std::uint64_t ticks = clock_.ticks();
+    if (ticks - looked_at_ >= ticks_apart_) record_events(ticks);
+    for (std::uint16_t i = 0; i < n; ++i)
+        write_frame(produced_ + i, of, *frames[i], ticks);
 }
 
 /// Records each counter that rose since the last look.
-void Trace::record_events() noexcept {
+void Trace::record_events(std::uint64_t ticks) noexcept {
+    looked_at_ = ticks;
+    if (clock_.counts()) look_at_ = ticks + ticks_apart_;
     if (counters_ == nullptr) return;
-    Nanos now = kNever;
+    std::uint64_t records = 0;
     for (std::size_t n = 0; n < std::size(kEvents); ++n) {
         const std::uint64_t value = counters_->get(kEvents[n]);
         if (value == seen_[n]) [[likely]]
             continue;
-        if (now == kNever) now = clock_.now();
-        abi::TraceRecord& record = next();
-        record.at = now;
+        abi::TraceRecord& record = record_at(produced_ + records++);
+        record.ticks = ticks;
         record.kind = abi::TraceKind::kCounter;
         record.source = static_cast<std::uint8_t>(n);
         record.kept = 0;
         record.amount = static_cast<std::uint32_t>(value - seen_[n]);
         seen_[n] = value;
     }
-    publish(produced_);
+    publish(records);
 }
 
-Port Trace::wrap(const Port& port) {
+[[gnu::noinline]] void Trace::receive_burst(Source of, Segment* const* frames,
+                                            std::uint16_t n) noexcept {
+    write_burst(of, frames, n);
+    publish(n);
+}
+
+void Trace::watch_port(Port& port) {
     const auto net = static_cast<std::uint8_t>(ports_.size());
-    ports_.push_back(std::unique_ptr<TracedPort>(new TracedPort{*this, port, net}));
-    // Entries that are empty stay empty: they tell the engine which kind of port it has.
-    Port traced = port;
-    traced.context = ports_.back().get();
-    set_frame_entries(traced);
-    set_other_entries(traced);
-    return traced;
-}
-
-void Trace::set_frame_entries(Port& port) {
-    port.rx = [](void* context, Segment** out, std::uint16_t n) {
-        auto& [trace, real, net] = *static_cast<TracedPort*>(context);
-        if (trace.frames_passed_) trace.look_at_events();
-        const std::uint16_t taken = real.rx(real.context, out, std::min(n, std::uint16_t{64}));
-        if (taken == 0) return taken;
-        const Nanos now = trace.passed_at_ = trace.clock_.now();
-        for (std::uint16_t i = 0; i < taken; ++i)
-            trace.record_frame(abi::TraceKind::kFrameIn, net, *out[i], now);
-        trace.publish(trace.produced_);
-        trace.frames_passed_ = true;
-        return taken;
+    ports_.push_back(std::unique_ptr<Tapped>(new Tapped{*this,
+                                                        {abi::TraceKind::kFrameIn, net},
+                                                        {abi::TraceKind::kFrameOut, net},
+                                                        {abi::TraceKind::kGivenUp, net},
+                                                        {}}));
+    PortTap& tap = ports_.back()->tap;
+    tap.context = ports_.back().get();
+    tap.on_received = [](void* context, Segment* const* frames, std::uint16_t n) {
+        const Tapped& tapped = *static_cast<Tapped*>(context);
+        if (n != 1) return tapped.trace.receive_burst(tapped.in, frames, n);
+        if (!tapped.trace.write_one<true>(tapped.in, frames)) [[unlikely]]
+            tapped.trace.receive_burst(tapped.in, frames, 1);
     };
-    port.tx = [](void* context, Segment* const* frames, std::uint16_t n) {
-        auto& [trace, real, net] = *static_cast<TracedPort*>(context);
-        // Before the port has them: it may free a frame at once.
-        const std::uint64_t before = trace.produced_;
-        const Nanos now = trace.passed_at_ = trace.clock_.now();
-        n = std::min(n, std::uint16_t{64});
-        for (std::uint16_t i = 0; i < n; ++i)
-            trace.record_frame(abi::TraceKind::kFrameOut, net, *frames[i], now);
-        const std::uint16_t taken = real.tx(real.context, frames, n);
-        trace.publish(before + taken);
-        trace.frames_passed_ = true;
-        return taken;
+    tap.on_offered = [](void* context, Segment* const* frames, std::uint16_t n) {
+        const Tapped& tapped = *static_cast<Tapped*>(context);
+        if (n != 1) return tapped.trace.write_burst(tapped.out, frames, n);
+        if (!tapped.trace.write_one<false>(tapped.out, frames)) [[unlikely]]
+            tapped.trace.write_burst(tapped.out, frames, 1);
     };
-    if (port.rx_landing != nullptr) {
-        port.rx_landing = [](void* context, const Landing& landing) {
-            auto& [trace, real, net] = *static_cast<TracedPort*>(context);
-            if (trace.frames_passed_) trace.look_at_events();
-            Segment* const taken = real.rx_landing(real.context, landing);
-            if (taken == nullptr) return taken;
-            trace.passed_at_ = trace.clock_.now();
-            trace.record_frame(abi::TraceKind::kFrameIn, net, *taken, trace.passed_at_);
-            trace.publish(trace.produced_);
-            trace.frames_passed_ = true;
-            return taken;
-        };
-    }
-    if (port.tx_failed != nullptr) {
-        port.tx_failed = [](void* context) {
-            auto& [trace, real, net] = *static_cast<TracedPort*>(context);
-            Segment* const given_up = real.tx_failed(real.context);
-            if (given_up == nullptr) return given_up;
-            trace.record_frame(abi::TraceKind::kGivenUp, net, *given_up, trace.clock_.now());
-            trace.publish(trace.produced_);
-            return given_up;
-        };
-    }
-}
-
-void Trace::set_other_entries(Port& port) {
-    if (port.tx_pending != nullptr) {
-        port.tx_pending = [](void* context) {
-            const Port& real = static_cast<TracedPort*>(context)->port;
-            return real.tx_pending(real.context);
-        };
-    }
-    if (port.set_multicasts != nullptr) {
-        port.set_multicasts = [](void* context, std::span<const Mac> addresses) {
-            const Port& real = static_cast<TracedPort*>(context)->port;
-            return real.set_multicasts(real.context, addresses);
-        };
-    }
-    if (port.link_up != nullptr) {
-        port.link_up = [](void* context) {
-            // Once in 10 ms: events of rounds without frames are found here.
-            auto& [trace, real, net] = *static_cast<TracedPort*>(context);
-            trace.record_events();
-            return real.link_up(real.context);
-        };
-    }
-    if (port.addresses != nullptr) {
-        port.addresses = [](void* context) {
-            const Port& real = static_cast<TracedPort*>(context)->port;
-            return real.addresses(real.context);
-        };
-        port.set_addresses = [](void* context, std::span<const NodeAddress> addresses) {
-            const Port& real = static_cast<TracedPort*>(context)->port;
-            real.set_addresses(real.context, addresses);
-        };
-    }
-    if (port.missed != nullptr) {
-        port.missed = [](void* context) {
-            const Port& real = static_cast<TracedPort*>(context)->port;
-            return real.missed(real.context);
-        };
-    }
-    if (port.costs != nullptr) {
-        port.costs = [](void* context) {
-            const Port& real = static_cast<TracedPort*>(context)->port;
-            return real.costs(real.context);
-        };
-    }
+    tap.on_taken = [](void* context, std::uint16_t n) {
+        static_cast<Tapped*>(context)->trace.publish(n);
+    };
+    tap.on_failed = [](void* context, const Segment& frame) {
+        const Tapped& tapped = *static_cast<Tapped*>(context);
+        tapped.trace.write_frame(tapped.trace.produced_, tapped.failed, frame,
+                                 tapped.trace.clock_.ticks());
+        tapped.trace.publish(1);
+    };
+    tap.on_link_look = [](void* context) {
+        // Events of rounds without frames are found here.
+        Trace& trace = static_cast<Tapped*>(context)->trace;
+        trace.record_events(trace.clock_.ticks());
+    };
+    port.tap = &tap;
 }
 
 }  // namespace ulc::daemon

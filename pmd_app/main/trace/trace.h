@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Keeps an engine's last frames and events in a file (abi/trace_ring.h). It stands between the
-// engine and its ports: an engine without a trace has its ports themselves, so it costs nothing.
+// Keeps an engine's last frames and events in a file (abi/trace_ring.h). The engine tells it of
+// each burst that holds frames (PortTap); polls that find none never reach it.
 //
-//   engine ── rx(), tx() ──▶ traced port ──▶ port
-//                                └──▶ ring in a mapped file, which outlives a crash
+//   engine ── rx(), tx() ──▶ port
+//     └── PortTap ──▶ ring in a mapped file, which outlives a crash
 //
 // Invariant: one writer, the engine's thread; no allocation, system call or lock after open().
 #pragma once
@@ -39,24 +39,38 @@ public:
     Trace(const Trace&) = delete;
     Trace& operator=(const Trace&) = delete;
 
-    /// Returns a port that does what the given one does and records it. The trace must outlive it.
-    [[nodiscard]] Port wrap(const Port& port);
+    /// Records the frames of the port of the next net from here on. The trace must outlive the
+    /// engine that has the port. To be called once for each net, in their order.
+    void watch_port(Port& port);
     /// Records events too from here on. To be called once the engine is made, before its first
     /// round.
     void watch(const Counters& counters) noexcept;
 
 private:
-    struct TracedPort;
+    /// The first two fields of a record of a frame.
+    struct Source {
+        abi::TraceKind kind;
+        std::uint8_t net;
+    };
+    /// The context of a tap.
+    struct Tapped {
+        Trace& trace;
+        Source in;
+        Source out;
+        Source failed;
+        PortTap tap;
+    };
 
     Trace(void* memory, std::size_t bytes, int fd, std::uint64_t tsc_hz) noexcept;
-    abi::TraceRecord& next() noexcept;
-    void record_frame(abi::TraceKind kind, std::uint8_t net, const Segment& segment,
-                      Nanos now) noexcept;
-    void publish(std::uint64_t produced) noexcept;
-    void look_at_events() noexcept;
-    void record_events() noexcept;
-    static void set_frame_entries(Port& port);
-    static void set_other_entries(Port& port);
+    [[nodiscard]] abi::TraceRecord& record_at(std::uint64_t n) const noexcept;
+    void write_frame(std::uint64_t n, Source of, const Segment& segment,
+                     std::uint64_t ticks) noexcept;
+    template <bool publishes>
+    bool write_one(Source of, Segment* const* frames) noexcept;
+    void write_burst(Source of, Segment* const* frames, std::uint16_t n) noexcept;
+    void receive_burst(Source of, Segment* const* frames, std::uint16_t n) noexcept;
+    void publish(std::uint64_t records) noexcept;
+    void record_events(std::uint64_t ticks) noexcept;
 
     abi::TraceHeader& header_;
     abi::TraceRecord* records_;
@@ -65,10 +79,10 @@ private:
     EngineClock clock_;
     const Counters* counters_ = nullptr;
     std::uint64_t seen_[abi::kTraceCounters] = {};
-    bool frames_passed_ = false;  ///< since the last look at the counters
-    Nanos passed_at_ = 0;
-    Nanos looked_at_ = 0;
-    std::vector<std::unique_ptr<TracedPort>> ports_;
+    std::uint64_t looked_at_ = 0;  ///< at the counters, in ticks
+    std::uint64_t ticks_apart_;    ///< between two looks
+    std::uint64_t look_at_ = 0;    ///< time of the next look; 0: each burst compares itself
+    std::vector<std::unique_ptr<Tapped>> ports_;
     std::size_t bytes_;
     int fd_;  ///< holds the lock that tells others that the file is in use
 };

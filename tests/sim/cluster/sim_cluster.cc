@@ -65,6 +65,7 @@ std::unique_ptr<engine::Engine> SimCluster::make_engine(Node& node) {
         if (node.bond == nullptr) node.bond = std::make_unique<port::BondPort>(links);
         port = node.bond->table();
     }
+    if (node.index < config_.taps.size()) port.tap = config_.taps[node.index];
     return std::make_unique<engine::Engine>(engine, std::span<const Port>(&port, 1));
 }
 

@@ -51,7 +51,9 @@ struct ClusterConfig {
     abi::RegionSizes sizes{64, 64, 256U << 10, 256U << 10};
     std::uint64_t seed = 1;
     Embedded embedded = Embedded::kNone;
-    std::uint8_t nonce = 0;        ///< given to jobs as a launcher does; 0: by hand
+    std::uint8_t nonce = 0;  ///< given to jobs as a launcher does; 0: by hand
+    /// Taps of the nodes' ports, by node; fewer: none for the others. They outlive the cluster.
+    std::vector<const PortTap*> taps;
     Recorder* recorder = nullptr;  ///< records the run until the cluster ends; outlives it
     /// Mean number of a node's turns until its engine is replaced by a new one that takes its
     /// state; 0: it is not.

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The trace of an engine: written between engine and port, read back, as a capture and a timeline;
-// files that are damaged or no traces.
+// The trace of an engine: written as the engine tells it of frames, read back, as a capture and a
+// timeline; files that are damaged or no traces.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -16,7 +18,9 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/prng.h"
+#include "main/clock.h"
 #include "main/trace/trace.h"
 #include "tools/ulc/trace/pcapng.h"
 #include "tools/ulc/trace/timeline.h"
@@ -76,35 +80,6 @@ std::unique_ptr<Frame> request_frame(Mac from, Mac to, std::uint32_t next) {
     return frame;
 }
 
-/// A port whose frames are given by the test. It destroys what it takes, as a fast NIC may.
-struct ScriptedPort {
-    std::vector<Segment*> coming;
-    std::uint16_t takes = 64;
-
-    Port table() {
-        Port port;
-        port.context = this;
-        port.info.mac = kHere;
-        port.rx = [](void* context, Segment** out, std::uint16_t n) {
-            auto& self = *static_cast<ScriptedPort*>(context);
-            const auto count =
-                static_cast<std::uint16_t>(std::min<std::size_t>(n, self.coming.size()));
-            std::copy_n(self.coming.begin(), count, out);
-            self.coming.erase(self.coming.begin(), self.coming.begin() + count);
-            return count;
-        };
-        port.tx = [](void* context, Segment* const* frames, std::uint16_t n) {
-            const auto count = std::min(n, static_cast<ScriptedPort*>(context)->takes);
-            for (std::uint16_t i = 0; i < count; ++i)
-                std::memset(frames[i]->frame, 0xEE, frames[i]->length);
-            return count;
-        };
-        port.tx_pending = [](void*) { return 0U; };
-        port.link_up = [](void*) { return true; };
-        return port;
-    }
-};
-
 class TraceTest : public testing::Test {
 protected:
     void SetUp() override {
@@ -122,30 +97,35 @@ protected:
     }
     void open() {
         ASSERT_EQ(Trace::open(options_, trace_, why_), Err::kOk) << why_;
-        port_ = trace_->wrap(scripted_.table());
+        port_ = {};
+        trace_->watch_port(port_);
     }
+    // The calls of an engine. Its port destroys the frames that it takes, as a fast NIC may.
     void receive(std::unique_ptr<Frame> frame) {
-        scripted_.coming.push_back(&frame->segment);
-        Segment* out[4];
-        ASSERT_EQ(port_.rx(port_.context, out, 4), 1);
-        EXPECT_EQ(out[0], &frame->segment);
+        Segment* const burst[] = {&frame->segment};
+        port_.tap->on_received(port_.tap->context, burst, 1);
     }
-    std::uint16_t send(const std::vector<std::unique_ptr<Frame>>& frames) {
+    void send(const std::vector<std::unique_ptr<Frame>>& frames, std::uint16_t takes = 64) {
         std::vector<Segment*> segments;
         segments.reserve(frames.size());
         for (const auto& frame : frames)
             segments.push_back(&frame->segment);
-        return port_.tx(port_.context, segments.data(), static_cast<std::uint16_t>(frames.size()));
+        const auto count = static_cast<std::uint16_t>(segments.size());
+        port_.tap->on_offered(port_.tap->context, segments.data(), count);
+        takes = std::min(takes, count);
+        for (std::uint16_t n = 0; n < takes; ++n)
+            std::memset(segments[n]->frame, 0xEE, segments[n]->length);
+        port_.tap->on_taken(port_.tap->context, takes);
     }
     void send(std::unique_ptr<Frame> frame) {
         std::vector<std::unique_ptr<Frame>> frames;
         frames.push_back(std::move(frame));
         send(frames);
     }
-    std::vector<abi::TraceRecord> read(TraceFile& file) {
+    std::vector<tools::TimedRecord> read(TraceFile& file) {
         std::string error;
         EXPECT_TRUE(file.open(path_, &error)) << error;
-        std::vector<abi::TraceRecord> records;
+        std::vector<tools::TimedRecord> records;
         file.read(records);
         return records;
     }
@@ -157,7 +137,6 @@ protected:
     std::string path_;
     std::string why_;
     TraceOptions options_;
-    ScriptedPort scripted_;
     std::unique_ptr<Trace> trace_;
     Port port_;
 };
@@ -190,11 +169,10 @@ TEST_F(TraceTest, frames_are_recorded_with_time_direction_and_first_bytes) {
 
 TEST_F(TraceTest, frames_that_the_port_refuses_are_not_recorded) {
     open();
-    scripted_.takes = 1;
     std::vector<std::unique_ptr<Frame>> three;
     for (std::uint32_t n = 0; n < 3; ++n)
         three.push_back(data_frame(kHere, kThere, n));
-    EXPECT_EQ(send(three), 1);
+    send(three, 1);
     receive(data_frame(kThere, kHere, 5));
     TraceFile file;
     const auto records = read(file);
@@ -215,19 +193,83 @@ TEST_F(TraceTest, a_payload_that_lies_elsewhere_is_left_out) {
     EXPECT_EQ(records[0].kept, 50U);
 }
 
-TEST_F(TraceTest, entries_that_a_port_lacks_stay_empty) {
+TEST_F(TraceTest, the_first_bytes_of_each_length_are_kept) {
     open();
-    EXPECT_EQ(port_.rx_landing, nullptr);
-    EXPECT_EQ(port_.tx_failed, nullptr);
-    EXPECT_EQ(port_.set_multicasts, nullptr);
-    EXPECT_EQ(port_.missed, nullptr);
-    EXPECT_EQ(port_.costs, nullptr);
-    EXPECT_TRUE(port_.link_up(port_.context));
-    EXPECT_EQ(port_.tx_pending(port_.context), 0U);
-    EXPECT_EQ(port_.info.mac, kHere);
-    Port sends_at_once = scripted_.table();
-    sends_at_once.tx_pending = nullptr;
-    EXPECT_EQ(trace_->wrap(sends_at_once).tx_pending, nullptr);
+    std::vector<std::vector<std::byte>> sent;
+    for (const std::size_t octets :
+         {1, 14, 31, 32, 33, 50, 59, 60, 61, 63, 64, 65, 80, 111, 112, 113, 127, 128, 129, 1514}) {
+        auto frame = std::make_unique<Frame>(octets);
+        for (std::size_t n = 0; n < octets; ++n)
+            frame->bytes[n] = static_cast<std::byte>(n + octets + 1);
+        sent.push_back(frame->bytes);
+        receive(std::move(frame));
+    }
+    TraceFile file;
+    const auto records = read(file);
+    ASSERT_EQ(records.size(), sent.size());
+    for (std::size_t n = 0; n < sent.size(); ++n) {
+        EXPECT_EQ(records[n].amount, sent[n].size());
+        ASSERT_EQ(records[n].kept, std::min(sent[n].size(), abi::kTraceFrameBytes));
+        const std::vector<std::byte> kept(records[n].bytes, records[n].bytes + records[n].kept);
+        sent[n].resize(kept.size());
+        EXPECT_EQ(kept, sent[n]) << "of " << records[n].amount;
+    }
+}
+
+TEST_F(TraceTest, a_burst_has_one_time_which_is_that_of_the_day) {
+    for (const std::uint64_t tsc_hz : {std::uint64_t{0}, daemon::measure_tsc_hz()}) {
+        options_.tsc_hz = tsc_hz;
+        open();
+        const auto today = [] {
+            timespec time{};
+            clock_gettime(CLOCK_REALTIME, &time);
+            return static_cast<Nanos>(time.tv_sec) * kSecond + time.tv_nsec;
+        };
+        const Nanos before = today();
+        std::vector<std::unique_ptr<Frame>> two;
+        for (std::uint32_t n = 0; n < 2; ++n)
+            two.push_back(data_frame(kHere, kThere, n));
+        send(two);
+        const timespec length{.tv_sec = 0, .tv_nsec = 30 * kMillisecond};
+        nanosleep(&length, nullptr);
+        receive(data_frame(kThere, kHere, 5));
+        const Nanos after = today();
+        TraceFile file;
+        const auto records = read(file);
+        ASSERT_EQ(records.size(), 3U);
+        EXPECT_EQ(records[0].at, records[1].at);
+        EXPECT_GE(records[2].at - records[1].at, 29 * kMillisecond);
+        EXPECT_LE(records[2].at - records[1].at, (after - before) * 21 / 20);
+        EXPECT_GE(records[0].at + file.realtime_ahead(), before - kMillisecond);
+        EXPECT_LE(records[2].at + file.realtime_ahead(), after + kMillisecond);
+        trace_.reset();
+    }
+}
+
+TEST_F(TraceTest, frames_that_the_port_gave_up_are_marked) {
+    open();
+    const auto frame = data_frame(kHere, kThere, 1);
+    port_.tap->on_failed(port_.tap->context, frame->segment);
+    TraceFile file;
+    const auto records = read(file);
+    ASSERT_EQ(records.size(), 1U);
+    EXPECT_EQ(records[0].kind, abi::TraceKind::kGivenUp);
+    EXPECT_EQ(records[0].kept, 60U);
+}
+
+TEST_F(TraceTest, each_net_has_a_tap) {
+    open();
+    Port second;
+    trace_->watch_port(second);
+    const auto frame = data_frame(kHere, kThere, 1);
+    Segment* const burst[] = {&frame->segment};
+    second.tap->on_received(second.tap->context, burst, 1);
+    receive(data_frame(kThere, kHere, 5));
+    TraceFile file;
+    const auto records = read(file);
+    ASSERT_EQ(records.size(), 2U);
+    EXPECT_EQ(records[0].source, 1);
+    EXPECT_EQ(records[1].source, 0);
 }
 
 TEST_F(TraceTest, counters_that_rise_are_events) {
@@ -238,14 +280,41 @@ TEST_F(TraceTest, counters_that_rise_are_events) {
     counters.add(Counter::messages_received, 3);
     counters.add(Counter::client_stalled);
     counters.add(Counter::rounds, 1000);  // no event
-    port_.link_up(port_.context);
-    port_.link_up(port_.context);
+    port_.tap->on_link_look(port_.tap->context);
+    port_.tap->on_link_look(port_.tap->context);
     TraceFile file;
     const auto records = read(file);
     ASSERT_EQ(records.size(), 2U);
     EXPECT_EQ(file.counters()[records[0].source], "messages_received");
     EXPECT_EQ(records[0].amount, 3U) << "since watch()";
     EXPECT_EQ(file.counters()[records[1].source], "client_stalled");
+}
+
+TEST_F(TraceTest, counters_are_looked_at_before_frames_once_in_20_us) {
+    open();
+    Counters counters;
+    trace_->watch(counters);
+    const auto events = [&] {
+        TraceFile file;
+        const auto records = read(file);
+        return std::ranges::count(records, abi::TraceKind::kCounter, &abi::TraceRecord::kind);
+    };
+    const timespec length{.tv_sec = 0, .tv_nsec = 40 * kMicrosecond};
+    nanosleep(&length, nullptr);
+    counters.add(Counter::messages_sent);
+    receive(data_frame(kThere, kHere, 5));
+    EXPECT_EQ(events(), 1);
+    nanosleep(&length, nullptr);
+    counters.add(Counter::messages_sent);
+    send(data_frame(kHere, kThere, 5));
+    EXPECT_EQ(events(), 2);
+    int looks = 0;
+    const Nanos start = monotonic_now();
+    for (; monotonic_now() - start < kMillisecond; ++looks) {
+        counters.add(Counter::messages_sent);
+        receive(data_frame(kThere, kHere, 5));
+    }
+    EXPECT_LE(events(), 2 + 50 + 1) << looks << " bursts in a millisecond";
 }
 
 TEST_F(TraceTest, a_full_ring_keeps_the_newest) {
@@ -262,7 +331,7 @@ TEST_F(TraceTest, a_full_ring_keeps_the_newest) {
               Counter::kCount);
     EXPECT_EQ(last.seq.value, 4999U);
     send(data_frame(kHere, kThere, 5000));
-    std::vector<abi::TraceRecord> more;
+    std::vector<tools::TimedRecord> more;
     file.read(more);
     EXPECT_EQ(more.size(), 1U) << "the next call goes on where the last one ended";
 }
@@ -373,7 +442,7 @@ bool read_all(const std::string& path) {
         EXPECT_NE(error.find("; "), std::string::npos) << "what to do: " << error;
         return false;
     }
-    std::vector<abi::TraceRecord> records;
+    std::vector<tools::TimedRecord> records;
     file.read(records);
     Timeline timeline(file);
     std::string capture = tools::pcapng_head(file);

@@ -31,8 +31,8 @@ class Budgets(unittest.TestCase):
     def check(self, counted, text=BUDGET):
         """The exit status and output of a check that counted `counted` instructions."""
         module = load()
-        module.count = lambda program, case, per, within: (
-            collections.Counter({'f': counted}), None)
+        module.count = lambda program, case, per, within, engine_options: (
+            collections.Counter({'f': counted, 'a::Trace::g': 50 if engine_options else 0}), None)
         with tempfile.NamedTemporaryFile('w', suffix='.toml') as file:
             file.write(text)
             file.flush()
@@ -62,6 +62,15 @@ class Budgets(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertIn('not built', output)
         self.assertIn('0 passed, 0 failed', output)
+
+    def test_a_budget_of_some_functions_counts_no_others(self):
+        some = BUDGET.replace('1000', '50') + 'functions = "::Trace::"\nengine_options = "-x"\n'
+        status, output = self.check(1040, some)
+        self.assertEqual(status, 0)
+        self.assertNotIn('lower the budget', output)
+        status, output = self.check(1040, some.replace('= 50', '= 40'))
+        self.assertEqual(status, 1)
+        self.assertIn("ULC_ENGINE_OPTIONS='-x' bench/count_instructions", output)
 
     def test_a_file_without_budgets_is_refused(self):
         with self.assertRaises(SystemExit):

@@ -14,7 +14,6 @@ namespace ulc::tools {
 namespace {
 
 using abi::TraceKind;
-using abi::TraceRecord;
 
 constexpr std::uint32_t kGroup = 0x80000005;
 
@@ -73,7 +72,7 @@ protected:
         in(0, start + 19 + repair, done);
     }
 
-    std::vector<TraceRecord> records_[kNodes];
+    std::vector<TimedRecord> records_[kNodes];
     std::uint32_t seq_ = 100;
 
 private:
@@ -90,7 +89,7 @@ private:
              .rank = static_cast<Rank>(sent.rank),
              .seq = Seq{sent.seq}},
             {.tag = sent.tag, .message_length = is_first ? 200U : 0U}, 100);
-        TraceRecord one{};
+        TimedRecord one;
         one.at = (at + 1000) * kMicrosecond - (node == 2 ? kBehind : 0);
         one.kind = kind;
         one.amount = static_cast<std::uint32_t>(octets);

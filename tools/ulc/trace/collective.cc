@@ -33,9 +33,9 @@ double micros(Nanos time) { return static_cast<double>(time) / kMicrosecond; }
 }  // namespace
 
 void Collectives::add(std::uint16_t ether_type, Nanos realtime_ahead,
-                      const std::vector<abi::TraceRecord>& records) {
+                      const std::vector<TimedRecord>& records) {
     std::vector<std::byte> space;
-    for (const abi::TraceRecord& record : records) {
+    for (const TimedRecord& record : records) {
         if (record.kind != abi::TraceKind::kFrameIn && record.kind != abi::TraceKind::kFrameOut)
             continue;
         wire::FrameView view;

@@ -14,8 +14,8 @@
 #include <tuple>
 #include <vector>
 
-#include "abi/trace_ring.h"
 #include "base/units.h"
+#include "tools/ulc/trace/trace_file.h"
 
 namespace ulc::tools {
 
@@ -51,7 +51,7 @@ public:
     /// Adds the records of one engine. realtime_ahead: TraceFile's. To be called once for each
     /// trace, before find().
     void add(std::uint16_t ether_type, Nanos realtime_ahead,
-             const std::vector<abi::TraceRecord>& records);
+             const std::vector<TimedRecord>& records);
     /// Finds the operations of which frames were sent and received, longest first. To be called
     /// once.
     [[nodiscard]] std::vector<Collective> find();

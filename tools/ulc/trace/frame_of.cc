@@ -5,8 +5,8 @@
 
 namespace ulc::tools {
 
-bool frame_of(std::uint16_t ether_type, const abi::TraceRecord& record,
-              std::vector<std::byte>& space, wire::FrameView& out) {
+bool frame_of(std::uint16_t ether_type, const TimedRecord& record, std::vector<std::byte>& space,
+              wire::FrameView& out) {
     space.assign(record.amount, std::byte{0});
     std::memcpy(space.data(), record.bytes, record.kept);
     constexpr std::size_t kFlags = sizeof(wire::EthernetHeader) + 1;

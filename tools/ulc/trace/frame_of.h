@@ -5,15 +5,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "abi/trace_ring.h"
 #include "base/units.h"
+#include "tools/ulc/trace/trace_file.h"
 #include "wire/parse.h"
 
 namespace ulc::tools {
 
 /// Parses the frame of a record. The view refers to `space`, where octets that the record lacks are
 /// zero; a CRC is not checked. Returns false if it is no frame of ULC.
-[[nodiscard]] bool frame_of(std::uint16_t ether_type, const abi::TraceRecord& record,
+[[nodiscard]] bool frame_of(std::uint16_t ether_type, const TimedRecord& record,
                             std::vector<std::byte>& space, wire::FrameView& out);
 
 /// True if the frame has a number in a stream.

@@ -73,7 +73,7 @@ std::string pcapng_head(const TraceFile& trace) {
     return head;
 }
 
-std::string pcapng_block(const TraceFile& trace, const abi::TraceRecord& record) {
+std::string pcapng_block(const TraceFile& trace, const TimedRecord& record) {
     if (record.kind == abi::TraceKind::kCounter) return {};
     const auto time =
         static_cast<std::uint64_t>(record.at) + static_cast<std::uint64_t>(trace.realtime_ahead());

@@ -14,6 +14,6 @@ namespace ulc::tools {
 /// Returns the head of a capture: a section, and an interface for each net.
 [[nodiscard]] std::string pcapng_head(const TraceFile& trace);
 /// Returns the block of a frame; empty for a record that is no frame.
-[[nodiscard]] std::string pcapng_block(const TraceFile& trace, const abi::TraceRecord& record);
+[[nodiscard]] std::string pcapng_block(const TraceFile& trace, const TimedRecord& record);
 
 }  // namespace ulc::tools

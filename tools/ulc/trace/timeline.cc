@@ -29,7 +29,7 @@ std::string micros(Nanos time) {
     return fmt::format("{}.{:03}", time / kMicrosecond, time % kMicrosecond);
 }
 
-std::string track_of(const abi::TraceRecord& record) {
+std::string track_of(const TimedRecord& record) {
     const bool in = record.kind == abi::TraceKind::kFrameIn;
     return std::to_string(1 + 2 * record.source + (in ? 0 : 1));
 }
@@ -65,13 +65,13 @@ void Timeline::event(const std::string& fields) {
     text_ += fmt::format(R"({{"pid":{},{}}})", trace_.engine_pid(), fields);
 }
 
-void Timeline::add(const abi::TraceRecord& record) {
+void Timeline::add(const TimedRecord& record) {
     if (summary_.first == 0) summary_.first = record.at;
     summary_.last = std::max(summary_.last, record.at);
     record.kind == abi::TraceKind::kCounter ? add_counter(record) : add_frame(record);
 }
 
-void Timeline::add_counter(const abi::TraceRecord& record) {
+void Timeline::add_counter(const TimedRecord& record) {
     const std::string& name = trace_.counters()[record.source];
     summary_.events[name] += record.amount;
     const bool of_client = name.starts_with("messages_") || name.starts_with("clients_");
@@ -80,7 +80,7 @@ void Timeline::add_counter(const abi::TraceRecord& record) {
                       record.amount));
 }
 
-void Timeline::add_frame(const abi::TraceRecord& record) {
+void Timeline::add_frame(const TimedRecord& record) {
     const bool in = record.kind == abi::TraceKind::kFrameIn;
     ++(in ? summary_.frames_in : summary_.frames_out);
     wire::FrameView frame;

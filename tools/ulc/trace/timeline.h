@@ -39,7 +39,7 @@ class Timeline {
 public:
     explicit Timeline(const TraceFile& trace);
 
-    void add(const abi::TraceRecord& record);
+    void add(const TimedRecord& record);
     /// Returns the whole document. Gaps that are open end with the last record.
     [[nodiscard]] std::string finish();
     [[nodiscard]] const TraceSummary& summary() const { return summary_; }
@@ -53,8 +53,8 @@ private:
         std::uint32_t times;
     };
 
-    void add_frame(const abi::TraceRecord& record);
-    void add_counter(const abi::TraceRecord& record);
+    void add_frame(const TimedRecord& record);
+    void add_counter(const TimedRecord& record);
     void follow_out(const wire::FrameView& frame, Nanos at, std::string* name);
     void follow_in(const wire::FrameView& frame, Nanos at);
     void end_gap(const Gap& gap, const Asked& asked, Nanos at, const char* how);

@@ -94,14 +94,14 @@ int dump(const TraceCommand& options) {
     }
     ::signal(SIGPIPE, SIG_IGN);
     if (!out.write(pcapng_head(trace), &error)) return fail("dump", error);
-    std::vector<abi::TraceRecord> records;
+    std::vector<TimedRecord> records;
     for (bool last = false; !last;) {
         // Asked before the read: what comes after the answer is read by the next turn.
         last = !options.follow || g_ends != 0 || !trace.is_written();
         records.clear();
         trace.read(records);
         std::string blocks;
-        for (const abi::TraceRecord& record : records)
+        for (const TimedRecord& record : records)
             blocks += pcapng_block(trace, record);
         if (!blocks.empty() && !out.write(blocks, &error)) return fail("dump", error);
         if (!last && records.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -133,9 +133,9 @@ int timeline(const TraceCommand& options) {
         return fail("trace", "one file has one timeline; add --collective to look at several");
     if (!trace.open(options.files.front(), &error)) return fail("trace", error);
     Timeline made(trace);
-    std::vector<abi::TraceRecord> records;
+    std::vector<TimedRecord> records;
     trace.read(records);
-    for (const abi::TraceRecord& record : records)
+    for (const TimedRecord& record : records)
         made.add(record);
     if (options.out.empty()) {
         print_summary(trace, made.summary());
@@ -155,7 +155,7 @@ int collective(const TraceCommand& options) {
         TraceFile trace;
         std::string error;
         if (!trace.open(file, &error)) return fail("trace", error);
-        std::vector<abi::TraceRecord> records;
+        std::vector<TimedRecord> records;
         trace.read(records);
         collectives.add(trace.ether_type(), trace.realtime_ahead(), records);
         report_gaps(trace);

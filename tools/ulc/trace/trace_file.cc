@@ -16,6 +16,8 @@ namespace ulc::tools {
 namespace {
 
 constexpr std::uint32_t kFrameBytesMax = 65536;
+/// Limit of times, so that their sums are times too.
+constexpr Nanos kTimeMax = Nanos{1} << 62U;
 
 /// Returns the name without letters that would disturb a terminal or a file format.
 template <std::size_t N>
@@ -74,12 +76,15 @@ bool TraceFile::check(std::size_t bytes, std::string* error) {
                          records_ <= abi::kTraceRecordsMax;
     const std::uint16_t nets = header.nets;
     const std::uint32_t counters = header.counters;
-    if (!is_size || nets > abi::kTraceNets || counters > abi::kTraceCounters ||
+    realtime_ahead_ = header.realtime_ahead;
+    nanos_per_tick_ = header.nanos_per_tick;
+    const bool is_time =
+        nanos_per_tick_ != 0 && realtime_ahead_ < kTimeMax && realtime_ahead_ > -kTimeMax;
+    if (!is_size || !is_time || nets > abi::kTraceNets || counters > abi::kTraceCounters ||
         bytes < abi::kTraceHeaderBytes + records_ * abi::kTraceRecordBytes) {
-        *error = "is damaged: its head does not fit its size; make another trace";
+        *error = "is damaged: its head has impossible values; make another trace";
         return false;
     }
-    realtime_ahead_ = header.realtime_ahead;
     engine_pid_ = header.engine_pid;
     ether_type_ = header.ether_type;
     for (std::uint16_t n = 0; n < nets; ++n)
@@ -89,21 +94,21 @@ bool TraceFile::check(std::size_t bytes, std::string* error) {
     return true;
 }
 
-bool TraceFile::is_possible(const abi::TraceRecord& record) const {
+bool TraceFile::is_possible(const TimedRecord& record) const {
+    if (record.at >= kTimeMax) return false;
     switch (record.kind) {
         case abi::TraceKind::kFrameIn:
         case abi::TraceKind::kFrameOut:
         case abi::TraceKind::kGivenUp:
             return record.source < nets_.size() && record.kept <= abi::kTraceFrameBytes &&
-                   record.kept <= record.amount && record.amount <= kFrameBytesMax &&
-                   record.at >= 0;
+                   record.kept <= record.amount && record.amount <= kFrameBytesMax;
         case abi::TraceKind::kCounter:
-            return record.source < counters_.size() && record.kept == 0 && record.at >= 0;
+            return record.source < counters_.size() && record.kept == 0;
     }
     return false;
 }
 
-void TraceFile::read(std::vector<abi::TraceRecord>& out) {
+void TraceFile::read(std::vector<TimedRecord>& out) {
     const auto& header = *reinterpret_cast<const abi::TraceHeader*>(memory_);
     const auto* records =
         reinterpret_cast<const abi::TraceRecord*>(memory_ + abi::kTraceHeaderBytes);
@@ -115,8 +120,10 @@ void TraceFile::read(std::vector<abi::TraceRecord>& out) {
         next_ = produced - kept;
     }
     for (; next_ != produced; ++next_) {
-        abi::TraceRecord record{};
-        std::memcpy(&record, &records[next_ & (records_ - 1)], sizeof record);
+        TimedRecord record;
+        std::memcpy(static_cast<abi::TraceRecord*>(&record), &records[next_ & (records_ - 1)],
+                    sizeof(abi::TraceRecord));
+        record.at = abi::trace_time(record.ticks, nanos_per_tick_);
         std::atomic_thread_fence(std::memory_order_acquire);
         if (header.produced.load(std::memory_order_relaxed) - next_ > kept) {
             ++skipped_;  // overwritten while it was copied

@@ -14,6 +14,11 @@
 
 namespace ulc::tools {
 
+/// A record and its time.
+struct TimedRecord : abi::TraceRecord {
+    Nanos at = 0;  ///< from the record's ticks; see TraceFile::realtime_ahead()
+};
+
 class TraceFile {
 public:
     TraceFile() = default;
@@ -27,10 +32,11 @@ public:
     /// Appends the records that came since the last call, oldest first. The first call gives all
     /// that the ring still has. Counts those that were overwritten in skipped(), those that hold
     /// impossible values in bad().
-    void read(std::vector<abi::TraceRecord>& out);
+    void read(std::vector<TimedRecord>& out);
 
     [[nodiscard]] std::uint64_t skipped() const { return skipped_; }
     [[nodiscard]] std::uint64_t bad() const { return bad_; }
+    /// Returns CLOCK_REALTIME - TimedRecord::at.
     [[nodiscard]] Nanos realtime_ahead() const { return realtime_ahead_; }
     [[nodiscard]] std::uint32_t engine_pid() const { return engine_pid_; }
     [[nodiscard]] std::uint16_t ether_type() const { return ether_type_; }
@@ -41,7 +47,7 @@ public:
 
 private:
     [[nodiscard]] bool check(std::size_t bytes, std::string* error);
-    [[nodiscard]] bool is_possible(const abi::TraceRecord& record) const;
+    [[nodiscard]] bool is_possible(const TimedRecord& record) const;
 
     const std::byte* memory_ = nullptr;
     std::size_t bytes_ = 0;
@@ -51,6 +57,7 @@ private:
     std::uint64_t skipped_ = 0;
     std::uint64_t bad_ = 0;
     Nanos realtime_ahead_ = 0;
+    std::uint64_t nanos_per_tick_ = 0;
     std::uint32_t engine_pid_ = 0;
     std::uint16_t ether_type_ = 0;
     std::vector<std::string> nets_;
