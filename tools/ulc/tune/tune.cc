@@ -45,8 +45,8 @@ int explain(const std::string& path) {
         return 2;
     }
     fmt::print(
-        "Source: {}. Each rule with the measurement in which it gains least; of the others, what "
-        "they take more.\n\n{}",
+        "Source: {}. Each rule is shown with the measurement in which it gains least, and with the "
+        "time that the other algorithms take more there.\n\n{}",
         table.source.empty() ? "not said" : table.source, coll::explain(table));
     return 0;
 }
@@ -65,7 +65,7 @@ int start_job(const TuneOptions& options) {
     if (options.nodes > 0) words.insert(words.end(), {"--nodes", std::to_string(options.nodes)});
     if (options.embedded) words.emplace_back("--embedded");
     words.insert(words.end(), {self, "tune", "--output", options.output, "--seconds",
-                               fmt::format("{}", options.limits.seconds), "--octets-max",
+                               fmt::format("{}", options.limits.seconds), "--bytes-max",
                                std::to_string(options.limits.octets_max)});
     words.insert(words.end(), options.ops.begin(), options.ops.end());
     std::vector<char*> argv;
@@ -86,8 +86,9 @@ int write(const TuneOptions& options, coll::TableText& table, unsigned left_out)
     file << coll::write_table(table,
                               "Selection table, measured on a job by ulc tune: medians of batches "
                               "in turns, the time of the last rank.\n"
-                              "Within the noise what ships is kept. Use it with ULC_COLL_TABLE, "
-                              "the same at every rank; see it with ulc tune --explain.");
+                              "A choice that ships is kept if no other is faster by more than the "
+                              "noise. Set ULC_COLL_TABLE to this\n"
+                              "file at every rank. Print its choices: ulc tune --explain FILE.");
     file.close();
     if (!file.good()) {
         fmt::print(stderr, "ulc tune: cannot write {}; free space there, or name another file\n",
@@ -97,7 +98,7 @@ int write(const TuneOptions& options, coll::TableText& table, unsigned left_out)
     fmt::print("{}", coll::explain(table));
     if (left_out > 0) {
         fmt::print(
-            "\n{} columns were left out, for want of time: give more --seconds, or name "
+            "\n{} columns were not measured, since the time ran out; raise --seconds, or name "
             "operations.\n",
             left_out);
     }
@@ -169,21 +170,22 @@ void add_tune_command(CLI::App& app, int* exit_code) {
                 options->explains = true;
                 options->explain = path;
             },
-            "Print each choice of a table with its measurements; without FILE of what ships")
+            "Print each choice of a table with its measurements; without FILE, of the tables that "
+            "ship")
         ->expected(0, 1)
         ->type_name("[FILE]")
         ->trigger_on_parse();
     command->add_option(
         "--merge", options->merge,
-        "Make one table of several; of measurements of one situation the mean counts");
+        "Make one table of several; several measurements of one case count by their mean");
     command->add_flag("--afresh", options->afresh,
-                      "With --merge: keep no choice for being what ships");
+                      "With --merge: choose without regard to the tables that ship");
     command->add_option("-o,--output", options->output, "The table (ulc-selection.toml)");
     command->add_option("--seconds", options->limits.seconds, "Time for all measurements (60)")
         ->check(CLI::Range(0.1, 86400.0));
     command
-        ->add_option("--octets-max", options->limits.octets_max,
-                     "The greatest vector or block to measure (65536)")
+        ->add_option("--bytes-max,--octets-max", options->limits.octets_max,
+                     "Length of the largest vector or block to measure (65536)")
         ->check(CLI::Range(std::uint64_t{8}, std::uint64_t{1} << 20));
     const std::string here = "A cluster on this machine";
     command->add_option("-n,--ranks", options->ranks, "Start this number of ranks by ulc run")
