@@ -10,6 +10,7 @@ LibCluster::LibCluster(const ClusterConfig& config, std::uint16_t ranks,
     : cluster_(config) {
     if (ranks == 0) ranks = config.net.ports;
     placers_.resize(ranks);
+    matched_.resize(config.net.ports);
     for (std::uint16_t rank = 0; rank < ranks; ++rank) {
         const auto node = static_cast<std::uint16_t>(rank % config.net.ports);
         const std::size_t index = cluster_.add_client(node);
@@ -46,9 +47,19 @@ bool LibCluster::form(Nanos limit) {
 Nanos LibCluster::act(std::uint16_t rank, Nanos now) {
     ulc_endpoint* ep = endpoint(rank);
     events_[rank] = ulc_poll(ep);
+    charge_matches(cluster_.node_of(rank));
     const Nanos next = application_(rank, now);
     ep->announce_awaited();
     return next;
+}
+
+// libulc matches each message that an engine delivers to it once.
+void LibCluster::charge_matches(std::uint16_t node) {
+    const std::uint64_t received = cluster_.engine(node).counters().get(Counter::messages_received);
+    if (received > matched_[node])  // less: another engine
+        cluster_.charge(node,
+                        static_cast<Nanos>(received - matched_[node]) * cluster_.costs(node).match);
+    matched_[node] = received;
 }
 
 bool LibCluster::run(Nanos limit, const std::function<bool()>& done, Application application) {

@@ -53,12 +53,14 @@ private:
         std::uint16_t rank_;
     };
     Nanos act(std::uint16_t rank, Nanos now);
+    void charge_matches(std::uint16_t node);
 
     SimCluster cluster_;
     std::vector<std::unique_ptr<ulc_endpoint>> endpoints_;
     std::vector<abi::Placer> placers_;  ///< by rank, of those in their engine's process
     std::vector<std::unique_ptr<Rank>> programs_;
     std::vector<int> events_;
+    std::vector<std::uint64_t> matched_;  ///< by node: messages whose matching was charged
     Application application_;
 };
 

@@ -123,6 +123,13 @@ public:
                                                               std::string& why);
     /// Ends the node's engine and gives the node another one.
     void replace_engine(std::uint16_t node, std::unique_ptr<engine::Engine> next);
+    /// Charges the node's processor for work of its client, within that client's act().
+    void charge(std::uint16_t node, Nanos work) noexcept {
+        nic_of(nodes_[node]).cpu().charge(static_cast<double>(work));
+    }
+    [[nodiscard]] const HostCosts& costs(std::uint16_t node) const noexcept {
+        return nic_of(nodes_[node]).costs();
+    }
     /// Sets the speed of the node's processor to `speed` times its preset.
     void set_speed(std::uint16_t node, double speed);
     /// Pulls or plugs in a cable of the node, which its engine sees.

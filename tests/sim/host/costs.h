@@ -40,9 +40,15 @@ struct HostCosts {
     /// Each frame to or from another thread of the machine, instead of the two above: a cache line
     /// that moves between cores. A frame to a group costs this for its ring as well.
     Nanos hand_over_frame = 0;
+    /// Each acknowledgement sent or taken: the number put down or the window moved, and the timer.
+    /// Profiles without acknowledgements have no such cost.
+    Nanos acknowledge = 0;
     Nanos submit = 0;    ///< client: each record it submits
     Nanos complete = 0;  ///< client: each completion it takes
-    Nanos wake = 0;    ///< client: all completions that it takes together (a signal, a system call)
+    Nanos wake = 0;  ///< client: all completions that it takes together (a signal, a system call)
+    /// Client of libulc: each message that is matched with a receive. Clients on the rings match
+    /// nothing.
+    Nanos match = 0;
     double speed = 1;  ///< divides all of the processor's costs: 0.5 is half as fast
 
     // --- how arrivals are noticed

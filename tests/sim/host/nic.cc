@@ -14,6 +14,11 @@ bool is_mcast(const Segment& segment) noexcept {
     return (header->version_type & 0xfU) == static_cast<unsigned>(wire::FrameType::kMcast);
 }
 
+std::uint64_t acknowledgements_of(const Counters& counters) noexcept {
+    return counters.get(Counter::ack_sent) + counters.get(Counter::ack_piggybacked) +
+           counters.get(Counter::ack_received);
+}
+
 bool is_to_group(const wire::EthernetHeader& header) noexcept {
     return (header.destination.octets[0] & 1U) != 0;
 }
@@ -97,21 +102,26 @@ Port Nic::port() noexcept {
 void Nic::begin_round(const Counters& counters, bool idle) noexcept {
     counters_ = &counters;
     submissions_charged_ = counters.get(Counter::submissions);
+    acknowledgements_charged_ = acknowledgements_of(counters);
     interrupt_due_ = idle && costs_.notice == Notice::kInterrupt;
 }
 
 void Nic::end_round() noexcept {
-    charge_submissions();
+    charge_counted();
     counters_ = nullptr;
     interrupt_due_ = false;
 }
 
-void Nic::charge_submissions() noexcept {
+void Nic::charge_counted() noexcept {
     if (counters_ == nullptr) return;
     const std::uint64_t taken = counters_->get(Counter::submissions);
+    const std::uint64_t acknowledged = acknowledgements_of(*counters_);
     cpu_.charge(static_cast<double>(costs_.submit) *
-                static_cast<double>(taken - submissions_charged_));
+                    static_cast<double>(taken - submissions_charged_) +
+                static_cast<double>(costs_.acknowledge) *
+                    static_cast<double>(acknowledged - acknowledgements_charged_));
     submissions_charged_ = taken;
+    acknowledgements_charged_ = acknowledged;
 }
 
 Nanos Nic::bus_time(std::size_t octets) const noexcept {
@@ -127,7 +137,7 @@ std::uint16_t Nic::tx(Segment* const* frames, std::uint16_t n) {
 
 void Nic::send(Segment* segment) {
     const std::uint32_t octets = segment->length;
-    charge_submissions();
+    charge_counted();
     const auto& header = *reinterpret_cast<const wire::EthernetHeader*>(segment->frame);
     cpu_.charge(static_cast<double>(send_cost(header)) + costs_.send_octet * octets);
     const Nanos begin = std::max(cpu_.now(), bus_free_);

@@ -67,8 +67,8 @@ public:
     [[nodiscard]] Port port() noexcept;
     [[nodiscard]] Cpu& cpu() noexcept { return cpu_; }
     /// Begins a round of the engine, whose counters these are: records that it takes from clients
-    /// are charged before the first frame that it sends. `idle`: the host did nothing before, so an
-    /// interrupt brought the frames that it receives.
+    /// and acknowledgements are charged before the next frame that it sends. `idle`: the host did
+    /// nothing before, so an interrupt brought the frames that it receives.
     void begin_round(const Counters& counters, bool idle) noexcept;
     void end_round() noexcept;
     [[nodiscard]] const HostCosts& costs() const noexcept { return costs_; }
@@ -116,7 +116,7 @@ private:
     [[nodiscard]] Nanos send_cost(const wire::EthernetHeader& header) const noexcept;
     [[nodiscard]] Nanos receive_cost(const wire::EthernetHeader& header) const noexcept;
     [[nodiscard]] bool pass_on(const FramePtr& frame);
-    void charge_submissions() noexcept;
+    void charge_counted() noexcept;
     [[nodiscard]] Nanos bus_time(std::size_t octets) const noexcept;
     [[nodiscard]] bool takes_all_at_once(std::uint32_t threshold,
                                          std::size_t octets) const noexcept {
@@ -137,6 +137,7 @@ private:
     std::uint32_t landed_ = 0;
     const Counters* counters_ = nullptr;  ///< within a round
     std::uint64_t submissions_charged_ = 0;
+    std::uint64_t acknowledgements_charged_ = 0;
     bool interrupt_due_ = false;
     Nanos bus_free_ = 0;
     Nanos last_hand_over_ = 0;

@@ -93,19 +93,32 @@ HostCosts engine_core() {
     return host;
 }
 
+// U-Net MPI §6.2: 3–4 µs of a message are reliability and 7–8 the queues and message handling of
+// MPICH's ADI, 11 together, on a Pentium Pro 200 (read): 3.5 and 7.5. An acknowledgement is put
+// down in one message and taken out of it at the other end, so each is half of 3.5 (derived).
+constexpr Nanos kUnetAcknowledge = 1'750;
+constexpr Nanos kUnetMatch = 7'500;
+constexpr double kUnetMegahertz = 200;
+
 // GAMMA §7.1: a NIC with descriptor rings (DEC 21143), which moves frames by itself, on a Pentium
-// II 350; the processor copies the payload once on the way in. MPI/GAMMA: 17.7 µs one way with 1 µs
-// of repeater, flow-controlled GAMMA 14.3 (§7.3.3, read); 14.3 − 1 − 5.8 of line leaves 7.5 for
-// both hosts (derived); half each, with 12 ns an octet at PCI speed (estimate).
+// II 350 (§7.3.3); the processor copies the payload once on the way in. [GAMMA] does
+// not describe that port. Set from other figures than its 14.3 and 17.7 µs:
+//   frames: what the processor did for GAMMA 0.4, 1.7 + 3.7 µs on a Pentium 133 (see above), by the
+//     clock, half each (derived)
+//   acknowledge, match: MPI/GAMMA is an ADI as U-Net MPI is, on a processor of the same family;
+//     those of U-Net MPI by the clock (derived)
+//   bus: 12 ns an octet at PCI speed, 500 ns to fetch a descriptor, 128 octets in the NIC before it
+//     sends (estimates); copying at 150 MB/s (estimate)
 HostCosts gamma_21143() {
+    constexpr double kMegahertz = 350;
     HostCosts host;
     host.name = "gamma-21143";
     host.round = 100;
-    host.send_frame = 1'800;
-    host.receive_frame = 1'800;
-    host.receive_octet = 7;  // 150 MB/s of copying (estimate)
-    host.submit = 800;
-    host.complete = 800;  // MPI over it: 17.7 − 14.3 (derived), half each
+    host.send_frame = static_cast<Nanos>((1'700 + 3'700) / 2 * 133 / kMegahertz);
+    host.receive_frame = host.send_frame;
+    host.receive_octet = 7;
+    host.acknowledge = static_cast<Nanos>(kUnetAcknowledge * kUnetMegahertz / kMegahertz);
+    host.match = static_cast<Nanos>(kUnetMatch * kUnetMegahertz / kMegahertz);
     host.bus_octet = 12;
     host.bus_setup = 500;
     host.send_threshold = 128;
@@ -160,18 +173,21 @@ HostCosts linux_tcp_p133() {
     return host;
 }
 
-// U-Net MPI §6: Pentium Pro 200, FreeBSD 2.2, DEC Tulip on 100 Mb/s: 32 µs for 4 octets, 11 of them
-// above U-Net: 3–4 of reliability, 7–8 of queues (read). Raw U-Net's 21 µs less 5.8 of line and 1.5
-// of the bus leave 13.7 for trap, handler and copies (derived), split evenly. Copies: one on the
-// way out, two in (§6.1, read), 80 MB/s each (estimate).
+// U-Net MPI §6: Pentium Pro 200, FreeBSD 2.2, DEC Tulip on 100 Mb/s.
+//   acknowledge, match: see above
+//   copies: one on the way out, two in (§6.1, read), 80 MB/s each (estimate)
+//   bus: as for GAMMA's 21143, a NIC of the same family (estimate)
+//   frames: raw U-Net takes 32 − 11 = 21 µs (§6.2, read). 5.8 of line, 2.3 of the bus and 2.2 of
+//     copies, for 60 octets each, leave 10.7 for trap and handler (derived), split evenly
+//     (estimate).
 HostCosts unet_mpi() {
     HostCosts host;
     host.name = "unet-mpi";
     host.round = 100;
-    host.send_frame = 6'800 + 1'700;
-    host.receive_frame = 6'800 + 1'700;
-    host.submit = 3'000;
-    host.complete = 4'500;
+    host.send_frame = 5'350;
+    host.receive_frame = 5'350;
+    host.acknowledge = kUnetAcknowledge;
+    host.match = kUnetMatch;
     host.send_octet = 12.5;
     host.receive_octet = 25;
     host.bus_octet = 12;

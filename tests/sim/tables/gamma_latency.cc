@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Table 1: what GAMMA won step by step (§4.5.6–8), other systems (§7.3.3, §3.2.1, U-Net MPI §6),
-// and its table 3.1 with our row.
+// Table 1: what GAMMA won step by step (§4.5.6–8), Linux TCP (§3.2.1), and its table 3.1 with our
+// row.
 //
 // Our transport, the shipped objects, runs on the host that each version of GAMMA was. The rows
 // differ by what GAMMA changed (programmed I/O, DMA, early send and receive, polling), as
@@ -69,16 +69,6 @@ const Claim kLadder[] = {
 
 /// Run with the profile that is nearest to what the paper ran, and the default one.
 const Claim kOthers[] = {
-    {"gamma-21143", "credit", MediumKind::kHub, "GAMMA, flow control", 14.3, {}, {}, {}, "§7.3.3"},
-    {"gamma-21143",
-     "credit",
-     MediumKind::kHub,
-     "MPI/GAMMA",
-     17.7,
-     {},
-     11.3,
-     250.0,
-     "§7.3.3; ours has MPI's matching, not its calls"},
     {"linux-tcp-pii300",
      "gbn",
      MediumKind::kHub,
@@ -106,15 +96,6 @@ const Claim kOthers[] = {
      6.6,
      {},
      "table 3.1"},
-    {"unet-mpi",
-     "gbn",
-     MediumKind::kDirect,
-     "U-Net MPI",
-     32.0,
-     {},
-     {},
-     {},
-     "U-Net MPI §6; 3–4 µs of it reliability, 7–8 queues"},
 };
 
 /// GAMMA's table 3.1, but for what stands above: µs, MB/s.
@@ -270,9 +251,8 @@ Table gamma_latency(const TableOptions& options) {
     table.name = "gamma-latency";
     table.title = "GAMMA's ladder and its neighbours: ping-pong on 100base-T";
     table.method =
-        "Half a round trip of libulc endpoints, two hosts by preset, on a cable (those of §7.3.3 "
-        "on "
-        "a hub). Paper: the named system. Ours: our transport on its host, [profile].";
+        "Half a round trip of libulc endpoints, two hosts by preset, on a cable (those of §3.2.1 "
+        "on a hub). Paper: the named system. Ours: our transport on its host, [profile].";
     Picture picture{"gamma-latency",
                     "Ping-pong throughput on GAMMA's hosts",
                     "message, octets",

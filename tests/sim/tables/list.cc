@@ -5,7 +5,8 @@ namespace ulc::sim {
 namespace {
 
 constexpr TableEntry kTables[] = {
-    {"gamma-latency", "GAMMA §4.5.6–8, §7.3.3, table 3.1; U-Net MPI §6", gamma_latency},
+    {"gamma-latency", "GAMMA §4.5.6–8, §3.2.1, table 3.1", gamma_latency},
+    {"mpi-hosts", "GAMMA §7.3.3; U-Net MPI §6", mpi_hosts},
     {"gamma-barriers", "GAMMA §5.4", gamma_barriers},
     {"urtp-cluster", "URTP §3.3, §4", urtp_cluster},
     {"pcode-broadcast", "PCODE §6.3–6.5", pcode_broadcast},

@@ -7,6 +7,7 @@
 namespace ulc::sim {
 
 [[nodiscard]] Table gamma_latency(const TableOptions& options);      ///< gamma_latency.cc
+[[nodiscard]] Table mpi_hosts(const TableOptions& options);          ///< mpi_hosts.cc
 [[nodiscard]] Table gamma_barriers(const TableOptions& options);     ///< gamma_barriers.cc
 [[nodiscard]] Table urtp_cluster(const TableOptions& options);       ///< urtp_cluster.cc
 [[nodiscard]] Table pcode_broadcast(const TableOptions& options);    ///< pcode_broadcast.cc

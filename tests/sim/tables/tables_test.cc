@@ -6,8 +6,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "tests/sim/cluster/experiment.h"
 #include "tests/sim/host/presets.h"
 #include "tests/sim/tables/applications/application_run.h"
 #include "tests/sim/tables/list.h"
@@ -145,6 +147,43 @@ TEST(tables, urtps_shapes_hold_on_its_cluster) {
 
 TEST(tables, each_step_of_gammas_latency_gains_what_the_thesis_says) {
     expect_shapes(gamma_latency, {});
+}
+
+TEST(tables, mpi_over_gamma_and_unet_is_the_sum_of_its_parts) { expect_shapes(mpi_hosts, {}); }
+
+// The parts of mpi-hosts: profile and library decide whether a host's cost is ever due.
+TEST(tables, acknowledgements_and_matches_cost_where_there_are_any) {
+    const auto with = [](const char* profile, Nanos HostCosts::*part, Nanos cost) {
+        ClusterConfig config = config_of("ideal", MediumKind::kDirect, 2);
+        config.engine.profile = profile;
+        config.hosts[0].*part = cost;
+        return config;
+    };
+    const auto libulc = [](const ClusterConfig& config) {
+        const Measured measured = PingPongBench(config).one_way(0, 20);
+        EXPECT_TRUE(measured.ok);
+        return measured.us;
+    };
+    const auto rings = [](const ClusterConfig& config) {
+        Experiment experiment;
+        experiment.cluster = config;
+        experiment.traffic = {
+            .kind = TrafficKind::kPingPong, .octets = 0, .count = 20, .warm_up = 4};
+        const Figures figures = run_experiment(experiment);
+        EXPECT_EQ(figures.error, "");
+        return static_cast<double>(figures.latency_percentile(50)) / kMicrosecond;
+    };
+    constexpr Nanos kCost = 10 * kMicrosecond;
+    for (const char* profile : {"detect", "gbn"}) {
+        const ClusterConfig free = with(profile, &HostCosts::match, 0);
+        const ClusterConfig matching = with(profile, &HostCosts::match, kCost);
+        EXPECT_DOUBLE_EQ(rings(matching), rings(free)) << profile;
+        EXPECT_NEAR(libulc(matching), libulc(free) + 10, 0.2) << profile;
+        const ClusterConfig acknowledging = with(profile, &HostCosts::acknowledge, kCost);
+        const bool acknowledges = std::string_view(profile) == "gbn";
+        EXPECT_NEAR(rings(acknowledging), rings(free) + (acknowledges ? 20 : 0), 0.2) << profile;
+        EXPECT_NEAR(libulc(acknowledging), libulc(free) + (acknowledges ? 20 : 0), 0.2) << profile;
+    }
 }
 
 TEST(tables, gammas_barriers_have_the_thesis_order_on_the_hub) {
