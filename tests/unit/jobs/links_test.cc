@@ -90,6 +90,58 @@ TEST(Links, with_a_wrong_key_are_dropped_and_counted) {
     EXPECT_TRUE(b.link_events.empty());
 }
 
+// An address with the key of another endpoint, of its engine or of the caller's, opens nothing.
+// L-3, L-12
+TEST(Links, with_the_key_of_another_endpoint_are_dropped_and_counted) {
+    Linked w(15);
+    BusNode& a = w.add(0);
+    BusNode& b = w.add(1);
+    const Handle neighbour = Linked::endpoint(1) + 1;
+    Linked::open(b, neighbour, 8);
+    wire::LinkAddress address = Linked::address(b, neighbour);
+    for (const Handle owner : {Linked::endpoint(1), Linked::endpoint(0)}) {
+        a.link_events.clear();
+        const std::uint64_t dropped = b.counters.get(Counter::drop_link_key);
+        address.key = key_of(owner);
+        (void)w.call(a, Linked::endpoint(0), address, 200 * kMillisecond);
+        ASSERT_TRUE(w.run(kSecond, [&] { return Linked::failed(a) != Err::kOk; }));
+        EXPECT_EQ(Linked::failed(a), Err::kTimeout);
+        EXPECT_GT(b.counters.get(Counter::drop_link_key), dropped + 3);
+        EXPECT_EQ(Linked::used(b, neighbour), 0U);
+        EXPECT_EQ(Linked::used(b, Linked::endpoint(1)), 0U);
+    }
+    EXPECT_TRUE(b.link_events.empty());
+    address.key = key_of(neighbour);
+    (void)w.call(a, Linked::endpoint(0), address);
+    EXPECT_TRUE(
+        w.run(kSecond, [&] { return Linked::up(a, Linked::endpoint(0), neighbour) != nullptr; }));
+}
+
+// Two endpoints of a node are linked to the same peer.
+// L-7, L-23
+TEST(Links, of_two_endpoints_to_one_peer_are_apart) {
+    Linked w(16);
+    w.link_two();
+    BusNode& a = w.bus.node(0);
+    BusNode& b = w.bus.node(1);
+    const Handle neighbour = Linked::endpoint(1) + 1;
+    Linked::open(b, neighbour, 8);
+    (void)w.call(a, Linked::endpoint(0), Linked::address(b, neighbour));
+    ASSERT_TRUE(
+        w.run(kSecond, [&] { return Linked::up(b, neighbour, Linked::endpoint(0)) != nullptr; }));
+    const LinkEnd* first = Linked::up(b, Linked::endpoint(1), Linked::endpoint(0));
+    const LinkEnd* second = Linked::up(b, neighbour, Linked::endpoint(0));
+    ASSERT_NE(first, nullptr);
+    EXPECT_NE(first->ours, second->ours);
+    EXPECT_NE(first->self, second->self) << "one slot of the peer for each";
+    a.jobs->links().unlink(Linked::endpoint(0),
+                           Linked::slot_of(a, Linked::endpoint(0), Linked::endpoint(1)), w.bus.now);
+    ASSERT_TRUE(w.run(kSecond, [&] { return Linked::told(b, LinkEventKind::kPeerLeft) == 1; }));
+    EXPECT_EQ(Linked::up(b, Linked::endpoint(1), Linked::endpoint(0)), nullptr);
+    EXPECT_NE(Linked::up(b, neighbour, Linked::endpoint(0)), nullptr);
+    EXPECT_NE(Linked::up(a, Linked::endpoint(0), neighbour), nullptr);
+}
+
 // An endpoint that plays the callee without its key is not believed.
 // L-12
 TEST(Links, an_accept_without_the_key_is_dropped_and_counted) {
