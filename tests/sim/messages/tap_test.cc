@@ -87,10 +87,10 @@ public:
     }
     /// Compares with the counters of the nodes' engines.
     void check(SimCluster& cluster) const {
-        for (std::uint16_t node = 0; node < told_.size(); ++node) {
+        for (std::size_t node = 0; node < told_.size(); ++node) {
             SCOPED_TRACE(node);
             const Told& told = *told_[node];
-            const Counters& counters = cluster.engine(node).counters();
+            const Counters& counters = cluster.engine(static_cast<std::uint16_t>(node)).counters();
             EXPECT_EQ(told.received, counters.get(Counter::rx_frames));
             EXPECT_EQ(told.taken, counters.get(Counter::tx_frames));
             EXPECT_EQ(told.failed, counters.get(Counter::tx_given_up));
