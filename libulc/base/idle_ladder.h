@@ -5,10 +5,10 @@
 // A poller alone on its core should spin: any system call costs latency. One that shares its core
 // must not, or the thread that would bring it work waits for a whole time slice (milliseconds). A
 // process cannot ask which case it is, but sched_yield() shows it: it returns at once if no other
-// thread is runnable here, and late if another one ran. So the spin is short while yields have
-// lately been slow, and long while they have been quick. One slow yield proves nothing: alone on a
-// core, one in three hundred is slow (an interrupt, a helper thread that naps). If each one
-// counted, the many yields of a short spin would keep the mistake alive without end. So slow yields
+// thread is runnable here, and late if another one ran. So there is no spin while yields have
+// lately been slow, and a long one while they have been quick. One slow yield proves nothing: alone
+// on a core, one in three hundred is slow (an interrupt, a helper thread that naps). If each one
+// counted, the many yields without a spin would keep the mistake alive without end. So slow yields
 // must outweigh quick ones.
 #pragma once
 
@@ -22,7 +22,6 @@ class IdleLadder {
 public:
     struct Limits {
         Nanos spin = 50 * kMicrosecond;        ///< before the first yield, alone on a core
-        Nanos spin_shared = 1 * kMicrosecond;  ///< the same while the core is shared
         Nanos yield_slow = 1500;               ///< after a longer yield, another thread ran
         Nanos shared_for = 20 * kMillisecond;  ///< how long the finding counts
         Nanos nap_after = 5 * kMillisecond;    ///< idle for this time: nap
@@ -53,8 +52,7 @@ public:
         }
         const Nanos idle = now - idle_since_;
         if (idle >= limits_.nap_after) return Step::kNap;
-        const bool shared = now < shared_until_;
-        return idle < (shared ? limits_.spin_shared : limits_.spin) ? Step::kSpin : Step::kYield;
+        return idle < limits_.spin && !shares_its_core(now) ? Step::kSpin : Step::kYield;
     }
 
     /// Notes a yield that lasted from before to after.
