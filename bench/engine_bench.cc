@@ -122,8 +122,10 @@ struct BenchPort {
 // A client that sends messages of one size and gives back what it gets.
 class BenchClient {
 public:
-    BenchClient(engine::Engine& engine, std::uint32_t octets) : octets_(octets) {
-        const auto layout = abi::compute_layout({256, 512, 1U << 20, 1U << 20});
+    BenchClient(engine::Engine& engine, std::uint32_t octets,
+                const abi::RegionSizes& sizes = {256, 512, 1U << 20, 1U << 20})
+        : octets_(octets) {
+        const auto layout = abi::compute_layout(sizes);
         memory_.reset(std::aligned_alloc(abi::kPageOctets, layout.value().region_octets));
         std::memset(memory_.get(), 0, layout.value().region_octets);
         const auto id = engine.attach(memory_.get(), layout.value(), 0);
@@ -146,6 +148,25 @@ public:
         abi::SubmissionRecord* record = submissions_.claim();
         record->kind = abi::SubmitKind::kJoinJob;
         record->body.block = {0, sizeof request, 0, 0, 0, 0};
+        submissions_.publish();
+    }
+
+    void open_links(std::uint16_t slots) {
+        abi::OpenLinksRequest request{};
+        request.key[0] = 1;
+        request.links = slots;
+        std::memcpy(region_.tx(0, sizeof request), &request, sizeof request);
+        abi::SubmissionRecord* record = submissions_.claim();
+        record->kind = abi::SubmitKind::kOpenLinks;
+        record->body.block = {0, sizeof request, 0, 0, 0, 0};
+        submissions_.publish();
+    }
+    void link(const BenchClient& to) {
+        abi::LinkCall call{};
+        std::memcpy(call.address, to.address, sizeof call.address);
+        abi::SubmissionRecord* record = submissions_.claim();
+        record->kind = abi::SubmitKind::kLink;
+        std::memcpy(record->body.inline_octets, &call, sizeof call);
         submissions_.publish();
     }
 
@@ -189,6 +210,16 @@ public:
                     formed = true;
                     world = record->stream;
                     break;
+                case abi::CompletionKind::kLinksOpen:
+                    formed = true;
+                    std::memcpy(address, record->body.inline_octets, sizeof address);
+                    break;
+                case abi::CompletionKind::kLinked:
+                    ++peers;
+                    break;
+                case abi::CompletionKind::kLinkDone:
+                    if (record->status != 0) std::abort();
+                    break;
                 default:
                     std::abort();
             }
@@ -196,7 +227,9 @@ public:
         }
         return messages;
     }
-    bool formed = false;
+    bool formed = false;  ///< the job, or open for links
+    unsigned char address[abi::kAddressOctets] = {};
+    std::size_t peers = 0;    ///< linked
     std::uint32_t world = 0;  ///< the group of all ranks
 
 private:
@@ -395,6 +428,53 @@ void BM_idle_round(benchmark::State& state) {
         benchmark::DoNotOptimize(engine.poll(now += 100));
 }
 BENCHMARK(BM_idle_round)->Arg(1)->Arg(64)->Apply(count_from_environment);
+
+// A round without work of an endpoint with that number of links to endpoints of another engine.
+void BM_idle_round_links(benchmark::State& state) {
+    const auto links = static_cast<std::size_t>(state.range(0));
+    BenchPool pool(8192);
+    BenchPort ports[2];
+    ports[0].peers = {&ports[1]};
+    ports[1].peers = {&ports[0]};
+    std::unique_ptr<engine::Engine> engines[2];
+    for (std::uint8_t n = 0; n < 2; ++n) {
+        engine::EngineConfig config;
+        config.seed = n + 1U;
+        config.endpoints_max = 1024;
+        const Port port = ports[n].port(n, pool);
+        engines[n] = std::make_unique<engine::Engine>(config, std::span<const Port>(&port, 1));
+    }
+    Nanos now = 0;
+    BenchClient server(*engines[0], 8);
+    std::vector<std::unique_ptr<BenchClient>> peers;
+    Nanos step = kMicrosecond;
+    const auto run_until = [&](const auto& done) {
+        while (!done()) {
+            now += step;
+            engines[0]->poll(now);
+            engines[1]->poll(now);
+            server.poll();
+            for (const auto& peer : peers)
+                peer->poll();
+        }
+    };
+    server.open_links(1000);
+    run_until([&] { return server.formed; });
+    for (std::size_t n = 0; n < links; ++n) {
+        peers.push_back(std::make_unique<BenchClient>(
+            *engines[1], 8, abi::RegionSizes{32, 32, 8U << 10, 16U << 10}));
+        peers.back()->open_links(1);
+        run_until([&] { return peers.back()->formed; });
+        peers.back()->link(server);
+        run_until([&] { return server.peers > n; });
+    }
+    const Nanos settled = now + 20 * kMillisecond;  // an ACCEPT is repeated for 10 ms
+    step = 100 * kMicrosecond;
+    run_until([&] { return now >= settled; });
+    for (auto _ : state)
+        benchmark::DoNotOptimize(engines[0]->poll(now += 100));
+}
+BENCHMARK(BM_idle_round_links)->Arg(1)->Arg(1000)->Apply(count_from_environment);
 
 }  // namespace
 

@@ -99,8 +99,14 @@ void* operator new(std::size_t octets, std::align_val_t alignment) {
     const auto a = static_cast<std::size_t>(alignment);
     return or_throw(std::aligned_alloc(a, (octets + a - 1) / a * a));
 }
+void* operator new(std::size_t octets, const std::nothrow_t& /*tag*/) noexcept {
+    return std::malloc(octets);
+}
 // Arrays too: a sanitizer's own would not come here.
 void* operator new[](std::size_t octets) { return operator new(octets); }
+void* operator new[](std::size_t octets, const std::nothrow_t& /*tag*/) noexcept {
+    return std::malloc(octets);
+}
 void* operator new[](std::size_t octets, std::align_val_t alignment) {
     return operator new(octets, alignment);
 }
