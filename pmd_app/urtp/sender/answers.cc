@@ -18,6 +18,12 @@ bool nothing_sent(const Sessions& sessions, const wire::AckEntry& entry,
     return group != nullptr && group->tx == nullptr && group->index_of[session.rank] != kNoRank;
 }
 
+/// Packets of the stream may overtake each other: one that is asked for counts as lost when it is
+/// repeated, since it may come until then.
+bool may_be_late(const TxStream& tx, const Params& params) noexcept {
+    return params.reorder_wait > 0 && tx.group == nullptr;
+}
+
 }  // namespace
 
 void Sender::on_ack_frame(const wire::FrameView& frame, Session& session, Nanos now) noexcept {
@@ -97,7 +103,8 @@ void Sender::on_request(const wire::FrameView& frame, Session& session, Nanos no
 Segment* Sender::next_repair(Nanos now) {
     Repairs::Repeated repeated;
     Segment* segment = repairs_.next(now, &repeated);
-    if (segment != nullptr && context_.policy.on_lost != nullptr && may_be_late(*repeated.stream))
+    if (segment != nullptr && context_.policy.on_lost != nullptr &&
+        may_be_late(*repeated.stream, params()))
         context_.policy.on_lost(*this, *repeated.stream, repeated.seq, now);
     return segment;
 }
@@ -123,7 +130,7 @@ void Sender::request_one(TxStream& tx, Seq seq, std::uint32_t at, bool overtaken
     tx.patience = 0;
     tx.wait = 0;
     if (tx.group != nullptr) tx.group->holders->on_request(at);
-    if (context_.policy.on_lost != nullptr && !may_be_late(tx))
+    if (context_.policy.on_lost != nullptr && !may_be_late(tx, params()))
         context_.policy.on_lost(*this, tx, seq, now);
     const bool gathers = tx.destinations > 1 && params().repair_gather > 0;
     repairs_.queue(tx, seq, asker, gathers ? now + params().repair_gather : now);

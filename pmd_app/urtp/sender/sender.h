@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The sending half of a transport: admits packets, numbers them, retains them until all have
-// acknowledged, and repeats what is asked for (docs/PROTOCOL.md §4).
-//
+// acknowledged, and repeats what is asked for (docs/PROTOCOL.md §4). Its files:
 //   fast.cc      the common case of a new packet, in one function
 //   submit.cc    admission, headers and numbers of new packets (§5: `after` entries)
 //   transmit.cc  new packets in the order of their commits; streams begin and end
@@ -60,7 +59,6 @@ public:
         return takes_short_ && tx.members == 1;
     }
     Segment* next_new(Nanos now);
-    [[nodiscard]] Repairs& repairs() noexcept { return repairs_; }
     Segment* next_repair(Nanos now);
     void want_segments(Nanos now) noexcept;
     bool send_failed(const wire::FrameView& frame, Nanos now) noexcept;
@@ -96,12 +94,8 @@ public:
     // --- for policies
     [[nodiscard]] const TransportConfig& config() const noexcept { return context_.config; }
     [[nodiscard]] const Params& params() const noexcept { return context_.params(); }
+    [[nodiscard]] Repairs& repairs() noexcept { return repairs_; }
     void count(Counter id) noexcept { context_.count(id); }
-    /// Packets of the stream may overtake each other: one that is asked for counts as lost when it
-    /// is repeated, since it may come until then.
-    [[nodiscard]] bool may_be_late(const TxStream& tx) const noexcept {
-        return params().reorder_wait > 0 && tx.group == nullptr;
-    }
     void speak_later(TxStream& tx) noexcept { control_.push(tx); }
     /// Returns the stream that a peer names, and the peer's index in it; nullptr: no receiver.
     TxStream* sending(StreamId stream, const Session& session, std::uint32_t& at) noexcept;
