@@ -114,7 +114,7 @@ HostCosts gamma_21143() {
     HostCosts host;
     host.name = "gamma-21143";
     host.round = 100;
-    host.send_frame = static_cast<Nanos>((1'700 + 3'700) / 2 * 133 / kMegahertz);
+    host.send_frame = static_cast<Nanos>((1'700.0 + 3'700.0) / 2 * 133 / kMegahertz);
     host.receive_frame = host.send_frame;
     host.receive_octet = 7;
     host.acknowledge = static_cast<Nanos>(kUnetAcknowledge * kUnetMegahertz / kMegahertz);
