@@ -112,14 +112,20 @@ def text_of(options, found, rows):
     return "\n".join(lines)
 
 
+def applications_of(text):
+    names = text.split(",")
+    if not set(names) <= set(APPLICATIONS):
+        raise argparse.ArgumentTypeError(f"names sor, route or both, as in sor,route; not {text}")
+    return names
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", default=list(APPLICATIONS),
-                        type=lambda text: [one for one in text.split(",") if one in APPLICATIONS],
-                        help="of sor, route")
+    parser.add_argument("--only", default=list(APPLICATIONS), type=applications_of,
+                        help="of sor, route; separated by commas")
     parser.add_argument("--rate", help="of each link, in bits a second; without: shared memory")
     parser.add_argument("--delay", help="of each frame, in microseconds")
     parser.add_argument("--sor", default="-i 200", help="options of ulc-sor (default: %(default)s)")
@@ -128,8 +134,10 @@ def main():
     parser.add_argument("--program-seconds", type=float, default=120)
     parser.add_argument("--json", type=pathlib.Path, help="also write the figures there")
     options = parser.parse_args()
-    if not options.only or options.rounds < 1:
-        parser.error("--only names sor, route or both; --rounds is at least 1")
+    if options.rounds < 1:
+        parser.error("--rounds is at least 1")
+    if not (options.build / "tools/ulc").exists():
+        parser.error(f"{options.build} has no tools/ulc; run: tools/build release, or give --build")
     options.arguments = {"sor": options.sor.split(), "route": options.route.split()}
     found = measure(options)
     rows = rows_of(found)

@@ -104,7 +104,7 @@ std::size_t grown_since(std::size_t before) {
 
 TEST(LinksBudget, a_slot_and_an_idle_link_take_bounded_memory) {
     LinkedNodes nodes;
-    constexpr std::uint16_t kFirst = kNodes;  // of node 0
+    constexpr std::uint16_t kFirst = kNodes;  // an endpoint of node 0, as its multiples are
     nodes.open(kFirst, 1);                    // also creates what is there once
     std::size_t before = test::heap_octets();
     nodes.open(2 * kFirst, 1);

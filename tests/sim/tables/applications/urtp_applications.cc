@@ -5,7 +5,7 @@
 // The paper gives no numbers for its figures, and no speed of its processors on these problems: we
 // print ours by processors, and judge what its text says of the curves, with speeds that are
 // estimates. Figure 14's rival, IBM MPL over UDP, is our own transport by unicast on faster hosts
-// of one kind, its allgather a ring: in its favour, since the paper says no more of it.
+// of one kind, and its allgather is a ring. The paper says no more of it, and both favour it.
 #include <algorithm>
 #include <cmath>
 #include <span>
