@@ -37,6 +37,7 @@
 #include <vector>
 
 #include "bench/collective_operations.h"
+#include "bench/common/median.h"
 
 namespace {
 
@@ -168,14 +169,6 @@ void compute(std::chrono::microseconds time) {
     const auto start = Clock::now();
     while (Clock::now() - start < time) {
     }
-}
-
-/// 0: there are none.
-double median(std::vector<double> values) {
-    if (values.empty()) return 0;
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
 }
 
 Outcome logp(Transport& transport, const Command& command) {

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "bench/common/job.h"
+#include "bench/common/median.h"
 
 namespace {
 
@@ -128,12 +129,6 @@ private:
         std::vector<double> all(job_.size());
         job_.allgather(&own, all.data(), sizeof own);
         return *std::ranges::max_element(all);
-    }
-
-    static double median(std::vector<double> values) {
-        const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-        std::ranges::nth_element(values, middle);
-        return *middle;
     }
 
     Job& job_;

@@ -6,6 +6,8 @@
 #include <limits>
 #include <vector>
 
+#include "bench/common/median.h"
+
 namespace ulc::bench {
 namespace {
 
@@ -36,13 +38,6 @@ struct End {
     double since_start = 0;  ///< since rank 0 called
     double behind_own = 0;   ///< since rank 0 ended its own call
 };
-
-double median(std::vector<double> values) {
-    if (values.empty()) return 0;
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
 
 End end_of(Transport& transport, std::uint16_t rank, const std::function<void()>& call,
            unsigned calls, double way) {
