@@ -10,6 +10,7 @@
 
 #include "tests/sim/cluster/lib_cluster.h"
 #include "tests/sim/cluster/sim_cluster.h"
+#include "tests/sim/messages/flood.h"
 #include "tests/sim/programs/message_programs.h"
 
 namespace ulc::sim {
@@ -21,23 +22,7 @@ constexpr std::uint64_t kMessages = 200;
 // Each rank floods all others, and takes messages as they come. A rank receives more than it sends,
 // so its receive blocks must come back while its own sends wait for the memory of the others, which
 // wait likewise.
-void flood(SimCluster& cluster, std::uint16_t ranks) {
-    ASSERT_TRUE(cluster.form(ranks, [](std::size_t n) { return static_cast<std::uint16_t>(n); }));
-    MessageLog log;
-    log.sent_at.resize(ranks);
-    log.octets_by_source.resize(ranks);
-    std::vector<std::unique_ptr<StreamProgram>> programs;
-    for (Rank rank = 0; rank < ranks; ++rank) {
-        RingClient& client = cluster.client(rank);
-        programs.push_back(
-            std::make_unique<StreamProgram>(client, rank, client.world, kOctets, kMessages, log));
-        cluster.set_program(rank, programs.back().get());
-    }
-    const std::uint64_t all = kMessages * ranks * (ranks - 1U);
-    EXPECT_TRUE(cluster.run(30 * kSecond, [&] { return log.messages == all; }))
-        << log.messages << " of " << all;
-    EXPECT_EQ(log.error, "");
-}
+void flood(SimCluster& cluster, std::uint16_t ranks) { flood(cluster, ranks, kOctets, kMessages); }
 
 void flood(std::uint16_t ranks, const ClusterConfig& config) {
     SimCluster cluster(config);

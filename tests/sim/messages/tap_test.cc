@@ -10,6 +10,7 @@
 
 #include "tests/sim/cluster/lib_cluster.h"
 #include "tests/sim/cluster/sim_cluster.h"
+#include "tests/sim/messages/flood.h"
 #include "tests/sim/programs/message_programs.h"
 #include "tests/sim/programs/oracle.h"
 
@@ -113,26 +114,6 @@ private:
     std::vector<std::unique_ptr<Told>> told_;
 };
 
-/// Each rank, one a node, sends to all others.
-void flood(SimCluster& cluster, std::size_t octets, std::uint64_t messages) {
-    const auto ranks = static_cast<std::uint16_t>(cluster.nodes());
-    ASSERT_TRUE(cluster.form(ranks, [](std::size_t n) { return static_cast<std::uint16_t>(n); }));
-    MessageLog log;
-    log.sent_at.resize(ranks);
-    log.octets_by_source.resize(ranks);
-    std::vector<std::unique_ptr<StreamProgram>> programs;
-    for (Rank rank = 0; rank < ranks; ++rank) {
-        RingClient& client = cluster.client(rank);
-        programs.push_back(
-            std::make_unique<StreamProgram>(client, rank, client.world, octets, messages, log));
-        cluster.set_program(rank, programs.back().get());
-    }
-    const std::uint64_t all = messages * ranks * (ranks - 1U);
-    EXPECT_TRUE(cluster.run(30 * kSecond, [&] { return log.messages == all; }))
-        << log.messages << " of " << all;
-    EXPECT_EQ(log.error, "");
-}
-
 TEST(Tap, is_told_of_each_frame_of_a_flood_with_losses) {
     for (const std::size_t octets : {8, 900, 20'000}) {
         SCOPED_TRACE(octets);
@@ -142,7 +123,7 @@ TEST(Tap, is_told_of_each_frame_of_a_flood_with_losses) {
         Taps taps;
         taps.put_into(config);
         SimCluster cluster(config);
-        flood(cluster, octets, 60);
+        flood(cluster, static_cast<std::uint16_t>(cluster.nodes()), octets, 60);
         taps.check(cluster);
         EXPECT_EQ(cluster.shut_down(), 0U);
     }
@@ -185,7 +166,7 @@ TEST(Tap, stays_when_the_engine_puts_a_bond_around_the_port) {
     Taps taps;
     taps.put_into(config);
     SimCluster cluster(config);
-    flood(cluster, 1400, 100);
+    flood(cluster, static_cast<std::uint16_t>(cluster.nodes()), 1400, 100);
     EXPECT_GT(cluster.upgrades(), 10U);
     taps.check(cluster);
     EXPECT_EQ(cluster.shut_down(), 0U);
@@ -199,7 +180,7 @@ TEST(Tap, is_told_of_frames_that_a_hub_gave_up) {
     Taps taps;
     taps.put_into(config);
     SimCluster cluster(config);
-    flood(cluster, 1400, 20);
+    flood(cluster, static_cast<std::uint16_t>(cluster.nodes()), 1400, 20);
     taps.check(cluster);
     EXPECT_EQ(cluster.shut_down(), 0U);
     EXPECT_GT(taps.sum(&Told::failed), 0U);

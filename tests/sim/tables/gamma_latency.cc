@@ -23,9 +23,7 @@
 namespace ulc::sim {
 namespace {
 
-constexpr std::uint64_t kFastEthernet = 100'000'000;
-constexpr Nanos kGammaRepeater = 900;  ///< delay of a hub; §5.4: 0.9 µs
-constexpr double kIdealLatency = 7;    ///< µs, GAMMA §4.5.8
+constexpr double kIdealLatency = 7;  ///< µs, GAMMA §4.5.8
 constexpr std::size_t kHalfPowerMax = 8192;
 
 using Maybe = std::optional<double>;
@@ -131,28 +129,13 @@ struct Ours {
     Curve curve;
 };
 
-ClusterConfig pair_of(const char* host, const char* profile, MediumKind medium,
-                      std::uint64_t seed) {
-    ClusterConfig config;
-    config.net.ports = 2;
-    config.net.medium = medium;
-    config.net.repeater = kGammaRepeater;
-    config.net.bits_per_second = kFastEthernet;
-    config.net.seed = seed;
-    config.seed = seed;
-    config.sizes = {64, 64, 1U << 20, 1U << 20};
-    config.engine.profile = profile;
-    const auto preset = host_preset(host);
-    ULC_CHECK(preset.has_value());
-    config.hosts = {*preset};
-    return config;
-}
-
 Ours measure(const char* host, const char* profile, MediumKind medium,
              const TableOptions& options) {
     const unsigned rounds = options.quick ? 8 : 50;
     const std::size_t large = options.quick ? 64U << 10 : 512U << 10;
-    PingPongBench bench(pair_of(host, profile, medium, options.seed));
+    const auto preset = host_preset(host);
+    ULC_CHECK(preset.has_value());
+    PingPongBench bench(pair_of(*preset, profile, medium, options.seed));
     const auto time = [&](std::size_t octets, unsigned n) {
         const Measured measured = bench.one_way(octets, n);
         return measured.ok ? measured.us : std::nan("");

@@ -7,6 +7,9 @@
 #include <array>
 #include <numeric>
 
+#include "tests/sim/cluster/experiment.h"
+#include "tests/sim/host/presets.h"
+
 namespace ulc::sim {
 namespace {
 
@@ -17,6 +20,21 @@ constexpr std::uint64_t kTag = 1;
 }  // namespace
 
 // ---------------------------------------------------------------- ping-pong
+
+ClusterConfig pair_of(const HostCosts& host, const char* profile, MediumKind medium,
+                      std::uint64_t seed) {
+    ClusterConfig config;
+    config.net.ports = 2;
+    config.net.medium = medium;
+    config.net.repeater = kGammaRepeater;
+    config.net.bits_per_second = kFastEthernet;
+    config.net.seed = seed;
+    config.seed = seed;
+    config.sizes = {64, 64, 1U << 20, 1U << 20};
+    config.engine.profile = profile;
+    config.hosts = {host};
+    return config;
+}
 
 /// One rank's half of the exchange.
 struct PingPongBench::Side {

@@ -20,6 +20,13 @@ struct Measured {
     double us = 0;
 };
 
+inline constexpr std::uint64_t kFastEthernet = 100'000'000;  ///< bits a second
+inline constexpr Nanos kGammaRepeater = 900;  ///< delay of a hub; GAMMA §5.4: 0.9 µs
+
+/// Returns two nodes of such hosts on Fast Ethernet.
+[[nodiscard]] ClusterConfig pair_of(const HostCosts& host, const char* profile, MediumKind medium,
+                                    std::uint64_t seed);
+
 /// Two ranks on two nodes. One cluster is used for many sizes.
 class PingPongBench {
 public:

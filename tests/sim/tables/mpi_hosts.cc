@@ -26,8 +26,6 @@
 namespace ulc::sim {
 namespace {
 
-constexpr std::uint64_t kFastEthernet = 100'000'000;
-constexpr Nanos kGammaRepeater = 900;            ///< delay of a hub; GAMMA §5.4: 0.9 µs
 constexpr std::uint64_t kAnnounceFrom = 30'001;  ///< GAMMA §7.3.2: eager to 30,000 bytes
 constexpr std::size_t kHalfPowerMax = 8192;
 
@@ -91,21 +89,6 @@ const Part kUnetParts[] = {
 const System kGamma{"gamma-21143", MediumKind::kHub, 0, kGammaParts};
 const System kUnet{"unet-mpi", MediumKind::kDirect, 4, kUnetParts};
 
-ClusterConfig config_of(const System& system, const HostCosts& host, const char* profile,
-                        std::uint64_t seed) {
-    ClusterConfig config;
-    config.net.ports = 2;
-    config.net.medium = system.medium;
-    config.net.repeater = kGammaRepeater;
-    config.net.bits_per_second = kFastEthernet;
-    config.net.seed = seed;
-    config.seed = seed;
-    config.sizes = {64, 64, 1U << 20, 1U << 20};
-    config.engine.profile = profile;
-    config.hosts = {host};
-    return config;
-}
-
 /// libulc's ping-pong, with the rendezvous from where GAMMA's MPI has it.
 PingPongBench bench_of(const ClusterConfig& config) {
     PingPongBench bench(config);
@@ -148,7 +131,7 @@ std::vector<double> add_parts(Table& table, const System& system, const std::str
     std::vector<double> sums;
     for (const Part& part : system.parts) {
         part.add(host, whole);
-        const double sum = one_way(system, config_of(system, host, part.profile, options.seed),
+        const double sum = one_way(system, pair_of(host, part.profile, system.medium, options.seed),
                                    part.library, options.quick ? 8 : 200);
         const double before = sums.empty() ? 0 : sums.back();
         grid.rows.push_back({part.name, {sum - before, sum, part.paper_sum}});
@@ -181,7 +164,8 @@ void add_gamma(Table& table, const TableOptions& options) {
 
     constexpr unsigned kRounds = 20;
     constexpr std::size_t kLarge = 512U << 10;
-    PingPongBench bench = bench_of(config_of(kGamma, whole_of(kGamma), "credit", options.seed));
+    PingPongBench bench =
+        bench_of(pair_of(whole_of(kGamma), "credit", kGamma.medium, options.seed));
     const auto speed = [&](std::size_t octets, unsigned n) {
         const Measured time = bench.one_way(octets, n);
         return time.ok ? megabytes_per_second(octets, time.us) : std::nan("");
