@@ -210,14 +210,25 @@ static_assert(sizeof(JoinRequest) == 128);
 
 /// In the tx arena, named by a kOpenLinks record.
 struct OpenLinksRequest {
-    unsigned char key[16];            ///< random, from a source for secrets; not 0
+    unsigned char key[16];            ///< random, from a source for secrets; with a name its secret
     char profile[kProfileOctetsMax];  ///< as in JoinRequest
     std::uint16_t links;              ///< maximum number of peers
-    std::uint16_t reserved[7];
+    unsigned char name[14];           ///< under which others find the endpoint; zeros: they cannot
 };
 static_assert(sizeof(OpenLinksRequest) == 64);
 
 inline constexpr std::size_t kAddressOctets = 32;
+
+/// In the place of an address: the endpoint that is open under that name, wherever it is.
+struct NamedAddress {
+    static constexpr unsigned char kVersion = 2;  ///< the wire's
+    static constexpr unsigned char kMark = 1;
+    unsigned char version = kVersion;
+    unsigned char mark = kMark;
+    unsigned char name[14];    ///< as in OpenLinksRequest
+    unsigned char secret[16];  ///< not 0
+};
+static_assert(sizeof(NamedAddress) == kAddressOctets);
 
 /// Inline in a kLink record.
 struct LinkCall {

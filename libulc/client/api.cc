@@ -203,15 +203,8 @@ int ulc_open_links(ulc_endpoint* ep, uint16_t links) {
 int ulc_open_links_wait(ulc_endpoint* ep, uint16_t links, int64_t timeout_ns) {
     if (ep == nullptr || timeout_ns < 0) return ULC_ERR_INVALID;
     const Nanos deadline = deadline_in(*ep, timeout_ns);
-    int error = ulc_open_links(ep, links);
-    if (error != ULC_OK) return error;
-    while ((error = ep->job_state()) == ULC_ERR_AGAIN) {
-        error = ep->wait(left_of(*ep, deadline));
-        if (error != ULC_OK && ep->job_state() == ULC_ERR_AGAIN) return error;
-    }
-    if (error != ULC_OK)
-        set_last_error("links: %s: %s", ulc_error_text(error), ep->job_text().c_str());
-    return error;
+    const int error = ulc_open_links(ep, links);
+    return error != ULC_OK ? error : ulc::client::wait_until_open(*ep, deadline);
 }
 
 int ulc_address(const ulc_endpoint* ep, ulc_link_address* out) {

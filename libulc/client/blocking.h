@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Deadlines of the blocking calls, and the wait until a job has formed. Used by api.cc and
-// rejoin.cc.
+// Deadlines of the blocking calls, and the waits until a job has formed or links are open. Used by
+// api.cc, rejoin.cc and links/names.cc.
 #pragma once
 
 #include <algorithm>
@@ -24,5 +24,8 @@ namespace ulc::client {
 /// Waits until the job that was joined has formed. Sets the error's text. Errors: TIMEOUT, those of
 /// ulc_job_state() and ulc_wait().
 [[nodiscard]] int wait_until_formed(Endpoint& ep, const char* job, Nanos deadline);
+
+/// Waits until the endpoint is open for links. As wait_until_formed().
+[[nodiscard]] int wait_until_open(Endpoint& ep, Nanos deadline);
 
 }  // namespace ulc::client

@@ -37,7 +37,7 @@
 #include "client/collective/offload.h"
 #include "client/groups/groups.h"
 #include "client/hooks.h"
-#include "client/links.h"
+#include "client/links/link_table.h"
 #include "client/near/near.h"
 #include "client/p2p/inbox.h"
 #include "client/p2p/outbox.h"
@@ -66,6 +66,7 @@ struct Recall {
     std::string profile;          ///< for the next job; empty: the engine's
     abi::JoinRequest join{};      ///< the last; name_length 0: none
     std::uint16_t links = 0;      ///< the number it was opened for; 0: none
+    ulc_link_address name{};      ///< the name it was opened under; zeros: none
     Inbox::ErrorHandler handler;  ///< called for events of no request
     std::uint64_t announce_from = UINT64_MAX;
     std::uint64_t held_max = UINT64_MAX;
@@ -96,6 +97,8 @@ public:
                            std::uint16_t size, const unsigned char* nonce, Nanos timeout);
     /// Starts ulc_open_links(). `key`: 16 random bytes, not all 0.
     [[nodiscard]] int open_links(std::uint16_t links, const unsigned char* key);
+    /// Starts ulc_open_links_as().
+    [[nodiscard]] int open_links_as(std::uint16_t links, const ulc_link_address& name);
     [[nodiscard]] int address(ulc_link_address& out) const noexcept;
     [[nodiscard]] int link(const ulc_link_address& peer, Nanos timeout, ulc_request* request);
     [[nodiscard]] int unlink(std::uint16_t peer, ulc_request* request);
@@ -256,6 +259,7 @@ public:
     [[nodiscard]] int ended() const noexcept { return -ended_; }
 
 private:
+    [[nodiscard]] int open_links(std::uint16_t links, abi::OpenLinksRequest& request);
     enum class State : std::uint8_t { kIdle, kForming, kFormed, kFailed, kLeaving, kClosed };
     static constexpr unsigned kPollRecordsMax = 256;
     static constexpr std::uint32_t kFirstLook = 8;  ///< empty polls; too few for most

@@ -14,6 +14,7 @@
 #include "client/attach/waiting.h"
 #include "client/blocking.h"
 #include "client/error_text.h"
+#include "client/ulc_names.h"
 
 namespace {
 
@@ -55,7 +56,12 @@ int open_again(const std::string& engine, Nanos deadline, ulc_endpoint** out) {
 
 /// Joins or opens for links as was done before; nothing if neither was.
 int join_once(ulc_endpoint& ep, const Recall& before, Nanos deadline) {
-    if (before.links != 0) return ulc_open_links_wait(&ep, before.links, left_of(ep, deadline));
+    if (before.links != 0) {
+        const bool named = before.name.bytes[1] == ulc::abi::NamedAddress::kMark;
+        return named
+                   ? ulc_open_links_as_wait(&ep, before.links, &before.name, left_of(ep, deadline))
+                   : ulc_open_links_wait(&ep, before.links, left_of(ep, deadline));
+    }
     const ulc::abi::JoinRequest& place = before.join;
     if (place.name_length == 0) return ULC_OK;
     const std::string job(place.name, place.name_length);

@@ -4,6 +4,8 @@
 #include "engine/links.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -15,6 +17,10 @@
 
 namespace ulc::engine {
 namespace {
+
+static_assert(abi::NamedAddress::kVersion == wire::kProtocolVersion);
+static_assert(abi::NamedAddress::kMark == wire::LinkName::kMark);
+static_assert(offsetof(abi::NamedAddress, secret) == offsetof(wire::LinkName, secret));
 
 using abi::CompletionKind;
 using abi::CompletionRecord;
@@ -39,6 +45,23 @@ void answer_calls(Endpoint& endpoint, Rank slot, Err status) {
     });
 }
 
+/// A call has got a slot, or failed.
+void begin_call(Endpoint& endpoint, std::uint32_t cookie, Result<Rank> slot) {
+    EndpointLinks& links = *endpoint.links;
+    EndpointLinks::Report done{.kind = CompletionKind::kLinkDone, .cookie = cookie};
+    if (!slot.ok()) {
+        done.status = slot.error();
+    } else if (links.slots[slot.value()] == Slot::kTold) {
+        done.slot = slot.value();
+    } else if (links.slots[slot.value()] == Slot::kEnding) {
+        done.status = Err::kAgain;
+    } else {
+        links.calls.push_back({cookie, slot.value()});
+        return;
+    }
+    report(endpoint, done);
+}
+
 // ---------------------------------------------------------------- records
 
 bool on_open(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
@@ -59,6 +82,9 @@ bool on_open(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
     wire::LinkKey key;
     std::memcpy(key.octets.data(), request.key, sizeof request.key);
     const std::uint16_t slots = request.links;
+    wire::LinkName name;
+    std::ranges::copy(request.name, name.name.begin());
+    const bool named = name.name != decltype(name.name){};
     if (slots == 0 || key.zero()) {
         fail_job(endpoint, Err::kInvalid, text_of(Err::kInvalid));
         return true;
@@ -77,6 +103,14 @@ bool on_open(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
         fail_job(endpoint, Err::kProfile, "known: " + urtp::policy_words());
         return true;
     }
+    if (named) {
+        name.secret = key;
+        key = wire::key_of(name);
+        if (endpoint.net->jobs.links().is_published(key)) {
+            fail_job(endpoint, Err::kRankTaken, "an endpoint of that name is open here already");
+            return true;
+        }
+    }
     urtp::TransportConfig config;
     config.rank = kNoRank;
     config.profile = profile;
@@ -86,6 +120,7 @@ bool on_open(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
     endpoint.links->slots.assign(slots, Slot::kVacant);
     endpoint.links->was_told.assign(slots, false);
     endpoint.net->jobs.links().open(endpoint.handle, key, slots, profile);
+    if (named) endpoint.net->jobs.links().publish(endpoint.handle);
     report(endpoint, {.kind = CompletionKind::kLinksOpen});
     return true;
 }
@@ -102,23 +137,22 @@ void on_link(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nan
     Links& all = endpoint.net->jobs.links();
     Result<Rank> slot = Err::kClosed;
     if (endpoint.state == EndpointState::kOpen) {
-        slot = links.calls.size() < links.slots.size()
-                   ? all.call(endpoint.handle, address, deadline, now)
-                   : Result<Rank>(Err::kLimit);
+        slot = Err::kLimit;
+        const bool has_room = links.calls.size() < links.slots.size();
+        if (has_room && wire::is_name(address)) {
+            const auto name = std::bit_cast<wire::LinkName>(address);
+            const Err error = all.find(endpoint.handle, name, record.cookie, deadline, now);
+            if (error == Err::kOk) {
+                take_link_events(core, *endpoint.net, now);  // it is on this node
+                return;
+            }
+            slot = error;
+        } else if (has_room) {
+            slot = all.call(endpoint.handle, address, deadline, now);
+        }
     }
-    EndpointLinks::Report done{.kind = CompletionKind::kLinkDone, .cookie = record.cookie};
-    if (!slot.ok()) {
-        done.status = slot.error();
-    } else if (links.slots[slot.value()] == Slot::kTold) {
-        done.slot = slot.value();
-    } else if (links.slots[slot.value()] == Slot::kEnding) {
-        done.status = Err::kAgain;
-    } else {
-        links.calls.push_back({record.cookie, slot.value()});
-        take_link_events(core, *endpoint.net, now);  // a call to this node is over already
-        return;
-    }
-    report(endpoint, done);
+    begin_call(endpoint, record.cookie, slot);
+    take_link_events(core, *endpoint.net, now);  // a call to this node is over already
 }
 
 void on_unlink(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
@@ -188,6 +222,9 @@ void on_event(Core& core, Endpoint& endpoint, const LinkEvent& event, Nanos now)
             return peer_gone(core, endpoint, event.slot, kGoneLeft, now);
         case LinkEventKind::kPeerDied:
             return peer_gone(core, endpoint, event.slot, kGoneDied, now);
+        case LinkEventKind::kCalled:
+            return begin_call(endpoint, event.cookie,
+                              event.error == Err::kOk ? Result<Rank>(event.slot) : event.error);
     }
 }
 

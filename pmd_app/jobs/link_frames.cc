@@ -17,6 +17,8 @@ void Links::on_frame(const wire::LinkView& view, const Mac& source, Nanos now) {
 
 void Links::take(const wire::LinkView& view, const Mac& source, Nanos now) {
     if (view.kind == wire::LinkKind::kRequest) return on_request(view, source, now);
+    if (view.kind == wire::LinkKind::kWhere) return on_where(view, source, now);
+    if (view.kind == wire::LinkKind::kHere) return on_here(view, source, now);
     if (view.to == 0) return on_hint(view, source);
     Ends* ends = ends_of(view.to);
     const Ref ref = ends == nullptr ? Ref{0, kNoRank} : find(*ends, source, view.from);
@@ -51,6 +53,8 @@ void Links::take(const wire::LinkView& view, const Mac& source, Nanos now) {
             on_unlinked(view, *ends, ref, now);
             break;
         case wire::LinkKind::kRequest:
+        case wire::LinkKind::kWhere:
+        case wire::LinkKind::kHere:
             break;
     }
     forget_if_over(view.to);
@@ -234,8 +238,12 @@ std::size_t Links::next_tx(std::byte* body, Mac& to) {
         const Answer sent = answers_.back();
         answers_.pop_back();
         to = sent.to;
-        return wire::put_link(body, sent.body, {}, {}, config_.mac);
+        // HERE alone has a tag. One of an endpoint that was forgotten since proves nothing.
+        const Ends* ends = ends_of(sent.body.from);
+        return wire::put_link(body, sent.body, {}, ends == nullptr ? wire::LinkKey{} : ends->key,
+                              config_.mac);
     }
+    if (lookups_due_ > 0) return put_where(body, to);
     return compose(due_, body, to);
 }
 

@@ -71,7 +71,7 @@ wire::LinkId Links::new_id() noexcept {
 }
 
 void Links::push(LinkEventKind kind, Handle endpoint, Rank slot, Err error) {
-    events_.push_back({kind, endpoint, slot, error});
+    events_.push_back({kind, endpoint, slot, error, 0});
 }
 
 bool Links::poll_event(LinkEvent& out) {
@@ -218,6 +218,7 @@ void Links::close(Handle endpoint, wire::LeaveReason reason, Nanos now) {
     if (ends == nullptr || ends->closed) return;
     ends->closed = true;
     ++closing_;
+    withdraw(*ends);
     liveness_.ended(endpoint, reason);
     events_.remove_if([endpoint](const LinkEvent& e) { return e.endpoint == endpoint; });
     for (std::size_t n = 0; n < ends->slots.size(); ++n) {
@@ -250,23 +251,29 @@ Result<Rank> Links::call(Handle endpoint, const wire::LinkAddress& address, Nano
                          Nanos now) {
     Ends* ends = ends_of(endpoint);
     ULC_CHECK(ends != nullptr && !ends->closed);
-    if (const Err error = wire::judge_address(address); error != Err::kOk) return error;
-    if (address.mac == config_.mac && address.handle == endpoint) return Err::kInvalid;
-    if (const Ref known = find(*ends, address.mac, address.handle); known.slot != kNoRank) {
-        const LinkEnd& end = ends->slots[known.slot];
-        if (end.state == State::kLeaving) return Err::kAgain;
-        if (end.incarnation == address.incarnation) return known.slot;
-    }
-    const Result<Rank> slot = take_slot(*ends, address.mac, address.handle, address.incarnation);
+    const Result<Rank> slot = queue_call(*ends, address, deadline);
     if (!slot.ok()) return slot.error();
-    LinkEnd& end = ends->slots[slot.value()];
-    end.state = State::kQueued;
-    end.key = address.key;
-    end.deadline = deadline;
-    ++ends->queued;
     start_calls(*ends, now);
     settle_local(now);
     recompute_timer();
+    return slot.value();
+}
+
+Result<Rank> Links::queue_call(Ends& ends, const wire::LinkAddress& address, Nanos deadline) {
+    if (const Err error = wire::judge_address(address); error != Err::kOk) return error;
+    if (address.mac == config_.mac && address.handle == ends.handle) return Err::kInvalid;
+    if (const Ref known = find(ends, address.mac, address.handle); known.slot != kNoRank) {
+        const LinkEnd& end = ends.slots[known.slot];
+        if (end.state == State::kLeaving) return Err::kAgain;
+        if (end.incarnation == address.incarnation) return known.slot;
+    }
+    const Result<Rank> slot = take_slot(ends, address.mac, address.handle, address.incarnation);
+    if (!slot.ok()) return slot.error();
+    LinkEnd& end = ends.slots[slot.value()];
+    end.state = State::kQueued;
+    end.key = address.key;
+    end.deadline = deadline;
+    ++ends.queued;
     return slot.value();
 }
 
@@ -383,6 +390,8 @@ void Links::set_time(const Ref& ref, LinkEnd& end, Nanos at) {
 
 void Links::recompute_timer() noexcept {
     timer_ = kNever;
+    for (const Lookup& lookup : lookups_)
+        timer_ = std::min(timer_, lookup.at);
     for (const Ref& ref : waiting_)
         if (const LinkEnd* end = end_of(ref); end != nullptr) timer_ = std::min(timer_, end->at);
 }
@@ -439,12 +448,14 @@ void Links::on_timer(Nanos now) {
     }
     for (const Ref& ref : waiting)
         forget_if_over(ref.endpoint);
+    look_again(now);
     settle_local(now);
     recompute_timer();
 }
 
 void Links::check_invariants() const {
     std::size_t alive = 0;
+    std::size_t published = 0;
     for (const auto& [handle, ends] : endpoints_) {
         std::size_t calls = 0;
         std::size_t queued = 0;
@@ -460,7 +471,13 @@ void Links::check_invariants() const {
         }
         ULC_CHECK(handle == ends->handle && calls == ends->calls && used == ends->used);
         ULC_CHECK(queued == ends->queued && calls <= kCallsMax);
+        published += ends->published ? 1 : 0;
+        ULC_CHECK(!ends->published || published_as(wire::lookup_of(ends->key)) == ends.get());
     }
+    ULC_CHECK(published == published_.size());
+    const auto due = static_cast<std::size_t>(std::ranges::count_if(lookups_, &Lookup::due));
+    ULC_CHECK(due == lookups_due_);
+    ULC_CHECK(std::ranges::all_of(lookups_, [this](const Lookup& l) { return has(l.endpoint); }));
     for (const auto& [mac, there] : nodes_) {
         ULC_CHECK(!there.empty());
         alive -= there.size();

@@ -14,9 +14,13 @@
 //   CONFIRM is repeated for one link of a node with each ping of the node, and after a hint.
 //   An old REQUEST makes an ACCEPT, which its sender answers by UNLINKED.
 //
+// An endpoint that is published is found by its name: find() asks all nodes by WHERE, and the
+// engine that has the endpoint answers HERE (link_names.cc). The call follows.
+//
 // One link joins two endpoints, whichever calls. A node with links is watched as one with jobs
 // (liveness.h). Limits: slots of each endpoint; kCallsMax calls of an endpoint at once; half of
-// LivenessConfig::nodes_max for calls; kLinkAnswersMax answers in the queue; answers_per_second.
+// LivenessConfig::nodes_max for calls; kLookupsMax lookups of an endpoint; lookups_per_second of
+// all; kLinkAnswersMax answers in the queue; answers_per_second.
 // Engine thread only.
 #pragma once
 
@@ -41,6 +45,7 @@ namespace ulc::engine {
 
 inline constexpr std::size_t kLinkAnswersMax = 64;
 inline constexpr std::size_t kCallsMax = 64;
+inline constexpr std::size_t kLookupsMax = 64;
 
 struct LinksConfig {
     Mac mac;
@@ -56,6 +61,7 @@ struct LinksConfig {
     std::uint8_t unlinks_max = 20;
     std::uint8_t unlinks_of_closed = 4;  ///< the same, if the endpoint has ended
     std::uint32_t answers_per_second = 1000;
+    std::uint32_t lookups_per_second = 1000;  ///< WHERE, of all endpoints
 };
 
 enum class LinkEventKind : std::uint8_t {
@@ -66,6 +72,8 @@ enum class LinkEventKind : std::uint8_t {
     kPeerLeft,   ///< after kConfirmed; release() the slot
     kPeerDied,
     kUnlinked,  ///< the link that unlink() ended is over; release() the slot
+    /// find() with that cookie became a call of that slot; or it failed: error, no slot
+    kCalled,
 };
 
 struct LinkEvent {
@@ -73,6 +81,7 @@ struct LinkEvent {
     Handle endpoint = 0;
     Rank slot = 0;
     Err error = Err::kOk;
+    std::uint32_t cookie = 0;  ///< kCalled
     void fields(state::Archive& archive);
 };
 
@@ -132,6 +141,13 @@ public:
     /// Opens an endpoint for links: slots 0 … slots-1. profile: as both ends have it.
     void open(Handle endpoint, const wire::LinkKey& key, std::uint16_t slots,
               std::string_view profile);
+    /// Lets those who know the name of an open endpoint find it, from which its key was made.
+    /// Requires !is_published(key).
+    void publish(Handle endpoint);
+    /// True if an endpoint here has that key, and is published.
+    [[nodiscard]] bool is_published(const wire::LinkKey& key) const noexcept {
+        return published_.contains(wire::lookup_of(key));
+    }
     /// Tells the peers of an endpoint that it has ended, a bounded number of times.
     void close(Handle endpoint, wire::LeaveReason reason, Nanos now);
     [[nodiscard]] bool has(Handle endpoint) const noexcept;
@@ -144,6 +160,10 @@ public:
     /// leaving).
     [[nodiscard]] Result<Rank> call(Handle endpoint, const wire::LinkAddress& address,
                                     Nanos deadline, Nanos now);
+    /// Looks an endpoint up, and calls it. kOk: kCalled follows, with that cookie. Errors:
+    /// kInvalid, kVersion (the name), kLimit (kLookupsMax).
+    [[nodiscard]] Err find(Handle endpoint, const wire::LinkName& name, std::uint32_t cookie,
+                           Nanos deadline, Nanos now);
     /// Ends a link that is up; kUnlinked follows.
     void unlink(Handle endpoint, Rank slot, Nanos now);
     /// Makes a slot vacant whose link is over.
@@ -168,7 +188,9 @@ public:
     bool question(const Mac& mac, wire::NodeBody& ping);
     /// Writes a body, at most wire::kLinkOctetsMax; 0: none due.
     [[nodiscard]] std::size_t next_tx(std::byte* body, Mac& to);
-    [[nodiscard]] bool has_tx() const noexcept { return !due_.empty() || !answers_.empty(); }
+    [[nodiscard]] bool has_tx() const noexcept {
+        return !due_.empty() || !answers_.empty() || lookups_due_ > 0;
+    }
     [[nodiscard]] Nanos next_timer() const noexcept { return timer_; }
     void on_timer(Nanos now);
     [[nodiscard]] bool poll_event(LinkEvent& out);
@@ -185,6 +207,7 @@ private:
         wire::LinkKey key;
         std::string profile;
         bool closed = false;
+        bool published = false;
         std::size_t calls = 0;   ///< in kCalling
         std::size_t queued = 0;  ///< in kQueued
         std::size_t used = 0;    ///< not vacant
@@ -205,12 +228,27 @@ private:
         void fields(state::Archive& archive);
     };
 
+    /// A call of an endpoint of which the place is not known yet.
+    struct Lookup {
+        Handle endpoint = 0;
+        std::uint32_t cookie = 0;
+        wire::LinkKey key;    ///< key of the endpoint that is looked for
+        wire::LinkId id = 0;  ///< HERE repeats it
+        bool due = false;     ///< WHERE is to be sent
+        Nanos at = kNever;
+        Nanos wait = 0;
+        Nanos deadline = kNever;
+        void fields(state::Archive& archive);
+    };
+
     [[nodiscard]] Ends* ends_of(Handle endpoint) const noexcept;
     [[nodiscard]] LinkEnd* end_of(const Ref& ref) const noexcept;
     [[nodiscard]] std::size_t compose(GrowingRing<Ref>& due, std::byte* body, Mac& to);
     [[nodiscard]] Result<Rank> take_slot(Ends& ends, const Mac& mac, Handle peer,
                                          std::uint32_t incarnation);
     [[nodiscard]] Ref find(const Ends& ends, const Mac& mac, Handle peer) const noexcept;
+    [[nodiscard]] Result<Rank> queue_call(Ends& ends, const wire::LinkAddress& address,
+                                          Nanos deadline);
     void start_calls(Ends& ends, Nanos now);
     [[nodiscard]] bool watch(LinkEnd& end, Nanos now);
     void unwatch(LinkEnd& end);
@@ -233,6 +271,15 @@ private:
     void on_unlinked(const wire::LinkView& view, Ends& ends, const Ref& ref, Nanos now);
     void on_hint(const wire::LinkView& view, const Mac& source);
     void take(const wire::LinkView& view, const Mac& source, Nanos now);
+
+    void ask(Lookup& lookup, Nanos now);
+    void look_again(Nanos now);
+    void end_lookup(std::size_t at, Result<wire::LinkAddress> found, Nanos now);
+    void withdraw(Ends& ends);
+    [[nodiscard]] Ends* published_as(wire::LinkId name) const noexcept;
+    void on_where(const wire::LinkView& view, const Mac& source, Nanos now);
+    void on_here(const wire::LinkView& view, const Mac& source, Nanos now);
+    [[nodiscard]] std::size_t put_where(std::byte* body, Mac& to);
 
     void speak(const Ref& ref, LinkEnd& end);
     void set_time(const Ref& ref, LinkEnd& end, Nanos at);
@@ -261,6 +308,10 @@ private:
     GrowingRing<LinkEvent> events_;
     std::vector<Answer> answers_;  ///< at most kLinkAnswersMax
     RateLimit answers_limit_;
+    std::unordered_map<wire::LinkId, Handle> published_;  ///< by lookup_of() their keys
+    std::vector<Lookup> lookups_;
+    std::size_t lookups_due_ = 0;
+    RateLimit lookups_limit_;
     std::size_t closing_ = 0;  ///< endpoints that are closed and not forgotten
     std::uint64_t turn_ = 0;   ///< number of question() calls
     Nanos timer_ = kNever;

@@ -4,6 +4,7 @@
 #include <sodium.h>
 
 #include <cstring>
+#include <string>
 #include <string_view>
 
 #include "base/check.h"
@@ -29,6 +30,16 @@ Nonce job_id_of(const Nonce& nonce) noexcept { return Nonce{derive<16>(nonce, "U
 JobKey job_key_of(const Nonce& nonce) noexcept { return JobKey{derive<32>(nonce, "ULC job key")}; }
 
 JobKey link_key_of(const Nonce& key) noexcept { return JobKey{derive<32>(key, "ULC link key")}; }
+
+Nonce named_key_of(const Nonce& secret, std::span<const std::uint8_t> name) noexcept {
+    std::string what = "ULC link name";
+    what.append(name.begin(), name.end());
+    return Nonce{derive<16>(secret, what)};
+}
+
+Nonce link_lookup_of(const Nonce& key) noexcept {
+    return Nonce{derive<16>(key, "ULC link lookup")};
+}
 
 JobTag job_tag(const JobKey& key, const Mac& source, std::span<const std::byte> body) noexcept {
     crypto_generichash_state state;

@@ -26,6 +26,9 @@ struct JobKey {
 [[nodiscard]] JobKey job_key_of(const Nonce& nonce) noexcept;
 /// The same of the key in the address of an endpoint that is open for links (wire/link.h).
 [[nodiscard]] JobKey link_key_of(const Nonce& key) noexcept;
+/// The key of an endpoint with a name, and the hash by which such an endpoint is looked up.
+[[nodiscard]] Nonce named_key_of(const Nonce& secret, std::span<const std::uint8_t> name) noexcept;
+[[nodiscard]] Nonce link_lookup_of(const Nonce& key) noexcept;
 
 /// Returns the tag of a JOB body that `source` sends.
 [[nodiscard]] JobTag job_tag(const JobKey& key, const Mac& source,

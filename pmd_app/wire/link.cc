@@ -52,14 +52,30 @@ bool fields_fit(const LinkView& view, std::uint8_t reason) noexcept {
         case LinkKind::kUnlinked:
             if (ours || reason != 0) return false;
             return theirs ? names_no_stream(view) : view.slot != kNoRank && view.first_seq == Seq{};
+        case LinkKind::kWhere:
+            return ours && theirs && reason == 0 && names_no_stream(view);
+        case LinkKind::kHere:
+            return !ours && theirs && reason == 0 && names_no_stream(view);
     }
     return false;
 }
 
 /// Octets behind the fixed fields.
 std::size_t tail_octets(LinkKind kind) noexcept {
-    if (kind == LinkKind::kRequest) return sizeof(LinkProfile) + sizeof(JobTag);
-    return kind == LinkKind::kAccept ? sizeof(JobTag) : 0;
+    switch (kind) {
+        case LinkKind::kRequest:
+            return sizeof(LinkProfile) + sizeof(JobTag);
+        case LinkKind::kAccept:
+        case LinkKind::kWhere:
+        case LinkKind::kHere:
+            return sizeof(JobTag);
+        case LinkKind::kConfirm:
+        case LinkKind::kRefuse:
+        case LinkKind::kUnlink:
+        case LinkKind::kUnlinked:
+            break;
+    }
+    return 0;
 }
 
 bool parse_profile(const std::byte* at, std::string_view& out) noexcept {
@@ -87,7 +103,8 @@ bool parse_link(const std::byte* body, std::size_t octets, LinkView& out) noexce
     if (link.reserved != 0 || link.reserved2 != 0 || out.version == 0 || out.incarnation == 0)
         return false;
     const bool hint = out.kind == LinkKind::kUnlinked && out.theirs == 0;
-    if (!is_endpoint(out.from) || (hint ? out.to != 0 : !is_endpoint(out.to))) return false;
+    const bool to_none = hint || out.kind == LinkKind::kWhere;
+    if (!is_endpoint(out.from) || (to_none ? out.to != 0 : !is_endpoint(out.to))) return false;
     if (!fields_fit(out, link.reason)) return false;
     if (octets != sizeof(LinkBody) + tail_octets(out.kind)) return false;
     if (out.kind == LinkKind::kRefuse) out.refused = static_cast<Err>(link.reason);
@@ -128,6 +145,23 @@ Err judge_address(const LinkAddress& address) noexcept {
                       is_endpoint(address.handle) && address.incarnation != 0 &&
                       !address.key.zero();
     return fits ? Err::kOk : Err::kInvalid;
+}
+
+Err judge_name(const LinkName& name) noexcept {
+    if (name.version != kProtocolVersion) return name.version == 0 ? Err::kInvalid : Err::kVersion;
+    const bool fits =
+        name.mark == LinkName::kMark && name.name != decltype(name.name){} && !name.secret.zero();
+    return fits ? Err::kOk : Err::kInvalid;
+}
+
+LinkKey key_of(const LinkName& name) noexcept { return named_key_of(name.secret, name.name); }
+
+LinkId lookup_of(const LinkKey& key) noexcept {
+    const Nonce hash = link_lookup_of(key);
+    LinkId id = 0;
+    for (std::size_t n = 0; n < sizeof id; ++n)
+        id = id << 8 | hash.octets[n];
+    return id == 0 ? 1 : id;
 }
 
 }  // namespace ulc::wire

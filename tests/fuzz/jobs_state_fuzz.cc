@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 
 #include "jobs/jobs.h"
@@ -46,6 +47,7 @@ class Machine {
 public:
     Machine() : jobs_(config(), counters_) {
         jobs_.links().open(fuzz::kLinkEndpoint, fuzz::kLinkKey, 4, "urtp");
+        jobs_.links().publish(fuzz::kLinkEndpoint);
     }
 
     void run(Script& script) {
@@ -84,7 +86,11 @@ private:
         for (std::size_t i = 0; i < octets; ++i)
             copy[i] = body[i];
         if (tagged) sign(copy.get(), octets, view.source, *nonce);
-        if (type == wire::FrameType::kLink) sign_link(copy.get(), octets, view.source);
+        if (type == wire::FrameType::kLink && octets >= sizeof(wire::LinkBody)) {
+            auto& link = *reinterpret_cast<wire::LinkBody*>(copy.get());
+            if (link.kind == wire::LinkKind::kHere && link.theirs < 16U) link.theirs = asked_;
+            sign_link(copy.get(), octets, view.source);
+        }
         view.body = copy.get();
         view.length = static_cast<std::uint16_t>(all);
         jobs_.on_frame(view, now_);
@@ -102,8 +108,9 @@ private:
     static void sign_link(std::byte* body, std::size_t octets, const Mac& source) {
         wire::LinkView view;
         if (!wire::parse_link(body, octets, view) || view.tag == nullptr) return;
-        const wire::JobTag tag =
-            wire::job_tag(wire::link_key_of(fuzz::kLinkKey), source, view.tagged);
+        const bool found = view.kind == wire::LinkKind::kHere;
+        const wire::LinkKey key = found ? wire::key_of(fuzz::kLinkName) : fuzz::kLinkKey;
+        const wire::JobTag tag = wire::job_tag(wire::link_key_of(key), source, view.tagged);
         std::memcpy(body + octets - sizeof tag, &tag, sizeof tag);
     }
 
@@ -116,11 +123,26 @@ private:
         (void)jobs_.links().call(fuzz::kLinkEndpoint, address, now_ + kSecond, now_);
     }
 
+    /// Looks for the endpoint of fuzz::kLinkName.
+    void find(Script& script) {
+        const Nanos deadline = now_ + (Nanos{1} << (script.octet() % 36));
+        const std::uint32_t cookie = next_cookie_++;
+        if (jobs_.links().find(fuzz::kLinkEndpoint, fuzz::kLinkName, cookie, deadline, now_) ==
+            Err::kOk)
+            finding_.insert(cookie);
+    }
+
     /// Releases slots as an engine does.
     void take_link_events() {
         LinkEvent event;
         while (jobs_.links().poll_event(event)) {
-            ULC_CHECK(event.endpoint == fuzz::kLinkEndpoint && event.slot < 4);
+            ULC_CHECK(event.endpoint == fuzz::kLinkEndpoint);
+            if (event.kind == LinkEventKind::kCalled) {
+                ULC_CHECK(finding_.erase(event.cookie) == 1);
+                ULC_CHECK((event.error == Err::kOk) == (event.slot < 4));
+                continue;
+            }
+            ULC_CHECK(event.slot < 4);
             const LinkEnd* end = jobs_.links().at(event.endpoint, event.slot);
             if (end->state == LinkEnd::State::kGone || end->state == LinkEnd::State::kFree)
                 jobs_.links().release(event.endpoint, event.slot);
@@ -179,6 +201,8 @@ private:
                 if (joined != joined_.end()) jobs_.exclude(joined->second, rank, now_);
                 return;
             }
+            case Op::kFind:
+                return find(script);
             case Op::kUnknown: {
                 const Mac sender = fuzz::sender_mac(script.octet());
                 return jobs_.unknown_handle(sender, script.octet(), now_);
@@ -219,6 +243,7 @@ private:
             wire::LinkView link;
             if (view.type == wire::FrameType::kLink) {
                 ULC_CHECK(wire::parse_link(view.body, view.length, link));
+                if (link.kind == wire::LinkKind::kWhere) asked_ = link.ours;
             } else {
                 ULC_CHECK(view.type == wire::FrameType::kNode
                               ? wire::parse_node(view.body, view.length, node)
@@ -233,6 +258,9 @@ private:
     Nanos now_ = kSecond;
     std::map<Handle, JobId> joined_;
     std::map<Handle, bool> formed_;
+    std::set<std::uint32_t> finding_;  ///< cookies of lookups
+    std::uint32_t next_cookie_ = 0;
+    wire::LinkId asked_ = 1;  ///< id of the last WHERE
 };
 
 }  // namespace

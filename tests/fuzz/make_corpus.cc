@@ -160,7 +160,9 @@ Octets links_body() {
 
 Octets link_body(LinkKind kind) {
     const bool makes = kind == LinkKind::kRequest || kind == LinkKind::kAccept;
-    const bool answers = kind == LinkKind::kRefuse || kind == LinkKind::kUnlinked;
+    const bool answers =
+        kind == LinkKind::kRefuse || kind == LinkKind::kUnlinked || kind == LinkKind::kHere;
+    const bool asks = kind == LinkKind::kWhere;
     LinkBody link{};
     link.kind = kind;
     if (kind == LinkKind::kRefuse) link.reason = static_cast<std::uint8_t>(Err::kLimit);
@@ -169,8 +171,10 @@ Octets link_body(LinkKind kind) {
     link.incarnation = 2000U;
     link.ours = answers ? 0U : 600U;
     link.theirs = kind == LinkKind::kRequest ? 0U : 700U;
+    if (asks) link.theirs = lookup_of(fuzz::kLinkKey);
+    if (kind == LinkKind::kHere) link.theirs = 1U;
     link.from = 500U;
-    link.to = fuzz::kLinkEndpoint;
+    link.to = asks ? 0U : fuzz::kLinkEndpoint;
     if (makes) link.first_seq = 9U;
     Octets body(kLinkOctetsMax);
     body.resize(put_link(body.data(), link, "urtp", fuzz::kLinkKey, fuzz::sender_mac(1)));
@@ -238,8 +242,9 @@ void make_frames(const std::filesystem::path& folder) {
     save(folder / "job_commit", control_frame(FrameType::kJob, commit_body()));
     save(folder / "job_reject", control_frame(FrameType::kJob, reject_body(RejectScope::kClaim)));
     save(folder / "job_bye", control_frame(FrameType::kJob, bye_body()));
-    for (const LinkKind kind : {LinkKind::kRequest, LinkKind::kAccept, LinkKind::kConfirm,
-                                LinkKind::kRefuse, LinkKind::kUnlink, LinkKind::kUnlinked})
+    for (const LinkKind kind :
+         {LinkKind::kRequest, LinkKind::kAccept, LinkKind::kConfirm, LinkKind::kRefuse,
+          LinkKind::kUnlink, LinkKind::kUnlinked, LinkKind::kWhere, LinkKind::kHere})
         save(folder / ("link_" + std::to_string(static_cast<int>(kind))),
              control_frame(FrameType::kLink, link_body(kind)));
     save(folder / "node_gone", control_frame(FrameType::kNode, node_body(NodeKind::kGone)));
@@ -336,6 +341,12 @@ void make_scripts(const std::filesystem::path& folder) {
     links.frame(Op::kLink, 1, link_body(LinkKind::kUnlinked)).advance(33);
     links.put({static_cast<unsigned>(Op::kUnlink), 0}).advance(35);
     save(folder / "links", links.octets);
+    Script names;
+    names.frame(Op::kLink, 1, link_body(LinkKind::kWhere)).advance(20);
+    names.put({static_cast<unsigned>(Op::kFind), 30}).advance(21);
+    names.frame(Op::kLink, 2, link_body(LinkKind::kHere)).advance(24);
+    names.put({static_cast<unsigned>(Op::kFind), 20}).advance(28);
+    save(folder / "names", names.octets);
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ local NODE_KINDS = { [1] = "PING", [2] = "PONG", [3] = "GONE", [4] = "EXPELLED",
 local FLOW_KINDS = { [1] = "RESERVE", [2] = "GRANT", [3] = "REFUSE" }
 local LINK_KINDS = {
   [1] = "REQUEST", [2] = "ACCEPT", [3] = "CONFIRM", [4] = "REFUSE", [5] = "UNLINK", [6] = "UNLINKED",
+  [7] = "WHERE", [8] = "HERE",
 }
 local NACK_KINDS = { [1] = "REQUEST", [2] = "PERSONAL", [3] = "GLOBAL" }
 local REASONS = { [1] = "left", [2] = "died", [3] = "excluded" }
@@ -562,7 +563,7 @@ local function link(reader, info)
       reader.tree:add(f["link.profile"], profile, text_of(profile))
     end
   end
-  if kind == 1 or kind == 2 then
+  if kind == 1 or kind == 2 or kind == 7 or kind == 8 then
     reader:add("link.tag", 16)
   end
 end

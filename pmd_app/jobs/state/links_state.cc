@@ -12,10 +12,10 @@
 namespace ulc::engine {
 
 constexpr LinkEnd::State last_value(LinkEnd::State) { return LinkEnd::State::kFree; }
-constexpr LinkEventKind last_value(LinkEventKind) { return LinkEventKind::kUnlinked; }
+constexpr LinkEventKind last_value(LinkEventKind) { return LinkEventKind::kCalled; }
 
 void LinkEvent::fields(state::Archive& archive) {
-    ULC_STATE(archive, LinkEvent, 1, (kind, endpoint, slot, error), ());
+    ULC_STATE(archive, LinkEvent, 2, (kind, endpoint, slot, error, cookie), ());
 }
 
 void LinkEnd::fields(state::Archive& archive) {
@@ -43,7 +43,7 @@ void Links::Answer::fields(state::Archive& archive) {
 }
 
 void Links::Ends::fields(state::Archive& archive) {
-    ULC_STATE(archive, Links::Ends, 1, (handle, key, profile, closed, next, slots),
+    ULC_STATE(archive, Links::Ends, 2, (handle, key, profile, closed, published, next, slots),
               (calls, queued, used));
     if (archive.exporting()) return;
     const auto in = [this](State state) {
@@ -57,12 +57,17 @@ void Links::Ends::fields(state::Archive& archive) {
                     "an endpoint's slots for links are out of bounds");
 }
 
+void Links::Lookup::fields(state::Archive& archive) {
+    ULC_STATE(archive, Links::Lookup, 1, (endpoint, cookie, key, id, due, at, wait, deadline), ());
+}
+
 void Links::fields(state::Archive& archive) {
     std::vector<std::pair<Mac, std::vector<Ref>>> by_node(nodes_.begin(), nodes_.end());
-    ULC_STATE(archive, Links, 1,
-              (prng_, due_, local_due_, local_answers_, waiting_, events_, answers_, answers_limit_,
-               turn_, timer_),
-              (config_, liveness_, counters_, endpoints_, nodes_, closing_));
+    ULC_STATE(
+        archive, Links, 2,
+        (prng_, due_, local_due_, local_answers_, waiting_, events_, answers_, answers_limit_,
+         lookups_, lookups_limit_, turn_, timer_),
+        (config_, liveness_, counters_, endpoints_, nodes_, published_, lookups_due_, closing_));
     archive.values(config_.incarnation, by_node);
     std::vector<Handle> handles;  // in order
     for (const auto& [handle, ends] : endpoints_)
@@ -70,15 +75,23 @@ void Links::fields(state::Archive& archive) {
     std::ranges::sort(handles);
     archive.values(handles);
     if (archive.importing()) closing_ = 0;
+    if (archive.importing()) published_.clear();
     for (const Handle handle : handles) {
         auto& ends = endpoints_[handle];
         if (archive.importing()) ends = std::make_unique<Ends>();
         archive.values(*ends);
         archive.require(ends->handle == handle, "an endpoint with links has two names");
         if (archive.importing() && ends->closed) ++closing_;
+        if (archive.importing() && ends->published)
+            archive.require(published_.emplace(wire::lookup_of(ends->key), handle).second,
+                            "two endpoints are published under one name");
     }
     if (archive.exporting() || !archive.ok()) return;
     nodes_ = {by_node.begin(), by_node.end()};
+    lookups_due_ = static_cast<std::size_t>(std::ranges::count_if(lookups_, &Lookup::due));
+    archive.require(
+        std::ranges::all_of(lookups_, [this](const Lookup& of) { return has(of.endpoint); }),
+        "a lookup is of no endpoint");
     archive.require(answers_.size() <= kLinkAnswersMax && ends_are_listed(),
                     "the links of a node are not those of its endpoints");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Links of an endpoint, against an engine that the test writes out: client/links.h.
+// Links of an endpoint, against an engine that the test writes out: client/links/link_table.h.
 #include <gtest/gtest.h>
 #include <ulc.h>
 

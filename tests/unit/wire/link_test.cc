@@ -19,7 +19,13 @@ namespace {
 using Octets = std::vector<std::byte>;
 constexpr Mac kSender{{2, 0, 0, 0, 0, 1}};
 constexpr LinkKind kAllKinds[] = {LinkKind::kRequest, LinkKind::kAccept, LinkKind::kConfirm,
-                                  LinkKind::kRefuse,  LinkKind::kUnlink, LinkKind::kUnlinked};
+                                  LinkKind::kRefuse,  LinkKind::kUnlink, LinkKind::kUnlinked,
+                                  LinkKind::kWhere,   LinkKind::kHere};
+
+bool has_tag(LinkKind kind) {
+    return kind == LinkKind::kRequest || kind == LinkKind::kAccept || kind == LinkKind::kWhere ||
+           kind == LinkKind::kHere;
+}
 
 LinkKey some_key() {
     LinkKey key;
@@ -31,7 +37,8 @@ LinkKey some_key() {
 /// A body as an honest engine makes it.
 LinkBody body_of(LinkKind kind) {
     const bool makes = kind == LinkKind::kRequest || kind == LinkKind::kAccept;
-    const bool answers = kind == LinkKind::kRefuse || kind == LinkKind::kUnlinked;
+    const bool answers =
+        kind == LinkKind::kRefuse || kind == LinkKind::kUnlinked || kind == LinkKind::kHere;
     LinkBody body{};
     body.kind = kind;
     if (kind == LinkKind::kRefuse) body.reason = static_cast<std::uint8_t>(Err::kLimit);
@@ -41,7 +48,7 @@ LinkBody body_of(LinkKind kind) {
     body.ours = answers ? 0U : 0x1122334455667788U;
     body.theirs = kind == LinkKind::kRequest ? 0U : 0x99aabbccddeeff00U;
     body.from = 5U;
-    body.to = 6U;
+    body.to = kind == LinkKind::kWhere ? 0U : 6U;
     if (makes) body.slot = std::uint16_t{900};
     if (makes) body.first_seq = 0xfffffff0U;
     return body;
@@ -73,15 +80,14 @@ TEST(WireLink, every_kind_round_trips) {
         EXPECT_EQ(view.ours, body.ours);
         EXPECT_EQ(view.theirs, body.theirs);
         EXPECT_EQ(view.from, 5U);
-        EXPECT_EQ(view.to, 6U);
+        EXPECT_EQ(view.to, body.to);
         EXPECT_EQ(view.slot, body.slot);
         EXPECT_EQ(view.first_seq.value, body.first_seq);
         EXPECT_EQ(view.profile, kind == LinkKind::kRequest ? "urtp" : "");
         EXPECT_EQ(view.refused, kind == LinkKind::kRefuse ? Err::kLimit : Err::kOk);
         EXPECT_EQ(view.left, kind == LinkKind::kUnlink ? LeaveReason::kDied : LeaveReason{});
-        const bool proves = kind == LinkKind::kRequest || kind == LinkKind::kAccept;
-        ASSERT_EQ(view.tag != nullptr, proves);
-        if (proves) {
+        ASSERT_EQ(view.tag != nullptr, has_tag(kind));
+        if (has_tag(kind)) {
             EXPECT_TRUE(proves_key(view, kSender, some_key()));
         }
     }
@@ -144,7 +150,7 @@ TEST(WireLink, names_that_a_kind_must_or_must_not_bear) {
         body.to = 0U;
         EXPECT_EQ(parses(body), hint_is_legal) << static_cast<int>(kind);
         body = body_of(kind);
-        body.to = 0U;
+        body.to = body.to == 0 ? 6U : 0U;
         EXPECT_FALSE(parses(body)) << "to " << static_cast<int>(kind);
         body = body_of(kind);
         body.from = kGroupBit | 5U;
@@ -222,7 +228,8 @@ TEST(WireLink, a_profile_has_letters_and_then_zeros) {
 // Every octet that the receiver believes is under the tag, and so is the sender's address.
 // L-11
 TEST(WireLink, another_octet_key_or_source_proves_nothing) {
-    for (const LinkKind kind : {LinkKind::kRequest, LinkKind::kAccept}) {
+    for (const LinkKind kind :
+         {LinkKind::kRequest, LinkKind::kAccept, LinkKind::kWhere, LinkKind::kHere}) {
         const Octets whole = octets_of(body_of(kind));
         for (std::size_t at = 0; at < whole.size(); ++at) {
             Octets changed = whole;
@@ -252,6 +259,52 @@ TEST(WireLink, the_tag_of_the_specification) {
         text += kDigits[octet & 15U];
     }
     EXPECT_EQ(text, "db0a6783d9e84fda5ae458f427996338");
+}
+
+// L-33, L-34, L-35
+TEST(WireLink, the_key_and_the_lookup_of_the_specification) {
+    LinkName name;
+    constexpr std::string_view kText = "alpha";
+    std::copy(kText.begin(), kText.end(), name.name.begin());
+    name.secret = some_key();
+    EXPECT_EQ(judge_name(name), Err::kOk);
+    const LinkKey key = key_of(name);
+    const LinkKey expected{{0xa1, 0xfa, 0xac, 0x02, 0x0d, 0xd4, 0xcf, 0x2e, 0x46, 0xf5, 0xf4, 0xd6,
+                            0x4d, 0x14, 0x27, 0x42}};
+    EXPECT_EQ(key.octets, expected.octets);
+    EXPECT_EQ(lookup_of(key), 0x69cecbb550a120cbU);
+    LinkName other = name;
+    other.name[13] = 1;
+    EXPECT_NE(key_of(other).octets, key.octets) << "the last octet counts";
+    other = name;
+    other.secret.octets[15] ^= 1;
+    EXPECT_NE(key_of(other).octets, key.octets);
+}
+
+// L-33
+TEST(WireLink, a_name_needs_a_secret_and_is_no_address) {
+    LinkName good;
+    good.name[3] = 1;
+    good.secret = some_key();
+    EXPECT_EQ(judge_name(good), Err::kOk);
+    LinkAddress address;
+    std::memcpy(static_cast<void*>(&address), &good, sizeof address);
+    EXPECT_TRUE(is_name(address));
+    EXPECT_EQ(judge_address(address), Err::kInvalid);
+    LinkName bad = good;
+    bad.name[3] = 0;
+    EXPECT_EQ(judge_name(bad), Err::kInvalid);
+    bad = good;
+    bad.secret = LinkKey{};
+    EXPECT_EQ(judge_name(bad), Err::kInvalid);
+    bad = good;
+    bad.mark = 2;
+    EXPECT_EQ(judge_name(bad), Err::kInvalid);
+    bad = good;
+    bad.version = kProtocolVersion + 1;
+    EXPECT_EQ(judge_name(bad), Err::kVersion);
+    bad.version = 0;
+    EXPECT_EQ(judge_name(bad), Err::kInvalid);
 }
 
 // L-2

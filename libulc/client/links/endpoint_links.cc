@@ -9,6 +9,29 @@
 namespace ulc::client {
 
 int Endpoint::open_links(std::uint16_t links, const unsigned char* key) {
+    abi::OpenLinksRequest request{};
+    std::memcpy(request.key, key, sizeof request.key);
+    const int error = open_links(links, request);
+    if (error == ULC_OK) recall_.name = {};
+    return error;
+}
+
+int Endpoint::open_links_as(std::uint16_t links, const ulc_link_address& name) {
+    abi::NamedAddress named;
+    static_assert(sizeof named == sizeof name.bytes);
+    std::memcpy(&named, name.bytes, sizeof named);
+    const unsigned char none[sizeof named.name] = {};
+    if (named.mark != named.kMark || std::memcmp(named.name, none, sizeof none) == 0)
+        return ULC_ERR_INVALID;
+    abi::OpenLinksRequest request{};
+    std::memcpy(request.key, named.secret, sizeof request.key);
+    std::memcpy(request.name, named.name, sizeof request.name);
+    const int error = open_links(links, request);
+    if (error == ULC_OK) recall_.name = name;
+    return error;
+}
+
+int Endpoint::open_links(std::uint16_t links, abi::OpenLinksRequest& request) {
     if (ended_ != 0) return ended_;
     if (state_ != State::kIdle && state_ != State::kFailed) return ULC_ERR_INVALID;
     if (links == 0 || links >= ULC_RANK_ANY) return ULC_ERR_INVALID;
@@ -19,8 +42,6 @@ int Endpoint::open_links(std::uint16_t links, const unsigned char* key) {
         outbox_.arena().free(block);
         return ULC_ERR_AGAIN;
     }
-    abi::OpenLinksRequest request{};
-    std::memcpy(request.key, key, sizeof request.key);
     std::memcpy(request.profile, recall_.profile.data(), recall_.profile.size());
     request.links = links;
     std::memcpy(outbox_.arena().at(block), &request, sizeof request);

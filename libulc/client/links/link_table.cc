@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "client/links.h"
+#include "client/links/link_table.h"
 
 #include <algorithm>
 #include <cstring>
