@@ -28,8 +28,8 @@ namespace {
 /// Messages announced and not known to be accepted. The paper gives no number; 88 % sent
 /// optimistically, and two protocol messages for each of the others (§5.1), are 7 of 8.
 constexpr std::uint32_t kOptimism = 8;
-constexpr std::uint32_t kRetained = 128;          ///< accepted messages that are kept until then
-constexpr std::uint64_t kMediumOctetsMax = 4096;  ///< a page (§3.1)
+constexpr std::uint32_t kRetained = 128;  ///< accepted messages that are kept until then
+constexpr std::uint64_t kMediumOctetsMax = 4096 + 64;  ///< a page (§3.1) behind a head
 
 void tune(Params& params) noexcept {
     params.reserve_above = kMediumOctetsMax;

@@ -227,15 +227,15 @@ TEST(Optimistic, survives_the_loss_of_each_frame_of_the_retry) {
 }
 
 //
-TEST(Optimistic, long_messages_reserve_and_medium_ones_do_not) {
+TEST(Optimistic, longer_messages_reserve_and_a_page_behind_a_head_does_not) {
     World w(2, {}, {}, 1, 0, "optimistic");
-    PacketMeta meta{.stream = 1, .message_length = 4096};
+    PacketMeta meta{.stream = 1, .message_length = 4160};
     meta.last = false;
     EXPECT_EQ(w.send(0, meta, kLong), Admission::kYes);
     meta.first = false;
     meta.last = true;
     EXPECT_EQ(w.send(0, meta, kLong), Admission::kYes);
-    PacketMeta longer{.stream = 1, .message_length = 4097};
+    PacketMeta longer{.stream = 1, .message_length = 4161};
     longer.last = false;
     EXPECT_EQ(w.send(0, longer, kLong), Admission::kWindow);
     w.run_for(kMillisecond);
