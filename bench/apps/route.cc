@@ -29,6 +29,7 @@ struct Options {
     unsigned rounds = 3;
     std::uint64_t seed = 1;
     bool polls_only = false;
+    bool copies = false;
     Size size;
 };
 
@@ -56,14 +57,22 @@ struct Board {
 class Router {
 public:
     Router(const Options& options, const Board& board, const std::vector<Wire>& wires)
-        : size_(options.size), board_(board), wires_(wires) {}
+        : size_(options.size),
+          board_(board),
+          wires_(wires),
+          copied_(options.copies ? options.size.points() : 0) {}
 
     void route(std::size_t number) {
         const Wire& wire = wires_[number];
         Route& route = board_.routes[number];
         if (route[0].kind != Bend::kNone) change(wire, route, -1);
-        const Route best =
-            best_route(size_, wire, [&](const Point& point) { return at(point).load(kRelaxed); });
+        if (!copied_.empty())
+            each_point_around(size_, wire, [&](const Point& point) {
+                copied_[index(point)] = at(point).load(kRelaxed);
+            });
+        const Route best = best_route(size_, wire, [&](const Point& point) {
+            return copied_.empty() ? at(point).load(kRelaxed) : copied_[index(point)];
+        });
         change(wire, best, 1);
         route = best;
     }
@@ -71,8 +80,12 @@ public:
 private:
     static constexpr auto kRelaxed = std::memory_order_relaxed;
 
+    [[nodiscard]] std::size_t index(const Point& point) const {
+        return static_cast<std::size_t>(point.channel) * static_cast<std::size_t>(size_.columns) +
+               static_cast<std::size_t>(point.column);
+    }
     std::atomic_ref<std::int32_t> at(const Point& point) {
-        return std::atomic_ref(board_.costs[point.channel * size_.columns + point.column]);
+        return std::atomic_ref(board_.costs[index(point)]);
     }
     void change(const Wire& wire, const Route& route, std::int32_t by) {
         walk(wire, route, [&](const Point& point) { at(point).fetch_add(by, kRelaxed); });
@@ -81,6 +94,7 @@ private:
     Size size_;
     Board board_;
     const std::vector<Wire>& wires_;
+    std::vector<std::int32_t> copied_;  ///< costs around a wire; empty: they are read in place
 };
 
 /// Routes the wires that the heap gives to this process. Returns how many these were.
@@ -179,6 +193,8 @@ int main(int argc, char** argv) {
         ->check(CLI::Range(1, 60'000))
         ->capture_default_str();
     app.add_option("--seed", options.seed, "of the circuit")->capture_default_str();
+    app.add_flag("--copy", options.copies,
+                 "copies the costs around a wire, and looks for its route in the copy");
     app.add_flag("--polls-only", options.polls_only, "messages interrupt no thread (table 5)");
     CLI11_PARSE(app, argc, argv);
     return run(options);

@@ -17,6 +17,7 @@
 #include <optional>
 #include <vector>
 
+#include "bench/apps/dsm/locks.h"
 #include "bench/apps/ranks.h"
 
 namespace ulc::dsm {
@@ -32,12 +33,6 @@ struct Packet {
     [[nodiscard]] const unsigned char* page() const {
         return reinterpret_cast<const unsigned char*>(this + 1);
     }
-};
-
-/// A lock at its home, the process number % processes.
-struct Lock {
-    bool is_held = false;
-    std::vector<std::uint16_t> waiting;
 };
 
 class Memory final : public Surroundings {
@@ -77,7 +72,7 @@ private:
 };
 
 Memory* memory = nullptr;
-std::map<unsigned, Lock>* locks = nullptr;        ///< at their home
+Locks* locks = nullptr;                           ///< locks that this process is home to
 std::map<unsigned, unsigned>* granted = nullptr;  ///< grants that this process has not taken
 express_mutex lock_mutex;
 express_condition lock_changed;
@@ -118,20 +113,12 @@ void on_grant(std::uint16_t, const void* message, std::size_t length) {
 
 void on_lock(std::uint16_t source, const void* message, std::size_t length) {
     const std::uint32_t number = number_of(message, length);
-    Lock& lock = (*locks)[number];
-    if (lock.is_held) return lock.waiting.push_back(source);
-    lock.is_held = true;
-    send_number(source, number, on_grant);
+    if (locks->ask(source, number)) send_number(source, number, on_grant);
 }
 
 void on_unlock(std::uint16_t, const void* message, std::size_t length) {
     const std::uint32_t number = number_of(message, length);
-    Lock& lock = (*locks)[number];
-    lock.is_held = !lock.waiting.empty();
-    if (!lock.is_held) return;
-    const std::uint16_t next = lock.waiting.front();
-    lock.waiting.erase(lock.waiting.begin());
-    send_number(next, number, on_grant);
+    if (const auto next = locks->give_back(number)) send_number(*next, number, on_grant);
 }
 
 constexpr express_handler kHandlers[] = {on_packet, on_grant, on_lock, on_unlock};
@@ -272,7 +259,7 @@ void Memory::release() {
 
 void* start(std::size_t bytes) {
     if (express_init(kHandlers, sizeof kHandlers / sizeof *kHandlers) != ULC_OK) return nullptr;
-    locks = new std::map<unsigned, Lock>;
+    locks = new Locks;
     granted = new std::map<unsigned, unsigned>;
     memory = new Memory;
     if (processes() > kProcessesMax || !memory->map(bytes)) {

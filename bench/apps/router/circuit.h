@@ -89,6 +89,21 @@ void each_bend(const Size& size, const Point& from, const Point& to, TryOut&& tr
         try_out(Bend{Bend::kChannel, static_cast<std::uint16_t>(channel)});
 }
 
+/// Calls visit(point) for each point that a route of the wire may pass.
+template <typename Visit>
+void each_point_around(const Size& size, const Wire& wire, Visit&& visit) {
+    int low = wire.pin[0].channel;
+    int high = low;
+    for (unsigned n = 1; n < wire.pins; ++n) {
+        low = std::min(low, wire.pin[n].channel);
+        high = std::max(high, wire.pin[n].channel);
+    }
+    const int last = std::min(high + 1, size.channels - 1);
+    for (int channel = std::max(low - 1, 0); channel <= last; ++channel)
+        for (int column = wire.pin[0].column; column <= wire.pin[wire.pins - 1].column; ++column)
+            visit(Point{channel, column});
+}
+
 /// The bends with the least sum of costs; `cost(point)` is how many wires are there.
 template <typename Cost>
 [[nodiscard]] Route best_route(const Size& size, const Wire& wire, Cost&& cost) {

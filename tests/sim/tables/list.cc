@@ -11,6 +11,7 @@ constexpr TableEntry kTables[] = {
     {"urtp-cluster", "URTP §3.3, §4", urtp_cluster},
     {"pcode-broadcast", "PCODE §6.3–6.5", pcode_broadcast},
     {"express-flow", "Express §5.1", express_flow},
+    {"express-applications", "Express §5.2", express_applications},
     {"policies", "ours", policies_compared},
     {"addresses", "URTP §3.2.1", group_addresses},
     {"applications", "GAMMA §6.2, §6.3; URTP §5", applications},

@@ -197,6 +197,8 @@ TEST(tables, groups_share_addresses_at_less_cost_than_by_hash_or_broadcast) {
 }
 TEST(tables, optimism_saves_what_express_says) { expect_shapes(express_flow, {}); }
 
+TEST(tables, both_techniques_gain_what_express_says) { expect_shapes(express_applications, {}); }
+
 TEST(tables, applications_are_as_fast_as_gammas) {
     // URTP gives no speeds of its hosts: by our estimates the rival's compute twice as fast, and
     // two of them are ahead still.
