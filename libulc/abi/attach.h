@@ -14,12 +14,13 @@
 //                ◀────────────────────────── one byte kUpcall, when something was published
 //                                            while the client computed (ClientState)
 //
-// Hello(kCounters) is answered by an Offer with a read-only memfd of the counter page, then both
-// close. Hello(kUpgrade) is followed by an UpgradeRequest, and answered by an UpgradeAnswer when
-// the upgrade has ended. An engine that refuses answers with an Offer that has a status and a text,
-// then closes. The engine writes with MSG_DONTWAIT only and gives a connection a deadline until
-// Ready; each side closes on a packet of another size or magic. Later versions may lengthen the
-// structs at the end; the first three fields of Hello are frozen.
+// Hello(kCounters) is answered by an Offer with a read-only memfd of the counter page, and
+// Hello(kStreams) by one with the page of streams; then both close. Hello(kUpgrade) is followed by
+// an UpgradeRequest, and answered by an UpgradeAnswer when the upgrade has ended. An engine that
+// refuses answers with an Offer that has a status and a text, then closes. The engine writes with
+// MSG_DONTWAIT only and gives a connection a deadline until Ready; each side closes on a packet of
+// another size or magic. Later versions may lengthen the structs at the end; the first three fields
+// of Hello are frozen.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ inline constexpr std::size_t kNetNameOctetsMax = 32;
 inline constexpr std::size_t kTextOctetsMax = 192;
 inline constexpr char kDefaultSocketPath[] = "/run/ulc/engine.sock";
 
-enum class HelloKind : std::uint32_t { kAttach = 1, kCounters = 2, kUpgrade = 3 };
+enum class HelloKind : std::uint32_t { kAttach = 1, kCounters = 2, kUpgrade = 3, kStreams = 4 };
 
 struct Hello {
     std::uint32_t magic;
@@ -112,7 +113,7 @@ inline constexpr unsigned char kUpcall = 'u';
 // copies them again.
 
 inline constexpr std::uint64_t kCounterPageMagic = 0x31764354'4e435555U;
-inline constexpr std::uint32_t kCounterPageVersion = 2;  ///< 1 had no rows
+inline constexpr std::uint32_t kCounterPageVersion = 3;  ///< 1 had no rows, 2 no repairs in them
 inline constexpr std::size_t kCounterNameOctets = 32;
 inline constexpr std::uint32_t kRowsMax = 256;
 
@@ -131,5 +132,27 @@ struct CounterPageHeader {
     std::uint32_t reserved;
 };
 static_assert(sizeof(CounterPageHeader) % 8 == 0);
+
+// ---------------------------------------------------------------- the page of streams
+//
+// A sealed memfd that never changes, by Hello(kStreams):
+//
+//   StreamPageHeader │ count StreamRow, by endpoint, each with its peers by rank
+//
+// It has the endpoints of the user that asks; root and the engine's own user get all.
+
+inline constexpr std::uint64_t kStreamPageMagic = 0x31764d52'54534355U;
+inline constexpr std::uint32_t kStreamPageVersion = 1;
+inline constexpr std::uint32_t kStreamRowsMax = 4096;
+
+struct StreamPageHeader {
+    std::uint64_t magic;
+    std::uint32_t version;
+    std::uint32_t count;  ///< rows here; at most kStreamRowsMax
+    std::uint32_t all;    ///< rows that there are, of which the first are here
+    std::uint32_t engine_pid;
+    std::uint32_t reserved[2];
+};
+static_assert(sizeof(StreamPageHeader) == 32);
 
 }  // namespace ulc::abi

@@ -104,7 +104,11 @@ public:
     [[nodiscard]] std::uint32_t endpoints() const noexcept;
     /// Writes one row for each admitted endpoint, without the process id, as far as there is space.
     /// Returns the number of rows. O(endpoints · ranks).
-    std::size_t take_figures(std::span<abi::EndpointRow> out) const noexcept;
+    std::size_t take_figures(std::span<abi::EndpointRow> out) const;
+    /// Writes one row for each peer of the user's endpoints, without the process id, as far as
+    /// there is space. Returns the number of rows that there are. of: nullptr: all users. Allocates
+    /// 4 bytes a rank. O(endpoints · ranks).
+    std::size_t take_streams(std::span<abi::StreamRow> out, const UserId* of) const;
 
     /// Sets the placer that is asked where messages to this endpoint go; nullptr: none. The
     /// endpoint was admitted with Reach::kProcess. Unknown endpoints are ignored.

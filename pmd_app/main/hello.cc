@@ -80,6 +80,7 @@ Err judge_hello(const HelloRules& rules, const void* packet, std::size_t octets,
     out.kind = hello.kind;
     switch (hello.kind) {
         case abi::HelloKind::kCounters:
+        case abi::HelloKind::kStreams:
         case abi::HelloKind::kUpgrade:
             return Err::kOk;
         case abi::HelloKind::kAttach:

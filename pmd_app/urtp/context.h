@@ -31,6 +31,12 @@ struct Context {
     void fields(state::Archive& archive);  ///< urtp/state/
     [[nodiscard]] const Params& params() const noexcept { return config.params; }
     void count(Counter id, std::uint64_t n = 1) noexcept { counters.add(id, n); }
+    /// Counts a repair or a request with a peer, and with all. peer: that of its session; nullptr:
+    /// of no peer alone.
+    void count_repair(RepairCounts* peer, std::uint32_t RepairCounts::*what) noexcept {
+        if (peer != nullptr) ++(peer->*what);
+        ++(counts.*what);
+    }
     [[nodiscard]] Nanos random_below(Nanos bound) noexcept {
         return static_cast<Nanos>(prng.below(static_cast<std::uint64_t>(bound)));
     }
@@ -57,7 +63,8 @@ struct Context {
     Counters& counters;
     Prng prng;
     Timers timers;
-    HoldRules hold;  ///< members that hold up a group
+    HoldRules hold;       ///< members that hold up a group
+    RepairCounts counts;  ///< with all peers, those that are gone included
 };
 
 }  // namespace ulc::urtp

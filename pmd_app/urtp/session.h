@@ -58,6 +58,7 @@ struct Session : CacheAligned {
     StreamId spoke = kNoRank;  ///< stream that had the last control frame: the others' turn is next
     std::uint32_t held = 0;    ///< nodes of the pool that its packets occupy
     std::uint32_t lost = 0;    ///< to report: packets of it (detect); messages to it, once gone
+    RepairCounts counts;       ///< with this peer
     Nanos unanswered_since = kNever;
     Rtt rtt;
     ReplyTime reply;  ///< reply time of pending receives that name it, until a packet comes

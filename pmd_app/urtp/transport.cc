@@ -262,6 +262,15 @@ bool Transport::drained(Rank peer) const noexcept {
     return session == nullptr || session->tx == nullptr || !session->tx->active();
 }
 
+void Transport::add_unacked(std::span<std::uint32_t> by_rank) const noexcept {
+    ULC_CHECK(by_rank.size() == sessions_.size());
+    sessions_.each_sending([&](const TxStream& tx) {
+        for (std::uint32_t at = 0; tx.active() && at < tx.members; ++at)
+            if (tx.is_destination(at))
+                by_rank[tx.rank[at]] += static_cast<std::uint32_t>(tx.tail - tx.next[at]);
+    });
+}
+
 // --- receiving
 
 [[gnu::flatten]] void Transport::on_frame(const wire::FrameView& frame, Segment* segment,

@@ -232,6 +232,13 @@ public:
     /// The member is of no job, and open for links.
     [[nodiscard]] bool for_links() const noexcept { return sessions_.for_links(); }
 
+    // --- figures for readers; no round pays for them
+    /// Returns the repairs and requests with all peers.
+    [[nodiscard]] const RepairCounts& repair_counts() const noexcept { return context_.counts; }
+    /// Adds to each peer's number the packets that it has not acknowledged, or that are not sent.
+    /// by_rank: size() numbers. O(streams + members of groups).
+    void add_unacked(std::span<std::uint32_t> by_rank) const noexcept;
+
     /// Exports the state, or imports it into a new transport with the same configuration and
     /// roster (docs/design/UPGRADE.md). If an import fails, only the destructor may follow. All
     /// predictions end.

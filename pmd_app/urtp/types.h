@@ -36,6 +36,14 @@ struct LinkEnds {
     Seq out;  ///< first number of what is sent to the peer; chosen there
 };
 
+/// Repairs between this member and a peer, or all peers. Each counts from 0 and wraps.
+struct RepairCounts {
+    void fields(state::Archive& archive);  ///< urtp/state/
+    std::uint32_t repairs_sent = 0;        ///< packets repeated; for several peers: of no peer
+    std::uint32_t requests_received = 0;   ///< for repairs
+    std::uint32_t requests_sent = 0;
+};
+
 /// Tells whether a packet may be committed now to a stream.
 enum class Admission : std::uint8_t {
     kYes,

@@ -28,4 +28,9 @@ private:
 [[nodiscard]] bool greet_engine(const std::string& socket, abi::HelloKind kind, int seconds,
                                 Descriptor* fd, std::string* error);
 
+/// Asks an engine for a page that it shows to readers, and receives its descriptor within 5 s.
+/// False: `error` names the fault and what to do.
+[[nodiscard]] bool ask_for_page(const std::string& socket, abi::HelloKind kind, Descriptor* memory,
+                                std::string* error);
+
 }  // namespace ulc::tools

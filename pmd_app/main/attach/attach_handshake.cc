@@ -80,6 +80,7 @@ bool AttachServer::refuse(Connection& connection, Err error, const std::string& 
 
 bool AttachServer::on_hello(Connection& connection, const HelloRequest& request) {
     if (request.kind == abi::HelloKind::kCounters) return serve_counters(connection);
+    if (request.kind == abi::HelloKind::kStreams) return serve_streams(connection);
     if (request.kind == abi::HelloKind::kUpgrade) return begin_upgrade(connection);
     if (!watch_peer(connection)) return false;
 
@@ -197,6 +198,43 @@ bool AttachServer::serve_counters(Connection& connection) {
     static_cast<void>(send_packet(connection.socket, &offer, sizeof offer, fd));
     if (fd >= 0) close(fd);
     return false;  // that is all this connection was for
+}
+
+/// Sets the processes of rows, those of one endpoint one after the other.
+void AttachServer::name_processes(std::span<abi::StreamRow> rows) const {
+    std::uint32_t pid = 0;
+    for (std::size_t n = 0; n < rows.size(); ++n) {
+        if (n == 0 || rows[n].endpoint != rows[n - 1].endpoint) {
+            const auto owner = std::ranges::find_if(connections_, [&](const auto& connection) {
+                return connection->reserved && connection->endpoint == rows[n].endpoint;
+            });
+            pid = owner == connections_.end() ? 0 : static_cast<std::uint32_t>((*owner)->peer.pid);
+        }
+        rows[n].pid = pid;
+    }
+}
+
+// A user's figures only. The engine's thread collects them, so its time is charged to the user, as
+// that of handshakes is: who asks all the time has to wait.
+bool AttachServer::serve_streams(Connection& connection) {
+    std::vector<abi::StreamRow> rows(abi::kStreamRowsMax);
+    const engine::UserId uid = connection.peer.uid;
+    const bool sees_all = uid == 0 || uid == geteuid();
+    std::size_t all = 0;
+    const Nanos begun = monotonic_now();
+    loop_.calls().run(
+        [&](const Core& core, Nanos) { all = core.take_streams(rows, sees_all ? nullptr : &uid); });
+    user_of(uid).handshakes.charge(monotonic_now() - begun);
+    rows.resize(std::min(rows.size(), all));
+    name_processes(rows);
+    const int fd = make_stream_page(rows, all);
+    if (fd < 0) return refuse(connection, Err::kLimit, kNoDescriptor);
+    auto offer = reply_with<abi::Offer>(Err::kOk, "");
+    offer.abi_version = abi::kAbiVersion;
+    offer.layout.region_octets = sizeof(abi::StreamPageHeader) + rows.size() * sizeof rows[0];
+    static_cast<void>(send_packet(connection.socket, &offer, sizeof offer, fd));
+    close(fd);
+    return false;
 }
 
 }  // namespace ulc::daemon

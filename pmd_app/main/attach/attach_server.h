@@ -138,6 +138,8 @@ private:
     bool offer_region(Connection& connection, const abi::RegionLayout& layout);
     bool on_mapped(Connection& connection);
     bool serve_counters(Connection& connection);
+    bool serve_streams(Connection& connection);
+    void name_processes(std::span<abi::StreamRow> rows) const;
     bool begin_upgrade(Connection& connection);
     void refresh_rows();
     bool refuse(Connection& connection, Err error, const std::string& text);

@@ -97,6 +97,25 @@ Err SharedRegion::seal_and_populate(std::string& why) {
     return Err::kOk;
 }
 
+int make_stream_page(std::span<const abi::StreamRow> rows, std::size_t all) noexcept {
+    abi::StreamPageHeader header{};
+    header.magic = abi::kStreamPageMagic;
+    header.version = abi::kStreamPageVersion;
+    header.count = static_cast<std::uint32_t>(rows.size());
+    header.all = static_cast<std::uint32_t>(std::min<std::size_t>(all, UINT32_MAX));
+    header.engine_pid = static_cast<std::uint32_t>(getpid());
+    const int fd = make_memfd("ulc-streams");
+    if (fd < 0) return -1;
+    const auto octets = static_cast<ssize_t>(rows.size_bytes());
+    const bool whole =
+        write(fd, &header, sizeof header) == ssize_t{sizeof header} &&
+        write(fd, rows.data(), rows.size_bytes()) == octets &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0;
+    if (whole) return fd;
+    close(fd);
+    return -1;
+}
+
 CounterPage::~CounterPage() {
     if (memory_ != nullptr) munmap(memory_, octets_);
     if (fd_ >= 0) close(fd_);

@@ -53,6 +53,11 @@ private:
     abi::RegionLayout layout_{};
 };
 
+/// Makes a page of streams, sealed against changes (abi/attach.h). all: rows that there are; rows:
+/// the first of them, at most abi::kStreamRowsMax. Returns its read-only descriptor, which the
+/// caller closes, or -1.
+[[nodiscard]] int make_stream_page(std::span<const abi::StreamRow> rows, std::size_t all) noexcept;
+
 /// The counters of an engine in memory that others can read.
 class CounterPage {
 public:

@@ -108,6 +108,9 @@ public:
     std::size_t take_figures(std::span<abi::EndpointRow> out) const {
         return table_->take_figures(object_, out.data(), out.size());
     }
+    std::size_t take_streams(std::span<abi::StreamRow> out, const engine::UserId* uid) const {
+        return table_->take_streams(object_, out.data(), out.size(), uid);
+    }
     [[nodiscard]] std::span<const CoreRegion> regions() const noexcept { return regions_; }
 
     // --- upgrade; between two rounds

@@ -83,7 +83,20 @@ bool detached(const CoreObject* core, engine::EndpointId endpoint) {
 std::uint32_t endpoints(const CoreObject* core) { return core->engine.endpoints(); }
 
 std::size_t take_figures(const CoreObject* core, abi::EndpointRow* out, std::size_t rows) {
-    return core->engine.take_figures({out, rows});
+    try {
+        return core->engine.take_figures({out, rows});
+    } catch (const std::bad_alloc&) {
+        return 0;
+    }
+}
+
+std::size_t take_streams(const CoreObject* core, abi::StreamRow* out, std::size_t rows,
+                         const engine::UserId* uid) {
+    try {
+        return core->engine.take_streams({out, rows}, uid);
+    } catch (const std::bad_alloc&) {
+        return 0;
+    }
 }
 
 void stop_accepting(CoreObject* core) { core->engine.stop_accepting(); }
@@ -170,6 +183,7 @@ constexpr CoreTable kTable{
     .detached = detached,
     .endpoints = endpoints,
     .take_figures = take_figures,
+    .take_streams = take_streams,
     .stop_accepting = stop_accepting,
     .drained = drained,
     .export_state = export_state,

@@ -26,7 +26,7 @@
 
 namespace ulc::daemon {
 
-inline constexpr std::uint32_t kCoreInterface = 1;
+inline constexpr std::uint32_t kCoreInterface = 2;
 inline constexpr char kCoreFile[] = "libulc-core.so";
 inline constexpr char kCoreEntry[] = "ulc_core_table";
 
@@ -98,6 +98,9 @@ struct CoreTable {
     bool (*detached)(const CoreObject* core, engine::EndpointId endpoint);
     std::uint32_t (*endpoints)(const CoreObject* core);
     std::size_t (*take_figures)(const CoreObject* core, abi::EndpointRow* out, std::size_t rows);
+    /// uid: nullptr: of all users.
+    std::size_t (*take_streams)(const CoreObject* core, abi::StreamRow* out, std::size_t rows,
+                                const engine::UserId* uid);
 
     // --- ends
     void (*stop_accepting)(CoreObject* core);
@@ -138,6 +141,7 @@ constexpr std::uint64_t core_layout() noexcept {
                                     sizeof(SegmentPool),
                                     sizeof(abi::RegionLayout),
                                     sizeof(abi::EndpointRow),
+                                    sizeof(abi::StreamRow),
                                     kCounterCount,
                                     std::size_t{abi::kAbiVersion}}) {
         digest = (digest ^ value) * 0x100'0000'01b3U;

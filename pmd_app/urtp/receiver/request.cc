@@ -191,6 +191,7 @@ Segment* Receiver::send_request(RxStream& rx, Nanos now) {
         wire::build_req(segment->frame, sessions_.head_to(rx.session->rank, wire::FrameType::kReq),
                         ack, std::span<const std::byte>(bitmap).first(octets)));
     context_.count(Counter::req_sent);
+    context_.count_repair(&rx.session->counts, &RepairCounts::requests_sent);
     return segment;
 }
 

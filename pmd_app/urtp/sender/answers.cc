@@ -83,6 +83,7 @@ void Sender::on_request(const wire::FrameView& frame, Session& session, Nanos no
     TxStream* tx = on_ack(body.ack, session, at, now);
     if (tx == nullptr) return;
     context_.count(Counter::req_received);
+    context_.count_repair(&session.counts, &RepairCounts::requests_received);
     const Seq next{body.ack.next};
     const std::uint32_t octets = body.bitmap_octets;
     if (octets == 0) {

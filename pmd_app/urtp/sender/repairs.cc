@@ -124,8 +124,8 @@ Segment* Repairs::next(Nanos now, Repeated* repeated) {
 Segment* Repairs::repeat(TxStream& tx, TxSlot& slot, Nanos now) {
     Segment* segment = slot.segment;
     const bool several = tx.group != nullptr && slot.asked_by == TxSlot::kSeveral;
-    const Mac to =
-        several ? tx.group->address : sessions_.peer(tx.rank[several ? 0 : slot.asked_by]).mac;
+    const Rank rank = tx.rank[several ? 0 : slot.asked_by];
+    const Mac to = several ? tx.group->address : sessions_.peer(rank).mac;
     const bool readdress =
         reinterpret_cast<const wire::EthernetHeader*>(segment->frame)->destination != to;
     if (readdress && context_.pool.holders(segment) > 1) {
@@ -144,6 +144,8 @@ Segment* Repairs::repeat(TxStream& tx, TxSlot& slot, Nanos now) {
     slot.transmissions = static_cast<std::uint8_t>(std::min(slot.transmissions + 1, 255));
     tx.pacer.on_packet(now);
     context_.count(several ? Counter::repair_multicast : Counter::repair_unicast);
+    Session* peer = several ? nullptr : sessions_.find(rank);
+    context_.count_repair(peer != nullptr ? &peer->counts : nullptr, &RepairCounts::repairs_sent);
     return segment;
 }
 

@@ -29,7 +29,7 @@ void TransportConfig::fields(state::Archive& archive) {
 }
 
 void Context::fields(state::Archive& archive) {
-    ULC_STATE(archive, Context, 1, (prng),
+    ULC_STATE(archive, Context, 2, (prng, counts),
               (config, profile, policy, departures, arrivals, pool, counters, timers, hold));
     archive.same(profile, "the profile");
     state::Exporter digested;
@@ -38,6 +38,10 @@ void Context::fields(state::Archive& archive) {
     for (const std::byte octet : digested.finish().octets)
         digest = fnv1a(digest, std::to_integer<std::uint64_t>(octet));
     archive.same(digest, "the configuration of a transport");
+}
+
+void RepairCounts::fields(state::Archive& archive) {
+    ULC_STATE(archive, RepairCounts, 1, (repairs_sent, requests_received, requests_sent), ());
 }
 
 void Peer::fields(state::Archive& archive) {

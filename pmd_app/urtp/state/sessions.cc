@@ -23,8 +23,8 @@ void Sessions::news_fields(state::Archive& archive) {
 
 void Session::fields(state::Archive& archive) {
     ULC_STATE(
-        archive, Session, 1,
-        (gone, gone_untold, gone_as, unanswered, spoke, lost, unanswered_since, rtt, reply,
+        archive, Session, 2,
+        (gone, gone_untold, gone_as, unanswered, spoke, lost, counts, unanswered_since, rtt, reply,
          expected_since, expect_at, expect_wait),
         (rank, local, starved, reserved_used, in_doubt, expecting, held_untold, blocked, held,
          unicast, unacked_group, tx, ready_head, ready_tail, reserved, reserved_octets, ask_by,

@@ -38,7 +38,27 @@ TEST(Prometheus, shows_each_level_of_each_endpoint) {
     rows[1].rtt_ns_max = 2500;
     rows[1].handler = 1U << 24 | 7;  // port 7
     rows[1].handler_since_ms = 1000;
+    rows[0].repairs_rank = rows[0].asks_rank = rows[0].asked_rank = abi::kNoRowRank;
+    rows[0].rtt_rank = rows[0].unacked_rank = abi::kNoRowRank;
+    rows[0].repairs_sent = UINT32_MAX;
+    rows[1].repairs_rank = 9;
+    rows[1].repairs_max = 8;
     const std::string text = prometheus_text("e", 2, {}, rows, 3500);
+    EXPECT_NE(text.find("# TYPE ulc_endpoint_repairs_sent_total counter\n"
+                        "ulc_endpoint_repairs_sent_total{engine=\"e\",endpoint=\"0x11\",pid=\"7\"} "
+                        "4294967295\n"),
+              std::string::npos)
+        << text;
+    // A rank is a value and no label; an endpoint without one has no sample.
+    EXPECT_NE(text.find("# TYPE ulc_endpoint_repairs_peer gauge\n"
+                        "ulc_endpoint_repairs_peer{engine=\"e\",endpoint=\"0x12\",pid=\"0\"} 9\n"
+                        "# HELP"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(
+        text.find("ulc_endpoint_repairs_peer_sent{engine=\"e\",endpoint=\"0x12\",pid=\"0\"} 8\n"),
+        std::string::npos)
+        << text;
     EXPECT_NE(
         text.find("ulc_endpoint_handler_seconds{engine=\"e\",endpoint=\"0x11\",pid=\"7\"} 0\n"
                   "ulc_endpoint_handler_seconds{engine=\"e\",endpoint=\"0x12\",pid=\"0\"} 2.5\n"),

@@ -12,7 +12,7 @@ abi::EndpointRow row(std::uint32_t endpoint, std::uint32_t pid) {
     out.endpoint = endpoint;
     out.pid = pid;
     out.rank = abi::kNoRowRank;
-    out.rtt_rank = abi::kNoRowRank;
+    out.rtt_rank = out.repairs_rank = out.asks_rank = abi::kNoRowRank;
     return out;
 }
 
@@ -93,6 +93,22 @@ TEST(TopView, sorts_by_each_column_largest_first) {
     }
 }
 
+TEST(TopView, shows_and_sorts_by_repairs_and_names_who_loses_and_asks) {
+    TopSample before = at(0);
+    TopSample now = at(2);
+    before.rows = {row(0x11, 100), row(0x12, 200)};
+    before.rows[1].repairs_sent = UINT32_MAX;
+    now.rows = before.rows;
+    now.rows[1].repairs_sent = 5;  // 6 in 2 s, across the wrap
+    now.rows[1].repairs_rank = 4;
+    now.rows[1].requests_received = 16;
+    now.rows[1].asks_rank = 5;
+    const std::string text = top_text(before, now, {.order = TopOrder::kRepairs});
+    EXPECT_TRUE(says(text, "        3     4        8     5\n")) << text;
+    EXPECT_TRUE(says(text, "        0     -        0     -\n")) << text;
+    EXPECT_LT(text.find("0x12"), text.find("0x11"));
+}
+
 TEST(TopView, names_the_slowest_client_by_what_waits_for_it) {
     TopSample sample = at(1);
     sample.rows = {row(0x11, 100), row(0x12, 200), row(0x13, 300)};
@@ -115,7 +131,7 @@ TEST(TopView, shows_rank_and_round_trip_if_there_are_any) {
     sample.rows[0].rtt_rank = 6;
     const std::string text = top_text(sample, sample, {});
     EXPECT_TRUE(says(text, "3/8")) << text;
-    EXPECT_TRUE(says(text, "12.3     6\n")) << text;
+    EXPECT_TRUE(says(text, "12.3     6 ")) << text;
 }
 
 TEST(TopView, fits_the_terminal) {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,56 +17,14 @@
 #include "tools/ulc/programs.h"
 
 namespace ulc::tools {
-namespace {
-
-/// Receives the Offer and the descriptor that comes with it.
-bool receive_offer(int fd, abi::Offer* offer, Descriptor* memory, std::string* error) {
-    iovec part{offer, sizeof *offer};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))]{};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    const ssize_t n = ::recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-    const cmsghdr* header = n > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
-    if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
-        int received = -1;
-        std::memcpy(&received, CMSG_DATA(header), sizeof received);
-        memory->reset(received);
-    }
-    if (n <= 0) {
-        *error = n < 0 && errno == EAGAIN
-                     ? "the engine does not answer within 5 s; look whether it is stopped"
-                     : "the engine is ending, or refused without a reason; see its log";
-        return false;
-    }
-    if (n != static_cast<ssize_t>(sizeof *offer) || offer->magic != abi::kHelloMagic) {
-        *error =
-            "the answer is not that of a ulc-engine of this version; use the ulc that was "
-            "installed with the engine";
-        return false;
-    }
-    offer->text[sizeof offer->text - 1] = '\0';
-    if (offer->status != 0 || memory->get() < 0) {
-        *error = offer->text[0] != '\0' ? offer->text : "the engine refused";
-        return false;
-    }
-    return true;
-}
-
-}  // namespace
-
 CounterPage::~CounterPage() {
     if (page_ != nullptr) ::munmap(const_cast<unsigned char*>(page_), octets_);
 }
 
 bool CounterPage::open(const std::string& socket, std::string* error) {
-    Descriptor fd;
-    abi::Offer offer{};
     Descriptor memory;
-    if (!greet_engine(socket, abi::HelloKind::kCounters, 5, &fd, error)) return false;
-    return receive_offer(fd.get(), &offer, &memory, error) && map(memory.get(), error);
+    return ask_for_page(socket, abi::HelloKind::kCounters, &memory, error) &&
+           map(memory.get(), error);
 }
 
 bool CounterPage::map(int fd, std::string* error) {

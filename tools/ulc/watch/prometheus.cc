@@ -38,12 +38,15 @@ void append_family(std::string& out, std::string_view name, std::string_view hel
                    suffix, escaped(help, false), is_level ? "gauge" : "counter", labels, value);
 }
 
-/// A level of an endpoint.
+/// A level or a count of an endpoint.
 struct EndpointLevel {
     std::string_view name;
     std::string_view help;
     std::uint32_t abi::EndpointRow::*value;
     double scale = 1;
+    bool counts = false;
+    /// The peer that it is of; an endpoint without one has no sample.
+    std::uint32_t abi::EndpointRow::*peer = nullptr;
 };
 constexpr std::array kEndpointLevels{
     EndpointLevel{"frames_unacked", "to be sent, or sent and not acknowledged",
@@ -56,15 +59,40 @@ constexpr std::array kEndpointLevels{
                   &abi::EndpointRow::client_blocks},
     EndpointLevel{"rtt_seconds", "largest smoothed round-trip time to a peer",
                   &abi::EndpointRow::rtt_ns_max, 1e-9},
+    EndpointLevel{"repairs_sent_total", "packets repeated, to one peer or to several at once",
+                  &abi::EndpointRow::repairs_sent, 1, true},
+    EndpointLevel{"requests_received_total", "requests of peers for repairs",
+                  &abi::EndpointRow::requests_received, 1, true},
+    EndpointLevel{"requests_sent_total", "requests to peers for repairs",
+                  &abi::EndpointRow::requests_sent, 1, true},
+    EndpointLevel{"repairs_peer", "rank to which most repairs were sent",
+                  &abi::EndpointRow::repairs_rank, 1, false, &abi::EndpointRow::repairs_rank},
+    EndpointLevel{"repairs_peer_sent", "repairs sent to that rank", &abi::EndpointRow::repairs_max,
+                  1, false, &abi::EndpointRow::repairs_rank},
+    EndpointLevel{"asks_peer", "rank that sent most requests", &abi::EndpointRow::asks_rank, 1,
+                  false, &abi::EndpointRow::asks_rank},
+    EndpointLevel{"asks_peer_received", "requests received from that rank",
+                  &abi::EndpointRow::asks_max, 1, false, &abi::EndpointRow::asks_rank},
+    EndpointLevel{"asked_peer", "rank to which most requests were sent",
+                  &abi::EndpointRow::asked_rank, 1, false, &abi::EndpointRow::asked_rank},
+    EndpointLevel{"asked_peer_sent", "requests sent to that rank", &abi::EndpointRow::asked_max, 1,
+                  false, &abi::EndpointRow::asked_rank},
+    EndpointLevel{"rtt_peer", "rank of rtt_seconds", &abi::EndpointRow::rtt_rank, 1, false,
+                  &abi::EndpointRow::rtt_rank},
+    EndpointLevel{"unacked_peer", "rank that has not acknowledged most packets",
+                  &abi::EndpointRow::unacked_rank, 1, false, &abi::EndpointRow::unacked_rank},
+    EndpointLevel{"unacked_peer_packets", "packets that this rank has not acknowledged",
+                  &abi::EndpointRow::unacked_max, 1, false, &abi::EndpointRow::unacked_rank},
 };
 
 void append_endpoints(std::string& out, std::string_view labels,
                       std::span<const abi::EndpointRow> rows, std::uint32_t now_ms) {
     for (const EndpointLevel& level : kEndpointLevels) {
         fmt::format_to(std::back_inserter(out),
-                       "# HELP ulc_endpoint_{0} {1}\n# TYPE ulc_endpoint_{0} gauge\n", level.name,
-                       level.help);
+                       "# HELP ulc_endpoint_{0} {1}\n# TYPE ulc_endpoint_{0} {2}\n", level.name,
+                       level.help, level.counts ? "counter" : "gauge");
         for (const abi::EndpointRow& row : rows) {
+            if (level.peer != nullptr && row.*(level.peer) == abi::kNoRowRank) continue;
             fmt::format_to(std::back_inserter(out),
                            "ulc_endpoint_{}{{{},endpoint=\"{:#x}\",pid=\"{}\"}} {}\n", level.name,
                            labels, row.endpoint, row.pid, row.*(level.value) * level.scale);

@@ -12,6 +12,7 @@
 #include "tools/ulc/watch/counter_page.h"
 #include "tools/ulc/watch/handlers.h"
 #include "tools/ulc/watch/prometheus.h"
+#include "tools/ulc/watch/streams.h"
 
 namespace ulc::tools {
 namespace {
@@ -22,6 +23,7 @@ struct StatOptions {
     bool all = false;
     bool json = false;
     bool prometheus = false;
+    bool streams = false;
     double interval_seconds = 1;
     unsigned count = 0;  ///< samples of --watch; 0: until the engine ends
 };
@@ -97,10 +99,22 @@ int watch(const CounterPage& page, const StatOptions& options) {
     return 0;
 }
 
+int show_streams(const std::string& socket, bool json) {
+    StreamPage page;
+    std::string error;
+    if (!read_streams(socket, &page, &error)) {
+        fmt::print(stderr, "ulc stat: {}\n", error);
+        return 1;
+    }
+    fmt::print("{}", json ? streams_json(page) : streams_text(page));
+    return 0;
+}
+
 int stat(const StatOptions& options) {
     CounterPage page;
     std::string error;
     const std::string socket = counter_socket(options.socket, &error);
+    if (options.streams && !socket.empty()) return show_streams(socket, options.json);
     if (socket.empty() || !page.open(socket, &error)) {
         fmt::print(stderr, "ulc stat: {}\n", error);
         return 1;
@@ -122,8 +136,9 @@ void add_stat_command(CLI::App& app, int* exit_code) {
     command->add_option(
         "socket", options->socket,
         fmt::format("The engine's socket (ULC_ENGINE, else {})", abi::kDefaultSocketPath));
-    command->add_flag("-w,--watch", options->watch,
-                      "Show what the counters gain, until Ctrl-C or the engine ends");
+    auto* watches =
+        command->add_flag("-w,--watch", options->watch,
+                          "Show what the counters gain, until Ctrl-C or the engine ends");
     command
         ->add_option("--interval", options->interval_seconds,
                      "Seconds between lines of --watch (1)")
@@ -132,10 +147,16 @@ void add_stat_command(CLI::App& app, int* exit_code) {
                         "End --watch after that number of samples (never)");
     command->add_flag("-a,--all", options->all, "Also the counters that are 0");
     auto* json = command->add_flag("--json", options->json, "Print JSON, one object a line");
+    auto* prometheus = command->add_flag(
+        "--prometheus", options->prometheus,
+        "Print the text format of Prometheus, as for node_exporter's textfile collector");
+    prometheus->excludes(json);
     command
-        ->add_flag("--prometheus", options->prometheus,
-                   "Print the text format of Prometheus, as for node_exporter's textfile collector")
-        ->excludes(json);
+        ->add_flag("--streams", options->streams,
+                   "For each peer of this user's endpoints: repairs, requests, round-trip time and "
+                   "unacknowledged packets")
+        ->excludes(watches)
+        ->excludes(prometheus);
     command->footer("During a run: ulc run --keep --verbose … shows the sockets of its engines");
     command->callback([options, exit_code] { *exit_code = stat(*options); });
 }

@@ -177,7 +177,7 @@ void add_top_command(CLI::App& app, int* exit_code) {
     command->add_option("--interval", options->interval_seconds, "Seconds between samples (1)")
         ->check(CLI::Range(0.15, 3600.0));
     command->add_flag("--once", options->once, "Take two samples, print one table and end");
-    command->footer("Keys: q quits; r, u, b, c, t and p sort. man ulc explains the columns.");
+    command->footer("Keys: q quits; r, l, u, b, c, t and p sort. man ulc explains the columns.");
     command->callback([options, exit_code] { *exit_code = top(*options); });
 }
 

@@ -16,9 +16,10 @@ struct Order {
     std::string_view word;
 };
 constexpr std::array kOrders{
-    Order{TopOrder::kRate, 'r', "rate"},       Order{TopOrder::kUnacked, 'u', "unacked"},
-    Order{TopOrder::kBacklog, 'b', "backlog"}, Order{TopOrder::kUnread, 'c', "unread"},
-    Order{TopOrder::kRoundTrip, 't', "rtt"},   Order{TopOrder::kPid, 'p', "pid"},
+    Order{TopOrder::kRate, 'r', "rate"},       Order{TopOrder::kRepairs, 'l', "repairs"},
+    Order{TopOrder::kUnacked, 'u', "unacked"}, Order{TopOrder::kBacklog, 'b', "backlog"},
+    Order{TopOrder::kUnread, 'c', "unread"},   Order{TopOrder::kRoundTrip, 't', "rtt"},
+    Order{TopOrder::kPid, 'p', "pid"},
 };
 
 /// Counters between two samples of one engine.
@@ -59,6 +60,8 @@ struct Line {
     abi::EndpointRow row;
     double taken = 0;  ///< a second
     double given = 0;
+    double repairs = 0;
+    double requests = 0;  ///< received
 };
 
 std::vector<Line> lines_of(const TopSample& before, const TopSample& now, const Rates& rates) {
@@ -69,6 +72,8 @@ std::vector<Line> lines_of(const TopSample& before, const TopSample& now, const 
         if (old != before.rows.end() && old->pid == row.pid) {
             line.taken = rates.of_cursor(old->records_taken, row.records_taken);
             line.given = rates.of_cursor(old->records_given, row.records_given);
+            line.repairs = rates.of_cursor(old->repairs_sent, row.repairs_sent);
+            line.requests = rates.of_cursor(old->requests_received, row.requests_received);
         }
         lines.push_back(line);
     }
@@ -79,6 +84,8 @@ double weight_of(const Line& line, TopOrder order) {
     switch (order) {
         case TopOrder::kRate:
             return line.taken + line.given;
+        case TopOrder::kRepairs:
+            return line.repairs + line.requests;
         case TopOrder::kUnacked:
             return line.row.frames_unacked;
         case TopOrder::kBacklog:
@@ -112,6 +119,10 @@ std::string compact(double value) {
 
 std::string rank_of(const abi::EndpointRow& row) {
     return row.rank == abi::kNoRowRank ? "-" : fmt::format("{}/{}", row.rank, row.size);
+}
+
+std::string peer_of(std::uint32_t rank) {
+    return rank == abi::kNoRowRank ? "-" : std::to_string(rank);
 }
 
 class Page {
@@ -182,6 +193,26 @@ void add_slowest(Page& page, const std::vector<Line>& lines) {
              row.client_blocks != 0 ? Page::Tone::kAlarm : Page::Tone::kPlain);
 }
 
+constexpr std::string_view kTable =
+    "{:>10} {:>8} {:>6} {:>9} {:>9} {:>9} {:>8} {:>8} {:>7} {:>9} {:>5} {:>8} {:>5} {:>8} {:>5}";
+
+std::string heading() {
+    return fmt::format(kTable, "ENDPOINT", "PID", "UID", "RANK", "TAKEN/s", "GIVEN/s", "UNACKED",
+                       "BACKLOG", "UNREAD", "RTT-us", "PEER", "REPAIR/s", "LOSES", "ASKED/s",
+                       "ASKS");
+}
+
+std::string text_of(const Line& line) {
+    const abi::EndpointRow& row = line.row;
+    const bool measured = row.rtt_rank != abi::kNoRowRank;
+    return fmt::format(kTable, fmt::format("{:#x}", row.endpoint), row.pid, row.uid, rank_of(row),
+                       compact(line.taken), compact(line.given), row.frames_unacked,
+                       row.frames_undelivered, row.records_unread,
+                       measured ? fmt::format("{:.1f}", row.rtt_ns_max / 1e3) : "-",
+                       peer_of(row.rtt_rank), compact(line.repairs), peer_of(row.repairs_rank),
+                       compact(line.requests), peer_of(row.asks_rank));
+}
+
 }  // namespace
 
 std::optional<TopOrder> order_of_key(char key) noexcept {
@@ -210,25 +241,17 @@ std::string top_text(const TopSample& before, const TopSample& now, const TopSty
     add_engine(page, now, rates);
     add_slowest(page, lines);
     page.add("");
-    page.add(fmt::format("{:>10} {:>8} {:>6} {:>9} {:>9} {:>9} {:>8} {:>8} {:>7} {:>9} {:>5}",
-                         "ENDPOINT", "PID", "UID", "RANK", "TAKEN/s", "GIVEN/s", "UNACKED",
-                         "BACKLOG", "UNREAD", "RTT-us", "PEER"),
-             Page::Tone::kHeading);
+    page.add(heading(), Page::Tone::kHeading);
     const unsigned kept = style.keys ? 1 : 0;
     for (const Line& line : lines) {
         if (page.full(kept)) break;
-        const abi::EndpointRow& row = line.row;
-        const bool measured = row.rtt_rank != abi::kNoRowRank;
-        page.add(fmt::format("{:>#10x} {:>8} {:>6} {:>9} {:>9} {:>9} {:>8} {:>8} {:>7} {:>9} {:>5}",
-                             row.endpoint, row.pid, row.uid, rank_of(row), compact(line.taken),
-                             compact(line.given), row.frames_unacked, row.frames_undelivered,
-                             row.records_unread,
-                             measured ? fmt::format("{:.1f}", row.rtt_ns_max / 1e3) : "-",
-                             measured ? std::to_string(row.rtt_rank) : "-"),
-                 row.client_blocks != 0 ? Page::Tone::kAlarm : Page::Tone::kPlain);
+        page.add(text_of(line),
+                 line.row.client_blocks != 0 ? Page::Tone::kAlarm : Page::Tone::kPlain);
     }
     if (style.keys)
-        page.add("q quit   sort by: r rate  u unacked  b backlog  c unread  t round trip  p pid");
+        page.add(
+            "q quit   sort by: r rate  l repairs  u unacked  b backlog  c unread  t round trip  "
+            "p pid");
     return page.text();
 }
 

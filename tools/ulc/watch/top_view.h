@@ -25,7 +25,15 @@ struct TopSample {
 };
 
 /// A column that endpoints may be sorted by, largest first.
-enum class TopOrder : std::uint8_t { kRate, kUnacked, kBacklog, kUnread, kRoundTrip, kPid };
+enum class TopOrder : std::uint8_t {
+    kRate,
+    kRepairs,
+    kUnacked,
+    kBacklog,
+    kUnread,
+    kRoundTrip,
+    kPid,
+};
 
 /// Returns the order of a key on the keyboard, which is also a word for --sort; nothing: no order.
 [[nodiscard]] std::optional<TopOrder> order_of_key(char key) noexcept;

@@ -33,6 +33,7 @@ Segment* Rules::request(RxStream& rx, Nanos now) noexcept {
     const wire::FrameHead head = parts_.sessions.head_to(rx.session->rank, wire::FrameType::kNack);
     segment->length = static_cast<std::uint32_t>(wire::build_nack(segment->frame, head, body));
     count(Counter::nack_sent);
+    parts_.context.count_repair(&rx.session->counts, &RepairCounts::requests_sent);
     return segment;
 }
 
@@ -103,6 +104,7 @@ bool Rules::on_nack(const wire::FrameView& frame, Session& session, Nanos now) n
     const std::uint16_t at = group_.index_of[session.rank];
     if (at == kNoRank) return false;
     count(Counter::nack_received);
+    parts_.context.count_repair(&session.counts, &RepairCounts::requests_received);
     TxStream* tx = group_.tx.get();
     if (tx == nullptr || !tx->on_wire()) {
         count(Counter::req_unsent);
