@@ -215,22 +215,21 @@ void Session::finish_operations() {
     }
 }
 
-IdleLadder& Session::ladder_of_thread() noexcept {
-    static thread_local IdleLadder ladder;
-    return ladder;
+Pace& Session::pace_of_thread() noexcept {
+    static thread_local Pace pace;
+    return pace;
 }
 
-bool Session::idle_round(IdleLadder& ladder, bool moved, Nanos deadline) {
-    if (moved) {
-        ladder.busy();
-        return true;
+bool Session::end_round(Pace& pace, bool moved, Nanos deadline) {
+    Nanos at = now();
+    if (pace.mpi_is_due(at)) {
+        hooks_->progress();
+        at = now();
     }
-    const Nanos at = now();
-    if (at >= deadline) return false;
-    // No nap: another rank may wait for a message of the MPI that only our progress moves.
-    if (ladder.idle(at) != IdleLadder::Step::kSpin) {
+    if (!moved && at >= deadline) return false;
+    if (pace.yields(moved, at)) {
         ::sched_yield();
-        ladder.yielded(at, now());
+        pace.yielded(at, now());
     }
     return true;
 }

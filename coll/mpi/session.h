@@ -11,8 +11,8 @@
 #include <mutex>
 #include <string>
 
-#include "base/idle_ladder.h"
 #include "coll/mpi/core.h"
+#include "coll/mpi/pace.h"
 
 namespace ulc::mpi {
 
@@ -35,20 +35,21 @@ public:
     /// Queues an operation behind those of its communicator. Blocking: drives it to its end.
     [[nodiscard]] int perform(std::unique_ptr<Operation> operation);
 
-    /// Calls `done()` with the lock held, and the MPI's progress without it, until it returns
-    /// true. False: `limit` passed.
+    /// Calls `done()` with the lock held, and the MPI's progress without it (as `Pace` says), until
+    /// `done()` returns true. False: `limit` passed.
     template <typename Done>
     [[nodiscard]] bool drive(Nanos limit, Done&& done) {
         const Waiting waiting;
-        IdleLadder& ladder = ladder_of_thread();
-        ladder.busy();
+        Pace& pace = pace_of_thread();
+        pace.begin();
         const Nanos deadline = limit == kNever ? kNever : now() + limit;
         for (;;) {
             bool moved = false;
             Operation* finished = nullptr;
             {
                 const std::lock_guard<std::mutex> hold(lock_);
-                for (unsigned n = 0; n < kPollsARound; ++n) {
+                const unsigned polls = pace.polls();
+                for (unsigned n = 0; n < polls; ++n) {
                     if (done()) return true;
                     moved |= ulc_poll(ep_) > 0;
                 }
@@ -56,8 +57,7 @@ public:
             }
             moved |= finished != nullptr;
             complete(finished);
-            hooks_->progress();
-            if (!idle_round(ladder, moved, deadline)) return false;
+            if (!end_round(pace, moved, deadline)) return false;
         }
     }
 
@@ -73,10 +73,8 @@ public:
     }
 
 private:
-    static constexpr unsigned kPollsARound = 16;
-
     /// Remembers from one wait to the next whether the thread shares its core.
-    [[nodiscard]] static IdleLadder& ladder_of_thread() noexcept;
+    [[nodiscard]] static Pace& pace_of_thread() noexcept;
 
     /// Marks this thread as one that polls already, for the progress that it drives.
     class Waiting {
@@ -92,8 +90,9 @@ private:
     [[nodiscard]] Operation* advance();
     /// Completes the requests of a list and frees it; without the lock.
     void complete(Operation* finished);
-    /// Gives the core away if nothing moved for long. False: the deadline has passed.
-    [[nodiscard]] static bool idle_round(IdleLadder& ladder, bool moved, Nanos deadline);
+    /// Drives the MPI's progress if it is due, and gives the core away if nothing moved for long.
+    /// Called without the lock. False: the deadline has passed.
+    [[nodiscard]] bool end_round(Pace& pace, bool moved, Nanos deadline);
     /// Gives the operations of freed communicators a second when the MPI ends.
     void finish_operations();
     /// name: nullptr for an operation that the program did not ask for, which fails silently.
