@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 
@@ -24,25 +25,54 @@ constexpr Nanos kBusy = 2 * kMillisecond;
 void Process::take_endpoint() noexcept {
     turns_.take();
     if (is_first()) {
-        static_cast<void>(ulc_promise(ep_, 1));
+        promise_both();
     } else {
         is_shared_ = true;
         // The first thread has it only while it runs a handler of an upcall.
-        while (!(is_borrowed_ = ulc_borrow(ep_) == ULC_OK) && !is_over_)
+        while (!(is_borrowed_ = borrow_both()) && !is_over_)
             sched_yield();
     }
     owner_ = pthread_self();
 }
 
+/// Promises to poll both endpoints. An upcall then leaves both promises standing.
+void Process::promise_both() noexcept {
+    computes_ = false;
+    static_cast<void>(ulc_promise(ep_, 1));
+    if (groups_.endpoint() != nullptr) static_cast<void>(ulc_promise(groups_.endpoint(), 1));
+}
+
+/// Revokes both promises. AGAIN: something has come, and both stand. Once computes_ is set, an
+/// upcall of one endpoint may revoke the promise of the other.
+int Process::revoke_both() noexcept {
+    ulc_endpoint* const groups = groups_.endpoint();
+    computes_ = true;
+    int error = groups == nullptr ? int{ULC_OK} : ulc_promise(groups, 0);
+    if (error == ULC_OK) error = ulc_promise(ep_, 0);
+    if (error != ULC_OK) promise_both();
+    return error;
+}
+
+/// Borrows both endpoints or none: a thread that kept one and waited for the other would block
+/// upcalls.
+bool Process::borrow_both() noexcept {
+    if (ulc_borrow(ep_) != ULC_OK) return false;
+    if (groups_.endpoint() == nullptr || ulc_borrow(groups_.endpoint()) == ULC_OK) return true;
+    static_cast<void>(ulc_give_back(ep_, 0));
+    return false;
+}
+
 void Process::give_endpoint() noexcept {
     owner_ = pthread_t{};
     if (!is_first()) {
+        if (is_borrowed_ && groups_.endpoint() != nullptr)
+            static_cast<void>(ulc_give_back(groups_.endpoint(), 0));
         if (is_borrowed_) static_cast<void>(ulc_give_back(ep_, 0));
     } else {
         int error = ULC_ERR_AGAIN;
-        while ((error = ulc_promise(ep_, 0)) == ULC_ERR_AGAIN) {
+        while ((error = revoke_both()) == ULC_ERR_AGAIN) {
             owner_ = pthread_self();
-            const bool failed = ulc_poll(ep_) < 0;
+            const bool failed = poll_both() < 0;
             if (serial_ == 0) deliver();
             owner_ = pthread_t{};
             if (failed) break;
@@ -59,17 +89,53 @@ void Process::end_call() noexcept {
     tell_followers();
 }
 
-void Process::on_upcall() {
+// `from` has its promise here, the other endpoint of the thread gets it. Either may interrupt at
+// any time in give_endpoint() and take_endpoint(), so that computes_ tells what is to stand.
+void Process::on_upcall(ulc_endpoint* from) {
+    ulc_endpoint* const other = from == ep_ ? groups_.endpoint() : ep_;
     owner_ = pthread_self();
+    if (other != nullptr) {
+        static_cast<void>(ulc_promise(other, 1));
+        static_cast<void>(ulc_poll(other));
+    }
     deliver();
+    if (!computes_.load()) {
+        static_cast<void>(ulc_promise(from, 1));
+    } else if (other != nullptr) {
+        while (ulc_promise(other, 0) == ULC_ERR_AGAIN && ulc_poll(other) >= 0)
+            deliver();
+    }
     owner_ = pthread_t{};
     tell_followers();
+}
+
+int Process::poll_both() {
+    const int events = ulc_poll(ep_);
+    if (events >= 0 && groups_.endpoint() != nullptr)
+        static_cast<void>(ulc_poll(groups_.endpoint()));
+    return events;
+}
+
+/// Waits as ulc_wait() for the own group's endpoint. Messages of other groups end it too; it looks
+/// for them once a slice.
+int Process::wait_a_while(Nanos limit) {
+    ulc_endpoint* const groups = groups_.endpoint();
+    if (groups == nullptr) return ulc_wait(ep_, limit);
+    const Nanos begun = monotonic_now();
+    for (;;) {
+        if (ulc_poll(groups) > 0) return ULC_OK;
+        const Nanos spent = monotonic_now() - begun;
+        if (spent >= limit) return ULC_ERR_TIMEOUT;
+        const Nanos slice = spent < kBusy ? kSlice : kSliceIdle;
+        const int error = ulc_wait(ep_, std::min(slice, limit - spent));
+        if (error != ULC_ERR_TIMEOUT) return error;
+    }
 }
 
 /// Waits until something has come since changes_ was `seen`; other threads may call meanwhile.
 /// Returns TIMEOUT if nothing has within kLookEvery, or an error that ended the endpoint.
 int Process::pause(std::uint32_t seen) {
-    if (!is_shared_.load() || serial_ > 0) return ulc_wait(ep_, kLookEvery);
+    if (!is_shared_.load() || serial_ > 0) return wait_a_while(kLookEvery);
     return is_led_ ? follow(seen) : lead(seen);
 }
 
@@ -79,7 +145,7 @@ int Process::lead(std::uint32_t seen) {
     int error = ULC_ERR_TIMEOUT;
     for (Nanos now = begun; error == ULC_ERR_TIMEOUT && now - begun < kLookEvery;
          now = monotonic_now()) {
-        error = ulc_wait(ep_, now - begun < kBusy ? kSlice : kSliceIdle);
+        error = wait_a_while(now - begun < kBusy ? kSlice : kSliceIdle);
         if (turns_.is_wanted()) {
             give_endpoint();
             take_endpoint();

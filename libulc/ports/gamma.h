@@ -62,11 +62,14 @@ GAMMA_API int gamma_exit(void);
 
 /* Binds a port, in place of what it was bound to.
  * Output: to port dest_port of instance dest_node, or of all other members (BROADCAST), of the
- * group dest_par_pid, which must be the caller's. A dest_node without an instance: not for output.
+ * group dest_par_pid. A dest_node without an instance: not for output.
+ * Another group than the caller's: both have the secret of ULC_GROUPS (man gamma). The call then
+ * finds the instance, or all of the group, and waits for that, at most 2 s (4 s for BROADCAST); the
+ * instances must have called gamma_init(). A broadcast goes as a message to each.
  * Input: if there is handler_in, handler_err or buffer_in. Else messages for it are discarded.
  * buffer_len: bytes of buffer_in. The fill of the buffer begins at 0.
- * Fails if the port is reserved, if dest_par_pid is of another group, and if the port is bound for
- * neither. Allowed in handlers. */
+ * Fails if the port is reserved, if it is bound for neither, and, after a sentence on standard
+ * error, if an instance of another group cannot be reached. Allowed in handlers. */
 GAMMA_API int gamma_setport(unsigned char port, unsigned char dest_node, unsigned char dest_par_pid,
                             unsigned char dest_port, gamma_handler handler_in,
                             gamma_handler handler_err, void* buffer_in, unsigned long buffer_len);
@@ -105,7 +108,8 @@ GAMMA_API int gamma_atomic(void (*function)(void));
  * left or died. */
 GAMMA_API int gamma_sync(void);
 
-/* The parallel PID of the group, 1 … 255, equal at all its members. Two jobs may have the same. */
+/* The parallel PID of the group, 1 … 255, equal at all its members: ULC_PAR_PID, else made of the
+ * job's name. Groups that share a secret (ULC_GROUPS) need different ones. */
 GAMMA_API int gamma_my_par_pid(void);
 GAMMA_API int gamma_my_node(void);
 GAMMA_API int gamma_how_many_nodes(void);

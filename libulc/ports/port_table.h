@@ -17,6 +17,9 @@ namespace ulc::ports {
 
 using PortNumber = std::uint8_t;
 
+inline constexpr unsigned kPortBits = 8;  ///< low bits of a tag; the rest is the message's number
+inline constexpr int kMasterNode = 0;     ///< the instance that releases barriers
+
 /// Error of an arrival; the values of gamma_errno.
 enum class Fault : std::uint8_t {
     kNone = 0,
@@ -30,6 +33,7 @@ struct Port {
     bool sends = false;
     std::uint8_t node = 0;  ///< or BROADCAST
     PortNumber to = 0;
+    std::uint8_t group = 0;  ///< parallel PID of another group; 0: the own one
     // --- input
     bool receives = false;
     gamma_handler on_message = nullptr;

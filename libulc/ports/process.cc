@@ -17,8 +17,6 @@ constexpr Nanos kJoinMax = 60 * kSecond;
 constexpr Nanos kLeaveMax = 15 * kSecond;
 constexpr PortNumber kEnterPort = 255;    ///< barrier message to the next in the chain
 constexpr PortNumber kReleasePort = 254;  ///< barrier message to all
-constexpr unsigned kPortBits = 8;  ///< low bits of a tag; the rest is the number of the message
-constexpr int kMaster = 0;
 constexpr int kChains = 2;
 constexpr int kParPids = 255;
 constexpr int kSaid = -1;  ///< no error of ulc.h: a sentence was printed
@@ -36,30 +34,18 @@ int par_pid_of(const char* job) {
     return 1 + static_cast<int>(hash % kParPids);
 }
 
+/// ULC_PAR_PID, else made of the job's name.
+int own_par_pid(const char* job) {
+    const int given = std::atoi(environment("ULC_PAR_PID"));
+    return given >= 1 && given <= kParPids ? given : par_pid_of(job);
+}
+
 bool complain(const char* text) {
     std::fprintf(stderr, "gamma_init: %s\n", text);
     return false;
 }
 
 }  // namespace
-
-/// One call of the program: has the endpoint, and lets handlers run at its end. Neither in handlers
-/// and atomic functions, whose caller does it.
-class Process::Call {
-public:
-    explicit Call(Process& process) : process_(process), outermost_(!process.is_inside()) {
-        if (outermost_) process_.take_endpoint();
-    }
-    ~Call() {
-        if (outermost_) process_.end_call();
-    }
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
-
-private:
-    Process& process_;
-    bool outermost_;
-};
 
 // ---------------------------------------------------------------- joining and leaving
 
@@ -110,7 +96,7 @@ bool Process::init(int num_nodes, int argc, char** argv) {
     node_ = ulc_rank(ep_);
     nodes_ = ulc_size(ep_);
     const bool has_started = others_.instances() > 0;
-    par_pid_ = par_pid_of(has_started ? others_.job().c_str() : environment("ULC_JOB"));
+    par_pid_ = own_par_pid(has_started ? others_.job().c_str() : environment("ULC_JOB"));
     acknowledges_ = std::strstr(environment("ULC_PROFILE"), "detect") == nullptr;
     const bool fits =
         nodes_ <= GAMMA_NODES_MAX && (has_started || num_nodes <= 0 || num_nodes >= nodes_);
@@ -119,14 +105,17 @@ bool Process::init(int num_nodes, int argc, char** argv) {
                      "gamma_init: the job has %d instances, not %d; start it with: ulc run -n %d\n",
                      nodes_, num_nodes, std::min(num_nodes, GAMMA_NODES_MAX));
     ulc_set_error_handler(ep_, on_fault, this);
-    const auto upcall = [](ulc_endpoint*, void* context) {
-        static_cast<Process*>(context)->on_upcall();
+    const bool has_groups = fits && groups_.open(par_pid_, node_, nodes_);
+    const auto upcall = [](ulc_endpoint* from, void* context) {
+        static_cast<Process*>(context)->on_upcall(from);
     };
     error = ulc_upcall(ep_, upcall, this);
+    if (error == ULC_OK && groups_.endpoint() != nullptr)
+        error = ulc_upcall(groups_.endpoint(), upcall, this);
     if (error != ULC_OK)
         std::fprintf(stderr, "gamma_init: no upcalls: %s: %s\n", ulc_error_text(error),
                      ulc_last_error_text());
-    bool begun = fits && error == ULC_OK;
+    bool begun = has_groups && error == ULC_OK;
     if (begun) {
         const Call call(*this);
         begun = wait_for_all();
@@ -138,7 +127,11 @@ bool Process::init(int num_nodes, int argc, char** argv) {
 
 // Other threads do not call any more.
 bool Process::exit() {
-    static_cast<void>(ulc_promise(ep_, 1));
+    promise_both();
+    if (groups_.endpoint() != nullptr) {
+        static_cast<void>(ulc_upcall(groups_.endpoint(), nullptr, nullptr));
+        groups_.close();
+    }
     const bool left = ulc_leave_wait(ep_, kLeaveMax) == ULC_OK;
     if (left) others_.set_complete();
     static_cast<void>(ulc_upcall(ep_, nullptr, nullptr));
@@ -176,10 +169,10 @@ void Process::settle_arrival(PortNumber number) {
             if (!finish_arrival()) static_cast<void>(pause(changes_.load()));
             continue;
         }
-        if (ulc_test(ep_, &arrival_.request, nullptr) == ULC_OK) {
+        if (ulc_test(arrival_.from, &arrival_.request, nullptr) == ULC_OK) {
             arrival_.under_way = false;
         } else {
-            static_cast<void>(ulc_wait(ep_, kLookEvery));
+            static_cast<void>(wait_a_while(kLookEvery));
         }
     }
 }
@@ -195,14 +188,23 @@ void Process::run_atomically(void (*function)()) {
 
 // In calls of the program, and in upcalls, which come only between them.
 void Process::deliver() {
-    for (;;) {
+    ulc_endpoint* const groups = groups_.endpoint();
+    if (groups != nullptr) groups_.greet();
+    do {
         if (arrival_.under_way && !finish_arrival()) return;
+        if (groups != nullptr) groups_.take_failures(failed_);
         raise_failures();
-        ulc_message* message = nullptr;
-        ulc_status status;
-        if (ulc_claim(ep_, ULC_RANK_ANY, 0, 0, &message, &status) != ULC_OK) return;
-        begin(message, status);
-    }
+    } while (deliver_next(ep_) || (groups != nullptr && deliver_next(groups)));
+    if (groups != nullptr) groups_.forget_guests();
+}
+
+/// False: no message waits.
+bool Process::deliver_next(ulc_endpoint* from) {
+    ulc_message* message = nullptr;
+    ulc_status status;
+    if (ulc_claim(from, ULC_RANK_ANY, 0, 0, &message, &status) != ULC_OK) return false;
+    begin(from, message, status);
+    return true;
 }
 
 /// Tells whether messages of this sender before this one are missing. Order is kept, so only then
@@ -216,32 +218,39 @@ bool Process::shows_gap(const ulc_status& status) noexcept {
     return gap;
 }
 
-void Process::begin(ulc_message* message, const ulc_status& status) {
+void Process::begin(ulc_endpoint* from, ulc_message* message, const ulc_status& status) {
     const auto number = static_cast<PortNumber>(status.tag);
-    const bool gap = shows_gap(status);
+    const bool is_guest = from != ep_;
+    if (is_guest && groups_.take_hello(status.tag, status.source)) {
+        static_cast<void>(ulc_discard(from, message));
+        return;
+    }
+    const bool gap = is_guest ? groups_.shows_gap(status.tag, status.source) : shows_gap(status);
     if (number >= GAMMA_RESERVED_FROM) {
-        static_cast<void>(ulc_discard(ep_, message));
-        return on_internal(number, status.source);
+        static_cast<void>(ulc_discard(from, message));
+        if (!is_guest) on_internal(number, status.source);
+        return;
     }
     if (gap) raise(number, Fault::kFrameLost);
     if (!ports_[number].receives) {
-        static_cast<void>(ulc_discard(ep_, message));
+        static_cast<void>(ulc_discard(from, message));
         return;
     }
+    arrival_.from = from;
     arrival_.port = number;
     arrival_.place = ports_.place(number, status.length);
     const ulc_piece piece{arrival_.place.at, arrival_.place.copied};
     if (piece.length == 0) {
-        static_cast<void>(ulc_discard(ep_, message));
+        static_cast<void>(ulc_discard(from, message));
         return end_arrival({});
     }
-    arrival_.under_way = ulc_receive_claimed(ep_, message, &piece, 1, &arrival_.request) == ULC_OK;
+    arrival_.under_way = ulc_receive_claimed(from, message, &piece, 1, &arrival_.request) == ULC_OK;
 }
 
 /// False: a part of the message has not come yet.
 bool Process::finish_arrival() {
     ulc_status status;
-    if (ulc_test(ep_, &arrival_.request, &status) != ULC_OK) return false;
+    if (ulc_test(arrival_.from, &arrival_.request, &status) != ULC_OK) return false;
     arrival_.under_way = false;
     end_arrival(status);
     return true;
@@ -302,19 +311,25 @@ int Process::submit(const Port& port, PortNumber number, const void* data, std::
             if (log != nullptr) log->add(number);
         }
         if (error != ULC_ERR_AGAIN) return error;
-        // Takes messages meanwhile, or two processes that send to each other would both wait.
         const int waited = pause(changes_.load());
-        if (waited != ULC_OK && waited != ULC_ERR_TIMEOUT && waited != ULC_ERR_LIMIT) return waited;
-        if (serial_ == 0) deliver();
+        if (!may_go_on(waited)) return waited;
         sent_through_ = number;
     }
 }
 
-int Process::complete(ulc_request& request) {
+/// Takes messages while a send waits, or two processes that send to each other would both wait.
+/// False: the engine has ended.
+bool Process::may_go_on(int waited) {
+    if (waited != ULC_OK && waited != ULC_ERR_TIMEOUT && waited != ULC_ERR_LIMIT) return false;
+    if (serial_ == 0) deliver();
+    return true;
+}
+
+int Process::complete(ulc_endpoint* ep, ulc_request& request) {
     ulc_status status;
     for (;;) {
         const std::uint32_t seen = changes_.load();
-        if (ulc_test(ep_, &request, &status) == ULC_OK) return status.error;
+        if (ulc_test(ep, &request, &status) == ULC_OK) return status.error;
         static_cast<void>(pause(seen));
         if (serial_ == 0) deliver();
     }
@@ -324,6 +339,7 @@ bool Process::send(PortNumber number, const void* data, std::size_t length, Send
     const Call call(*this);
     const Port port = ports_[number];  // a handler may bind it meanwhile
     if (!port.sends) return false;
+    if (port.group != 0) return send_abroad(port, number, data, length, mode);
     if (port.node == BROADCAST && nodes_ == 1) return true;
     // The caller's own handlers would have to run for a message to itself to be delivered.
     if (serial_ > 0 || (port.node != BROADCAST && port.node == node_)) mode = SendMode::kFast;
@@ -340,7 +356,7 @@ bool Process::send(PortNumber number, const void* data, std::size_t length, Send
     if (!waits) return true;
     SentPorts* const log = sent_to_.log_of(port.node);
     const std::uint64_t mine = log == nullptr ? 0 : log->last();
-    error = complete(request);
+    error = complete(ep_, request);
     // A unicast that fails is also reported among the last ones to its node (on_fault).
     if (error != ULC_OK && (log == nullptr || log->forget(mine))) failed_.set(number);
     return error == ULC_OK;
@@ -353,7 +369,7 @@ bool Process::is_broken(Needs needs) const noexcept {
         if (node == node_) continue;
         const int state = ulc_peer_state(ep_, static_cast<std::uint16_t>(node));
         const bool may_leave =
-            needs == Needs::kNobody || (needs == Needs::kMaster && node != kMaster);
+            needs == Needs::kNobody || (needs == Needs::kMaster && node != kMasterNode);
         if (state == ULC_ERR_PEER_DIED || (state != ULC_OK && !may_leave)) return true;
     }
     return false;
@@ -403,8 +419,8 @@ bool Process::tell(std::uint8_t node, PortNumber number) {
 /// The concurrent barrier [GAMMA §5.2.1], of which gamma_init() consists.
 bool Process::wait_for_all() {
     const auto slaves = static_cast<unsigned>(nodes_ - 1);
-    if (node_ != kMaster) {
-        if (!tell(kMaster, kEnterPort)) return false;
+    if (node_ != kMasterNode) {
+        if (!tell(kMasterNode, kEnterPort)) return false;
         if (!wait_until([&] { return released_ > 0; }, Needs::kMaster)) return false;
         --released_;
         return true;
@@ -421,7 +437,7 @@ bool Process::synchronise() {
     const int slaves = nodes_ - 1;
     if (slaves <= kChains) return wait_for_all();
     const int half = (slaves + 1) / kChains;
-    if (node_ == kMaster) {
+    if (node_ == kMasterNode) {
         if (!wait_until([&] { return entered_ >= kChains; }, Needs::kAll)) return false;
         entered_ -= kChains;
         return tell(BROADCAST, kReleasePort);
@@ -432,7 +448,7 @@ bool Process::synchronise() {
         if (!wait_until([&] { return entered_ > 0; }, Needs::kAll)) return false;
         --entered_;
     }
-    if (!tell(static_cast<std::uint8_t>(first ? kMaster : node_ - 1), kEnterPort)) return false;
+    if (!tell(static_cast<std::uint8_t>(first ? kMasterNode : node_ - 1), kEnterPort)) return false;
     if (!wait_until([&] { return released_ > 0; }, Needs::kMaster)) return false;
     --released_;
     return true;

@@ -23,6 +23,7 @@
 #include <cstdint>
 
 #include "base/units.h"
+#include "ports/groups.h"
 #include "ports/others.h"
 #include "ports/port_table.h"
 #include "ports/sent_ports.h"
@@ -60,6 +61,9 @@ public:
     [[nodiscard]] bool is_serial() const noexcept { return is_inside() && serial_ > 0; }
 
     void bind(PortNumber number, const Port& port);
+    /// Makes the links that a port to another group needs: BROADCAST or one member. Waits, at most
+    /// 5 s. False, after a sentence on standard error: there is no such member, or no way to it.
+    [[nodiscard]] bool reach(std::uint8_t par_pid, std::uint8_t node);
     [[nodiscard]] bool attach(PortNumber number, void* buffer);
     /// False: the port is not bound for output, or the message did not leave, which was raised at
     /// the port.
@@ -89,6 +93,7 @@ private:
     struct Arrival {
         bool under_way = false;
         PortNumber port = 0;
+        ulc_endpoint* from = nullptr;
         Place place;
         ulc_request request;
     };
@@ -106,13 +111,19 @@ private:
     void take_endpoint() noexcept;
     void give_endpoint() noexcept;
     void end_call() noexcept;
-    void on_upcall();
+    void promise_both() noexcept;
+    [[nodiscard]] int revoke_both() noexcept;
+    [[nodiscard]] bool borrow_both() noexcept;
+    [[nodiscard]] int poll_both();
+    void on_upcall(ulc_endpoint* from);
     [[nodiscard]] int pause(std::uint32_t seen);
+    [[nodiscard]] int wait_a_while(Nanos limit);
     [[nodiscard]] int lead(std::uint32_t seen);
     [[nodiscard]] int follow(std::uint32_t seen);
     void tell_followers() noexcept;
     void deliver();
-    void begin(ulc_message* message, const ulc_status& status);
+    [[nodiscard]] bool deliver_next(ulc_endpoint* from);
+    void begin(ulc_endpoint* from, ulc_message* message, const ulc_status& status);
     [[nodiscard]] bool finish_arrival();
     void end_arrival(const ulc_status& status);
     void raise_failures();
@@ -122,7 +133,14 @@ private:
     void settle_arrival(PortNumber number);
     [[nodiscard]] int submit(const Port& port, PortNumber number, const void* data,
                              std::size_t length, ulc_request* request, unsigned flags);
-    [[nodiscard]] int complete(ulc_request& request);
+    [[nodiscard]] int complete(ulc_endpoint* ep, ulc_request& request);
+    [[nodiscard]] bool may_go_on(int waited);
+    [[nodiscard]] bool send_abroad(const Port& port, PortNumber number, const void* data,
+                                   std::size_t length, SendMode mode);
+    [[nodiscard]] bool send_to(Groups::Member& member, const Port& port, PortNumber number,
+                               const void* data, std::size_t length, SendMode mode);
+    [[nodiscard]] bool link(Groups::Member& member);
+    void take_greetings();
     [[nodiscard]] bool tell(std::uint8_t node, PortNumber number);
     template <typename Condition>
     [[nodiscard]] bool wait_until(Condition condition, Needs needs);
@@ -137,6 +155,8 @@ private:
     std::atomic<pthread_t> owner_{};      ///< the thread that has the endpoint; 0: none
     std::atomic<bool> is_shared_{false};  ///< a thread but the first has called
     std::atomic<bool> is_over_{false};    ///< the first thread's promise cannot be revoked any more
+    /// The promises of both endpoints are to be revoked; an upcall reads it
+    std::atomic<bool> computes_{false};
     bool is_borrowed_ = false;
     bool is_led_ = false;                    ///< a thread that waits polls
     std::atomic<std::uint32_t> changes_{0};  ///< futex: something that a thread may wait for
@@ -145,6 +165,7 @@ private:
     int nodes_ = -1;
     int par_pid_ = -1;
     Others others_;             ///< started by this process
+    Groups groups_;             ///< other groups than the own one
     bool acknowledges_ = true;  ///< the profile can tell that a message was delivered
     unsigned serial_ = 0;       ///< handlers and atomic functions in progress
     PortTable ports_;
@@ -158,6 +179,24 @@ private:
     unsigned released_ = 0;
     std::array<std::atomic<unsigned long>, GAMMA_PORTS> signals_{};
     std::array<std::atomic<unsigned long>, GAMMA_PORTS> errors_{};
+};
+
+/// One call of the program: has the endpoint, and lets handlers run at its end. Neither in handlers
+/// and atomic functions, whose caller does it.
+class Process::Call {
+public:
+    explicit Call(Process& process) : process_(process), outermost_(!process.is_inside()) {
+        if (outermost_) process_.take_endpoint();
+    }
+    ~Call() {
+        if (outermost_) process_.end_call();
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+private:
+    Process& process_;
+    bool outermost_;
 };
 
 }  // namespace ulc::ports
