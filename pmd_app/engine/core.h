@@ -192,10 +192,10 @@ struct Net {
     void fields(state::Archive& archive);
     /// Puts a BondPort around a port of one link, which sends to all links of a node then.
     void wrap_port();
-    /// Tells the tap of the port, if there is one, of the first n frames in `burst`.
-    void show_received(std::uint16_t n) const noexcept {
+    /// Tells the tap of the port, if there is one, of frames that came.
+    void show_received(Segment* const* frames, std::uint16_t n) const noexcept {
         if (port.tap != nullptr) [[unlikely]]
-            port.tap->on_received(port.tap->context, burst, n);
+            port.tap->on_received(port.tap->context, frames, n);
     }
     /// True if payloads may land: frames are taken one by one.
     [[nodiscard]] bool lands() const noexcept {

@@ -110,7 +110,7 @@ bool receive(Core& core, Net& net, Nanos now) {
     if (count == 0) count = net.port.rx(net.port.context, net.burst, kRxBurst);
     net.arrivals.took(count == kRxBurst, now);
     if (count == 0) return false;
-    net.show_received(count);
+    net.show_received(net.burst, count);
     Segment* const* burst = net.burst;
     std::uint64_t octets = 0;
     for (std::uint16_t n = 0; n < count; ++n) {

@@ -62,7 +62,7 @@ bool receive_landing(Core& core, Net& net, Nanos now) {
     while (frames < kRxBurst) {
         Segment* segment = net.port.rx_landing(net.port.context, landing);
         if (segment == nullptr) break;
-        if (net.port.tap != nullptr) net.port.tap->on_received(net.port.tap->context, &segment, 1);
+        net.show_received(&segment, 1);
         ++frames;
         octets += segment->length;
         const bool landed = segment->tail != nullptr;

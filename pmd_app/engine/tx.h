@@ -142,7 +142,7 @@ private:
             tap->on_offered(tap->context, burst_, n);
         const std::uint16_t taken = port_.tx(port_.context, burst_, n);
         if (tap != nullptr) [[unlikely]]
-            tap->on_taken(tap->context, taken);
+            PortTap::add(*tap->taken, taken);
         return taken;
     }
     /// Notes that nothing is pending or kept.

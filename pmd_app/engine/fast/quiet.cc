@@ -253,14 +253,14 @@ void count_moved(Core& core) noexcept {
 [[gnu::noinline, gnu::hot]] void take_frames(Core& core, std::size_t n, std::uint16_t count,
                                              const Net* asked, Nanos now) {
     Net& first = *core.nets[n];
-    first.show_received(count);
+    first.show_received(first.burst, count);
     bool all =
         (count == 1 && receive_only(core, first, now)) || receive_short(core, first, count, now);
     for (++n; n < core.nets.size(); ++n) {
         Net& net = *core.nets[n];
         count = look_at_port(net, asked, now);
         if (count == 0) continue;
-        net.show_received(count);
+        net.show_received(net.burst, count);
         all &= receive_short(core, net, count, now);
     }
     if (!all) [[unlikely]]

@@ -22,7 +22,7 @@ namespace {
 
 /// Least time between two looks at the counters while frames pass: a look costs as much as four
 /// frames. A rise is recorded that much late at most, or 10 ms late when nothing follows.
-constexpr Nanos kEventsApart = 20 * kMicrosecond;
+constexpr Nanos kEventsApart = 40 * kMicrosecond;
 
 /// Counters whose rise is an event of the timeline.
 constexpr Counter kEvents[] = {
@@ -37,6 +37,8 @@ constexpr Counter kEvents[] = {
 static_assert(std::size(kEvents) <= abi::kTraceCounters);
 static_assert(sizeof(abi::TraceRecord) % 64 == 0);
 static_assert(kTapBurstMax + abi::kTraceCounters <= abi::kTraceMargin);
+
+constexpr std::size_t kFields = offsetof(abi::TraceRecord, kind);
 
 template <std::size_t N>
 void copy_name(char (&to)[N], std::string_view name) {
@@ -185,10 +187,15 @@ void Trace::watch(const Counters& counters) noexcept {
         seen_[n] = counters.get(kEvents[n]);
 }
 
+/// Returns the number of the next record. It is read from the file, so that publication is one
+/// instruction; any value gives a place in the ring.
+inline std::uint64_t Trace::next() const noexcept {
+    return header_.produced.load(std::memory_order_relaxed);
+}
+
 /// Publishes the records that were written behind the last one.
-void Trace::publish(std::uint64_t records) noexcept {
-    produced_ += records;
-    header_.produced.store(produced_, std::memory_order_release);
+inline void Trace::publish(std::uint64_t records) noexcept {
+    PortTap::add(header_.produced, records);
 }
 
 /// Returns the place of record n.
@@ -196,11 +203,30 @@ inline abi::TraceRecord& Trace::record_at(std::uint64_t n) const noexcept {
     return records_[n & mask_];
 }
 
+/// Writes all but the time of a frame of kShortest bytes, which short messages have: moves of
+/// constant places, some of which overlap.
+[[gnu::always_inline]] inline void Trace::write_shortest(abi::TraceRecord& record, Source of,
+                                                         const std::byte* frame) noexcept {
+    constexpr std::size_t kHalf = 32;
+    static_assert(kShortest >= kHalf && kShortest <= 2 * kHalf);
+    static_assert(offsetof(abi::TraceRecord, kept) == kFields + offsetof(Source, kept) &&
+                  offsetof(abi::TraceRecord, amount) == kFields + offsetof(Source, amount) &&
+                  offsetof(abi::TraceRecord, bytes) == kFields + sizeof(Source));
+    std::memcpy(reinterpret_cast<std::byte*>(&record) + kFields, &of, sizeof of);
+    std::memcpy(record.bytes, frame, kHalf);
+    std::memcpy(record.bytes + kShortest - kHalf, frame + kShortest - kHalf, kHalf);
+}
+
 /// Writes a record of a frame as number n.
 inline void Trace::write_frame(std::uint64_t n, Source of, const Segment& segment,
                                std::uint64_t ticks) noexcept {
     abi::TraceRecord& record = record_at(n);
     const std::uint32_t length = segment.length;
+    if (length == kShortest && segment.tail == nullptr) [[likely]] {
+        record.ticks = ticks;
+        write_shortest(record, of, segment.frame);
+        return;
+    }
     // A tail lies elsewhere: it is payload, of which a trace needs little.
     const std::uint32_t here = segment.tail == nullptr ? length : length - segment.tail_octets;
     const std::byte* const frame = segment.frame;
@@ -218,16 +244,11 @@ template <bool publishes>
 inline bool Trace::write_one(Source of, Segment* const* frames) noexcept {
     const std::uint64_t ticks = EngineClock::counter();
     if (ticks >= look_at_) return false;
-    // Read once: the compiler must take the bytes of a record for anything.
-    const std::uint64_t produced = produced_;
     // Before the records, whose address is at hand.
     abi::TraceHeader& header = *reinterpret_cast<abi::TraceHeader*>(
         reinterpret_cast<std::byte*>(records_) - abi::kTraceHeaderBytes);
-    write_frame(produced, of, *frames[0], ticks);
-    if constexpr (publishes) {
-        produced_ = produced + 1;
-        header.produced.store(produced + 1, std::memory_order_release);
-    }
+    write_frame(header.produced.load(std::memory_order_relaxed), of, *frames[0], ticks);
+    if constexpr (publishes) PortTap::add(header.produced, 1);
     return true;
 }
 
@@ -238,7 +259,7 @@ inline bool Trace::write_one(Source of, Segment* const* frames) noexcept {
     const std::uint64_t ticks = clock_.ticks();
     if (ticks - looked_at_ >= ticks_apart_) record_events(ticks);
     for (std::uint16_t i = 0; i < n; ++i)
-        write_frame(produced_ + i, of, *frames[i], ticks);
+        write_frame(next() + i, of, *frames[i], ticks);
 }
 
 /// Records each counter that rose since the last look.
@@ -251,7 +272,7 @@ void Trace::record_events(std::uint64_t ticks) noexcept {
         const std::uint64_t value = counters_->get(kEvents[n]);
         if (value == seen_[n]) [[likely]]
             continue;
-        abi::TraceRecord& record = record_at(produced_ + records++);
+        abi::TraceRecord& record = record_at(next() + records++);
         record.ticks = ticks;
         record.kind = abi::TraceKind::kCounter;
         record.source = static_cast<std::uint8_t>(n);
@@ -289,12 +310,10 @@ void Trace::watch_port(Port& port) {
         if (!tapped.trace.write_one<false>(tapped.out, frames)) [[unlikely]]
             tapped.trace.write_burst(tapped.out, frames, 1);
     };
-    tap.on_taken = [](void* context, std::uint16_t n) {
-        static_cast<Tapped*>(context)->trace.publish(n);
-    };
+    tap.taken = &header_.produced;
     tap.on_failed = [](void* context, const Segment& frame) {
         const Tapped& tapped = *static_cast<Tapped*>(context);
-        tapped.trace.write_frame(tapped.trace.produced_, tapped.failed, frame,
+        tapped.trace.write_frame(tapped.trace.next(), tapped.failed, frame,
                                  tapped.trace.clock_.ticks());
         tapped.trace.publish(1);
     };

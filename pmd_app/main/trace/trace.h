@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "main/clock.h"
 #include "port/port.h"
+#include "wire/header.h"
 
 namespace ulc::daemon {
 
@@ -47,10 +48,13 @@ public:
     void watch(const Counters& counters) noexcept;
 
 private:
-    /// The first two fields of a record of a frame.
+    static constexpr std::uint16_t kShortest = wire::kFrameOctetsMin;
+    /// The fields of a record between its time and its bytes, as those of a shortest frame are.
     struct Source {
         abi::TraceKind kind;
         std::uint8_t net;
+        std::uint16_t kept = kShortest;
+        std::uint32_t amount = kShortest;
     };
     /// The context of a tap.
     struct Tapped {
@@ -63,19 +67,21 @@ private:
 
     Trace(void* memory, std::size_t bytes, int fd, std::uint64_t tsc_hz) noexcept;
     [[nodiscard]] abi::TraceRecord& record_at(std::uint64_t n) const noexcept;
+    static void write_shortest(abi::TraceRecord& record, Source of,
+                               const std::byte* frame) noexcept;
     void write_frame(std::uint64_t n, Source of, const Segment& segment,
                      std::uint64_t ticks) noexcept;
     template <bool publishes>
     bool write_one(Source of, Segment* const* frames) noexcept;
     void write_burst(Source of, Segment* const* frames, std::uint16_t n) noexcept;
     void receive_burst(Source of, Segment* const* frames, std::uint16_t n) noexcept;
+    [[nodiscard]] std::uint64_t next() const noexcept;
     void publish(std::uint64_t records) noexcept;
     void record_events(std::uint64_t ticks) noexcept;
 
     abi::TraceHeader& header_;
     abi::TraceRecord* records_;
     std::uint64_t mask_;
-    std::uint64_t produced_ = 0;
     EngineClock clock_;
     const Counters* counters_ = nullptr;
     std::uint64_t seen_[abi::kTraceCounters] = {};

@@ -5,6 +5,7 @@
 #include <ulc.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -25,10 +26,11 @@ struct Told {
     std::uint64_t landed = 0;
     std::uint64_t foreign = 0;  ///< received frames that are not addressed to the node
     std::uint64_t offered = 0;
-    std::uint64_t taken = 0;
+    std::atomic<std::uint64_t> taken = 0;  ///< the engine adds to it
+    std::uint64_t taken_before = 0;        ///< at the last call
     std::uint64_t failed = 0;
     std::uint64_t link_looks = 0;
-    std::uint32_t waiting = 0;  ///< frames of an offer without an answer
+    std::uint32_t waiting = 0;  ///< frames of the last call, if it was an offer
     unsigned disorder = 0;      ///< calls that do not fit the one before
     Mac mac;
     PortTap tap;
@@ -55,12 +57,7 @@ struct Told {
                 if (from != told.mac) ++told.disorder;
             }
         };
-        tap.on_taken = [](void* context, std::uint16_t n) {
-            auto& told = *static_cast<Told*>(context);
-            if (n > told.waiting) ++told.disorder;
-            told.taken += n;
-            told.waiting = 0;
-        };
+        tap.taken = &taken;
         tap.on_failed = [](void* context, const Segment& /*frame*/) {
             ++static_cast<Told*>(context)->failed;
         };
@@ -68,7 +65,10 @@ struct Told {
     }
     static Told& told_of(void* context, std::uint16_t n) {
         auto& told = *static_cast<Told*>(context);
-        if (told.waiting != 0) ++told.disorder;
+        // The port takes at most what was offered, and nothing later.
+        if (told.taken > told.taken_before + told.waiting) ++told.disorder;
+        told.taken_before = told.taken;
+        told.waiting = 0;
         ++told.bursts;
         if (n == 0) ++told.empty;
         return told;

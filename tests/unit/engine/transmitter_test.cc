@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <deque>
 #include <optional>
 
@@ -225,6 +226,34 @@ TEST_F(Immediate, keeps_a_frame_that_the_port_does_not_take) {
     EXPECT_EQ(sent(), 1U);
     transmitter_->begin_round(++now_);
     EXPECT_TRUE(transmitter_->may_send_one());
+}
+
+TEST_F(Immediate, tells_a_tap_what_it_offers_and_how_much_of_it_the_port_took) {
+    std::atomic<std::uint64_t> taken = 0;
+    std::uint32_t offered = 0;
+    PortTap tap;
+    tap.context = &offered;
+    tap.taken = &taken;
+    tap.on_offered = [](void* context, Segment* const*, std::uint16_t n) {
+        *static_cast<std::uint32_t*>(context) += n;
+    };
+    port_.tap = &tap;
+    transmitter_.emplace(port_, departures_, counters_);
+    transmitter_->begin_round(++now_);
+    takes_ = 2;
+    for (int n = 0; n < 3; ++n)
+        transmitter_->push(&frame_);
+    transmitter_->flush();
+    EXPECT_EQ(offered, 3U);
+    EXPECT_EQ(taken.load(), 2U);
+    takes_ = 2;
+    transmitter_->begin_round(++now_);  // offers the third again
+    EXPECT_EQ(offered, 4U);
+    EXPECT_EQ(taken.load(), 3U);
+    transmitter_->send_one(&frame_);
+    EXPECT_EQ(offered, 5U);
+    EXPECT_EQ(taken.load(), 4U);
+    EXPECT_EQ(sent(), 4U);
 }
 
 }  // namespace
