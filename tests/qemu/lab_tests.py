@@ -11,6 +11,7 @@ VERBS = [*ENGINE, "tools/ulc", "tests/process/process_exchange",
          "bench/apps/ulc-matmul"]
 SYSTEM = [DRIVER, *ENGINE, "tools/ulc", "tests/process/process_exchange",
           "bench/apps/ulc-matmul"]
+GAMMA = ["tests/qemu/gamma_barriers", "tests/qemu/gamma_ports", "tests/qemu/gamma_groups"]
 
 TESTS = [
     Test("testpmd_uio",
@@ -25,6 +26,10 @@ TESTS = [
          "multicast, matrix product by allgather and by broadcast, then one loses power and the "
          "others get an error",
          "cluster", 4, SYSTEM, judges=(0, 1, 2), power_off={3: "LAB: 3 waits for its end"}),
+    Test("gamma",
+         "4 machines on a hub: the programs of libgamma's test, which pass barriers, exchange "
+         "messages, and message each other as three groups, of which one loses a member",
+         "gamma", 4, [*SYSTEM, *GAMMA], always=False, judges=(0, 1, 2, 3)),
     Test("readme", "what REAL_NICS.md says, line by line, on two machines with an IOMMU",
          "readme", 2, [DRIVER, *ENGINE, "tools/ulc"], judges=(0, 1),
          drivers=("none",), machine=IOMMU, memory_mb=1024),
