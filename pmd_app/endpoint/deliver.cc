@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 #include "endpoint/offload.h"
@@ -21,12 +22,13 @@ Deliverer::Deliverer(const abi::Region& region)
       releases_(region.release_consumer()),
       arena_(region.layout().rx_arena_octets) {}
 
-void Deliverer::begin_job(std::uint16_t ranks, std::uint16_t mtu) {
+void Deliverer::begin_job(std::uint16_t ranks, std::uint16_t mtu, bool packs) {
     index_.assign(ranks, 0);
     sources_.clear();
     places_ = 0;
     reserves_.assign(1, {});
     mtu_ = mtu;
+    packs_ = packs;
     if (std::uint64_t{ranks} * mtu_ <= arena_.octets() / 2) return;
     reserves_[0].block = arena_.reserve(mtu_, 0);
     reserves_[0].free = reserves_[0].block != RxArena::kNone;
@@ -73,6 +75,7 @@ Deliverer::Source& Deliverer::source_of(Rank rank) {
             if (!member.front(rank, packet)) break;
             if (!deliver(rank, packet, cq, counters)) {
                 blocked_ = true;
+                moved |= std::exchange(delivered_part_, false);
                 if (first_blocked == kNoRank) first_blocked = rank;
                 break;
             }
@@ -105,28 +108,12 @@ bool Deliverer::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::Complet
     Source& source = source_of(rank);
     const bool broken_off = packet.first() || (packet.after_loss && packet.stream == source.stream);
     if (source.open && broken_off && !abandon(rank, source, cq, counters)) return false;
+    if (packet.first() && packet.last())
+        return packs_ ? deliver_list(rank, source, packet, cq, counters)
+                      : deliver_whole(rank, source, packet, cq, counters);
     if (packet.first()) source.sink = sink_of(rank, packet);
     if (source.sink) {
         deliver_to_schedule(source, packet, counters);
-        return true;
-    }
-    if (packet.first() && packet.last()) {
-        abi::CompletionRecord* out = cq.claim();
-        if (out == nullptr) return false;
-        source.place = place_of(rank, packet);
-        if (source.place) {
-            open_message(source, packet);
-            return deliver_placed(rank, source, packet, cq, counters);
-        }
-        if (packet.length <= abi::kInlineOctetsMax) {
-            complete_inline(rank, packet, *out);
-            note_passed(rank, packet.has_tag(), packet.tag, cq);
-            cq.publish();
-        } else if (!deliver_single(rank, source, packet, *out, cq)) {
-            return false;
-        }
-        counters.add(Counter::completions);
-        counters.add(Counter::messages_received);
         return true;
     }
     if (packet.first()) {
@@ -144,6 +131,32 @@ bool Deliverer::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::Complet
     }
     if (source.place) return deliver_placed(rank, source, packet, cq, counters);
     return append(rank, source, packet, cq, counters);
+}
+
+bool Deliverer::deliver_whole(Rank rank, Source& source, const urtp::ReadyPacket& packet,
+                              abi::CompletionProducer& cq, Counters& counters) {
+    source.sink = sink_of(rank, packet);
+    if (source.sink) {
+        deliver_to_schedule(source, packet, counters);
+        return true;
+    }
+    abi::CompletionRecord* out = cq.claim();
+    if (out == nullptr) return false;
+    source.place = place_of(rank, packet);
+    if (source.place) {
+        open_message(source, packet);
+        return deliver_placed(rank, source, packet, cq, counters);
+    }
+    if (packet.length <= abi::kInlineOctetsMax) {
+        complete_inline(rank, packet, *out);
+        note_passed(rank, packet.has_tag(), packet.tag, cq);
+        cq.publish();
+    } else if (!deliver_single(rank, source, packet, *out, cq)) {
+        return false;
+    }
+    counters.add(Counter::completions);
+    counters.add(Counter::messages_received);
+    return true;
 }
 
 // Checks that a packet continues the open message: in its stream, and not beyond its length, which
@@ -200,53 +213,6 @@ void Deliverer::leave_place(Source& source) noexcept {
     if (!source.place) return;
     source.place = {};
     --places_;
-}
-
-std::byte* Deliverer::next_place(Rank rank, const urtp::ReadyPacket& packet) const {
-    const bool known = rank < index_.size() && index_[rank] != 0;
-    const Source* source = known ? &sources_[index_[rank] - 1U] : nullptr;
-    const bool open = source != nullptr && source->open;
-    if (packet.first()) {
-        const bool schedules = offloads_ != nullptr && packet.has_tag() && is_operation(packet.tag);
-        const abi::Beginning message = beginning_of(rank, packet);
-        if (open || schedules || placer_ == nullptr || message.length < abi::kPlacedMin)
-            return nullptr;
-        const abi::Place place = placer_->find(placer_->context, message);
-        return place ? place.contiguous(0, packet.length) : nullptr;
-    }
-    const bool goes_on = open && source->place && continues(*source, packet);
-    return goes_on ? source->place.contiguous(source->done, packet.length) : nullptr;
-}
-
-// The client has made it the message of a receive. It gets one more completion, when the message is
-// whole or broken.
-bool Deliverer::deliver_placed(Rank rank, Source& source, const urtp::ReadyPacket& packet,
-                               abi::CompletionProducer& cq, Counters& counters) {
-    if (packet.last() && cq.room() == 0) return false;
-    std::byte* to = source.place.contiguous(source.done, packet.length);
-    if (to == nullptr) {
-        source.place.write(source.done, packet.payload, packet.length);
-    } else if (packet.payload != to) {  // else it landed
-        std::memcpy(to, packet.payload, packet.length);
-    }
-    source.done += packet.length;
-    if (!packet.last()) return true;
-    abi::CompletionRecord* out = cq.claim();
-    out->kind = abi::CompletionKind::kMessage;
-    out->flags = abi::kCompletePlaced | abi::kCompleteLast;
-    out->inline_length = 0;
-    out->source = rank;
-    out->status = 0;
-    out->stream = source.stream;
-    out->tag = source.tag;
-    out->body.block = {0, 0, source.length, 0, 0, 0};
-    cq.publish();
-    source.open = false;
-    leave_place(source);
-    counters.add(Counter::completions);
-    counters.add(Counter::messages_received);
-    counters.add(Counter::messages_placed);
-    return true;
 }
 
 // Takes a block for a message that its record has no space for, of the common part only. A message
@@ -478,6 +444,7 @@ void Deliverer::begin_source(Rank source) noexcept {
 void Deliverer::forget(Rank source) noexcept {
     if (source >= index_.size() || index_[source] == 0) return;
     Source& state = sources_[index_[source] - 1U];
+    state.unpacked = 0;
     if (state.sink && offloads_ != nullptr) offloads_->arrived(state.sink, true);
     state.sink = {};
     leave_place(state);

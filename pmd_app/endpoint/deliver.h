@@ -16,6 +16,9 @@
 // message a source. A source that breaks this is counted (drop_framing) and damages its own
 // messages only.
 //
+// With the profile `pack`, a packet of whole messages is a list of them, each delivered as above.
+// If the client has space for some of them only, the packet stays in front until all are delivered.
+//
 // A message of an offloaded schedule goes to the place that the schedule names (offload.h), with
 // neither block nor completion. If a client of this process has named the memory for a receive, the
 // message goes there, and only its end is completed (abi/placement.h).
@@ -54,7 +57,8 @@ public:
     explicit Deliverer(const abi::Region& region);
 
     /// Begins a job: sources are 0 … ranks-1, packets carry at most `mtu` bytes.
-    void begin_job(std::uint16_t ranks, std::uint16_t mtu);
+    /// `packs`: a packet of whole messages holds a list of them (wire/packed.h).
+    void begin_job(std::uint16_t ranks, std::uint16_t mtu, bool packs = false);
     /// Delivers until nothing is ready, `budget` packets were delivered, or the client has no
     /// space. Returns true if something moved.
     bool run(urtp::Transport& member, abi::CompletionProducer& cq, Counters& counters,
@@ -178,8 +182,9 @@ private:
         std::uint64_t length = 0;
         std::uint64_t tag = 0;
         std::uint32_t stream = 0;
-        Sink sink;         ///< destination of the open message, if not the client
-        abi::Place place;  ///< place that the client named for all of it; or none
+        std::uint16_t unpacked = 0;  ///< bytes of the packet in front whose messages are delivered
+        Sink sink;                   ///< destination of the open message, if not the client
+        abi::Place place;            ///< place that the client named for all of it; or none
         bool block_is_reserve = false;
         bool open = false;
         bool whole = false;  ///< one block for the whole message
@@ -192,6 +197,10 @@ private:
     /// Returns false if there is no space; nothing has changed that a second try would repeat.
     bool deliver(Rank rank, const urtp::ReadyPacket& packet, abi::CompletionProducer& cq,
                  Counters& counters);
+    bool deliver_list(Rank rank, Source& source, const urtp::ReadyPacket& packet,
+                      abi::CompletionProducer& cq, Counters& counters);
+    bool deliver_whole(Rank rank, Source& source, const urtp::ReadyPacket& packet,
+                       abi::CompletionProducer& cq, Counters& counters);
     [[nodiscard]] bool fits(const Source& source) const noexcept;
     static void complete_inline(Rank rank, const urtp::ReadyPacket& packet,
                                 abi::CompletionRecord& out);
@@ -237,9 +246,11 @@ private:
     std::vector<Reserve> reserves_;  ///< the first is common to all sources without a separate one
     std::uint32_t reserved_octets_ = 0;
     std::uint16_t mtu_ = 1500;
+    bool packs_ = false;
     bool blocked_ = false;
     bool unfinished_ = false;
-    bool bad_release_ = false;  ///< the client gave back a block that it did not hold
+    bool delivered_part_ = false;  ///< a list was delivered in part; for run()
+    bool bad_release_ = false;     ///< the client gave back a block that it did not hold
 };
 
 }  // namespace ulc::engine

@@ -8,6 +8,7 @@
 #include "endpoint/complete.h"
 #include "endpoint/offload.h"
 #include "endpoint/send_record.h"
+#include "wire/packed.h"
 
 namespace ulc::engine {
 namespace {
@@ -336,23 +337,31 @@ bool SendQueue::send_packet(Pending& pending, const SendContext& context, Nanos 
     urtp::PacketMeta meta;
     meta.stream = record.stream;
     meta.first = message == nullptr ? pending.done == 0 : message->sent == 0;
-    meta.last = final_record && rest <= context.mtu - sizeof(wire::Header);
+    const bool tagged = (record.flags & abi::kSubmitHasTag) != 0;
+    // With `pack`, a packet that is the first and the last of its message begins a list.
+    const bool may_list = meta.first && final_record && context.member->packs();
+    const std::uint32_t head = may_list ? wire::packed_head_octets(tagged) : 0;
+    meta.last = final_record && rest + head <= context.mtu - sizeof(wire::Header);
     meta.ack_now = meta.last && wants_acked(record, context);
-    meta.has_tag = meta.first && (record.flags & abi::kSubmitHasTag) != 0;
+    meta.has_tag = meta.first && tagged && !(may_list && meta.last);
     meta.tag = record.tag;
     meta.has_subset = (record.flags & abi::kSubmitHasSubset) != 0;
     meta.subset = meta.has_subset ? record.body.block.subset : 0;
     meta.message_length = message == nullptr ? octets_of(record) : message->length;
     urtp::PacketPlan plan = context.member->plan(meta, now);
-    if (meta.last && rest > plan.payload_max) {  // it would have fitted without extensions
+    if (meta.last && rest + head > plan.payload_max) {  // it would have fitted without extensions
         meta.last = false;
+        meta.has_tag = meta.first && tagged;
         plan = context.member->plan(meta, now);
     }
     // The second plan may have fewer extensions than the first; the last packet still needs a byte.
     const std::uint32_t most = final_record && !meta.last ? rest - 1 : rest;
     const std::uint32_t octets = std::min<std::uint32_t>(most, plan.payload_max);
     const std::byte* payload = payload_of(record, context.region, pending.done, octets);
-    if (payload == nullptr) {
+    std::uint32_t listed = 0;
+    if (may_list && meta.last) {
+        listed = pack(pending, context, segment->frame + plan.payload_offset, plan.payload_max);
+    } else if (payload == nullptr) {
         place_of(record).read(pending.done, segment->frame + plan.payload_offset, octets);
     } else if (is_gathered(record, context) && octets >= kGatherOctetsMin) {
         segment->tail = payload;
@@ -365,7 +374,7 @@ bool SendQueue::send_packet(Pending& pending, const SendContext& context, Nanos 
         ULC_CHECK(awaiting_.push_back(
             {segment, record.cookie, record.stream, is_gathered(record, context)}));
     }
-    context.member->commit(meta, plan, segment, octets, now);
+    context.member->commit(meta, plan, segment, listed > 0 ? listed : octets, now);
     pending.done += octets;
     if (message != nullptr) {
         message->started = true;

@@ -17,6 +17,9 @@
 // are queued only if no message for which they would wait lacks chunks; a client that sends long
 // messages without a pause delays them that long.
 //
+// With the profile `pack`, a packet that holds a whole message takes along the messages directly
+// behind it in the queue that go to the same ranks and fit (docs/protocol/MESSAGES.md §6.7).
+//
 // "Every destination has it in order" (kSubmitNotifyAcked) shows in the segment: the transport
 // releases its reference then, so the queue's own is the last one. A long direct payload
 // (kSubmitDirect) on a port that gathers is not copied into frames: they refer to it, and its
@@ -219,6 +222,8 @@ private:
     [[nodiscard]] urtp::MessageSize size_of(const Pending& pending) const noexcept;
     bool transmit(Pending& pending, const SendContext& context, Nanos now);
     [[nodiscard]] bool send_packet(Pending& pending, const SendContext& context, Nanos now);
+    [[nodiscard]] std::uint32_t pack(const Pending& first, const SendContext& context,
+                                     std::byte* list, std::uint32_t room) noexcept;
     void finish(Pending& pending, Err status) noexcept;
     void note_failed(const abi::SubmissionRecord& record, Err status) noexcept;
     bool answer(Pending& pending, const SendContext& context) noexcept;

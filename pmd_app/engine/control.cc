@@ -289,7 +289,7 @@ void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig confi
     endpoint.forgets = endpoint.member->forgets();
     const auto ranks = static_cast<std::uint16_t>(roster.size());
     endpoint.sends.begin_job(ranks);
-    endpoint.deliverer->begin_job(ranks, endpoint.net->port.info.mtu);
+    endpoint.deliverer->begin_job(ranks, endpoint.net->port.info.mtu, endpoint.member->packs());
     endpoint.gone.assign(ranks, kHere);
     endpoint.nodes.assign(ranks, kNoNode);
 }

@@ -84,6 +84,8 @@ struct Params {
     /// A packet is retained until it is acknowledged; false: it is transmitted once and forgotten,
     /// and nothing waits for a window (GAMMA §4.5.5).
     bool acknowledged = true;
+    /// A packet of whole messages holds a list of them (wire/packed.h).
+    bool packs = false;
     /// PCODE: a group's window is at least this, in packets.
     std::uint32_t group_window_min = 0;
     /// PCODE: messages of one source that came too early and are saved.

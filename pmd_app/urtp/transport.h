@@ -225,6 +225,8 @@ public:
     /// Tells whether a transmitted packet is forgotten, so that transmission itself makes space for
     /// more (profile detect).
     [[nodiscard]] bool forgets() const noexcept { return !context_.params().acknowledged; }
+    /// A packet of whole messages holds a list of them (profile pack).
+    [[nodiscard]] bool packs() const noexcept { return context_.params().packs; }
     /// Nothing unacknowledged in any stream, nothing queued for the wire.
     [[nodiscard]] bool drained() const noexcept;
     /// All packets of the unicast stream to that peer are acknowledged.

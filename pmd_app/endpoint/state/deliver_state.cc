@@ -28,9 +28,9 @@ void Deliverer::Reserve::fields(state::Archive& archive) {
 }
 
 void Deliverer::Source::fields(state::Archive& archive) {
-    ULC_STATE(archive, Deliverer::Source, 1,
-              (reserve, block, capacity, filled, done, length, tag, stream, sink, block_is_reserve,
-               open, whole, has_tag),
+    ULC_STATE(archive, Deliverer::Source, 2,
+              (reserve, block, capacity, filled, done, length, tag, stream, unpacked, sink,
+               block_is_reserve, open, whole, has_tag),
               (place));
 }
 
@@ -43,10 +43,10 @@ bool Deliverer::fits(const Source& source) const noexcept {
 }
 
 void Deliverer::fields(state::Archive& archive) {
-    ULC_STATE(archive, Deliverer, 1,
+    ULC_STATE(archive, Deliverer, 2,
               (releases_, arena_, index_, sources_, passed_, passed_at_, reserves_,
-               reserved_octets_, mtu_, blocked_, unfinished_),
-              (region_, offloads_, placer_, places_, bad_release_));
+               reserved_octets_, mtu_, packs_, blocked_, unfinished_),
+              (region_, offloads_, placer_, places_, delivered_part_, bad_release_));
     if (archive.exporting()) return;
     const auto known = [this](std::uint16_t index) { return index <= sources_.size(); };
     const auto there = [this](const Reserve& reserve) {

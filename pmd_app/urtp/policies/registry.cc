@@ -13,7 +13,7 @@ namespace {
 constexpr std::array kTables = {&kUrtp,         &kUrtp1997,     &kGoBackN,    &kAckLazy, &kAckBlock,
                                 &kAckEager,     &kOpen,         &kAimd,       &kBackoff, &kDelay,
                                 &kConservative, &kCreditPolicy, &kOptimistic, &kDetect,  &kP0,
-                                &kP1,           &kPcode};
+                                &kP1,           &kPcode,        &kPack};
 
 template <typename Entry>
 void lay(Entry& under, Entry over) noexcept {

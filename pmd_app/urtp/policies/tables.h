@@ -21,6 +21,7 @@ extern const Policy kConservative;  ///< conservative.cc
 extern const Policy kCreditPolicy;  ///< credit.cc
 extern const Policy kOptimistic;    ///< optimistic.cc
 extern const Policy kDetect;        ///< detect.cc
+extern const Policy kPack;          ///< pack.cc
 extern const Policy kP0;            ///< profiles/pcode/tables.cc
 extern const Policy kP1;
 extern const Policy kPcode;

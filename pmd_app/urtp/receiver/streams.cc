@@ -16,7 +16,7 @@ Receiver::Receiver(Context& context, Sessions& sessions, ControlQueue& control)
       store_(context.params().rx_pool_packets, context.config.send_frames,
              context.config.receive_frames),
       room_(store_),
-      takes_short_(kFastPath && context.params().acknowledged),
+      takes_short_(kFastPath && context.params().acknowledged && !context.params().packs),
       in_turn_(context.params().receives_in_turn),
       plain_acks_(kFastPath && context.policy.credit == kUrtp.credit &&
                   context.policy.next_ack == kUrtp.next_ack),

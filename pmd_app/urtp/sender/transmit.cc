@@ -49,6 +49,7 @@ Sender::Sender(Context& context, Sessions& sessions, ControlQueue& control, Rece
       receiver_(receiver),
       takes_short_(kFastPath && !context.config.crc && context.params().acknowledged &&
                    !context.params().credit_request && context.params().free_lazily == 0 &&
+                   !context.params().packs &&
                    context.params().reserve_above >= ShortMessage::kOctetsSure),
       short_octets_max_(longest_short(context)),
       tail_wait_(context),

@@ -5,6 +5,7 @@
 //   exchange [ROUNDS]     exit 0 if all was right, 1 if not
 // exchange groups ROUNDS  also makes a group of all ranks, the last first, and multicasts in it, in
 //                           odd rounds to one member
+// exchange bursts ROUNDS  sends each unicast kBurst times, without a pause
 //   exchange exit STATUS  forms the job, then rank 1 exits with STATUS while the others wait for it
 //   exchange hang         forms the job, reports it, then waits without end
 //   exchange outlive      the same for the last rank; the others wait for a message of it, and end
@@ -27,6 +28,13 @@ constexpr std::uint64_t kInGroup = 3;
 constexpr std::size_t kLengths[] = {0,    1,    40,   41,   1000, 1469,   1470,
                                     1478, 1479, 1486, 1487, 5000, 100'000};
 constexpr std::size_t kLongest = 100'000;
+constexpr unsigned kBurst = 12;
+
+/// Messages of a round.
+struct Plan {
+    ulc_group group = 0;  ///< 0: no multicast in a group
+    unsigned copies = 1;  ///< number of each unicast
+};
 
 [[noreturn]] void die(const char* what, int error) {
     std::fprintf(stderr, "rank %s: %s: %s (%s)\n", std::getenv("ULC_RANK"), what,
@@ -81,33 +89,34 @@ bool is_for(const ulc_endpoint* ep, std::uint64_t subset) {
     return subset == ULC_SUBSET_ALL || (subset >> own & 1U) != 0;
 }
 
-void send_round(ulc_endpoint* ep, ulc_group group, unsigned round) {
+void send_round(ulc_endpoint* ep, const Plan& plan, unsigned round) {
     const std::uint16_t me = ulc_rank(ep);
     const auto one = payload_of(me, round, kUnicast);
     for (std::uint16_t to = 0; to < ulc_size(ep); ++to) {
-        if (to == me) continue;
-        start(ep, "send",
-              [&] { return ulc_send(ep, to, kUnicast, one.data(), one.size(), nullptr); });
+        for (unsigned n = 0; to != me && n < plan.copies; ++n)
+            start(ep, "send",
+                  [&] { return ulc_send(ep, to, kUnicast, one.data(), one.size(), nullptr); });
     }
     const auto all = payload_of(me, round, kMulticast);
     start(ep, "multicast", [&] {
         return ulc_multicast(ep, ulc_world(ep), ULC_SUBSET_ALL, kMulticast, all.data(), all.size(),
                              nullptr);
     });
-    if (group == 0) return;
+    if (plan.group == 0) return;
     const auto some = payload_of(me, round, kInGroup);
     start(ep, "multicast in the group", [&] {
-        return ulc_multicast(ep, group, subset_of(ep, me, round), kInGroup, some.data(),
+        return ulc_multicast(ep, plan.group, subset_of(ep, me, round), kInGroup, some.data(),
                              some.size(), nullptr);
     });
 }
 
-/// Receives the next messages of a source, which must be its unicast and its multicasts of this
+/// Receives the next messages of a source, which must be its unicasts and its multicasts of this
 /// round, in this order.
-void receive_round(ulc_endpoint* ep, ulc_group group, std::uint16_t from, unsigned round) {
+void receive_round(ulc_endpoint* ep, const Plan& plan, std::uint16_t from, unsigned round) {
     std::vector<unsigned char> buffer(kLongest);
-    std::vector<std::uint64_t> tags{kUnicast, kMulticast};
-    if (group != 0 && is_for(ep, subset_of(ep, from, round))) tags.push_back(kInGroup);
+    std::vector<std::uint64_t> tags(plan.copies, kUnicast);
+    tags.push_back(kMulticast);
+    if (plan.group != 0 && is_for(ep, subset_of(ep, from, round))) tags.push_back(kInGroup);
     for (const std::uint64_t tag : tags) {
         ulc_request request;
         ulc_status status{};
@@ -167,12 +176,15 @@ int main(int argc, char** argv) {
     }
     if (mode == "exit" || mode == "hang") wait_for_ever(ep);
     if (mode == "outlive") return outlive(ep);
-    const ulc_group group = mode == "groups" ? make_group(ep) : 0;
-    const auto rounds = static_cast<unsigned>(std::atoi(group != 0 ? argv[2] : mode.c_str()));
+    Plan plan;
+    if (mode == "groups") plan.group = make_group(ep);
+    if (mode == "bursts") plan.copies = kBurst;
+    const bool is_named = mode == "groups" || mode == "bursts";
+    const auto rounds = static_cast<unsigned>(std::atoi(argc > 1 ? argv[is_named ? 2 : 1] : "100"));
     for (unsigned round = 0; round < rounds; ++round) {
-        send_round(ep, group, round);
+        send_round(ep, plan, round);
         for (std::uint16_t from = 0; from < ulc_size(ep); ++from) {
-            if (from != ulc_rank(ep)) receive_round(ep, group, from, round);
+            if (from != ulc_rank(ep)) receive_round(ep, plan, from, round);
         }
     }
     std::printf("rank %u of %u: %u rounds right\n", ulc_rank(ep), ulc_size(ep), rounds);

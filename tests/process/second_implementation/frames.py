@@ -55,6 +55,30 @@ def crc32c(octets):
     return struct.pack(">I", crc ^ 0xFFFFFFFF)
 
 
+# M-14
+def packed(tag, octets):
+    """Returns one message of a list."""
+    length = len(octets) | (0x8000 if tag else 0)
+    return struct.pack(">H", length) + (struct.pack(">Q", tag) if tag else b"") + octets
+
+
+# M-14, M-16
+def unpacked(body):
+    """Returns the (tag, octets) of each message of a list."""
+    messages = []
+    while body:
+        need(len(body) >= 2, "pack")
+        (word,) = struct.unpack(">H", body[:2])
+        start = 10 if word & 0x8000 else 2
+        end = start + (word & 0x7FFF)
+        need(len(body) >= end, "pack")
+        messages.append((struct.unpack(">Q", body[2:10])[0] if start == 10 else 0,
+                         body[start:end]))
+        body = body[end:]
+    need(1 <= len(messages) <= 64, "pack")
+    return messages
+
+
 # F-19, F-20
 @dataclass
 class AckEntry:

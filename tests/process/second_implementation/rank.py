@@ -5,7 +5,8 @@ import collections
 import struct
 
 from frames import (A, ACK, BROADCAST, C, DATA, F, HEADER, JOB, L, LINK, MCAST, MTU, N, NODE, PROBE,
-                    R, REQ, S, T, AckEntry, Frame, Malformed, ahead, need, plus, requested)
+                    R, REQ, S, T, AckEntry, Frame, Malformed, ahead, need, packed, plus,
+                    requested, unpacked)
 from groups import Groups
 from streams import WINDOW, Receiving, Sending
 
@@ -32,6 +33,7 @@ class Rank:
         self.links = {}  # node → its incarnation, number of its announcement, (address, speed)…
         self.node_of = {}  # address of a link → node
         self.counters = collections.Counter()
+        self.packs = b"pack" in job.profile.split(b"+")
 
     # --- for the application
     def submit(self, to, tag, octets, subset=0):
@@ -200,6 +202,8 @@ class Rank:
     # M-4
     def on_ready(self, source, name, frame):
         """Assembles messages by §6.1: one message of a source at a time."""
+        if self.packs and frame.flags & F and frame.flags & L:
+            return self.on_list(source, name, frame)
         if frame.flags & F:
             self.unfinished[source] = (name, frame.tag, frame.total or len(frame.body), [])
         of, tag, total, parts = self.unfinished.get(source, (None, 0, 0, []))
@@ -213,6 +217,16 @@ class Rank:
         elif frame.flags & L:
             del self.unfinished[source]
             self.on_message(Message(source, name, tag, b"".join(parts)))
+
+    # M-15, M-16
+    def on_list(self, source, name, frame):
+        """Takes the messages of a packet of whole ones (§6.7)."""
+        self.unfinished.pop(source, None)
+        need(not frame.flags & T, "pack")
+        messages = unpacked(frame.body)
+        self.counters["shared packets"] += len(messages) > 1
+        for tag, octets in messages:
+            self.on_message(Message(source, name, tag, octets))
 
     def on_message(self, message):
         if message.tag >> 62 == 3:
@@ -305,21 +319,48 @@ class Rank:
             if frame.type == DATA:
                 self.piggyback(frame, name, now)
             self.cut(frame, octets, offset)
-            message[4] += len(frame.body)
+            if self.packs and frame.flags & F and frame.flags & L:
+                self.pack(frame)  # takes its messages away
+            elif frame.flags & L:
+                self.to_send.popleft()
+            else:
+                message[4] += len(frame.body)
             packet = frame.octets()
             stream.sent(packet, now)
             self.wire.send(to, packet)
-            if frame.flags & L:
-                self.to_send.popleft()
+
+    # M-14, M-15, M-17
+    def pack(self, frame):
+        """Makes the frame's body a list of the first message and of those behind it that fit and
+        go to the same ranks."""
+        name, subset = self.to_send[0][:2]
+        crc = 4 if frame.flags & C else 0
+        room = MTU - HEADER.size - len(frame.extensions()) - crc
+        frame.body, count = b"", 0
+        while self.to_send and count < 64 and self.to_send[0][:2] == [name, subset]:
+            one = packed(self.to_send[0][2], self.to_send[0][3])
+            if len(frame.body) + len(one) > room:
+                break
+            frame.body += one
+            count += 1
+            self.to_send.popleft()
+        self.counters["packed"] += count - 1
 
     # M-1, M-2
     def cut(self, frame, octets, offset):
         """Takes as much of the message as fits into the frame (§6.1)."""
+        crc = 4 if frame.flags & C else 0
+        too_long = False
+        if offset == 0 and self.packs:  # a whole message needs the head of a list (§6.7)
+            room = MTU - HEADER.size - len(frame.extensions()) - crc
+            if len(packed(frame.tag, b"")) + len(octets) <= room:
+                frame.tag, frame.flags = 0, frame.flags | F | L
+                return  # pack() makes the body
+            too_long = True
         if offset == 0:
             frame.flags |= F | (T if frame.tag else 0)
         frame.flags |= L  # without the length of a continuation
-        crc = 4 if frame.flags & C else 0
-        if len(octets) - offset > MTU - HEADER.size - len(frame.extensions()) - crc:
+        if too_long or len(octets) - offset > MTU - HEADER.size - len(frame.extensions()) - crc:
             frame.flags &= ~L
             frame.total = len(octets)
         room = MTU - HEADER.size - len(frame.extensions()) - crc

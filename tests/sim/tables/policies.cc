@@ -19,6 +19,7 @@
 #include "tests/sim/programs/latency.h"
 #include "tests/sim/tables/list.h"
 #include "tests/sim/tables/loop.h"
+#include "tests/sim/tables/short_messages.h"
 #include "wire/header.h"
 
 namespace ulc::sim {
@@ -400,6 +401,7 @@ Table policies_compared(const TableOptions& options) {
     add_headers(table, bench, options.quick);
     add_repairs(table, bench, options.quick);
     add_barriers(table, bench, options.quick);
+    add_short_messages(table, options);
     return table;
 }
 

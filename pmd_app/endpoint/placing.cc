@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Messages that go to the place that a client of this process named for them (abi/placement.h).
+#include <cstring>
+
+#include "endpoint/deliver.h"
+
+namespace ulc::engine {
+
+std::byte* Deliverer::next_place(Rank rank, const urtp::ReadyPacket& packet) const {
+    const bool known = rank < index_.size() && index_[rank] != 0;
+    const Source* source = known ? &sources_[index_[rank] - 1U] : nullptr;
+    const bool open = source != nullptr && source->open;
+    if (packet.first()) {
+        const bool schedules = offloads_ != nullptr && packet.has_tag() && is_operation(packet.tag);
+        const abi::Beginning message = beginning_of(rank, packet);
+        const bool is_list = packs_ && packet.last();
+        if (open || schedules || is_list || placer_ == nullptr || message.length < abi::kPlacedMin)
+            return nullptr;
+        const abi::Place place = placer_->find(placer_->context, message);
+        return place ? place.contiguous(0, packet.length) : nullptr;
+    }
+    const bool goes_on = open && source->place && continues(*source, packet);
+    return goes_on ? source->place.contiguous(source->done, packet.length) : nullptr;
+}
+
+// The client has made it the message of a receive. It gets one more completion, when the message is
+// whole or broken.
+bool Deliverer::deliver_placed(Rank rank, Source& source, const urtp::ReadyPacket& packet,
+                               abi::CompletionProducer& cq, Counters& counters) {
+    if (packet.last() && cq.room() == 0) return false;
+    std::byte* to = source.place.contiguous(source.done, packet.length);
+    if (to == nullptr) {
+        source.place.write(source.done, packet.payload, packet.length);
+    } else if (packet.payload != to) {  // else it landed
+        std::memcpy(to, packet.payload, packet.length);
+    }
+    source.done += packet.length;
+    if (!packet.last()) return true;
+    abi::CompletionRecord* out = cq.claim();
+    out->kind = abi::CompletionKind::kMessage;
+    out->flags = abi::kCompletePlaced | abi::kCompleteLast;
+    out->inline_length = 0;
+    out->source = rank;
+    out->status = 0;
+    out->stream = source.stream;
+    out->tag = source.tag;
+    out->body.block = {0, 0, source.length, 0, 0, 0};
+    cq.publish();
+    source.open = false;
+    leave_place(source);
+    counters.add(Counter::completions);
+    counters.add(Counter::messages_received);
+    counters.add(Counter::messages_placed);
+    return true;
+}
+
+}  // namespace ulc::engine
