@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "launcher/launcher.h"
 
+#include <dlfcn.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -25,13 +26,23 @@ std::string hash_text(const std::string& text) {
     return digits;
 }
 
-Outcome ask(Place& place, unsigned timeout_seconds, std::string& reason) {
+Outcome by_hydra(Place& place, unsigned timeout_seconds, Asker asker, std::string& reason) {
+    if (::dlsym(RTLD_DEFAULT, "PMPI_Init") == nullptr)
+        return by_pmi1(place, timeout_seconds, PmiOwner::kThisLibrary, reason);
+    if (asker == Asker::kStartOfMpi) return by_pmi1(place, timeout_seconds, PmiOwner::kMpi, reason);
+    reason =
+        "the connection to mpiexec belongs to the MPI of this program; set ULC_JOB, ULC_RANK and "
+        "ULC_SIZE";
+    return Outcome::kFailed;
+}
+
+Outcome ask(Place& place, unsigned timeout_seconds, Asker asker, std::string& reason) {
     if (variable("PMIX_NAMESPACE") != nullptr && variable("PMIX_RANK") != nullptr)
         return by_pmix(place, timeout_seconds, reason);
     // Hydra alone sets the last one; Slurm's PMI_FD speaks another protocol.
     if (variable("PMI_RANK") != nullptr && variable("PMI_FD") != nullptr &&
         variable("MPI_LOCALNRANKS") != nullptr)
-        return by_pmi1(place, timeout_seconds, reason);
+        return by_hydra(place, timeout_seconds, asker, reason);
     if (variable("SLURM_PROCID") != nullptr && variable("SLURM_STEP_ID") != nullptr)
         return by_slurm(place, reason);
     return Outcome::kNoLauncher;
@@ -120,7 +131,7 @@ Outcome by_slurm(Place& place, std::string& reason) {
     return Outcome::kFound;
 }
 
-Outcome find_place(Place& place, unsigned timeout_seconds, std::string& reason) {
+Outcome find_place(Place& place, unsigned timeout_seconds, Asker asker, std::string& reason) {
     // A launcher may be asked once in a process: Hydra closes its connection, and PMIx keeps what
     // it was given.
     static std::mutex guard;
@@ -128,7 +139,7 @@ Outcome find_place(Place& place, unsigned timeout_seconds, std::string& reason) 
     const std::lock_guard<std::mutex> hold(guard);
     if (!found) {
         Place asked;
-        const Outcome outcome = ask(asked, timeout_seconds, reason);
+        const Outcome outcome = ask(asked, timeout_seconds, asker, reason);
         if (outcome != Outcome::kFound) return outcome;
         found = asked;
     }

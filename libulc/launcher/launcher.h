@@ -34,9 +34,18 @@ enum class Outcome : std::uint8_t {
     kFailed,      ///< there is one, and it did not answer; the reason is a sentence
 };
 
+/// The caller that asks for the place of a process.
+enum class Asker : std::uint8_t {
+    kProgram,  ///< at any time, and perhaps not in every rank
+    /// The start of an MPI, at the same point in every rank. Hydra's connection belongs to that MPI
+    /// and is idle meanwhile, so it may be used.
+    kStartOfMpi,
+};
+
 /// Finds the place of this process. Talks to the launcher at the first call in a process, at most
 /// `timeout_seconds`; later calls return what that one found. Thread safe.
-[[nodiscard]] Outcome find_place(Place& place, unsigned timeout_seconds, std::string& reason);
+[[nodiscard]] Outcome find_place(Place& place, unsigned timeout_seconds, Asker asker,
+                                 std::string& reason);
 
 /// Returns the rank of this process as the environment shows it; talks to no launcher. nullopt: it
 /// shows none.

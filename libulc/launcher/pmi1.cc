@@ -9,9 +9,9 @@
 //       cmd=get kvsname=K key=ulc-nonce                     cmd=get_result rc=0 value=N
 //       cmd=finalize                                        cmd=finalize_ack
 //
-// The socket serves one conversation. In a process that has MPI loaded it is MPI's, and is left
-// alone.
-#include <dlfcn.h>
+// The socket serves one conversation. In a process that has MPI loaded it is MPI's: there we may
+// only put, wait at the barrier and get, while that MPI starts. It answers line by line, so between
+// two questions of the MPI nothing is on its way.
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -78,7 +78,7 @@ private:
 
 }  // namespace
 
-Outcome by_pmi1(Place& place, unsigned timeout_seconds, std::string& reason) {
+Outcome by_pmi1(Place& place, unsigned timeout_seconds, PmiOwner owner, std::string& reason) {
     const auto fd = number_in("PMI_FD", 1U << 20U);
     const auto rank = number_in("PMI_RANK", 65533);
     const auto size = number_in("PMI_SIZE", 65534);
@@ -86,19 +86,15 @@ Outcome by_pmi1(Place& place, unsigned timeout_seconds, std::string& reason) {
         reason = "PMI_FD, PMI_RANK and PMI_SIZE do not fit together; start with mpiexec";
         return Outcome::kFailed;
     }
-    if (::dlsym(RTLD_DEFAULT, "PMPI_Init") != nullptr) {
-        reason =
-            "the connection to mpiexec belongs to the MPI of this program; set ULC_JOB, ULC_RANK "
-            "and ULC_SIZE";
-        return Outcome::kFailed;
-    }
+    const bool is_guest = owner == PmiOwner::kMpi;
     Conversation hydra(static_cast<int>(*fd), timeout_seconds);
     const auto failed = [&](const char* what) {
         reason = std::string("mpiexec did not answer ") + what + " within " +
                  std::to_string(timeout_seconds) + " s; set ULC_JOB, ULC_RANK and ULC_SIZE";
         return Outcome::kFailed;
     };
-    if (hydra.ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init").empty())
+    if (!is_guest &&
+        hydra.ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init").empty())
         return failed("the greeting");
     const std::string space =
         Conversation::field(hydra.ask("cmd=get_my_kvsname", "my_kvsname"), "kvsname");
@@ -116,7 +112,8 @@ Outcome by_pmi1(Place& place, unsigned timeout_seconds, std::string& reason) {
     const auto nonce = nonce_of(Conversation::field(
         hydra.ask("cmd=get kvsname=" + space + " key=ulc-nonce", "get_result"), "value"));
     if (!nonce) return failed("the question for the nonce");
-    if (hydra.ask("cmd=finalize", "finalize_ack").empty()) return failed("the good-bye");
+    if (!is_guest && hydra.ask("cmd=finalize", "finalize_ack").empty())
+        return failed("the good-bye");
     place.job = job_name("pmi", space);
     place.rank = static_cast<std::uint16_t>(*rank);
     place.size = static_cast<std::uint16_t>(*size);

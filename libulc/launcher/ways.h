@@ -29,7 +29,13 @@ inline constexpr std::size_t kJobNameMax = 64;
 /// True if this build can talk to a PMIx server.
 [[nodiscard]] bool pmix_is_built_in();
 [[nodiscard]] Outcome by_pmix(Place& place, unsigned timeout_seconds, std::string& reason);
-[[nodiscard]] Outcome by_pmi1(Place& place, unsigned timeout_seconds, std::string& reason);
+/// The owner of the connection to Hydra.
+enum class PmiOwner : std::uint8_t {
+    kThisLibrary,
+    kMpi,  ///< we are a guest between two of its questions: no greeting, no good-bye
+};
+[[nodiscard]] Outcome by_pmi1(Place& place, unsigned timeout_seconds, PmiOwner owner,
+                              std::string& reason);
 [[nodiscard]] Outcome by_slurm(Place& place, std::string& reason);
 
 }  // namespace ulc::launcher

@@ -28,13 +28,17 @@ unsigned list_pieces(MessageHeader& header, const Outgoing& message, ulc_piece* 
     return count;
 }
 
-/// A message is processed at its destination when a receive has it.
-constexpr std::uint64_t kNeedsMatch = FI_MATCH_COMPLETE | FI_DELIVERY_COMPLETE;
+/// A message is processed at its destination when the endpoint has it, which may hold it for a
+/// later receive (fi_cq(3)). MPICH asks for this level with every send, so a match would make its
+/// MPI_Send wait for the receive.
+constexpr std::uint64_t kDelivered = FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+/// Levels that an injected message waits for, too.
+constexpr std::uint64_t kAwaited = FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
 
 /// Returns the flag of libulc for a completion level.
 unsigned level_of(std::uint64_t flags) noexcept {
-    if ((flags & kNeedsMatch) != 0) return ULC_SEND_MATCHED;
-    return (flags & FI_TRANSMIT_COMPLETE) != 0 ? unsigned{ULC_SEND_DELIVERED} : 0U;
+    if ((flags & FI_MATCH_COMPLETE) != 0) return ULC_SEND_MATCHED;
+    return (flags & kDelivered) != 0 ? unsigned{ULC_SEND_DELIVERED} : 0U;
 }
 
 }  // namespace
@@ -107,7 +111,7 @@ ssize_t Endpoint::send(const Outgoing& message) noexcept {
     }
     if (state != 0) return defer(message, to);
     ssize_t error = 0;
-    if ((message.flags & (FI_INJECT | kNeedsMatch)) == FI_INJECT) {
+    if ((message.flags & (FI_INJECT | kAwaited)) == FI_INJECT) {
         error = inject(message, to);
     } else {
         Operation* operation = describe(message, to);

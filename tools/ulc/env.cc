@@ -19,17 +19,36 @@ int refuse(const std::string& text) {
     return 1;
 }
 
+/// Prints what makes libfabric choose our provider.
+void print_provider(const std::string& provider) {
+    fmt::print("export FI_PROVIDER=ulc\nexport FI_PROVIDER_PATH='{}'\n",
+               std::filesystem::path(provider).parent_path().string());
+}
+
 /// Prints what makes Open MPI send its messages by our provider for libfabric.
-void print_provider(const std::string& provider, bool explain) {
+void print_messages_of_open_mpi(const std::string& provider, bool explain) {
     if (explain) {
         fmt::print(
             "# Messages between two ranks go by libfabric, and there by ULC. Debian's Open MPI\n"
             "# leaves libfabric out unless it is asked for. libfabric looks for the provider in\n"
             "# FI_PROVIDER_PATH.\n");
     }
-    fmt::print("export OMPI_MCA_pml=cm\nexport OMPI_MCA_mtl=ofi\nexport FI_PROVIDER=ulc\n");
-    fmt::print("export FI_PROVIDER_PATH='{}'\n",
-               std::filesystem::path(provider).parent_path().string());
+    fmt::print("export OMPI_MCA_pml=cm\nexport OMPI_MCA_mtl=ofi\n");
+    print_provider(provider);
+}
+
+/// Prints what makes an MPICH of device ch4:ofi send its messages by our provider. Intel MPI brings
+/// another libfabric, which gives way to that of the system by a variable.
+void print_messages_of_mpich(const std::string& provider, bool intel, bool explain) {
+    if (explain) {
+        fmt::print(
+            "# Messages between two ranks go by libfabric, and there by ULC, if the MPI was built\n"
+            "# for libfabric (mpichversion: ch4:ofi). Debian's was built for UCX (ch4:ucx), and "
+            "its\n"
+            "# messages stay there. libfabric looks for the provider in FI_PROVIDER_PATH.\n");
+    }
+    if (intel) fmt::print("export I_MPI_OFI_LIBRARY_INTERNAL=0\n");
+    print_provider(provider);
 }
 
 /// Prints what makes Open MPI's windows write and read by our provider.
@@ -74,12 +93,12 @@ int print_for_open_mpi(bool explain, bool one_sided) {
     const std::string provider = find_provider();
     if (one_sided && provider.empty())
         return refuse("libulc-fi.so is not built; run tools/setup test and build again");
-    if (!provider.empty()) print_provider(provider, explain);
+    if (!provider.empty()) print_messages_of_open_mpi(provider, explain);
     if (one_sided) print_one_sided(explain);
     return print_component(mpi, explain);
 }
 
-int print_for_mpich(bool explain) {
+int print_for_mpich(bool intel, bool explain) {
     const Mpich mpi = find_mpich();
     if (mpi.mpiexec.empty())
         return refuse("there is no mpiexec.hydra in PATH; apt-get install mpich");
@@ -95,6 +114,8 @@ int print_for_mpich(bool explain) {
             "changed.\n");
     }
     fmt::print("export LD_PRELOAD='{}'\"${{LD_PRELOAD:+:$LD_PRELOAD}}\"\n", mpi.library);
+    const std::string provider = find_provider();
+    if (!provider.empty()) print_messages_of_mpich(provider, intel, explain);
     return 0;
 }
 
@@ -109,18 +130,18 @@ void add_env_command(CLI::App& app, int* exit_code) {
     auto options = std::make_shared<Options>();
     auto* command =
         app.add_subcommand("env", "Print the variables with which an MPI finds the parts of ULC");
-    command->add_option("mpi", options->mpi, "The MPI: openmpi or mpich")
+    command->add_option("mpi", options->mpi, "The MPI: openmpi, mpich or intel")
         ->required()
-        ->check(CLI::IsMember({"openmpi", "mpich"}));
+        ->check(CLI::IsMember({"openmpi", "mpich", "intel"}));
     command->add_flag("--explain", options->explain,
                       "Say what each variable does and why this machine needs it");
     command->add_flag("--one-sided", options->one_sided,
                       "Open MPI: windows use ULC too, for an endpoint more a process");
     command->footer("Example: eval $(ulc env openmpi)");
     command->callback([options, exit_code] {
-        *exit_code = options->mpi == "mpich"
-                         ? print_for_mpich(options->explain)
-                         : print_for_open_mpi(options->explain, options->one_sided);
+        *exit_code = options->mpi == "openmpi"
+                         ? print_for_open_mpi(options->explain, options->one_sided)
+                         : print_for_mpich(options->mpi == "intel", options->explain);
     });
 }
 

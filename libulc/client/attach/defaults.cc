@@ -32,7 +32,8 @@ bool ask_launcher(JoinPlace& place, Nanos timeout) {
     launcher::Place found;
     std::string reason;
     const auto seconds = std::clamp<std::int64_t>(timeout / kSecond, 1, kLauncherSecondsMax);
-    switch (launcher::find_place(found, static_cast<unsigned>(seconds), reason)) {
+    switch (launcher::find_place(found, static_cast<unsigned>(seconds), launcher::Asker::kProgram,
+                                 reason)) {
         case launcher::Outcome::kFound:
             break;
         case launcher::Outcome::kFailed:

@@ -64,8 +64,8 @@ std::optional<Job> find(std::string& reason) {
                 return std::nullopt;
             }
         }
-    } else if (launcher::find_place(place, kLauncherSecondsMax, reason) !=
-               launcher::Outcome::kFound) {
+    } else if (launcher::find_place(place, kLauncherSecondsMax, launcher::Asker::kStartOfMpi,
+                                    reason) != launcher::Outcome::kFound) {
         if (reason.empty())
             reason = "no launcher shows a job; start with mpirun, srun or `ulc run`";
         return std::nullopt;

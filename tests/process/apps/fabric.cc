@@ -254,6 +254,37 @@ void matched() {
     meet();
 }
 
+/// FI_DELIVERY_COMPLETE waits for the endpoint of the receiver, and not for its receive. Injected
+/// messages of that level have a completion too.
+void delivered() {
+    meet();
+    int context[2];
+    char byte = 'x';
+    const iovec piece{&byte, 1};
+    for (unsigned n = 0; n < 2; ++n) {
+        const std::uint64_t flags =
+            FI_COMPLETION | FI_DELIVERY_COMPLETE | (n == 0 ? 0 : std::uint64_t{FI_INJECT});
+        const fi_msg_tagged message{&piece, nullptr, 1, f.peer, 20 + n, 0, &context[n], 0};
+        if (rank == 0) {
+            until_taken([&] { return fi_tsendmsg(f.ep, &message, flags); });
+            CHECK(next().op_context == &context[n]);  // nothing was posted for it
+        }
+    }
+    if (rank == 0) {
+        inject("d", 22);
+    } else {
+        char go = 0;
+        post(&go, 1, 22, 0, &go, f.peer);
+        CHECK(next().op_context == &go);
+        for (unsigned n = 0; n < 2; ++n) {
+            byte = 0;
+            post(&byte, 1, 20 + n, 0, &context[n], f.peer);
+            CHECK(next().op_context == &context[n] && byte == 'x');
+        }
+    }
+    meet();
+}
+
 /// A message is matched while its receiver computes, and calls nothing.
 void while_it_computes(const std::string& folder) {
     meet();
@@ -386,6 +417,7 @@ int main(int argc, char** argv) {
     errors();
     large();
     matched();
+    delivered();
     descriptor();
     automatic ? while_it_computes(folder) : depth();
     meet();

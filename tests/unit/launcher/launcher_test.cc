@@ -41,7 +41,7 @@ protected:
 };
 
 TEST_F(Launcher, an_environment_without_one_is_no_launcher_and_no_rank) {
-    EXPECT_EQ(find_place(place, 1, reason), Outcome::kNoLauncher);
+    EXPECT_EQ(find_place(place, 1, Asker::kProgram, reason), Outcome::kNoLauncher);
     EXPECT_FALSE(rank_in_environment());
 }
 
@@ -64,7 +64,7 @@ TEST_F(Launcher, slurm_with_a_rank_outside_of_its_step_is_refused) {
     set("SLURM_STEP_ID", "7");
     set("SLURM_JOB_ID", "1234");
     set("SLURM_STEP_NUM_TASKS", "4");
-    EXPECT_EQ(find_place(place, 1, reason), Outcome::kFailed);
+    EXPECT_EQ(find_place(place, 1, Asker::kProgram, reason), Outcome::kFailed);
     EXPECT_NE(reason.find("srun"), std::string::npos) << reason;
 }
 
@@ -166,7 +166,7 @@ TEST_F(UnderHydra, a_rank_gets_the_nonce_of_rank_0_and_says_good_bye) {
         Hydra hydra;
         hydra.serve();
         start(2, hydra.theirs);
-        ASSERT_EQ(by_pmi1(place, 20, reason), Outcome::kFound) << reason;
+        ASSERT_EQ(by_pmi1(place, 20, PmiOwner::kThisLibrary, reason), Outcome::kFound) << reason;
         heard = hydra.heard;
     }
     EXPECT_EQ(place.job, "pmi-kvs_17_0_host");
@@ -178,11 +178,31 @@ TEST_F(UnderHydra, a_rank_gets_the_nonce_of_rank_0_and_says_good_bye) {
     EXPECT_EQ(heard.back(), "cmd=finalize");
 }
 
+// The connection is an MPI's, which greeted and says good-bye itself: either by us would end its
+// conversation.
+TEST_F(UnderHydra, a_guest_of_the_mpi_neither_greets_nor_says_good_bye) {
+    std::vector<std::string> heard;
+    {
+        Hydra hydra;
+        hydra.serve();
+        start(0, hydra.theirs);
+        ASSERT_EQ(by_pmi1(place, 20, PmiOwner::kMpi, reason), Outcome::kFound) << reason;
+        EXPECT_EQ(text_of(*place.nonce), hydra.put);
+        heard = hydra.heard;
+    }
+    std::vector<std::string> asked;
+    asked.reserve(heard.size());
+    for (const std::string& line : heard)
+        asked.push_back(line.substr(4, line.find(' ') - 4));
+    const std::vector<std::string> expected = {"get_my_kvsname", "put", "barrier_in", "get"};
+    EXPECT_EQ(asked, expected);
+}
+
 TEST_F(UnderHydra, rank_0_publishes_a_nonce_of_its_own) {
     Hydra hydra;
     hydra.serve();
     start(0, hydra.theirs);
-    ASSERT_EQ(by_pmi1(place, 20, reason), Outcome::kFound) << reason;
+    ASSERT_EQ(by_pmi1(place, 20, PmiOwner::kThisLibrary, reason), Outcome::kFound) << reason;
     ASSERT_TRUE(place.nonce);
     EXPECT_NE(text_of(*place.nonce), "00112233445566778899aabbccddeeff");
     EXPECT_EQ(text_of(*place.nonce), hydra.put);
@@ -192,7 +212,7 @@ TEST_F(UnderHydra, one_that_is_silent_fails_in_time_with_advice) {
     Hydra hydra;
     hydra.serve(true);
     start(1, hydra.theirs);
-    EXPECT_EQ(by_pmi1(place, 1, reason), Outcome::kFailed);
+    EXPECT_EQ(by_pmi1(place, 1, PmiOwner::kThisLibrary, reason), Outcome::kFailed);
     EXPECT_NE(reason.find("ULC_JOB"), std::string::npos) << reason;
 }
 
@@ -201,18 +221,18 @@ TEST_F(UnderHydra, one_that_talks_rubbish_or_hangs_up_fails) {
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     start(1, ends[1]);
     ASSERT_EQ(::write(ends[0], "cmd=no_such_answer\n", 19), 19);
-    EXPECT_EQ(by_pmi1(place, 1, reason), Outcome::kFailed);
+    EXPECT_EQ(by_pmi1(place, 1, PmiOwner::kThisLibrary, reason), Outcome::kFailed);
     ::close(ends[0]);
-    EXPECT_EQ(by_pmi1(place, 1, reason), Outcome::kFailed);
+    EXPECT_EQ(by_pmi1(place, 1, PmiOwner::kThisLibrary, reason), Outcome::kFailed);
     ::close(ends[1]);
 }
 
 TEST_F(UnderHydra, ranks_and_sizes_that_do_not_fit_are_refused) {
     start(4, 0);
-    EXPECT_EQ(by_pmi1(place, 1, reason), Outcome::kFailed);
+    EXPECT_EQ(by_pmi1(place, 1, PmiOwner::kThisLibrary, reason), Outcome::kFailed);
     start(1, 0);
     set("PMI_SIZE", "many");
-    EXPECT_EQ(by_pmi1(place, 1, reason), Outcome::kFailed);
+    EXPECT_EQ(by_pmi1(place, 1, PmiOwner::kThisLibrary, reason), Outcome::kFailed);
 }
 
 }  // namespace
