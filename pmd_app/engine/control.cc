@@ -444,7 +444,8 @@ bool control(Core& core, Endpoint& endpoint, Nanos now) {
 }
 
 void Net::wrap_port() {
-    bond = std::make_unique<port::BondPort>(std::span<const Port>(&port, 1));
+    bond = std::make_unique<port::BondPort>(std::span<const Port>(&port, 1),
+                                            port::BondConfig{.ether_type = ether_type});
     const PortTap* const tap = port.tap;
     port = bond->table();
     port.tap = tap;

@@ -170,6 +170,7 @@ struct Net {
     MulticastFilter filter;
     Jobs jobs;
     std::uint32_t index;
+    std::uint16_t ether_type;
     std::uint32_t send_frames_all;     ///< total of send_frames
     std::uint32_t receive_frames_all;  ///< total of receive_frames
     /// Frames from which to send; some are reserved for control.
@@ -183,9 +184,10 @@ struct Net {
     Endpoint* landing = nullptr;
     Nanos link_due = 0;  ///< when to check the link again
     bool link_is_up = true;
-    Nanos missed_due = 0;      ///< when to ask the port for its missed frames
-    std::uint64_t missed = 0;  ///< its last answer
-    PortCosts costs;           ///< those that are counted
+    Nanos missed_due = 0;        ///< when to ask the port for its missed frames
+    std::uint64_t missed = 0;    ///< its last answer
+    PortCosts costs;             ///< those that are counted
+    std::uint64_t silences = 0;  ///< the same of links that were found silent
     Predictions predictions;
     Nanos heard_else = 0;  ///< NextFrame::heard of nodes that are not watched
 

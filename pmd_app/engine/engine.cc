@@ -83,6 +83,7 @@ Net::Net(const EngineConfig& config, const Port& its_port, std::uint32_t its_ind
       filter(its_port.info.multicast_filters),
       jobs(jobs_config(config, its_port, prng, &groups), counters),
       index(its_index),
+      ether_type(config.ether_type),
       send_frames_all(its_port.pool.available(its_port.pool.context)),
       receive_frames_all(frames_to_receive(its_port)),
       send_frames(budget_of(config, send_frames_all)),

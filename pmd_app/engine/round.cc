@@ -45,6 +45,11 @@ void look_at_link(Core& core, Net& net, Nanos now) {
     if (net.port.addresses != nullptr)
         net.jobs.set_links(net.port.addresses(net.port.context), now);
     if (net.port.costs != nullptr) count_costs(core, net);
+    if (net.port.silences != nullptr) {
+        const std::uint64_t silences = net.port.silences(net.port.context);
+        core.counters.add(Counter::link_silences, silences - net.silences);
+        net.silences = silences;
+    }
     if (net.port.missed == nullptr || now < net.missed_due) return;
     net.missed_due = now + kSecond;
     const std::uint64_t missed = net.port.missed(net.port.context);

@@ -346,6 +346,9 @@ void Jobs::on_frame(const wire::FrameView& frame, Nanos now) {
             impl_->counters.add(Counter::drop_job);
         } else if (view.kind == wire::NodeKind::kLinks) {
             on_links(view, frame.source, now);
+        } else if (view.kind == wire::NodeKind::kEchoRequest ||
+                   view.kind == wire::NodeKind::kEchoReply) {
+            // For the port, once it knows that its net has nodes of several links.
         } else if (liveness_.on_node(view, frame.source, now, verdict)) {
             impl_->on_verdict(verdict, now);
         }

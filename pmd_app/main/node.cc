@@ -134,7 +134,8 @@ Err Node::bond_ports(const NodeOptions& options, std::vector<Port>& tables, std:
         if (const Err e = check_links(links, names_[net], options.engine.ether_type, why);
             e != Err::kOk)
             return e;
-        bonds_.push_back(std::make_unique<port::BondPort>(links));
+        bonds_.push_back(std::make_unique<port::BondPort>(
+            links, port::BondConfig{options.engine.ether_type, system_random()}));
         tables.push_back(bonds_.back()->table());
     }
     return Err::kOk;

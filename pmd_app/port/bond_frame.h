@@ -8,6 +8,7 @@
 
 #include "port/segment.h"
 #include "wire/ids.h"
+#include "wire/job.h"
 
 namespace ulc::port {
 
@@ -50,6 +51,14 @@ inline constexpr unsigned kLinkType = 12;
 /// Returns whether a frame announces the addresses of its node: no other NODE frame is for all.
 [[nodiscard]] inline bool announces_links(const Segment& segment) noexcept {
     return type_of(segment) == kNodeType && is_group(destination_of(segment));
+}
+
+/// Returns whether a frame of this node is an echo request or a reply: no other frame speaks for
+/// the node and has the kind there.
+[[nodiscard]] inline bool is_echo(const Segment& segment) noexcept {
+    const auto kind = static_cast<wire::NodeKind>(segment.frame[wire::kHeadOctets]);
+    return type_of(segment) == kNodeType &&
+           (kind == wire::NodeKind::kEchoRequest || kind == wire::NodeKind::kEchoReply);
 }
 
 [[nodiscard]] inline std::size_t hash_of(const Mac& mac) noexcept {

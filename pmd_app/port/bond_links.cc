@@ -11,6 +11,14 @@ namespace ulc::port {
 // ---- links that go down and come back -----------------------------------------------------------
 
 bool BondPort::look_at_links() {
+    watch();
+    bool any_heard = false;
+    for (std::size_t n = 0; n < count_; ++n) {
+        Link& link = links_[n];
+        link.carrier = link.port.link_up == nullptr || link.port.link_up(link.port.context);
+        if (!link.carrier) watch_.forget(n);
+        any_heard |= link.carrier && !watch_.is_silent(n);
+    }
     up_ = 0;
     std::uint64_t most = 0;
     for (std::size_t n = 0; n < count_; ++n)
@@ -18,7 +26,7 @@ bool BondPort::look_at_links() {
     bool changed = false;
     for (std::size_t n = 0; n < count_; ++n) {
         Link& link = links_[n];
-        const bool up = link.port.link_up == nullptr || link.port.link_up(link.port.context);
+        const bool up = link.carrier && !(any_heard && watch_.is_silent(n));
         if (up && !link.up) link.given = most;  // it has nothing to catch up with
         changed |= up != link.up;
         link.up = up;
@@ -36,8 +44,8 @@ bool BondPort::look_at_links() {
     return up_ > 0;
 }
 
-/// Gives the frames that wait for a link that went down to the others. Receivers ask again for
-/// those that its device took.
+/// Gives the frames that wait for a link that went down or is silent to the others. Receivers ask
+/// again for those that its device took.
 void BondPort::leave(Link& link) noexcept {
     look_at_device(link);
     const std::uint32_t waited = link.waits;
@@ -45,7 +53,7 @@ void BondPort::leave(Link& link) noexcept {
     link.waiting_octets = 0;
     for (std::uint32_t n = 0; n < waited; ++n) {
         Segment* segment = link.waiting[n];
-        Link* other = choose(*segment);
+        Link* other = is_echo(*segment) ? nullptr : choose(*segment);
         if (other != nullptr) {
             put(*other, segment);
         } else {
@@ -60,7 +68,7 @@ void BondPort::leave(Link& link) noexcept {
 void BondPort::show_addresses(const Segment& announcement) noexcept {
     for (std::size_t n = 1; n < count_; ++n) {
         Link& link = links_[n];
-        if (!link.up || link.waits == kWaiting) continue;
+        if (!link.up || is_full(link)) continue;
         Segment* copy = link.port.pool.get();
         if (copy == nullptr) return;
         copy_frame(copy->frame, announcement);

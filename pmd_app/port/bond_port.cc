@@ -18,7 +18,8 @@ constexpr std::uint64_t kLineOctets = 24;  ///< preamble, FCS, gap
 
 }  // namespace
 
-BondPort::BondPort(std::span<const Port> links) : count_(links.size()) {
+BondPort::BondPort(std::span<const Port> links, const BondConfig& config)
+    : count_(links.size()), config_(config), watch_(config.seed) {
     ULC_CHECK(count_ >= 1 && count_ <= kNodeLinksMax);
     info_ = links[0].info;
     info_.links = static_cast<std::uint8_t>(count_);
@@ -114,6 +115,10 @@ Port BondPort::table() noexcept {
         static_cast<BondPort*>(context)->set_addresses(addresses);
     };
     port.link_up = [](void* context) { return static_cast<BondPort*>(context)->look_at_links(); };
+    if (count_ > 1)
+        port.silences = [](void* context) {
+            return static_cast<BondPort*>(context)->watch_.silences();
+        };
     port.missed = [](void* context) {
         auto& self = *static_cast<BondPort*>(context);
         std::uint64_t missed = 0;
@@ -141,22 +146,24 @@ Port BondPort::table() noexcept {
 
 // ---- receiving ----------------------------------------------------------------------------------
 
-/// Puts the first addresses of both nodes into the frame. False: it is this node's own, or another
-/// link brings it too.
+/// Puts the first addresses of both nodes into the frame. False: it is this node's own, or for the
+/// links alone, or another link brings it too.
 bool BondPort::take(Link& link, Segment& segment) noexcept {
     const Mac to = destination_of(segment);
     const Mac from = source_of(segment);
     if (is_group(to)) {
         if (&link != &links_[listens_]) return false;
         if (count_ > 1 && is_own(from)) return false;
-    } else if (to == link.port.info.mac && &link != links_.data()) {
-        set_destination(segment, info_.mac);
+    } else if (to == link.port.info.mac) {
+        if (type_of(segment) == kNodeType && take_echo(link, segment)) return false;
+        if (&link != links_.data()) set_destination(segment, info_.mac);
     }
     if (from != link.last_source) {
         if (count_ > 1 && is_own(from)) return false;  // show_addresses()
         const std::uint16_t peer = find(from);
         link.last_source = from;
         link.last_node = peer == kNone ? from : peers_[peer].addresses[0].mac;
+        if (asks_ == Mac{} && !is_group(to)) asks_ = link.last_node;
     }
     if (link.last_node != from) set_source(segment, link.last_node);
     return true;
@@ -178,6 +185,7 @@ std::uint16_t BondPort::rx(Segment** out, std::uint16_t n) {
         }
     }
     ++turn_;
+    busy_ |= kept > 0;
     return kept;
 }
 
@@ -207,7 +215,7 @@ BondPort::Link* BondPort::least_loaded(std::uint32_t octets) noexcept {
     std::uint64_t best_load = 0;
     for (std::size_t n = 0; n < count_; ++n) {
         Link& link = links_[n];
-        if (!link.up || link.waits == kWaiting) continue;
+        if (!link.up || is_full(link)) continue;
         const std::uint64_t load = (link.octets + link.waiting_octets + octets) * link.octet_time;
         const bool better =
             best == nullptr || load < best_load || (load == best_load && link.given < best->given);
@@ -233,7 +241,7 @@ BondPort::Link* BondPort::fixed_link(const Mac& to) noexcept {
     std::size_t left = hash_of(to) % up_;
     for (std::size_t n = 0; n < count_; ++n) {
         if (!links_[n].up || left-- > 0) continue;
-        return links_[n].waits < kWaiting ? &links_[n] : nullptr;
+        return is_full(links_[n]) ? nullptr : &links_[n];
     }
     return nullptr;
 }
@@ -242,13 +250,14 @@ BondPort::Link* BondPort::fixed_link(const Mac& to) noexcept {
 /// address, while that is up: switches learn where an address is from its last frame.
 BondPort::Link* BondPort::first_link() noexcept {
     for (std::size_t n = 0; n < count_; ++n)
-        if (links_[n].up) return links_[n].waits < kWaiting ? &links_[n] : nullptr;
+        if (links_[n].up) return is_full(links_[n]) ? nullptr : &links_[n];
     return nullptr;
 }
 
 BondPort::Link* BondPort::choose(const Segment& segment) noexcept {
-    if (count_ == 1) return links_[0].waits < kWaiting ? links_.data() : nullptr;
+    if (count_ == 1) return is_full(links_[0]) ? nullptr : links_.data();
     const Mac to = destination_of(segment);
+    if (!is_group(to)) asks_ = to;
     // The segment brings a frame for a group to one link of each receiver. By several links at once
     // a sender would offer more than that link carries.
     if (is_group(to) && !speaks_for_node(segment)) return fixed_link(info_.mac);
@@ -309,7 +318,7 @@ void BondPort::flush(Link& link) noexcept {
 std::uint16_t BondPort::tx(Segment* const* frames, std::uint16_t n) {
     for (std::size_t at = 0; at < count_; ++at) {
         look_at_device(links_[at]);
-        if (links_[at].up || count_ == 1) flush(links_[at]);
+        if (links_[at].carrier || count_ == 1) flush(links_[at]);
     }
     std::uint16_t taken = 0;
     while (taken < n) {
@@ -321,7 +330,8 @@ std::uint16_t BondPort::tx(Segment* const* frames, std::uint16_t n) {
         if (announces) show_addresses(segment);
     }
     for (std::size_t at = 0; at < count_; ++at)
-        if (links_[at].up || count_ == 1) flush(links_[at]);
+        if (links_[at].carrier || count_ == 1) flush(links_[at]);
+    busy_ |= taken > 0;
     return taken;
 }
 
@@ -330,8 +340,8 @@ std::uint32_t BondPort::tx_pending() {
     for (std::size_t n = 0; n < count_; ++n) {
         Link& link = links_[n];
         look_at_device(link);
-        if (link.waits > 0 && (link.up || count_ == 1)) flush(link);
-        pending += link.next - link.left + link.waits;
+        if (link.waits > 0 && (link.carrier || count_ == 1)) flush(link);
+        if (link.up || count_ == 1) pending += link.next - link.left + link.waits;
     }
     return pending;
 }

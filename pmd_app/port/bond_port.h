@@ -18,7 +18,9 @@
 
 #include "base/bounded.h"
 #include "base/units.h"
+#include "port/link_watch.h"
 #include "port/port.h"
+#include "wire/job.h"
 #include "wire/node_address.h"
 
 namespace ulc::state {
@@ -27,10 +29,15 @@ class Archive;
 
 namespace ulc::port {
 
+struct BondConfig {
+    std::uint16_t ether_type = 0;  ///< type of the engine's frames
+    std::uint64_t seed = 0;        ///< random bits, for the tokens of echo requests
+};
+
 class BondPort {
 public:
     /// links: 1 … kNodeLinksMax ports on one segment, of one kind and MTU. They outlive this.
-    explicit BondPort(std::span<const Port> links);
+    BondPort(std::span<const Port> links, const BondConfig& config);
     ~BondPort();  ///< drops what waits
     BondPort(const BondPort&) = delete;
     BondPort& operator=(const BondPort&) = delete;
@@ -44,11 +51,13 @@ public:
 private:
     static constexpr std::uint32_t kRing = 1024;   ///< frames with a device; power of two
     static constexpr std::uint32_t kWaiting = 32;  ///< frames that the device did not take yet
+    static constexpr std::uint32_t kRequestsWaiting = 8;  ///< echo requests beyond these
     static constexpr std::uint16_t kNone = UINT16_MAX;
 
     struct Link {
         Port port;
-        bool up = true;
+        bool up = true;       ///< frames may go by it
+        bool carrier = true;  ///< its device says that it is up
         /// Time that an octet takes, in units that suit all links.
         std::uint64_t octet_time = 1;
         /// Time that all frames so far took: it decides between links without a queue.
@@ -57,7 +66,7 @@ private:
         std::uint32_t left = 0;    ///< frames that left the device; free running
         std::uint32_t next = 0;
         std::array<std::uint16_t, kRing> lengths{};
-        std::array<Segment*, kWaiting> waiting{};
+        std::array<Segment*, kWaiting + kRequestsWaiting> waiting{};
         std::uint32_t waits = 0;
         std::uint64_t waiting_octets = 0;
         Mac last_source;  ///< the sender of the last frame, and its node's address
@@ -89,12 +98,17 @@ private:
     [[nodiscard]] Link* least_loaded(std::uint32_t octets) noexcept;
     [[nodiscard]] Link* fixed_link(const Mac& to) noexcept;
     [[nodiscard]] Link* first_link() noexcept;
+    [[nodiscard]] static bool is_full(const Link& link) noexcept { return link.waits >= kWaiting; }
     void put(Link& link, Segment* segment) noexcept;
     void address(Link& link, Segment& segment) noexcept;
     [[nodiscard]] Mac address_of(const Peer& peer, const Link& link) const noexcept;
     void flush(Link& link) noexcept;
     void look_at_device(Link& link) noexcept;
     void leave(Link& link) noexcept;
+    void watch() noexcept;
+    [[nodiscard]] bool send_echo(Link& link, wire::NodeKind kind, const Mac& to,
+                                 std::uint64_t token) noexcept;
+    [[nodiscard]] bool take_echo(Link& link, const Segment& segment) noexcept;
     void listen() noexcept;
     void show_addresses(const Segment& announcement) noexcept;
     [[nodiscard]] bool is_own(const Mac& mac) const noexcept;
@@ -104,11 +118,17 @@ private:
 
     std::array<Link, kNodeLinksMax> links_;
     std::size_t count_;
+    BondConfig config_;
     PortInfo info_;
     std::array<NodeAddress, kNodeLinksMax> own_{};
     std::size_t listens_ = 0;  ///< the link that takes frames for groups
     std::size_t up_ = 0;       ///< links that are
     std::uint32_t turn_ = 0;
+    LinkWatch watch_;
+    Mac asks_;                   ///< node of the last frame to one node, or of the first from one
+    std::uint32_t looks_ = 0;    ///< at the links, since the round began
+    bool busy_ = false;          ///< frames went or came in this round
+    std::uint32_t replies_ = 0;  ///< to echo requests, since the last look
     std::vector<Mac> multicasts_;
     bool told_multicasts_ = false;
     std::vector<Peer> peers_;

@@ -126,6 +126,9 @@ struct Port {
     void (*set_addresses)(void* context, std::span<const NodeAddress> addresses) = nullptr;
     /// True while the link is up; cheap enough for once a millisecond, not for each round.
     bool (*link_up)(void* context) = nullptr;
+    /// Returns how often a link was found silent though its device said that it was up
+    /// (docs/protocol/NODES.md N-38). The entry is empty where there is one link.
+    std::uint64_t (*silences)(void* context) = nullptr;
     /// Frames that came and were lost before rx() could give them, since the port was opened: no
     /// descriptor, no buffer, an overrun. May read registers; asked once a second. The entry is
     /// empty where they are not counted.

@@ -274,6 +274,8 @@ bool parse_node(const std::byte* body, std::size_t octets, NodeView& out) noexce
         case NodeKind::kPing:
             return out.token != kNoToken;
         case NodeKind::kPong:
+        case NodeKind::kEchoRequest:
+        case NodeKind::kEchoReply:
             return out.token != kNoToken && out.ours == 0 && out.theirs == 0;
         case NodeKind::kGone:
             return is_reason(out.reason) && out.ours != 0 && out.theirs == 0;

@@ -11,7 +11,8 @@
 //   REJECT      RejectBody                           a claim, or the whole forming job, failed
 //   BYE         ByeBody                              broadcast: a rank left, died or withdrew
 //         then, of a job with a key (of a launcher): JobTag
-// NODE:  NodeBody: PING, PONG, GONE, EXPELLED; LINKS, with 1 … kNodeLinksMax × LinkEntry
+// NODE:  NodeBody: PING, PONG, GONE, EXPELLED, ECHO_REQUEST, ECHO_REPLY; LINKS, with 1 …
+//        kNodeLinksMax × LinkEntry
 #pragma once
 
 #include <array>
@@ -59,7 +60,15 @@ enum class JobKind : std::uint8_t {
     kBye = 5,
     kCommit = 6
 };
-enum class NodeKind : std::uint8_t { kPing = 1, kPong = 2, kGone = 3, kExpelled = 4, kLinks = 5 };
+enum class NodeKind : std::uint8_t {
+    kPing = 1,
+    kPong = 2,
+    kGone = 3,
+    kExpelled = 4,
+    kLinks = 5,
+    kEchoRequest = 6,
+    kEchoReply = 7
+};
 
 /// The way in which a rank ended. kLeft: in order. kDied: its process did, or its data were given
 /// up. kExcluded (in EXPELLED only): it held up a group, and its relation with the sender is over.

@@ -22,7 +22,8 @@ local TYPES = {
 local JOB_KINDS = {
   [1] = "JOIN", [2] = "ROSTER", [3] = "ROSTER_ACK", [4] = "REJECT", [5] = "BYE", [6] = "COMMIT",
 }
-local NODE_KINDS = { [1] = "PING", [2] = "PONG", [3] = "GONE", [4] = "EXPELLED", [5] = "LINKS" }
+local NODE_KINDS = { [1] = "PING", [2] = "PONG", [3] = "GONE", [4] = "EXPELLED", [5] = "LINKS",
+    [6] = "ECHO_REQUEST", [7] = "ECHO_REPLY" }
 local FLOW_KINDS = { [1] = "RESERVE", [2] = "GRANT", [3] = "REFUSE" }
 local LINK_KINDS = {
   [1] = "REQUEST", [2] = "ACCEPT", [3] = "CONFIRM", [4] = "REFUSE", [5] = "UNLINK", [6] = "UNLINKED",

@@ -16,7 +16,7 @@ void BondPort::Peer::fields(state::Archive& archive) {
 
 void BondPort::Link::fields(state::Archive& archive) {
     ULC_STATE(archive, BondPort::Link, 1, (up, given, left, next, last_source, last_node),
-              (port, octet_time, octets, lengths, waiting, waits, waiting_octets));
+              (carrier, port, octet_time, octets, lengths, waiting, waits, waiting_octets));
     if (!archive.require(next - left <= kRing, "a link has too many frames")) {
         left = next;
         return;
@@ -39,7 +39,8 @@ void BondPort::Link::fields(state::Archive& archive) {
 
 void BondPort::fields(state::Archive& archive) {
     ULC_STATE(archive, BondPort, 1, (turn_, multicasts_, told_multicasts_, peers_),
-              (links_, count_, info_, own_, listens_, up_, places_));
+              (links_, count_, config_, info_, own_, listens_, up_, watch_, asks_, looks_, busy_,
+               replies_, places_));
     archive.same(count_, "the number of links");
     for (std::size_t n = 0; n < count_; ++n)
         archive.values(links_[n]);

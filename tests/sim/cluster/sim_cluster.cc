@@ -62,7 +62,9 @@ std::unique_ptr<engine::Engine> SimCluster::make_engine(Node& node) {
         if (config_.stated_bits_per_second != ClusterConfig::kTrueSpeed)
             for (Port& link : links)
                 link.info.link_bits_per_second = config_.stated_bits_per_second;
-        if (node.bond == nullptr) node.bond = std::make_unique<port::BondPort>(links);
+        if (node.bond == nullptr)
+            node.bond = std::make_unique<port::BondPort>(
+                links, port::BondConfig{engine.ether_type, engine.seed + 1});
         port = node.bond->table();
     }
     if (node.index < config_.taps.size()) port.tap = config_.taps[node.index];

@@ -362,7 +362,15 @@ TEST(WireNode, round_trips_and_refuses_what_is_out_of_range) {
     EXPECT_FALSE(parses(NodeKind::kGone, LeaveReason::kExcluded, 1, 5, 6, 0));
     EXPECT_FALSE(parses(NodeKind::kExpelled, {}, 1, 5, 6, 6));
     EXPECT_FALSE(parses(NodeKind::kExpelled, {}, 1, 5, 0, 0));
-    EXPECT_FALSE(parses(static_cast<NodeKind>(6), {}, 1, 1, 0, 0));
+    for (const NodeKind echo : {NodeKind::kEchoRequest, NodeKind::kEchoReply}) {  // N-35
+        EXPECT_TRUE(parses(echo, {}, 1, 1, 0, 0));
+        EXPECT_FALSE(parses(echo, {}, 0, 1, 0, 0));
+        EXPECT_FALSE(parses(echo, {}, 1, kNoToken, 0, 0));
+        EXPECT_FALSE(parses(echo, LeaveReason::kLeft, 1, 1, 0, 0));
+        EXPECT_FALSE(parses(echo, {}, 1, 1, 1, 0));
+        EXPECT_FALSE(parses(echo, {}, 1, 1, 0, 1));
+    }
+    EXPECT_FALSE(parses(static_cast<NodeKind>(8), {}, 1, 1, 0, 0));
 }
 
 // N-28
