@@ -26,17 +26,19 @@ for word in $(cat /proc/cmdline); do
 done
 : "${lab_test:?}" "${lab_node:?}" "${lab_nodes:?}" "${lab_driver:?}"
 
-# The NIC is the machine's only Ethernet controller.
-nic() {
+# The machine's Ethernet controllers.
+nics() {
     for device in /sys/bus/pci/devices/*; do
-        [ "$(cat "$device/class")" = 0x020000 ] && basename "$device" && return
+        [ "$(cat "$device/class")" = 0x020000 ] && basename "$device"
     done
 }
+nic() { nics | head -n 1; }
 
-bind_nic() { # bind_nic DRIVER
-    modprobe "$1" && dpdk-devbind.py -b "$1" "$(nic)" >/tmp/bind 2>&1 && return
+bind_nic() { # bind_nic DRIVER [NIC]
+    card=${2:-$(nic)}
+    modprobe "$1" && dpdk-devbind.py -b "$1" "$card" >/tmp/bind 2>&1 && return
     # Lspci misses lists of modules that are not needed here
-    say "$(nic) is not bound to $1: $(grep -v libkmod /tmp/bind)"
+    say "$card is not bound to $1: $(grep -v libkmod /tmp/bind)"
     return 1
 }
 

@@ -37,6 +37,8 @@ class Test:
     perftest: bool = False
     # The nodes whose result counts; the others are ended once these have ended
     judges: tuple = (0,)
+    # NICs of each node, all on the segment
+    links: int = 1
     # By node; the last is for all others.
     nics: tuple = ("tulip",)
     # The driver to which the NIC is bound; "none": left to the kernel
@@ -45,16 +47,18 @@ class Test:
     power_off: dict = dataclasses.field(default_factory=dict)
     # Node -> the same, after which its NIC is removed
     pull_card: dict = dataclasses.field(default_factory=dict)
+    # Node -> two lines: after the first its last NIC loses its cable, until the second
+    pull_cable: dict = dataclasses.field(default_factory=dict)
 
 
-def mac_of(node):
-    return f"02:21:14:30:00:{node:02x}"
+def mac_of(node, link=0):
+    return f"02:21:14:30:{link:02x}:{node:02x}"
 
 
-def hub_command(folder, nodes):
+def hub_command(folder, ports):
     command = ["qemu-system-x86_64", "-M", "none", "-nodefaults", "-no-user-config", "-display",
                "none"]
-    for i in range(nodes):
+    for i in range(ports):
         command += ["-netdev", f"stream,id=s{i},server=on,addr.type=unix,addr.path={folder}/w{i}",
                     "-netdev", f"hubport,id=h{i},hubid=0,netdev=s{i}"]
     return command
@@ -67,31 +71,45 @@ def guest_command(test, image, folder, node):
              f"lab_test={test.script} lab_node={node} lab_nodes={test.nodes} lab_driver={driver}")
     if "intel-iommu" in " ".join(test.machine):
         words += " intel_iommu=on"
+    cards = []
+    for link in range(test.links):
+        name = "card" if link == 0 else f"card{link}"
+        wire = f"{folder}/w{node * test.links + link}"
+        cards += ["-netdev", f"stream,id=n{link},server=off,addr.type=unix,addr.path={wire}",
+                  "-device", f"{nic},netdev=n{link},id={name},mac={mac_of(node, link)}"]
     return [
         "qemu-system-x86_64", "-accel", test.accelerator, "-cpu", "max", *test.machine, "-m",
         str(test.memory_mb),
         "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-kernel", str(kernel),
         "-initrd", str(root), "-append", words,
         "-serial", f"file:{folder}/console{node}", "-serial", f"file:{folder}/out{node}.tar",
-        "-netdev", f"stream,id=n0,server=off,addr.type=unix,addr.path={folder}/w{node}",
-        "-device", f"{nic},netdev=n0,id=card,mac={mac_of(node)}", "-qmp",
-        f"unix:{folder}/monitor{node},server=on,wait=off",
+        *cards, "-qmp", f"unix:{folder}/monitor{node},server=on,wait=off",
     ]
 
 
 def pull_card(folder, node):
     """Asks the guest by ACPI to release its NIC, and removes it."""
+    ask(folder, node, "device_del", {"id": "card"})
+
+
+def set_cable(folder, node, link, plugged):
+    """Pulls or plugs in the cable of a NIC."""
+    ask(folder, node, "set_link", {"name": f"card{link}", "up": plugged})
+
+
+def ask(folder, node, command, arguments):
+    """Has the guest's monitor carry out a command."""
     with socket.socket(socket.AF_UNIX) as monitor:
         monitor.settimeout(10)
         monitor.connect(f"{folder}/monitor{node}")
-        for command in ({"execute": "qmp_capabilities"},
-                        {"execute": "device_del", "arguments": {"id": "card"}}):
-            monitor.sendall(json.dumps(command).encode())
+        for words in ({"execute": "qmp_capabilities"},
+                      {"execute": command, "arguments": arguments}):
+            monitor.sendall(json.dumps(words).encode())
         answers = b""
         while answers.count(b'"return"') < 2:
             more = monitor.recv(4096)
             if not more or b'"error"' in more:
-                raise RuntimeError(f"the NIC cannot be taken out: {more.decode()}")
+                raise RuntimeError(f"{command} failed: {more.decode()}")
             answers += more
 
 
@@ -102,17 +120,17 @@ def said(folder, node):
         return ""
 
 
-def wait_for_sockets(folder, nodes, hub):
+def wait_for_sockets(folder, ports, hub):
     until = time.monotonic() + 10
-    while not all(pathlib.Path(folder, f"w{i}").exists() for i in range(nodes)):
+    while not all(pathlib.Path(folder, f"w{i}").exists() for i in range(ports)):
         if time.monotonic() > until or hub.poll() is not None:
             raise RuntimeError("the hub does not listen")
         time.sleep(0.02)
 
 
 def judge(test, folder, guests, pulled):
-    """Returns None while the test runs; then (passed, why). `pulled`: the nodes whose NIC is out.
-    """
+    """Returns None while the test runs; then (passed, why). `pulled`: nodes whose NIC is out, and
+    lines about cables that were obeyed."""
     texts = [said(folder, i) for i in range(test.nodes)]
     for node, text in enumerate(texts):
         if PANIC.search(text):
@@ -124,6 +142,11 @@ def judge(test, folder, guests, pulled):
         if node not in pulled and any(mark in t for t in texts):
             pull_card(folder, node)
             pulled.add(node)
+    for node, marks in test.pull_cable.items():
+        for mark, plugged in zip(marks, (False, True)):
+            if mark not in pulled and any(mark in t for t in texts):
+                set_cable(folder, node, test.links - 1, plugged)
+                pulled.add(mark)
     results = {i: RESULT.search(texts[i]) for i in test.judges}
     for node, result in results.items():
         if result and result.group(1) != "0":
@@ -142,9 +165,10 @@ def run(test, image, keep=False, harvest=None, say=print):
     passed, why = False, f"no result within {test.timeout} s"
     try:
         # It warns about a segment without a NIC
-        hub = subprocess.Popen(hub_command(folder, test.nodes), stderr=subprocess.DEVNULL)
+        hub = subprocess.Popen(hub_command(folder, test.nodes * test.links),
+                               stderr=subprocess.DEVNULL)
         processes.append(hub)
-        wait_for_sockets(folder, test.nodes, hub)
+        wait_for_sockets(folder, test.nodes * test.links, hub)
         guests = [subprocess.Popen(guest_command(test, image, folder, i))
                   for i in range(test.nodes)]
         processes += guests

@@ -12,6 +12,8 @@ VERBS = [*ENGINE, "tools/ulc", "tests/process/process_exchange",
 SYSTEM = [DRIVER, *ENGINE, "tools/ulc", "tests/process/process_exchange",
           "bench/apps/ulc-matmul"]
 GAMMA = ["tests/qemu/gamma_barriers", "tests/qemu/gamma_ports", "tests/qemu/gamma_groups"]
+BONDED = [DRIVER, *ENGINE, "tools/ulc", "tests/process/process_exchange",
+          "tests/process/process_bulk"]
 
 TESTS = [
     Test("testpmd_uio",
@@ -49,6 +51,15 @@ TESTS = [
          pull_card={0: "LAB: 0 waits for its card to go"},
          nics=("tulip,bus=socket",), drivers=("vfio-pci",),
          machine=(*IOMMU, "-device", "pcie-root-port,id=socket,chassis=1,slot=1")),
+    Test("bonded",
+         "two machines with two NICs each as one net: exchange with multicast and bulk on our "
+         "driver; every octet compared",
+         "bonded", 2, BONDED, always=False, judges=(0, 1), drivers=("none",), links=2),
+    Test("bonded_cable",
+         "the same on e1000, whose model shows its cable: one is pulled in mid-stream and plugged "
+         "in again; nothing is lost, and bulk goes on",
+         "bonded", 2, BONDED, always=False, judges=(0, 1), drivers=("none",), links=2,
+         nics=("e1000",), pull_cable={1: ("LAB: 1 loses its cable", "LAB: 1 has its cable again")}),
     Test("mixed",
          "the same on four NICs: tulip, e1000 and virtio by DPDK, i82557c by the kernel's driver "
          "and af_packet",
