@@ -4,7 +4,9 @@
 //
 // Alone on a core, a round is many polls of ULC and one of the MPI. On a shared core, each process
 // that waits delays the one that brings it work by its whole round, so a round is short: few polls,
-// and the MPI's progress, which asks the kernel for its sockets, only once in kMpiApart.
+// and the MPI's progress, which asks the kernel for its sockets, only in every fourth. Rounds are
+// counted, and not time: the fewer processes share the core, the sooner the MPI has its turn, which
+// another rank's MPI_Put may wait for.
 #pragma once
 
 #include "base/idle_ladder.h"
@@ -14,8 +16,8 @@ namespace ulc::mpi {
 
 class Pace {
 public:
-    /// Longest time that a wait on a shared core leaves the MPI's messages alone.
-    static constexpr Nanos kMpiApart = 100 * kMicrosecond;
+    /// Rounds of waits on a shared core from one turn of the MPI to the next.
+    static constexpr unsigned kMpiApart = 4;
 
     /// Begins a wait. Whether the core is shared stays known from the waits before.
     void begin() noexcept { ladder_.busy(); }
@@ -28,8 +30,8 @@ public:
     /// True if the round that ends at `now` must drive the MPI's progress.
     [[nodiscard]] bool mpi_is_due(Nanos now) noexcept {
         at_ = now;
-        if (ladder_.shares_its_core(now) && now - mpi_at_ < kMpiApart) return false;
-        mpi_at_ = now;
+        if (ladder_.shares_its_core(now) && ++rounds_ < kMpiApart) return false;
+        rounds_ = 0;
         return true;
     }
 
@@ -53,7 +55,7 @@ private:
 
     IdleLadder ladder_;
     Nanos at_ = 0;
-    Nanos mpi_at_ = -kMpiApart;
+    unsigned rounds_ = 0;  ///< since the MPI's last turn
 };
 
 }  // namespace ulc::mpi

@@ -51,36 +51,27 @@ TEST(Pace, on_a_shared_core_polls_little_and_yields_at_once) {
     EXPECT_FALSE(rank.pace.yields(true, rank.now));
 }
 
-TEST(Pace, on_a_shared_core_the_mpi_gets_its_turn_within_a_bound) {
+TEST(Pace, on_a_shared_core_the_mpi_has_its_turn_in_each_fourth_round) {
     Rank rank;
     rank.share_the_core();
     rank.pace.begin();
-    Nanos last = rank.now;
-    ASSERT_TRUE(rank.pace.mpi_is_due(rank.now));
-    unsigned turns = 0;
-    for (int round = 0; round < 1000; ++round) {
+    for (unsigned round = 1; round <= 100; ++round) {
         rank.yield(kSlow);
-        if (!rank.pace.mpi_is_due(rank.now)) continue;
-        EXPECT_GE(rank.now - last, Pace::kMpiApart);
-        EXPECT_LT(rank.now - last, Pace::kMpiApart + 2 * kSlow);
-        last = rank.now;
-        ++turns;
+        EXPECT_EQ(rank.pace.mpi_is_due(rank.now), round % Pace::kMpiApart == 0) << round;
     }
-    EXPECT_GE(turns, 1000u * kSlow / (Pace::kMpiApart + 2 * kSlow));
 }
 
-// A wait that ends within one round must not postpone the turn of the MPI.
+// Rounds of several waits count together, or waits of one round would never drive the MPI.
 TEST(Pace, short_waits_give_the_mpi_its_turn_too) {
     Rank rank;
     rank.share_the_core();
-    ASSERT_TRUE(rank.pace.mpi_is_due(rank.now));
     unsigned turns = 0;
-    for (int wait = 0; wait < 1000; ++wait) {
+    for (int wait = 0; wait < 100; ++wait) {
         rank.pace.begin();
         rank.yield(kSlow);
         turns += rank.pace.mpi_is_due(rank.now) ? 1 : 0;
     }
-    EXPECT_GE(turns, 1000u * kSlow / (Pace::kMpiApart + 2 * kSlow));
+    EXPECT_EQ(turns, 100 / Pace::kMpiApart);
 }
 
 }  // namespace
