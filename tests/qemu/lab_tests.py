@@ -57,7 +57,8 @@ TESTS = [
          "bonded", 2, BONDED, always=False, judges=(0, 1), drivers=("none",), links=2),
     Test("bonded_cable",
          "the same on e1000, whose model shows its cable: one is pulled in mid-stream and plugged "
-         "in again; nothing is lost, and bulk goes on",
+         "in again. It FAILS: the other machine receives nothing any more, and takes the peer for "
+         "dead; why is not known",
          "bonded", 2, BONDED, always=False, judges=(0, 1), drivers=("none",), links=2,
          nics=("e1000",), pull_cable={1: ("LAB: 1 loses its cable", "LAB: 1 has its cable again")}),
     Test("mixed",
