@@ -15,6 +15,8 @@ constexpr Nanos kLateFrames = 4;
 /// The same where no speed is known.
 constexpr Nanos kLateUnknown = 500 * kMicrosecond;
 constexpr std::uint64_t kLineOctets = 24;  ///< preamble, FCS, gap
+/// Bursts that one rx() asks each link for.
+constexpr std::size_t kAsksMost = 4;
 
 }  // namespace
 
@@ -169,13 +171,18 @@ bool BondPort::take(Link& link, Segment& segment) noexcept {
     return true;
 }
 
+/// Takes frames of the links in turn until the burst is full or all links are empty: the engine
+/// takes a port for empty whose burst is not full. Frames that are dropped leave space, and could
+/// come without an end, so each link is asked a few times at most.
 std::uint16_t BondPort::rx(Segment** out, std::uint16_t n) {
     std::uint16_t kept = 0;
-    for (std::size_t at = 0; at < count_ && kept < n; ++at) {
-        Link& link = links_[(turn_ + at) % count_];
-        const std::uint16_t came =
-            link.port.rx(link.port.context, out + kept, static_cast<std::uint16_t>(n - kept));
+    std::size_t empty = 0;  ///< links in a row that had no more
+    for (std::size_t ask = 0; ask < count_ * kAsksMost && kept < n && empty < count_; ++ask) {
+        Link& link = links_[(turn_ + ask) % count_];
+        const auto wanted = static_cast<std::uint16_t>(n - kept);
         Segment** const from = out + kept;
+        const std::uint16_t came = link.port.rx(link.port.context, from, wanted);
+        empty = came < wanted ? empty + 1 : 0;
         for (std::uint16_t i = 0; i < came; ++i) {
             if (take(link, *from[i])) {
                 out[kept++] = from[i];

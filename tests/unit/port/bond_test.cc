@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Several links as one port (port/bond_port.h), over ports that are lists of frames.
+#include <array>
+
 #include "tests/unit/port/bond_fixture.h"
 
 namespace ulc::port {
@@ -265,6 +267,31 @@ TEST_F(Bond, one_link_alone_brings_frames_for_groups_and_none_the_nodes_own) {
     EXPECT_EQ(device(1).multicasts.size(), 1U);
     arrive(1, frame(kGroup, mac_of(2)));
     EXPECT_EQ(received(), mac_of(2));
+}
+
+TEST_F(Bond, a_burst_is_short_only_when_no_link_has_more) {
+    make(2);
+    const auto arrive_many = [&](unsigned link, const Mac& to, unsigned frames) {
+        for (; frames > 0; --frames)
+            arrive(link, frame(to, mac_of(2)));
+    };
+    std::array<Segment*, 32> burst;
+    const auto take = [&] {
+        const std::uint16_t count = port_.rx(port_.context, burst.data(), burst.size());
+        for (std::uint16_t n = 0; n < count; ++n)
+            FramePool::put(burst[n]);
+        return count;
+    };
+    arrive_many(1, kGroup, 20);  // the other link brings them
+    arrive_many(1, mac_of(1, 1), 16);
+    arrive_many(0, mac_of(1), 20);
+    EXPECT_EQ(take(), 32);
+    EXPECT_EQ(take(), 4);
+    arrive_many(0, mac_of(1), 20);
+    EXPECT_EQ(take(), 20);
+    arrive_many(1, kGroup, 400);
+    EXPECT_EQ(take(), 0);
+    EXPECT_GE(device(1).come.size(), 200U) << "a flood of such frames ends a burst";
 }
 
 TEST_F(Bond, a_port_of_one_link_that_is_wrapped_sends_in_order_and_knows_all_addresses) {
