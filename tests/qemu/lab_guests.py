@@ -61,7 +61,7 @@ def hub_command(folder, ports):
     for i in range(ports):
         command += ["-netdev", f"stream,id=s{i},server=on,addr.type=unix,addr.path={folder}/w{i}",
                     "-netdev", f"hubport,id=h{i},hubid=0,netdev=s{i}"]
-    return command
+    return [*command, "-qmp", f"unix:{folder}/monitor_hub,server=on,wait=off"]
 
 
 def guest_command(test, image, folder, node):
@@ -92,16 +92,21 @@ def pull_card(folder, node):
     ask(folder, node, "device_del", {"id": "card"})
 
 
-def set_cable(folder, node, link, plugged):
-    """Pulls or plugs in the cable of a NIC."""
-    ask(folder, node, "set_link", {"name": f"card{link}", "up": plugged})
+def set_cable(folder, node, links, plugged):
+    """Pulls or plugs in the cable of the node's last NIC, of `links`. A NIC without a link takes no
+    frame, and the hub blocks for all guests if it has one for that NIC. So the hub's port is cut
+    first, and joined last."""
+    card = (node, {"name": f"card{links - 1}", "up": plugged})
+    port = ("_hub", {"name": f"h{node * links + links - 1}", "up": plugged})
+    for end, arguments in (card, port) if plugged else (port, card):
+        ask(folder, end, "set_link", arguments)
 
 
-def ask(folder, node, command, arguments):
-    """Has the guest's monitor carry out a command."""
+def ask(folder, end, command, arguments):
+    """Has the monitor of a guest or of the hub carry out a command."""
     with socket.socket(socket.AF_UNIX) as monitor:
         monitor.settimeout(10)
-        monitor.connect(f"{folder}/monitor{node}")
+        monitor.connect(f"{folder}/monitor{end}")
         for words in ({"execute": "qmp_capabilities"},
                       {"execute": command, "arguments": arguments}):
             monitor.sendall(json.dumps(words).encode())
@@ -145,7 +150,7 @@ def judge(test, folder, guests, pulled):
     for node, marks in test.pull_cable.items():
         for mark, plugged in zip(marks, (False, True)):
             if mark not in pulled and any(mark in t for t in texts):
-                set_cable(folder, node, test.links - 1, plugged)
+                set_cable(folder, node, test.links, plugged)
                 pulled.add(mark)
     results = {i: RESULT.search(texts[i]) for i in test.judges}
     for node, result in results.items():

@@ -12,7 +12,7 @@ start_engine --device "lan:$(echo "$cards" | tail -n 1)" || return 1
 rank exchange process_exchange 8 || return 1
 rank bulk process_bulk 100 || return 1
 
-ULC_JOB=cable process_bulk 2000 >/tmp/cable 2>&1 &
+ULC_JOB=cable process_bulk 1200 >/tmp/cable 2>&1 &
 stream=$!
 if [ "$lab_node" = 1 ]; then
     sleep 2
@@ -25,4 +25,7 @@ say "cable: $(tail -n 1 /tmp/cable)"
 ulc stat | grep -E 'links_sent|repair_unicast|req_sent|data_sent|rx_frames' | while read -r line; do
     say "$line"
 done
+ulc stat | awk '$1 == "data_sent" { sent = $2 } $1 == "repair_unicast" { repaired = $2 }
+    END { exit repaired > 20 + sent / 50 }' ||
+    { say "too many repairs: a dead link was used"; return 1; }
 stop_engine
