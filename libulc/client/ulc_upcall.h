@@ -35,8 +35,10 @@ ULC_API int ulc_upcall(ulc_endpoint* ep, ulc_upcall_handler handler, void* conte
 /* polls = 0: revokes the promise that this thread polls the endpoint. From now on the handler of
  * ulc_upcall() is called when something arrives. The thread calls no function of the endpoint until
  * ulc_promise(ep, 1). The handler interrupts it anywhere but in the library that holds malloc(),
- * which is the C library as a rule: there it waits until the thread has left. In a program that is
- * linked statically the thread must not call malloc() while it computes. polls = 1: promises to
+ * which is the C library as a rule: there it waits until the thread has left. A sleep there is
+ * interrupted, and ends early with EINTR: nanosleep(), poll(), select(), and what else SA_RESTART
+ * does not repeat. A read() or a wait without a time limit is not. In a program that is linked
+ * statically the thread must not call malloc() while it computes. polls = 1: promises to
  * poll; no handler is called any more. Messages that a poll took before are not announced again:
  * take them before the promise is revoked.
  *

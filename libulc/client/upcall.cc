@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <new>
 
@@ -49,16 +50,43 @@ int find_allocator(dl_phdr_info* object, std::size_t, void*) {
     return 0;
 }
 
-bool was_in_allocator(const void* where) {
+/// Place of the thread that the signal has interrupted.
+struct Interrupted {
+    std::uintptr_t at = 0;  ///< the next instruction
+    std::uintptr_t result = 0;
+    bool after_system_call = false;
+};
+
+Interrupted interrupted(const void* where) {
     const auto& registers = static_cast<const ucontext_t*>(where)->uc_mcontext;
+    Interrupted found;
 #if defined(__x86_64__)
-    const auto at = static_cast<std::uintptr_t>(registers.gregs[REG_RIP]);
+    constexpr unsigned char kSystemCall[] = {0x0f, 0x05};
+    found.at = static_cast<std::uintptr_t>(registers.gregs[REG_RIP]);
+    found.result = static_cast<std::uintptr_t>(registers.gregs[REG_RAX]);
 #elif defined(__aarch64__)
-    const auto at = static_cast<std::uintptr_t>(registers.pc);
+    constexpr unsigned char kSystemCall[] = {0x01, 0x00, 0x00, 0xd4};
+    found.at = static_cast<std::uintptr_t>(registers.pc);
+    found.result = static_cast<std::uintptr_t>(registers.regs[0]);
 #else
 #error "upcalls need the program counter of a signal's context"
 #endif
-    return at >= allocator.begin && at < allocator.end;
+    const bool in_code = found.at >= allocator.begin + sizeof kSystemCall;
+    found.after_system_call =
+        in_code && found.at < allocator.end &&
+        std::memcmp(reinterpret_cast<const void*>(found.at - sizeof kSystemCall), kSystemCall,
+                    sizeof kSystemCall) == 0;
+    return found;
+}
+
+// SA_RESTART repeats all system calls but those that sleep: nanosleep, poll, select, waits with a
+// time limit. malloc() makes none of these, so a thread whose system call the signal has ended
+// holds no lock of it.
+bool was_in_allocator(const void* where) {
+    const Interrupted found = interrupted(where);
+    const bool has_slept =
+        found.after_system_call && found.result == static_cast<std::uintptr_t>(-EINTR);
+    return found.at >= allocator.begin && found.at < allocator.end && !has_slept;
 }
 
 /// Holds the signal back while the thread's list changes.

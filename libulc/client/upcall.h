@@ -6,7 +6,8 @@
 //   signal handler: each endpoint of the thread polls and calls its handler, then computes again
 //
 // A thread that was interrupted inside the library of malloc() may hold its locks, and polling may
-// allocate. So the upcall is then repeated by a timer until the thread is elsewhere.
+// allocate. So the upcall is then repeated by a timer until the thread is elsewhere, or until the
+// signal ends a sleep there.
 //
 // Another thread may borrow the endpoint while its own computes (ulc_borrow); Endpoint::promise()
 // argues why no upcall is lost then.

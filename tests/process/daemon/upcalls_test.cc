@@ -3,6 +3,7 @@
 // polls never is, and a client that does not read its socket holds up no other. Two daemons over
 // memif, or engines inside the processes.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <ulc_upcall.h>
 
 #include <algorithm>
@@ -23,6 +24,7 @@ namespace ulc::test {
 namespace {
 
 constexpr std::int64_t kLimit = 60'000'000'000;
+constexpr std::int64_t kSleepsMax = 10'000'000'000;  ///< kRounds sleeps to their end are 100 s
 constexpr unsigned kRounds = 200;
 
 #define CLIENT_CHECK(condition)                                                               \
@@ -78,10 +80,35 @@ void take_and_answer(ulc_endpoint* ep, void* context) {
     }
 }
 
-/// Rank 1: computes, and never enters libulc, until it was interrupted for each message.
-int compute(ulc_endpoint* ep, const char* how, bool allocates = false) {
+enum class Work : std::uint8_t { kComputes, kAllocates, kSleeps };
+
+/// Works a little, without a call of libulc.
+std::uint64_t work_a_little(Work kind, std::uint64_t work) {
+    switch (kind) {
+        case Work::kComputes:
+            for (int n = 0; n < 1000; ++n)
+                work += work * 31 + static_cast<std::uint64_t>(n);
+            return work;
+        case Work::kAllocates: {
+            const auto memory = std::make_unique<char[]>(1 + ++work % 3000);
+            static_cast<volatile char*>(memory.get())[0] = 1;
+            return work;
+        }
+        case Work::kSleeps:
+            if (++work % 2 == 0) {
+                usleep(500'000);
+            } else {
+                poll(nullptr, 0, 500);
+            }
+            return work;
+    }
+    return work;
+}
+
+/// Rank 1: works, and never enters libulc, until it was interrupted for each message.
+int compute(ulc_endpoint* ep, const char* how, Work kind = Work::kComputes) {
     Seen seen;
-    seen.allocates = allocates;
+    seen.allocates = kind == Work::kAllocates;
     seen.delays.reserve(kRounds);
     CLIENT_CHECK(ulc_promise(ep, 0) == ULC_ERR_INVALID);  // no handler yet
     CLIENT_CHECK(ulc_upcall(ep, take_and_answer, &seen) == ULC_OK);
@@ -92,16 +119,10 @@ int compute(ulc_endpoint* ep, const char* how, bool allocates = false) {
         take_and_answer(ep, &seen);
     }
     CLIENT_CHECK(error == ULC_OK);
-    const std::int64_t give_up = now() + kLimit;
+    const std::int64_t give_up = now() + (kind == Work::kSleeps ? kSleepsMax : kLimit);
     std::uint64_t work = 0;
-    while (!allocates && seen.messages.load(std::memory_order_relaxed) < kRounds && now() < give_up)
-        for (int n = 0; n < 1000; ++n)
-            work += work * 31 + static_cast<std::uint64_t>(n);
-    while (allocates && seen.messages.load(std::memory_order_relaxed) < kRounds &&
-           now() < give_up) {
-        const auto memory = std::make_unique<char[]>(1 + ++work % 3000);
-        static_cast<volatile char*>(memory.get())[0] = 1;
-    }
+    while (seen.messages.load(std::memory_order_relaxed) < kRounds && now() < give_up)
+        work = work_a_little(kind, work);
     CLIENT_CHECK(ulc_promise(ep, 1) == ULC_OK);
     CLIENT_CHECK(seen.messages.load() == kRounds && seen.error == ULC_OK && work != 1);
     std::nth_element(seen.delays.begin(), seen.delays.begin() + kRounds / 2, seen.delays.end());
@@ -136,11 +157,20 @@ TEST(Upcalls, a_loop_that_never_enters_libulc_gets_its_handler_run) {
 
 TEST(Upcalls, a_loop_that_allocates_is_not_interrupted_inside_malloc) {
     EnginePair engines;
-    Process computes =
-        run_child([&] { return compute(join(engines.socket('b'), 1, 2), "allocating", true); });
+    Process computes = run_child(
+        [&] { return compute(join(engines.socket('b'), 1, 2), "allocating", Work::kAllocates); });
     Process asks = run_child([&] { return ask(join(engines.socket('a'), 0, 2)); });
     EXPECT_EQ(asks.wait(), 0);
     EXPECT_EQ(computes.wait(), 0);
+}
+
+TEST(Upcalls, a_loop_that_sleeps_is_interrupted_in_its_sleep) {
+    EnginePair engines;
+    Process sleeps = run_child(
+        [&] { return compute(join(engines.socket('b'), 1, 2), "sleeping", Work::kSleeps); });
+    Process asks = run_child([&] { return ask(join(engines.socket('a'), 0, 2)); });
+    EXPECT_EQ(asks.wait(), 0);
+    EXPECT_EQ(sleeps.wait(), 0);
 }
 
 TEST(Upcalls, an_embedded_engine_polls_and_interrupts_for_a_loop_too) {

@@ -2,8 +2,8 @@
 /* Three groups of two instances, with the parallel PIDs 11, 12 and 13. Those of 11 and 12 message
  * each other, while 13 broadcasts to both. Handlers interrupt a loop of 12. Instance 1 of 13 kills
  * itself when a message of 11 comes, and the others go on. Prints "groups: PID/INSTANCE passed".
- * Arguments: "stay" does nothing for six seconds; "reach" tries to reach 12 alone, and prints what
- * gamma_setport() returned. */
+ * Arguments: "stay" makes the file that THERE names, and stays until there is that of OVER; "reach"
+ * tries to reach 12 alone, and prints what gamma_setport() returned. */
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -94,6 +94,12 @@ static void talk(int node, int pid) {
     CHECK(gamma_sync() == 0);
 }
 
+/* Handlers interrupt the sleep. */
+static void await_ready(void) {
+    while (gamma_test(READY) < 4)
+        usleep(10000);
+}
+
 static void broadcast_to(unsigned char pid) {
     static unsigned char mine[LONG];
     for (size_t n = 0; n < sizeof mine; ++n)
@@ -109,11 +115,20 @@ static void broadcast_to(unsigned char pid) {
     CHECK(gamma_send(NEWS, mine, sizeof mine) == 0);
 }
 
+static void stay(void) {
+    FILE* there = fopen(getenv("THERE"), "w");
+    CHECK(there != NULL && fclose(there) == 0);
+    for (int looks = 0; access(getenv("OVER"), F_OK) != 0; ++looks) {
+        CHECK(looks < 3000);
+        usleep(20000);
+    }
+}
+
 int main(int argc, char** argv) {
     if (gamma_init(0, argc, argv) != 0) return 1;
     const int node = gamma_my_node(), pid = gamma_my_par_pid();
     if (argc > 1 && strcmp(argv[1], "stay") == 0) {
-        sleep(6);
+        stay();
         return gamma_exit() != 0;
     }
     if (argc > 1) {
@@ -128,11 +143,12 @@ int main(int argc, char** argv) {
         kill(getpid(), SIGKILL);
     } else {
         CHECK(gamma_setport(READY, 254, pid, 0, on_message, NULL, NULL, 0) == 0);
-        CHECK(gamma_wait(READY, 4) <= 0 && gamma_test(READY) == 0);
+        /* Not by gamma_wait(), which fails if the victim dies before all are ready. */
+        await_ready();
+        CHECK(gamma_wait(READY, 4) == 0 && gamma_test(READY) == 0);
         broadcast_to(RED);
         broadcast_to(GREEN);
-        while (gamma_test(READY) < 4)
-            usleep(1000);
+        await_ready();
         CHECK(failures == 0);
     }
     printf("groups: %d/%d passed\n", pid, node);

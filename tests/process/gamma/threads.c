@@ -8,7 +8,7 @@
 
 #include "check.h"
 
-enum { THREADS = 3, ROUNDS = 400, FIRST_PORT = 1, CALLED = 20, ANSWERED = 21 };
+enum { THREADS = 3, ROUNDS = 160, FIRST_PORT = 1, CALLED = 20, ANSWERED = 21 };
 
 static int words[THREADS];
 static long counted; /* by handlers and atomic functions */
