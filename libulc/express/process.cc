@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "base/clock.h"
 #include "express/build_id.h"
@@ -90,6 +91,7 @@ int Process::init(const express_handler* handlers, unsigned count) {
         thread_ = pthread_self();
         rank_ = ulc_rank(ep_);
         peers_.resize(ulc_size(ep_));
+        rounds_.resize(static_cast<unsigned>(rank_), ulc_size(ep_));
         peers_[static_cast<std::size_t>(rank_)].is_known = true;
         error = agree();
     }
@@ -114,7 +116,10 @@ int Process::has_agreed() const {
 int Process::agree() {
     {
         const Call call(*this);
-        tell_all(Kind::kHello);
+        const Hello hello{id_};
+        for (std::size_t rank = 0; rank < peers_.size(); ++rank)
+            if (static_cast<int>(rank) != rank_)
+                tell(static_cast<std::uint16_t>(rank), Kind::kHello, &hello, sizeof hello);
     }
     const int error = wait_until([this] { return has_agreed(); }, kJoinMax);
     is_begun_ = error == ULC_OK;
@@ -300,11 +305,12 @@ int Process::send(std::uint16_t to, const void* message, express_handler handler
     if (buffer == nullptr) return ULC_ERR_INVALID;
     buffer->state = Buffer::State::kSent;
     buffer->to = to;
-    buffer->tag = tag_of(Kind::kUser, number->second);
+    buffer->tag = tag_of(Kind::kUser, number->second, rounds_.begun() % 2 != 0);
     buffer->next = nullptr;
     ++sent_;
     int error = ulc_peer_state(ep_, to);
     if (error == ULC_OK) error = unsent_ == nullptr ? submit(*buffer) : ULC_ERR_AGAIN;
+    if (error == ULC_OK || error == ULC_ERR_AGAIN) ++peers_[to].sent;
     if (error == ULC_OK) return error;
     if (error == ULC_ERR_AGAIN) {
         *unsent_end_ = buffer;
@@ -343,43 +349,72 @@ void Process::collect() {
 
 // ---------------------------------------------------------------- all processes
 
-/// Sends a message without a buffer to all others, behind earlier ones.
-void Process::tell_all(Kind kind) {
-    const Hello hello{id_};
-    const std::size_t length = kind == Kind::kHello ? sizeof hello : 0;
-    for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
-        if (static_cast<int>(rank) == rank_) continue;
-        for (;;) {
-            collect();
-            const int error = unsent_ != nullptr ? ULC_ERR_AGAIN
-                                                 : ulc_send(ep_, static_cast<std::uint16_t>(rank),
-                                                            tag_of(kind), &hello, length, nullptr);
-            if (error != ULC_ERR_AGAIN) break;
-            static_cast<void>(ulc_wait(ep_, kRetry));
-        }
+/// Sends a message without a buffer, behind earlier ones. None to a process that is gone.
+void Process::tell(std::uint16_t to, Kind kind, const void* bytes, std::size_t length) {
+    for (;;) {
+        collect();
+        const int error = unsent_ != nullptr
+                              ? ULC_ERR_AGAIN
+                              : ulc_send(ep_, to, tag_of(kind), bytes, length, nullptr);
+        if (error != ULC_ERR_AGAIN) return;
+        static_cast<void>(ulc_wait(ep_, kRetry));
     }
 }
 
-int Process::have_all_entered() const {
-    for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
-        if (static_cast<int>(rank) == rank_ || peers_[rank].entered >= entered_) continue;
-        const int state = ulc_peer_state(ep_, static_cast<std::uint16_t>(rank));
-        return state == ULC_OK ? ULC_ERR_AGAIN : state;
+void Process::tell_round() {
+    const auto counts = rounds_.counts();
+    const std::vector<Be64> words(counts.begin(), counts.end());
+    tell(rounds_.partner().to, Kind::kEnter, words.data(), words.size() * sizeof(Be64));
+}
+
+bool Process::is_any_dead() const {
+    for (std::size_t rank = 0; rank < peers_.size(); ++rank)
+        if (ulc_peer_state(ep_, static_cast<std::uint16_t>(rank)) == ULC_ERR_PEER_DIED) return true;
+    return false;
+}
+
+/// Passes the rounds whose messages have come.
+int Process::pass_rounds() {
+    while (!rounds_.is_over()) {
+        const SyncRounds::Partner& partner = rounds_.partner();
+        if (!rounds_.has_come()) {
+            if (partner.error != ULC_OK) return partner.error;
+            const int state = ulc_peer_state(ep_, partner.source);
+            return state == ULC_OK ? ULC_ERR_AGAIN : state;
+        }
+        rounds_.pass();
+        if (!rounds_.is_over()) tell_round();
     }
-    return ULC_OK;
+    if (finished_[(rounds_.begun() - 1) % 2] >= rounds_.expected()) return ULC_OK;
+    return is_any_dead() ? ULC_ERR_PEER_DIED : ULC_ERR_AGAIN;
 }
 
 int Process::synchronise() {
     if (syncs_ || scheduler_->is_server()) return ULC_ERR_INVALID;
+    if (broken_ != ULC_OK) return broken_;
     syncs_ = true;
     {
         const Call call(*this);
-        ++entered_;
-        tell_all(Kind::kEnter);
+        SyncRounds::Counts sent;
+        for (Peer& peer : peers_)
+            sent.push_back(std::exchange(peer.sent, 0));
+        rounds_.begin(sent);
+        if (!rounds_.is_over()) tell_round();
     }
-    const int error = wait_until([this] { return have_all_entered(); }, Scheduler::kNever);
+    broken_ = wait_until([this] { return pass_rounds(); }, Scheduler::kNever);
+    if (broken_ != ULC_OK) tell_broken();
+    finished_[(rounds_.begun() - 1) % 2] = 0;
     syncs_ = false;
-    return error;
+    return broken_;
+}
+
+/// Tells the partners of all rounds that this process passes no barrier any more, and they theirs.
+/// So each process looks at its own partners alone.
+void Process::tell_broken() {
+    const Call call(*this);
+    const auto octet = static_cast<std::uint8_t>(broken_);
+    for (const SyncRounds::Partner& partner : rounds_.partners())
+        tell(partner.to, Kind::kEnter, &octet, sizeof octet);
 }
 
 }  // namespace ulc::express

@@ -22,6 +22,7 @@
 #include "express/message.h"
 #include "express/pool.h"
 #include "express/scheduler.h"
+#include "express/sync_rounds.h"
 
 namespace ulc::express {
 
@@ -55,8 +56,8 @@ private:
     class Call;
 
     struct Peer {
-        unsigned entered = 0;   ///< calls of express_sync() that it has announced
-        bool is_known = false;  ///< has shown the same build
+        std::uint64_t sent = 0;  ///< messages to it since the last express_sync()
+        bool is_known = false;   ///< has shown the same build
         bool is_dead = false;
         bool is_mourned = false;  ///< its death has been handled
     };
@@ -67,11 +68,11 @@ private:
         std::size_t length = 0;
         std::uint16_t source = 0;
         std::uint16_t handler = 0;
+        bool is_odd = false;
     };
     [[nodiscard]] int open();
     [[nodiscard]] int agree();
     [[nodiscard]] int has_agreed() const;
-    [[nodiscard]] int have_all_entered() const;
     void close();
 
     [[nodiscard]] bool may_compute();
@@ -84,11 +85,16 @@ private:
     void flush();
     [[nodiscard]] int submit(Buffer& buffer);
     void release(Buffer& buffer);
-    void tell_all(Kind kind);
+    void tell(std::uint16_t to, Kind kind, const void* bytes, std::size_t length);
+    void tell_round();
+    void tell_broken();
+    [[nodiscard]] int pass_rounds();
+    [[nodiscard]] bool is_any_dead() const;
     void look_at_peers();
     [[noreturn]] void end_program(const char* what, int error) const;
 
     [[nodiscard]] bool look();
+    [[nodiscard]] bool take_enter(const void* view, const ulc_status& status);
     [[nodiscard]] bool take_in(const void* view, const ulc_status& status);
     [[nodiscard]] bool drop_first();
     void drop(express_drop reason) noexcept { ++dropped_[reason]; }
@@ -117,7 +123,10 @@ private:
     Queue room_;            ///< threads that wait for memory
     Queue changed_;         ///< threads that wait for peers, or for the end of sends
     std::size_t sent_ = 0;  ///< buffers that libulc has not released
-    unsigned entered_ = 0;  ///< calls of express_sync()
+    SyncRounds rounds_;
+    /// User messages that were handled, by the parity of their senders' calls of express_sync()
+    std::array<std::uint64_t, 2> finished_{};
+    int broken_ = ULC_OK;  ///< error of all later express_sync()
     unsigned to_mourn_ = 0;
     Thread* first_ = nullptr;  ///< the thread that called init()
     Nanos looked_at_ = 0;      ///< when all peers were

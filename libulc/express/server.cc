@@ -29,6 +29,8 @@ bool Process::serve_one() {
         scheduler_->enter();
         ulc_release(ep_, work_.view);
         work_.is_there = false;
+        ++finished_[work_.is_odd ? 1 : 0];
+        if (syncs_) scheduler_->wake_all(changed_);
         scheduler_->leave();
     }
     return has_work;
@@ -77,6 +79,19 @@ bool Process::drop_first() {
     return true;
 }
 
+/// Takes a message of a round of express_sync(). False: it has a wrong length or error, or this
+/// process takes none from that one.
+bool Process::take_enter(const void* view, const ulc_status& status) {
+    if (status.length == 1) {
+        const int error = *static_cast<const std::uint8_t*>(view);
+        const bool is_known = error == ULC_ERR_PEER_DIED || error == ULC_ERR_PEER_LEFT;
+        return is_known && rounds_.take_error(status.source, error);
+    }
+    std::vector<Be64> words(status.length / sizeof(Be64));
+    std::memcpy(words.data(), view, words.size() * sizeof(Be64));
+    return rounds_.take(status.source, {words.begin(), words.end()});
+}
+
 /// Checks a message that has arrived. True: it is for a handler; all others are done with.
 bool Process::take_in(const void* view, const ulc_status& status) {
     Checked checked;
@@ -92,7 +107,7 @@ bool Process::take_in(const void* view, const ulc_status& status) {
     Peer& peer = peers_[status.source];
     switch (checked.kind) {
         case Kind::kUser:
-            work_ = {true, view, status.length, status.source, checked.handler};
+            work_ = {true, view, status.length, status.source, checked.handler, checked.is_odd};
             return true;
         case Kind::kHello: {
             Hello hello;
@@ -102,7 +117,7 @@ bool Process::take_in(const void* view, const ulc_status& status) {
             break;
         }
         case Kind::kEnter:
-            ++peer.entered;
+            if (!take_enter(view, status)) drop(EXPRESS_DROP_LENGTH);
             break;
     }
     ulc_release(ep_, view);

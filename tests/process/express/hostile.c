@@ -18,6 +18,7 @@ static void on_message(uint16_t source, const void* message, size_t length) {
 
 static int attack(void) {
     static char bytes[EXPRESS_MESSAGE_MAX + 1] = "right";
+    static const char count[8] = {[7] = 1}; /* one message that is handled */
     char hello[8];
     ulc_endpoint* ep = NULL;
     ulc_request request;
@@ -40,12 +41,16 @@ static int attack(void) {
         {KIND(USER) | 0xffff, 5},    /* handler */
         {KIND(USER), 0},             /* length */
         {KIND(USER), sizeof bytes},  /* length */
-        {KIND(ENTER), 1},            /* length */
+        {KIND(ENTER), 0},            /* length */
+        {KIND(ENTER), 1},            /* length: 'r' is no error */
+        {KIND(ENTER), 16},           /* length: a count too many */
         {KIND(USER), 5},             /* right */
-        {KIND(ENTER), 0},            /* right */
+        {KIND(ENTER), sizeof count}, /* right */
     };
     for (size_t n = 0; n < sizeof sends / sizeof *sends; ++n) {
-        const char* payload = sends[n].tag == KIND(HELLO) ? hello : bytes;
+        const char* payload = sends[n].tag == KIND(HELLO)       ? hello
+                              : sends[n].length == sizeof count ? count
+                                                                : bytes;
         CHECK(ulc_send(ep, 0, sends[n].tag, payload, sends[n].length, &request) == ULC_OK);
         CHECK(ulc_wait_for(ep, &request, NULL, ULC_WAIT_FOREVER) == ULC_OK);
     }
@@ -64,7 +69,7 @@ int main(void) {
     CHECK(express_dropped(EXPRESS_DROP_STRANGER) == 1);
     CHECK(express_dropped(EXPRESS_DROP_KIND) == 2);
     CHECK(express_dropped(EXPRESS_DROP_HANDLER) == 2);
-    CHECK(express_dropped(EXPRESS_DROP_LENGTH) == 4);
+    CHECK(express_dropped(EXPRESS_DROP_LENGTH) == 6);
     printf("hostile: all dropped\n");
     fflush(stdout);
     express_exit();

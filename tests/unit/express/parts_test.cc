@@ -26,12 +26,15 @@ TEST(ExpressMessage, only_messages_of_the_three_kinds_are_taken) {
     EXPECT_EQ(reason(tag_of(Kind::kUser, 2), 0), EXPRESS_DROP_LENGTH);
     EXPECT_EQ(reason(tag_of(Kind::kUser, 3), 1), EXPRESS_DROP_HANDLER);
     EXPECT_EQ(reason(tag_of(Kind::kUser, 2), 1, false), EXPRESS_DROP_STRANGER);
-    EXPECT_EQ(reason(tag_of(Kind::kUser, 2) | 1U << 16, 1), EXPRESS_DROP_KIND);
+    EXPECT_EQ(reason(tag_of(Kind::kUser, 2, true), 1), -1);
+    EXPECT_EQ(reason(tag_of(Kind::kUser, 2) | 1U << 17, 1), EXPRESS_DROP_KIND);
     EXPECT_EQ(reason(tag_of(Kind::kHello), 8, false), -1);
     EXPECT_EQ(reason(tag_of(Kind::kHello), 9), EXPRESS_DROP_LENGTH);
-    EXPECT_EQ(reason(tag_of(Kind::kEnter), 0), -1);
-    EXPECT_EQ(reason(tag_of(Kind::kEnter), 0, false), EXPRESS_DROP_STRANGER);
-    EXPECT_EQ(reason(tag_of(Kind::kEnter), 1), EXPRESS_DROP_LENGTH);
+    EXPECT_EQ(reason(tag_of(Kind::kEnter), 1), -1);
+    EXPECT_EQ(reason(tag_of(Kind::kEnter), 24), -1);
+    EXPECT_EQ(reason(tag_of(Kind::kEnter), 8, false), EXPRESS_DROP_STRANGER);
+    EXPECT_EQ(reason(tag_of(Kind::kEnter), 0), EXPRESS_DROP_LENGTH);
+    EXPECT_EQ(reason(tag_of(Kind::kEnter), 25), EXPRESS_DROP_LENGTH);
     EXPECT_EQ(reason(std::uint64_t{4} << kKindShift, 1), EXPRESS_DROP_KIND);
     EXPECT_EQ(reason(0, 1), EXPRESS_DROP_KIND);
 }
