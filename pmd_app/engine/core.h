@@ -188,6 +188,7 @@ struct Net {
     std::uint64_t missed = 0;    ///< its last answer
     PortCosts costs;             ///< those that are counted
     std::uint64_t silences = 0;  ///< the same of links that were found silent
+    PortTransit transit;         ///< frames of a mesh that are counted
     Predictions predictions;
     Nanos heard_else = 0;  ///< NextFrame::heard of nodes that are not watched
 

@@ -32,6 +32,17 @@ void count_costs(Core& core, Net& net) {
     net.costs = now;
 }
 
+/// Counts what a mesh did with frames since the last look.
+void count_transit(Core& core, Net& net) {
+    const PortTransit now = net.port.transit(net.port.context);
+    core.counters.add(Counter::mesh_forwarded, now.forwarded - net.transit.forwarded);
+    core.counters.add(Counter::drop_transit_full, now.full - net.transit.full);
+    core.counters.add(Counter::drop_forward, now.malformed - net.transit.malformed);
+    core.counters.add(Counter::drop_misrouted, now.misrouted - net.transit.misrouted);
+    core.counters.add(Counter::drop_no_path, now.pathless - net.transit.pathless);
+    net.transit = now;
+}
+
 /// Asks the port for its link, whose changes are counted, and for its costs; once a second also for
 /// the frames that it lost. A memif client connects again when it is asked.
 void look_at_link(Core& core, Net& net, Nanos now) {
@@ -50,6 +61,7 @@ void look_at_link(Core& core, Net& net, Nanos now) {
         core.counters.add(Counter::link_silences, silences - net.silences);
         net.silences = silences;
     }
+    if (net.port.transit != nullptr) count_transit(core, net);
     if (net.port.missed == nullptr || now < net.missed_due) return;
     net.missed_due = now + kSecond;
     const std::uint64_t missed = net.port.missed(net.port.context);

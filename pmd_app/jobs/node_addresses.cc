@@ -48,10 +48,23 @@ NodeAddresses::Known* NodeAddresses::find(const Mac& node) noexcept {
     return at == known_.end() ? nullptr : &*at;
 }
 
-/// Returns whether an address of the announcement is this node's or a third one's.
+namespace {
+
+/// Returns whether the announcement names the place in a mesh that a node with these addresses has.
+bool is_same_place(std::span<const wire::LinkEntry> entries, const AddressList& addresses) {
+    return entries.size() == 2 && addresses.size() == 2 && addresses[0].segment != 0 &&
+           entries[0].segment == addresses[0].segment && entries[1].segment == addresses[1].segment;
+}
+
+}  // namespace
+
+/// Returns whether an address or the place of the announcement is this node's or a third one's.
 bool NodeAddresses::is_taken(const wire::NodeView& view, const Mac& node,
                              bool (*watched)(const void* context, const Mac& mac),
                              const void* context) const noexcept {
+    if (is_same_place(view.links, links_)) return true;
+    for (const Known& other : known_)
+        if (other.node != node && is_same_place(view.links, other.addresses)) return true;
     for (const wire::LinkEntry& entry : view.links) {
         if (entry.mac == own_) return true;
         if (entry.mac != node && watched(context, entry.mac)) return true;
@@ -111,7 +124,7 @@ void NodeAddresses::on_links(const wire::NodeView& view, const Mac& source,
     known->heard = now;
     known->addresses.clear();
     for (const wire::LinkEntry& entry : view.links)
-        (void)known->addresses.push_back({entry.mac, entry.megabits});
+        (void)known->addresses.push_back({entry.mac, entry.megabits, entry.segment});
     changes_.push_back({source, known->addresses});
 }
 

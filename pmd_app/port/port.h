@@ -59,6 +59,15 @@ struct PortCosts {
     std::uint64_t copied_bytes = 0;  ///< between the engine's memory and the device's rings
 };
 
+/// Frames of a mesh (port/mesh_port.h) since the port was opened.
+struct PortTransit {
+    std::uint64_t forwarded = 0;
+    std::uint64_t full = 0;       ///< dropped: the other link had no space
+    std::uint64_t malformed = 0;  ///< dropped
+    std::uint64_t misrouted = 0;  ///< dropped: their sender may not send them by this segment
+    std::uint64_t pathless = 0;   ///< own frames, dropped: no path led to their node
+};
+
 /// Maximum number of frames in a call of a PortTap.
 inline constexpr std::uint16_t kTapBurstMax = 64;
 
@@ -129,6 +138,8 @@ struct Port {
     /// Returns how often a link was found silent though its device said that it was up
     /// (docs/protocol/NODES.md N-38). The entry is empty where there is one link.
     std::uint64_t (*silences)(void* context) = nullptr;
+    /// Returns counts of frames between the links of this node. Empty but for a mesh.
+    PortTransit (*transit)(void* context) = nullptr;
     /// Frames that came and were lost before rx() could give them, since the port was opened: no
     /// descriptor, no buffer, an overrun. May read registers; asked once a second. The entry is
     /// empty where they are not counted.

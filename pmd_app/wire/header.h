@@ -34,6 +34,7 @@ enum class FrameType : std::uint8_t {
     kStatus = 10,  ///< pcode: StatusBody and the position of each source; handle: group
     kNack = 11,    ///< pcode: NackBody; handle: the source's endpoint, or the group
     kLink = 12,    ///< links of endpoints of no common job (wire/link.h); version 0
+    // 13 is FORWARD (wire/forward.h), which has another header, and which ports alone take.
 };
 
 /// Flags of kData, kMcast and kCounted. Extensions follow the header in this order; kCounted has

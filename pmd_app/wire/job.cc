@@ -233,17 +233,25 @@ bool parse_job(const std::byte* body, std::size_t octets, JobBodyView& out) noex
 
 namespace {
 
+/// Returns whether the entries are those of no mesh, or of a row and a column of one.
+bool are_segments_whole(std::span<const LinkEntry> links) noexcept {
+    const bool meshed = links.size() == 2 && links[0].segment != 0;
+    for (const LinkEntry& link : links)
+        if ((link.segment != 0) != meshed || link.segment > kMeshLinesMax) return false;
+    return true;
+}
+
 /// Takes the entries of LINKS: as many as the length says, with different addresses.
 bool parse_links(const std::byte* at, std::size_t octets, NodeView& out) noexcept {
     const std::size_t count = octets / sizeof(LinkEntry);
     if (octets % sizeof(LinkEntry) != 0 || count == 0 || count > kNodeLinksMax) return false;
     out.links = {reinterpret_cast<const LinkEntry*>(at), count};
     for (std::size_t n = 0; n < count; ++n) {
-        if (out.links[n].reserved != 0 || !is_unicast(out.links[n].mac)) return false;
+        if (!is_unicast(out.links[n].mac)) return false;
         for (std::size_t other = 0; other < n; ++other)
             if (out.links[other].mac == out.links[n].mac) return false;
     }
-    return true;
+    return are_segments_whole(out.links);
 }
 
 }  // namespace
@@ -337,7 +345,7 @@ std::size_t put_links(std::byte* body, const NodeBody& node,
     ULC_CHECK(node.kind == NodeKind::kLinks && !links.empty() && links.size() <= kNodeLinksMax);
     std::size_t octets = put_node(body, node);
     for (const NodeAddress& link : links) {
-        const LinkEntry entry{link.mac, 0, link.megabits};
+        const LinkEntry entry{link.mac, link.segment, link.megabits};
         std::memcpy(body + octets, &entry, sizeof entry);
         octets += sizeof entry;
     }

@@ -198,7 +198,7 @@ inline constexpr std::uint64_t kNoToken = 0;
 /// One link of the node that sends LINKS.
 struct LinkEntry {
     Mac mac;
-    Be16 reserved;
+    Be16 segment;   ///< as in NodeAddress
     Be32 megabits;  ///< as in NodeAddress
 };
 static_assert(sizeof(LinkEntry) == 12 && alignof(LinkEntry) == 1);

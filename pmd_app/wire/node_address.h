@@ -17,11 +17,16 @@ struct NodeAddress {
     Mac mac;
     /// A second, of the link; 0: the link is down; or kMegabitsUnknown.
     std::uint32_t megabits = 0;
+    /// Number of the segment in a mesh, from 1: of the row for the first address, of the column for
+    /// the second one. 0: the node is in no mesh.
+    std::uint16_t segment = 0;
 
     friend bool operator==(const NodeAddress&, const NodeAddress&) = default;
 };
 
 /// Links of a node. The first one's address is the node's.
 inline constexpr std::size_t kNodeLinksMax = 4;
+/// Rows of a mesh, and columns.
+inline constexpr std::uint16_t kMeshLinesMax = 1024;
 
 }  // namespace ulc

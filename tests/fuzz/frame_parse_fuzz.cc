@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Any octets as a frame: wire::parse(), and the parsers of the bodies of JOB, NODE and LINK frames.
+// Any octets as a frame: wire::parse(), the parsers of the bodies of JOB, NODE and LINK frames, and
+// that of FORWARD, which finds a frame within.
 // Accepted frames are read to their last octet, from a heap copy of exactly the input's size, so
 // the sanitizer sees a view that leaves the frame.
 #include <cstddef>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "wire/forward.h"
 #include "wire/job.h"
 #include "wire/link.h"
 #include "wire/parse.h"
@@ -47,6 +49,20 @@ void use_data(const FrameView& frame) {
     ULC_CHECK((frame.flags & kFlagFirst) == 0 || frame.message_length >= frame.length);
 }
 
+/// Takes the frame out of FORWARD as a port does.
+void use_forward(std::byte* frame, std::size_t size) {
+    ForwardView view;
+    if (!parse_forward(frame, size, kEtherTypeDefault, view)) return;
+    ULC_CHECK(is_forward(frame, size) && view.hops <= 1 && view.origin != view.destination);
+    const std::size_t octets = unwrap_forward(frame, view);
+    ULC_CHECK(octets >= kHeadOctets && octets + sizeof(ForwardHeader) <= size);
+    ULC_CHECK(!is_forward(frame, octets));
+    FrameView inner;
+    if (parse(frame, octets, kEtherTypeDefault, inner) != Counter::kCount) return;
+    ULC_CHECK(inner.source == view.origin && inner.destination == view.destination);
+    touch(inner.body, inner.length);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -63,7 +79,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         ULC_CHECK(brief.length == by_rules.length && brief.ack == by_rules.ack);
         ULC_CHECK(brief.handle == by_rules.handle && brief.seq == by_rules.seq);
     }
-    if (verdict != Counter::kCount) return 0;
+    if (verdict != Counter::kCount) {
+        use_forward(copy.get(), size);
+        return 0;
+    }
     ULC_CHECK(frame == by_rules);
     touch(frame.body, frame.length);
     switch (frame.type) {

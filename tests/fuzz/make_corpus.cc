@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "jobs_state_fuzz.h"
 #include "wire/build.h"
+#include "wire/forward.h"
 #include "wire/job.h"
 #include "wire/link.h"
 
@@ -249,6 +250,13 @@ void make_frames(const std::filesystem::path& folder) {
              control_frame(FrameType::kLink, link_body(kind)));
     save(folder / "node_gone", control_frame(FrameType::kNode, node_body(NodeKind::kGone)));
     save(folder / "node_links", control_frame(FrameType::kNode, links_body()));
+    const Octets inner = control_frame(FrameType::kNode, links_body());
+    Octets outer(inner.size() + sizeof(ForwardHeader));
+    (void)build_forward(
+        outer.data(),
+        {kBroadcastMac, {{2, 0, 0, 0, 0, 2}}, 1, {{2, 0, 0, 0, 0, 2}}, kBroadcastMac, 0},
+        kEtherTypeDefault, inner.data(), inner.size());
+    save(folder / "forward", outer);
     save(folder / "node_expelled", control_frame(FrameType::kNode, node_body(NodeKind::kExpelled)));
     save(folder / "node_excluded",
          control_frame(FrameType::kNode, node_body(NodeKind::kExpelled, LeaveReason::kExcluded)));

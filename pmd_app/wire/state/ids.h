@@ -23,7 +23,7 @@ constexpr Err last_value(Err) {
 constexpr Medium last_value(Medium) { return static_cast<Medium>(kMedia - 1); }
 
 inline void fields(state::Archive& archive, NodeAddress& address) {
-    archive.values(address.mac, address.megabits);
+    archive.values(address.mac, address.megabits, address.segment);
 }
 
 inline void fields(state::Archive& archive, Seq& seq) { archive.values(seq.value); }

@@ -26,6 +26,7 @@ SwitchConfig switch_config(const NetConfig& config) {
     out.port_bits_per_second = config.port_bits_per_second;
     out.latency = config.latency;
     out.cable = config.cable;
+    out.vlans = config.vlans;
     out.learns = config.learns;
     out.sharing = config.sharing;
     out.host_bits_per_second = config.host_bits_per_second;

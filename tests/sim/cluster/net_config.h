@@ -37,6 +37,7 @@ struct NetConfig {
     Nanos cable = 25;                  ///< delay of each cable, one way
     std::uint64_t buffer_octets = 0;   ///< buffer of each output of a switch; 0: unlimited
     std::uint64_t shared_octets = 0;   ///< buffer of all outputs together; 0: unlimited
+    std::vector<std::uint16_t> vlans;  ///< by port, of a switch; empty: one
     bool learns = false;               ///< the switch, as in media/switch_medium.h
     Sharing sharing;                   ///< a switch that is a process (media/switch_medium.h)
     std::uint64_t host_bits_per_second = 0;        ///< as in media/switch_medium.h

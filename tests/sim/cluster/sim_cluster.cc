@@ -18,11 +18,25 @@ constexpr Nanos kPatience = 100 * kMicrosecond;
 constexpr std::size_t kCheckedNodes = 8;
 constexpr Nanos kIdleStep = kMillisecond;  ///< step of run() when nothing is due
 
+/// Returns the net with the segments that the cluster's rows and columns have.
+NetConfig net_of(const ClusterConfig& config) {
+    NetConfig net = config.net;
+    if (config.mesh_columns == 0) return net;
+    ULC_CHECK(config.links == 2);
+    const auto rows = static_cast<std::uint16_t>(net.ports / 2 / config.mesh_columns);
+    ULC_CHECK(net.ports == 2 * rows * config.mesh_columns);
+    for (std::uint16_t node = 0; node < net.ports / 2; ++node) {
+        net.vlans.push_back(node / config.mesh_columns);
+        net.vlans.push_back(static_cast<std::uint16_t>(rows + node % config.mesh_columns));
+    }
+    return net;
+}
+
 }  // namespace
 
 SimCluster::SimCluster(const ClusterConfig& config)
     : config_(config),
-      net_(config.net, config.hosts),
+      net_(net_of(config), config.hosts),
       nodes_(config.net.ports / config.links),
       upgrade_prng_(config.seed) {
     if (config_.recorder != nullptr) net_.set_tap(config_.recorder);
@@ -54,21 +68,33 @@ std::unique_ptr<engine::Engine> SimCluster::make_engine(Node& node) {
     engine.wake = [](void* context, engine::EndpointId, std::atomic<std::uint32_t>*) {
         ++*static_cast<std::uint64_t*>(context);
     };
-    Port port = net_.port(port_of(node.index));
-    if (links_of(node.index) > 1) {
-        std::vector<Port> links;
-        for (std::uint16_t link = 0; link < links_of(node.index); ++link)
-            links.push_back(net_.port(port_of(node.index, link)));
-        if (config_.stated_bits_per_second != ClusterConfig::kTrueSpeed)
-            for (Port& link : links)
-                link.info.link_bits_per_second = config_.stated_bits_per_second;
-        if (node.bond == nullptr)
-            node.bond = std::make_unique<port::BondPort>(
-                links, port::BondConfig{engine.ether_type, engine.seed + 1});
-        port = node.bond->table();
-    }
+    Port port = links_of(node.index) > 1 ? port_of_links(node, engine.seed + 1)
+                                         : net_.port(port_of(node.index));
     if (node.index < config_.taps.size()) port.tap = config_.taps[node.index];
     return std::make_unique<engine::Engine>(engine, std::span<const Port>(&port, 1));
+}
+
+/// Returns the one port that several links of a node are.
+Port SimCluster::port_of_links(Node& node, std::uint64_t seed) {
+    std::vector<Port> links;
+    for (std::uint16_t link = 0; link < links_of(node.index); ++link)
+        links.push_back(net_.port(port_of(node.index, link)));
+    if (config_.stated_bits_per_second != ClusterConfig::kTrueSpeed)
+        for (Port& link : links)
+            link.info.link_bits_per_second = config_.stated_bits_per_second;
+    if (config_.mesh_columns != 0) {
+        const port::MeshPlace place{
+            static_cast<std::uint16_t>(node.index / config_.mesh_columns + 1),
+            static_cast<std::uint16_t>(node.index % config_.mesh_columns + 1)};
+        if (node.mesh == nullptr)
+            node.mesh = std::make_unique<port::MeshPort>(
+                links[0], links[1], port::MeshConfig{config_.engine.ether_type, seed, place});
+        return node.mesh->table();
+    }
+    if (node.bond == nullptr)
+        node.bond = std::make_unique<port::BondPort>(
+            links, port::BondConfig{config_.engine.ether_type, seed});
+    return node.bond->table();
 }
 
 SimCluster::~SimCluster() {
@@ -437,8 +463,10 @@ std::uint32_t SimCluster::shut_down() {
     (void)run(30 * kSecond, drained);
     for (Node& node : nodes_)
         node.engine.reset();
-    for (Node& node : nodes_)
+    for (Node& node : nodes_) {
         node.bond.reset();
+        node.mesh.reset();
+    }
     net_.drop_all();
     std::uint32_t out = 0;
     for (std::uint16_t port = 0; port < net_.ports(); ++port)

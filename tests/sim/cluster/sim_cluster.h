@@ -23,6 +23,7 @@
 #include "base/state/archive.h"
 #include "engine/engine.h"
 #include "port/bond_port.h"
+#include "port/mesh_port.h"
 #include "tests/sim/cluster/program.h"
 #include "tests/sim/cluster/ring_client.h"
 #include "tests/sim/cluster/sim_net.h"
@@ -47,6 +48,9 @@ struct ClusterConfig {
     static constexpr std::uint64_t kTrueSpeed = UINT64_MAX;
     /// Nodes from this one on use their first link alone.
     std::uint16_t bonded_nodes = UINT16_MAX;
+    /// Columns of a mesh (port/mesh_port.h): node n is in row n / columns and in column
+    /// n % columns, and has 2 links. 0: there is no mesh.
+    std::uint16_t mesh_columns = 0;
     engine::EngineConfig engine;
     abi::RegionSizes sizes{64, 64, 256U << 10, 256U << 10};
     std::uint64_t seed = 1;
@@ -169,6 +173,7 @@ private:
     };
     struct Node {
         std::unique_ptr<port::BondPort> bond;  ///< where nodes have several links
+        std::unique_ptr<port::MeshPort> mesh;  ///< in a mesh
         std::unique_ptr<Counters> counters;    ///< outlive the engine
         std::unique_ptr<engine::Engine> engine;
         std::vector<std::size_t> clients;
@@ -193,6 +198,7 @@ private:
         return net_.nic(port_of(node.index));
     }
     void start_engine(Node& node);
+    [[nodiscard]] Port port_of_links(Node& node, std::uint64_t seed);
     [[nodiscard]] std::unique_ptr<engine::Engine> make_engine(Node& node);
     [[nodiscard]] engine::Mapping mapping_of(engine::EndpointId endpoint) const;
     void record_ends(Recorder& recorder) const;

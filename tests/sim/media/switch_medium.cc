@@ -25,6 +25,8 @@ std::string problem_of(const SwitchConfig& config) {
     if (is_slow(config.bits_per_second) || std::any_of(config.port_bits_per_second.begin(),
                                                        config.port_bits_per_second.end(), is_slow))
         return "a port's rate must be at least 1 Mb/s";
+    if (!config.vlans.empty() && config.vlans.size() != ports)
+        return "there must be one VLAN for each port, or none";
     if (config.latency < 0 || config.cable < 0) return "latencies must not be negative";
     return {};
 }
@@ -128,7 +130,9 @@ std::optional<std::uint16_t> SwitchMedium::port_to(const Held& held) {
     if (PortAddresses::is_group(held.frame)) return std::nullopt;
     if (!config_.learns) return addresses_.port_of(held.frame);
     const auto found = learned_.find(PortAddresses::destination_key(held.frame));
-    if (found != learned_.end() && !faults_.is_unplugged(found->second)) return found->second;
+    if (found != learned_.end() && !faults_.is_unplugged(found->second) &&
+        is_joined(held.from, found->second))
+        return found->second;
     ++flooded_;
     return std::nullopt;
 }
@@ -157,11 +161,11 @@ void SwitchMedium::forward(const HeldPtr& held, Nanos now) {
     const auto to = port_to(*held);
     if (!to && (config_.learns || PortAddresses::is_group(held->frame))) {
         for (std::uint16_t each = 0; each < addresses_.count(); ++each)
-            if (each != held->from) put(each);
+            if (each != held->from && is_joined(each, held->from)) put(each);
         leave(run, held);
         return;
     }
-    if (!to || *to == held->from) {
+    if (!to || *to == held->from || !is_joined(*to, held->from)) {
         ++unknown_;
         return;
     }

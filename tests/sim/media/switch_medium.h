@@ -53,6 +53,8 @@ struct SwitchConfig {
     /// Knows the port of an address from the last frame that came from it; a frame to an address
     /// that it does not know goes to every port. False: it knows all from the start.
     bool learns = false;
+    /// VLAN of each port: no frame goes to a port of another one. Empty: one VLAN.
+    std::vector<std::uint16_t> vlans;
     /// A switch that is a process: its ports of odd numbers stop kTurnOver earlier than the others,
     /// as where the process loses its processor in the midst of a round.
     Sharing sharing;
@@ -137,6 +139,9 @@ private:
     [[nodiscard]] bool cuts_through(const Port& in, const Port& out) const noexcept;
     void forward(const HeldPtr& held, Nanos now);
     [[nodiscard]] std::optional<std::uint16_t> port_to(const Held& held);
+    [[nodiscard]] bool is_joined(std::uint16_t a, std::uint16_t b) const noexcept {
+        return config_.vlans.empty() || config_.vlans[a] == config_.vlans[b];
+    }
     void output(std::uint16_t to, const HeldPtr& held, Nanos now);
     [[nodiscard]] Nanos enqueue(std::uint16_t to, Held& held, Nanos now) noexcept;
     void leave(const Run& run, const HeldPtr& held);

@@ -130,6 +130,28 @@ TEST_F(Addresses, of_another_node_are_refused) {
     EXPECT_TRUE(changed(bus.node(0)).empty());
 }
 
+// N-40
+TEST_F(Addresses, with_the_place_of_another_node_of_a_mesh_are_refused) {
+    const auto placed = [](unsigned node, std::uint16_t row, std::uint16_t column) {
+        auto links = links_of(node, {100, 100});
+        links[0].segment = row;
+        links[1].segment = column;
+        return links;
+    };
+    bus.node(0).jobs->set_links(placed(0, 1, 1), bus.now);
+    forge(mac_of(1), 1, placed(1, 2, 1));
+    EXPECT_EQ(changed(bus.node(0)), placed(1, 2, 1));
+    forge(mac_of(2), 1, placed(2, 2, 1));
+    EXPECT_EQ(refused(), 1U);
+    forge(mac_of(2), 1, placed(2, 1, 1));
+    EXPECT_EQ(refused(), 2U) << "this node's own";
+    EXPECT_TRUE(changed(bus.node(0)).empty());
+    forge(mac_of(2), 1, placed(2, 1, 2));
+    EXPECT_EQ(changed(bus.node(0)), placed(2, 1, 2));
+    forge(mac_of(2), 2, placed(2, 2, 2));
+    EXPECT_EQ(refused(), 2U) << "a node may take another place";
+}
+
 // N-32
 TEST_F(Addresses, of_a_node_of_a_job_are_refused) {
     bus.must_join(bus.node(0), Rank{0}, std::uint16_t{2}, Handle{10});

@@ -44,6 +44,39 @@ struct Device {
     }
 };
 
+/// Gives the device, which has a pool, its port.
+inline void make_port(Device& device, const Mac& mac, std::uint64_t bits_per_second) {
+    Port& port = device.port;
+    port.context = &device;
+    port.pool = device.pool->table();
+    port.info.mac = mac;
+    port.info.link_bits_per_second = bits_per_second;
+    port.info.tx_ring_frames = 64;
+    port.info.rx_frames = 100;
+    port.rx = [](void* context, Segment** out, std::uint16_t most) {
+        auto& self = *static_cast<Device*>(context);
+        std::uint16_t count = 0;
+        for (; count < most && !self.come.empty(); self.come.pop_front())
+            out[count++] = self.come.front();
+        return count;
+    };
+    port.tx = [](void* context, Segment* const* frames, std::uint16_t most) {
+        auto& self = *static_cast<Device*>(context);
+        std::uint16_t count = 0;
+        for (; count < most && self.accepts > 0; --self.accepts)
+            self.with.push_back(frames[count++]);
+        return count;
+    };
+    port.tx_pending = [](void* context) {
+        return static_cast<std::uint32_t>(static_cast<Device*>(context)->with.size());
+    };
+    port.set_multicasts = [](void* context, std::span<const Mac> addresses) {
+        static_cast<Device*>(context)->multicasts.assign(addresses.begin(), addresses.end());
+        return true;
+    };
+    port.link_up = [](void* context) { return static_cast<Device*>(context)->up; };
+}
+
 class Bond : public testing::Test {
 protected:
     void make(unsigned links, std::vector<std::uint64_t> rates = {}) {
@@ -53,37 +86,8 @@ protected:
         for (unsigned n = 0; n < links; ++n) {
             auto& device = *devices_.emplace_back(std::make_unique<Device>());
             device.pool = &pool_;
-            Port& port = device.port;
-            port.context = &device;
-            port.pool = pool_.table();
-            port.info.mac = mac_of(1, n);
-            port.info.link_bits_per_second = rates.empty() ? 100'000'000 : rates[n];
-            port.info.tx_ring_frames = 64;
-            port.info.rx_frames = 100;
-            port.rx = [](void* context, Segment** out, std::uint16_t most) {
-                auto& self = *static_cast<Device*>(context);
-                std::uint16_t count = 0;
-                for (; count < most && !self.come.empty(); self.come.pop_front())
-                    out[count++] = self.come.front();
-                return count;
-            };
-            port.tx = [](void* context, Segment* const* frames, std::uint16_t most) {
-                auto& self = *static_cast<Device*>(context);
-                std::uint16_t count = 0;
-                for (; count < most && self.accepts > 0; --self.accepts)
-                    self.with.push_back(frames[count++]);
-                return count;
-            };
-            port.tx_pending = [](void* context) {
-                return static_cast<std::uint32_t>(static_cast<Device*>(context)->with.size());
-            };
-            port.set_multicasts = [](void* context, std::span<const Mac> addresses) {
-                static_cast<Device*>(context)->multicasts.assign(addresses.begin(),
-                                                                 addresses.end());
-                return true;
-            };
-            port.link_up = [](void* context) { return static_cast<Device*>(context)->up; };
-            ports.push_back(port);
+            make_port(device, mac_of(1, n), rates.empty() ? 100'000'000 : rates[n]);
+            ports.push_back(device.port);
         }
         bond_ = std::make_unique<BondPort>(ports, kConfig);
         port_ = bond_->table();

@@ -409,9 +409,7 @@ TEST(WireNode, links_round_trip_and_are_refused_out_of_range) {
     EXPECT_TRUE(refused({Mac{}, 100}));
     EXPECT_TRUE(refused({kBroadcastMac, 100}));
     EXPECT_FALSE(refused({b, 100}));
-    octets[sizeof(NodeBody) + 6] = std::byte{1};
-    EXPECT_FALSE(parses(n)) << "a reserved octet";
-    octets[sizeof(NodeBody) + 6] = std::byte{0};
+    EXPECT_TRUE(refused({b, 100, 1})) << "a number in a mesh, but none of the other link";
 
     for (std::uint8_t i = 0; i <= kNodeLinksMax; ++i) {
         LinkEntry entry{{{2, 0, 0, 0, 1, i}}, 0, 1U};
@@ -431,6 +429,34 @@ TEST(WireNode, links_round_trip_and_are_refused_out_of_range) {
     EXPECT_TRUE(head_refused([](NodeBody& node) { node.theirs = 1U; }));
     EXPECT_TRUE(head_refused([](NodeBody& node) { node.reason = LeaveReason::kLeft; }));
     EXPECT_TRUE(head_refused([](NodeBody& node) { node.reserved = 1U; }));
+}
+
+// N-40
+TEST(WireNode, links_of_a_mesh_are_two_with_numbers) {
+    NodeBody head{};
+    head.kind = NodeKind::kLinks;
+    head.incarnation = 7U;
+    head.token = 3U;
+    std::byte octets[sizeof(NodeBody) + kNodeLinksMax * sizeof(LinkEntry)]{};
+    NodeView view;
+    const auto parses = [&](std::vector<std::uint16_t> segments) {
+        std::vector<NodeAddress> links;
+        for (const std::uint16_t segment : segments) {
+            const auto last = static_cast<std::uint8_t>(links.size());
+            links.push_back({Mac{{2, 0, 0, 0, 0, last}}, 100, segment});
+        }
+        return parse_node(octets, put_links(octets, head, links), view);
+    };
+    ASSERT_TRUE(parses({3, kMeshLinesMax}));
+    EXPECT_EQ(view.links[0].segment, 3U);
+    EXPECT_EQ(view.links[1].segment, kMeshLinesMax);
+    EXPECT_FALSE(parses({3, kMeshLinesMax + 1}));
+    EXPECT_FALSE(parses({kMeshLinesMax + 1, 3}));
+    EXPECT_FALSE(parses({3, 0}));
+    EXPECT_FALSE(parses({0, 3}));
+    EXPECT_FALSE(parses({3}));
+    EXPECT_FALSE(parses({3, 3, 3}));
+    EXPECT_TRUE(parses({0, 0, 0}));
 }
 
 }  // namespace

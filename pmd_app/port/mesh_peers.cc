@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The other nodes of a mesh, and which paths to them carry frames (mesh_port.h, link_watch.h).
+#include <algorithm>
+
+#include "base/check.h"
+#include "port/bond_frame.h"
+#include "port/mesh_port.h"
+#include "wire/build.h"
+#include "wire/parse.h"
+
+namespace ulc::port {
+namespace {
+
+/// Looks at the links, a millisecond apart or more, between two rounds of requests to a node.
+constexpr std::uint16_t kDoubtLooks = 8;
+constexpr std::uint16_t kBusyLooks = 50;
+/// The same between two choices of the line that spreads frames for groups.
+constexpr std::uint32_t kGroupLooks = 8;
+/// Replies between two looks.
+constexpr std::uint32_t kRepliesMax = 32;
+/// Incarnation in echo frames: it has no meaning, and must not be 0.
+constexpr std::uint32_t kIncarnation = 1;
+
+}  // namespace
+
+// ---- addresses ----------------------------------------------------------------------------------
+
+bool MeshPort::is_own(const Mac& mac) const noexcept {
+    return mac == own_[kRow].mac || mac == own_[kColumn].mac;
+}
+
+std::uint16_t MeshPort::find(const Mac& mac) const noexcept {
+    if (places_.empty()) return kNone;
+    for (std::size_t at = hash_of(mac);; ++at) {
+        const Place& place = places_[at & (places_.size() - 1)];
+        if (place.peer == kNone || place.mac == mac) return place.peer;
+    }
+}
+
+void MeshPort::set_addresses(std::span<const NodeAddress> addresses) {
+    ULC_CHECK(!addresses.empty() && addresses.size() <= kNodeLinksMax);
+    const auto known = std::ranges::find_if(
+        peers_, [&](const Peer& peer) { return peer.addresses[kRow].mac == addresses[0].mac; });
+    const bool meshed = addresses.size() == kLines && addresses[0].segment != 0;
+    if (meshed && known != peers_.end()) {
+        std::ranges::copy(addresses, known->addresses.begin());
+    } else if (meshed && peers_.size() < kNone) {
+        Peer& peer = peers_.emplace_back(config_.seed + (tokens_++ << 32U));
+        std::ranges::copy(addresses, peer.addresses.begin());
+    } else if (known != peers_.end()) {
+        peers_.erase(known);
+        for (Peer& peer : peers_)  // their numbers have changed
+            peer.watched = false;
+        watched_count_ = 0;
+    }
+    rebuild();
+    fit_speeds();
+}
+
+void MeshPort::rebuild() {
+    std::size_t size = 8;
+    while (size < 2 * kLines * peers_.size())
+        size *= 2;
+    places_.assign(size, Place{});
+    for (auto& line : beside_)
+        line.clear();
+    for (std::size_t n = 0; n < peers_.size(); ++n) {
+        const auto number = static_cast<std::uint16_t>(n);
+        for (const NodeAddress& address : peers_[n].addresses) {
+            std::size_t at = hash_of(address.mac);
+            while (places_[at & (size - 1)].peer != kNone)
+                ++at;
+            places_[at & (size - 1)] = {address.mac, number};
+        }
+        for (std::size_t line = 0; line < kLines; ++line) {
+            if (!is_on(line, peers_[n])) continue;
+            const std::size_t at = peers_[n].addresses[other(line)].segment;
+            if (beside_[line].size() <= at) beside_[line].resize(at + 1, kNone);
+            beside_[line][at] = number;
+        }
+    }
+}
+
+// ---- paths --------------------------------------------------------------------------------------
+
+/// Returns the node on this line that sends frames to the peer on, by the peer's other line.
+const MeshPort::Peer* MeshPort::forwarder(std::size_t line, const Peer& peer) const noexcept {
+    const std::size_t at = peer.addresses[other(line)].segment;
+    if (at >= beside_[line].size() || beside_[line][at] == kNone) return nullptr;
+    return &peers_[beside_[line][at]];
+}
+
+/// Returns whether all links of the path that begins with this line say that they are up.
+bool MeshPort::is_there(std::size_t line, const Peer& peer) const noexcept {
+    if (!links_[line].up || peer.addresses[other(line)].megabits == 0) return false;
+    const Peer* between = forwarder(line, peer);
+    return between != nullptr && between->addresses[kRow].megabits != 0 &&
+           between->addresses[kColumn].megabits != 0;
+}
+
+/// Returns whether the path is there and not silent.
+bool MeshPort::is_good(std::size_t line, const Peer& peer) const noexcept {
+    return is_there(line, peer) && !peer.watch.is_silent(line);
+}
+
+/// Watches the paths to the node from now on, if there is space.
+void MeshPort::begin_watch(Peer& peer) noexcept {
+    if (peer.watched || watched_count_ == kWatched) return;
+    peer.watched = true;
+    peer.looks = kBusyLooks - 1;
+    watched_[watched_count_++] = static_cast<std::uint16_t>(&peer - peers_.data());
+}
+
+/// Asks by both paths.
+void MeshPort::ask(Peer& peer) noexcept {
+    for (std::size_t line = 0; line < kLines; ++line) {
+        if (!is_there(line, peer)) {
+            peer.watch.forget(line);
+            continue;
+        }
+        const Mac by = forwarder(line, peer)->addresses[line].mac;
+        if (send_echo(line, wire::NodeKind::kEchoRequest, by, peer.addresses[kRow].mac,
+                      peer.watch.token()))
+            peer.watch.asked(line);
+    }
+}
+
+/// Ends the rounds that are over, and begins others. A node is watched while frames go to it, and
+/// while its paths are in doubt.
+void MeshPort::watch() noexcept {
+    replies_ = 0;
+    if (group_busy_) {  // they go to all nodes, so all are watched in turn
+        for (std::size_t n = 0; n < peers_.size() && watched_count_ < kWatched; ++n) {
+            Peer& peer = peers_[next_group_++ % peers_.size()];
+            if (is_on(kRow, peer) || is_on(kColumn, peer)) continue;
+            peer.busy = true;
+            begin_watch(peer);
+        }
+        group_busy_ = false;
+    }
+    std::size_t kept = 0;
+    for (std::size_t n = 0; n < watched_count_; ++n) {
+        Peer& peer = peers_[watched_[n]];
+        const bool over = ++peer.looks >= (peer.watch.doubts() ? kDoubtLooks : kBusyLooks);
+        if (over) {
+            peer.looks = 0;
+            const std::uint64_t before = peer.watch.silences();
+            peer.watch.end_round();
+            silences_ += peer.watch.silences() - before;
+            peer.watched = peer.busy || peer.watch.doubts();
+            peer.busy = false;
+            if (peer.watched) ask(peer);
+        }
+        if (peer.watched) watched_[kept++] = watched_[n];
+    }
+    watched_count_ = kept;
+    if (++looks_ % kGroupLooks == 0) choose_group_line();
+}
+
+/// Spreads frames for groups by the line from which more nodes are reached.
+void MeshPort::choose_group_line() noexcept {
+    std::array<std::size_t, kLines> reached{};
+    for (const Peer& peer : peers_) {
+        if (is_on(kRow, peer) || is_on(kColumn, peer)) continue;
+        for (std::size_t line = 0; line < kLines; ++line)
+            if (is_good(line, peer)) ++reached[line];
+    }
+    if (reached[other(group_line_)] > reached[group_line_]) group_line_ = other(group_line_);
+}
+
+// ---- echo requests and replies ------------------------------------------------------------------
+
+/// Sends a request or a reply. by: the node between; none: `to` is on this line. False: there is no
+/// space.
+bool MeshPort::send_echo(std::size_t line, wire::NodeKind kind, const Mac& by, const Mac& to,
+                         std::uint64_t token) noexcept {
+    Link& link = links_[line];
+    if (link.own_queue.is_full()) return false;
+    Segment* segment = links_[kRow].port.pool.get();
+    if (segment == nullptr) return false;
+    wire::NodeBody body{};
+    body.kind = kind;
+    body.incarnation = kIncarnation;
+    body.token = token;
+    wire::FrameHead head;
+    head.destination = to;
+    head.source = by == Mac{} ? own_[line].mac : info_.mac;
+    head.ether_type = config_.ether_type;
+    head.type = wire::FrameType::kNode;
+    const std::size_t octets = wire::put_node(segment->frame + wire::kHeadOctets, body);
+    segment->length = static_cast<std::uint32_t>(wire::build_control(segment->frame, head, octets));
+    if (by != Mac{}) {
+        Segment* outer = wrap(*segment, {by, info_.mac, 1, info_.mac, to, 0});
+        links_[kRow].port.pool.drop(segment);
+        if (outer == nullptr) return false;
+        segment = outer;
+    }
+    put(link, segment);
+    flush(link);
+    return true;
+}
+
+/// Takes a request or a reply for this node. by: the node between that brought it. False: the frame
+/// is neither.
+bool MeshPort::take_echo(std::size_t line, const Segment& segment, const Mac& by) noexcept {
+    wire::FrameView view;
+    wire::NodeView node;
+    if (wire::parse(segment.frame, segment.length, config_.ether_type, view) != Counter::kCount ||
+        view.type != wire::FrameType::kNode || !wire::parse_node(view.body, view.length, node))
+        return false;
+    if (node.kind == wire::NodeKind::kEchoReply) {
+        const std::uint16_t peer = find(view.source);
+        if (peer != kNone && by != Mac{}) peers_[peer].watch.replied(line, node.token);
+        return true;
+    }
+    if (node.kind != wire::NodeKind::kEchoRequest) return false;
+    if (replies_ >= kRepliesMax || is_full(links_[line]) || is_group(view.source)) return true;
+    if (send_echo(line, wire::NodeKind::kEchoReply, by, view.source, node.token)) ++replies_;
+    return true;
+}
+
+}  // namespace ulc::port
