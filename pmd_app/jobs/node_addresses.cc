@@ -117,8 +117,8 @@ void NodeAddresses::on_links(const wire::NodeView& view, const Mac& source,
         }
         known = &known_.emplace_back();
         known->node = source;
-        greet(now);
     }
+    if (known->incarnation != view.incarnation) greet(now);
     known->incarnation = view.incarnation;
     known->number = view.token;
     known->heard = now;

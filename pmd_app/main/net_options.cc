@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <string_view>
 
 #include "abi/attach.h"
@@ -62,7 +63,23 @@ std::string check_bonds(const std::vector<NetOption>& nets) {
     return {};
 }
 
+/// Reads "12" as a number of a segment. Returns 0 if it is none.
+std::uint16_t number_of(std::string_view text) {
+    unsigned value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool whole = error == std::errc{} && end == text.data() + text.size();
+    return whole && value <= kMeshLinesMax ? static_cast<std::uint16_t>(value) : std::uint16_t{0};
+}
+
 }  // namespace
+
+bool parse_place(std::string_view text, port::MeshPlace& out) {
+    const std::size_t comma = text.find(',');
+    if (comma == std::string_view::npos) return false;
+    out.row = number_of(text.substr(0, comma));
+    out.column = number_of(text.substr(comma + 1));
+    return out.row != 0 && out.column != 0;
+}
 
 std::string check_nets(const std::vector<NetOption>& nets) {
     if (nets.empty())

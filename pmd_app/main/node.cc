@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "main/bonded_links.h"
 #include "main/clock.h"
+#include "main/mesh_links.h"
 #include "wire/header.h"
 #include "wire/mac_text.h"
 
@@ -129,6 +130,18 @@ Err Node::bond_ports(const NodeOptions& options, std::vector<Port>& tables, std:
             if (port.net == net) links.push_back(port.table());
         if (links.size() == 1) {
             tables.push_back(links[0]);
+            continue;
+        }
+        if (options.mesh) {
+            ULC_CHECK(links.size() == 2);
+            if (const Err e = check_mesh(links[0], links[1], *options.mesh, names_[net],
+                                         options.engine.ether_type, why);
+                e != Err::kOk)
+                return e;
+            mesh_ = std::make_unique<port::MeshPort>(
+                links[0], links[1],
+                port::MeshConfig{options.engine.ether_type, system_random(), *options.mesh});
+            tables.push_back(mesh_->table());
             continue;
         }
         if (const Err e = check_links(links, names_[net], options.engine.ether_type, why);

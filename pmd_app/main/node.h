@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "main/trace/trace.h"
 #include "packet/packet_port.h"
 #include "port/bond_port.h"
+#include "port/mesh_port.h"
 #include "shm/shm_port.h"
 #include "verbs/verbs_port.h"
 
@@ -31,7 +33,8 @@ struct NodeNet {
 struct NodeOptions {
     dpdk::EalOptions eal;  ///< memory_mb: of all ports
     std::vector<NodeNet> nets;
-    engine::EngineConfig engine;  ///< seed 0: taken from the system
+    std::optional<port::MeshPlace> mesh;  ///< the net's two ports are links of a mesh
+    engine::EngineConfig engine;          ///< seed 0: taken from the system
     IdleLadder::Limits idle;
     std::uint32_t slow_time = 1;  ///< time passes slower by this factor, if there is a TSC
     TraceOptions trace;           ///< Node fills in nets, ether_type and tsc_hz
@@ -103,6 +106,7 @@ private:
     engine::EngineConfig config_;
     std::vector<OpenPort> ports_;
     std::vector<std::unique_ptr<port::BondPort>> bonds_;  ///< one for each net with several links
+    std::unique_ptr<port::MeshPort> mesh_;
     std::unique_ptr<Trace> trace_;
     std::vector<Port> tables_;  ///< one for each net
 };

@@ -212,6 +212,12 @@ std::string check_relations(const Options& o) {
     if (o.crc && names_of(nets).size() < nets.size())
         return "--crc does not go with several links of a net, since each link fills in addresses; "
                "leave --crc out";
+    port::MeshPlace place;
+    if (!o.mesh.empty() && !parse_place(o.mesh, place))
+        return fmt::format("--mesh {} is no place; write row and column from 1 to {}, as in 2,3",
+                           o.mesh, kMeshLinesMax);
+    if (!o.mesh.empty() && (nets.size() != 2 || names_of(nets).size() != 1))
+        return "--mesh needs one net with two devices, as in --device lan:eth0 --device lan:eth1";
     if (o.mtu != 0 && o.mtu < wire::kMtuMin)
         return fmt::format("--mtu must be at least {}, or 0 for what the device offers",
                            wire::kMtuMin);
@@ -345,6 +351,7 @@ NodeOptions node_options_of(const Options& o) {
         node.nets.push_back({net.name, port});
         node.eal.devices.push_back(net.device);
     }
+    if (!o.mesh.empty()) static_cast<void>(parse_place(o.mesh, node.mesh.emplace()));
     urtp::Params& p = node.engine.params;
     p.window = o.window;
     p.ack_window = o.ack_window;

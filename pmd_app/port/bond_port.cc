@@ -192,6 +192,13 @@ std::uint16_t BondPort::rx(Segment** out, std::uint16_t n) {
         }
     }
     ++turn_;
+    // The engine may have nothing more to send, and would not ask for these.
+    for (std::size_t at = 0; at < count_; ++at) {
+        Link& link = links_[at];
+        if (link.waits == 0 || !(link.carrier || count_ == 1)) continue;
+        look_at_device(link);
+        flush(link);
+    }
     busy_ |= kept > 0;
     return kept;
 }

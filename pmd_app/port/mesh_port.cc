@@ -148,7 +148,7 @@ std::uint16_t MeshPort::rx(Segment** out, std::uint16_t n) {
     }
     ++turn_;
     for (Link& link : links_) {
-        if (link.transit.count > 0) {
+        if (link.transit.count + link.own_queue.count > 0) {
             look_at_device(link);
             flush(link);
         }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "main/net_options.h"
 #include "main/options.h"
 
 namespace ulc::daemon {
@@ -164,6 +165,34 @@ TEST(EngineOptions, memory_is_counted_for_all_nets) {
     EXPECT_NE(why.find("2 nets of --segments 8192 need --memory"), std::string::npos) << why;
     EXPECT_EQ(parse_embedded_options("net_tap0;net_tap1", "", options, why), Err::kOk)
         << "two nets start with nothing but their devices: " << why;
+}
+
+TEST(EngineOptions, a_place_of_a_mesh_is_a_row_and_a_column) {
+    port::MeshPlace place;
+    ASSERT_TRUE(parse_place("2,1024", place));
+    EXPECT_EQ(place.row, 2);
+    EXPECT_EQ(place.column, 1024);
+    for (const char* wrong : {"", ",", "2", "2,", ",2", "0,1", "1,0", "1025,1", "1,1025", "-1,1",
+                              "1,2,3", "1, 2", "a,b", "1,2 ", "99999999999,1"})
+        EXPECT_FALSE(parse_place(wrong, place)) << wrong;
+}
+
+TEST(EngineOptions, a_mesh_is_one_net_of_two_devices) {
+    const char* const two = "lan:net_tap0;lan:net_tap1";
+    Options options;
+    std::string why;
+    ASSERT_EQ(parse_embedded_options(two, "--mesh=2,3", options, why), Err::kOk) << why;
+    const NodeOptions node = node_options_of(options);
+    ASSERT_TRUE(node.mesh.has_value());
+    EXPECT_EQ(node.mesh->row, 2);
+    EXPECT_EQ(node.mesh->column, 3);
+    EXPECT_NE(refusal(two, "--mesh=2").find("--mesh 2 is no place"), std::string::npos);
+    for (const char* devices :
+         {"lan:net_tap0", "lan:net_tap0;net_tap1", "lan:net_tap0;lan:net_tap1;lan:net_tap2",
+          "lan:net_tap0;lan:net_tap1;net_tap2"})
+        EXPECT_NE(refusal(devices, "--mesh=2,3").find("one net with two devices"),
+                  std::string::npos)
+            << devices;
 }
 
 }  // namespace

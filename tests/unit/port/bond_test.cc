@@ -269,6 +269,17 @@ TEST_F(Bond, one_link_alone_brings_frames_for_groups_and_none_the_nodes_own) {
     EXPECT_EQ(received(), mac_of(2));
 }
 
+TEST_F(Bond, what_waits_for_a_device_goes_when_the_engine_only_receives) {
+    make(2);
+    peer({100, 100});
+    device(0).accepts = device(1).accepts = 0;
+    for (int n = 0; n < 4; ++n)
+        ASSERT_TRUE(send(mac_of(2)));
+    device(0).accepts = device(1).accepts = 100;
+    EXPECT_EQ(received(), Mac{});
+    EXPECT_EQ(with(0) + with(1), 4U);
+}
+
 TEST_F(Bond, a_burst_is_short_only_when_no_link_has_more) {
     make(2);
     const auto arrive_many = [&](unsigned link, const Mac& to, unsigned frames) {

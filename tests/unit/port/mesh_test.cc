@@ -171,6 +171,14 @@ TEST_F(Mesh, a_full_device_bounds_what_is_taken) {
     EXPECT_EQ(with(kRowLink) + with(kColumnLink), 64U);
 }
 
+TEST_F(Mesh, what_waits_for_a_device_goes_when_the_engine_only_receives) {
+    devices_[kRowLink].accepts = 0;
+    ASSERT_TRUE(send(at(2, 1)));
+    devices_[kRowLink].accepts = 100;
+    EXPECT_EQ(received(), Mac{});
+    EXPECT_EQ(with(kRowLink), 1U);
+}
+
 TEST_F(Mesh, no_frame_is_taken_that_needs_a_segment_when_none_is_left) {
     std::vector<Segment*> all;
     Segment* to_far = frame(at(1, 1), kMe);

@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/medium.h"
 #include "tools/ulc/programs.h"
@@ -28,6 +29,20 @@ std::string switch_socket(const std::string& directory, unsigned link) {
     return fmt::format("{}/switch{}.memif", directory, number);
 }
 
+/// The socket of the switch for a row (0) or a column (1) of a mesh.
+std::string mesh_socket(const std::string& directory, unsigned line, unsigned number) {
+    return fmt::format("{}/{}{}.memif", directory, line == 0 ? "row" : "column", number);
+}
+
+/// A link of node k of a mesh, to its row (0) or its column (1).
+std::string device_in_mesh(const ClusterOptions& options, unsigned node, unsigned link,
+                           const std::string& directory) {
+    const unsigned row = node / options.mesh_columns;
+    const unsigned column = node % options.mesh_columns;
+    return memif("client", std::to_string(link == 0 ? column : row),
+                 mesh_socket(directory, link, link == 0 ? row : column), link);
+}
+
 /// A link of node k ("%n": to be filled in by libulc): a device that its engine opens.
 std::string device_of_node(const ClusterOptions& options, const std::string& node, unsigned link,
                            const std::string& directory) {
@@ -35,6 +50,8 @@ std::string device_of_node(const ClusterOptions& options, const std::string& nod
         return fmt::format("shm,path={}/wire,station={},stations={}", directory, node,
                            options.nodes);
     if (options.has_bridge()) return fmt::format("net_af_packet,iface=eth{}", link);
+    if (options.has_mesh())
+        return device_in_mesh(options, static_cast<unsigned>(std::stoul(node)), link, directory);
     if (options.has_switch()) return memif("client", node, switch_socket(directory, link), link);
     return memif(node == "0" ? "server" : "client", "0", directory + "/wire.memif");
 }
@@ -76,6 +93,42 @@ std::string complete_bridge(ClusterOptions& options) {
     return "";
 }
 
+/// Reads the rows and columns behind the name of a mesh. Returns a sentence if they are wrong, else
+/// nothing.
+std::string complete_mesh(ClusterOptions& options) {
+    const std::string_view size = std::string_view(options.wire).substr(kWireMesh.size());
+    const std::size_t times = size.find('x');
+    const bool split = size.starts_with(':') && times != std::string_view::npos;
+    const auto number = [](std::string_view text) {
+        unsigned value = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        return error == std::errc{} && end == text.data() + text.size() ? value : 0;
+    };
+    const unsigned rows = split ? number(size.substr(1, times - 1)) : 0;
+    const unsigned columns = split ? number(size.substr(times + 1)) : 0;
+    if (rows < 2 || columns < 2 || rows > kNodesMax || rows * columns > kNodesMax)
+        return fmt::format(
+            "--wire {}: a mesh has at least 2 rows and 2 columns, and at most {} nodes, as in "
+            "mesh:2x3",
+            options.wire, kNodesMax);
+    if (options.links > 1) return "a node of a mesh has two links already; leave --links out";
+    if (options.one_command && options.embedded)
+        return "the option of an engine says its place in a mesh; leave --embedded out, or use ulc "
+               "run";
+    if (options.embedded && options.ranks != rows * columns)
+        return fmt::format("--embedded with --wire {} needs -n {}", options.wire, rows * columns);
+    if (options.nodes != 0 && options.nodes != rows * columns)
+        return fmt::format("--wire {} has {} nodes; leave --nodes out", options.wire,
+                           rows * columns);
+    options.wire = kWireMesh;
+    options.mesh_rows = rows;
+    options.mesh_columns = columns;
+    options.nodes = rows * columns;
+    options.links = 2;
+    if (options.mtu == 0) options.mtu = kMtuEthernet;
+    return "";
+}
+
 /// Counts the cores that this process may use.
 unsigned cores() {
     cpu_set_t set;
@@ -84,21 +137,18 @@ unsigned cores() {
     return static_cast<unsigned>(CPU_COUNT(&set));
 }
 
+/// A switch whose ports are on one socket. `number`: of those of this run.
 ChildSpec switch_process(const ClusterOptions& options, const ClusterPrograms& programs,
-                         unsigned nodes, const std::string& directory) {
+                         unsigned ports, const std::string& socket, unsigned number = 0) {
     ChildSpec spec{.name = "switch"};
     spec.argv = {programs.ether_switch};
     const auto add = [&](const char* option, const std::string& value) {
         spec.argv.insert(spec.argv.end(), {option, value});
     };
-    add("--ports", std::to_string(nodes));
-    add("--socket", switch_socket(directory, 0));
-    for (unsigned link = 1; link < options.links; ++link)
-        for (unsigned node = 0; node < nodes; ++node)
-            add("--device", memif("server", std::to_string(node), switch_socket(directory, link),
-                                  link * nodes + node));
+    add("--ports", std::to_string(ports));
+    add("--socket", socket);
     add("--mtu", std::to_string(options.mtu));
-    add("--seed", std::to_string(options.seed));
+    add("--seed", std::to_string(options.seed + number));
     const auto fault = [&](const char* option, double value) {
         if (value > 0) add(option, fmt::format("{}", value));
     };
@@ -108,6 +158,42 @@ ChildSpec switch_process(const ClusterOptions& options, const ClusterPrograms& p
     fault("--delay", options.delay_us);
     if (options.bits_per_second > 0) add("--rate", std::to_string(options.bits_per_second));
     return spec;
+}
+
+/// The switch that joins all links of all nodes.
+ChildSpec one_switch(const ClusterOptions& options, const ClusterPrograms& programs,
+                     const std::string& directory) {
+    ChildSpec spec = switch_process(options, programs, options.nodes, switch_socket(directory, 0));
+    for (unsigned link = 1; link < options.links; ++link)
+        for (unsigned node = 0; node < options.nodes; ++node)
+            spec.argv.insert(spec.argv.end(), {"--device", memif("server", std::to_string(node),
+                                                                 switch_socket(directory, link),
+                                                                 link * options.nodes + node)});
+    return spec;
+}
+
+/// The switches of a mesh: one for each row and each column.
+std::vector<ChildSpec> mesh_switches(const ClusterOptions& options, const ClusterPrograms& programs,
+                                     const std::string& directory) {
+    std::vector<ChildSpec> switches;
+    for (const unsigned line : {0U, 1U}) {
+        const unsigned lines = line == 0 ? options.mesh_rows : options.mesh_columns;
+        for (unsigned number = 0; number < lines; ++number) {
+            ChildSpec spec = switch_process(options, programs, options.nodes / lines,
+                                            mesh_socket(directory, line, number),
+                                            static_cast<unsigned>(switches.size()));
+            spec.name = fmt::format("switch of {} {}", line == 0 ? "row" : "column", number + 1);
+            switches.push_back(std::move(spec));
+        }
+    }
+    return switches;
+}
+
+/// Returns the option that tells an engine of a mesh its place; empty: there is no mesh.
+std::vector<std::string> place_option(const ClusterOptions& options, unsigned node) {
+    if (!options.has_mesh()) return {};
+    return {fmt::format("--mesh={},{}", node / options.mesh_columns + 1,
+                        node % options.mesh_columns + 1)};
 }
 
 /// Returns the options of each engine: the user's, and defaults for those that the user does not
@@ -132,6 +218,8 @@ ChildSpec engine_process(const ClusterOptions& options, const ClusterPrograms& p
         spec.argv.insert(spec.argv.end(), {"--device", device});
     const std::vector<std::string> more = engine_options(options, "");
     spec.argv.insert(spec.argv.end(), more.begin(), more.end());
+    const std::vector<std::string> place = place_option(options, node);
+    spec.argv.insert(spec.argv.end(), place.begin(), place.end());
     return spec;
 }
 
@@ -167,8 +255,9 @@ ChildSpec rank_process(const ClusterOptions& options, const ClusterPrograms& pro
         spec.environment.push_back(fmt::format("ULC_MEDIUM={}", name_of(medium_of(options))));
     if (options.embedded) {
         const std::string own = environment_of("ULC_ENGINE_OPTIONS");
-        spec.environment.push_back(fmt::format("ULC_ENGINE_OPTIONS={} {}",
-                                               fmt::join(engine_options(options, own), " "), own));
+        spec.environment.push_back(fmt::format("ULC_ENGINE_OPTIONS={} {} {}",
+                                               fmt::join(engine_options(options, own), " "),
+                                               fmt::join(place_option(options, rank), " "), own));
     }
     if (!programs.library_path.empty())
         spec.environment.push_back("LD_LIBRARY_PATH=" + programs.library_path);
@@ -181,6 +270,12 @@ ChildSpec rank_process(const ClusterOptions& options, const ClusterPrograms& pro
 std::string complete(ClusterOptions& options) {
     if (options.ranks < 1 || options.ranks > kRanksMax) {
         return fmt::format("-n must be 1 to {}, not {}", kRanksMax, options.ranks);
+    }
+    if (options.wire.starts_with(kWireMesh)) {
+        if (std::string wrong = complete_mesh(options); !wrong.empty()) return wrong;
+        if (!options.one_command && options.ranks < options.nodes)
+            return fmt::format("-n {} would leave nodes of the mesh without ranks; use at least {}",
+                               options.ranks, options.nodes);
     }
     if (options.one_command) {
         if (options.nodes < 1) return "say how many nodes, for example --nodes 4";
@@ -199,8 +294,8 @@ std::string complete(ClusterOptions& options) {
     if (options.wire.empty()) options.wire = options.needs_switch() ? kWireMemif : kWireShm;
     if (options.wire.starts_with(kWireBridge)) {
         if (std::string wrong = complete_bridge(options); !wrong.empty()) return wrong;
-    } else if (options.wire != kWireShm && options.wire != kWireMemif) {
-        return fmt::format("--wire {} is none; it is shm, memif, bridge or bridge:RATE",
+    } else if (options.wire != kWireShm && options.wire != kWireMemif && !options.has_mesh()) {
+        return fmt::format("--wire {} is none; it is shm, memif, bridge, bridge:RATE or mesh:RxC",
                            options.wire);
     } else if (options.queue_octets > 0) {
         return "--queue is of a port of a bridge; add --wire bridge:RATE";
@@ -233,7 +328,9 @@ ClusterPlan make_plan(const ClusterOptions& options, const ClusterPrograms& prog
                       const std::string& directory) {
     ClusterPlan plan{.nodes = options.nodes};
     if (options.has_switch()) {
-        plan.infrastructure.push_back(switch_process(options, programs, plan.nodes, directory));
+        plan.infrastructure.push_back(one_switch(options, programs, directory));
+    } else if (options.has_mesh()) {
+        plan.infrastructure = mesh_switches(options, programs, directory);
     }
     if (!options.embedded) {
         for (unsigned node = 0; node < plan.nodes; ++node) {

@@ -8,6 +8,8 @@
 //                       else: engine k (memif client k) ── ulc-switch (a memif server port for each
 //                       node, seeded faults, line rate)
 //   --wire bridge       engine k and the ranks of node k in a network namespace (bridge_wire.h)
+//   --wire mesh:RxC     R · C nodes in rows and columns, a switch for each; node n is in row n / C
+//                       and in column n mod C
 //   --links K           engine k has K links to the switch or the bridge, as one net
 //   --embedded          no engine processes: each rank is a node with its engine inside
 //
@@ -28,6 +30,7 @@ namespace ulc::tools {
 inline constexpr std::string_view kWireShm = "shm";
 inline constexpr std::string_view kWireMemif = "memif";
 inline constexpr std::string_view kWireBridge = "bridge";
+inline constexpr std::string_view kWireMesh = "mesh";
 
 struct ClusterOptions {
     unsigned ranks = 0;
@@ -41,7 +44,10 @@ struct ClusterOptions {
     double delay_us = 0;
     std::uint64_t bits_per_second = 0;  ///< speed of every link; 0: that of the machine
     std::uint64_t queue_octets = 0;     ///< each port of a bridge; 0: kQueueOctets
-    std::string wire;  ///< "shm", "memif", "bridge[:RATE]"; empty: memif where needs_switch()
+    /// "shm", "memif", "bridge[:RATE]", "mesh:RxC"; empty: memif where needs_switch()
+    std::string wire;
+    unsigned mesh_rows = 0;     ///< filled by complete()
+    unsigned mesh_columns = 0;  ///< the same
     unsigned mtu = 0;  ///< 0: kMtuOwnWire, or kMtuEthernet where needs_switch(), and on a bridge
     std::uint64_t seed = 1;
     std::string job;
@@ -60,7 +66,9 @@ struct ClusterOptions {
     }
     /// True for a bridge of the kernel, once complete() has been called.
     [[nodiscard]] bool has_bridge() const { return wire == kWireBridge; }
-    /// True if ulc-switch is the wire, once complete() has been called.
+    /// True for a mesh of switches, once complete() has been called.
+    [[nodiscard]] bool has_mesh() const { return wire == kWireMesh; }
+    /// True if one ulc-switch is the wire, once complete() has been called.
     [[nodiscard]] bool has_switch() const {
         return wire == kWireMemif && (nodes > 2 || needs_switch() || one_command);
     }

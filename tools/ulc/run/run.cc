@@ -78,7 +78,7 @@ std::string find_programs(const ClusterOptions& cluster, ClusterPrograms* progra
     if (!cluster.embedded && programs->engine.empty()) {
         return "the program ulc-engine is not there; " + build + "ULC_ENGINE_PATH";
     }
-    if (cluster.has_switch() && programs->ether_switch.empty()) {
+    if ((cluster.has_switch() || cluster.has_mesh()) && programs->ether_switch.empty()) {
         return "the program ulc-switch is not there; " + build + "ULC_SWITCH_PATH";
     }
     if (cluster.embedded) {
@@ -204,11 +204,13 @@ void add_wire_options(CLI::App& command, ClusterOptions& cluster) {
         ->group(group);
     command.add_option("--seed", cluster.seed, "Seed of the choices (1)")->group(group);
     command
-        .add_option("--wire", cluster.wire,
-                    "shm: shared memory, which imitates nothing; memif: DPDK's, with the switch "
-                    "between more than two nodes; bridge[:RATE]: network namespaces on a bridge of "
-                    "the kernel, its ports shaped to the rate, as in bridge:100mbit (shm if no "
-                    "other option of the wire is given)")
+        .add_option(
+            "--wire", cluster.wire,
+            "shm: shared memory, which imitates nothing; memif: DPDK's, with the switch "
+            "between more than two nodes; bridge[:RATE]: network namespaces on a bridge of "
+            "the kernel, its ports shaped to the rate, as in bridge:100mbit; mesh:RxC: nodes "
+            "in R rows and C columns, a switch for each (shm if no other option of the "
+            "wire is given)")
         ->group(group);
     command
         .add_option("--links", cluster.links,

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Judges the links of a node of a mesh (port/mesh_port.h) before the engine starts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+#include "port/mesh_port.h"
+#include "port/port.h"
+
+namespace ulc::daemon {
+
+/// Errors: kInvalid (MTUs or addresses do not suit, both links are on one segment, a node of
+/// another row or column is heard, or one in this place). why: one sentence. Sends a few
+/// announcements, and listens for 0.2 s. Links that are down, and nodes that do not run, are not
+/// tried.
+[[nodiscard]] Err check_mesh(const Port& row, const Port& column, const port::MeshPlace& place,
+                             const std::string& net, std::uint16_t ether_type, std::string& why);
+
+}  // namespace ulc::daemon
