@@ -11,13 +11,14 @@ local ulc = Proto("ulc", "User-Level Communication for Ethernet clusters")
 
 local ETHERTYPE_DEFAULT = 0x88b5
 local HEADER = 14
+local FORWARD, FORWARD_HEADER = 13, 16
 local GROUP = 0x80000000 -- bit of a group's handle
 local HEADER_FLAGS = { "F", "L", "A", "R", "S", "T", "N", "C" }
 
 local TYPES = {
   [1] = "DATA", [2] = "MCAST", [3] = "ACK", [4] = "REQ", [5] = "PROBE", [6] = "JOB", [7] = "NODE",
   [8] = "FLOW", [9] = "COUNTED", [10] = "STATUS", [11] = "NACK",
-  [12] = "LINK",
+  [12] = "LINK", [13] = "FORWARD",
 }
 local JOB_KINDS = {
   [1] = "JOIN", [2] = "ROSTER", [3] = "ROSTER_ACK", [4] = "REJECT", [5] = "BYE", [6] = "COMMIT",
@@ -119,6 +120,11 @@ field("uint64", "node.token", "Token", base.HEX)
 field("uint32", "node.own", "Handle of the sender's node", base.HEX)
 field("uint32", "node.asked", "Handle of the receiver's node", base.HEX)
 field("ether", "node.mac", "Address of a link")
+field("uint16", "node.segment", "Number of the segment in a mesh; 0: none", base.DEC)
+field("uint8", "forward.hops", "Further segments", base.DEC)
+field("ether", "forward.origin", "Origin")
+field("ether", "forward.destination", "Destination")
+field("uint16", "forward.length", "Length of the frame within, in bytes", base.DEC)
 field("uint32", "node.megabits", "Speed of the link in Mb/s; 0: down", base.DEC)
 -- §10, §11
 field("uint32", "flow.stream", "Stream", base.HEX)
@@ -492,7 +498,7 @@ local function node(reader, info)
   local links = 0
   repeat
     reader:add("node.mac", 6)
-    reader:skip(2)
+    reader:number("node.segment", 2)
     reader:number("node.megabits", 4)
     links = links + 1
   until reader.failed ~= nil or reader:left() == 0 or links == 4
@@ -598,9 +604,44 @@ local function header(buffer, tree)
   tree:add(f["seq"], buffer(10, 4))
 end
 
+-- §8.8: a frame of another node of a mesh, behind a header of its own.
+local function forward(buffer, pinfo, root, tree)
+  local function fail(why)
+    tree:add_proto_expert_info(malformed, "The frame " .. why)
+    pinfo.cols.info = "FORWARD [malformed]"
+  end
+  tree:add(f["version"], buffer(0, 1))
+  tree:add(f["type"], buffer(0, 1))
+  if buffer:len() < FORWARD_HEADER then
+    return fail("ends before its header")
+  end
+  tree:add(f["forward.hops"], buffer(1, 1))
+  tree:add(f["forward.origin"], buffer(2, 6))
+  tree:add(f["forward.destination"], buffer(8, 6))
+  tree:add(f["forward.length"], buffer(14, 2))
+  local length = buffer(14, 2):uint()
+  if bit32.rshift(buffer(0, 1):uint(), 4) ~= 0 then
+    return fail("is not of version 0")
+  elseif buffer(1, 1):uint() > 1 then
+    return fail("has more further segments than 1")
+  elseif length < HEADER or FORWARD_HEADER + length > buffer:reported_len() then
+    return fail("has a length that is not its own")
+  elseif buffer:len() < FORWARD_HEADER + length then
+    pinfo.cols.info = "FORWARD [cut]"
+    return
+  elseif bit32.band(buffer(FORWARD_HEADER, 1):uint(), 0x0f) == FORWARD then
+    return fail("holds FORWARD")
+  end
+  ulc.dissector(buffer(FORWARD_HEADER, length):tvb(), pinfo, root)
+  pinfo.cols.info:prepend("FORWARD ")
+end
+
 function ulc.dissector(buffer, pinfo, root)
   pinfo.cols.protocol = "ULC"
   local tree = root:add(ulc, buffer())
+  if buffer:len() > 0 and bit32.band(buffer(0, 1):uint(), 0x0f) == FORWARD then
+    return forward(buffer, pinfo, root, tree)
+  end
   if buffer:len() < HEADER then
     tree:add_proto_expert_info(malformed, "The frame ends before its header")
     pinfo.cols.info = "too short"
