@@ -198,13 +198,12 @@ std::vector<Case> cases(const Transport& transport) {
                           std::initializer_list<const char*> algorithms) {
         for (const Mode mode : {kBackToBack, kSingle, kSkewed, kLast})
             add(all, what, "", octets, transport.size(), mode);
+        if (has_switch_counts()) add(all, what, "", octets, transport.size(), kCounted);
         if (!transport.has_algorithms()) return;
-        for (const char* algorithm : algorithms)
+        for (const char* algorithm : algorithms) {
             add(all, what, algorithm, octets, transport.size(), kBackToBack);
-        if (!has_switch_counts()) return;
-        add(all, what, "", octets, transport.size(), kCounted);
-        for (const char* algorithm : algorithms)
-            add(all, what, algorithm, octets, transport.size(), kCounted);
+            if (has_switch_counts()) add(all, what, algorithm, octets, transport.size(), kCounted);
+        }
     };
     using enum Collective;
     with(kBarrier, 0, {"gather_broadcast", "chain:2", "dissemination", "dissemination:3"});
