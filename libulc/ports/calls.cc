@@ -35,20 +35,23 @@ void Process::take_endpoint() noexcept {
     owner_ = pthread_self();
 }
 
-/// Promises to poll both endpoints. An upcall then leaves both promises standing.
+/// Promises to poll both endpoints.
 void Process::promise_both() noexcept {
-    computes_ = false;
+    changes_promises_ = true;
     static_cast<void>(ulc_promise(ep_, 1));
     if (groups_.endpoint() != nullptr) static_cast<void>(ulc_promise(groups_.endpoint(), 1));
+    changes_promises_ = false;
 }
 
-/// Revokes both promises. AGAIN: something has come, and both stand. Once computes_ is set, an
-/// upcall of one endpoint may revoke the promise of the other.
+/// Revokes both promises. AGAIN: something has come, and both stand.
 int Process::revoke_both() noexcept {
     ulc_endpoint* const groups = groups_.endpoint();
-    computes_ = true;
+    was_interrupted_ = false;
+    changes_promises_ = true;
     int error = groups == nullptr ? int{ULC_OK} : ulc_promise(groups, 0);
     if (error == ULC_OK) error = ulc_promise(ep_, 0);
+    changes_promises_ = false;
+    if (error == ULC_OK && was_interrupted_) error = ULC_ERR_AGAIN;
     if (error != ULC_OK) promise_both();
     return error;
 }
@@ -89,9 +92,15 @@ void Process::end_call() noexcept {
     tell_followers();
 }
 
-// `from` has its promise here, the other endpoint of the thread gets it. Either may interrupt at
-// any time in give_endpoint() and take_endpoint(), so that computes_ tells what is to stand.
+// `from` has its promise here, the other endpoint of the thread gets it. Either may interrupt the
+// thread while it changes the promise of the other, which must not be touched until that is done.
+// So only the own promise is then kept, and the thread takes what has come.
 void Process::on_upcall(ulc_endpoint* from) {
+    if (changes_promises_) {
+        was_interrupted_ = true;
+        static_cast<void>(ulc_promise(from, 1));
+        return;
+    }
     ulc_endpoint* const other = from == ep_ ? groups_.endpoint() : ep_;
     owner_ = pthread_self();
     if (other != nullptr) {
@@ -99,9 +108,7 @@ void Process::on_upcall(ulc_endpoint* from) {
         static_cast<void>(ulc_poll(other));
     }
     deliver();
-    if (!computes_.load()) {
-        static_cast<void>(ulc_promise(from, 1));
-    } else if (other != nullptr) {
+    if (other != nullptr) {
         while (ulc_promise(other, 0) == ULC_ERR_AGAIN && ulc_poll(other) >= 0)
             deliver();
     }

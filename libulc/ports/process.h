@@ -155,8 +155,9 @@ private:
     std::atomic<pthread_t> owner_{};      ///< the thread that has the endpoint; 0: none
     std::atomic<bool> is_shared_{false};  ///< a thread but the first has called
     std::atomic<bool> is_over_{false};    ///< the first thread's promise cannot be revoked any more
-    /// The promises of both endpoints are to be revoked; an upcall reads it
-    std::atomic<bool> computes_{false};
+    // Written by the first thread and by upcalls, which interrupt it.
+    std::atomic<bool> changes_promises_{false};  ///< in promise_both() or revoke_both()
+    std::atomic<bool> was_interrupted_{false};   ///< meanwhile
     bool is_borrowed_ = false;
     bool is_led_ = false;                    ///< a thread that waits polls
     std::atomic<std::uint32_t> changes_{0};  ///< futex: something that a thread may wait for
