@@ -27,6 +27,7 @@ EXAMPLES = {
     "allow-uid": '["alice"]',
     "allow-gid": '["users"]',
     "trace": '"/run/ulc/engine.trace"',
+    "mesh": '"1,2"',
 }
 
 

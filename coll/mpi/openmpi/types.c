@@ -11,6 +11,9 @@
 #include <opal/datatype/opal_convertor.h>
 #include <opal/runtime/opal_progress.h>
 
+/* The MPI passes a count to operators of Fortran (meson.build). */
+_Static_assert(sizeof(MPI_Fint) == sizeof(int), "an INTEGER of Fortran has the size of an int");
+
 /* The type of coll.h that a predefined one is; 0: none. C's pairs of a value and an index are
  * structs with gaps, and ULC's are the same structs. */
 static uint32_t native_type(ompi_datatype_t* type) {

@@ -1,7 +1,10 @@
-C     Fortran's types, its pairs for MINLOC, and MPI_IN_PLACE of mpif.h.
+C     Fortran's types, its pairs for MINLOC, an operator of the program,
+C     and MPI_IN_PLACE of mpif.h.
       program fortran
       include 'mpif.h'
-      integer ierr, rank, ranks, i, wrong, every
+      integer ierr, rank, ranks, i, wrong, every, larger, most(7)
+      integer mine(7)
+      external greatest
       double precision pair(2), least(2), x(1000)
       complex z, zsum
       logical l, lall
@@ -38,9 +41,26 @@ C     Fortran's types, its pairs for MINLOC, and MPI_IN_PLACE of mpif.h.
       call MPI_ALLREDUCE(l, lall, 1, MPI_LOGICAL, MPI_LAND,
      &                   MPI_COMM_WORLD, ierr)
       if (lall) wrong = wrong + 1
+      call MPI_OP_CREATE(greatest, .true., larger, ierr)
+      do i = 1, 7
+        mine(i) = i * mod(rank + i, ranks)
+      end do
+      call MPI_ALLREDUCE(mine, most, 7, MPI_INTEGER, larger,
+     &                   MPI_COMM_WORLD, ierr)
+      call MPI_OP_FREE(larger, ierr)
+      do i = 1, 7
+        if (most(i) .ne. i * (ranks - 1)) wrong = wrong + 1
+      end do
       call MPI_REDUCE(wrong, every, 1, MPI_INTEGER, MPI_SUM, 0,
      &                MPI_COMM_WORLD, ierr)
       if (rank .eq. 0 .and. every .eq. 0) print '(A)', 'all right'
       if (rank .eq. 0 .and. every .ne. 0) print *, every, 'wrong'
       call MPI_FINALIZE(ierr)
+      end
+
+      subroutine greatest(given, most, count, type)
+      integer count, given(count), most(count), type, i
+      do i = 1, count
+        most(i) = max(most(i), given(i))
+      end do
       end
