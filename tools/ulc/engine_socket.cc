@@ -16,6 +16,9 @@ namespace {
 std::string explain_connect(const std::string& socket, int error) {
     switch (error) {
         case ENOENT:
+            if (const std::size_t node = socket.find("%n"); node != std::string::npos)
+                return fmt::format("{} names an engine for each node; name one of them, as {}",
+                                   socket, std::string(socket).replace(node, 2, "0"));
             return fmt::format(
                 "there is no socket {}; start ulc-engine, or name the socket of one that runs",
                 socket);

@@ -83,7 +83,8 @@ private:
                     ++wrong;
             }
             client.messages.clear();
-            for (std::uint16_t to = 0; to < (to_all_ ? 1 : mesh_.nodes()); ++to)
+            const std::uint16_t last = to_all_ ? 1 : mesh_.nodes();
+            for (std::uint16_t to = 0; to < last; ++to)
                 if (to_all_ || to != n) send(n, to);
             mesh_->touch(n);
         }

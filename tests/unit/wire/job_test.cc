@@ -439,7 +439,7 @@ TEST(WireNode, links_of_a_mesh_are_two_with_numbers) {
     head.token = 3U;
     std::byte octets[sizeof(NodeBody) + kNodeLinksMax * sizeof(LinkEntry)]{};
     NodeView view;
-    const auto parses = [&](std::vector<std::uint16_t> segments) {
+    const auto parses = [&](const std::vector<std::uint16_t>& segments) {
         std::vector<NodeAddress> links;
         for (const std::uint16_t segment : segments) {
             const auto last = static_cast<std::uint8_t>(links.size());
