@@ -6,8 +6,8 @@
  * handler. At the destination a server thread runs the handlers, one after the other, in the order
  * of arrival.
  *
- * Handlers. They interrupt a thread that computes (SIGURG), but not inside libexpress, and inside
- * the C library only sleeps (usleep(), poll() …), which then end. A handler may block, on a mutex
+ * Handlers. They interrupt a thread that computes (SIGURG), but not inside libexpress. Inside the C
+ * library they interrupt only sleeps (usleep(), poll() …), which then end early. A handler may block, on a mutex
  * for example; later messages then wait. It may call every function of this header but
  * express_init(), express_exit() and express_sync(), which then fail.
  *

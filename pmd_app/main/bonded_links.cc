@@ -12,43 +12,18 @@
 
 #include "base/check.h"
 #include "main/clock.h"
-#include "wire/build.h"
+#include "port/node_frame.h"
 #include "wire/job.h"
 #include "wire/mac_text.h"
 #include "wire/node_address.h"
-#include "wire/parse.h"
 
 namespace ulc::daemon {
 namespace {
 
 constexpr int kTries = 50;
 constexpr std::chrono::milliseconds kTryWait{20};
-constexpr std::uint32_t kIncarnation = 1;
 
 bool is_up(const Port& port) { return port.link_up == nullptr || port.link_up(port.context); }
-
-/// Broadcasts the node's addresses by link `from`, whose number is the announcement's.
-void announce(std::span<const Port> links, std::size_t from, std::uint16_t ether_type) {
-    const Port& port = links[from];
-    Segment* segment = port.pool.get();
-    if (segment == nullptr) return;
-    std::vector<NodeAddress> addresses;
-    for (const Port& link : links)
-        addresses.push_back({link.info.mac, 1});
-    wire::NodeBody head{};
-    head.kind = wire::NodeKind::kLinks;
-    head.incarnation = kIncarnation;
-    head.token = from + 1;
-    const std::size_t octets = wire::put_links(segment->frame + wire::kHeadOctets, head, addresses);
-    wire::FrameHead frame;
-    frame.destination = kBroadcastMac;
-    frame.source = links[0].info.mac;
-    frame.ether_type = ether_type;
-    frame.type = wire::FrameType::kNode;
-    segment->length =
-        static_cast<std::uint32_t>(wire::build_control(segment->frame, frame, octets));
-    if (port.tx(port.context, &segment, 1) == 0) port.pool.drop(segment);
-}
 
 /// Takes what has come by link `at`, and notes whose announcements are among it.
 void listen(std::span<const Port> links, std::size_t at, std::uint16_t ether_type,
@@ -57,10 +32,9 @@ void listen(std::span<const Port> links, std::size_t at, std::uint16_t ether_typ
     std::array<Segment*, 32> burst;
     const std::uint16_t count = port.rx(port.context, burst.data(), burst.size());
     for (std::uint16_t n = 0; n < count; ++n) {
-        wire::FrameView view;
+        Mac source;
         wire::NodeView node;
-        if (wire::parse(burst[n]->frame, burst[n]->length, ether_type, view) == Counter::kCount &&
-            view.type == wire::FrameType::kNode && wire::parse_node(view.body, view.length, node) &&
+        if (port::parse_node_frame(*burst[n], ether_type, source, node) &&
             node.kind == wire::NodeKind::kLinks && node.links[0].mac == links[0].info.mac &&
             node.token >= 1 && node.token <= links.size())
             heard[node.token - 1] = true;
@@ -99,11 +73,14 @@ Err check_links(std::span<const Port> links, const std::string& net, std::uint16
                 if (from != to && !heard[to][from]) return true;
         return false;
     };
+    std::vector<NodeAddress> addresses;
+    for (const Port& link : links)
+        addresses.push_back({link.info.mac, 1});
     std::size_t from = 0;
     std::size_t to = 0;
     for (int tries = 0; tries < kTries && find_deaf(from, to); ++tries) {
         for (std::size_t n = 0; n < links.size(); ++n)
-            if (is_up(links[n])) announce(links, n, ether_type);
+            if (is_up(links[n])) port::broadcast_links(links[n], ether_type, n + 1, addresses);
         std::this_thread::sleep_for(kTryWait);
         for (std::size_t n = 0; n < links.size(); ++n)
             listen(links, n, ether_type, heard[n]);

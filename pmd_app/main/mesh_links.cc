@@ -10,41 +10,20 @@
 #include <chrono>
 #include <thread>
 
-#include "wire/build.h"
+#include "port/node_frame.h"
 #include "wire/forward.h"
 #include "wire/job.h"
 #include "wire/mac_text.h"
 #include "wire/node_address.h"
-#include "wire/parse.h"
 
 namespace ulc::daemon {
 namespace {
 
 constexpr int kTries = 10;
 constexpr std::chrono::milliseconds kTryWait{20};
-constexpr std::uint32_t kIncarnation = 1;
 constexpr const char* kLines[] = {"row", "column"};
 
 bool is_up(const Port& port) { return port.link_up == nullptr || port.link_up(port.context); }
-
-/// Broadcasts the node's addresses by a link.
-void announce(const Port& port, const std::array<NodeAddress, 2>& own, std::uint16_t ether_type) {
-    Segment* segment = port.pool.get();
-    if (segment == nullptr) return;
-    wire::NodeBody head{};
-    head.kind = wire::NodeKind::kLinks;
-    head.incarnation = kIncarnation;
-    head.token = 1U;
-    const std::size_t octets = wire::put_links(segment->frame + wire::kHeadOctets, head, own);
-    wire::FrameHead frame;
-    frame.destination = kBroadcastMac;
-    frame.source = own[0].mac;
-    frame.ether_type = ether_type;
-    frame.type = wire::FrameType::kNode;
-    segment->length =
-        static_cast<std::uint32_t>(wire::build_control(segment->frame, frame, octets));
-    if (port.tx(port.context, &segment, 1) == 0) port.pool.drop(segment);
-}
 
 /// Returns why a node whose announcement came by link `line` cannot be there; empty: it can.
 std::string judge(const wire::NodeView& node, std::size_t line,
@@ -82,10 +61,9 @@ bool is_announcement(Segment& segment, std::uint16_t ether_type, wire::NodeView&
         if (forward.hops == 0) return false;
         segment.length = static_cast<std::uint32_t>(wire::unwrap_forward(segment.frame, forward));
     }
-    wire::FrameView view;
-    return wire::parse(segment.frame, segment.length, ether_type, view) == Counter::kCount &&
-           view.type == wire::FrameType::kNode && wire::parse_node(view.body, view.length, out) &&
-           out.kind == wire::NodeKind::kLinks && out.links[0].mac == view.source;
+    Mac source;
+    return port::parse_node_frame(segment, ether_type, source, out) &&
+           out.kind == wire::NodeKind::kLinks && out.links[0].mac == source;
 }
 
 /// Takes what has come by a link. Returns the first reason against it.
@@ -125,7 +103,7 @@ Err check_mesh(const Port& row, const Port& column, const port::MeshPlace& place
     const Port* const ports[] = {&row, &column};
     for (int tries = 0; tries < kTries && why.empty(); ++tries) {
         for (const Port* port : ports)
-            if (is_up(*port)) announce(*port, own, ether_type);
+            if (is_up(*port)) port::broadcast_links(*port, ether_type, 1, own);
         std::this_thread::sleep_for(kTryWait);
         for (std::size_t line = 0; line < own.size() && why.empty(); ++line)
             why = listen(*ports[line], line, own, ether_type, net);

@@ -22,6 +22,9 @@ public:
     static constexpr std::uint8_t kSilentAfter = 8;
     /// Rounds in a row with a reply that end this.
     static constexpr std::uint8_t kHeardAfter = 4;
+    /// Looks at the links, a millisecond apart or more, between two rounds: in doubt, and in use.
+    static constexpr std::uint16_t kDoubtLooks = 8;
+    static constexpr std::uint16_t kBusyLooks = 50;
     /// Tokens that a reply may have: a node that is late replies to many requests at once.
     static constexpr std::uint64_t kTokensValid = 64;
 

@@ -5,21 +5,13 @@
 #include "base/check.h"
 #include "port/bond_frame.h"
 #include "port/mesh_port.h"
-#include "wire/build.h"
-#include "wire/parse.h"
+#include "port/node_frame.h"
 
 namespace ulc::port {
 namespace {
 
-/// Looks at the links, a millisecond apart or more, between two rounds of requests to a node.
-constexpr std::uint16_t kDoubtLooks = 8;
-constexpr std::uint16_t kBusyLooks = 50;
-/// The same between two choices of the line that spreads frames for groups.
+/// Looks at the links between two choices of the line that spreads frames for groups.
 constexpr std::uint32_t kGroupLooks = 8;
-/// Replies between two looks.
-constexpr std::uint32_t kRepliesMax = 32;
-/// Incarnation in echo frames: it has no meaning, and must not be 0.
-constexpr std::uint32_t kIncarnation = 1;
 
 }  // namespace
 
@@ -107,7 +99,7 @@ bool MeshPort::is_good(std::size_t line, const Peer& peer) const noexcept {
 void MeshPort::begin_watch(Peer& peer) noexcept {
     if (peer.watched || watched_count_ == kWatched) return;
     peer.watched = true;
-    peer.looks = kBusyLooks - 1;
+    peer.looks = LinkWatch::kBusyLooks - 1;
     watched_[watched_count_++] = static_cast<std::uint16_t>(&peer - peers_.data());
 }
 
@@ -141,7 +133,8 @@ void MeshPort::watch() noexcept {
     std::size_t kept = 0;
     for (std::size_t n = 0; n < watched_count_; ++n) {
         Peer& peer = peers_[watched_[n]];
-        const bool over = ++peer.looks >= (peer.watch.doubts() ? kDoubtLooks : kBusyLooks);
+        const bool over =
+            ++peer.looks >= (peer.watch.doubts() ? LinkWatch::kDoubtLooks : LinkWatch::kBusyLooks);
         if (over) {
             peer.looks = 0;
             const std::uint64_t before = peer.watch.silences();
@@ -178,17 +171,8 @@ bool MeshPort::send_echo(std::size_t line, wire::NodeKind kind, const Mac& by, c
     if (link.own_queue.is_full()) return false;
     Segment* segment = links_[kRow].port.pool.get();
     if (segment == nullptr) return false;
-    wire::NodeBody body{};
-    body.kind = kind;
-    body.incarnation = kIncarnation;
-    body.token = token;
-    wire::FrameHead head;
-    head.destination = to;
-    head.source = by == Mac{} ? own_[line].mac : info_.mac;
-    head.ether_type = config_.ether_type;
-    head.type = wire::FrameType::kNode;
-    const std::size_t octets = wire::put_node(segment->frame + wire::kHeadOctets, body);
-    segment->length = static_cast<std::uint32_t>(wire::build_control(segment->frame, head, octets));
+    const Mac source = by == Mac{} ? own_[line].mac : info_.mac;
+    build_echo(*segment, config_.ether_type, kind, source, to, token);
     if (by != Mac{}) {
         Segment* outer = wrap(*segment, {by, info_.mac, 1, info_.mac, to, 0});
         links_[kRow].port.pool.drop(segment);
@@ -203,19 +187,17 @@ bool MeshPort::send_echo(std::size_t line, wire::NodeKind kind, const Mac& by, c
 /// Takes a request or a reply for this node. by: the node between that brought it. False: the frame
 /// is neither.
 bool MeshPort::take_echo(std::size_t line, const Segment& segment, const Mac& by) noexcept {
-    wire::FrameView view;
+    Mac source;
     wire::NodeView node;
-    if (wire::parse(segment.frame, segment.length, config_.ether_type, view) != Counter::kCount ||
-        view.type != wire::FrameType::kNode || !wire::parse_node(view.body, view.length, node))
-        return false;
+    if (!parse_node_frame(segment, config_.ether_type, source, node)) return false;
     if (node.kind == wire::NodeKind::kEchoReply) {
-        const std::uint16_t peer = find(view.source);
+        const std::uint16_t peer = find(source);
         if (peer != kNone && by != Mac{}) peers_[peer].watch.replied(line, node.token);
         return true;
     }
     if (node.kind != wire::NodeKind::kEchoRequest) return false;
-    if (replies_ >= kRepliesMax || is_full(links_[line]) || is_group(view.source)) return true;
-    if (send_echo(line, wire::NodeKind::kEchoReply, by, view.source, node.token)) ++replies_;
+    if (replies_ >= kEchoRepliesMax || is_full(links_[line]) || is_group(source)) return true;
+    if (send_echo(line, wire::NodeKind::kEchoReply, by, source, node.token)) ++replies_;
     return true;
 }
 

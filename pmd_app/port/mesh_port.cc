@@ -32,7 +32,8 @@ MeshPort::MeshPort(const Port& row, const Port& column, const MeshConfig& config
         rates_known ? row.info.link_bits_per_second + column.info.link_bits_per_second : 0;
     info_.tx_ring_frames = static_cast<std::uint16_t>(
         std::min<std::uint32_t>(UINT16_MAX, row.info.tx_ring_frames + column.info.tx_ring_frames));
-    const auto spare = [](const PortInfo& info) {  // what waits in transit is taken from a ring
+    // Frames in transit hold segments of the receive ring.
+    const auto spare = [](const PortInfo& info) {
         return info.rx_frames > 2 * kTransit ? info.rx_frames - kTransit : info.rx_frames / 2;
     };
     info_.rx_frames = row.info.rx_frames == 0 || column.info.rx_frames == 0

@@ -463,7 +463,7 @@ std::uint32_t SimCluster::shut_down() {
     (void)run(30 * kSecond, drained);
     for (Node& node : nodes_)
         node.engine.reset();
-    for (Node& node : nodes_) {
+    for (Node& node : nodes_) {  // frames that wait in them go back to the net
         node.bond.reset();
         node.mesh.reset();
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Nodes in rows and columns (port/mesh_port.h, docs/protocol/NODES.md §8.8): messages between all
-// of them, over nodes between that forward, die, are silent, or are hostile.
+// of them. Forwarders work, die, fall silent, or send hostile frames.
 #include <gtest/gtest.h>
 
 #include <cstring>

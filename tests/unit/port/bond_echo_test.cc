@@ -35,8 +35,8 @@ TEST_F(Bond, echo_requests_are_answered_by_the_link_that_brought_them) {
     EXPECT_EQ(with(0), 0U);
     ASSERT_EQ(with(1), 1U);
     const Segment* reply = device(1).with[0];
-    EXPECT_EQ(to_of(reply), mac_of(2, 3));
-    EXPECT_EQ(from_of(reply), mac_of(1, 1));
+    EXPECT_EQ(destination_of(*reply), mac_of(2, 3));
+    EXPECT_EQ(source_of(*reply), mac_of(1, 1));
     EXPECT_EQ(reply->frame[kKindAt], kReply);
     EXPECT_EQ(reply->frame[kKindAt + 15], std::byte{77}) << "the token";
     arrive(1, request(mac_of(1, 1), kGroup));
@@ -74,10 +74,10 @@ TEST_F(Bond, a_link_whose_requests_have_no_reply_is_left_with_what_waits) {
                 if (segment->frame[14] != kNode) continue;
                 ++requests;
                 EXPECT_EQ(segment->frame[kKindAt], kRequest);
-                EXPECT_EQ(from_of(segment), mac_of(1, link));
+                EXPECT_EQ(source_of(*segment), mac_of(1, link));
                 if (link == 1 && !second_replies) continue;
-                const Mac to = to_of(segment);
-                const Mac from = from_of(segment);
+                const Mac to = destination_of(*segment);
+                const Mac from = source_of(*segment);
                 Segment* reply = frame(from, to, kNode, segment->length);
                 std::memcpy(reply->frame + 12, segment->frame + 12, segment->length - 12);
                 reply->frame[kKindAt] = kReply;

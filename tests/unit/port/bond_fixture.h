@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "port/bond_frame.h"
 #include "port/bond_port.h"
 #include "port/frame_pool.h"
 #include "wire/header.h"
@@ -139,16 +140,6 @@ protected:
     }
     Device& device(unsigned link) { return *devices_[link]; }
     std::size_t with(unsigned link) { return device(link).with.size(); }
-    static Mac to_of(const Segment* segment) {
-        Mac mac;
-        std::memcpy(&mac, segment->frame, 6);
-        return mac;
-    }
-    static Mac from_of(const Segment* segment) {
-        Mac mac;
-        std::memcpy(&mac, segment->frame + 6, 6);
-        return mac;
-    }
 
     FramePool pool_;
     std::vector<std::unique_ptr<Device>> devices_;

@@ -89,15 +89,15 @@ TEST_F(Bond, each_link_fills_in_its_addresses_and_frames_for_nodes_keep_the_firs
         ASSERT_TRUE(send(mac_of(2)));
     for (unsigned link : {0U, 1U}) {
         ASSERT_EQ(with(link), 2U);
-        EXPECT_EQ(to_of(device(link).with[0]), mac_of(2, link));
-        EXPECT_EQ(from_of(device(link).with[0]), mac_of(1, link));
+        EXPECT_EQ(destination_of(*device(link).with[0]), mac_of(2, link));
+        EXPECT_EQ(source_of(*device(link).with[0]), mac_of(1, link));
     }
     for (const std::byte type : {kJob, kNode, kLink})
         for (int n = 0; n < 4; ++n)
             ASSERT_TRUE(send(kBroadcastMac, type));
     ASSERT_EQ(with(0), 14U) << "by the link that has the first address";
     for (std::size_t n = 2; n < with(0); ++n)
-        EXPECT_EQ(from_of(device(0).with[n]), mac_of(1));
+        EXPECT_EQ(source_of(*device(0).with[n]), mac_of(1));
     EXPECT_EQ(with(1), 6U) << "NODE frames that show its address";
 }
 
@@ -108,12 +108,12 @@ TEST_F(Bond, an_announcement_shows_the_address_of_each_link_to_switches) {
     EXPECT_TRUE(port_.link_up(port_.context));
     ASSERT_TRUE(send(kBroadcastMac, kNode, 80));
     ASSERT_EQ(with(0), 1U);
-    EXPECT_EQ(from_of(device(0).with[0]), mac_of(1));
+    EXPECT_EQ(source_of(*device(0).with[0]), mac_of(1));
     EXPECT_EQ(with(1), 0U) << "down";
     ASSERT_EQ(with(2), 1U);
     const Segment* copy = device(2).with[0];
-    EXPECT_EQ(from_of(copy), mac_of(1, 2));
-    EXPECT_EQ(to_of(copy), mac_of(1)) << "no other node takes it";
+    EXPECT_EQ(source_of(*copy), mac_of(1, 2));
+    EXPECT_EQ(destination_of(*copy), mac_of(1)) << "no other node takes it";
     EXPECT_EQ(copy->length, 80U);
     arrive(0, frame(mac_of(1), mac_of(1, 2), kNode, 80));
     EXPECT_EQ(received(), Mac{}) << "its own";
@@ -168,8 +168,8 @@ TEST_F(Bond, a_retained_frame_is_addressed_anew_when_it_is_sent_again) {
         ASSERT_EQ(port_.tx(port_.context, &segment, 1), 1);
     }
     EXPECT_EQ(with(1), 1U);
-    EXPECT_EQ(to_of(segment), mac_of(2, 1));
-    EXPECT_EQ(from_of(segment), mac_of(1, 1));
+    EXPECT_EQ(destination_of(*segment), mac_of(2, 1));
+    EXPECT_EQ(source_of(*segment), mac_of(1, 1));
     FramePool::put(segment);
 }
 
@@ -188,7 +188,7 @@ TEST_F(Bond, a_link_of_the_peer_that_is_down_gets_nothing) {
         ASSERT_TRUE(send(mac_of(2)));
     for (unsigned link : {0U, 1U})
         for (const Segment* segment : device(link).with)
-            EXPECT_EQ(to_of(segment), mac_of(2, 1));
+            EXPECT_EQ(destination_of(*segment), mac_of(2, 1));
 }
 
 // N-29
@@ -312,10 +312,10 @@ TEST_F(Bond, a_port_of_one_link_that_is_wrapped_sends_in_order_and_knows_all_add
     EXPECT_GT(bond_->table().info.reorder_wait, 0) << "the node of two links sends by both";
     for (int n = 0; n < 4; ++n)
         ASSERT_TRUE(send(mac_of(2)));
-    const Mac to = to_of(device(0).with[0]);
+    const Mac to = destination_of(*device(0).with[0]);
     for (const Segment* segment : device(0).with) {
-        EXPECT_EQ(to_of(segment), to) << "no frame overtakes another";
-        EXPECT_EQ(from_of(segment), mac_of(1));
+        EXPECT_EQ(destination_of(*segment), to) << "no frame overtakes another";
+        EXPECT_EQ(source_of(*segment), mac_of(1));
     }
     arrive(0, frame(mac_of(1), mac_of(2, 1)));
     EXPECT_EQ(received(), mac_of(2));

@@ -98,7 +98,7 @@ protected:
     Mac received() {
         Segment* segment = receive();
         if (segment == nullptr) return {};
-        const Mac from = from_of(segment);
+        const Mac from = source_of(*segment);
         FramePool::put(segment);
         return from;
     }
@@ -146,16 +146,6 @@ protected:
         EXPECT_TRUE(
             wire::parse_forward(segment->frame, segment->length, wire::kEtherTypeDefault, view));
         return view;
-    }
-    static Mac to_of(const Segment* segment) {
-        Mac mac;
-        std::memcpy(&mac, segment->frame, 6);
-        return mac;
-    }
-    static Mac from_of(const Segment* segment) {
-        Mac mac;
-        std::memcpy(&mac, segment->frame + 6, 6);
-        return mac;
     }
 
     FramePool pool_;

@@ -26,16 +26,16 @@ TEST_F(Mesh, a_node_of_the_row_or_the_column_gets_its_frames_by_that_link) {
     ASSERT_EQ(with(kRowLink), 4U);
     ASSERT_EQ(with(kColumnLink), 4U);
     for (const Segment* segment : devices_[kRowLink].with) {
-        EXPECT_EQ(to_of(segment), at(2, 3));
-        EXPECT_EQ(from_of(segment), kMe);
+        EXPECT_EQ(destination_of(*segment), at(2, 3));
+        EXPECT_EQ(source_of(*segment), kMe);
         EXPECT_EQ(segment->length, 1000U) << "without FORWARD";
     }
     for (const Segment* segment : devices_[kColumnLink].with) {
-        EXPECT_EQ(to_of(segment), at(1, 2, kColumnLink));
-        EXPECT_EQ(from_of(segment), kMyColumn);
+        EXPECT_EQ(destination_of(*segment), at(1, 2, kColumnLink));
+        EXPECT_EQ(source_of(*segment), kMyColumn);
     }
     ASSERT_TRUE(send(at(1, 2), kJob));
-    EXPECT_EQ(from_of(devices_[kColumnLink].with.back()), kMe) << "its first address (N-31)";
+    EXPECT_EQ(source_of(*devices_[kColumnLink].with.back()), kMe) << "its first address (N-31)";
 }
 
 // N-42, N-43
@@ -143,11 +143,11 @@ TEST_F(Mesh, a_frame_for_a_group_is_spread_by_one_link_and_plain_by_the_other) {
     EXPECT_EQ(view.hops, 1);
     EXPECT_EQ(view.origin, kMe);
     EXPECT_EQ(view.destination, kGroup);
-    EXPECT_EQ(to_of(devices_[kColumnLink].with[0]), kGroup);
-    EXPECT_EQ(from_of(devices_[kColumnLink].with[0]), kMyColumn);
+    EXPECT_EQ(destination_of(*devices_[kColumnLink].with[0]), kGroup);
+    EXPECT_EQ(source_of(*devices_[kColumnLink].with[0]), kMyColumn);
     EXPECT_EQ(devices_[kColumnLink].with[0]->length, 1000U);
     ASSERT_TRUE(send(kBroadcastMac, kJob));
-    EXPECT_EQ(from_of(devices_[kColumnLink].with[1]), kMe);
+    EXPECT_EQ(source_of(*devices_[kColumnLink].with[1]), kMe);
     devices_[kRowLink].up = false;
     EXPECT_TRUE(port_.link_up(port_.context));
     done();  // echo requests too
@@ -251,7 +251,7 @@ TEST_F(Mesh, frames_for_groups_are_spread_by_the_line_that_reaches_more_nodes) {
         (void)port_.link_up(port_.context);
     ASSERT_TRUE(send(kGroup));
     EXPECT_EQ(view_of(devices_[kColumnLink].with[0]).hops, 1);
-    EXPECT_EQ(to_of(devices_[kRowLink].with[0]), kGroup);
+    EXPECT_EQ(destination_of(*devices_[kRowLink].with[0]), kGroup);
 }
 
 // N-48

@@ -32,8 +32,8 @@ TEST_F(Mesh, a_frame_for_this_node_comes_without_forward) {
     Segment* segment = receive();
     ASSERT_NE(segment, nullptr);
     EXPECT_EQ(segment->length, 1000U);
-    EXPECT_EQ(to_of(segment), kMe);
-    EXPECT_EQ(from_of(segment), at(1, 3));
+    EXPECT_EQ(destination_of(*segment), kMe);
+    EXPECT_EQ(source_of(*segment), at(1, 3));
     EXPECT_EQ(segment->frame[14], kData);
     for (std::uint32_t n = 28; n < 1000; ++n)
         ASSERT_EQ(segment->frame[n], static_cast<std::byte>(n % 251));
@@ -72,8 +72,8 @@ TEST_F(Mesh, a_frame_for_a_group_is_taken_and_sent_on) {
     arrive(kRowLink, forward(kBroadcastMac, at(2, 1), 1, at(2, 1), kGroup));
     Segment* segment = receive();
     ASSERT_NE(segment, nullptr);
-    EXPECT_EQ(to_of(segment), kGroup);
-    EXPECT_EQ(from_of(segment), at(2, 1));
+    EXPECT_EQ(destination_of(*segment), kGroup);
+    EXPECT_EQ(source_of(*segment), at(2, 1));
     EXPECT_EQ(segment->length, 1000U);
     FramePool::put(segment);
     ASSERT_EQ(with(kColumnLink), 1U);
