@@ -6,10 +6,10 @@
  * handler. At the destination a server thread runs the handlers, one after the other, in the order
  * of arrival.
  *
- * Handlers. They interrupt a thread that computes (SIGURG), but not inside libexpress. Inside the C
- * library they interrupt only sleeps (usleep(), poll() …), which then end early. A handler may block, on a mutex
- * for example; later messages then wait. It may call every function of this header but
- * express_init(), express_exit() and express_sync(), which then fail.
+ * Handlers. They interrupt a thread that computes (SIGURG), but not inside libexpress. Inside the
+ * C library they interrupt only sleeps (usleep(), poll() …), which then end early. A handler may
+ * block, on a mutex for example; later messages then wait. It may call every function of this
+ * header but express_init(), express_exit() and express_sync(), which then fail.
  *
  * Threads. They run until they block or yield. All calls belong to the kernel thread that called
  * express_init(); in others they fail. No thread may switch inside a C++ catch block.
