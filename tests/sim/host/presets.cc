@@ -146,6 +146,17 @@ HostCosts linux_tcp() {
     return host;
 }
 
+// MPICH over it, by a device for TCP: 131.2 µs on a Pentium II 350 (§7.3.3, figure 7.1, read). TCP
+// takes 70.6 by the clock of it and the line 6.8, so MPICH's queues take 63.9, and 74.5 on this
+// processor (derived). libulc, whose place they take, releases a message by a record: `submit` is
+// of them.
+HostCosts mpich_tcp() {
+    HostCosts host = linux_tcp();
+    host.name = "mpich-tcp-pii300";
+    host.match = 74'500 - host.submit;
+    return host;
+}
+
 // The same NIC by the driver from before, which starts each transfer and waits for its end (GAMMA
 // §3.2.1, read). The bus as in gamma(), whose NIC is of the same family (derived).
 HostCosts linux_tcp_waiting() {
@@ -320,6 +331,7 @@ const std::vector<HostCosts>& host_presets() {
         gamma_0_4(),
         gamma_21143(),
         linux_tcp(),
+        mpich_tcp(),
         linux_tcp_waiting(),
         linux_tcp_p133(),
         unet_mpi(),

@@ -36,6 +36,17 @@ ClusterConfig pair_of(const HostCosts& host, const char* profile, MediumKind med
     return config;
 }
 
+void use_tcp(ClusterConfig& config, Nanos clock) {
+    config.engine.profile = "gbn+block";
+    config.engine.params.ack_window = 2;
+    config.engine.params.min_send_wait = clock;
+}
+
+void use_linux_tcp(ClusterConfig& config) {
+    use_tcp(config, 200 * kMillisecond);
+    config.engine.params.window = 32;
+}
+
 /// One rank's half of the exchange.
 struct PingPongBench::Side {
     ulc_endpoint* ep = nullptr;

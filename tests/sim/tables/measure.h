@@ -27,6 +27,13 @@ inline constexpr Nanos kGammaRepeater = 900;  ///< delay of a hub; GAMMA §5.4: 
 [[nodiscard]] ClusterConfig pair_of(const HostCosts& host, const char* profile, MediumKind medium,
                                     std::uint64_t seed);
 
+/// Makes the transport act as a TCP of the papers' time: go-back-n, an ACK for every two segments
+/// and none by time, and a timer of at least `clock`.
+void use_tcp(ClusterConfig& config, Nanos clock);
+/// The same as that of Linux 2.0.29: a window of 32 packets, between the 22 and the 44 of 32 and
+/// 64 KiB, and a clock of 200 ms (estimates).
+void use_linux_tcp(ClusterConfig& config);
+
 /// Two ranks on two nodes. One cluster is used for many sizes.
 class PingPongBench {
 public:

@@ -23,6 +23,7 @@
 #include "tests/sim/host/presets.h"
 #include "tests/sim/tables/list.h"
 #include "tests/sim/tables/loop.h"
+#include "tests/sim/tables/measure.h"
 
 namespace ulc::sim {
 namespace {
@@ -50,11 +51,10 @@ ClusterConfig config_of(const char* host, const char* profile, std::uint16_t nod
     config.net.bits_per_second = 10'000'000;
     config.net.seed = seed;
     config.seed = seed;
-    config.engine.profile = profile;
-    if (std::string_view(profile) == kTcpProfile) {  // an ACK for two segments, a clock of 500 ms
-        config.engine.params.ack_window = 2;
-        config.engine.params.min_send_wait = kTcpClock;
+    if (std::string_view(profile) == kTcpProfile) {
+        use_tcp(config, kTcpClock);
     } else {
+        config.engine.profile = profile;
         config.engine.params.first_recv_wait = kFirstDelay;
     }
     const auto preset = host_preset(host);
