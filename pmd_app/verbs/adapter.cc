@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::uint32_t kKeyMark = 0x554c'0000;  ///< upper half of Q_Keys
 constexpr std::uint32_t kInlineTries[] = {512, 256, 128, 64, 0};
+/// Octets of a datagram to a group that a subnet manager makes, unless configured otherwise
+/// (OpenSM's partitions.conf).
+constexpr std::uint32_t kGroupMtu = 2048;
 constexpr std::uint16_t kFullMember = 0x8000;  ///< bit of a P_Key
 
 // NOLINTNEXTLINE(concurrency-mt-unsafe): start-up
@@ -150,20 +153,17 @@ Err Adapter::open_port(std::string& why) {
               "network interface";
         return Err::kUnsupported;
     }
-    if (port.link_layer != IBV_LINK_LAYER_ETHERNET) {
-        why = port_text() +
-              " is InfiniBand, whose multicast groups a subnet manager hands out; only RoCE and "
-              "Soft-RoCE are supported; use net_af_packet on its IPoIB interface in Ethernet mode, "
-              "or put the card into Ethernet mode";
-        return Err::kUnsupported;
-    }
+    infiniband_ = port.link_layer != IBV_LINK_LAYER_ETHERNET;
     if (!is_active_port(port)) {
-        why = port_text() +
-              " is not active; plug in the cable, and run: sudo ip link set "
-              "INTERFACE up   ('rdma link' shows which)";
+        why = port_text() + " is not active; plug in the cable, and " +
+              (infiniband_
+                   ? "see that a subnet manager runs, on a switch or by: sudo systemctl start "
+                     "opensm   ('ibstat' shows the port)"
+                   : "run: sudo ip link set INTERFACE up   ('rdma link' shows which)");
         return Err::kPortDown;
     }
     mtu_ = mtu_of(port);
+    if (infiniband_) mtu_ = std::min(mtu_, kGroupMtu);
     if (mtu_ < kPortMtuMin) {
         why = port_text() + " has an MTU of " + std::to_string(mtu_) + " octets; at least " +
               std::to_string(kPortMtuMin) +
@@ -202,7 +202,8 @@ void Adapter::take_gid(std::uint32_t index, const GidEntry& entry) noexcept {
 }
 
 /// The link-local GID of RoCE v2 is the choice that every node of a segment makes alike: each port
-/// has one, with or without IP addresses. Then that of RoCE v1.
+/// has one, with or without IP addresses. Then that of RoCE v1. With the connection manager, which
+/// joins groups of RoCE over IPv4 alone, that of an IPv4 address.
 Err Adapter::choose_gid(std::string& why) {
     GidEntry entry;
     if (device_.gid) {
@@ -218,7 +219,9 @@ Err Adapter::choose_gid(std::string& why) {
     int best = 0;
     for (std::uint32_t n = 0; n < gids_; ++n) {
         if (!read_gid(n, entry)) continue;
-        const int worth = (is_link_local(entry.gid) ? 2 : 0) + (entry.routable ? 1 : 0) + 1;
+        const bool by_ip = device_.join_by_manager && entry.routable && is_v4(entry.gid);
+        const int worth =
+            (by_ip ? 4 : 0) + (is_link_local(entry.gid) ? 2 : 0) + (entry.routable ? 1 : 0) + 1;
         if (worth <= best) continue;
         best = worth;
         take_gid(n, entry);
@@ -230,14 +233,17 @@ Err Adapter::choose_gid(std::string& why) {
 }
 
 Err Adapter::choose_p_key(std::string& why) {
-    if (!device_.p_key) return Err::kOk;
     for (std::uint32_t n = 0; n < p_keys_; ++n) {
         __be16 key = 0;
         if (verbs_.query_pkey(context_, device_.port, static_cast<int>(n), &key) != 0) continue;
-        if ((be16toh(key) | kFullMember) != (*device_.p_key | kFullMember)) continue;
+        if (key == 0) continue;  // an empty entry
+        if (device_.p_key && (be16toh(key) | kFullMember) != (*device_.p_key | kFullMember))
+            continue;
         p_key_index_ = static_cast<std::uint16_t>(n);
+        p_key_ = be16toh(key);
         return Err::kOk;
     }
+    if (!device_.p_key) return Err::kOk;
     why = port_text() +
           " has no such partition key; leave pkey= out, or choose one of "
           "/sys/class/infiniband/" +

@@ -24,6 +24,8 @@ struct AdapterOptions {
     std::uint32_t receive_frames = 1024;
 };
 
+/// P_Key of the partition that each node is a full member of unless configured otherwise.
+inline constexpr std::uint16_t kDefaultPKey = 0xffff;
 /// Least MTU of a port, in octets of payload.
 inline constexpr std::uint32_t kPortMtuMin = 1024;
 
@@ -52,6 +54,13 @@ public:
     [[nodiscard]] bool is_active() noexcept;
     /// Finds the node's GID again after the table changed. False: it is gone.
     [[nodiscard]] bool find_own_gid() noexcept;
+    [[nodiscard]] const std::string& name() const noexcept { return device_.name; }
+    [[nodiscard]] std::uint8_t port() const noexcept { return device_.port; }
+    /// "verbs device rxe0, port 1"
+    [[nodiscard]] std::string port_text() const;
+    /// True if the port has no Ethernet: a subnet manager hands out its groups.
+    [[nodiscard]] bool is_infiniband() const noexcept { return infiniband_; }
+    [[nodiscard]] std::uint16_t p_key() const noexcept { return p_key_; }
     /// True for RoCE v2, whose frames are UDP datagrams.
     [[nodiscard]] bool routable() const noexcept { return routable_; }
     /// Index of the network interface behind the GID; 0: unknown.
@@ -89,7 +98,6 @@ private:
     [[nodiscard]] bool read_gid(std::uint32_t index, GidEntry& out) noexcept;
     void take_gid(std::uint32_t index, const GidEntry& entry) noexcept;
     [[nodiscard]] int modify(ibv_qp_state state, int mask) noexcept;
-    [[nodiscard]] std::string port_text() const;
 
     const Library& verbs_;
     DeviceSpec device_;
@@ -103,8 +111,10 @@ private:
     std::uint32_t gids_ = 0;  ///< entries of the port's table
     std::uint32_t p_keys_ = 0;
     std::uint16_t gid_index_ = 0;
+    bool infiniband_ = false;
     bool routable_ = false;  ///< the GID is of RoCE v2
     std::uint16_t p_key_index_ = 0;
+    std::uint16_t p_key_ = kDefaultPKey;
     std::uint32_t interface_ = 0;
     Address own_;
     std::uint32_t q_key_ = 0;

@@ -9,7 +9,8 @@ namespace ulc::verbs {
 namespace {
 
 constexpr std::string_view kName = "verbs";
-constexpr std::string_view kUsage = "write verbs,dev=NAME[,port=N][,gid=INDEX][,pkey=KEY]";
+constexpr std::string_view kUsage =
+    "write verbs,dev=NAME[,port=N][,gid=INDEX][,pkey=KEY][,join=cm]";
 constexpr std::size_t kNameMax = 63;  // IBV_SYSFS_NAME_MAX without its terminator
 
 /// Decimal, or hexadecimal after 0x.
@@ -46,6 +47,10 @@ std::string set_argument(std::string_view key, std::string_view value, DeviceSpe
         const auto p_key = number(value, 1, 0xffff);
         if (p_key) spec.p_key = static_cast<std::uint16_t>(*p_key);
         return p_key ? "" : given + " is not a partition key, as in pkey=0x8001";
+    }
+    if (key == "join") {
+        spec.join_by_manager = value == "cm";
+        return value == "cm" ? "" : given + " is not join=cm; leave it out, or see ulc-engine(8)";
     }
     return "has no argument '" + std::string(key) + "'; " + std::string(kUsage);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Device strings of an RDMA port: "verbs,dev=mlx5_0,port=1,gid=3,pkey=0x8001". Pure.
+// Device strings of an RDMA port: "verbs,dev=mlx5_0,port=1,gid=3,pkey=0x8001,join=cm".
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@ struct DeviceSpec {
     std::uint8_t port = 1;               ///< number of the port, from 1
     std::optional<std::uint16_t> gid;    ///< index into the port's GID table; none: chosen
     std::optional<std::uint16_t> p_key;  ///< none: the first of the port's table
+    bool join_by_manager = false;        ///< groups also with RoCE by the connection manager
 };
 
 /// True if the device string means an RDMA port.

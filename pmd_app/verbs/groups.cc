@@ -52,7 +52,16 @@ void Groups::want(const std::bitset<kGroups>& groups) noexcept {
     wanted_[kBroadcastGroup] = true;
 }
 
+int Groups::start() noexcept {
+    if (membership_ != nullptr) {
+        membership_->want(wanted_);
+        membership_->wait();
+    }
+    return settle();
+}
+
 int Groups::settle() noexcept {
+    if (membership_ != nullptr) return settle_members();
     int first_error = 0;
     for (std::uint16_t n = 0; n < kGroups; ++n) {
         if (wanted_[n] == joined_[n]) continue;
@@ -72,27 +81,57 @@ int Groups::join(std::uint16_t group) noexcept {
         if (fd < 0) return errno;
         sockets_[group] = fd + 1;
     }
-    const ibv_gid raw = raw_of(mgid(group));
-    const int error = verbs_.attach_mcast(adapter_.qp(), &raw, 0);
+    const int error = attach(group);
     if (error != 0) {
         if (sockets_[group] != 0) close(sockets_[group] - 1);
         sockets_[group] = 0;
-        return error;
     }
-    joined_[group] = true;
-    return 0;
+    return error;
+}
+
+int Groups::attach(std::uint16_t group) noexcept {
+    const ibv_gid raw = raw_of(mgid(group));
+    const int error = verbs_.attach_mcast(adapter_.qp(), &raw, places_[group].lid);
+    if (error == 0) joined_[group] = true;
+    return error;
+}
+
+/// The queue pair is attached to the groups that are wanted and of which the node is a member.
+int Groups::settle_members() noexcept {
+    membership_->want(wanted_ | sent_to_);
+    membership_->step();
+    int first_error = membership_->error();
+    for (std::uint16_t n = 0; n < kGroups; ++n) {
+        const bool member = membership_->is_member(n);
+        const bool is_elsewhere = member && places_[n] != membership_->place(n);
+        if (joined_[n] && (!member || !wanted_[n] || is_elsewhere)) leave(n);
+        if (is_elsewhere) {
+            moved_ |= handles_[n] != nullptr;
+            places_[n] = membership_->place(n);
+        }
+        if (member && wanted_[n] && !joined_[n]) {
+            const int error = attach(n);
+            if (error != 0 && first_error == 0) first_error = error;
+        }
+    }
+    return first_error;
 }
 
 void Groups::leave(std::uint16_t group) noexcept {
     const ibv_gid raw = raw_of(mgid(group));
-    static_cast<void>(verbs_.detach_mcast(adapter_.qp(), &raw, 0));
+    static_cast<void>(verbs_.detach_mcast(adapter_.qp(), &raw, places_[group].lid));
     if (sockets_[group] != 0) close(sockets_[group] - 1);
     sockets_[group] = 0;
     joined_[group] = false;
 }
 
 ibv_ah* Groups::make_handle(std::uint16_t group) noexcept {
-    handles_[group] = adapter_.make_handle(mgid(group), 0, 0);
+    if (membership_ != nullptr && !membership_->is_member(group)) {
+        sent_to_[group] = true;
+        return nullptr;
+    }
+    handles_[group] =
+        adapter_.make_handle(mgid(group), places_[group].lid, places_[group].service_level);
     return handles_[group];
 }
 

@@ -3,31 +3,12 @@
 
 #include <dlfcn.h>
 
+#include "verbs/finder.h"
+
 namespace ulc::verbs {
 namespace {
 
 constexpr const char* kFile = "libibverbs.so.1";
-
-/// Finds functions by name; remembers the first that is missing.
-class Finder {
-public:
-    explicit Finder(void* library) : library_(library) {}
-
-    template <typename Function>
-    void find(Function*& out, const char* name) {
-        out = reinterpret_cast<Function*>(dlsym(library_, name));
-        if (out == nullptr && missing_.empty()) missing_ = name;
-    }
-    template <typename Function>
-    void find_if_there(Function*& out, const char* name) {
-        out = reinterpret_cast<Function*>(dlsym(library_, name));
-    }
-    [[nodiscard]] const std::string& missing() const noexcept { return missing_; }
-
-private:
-    void* library_;
-    std::string missing_;
-};
 
 }  // namespace
 

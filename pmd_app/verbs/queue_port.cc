@@ -77,12 +77,17 @@ Err QueuePort::start(const PortOptions& options, std::string& why) {
         return Err::kSystem;
     }
     refill();
-    if (const int error = groups_.settle(); error != 0) {
-        why =
-            "verbs device " + name_ + " cannot join a multicast group: " +
-            std::strerror(error) +  // NOLINT(concurrency-mt-unsafe): start-up
-            "; see that its network interface is up and has multicast: sudo ip link set INTERFACE "
-            "multicast on   ('rdma link' shows which)";
+    if (adapter_.is_infiniband() || options.device.join_by_manager) {
+        std::unique_ptr<Membership> membership;
+        const Err e =
+            open_membership(verbs_, options.manager, adapter_, options.ether_type, membership, why);
+        if (e != Err::kOk) return e;
+        groups_.set_membership(std::move(membership));
+    }
+    if (const int error = groups_.start(); error != 0) {
+        why = "verbs device " + name_ + " cannot join a multicast group: " +
+              std::strerror(error) +  // NOLINT(concurrency-mt-unsafe): start-up
+              advice_for_join(error, adapter_.is_infiniband());
         return Err::kUnsupported;
     }
     active_ = adapter_.is_active();
@@ -220,7 +225,13 @@ bool QueuePort::compose(ibv_send_wr& wr, ibv_sge* pieces, Segment& segment) {
 }
 
 QueuePort::Way QueuePort::way_to(const Mac& to) {
-    if ((to.octets[0] & 1U) != 0) return {groups_.handle(group_of(to)), kMulticastQpn, nullptr};
+    if ((to.octets[0] & 1U) != 0) {
+        ibv_ah* handle = groups_.handle(group_of(to));
+        if (handle != nullptr || groups_.membership() == nullptr) [[likely]]
+            return {handle, kMulticastQpn, nullptr};
+        ++counts_.flooded;  // until the node is a member
+        return {groups_.handle(kBroadcastGroup), kMulticastQpn, nullptr};
+    }
     Peer* peer = peers_.find(to);
     if (peer != nullptr) {
         if (ibv_ah* handle = handle_of(*peer); handle != nullptr)
@@ -336,8 +347,9 @@ bool QueuePort::judge(const ibv_wc& wc, const Segment& segment) {
         ++counts_.forged;
         return false;
     }
-    if ((to.octets[0] & 1U) == 0 && to != port_.info.mac) {
-        ++counts_.unwanted;  // flooded for another node
+    const bool is_own = from == port_.info.mac;  // a device may loop multicasts back
+    if (is_own || ((to.octets[0] & 1U) == 0 && to != port_.info.mac)) {
+        ++counts_.unwanted;
         return false;
     }
     return true;

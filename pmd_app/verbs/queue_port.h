@@ -62,6 +62,8 @@ private:
     [[nodiscard]] bool look();
     void on_event(Event event);
     void recover();
+    void follow_groups();
+    void note_join(int error);
     void say(const std::string& what) const;
     [[nodiscard]] bool set_multicasts(std::span<const Mac> addresses);
 

@@ -34,11 +34,40 @@ bool QueuePort::look() {
     } else if (reset_wait_ > 1 && looks_ - reset_at_ > kCalmLooks) {
         reset_wait_ = 1;
     }
-    if (!groups_.settled() && looks_ % kJoinLooks == 0 && groups_.settle() == 0) {
-        if (join_told_) say("has joined all of its multicast groups");
-        join_told_ = false;
-    }
+    if (groups_.membership() != nullptr)
+        follow_groups();
+    else if (!groups_.settled() && looks_ % kJoinLooks == 0)
+        note_join(groups_.settle());
     return active_ && !failed_;
+}
+
+/// The connection manager reports when it likes, so its reports are read at each look.
+void QueuePort::follow_groups() {
+    const int error = groups_.settle();
+    const MembershipCounts& told = groups_.membership()->counts();
+    counts_.join_failures = told.failures;
+    if (told.losses != counts_.groups_lost) {
+        counts_.groups_lost = told.losses;
+        if (!join_told_)
+            say("lost a multicast group, as when a subnet manager starts again; it joins again");
+        join_told_ = true;
+    } else if (error != 0 || groups_.settled()) {
+        note_join(error);
+    }
+    if (!groups_.take_moved()) return;
+    failed_ = true;
+    failure_ = "a multicast group has another place";
+}
+
+/// Says once that joining failed, and once that it is good again.
+void QueuePort::note_join(int error) {
+    if (error != 0 && !join_told_) {
+        say(std::string("cannot join a multicast group: ") + std::strerror(error) +  // NOLINT
+            "; it tries again" + advice_for_join(error, adapter_.is_infiniband()));
+    } else if (error == 0 && join_told_) {
+        say("has joined all of its multicast groups");
+    }
+    join_told_ = error != 0;
 }
 
 void QueuePort::on_event(Event event) {
@@ -121,11 +150,7 @@ bool QueuePort::set_multicasts(std::span<const Mac> addresses) {
         wanted[group_of(address)] = true;
     groups_.want(wanted);
     const int error = groups_.settle();
-    if (error != 0 && !join_told_) {
-        join_told_ = true;
-        say(std::string("cannot join a multicast group: ") + std::strerror(error) +  // NOLINT
-            "; it tries again each second");
-    }
+    if (error != 0) note_join(error);
     return error == 0;
 }
 

@@ -23,6 +23,7 @@
 
 namespace ulc::verbs {
 
+struct CmLibrary;
 struct Library;
 
 struct PortOptions {
@@ -32,6 +33,7 @@ struct PortOptions {
     std::uint32_t segments = 4096;  ///< frames that senders may hold, and receivers
     std::uint32_t send_frames = 1024;
     std::uint32_t receive_frames = 1024;
+    const CmLibrary* manager = nullptr;  ///< nullptr: librdmacm itself, where it is needed
     /// Gets a sentence when the device's state changes; called on the engine's thread.
     void (*report)(const std::string& line) = nullptr;
 };
@@ -47,9 +49,11 @@ struct Counts {
     std::uint64_t bad_completions = 0;     ///< completions that name no request of ours
     std::uint64_t failed_completions = 0;  ///< with an error status
     std::uint64_t bad_lengths = 0;         ///< received: shorter than headers, longer than a buffer
-    std::uint64_t forged = 0;    ///< received: the MAC is not that of the sending queue pair
-    std::uint64_t unwanted = 0;  ///< received: for another node
-    std::uint64_t resets = 0;    ///< resets of the queue pair
+    std::uint64_t forged = 0;         ///< received: the MAC is not that of the sending queue pair
+    std::uint64_t unwanted = 0;       ///< received: for another node, or one's own
+    std::uint64_t resets = 0;         ///< resets of the queue pair
+    std::uint64_t join_failures = 0;  ///< joins of groups that failed, with a connection manager
+    std::uint64_t groups_lost = 0;    ///< memberships that ended unasked
 };
 
 class VerbsPort {

@@ -23,8 +23,8 @@ PLUGINS = ["bus_pci", "bus_vdev", "mempool_ring", "net_af_packet", "net_e1000", 
            "net_tap"]
 PACKAGES = ["busybox-static", "dpdk-dev"]
 # Requirements of a test with Soft-RoCE, from this machine and from Debian's packages.
-RDMA_MODULES = ["crc32_generic", "e1000", "ib_uverbs", "rdma_rxe", "sch_netem", "virtio_net",
-                "virtio_pci"]
+RDMA_MODULES = ["crc32_generic", "e1000", "ib_uverbs", "rdma_rxe", "rdma_ucm", "sch_netem",
+                "virtio_net", "virtio_pci"]
 RDMA_PROGRAMS = ["rdma", "tc"]
 PERFTEST_PACKAGES = ["perftest", "libibumad3", "libpci3"]
 # Requirements of dpdk-devbind.py.
@@ -244,14 +244,14 @@ def add_readme(archive):
 
 
 def rdma_files():
-    """Returns programs, and libibverbs with its provider, of this machine. None: some are missing.
-    """
+    """Returns programs, and libibverbs with its provider and librdmacm, of this machine. None: some
+    are missing."""
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     programs = [shutil.which(p, path=path) for p in RDMA_PROGRAMS]
     folders = sorted(pathlib.Path("/usr/lib").glob("*/libibverbs"))
-    names = ("libibverbs/librxe-rdmav*.so", "libibverbs.so.1")
+    names = ("libibverbs/librxe-rdmav*.so", "libibverbs.so.1", "librdmacm.so.1")
     found = [p for folder in folders for name in names for p in folder.parent.glob(name)]
-    return (programs, found) if None not in programs and len(found) == 2 else None
+    return (programs, found) if None not in programs and len(found) == 3 else None
 
 
 def add_rdma(archive, perftest):

@@ -71,6 +71,10 @@ TESTS = [
          "with multicast, matrix product, exchange while one frame in fifty is lost",
          "verbs", 2, VERBS, judges=(0, 1), drivers=("none",), nics=("e1000",),
          rdma=True),
+    Test("verbs_cm", "the same with groups that the kernel's connection manager joins, through "
+         "librdmacm; one that is missing is named",
+         "verbs_cm", 2, VERBS, always=False, judges=(0, 1), drivers=("none",), nics=("e1000",),
+         rdma=True),
     Test("verbs_cluster",
          "four machines with Soft-RoCE on tulip, e1000 and virtio: as `cluster`, at 1 % loss",
          "verbs_cluster", 4, VERBS, always=False, judges=(0, 1, 2), drivers=("none",),

@@ -208,6 +208,11 @@ ibv_ah* create_ah(ibv_pd* pd, ibv_ah_attr* attributes) {
     }
     handle->device = &device;
     handle->gid_index = attributes->grh.sgid_index;
+    handle->lid = attributes->dlid;
+    handle->service_level = attributes->sl;
+    if (group) {
+        EXPECT_EQ(handle->lid != 0, device.handle_lids);
+    }
     handle->ah.pd = pd;
     ++device.handles;
     return &handle.release()->ah;
@@ -218,8 +223,9 @@ int destroy_ah(ibv_ah* ah) {
     delete handle;
     return 0;
 }
-int attach_mcast(ibv_qp* qp, const ibv_gid* group, std::uint16_t /*lid*/) {
+int attach_mcast(ibv_qp* qp, const ibv_gid* group, std::uint16_t lid) {
     FakeDevice& device = of(qp);
+    device.attach_lid = lid;
     if (const int error = scripted(device, "attach_mcast"); error != 0) return error;
     Gid gid;
     std::memcpy(gid.data(), group->raw, gid.size());
@@ -289,6 +295,9 @@ int post_send(ibv_qp* qp, ibv_send_wr* chain, ibv_send_wr** bad) {
         const auto& handle = *reinterpret_cast<FakeHandle*>(wr->wr.ud.ah);
         Gid from;
         std::memcpy(from.data(), device.gids[handle.gid_index].gid.raw, from.size());
+        device.last_lid = handle.lid;
+        device.last_level = handle.service_level;
+        device.last_to = handle.to;
         complete(device, *wr);
         g_fabric->deliver(from, device.qp_number, handle.to, wr->wr.ud.remote_qpn,
                           wr->wr.ud.remote_qkey, payload);
@@ -407,7 +416,8 @@ void Fabric::deliver(const Gid& from, std::uint32_t qpn, const Gid& to, std::uin
         });
         const bool sender = qpn == device.qp_number && from == gid_of(from[15], is_v4(from)) &&
                             !device.gids.empty() && device.gids[0].gid.raw[15] == from[15];
-        if (is_group ? sender || !device.groups.contains(to) : !own || to_qpn != device.qp_number)
+        if (is_group ? (sender && !loops_back) || !device.groups.contains(to)
+                     : !own || to_qpn != device.qp_number)
             continue;
         if (device.state != IBV_QPS_RTS || device.q_key != q_key || device.receives.empty())
             continue;

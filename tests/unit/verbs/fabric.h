@@ -70,7 +70,8 @@ struct FakeDevice {
     int receive_error_at = -1;          ///< requests that the next post_recv() takes; -1: all
     bool bad_is_wild = false;           ///< the refused request is not told
     std::function<void(ibv_wc&, std::byte* grh)> spoil;  ///< changes what is received next
-    int handle_error = 0;                                ///< errno of create_ah() for unicasts
+    bool handle_lids = false;  ///< InfiniBand: handles of groups have their LID
+    int handle_error = 0;      ///< errno of create_ah() for unicasts
 
     // --- what it saw
     int doorbells = 0;
@@ -83,6 +84,10 @@ struct FakeDevice {
     int opens = 0;  ///< objects that exist, regions included, handles not
     int memberships = 0;
     std::vector<ibv_qp_state> states;
+    std::uint16_t attach_lid = 0;  ///< LID of the last group
+    std::uint16_t last_lid = 0;    ///< LID of the last frame's handle
+    std::uint8_t last_level = 0;
+    Gid last_to{};
 };
 
 struct FakeHandle {
@@ -90,6 +95,8 @@ struct FakeHandle {
     FakeDevice* device = nullptr;
     Gid to{};
     std::uint8_t gid_index = 0;
+    std::uint16_t lid = 0;
+    std::uint8_t service_level = 0;
 };
 
 /// The fabric of a test. One at a time: the library's functions have no context.
@@ -112,6 +119,7 @@ public:
 
     int list_error = 0;  ///< errno of get_device_list()
     bool no_devices = false;
+    bool loops_back = false;  ///< multicasts reach their sender too
     std::vector<std::unique_ptr<FakeDevice>> devices;
 
 private:

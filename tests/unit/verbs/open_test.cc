@@ -40,8 +40,11 @@ TEST(VerbsDevice, is_read_from_text) {
     EXPECT_EQ(spec.port, 2);
     EXPECT_EQ(spec.gid, 3);
     EXPECT_EQ(spec.p_key, 0x8001);
+    ASSERT_EQ(parse_device("verbs,dev=rxe0,join=cm", spec, why), Err::kOk);
+    EXPECT_TRUE(spec.join_by_manager);
     ASSERT_EQ(parse_device("verbs,dev=rxe0", spec, why), Err::kOk);
     EXPECT_EQ(spec.port, 1);
+    EXPECT_FALSE(spec.join_by_manager);
     EXPECT_FALSE(spec.gid);
     EXPECT_FALSE(spec.p_key);
 }
@@ -60,6 +63,7 @@ TEST(VerbsDevice, what_is_wrong_is_said) {
         {"verbs,dev=a,gid=", "gid= is not an index"},
         {"verbs,dev=a,pkey=0", "pkey=0 is not a partition key"},
         {"verbs,dev=a,pkey=0x10000", "pkey=0x10000 is not a partition key"},
+        {"verbs,dev=a,join=ip", "join=ip is not join=cm"},
         {"verbs,dev=a,mtu=9", "has no argument 'mtu'"},
     };
     for (const auto& [device, words] : kCases) {
@@ -211,8 +215,6 @@ TEST_F(Opening, says_what_the_port_lacks) {
     with([&] { device_.port.active_mtu = static_cast<ibv_mtu>(77); })(Err::kInvalid,
                                                                       "MTU of 0 octets");
     with([&] { device_.attributes.max_mcast_grp = 0; })(Err::kUnsupported, "has no multicast");
-    with([&] { device_.port.link_layer = IBV_LINK_LAYER_INFINIBAND; })(Err::kUnsupported,
-                                                                       "is InfiniBand");
     with([&] { device_.port.state = IBV_PORT_DOWN; })(Err::kPortDown, "is not active");
     with([&] { device_.gids.clear(); })(Err::kPortDown, "has no GID; run:");
     with([&] { device_.port.gid_tbl_len = -1; })(Err::kPortDown, "has no GID; run:");
