@@ -145,10 +145,10 @@ Err EthdevPort::probe(const PortOptions& options, std::string& why) {
     }
     if (rte_eth_dev_get_port_by_name(spec_.name.c_str(), &id_) != 0) {
         why = with_log("no DPDK port '" + spec_.name + "'");
-        if (spec_.kind == DeviceKind::kPci && is_tulip(spec_.name) && tulip_plugin().empty()) {
-            why +=
-                "; it is a DEC 21143, whose driver is not built; run: tools/driver-headers && "
-                "tools/build release";
+        const OwnDriver* own = spec_.kind == DeviceKind::kPci ? own_driver_of(spec_.name) : nullptr;
+        if (own != nullptr && plugin_of(*own).empty()) {
+            why += "; it is a card with the chip " + std::string(own->chip) +
+                   ", whose driver is not built; run: tools/driver-headers && tools/build release";
             return Err::kInvalid;
         }
         why += "; " + (spec_.kind == DeviceKind::kPci ? why_no_port(spec_.name)

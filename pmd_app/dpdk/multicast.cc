@@ -14,6 +14,9 @@ constexpr std::size_t kFiltersMax = 64;
 /// The 21143 compares this number of addresses; for more it takes a hash
 /// (drivers/tulip/setup_frame.h).
 constexpr std::uint16_t kTulipFilters = 14;
+/// The 8255x filters this number by a hash; of more it receives all
+/// (drivers/i8255x/filter.h).
+constexpr std::uint16_t kI8255xFilters = 22;
 
 bool set_list(std::uint16_t ethdev, std::span<const Mac> addresses) {
     if (addresses.size() > kFiltersMax) return false;
@@ -27,9 +30,11 @@ bool set_list(std::uint16_t ethdev, std::span<const Mac> addresses) {
 
 std::uint16_t most_of(std::uint16_t ethdev) {
     rte_eth_dev_info info;
-    if (rte_eth_dev_info_get(ethdev, &info) == 0 && info.driver_name != nullptr &&
-        std::string_view(info.driver_name) == "net_tulip")
-        return kTulipFilters;
+    if (rte_eth_dev_info_get(ethdev, &info) == 0 && info.driver_name != nullptr) {
+        const std::string_view driver = info.driver_name;
+        if (driver == "net_tulip") return kTulipFilters;
+        if (driver == "net_i8255x") return kI8255xFilters;
+    }
     std::array<Mac, kFiltersMax> some;
     for (std::size_t i = 0; i < some.size(); ++i)
         some[i] = {{0x03, 0, 0, 0, 0, static_cast<std::uint8_t>(i)}};

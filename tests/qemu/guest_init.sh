@@ -34,6 +34,14 @@ nics() {
 }
 nic() { nics | head -n 1; }
 
+# The kernel's driver for a NIC that one of ours drives too.
+kernel_driver() {
+    case $(cat "/sys/bus/pci/devices/$(nic)/vendor") in
+        0x1011) echo tulip ;;
+        0x8086) echo e100 ;;
+    esac
+}
+
 bind_nic() { # bind_nic DRIVER [NIC]
     card=${2:-$(nic)}
     modprobe "$1" && dpdk-devbind.py -b "$1" "$card" >/tmp/bind 2>&1 && return

@@ -3,6 +3,7 @@
 from lab_guests import Test
 
 DRIVER = "pmd_app/drivers/tulip/librte_net_tulip.so"
+I8255X = "pmd_app/drivers/i8255x/librte_net_i8255x.so"
 IOMMU = ("-M", "q35,kernel-irqchip=off", "-device", "intel-iommu,aw-bits=48")
 
 # ulc-engine loads the engine core.
@@ -11,6 +12,7 @@ VERBS = [*ENGINE, "tools/ulc", "tests/process/process_exchange",
          "bench/apps/ulc-matmul"]
 SYSTEM = [DRIVER, *ENGINE, "tools/ulc", "tests/process/process_exchange",
           "bench/apps/ulc-matmul"]
+I8255X_SYSTEM = [I8255X, *SYSTEM[1:]]
 GAMMA = ["tests/qemu/gamma_barriers", "tests/qemu/gamma_ports", "tests/qemu/gamma_groups"]
 BONDED = [DRIVER, *ENGINE, "tools/ulc", "tests/process/process_exchange",
           "tests/process/process_bulk"]
@@ -32,6 +34,45 @@ TESTS = [
          "4 machines on a hub: the programs of libgamma's test, which pass barriers, exchange "
          "messages, and message each other as three groups, of which one loses a member",
          "gamma", 4, [*SYSTEM, *GAMMA], always=False, judges=(0, 1, 2, 3)),
+    Test("i8255x_testpmd",
+         "dpdk-testpmd on our driver of an 82557 under uio_pci_generic, as `testpmd_uio`",
+         "testpmd", 2, [I8255X, "tests/qemu/frame_echo"], nics=("i82557c",)),
+    Test("i8255x_testpmd_vfio", "the same on an 82559 under vfio-pci with an IOMMU",
+         "testpmd", 2, [I8255X, "tests/qemu/frame_echo"], always=False, drivers=("vfio-pci",),
+         machine=IOMMU, nics=("i82559c",)),
+    Test("i8255x_cluster", "as `cluster`, on 82557, 82558, 82559ER and 82551 by our driver",
+         "cluster", 4, I8255X_SYSTEM, judges=(0, 1, 2),
+         power_off={3: "LAB: 3 waits for its end"},
+         nics=("i82557c", "i82558b", "i82559er", "i82551")),
+    Test("i8255x_readme", "as `readme`, on an 82559",
+         "readme", 2, [I8255X, *ENGINE, "tools/ulc"], always=False, judges=(0, 1),
+         drivers=("none",), machine=IOMMU, memory_mb=1024, nics=("i82559c",)),
+    Test("i8255x_faults", "as `faults`, on an 82557",
+         "faults", 1, I8255X_SYSTEM, always=False, drivers=("none",), memory_mb=4608,
+         nics=("i82557c",),
+         machine=("-M", "pc", "-device", "i82557c,addr=9,mac=03:21:14:30:00:09")),
+    Test("i8255x_removal", "as `removal`, on an 82557",
+         "removal", 2, I8255X_SYSTEM, always=False, judges=(0,), nics=("i82557c",),
+         pull_card={0: "LAB: 0 waits for its card to go"}),
+    Test("i8255x_removal_vfio", "as `removal_vfio`, on an 82559",
+         "removal", 2, I8255X_SYSTEM, always=False, judges=(0,),
+         pull_card={0: "LAB: 0 waits for its card to go"},
+         nics=("i82559c,bus=socket",), drivers=("vfio-pci",),
+         machine=(*IOMMU, "-device", "pcie-root-port,id=socket,chassis=1,slot=1")),
+    Test("i8255x_exception", "as `exception`, on an 82557",
+         "exception", 2, I8255X_SYSTEM, always=False, judges=(0, 1), nics=("i82557c",)),
+    Test("i8255x_instructions", "as `instructions`, on an 82557",
+         "instructions", 2,
+         [I8255X, "pmd_app/main/libulc-engine.so", "tests/qemu/nic_instructions"],
+         always=False, judges=(0, 1), drivers=("none",), nics=("i82557c",),
+         accelerator="tcg", machine=("-M", "pc", "-icount", "shift=0"), timeout=200),
+    Test("i8255x_exception_cost", "as `exception_cost`, on an 82557",
+         "exception_cost", 2, [I8255X, "pmd_app/main/libulc-engine.so", "tests/qemu/nic_stream"],
+         always=False, judges=(0, 1), nics=("i82557c",),
+         accelerator="tcg", machine=("-M", "pc", "-icount", "shift=0"), timeout=900),
+    Test("i8255x_kernel", "as `kernel`, on an 82557",
+         "kernel", 2, I8255X_SYSTEM + ["tests/qemu/nic_pingpong"], always=False, judges=(0, 1),
+         drivers=("none",), nics=("i82557c",)),
     Test("readme", "what REAL_NICS.md says, line by line, on two machines with an IOMMU",
          "readme", 2, [DRIVER, *ENGINE, "tools/ulc"], judges=(0, 1),
          drivers=("none",), machine=IOMMU, memory_mb=1024),
@@ -66,6 +107,13 @@ TESTS = [
          "cluster", 4, SYSTEM, always=False, judges=(0, 1, 2),
          power_off={3: "LAB: 3 waits for its end"},
          nics=("tulip", "e1000", "i82557c", "virtio-net-pci"),
+         drivers=("uio_pci_generic", "uio_pci_generic", "kernel", "uio_pci_generic")),
+    Test("mixed_drivers",
+         "the same on tulip and i82557c by our drivers, i82557c by the kernel's driver and "
+         "af_packet, and e1000 by DPDK",
+         "cluster", 4, [I8255X, *SYSTEM], always=False, judges=(0, 1, 2),
+         power_off={3: "LAB: 3 waits for its end"},
+         nics=("tulip", "i82557c", "i82557c", "e1000"),
          drivers=("uio_pci_generic", "uio_pci_generic", "kernel", "uio_pci_generic")),
     Test("verbs", "two machines with Soft-RoCE, engines on a UD queue pair: ping-pong, exchange "
          "with multicast, matrix product, exchange while one frame in fifty is lost",

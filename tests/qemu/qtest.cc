@@ -20,15 +20,16 @@
 #include <stdexcept>
 #include <thread>
 
-namespace ulc::tulip {
+namespace ulc::nic {
 namespace {
 
 constexpr std::size_t kMemoryOctets = std::size_t{64} << 20;
 constexpr std::size_t kFirmwareOctets = 65'536;
-constexpr std::uint32_t kSlot = 4;            ///< slot of the NIC on the PCI bus
-constexpr std::uint32_t kBar1 = 0xe000'0000;  ///< where its registers are mapped
+constexpr std::uint32_t kSlot = 4;           ///< slot of the NIC on the PCI bus
+constexpr std::uint32_t kBar = 0xe000'0000;  ///< where its registers are mapped
 constexpr std::uint32_t kCommandRegister = 0x04;
-constexpr std::uint32_t kBar1Register = 0x14;
+constexpr std::uint32_t kBarRegisters = 0x10;
+constexpr std::uint32_t kNoAnswer = 0xffff'ffff;
 constexpr std::uint32_t kMemoryAndMaster = 0x6;
 constexpr int kFrameWaitMs = 2000;
 constexpr std::size_t kFrameOctetsMax = 2048;
@@ -104,16 +105,16 @@ bool QtestMachine::available() {
     return std::system("command -v qemu-system-x86_64 >/dev/null") == 0;  // NOLINT: a fixed string
 }
 
-QtestMachine::QtestMachine(const std::string& mac) {
+QtestMachine::QtestMachine(const std::string& nic, int bar, const std::string& mac) {
     std::string name = std::filesystem::temp_directory_path() / "ulc-qtest-XXXXXX";
     if (mkdtemp(name.data()) == nullptr) fail("mkdtemp");
     folder_ = name;
     map_memory();
     write_firmware();
     wire_ = bind_to(folder_ + "/test");
-    start(mac);
+    start(nic, mac);
     qtest_ = connect_to(folder_ + "/q");
-    config_write(kBar1Register, kBar1);
+    config_write(kBarRegisters + static_cast<std::uint32_t>(bar) * 4, kBar);
     config_write(kCommandRegister, kMemoryAndMaster);
 }
 
@@ -148,14 +149,14 @@ void QtestMachine::write_firmware() {
         .write(image.data(), static_cast<std::streamsize>(image.size()));
 }
 
-void QtestMachine::start(const std::string& mac) {
+void QtestMachine::start(const std::string& nic_name, const std::string& mac) {
     const std::string firmware = folder_ + "/f";
     const std::string memory =
         "memory-backend-file,id=m,size=64M,share=on,mem-path=" + folder_ + "/m";
     const std::string qtest = "unix:" + folder_ + "/q,server=on,wait=off";
     const std::string wire = "dgram,id=n0,local.type=unix,local.path=" + folder_ +
                              "/nic,remote.type=unix,remote.path=" + folder_ + "/test";
-    const std::string nic = "tulip,netdev=n0,addr=" + std::to_string(kSlot) + ",mac=" + mac;
+    const std::string nic = nic_name + ",netdev=n0,addr=" + std::to_string(kSlot) + ",mac=" + mac;
     const char* const arguments[] = {"qemu-system-x86_64",
                                      "-bios",
                                      firmware.c_str(),
@@ -209,14 +210,32 @@ void QtestMachine::config_write(std::uint32_t offset, std::uint32_t value) {
     ask("outl 0xcfc " + hex(value) + "\n");
 }
 
-std::uint32_t QtestMachine::read(Csr csr) noexcept {
-    const std::string answer = ask("readl " + hex(kBar1 + offset_of(csr)) + "\n");
+std::uint32_t QtestMachine::read(const char* command, std::uint32_t offset) noexcept {
+    const std::string answer = ask(command + hex(kBar + offset) + "\n");
     return answer.empty() ? kNoAnswer
                           : static_cast<std::uint32_t>(std::strtoul(answer.c_str(), nullptr, 0));
 }
 
-void QtestMachine::write(Csr csr, std::uint32_t value) noexcept {
-    ask("writel " + hex(kBar1 + offset_of(csr)) + " " + hex(value) + "\n");
+void QtestMachine::write(const char* command, std::uint32_t offset, std::uint32_t value) noexcept {
+    ask(command + hex(kBar + offset) + " " + hex(value) + "\n");
+}
+
+std::uint32_t QtestMachine::read32(std::uint32_t offset) noexcept { return read("readl ", offset); }
+
+std::uint16_t QtestMachine::read16(std::uint32_t offset) noexcept {
+    return static_cast<std::uint16_t>(read("readw ", offset));
+}
+
+void QtestMachine::write32(std::uint32_t offset, std::uint32_t value) noexcept {
+    write("writel ", offset, value);
+}
+
+void QtestMachine::write16(std::uint32_t offset, std::uint16_t value) noexcept {
+    write("writew ", offset, value);
+}
+
+void QtestMachine::write8(std::uint32_t offset, std::uint8_t value) noexcept {
+    write("writeb ", offset, value);
 }
 
 void QtestMachine::wait(Nanos span) noexcept {
@@ -240,4 +259,4 @@ std::optional<std::vector<std::byte>> QtestMachine::get_frame() {
     return frame;
 }
 
-}  // namespace ulc::tulip
+}  // namespace ulc::nic

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A machine of QEMU whose processor only halts: its PCI bus, a tulip NIC and its memory, which the
-// test accesses through the qtest socket. Memory is a file that both map, so that rings and frames
+// A machine of QEMU whose processor only halts: its PCI bus, a NIC and its memory, which the test
+// accesses through the qtest socket. Memory is a file that both map, so that rings and frames
 // are plain pointers here; frames come and go over a unix socket.
 #pragma once
 
@@ -13,27 +13,32 @@
 #include <string>
 #include <vector>
 
-#include "drivers/tulip/bus.h"
+#include "base/units.h"
 
-namespace ulc::tulip {
+namespace ulc::nic {
 
-class QtestMachine : public Bus {
+class QtestMachine {
 public:
     /// Returns true if QEMU is installed here.
     [[nodiscard]] static bool available();
 
-    /// Starts QEMU with a tulip of address `mac`, maps its registers and switches on bus mastering.
-    /// Throws std::runtime_error with the reason of a failure. Everything ends with the object.
-    explicit QtestMachine(const std::string& mac);
-    ~QtestMachine() override;
+    /// Starts QEMU with the device `nic` ("tulip") of address `mac`, maps its registers, which are
+    /// behind BAR `bar`, and switches on bus mastering. Throws std::runtime_error with the reason
+    /// of a failure. Everything ends with the object.
+    QtestMachine(const std::string& nic, int bar, const std::string& mac);
+    ~QtestMachine();
     QtestMachine(const QtestMachine&) = delete;
     QtestMachine& operator=(const QtestMachine&) = delete;
 
-    [[nodiscard]] std::uint32_t read(Csr csr) noexcept override;
-    void write(Csr csr, std::uint32_t value) noexcept override;
+    /// Accesses a register. Reads return ones if QEMU is gone.
+    [[nodiscard]] std::uint32_t read32(std::uint32_t offset) noexcept;
+    [[nodiscard]] std::uint16_t read16(std::uint32_t offset) noexcept;
+    void write32(std::uint32_t offset, std::uint32_t value) noexcept;
+    void write16(std::uint32_t offset, std::uint16_t value) noexcept;
+    void write8(std::uint32_t offset, std::uint8_t value) noexcept;
     /// An access over the socket takes longer than any wait of the driver, except those of 1 ms and
     /// more.
-    void wait(Nanos span) noexcept override;
+    static void wait(Nanos span) noexcept;
 
     /// Returns guest-physical memory, which the chip sees. The first MiB belongs to the machine.
     [[nodiscard]] std::byte* at(std::uint32_t bus_address) noexcept {
@@ -51,10 +56,12 @@ public:
     }
 
 private:
-    void start(const std::string& mac);
+    void start(const std::string& nic, const std::string& mac);
     void map_memory();
     void write_firmware();
     std::string ask(const std::string& command);
+    [[nodiscard]] std::uint32_t read(const char* command, std::uint32_t offset) noexcept;
+    void write(const char* command, std::uint32_t offset, std::uint32_t value) noexcept;
     std::uint32_t config_read(std::uint32_t offset);
     void config_write(std::uint32_t offset, std::uint32_t value);
 
@@ -65,4 +72,4 @@ private:
     std::byte* memory_ = nullptr;
 };
 
-}  // namespace ulc::tulip
+}  // namespace ulc::nic

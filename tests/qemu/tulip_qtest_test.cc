@@ -13,14 +13,31 @@
 #include "drivers/tulip/setup_frame.h"
 #include "drivers/tulip/srom.h"
 #include "drivers/tulip/tx_ring.h"
-#include "qtest.h"
+#include "qtest_frames.h"
 
 namespace ulc::tulip {
 namespace {
 
-constexpr MacAddress kOwn{0x02, 0x21, 0x14, 0x30, 0x00, 0x01};
-constexpr const char* kOwnText = "02:21:14:30:00:01";
-constexpr MacAddress kPeer{0x02, 0x21, 0x14, 0x30, 0x00, 0x02};
+using nic::Frame;
+using nic::kOwn;
+using nic::kPeer;
+using nic::make_frame;
+using nic::QtestMachine;
+
+/// The chip of the machine.
+class QtestBus final : public Bus {
+public:
+    explicit QtestBus(QtestMachine& machine) : machine_(machine) {}
+    std::uint32_t read(Csr csr) noexcept override { return machine_.read32(offset_of(csr)); }
+    void write(Csr csr, std::uint32_t value) noexcept override {
+        machine_.write32(offset_of(csr), value);
+    }
+    void wait(Nanos span) noexcept override { QtestMachine::wait(span); }
+
+private:
+    QtestMachine& machine_;
+};
+
 constexpr std::uint32_t kTxList = 0x0020'0000;
 constexpr std::uint32_t kRxList = 0x0021'0000;
 constexpr std::uint32_t kSetup = 0x0022'0000;
@@ -28,25 +45,13 @@ constexpr std::uint32_t kTxFrame = 0x0023'0000;
 constexpr std::uint32_t kBuffers = 0x0030'0000;
 constexpr std::uint32_t kBufferOctets = 1536;
 
-using Frame = std::vector<std::byte>;
-
-Frame make_frame(const MacAddress& to, std::size_t octets, std::uint8_t seed) {
-    Frame frame(octets);
-    for (std::size_t i = 0; i < octets; ++i)
-        frame[i] = static_cast<std::byte>(seed + i * 7);
-    std::memcpy(frame.data(), to.data(), 6);
-    std::memcpy(frame.data() + 6, kPeer.data(), 6);
-    frame[12] = std::byte{0x88};
-    frame[13] = std::byte{0xb5};
-    return frame;
-}
-
 class TulipQtest : public testing::Test {
 protected:
     void SetUp() override {
         if (!QtestMachine::available()) GTEST_SKIP() << "QEMU is missing; run: tools/setup test";
-        machine_ = std::make_unique<QtestMachine>(kOwnText);
-        chip_ = std::make_unique<Chip>(*machine_, Model::k21143);
+        machine_ = std::make_unique<QtestMachine>("tulip", 1, nic::kOwnText);
+        bus_ = std::make_unique<QtestBus>(*machine_);
+        chip_ = std::make_unique<Chip>(*bus_, Model::k21143);
         ASSERT_EQ(chip_->reset({}), Fault::kNone);
     }
 
@@ -122,6 +127,7 @@ protected:
     }
 
     std::unique_ptr<QtestMachine> machine_;
+    std::unique_ptr<QtestBus> bus_;
     std::unique_ptr<Chip> chip_;
     std::unique_ptr<TxRing> tx_;
     std::unique_ptr<RxRing> rx_;
@@ -131,13 +137,13 @@ TEST_F(TulipQtest, is_known_by_its_ids_rom_and_phy) {
     EXPECT_EQ(machine_->vendor(), 0x1011);
     EXPECT_EQ(machine_->device(), 0x0019);
     RomImage image{};
-    ASSERT_EQ(read_rom(*machine_, image), Fault::kNone);
+    ASSERT_EQ(read_rom(*bus_, image), Fault::kNone);
     MacAddress address{};
     ASSERT_EQ(parse_address(image, address), Fault::kNone) << "its checksum is right";
     EXPECT_EQ(address, kOwn);
     ASSERT_EQ(chip_->set_up_phy(Media::kNegotiate), Fault::kNone);
-    EXPECT_EQ(chip_->mii().phy(), 1);
-    const Link link = chip_->mii().link();
+    EXPECT_EQ(chip_->phy().address(), 1);
+    const Link link = chip_->phy().link();
     ASSERT_EQ(chip_->apply(link), Fault::kNone);
     EXPECT_EQ(link, (Link{.up = true, .full_duplex = true, .mbit = 100}));
     EXPECT_EQ(chip_->check(), Fault::kNone);
@@ -213,9 +219,9 @@ TEST_F(TulipQtest, goes_on_after_its_ring_was_full) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     ASSERT_TRUE(rx_->done_at(3));
     machine_->put_frame(make_frame(kOwn, 100, 99));  // no descriptor: lost, as on the wire
-    for (int tries = 0; tries < 2000 && (machine_->read(Csr::kStatus) & csr5::kRU) == 0; ++tries)
+    for (int tries = 0; tries < 2000 && (bus_->read(Csr::kStatus) & csr5::kRU) == 0; ++tries)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    EXPECT_NE(machine_->read(Csr::kStatus) & csr5::kRU, 0U);
+    EXPECT_NE(bus_->read(Csr::kStatus) & csr5::kRU, 0U);
     for (std::uint8_t i = 0; i < 4; ++i)
         EXPECT_EQ(receive(), make_frame(kOwn, 100, i));
     EXPECT_EQ(chip_->check(), Fault::kNone);

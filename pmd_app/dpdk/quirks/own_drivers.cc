@@ -14,11 +14,22 @@
 namespace ulc::dpdk {
 namespace {
 
-constexpr const char* kPlugin = "librte_net_tulip.so";
-constexpr const char* kVendorDec = "0x1011";
 /// No memory of the process is there, and it leaves 3.75 GiB that 32 bits reach.
 constexpr const char* kLowAddresses = "--base-virtaddr=0x10000000";
-constexpr std::array kTulips{"0x0019", "0x0009"};
+constexpr std::array<OwnDriver, 2> kOwnDrivers{{
+    {.name = "net_tulip",
+     .chip = "DEC 21143",
+     .plugin = "librte_net_tulip.so",
+     .folder = "tulip",
+     .vendor = "0x1011",
+     .devices = {"0x0019", "0x0009"}},
+    {.name = "net_i8255x",
+     .chip = "Intel 8255x",
+     .plugin = "librte_net_i8255x.so",
+     .folder = "i8255x",
+     .vendor = "0x8086",
+     .devices = {"0x1229", "0x1209"}},
+}};
 
 std::string first_word(const std::string& path) {
     std::string word;
@@ -44,37 +55,47 @@ std::string own_folder() {
 
 }  // namespace
 
-bool is_tulip(const std::string& address) {
+const OwnDriver* own_driver_of(const std::string& address) {
     const bool has_domain = std::count(address.begin(), address.end(), ':') == 2;
     const std::string folder =
         "/sys/bus/pci/devices/" + std::string(has_domain ? "" : "0000:") + address;
+    const std::string vendor = first_word(folder + "/vendor");
     const std::string device = first_word(folder + "/device");
-    return first_word(folder + "/vendor") == kVendorDec &&
-           std::find(kTulips.begin(), kTulips.end(), device) != kTulips.end();
+    for (const OwnDriver& driver : kOwnDrivers)
+        if (vendor == driver.vendor &&
+            std::find(driver.devices.begin(), driver.devices.end(), device) != driver.devices.end())
+            return &driver;
+    return nullptr;
 }
 
-std::string tulip_plugin() {
+std::string plugin_of(const OwnDriver& driver) {
     const std::string here = own_folder();
     // The folder of the engine's library, that of a program in a prefix, and the folder of the
     // build.
     const std::array<std::string, 4> folders{here, here + "/ulc/drivers", ULC_DRIVER_FOLDER,
-                                             here + "/../drivers/tulip"};
+                                             here + "/../drivers/" + driver.folder};
     for (const std::string& folder : folders) {
-        std::string path = folder + "/" + kPlugin;
+        std::string path = folder + "/" + driver.plugin;
         if (access(path.c_str(), R_OK) == 0) return path;
     }
     return "";
 }
 
 std::vector<std::string> own_driver_arguments(const std::vector<std::string>& addresses) {
-    std::vector<std::string> tulips;
-    std::copy_if(addresses.begin(), addresses.end(), std::back_inserter(tulips), is_tulip);
-    if (tulips.empty()) return {};
+    std::vector<std::string> ours;
+    std::copy_if(addresses.begin(), addresses.end(), std::back_inserter(ours),
+                 [](const std::string& address) { return own_driver_of(address) != nullptr; });
+    if (ours.empty()) return {};
     std::vector<std::string> arguments{"--iova-mode=pa"};
-    if (std::all_of(tulips.begin(), tulips.end(), behind_iommu))
+    if (std::all_of(ours.begin(), ours.end(), behind_iommu))
         arguments = {"--iova-mode=va", kLowAddresses};
-    if (const std::string plugin = tulip_plugin(); !plugin.empty())
-        arguments.insert(arguments.end(), {"-d", plugin});
+    for (const OwnDriver& driver : kOwnDrivers) {
+        const bool used = std::any_of(ours.begin(), ours.end(), [&](const std::string& address) {
+            return own_driver_of(address) == &driver;
+        });
+        const std::string plugin = used ? plugin_of(driver) : "";
+        if (!plugin.empty()) arguments.insert(arguments.end(), {"-d", plugin});
+    }
     return arguments;
 }
 

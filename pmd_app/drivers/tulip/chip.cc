@@ -82,8 +82,8 @@ Fault Chip::reset(const PortSequence& sequence) noexcept {
 }
 
 Fault Chip::set_up_phy(Media media) noexcept {
-    if (!mii_.find_phy()) return Fault::kNoPhy;
-    mii_.set_media(media);
+    if (!phy_.find()) return Fault::kNoPhy;
+    phy_.set_media(media);
     return Fault::kNone;
 }
 

@@ -7,28 +7,18 @@
 
 #include <cstdint>
 
+#include "drivers/common/fault.h"
+#include "drivers/common/ring_types.h"
 #include "drivers/tulip/bus.h"
-#include "drivers/tulip/fault.h"
 #include "drivers/tulip/mii.h"
 #include "drivers/tulip/srom.h"
 
 namespace ulc::tulip {
 
-/// The fill level at which the chip begins to send a frame that it is still fetching from memory
-/// (CSR6<TR>, <SF>). A lower level sends it sooner (GAMMA §4.5.7), and makes an underflow likelier.
-enum class TransmitThreshold : std::uint8_t {
-    k128,  ///< bytes at 100 Mb/s; at 10 Mb/s the four are 72, 96, 128, 160
-    k256,
-    k512,
-    k1024,
-    kWhole,  ///< store and forward
-};
-
-/// Frames that are received besides those of the setup frame.
-struct Reception {
-    bool promiscuous = false;
-    bool all_multicast = false;
-};
+using nic::Link;
+using nic::Media;
+using nic::Reception;
+using nic::TransmitThreshold;
 
 /// Frames that the chip itself lost (CSR8), since the last reset of the figures.
 struct MissedFrames {
@@ -39,7 +29,7 @@ struct MissedFrames {
 class Chip {
 public:
     /// Touches nothing yet.
-    Chip(Bus& bus, Model model) noexcept : bus_(bus), mii_(bus), model_(model) {}
+    Chip(Bus& bus, Model model) noexcept : bus_(bus), mii_(bus), phy_(mii_), model_(model) {}
 
     /// Performs a software reset, sets the bus mode, disables interrupts, and switches the PHY on
     /// by `sequence`. Waits up to 1 ms, and as long as the PHY's reset takes (up to 16 steps of 1
@@ -61,7 +51,7 @@ public:
     /// 10 Mb/s). Errors: kGone, kStopTimeout.
     Fault stop() noexcept { return stop(csr6::kSR | csr6::kST); }
 
-    /// Sets the chip's speed and duplex to those of `link`, as Mii::link() returned it; running
+    /// Sets the chip's speed and duplex to those of `link`, as Phy::link() returned it; running
     /// processes are stopped for it and started again. A link that is down changes nothing: the
     /// setting stays until it comes back. Errors: as stop().
     Fault apply(const Link& link) noexcept;
@@ -87,7 +77,7 @@ public:
     void demand_receive() noexcept { bus_.write(Csr::kReceivePollDemand, 1); }
 
     /// Touches only CSR9, which nothing else here uses after the start.
-    [[nodiscard]] Mii& mii() noexcept { return mii_; }
+    [[nodiscard]] nic::Phy& phy() noexcept { return phy_; }
     /// Loops frames back inside the chip, from the next start on: for tests of a card without a
     /// cable.
     void set_internal_loopback(bool on) noexcept { loopback_ = on; }
@@ -100,6 +90,7 @@ private:
 
     Bus& bus_;
     Mii mii_;
+    nic::Phy phy_;
     Model model_;
     Link link_{.up = false, .full_duplex = false, .mbit = 100};
     Reception reception_;

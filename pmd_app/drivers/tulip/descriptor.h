@@ -18,11 +18,18 @@
 #pragma once
 
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 
+#include "drivers/common/little_endian.h"
+#include "drivers/common/ring_types.h"
+
 namespace ulc::tulip {
+
+using nic::kBufferOctetsMax;
+using nic::kLongword;
+using nic::kReceiveBufferOctetsMax;
+using nic::little_endian;
 
 /// Layout in memory.
 struct Descriptor {
@@ -35,13 +42,6 @@ static_assert(sizeof(Descriptor) == 16 && offsetof(Descriptor, buffer2) == 12);
 
 /// Distance from one descriptor to the next (CSR0<DSL> = 0).
 inline constexpr std::size_t kDescriptorOctets = sizeof(Descriptor);
-/// Lists must start at a multiple of this; buffers of received frames as well.
-inline constexpr std::size_t kLongword = 4;
-/// The largest size of one buffer (11 bits).
-inline constexpr std::uint32_t kBufferOctetsMax = 2047;
-/// The same for received frames, whose buffer sizes are multiples of four.
-inline constexpr std::uint32_t kReceiveBufferOctetsMax = 2044;
-
 inline constexpr std::uint32_t kOwn = 1U << 31;
 
 namespace rdes0 {
@@ -92,11 +92,6 @@ inline constexpr std::uint32_t kFS = 1U << 29;   ///< first descriptor of the fr
 inline constexpr std::uint32_t kLS = 1U << 30;   ///< last descriptor of the frame
 inline constexpr std::uint32_t kIC = 1U << 31;   ///< set CSR5<TI> when sent
 }  // namespace tdes1
-
-[[nodiscard]] constexpr std::uint32_t little_endian(std::uint32_t v) noexcept {
-    if constexpr (std::endian::native == std::endian::big) v = __builtin_bswap32(v);
-    return v;
-}
 
 /// Returns status and OWN; the chip's earlier writes are visible after it.
 [[nodiscard]] inline std::uint32_t status_of(Descriptor& d) noexcept {

@@ -7,8 +7,6 @@ namespace ulc::tulip {
 namespace {
 
 constexpr std::uint32_t kCrcOctets = 4;
-/// A frame has at least two addresses and a type.
-constexpr std::uint32_t kHeaderOctets = 14;
 
 RxVerdict error_of(std::uint32_t status) noexcept {
     if ((status & rdes0::kOF) != 0) return RxVerdict::kOverflow;
@@ -59,7 +57,7 @@ RxVerdict RxRing::peek(RxFrame& frame) noexcept {
     if ((status & rdes0::kLS) == 0) return RxVerdict::kTooLong;
     if ((status & rdes0::kES) != 0) return error_of(status);
     const std::uint32_t length = (status >> rdes0::kFLShift) & rdes0::kFLMask;
-    if (length < kHeaderOctets + kCrcOctets || length > buffer_octets_)
+    if (length < nic::kHeaderOctets + kCrcOctets || length > buffer_octets_)
         return RxVerdict::kMalformed;
     frame = {.owner = owners_[oldest_], .octets = length - kCrcOctets};
     return RxVerdict::kFrame;

@@ -16,27 +16,14 @@
 
 namespace ulc::tulip {
 
+using nic::RxFrame;
+using nic::RxVerdict;
+
 /// Memory into which the chip may write. `bus_address` is longword-aligned; all buffers have the
 /// ring's size.
 struct RxBuffer {
     void* owner;
     std::uint32_t bus_address;
-};
-
-enum class RxVerdict : std::uint8_t {
-    kEmpty,      ///< the chip still has the descriptor
-    kFrame,      ///< a good frame
-    kCrc,        ///< checksum, dribble or PHY error
-    kRunt,       ///< below 64 bytes, or cut by a collision
-    kTooLong,    ///< more than a buffer; reported once, with its first descriptor
-    kRest,       ///< a later descriptor of such a frame
-    kOverflow,   ///< the chip's FIFO was full
-    kMalformed,  ///< an impossible length, or an error without a name
-};
-
-struct RxFrame {
-    void* owner;           ///< owner of the buffer, as given
-    std::uint32_t octets;  ///< without the CRC
 };
 
 class RxRing {

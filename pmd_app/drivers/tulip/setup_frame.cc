@@ -3,12 +3,11 @@
 
 #include <cstring>
 
-#include "drivers/tulip/crc32.h"
+#include "drivers/common/crc32.h"
 
 namespace ulc::tulip {
 namespace {
 
-constexpr MacAddress kBroadcast{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 /// Position of the one perfect address of a hash frame, in longwords.
 constexpr std::size_t kHashOwnLongword = 39;
 
@@ -36,14 +35,14 @@ void set_hash_bit(Frame frame, const MacAddress& address) noexcept {
 
 std::uint32_t hash_bit(const MacAddress& address) noexcept {
     // The chip reads the register before the final complement.
-    return ~crc32(std::as_bytes(std::span(address))) & (kHashBits - 1);
+    return ~nic::crc32(std::as_bytes(std::span(address))) & (kHashBits - 1);
 }
 
 FilterKind build_setup_frame(const MacAddress& own, std::span<const MacAddress> multicasts,
                              Frame frame) noexcept {
     std::memset(frame.data(), 0, frame.size());
     if (multicasts.size() > kPerfectMulticasts) {
-        set_hash_bit(frame, kBroadcast);
+        set_hash_bit(frame, nic::kBroadcast);
         for (const MacAddress& address : multicasts)
             set_hash_bit(frame, address);
         put_address(frame, kHashOwnLongword, own);
@@ -52,7 +51,7 @@ FilterKind build_setup_frame(const MacAddress& own, std::span<const MacAddress> 
     // Each of the 16 places counts, so unused ones repeat the own address.
     for (std::size_t i = 0; i < kPerfectAddresses; ++i)
         put_address(frame, i * 3, own);
-    put_address(frame, 3, kBroadcast);
+    put_address(frame, 3, nic::kBroadcast);
     for (std::size_t i = 0; i < multicasts.size(); ++i)
         put_address(frame, (i + 2) * 3, multicasts[i]);
     return FilterKind::kPerfect;

@@ -7,14 +7,15 @@
 // set): 512 bits in longwords 0-31 for multicasts, one perfect address in longwords 39-41.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "drivers/common/mac_address.h"
+
 namespace ulc::tulip {
 
-using MacAddress = std::array<std::uint8_t, 6>;
+using nic::MacAddress;
 
 inline constexpr std::size_t kSetupFrameOctets = 192;
 inline constexpr std::size_t kPerfectAddresses = 16;

@@ -4,18 +4,11 @@
 #include <algorithm>
 #include <optional>
 
-#include "drivers/tulip/crc32.h"
+#include "drivers/common/crc32.h"
+#include "drivers/common/micro_wire.h"
 
 namespace ulc::tulip {
 namespace {
-
-/// Half a period of the ROM's clock: parts of 1 MHz and slower are in use.
-constexpr Nanos kHalfClock = 1 * kMicrosecond;
-/// MicroWire: a start bit and the operation "read".
-constexpr std::uint32_t kReadCommand = 0b110;
-constexpr int kReadCommandBits = 3;
-/// Parts have 6 (64 words) or 8 (256 words) address bits; no known part has more than this.
-constexpr int kAddressBitsMax = 10;
 
 constexpr std::size_t kChecksumOffset = 126;
 constexpr std::size_t kAddressOffset = 20;
@@ -27,68 +20,21 @@ constexpr std::uint8_t kBlock21140Mii = 1;
 constexpr std::uint16_t kPortControl = 0x100;
 constexpr std::uint8_t kBlock21143Mii = 3;
 
-/// The ROM's wires, through CSR9.
-class MicroWire {
+/// The ROM's wires in CSR9.
+class Wires final : public nic::RomWires {
 public:
-    explicit MicroWire(Bus& bus) noexcept : bus_(bus) {}
+    explicit Wires(Bus& bus) noexcept : bus_(bus) {}
 
-    void select(bool on) noexcept {
-        selected_ = on ? csr9::kSromCS : 0;
-        drive(0);
+    void drive(bool select, bool clock, bool data) noexcept override {
+        bus_.write(Csr::kRomAndMii, csr9::kSR | csr9::kRD | (select ? csr9::kSromCS : 0) |
+                                        (clock ? csr9::kSromSK : 0) | (data ? csr9::kSromDI : 0));
     }
-
-    /// Passes one period of the clock; returns the ROM's output after the rising edge.
-    bool clock(bool data) noexcept {
-        const std::uint32_t in = data ? csr9::kSromDI : 0;
-        drive(in);
-        drive(in | csr9::kSromSK);
-        const bool out = (bus_.read(Csr::kRomAndMii) & csr9::kSromDO) != 0;
-        drive(in);
-        return out;
-    }
-
-    void command(std::uint32_t bits, int count) noexcept {
-        for (int i = count - 1; i >= 0; --i)
-            (void)clock(((bits >> i) & 1U) != 0);
-    }
+    bool out() noexcept override { return (bus_.read(Csr::kRomAndMii) & csr9::kSromDO) != 0; }
+    void wait(Nanos span) noexcept override { bus_.wait(span); }
 
 private:
-    void drive(std::uint32_t lines) noexcept {
-        bus_.write(Csr::kRomAndMii, csr9::kSR | csr9::kRD | selected_ | lines);
-        bus_.wait(kHalfClock);
-    }
-
     Bus& bus_;
-    std::uint32_t selected_ = 0;
 };
-
-/// Counts the address bits. The ROM pulls its output low with the last bit of the address, so the
-/// number is found by reading word 0, whose address may be longer than sent. Returns nothing if it
-/// never does.
-std::optional<int> count_address_bits(MicroWire& rom) noexcept {
-    rom.select(true);
-    rom.command(kReadCommand, kReadCommandBits);
-    int bits = 0;
-    bool answered = false;
-    while (!answered && bits < kAddressBitsMax) {
-        ++bits;
-        answered = !rom.clock(false);
-    }
-    rom.select(false);
-    if (!answered) return std::nullopt;
-    return bits;
-}
-
-std::uint16_t read_word(MicroWire& rom, int address_bits, std::uint32_t address) noexcept {
-    rom.select(true);
-    rom.command(kReadCommand, kReadCommandBits);
-    rom.command(address, address_bits);
-    std::uint16_t word = 0;
-    for (int i = 0; i < 16; ++i)
-        word = static_cast<std::uint16_t>((word << 1) | (rom.clock(false) ? 1 : 0));
-    rom.select(false);
-    return word;
-}
 
 /// A cursor over the image that reads zero, and reports it, beyond its end.
 class Cursor {
@@ -132,13 +78,14 @@ void take_sequence(Cursor& block, int width, FixedVector<std::uint16_t, N>& out)
 
 Fault read_rom(Bus& bus, RomImage& image) noexcept {
     if (bus.read(Csr::kRomAndMii) == kNoAnswer) return Fault::kGone;
-    MicroWire rom(bus);
-    const std::optional<int> address_bits = count_address_bits(rom);
+    Wires wires(bus);
+    const std::optional<int> address_bits = nic::count_address_bits(wires);
     if (!address_bits) return Fault::kRomMissing;
-    for (std::uint32_t i = 0; i < kRomOctets / 2; ++i) {
-        const std::uint16_t word = read_word(rom, *address_bits, i);
-        image[i * 2] = static_cast<std::uint8_t>(word & 0xff);
-        image[i * 2 + 1] = static_cast<std::uint8_t>(word >> 8);
+    std::array<std::uint16_t, kRomOctets / 2> words{};
+    nic::read_words(wires, *address_bits, words);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        image[i * 2] = static_cast<std::uint8_t>(words[i] & 0xff);
+        image[i * 2 + 1] = static_cast<std::uint8_t>(words[i] >> 8);
     }
     return Fault::kNone;
 }
@@ -147,11 +94,9 @@ Fault parse_address(const RomImage& image, MacAddress& address) noexcept {
     const auto checked = std::as_bytes(std::span(image)).first(kChecksumOffset);
     const std::uint32_t stored = image[kChecksumOffset] | std::uint32_t{image[kChecksumOffset + 1]}
                                                               << 8;
-    if ((crc32(checked) & 0xffff) != stored) return Fault::kRomChecksum;
+    if ((nic::crc32(checked) & 0xffff) != stored) return Fault::kRomChecksum;
     std::copy_n(image.begin() + kAddressOffset, address.size(), address.begin());
-    const bool group = (address[0] & 1) != 0;
-    const bool zero = std::all_of(address.begin(), address.end(), [](auto o) { return o == 0; });
-    return group || zero ? Fault::kRomAddress : Fault::kNone;
+    return nic::is_station(address) ? Fault::kNone : Fault::kRomAddress;
 }
 
 PortSequence parse_port_sequence(const RomImage& image, Model model) noexcept {

@@ -10,11 +10,14 @@
 #include <cstdint>
 
 #include "base/bounded.h"
+#include "drivers/common/fault.h"
+#include "drivers/common/mac_address.h"
 #include "drivers/tulip/bus.h"
-#include "drivers/tulip/fault.h"
-#include "drivers/tulip/setup_frame.h"
 
 namespace ulc::tulip {
+
+using nic::Fault;
+using nic::MacAddress;
 
 inline constexpr std::size_t kRomOctets = 128;
 using RomImage = std::array<std::uint8_t, kRomOctets>;

@@ -20,28 +20,9 @@
 
 namespace ulc::tulip {
 
-/// A part of a frame in memory that the chip reaches. Any alignment.
-struct TxSegment {
-    std::uint32_t bus_address;
-    std::uint32_t octets;  ///< 1 to kBufferOctetsMax
-};
-
-/// The chip's report on a frame that it has finished (TDES0).
-enum class TxResult : std::uint8_t {
-    kSent,
-    kCollisions,  ///< 16 collisions, or a late one: not sent, may be retried
-    kUnderflow,   ///< not sent; the transmit threshold is too low for this machine's bus
-    kNoCarrier,   ///< half duplex, no carrier or lost: not sent
-    kJabber,      ///< longer than the chip permits
-    kSetup,       ///< the filter is in force; no frame
-};
-
-struct TxDone {
-    void* frame;  ///< as given to post(); nullptr for a setup frame
-    TxResult result;
-    std::uint8_t collisions;  ///< before it was sent, 0 to 15
-    std::uint8_t tries;       ///< as given to post()
-};
+using nic::TxDone;
+using nic::TxResult;
+using nic::TxSegment;
 
 class TxRing {
 public:

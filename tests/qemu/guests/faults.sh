@@ -23,8 +23,9 @@ engine "no hugepages\|MB of hugepages are free.*sysctl -w vm.nr_hugepages=" || r
 hugepages 256
 bind="sudo modprobe uio_pci_generic && sudo dpdk-devbind.py -b uio_pci_generic $card"
 engine "bound to no driver; run: $bind" || return 1
-modprobe tulip
-engine "belongs to the kernel's driver tulip.*dpdk-devbind.py -b uio_pci_generic $card" || return 1
+modprobe "$(kernel_driver)"
+engine "belongs to the kernel's driver $(kernel_driver).*dpdk-devbind.py -b uio_pci_generic $card" \
+    || return 1
 refused "no PCI device 0000:07:00.0; 'ulc doctor' shows the NICs" ulc-engine \
     --device 0000:07:00.0 || return 1
 modprobe vfio-pci

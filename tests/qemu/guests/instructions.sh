@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Counts the instructions of a message, through the kernel's driver and UDP, then through our driver
 # and ULC, on the same NIC.
-modprobe tulip
+modprobe "$(kernel_driver)"
 interface=$(ls "/sys/bus/pci/devices/$(nic)/net")
 ip link set "$interface" up
 ip addr add "10.9.1.$((lab_node + 1))/24" dev "$interface"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Measures the same two NICs, first with the kernel's driver and its UDP and TCP, then with our
 # driver and ULC.
-modprobe tulip
+modprobe "$(kernel_driver)"
 interface=$(ls "/sys/bus/pci/devices/$(nic)/net")
 ip link set "$interface" up
 ip addr add "10.9.1.$((lab_node + 1))/24" dev "$interface"

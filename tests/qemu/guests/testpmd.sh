@@ -3,7 +3,8 @@
 # receives; node 0 sends it frames of every size and checks the echoes. Node 1 ends when node 0 has
 # (the host ends it).
 hugepages 128
-common="--no-telemetry --iova-mode=pa -m 96 -a $(nic) -d /ulc/librte_net_tulip.so"
+common="--no-telemetry --iova-mode=pa -m 96 -a $(nic)"
+for plugin in /ulc/librte_net_*.so; do common="$common -d $plugin"; done
 if [ "$lab_node" = 0 ]; then
     # shellcheck disable=SC2086 # a list of arguments
     frame_echo --lcores 0 $common -- 02:21:14:30:00:01

@@ -70,5 +70,19 @@ TEST_F(Doctor, tells_to_bind_any_other_nic) {
         << found.mend;
 }
 
+TEST_F(Doctor, names_the_chips_of_our_drivers) {
+    const fs::path device = nic("e100");
+    for (const std::string id : {"0x1229", "0x1209"}) {
+        write(device / "vendor", "0x8086");
+        write(device / "device", id);
+        EXPECT_NE(look().text.find("Intel 8255x, driver net_i8255x"), std::string::npos) << id;
+    }
+    write(device / "device", "0x100e");
+    EXPECT_EQ(look().text.find("driver net_"), std::string::npos) << look().text;
+    write(device / "vendor", "0x1011");
+    write(device / "device", "0x0019");
+    EXPECT_NE(look().text.find("DEC 21143, driver net_tulip"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace ulc::tools

@@ -23,7 +23,7 @@ TEST(TulipChip, comes_up_on_mii_with_both_processes_standing) {
     EXPECT_EQ(mode & (csr6::kSR | csr6::kST), 0U);
     EXPECT_EQ(model.csr(Csr::kInterruptMask), 0U);
     ASSERT_EQ(chip.set_up_phy(Media::kNegotiate), Fault::kNone);
-    EXPECT_EQ(chip.mii().phy(), 3);
+    EXPECT_EQ(chip.phy().address(), 3);
     EXPECT_EQ(model.phy[4], 0x01e1) << "all four abilities, and the selector of Ethernet";
     EXPECT_EQ(model.phy[0] & 0x1200, 0x1200) << "negotiation on, and started again";
 }
@@ -74,7 +74,7 @@ TEST(TulipChip, follows_what_the_phys_agreed_on) {
     chip.start_receive();
     for (const Case& c : cases) {
         model.phy[5] = c.partner;
-        const Link link = chip.mii().link();
+        const Link link = chip.phy().link();
         ASSERT_EQ(chip.apply(link), Fault::kNone);
         EXPECT_EQ(link, c.link) << "partner " << c.partner;
         const std::uint32_t mode = model.csr(Csr::kOperationMode);
@@ -83,9 +83,9 @@ TEST(TulipChip, follows_what_the_phys_agreed_on) {
     }
     model.phy[1] &= ~0x20;
     const std::uint32_t before = model.csr(Csr::kOperationMode);
-    EXPECT_FALSE(chip.mii().link().up) << "still negotiating";
+    EXPECT_FALSE(chip.phy().link().up) << "still negotiating";
     model.faults.link_down = true;
-    EXPECT_FALSE(chip.mii().link().up);
+    EXPECT_FALSE(chip.phy().link().up);
     ASSERT_EQ(chip.apply({}), Fault::kNone);
     EXPECT_EQ(model.csr(Csr::kOperationMode), before) << "what was stays, for when it comes back";
 }
@@ -100,7 +100,7 @@ TEST(TulipChip, forces_a_medium) {
         Chip chip(model, Model::k21143);
         ASSERT_EQ(chip.reset({}), Fault::kNone);
         ASSERT_EQ(chip.set_up_phy(media), Fault::kNone);
-        const Link link = chip.mii().link();
+        const Link link = chip.phy().link();
         ASSERT_EQ(chip.apply(link), Fault::kNone);
         EXPECT_EQ(link, expected);
     }
@@ -161,7 +161,7 @@ TEST(TulipChip, sets_reception_without_stopping) {
 TEST(TulipRom, is_read_whatever_its_size) {
     for (const int bits : {6, 8}) {
         TulipModel model;
-        model.rom_address_bits = bits;
+        model.rom.address_bits = bits;
         for (std::size_t i = 40; i < 120; ++i)
             model.rom_[i] = static_cast<std::uint8_t>(i * 37);
         model.seal_rom();
@@ -178,9 +178,9 @@ TEST(TulipRom, that_is_broken_is_told_from_one_that_is_missing) {
     TulipModel model;
     RomImage image{};
     MacAddress address{};
-    model.faults.rom_silent = true;
+    model.rom.is_silent = true;
     EXPECT_EQ(read_rom(model, image), Fault::kRomMissing);
-    model.faults.rom_silent = false;
+    model.rom.is_silent = false;
     model.faults.gone = true;
     EXPECT_EQ(read_rom(model, image), Fault::kGone);
     image = model.rom_;

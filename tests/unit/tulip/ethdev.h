@@ -1,76 +1,77 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests the glue of the NIC driver as an application of DPDK meets it, with the register model as
-// its card. The file that accesses registers in memory (net_tulip_memory.cc) is replaced by one
-// that accesses the model, and the PCI bus by two functions. DPDK itself is the real one, on memory
-// below 4 GiB whose bus addresses are the process's own.
+// The 21143 in the tests of the glue to ethdev (tests/unit/nic/ethdev.h).
 #pragma once
 
-#include <gtest/gtest.h>
+#include <array>
+#include <utility>
 
-#include <ethdev_pci.h>
-#include <rte_ethdev.h>
-#include <rte_mbuf.h>
-
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
+#include "drivers/tulip/setup_frame.h"
+#include "tests/unit/nic/ethdev.h"
 #include "tests/unit/tulip/model.h"
 
 namespace ulc::tulip {
 
-/// Starts DPDK on memory below 4 GiB; once a process. Its log goes to take_log().
-void start_dpdk();
-/// Returns the log of DPDK and the driver since the last call.
-[[nodiscard]] std::string take_log();
+using nic::multicast;
+using nic::take_log;
 
-/// A slot that contains the model.
-struct Card {
-    TulipModel model{0};
-    bool bus_master_refused = false;
-    bool bus_master = false;
-    std::uint64_t bar_octets = 128;
-    std::uint16_t device_id = 0x0019;
-    char name[16] = "0000:00:04.0";
-
-    /// Probes the card as the PCI bus does when it finds it. Returns 0 or a negative errno.
-    int probe(const std::string& arguments = "");
-    void remove();
-
-    rte_devargs devargs{};
-    std::string arguments;
-    rte_pci_device pci{};
+struct ChipUnderTest {
+    using Model = TulipModel;
+    using Status = std::uint32_t;
+    static constexpr const char* kName = "net_tulip";
+    static constexpr std::uint16_t kVendor = 0x1011;
+    static constexpr std::uint16_t kDevice = 0x0019;
+    static constexpr std::uint16_t kForeignDevice = 0x0014;  ///< a 21041
+    static constexpr int kBar = 1;
+    static constexpr std::uint64_t kBarOctets = 128;
+    static constexpr bool kHasReceiveList = true;  ///< descriptors apart from the buffers
+    /// Each error of a received frame, and its counter.
+    static constexpr std::array<std::pair<Status, const char*>, 7> kBadFrames{{
+        {rdes0::kES | rdes0::kCE, "rx_crc_errors"},
+        {rdes0::kES | rdes0::kRE, "rx_crc_errors"},
+        {rdes0::kES | rdes0::kRF, "rx_runts"},
+        {rdes0::kES | rdes0::kCS, "rx_runts"},
+        {rdes0::kES | rdes0::kRW, "rx_too_long"},
+        {rdes0::kES | rdes0::kOF, "rx_fifo_overflow_errors"},
+        {rdes0::kES, "rx_malformed_descriptors"},
+    }};
+    static constexpr Status kManyCollisions = tdes0::kES | tdes0::kEC | 15U << tdes0::kCCShift;
+    static void break_checksum(Model& model) { model.rom_[3] ^= 1; }
+    static void make_group(Model& model) {
+        model.rom_[20] |= 1;
+        model.seal_rom();
+    }
+    static std::uint64_t starts(const Model& model) { return model.transmit_lists; }
+    static void ring(Model& model) { model.write(Csr::kTransmitPollDemand, 1); }
+    static bool is_promiscuous(const Model& model) {
+        return (model.csr(Csr::kOperationMode) & csr6::kPR) != 0;
+    }
+    static bool takes_all_multicasts(const Model& model) {
+        return (model.csr(Csr::kOperationMode) & csr6::kPM) != 0;
+    }
+    static bool is_full_duplex(const Model& model) {
+        return (model.csr(Csr::kOperationMode) & csr6::kFD) != 0;
+    }
+    static bool loops_back(const Model& model) {
+        return (model.csr(Csr::kOperationMode) & csr6::kOMInternal) != 0;
+    }
+    static std::uint8_t last_of_own(const Model& model) {
+        return static_cast<std::uint8_t>(model.setup[9]);
+    }
+    /// Returns the last byte of the first group in the filter.
+    static std::uint8_t last_of_group(const Model& model) {
+        return static_cast<std::uint8_t>(model.setup[2 * 12 + 9]);
+    }
+    static void power_off(Model& model) { model.write(Csr::kOperationMode, 0); }
 };
 
-/// An application with one port, queues of kRing and a pool of kBuffers.
-class TulipEthdev : public testing::Test {
-protected:
-    static constexpr std::uint16_t kRing = 16;
-    static constexpr unsigned kBuffers = 127;
-
-    void SetUp() override;
-    void TearDown() override;
-
-    /// Probes, configures and starts; `id` is then the port.
-    void start(const std::string& arguments = "");
-    void set_up(bool loopback = false);
-
-    rte_mbuf* make_frame(std::size_t octets, std::uint8_t number, std::size_t parts = 1);
-    /// Offers one frame and frees it if it is not taken.
-    bool send(std::size_t octets, std::uint8_t number, std::size_t parts = 1);
-    /// Returns the content of the next received frame; empty if there is none.
-    std::vector<std::uint8_t> receive();
-    void deliver(std::uint8_t number, std::size_t octets = 60, std::uint32_t status = 0);
-    [[nodiscard]] std::uint64_t counter(std::string_view name);
-    [[nodiscard]] rte_eth_stats statistics();
-    /// Polls for `ms` of real time, as an engine does.
-    void poll(int ms);
-
-    Card card;
-    std::uint16_t id = RTE_MAX_ETHPORTS;
-    rte_mempool* pool = nullptr;
-};
+using TulipEthdev = nic::EthdevTest<ChipUnderTest>;
+using NicEthdev = TulipEthdev;
 
 }  // namespace ulc::tulip
+
+namespace ulc::nic {
+
+using tulip::ChipUnderTest;
+using tulip::NicEthdev;
+
+}  // namespace ulc::nic

@@ -8,11 +8,13 @@
 #include <array>
 #include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "drivers/common/crc32.h"
 #include "drivers/tulip/bus.h"
-#include "drivers/tulip/crc32.h"
 #include "drivers/tulip/descriptor.h"
+#include "tests/unit/nic/rom_model.h"
 
 namespace ulc::tulip {
 
@@ -25,7 +27,6 @@ struct ModelFaults {
     bool never_stops = false;   ///< the transmit process stays in its state
     bool dma_dead = false;      ///< descriptors are never returned
     bool bus_error = false;     ///< CSR5<FBE> with the next demand
-    bool rom_silent = false;    ///< the ROM's output stays high
     bool no_phy = false;
     bool link_down = false;
     std::uint32_t tx_status = 0;  ///< written to the last descriptor of the next frames
@@ -47,7 +48,7 @@ public:
     std::array<std::uint8_t, 128> rom_{};
     std::array<std::uint16_t, 32> phy{0x1000, 0x782d, 0, 0, 0x01e1, 0x45e1};
     std::uint8_t phy_address = 3;
-    int rom_address_bits = 6;
+    nic::RomModel rom;
     std::vector<std::vector<std::byte>> sent;
     std::vector<std::byte> setup;
     std::uint32_t setup_control = 0;
@@ -61,7 +62,7 @@ public:
     std::uint64_t accesses = 0;
 
     void seal_rom() {
-        const std::uint32_t crc = crc32(std::as_bytes(std::span(rom_)).first(126));
+        const std::uint32_t crc = nic::crc32(std::as_bytes(std::span(rom_)).first(126));
         rom_[126] = static_cast<std::uint8_t>(crc);
         rom_[127] = static_cast<std::uint8_t>(crc >> 8);
     }
@@ -99,8 +100,7 @@ public:
         ++accesses;
         if (faults.gone) return kNoAnswer;
         if (c == Csr::kRomAndMii) {
-            const bool rom_high = faults.rom_silent || rom_out_;
-            return (rom_high ? csr9::kSromDO : 0) | (mii_out_ ? csr9::kMDI : 0);
+            return (rom.out() ? csr9::kSromDO : 0) | (mii_out_ ? csr9::kMDI : 0);
         }
         if (c == Csr::kMissedFrames) return std::exchange(missed, 0);
         return csr(c);
@@ -197,30 +197,13 @@ private:
         sent.push_back(frame_);
     }
 
-    // MicroWire: start bit, two bits of operation, address, then 16 bits out, the highest first.
     void rom_wires(std::uint32_t v) {
         if ((v & csr9::kSR) == 0) return;
-        const bool rising = (v & csr9::kSromSK) != 0 && (rom_wires_ & csr9::kSromSK) == 0;
-        rom_wires_ = v;
-        if ((v & csr9::kSromCS) == 0) {
-            rom_bits_ = rom_word_ = 0;
-            rom_out_ = true;
-            return;
-        }
-        if (!rising) return;
-        const int header = 3 + rom_address_bits;
-        if (rom_bits_ < header) {
-            rom_word_ = rom_word_ << 1 | ((v & csr9::kSromDI) != 0 ? 1 : 0);
-            if (++rom_bits_ == header) {
-                rom_out_ = false;
-                const std::uint32_t a = rom_word_ & ((1U << rom_address_bits) - 1);
-                const std::size_t octet = a * 2 % rom_.size();
-                rom_word_ = rom_[octet] | rom_[octet + 1] << 8U;
-            }
-            return;
-        }
-        rom_out_ = (rom_word_ & 0x8000) != 0;
-        rom_word_ <<= 1;
+        rom.wires((v & csr9::kSromCS) != 0, (v & csr9::kSromSK) != 0, (v & csr9::kSromDI) != 0,
+                  [this](std::uint32_t index) {
+                      const std::size_t octet = index * 2 % rom_.size();
+                      return rom_[octet] | std::uint32_t{rom_[octet + 1]} << 8;
+                  });
     }
 
     // IEEE 802.3 clause 22: 32 ones, start, operation, PHY, register, turn-around, 16 bits of data.
@@ -268,10 +251,6 @@ private:
     std::vector<std::byte> frame_;
     std::uint32_t rx_at_ = kArenaBus;
     std::uint32_t tx_at_ = kArenaBus;
-    std::uint32_t rom_wires_ = 0;
-    std::uint32_t rom_word_ = 0;
-    int rom_bits_ = 0;
-    bool rom_out_ = true;
     std::uint32_t mii_wires_ = 0;
     std::uint32_t mii_word_ = 0;
     int mii_bits_ = 0;

@@ -9,6 +9,7 @@
 
 #include "drivers/tulip/chip.h"
 #include "drivers/tulip/rx_ring.h"
+#include "drivers/tulip/setup_frame.h"
 #include "drivers/tulip/tx_ring.h"
 #include "tests/unit/tulip/model.h"
 

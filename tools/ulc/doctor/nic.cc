@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
+
 #include "tools/ulc/doctor/doctor.h"
 #include "tools/ulc/doctor/files.h"
 
@@ -26,6 +28,27 @@ bool is_bifurcated(const std::string& driver) {
 
 bool has_iommu(const std::string& root) {
     return !names_in(root + "/sys/kernel/iommu_groups").empty();
+}
+
+/// A chip that DPDK has no driver for, and this project has.
+struct OwnChip {
+    const char* identity;
+    const char* words;
+};
+constexpr std::array<OwnChip, 4> kOwnChips{{
+    {"1011:0019", "DEC 21143, driver net_tulip"},
+    {"1011:0009", "DEC 21140A, driver net_tulip"},
+    {"8086:1229", "Intel 8255x, driver net_i8255x"},
+    {"8086:1209", "Intel 8255x, driver net_i8255x"},
+}};
+
+/// Returns the PCI id, and for the chips of this project's drivers their name.
+std::string identity_of(const std::string& device) {
+    auto id = fmt::format("{}:{}", first_line(device + "/vendor").substr(2),
+                          first_line(device + "/device").substr(2));
+    for (const OwnChip& chip : kOwnChips)
+        if (id == chip.identity) return fmt::format("{} ({})", id, chip.words);
+    return id;
 }
 
 /// Network interfaces of a PCI device; virtio has one level more.
@@ -77,8 +100,7 @@ void check_bifurcated(const std::string& device, const std::string& driver,
 void check_nic(const std::string& root, const std::string& address, Findings& out) {
     const std::string device = root + "/sys/bus/pci/devices/" + address;
     const std::string driver = link_name(device + "/driver");
-    const auto identity = fmt::format("{}:{}", first_line(device + "/vendor").substr(2),
-                                      first_line(device + "/device").substr(2));
+    const std::string identity = identity_of(device);
     const std::string topic = "nic " + address;
     if (is_user_space(driver)) {
         out.push_back({Level::kOk, topic,

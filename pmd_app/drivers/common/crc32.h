@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-namespace ulc::tulip {
+namespace ulc::nic {
 
 [[nodiscard]] constexpr std::uint32_t crc32(std::span<const std::byte> octets) noexcept {
     std::uint32_t crc = ~0U;
@@ -18,4 +18,4 @@ namespace ulc::tulip {
     return ~crc;
 }
 
-}  // namespace ulc::tulip
+}  // namespace ulc::nic

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests the NIC driver through DPDK's ethdev, on a card that is broken, wrongly assigned, removed
-// or silent: the error text that the user reads, and the fate of the frames.
+// Tests a NIC driver through DPDK's ethdev, on a card that is broken, wrongly assigned, removed or
+// silent: the error text that the user reads, and the fate of the frames. Each driver passes all.
+// NIC_UNDER_TEST is the header of the driver's chip: this file knows no chip.
+#include NIC_UNDER_TEST
+
 #include <rte_cycles.h>
 #include <rte_malloc.h>
 #include <sys/mman.h>
 
 #include <utility>
 
-#include "tests/unit/tulip/ethdev.h"
-
-namespace ulc::tulip {
+namespace ulc::nic {
 namespace {
 
-TEST_F(TulipEthdev, that_cannot_be_opened_says_what_to_do_and_leaves_nothing) {
+TEST_F(NicEthdev, that_cannot_be_opened_says_what_to_do_and_leaves_nothing) {
     struct Case {
         void (*plant)(Card&);
         const char* sentence;
@@ -20,18 +21,14 @@ TEST_F(TulipEthdev, that_cannot_be_opened_says_what_to_do_and_leaves_nothing) {
     const Case cases[] = {
         {[](Card& c) { c.model.faults.gone = true; }, "does not answer"},
         {[](Card& c) { c.model.faults.never_resets = true; }, "power-cycle the machine"},
-        {[](Card& c) { c.model.faults.rom_silent = true; },
+        {[](Card& c) { c.model.rom.is_silent = true; },
          "give the address with the device argument mac="},
-        {[](Card& c) { c.model.rom_[3] ^= 1; },
+        {[](Card& c) { ChipUnderTest::break_checksum(c.model); },
          "checksum of the serial ROM is wrong; give the address"},
-        {[](Card& c) {
-             c.model.rom_[20] |= 1;
-             c.model.seal_rom();
-         },
-         "holds no unicast address; give one"},
+        {[](Card& c) { ChipUnderTest::make_group(c.model); }, "holds no unicast address; give one"},
         {[](Card& c) { c.model.faults.no_phy = true; }, "no PHY answers on MII"},
         {[](Card& c) { c.bus_master_refused = true; }, "run as root"},
-        {[](Card& c) { c.bar_octets = 64; },
+        {[](Card& c) { c.bar_octets = 16; },
          "bind it with dpdk-devbind.py to uio_pci_generic or vfio-pci"},
     };
     for (const Case& c : cases) {
@@ -43,26 +40,19 @@ TEST_F(TulipEthdev, that_cannot_be_opened_says_what_to_do_and_leaves_nothing) {
         EXPECT_LE(broken.model.waited, 100 * kMillisecond);
     }
     Card foreign;
-    foreign.device_id = 0x0014;  // a 21041
+    foreign.device_id = ChipUnderTest::kForeignDevice;
     EXPECT_EQ(foreign.probe(), 1) << "left to others";
 }
 
-TEST_F(TulipEthdev, with_a_broken_rom_takes_the_address_that_is_given) {
-    card.model.rom_[3] ^= 1;
+TEST_F(NicEthdev, with_a_broken_rom_takes_the_address_that_is_given) {
+    ChipUnderTest::break_checksum(card.model);
     start("mac=02:00:00:00:00:42");
     rte_ether_addr own;
     ASSERT_EQ(rte_eth_macaddr_get(id, &own), 0);
     EXPECT_EQ(own.addr_bytes[5], 0x42);
 }
 
-TEST_F(TulipEthdev, of_a_21140_is_driven_by_its_own_port) {
-    card.device_id = 0x0009;
-    start();
-    EXPECT_TRUE(send(60, 1));
-    EXPECT_EQ(card.model.sent.size(), 1U);
-}
-
-TEST_F(TulipEthdev, arguments_that_are_wrong_are_answered_with_those_that_are_right) {
+TEST_F(NicEthdev, arguments_that_are_wrong_are_answered_with_those_that_are_right) {
     const std::pair<const char*, const char*> cases[] = {
         {"media=1000full", "one of auto, 10half, 10full, 100half, 100full"},
         {"tx_threshold=64", "one of 128, 256, 512, 1024, whole"},
@@ -81,29 +71,9 @@ TEST_F(TulipEthdev, arguments_that_are_wrong_are_answered_with_those_that_are_ri
     EXPECT_EQ(bare.probe("media"), -EINVAL) << "a name without a value";
 }
 
-TEST_F(TulipEthdev, arguments_reach_the_chip) {
-    start("media=10half,tx_threshold=1024,collision_retries=0");
-    EXPECT_EQ(card.model.phy[0] & 0x3100, 0) << "no negotiation, 10 Mb/s, half duplex";
-    const auto threshold = [&] {
-        return (card.model.csr(Csr::kOperationMode) & csr6::kTRMask) >> csr6::kTRShift;
-    };
-    EXPECT_EQ(threshold(), 3U);
-    card.model.faults.tx_status = tdes0::kES | tdes0::kEC;
-    card.model.faults.tx_status_frames = 1;
-    ASSERT_TRUE(send(60, 1));
-    poll(10);
-    EXPECT_EQ(counter("tx_given_up"), 1U) << "no second try";
-    Card whole;
-    EXPECT_EQ(rte_eth_dev_stop(id), 0);
-    EXPECT_EQ(rte_eth_dev_close(id), 0);
-    card.model.faults = {};
-    start("tx_threshold=whole");
-    EXPECT_NE(card.model.csr(Csr::kOperationMode) & csr6::kSF, 0U);
-}
-
-TEST_F(TulipEthdev, sends_a_frame_of_too_many_collisions_again_and_then_reports_it) {
+TEST_F(NicEthdev, sends_a_frame_of_too_many_collisions_again_and_then_reports_it) {
     start("collision_retries=2");
-    card.model.faults.tx_status = tdes0::kES | tdes0::kEC | 15U << tdes0::kCCShift;
+    card.model.faults.tx_status = ChipUnderTest::kManyCollisions;
     card.model.faults.tx_status_frames = 2;
     ASSERT_TRUE(send(60, 1));
     ASSERT_TRUE(send(60, 2));
@@ -119,37 +89,10 @@ TEST_F(TulipEthdev, sends_a_frame_of_too_many_collisions_again_and_then_reports_
     EXPECT_EQ(card.model.sent.size(), 2U);
     EXPECT_EQ(counter("tx_collision_retries"), 4U);
     EXPECT_EQ(counter("tx_given_up"), 1U);
-    EXPECT_EQ(counter("tx_collisions"), 75U);
     EXPECT_EQ(statistics().oerrors, 1U);
 }
 
-TEST_F(TulipEthdev, raises_its_threshold_after_an_underflow) {
-    start("collision_retries=3");
-    card.model.faults.tx_status = tdes0::kES | tdes0::kUF;
-    card.model.faults.tx_status_frames = 1;
-    ASSERT_TRUE(send(60, 1));
-    (void)statistics();
-    ASSERT_TRUE(send(60, 2));
-    EXPECT_EQ(counter("tx_underflows"), 1U);
-    EXPECT_EQ((card.model.csr(Csr::kOperationMode) & csr6::kTRMask) >> csr6::kTRShift, 1U);
-    EXPECT_EQ(card.model.sent.size(), 2U) << "the frame went again";
-}
-
-TEST_F(TulipEthdev, counts_frames_without_carrier_and_frames_that_jabber) {
-    start();
-    for (const auto& [status, name] : {std::pair{tdes0::kES | tdes0::kNC, "tx_no_carrier"},
-                                       std::pair{tdes0::kES | tdes0::kLO, "tx_no_carrier"},
-                                       std::pair{tdes0::kES | tdes0::kTO, "tx_jabber"}}) {
-        const std::uint64_t before = counter(name);
-        card.model.faults.tx_status = status;
-        card.model.faults.tx_status_frames = 1;
-        ASSERT_TRUE(send(60, 1));
-        EXPECT_EQ(counter(name), before + 1) << name;
-    }
-    EXPECT_EQ(statistics().oerrors, 3U);
-}
-
-TEST_F(TulipEthdev, that_is_taken_away_under_load_is_reported_once_a_second_and_comes_back) {
+TEST_F(NicEthdev, that_is_taken_away_under_load_is_reported_once_a_second_and_comes_back) {
     start();
     card.model.faults.dma_dead = true;
     for (int i = 0; i < 5; ++i)
@@ -177,7 +120,23 @@ TEST_F(TulipEthdev, that_is_taken_away_under_load_is_reported_once_a_second_and_
     EXPECT_EQ(receive(), std::vector<std::uint8_t>(60, 4));
 }
 
-TEST_F(TulipEthdev, that_is_gone_can_be_stopped_and_closed) {
+TEST_F(NicEthdev, that_is_gone_keeps_nobody_waiting_for_its_filter) {
+    start();
+    rte_ether_addr group = multicast(9);
+    card.model.faults.gone = true;
+    card.model.faults.dma_dead = true;
+    Nanos before = card.model.waited;
+    EXPECT_EQ(rte_eth_dev_set_mc_addr_list(id, &group, 1), -EBUSY) << "it was not known to be gone";
+    EXPECT_LE(card.model.waited - before, 200 * kMillisecond);
+    before = card.model.waited;
+    EXPECT_EQ(rte_eth_dev_set_mc_addr_list(id, &group, 1), 0) << "for when it comes back";
+    EXPECT_EQ(card.model.waited, before);
+    card.model.faults = {};
+    poll(1200);
+    EXPECT_EQ(ChipUnderTest::last_of_group(card.model), 9);
+}
+
+TEST_F(NicEthdev, that_is_gone_can_be_stopped_and_closed) {
     start();
     ASSERT_TRUE(send(60, 1));
     card.model.faults.gone = true;
@@ -188,12 +147,12 @@ TEST_F(TulipEthdev, that_is_gone_can_be_stopped_and_closed) {
     EXPECT_EQ(rte_mempool_avail_count(pool), kBuffers);
 }
 
-TEST_F(TulipEthdev, that_keeps_a_frame_for_a_second_is_reset_although_frames_come) {
+TEST_F(NicEthdev, that_keeps_a_frame_for_a_second_is_reset_although_frames_come) {
     start();
     card.model.faults.dma_dead = true;
     ASSERT_TRUE(send(60, 1));
     const std::uint64_t until = rte_get_timer_cycles() + rte_get_timer_hz() * 3;
-    while (card.model.transmit_lists == 1 && rte_get_timer_cycles() < until) {
+    while (ChipUnderTest::starts(card.model) == 1 && rte_get_timer_cycles() < until) {
         deliver(1);
         (void)receive();
         rte_delay_us_sleep(500);
@@ -207,70 +166,36 @@ TEST_F(TulipEthdev, that_keeps_a_frame_for_a_second_is_reset_although_frames_com
     EXPECT_EQ(card.model.sent.size(), 1U);
 }
 
-TEST_F(TulipEthdev, with_a_bus_error_is_reset_and_runs_on) {
-    start();
-    card.model.faults.bus_error = true;
-    ASSERT_TRUE(send(60, 1));
-    card.model.faults.bus_error = false;  // it happened once
-    poll(150);
-    EXPECT_NE(take_log().find("fatal PCI bus error (CSR5<FBE>); the chip is reset"),
-              std::string::npos);
-    EXPECT_EQ(counter("recoveries"), 1U);
-    EXPECT_EQ(counter("failed_recoveries"), 0U);
-    ASSERT_TRUE(send(60, 2));
-    EXPECT_EQ(card.model.sent.back(), std::vector<std::byte>(60, std::byte{2}));
-}
-
-TEST_F(TulipEthdev, that_lost_power_for_a_moment_is_set_up_again) {
+TEST_F(NicEthdev, that_lost_power_for_a_moment_is_set_up_again) {
     start();
     poll(150);
-    card.model.write(Csr::kOperationMode, 0);  // as after power-on
+    ChipUnderTest::power_off(card.model);
     poll(150);
     EXPECT_NE(take_log().find("forgot its state"), std::string::npos);
     EXPECT_TRUE(card.model.receives());
     EXPECT_EQ(counter("recoveries"), 1U);
 }
 
-TEST_F(TulipEthdev, whose_dma_reaches_no_memory_does_not_start) {
-    ASSERT_EQ(card.probe(), 0);
-    ASSERT_EQ(rte_eth_dev_get_port_by_name(card.name, &id), 0);
+TEST_F(NicEthdev, whose_dma_reaches_no_memory_does_not_start) {
+    find();
     set_up();
     card.model.faults.dma_dead = true;
     EXPECT_EQ(rte_eth_dev_start(id), -EIO);
     EXPECT_NE(take_log().find("check that bus mastering is on"), std::string::npos);
-    card.model.faults = {.bus_error = true};
-    EXPECT_EQ(rte_eth_dev_start(id), -EIO);
-    EXPECT_NE(take_log().find("bus error"), std::string::npos);
     card.model.faults = {};
     EXPECT_EQ(rte_eth_dev_start(id), 0) << "a repaired fault leaves no trace";
 }
 
-TEST_F(TulipEthdev, that_does_not_stop_is_reset_before_its_buffers_are_given_back) {
+TEST_F(NicEthdev, that_does_not_stop_is_reset_before_its_buffers_are_given_back) {
     start();
     card.model.faults.never_stops = true;
     EXPECT_EQ(rte_eth_dev_stop(id), 0);
     EXPECT_NE(take_log().find("did not stop"), std::string::npos);
-}
-
-TEST_F(TulipEthdev, that_does_not_stop_for_another_speed_is_reset) {
-    start();
-    rte_eth_link link{};
-    ASSERT_EQ(rte_eth_link_get_nowait(id, &link), 0);
-    card.model.phy[5] = 0x0021;
-    card.model.faults.never_stops = true;
-    poll(150);
-    ASSERT_EQ(rte_eth_link_get_nowait(id, &link), 0);
-    EXPECT_EQ(link.link_status, RTE_ETH_LINK_DOWN) << "for now";
-    EXPECT_GE(counter("recoveries"), 1U);
     card.model.faults = {};
-    poll(1200);
-    ASSERT_EQ(rte_eth_link_get_nowait(id, &link), 0);
-    EXPECT_EQ(link.link_speed, RTE_ETH_SPEED_NUM_10M);
 }
 
-TEST_F(TulipEthdev, refuses_pools_whose_buffers_hold_no_frame) {
-    ASSERT_EQ(card.probe(), 0);
-    ASSERT_EQ(rte_eth_dev_get_port_by_name(card.name, &id), 0);
+TEST_F(NicEthdev, refuses_pools_whose_buffers_hold_no_frame) {
+    find();
     const rte_eth_conf conf{};
     ASSERT_EQ(rte_eth_dev_configure(id, 1, 1, &conf), 0);
     rte_mempool* small = rte_pktmbuf_pool_create("small", 31, 0, 0, 1024, SOCKET_ID_ANY);
@@ -280,9 +205,8 @@ TEST_F(TulipEthdev, refuses_pools_whose_buffers_hold_no_frame) {
         << "below the least ring";
 }
 
-TEST_F(TulipEthdev, with_too_few_buffers_does_not_start) {
-    ASSERT_EQ(card.probe(), 0);
-    ASSERT_EQ(rte_eth_dev_get_port_by_name(card.name, &id), 0);
+TEST_F(NicEthdev, with_too_few_buffers_does_not_start) {
+    find();
     set_up();
     std::vector<rte_mbuf*> taken(kBuffers - kRing / 2);
     ASSERT_EQ(rte_pktmbuf_alloc_bulk(pool, taken.data(), static_cast<unsigned>(taken.size())), 0);
@@ -320,9 +244,8 @@ private:
     void* at_;
 };
 
-TEST_F(TulipEthdev, refuses_memory_that_32_bits_do_not_reach) {
-    ASSERT_EQ(card.probe(), 0);
-    ASSERT_EQ(rte_eth_dev_get_port_by_name(card.name, &id), 0);
+TEST_F(NicEthdev, refuses_memory_that_32_bits_do_not_reach) {
+    find();
     set_up();
     {
         const HighMemory memory;
@@ -337,14 +260,17 @@ TEST_F(TulipEthdev, refuses_memory_that_32_bits_do_not_reach) {
         ASSERT_EQ(rte_eth_dev_get_port_by_name(other.name, &second), 0);
         const rte_eth_conf conf{};
         ASSERT_EQ(rte_eth_dev_configure(second, 1, 1, &conf), 0);
-        EXPECT_EQ(rte_eth_rx_queue_setup(second, 0, kRing, HighMemory::socket(), nullptr, pool),
-                  -ENOMEM);
-        EXPECT_NE(take_log().find("and its rings would lie above"), std::string::npos);
+        if (ChipUnderTest::kHasReceiveList) {
+            EXPECT_EQ(rte_eth_rx_queue_setup(second, 0, kRing, HighMemory::socket(), nullptr, pool),
+                      -ENOMEM);
+            EXPECT_NE(take_log().find("and its rings would lie above"), std::string::npos);
+        }
         EXPECT_EQ(rte_eth_tx_queue_setup(second, 0, kRing, HighMemory::socket(), nullptr), -ENOMEM);
+        EXPECT_NE(take_log().find("and its rings would lie above"), std::string::npos);
         EXPECT_EQ(rte_eth_dev_close(second), 0);
     }
     EXPECT_EQ(rte_eth_dev_start(id), 0) << take_log();
 }
 
 }  // namespace
-}  // namespace ulc::tulip
+}  // namespace ulc::nic

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <string_view>
 
-namespace ulc::tulip {
+namespace ulc::nic {
 
 enum class [[nodiscard]] Fault : std::uint8_t{
-    kNone,         kGone,   kResetTimeout, kStopTimeout, kSetupTimeout, kBusError,
-    kTransmitHung, kForgot, kRomMissing,   kRomChecksum, kRomAddress,   kNoPhy,
+    kNone,   kGone,           kResetTimeout, kStopTimeout, kSetupTimeout, kBusError, kTransmitHung,
+    kForgot, kCommandTimeout, kRomMissing,   kRomChecksum, kRomAddress,   kNoPhy,
 };
 
 /// Static storage.
@@ -37,6 +37,8 @@ enum class [[nodiscard]] Fault : std::uint8_t{
             return "the chip forgot its state (it lost power, or something else reset it); it is "
                    "set "
                    "up again";
+        case Fault::kCommandTimeout:
+            return "the chip does not accept commands; it is reset";
         case Fault::kRomMissing:
             return "no serial ROM answers; give the address with the device argument mac=";
         case Fault::kRomChecksum:
@@ -46,11 +48,10 @@ enum class [[nodiscard]] Fault : std::uint8_t{
             return "the serial ROM holds no unicast address; give one with the device argument "
                    "mac=";
         case Fault::kNoPhy:
-            return "no PHY answers on MII: boards whose only port is the chip's own 10BASE-T/SYM "
-                   "are not "
-                   "supported; use one with an MII PHY";
+            return "no PHY answers on MII: boards without one, whose port is the chip's own or a "
+                   "serial transceiver, are not supported; use a board with an MII PHY";
     }
     return "unknown fault";
 }
 
-}  // namespace ulc::tulip
+}  // namespace ulc::nic
