@@ -74,7 +74,10 @@ std::vector<Case> cases(const Transport&) {
         Case one;
         one.name = "one_way/" + std::to_string(octets);
         one.command.octets = octets;
-        one.command.rounds = octets <= 4096 ? 500 : octets <= 65536 ? 100 : 4;
+        one.command.rounds = octets <= 4096      ? 500
+                             : octets <= 65536   ? 100
+                             : octets <= 1048576 ? 40
+                                                 : 10;
         one.iterations = octets <= 65536 ? 20 : 10;
         one.operations_per_round = 2;
         all.push_back(one);

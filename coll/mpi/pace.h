@@ -35,12 +35,18 @@ public:
         return true;
     }
 
+    /// The finding of the polls of a round. Frames are a part of what completes something later.
+    enum class Found : unsigned char { kNothing, kFrames, kCompletion };
+
     /// Returns whether to yield before the next round. There is no nap: another rank may wait for a
     /// message of the MPI that only this wait moves.
-    [[nodiscard]] bool yields(bool moved, Nanos now) noexcept {
-        if (!moved) return ladder_.idle(now) != IdleLadder::Step::kSpin;
-        ladder_.busy();
-        return false;
+    [[nodiscard]] bool yields(Found found, Nanos now) noexcept {
+        if (found == Found::kCompletion) {
+            ladder_.busy();
+            return false;
+        }
+        if (found == Found::kFrames) ladder_.moved(now);
+        return ladder_.idle(now) != IdleLadder::Step::kSpin;
     }
 
     /// Notes a yield that lasted from before to after.

@@ -220,14 +220,14 @@ Pace& Session::pace_of_thread() noexcept {
     return pace;
 }
 
-bool Session::end_round(Pace& pace, bool moved, Nanos deadline) {
+bool Session::end_round(Pace& pace, Pace::Found found, Nanos deadline) {
     Nanos at = now();
     if (pace.mpi_is_due(at)) {
         hooks_->progress();
         at = now();
     }
-    if (!moved && at >= deadline) return false;
-    if (pace.yields(moved, at)) {
+    if (found != Pace::Found::kCompletion && at >= deadline) return false;
+    if (pace.yields(found, at)) {
         ::sched_yield();
         pace.yielded(at, now());
     }

@@ -44,20 +44,22 @@ public:
         pace.begin();
         const Nanos deadline = limit == kNever ? kNever : now() + limit;
         for (;;) {
-            bool moved = false;
+            auto found = Pace::Found::kNothing;
             Operation* finished = nullptr;
             {
                 const std::lock_guard<std::mutex> hold(lock_);
                 const unsigned polls = pace.polls();
                 for (unsigned n = 0; n < polls; ++n) {
                     if (done()) return true;
-                    moved |= ulc_poll(ep_) > 0;
+                    if (ulc_poll(ep_) > 0) found = Pace::Found::kCompletion;
                 }
+                if (found == Pace::Found::kNothing && ulc_empty_polls(ep_) < polls)
+                    found = Pace::Found::kFrames;
                 finished = advance();
             }
-            moved |= finished != nullptr;
+            if (finished != nullptr) found = Pace::Found::kCompletion;
             complete(finished);
-            if (!end_round(pace, moved, deadline)) return false;
+            if (!end_round(pace, found, deadline)) return false;
         }
     }
 
@@ -92,7 +94,7 @@ private:
     void complete(Operation* finished);
     /// Drives the MPI's progress if it is due, and gives the core away if nothing moved for long.
     /// Called without the lock. False: the deadline has passed.
-    [[nodiscard]] bool end_round(Pace& pace, bool moved, Nanos deadline);
+    [[nodiscard]] bool end_round(Pace& pace, Pace::Found found, Nanos deadline);
     /// Gives the operations of freed communicators a second when the MPI ends.
     void finish_operations();
     /// name: nullptr for an operation that the program did not ask for, which fails silently.

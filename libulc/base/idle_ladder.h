@@ -36,6 +36,9 @@ public:
 
     /// Notes that something moved.
     void busy() noexcept { idle_since_ = kNever; }
+    /// Notes that a part of what is awaited may have moved, such as a frame of a long message:
+    /// there is more to come soon. The next nap comes as if nothing had.
+    void moved(Nanos now) noexcept { spins_until_ = now + limits_.spin; }
     /// Notes that something moved that announces nothing more, like two idle nodes that ask each
     /// other whether they live: a nap that was reached continues, beginning short. Counted as
     /// busy() it would cost nap_after of polling each time.
@@ -45,6 +48,7 @@ public:
     [[nodiscard]] Step idle(Nanos now) noexcept {
         if (idle_since_ == kNever) {
             idle_since_ = now;
+            spins_until_ = now + limits_.spin;
             nap_ = limits_.nap;
             // It is not known yet which thread the nap's end displaced: perhaps the one that waits
             // for the result of this round.
@@ -52,7 +56,7 @@ public:
         }
         const Nanos idle = now - idle_since_;
         if (idle >= limits_.nap_after) return Step::kNap;
-        return idle < limits_.spin && !shares_its_core(now) ? Step::kSpin : Step::kYield;
+        return now < spins_until_ && !shares_its_core(now) ? Step::kSpin : Step::kYield;
     }
 
     /// Notes a yield that lasted from before to after.
@@ -84,6 +88,7 @@ private:
 
     Limits limits_;
     Nanos idle_since_ = kNever;
+    Nanos spins_until_ = 0;
     Nanos shared_until_ = 0;
     Nanos nap_ = 0;
     int slow_score_ = 0;

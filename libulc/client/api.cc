@@ -411,6 +411,8 @@ void ulc_free(ulc_endpoint* ep, void* memory) { ep->free(memory); }
 
 int ulc_poll(ulc_endpoint* ep) { return ep->poll(); }
 
+unsigned ulc_empty_polls(const ulc_endpoint* ep) { return ep->empty_polls(); }
+
 int ulc_wait(ulc_endpoint* ep, int64_t timeout_ns) {
     return ep == nullptr ? int{ULC_ERR_INVALID} : ep->wait(timeout_ns);
 }

@@ -211,6 +211,8 @@ public:
     // --- progress
     /// Performs ulc_poll(). No system call, no blocking.
     int poll();
+    /// Returns how many polls in succession have found nothing; see ulc_empty_polls().
+    [[nodiscard]] unsigned empty_polls() const noexcept { return empty_polls_; }
     /// Calls poll() in the middle of another call: the caller's next poll() reports these events
     /// too.
     void poll_aside() { events_aside_ += std::max(poll(), 0); }

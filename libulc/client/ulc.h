@@ -443,23 +443,24 @@ ULC_API int ulc_receive_claimed(ulc_endpoint* ep, ulc_message* message, const ul
  * Errors: INVALID. */
 ULC_API int ulc_discard(ulc_endpoint* ep, ulc_message* message);
 
-/* Returns memory of the send arena: libulc does not copy what it sends from there. NULL: none
- * left. */
+/* Returns memory of the send arena; what is sent from there is not copied. NULL: none left. */
 ULC_API void* ulc_alloc(ulc_endpoint* ep, size_t bytes);
 ULC_API void ulc_free(ulc_endpoint* ep, void* memory);
 
 /* ---------------------------------------------------------------- progress */
 
 /* Takes what the engine has completed, and returns the number of events, ≥ 0. An embedded engine
- * runs one round, in which it sees new submissions. So a message stays here if the program
- * computes after ulc_send(); ulc_wait_for() and the end of a collective leave no submission
- * unseen.
+ * runs one round, in which it sees new submissions: a message stays here if the program computes
+ * after ulc_send(). ulc_wait_for() and the end of a collective leave no submission unseen.
  *
  * Errors, negated: an error that ended the endpoint; or LIMIT, which does not end it: messages
  * without a receive have filled the memory allowed to them (1 GiB, or ULC_UNEXPECTED_BYTES).
  * Receive some and go on; nothing is lost. Cost: no system call, except a look whether the
  * engine's process lives while it has shown no life for 4 ms. */
 ULC_API int ulc_poll(ulc_endpoint* ep);
+/* Returns how many polls in succession found nothing, not even a frame of a long message (an
+ * embedded engine's). A wait loop of the program's own yields its core after many of them. */
+ULC_API unsigned ulc_empty_polls(const ulc_endpoint* ep);
 
 /* Called from within ulc_poll(), and whatever polls, for events that belong to no request:
  *   LOST        `count` packets from rank `source` were lost (profile "detect"; others repair); a
@@ -481,7 +482,6 @@ ULC_API void ulc_set_error_handler(ulc_endpoint* ep, ulc_error_handler handler, 
  * (Express §3.2). A message that an earlier poll took is no event: test, probe or take first.
  * Errors: TIMEOUT, CLOSED, CORRUPT, NO_ENGINE (the engine died), LIMIT (see ulc_poll()). */
 ULC_API int ulc_wait(ulc_endpoint* ep, int64_t timeout_ns);
-
 /* Waits until the request is done, and fills *status (may be NULL). Blocks, at most timeout_ns.
  * Errors: those of ulc_wait(); of the operation: status->error. */
 ULC_API int ulc_wait_for(ulc_endpoint* ep, ulc_request* req, ulc_status* status,

@@ -53,6 +53,7 @@ int Endpoint::wait(Nanos timeout) {
             deadline = timeout >= kNever - now ? kNever : now + std::max<Nanos>(timeout, 0);
         if (now >= deadline) return ULC_ERR_TIMEOUT;
         if (hooks_.engine_alive != nullptr && now - looked_at_ >= kLookApart) look_at_engine(now);
+        if (empty_polls_ < kClosePollsEmbedded && hooks_.progress != nullptr) ladder_.moved(now);
         switch (ladder_.idle(now)) {
             case IdleLadder::Step::kSpin:
                 break;

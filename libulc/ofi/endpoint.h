@@ -14,6 +14,7 @@
 #include <rdma/fi_tagged.h>
 #include <sys/uio.h>
 
+#include <climits>
 #include <cstdint>
 #include <unordered_map>
 
@@ -82,6 +83,10 @@ public:
     /// Polls libulc and reports completed operations. True if anything moved.
     bool progress() noexcept;
 
+    /// Returns how many polls in succession have moved nothing, not even a frame.
+    [[nodiscard]] unsigned empty_polls() const noexcept {
+        return ep_ != nullptr ? ulc_empty_polls(ep_) : UINT_MAX;
+    }
     /// True if a success of an operation with these flags is reported.
     [[nodiscard]] bool reports_send(std::uint64_t flags) const noexcept {
         return !select_sends_ || (flags & FI_COMPLETION) != 0;

@@ -36,6 +36,7 @@ struct ulc_endpoint {
     ulc::fuzz::Sent last_sent{};
     bool formed = true;
     bool loops = false;
+    bool moves_frames = false;
 };
 
 namespace {
@@ -125,6 +126,7 @@ bool give_part(ulc_endpoint& ep, const ulc_endpoint::Posted& many, const ulc_mes
 namespace ulc::fuzz {
 
 void form() { open_one->formed = true; }
+void move_frames(bool moves) { open_one->moves_frames = moves; }
 void loop_back() { open_one->loops = true; }
 void unform() { open_one->formed = false; }
 
@@ -183,6 +185,7 @@ int ulc_join(ulc_endpoint*, const char*, uint16_t rank, uint16_t size, const uns
 int ulc_job_state(const ulc_endpoint* ep) { return ep->formed ? ULC_OK : ULC_ERR_AGAIN; }
 int ulc_leave_wait(ulc_endpoint*, int64_t) { return ULC_OK; }
 int ulc_poll(ulc_endpoint*) { return 0; }
+unsigned ulc_empty_polls(const ulc_endpoint* ep) { return ep->moves_frames ? 0 : UINT32_MAX; }
 int ulc_wait(ulc_endpoint*, int64_t) { return ULC_ERR_TIMEOUT; }
 const char* ulc_error_text(int) { return ""; }
 

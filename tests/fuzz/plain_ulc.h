@@ -24,6 +24,9 @@ void arrive(std::uint16_t source, std::uint64_t tag, std::vector<unsigned char> 
 /// Messages of the open endpoint to its own rank arrive from now on.
 void loop_back();
 
+/// Polls move frames of a long message from now on, which completes nothing; or no more.
+void move_frames(bool moves);
+
 /// The last message that the endpoint sent without a request, and where its answer belongs.
 struct Sent {
     std::uint16_t to;

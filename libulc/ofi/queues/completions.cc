@@ -194,6 +194,8 @@ bool CompletionQueue::is_idle() noexcept {
     const bool shared = ladder_.shares_its_core(looked_at_);
     if (++empty_reads_ % (shared ? kReadsPerLookShared : kReadsPerLook) != 0) return false;
     looked_at_ = now();
+    const auto moved = [](const Endpoint* one) { return one->empty_polls() < kReadsPerLook; };
+    if (std::any_of(endpoints_.begin(), endpoints_.end(), moved)) ladder_.moved(looked_at_);
     return ladder_.idle(looked_at_) != IdleLadder::Step::kSpin;
 }
 

@@ -33,6 +33,26 @@ TEST(IdleLadder, spins_then_yields_then_naps) {
     EXPECT_EQ(ladder.idle(1000 + 2 * limits.nap_after), IdleLadder::Step::kSpin);
 }
 
+TEST(IdleLadder, spins_on_while_parts_of_the_awaited_come_and_naps_as_before) {
+    const IdleLadder::Limits limits;
+    IdleLadder ladder(limits);
+    (void)ladder.idle(1000);
+    const Nanos later = 1000 + limits.spin - 1;
+    ladder.moved(later);
+    EXPECT_EQ(ladder.idle(later + limits.spin - 1), IdleLadder::Step::kSpin);
+    EXPECT_EQ(ladder.idle(later + limits.spin), IdleLadder::Step::kYield);
+    ladder.moved(999 + limits.nap_after);
+    EXPECT_EQ(ladder.idle(1000 + limits.nap_after), IdleLadder::Step::kNap);
+}
+
+TEST(IdleLadder, yields_on_a_shared_core_though_parts_of_the_awaited_come) {
+    Poller poller;
+    poller.yield(kSlow);
+    poller.yield(kSlow);
+    poller.ladder.moved(poller.now);
+    EXPECT_EQ(poller.ladder.idle(poller.now), IdleLadder::Step::kYield);
+}
+
 TEST(IdleLadder, naps_double_up_to_the_longest) {
     const IdleLadder::Limits limits;
     IdleLadder ladder(limits);

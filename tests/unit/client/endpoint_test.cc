@@ -152,6 +152,32 @@ TEST(EmbeddedClient, who_has_waited_leaves_nothing_that_the_engine_has_not_seen)
     }
 }
 
+// A long message completes nothing until its last frame.
+TEST(EmbeddedClient, who_waits_does_not_yield_while_the_engine_moves_frames) {
+    struct Core {
+        Nanos now = kSecond;
+        unsigned yields = 0;
+        int answer = abi::kRoundMoved;
+    } core;
+    Hooks hooks;
+    hooks.context = &core;
+    hooks.now = [](void* context) { return static_cast<Core*>(context)->now += kMicrosecond; };
+    hooks.yield = [](void* context) { ++static_cast<Core*>(context)->yields; };
+    hooks.progress = [](void* context) { return static_cast<Core*>(context)->answer; };
+    ScriptedEngine engine(kSmall, {}, hooks);
+    ulc_endpoint* ep = engine.endpoint.get();
+    engine.form(0, 2);
+    ASSERT_EQ(ulc_wait(ep, kMillisecond), ULC_ERR_TIMEOUT);
+    EXPECT_EQ(core.yields, 0U);
+    EXPECT_EQ(ulc_empty_polls(ep), 0U);
+    core.answer = 0;
+    EXPECT_EQ(ulc_poll(ep), 0);
+    EXPECT_EQ(ulc_poll(ep), 0);
+    EXPECT_EQ(ulc_empty_polls(ep), 2U);
+    ASSERT_EQ(ulc_wait(ep, kMillisecond), ULC_ERR_TIMEOUT);
+    EXPECT_GT(core.yields, 100U);
+}
+
 TEST_F(Client, messages_of_every_length_arrive_chunk_by_chunk) {
     engine.form(0, 2);
     for (const std::size_t octets : {41U, 64U, 4096U, 8192U, 8193U, 100'000U, 1'000'003U}) {

@@ -38,8 +38,16 @@ TEST(Pace, alone_polls_often_and_drives_the_mpi_each_round) {
 TEST(Pace, alone_spins_before_it_yields) {
     Rank rank;
     rank.pace.begin();
-    EXPECT_FALSE(rank.pace.yields(false, rank.now));
-    EXPECT_TRUE(rank.pace.yields(false, rank.now + 50 * kMicrosecond));
+    EXPECT_FALSE(rank.pace.yields(Pace::Found::kNothing, rank.now));
+    EXPECT_TRUE(rank.pace.yields(Pace::Found::kNothing, rank.now + 50 * kMicrosecond));
+}
+
+TEST(Pace, alone_spins_on_while_frames_come) {
+    Rank rank;
+    rank.pace.begin();
+    for (int round = 0; round < 100; ++round, rank.now += 40 * kMicrosecond)
+        EXPECT_FALSE(rank.pace.yields(Pace::Found::kFrames, rank.now)) << round;
+    EXPECT_TRUE(rank.pace.yields(Pace::Found::kNothing, rank.now + 10 * kMicrosecond));
 }
 
 TEST(Pace, on_a_shared_core_polls_little_and_yields_at_once) {
@@ -47,8 +55,9 @@ TEST(Pace, on_a_shared_core_polls_little_and_yields_at_once) {
     rank.share_the_core();
     rank.pace.begin();
     EXPECT_EQ(rank.pace.polls(), 2u);
-    EXPECT_TRUE(rank.pace.yields(false, rank.now));
-    EXPECT_FALSE(rank.pace.yields(true, rank.now));
+    EXPECT_TRUE(rank.pace.yields(Pace::Found::kNothing, rank.now));
+    EXPECT_TRUE(rank.pace.yields(Pace::Found::kFrames, rank.now));
+    EXPECT_FALSE(rank.pace.yields(Pace::Found::kCompletion, rank.now));
 }
 
 TEST(Pace, on_a_shared_core_the_mpi_has_its_turn_in_each_fourth_round) {

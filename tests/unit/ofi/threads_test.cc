@@ -291,6 +291,24 @@ TEST_F(Threads, an_idle_queue_yields_and_more_often_on_a_shared_core) {
     told_time = 0;
 }
 
+TEST_F(Threads, a_queue_does_not_yield_while_frames_of_a_long_message_come) {
+    open(FI_THREAD_DOMAIN);
+    told_time = kMillisecond;
+    yield_time = 300;
+    read_one();
+    fuzz::move_frames(true);
+    const int before = yields;
+    for (int i = 0; i < 640; ++i, told_time += kMicrosecond)
+        read_one();
+    EXPECT_EQ(yields, before);
+    fuzz::move_frames(false);
+    told_time += kMillisecond;
+    for (int i = 0; i < 640; ++i)
+        read_one();
+    EXPECT_EQ(yields, before + 10);
+    told_time = 0;
+}
+
 TEST_F(Threads, a_poll_set_names_what_has_something) {
     open(FI_THREAD_DOMAIN);
     fid_poll* set = nullptr;
