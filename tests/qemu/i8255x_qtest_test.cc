@@ -128,17 +128,14 @@ protected:
         return {};
     }
 
-    /// Returns true if frames to `address` are received: sends a frame to it, then one that is
-    /// certainly received.
+    auto sender() {
+        return [this](const Frame& frame, std::size_t first) { send(frame, first); };
+    }
     bool passes(const MacAddress& address) {
-        const Frame asked = make_frame(address, 64, 1);
-        const Frame sure = make_frame(kOwn, 64, 2);
-        machine_->put_frame(asked);
-        machine_->put_frame(sure);
-        const Frame first = receive();
-        if (first == sure) return false;
-        EXPECT_TRUE(first == asked) << "neither frame came";
-        return !first.empty() && receive() == sure;
+        return nic::passes(*machine_, address, [this] { return receive(); });
+    }
+    void expect_both_ways(std::size_t octets, std::uint8_t seed) {
+        nic::expect_both_ways(*machine_, octets, seed, 30, sender(), [this] { return receive(); });
     }
 
     std::unique_ptr<QtestMachine> machine_;
@@ -163,17 +160,7 @@ TEST_P(I8255xQtest, is_known_by_its_ids_eeprom_and_phy) {
 
 TEST_P(I8255xQtest, carries_frames_of_every_size_both_ways) {
     run(16);
-    for (std::size_t octets = 60; octets <= 1514; octets += octets < 80 || octets > 1500 ? 1 : 13) {
-        const auto seed = static_cast<std::uint8_t>(octets);
-        const Frame out = make_frame(kPeer, octets, seed);
-        send(out, octets % 3 == 0 ? octets : 14 + octets % 40);
-        const std::optional<Frame> seen = machine_->get_frame();
-        ASSERT_TRUE(seen.has_value()) << octets;
-        ASSERT_EQ(*seen, out);
-        const Frame in = make_frame(kOwn, octets, static_cast<std::uint8_t>(seed + 1));
-        machine_->put_frame(in);
-        ASSERT_EQ(receive(), in) << octets;
-    }
+    nic::expect_every_size(*machine_, sender(), [this] { return receive(); });
 }
 
 TEST_P(I8255xQtest, filters_by_its_commands) {
@@ -197,14 +184,9 @@ TEST_P(I8255xQtest, filters_by_its_commands) {
 TEST_P(I8255xQtest, wraps_at_many_ring_sizes) {
     for (const std::uint32_t size : {3U, 7U, 64U}) {
         run(size);
-        for (std::uint32_t i = 0; i < size * 2 + 3; ++i) {
-            const Frame out = make_frame(kPeer, 60 + i, static_cast<std::uint8_t>(i));
-            send(out, 30);
-            ASSERT_EQ(machine_->get_frame(), std::optional(out)) << size << ", frame " << i;
-            const Frame in = make_frame(kOwn, 61 + i, static_cast<std::uint8_t>(i));
-            machine_->put_frame(in);
-            ASSERT_EQ(receive(), in) << size << ", frame " << i;
-        }
+        for (std::uint32_t i = 0; i < size * 2 + 3; ++i)
+            ASSERT_NO_FATAL_FAILURE(expect_both_ways(60 + i, static_cast<std::uint8_t>(i)))
+                << size << ", frame " << i;
         ASSERT_EQ(chip_->stop(), Fault::kNone);
         ASSERT_EQ(chip_->reset(), Fault::kNone);
     }
