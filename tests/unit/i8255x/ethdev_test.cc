@@ -47,6 +47,21 @@ TEST_F(I8255xEthdev, receives_without_a_stop_while_the_application_keeps_up) {
     EXPECT_EQ(statistics().imissed, 0U);
 }
 
+/// QEMU's model repeats an old frame if it is resumed without a new one, and stands after 16.
+TEST_F(I8255xEthdev, rings_once_for_sixteen_frames_and_never_for_none) {
+    start();
+    const std::uint64_t resumes = card.model.resumes;
+    std::array<rte_mbuf*, kRing> burst{};
+    for (rte_mbuf*& frame : burst)
+        frame = make_frame(60, 1);
+    ASSERT_EQ(rte_eth_tx_burst(id, 0, burst.data(), burst.size()), burst.size());
+    EXPECT_EQ(card.model.resumes, resumes + 1);
+    EXPECT_EQ(card.model.sent.size(), burst.size());
+    EXPECT_EQ(rte_eth_tx_burst(id, 0, burst.data(), 0), 0);
+    (void)statistics();
+    EXPECT_EQ(card.model.resumes, resumes + 1);
+}
+
 TEST_F(I8255xEthdev, waits_for_content_that_comes_after_its_descriptor) {
     start();
     card.model.faults.late_content = true;
