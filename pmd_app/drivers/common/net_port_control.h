@@ -74,9 +74,10 @@ int Port<Card>::set_up_transmit(std::uint16_t descriptors, int socket) {
     // One place more than the largest ring: the 8255x keeps one free.
     if (tx_zone_ == nullptr)
         tx_zone_ = reserve(device_, "tx", (kRingMax + 1) * Card::kTxPlaceOctets, socket);
+    if (tx_zone_ == nullptr) return -ENOMEM;
     if (scratch_zone_ == nullptr)
         scratch_zone_ = reserve(device_, "scratch", Card::kScratchOctets, socket);
-    if (tx_zone_ == nullptr || scratch_zone_ == nullptr) return -ENOMEM;
+    if (scratch_zone_ == nullptr) return -ENOMEM;
     tx_ = Card::make_tx(memory_of(tx_zone_), descriptors);
     return 0;
 }
