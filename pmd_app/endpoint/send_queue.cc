@@ -21,12 +21,9 @@ constexpr std::uint32_t kGatherOctetsMin = 256;
 /// the copy takes.
 constexpr std::uint32_t kGatherPayloadMin = 64U << 10;
 
-bool is_gathered(const SubmissionRecord& r, const SendContext& context) noexcept {
-    return is_direct(r) && context.gathers != nullptr && r.body.block.length >= kGatherPayloadMin;
-}
-/// Returns true if it is answered when the transport has released the last segment.
-bool wants_acked(const SubmissionRecord& r, const SendContext& context) noexcept {
-    return (r.flags & abi::kSubmitNotifyAcked) != 0 || is_gathered(r, context);
+/// Returns true if it is answered when the transport has released its last segment.
+bool wants_acked(const SubmissionRecord& r, bool gathered) noexcept {
+    return gathered || ((r.flags & abi::kSubmitNotifyAcked) != 0 && ends_message(r));
 }
 bool write_done(abi::CompletionProducer& cq, std::uint32_t cookie, Err status) noexcept {
     return write_status(cq, abi::CompletionKind::kSendDone, cookie, status);
@@ -128,6 +125,8 @@ SendQueue::Verdict SendQueue::accept(const abi::Region& region, Err stream_error
     pending.state = State::kQueued;
     pending.message = kNoMessage;
     pending.status = Err::kOk;
+    pending.gathered = false;
+    pending.key = 0;
     pending.sink = {};
     Verdict verdict = Verdict::kOk;
     if (!is_whole(pending.record)) {
@@ -288,15 +287,29 @@ bool SendQueue::send_whole(Pending& pending, const SendContext& context, Nanos n
     return true;
 }
 
+// Decides before the first packet, for all of the record. An operation that the engine carries out
+// may write to a block that it has sent, so its payloads are copied.
+void SendQueue::choose_gathering(Pending& pending, const SendContext& context) noexcept {
+    const SubmissionRecord& record = pending.record;
+    if (context.gathers == nullptr || is_inline(record) || pending.sink ||
+        octets_of(record) < kGatherPayloadMin)
+        return;
+    if (lies_in_arena(record, context.region))
+        pending.key = context.gathers->key_of(arena_of(context.region));
+    pending.gathered = is_direct(record) || pending.key != 0;
+}
+
 // Sends packets of one record, as many as the transport admits.
 bool SendQueue::transmit(Pending& pending, const SendContext& context, Nanos now) {
     const SubmissionRecord& record = pending.record;
     const bool has_subset = (record.flags & abi::kSubmitHasSubset) != 0;
     const std::uint64_t subset = has_subset ? record.body.block.subset : 0;
     if (send_whole(pending, context, now)) return true;
+    if (pending.done == 0) choose_gathering(pending, context);
     bool moved = false;
     while (pending.state == State::kQueued) {
-        if (wants_acked(record, context) && awaiting_.full()) return moved;  // so retry() is true
+        if (wants_acked(record, pending.gathered) && awaiting_.full())
+            return moved;  // so retry() is true
         switch (
             context.member->may_send(record.stream, subset, has_subset, now, size_of(pending))) {
             case urtp::Admission::kYes:
@@ -342,7 +355,8 @@ bool SendQueue::send_packet(Pending& pending, const SendContext& context, Nanos 
     const bool may_list = meta.first && final_record && context.member->packs();
     const std::uint32_t head = may_list ? wire::packed_head_octets(tagged) : 0;
     meta.last = final_record && rest + head <= context.mtu - sizeof(wire::Header);
-    meta.ack_now = meta.last && wants_acked(record, context);
+    const bool is_end = meta.last || (!final_record && rest <= context.mtu - sizeof(wire::Header));
+    meta.ack_now = is_end && wants_acked(record, pending.gathered);
     meta.has_tag = meta.first && tagged && !(may_list && meta.last);
     meta.tag = record.tag;
     meta.has_subset = (record.flags & abi::kSubmitHasSubset) != 0;
@@ -363,16 +377,18 @@ bool SendQueue::send_packet(Pending& pending, const SendContext& context, Nanos 
         listed = pack(pending, context, segment->frame + plan.payload_offset, plan.payload_max);
     } else if (payload == nullptr) {
         place_of(record).read(pending.done, segment->frame + plan.payload_offset, octets);
-    } else if (is_gathered(record, context) && octets >= kGatherOctetsMin) {
+    } else if (pending.gathered && octets >= kGatherOctetsMin) {
         segment->tail = payload;
         segment->tail_octets = octets;
+        segment->tail_key = pending.key;
+        context.counters.add(Counter::tx_gathered_bytes, octets);
     } else {
         std::memcpy(segment->frame + plan.payload_offset, payload, octets);
+        context.counters.add(Counter::tx_copied_bytes, octets);
     }
-    if (meta.last && wants_acked(record, context)) {
+    if (pending.done + octets == octets_of(record) && wants_acked(record, pending.gathered)) {
         context.pool.hold(segment);
-        ULC_CHECK(awaiting_.push_back(
-            {segment, record.cookie, record.stream, is_gathered(record, context)}));
+        ULC_CHECK(awaiting_.push_back({segment, record.cookie, record.stream, pending.gathered}));
     }
     context.member->commit(meta, plan, segment, listed > 0 ? listed : octets, now);
     pending.done += octets;
@@ -416,12 +432,11 @@ bool SendQueue::answer(Pending& pending, const SendContext& context) noexcept {
         pending.state = State::kDone;
         return true;
     }
-    // Sent successfully and to be acknowledged: answer_acknowledged() answers its last record.
-    const bool later = wants_acked(record, context) && pending.status == Err::kOk &&
-                       (is_whole(record) || (record.flags & abi::kSubmitLast) != 0);
+    // Sent successfully and to be acknowledged: answer_acknowledged() answers.
+    const bool later = wants_acked(record, pending.gathered) && pending.status == Err::kOk;
     if (wants_answer(record) && !later && !context.client_gone) {
         // It failed, so no stream retransmits its packets; the port may not have taken all of them.
-        if (is_gathered(record, context)) context.gathers->pull_tails();
+        if (pending.gathered) context.gathers->pull_tails();
         if (!write_done(context.cq, record.cookie, pending.status)) {
             retry_ = true;
             return false;

@@ -23,11 +23,13 @@
 // "Every destination has it in order" (kSubmitNotifyAcked) shows in the segment: the transport
 // releases its reference then, so the queue's own is the last one. A long direct payload
 // (kSubmitDirect) on a port that gathers is not copied into frames: they refer to it, and its
-// kSendDone comes when no frame refers to it any more.
+// kSendDone comes when no frame refers to it any more. So is a long block of the client's arena on
+// a port whose device reads that arena (Port::add_memory), each chunk of a message alone.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "abi/region.h"
 #include "base/bounded.h"
@@ -57,6 +59,8 @@ public:
     virtual ~GatheredFrames() = default;
     /// Copies the payloads to which waiting frames refer, so that the payloads may change.
     virtual void pull_tails() noexcept = 0;
+    /// Returns the key by which the port's device reads this arena of a client; 0: it does not.
+    [[nodiscard]] virtual std::uint32_t key_of(std::span<const std::byte> arena) noexcept = 0;
 };
 
 /// The objects with which a send queue works; all outlive the call.
@@ -68,8 +72,8 @@ struct SendContext {
     Counters& counters;
     std::uint16_t mtu;
     bool client_gone = false;  ///< no client reads answers
-    /// Frames may refer to direct payloads; this object may keep some for the port. nullptr:
-    /// payloads are copied.
+    /// Frames may refer to payloads; this object may keep some for the port. nullptr: payloads are
+    /// copied.
     GatheredFrames* gathers = nullptr;
     Offloads* offloads = nullptr;        ///< is notified of the sends that it injected
     urtp::FrameShare* frames = nullptr;  ///< its share of frames; nullptr: any number
@@ -150,6 +154,8 @@ private:
         State state = State::kQueued;
         std::uint8_t message = kNoMessage;  ///< into open_, of a record that is not a whole message
         Err status = Err::kOk;
+        bool gathered = false;  ///< its frames refer to the payload
+        std::uint32_t key = 0;  ///< their Segment::tail_key
         Sink sink;  ///< sink of an offloaded schedule, which is answered instead of the client
         void fields(state::Archive& archive);
     };
@@ -218,6 +224,7 @@ private:
     [[nodiscard]] bool may_wait(const Pending& pending, const abi::Region& region) const noexcept;
     bool scan(const SendContext& context, Nanos now);
     bool advance(Pending& pending, const SendContext& context, Nanos now);
+    static void choose_gathering(Pending& pending, const SendContext& context) noexcept;
     bool send_whole(Pending& pending, const SendContext& context, Nanos now);
     [[nodiscard]] urtp::MessageSize size_of(const Pending& pending) const noexcept;
     bool transmit(Pending& pending, const SendContext& context, Nanos now);

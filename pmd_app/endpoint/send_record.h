@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
 
 #include "abi/placement.h"
 #include "abi/records.h"
@@ -56,6 +59,26 @@ inline constexpr std::uint8_t kSendFlags = abi::kSubmitInline | abi::kSubmitHasT
     if (is_inline(r)) return reinterpret_cast<const std::byte*>(r.body.inline_octets) + at;
     if (is_direct(r)) return place_of(r).contiguous(at, length);
     return region.tx(r.body.block.offset, r.body.block.length) + at;
+}
+
+/// Returns true if the payload ends the message.
+[[nodiscard]] inline bool ends_message(const abi::SubmissionRecord& r) noexcept {
+    return is_whole(r) || (r.flags & abi::kSubmitLast) != 0;
+}
+/// Returns the client's memory to send from.
+[[nodiscard]] inline std::span<const std::byte> arena_of(const abi::Region& region) noexcept {
+    const std::uint32_t octets = region.layout().tx_arena_octets;
+    return {region.tx(0, octets), octets};
+}
+/// Returns true if a payload that is not inside its record lies in one piece in that memory.
+[[nodiscard]] inline bool lies_in_arena(const abi::SubmissionRecord& r,
+                                        const abi::Region& region) noexcept {
+    if (!is_direct(r)) return true;  // shape_valid() saw to it
+    const std::span<const std::byte> arena = arena_of(region);
+    const std::byte* payload = payload_of(r, region, 0, r.body.block.length);
+    const std::less_equal<> not_after;
+    return payload != nullptr && not_after(arena.data(), payload) &&
+           not_after(payload + r.body.block.length, arena.data() + arena.size());
 }
 
 }  // namespace ulc::engine

@@ -212,6 +212,9 @@ void remove(Core& core, Endpoint& endpoint) {
     if (endpoint.net->landing == &endpoint) endpoint.net->landing = nullptr;
     leave_groups(core, endpoint);
     endpoint.sends.abort(endpoint.net->port.pool);
+    const Port& port = endpoint.net->port;
+    if (port.remove_memory != nullptr && endpoint.deliverer != nullptr)  // it was admitted
+        port.remove_memory(port.context, endpoint.region.tx(0, 0));
     core.table[endpoint.index].reset();
     core.accounts.leave(user, octets);
 }

@@ -122,6 +122,9 @@ public:
         for (std::uint32_t n = 0; n < burst_count_; ++n)
             pull_tail(*burst_[n]);
     }
+    [[nodiscard]] std::uint32_t key_of(std::span<const std::byte> arena) noexcept override {
+        return port_.add_memory == nullptr ? 0 : port_.add_memory(port_.context, arena);
+    }
     /// Drops the frames that the port has not taken: its link is down, or the engine ends.
     void drop_all() noexcept;
     void fields(state::Archive& archive);

@@ -100,6 +100,16 @@ Port BondPort::table() noexcept {
         return static_cast<BondPort*>(context)->tx(frames, n);
     };
     port.tx_pending = [](void* context) { return static_cast<BondPort*>(context)->tx_pending(); };
+    if (count_ == 1 && first.add_memory != nullptr) {
+        port.add_memory = [](void* context, std::span<const std::byte> memory) {
+            const Port& link = static_cast<BondPort*>(context)->links_[0].port;
+            return link.add_memory(link.context, memory);
+        };
+        port.remove_memory = [](void* context, const std::byte* memory) {
+            const Port& link = static_cast<BondPort*>(context)->links_[0].port;
+            link.remove_memory(link.context, memory);
+        };
+    }
     bool fails = false;
     bool filters = false;
     for (std::size_t n = 0; n < count_; ++n) {

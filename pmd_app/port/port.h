@@ -49,7 +49,8 @@ struct PortInfo {
     /// The most by which frames of one sender overtake each other; 0: they do not.
     Nanos reorder_wait = 0;
     bool gathers =
-        false;  ///< tx() takes frames with a tail, and has read all of a frame when it returns
+        false;  ///< tx() takes frames with a tail, and has read the tail when it returns, unless it
+                ///< has a key (Port::add_memory)
 };
 
 /// Costs of sending and receiving since the port was opened.
@@ -144,6 +145,15 @@ struct Port {
     /// descriptor, no buffer, an overrun. May read registers; asked once a second. The entry is
     /// empty where they are not counted.
     std::uint64_t (*missed)(void* context) = nullptr;
+    /// Lets tails of frames lie in this memory of a client until the frames have left: the device
+    /// reads it. Returns the key for Segment::tail_key, the same for the same memory; 0: not now,
+    /// so its payloads are copied. The port bounds number, size and rate; may take as long as
+    /// locking the memory. The memory stays the client's, which can change it meanwhile. The entry
+    /// is empty where no device reads memory of clients.
+    std::uint32_t (*add_memory)(void* context, std::span<const std::byte> memory) = nullptr;
+    /// Ends that for the memory that begins there, if it was added: tx() gets no more frames of it.
+    /// It may be unmapped at once. Set if `add_memory` is.
+    void (*remove_memory)(void* context, const std::byte* memory) = nullptr;
     /// Costs since the port was opened. Makes no system call. The entry is empty where frames are
     /// sent without system calls.
     PortCosts (*costs)(void* context) = nullptr;

@@ -5,8 +5,9 @@
 // The segment returns to its pool with the last reference. All calls: engine thread only.
 //
 // A frame to send may consist of two pieces: its headers here and the end of its payload in the
-// application's memory, if the port gathers (port/port.h). That memory must not change while a
-// reference to the segment is held.
+// application's memory, if the port gathers (port/port.h). That memory should not change while a
+// reference to the segment is held. If a client of a daemon changes it all the same, receivers get
+// other payload of that client, and nothing else: headers lie here.
 //
 // A received frame may too: its payload is at the place that the engine named before it was copied
 // (Port::rx_landing).
@@ -26,6 +27,7 @@ struct Segment {
     const std::byte* tail =
         nullptr;  ///< the last tail_octets of the frame; nullptr: behind the rest
     std::uint32_t tail_octets = 0;
+    std::uint32_t tail_key = 0;  ///< by Port::add_memory(); 0: the tail is read within tx()
 };
 
 /// Writes the whole frame to `to`, which has space for segment.length bytes and is not inside the

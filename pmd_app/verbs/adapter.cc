@@ -66,6 +66,7 @@ Adapter::~Adapter() {
     if (qp_ != nullptr) verbs_.destroy_qp(qp_);
     if (send_cq_ != nullptr) verbs_.destroy_cq(send_cq_);
     if (receive_cq_ != nullptr) verbs_.destroy_cq(receive_cq_);
+    memories_.drop_all();
     for (std::uint32_t n = 0; n < regions_made_; ++n)
         verbs_.dereg_mr(regions_[n]);
     if (pd_ != nullptr) verbs_.dealloc_pd(pd_);

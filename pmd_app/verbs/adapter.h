@@ -14,6 +14,7 @@
 #include "verbs/address.h"
 #include "verbs/device.h"
 #include "verbs/library.h"
+#include "verbs/memories.h"
 
 namespace ulc::verbs {
 
@@ -34,7 +35,7 @@ enum class Event : std::uint8_t { kNone, kOther, kPortChanged, kGidChanged, kQue
 
 class Adapter {
 public:
-    explicit Adapter(const Library& library) : verbs_(library) {}
+    explicit Adapter(const Library& library) : verbs_(library), memories_(library) {}
     ~Adapter();
     Adapter(const Adapter&) = delete;
     Adapter& operator=(const Adapter&) = delete;
@@ -45,6 +46,12 @@ public:
     /// Registers memory for sending and receiving; it stays so until this object ends. Errors:
     /// kNoMemory, kSystem.
     Err register_memory(std::span<std::byte> memory, std::uint32_t& key, std::string& why);
+    /// Lets the device read memory of a client (Port::add_memory). looks: number of the look.
+    [[nodiscard]] std::uint32_t add_memory(std::span<const std::byte> memory,
+                                           std::uint32_t looks) noexcept {
+        return memories_.add(pd_, memory, looks);
+    }
+    [[nodiscard]] Memories& memories() noexcept { return memories_; }
     /// Brings the queue pair from RESET, or out of an error by RESET, to RTS. The
     /// device forgets all that was posted. Returns 0, or the number of the error.
     [[nodiscard]] int bring_up() noexcept;
@@ -108,6 +115,7 @@ private:
     ibv_qp* qp_ = nullptr;
     ibv_mr* regions_[2] = {};
     std::uint32_t regions_made_ = 0;
+    Memories memories_;
     std::uint32_t gids_ = 0;  ///< entries of the port's table
     std::uint32_t p_keys_ = 0;
     std::uint16_t gid_index_ = 0;

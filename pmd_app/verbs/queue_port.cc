@@ -132,6 +132,14 @@ void QueuePort::fill_table(const PortOptions& options) {
         return static_cast<QueuePort*>(context)->set_multicasts(addresses);
     };
     port_.link_up = [](void* context) { return static_cast<QueuePort*>(context)->look(); };
+    port_.add_memory = [](void* context, std::span<const std::byte> memory) {
+        auto& self = *static_cast<QueuePort*>(context);
+        return self.gone_ ? 0 : self.adapter_.add_memory(memory, self.looks_);
+    };
+    port_.remove_memory = [](void* context, const std::byte* memory) {
+        auto& self = *static_cast<QueuePort*>(context);
+        self.adapter_.memories().remove(memory, self.posted_);
+    };
     port_.missed = [](void* context) {
         const Counts& counts = static_cast<const QueuePort*>(context)->counts_;
         return counts.bad_lengths;
@@ -215,6 +223,10 @@ bool QueuePort::compose(ibv_send_wr& wr, ibv_sge* pieces, Segment& segment) {
             pieces[1] = {address_of(segment.tail), segment.tail_octets, 0};
             wr.num_sge = 2;
         }
+    } else if (segment.tail != nullptr && segment.tail_key != 0 &&
+               adapter_.memories().hold(segment.tail_key, segment.tail, segment.tail_octets)) {
+        pieces[1] = {address_of(segment.tail), segment.tail_octets, segment.tail_key};
+        wr.num_sge = 2;
     } else if (segment.tail != nullptr) {
         counts_.copied_bytes += segment.tail_octets;
         pull_tail(segment);  // the device reads later than the application keeps its memory

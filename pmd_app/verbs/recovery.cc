@@ -34,6 +34,7 @@ bool QueuePort::look() {
     } else if (reset_wait_ > 1 && looks_ - reset_at_ > kCalmLooks) {
         reset_wait_ = 1;
     }
+    adapter_.memories().settle(completed_);
     if (groups_.membership() != nullptr)
         follow_groups();
     else if (!groups_.settled() && looks_ % kJoinLooks == 0)

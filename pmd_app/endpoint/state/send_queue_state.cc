@@ -15,7 +15,8 @@ constexpr const char* kNoSend = "a send that waits is none that a client may sub
 }  // namespace
 
 void SendQueue::Pending::fields(state::Archive& archive) {
-    ULC_STATE(archive, SendQueue::Pending, 1, (done, state, message, status, sink), (record));
+    ULC_STATE(archive, SendQueue::Pending, 2, (done, state, message, status, gathered, key, sink),
+              (record));
     archive.octets(std::as_writable_bytes(std::span(&record, 1)));
 }
 

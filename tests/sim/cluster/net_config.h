@@ -46,6 +46,7 @@ struct NetConfig {
     /// One in this number of payloads that land (port/port.h) is overwritten during the copy, as on
     /// a wire of shared memory; 0: none.
     std::uint32_t overtaken_every = 0;
+    bool reads_arenas = false;  ///< devices read payloads of clients where they lie
     FaultRates faults;
     std::uint64_t seed = 1;
     /// Threads of a machine's engine: consecutive ports, each with an address and a NIC queue. They

@@ -19,6 +19,7 @@ SimNet::SimNet(const NetConfig& config, std::vector<HostCosts> hosts) : made_(ma
                         {},
                         false};
         const int first = index - index % config.threads;
+        nic.reads_arenas = config.reads_arenas;
         nic.hands_over =
             config.threads > 1 && index == first && config.steering != Steering::kByNic;
         for (int other = first; other < first + config.threads; ++other)

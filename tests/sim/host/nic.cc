@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/check.h"
+
 namespace ulc::sim {
 namespace {
 
@@ -96,6 +98,14 @@ Port Nic::port() noexcept {
         return static_cast<Nic*>(context)->set_multicasts(addresses);
     };
     port.link_up = [](void* context) { return static_cast<Nic*>(context)->plugged; };
+    if (!config_.reads_arenas) return port;
+    port.add_memory = [](void* context, std::span<const std::byte> memory) {
+        return static_cast<Nic*>(context)->add_arena(memory);
+    };
+    port.remove_memory = [](void* context, const std::byte* memory) {
+        std::erase_if(static_cast<Nic*>(context)->arenas_,
+                      [&](const Arena& each) { return each.memory.data() == memory; });
+    };
     return port;
 }
 
@@ -135,7 +145,25 @@ std::uint16_t Nic::tx(Segment* const* frames, std::uint16_t n) {
     return count;
 }
 
+std::uint32_t Nic::add_arena(std::span<const std::byte> memory) {
+    for (const Arena& each : arenas_)
+        if (each.memory.data() == memory.data()) return each.key;
+    arenas_.push_back({memory, ++next_key_});
+    return next_key_;
+}
+
+/// A device refuses memory that it was not told of, and the frames of all fail then.
+bool Nic::may_read(const Segment& segment) const noexcept {
+    if (segment.tail == nullptr || segment.tail_key == 0) return true;
+    return std::ranges::any_of(arenas_, [&](const Arena& each) {
+        const std::byte* const end = each.memory.data() + each.memory.size();
+        return each.key == segment.tail_key && segment.tail >= each.memory.data() &&
+               segment.tail + segment.tail_octets <= end;
+    });
+}
+
 void Nic::send(Segment* segment) {
+    ULC_CHECK(may_read(*segment));
     const std::uint32_t octets = segment->length;
     charge_counted();
     const auto& header = *reinterpret_cast<const wire::EthernetHeader*>(segment->frame);

@@ -56,6 +56,7 @@ public:
         std::uint32_t overtaken_every = 0;  ///< as in NetConfig
         std::vector<Mac> neighbours;        ///< other threads of the machine
         bool hands_over = false;            ///< gets frames of the cable that are for neighbours
+        bool reads_arenas = false;          ///< as in NetConfig
     };
     /// Takes a frame that reaches the NIC at `at`, for the medium. A frame of another source is
     /// handed over to the neighbours, and does not leave.
@@ -94,6 +95,8 @@ public:
     [[nodiscard]] std::uint32_t segments_made() const noexcept {
         return tx_pool_.made() + rx_pool_.made();
     }
+    /// Returns the number of clients whose memory the device reads.
+    [[nodiscard]] std::size_t arenas() const noexcept { return arenas_.size(); }
     bool plugged = true;  ///< as the engine sees its link
     NicStats stats;
 
@@ -109,6 +112,8 @@ private:
     [[nodiscard]] std::uint16_t rx(Segment** out, std::uint16_t n);
     [[nodiscard]] Segment* rx_landing(const Landing& landing);
     [[nodiscard]] std::uint16_t tx(Segment* const* frames, std::uint16_t n);
+    [[nodiscard]] std::uint32_t add_arena(std::span<const std::byte> memory);
+    [[nodiscard]] bool may_read(const Segment& segment) const noexcept;
     void send(Segment* segment);
     [[nodiscard]] bool set_multicasts(std::span<const Mac> addresses);
     [[nodiscard]] bool passes(const Mac& destination) const noexcept;
@@ -123,7 +128,14 @@ private:
         return threshold == 0 || octets <= threshold;
     }
 
+    struct Arena {
+        std::span<const std::byte> memory;
+        std::uint32_t key = 0;
+    };
+
     Config config_;
+    std::vector<Arena> arenas_;
+    std::uint32_t next_key_ = 0x7000;
     std::vector<Mac> multicasts_;
     bool all_multicasts_;
     HostCosts costs_;

@@ -167,6 +167,30 @@ public:
         return out;
     }
     [[nodiscard]] const std::deque<std::string>& texts() const noexcept { return texts_; }
+    /// Sends a block of 64 KiB to rank 1, of the client or of an operation of the engine, on a port
+    /// whose device reads the arena. Returns how many of its frames have a key.
+    unsigned send_from_arena(bool of_operation) {
+        port_.add_memory = [](void*, std::span<const std::byte>) { return std::uint32_t{5}; };
+        transmitter_->replace_port(port_);
+        abi::SubmissionRecord record{};
+        record.kind = abi::SubmitKind::kSend;
+        record.stream = 1;
+        record.flags = abi::kSubmitFirst | abi::kSubmitLast;
+        record.body.block = {0, 64U << 10, 64U << 10, 0, 0, 0};
+        if (of_operation) {
+            EXPECT_TRUE(queue_.inject(record, Sink{.offload = 1}));
+        } else {
+            *queue_.slot() = record;
+            EXPECT_EQ(queue_.accept(region_, Err::kOk), SendQueue::Verdict::kOk);
+        }
+        queue_.pump(context(), world.now);
+        unsigned keys = 0;
+        while (Segment* frame = world.members[0]->next_tx(world.now)) {
+            keys += frame->tail != nullptr && frame->tail_key == 5 ? 1 : 0;
+            port_.pool.drop(frame);
+        }
+        return keys;
+    }
     /// Fills the port with unsent frames of the member, which it is to take and does not.
     void keep_frames(unsigned count) {
         queue_.pump(context(), world.now);
@@ -368,6 +392,11 @@ TEST(SendQueue, forgets_the_messages_that_failed_when_its_job_ends) {
     rig.queue_rest(2, Err::kOk);
     rig.leave();
     EXPECT_TRUE(rig.failed().empty());
+}
+
+TEST(SendQueue, an_operation_of_the_engine_may_change_what_it_has_sent_so_it_is_copied) {
+    EXPECT_GT(Rig().send_from_arena(false), 0U);
+    EXPECT_EQ(Rig().send_from_arena(true), 0U);
 }
 
 // The retransmission goes to that member's address. The first frame is still held, so the second is

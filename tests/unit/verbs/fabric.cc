@@ -115,12 +115,13 @@ int dealloc_pd(ibv_pd* pd) {
 }
 ibv_mr* reg_mr(ibv_pd* pd, void* start, std::size_t octets, int access) {
     FakeDevice& device = of(pd);
-    EXPECT_EQ(access, IBV_ACCESS_LOCAL_WRITE);
-    errno = scripted(device, "reg_mr");
+    EXPECT_TRUE(access == IBV_ACCESS_LOCAL_WRITE || access == 0) << access;
+    ++(access == 0 ? device.read_only : device.writable);
+    errno = scripted(device, access == 0 ? "reg_mr_to_read" : "reg_mr");
     if (errno != 0) return nullptr;
     auto region = std::make_unique<FakeRegion>();
     region->mr.pd = pd;
-    region->mr.lkey = static_cast<std::uint32_t>(0x100 + device.regions.size());
+    region->mr.lkey = device.next_key++;
     region->first = reinterpret_cast<std::uintptr_t>(start);
     region->last = region->first + octets;
     device.regions.push_back(std::move(region));
@@ -128,7 +129,10 @@ ibv_mr* reg_mr(ibv_pd* pd, void* start, std::size_t octets, int access) {
     return &device.regions.back()->mr;
 }
 int dereg_mr(ibv_mr* mr) {
-    --of(mr->pd).opens;
+    FakeDevice& device = of(mr->pd);
+    --device.opens;
+    const auto is_it = [&](const auto& region) { return &region->mr == mr; };
+    EXPECT_EQ(std::erase_if(device.regions, is_it), 1U) << "given back twice";
     return 0;
 }
 ibv_cq* create_cq(ibv_context* context, int entries, void* /*user*/, ibv_comp_channel* /*channel*/,
@@ -169,6 +173,7 @@ int destroy_qp(ibv_qp* qp) {
     EXPECT_TRUE(device.groups.empty()) << "a queue pair in groups cannot be destroyed";
     --device.opens;
     device.receives.clear();
+    device.pieces_held.clear();
     device.state = IBV_QPS_RESET;
     return 0;
 }
@@ -187,6 +192,7 @@ int modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
     if (to == IBV_QPS_RESET) {
         device.receives.clear();
         device.held.clear();
+        device.pieces_held.clear();
     }
     if (to == IBV_QPS_INIT) device.q_key = attributes->qkey;
     device.state = to;
@@ -285,6 +291,7 @@ int post_send(ibv_qp* qp, ibv_send_wr* chain, ibv_send_wr** bad) {
         for (int n = 0; n < wr->num_sge; ++n) {
             const ibv_sge& piece = wr->sg_list[n];
             EXPECT_TRUE(is_inline || is_registered(device, piece));
+            if (!is_inline && device.holds_sends) device.pieces_held.push_back(piece);
             payload.insert(payload.end(), memory(piece.addr), memory(piece.addr) + piece.length);
         }
         device.inlined += is_inline ? 1 : 0;
@@ -397,6 +404,9 @@ FakeDevice& Fabric::add(const std::string& name, std::uint8_t number) {
 void Fabric::release_sends(FakeDevice& device) {
     for (; !device.held.empty(); device.held.pop_front())
         device.sent.push_back(device.held.front());
+    for (const ibv_sge& piece : device.pieces_held)
+        EXPECT_TRUE(is_registered(device, piece)) << "given back while the device reads it";
+    device.pieces_held.clear();
 }
 
 void Fabric::raise(FakeDevice& device, ibv_event_type type, int port) {

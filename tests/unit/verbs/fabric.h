@@ -64,6 +64,8 @@ struct FakeDevice {
     // --- what a test asks for
     bool holds_sends = false;  ///< completions of sends wait in `held`
     std::deque<ibv_wc> held;
+    std::vector<ibv_sge> pieces_held;  ///< pieces of those sends, which the device still reads
+    std::uint32_t next_key = 0x100;
     std::map<std::string, int> errors;  ///< function → error of its calls from now on
     int send_error = 0;                 ///< result of the next post_send()
     int send_error_at = 0;              ///< requests that it takes before
@@ -78,6 +80,8 @@ struct FakeDevice {
     int chain_longest = 0;
     int inlined = 0;
     int two_pieces = 0;
+    int read_only = 0;  ///< registrations
+    int writable = 0;
     int signalled = 0;
     int handles = 0;  ///< address handles that exist
     int handles_made = 0;
