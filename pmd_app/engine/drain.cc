@@ -76,7 +76,8 @@ void on_expect(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
         bad_record(core, endpoint);
         return;
     }
-    endpoint.member->expect(static_cast<Rank>(record.stream), now);
+    if (endpoint.member->expect(static_cast<Rank>(record.stream), now))
+        endpoint.work |= kWorkDeliver;
     endpoint.work |= kWorkTransmit | kWorkSettle;
 }
 

@@ -90,6 +90,9 @@ struct Params {
     std::uint32_t group_window_min = 0;
     /// PCODE: messages of one source that came too early and are saved.
     std::uint32_t early_messages = 64;
+    /// PCODE's P0: a receiver keeps one message of a source until a receive names the source, and
+    /// drops those that come meanwhile; false: messages are delivered as they come.
+    bool ready_slot = false;
     /// PCODE's FLOW_WINDOW: how many global counts a member may be behind before the others stop
     /// sending.
     std::uint32_t flow_window = 256;

@@ -356,11 +356,12 @@ bool Transport::is_next(const wire::FrameView& frame) const noexcept {
     return receiver_.is_next(frame);
 }
 
-void Transport::expect(Rank source, Nanos now) {
+bool Transport::expect(Rank source, Nanos now) {
     if (source >= sessions_.size() || source == context_.config.rank ||
         !context_.params().request_on_receive)
-        return;
-    if (Session* session = session_of(source); session != nullptr) receiver_.expect(*session, now);
+        return false;
+    Session* session = session_of(source);
+    return session != nullptr && receiver_.expect(*session, now);
 }
 
 // --- time

@@ -185,8 +185,9 @@ public:
     /// True: another packet of that source is ready.
     bool pop(Rank source, Nanos now) { return receiver_.pop(source, now); }
     /// Tells that the client has a receive pending that names this source alone (URTP §3: REQ on
-    /// receive). Idempotent; disarmed by the next packet in order from it.
-    void expect(Rank source, Nanos now);
+    /// receive). Idempotent; disarmed by the next packet in order from it. Returns true if packets
+    /// became ready (Params::ready_slot).
+    bool expect(Rank source, Nanos now);
 
     // --- time and ends
     [[nodiscard]] Nanos next_timer() const noexcept {

@@ -141,6 +141,7 @@ enum class NackKind : std::uint8_t {
     kRequest = 1,   ///< a pending receive waits: personal counts
     kPersonal = 2,  ///< a gap in the personal counts of one source
     kGlobal = 3,    ///< a gap in the global counters; their sources are not known
+    kNamed = 4,     ///< P0's request, to all: the member that it names resends
 };
 
 /// Requests retransmission of messages (PCODE §3, §5.3, §5.7).
@@ -149,7 +150,8 @@ struct NackBody {
     Be32 from;
     Be32 to;  ///< one past the last; == from: all from there on
     NackKind kind;
-    std::uint8_t reserved[3];
+    std::uint8_t reserved;
+    Be16 target;  ///< kNamed: index of the source in the group
 };
 static_assert(sizeof(NackBody) == 16 && alignof(NackBody) == 1);
 

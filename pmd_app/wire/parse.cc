@@ -157,7 +157,7 @@ bool status_is_whole(const FrameView& out) noexcept {
 bool nack_is_whole(const FrameView& out) noexcept {
     if (out.length != sizeof(NackBody)) return false;
     const auto& body = *reinterpret_cast<const NackBody*>(out.body);
-    const bool zeros = body.reserved[0] == 0 && body.reserved[1] == 0 && body.reserved[2] == 0;
+    const bool zeros = body.reserved == 0 && (body.kind == NackKind::kNamed || body.target == 0);
     if (!zeros || !is_group(body.group)) return false;
     switch (body.kind) {
         case NackKind::kRequest:
@@ -165,6 +165,8 @@ bool nack_is_whole(const FrameView& out) noexcept {
             return !is_group(out.handle);
         case NackKind::kGlobal:
             return out.handle == body.group && body.from != body.to;
+        case NackKind::kNamed:
+            return out.handle == body.group && body.from == body.to;
     }
     return false;
 }

@@ -26,7 +26,7 @@ public:
         if (line.verb == "event") return event(line);
         if (line.verb == "port") return port(line);
         if (line.verb == "count") return count(line);
-        if (line.verb == "receive") return member_->expect(rank_of(line.get("from")), now_);
+        if (line.verb == "receive") return (void)member_->expect(rank_of(line.get("from")), now_);
         if (line.verb == "gone") {
             return member_->peer_gone(rank_of(line.words.at(0)), EventKind::kPeerLeft, now_);
         }

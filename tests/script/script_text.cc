@@ -148,7 +148,7 @@ Fields describe(const wire::FrameView& frame) {
         }
         case wire::FrameType::kNack: {
             const auto& body = *reinterpret_cast<const wire::NackBody*>(frame.body);
-            constexpr const char* kKinds[] = {"?", "request", "personal", "global"};
+            constexpr const char* kKinds[] = {"?", "request", "personal", "global", "named"};
             out["type"] = "NACK";
             out["kind"] = kKinds[static_cast<std::size_t>(body.kind)];
             out["from"] = std::to_string(body.from);

@@ -30,7 +30,7 @@ local LINK_KINDS = {
   [1] = "REQUEST", [2] = "ACCEPT", [3] = "CONFIRM", [4] = "REFUSE", [5] = "UNLINK", [6] = "UNLINKED",
   [7] = "WHERE", [8] = "HERE",
 }
-local NACK_KINDS = { [1] = "REQUEST", [2] = "PERSONAL", [3] = "GLOBAL" }
+local NACK_KINDS = { [1] = "REQUEST", [2] = "PERSONAL", [3] = "GLOBAL", [4] = "NAMED" }
 local REASONS = { [1] = "left", [2] = "died", [3] = "excluded" }
 local ACK_STATES = { [1] = "partial", [2] = "holds all", [3] = "formed", [4] = "world handle in use" }
 local SCOPES = { [1] = "claim", [2] = "job" }
@@ -141,6 +141,7 @@ field("uint32", "nack.group", "Group", base.HEX)
 field("uint32", "nack.from", "From", base.DEC)
 field("uint32", "nack.to", "To", base.DEC)
 field("uint8", "nack.kind", "Kind", base.DEC, NACK_KINDS)
+field("uint16", "nack.target", "Target", base.DEC)
 
 -- §13
 field("uint8", "link.kind", "Kind", base.DEC, LINK_KINDS)
@@ -535,7 +536,8 @@ local function nack(reader, info)
   local from = reader:number("nack.from", 4)
   local to = reader:number("nack.to", 4)
   local kind = reader:number("nack.kind", 1)
-  reader:skip(3)
+  reader:skip(1)
+  reader:number("nack.target", 2)
   info[#info + 1] = string.format("%s from=%u to=%u", NACK_KINDS[kind] or "kind?", from, to)
   if NACK_KINDS[kind] == nil then
     reader:fail("is of an unknown kind of NACK")

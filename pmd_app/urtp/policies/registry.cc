@@ -13,7 +13,7 @@ namespace {
 constexpr std::array kTables = {&kUrtp,         &kUrtp1997,     &kGoBackN,    &kAckLazy, &kAckBlock,
                                 &kAckEager,     &kOpen,         &kAimd,       &kBackoff, &kDelay,
                                 &kConservative, &kCreditPolicy, &kOptimistic, &kDetect,  &kP0,
-                                &kP1,           &kPcode,        &kPack};
+                                &kP1,           &kPcode,        &kPack,       &kP0Slot};
 
 template <typename Entry>
 void lay(Entry& under, Entry over) noexcept {

@@ -25,6 +25,7 @@ extern const Policy kPack;          ///< pack.cc
 extern const Policy kP0;            ///< profiles/pcode/tables.cc
 extern const Policy kP1;
 extern const Policy kPcode;
+extern const Policy kP0Slot;
 
 // sender/congestion.cc, for the tables of congestion control:
 /// Returns the bounds of a controller's window.

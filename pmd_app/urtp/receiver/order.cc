@@ -80,7 +80,7 @@ Rank Receiver::next_source() noexcept {
 
 bool Receiver::front(Rank source, ReadyPacket& out) const noexcept {
     const Session* session = source < sessions_.size() ? sessions_.find(source) : nullptr;
-    const bool ready = session != nullptr && session->ready_head != nullptr;
+    const bool ready = session != nullptr && session->ready_head != nullptr && !session->in_slot;
     if (ready) out = session->ready_head->packet;
     return ready;
 }
@@ -153,6 +153,12 @@ bool Receiver::take_in_order(const wire::FrameView& frame, Segment* segment, RxS
                 context_.count(Counter::drop_after_unmeetable);
                 return false;
         }
+    }
+    // P0, fig. 3: the slot is not free. The packet's number stays the next.
+    if (ready_slot_ && rx.counted && target && session.ready_head != nullptr &&
+        (frame.flags & wire::kFlagFirst) != 0) [[unlikely]] {
+        context_.count(Counter::drop_no_room);
+        return false;
     }
     if (rx.timed) [[unlikely]] {  // after one request: a sample, also where nothing flows back
         session.rtt.sample(now - rx.asked_at);
@@ -255,7 +261,10 @@ void Receiver::join(RxStream& rx, RxNode& node) noexcept {
     node.stream = nullptr;
     (session.ready_tail != nullptr ? session.ready_tail->link : session.ready_head) = &node;
     session.ready_tail = &node;
-    ready_.push_back(session);
+    if (ready_slot_ && rx.counted && session.ready_head == &node && !session.expecting &&
+        node.packet.first()) [[unlikely]]
+        put_in_slot(session, node.arrived);
+    if (!session.in_slot) ready_.push_back(session);
     arrived(rx, node.arrived);
     context_.count(Counter::data_received);
 }

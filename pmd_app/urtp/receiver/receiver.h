@@ -56,7 +56,8 @@ public:
     void pull_front(Rank source) noexcept;
     bool pop(Rank source, Nanos now);
     // --- waiting
-    void expect(Session& session, Nanos now);
+    /// A pending receive names the source. Returns true if that made packets ready.
+    bool expect(Session& session, Nanos now);
     void on_timer(RxStream& rx, Nanos now) noexcept;
     /// Returns when the stream's timer is to fire; kNever: nothing waits for it.
     [[nodiscard]] static Nanos deadline(const RxStream& rx) noexcept;
@@ -113,6 +114,8 @@ private:
     [[nodiscard]] Judgement judge(RxStream& rx, Seq seq, const wire::AfterEntry* after,
                                   std::uint8_t count) noexcept;
     void join(RxStream& rx, RxNode& node) noexcept;
+    void put_in_slot(Session& session, Nanos now) noexcept;
+    void empty_slot(Session& session) noexcept;
     void arrived(RxStream& rx, Nanos at) noexcept;
     bool drain(RxStream& rx, Nanos now) noexcept;
     void unblock(Session& session, Nanos now) noexcept;
@@ -136,6 +139,7 @@ private:
     RxRoom room_;
     const bool takes_short_;          ///< the configuration leaves packets the fast path
     const bool in_turn_;              ///< Params::receives_in_turn
+    const bool ready_slot_;           ///< Params::ready_slot
     const bool plain_acks_;           ///< credit and acknowledgements are the default's
     const std::uint32_t plain_step_;  ///< its next acknowledgement, from a window of credit
     const Nanos ack_delay_;           ///< Context::ack_delay(0)

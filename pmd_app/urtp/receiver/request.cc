@@ -195,8 +195,26 @@ Segment* Receiver::send_request(RxStream& rx, Nanos now) {
     return segment;
 }
 
-void Receiver::expect(Session& session, Nanos now) {
-    if (session.expecting || session.ready_head != nullptr) return;
+/// A message came that no pending receive names. It waits for one, but not without end: a receive
+/// from any source names none.
+void Receiver::put_in_slot(Session& session, Nanos now) noexcept {
+    session.in_slot = true;
+    session.expect_at = now + std::max(kMicrosecond, params().max_recv_wait);
+    context_.timers.arm_by(session.expect_timer, session.expect_at);
+}
+
+void Receiver::empty_slot(Session& session) noexcept {
+    session.in_slot = false;
+    session.expect_at = kNever;
+    ready_.push_back(session);
+}
+
+bool Receiver::expect(Session& session, Nanos now) {
+    if (session.in_slot) [[unlikely]] {
+        empty_slot(session);
+        return true;
+    }
+    if (session.expecting || session.ready_head != nullptr) return false;
     const Nanos longest = std::max(kMicrosecond, params().max_recv_wait);
     session.expecting = true;
     ++expecting_;
@@ -213,6 +231,7 @@ void Receiver::expect(Session& session, Nanos now) {
         if (awaited_.front() != &session) session.expect_at = kNever;
     }
     context_.timers.arm_by(session.expect_timer, session.expect_at);
+    return false;
 }
 
 /// Its packet is here, or it is gone: the turn goes to the next that a receive names.
@@ -229,6 +248,10 @@ void Receiver::expect_ends(Session& session, Nanos now) noexcept {
 }
 
 void Receiver::on_timer(Session& session, Nanos now) {
+    if (session.in_slot) [[unlikely]] {
+        if (session.expect_at <= now) return empty_slot(session);
+        return context_.timers.arm_by(session.expect_timer, session.expect_at);
+    }
     if (!session.expecting) return;
     if (session.expect_at <= now) {
         if (session.unicast.sibling == nullptr) {  // no group of it was heard: ask about the world

@@ -18,6 +18,7 @@ Receiver::Receiver(Context& context, Sessions& sessions, ControlQueue& control)
       room_(store_),
       takes_short_(kFastPath && context.params().acknowledged && !context.params().packs),
       in_turn_(context.params().receives_in_turn),
+      ready_slot_(context.params().ready_slot),
       plain_acks_(kFastPath && context.policy.credit == kUrtp.credit &&
                   context.policy.next_ack == kUrtp.next_ack),
       plain_step_(std::min(params().unasked_ack_window(), std::max(1U, params().window / 2))),
@@ -82,6 +83,7 @@ void Receiver::end(Session& session, Nanos now) noexcept {
         end(*rx);
     session.blocked = 0;
     if (session.expecting) expect_ends(session, now);
+    if (session.in_slot) empty_slot(session);
     context_.timers.remove(session.expect_timer);
     room_.remove(session);
 }
@@ -185,7 +187,8 @@ void Receiver::check_invariants() const {
             ULC_CHECK(node->link != nullptr || node == session.ready_tail);
         }
         ULC_CHECK(nodes == session.held && blocked == session.blocked);
-        ULC_CHECK(ready_.holds(session) == (session.ready_head != nullptr));
+        ULC_CHECK(ready_.holds(session) == (session.ready_head != nullptr && !session.in_slot));
+        ULC_CHECK(!session.in_slot || (session.ready_head != nullptr && !session.expecting));
         ULC_CHECK(!room_.is_awaited_by(session) || (session.starved && !session.gone));
         expecting += session.expecting ? 1 : 0;
         taken += nodes;

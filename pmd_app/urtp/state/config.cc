@@ -9,12 +9,12 @@ namespace ulc::urtp {
 
 void Params::fields(state::Archive& archive) {
     ULC_STATE(
-        archive, Params, 2,
+        archive, Params, 3,
         (window, ack_window, lone_ack_window, group_ack_window, ack_delay, ack_delay_max, req_delay,
          reorder_wait, req_spread, repair_gather, min_req_gap, first_recv_wait, min_recv_wait,
          max_recv_wait, initial_rtt, min_send_wait, max_send_wait, probe_slot, peer_dead,
          hold_limit, rx_pool_packets, source_packets, credit_request, reserve_above, free_lazily,
-         acknowledged, group_window_min, early_messages, flow_window, status_window,
+         acknowledged, group_window_min, early_messages, ready_slot, flow_window, status_window,
          request_on_receive, receives_in_turn, ack_duplicates, selective_repeat, timed_by_rtt,
          single_request, number_vector, packs, control_one_by_one, control_wait_max),
         ());

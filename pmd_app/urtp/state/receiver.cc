@@ -171,8 +171,8 @@ void RxRoom::starved_fields(state::Archive& archive, const Sessions& named) {
 
 void Receiver::fields(state::Archive& archive) {
     ULC_STATE(archive, Receiver, 1, (room_, expecting_),
-              (context_, sessions_, control_, store_, takes_short_, in_turn_, plain_acks_,
-               plain_step_, ack_delay_, awaited_, ready_));
+              (context_, sessions_, control_, store_, takes_short_, in_turn_, ready_slot_,
+               plain_acks_, plain_step_, ack_delay_, awaited_, ready_));
     std::uint32_t kept = 0;
     std::uint32_t expecting = 0;
     sessions_.each([&](Session& session) {
@@ -195,8 +195,11 @@ void Receiver::fields(state::Archive& archive) {
                     "the nodes that are kept do not add up");
     archive.require(expecting == expecting_, "the receives that wait do not add up");
     sessions_.each([&](Session& session) {
-        archive.require(ready_.holds(session) == (session.ready_head != nullptr),
-                        "a source with packets is not listed as such");
+        archive.require(
+            ready_.holds(session) == (session.ready_head != nullptr && !session.in_slot),
+            "a source with packets is not listed as such");
+        archive.require(!session.in_slot || (ready_slot_ && session.ready_head != nullptr),
+                        "a slot has no message");
         archive.require(!room_.is_awaited_by(session) || (session.starved && !session.gone),
                         "a source waits for no space");
         archive.require(!awaited_.holds(session) || session.expecting,

@@ -23,15 +23,16 @@ void Sessions::news_fields(state::Archive& archive) {
 
 void Session::fields(state::Archive& archive) {
     ULC_STATE(
-        archive, Session, 2,
+        archive, Session, 3,
         (gone, gone_untold, gone_as, unanswered, spoke, lost, counts, unanswered_since, rtt, reply,
          expected_since, expect_at, expect_wait),
-        (rank, local, starved, reserved_used, in_doubt, expecting, held_untold, blocked, held,
-         unicast, unacked_group, tx, ready_head, ready_tail, reserved, reserved_octets, ask_by,
-         expect_timer, ready_link, control_link, starved_link, news_link, awaited_link));
+        (rank, local, starved, reserved_used, in_doubt, expecting, in_slot, held_untold, blocked,
+         held, unicast, unacked_group, tx, ready_head, ready_tail, reserved, reserved_octets,
+         ask_by, expect_timer, ready_link, control_link, starved_link, news_link, awaited_link));
     ULC_STATE_BIT(archive, starved);
     ULC_STATE_BIT(archive, in_doubt);
     ULC_STATE_BIT(archive, expecting);
+    ULC_STATE_BIT(archive, in_slot);
     ULC_STATE_BIT(archive, held_untold);
     // The order in which its streams speak.
     for (RxStream* rx = &unicast; rx->sibling != nullptr; rx = rx->sibling) {

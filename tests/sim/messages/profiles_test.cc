@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(All, EveryWord, testing::ValuesIn(repairing_words()), [
 // Seven nodes of 10 Gb/s flood one of 100 Mb/s, all to all, and only the profile bounds them.
 TEST(Overload, without_congestion_control_all_gets_through_a_port_that_is_outrun) {
     for (const char* profile :
-         {"gbn+eager", "gbn+open", "p0+lazy", "p1+eager+open", "pcode+eager"}) {
+         {"gbn+eager", "gbn+open", "p0+lazy", "p0-slot", "p1+eager+open", "pcode+eager"}) {
         SCOPED_TRACE(profile);
         ClusterConfig config = config_of(profile, 0, 1);
         config.net.ports = 8;

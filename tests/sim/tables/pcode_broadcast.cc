@@ -3,8 +3,8 @@
 // Ethernet, the time of one call: a round's time divided by the machines (§6.2).
 //
 // Each system as the paper ran it: PCODE's machines all multicast, then request from each other
-// one; TCP's take turns, and a multicast is a send to each. PCODE: profiles pcode, p1 and p0, the
-// protocol in a daemon. TCP: profile gbn+block over unicast, in the program. Other texts state
+// one; TCP's take turns, and a multicast is a send to each. PCODE: profiles pcode, p1 and p0-slot,
+// the protocol in a daemon. TCP: profile gbn+block over unicast, in the program. Other texts state
 // numbers: a round on 8 machines takes 9.0 ms at 20 B and 16.7 ms at 1 KB (URTP §4.3, of this
 // paper's report); a broadcast of 1 KB to 8 over TCP 8.9 ms (URTP §4.2). The rest are curves.
 //
@@ -182,7 +182,7 @@ void add_figures(Table& table, Bench& bench) {
                 {"TCP, " + where, "ms a call", {}, bench.call("tcp", n, octets), ""});
         }
     }
-    for (const char* profile : {"p1", "p0"})
+    for (const char* profile : {"p1", "p0-slot"})
         table.figures.push_back({std::string(profile) + ", 1 KiB, 8 machines",
                                  "ms a call",
                                  {},
@@ -320,7 +320,7 @@ Table pcode_broadcast(const TableOptions& options) {
                         false,
                         false,
                         {}};
-        for (const char* profile : {"pcode", "p1", "p0", "tcp"})
+        for (const char* profile : {"pcode", "p1", "p0-slot", "tcp"})
             picture.curves.push_back(bench.by_machines(profile, octets, machines));
         table.pictures.push_back(std::move(picture));
     }

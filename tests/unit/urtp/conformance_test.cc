@@ -230,7 +230,7 @@ TEST(Profiles, words_of_other_protocols_control_no_congestion_unless_a_later_wor
     };
     const Policy plain = resolved("urtp");
     for (const std::string word : {"gbn", "urtp-1997", "conservative", "credit", "optimistic",
-                                   "detect", "p0", "p1", "pcode", "open"}) {
+                                   "detect", "p0", "p0-slot", "p1", "pcode", "open"}) {
         const Policy alone = resolved(word);
         EXPECT_NE(alone.on_lost, plain.on_lost) << word;
         EXPECT_EQ(resolved(word + "+backoff").on_lost, plain.on_lost) << word;

@@ -29,6 +29,7 @@ struct Nacks {
     int request = 0;
     int personal = 0;
     int global = 0;
+    int named = 0;  ///< copies, one at each member that hears it
     Nanos first_request = 0;
 };
 void count_nacks(World& w, Nacks& nacks,
@@ -40,6 +41,7 @@ void count_nacks(World& w, Nacks& nacks,
                 nacks.first_request = w.now;
             if (body.kind == NackKind::kPersonal) ++nacks.personal;
             if (body.kind == NackKind::kGlobal) ++nacks.global;
+            if (body.kind == NackKind::kNamed) ++nacks.named;
         }
         return then ? then(f, to) : Fate::kPass;
     };
@@ -52,7 +54,7 @@ std::vector<std::string> texts(int from, int to) {
     return all;
 }
 
-// K-1, K-5, K-14, K-20
+// K-1, K-5, K-14, K-20, K-24
 TEST(P0, ignores_what_comes_early_and_gets_all_after_it_again_on_request) {
     World w(3, {}, {}, 1, 0, "p0");
     Nacks nacks;
@@ -62,12 +64,52 @@ TEST(P0, ignores_what_comes_early_and_gets_all_after_it_again_on_request) {
     w.run_for(50 * kMicrosecond);
     EXPECT_EQ(w.receive(2, 0), texts(0, 1));
     EXPECT_EQ(w.count(2, Counter::drop_out_of_order), 4U);
-    EXPECT_EQ(nacks.personal + nacks.global, 0) << "not yet requested";
+    EXPECT_EQ(nacks.personal + nacks.global + nacks.named, 0) << "not yet requested";
     w.members[2]->expect(0, w.now);
     w.run_for(100 * kMicrosecond);
-    EXPECT_GE(nacks.request, 1);
+    EXPECT_GE(nacks.named, 2) << "to all";
+    EXPECT_EQ(nacks.request + nacks.personal, 0);
+    EXPECT_EQ(w.count(0, Counter::nack_received), 1U);
+    EXPECT_EQ(w.count(1, Counter::nack_received), 0U) << "it names another source";
+    EXPECT_EQ(w.count(1, Counter::req_unsent), 0U);
     EXPECT_EQ(w.receive(2, 0), texts(1, 6));
     EXPECT_EQ(w.count(0, Counter::repair_multicast), 5U) << "every one above LastRcvd, to all";
+}
+
+// K-25
+TEST(P0Slot, keeps_one_message_of_a_source_until_a_receive_names_it) {
+    World w(3, {}, {}, 1, 0, "p0-slot");
+    for (const std::string& text : texts(0, 3))
+        ASSERT_EQ(w.send(0, kWorld, text), Admission::kYes);
+    ASSERT_EQ(w.send(1, kWorld, "other"), Admission::kYes);
+    w.run_for(50 * kMicrosecond);
+    EXPECT_EQ(w.receive(2, 0), texts(0, 0)) << "no receive names it";
+    EXPECT_EQ(w.count(2, Counter::drop_no_room), 1U) << "the slot is not free";
+    EXPECT_EQ(w.count(2, Counter::drop_out_of_order), 1U) << "and the one before is not here";
+    EXPECT_TRUE(w.members[2]->expect(0, w.now)) << "it is ready";
+    EXPECT_EQ(w.receive(2, 0), texts(0, 1)) << "and the other source's waits still";
+    EXPECT_FALSE(w.members[2]->expect(0, w.now));
+    w.run_for(100 * kMicrosecond);
+    EXPECT_EQ(w.receive(2, 0), texts(1, 2)) << "asked for, and all after it resent";
+    EXPECT_EQ(w.count(2, Counter::drop_no_room), 2U) << "of which one has a place";
+    EXPECT_FALSE(w.members[2]->expect(0, w.now));
+    w.run_for(5 * kMillisecond);
+    EXPECT_EQ(w.receive(2, 0), texts(2, 3));
+    EXPECT_TRUE(w.members[2]->expect(1, w.now));
+    EXPECT_EQ(w.receive(2, 1), std::vector<std::string>{"other"});
+}
+
+// A receive from any source names none.
+// K-25
+TEST(P0Slot, a_message_that_no_receive_names_is_delivered_after_the_longest_wait) {
+    Params params;
+    params.max_recv_wait = 10 * kMillisecond;
+    World w(3, params, {}, 1, 0, "p0-slot");
+    ASSERT_EQ(w.send(0, kWorld, "x"), Admission::kYes);
+    w.run_for(9 * kMillisecond);
+    EXPECT_EQ(w.receive(2, 0), texts(0, 0));
+    w.run_for(2 * kMillisecond);
+    EXPECT_EQ(w.receive(2, 0), std::vector<std::string>{"x"});
 }
 
 // Seeds 593 and 6992: receivers that were outrun lost the one message they lacked among the
@@ -321,7 +363,8 @@ TEST(P1, a_status_shows_a_lost_tail_only_where_it_was_wanted) {
                       Counter::kCount);
             w.members[2]->on_frame(view, segment, w.now);
             w.run_for(50 * kMicrosecond);
-            EXPECT_EQ(nacks.personal > 0, wanted || profile == "pcode") << profile << wanted;
+            EXPECT_EQ(nacks.personal + nacks.named > 0, wanted || profile == "pcode")
+                << profile << wanted;
         }
     }
 }

@@ -116,23 +116,29 @@ TEST(WireParse, status_frames_round_trip_and_are_whole) {
 
 // K-4
 TEST(WireParse, nack_frames_round_trip_and_are_whole) {
-    for (const NackKind kind : {NackKind::kRequest, NackKind::kPersonal, NackKind::kGlobal}) {
-        const bool global = kind == NackKind::kGlobal;
+    for (const NackKind kind :
+         {NackKind::kRequest, NackKind::kPersonal, NackKind::kGlobal, NackKind::kNamed}) {
+        const bool named = kind == NackKind::kNamed;
+        const bool global = kind == NackKind::kGlobal || named;  // to all
         NackBody body{};
         body.group = kGroupBit | 5;
         body.from = 10U;
-        body.to = 12U;
+        body.to = named ? 10U : 12U;
         body.kind = kind;
+        if (named) body.target = 3;
         FrameHead head = head_of(FrameType::kNack, 0, global ? kGroupBit | 5 : 5);
         head.seq = Seq{0};
         Octets frame(128);
         frame.resize(build_nack(frame.data(), head, body));
         ASSERT_EQ(reason(frame), Counter::kCount);
         constexpr std::size_t kBody = kHeadOctets;
-        EXPECT_EQ(reason(changed(frame, kBody + 11, 10)),
+        EXPECT_EQ(reason(changed(frame, kBody + 11, named ? 12 : 10)),
                   global ? Counter::drop_extension : Counter::kCount)
             << "open at the end";
-        EXPECT_EQ(reason(changed(frame, kBody + 12, 4)), Counter::drop_extension);
+        EXPECT_EQ(reason(changed(frame, kBody + 12, 5)), Counter::drop_extension);
+        EXPECT_EQ(reason(changed(frame, kBody + 15, 2)),
+                  named ? Counter::kCount : Counter::drop_extension)
+            << "a target";
         EXPECT_EQ(reason(changed(frame, kBody + 13, 1)), Counter::drop_extension);
         EXPECT_EQ(reason(changed(frame, kBody, 0)), Counter::drop_extension);
         EXPECT_EQ(reason(changed(frame, kHandleAt, global ? 0 : 0x80)), Counter::drop_extension);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NACKs (PCODE fig. 5, §5.3, §5.7). REQUEST: a pending receive waits for its source. PERSONAL: a
-// gap in the numbers of one source. Both go to that source alone (§5.6). GLOBAL: a gap in the
+// gap in the numbers of one source. Both go to that source alone (§5.6). NAMED: P0's, to all; it
+// names its source, which resends all from there on. GLOBAL: a gap in the
 // global counters; the source of the message is not known, so all are asked and each resends its
 // own. Every kind waits a first delay and is repeated until satisfied: the first two by the timers
 // of the stream (request.cc), the third by its own.
@@ -20,7 +21,14 @@ Segment* Rules::request(RxStream& rx, Nanos now) noexcept {
     body.from = rx.next.value;
     Seq to = rx.next;
     body.kind = wire::NackKind::kRequest;
-    if (rx.missing()) {
+    if (version_ == Version::kZero) {
+        body.kind = wire::NackKind::kNamed;
+        body.target = group_.index_of[rx.session->rank];
+        if (rx.missing()) {
+            rx.asked_to = rx.high;
+            parts_.receiver.asked(rx, now);
+        }
+    } else if (rx.missing()) {
         body.kind = wire::NackKind::kPersonal;
         while (to.before(rx.high) && !parts_.receiver.holds(rx, to))
             ++to;
@@ -30,7 +38,10 @@ Segment* Rules::request(RxStream& rx, Nanos now) noexcept {
     body.to = to.value;
     rx.request_due = false;
     rx.request_all = false;
-    const wire::FrameHead head = parts_.sessions.head_to(rx.session->rank, wire::FrameType::kNack);
+    const wire::FrameHead head =
+        version_ == Version::kZero
+            ? parts_.sessions.head_to(group_, wire::FrameType::kNack)
+            : parts_.sessions.head_to(rx.session->rank, wire::FrameType::kNack);
     segment->length = static_cast<std::uint32_t>(wire::build_nack(segment->frame, head, body));
     count(Counter::nack_sent);
     parts_.context.count_repair(&rx.session->counts, &RepairCounts::requests_sent);
@@ -103,6 +114,7 @@ bool Rules::on_nack(const wire::FrameView& frame, Session& session, Nanos now) n
     const auto& body = *reinterpret_cast<const wire::NackBody*>(frame.body);
     const std::uint16_t at = group_.index_of[session.rank];
     if (at == kNoRank) return false;
+    if (body.kind == wire::NackKind::kNamed && body.target != group_.own) return true;
     count(Counter::nack_received);
     parts_.context.count_repair(&session.counts, &RepairCounts::requests_received);
     TxStream* tx = group_.tx.get();

@@ -29,7 +29,8 @@ class Rules final : public GroupRules {
 public:
     /// One of PCODE's protocols.
     enum class Version : std::uint8_t {
-        kFirst,  ///< P0 and P1: the global counter is not looked at
+        kZero,   ///< P0: the global counter is not looked at, and NACKs go to all
+        kFirst,  ///< P1: the same, but NACKs go to their source
         kFull,   ///< PCODE: gaps in it, flow window, STATUS by its growth
     };
     /// parts, group: outlive this.

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The words p0, p1 and pcode: group streams by the rules of PCODE §3, §4 and §5. Unicast streams
-// keep the default profile's, which is the separate mechanism for point-to-point messages that §5.6
-// requires.
+// The words p0, p0-slot, p1 and pcode: group streams by the rules of PCODE §3, §4 and §5. Unicast
+// streams keep the default profile's, which is the separate mechanism for point-to-point messages
+// that §5.6 requires.
 //
 //            buffer of sent messages        early messages   NACK            STATUS
-//   p0       1024 (the paper: unbounded)    ignored          on request      when asked
+//   p0       1024 (the paper: unbounded)    ignored          on request,     when asked
+//                                                            to all
 //   p1       a window                       ignored          on request      when asked: the buffer
 //                                                                            is full
 //   pcode    a window                       64 saved         on request      also by the global
 //                                                            after a delay,  counter, which bounds
 //                                                            on both kinds   the senders by a flow
 //                                                            of gap          window
+//
+// p0-slot is P0 with its ready slot: a receiver keeps one message of a source for the receive that
+// names it, and drops the next (fig. 2, 3). p0 delivers as other profiles do, since a message that
+// no receive names waits in the slot for MaxRecvWait. The paper's programs have no such messages.
 //
 // Beyond the paper: a source whose tail is without news asks for STATUS, so a message is
 // retransmitted although no request names its source; a NACK's repetitions double up to
@@ -105,10 +110,18 @@ constexpr Policy table(std::string_view word, std::string_view help,
     return policy;
 }
 
+void tune_p0_slot(Params& params) noexcept {
+    tune_p0(params);
+    params.ready_slot = true;
+}
+
 }  // namespace
 
-const Policy kP0 = table<pcode::Rules::Version::kFirst>(
-    "p0", "groups by PCODE's first protocol: NACKs on request", tune_p0);
+const Policy kP0 = table<pcode::Rules::Version::kZero>(
+    "p0", "groups by PCODE's first protocol: NACKs on request, to all", tune_p0);
+const Policy kP0Slot = table<pcode::Rules::Version::kZero>(
+    "p0-slot", "the same with one ready slot for each source, which a receive empties",
+    tune_p0_slot);
 const Policy kP1 = table<pcode::Rules::Version::kFirst>(
     "p1", "the same with bounded memory, freed by STATUS", tune_p1);
 const Policy kPcode = table<pcode::Rules::Version::kFull>(
