@@ -43,9 +43,9 @@ struct Session : CacheAligned {
     /// True if it was given less credit than it could use, or lost packets for lack of space.
     bool starved : 1 = false;
     bool reserved_used : 1 = false;
-    bool in_doubt : 1 = false;   ///< a separate frame must ask it whether it lives
-    bool expecting : 1 = false;  ///< a pending receive names this source
-    bool in_slot : 1 = false;    ///< its ready packets wait for a receive that names it (P0)
+    bool in_doubt : 1 = false;     ///< a separate frame must ask it whether it lives
+    bool expecting : 1 = false;    ///< a pending receive names this source
+    bool in_slot : 1 = false;      ///< its ready packets wait for a receive that names it (P0)
     bool held_untold : 1 = false;  ///< it held up a group of ours, which no event has reported yet
     bool gone = false;
     const bool local;  ///< on this node, so its frames come from the pool for sending

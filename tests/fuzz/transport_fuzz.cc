@@ -120,7 +120,7 @@ private:
             case WireOp::kTake:
                 return take(at, 1U + in.below(16));
             case WireOp::kExpect:
-                return transport(at).expect(in.below(nodes() + 1U), now_);
+                return (void)transport(at).expect(in.below(nodes() + 1U), now_);
             case WireOp::kTime:
                 return pass_time(Nanos{1} << in.below(36));
             case WireOp::kAddGroup:
