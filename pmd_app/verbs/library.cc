@@ -1,26 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "verbs/library.h"
 
-#include <dlfcn.h>
-
 #include "verbs/finder.h"
 
 namespace ulc::verbs {
 namespace {
 
-constexpr const char* kFile = "libibverbs.so.1";
+constexpr LibraryNeed kNeed = {.by = "verbs devices need",
+                               .packages = "libibverbs1 ibverbs-providers",
+                               .a_package = "libibverbs1 of rdma-core 15 or later"};
 
 }  // namespace
 
-Err load(Library& out, std::string& why) {
-    void* library = dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-        // NOLINTNEXTLINE(concurrency-mt-unsafe): start-up
-        why = std::string("verbs devices need ") + kFile + " (" + dlerror() +
-              "); run: sudo apt-get install libibverbs1 ibverbs-providers";
-        return Err::kUnsupported;
-    }
-    Finder finder(library);
+Err load(Library& out, std::string& why, const char* file) {
+    Finder finder(file);
     finder.find(out.get_device_list, "ibv_get_device_list");
     finder.find(out.free_device_list, "ibv_free_device_list");
     finder.find(out.get_device_name, "ibv_get_device_name");
@@ -46,11 +39,7 @@ Err load(Library& out, std::string& why) {
     finder.find(out.detach_mcast, "ibv_detach_mcast");
     finder.find(out.get_async_event, "ibv_get_async_event");
     finder.find(out.ack_async_event, "ibv_ack_async_event");
-    if (!finder.missing().empty()) {
-        why = std::string(kFile) + " has no " + finder.missing() +
-              "; install libibverbs1 of rdma-core 15 or later";
-        return Err::kUnsupported;
-    }
+    if (const Err e = finder.result(kNeed, why); e != Err::kOk) return e;
     out.join_ip_group = join_ip_group;
     out.post_send = [](ibv_qp* qp, ibv_send_wr* chain, ibv_send_wr** bad) {
         return ibv_post_send(qp, chain, bad);

@@ -69,8 +69,8 @@ struct Library {
 /// socket, by default to 20. -1: failed, errno says why.
 [[nodiscard]] int join_ip_group(const Gid& group, bool v4, const Gid& own, std::uint32_t interface);
 
-/// Opens libibverbs.so.1 and fills the table; the library stays open. Errors: kUnsupported; why:
-/// what to install.
-Err load(Library& out, std::string& why);
+/// Opens libibverbs and fills the table; the library stays open. Errors: kUnsupported, and `why`
+/// names the package to install.
+Err load(Library& out, std::string& why, const char* file = "libibverbs.so.1");
 
 }  // namespace ulc::verbs

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "verbs/join/cm_library.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -16,7 +15,9 @@
 namespace ulc::verbs {
 namespace {
 
-constexpr const char* kFile = "librdmacm.so.1";
+constexpr LibraryNeed kNeed = {.by = "multicast groups of a subnet manager need",
+                               .packages = "librdmacm1",
+                               .a_package = "librdmacm1 of rdma-core 15 or later"};
 
 int never_wait(rdma_event_channel* channel) {
     const int flags = fcntl(channel->fd, F_GETFL);
@@ -47,15 +48,8 @@ std::vector<sockaddr_storage> addresses_here() {
 
 }  // namespace
 
-Err load(CmLibrary& out, std::string& why) {
-    void* library = dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-        // NOLINTNEXTLINE(concurrency-mt-unsafe): start-up
-        why = std::string("multicast groups of a subnet manager need ") + kFile + " (" + dlerror() +
-              "); run: sudo apt-get install librdmacm1";
-        return Err::kUnsupported;
-    }
-    Finder finder(library);
+Err load(CmLibrary& out, std::string& why, const char* file) {
+    Finder finder(file);
     finder.find(out.create_event_channel, "rdma_create_event_channel");
     finder.find(out.destroy_event_channel, "rdma_destroy_event_channel");
     finder.find(out.create_id, "rdma_create_id");
@@ -65,11 +59,7 @@ Err load(CmLibrary& out, std::string& why) {
     finder.find(out.leave_multicast, "rdma_leave_multicast");
     finder.find(out.get_cm_event, "rdma_get_cm_event");
     finder.find(out.ack_cm_event, "rdma_ack_cm_event");
-    if (!finder.missing().empty()) {
-        why = std::string(kFile) + " has no " + finder.missing() +
-              "; install librdmacm1 of rdma-core 15 or later";
-        return Err::kUnsupported;
-    }
+    if (const Err e = finder.result(kNeed, why); e != Err::kOk) return e;
     out.never_wait = never_wait;
     out.wait = wait_for_event;
     out.addresses = addresses_here;

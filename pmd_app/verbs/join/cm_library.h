@@ -35,8 +35,8 @@ struct CmLibrary {
     std::vector<sockaddr_storage> (*addresses)() = nullptr;
 };
 
-/// Opens librdmacm.so.1 and fills the table; the library stays open. Errors: kUnsupported; why:
-/// what to install.
-Err load(CmLibrary& out, std::string& why);
+/// Opens librdmacm and fills the table; the library stays open. Errors: kUnsupported, and `why`
+/// names the package to install.
+Err load(CmLibrary& out, std::string& why, const char* file = "librdmacm.so.1");
 
 }  // namespace ulc::verbs

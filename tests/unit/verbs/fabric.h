@@ -22,6 +22,14 @@
 
 namespace ulc::verbs::test {
 
+/// A function of a library that fails while a port is opened, and what the port then says.
+struct Refusal {
+    const char* function;
+    int number;  ///< errno
+    Err error;
+    const char* words;  ///< a part of the sentence
+};
+
 struct FakeRegion {
     ibv_mr mr{};
     std::uint64_t first = 0;

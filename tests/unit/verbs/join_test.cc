@@ -223,12 +223,7 @@ TEST_F(Joining, odd_reports_are_ignored) {
 // ---- opening
 
 TEST_F(Joining, says_why_it_cannot_start) {
-    const struct {
-        const char* function;
-        int number;
-        Err error;
-        const char* words;
-    } kCases[] = {
+    const test::Refusal kCases[] = {
         {"create_event_channel", ENOENT, Err::kSystem, "sudo modprobe rdma_ucm"},
         {"create_event_channel", EACCES, Err::kPermission, "chmod a+rw /dev/infiniband/rdma_cm"},
         {"create_id", ENOMEM, Err::kPortDown, "has one (Cannot allocate memory)"},
@@ -332,6 +327,19 @@ TEST(VerbsManager, is_opened_at_run_time_or_named) {
     rdma_event_channel closed{.fd = -1};
     EXPECT_NE(library.never_wait(&closed), 0);
     library.wait(&closed, 1);
+}
+
+TEST(VerbsManager, that_is_missing_or_too_old_is_named_with_its_package) {
+    CmLibrary library;
+    std::string why;
+    EXPECT_EQ(load(library, why, "libulc-none.so.1"), Err::kUnsupported);
+    EXPECT_TRUE(why.starts_with("multicast groups of a subnet manager need libulc-none.so.1 ("))
+        << why;
+    EXPECT_TRUE(why.ends_with("; run: sudo apt-get install librdmacm1")) << why;
+    EXPECT_EQ(load(library, why, "libc.so.6"), Err::kUnsupported);
+    EXPECT_EQ(
+        why,
+        "libc.so.6 has no rdma_create_event_channel; install librdmacm1 of rdma-core 15 or later");
 }
 
 }  // namespace

@@ -227,12 +227,7 @@ TEST_F(Opening, says_what_the_port_lacks) {
 }
 
 TEST_F(Opening, says_what_the_system_refuses) {
-    const struct {
-        const char* function;
-        int number;
-        Err error;
-        const char* words;
-    } kCases[] = {
+    const test::Refusal kCases[] = {
         {"open_device", EACCES, Err::kPermission, "sudo chmod a+rw /dev/infiniband/uverbs*"},
         {"open_device", ENOENT, Err::kSystem, "run: sudo modprobe ib_uverbs"},
         {"open_device", EBUSY, Err::kSystem, "cannot be opened: Device or resource busy"},
@@ -270,6 +265,17 @@ TEST(VerbsLibrary, is_opened_at_run_time_or_named) {
          {reinterpret_cast<void*>(library.poll_cq), reinterpret_cast<void*>(library.post_send),
           reinterpret_cast<void*>(library.post_recv)})
         EXPECT_NE(each, nullptr);
+}
+
+TEST(VerbsLibrary, that_is_missing_or_too_old_is_named_with_its_package) {
+    Library library;
+    std::string why;
+    EXPECT_EQ(load(library, why, "libulc-none.so.1"), Err::kUnsupported);
+    EXPECT_TRUE(why.starts_with("verbs devices need libulc-none.so.1 (")) << why;
+    EXPECT_TRUE(why.ends_with("; run: sudo apt-get install libibverbs1 ibverbs-providers")) << why;
+    EXPECT_EQ(load(library, why, "libc.so.6"), Err::kUnsupported);
+    EXPECT_EQ(why,
+              "libc.so.6 has no ibv_get_device_list; install libibverbs1 of rdma-core 15 or later");
 }
 
 TEST(VerbsLibrary, joins_a_group_of_ip_with_a_socket) {
