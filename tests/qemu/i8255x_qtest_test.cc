@@ -24,7 +24,6 @@ using nic::QtestMachine;
 
 constexpr std::uint32_t kBlocks = 0x0020'0000;
 constexpr std::uint32_t kDump = 0x0022'0000;
-constexpr std::uint32_t kTxFrame = 0x0023'0000;
 constexpr std::uint32_t kBuffers = 0x0030'0000;
 constexpr std::uint32_t kBufferOctets = 1536;
 constexpr std::uint32_t kPlaceOctets = kBufferOctets + sizeof(ReceiveDescriptor);
@@ -49,7 +48,10 @@ private:
 };
 
 /// The parameter is the name of QEMU's device.
-class I8255xQtest : public testing::TestWithParam<const char*> {
+class I8255xQtest : public testing::TestWithParam<const char*>,
+                    protected nic::DriverOnQtest<I8255xQtest, QtestBus, Chip, TxRing, RxRing> {
+    friend nic::DriverOnQtest<I8255xQtest, QtestBus, Chip, TxRing, RxRing>;
+
 protected:
     void SetUp() override {
         if (!QtestMachine::available()) GTEST_SKIP() << "QEMU is missing; run: tools/setup test";
@@ -93,56 +95,16 @@ protected:
         EXPECT_EQ(done.result, TxResult::kSetup);
     }
 
-    void send(const Frame& frame, std::size_t first_segment) {
-        std::memcpy(machine_->at(kTxFrame), frame.data(), frame.size());
-        const auto first = static_cast<std::uint32_t>(first_segment);
-        const auto rest = static_cast<std::uint32_t>(frame.size() - first_segment);
-        const TxSegment segments[] = {{kTxFrame, first}, {kTxFrame + first, rest}};
-        ASSERT_TRUE(tx_->post(std::span(segments).first(rest > 0 ? 2 : 1), this, 0));
-        chip_->demand_transmit();
-        TxDone done{};
-        ASSERT_TRUE(tx_->reap(done));
-        EXPECT_EQ(done.result, TxResult::kSent);
-        EXPECT_EQ(done.frame, this);
+    RxVerdict peek(RxFrame& frame) {
+        const RxVerdict verdict = rx_->peek(frame, false);
+        if (verdict != RxVerdict::kUnsettled) return verdict;
+        (void)bus_->read32(Reg::kScb);
+        return rx_->peek(frame, true);
     }
-
-    /// Returns the next frame that was received; empty if none comes within 2 s.
-    Frame receive() {
-        RxFrame frame{};
-        for (int tries = 0; tries < 2000; ++tries) {
-            RxVerdict verdict = rx_->peek(frame, false);
-            if (verdict == RxVerdict::kUnsettled) {
-                (void)bus_->read32(Reg::kScb);
-                verdict = rx_->peek(frame, true);
-            }
-            if (verdict == RxVerdict::kFrame) {
-                const auto* at = static_cast<const std::byte*>(frame.owner);
-                Frame copy(at, at + frame.octets);
-                rx_->recycle();
-                if (rx_->may_have_stopped()) chip_->resume_receive(*rx_);
-                return copy;
-            }
-            EXPECT_EQ(verdict, RxVerdict::kEmpty);
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        }
-        return {};
+    void give_back() {
+        rx_->recycle();
+        if (rx_->may_have_stopped()) chip_->resume_receive(*rx_);
     }
-
-    auto sender() {
-        return [this](const Frame& frame, std::size_t first) { send(frame, first); };
-    }
-    bool passes(const MacAddress& address) {
-        return nic::passes(*machine_, address, [this] { return receive(); });
-    }
-    void expect_both_ways(std::size_t octets, std::uint8_t seed) {
-        nic::expect_both_ways(*machine_, octets, seed, 30, sender(), [this] { return receive(); });
-    }
-
-    std::unique_ptr<QtestMachine> machine_;
-    std::unique_ptr<QtestBus> bus_;
-    std::unique_ptr<Chip> chip_;
-    std::unique_ptr<TxRing> tx_;
-    std::unique_ptr<RxRing> rx_;
 };
 
 TEST_P(I8255xQtest, is_known_by_its_ids_eeprom_and_phy) {
@@ -160,7 +122,7 @@ TEST_P(I8255xQtest, is_known_by_its_ids_eeprom_and_phy) {
 
 TEST_P(I8255xQtest, carries_frames_of_every_size_both_ways) {
     run(16);
-    nic::expect_every_size(*machine_, sender(), [this] { return receive(); });
+    expect_every_size();
 }
 
 TEST_P(I8255xQtest, filters_by_its_commands) {

@@ -23,8 +23,8 @@ public:
     [[nodiscard]] static bool available();
 
     /// Starts QEMU with the device `nic` ("tulip") of address `mac`, maps its registers, which are
-    /// behind BAR `bar`, and switches on bus mastering. Throws std::runtime_error with the reason
-    /// of a failure. Everything ends with the object.
+    /// behind BAR `bar`, and switches on bus mastering. The destructor ends QEMU and removes the
+    /// memory and sockets. Throws std::runtime_error with the reason of a failure.
     QtestMachine(const std::string& nic, int bar, const std::string& mac);
     ~QtestMachine();
     QtestMachine(const QtestMachine&) = delete;

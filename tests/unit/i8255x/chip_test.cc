@@ -160,7 +160,7 @@ TEST(I8255xChip, finds_units_that_stand) {
     EXPECT_EQ(rig.chip.check(rig.tx, rig.rx), Fault::kNone);
     EXPECT_EQ(rig.model.ru(), scb::Ru::kReady) << "restarted by the watch";
     ASSERT_TRUE(rig.send(1));
-    EXPECT_TRUE(rig.model.sent.empty()) << "nobody rang";
+    EXPECT_TRUE(rig.model.sent.empty()) << "no resume was asked for";
     EXPECT_EQ(rig.chip.check(rig.tx, rig.rx), Fault::kNone);
     EXPECT_EQ(rig.model.sent.size(), 1U) << "resumed by the watch";
     rig.model.faults.reads_zero = true;

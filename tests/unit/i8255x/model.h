@@ -13,6 +13,7 @@
 
 #include "drivers/i8255x/bus.h"
 #include "drivers/i8255x/descriptor.h"
+#include "tests/unit/nic/phy_model.h"
 #include "tests/unit/nic/rom_model.h"
 
 namespace ulc::i8255x {
@@ -307,15 +308,9 @@ private:
         const bool mine = !faults.no_phy && (value >> mdi::kPhyShift & 31) == phy_address;
         mdi_ = value & ~mdi::kDataMask;
         if ((value & mdi::kRead) != 0)
-            mdi_ |= mine ? phy_value(reg) : 0xffffU;
+            mdi_ |= mine ? nic::read_phy(*this, reg) : 0xffffU;
         else if (mine)
             phy[reg] = static_cast<std::uint16_t>(value);
-    }
-    [[nodiscard]] std::uint16_t phy_value(std::uint32_t reg) {
-        if (reg == 1 && link_up_after_reads > 0 && --link_up_after_reads == 0)
-            faults.link_down = false;
-        if (reg == 1 && faults.link_down) return phy[1] & ~4U;
-        return phy[reg];
     }
 
     std::vector<std::byte> arena_;

@@ -9,6 +9,7 @@
 #include "drivers/i8255x/chip.h"
 #include "drivers/i8255x/filter.h"
 #include "tests/unit/i8255x/model.h"
+#include "tests/unit/nic/rings.h"
 
 namespace ulc::i8255x {
 
@@ -51,14 +52,7 @@ struct Rig {
 
     /// Posts `segments` parts of 20 bytes that hold `number`; returns false if the ring is full.
     bool send(std::uint32_t number, std::size_t segments = 1, std::uint8_t tries = 0) {
-        std::vector<TxSegment> parts;
-        for (std::size_t i = 0; i < segments; ++i) {
-            const std::uint32_t bus =
-                kParts + (number * 8 + static_cast<std::uint32_t>(i)) % 128 * 20;
-            std::memset(model.at(bus), static_cast<int>(number + i), 20);
-            parts.push_back({bus, 20});
-        }
-        return tx.post(parts, reinterpret_cast<void*>(std::uintptr_t{number} + 1), tries);
+        return nic::post_numbered(model, tx, kParts, number, segments, tries);
     }
 
     bool deliver(std::uint8_t number, std::uint16_t status = 0, std::size_t octets = 60) {
@@ -81,9 +75,5 @@ struct Rig {
     TxRing tx;
     RxRing rx;
 };
-
-[[nodiscard]] inline std::uint32_t number_of(const TxDone& done) {
-    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(done.frame)) - 1;
-}
 
 }  // namespace ulc::i8255x

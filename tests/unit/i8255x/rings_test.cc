@@ -9,26 +9,8 @@ namespace ulc::i8255x {
 namespace {
 
 TEST(I8255xTxRing, sends_in_order_across_the_wrap_at_every_size) {
-    for (std::uint32_t size = 2; size <= 33; ++size) {
-        Rig rig(size);
-        std::uint32_t posted = 0;
-        std::uint32_t reported = 0;
-        for (int round = 0; round < 40; ++round) {
-            const std::size_t segments = 1 + static_cast<std::size_t>(round) % 4;
-            while (rig.send(posted, segments))
-                ++posted;
-            ASSERT_EQ(rig.tx.room(), 0U) << "refused though there was space";
-            rig.chip.demand_transmit();
-            TxDone done{};
-            while (rig.tx.reap(done)) {
-                ASSERT_EQ(number_of(done), reported++);
-                ASSERT_EQ(done.result, TxResult::kSent);
-            }
-            ASSERT_EQ(reported, posted);
-            ASSERT_EQ(rig.tx.room(), size);
-        }
-        ASSERT_EQ(rig.model.sent.size(), posted);
-    }
+    nic::expect_order_across_the_wrap<Rig>(
+        [](const Rig& rig, std::size_t) { return rig.tx.room() == 0; });
 }
 
 TEST(I8255xTxRing, suspends_behind_the_newest_block_and_nowhere_else) {
@@ -49,15 +31,7 @@ TEST(I8255xTxRing, suspends_behind_the_newest_block_and_nowhere_else) {
 }
 
 TEST(I8255xTxRing, joins_the_parts_of_a_frame) {
-    Rig rig(8);
-    ASSERT_TRUE(rig.send(40, 5));
-    EXPECT_EQ(rig.tx.room(), 7U) << "one block a frame, whatever its parts";
-    rig.chip.demand_transmit();
-    ASSERT_EQ(rig.model.sent.size(), 1U);
-    const std::vector<std::byte>& frame = rig.model.sent[0];
-    ASSERT_EQ(frame.size(), 100U);
-    for (std::size_t i = 0; i < frame.size(); ++i)
-        EXPECT_EQ(frame[i], std::byte(40 + i / 20));
+    nic::expect_joined_parts<Rig>(7);  // one block a frame, whatever its parts
 }
 
 TEST(I8255xTxRing, gives_each_frame_the_threshold_of_its_time) {
@@ -77,42 +51,11 @@ TEST(I8255xTxRing, names_what_became_of_a_frame) {
         {0, TxResult::kCollisions},
         {cb::kUnderrun, TxResult::kCollisions},
     };
-    Rig rig(4);
-    for (const auto& [status, expected] : cases) {
-        rig.model.faults.tx_status = status;
-        rig.model.faults.tx_status_frames = 1;
-        ASSERT_TRUE(rig.send(3, 1, 2));
-        rig.chip.demand_transmit();
-        TxDone done{};
-        ASSERT_TRUE(rig.tx.reap(done));
-        EXPECT_EQ(done.result, expected) << std::hex << status;
-        EXPECT_EQ(done.tries, 2);
-    }
+    nic::expect_results<Rig>(cases, [](std::uint16_t) { return 0; });
 }
 
 TEST(I8255xTxRing, keeps_what_the_chip_does_not_return_until_it_is_dropped) {
-    Rig rig(4);
-    rig.model.faults.dma_dead = true;
-    for (std::uint32_t i = 0; i < 4; ++i)
-        ASSERT_TRUE(rig.send(i));
-    EXPECT_FALSE(rig.send(4));
-    rig.chip.demand_transmit();
-    TxDone done{};
-    EXPECT_FALSE(rig.tx.reap(done));
-    EXPECT_FALSE(rig.tx.done_at(0));
-    EXPECT_EQ(rig.tx.pending(), 4U);
-    for (std::uint32_t i = 0; i < 4; ++i) {
-        ASSERT_TRUE(rig.tx.drop(done));
-        EXPECT_EQ(number_of(done), i);
-        EXPECT_NE(done.result, TxResult::kSent);
-    }
-    EXPECT_FALSE(rig.tx.drop(done));
-    rig.model.faults.dma_dead = false;
-    rig.run();
-    ASSERT_TRUE(rig.send(9));
-    rig.chip.demand_transmit();
-    ASSERT_TRUE(rig.tx.reap(done));
-    EXPECT_EQ(number_of(done), 9U);
+    nic::expect_kept_until_dropped<Rig>([](Rig& rig) { rig.run(); });
 }
 
 TEST(I8255xTxRing, tells_which_blocks_are_done) {
@@ -189,8 +132,8 @@ TEST(I8255xRxRing, takes_in_order_across_the_wrap_at_every_size) {
     }
 }
 
-/// A stream whose reader stays close behind needs no restart, and asks the chip only once a quarter
-/// of a round at most.
+/// A stream whose reader stays close behind needs no restart, and asks the chip at most four times a
+/// round.
 TEST(I8255xRxRing, goes_round_without_a_stop_if_the_reader_keeps_up) {
     for (const std::uint32_t size : {4U, 5U, 16U, 33U}) {
         Rig rig(size);

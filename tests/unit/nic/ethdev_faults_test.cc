@@ -120,7 +120,7 @@ TEST_F(NicEthdev, that_is_taken_away_under_load_is_reported_once_a_second_and_co
     EXPECT_EQ(receive(), std::vector<std::uint8_t>(60, 4));
 }
 
-TEST_F(NicEthdev, that_is_gone_keeps_nobody_waiting_for_its_filter) {
+TEST_F(NicEthdev, that_is_gone_ends_the_wait_for_its_filter) {
     start();
     rte_ether_addr group = multicast(9);
     card.model.faults.gone = true;

@@ -163,7 +163,7 @@ TEST_F(TulipEthdev, that_does_not_stop_for_another_speed_is_reset) {
     card.model.faults.never_stops = true;
     poll(150);
     ASSERT_EQ(rte_eth_link_get_nowait(id, &link), 0);
-    EXPECT_EQ(link.link_status, RTE_ETH_LINK_DOWN) << "for now";
+    EXPECT_EQ(link.link_status, RTE_ETH_LINK_DOWN) << "the chip has not stopped";
     EXPECT_GE(counter("recoveries"), 1U);
     card.model.faults = {};
     poll(1200);

@@ -14,6 +14,7 @@
 #include "drivers/common/crc32.h"
 #include "drivers/tulip/bus.h"
 #include "drivers/tulip/descriptor.h"
+#include "tests/unit/nic/phy_model.h"
 #include "tests/unit/nic/rom_model.h"
 
 namespace ulc::tulip {
@@ -232,18 +233,11 @@ private:
         const bool is_read = (header >> 10) == 0b0110;
         mii_out_ = true;
         if (mii_bits_ >= 16 && mii_bits_ < 32 && mine && is_read)
-            mii_out_ = ((phy_value(reg) >> (31 - mii_bits_)) & 1) != 0;
+            mii_out_ = ((nic::read_phy(*this, reg) >> (31 - mii_bits_)) & 1) != 0;
         if (mii_bits_ == 15 && mine && is_read) mii_out_ = false;  // turn-around
         if (mii_bits_ < 32) return;
         if (mine && (header >> 10) == 0b0101) phy[reg] = static_cast<std::uint16_t>(mii_word_);
         mii_bits_ = mii_ones_ = mii_last_ones_ = 0;
-    }
-
-    [[nodiscard]] std::uint16_t phy_value(std::uint32_t reg) {
-        if (reg == 1 && link_up_after_reads > 0 && --link_up_after_reads == 0)
-            faults.link_down = false;
-        if (reg == 1 && faults.link_down) return phy[1] & ~4U;
-        return phy[reg];
     }
 
     std::vector<std::byte> arena_;

@@ -11,6 +11,7 @@
 #include "drivers/tulip/rx_ring.h"
 #include "drivers/tulip/setup_frame.h"
 #include "drivers/tulip/tx_ring.h"
+#include "tests/unit/nic/rings.h"
 #include "tests/unit/tulip/model.h"
 
 namespace ulc::tulip {
@@ -44,14 +45,7 @@ struct Rig {
     /// Sends `segments` parts of 20 bytes that hold `number`; returns false if the ring has no
     /// space.
     bool send(std::uint32_t number, std::size_t segments = 1, std::uint8_t tries = 0) {
-        std::vector<TxSegment> parts;
-        for (std::size_t i = 0; i < segments; ++i) {
-            const std::uint32_t bus =
-                kTxList + 0x1000 + (number * 8 + static_cast<std::uint32_t>(i)) % 128 * 20;
-            std::memset(model.at(bus), static_cast<int>(number + i), 20);
-            parts.push_back({bus, 20});
-        }
-        return tx.post(parts, reinterpret_cast<void*>(std::uintptr_t{number} + 1), tries);
+        return nic::post_numbered(model, tx, kTxList + 0x1000, number, segments, tries);
     }
 
     bool deliver(std::uint8_t number, std::uint32_t status = 0, std::size_t octets = 60) {
@@ -65,44 +59,13 @@ struct Rig {
     RxRing rx;
 };
 
-std::uint32_t number_of(const TxDone& done) {
-    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(done.frame)) - 1;
-}
-
 TEST(TulipTxRing, sends_in_order_across_the_wrap_at_every_size) {
-    for (std::uint32_t size = 2; size <= 33; ++size) {
-        Rig rig(size);
-        std::uint32_t posted = 0;
-        std::uint32_t told = 0;
-        for (int round = 0; round < 40; ++round) {
-            const std::size_t segments = 1 + static_cast<std::size_t>(round) % 4;
-            while (rig.send(posted, segments))
-                ++posted;
-            ASSERT_LT(rig.tx.room(), (segments + 1) / 2) << "refused though there was space";
-            rig.chip.demand_transmit();
-            TxDone done{};
-            while (rig.tx.reap(done)) {
-                ASSERT_EQ(number_of(done), told++);
-                ASSERT_EQ(done.result, TxResult::kSent);
-            }
-            ASSERT_EQ(told, posted);
-            ASSERT_EQ(rig.tx.room(), size);
-        }
-        ASSERT_GT(posted, size * 2) << "never wrapped";
-        ASSERT_EQ(rig.model.sent.size(), posted);
-    }
+    nic::expect_order_across_the_wrap<Rig>(
+        [](const Rig& rig, std::size_t segments) { return rig.tx.room() < (segments + 1) / 2; });
 }
 
 TEST(TulipTxRing, joins_the_segments_of_a_frame) {
-    Rig rig(8);
-    ASSERT_TRUE(rig.send(40, 5));
-    EXPECT_EQ(rig.tx.room(), 5U) << "two buffers a descriptor (GAMMA 7.1)";
-    rig.chip.demand_transmit();
-    ASSERT_EQ(rig.model.sent.size(), 1U);
-    const std::vector<std::byte>& frame = rig.model.sent[0];
-    ASSERT_EQ(frame.size(), 100U);
-    for (std::size_t i = 0; i < frame.size(); ++i)
-        EXPECT_EQ(frame[i], std::byte(40 + i / 20));
+    nic::expect_joined_parts<Rig>(5);  // two buffers a descriptor (GAMMA 7.1)
 }
 
 TEST(TulipTxRing, never_shows_the_front_of_a_frame_alone) {
@@ -135,43 +98,15 @@ TEST(TulipTxRing, names_what_became_of_a_frame) {
         {tdes0::kES | tdes0::kLO, TxResult::kNoCarrier},
         {tdes0::kES | tdes0::kTO, TxResult::kJabber},
     };
-    Rig rig(4);
-    for (const auto& [status, expected] : cases) {
-        rig.model.faults.tx_status = status;
-        rig.model.faults.tx_status_frames = 1;
-        ASSERT_TRUE(rig.send(3, 1, 2));
-        rig.chip.demand_transmit();
-        TxDone done{};
-        ASSERT_TRUE(rig.tx.reap(done));
-        EXPECT_EQ(done.result, expected) << std::hex << status;
-        EXPECT_EQ(done.collisions, (status >> tdes0::kCCShift) & tdes0::kCCMask);
-        EXPECT_EQ(done.tries, 2);
-    }
+    nic::expect_results<Rig>(
+        cases, [](std::uint32_t status) { return (status >> tdes0::kCCShift) & tdes0::kCCMask; });
 }
 
 TEST(TulipTxRing, keeps_what_the_chip_does_not_return_until_it_is_dropped) {
-    Rig rig(4);
-    rig.model.faults.dma_dead = true;
-    for (std::uint32_t i = 0; i < 4; ++i)
-        ASSERT_TRUE(rig.send(i));
-    EXPECT_FALSE(rig.send(4));
-    rig.chip.demand_transmit();
-    TxDone done{};
-    EXPECT_FALSE(rig.tx.reap(done));
-    EXPECT_EQ(rig.tx.pending(), 4U);
-    for (std::uint32_t i = 0; i < 4; ++i) {
-        ASSERT_TRUE(rig.tx.drop(done));
-        EXPECT_EQ(number_of(done), i);
-        EXPECT_NE(done.result, TxResult::kSent);
-    }
-    EXPECT_FALSE(rig.tx.drop(done));
-    rig.tx.reset();
-    rig.model.faults.dma_dead = false;
-    rig.chip.set_lists(kTxList, kRxList);
-    ASSERT_TRUE(rig.send(9));
-    rig.chip.demand_transmit();
-    ASSERT_TRUE(rig.tx.reap(done));
-    EXPECT_EQ(number_of(done), 9U);
+    nic::expect_kept_until_dropped<Rig>([](Rig& rig) {
+        rig.tx.reset();
+        rig.chip.set_lists(kTxList, kRxList);
+    });
 }
 
 TEST(TulipTxRing, carries_setup_frames_among_the_others) {
