@@ -25,8 +25,8 @@ struct PortArguments {
     "mac=<address> media=auto|10half|10full|100half|100full " \
     "tx_threshold=128|256|512|1024|whole collision_retries=<0-100>"
 
-/// Parses `given`, which may be nullptr. Returns 0, or -EINVAL after a line in the log that says
-/// what would be right.
+/// Parses `given`, which may be nullptr. Returns 0, or -EINVAL after a line in the log that names
+/// the values allowed.
 int parse_arguments(const rte_devargs* given, PortArguments& arguments);
 
 }  // namespace ulc::nic

@@ -143,8 +143,8 @@ bool Port<Card>::post_filter() noexcept {
     return filter_pending_;
 }
 
-/// Passes a moment, and settles frames meanwhile. Returns false if the chip is found to be down,
-/// which is looked for now and then: `tries` counts down.
+/// Waits for kFilterWait, and settles frames meanwhile. tries: the waits that are left; the chip is
+/// checked in every kFilterTriesPerCheck-th. Returns false if it is down.
 template <typename Card>
 bool Port<Card>::pause_for_filter(int tries) noexcept {
     card_.wait(kFilterWait);

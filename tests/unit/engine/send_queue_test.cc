@@ -167,8 +167,8 @@ public:
         return out;
     }
     [[nodiscard]] const std::deque<std::string>& texts() const noexcept { return texts_; }
-    /// Sends a block of 64 KiB to rank 1, of the client or of an operation of the engine, on a port
-    /// whose device reads the arena. Returns how many of its frames have a key.
+    /// Sends a block of 64 KiB to rank 1 on a port whose device reads the arena. of_operation: the
+    /// engine's operation sends it, not the client. Returns the number of its frames with a key.
     unsigned send_from_arena(bool of_operation) {
         port_.add_memory = [](void*, std::span<const std::byte>) { return std::uint32_t{5}; };
         transmitter_->replace_port(port_);
