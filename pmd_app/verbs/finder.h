@@ -11,11 +11,11 @@
 
 namespace ulc::verbs {
 
-/// What a library is needed for, and where it comes from, for the sentences of a failure.
+/// The words of a failure: the use of a library, and its packages.
 struct LibraryNeed {
     const char* by;         ///< "verbs devices need"
-    const char* packages;   ///< of Debian, as for apt-get install
-    const char* a_package;  ///< the one whose version matters, with that version
+    const char* packages;   ///< Debian's, for apt-get install
+    const char* a_package;  ///< the package that has the functions, with its first version
 };
 
 class Finder {

@@ -21,9 +21,10 @@ public:
 
     explicit Memories(const Library& library) : verbs_(library) {}
 
-    /// Registers the memory, or finds it registered. `looks` counts the looks at the port, which are
-    /// 10 ms apart. Returns the key; 0: a bound would be exceeded, this look has had a registration,
-    /// or one failed less than a second ago. Cost of a registration: the kernel locks up to kEachMax.
+    /// Registers the memory, or finds it registered. `looks` counts the looks at the port, which
+    /// are 10 ms apart. Returns the key; 0: a bound would be exceeded, this look has had a
+    /// registration, or one failed less than a second ago. Cost of a registration: the kernel
+    /// locks up to kEachMax.
     [[nodiscard]] std::uint32_t add(ibv_pd* pd, std::span<const std::byte> memory,
                                     std::uint32_t looks) noexcept;
     /// Ends the memory that begins there, if it was added. posted: number of the next frame.

@@ -35,7 +35,7 @@ using Frame = std::vector<std::byte>;
     return frame;
 }
 
-/// A driver's chip and rings on a machine. `Driver` is the fixture that derives from it, which makes
+/// A driver's chip and rings on a machine. `Driver` is the fixture that derives from it: it makes
 /// all of these, and has peek(RxFrame&) and give_back() for the oldest received frame.
 template <typename Driver, typename Bus, typename Chip, typename TxRing, typename RxRing>
 class DriverOnQtest {

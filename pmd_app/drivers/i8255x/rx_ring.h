@@ -10,8 +10,8 @@
 // A place that is given back goes behind the tail, but the chip learns of it only when a quarter of
 // the ring has come together (or the ring is restarted): EL is set in the newest and then cleared
 // in the old tail. The chip may have read the old tail's EL before; it then stops there although
-// the ring goes on. may_have_stopped() says when that is possible: the caller reads the state of the
-// receive unit at most four times a round. No clock, no register. One thread.
+// the ring goes on. may_have_stopped() says when that is possible: the caller reads the state of
+// the receive unit at most four times a round. No clock, no register. One thread.
 #pragma once
 
 #include <cstdint>

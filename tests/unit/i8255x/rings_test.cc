@@ -132,8 +132,8 @@ TEST(I8255xRxRing, takes_in_order_across_the_wrap_at_every_size) {
     }
 }
 
-/// A stream whose reader stays close behind needs no restart, and asks the chip at most four times a
-/// round.
+/// A stream whose reader stays close behind needs no restart, and asks the chip at most four times
+/// a round.
 TEST(I8255xRxRing, goes_round_without_a_stop_if_the_reader_keeps_up) {
     for (const std::uint32_t size : {4U, 5U, 16U, 33U}) {
         Rig rig(size);

@@ -31,7 +31,7 @@ template <typename Model, typename TxRing>
 }
 
 /// Frames of one to four parts leave in order, at each size of the ring, many times around.
-/// is_full(rig, segments): a frame of so many parts may be refused.
+/// is_full(rig, segments): a frame of `segments` parts may be refused.
 template <typename Rig, typename IsFull>
 void expect_order_across_the_wrap(IsFull is_full) {
     for (std::uint32_t size = 2; size <= 33; ++size) {
@@ -57,12 +57,12 @@ void expect_order_across_the_wrap(IsFull is_full) {
     }
 }
 
-/// Five parts leave as one frame. room: of the ring of eight, behind it.
+/// Five parts leave as one frame. free: descriptors of the ring of eight that it leaves.
 template <typename Rig>
-void expect_joined_parts(std::uint32_t room) {
+void expect_joined_parts(std::uint32_t free) {
     Rig rig(8);
     ASSERT_TRUE(rig.send(40, 5));
-    EXPECT_EQ(rig.tx.room(), room);
+    EXPECT_EQ(rig.tx.room(), free);
     rig.chip.demand_transmit();
     ASSERT_EQ(rig.model.sent.size(), 1U);
     const std::vector<std::byte>& frame = rig.model.sent[0];
