@@ -13,7 +13,7 @@ typedef struct {
 
 static express_mutex lock;
 static express_condition changed;
-static volatile int is_locked, pings, in_handler;
+static volatile int is_locked, pings, requests, in_handler;
 static unsigned next_of[PROCESSES_MAX], answered;
 static volatile int violations;
 
@@ -53,6 +53,14 @@ static void on_message(uint16_t source, const void* message, size_t length) {
 static void on_ping(uint16_t source, const void* message, size_t length) {
     (void)source, (void)message, (void)length;
     ++pings;
+}
+
+/* Answers with a ping. It comes at the earliest after a round trip, so the call that sent the request
+ * has ended. */
+static void on_request(uint16_t source, const void* message, size_t length) {
+    (void)message, (void)length;
+    ++requests;
+    CHECK(express_send(source, express_alloc(5), on_ping) == ULC_OK);
 }
 
 static void send_all(void* argument) {
@@ -99,9 +107,9 @@ static void bad_calls(void) {
 }
 
 int main(void) {
-    const express_handler handlers[] = {on_message, on_answer, on_ping};
+    const express_handler handlers[] = {on_message, on_answer, on_ping, on_request};
     CHECK(express_sync() == ULC_ERR_INVALID);
-    CHECK(express_init(handlers, 3) == ULC_OK);
+    CHECK(express_init(handlers, 4) == ULC_OK);
     bad_calls();
 
     express_thread* sender = express_fork(send_all, NULL);
@@ -118,23 +126,24 @@ int main(void) {
         CHECK(express_send((uint16_t)to, express_alloc(5), on_ping) == ULC_OK);
     while (pings < express_processes())
         continue;
-    int own = 0;
-    for (; express_handled(1) == 0 && own < 1000; ++own) {
-        CHECK(express_send((uint16_t)express_process(), express_alloc(5), on_ping) == ULC_OK);
-        while (pings < express_processes() + own + 1)
+    const uint16_t next = (uint16_t)((express_process() + 1) % express_processes());
+    int asked = 0;
+    for (; express_handled(1) == 0 && asked < 1000; ++asked) {
+        CHECK(express_send(next, express_alloc(5), on_request) == ULC_OK);
+        while (pings < express_processes() + asked + 1)
             continue;
     }
     CHECK(express_handled(1) > 0);
-    CHECK(express_handled(0) + express_handled(1) ==
-          2UL * ROUNDS * express_processes() + express_processes() + own);
 
     /* Nothing interrupts the next loop; the message waits for a call. */
-    const unsigned long interrupts = express_handled(1);
     CHECK(express_let_interrupt(0) == ULC_OK);
+    const unsigned long interrupts = express_handled(1);
+    CHECK(express_handled(0) + interrupts ==
+          2UL * ROUNDS * express_processes() + (unsigned)pings + (unsigned)requests);
     CHECK(express_send((uint16_t)express_process(), express_alloc(5), on_ping) == ULC_OK);
     for (volatile int n = 0; n < 20000000; ++n)
         continue;
-    while (pings < express_processes() + own + 1)
+    while (pings < express_processes() + asked + 1)
         CHECK(express_yield() == ULC_OK);
     CHECK(express_handled(1) == interrupts);
     CHECK(express_let_interrupt(1) == ULC_OK);
