@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "dpdk/device_check.h"
 #include "dpdk/ethdev_reconnect.h"
+#include "dpdk/kernel/isolation.h"
 #include "dpdk/log.h"
 #include "dpdk/multicast.h"
 #include "dpdk/pci_card.h"
@@ -171,8 +172,23 @@ Err EthdevPort::choose_mtu(const PortOptions& options, std::string& why) {
     return Err::kOk;
 }
 
+/// Decides whether the kernel keeps its frames. A switch port takes all.
+Err EthdevPort::choose_sharing(const PortOptions& options, std::string& why) {
+    rte_eth_dev_info info;
+    shared_ = !options.promiscuous && rte_eth_dev_info_get(id_, &info) == 0 &&
+              info.driver_name != nullptr && is_bifurcated(spec_, info.driver_name);
+    if (!shared_ || !options.exception) return Err::kOk;
+    why = spec_.name + ": its driver leaves IP with the kernel's interface; leave out exception";
+    return Err::kInvalid;
+}
+
 Err EthdevPort::configure(const PortOptions& options, std::string& why) {
     if (const Err e = choose_mtu(options, why); e != Err::kOk) return e;
+    if (const Err e = choose_sharing(options, why); e != Err::kOk) return e;
+    const bool is_card = spec_.kind == DeviceKind::kPci;
+    if (shared_ && is_card) {
+        if (const Err e = leave_frames_with_kernel(id_, spec_, why); e != Err::kOk) return e;
+    }
     const auto failed = [&](const char* what, int result) {
         why = with_log(spec_.name + ": " + what + ": " + rte_strerror(-result)) +
               "; see 'ulc doctor'";
@@ -220,7 +236,9 @@ Err EthdevPort::configure(const PortOptions& options, std::string& why) {
         tx_conf.tx_rs_thresh = report_default;
         r = rte_eth_tx_queue_setup(id_, 0, tx_ring_size_, SOCKET_ID_ANY, &tx_conf);
     }
-    return r < 0 ? failed("transmit queue refused", r) : Err::kOk;
+    if (r < 0) return failed("transmit queue refused", r);
+    // DPDK asks for this before the configuration, but net_tap ignores it until it has queues.
+    return shared_ && !is_card ? leave_frames_with_kernel(id_, spec_, why) : Err::kOk;
 }
 
 Err EthdevPort::start(const PortOptions& options, std::string& why) {
@@ -242,13 +260,19 @@ Err EthdevPort::start(const PortOptions& options, std::string& why) {
     rte_eth_macaddr_get(id_, &mac);
     std::memcpy(port_.info.mac.octets.data(), mac.addr_bytes, sizeof mac.addr_bytes);
     choose_filter(options);
+    if (shared_) {
+        const Err e = receive_ether_type(id_, spec_, options.ether_type, why);
+        if (e != Err::kOk) return e;
+    }
     if (spec_.kind == DeviceKind::kPci) request_ = std::make_unique<CardRequest>(spec_.name);
     return Err::kOk;
 }
 
-/// The kernel's own multicasts are not known here, so an exception interface needs all of them.
+/// The kernel's own multicasts are not known here, so an exception interface needs all of them. A
+/// port that is shared with the kernel leaves the kernel's filter as it is, and takes our
+/// EtherType's by its rule.
 void EthdevPort::choose_filter(const PortOptions& options) {
-    if (spec_.kind == DeviceKind::kPci && !options.promiscuous && !options.exception)
+    if (spec_.kind == DeviceKind::kPci && !options.promiscuous && !options.exception && !shared_)
         port_.info.multicast_filters = learn_multicast_filters(id_);
     if (port_.info.multicast_filters != kPassesAll) return;
     // A device that cannot pass all multicast frames passes all frames.

@@ -19,8 +19,8 @@
 #include "base/units.h"
 #include "dpdk/card_request.h"
 #include "dpdk/device.h"
-#include "dpdk/exception_path.h"
 #include "dpdk/frame_pool.h"
+#include "dpdk/kernel/exception_path.h"
 #include "dpdk/quirks/memif_guard.h"
 #include "port/port.h"
 
@@ -63,6 +63,7 @@ private:
     Err probe(const PortOptions& options, std::string& why);
     Err configure(const PortOptions& options, std::string& why);
     Err start(const PortOptions& options, std::string& why);
+    Err choose_sharing(const PortOptions& options, std::string& why);
     void choose_filter(const PortOptions& options);
     Err choose_mtu(const PortOptions& options, std::string& why);
     void choose_tx_account();
@@ -90,6 +91,7 @@ private:
     DeviceSpec spec_;
     bool probed_ = false;
     bool was_parked_ = false;               ///< parked.h
+    bool shared_ = false;                   ///< kernel/isolation.h
     std::unique_ptr<CardRequest> request_;  ///< request for a PCI card
     std::unique_ptr<Reconnect> reconnect_;
     std::unique_ptr<ExceptionPath> exception_;

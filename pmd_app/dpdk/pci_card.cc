@@ -67,6 +67,12 @@ std::string why_no_port(const std::string& address) {
         return "it is bound to " + driver +
                ", but DPDK could not open it; is there a driver for it, and may this user? run "
                "'ulc doctor'";
+    if (driver == "mlx5_core")
+        return "leave it bound to mlx5_core, and install DPDK's driver for it "
+               "(librte-net-mlx5-23); "
+               "or use verbs,dev=NAME ('ulc doctor' shows the name)";
+    if (driver == "mlx4_core")
+        return "leave it bound to mlx4_core, and use verbs,dev=NAME ('ulc doctor' shows the name)";
     return "it still belongs to the kernel's driver " + driver +
            "; if no remote login uses it, run: " + bind_command(folder, address) +
            "; or share it with the kernel: net_af_packet,iface=NAME";

@@ -15,7 +15,8 @@ CACHE = ROOT / "build" / "lab"
 BUILD = ROOT / "build" / "release"
 
 # With their dependencies; those that the kernel has built in are not in its package.
-MODULES = ["uio_pci_generic", "vfio-pci", "e100", "tun", "tulip"]
+MODULES = ["uio_pci_generic", "vfio-pci", "e100", "tun", "tulip", "sch_ingress", "sch_multiq",
+           "cls_flower", "act_mirred", "act_skbedit", "act_gact"]
 # Modules that Debian's modprobe loads with a module although it could work without.
 SOFT_NEEDS = {"vfio_pci": ["vfio_iommu_type1"]}
 # Only these of DPDK's plug-ins: each brings libraries, and the guest is copied at every boot.

@@ -137,6 +137,11 @@ TESTS = [
          "IP on the same NIC: ping and HTTP between two machines through the exception interface, "
          "while ULC's own traffic runs",
          "exception", 2, SYSTEM, always=False, judges=(0, 1)),
+    Test("isolation",
+         "the same on a NIC that stays with the kernel: DPDK's net_tap gives the engine the frames "
+         "of its EtherType by a rule of rte_flow, as a bifurcated NIC does",
+         "isolation", 2, [*ENGINE, "tools/ulc", "tests/process/process_exchange"],
+         judges=(0, 1), drivers=("kernel",), nics=("i82557c",)),
     Test("instructions",
          "instructions a message costs, counted by the machine: the kernel's driver and UDP, then "
          "our driver and ULC",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The exception path's share of the engine's time, in virtual time.
-#include "dpdk/work_share.h"
+#include "dpdk/kernel/work_share.h"
 
 #include <gtest/gtest.h>
 

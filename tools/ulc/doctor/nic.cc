@@ -82,9 +82,12 @@ std::string bind_command(const std::string& root, const std::string& address) {
 }
 
 /// Such a NIC is not to be bound to another driver: verbs, and DPDK's own driver, use it as it is.
+/// DPDK's driver for mlx4 cannot choose frames by EtherType.
 void check_bifurcated(const std::string& device, const std::string& driver,
-                      const std::string& topic, const std::string& what, Findings& out) {
+                      const std::string& address, const std::string& topic, const std::string& what,
+                      Findings& out) {
     const auto ports = names_in(device + "/infiniband");
+    const bool dpdk_too = driver == "mlx5_core";
     if (ports.empty()) {
         out.push_back({Level::kWarn, topic, what + ", which has no RDMA device yet",
                        fmt::format("sudo modprobe {}_ib", driver.substr(0, driver.find('_')))});
@@ -92,8 +95,9 @@ void check_bifurcated(const std::string& device, const std::string& driver,
     }
     out.push_back({Level::kOk, topic,
                    fmt::format("{}, which ulc-engine shares with the kernel: leave it bound, and "
-                               "use --device verbs,dev={}",
-                               what, ports[0]),
+                               "use --device verbs,dev={}{}",
+                               what, ports[0],
+                               dpdk_too ? ", or --device " + address + " by DPDK's driver" : ""),
                    ""});
 }
 
@@ -120,7 +124,7 @@ void check_nic(const std::string& root, const std::string& address, Findings& ou
     if (is_bifurcated(driver)) {
         const std::string what = fmt::format("{} is with the kernel's driver {}{}", identity,
                                              driver, interface.empty() ? "" : " as " + interface);
-        check_bifurcated(device, driver, topic, what, out);
+        check_bifurcated(device, driver, address, topic, what, out);
     } else if (driver.empty()) {
         out.push_back(
             {Level::kWarn, topic, identity + " has no driver", bind_command(root, address)});

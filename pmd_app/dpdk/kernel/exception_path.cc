@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "dpdk/exception_path.h"
+#include "dpdk/kernel/exception_path.h"
 
 #include <algorithm>
 #include <array>

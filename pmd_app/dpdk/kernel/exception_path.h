@@ -27,7 +27,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "dpdk/work_share.h"
+#include "dpdk/kernel/work_share.h"
 
 namespace ulc::dpdk {
 

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A port on a bifurcated NIC: which calls its driver gets in which order, which frames the rule
+// names, and what the user reads if the driver refuses. The driver is written here, in DPDK's own
+// interface for drivers. No hardware is claimed by this test.
+#include <ethdev_driver.h>
+#include <gtest/gtest.h>
+#include <rte_flow_driver.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dpdk/eal.h"
+#include "dpdk/ethdev_port.h"
+#include "dpdk/kernel/isolation.h"
+
+namespace ulc::dpdk {
+namespace {
+
+constexpr const char* kSlot = "0000:05:00.0";
+constexpr std::uint16_t kOurs = 0x88B5;
+constexpr std::uint16_t kIp = 0x0800;
+constexpr rte_ether_addr kStation{{0x02, 0, 0, 0, 0, 5}};
+constexpr rte_ether_addr kGroup{{0x03, 0x55, 0x4C, 0x43, 0, 9}};
+
+/// A NIC and its driver: the calls that came, and the answers to give.
+struct Nic {
+    const char* driver = "mlx5_pci";
+    const char* refuses_isolation = nullptr;  ///< the message of its error
+    const char* refuses_rule = nullptr;
+    std::vector<std::string> calls;
+    bool isolated = false;
+    bool has_rule = false;
+    rte_flow_item_eth type{};
+    rte_flow_item_eth mask{};
+
+    /// True if the engine gets such a frame, and not the kernel.
+    [[nodiscard]] bool gives_to_engine(const rte_ether_addr& to, std::uint16_t ether_type) const {
+        if (!isolated) return true;
+        rte_ether_hdr frame{};
+        frame.dst_addr = to;
+        frame.ether_type = rte_cpu_to_be_16(ether_type);
+        const auto* octets = reinterpret_cast<const std::uint8_t*>(&frame);
+        const auto* wanted = reinterpret_cast<const std::uint8_t*>(&type.hdr);
+        const auto* compared = reinterpret_cast<const std::uint8_t*>(&mask.hdr);
+        for (std::size_t i = 0; i < sizeof frame; ++i)
+            if ((octets[i] & compared[i]) != (wanted[i] & compared[i])) return false;
+        return has_rule;
+    }
+};
+Nic* g_nic = nullptr;
+
+int note(const char* call) {
+    g_nic->calls.emplace_back(call);
+    return 0;
+}
+
+int refuse(rte_flow_error* error, const char* message) {
+    return rte_flow_error_set(error, ENOTSUP, RTE_FLOW_ERROR_TYPE_UNSPECIFIED, nullptr, message);
+}
+
+int isolate(rte_eth_dev* /*device*/, int set, rte_flow_error* error) {
+    note("isolate");
+    if (g_nic->refuses_isolation != nullptr) return refuse(error, g_nic->refuses_isolation);
+    g_nic->isolated = set != 0;
+    return 0;
+}
+
+rte_flow* create_rule(rte_eth_dev* /*device*/, const rte_flow_attr* attributes,
+                      const rte_flow_item* items, const rte_flow_action* actions,
+                      rte_flow_error* error) {
+    note("rule");
+    const char* refusal = g_nic->refuses_rule;
+    if (attributes->ingress == 0 || attributes->group != 0) refusal = "attributes";
+    if (items[0].type != RTE_FLOW_ITEM_TYPE_ETH || items[1].type != RTE_FLOW_ITEM_TYPE_END)
+        refusal = "items";
+    if (actions[0].type != RTE_FLOW_ACTION_TYPE_QUEUE ||
+        static_cast<const rte_flow_action_queue*>(actions[0].conf)->index != 0 ||
+        actions[1].type != RTE_FLOW_ACTION_TYPE_END)
+        refusal = "actions";
+    if (refusal != nullptr) {
+        refuse(error, refusal);
+        return nullptr;
+    }
+    g_nic->has_rule = true;
+    g_nic->type = *static_cast<const rte_flow_item_eth*>(items[0].spec);
+    g_nic->mask = *static_cast<const rte_flow_item_eth*>(items[0].mask);
+    return reinterpret_cast<rte_flow*>(g_nic);
+}
+
+const rte_flow_ops& rules() {
+    static const rte_flow_ops ops = [] {
+        rte_flow_ops made{};
+        made.isolate = isolate;
+        made.create = create_rule;
+        return made;
+    }();
+    return ops;
+}
+
+int infos(rte_eth_dev* /*device*/, rte_eth_dev_info* info) {
+    info->max_rx_queues = info->max_tx_queues = 1;
+    info->max_mac_addrs = 1;
+    info->max_rx_pktlen = 9018;
+    info->min_mtu = 68;
+    info->max_mtu = 9000;
+    for (rte_eth_desc_lim* limit : {&info->rx_desc_lim, &info->tx_desc_lim})
+        *limit = {.nb_max = 512, .nb_min = 16, .nb_align = 1};
+    return 0;
+}
+
+const eth_dev_ops& operations() {
+    static const eth_dev_ops ops = [] {
+        eth_dev_ops made{};
+        made.dev_configure = [](rte_eth_dev*) { return note("configure"); };
+        made.dev_start = [](rte_eth_dev*) { return note("start"); };
+        made.dev_stop = [](rte_eth_dev*) { return note("stop"); };
+        made.dev_close = [](rte_eth_dev* device) {
+            device->data->mac_addrs = nullptr;  // DPDK would free it
+            return note("close");
+        };
+        made.dev_infos_get = infos;
+        made.rx_queue_setup = [](rte_eth_dev*, std::uint16_t, std::uint16_t, unsigned,
+                                 const rte_eth_rxconf*, rte_mempool*) { return note("rx"); };
+        made.tx_queue_setup = [](rte_eth_dev*, std::uint16_t, std::uint16_t, unsigned,
+                                 const rte_eth_txconf*) { return note("tx"); };
+        made.link_update = [](rte_eth_dev*, int) { return 0; };
+        made.allmulticast_enable = [](rte_eth_dev*) { return note("all multicasts"); };
+        made.allmulticast_disable = [](rte_eth_dev*) { return 0; };
+        made.promiscuous_enable = [](rte_eth_dev*) { return note("promiscuous"); };
+        made.set_mc_addr_list = [](rte_eth_dev*, rte_ether_addr*, std::uint32_t) {
+            return note("filter");
+        };
+        made.flow_ops_get = [](rte_eth_dev*, const rte_flow_ops** out) {
+            *out = &rules();
+            return 0;
+        };
+        return made;
+    }();
+    return ops;
+}
+
+class Isolation : public testing::Test {
+protected:
+    void SetUp() override {
+        EalOptions eal;
+        eal.memory_mb = 64;
+        eal.hugepages = Hugepages::kNever;
+        EalReport report;
+        ASSERT_EQ(start_eal(eal, report, why), Err::kOk) << why;
+        g_nic = &nic;
+    }
+    /// Appears as a card does that DPDK's own driver has probed.
+    void plug_in() {
+        driver.name = nic.driver;
+        device.name = kSlot;
+        device.driver = &driver;
+        rte_eth_dev* made = rte_eth_dev_allocate(kSlot);
+        ASSERT_NE(made, nullptr);
+        made->device = &device;
+        made->dev_ops = &operations();
+        made->data->mac_addrs = &station;
+        rte_eth_dev_probing_finish(made);
+        ethdev = made->data->port_id;
+    }
+    Err open(bool promiscuous = false, bool exception = false) {
+        PortOptions options;
+        options.device = kSlot;
+        options.segments = 64;
+        options.promiscuous = promiscuous;
+        options.exception = exception;
+        options.ether_type = kOurs;
+        return EthdevPort::open(options, port, why);
+    }
+    void TearDown() override {
+        port.reset();
+        if (rte_eth_dev_is_valid_port(ethdev) != 0) rte_eth_dev_close(ethdev);
+    }
+    [[nodiscard]] std::ptrdiff_t place_of(const char* call) const {
+        return std::find(nic.calls.begin(), nic.calls.end(), call) - nic.calls.begin();
+    }
+    [[nodiscard]] bool was_asked(const char* call) const {
+        return place_of(call) != static_cast<std::ptrdiff_t>(nic.calls.size());
+    }
+
+    Nic nic;
+    rte_driver driver{};
+    rte_device device{};
+    rte_ether_addr station = kStation;
+    std::uint16_t ethdev = RTE_MAX_ETHPORTS;
+    std::unique_ptr<EthdevPort> port;
+    std::string why;
+};
+
+TEST_F(Isolation, the_engine_takes_its_ether_type_and_the_kernel_keeps_the_rest) {
+    for (const char* name : {"mlx5_pci", "mlx5_auxiliary", "net_mlx4"}) {
+        nic = Nic{.driver = name};
+        plug_in();
+        ASSERT_EQ(open(), Err::kOk) << name << ": " << why;
+        EXPECT_TRUE(nic.isolated) << name;
+        EXPECT_TRUE(nic.gives_to_engine(kStation, kOurs));
+        EXPECT_TRUE(nic.gives_to_engine(kGroup, kOurs));
+        EXPECT_FALSE(nic.gives_to_engine(kStation, kIp));
+        EXPECT_FALSE(nic.gives_to_engine(kGroup, kIp));
+        EXPECT_FALSE(nic.gives_to_engine(kStation, kOurs + 1));
+        TearDown();
+        EXPECT_TRUE(was_asked("close")) << "the driver drops the rule then";
+    }
+}
+
+TEST_F(Isolation, the_driver_is_told_before_it_makes_rules_of_its_own) {
+    plug_in();
+    ASSERT_EQ(open(), Err::kOk) << why;
+    EXPECT_LT(place_of("isolate"), place_of("configure"));
+    EXPECT_LT(place_of("start"), place_of("rule"));
+    EXPECT_EQ(std::count(nic.calls.begin(), nic.calls.end(), "rule"), 1);
+    EXPECT_FALSE(was_asked("filter")) << "the kernel's multicasts are the kernel's";
+    EXPECT_FALSE(was_asked("promiscuous"));
+    EXPECT_EQ(port->port().info.multicast_filters, kPassesAll);
+}
+
+TEST_F(Isolation, other_drivers_and_switch_ports_take_all_frames) {
+    nic.driver = "net_e1000_igb";
+    plug_in();
+    ASSERT_EQ(open(), Err::kOk) << why;
+    EXPECT_FALSE(was_asked("isolate"));
+    EXPECT_FALSE(was_asked("rule"));
+    TearDown();
+    nic = Nic{};
+    plug_in();
+    ASSERT_EQ(open(true), Err::kOk) << why;
+    EXPECT_FALSE(was_asked("isolate"));
+    EXPECT_FALSE(was_asked("rule"));
+    EXPECT_TRUE(was_asked("promiscuous"));
+}
+
+TEST_F(Isolation, a_driver_that_cannot_leave_ip_with_the_kernel_is_not_used) {
+    nic.refuses_isolation = "no isolation in this mode";
+    plug_in();
+    EXPECT_EQ(open(), Err::kInvalid);
+    EXPECT_EQ(port, nullptr);
+    EXPECT_NE(why.find("0000:05:00.0: its driver cannot leave the frames of IP with the kernel: "
+                       "no isolation in this mode"),
+              std::string::npos)
+        << why;
+    EXPECT_NE(why.find("verbs,dev=NAME"), std::string::npos) << why;
+    EXPECT_FALSE(was_asked("configure"));
+}
+
+// DPDK's driver for mlx4 compares destination addresses only, and says so in these words.
+TEST_F(Isolation, a_driver_that_compares_no_ether_types_is_not_used) {
+    nic.driver = "net_mlx4";
+    nic.refuses_rule = "mlx4 does not support matching partial Ethernet fields";
+    plug_in();
+    EXPECT_EQ(open(), Err::kInvalid);
+    EXPECT_EQ(port, nullptr);
+    EXPECT_NE(why.find("cannot choose frames by EtherType 0x88B5: mlx4 does not support"),
+              std::string::npos)
+        << why;
+    EXPECT_TRUE(was_asked("close")) << "the NIC is the kernel's again";
+}
+
+TEST_F(Isolation, an_exception_interface_has_nothing_to_do_there) {
+    plug_in();
+    EXPECT_EQ(open(false, true), Err::kInvalid);
+    EXPECT_NE(why.find("leave out exception"), std::string::npos) << why;
+    EXPECT_FALSE(was_asked("configure"));
+}
+
+TEST(IsBifurcated, net_tap_is_with_an_interface_of_the_kernel_behind_it) {
+    DeviceSpec spec;
+    EXPECT_FALSE(is_bifurcated(spec, "net_tap"));
+    spec.arguments = {"remote=eth0"};
+    EXPECT_TRUE(is_bifurcated(spec, "net_tap"));
+    EXPECT_FALSE(is_bifurcated(spec, "net_af_packet"));
+}
+
+}  // namespace
+}  // namespace ulc::dpdk
