@@ -69,6 +69,8 @@ std::uint16_t EthdevPort::tx(void* context, Segment* const* frames, std::uint16_
     const std::uint16_t sent = rte_eth_tx_burst(self.id_, 0, burst.data(), n);
     self.mark_.leave();
     self.tx_counted_ += sent;
+    if (self.exception_ && sent > 0) [[unlikely]]
+        self.exception_->on_sent();
     return sent;
 }
 

@@ -136,6 +136,7 @@ std::uint16_t ExceptionPath::take(rte_mbuf** frames, std::uint16_t count) noexce
             rte_pktmbuf_free(frames[i]);
         }
     }
+    ours_now_ |= kept > 0;
     ours_came_ |= kept > 0;
     return kept;
 }

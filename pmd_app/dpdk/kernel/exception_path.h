@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <rte_mbuf.h>
 
@@ -53,12 +54,16 @@ public:
     /// kernel. Returns how many are kept.
     std::uint16_t take(rte_mbuf** frames, std::uint16_t count) noexcept;
 
+    /// Notes that frames of ours were sent.
+    void on_sent() noexcept { ours_now_ = ours_came_ = true; }
+
     /// Sets the link's speed, as ethdev reports it; the wire's time is not shared if that is
     /// unknown.
     void on_link(std::uint32_t mbits_per_second) noexcept { mbits_ = mbits_per_second; }
 
-    /// Returns true if it is time to serve: once in a number of rounds of the port.
-    [[nodiscard]] bool due() noexcept { return ++calls_ % kRoundsBetween == 0; }
+    /// Call it once in each round of the port. Returns true if it is time to serve: preferably in a
+    /// round whose take() kept no frame, behind one that sent none.
+    [[nodiscard]] bool due() noexcept { return pace_.due(std::exchange(ours_now_, false)); }
 
     /// Gives, if its share of time allows, a few queued frames to the kernel, and sends a few of
     /// the kernel's when few of `nic_pending` frames are in flight. Returns how many the NIC took.
@@ -71,7 +76,6 @@ public:
     [[nodiscard]] const std::string& interface() const noexcept { return interface_; }
 
 private:
-    static constexpr std::uint32_t kRoundsBetween = 16;
     static constexpr std::uint32_t kQueueFrames = 256;  ///< power of two
 
     ExceptionPath() = default;
@@ -86,11 +90,12 @@ private:
     std::uint16_t tap_ = 0;
     bool open_ = false;
     std::uint16_t ether_type_ = 0;  ///< ours, in wire byte order
-    std::uint32_t calls_ = 0;
+    LookPace pace_;
     std::uint32_t queue_first_ = 0;
     std::uint32_t queue_end_ = 0;
     rte_mbuf* queue_[kQueueFrames];  ///< for the kernel
-    bool ours_came_ = false;         ///< since the last serve()
+    bool ours_came_ = false;         ///< or went, since the last serve()
+    bool ours_now_ = false;          ///< the same since the last due()
     double nanos_per_tick_ = 0;
     std::uint32_t mbits_ = 0;
     WorkShare thread_share_{WorkShare::kOfThread};

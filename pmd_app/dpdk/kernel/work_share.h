@@ -3,13 +3,33 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 
 #include "base/units.h"
 
 namespace ulc::dpdk {
 
+/// Chooses the rounds that look for work. A round that brings frames of ours is left out if one of
+/// the next does not: what ours leave free costs them nothing.
+class LookPace {
+public:
+    static constexpr std::uint32_t kRoundsMin = 16;
+    static constexpr std::uint32_t kRoundsMax = 32;
+
+    /// Call it in each round. `ours`: it brought frames of ours.
+    [[nodiscard]] bool due(bool ours) noexcept {
+        if (++rounds_ < (ours ? kRoundsMax : kRoundsMin)) return false;
+        rounds_ = 0;
+        return true;
+    }
+
+private:
+    std::uint32_t rounds_ = 0;
+};
+
 /// Time that work on the exception path may take: a share of the time that passes while frames of
-/// ours come, of which no more than kSavedMax is saved.
+/// ours come, of which no more than kSavedMax is saved. A pause of ours saves nothing for the time
+/// after it, else short pauses would make the share a multiple.
 class WorkShare {
 public:
     /// A fiftieth of the polling thread's time. With the costs that are not charged (frames of
@@ -20,9 +40,10 @@ public:
     static constexpr Nanos kOfWire = 22;
     static constexpr Nanos kSavedMax = 200 * kMicrosecond;
     static constexpr Nanos kQuietAfter = 1 * kMillisecond;
-    /// A longer time between two looks belonged to another thread on this processor, and earns
-    /// nothing.
+    /// A longer time between two looks belonged to another thread on this processor: it earns
+    /// nothing, and is no pause of ours unless it is kPauseSure.
     static constexpr Nanos kLookMax = 200 * kMicrosecond;
+    static constexpr Nanos kPauseSure = 20 * kMillisecond;
 
     /// `share`: 1 part in this number.
     explicit WorkShare(Nanos share) noexcept : share_(share) {}
@@ -32,10 +53,12 @@ public:
     [[nodiscard]] bool ours_come(Nanos now) const noexcept { return now - ours_at_ < kQuietAfter; }
     /// Returns true if work may be done at this time.
     [[nodiscard]] bool may_work(Nanos now) noexcept {
-        const Nanos passed = std::min(now - earned_at_, kLookMax);
+        const Nanos gap = now - earned_at_;
+        const Nanos passed = std::min(gap, kLookMax);
         earned_at_ = now;
+        if (gap < kPauseSure) ours_at_ = std::min(now, ours_at_ + gap - passed);
         if (!ours_come(now)) {
-            credit_ = kSavedMax;
+            credit_ = std::min(credit_ + passed, Nanos{0});  // all that passes pays debts
             return true;
         }
         busy_ += passed;

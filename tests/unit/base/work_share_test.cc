@@ -91,5 +91,60 @@ TEST(WorkShare, begins_anew_when_ours_come_again) {
               thread.share.busy() + kShare * (WorkShare::kSavedMax + 100 * kMicrosecond));
 }
 
+TEST(WorkShare, short_pauses_of_ours_save_nothing) {
+    constexpr Nanos kCost = 30 * kMicrosecond;
+    constexpr int kBursts = 100;
+    Thread thread;
+    for (int burst = 0; burst < kBursts; ++burst) {
+        thread.run(4 * kMillisecond, true, kCost);
+        thread.run(WorkShare::kQuietAfter + 500 * kMicrosecond, false, kCost);
+    }
+    EXPECT_LE(thread.share.worked(), thread.share.busy() / kShare + kBursts * kCost)
+        << "more than one look at the begin of each burst";
+    EXPECT_GE(thread.share.worked() * 2 * kShare, thread.share.busy()) << "nor does it starve";
+}
+
+TEST(WorkShare, a_slice_of_another_thread_is_no_pause_of_ours) {
+    constexpr Nanos kCost = 30 * kMicrosecond;
+    constexpr int kSlices = 100;
+    Thread thread;
+    for (int slice = 0; slice < kSlices; ++slice) {
+        thread.run(3 * kMillisecond, true, kCost);
+        thread.now += 4 * kMillisecond;
+        thread.run(100 * kMicrosecond, false, kCost);  // ours come a little later
+    }
+    EXPECT_LE(static_cast<Nanos>(thread.served) * kCost * 45, kSlices * 3 * kMillisecond);
+}
+
+TEST(LookPace, prefers_rounds_without_frames_of_ours) {
+    LookPace pace;
+    int looks = 0;
+    int disturbed = 0;
+    for (int round = 0; round < 10'000; ++round) {
+        const bool ours = round % 5 != 0;
+        if (!pace.due(ours)) continue;
+        ++looks;
+        disturbed += ours ? 1 : 0;
+    }
+    EXPECT_EQ(disturbed, 0);
+    EXPECT_GE(looks, 10'000 / 20);
+}
+
+TEST(LookPace, looks_also_if_each_round_brings_ours) {
+    LookPace pace;
+    int looks = 0;
+    for (int round = 0; round < 3'200; ++round)
+        looks += pace.due(true) ? 1 : 0;
+    EXPECT_EQ(looks, 100);
+}
+
+TEST(WorkShare, a_long_gap_is_a_pause) {
+    Thread thread;
+    thread.run(10 * kMillisecond, true, 100 * kMicrosecond);
+    thread.now += WorkShare::kPauseSure;
+    EXPECT_TRUE(thread.share.may_work(thread.now));
+    EXPECT_FALSE(thread.share.ours_come(thread.now));
+}
+
 }  // namespace
 }  // namespace ulc::dpdk
