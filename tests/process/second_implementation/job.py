@@ -51,7 +51,7 @@ class Job:
             self.key = keyed(nonce, b"ULC job key", 32)
         self.rank0 = set()  # MACs that reported that they have it
         self.bad_tags = 0
-        self.me = Member(wire.mac, random.getrandbits(31) or 1, random.getrandbits(32) or 1)
+        self.me = Member(wire.mac, random.getrandbits(31) or 1, wire.incarnation)
         self.claims = {rank: self.me}  # as the publisher hears them
         self.members = {}  # by rank, once a roster is there
         self.formed = False

@@ -12,6 +12,7 @@ from frames import C, DATA, ETHERTYPE, HEADER, MCAST, SHORTEST, Malformed, crc32
 class Wire:
     def __init__(self, interface, crc=False, loss=0.0, seed=1):
         self.crc, self.loss, self.random = crc, loss, random.Random(seed)
+        self.incarnation = random.Random(seed).getrandbits(31) + 1  # of the node
         self.lost_out = self.lost_in = self.malformed = 0
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERTYPE))
         self.socket.bind((interface, ETHERTYPE))
