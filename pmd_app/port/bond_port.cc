@@ -100,16 +100,7 @@ Port BondPort::table() noexcept {
         return static_cast<BondPort*>(context)->tx(frames, n);
     };
     port.tx_pending = [](void* context) { return static_cast<BondPort*>(context)->tx_pending(); };
-    if (count_ == 1 && first.add_memory != nullptr) {
-        port.add_memory = [](void* context, std::span<const std::byte> memory) {
-            const Port& link = static_cast<BondPort*>(context)->links_[0].port;
-            return link.add_memory(link.context, memory);
-        };
-        port.remove_memory = [](void* context, const std::byte* memory) {
-            const Port& link = static_cast<BondPort*>(context)->links_[0].port;
-            link.remove_memory(link.context, memory);
-        };
-    }
+    if (count_ == 1 && first.add_memory != nullptr) lend_memory(port);
     bool fails = false;
     bool filters = false;
     for (std::size_t n = 0; n < count_; ++n) {
@@ -131,29 +122,43 @@ Port BondPort::table() noexcept {
         port.silences = [](void* context) {
             return static_cast<BondPort*>(context)->watch_.silences();
         };
-    port.missed = [](void* context) {
-        auto& self = *static_cast<BondPort*>(context);
-        std::uint64_t missed = 0;
-        for (std::size_t n = 0; n < self.count_; ++n) {
-            const Port& link = self.links_[n].port;
-            if (link.missed != nullptr) missed += link.missed(link.context);
-        }
-        return missed;
-    };
+    port.missed = [](void* context) { return static_cast<BondPort*>(context)->missed(); };
     if (first.costs != nullptr)
-        port.costs = [](void* context) {
-            auto& self = *static_cast<BondPort*>(context);
-            PortCosts sum;
-            for (std::size_t n = 0; n < self.count_; ++n) {
-                const Port& link = self.links_[n].port;
-                const PortCosts costs = link.costs(link.context);
-                sum.calls += costs.calls;
-                sum.refusals += costs.refusals;
-                sum.copied_bytes += costs.copied_bytes;
-            }
-            return sum;
-        };
+        port.costs = [](void* context) { return static_cast<BondPort*>(context)->costs(); };
     return port;
+}
+
+/// Gives the functions for memory that the device reads. Only a link that is alone has them.
+void BondPort::lend_memory(Port& port) noexcept {
+    port.add_memory = [](void* context, std::span<const std::byte> memory) {
+        const Port& link = static_cast<BondPort*>(context)->links_[0].port;
+        return link.add_memory(link.context, memory);
+    };
+    port.remove_memory = [](void* context, const std::byte* memory) {
+        const Port& link = static_cast<BondPort*>(context)->links_[0].port;
+        link.remove_memory(link.context, memory);
+    };
+}
+
+std::uint64_t BondPort::missed() const {
+    std::uint64_t missed = 0;
+    for (std::size_t n = 0; n < count_; ++n) {
+        const Port& link = links_[n].port;
+        if (link.missed != nullptr) missed += link.missed(link.context);
+    }
+    return missed;
+}
+
+PortCosts BondPort::costs() const {
+    PortCosts sum;
+    for (std::size_t n = 0; n < count_; ++n) {
+        const Port& link = links_[n].port;
+        const PortCosts costs = link.costs(link.context);
+        sum.calls += costs.calls;
+        sum.refusals += costs.refusals;
+        sum.copied_bytes += costs.copied_bytes;
+    }
+    return sum;
 }
 
 // ---- receiving ----------------------------------------------------------------------------------

@@ -88,6 +88,9 @@ private:
     std::uint16_t tx(Segment* const* frames, std::uint16_t n);
     std::uint32_t tx_pending();
     Segment* tx_failed();
+    static void lend_memory(Port& port) noexcept;
+    [[nodiscard]] std::uint64_t missed() const;
+    [[nodiscard]] PortCosts costs() const;
     bool set_multicasts(std::span<const Mac> addresses);
     bool tell_multicasts() noexcept;
     bool look_at_links();
