@@ -26,6 +26,7 @@ namespace ulc::client {
 namespace {
 
 constexpr unsigned kMessages = 2'000;
+constexpr unsigned kRevocations = 100'000;
 constexpr auto kPatience = std::chrono::seconds(60);
 
 int allow(void*, bool) { return ULC_OK; }
@@ -182,6 +183,57 @@ TEST_F(Borrow, each_message_is_taken_once_and_no_upcall_is_lost) {
     EXPECT_GT(in_borrower, 0U);
     std::printf("taken by the thread %u, its handler %u, a borrower %u\n", in_thread, in_handler,
                 in_borrower);
+}
+
+/// Spends up to some 100 ns, so that the two sides meet at all points of the handshake.
+void linger(Prng& random) {
+    std::atomic<unsigned> passes{0};
+    for (std::uint64_t left = random.below(200); left > 0; --left)
+        passes.fetch_add(1, std::memory_order_relaxed);
+}
+
+// No thread borrows, and no other message comes before this one is taken, so nothing makes up for
+// an upcall that is lost.
+TEST_F(Borrow, no_upcall_is_lost_in_100000_random_revocations) {
+    std::atomic<bool> stop{false};
+    const pid_t self = gettid();
+    std::thread publisher([&] {
+        Prng random(3);
+        for (std::uint64_t n = 0; !stop.load(std::memory_order_relaxed);) {
+            if (taken.load(std::memory_order_acquire) != n) {
+                std::this_thread::yield();
+                continue;
+            }
+            linger(random);
+            write_message(n++);
+            if (abi::client_to_notify(engine.region.control()) == abi::ClientState::kComputing)
+                syscall(SYS_tgkill, getpid(), self, kUpcallSignal);
+        }
+    });
+    Prng random(4);
+    for (unsigned revocations = 0; revocations < kRevocations && !HasFailure();) {
+        const std::uint64_t before = taken.load(std::memory_order_acquire);
+        linger(random);
+        if (ulc_promise(ep, 0) == ULC_ERR_AGAIN) {
+            EXPECT_GE(ulc_poll(ep), 0);
+            take(in_thread);
+            continue;
+        }
+        ++revocations;
+        const auto begun = std::chrono::steady_clock::now();
+        for (unsigned n = 1; taken.load(std::memory_order_acquire) == before; ++n) {
+            if (n % 2'000 != 0) continue;
+            usleep(1);
+            if (std::chrono::steady_clock::now() - begun < kPatience) continue;
+            ADD_FAILURE() << "an upcall was lost after " << before << " messages";
+            break;
+        }
+        EXPECT_EQ(ulc_promise(ep, 1), ULC_OK);
+    }
+    stop.store(true, std::memory_order_relaxed);
+    publisher.join();
+    EXPECT_GT(in_handler, kRevocations / 2);
+    std::printf("taken by the thread %u, its handler %u\n", in_thread, in_handler);
 }
 
 }  // namespace
