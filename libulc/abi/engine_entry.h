@@ -46,6 +46,9 @@ struct EngineEntry {
     /// nullptr: none; it is not called any more once this returns.
     int (*set_interrupt)(EmbeddedEngine* engine, std::uint32_t endpoint,
                          void (*interrupt)(void* context), void* context);
+    /// Lets the endpoint's client get messages of one packet as frames (kCompleteFrame), or not any
+    /// more (0).
+    void (*lend_frames)(EmbeddedEngine* engine, std::uint32_t endpoint, int lend);
     /// Notes that one endpoint's client begins to compute (1), or polls again (0). The helper polls
     /// while one computes.
     void (*computes)(EmbeddedEngine* engine, int begins);

@@ -130,6 +130,9 @@ enum CompletionFlag : std::uint8_t {
     /// The whole message (with kCompleteLast) is at the place that the client chose
     /// (abi/placement.h); block.message_length. Reach::kProcess only.
     kCompletePlaced = 0x40,
+    /// The payload of the whole message is at block.address, in a frame that is the client's until
+    /// it gives the block back, which is otherwise empty. Reach::kProcess only.
+    kCompleteFrame = 0x80,
 };
 
 struct alignas(kCacheLine) CompletionRecord {

@@ -403,6 +403,10 @@ int ulc_take(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, const
 
 void ulc_release(ulc_endpoint* ep, const void* view) { ep->release(view); }
 
+int ulc_lend_frames(ulc_endpoint* ep, int lend) {
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->lend_frames(lend != 0);
+}
+
 void* ulc_alloc(ulc_endpoint* ep, size_t octets) { return ep->allocate(octets); }
 
 void ulc_free(ulc_endpoint* ep, void* memory) { ep->free(memory); }

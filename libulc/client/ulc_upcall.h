@@ -73,6 +73,14 @@ enum ulc_handler_kind {
  * Cost: one store, one look at a coarse clock; no system call. */
 ULC_API void ulc_show_handler(ulc_endpoint* ep, enum ulc_handler_kind kind, uint16_t number);
 
+/* lend = 1: from now on an embedded engine hands over messages of one packet as the received frame
+ * itself, so that ulc_take() costs no copy. The bytes at *view are then aligned to 4, not to 64. A
+ * receive copies them once instead of twice. The endpoints of a net have at most 64 frames, or an
+ * eighth of the port's segments if that is less; messages beyond are copied, as are messages of 40
+ * bytes or less, those inside one engine, and all if the profile has `pack`. lend = 0: as at first.
+ * Errors: INVALID, UNSUPPORTED (the engine is another process), CLOSED. Threads: the endpoint's. */
+ULC_API int ulc_lend_frames(ulc_endpoint* ep, int lend);
+
 #ifdef __cplusplus
 }
 #endif

@@ -83,6 +83,10 @@ int express_let_interrupt(int allowed) {
     return guarded(true, [=](Scheduler&) { return process().let_interrupt(allowed != 0); });
 }
 
+int express_lend_frames(int lend) {
+    return guarded(true, [=](Scheduler&) { return process().lend_frames(lend != 0); });
+}
+
 unsigned long express_handled(int interrupted) { return process().handled(interrupted != 0); }
 
 unsigned long express_dropped(enum express_drop reason) {

@@ -32,7 +32,8 @@ extern "C" {
 
 #define EXPRESS_HANDLERS_MAX 4096
 
-/* Handles a message of process `source`. The message is valid until the return. */
+/* Handles a message of process `source`. The message is valid until the return, and aligned to 64
+ * bytes unless express_lend_frames() says otherwise. */
 typedef void (*express_handler)(uint16_t source, const void* message, size_t length);
 
 /* Joins the job of `ulc run` or another launcher, and waits until all processes have come. The
@@ -88,6 +89,13 @@ EXPRESS_API unsigned long express_handled(int interrupted);
 /* Lets messages interrupt threads, as at first, or not (allowed == 0). Then they wait until a
  * thread calls this library, or none can run. Errors: INVALID. */
 EXPRESS_API int express_let_interrupt(int allowed);
+
+/* Hands over messages of one packet as the received frames themselves, without a copy
+ * [Express §4.2.1], or not (lend == 0, as at first). A handler must expect a message to be aligned
+ * to 4 bytes only: it reads larger numbers by memcpy(). A handler that blocks keeps its frame;
+ * ulc_lend_frames() says how many there are, and what is copied all the same. Errors: INVALID,
+ * UNSUPPORTED (the engine is another process, which has to copy). */
+EXPRESS_API int express_lend_frames(int lend);
 
 /* Reasons for which arriving bytes are dropped. */
 enum express_drop {

@@ -172,6 +172,11 @@ int Process::wait_until(Condition condition, Nanos at_most) {
     }
 }
 
+int Process::lend_frames(bool lend) {
+    const Call call(*this);
+    return ulc_lend_frames(ep_, lend ? 1 : 0);
+}
+
 // ---------------------------------------------------------------- the promise to poll
 
 int Process::let_interrupt(bool allowed) {

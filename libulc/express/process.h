@@ -47,6 +47,7 @@ public:
         return handled_[interrupted ? 1 : 0];
     }
     [[nodiscard]] int let_interrupt(bool allowed);
+    [[nodiscard]] int lend_frames(bool lend);
     [[nodiscard]] void* allocate(std::size_t length);
     [[nodiscard]] int free(const void* message);
     [[nodiscard]] int send(std::uint16_t to, const void* message, express_handler handler);

@@ -151,7 +151,7 @@ bool Deliverer::deliver_whole(Rank rank, Source& source, const urtp::ReadyPacket
         complete_inline(rank, packet, *out);
         note_passed(rank, packet.has_tag(), packet.tag, cq);
         cq.publish();
-    } else if (!deliver_single(rank, source, packet, *out, cq)) {
+    } else if (!deliver_single(rank, source, packet, *out, cq, counters)) {
         return false;
     }
     counters.add(Counter::completions);
@@ -217,23 +217,37 @@ void Deliverer::leave_place(Source& source) noexcept {
 
 // Takes a block for a message that its record has no space for, of the common part only. A message
 // that the client may have named a place for goes there by the general path.
-[[gnu::noinline]] void Deliverer::claim_block(Claim& claim, std::uint32_t length) noexcept {
+[[gnu::noinline]] void Deliverer::claim_block(Claim& claim, std::uint32_t length,
+                                              bool framed) noexcept {
     if (claim.out == nullptr) return;
     const bool may_be_placed = placer_ != nullptr && length >= abi::kPlacedMin;
-    if (!may_be_placed && reclaim()) claim.block = arena_.allocate(length);
+    if (!may_be_placed && reclaim()) {
+        claim.lends = framed && loans_.may_lend();
+        claim.block = arena_.allocate(claim.lends ? 1 : length);
+    }
     if (claim.block == RxArena::kNone) claim.out = nullptr;
 }
 
 [[gnu::noinline]] void Deliverer::complete_block(Rank rank, const urtp::ShortMessage& message,
-                                                 const Claim& claim,
-                                                 abi::CompletionProducer& cq) noexcept {
-    std::memcpy(region_.rx(claim.block, message.octets), message.payload, message.octets);
-    const std::uint8_t flags =
-        abi::kCompleteFirst | abi::kCompleteLast | (message.has_tag ? abi::kCompleteHasTag : 0);
+                                                 const Claim& claim, Segment* frame,
+                                                 abi::CompletionProducer& cq,
+                                                 Counters& counters) noexcept {
+    std::uint64_t address = 0;
+    if (claim.lends) [[unlikely]] {
+        loans_.lend(claim.block, *frame);
+        address = reinterpret_cast<std::uintptr_t>(message.payload);
+        counters.add(Counter::frames_lent);
+    } else {
+        std::memcpy(region_.rx(claim.block, message.octets), message.payload, message.octets);
+        counters.add(Counter::rx_copied_bytes, message.octets);
+    }
+    const std::uint8_t flags = abi::kCompleteFirst | abi::kCompleteLast |
+                               (message.has_tag ? abi::kCompleteHasTag : 0) |
+                               (claim.lends ? abi::kCompleteFrame : 0);
     abi::CompletionRecord& out = *claim.out;
     abi::write_message_head(out, flags, 0, rank, message.stream);
     out.tag = message.tag;
-    out.body.block = {claim.block, message.octets, message.octets, 0, 0, 0};
+    out.body.block = {claim.block, message.octets, message.octets, 0, 0, address};
     arena_.lend(claim.block);
     note_passed(rank, message.has_tag, message.tag, cq);
     cq.publish(out);
@@ -253,21 +267,34 @@ void Deliverer::complete_inline(Rank rank, const urtp::ReadyPacket& packet,
 }
 
 bool Deliverer::deliver_single(Rank rank, Source& source, const urtp::ReadyPacket& packet,
-                               abi::CompletionRecord& out, abi::CompletionProducer& cq) {
+                               abi::CompletionRecord& out, abi::CompletionProducer& cq,
+                               Counters& counters) {
     bool is_reserve = false;
-    const std::uint32_t block = allocate(source, packet.length, is_reserve);
-    if (block == RxArena::kNone) return false;
-    std::memcpy(region_.rx(block, packet.length), packet.payload, packet.length);
+    // A packet that carries several messages, or whose payload is not in its frame, is copied.
+    const bool framed = packet.segment != nullptr && packet.segment->tail == nullptr && !packs_;
+    std::uint32_t block = framed && loans_.may_lend() ? arena_.allocate(1) : RxArena::kNone;
+    const bool lends = block != RxArena::kNone;
+    std::uint64_t address = 0;
+    if (lends) {
+        loans_.lend_more(block, *packet.segment);
+        address = reinterpret_cast<std::uintptr_t>(packet.payload);
+        counters.add(Counter::frames_lent);
+    } else {
+        block = allocate(source, packet.length, is_reserve);
+        if (block == RxArena::kNone) return false;
+        std::memcpy(region_.rx(block, packet.length), packet.payload, packet.length);
+        counters.add(Counter::rx_copied_bytes, packet.length);
+    }
     out.kind = abi::CompletionKind::kMessage;
     out.flags = abi::kCompleteFirst | abi::kCompleteLast |
                 (packet.has_tag() ? abi::kCompleteHasTag : 0) |
-                (is_reserve ? abi::kCompleteReserve : 0);
+                (is_reserve ? abi::kCompleteReserve : 0) | (lends ? abi::kCompleteFrame : 0);
     out.inline_length = 0;
     out.source = rank;
     out.status = 0;
     out.stream = packet.stream;
     out.tag = packet.tag;
-    out.body.block = {block, packet.length, packet.length, 0, 0, 0};
+    out.body.block = {block, packet.length, packet.length, 0, 0, address};
     arena_.lend(block);
     note_passed(rank, packet.has_tag(), packet.tag, cq);
     cq.publish();
@@ -310,6 +337,7 @@ bool Deliverer::append(Rank rank, Source& source, const urtp::ReadyPacket& packe
     }
     std::memcpy(region_.rx(source.block, source.capacity) + source.filled, packet.payload,
                 packet.length);
+    counters.add(Counter::rx_copied_bytes, packet.length);
     source.filled += packet.length;
     if (!packet.last() && !source.block_is_reserve) return true;
     (void)flush(rank, source, cq, packet.last());
@@ -424,6 +452,8 @@ bool Deliverer::release(std::uint32_t offset) noexcept {
     std::uint16_t owner = RxArena::kNoOwner;
     switch (arena_.release(offset, owner)) {
         case RxArena::Release::kFreed:
+            if (!loans_.empty()) [[unlikely]]
+                loans_.take_back(offset);
             return true;
         case RxArena::Release::kReserve:
             ULC_CHECK(owner < reserves_.size());

@@ -21,7 +21,8 @@
 //
 // A message of an offloaded schedule goes to the place that the schedule names (offload.h), with
 // neither block nor completion. If a client of this process has named the memory for a receive, the
-// message goes there, and only its end is completed (abi/placement.h).
+// message goes there, and only its end is completed (abi/placement.h). If a client of this process
+// has asked for it, it gets a message of one packet as the frame itself (frame_loans.h).
 #pragma once
 
 #include <cstdint>
@@ -32,6 +33,7 @@
 #include "base/copy_short.h"
 #include "base/counters.h"
 #include "base/units.h"
+#include "endpoint/frame_loans.h"
 #include "endpoint/passed_log.h"
 #include "endpoint/rx_arena.h"
 #include "endpoint/sink.h"
@@ -50,11 +52,15 @@ class Offloads;
 struct Claim {
     abi::CompletionRecord* out = nullptr;  ///< nullptr: it goes nowhere
     std::uint32_t block = RxArena::kNone;
+    bool lends = false;  ///< the block stands for the frame
 };
 
 class Deliverer {
 public:
     explicit Deliverer(const abi::Region& region);
+
+    /// Returns the frames that the client has, and whether it may get more.
+    [[nodiscard]] FrameLoans& loans() noexcept { return loans_; }
 
     /// Begins a job: sources are 0 … ranks-1, packets carry at most `mtu` bytes.
     /// `packs`: a packet of whole messages holds a list of them (wire/packed.h).
@@ -88,12 +94,13 @@ public:
                !sources_[index_[rank] - 1U].open;
     }
     /// Returns the place of a message that is `length` bytes long and inside one packet; without
-    /// a record: run() delivers it. complete() or unclaim() must follow.
+    /// a record: run() delivers it. complete() or unclaim() must follow. `framed`: the message is
+    /// in a received frame, which complete() gets.
     [[nodiscard]] Claim claim_short(Rank rank, std::uint32_t length, bool tagged, std::uint64_t tag,
-                                    abi::CompletionProducer& cq) noexcept {
+                                    bool framed, abi::CompletionProducer& cq) noexcept {
         if (!may_claim(rank)) return {};
         Claim claim{claim_next(tagged, tag, cq)};
-        if (length > abi::kInlineOctetsMax) claim_block(claim, length);
+        if (length > abi::kInlineOctetsMax) claim_block(claim, length, framed);
         return claim;
     }
     /// Returns the record for a message that fits in one, of a source for which claim_short() had a
@@ -105,19 +112,21 @@ public:
         return cq.claim();
     }
     /// Adds a block to a record that was claimed, for a message that it has no space for. Without a
-    /// block, takes the record away.
-    void claim_block(Claim& claim, std::uint32_t length) noexcept;
+    /// block, takes the record away. `framed`: as in claim_short().
+    void claim_block(Claim& claim, std::uint32_t length, bool framed) noexcept;
     /// complete() of a message with a block.
     void complete_block(Rank rank, const urtp::ShortMessage& message, const Claim& claim,
-                        abi::CompletionProducer& cq) noexcept;
+                        Segment* frame, abi::CompletionProducer& cq, Counters& counters) noexcept;
     /// Gives back a place that is not used.
     void unclaim(const Claim& claim) noexcept {
         if (claim.block != RxArena::kNone) arena_.free(claim.block);
     }
-    /// The caller counts Counter::completions and messages_received.
-    void complete(Rank rank, const urtp::ShortMessage& message, const Claim& claim,
-                  abi::CompletionProducer& cq) noexcept {
-        if (claim.block != RxArena::kNone) return complete_block(rank, message, claim, cq);
+    /// The caller counts Counter::completions and messages_received. `frame`: the one that the
+    /// message is in; if claim.lends, this takes over the caller's reference.
+    void complete(Rank rank, const urtp::ShortMessage& message, const Claim& claim, Segment* frame,
+                  abi::CompletionProducer& cq, Counters& counters) noexcept {
+        if (claim.block != RxArena::kNone)
+            return complete_block(rank, message, claim, frame, cq, counters);
         complete_short(rank, message, *claim.out, cq);
     }
     /// The same of a message that fits in a record.
@@ -220,7 +229,8 @@ private:
         if (has_tag && is_operation(tag)) passed_.note(cq.produced(), rank, tag);
     }
     bool deliver_single(Rank rank, Source& source, const urtp::ReadyPacket& packet,
-                        abi::CompletionRecord& out, abi::CompletionProducer& cq);
+                        abi::CompletionRecord& out, abi::CompletionProducer& cq,
+                        Counters& counters);
     void open_message(Source& source, const urtp::ReadyPacket& packet);
     bool append(Rank rank, Source& source, const urtp::ReadyPacket& packet,
                 abi::CompletionProducer& cq, Counters& counters);
@@ -235,6 +245,7 @@ private:
     abi::Region region_;
     abi::ReleaseConsumer releases_;
     RxArena arena_;
+    FrameLoans loans_;
     std::vector<std::uint16_t> index_;  ///< by rank: 1 + index into sources_, 0: has not sent
     std::vector<Source> sources_;
     PassedLog passed_;

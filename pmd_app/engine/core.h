@@ -178,6 +178,9 @@ struct Net {
     /// Received frames that members may hold. A quarter is reserved: a node whose memory is full of
     /// packets that wait for others must still receive those.
     urtp::FrameBudget receive_frames;
+    /// Received frames that clients of this process may still get (endpoint/frame_loans.h), of the
+    /// quarter that members may not hold.
+    std::uint32_t frames_to_lend;
     std::uint16_t came = 0;  ///< frames in `burst` that receive() has not taken
     Segment* burst[kRxBurst] = {};
     /// Endpoint whose messages' payloads may land (landing.cc); nullptr: none

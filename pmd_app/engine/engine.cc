@@ -87,7 +87,8 @@ Net::Net(const EngineConfig& config, const Port& its_port, std::uint32_t its_ind
       send_frames_all(its_port.pool.available(its_port.pool.context)),
       receive_frames_all(frames_to_receive(its_port)),
       send_frames(budget_of(config, send_frames_all)),
-      receive_frames(budget_of(config, receive_frames_all)) {}
+      receive_frames(budget_of(config, receive_frames_all)),
+      frames_to_lend(FrameLoans::bound(its_port.info.rx_frames)) {}
 
 Core::Core(const EngineConfig& engine_config, std::span<const Port> ports)
     : config(engine_config),
@@ -197,6 +198,18 @@ void Engine::set_placer(EndpointId id, const abi::Placer* placer) noexcept {
     endpoint->deliverer->set_placer(placer);
     update_landing(*endpoint);
     if (endpoint->net->lands()) core_->quiet_until = 0;
+}
+
+void Engine::lend_frames(EndpointId id, bool lend) {
+    Endpoint* endpoint = core_->find(id);
+    if (endpoint == nullptr || !endpoint->reachable) return;
+    ULC_CHECK(endpoint->region.reaches_process());
+    FrameLoans& loans = endpoint->deliverer->loans();
+    if (lend) {
+        loans.allow(endpoint->net->port.pool, endpoint->net->frames_to_lend);
+    } else {
+        loans.forbid();
+    }
 }
 
 void Engine::set_interrupt(EndpointId id, const Interrupt& interrupt) noexcept {

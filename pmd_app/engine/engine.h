@@ -114,6 +114,10 @@ public:
     /// endpoint was admitted with Reach::kProcess. Unknown endpoints are ignored.
     void set_placer(EndpointId endpoint, const abi::Placer* placer) noexcept;
 
+    /// Lets the endpoint's client get messages of one packet as frames (endpoint/frame_loans.h), or
+    /// not any more. Admitted with Reach::kProcess. Unknown endpoints are ignored.
+    void lend_frames(EndpointId endpoint, bool lend);
+
     /// Sets how the client is interrupted while it computes, until detach(); no call: not at all.
     /// Unknown endpoints are ignored.
     void set_interrupt(EndpointId endpoint, const Interrupt& interrupt) noexcept;

@@ -325,6 +325,10 @@ int set_interrupt(EmbeddedEngine* engine, std::uint32_t endpoint, void (*interru
     return 0;
 }
 
+void lend_frames(EmbeddedEngine* engine, std::uint32_t endpoint, int lend) {
+    with_engine(*engine, [&] { engine->core->lend_frames(endpoint, lend != 0); });
+}
+
 void computes(EmbeddedEngine* engine, int begins) {
     if (begins == 0) {
         engine->needs_helper.fetch_sub(kComputing, std::memory_order_relaxed);
@@ -363,6 +367,7 @@ constexpr abi::EngineEntry kEntry{
     detach,
     poll,
     set_interrupt,
+    lend_frames,
     computes,
     close,
 };

@@ -58,6 +58,11 @@ int interrupts(void* context, bool on) noexcept {
                                       link);
 }
 
+void lend_frames(void* context, bool lend) noexcept {
+    auto* link = static_cast<Link*>(context);
+    link->entry->lend_frames(link->engine, link->endpoint, lend ? 1 : 0);
+}
+
 void computes(void* context, bool begins) noexcept {
     auto* link = static_cast<Link*>(context);
     link->entry->computes(link->engine, begins ? 1 : 0);
@@ -150,6 +155,7 @@ Result<std::unique_ptr<ulc_endpoint>> attach_embedded(const char* devices, const
         hooks.sleep = futex_sleep;
         hooks.yield = yield_core;
         hooks.interrupts = interrupts;
+        hooks.lend_frames = lend_frames;
         hooks.computes = computes;
         hooks.now = monotonic_now;
         hooks.close = close_link;

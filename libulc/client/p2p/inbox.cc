@@ -133,6 +133,10 @@ const unsigned char* Inbox::payload_of(const abi::CompletionRecord& record, std:
     length = record.body.block.length;
     block = record.body.block.offset;
     if (block % kCacheLine != 0) return nullptr;
+    if (has(record, abi::kCompleteFrame)) [[unlikely]]
+        return region_.reaches_process()
+                   ? reinterpret_cast<const unsigned char*>(record.body.block.address)
+                   : nullptr;
     return reinterpret_cast<const unsigned char*>(region_.rx(block, std::max(length, 4U)));
 }
 
@@ -187,7 +191,7 @@ Inbox::Taken Inbox::on_whole(const abi::CompletionRecord& record, const unsigned
                arena_held_ + length <= region_.layout().rx_arena_octets / 2) {
         arrival->storage = Storage::kArena;
         arrival->arena_offset = block;
-        arrival->data = reinterpret_cast<unsigned char*>(region_.rx(block, length));
+        arrival->data = const_cast<unsigned char*>(payload);  // only read
         arena_held_ += length;
     } else if (reserve_heap(*arrival, length)) {
         std::memcpy(arrival->data, payload, length);

@@ -163,11 +163,13 @@ struct Gone {
 }
 
 /// deliver_next() of one frame of many.
-[[gnu::noinline, gnu::hot]] Endpoint* deliver_one_of(Net& net, Segment& segment, Nanos now) {
-    return deliver_next<true>(net, segment, now);
+[[gnu::noinline, gnu::hot]] Endpoint* deliver_one_of(Core& core, Net& net, Segment& segment,
+                                                     Nanos now) {
+    return deliver_next<true>(core, net, segment, now);
 }
-[[gnu::noinline, gnu::hot]] Endpoint* deliver_block_of(Net& net, Segment& segment, Nanos now) {
-    return deliver_next<false>(net, segment, now);
+[[gnu::noinline, gnu::hot]] Endpoint* deliver_block_of(Core& core, Net& net, Segment& segment,
+                                                       Nanos now) {
+    return deliver_next<false>(core, net, segment, now);
 }
 
 /// Counts received frames, of which `delivered` were predicted.
@@ -186,7 +188,7 @@ struct Gone {
     Segment& segment = *net.burst[0];
     const std::uint32_t octets = segment.length;
     if (octets > kInsideFrameMax) return false;
-    Endpoint* endpoint = deliver_next<true>(net, segment, now);
+    Endpoint* endpoint = deliver_next<true>(core, net, segment, now);
     if (endpoint == nullptr) return false;
     settle_short(core, *endpoint);
     count_received(core, 1, octets, 1);
@@ -204,8 +206,9 @@ struct Gone {
         Segment& segment = *net.burst[n];
         if (n + kPrefetchAhead < count) __builtin_prefetch(net.burst[n + kPrefetchAhead]->frame);
         octets += segment.length;
-        Endpoint* endpoint = segment.length > kInsideFrameMax ? deliver_block_of(net, segment, now)
-                                                              : deliver_one_of(net, segment, now);
+        Endpoint* endpoint = segment.length > kInsideFrameMax
+                                 ? deliver_block_of(core, net, segment, now)
+                                 : deliver_one_of(core, net, segment, now);
         if (endpoint != nullptr) ++delivered;
         if (endpoint == nullptr) endpoint = deliver_short(core, net, segment, now);
         if (endpoint == nullptr) endpoint = take_acks(core, net, segment, now);

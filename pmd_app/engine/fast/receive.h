@@ -37,7 +37,8 @@ inline constexpr std::uint32_t kInsideFrameMax =
 /// kInside: its payload goes inside the completion, else into a block. Returns its endpoint;
 /// nullptr: nothing was changed.
 template <bool kInside>
-[[gnu::always_inline]] inline Endpoint* deliver_next(Net& net, Segment& segment, Nanos now) {
+[[gnu::always_inline]] inline Endpoint* deliver_next(Core& core, Net& net, Segment& segment,
+                                                     Nanos now) {
     const std::byte* octets = segment.frame;
     if (segment.length < wire::kFrameOctetsMin || segment.tail != nullptr) return nullptr;
     const NextFrame& next = net.predictions.place_of(octets);
@@ -51,7 +52,7 @@ template <bool kInside>
     Deliverer& deliverer = *endpoint.deliverer;
     const urtp::RxStream& rx = *next.of.rx;
     Claim claim{deliverer.claim_next(frame.has_tag(), frame.tag, endpoint.completions)};
-    if constexpr (!kInside) deliverer.claim_block(claim, frame.length);
+    if constexpr (!kInside) deliverer.claim_block(claim, frame.length, true);
     if (claim.out == nullptr) return nullptr;
     *next.heard = now;
     if (next.frames != nullptr) ++*next.frames;
@@ -61,9 +62,10 @@ template <bool kInside>
     if constexpr (kInside) {
         deliverer.complete_short(rx.session->rank, message, *claim.out, endpoint.completions);
     } else {
-        deliverer.complete_block(rx.session->rank, message, claim, endpoint.completions);
+        deliverer.complete_block(rx.session->rank, message, claim, &segment, endpoint.completions,
+                                 core.counters);
     }
-    net.port.pool.drop(&segment);
+    if (kInside || !claim.lends) net.port.pool.drop(&segment);
     if (more) [[unlikely]]
         after_short(endpoint);
     return &endpoint;
@@ -95,7 +97,7 @@ template <bool kInside>
         endpoint->gone[frame.rank] != kHere)
         return nullptr;
     const Claim claim = endpoint->deliverer->claim_short(frame.rank, frame.length, frame.has_tag(),
-                                                         frame.tag, endpoint->completions);
+                                                         frame.tag, true, endpoint->completions);
     if (claim.out == nullptr) return nullptr;
     Nanos* heard = net.jobs.place_of_heard(endpoint->nodes[frame.rank]);
     if (heard == nullptr) heard = &net.heard_else;
@@ -104,7 +106,7 @@ template <bool kInside>
     if (group != nullptr) ++group->frames;
     endpoint->deliverer->complete(frame.rank,
                                   {name, frame.length, frame.payload, frame.tag, frame.has_tag()},
-                                  claim, endpoint->completions);
+                                  claim, &segment, endpoint->completions, core.counters);
     count_delivered(core, 1);
     after_short(*endpoint);
     // The next one goes by a prediction, unless it would have more to see to.
@@ -112,7 +114,7 @@ template <bool kInside>
         net.predictions.place_of(segment.frame) = {
             member.predict_next(segment.frame, *stream), endpoint, heard,
             group != nullptr ? &group->frames : nullptr, net.predictions.epoch()};
-    net.port.pool.drop(&segment);
+    if (!claim.lends) net.port.pool.drop(&segment);
     return endpoint;
 }
 

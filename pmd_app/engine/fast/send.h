@@ -23,13 +23,13 @@ namespace ulc::engine {
     const Rank rank = from.member->rank();
     if (rank >= to->member->size() || to->member->peer(rank).mac != here) return nullptr;
     const Claim claim = to->deliverer->claim_short(rank, message.octets, message.has_tag,
-                                                   message.tag, to->completions);
+                                                   message.tag, false, to->completions);
     if (claim.out == nullptr) return nullptr;
     if (!from.member->pass(message, session, *to->member, now)) {
         to->deliverer->unclaim(claim);
         return nullptr;
     }
-    to->deliverer->complete(rank, message, claim, to->completions);
+    to->deliverer->complete(rank, message, claim, nullptr, to->completions, core.counters);
     count_delivered(core, 1);
     after_short(*to);
     core.counters.add(Counter::passed_messages);
