@@ -55,8 +55,8 @@ static void on_ping(uint16_t source, const void* message, size_t length) {
     ++pings;
 }
 
-/* Answers with a ping. It comes at the earliest after a round trip, so the call that sent the request
- * has ended. */
+/* Answers with a ping. It comes at the earliest after a round trip, so the call that sent the
+ * request has ended. */
 static void on_request(uint16_t source, const void* message, size_t length) {
     (void)message, (void)length;
     ++requests;
