@@ -130,7 +130,7 @@ class MeshWire:
             return self.take_forward(line, to, source, octets)
         frame = parse(octets)
         self.check_links(frame)
-        if frame.type == MCAST:
+        if frame.type == MCAST and to[0] & 1:
             self.plain[frame.octets()] += 1
         if not to[0] & 1 and to != self.node_on(line) and to not in self.theirs:
             self.wrong.append(f"a frame without FORWARD is for {to.hex()}")
@@ -154,7 +154,7 @@ class MeshWire:
             self.wrong.append(f"FORWARD for {destination.hex()}, of the engine's own lines")
         frame = parse(inner)
         self.check_links(frame)
-        if frame.type == MCAST:
+        if frame.type == MCAST and for_all:  # a repair is for one node
             self.spread[frame.octets()] += 1
         kind = frame.body[0] if frame.type == NODE else None
         self.came[line]["questions" if kind == ECHO_REQUEST else "frames"] += 1
