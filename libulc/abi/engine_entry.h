@@ -16,7 +16,7 @@ struct EmbeddedEngine;  // opaque
 enum RoundResult : int {
     kRoundIdle = 0,
     kRoundMoved = 1,      ///< something moved
-    kRoundElsewhere = 2,  ///< another thread is in the engine
+    kRoundElsewhere = 2,  ///< another thread, or endpoint of this process, takes the rounds
     /// Added to the first two: frames of the caller's endpoint are pending for the next round,
     /// such as acknowledgements
     kRoundOwes = 4,

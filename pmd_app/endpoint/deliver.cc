@@ -73,6 +73,10 @@ Deliverer::Source& Deliverer::source_of(Rank rank) {
         bool more = true;
         for (unsigned n = 0; more && n < kSourceBurstMax && budget > 0; ++n) {
             if (!member.front(rank, packet)) break;
+            if (waits_for_receive(rank, packet, now)) [[unlikely]] {
+                if (first_blocked == kNoRank) first_blocked = rank;
+                break;
+            }
             if (!deliver(rank, packet, cq, counters)) {
                 blocked_ = true;
                 moved |= std::exchange(delivered_part_, false);

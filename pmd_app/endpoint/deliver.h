@@ -22,7 +22,9 @@
 // A message of an offloaded schedule goes to the place that the schedule names (offload.h), with
 // neither block nor completion. If a client of this process has named the memory for a receive, the
 // message goes there, and only its end is completed (abi/placement.h). If a client of this process
-// has asked for it, it gets a message of one packet as the frame itself (frame_loans.h).
+// has asked for it, it gets a message of one packet as the frame itself (frame_loans.h). A long
+// message that begins before its receive is posted waits for it for kRoundsForReceive rounds: often
+// the client posts it as soon as it sees what came with the message, such as an acknowledgement.
 #pragma once
 
 #include <cstdint>
@@ -223,6 +225,7 @@ private:
     bool deliver_placed(Rank rank, Source& source, const urtp::ReadyPacket& packet,
                         abi::CompletionProducer& cq, Counters& counters);
     void leave_place(Source& source) noexcept;
+    [[nodiscard]] bool waits_for_receive(Rank rank, const urtp::ReadyPacket& packet, Nanos now);
     void note_passed(Rank rank, bool has_tag, std::uint64_t tag,
                      const abi::CompletionProducer& cq) noexcept {
         passed_at_ = cq.produced() + 1;
@@ -260,8 +263,10 @@ private:
     bool packs_ = false;
     bool blocked_ = false;
     bool unfinished_ = false;
-    bool delivered_part_ = false;  ///< a list was delivered in part; for run()
-    bool bad_release_ = false;     ///< the client gave back a block that it did not hold
+    std::uint8_t rounds_waited_ = 0;  ///< for the receive of a message; the last one ends the wait
+    Nanos waited_in_ = -1;            ///< the last of these rounds, by its time
+    bool delivered_part_ = false;     ///< a list was delivered in part; for run()
+    bool bad_release_ = false;        ///< the client gave back a block that it did not hold
 };
 
 }  // namespace ulc::engine

@@ -6,6 +6,33 @@
 
 namespace ulc::engine {
 
+namespace {
+
+/// Bytes of the shortest message that waits for its receive. The copies of a shorter one cost less
+/// than the rounds.
+constexpr std::uint64_t kWaitsMin = 32768;
+/// The client may use the first of them for another endpoint.
+constexpr std::uint8_t kRoundsForReceive = 2;
+
+}  // namespace
+
+// One count serves all sources, so messages that wait together go on together.
+bool Deliverer::waits_for_receive(Rank rank, const urtp::ReadyPacket& packet, Nanos now) {
+    if (!packet.first() || packet.last() || packet.message_length < kWaitsMin ||
+        !region_.reaches_process())
+        return false;
+    if ((offloads_ != nullptr && packet.has_tag() && is_operation(packet.tag)) ||
+        (placer_ != nullptr && placer_->find(placer_->context, beginning_of(rank, packet)))) {
+        rounds_waited_ = 0;
+        return false;
+    }
+    if (now != waited_in_) {
+        waited_in_ = now;
+        rounds_waited_ = rounds_waited_ > kRoundsForReceive ? 1 : rounds_waited_ + 1;
+    }
+    return rounds_waited_ <= kRoundsForReceive;
+}
+
 std::byte* Deliverer::next_place(Rank rank, const urtp::ReadyPacket& packet) const {
     const bool known = rank < index_.size() && index_[rank] != 0;
     const Source* source = known ? &sources_[index_[rank] - 1U] : nullptr;

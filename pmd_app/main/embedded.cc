@@ -56,6 +56,8 @@ struct EmbeddedEngine {
         std::uint64_t octets;
     };
     std::unordered_map<std::uint32_t, Mapping> regions;  ///< under `busy`
+    std::uint32_t placing = 0;  ///< endpoint whose placer the last rounds had; under `busy`
+    std::size_t spared = 0;     ///< polls of others that take no round; under `busy`
 };
 
 }  // namespace ulc::abi
@@ -304,14 +306,23 @@ int detach(EmbeddedEngine* engine, std::uint32_t endpoint) {
     return 0;
 }
 
-// The placer is asked in this round only: in others the client's thread may be anywhere.
+// The placer is asked in this round only: in others the client's thread may be anywhere. So a round
+// for another endpoint would copy what could go to its receive, and the others leave the rounds to
+// the endpoint with a placer while it takes them.
 int poll(EmbeddedEngine* engine, std::uint32_t endpoint, const abi::Placer* placer) noexcept {
     const Turn turn(*engine);
     if (!turn.mine()) return abi::kRoundElsewhere;
+    if (placer == nullptr && engine->spared > 0 && endpoint != engine->placing) {
+        --engine->spared;
+        return abi::kRoundElsewhere;
+    }
     const Nanos now = engine->clock.now();
     engine->polled_at.store(now, std::memory_order_relaxed);
-    if (placer != nullptr) [[unlikely]]
+    if (placer != nullptr) [[unlikely]] {
         engine->core->set_placer(endpoint, placer);
+        engine->placing = endpoint;
+        engine->spared = engine->regions.size() - 1;
+    }
     const bool moved = round(*engine, now);
     if (placer != nullptr) [[unlikely]]
         engine->core->set_placer(endpoint, nullptr);

@@ -46,7 +46,8 @@ void Deliverer::fields(state::Archive& archive) {
     ULC_STATE(archive, Deliverer, 2,
               (releases_, arena_, index_, sources_, passed_, passed_at_, reserves_,
                reserved_octets_, mtu_, packs_, blocked_, unfinished_),
-              (region_, loans_, offloads_, placer_, places_, delivered_part_, bad_release_));
+              (region_, loans_, offloads_, placer_, places_, rounds_waited_, waited_in_,
+               delivered_part_, bad_release_));
     if (archive.exporting()) return;
     const auto known = [this](std::uint16_t index) { return index <= sources_.size(); };
     const auto there = [this](const Reserve& reserve) {

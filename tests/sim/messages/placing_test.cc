@@ -254,6 +254,55 @@ TEST(Placing, two_that_stall_do_not_share_a_buffer) {
     EXPECT_EQ(lib.shut_down(), 0U);
 }
 
+// The answer to a message comes with its acknowledgement. A client that posts the receive when its
+// send is done still gets the payload without a copy by the engine, but for the first packets.
+TEST(Placing, a_receive_posted_with_the_acknowledgement_is_in_time) {
+    constexpr std::size_t kLength = 1U << 20;
+    constexpr unsigned kAnswers = 20;
+    ClusterConfig config = config_of(13, 0);
+    config.net.ports = 2;
+    config.net.bits_per_second = 100'000'000'000;
+    LibCluster lib(config);
+    ASSERT_TRUE(lib.form());
+    struct Side {
+        std::vector<std::byte> buffer = std::vector<std::byte>(kLength);
+        ulc_request request;
+        bool sends = false;
+        unsigned received = 0;
+    };
+    std::vector<Side> sides(2);
+    const auto send = [&](std::uint16_t rank) {
+        Side& side = sides[rank];
+        side.sends = true;
+        return ulc_send(lib.endpoint(rank), 1U - rank, 3, side.buffer.data(), kLength,
+                        &side.request);
+    };
+    const auto receive = [&](std::uint16_t rank) {
+        Side& side = sides[rank];
+        side.sends = false;
+        return ulc_receive(lib.endpoint(rank), 1U - rank, 3, kAllBits, side.buffer.data(), kLength,
+                           &side.request);
+    };
+    sides[0].buffer = Oracle::payload(1, kLength);
+    ASSERT_EQ(receive(1), ULC_OK);
+    ASSERT_EQ(send(0), ULC_OK);
+    ASSERT_TRUE(lib.run(
+        20 * kSecond, [&] { return sides[1].received == kAnswers; },
+        [&](std::uint16_t rank, Nanos now) {
+            Side& side = sides[rank];
+            if (side.received == kAnswers ||
+                ulc_test(lib.endpoint(rank), &side.request, nullptr) != ULC_OK)
+                return now + kMicrosecond / 5;
+            side.received += side.sends ? 0 : 1;
+            EXPECT_EQ(side.sends ? receive(rank) : send(rank), ULC_OK);
+            return now + kMicrosecond / 5;
+        }));
+    EXPECT_EQ(sides[1].buffer, Oracle::payload(1, kLength));
+    const std::uint64_t packets = 2 * kAnswers * (kLength / kMtu);
+    EXPECT_GT(lib.cluster().count(Counter::messages_placed), 2 * kAnswers - 3);
+    EXPECT_GT(lib.cluster().count(Counter::payloads_landed), packets * 19 / 20);
+}
+
 // Two members on each node: a frame is for both, so it lands at neither.
 TEST(Placing, what_two_members_of_one_node_share_lands_at_neither) {
     constexpr std::uint16_t kRanks = 4;
