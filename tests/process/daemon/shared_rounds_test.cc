@@ -15,7 +15,7 @@ namespace {
 abi::Place no_place(void* /*context*/, const abi::Beginning& /*message*/) { return {}; }
 
 const abi::EngineEntry* entry() {
-    void* library = dlopen(from_meson("ULC_ENGINE_LIB"), RTLD_NOW | RTLD_LOCAL);
+    void* library = dlopen("libulc-engine.so.0", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return nullptr;
     auto* get = reinterpret_cast<abi::EngineEntryFn>(dlsym(library, abi::kEngineEntryName));
     return get != nullptr ? get(abi::kAbiVersion) : nullptr;
