@@ -42,8 +42,8 @@ bool EngineCalls::run(const Call& call) {
         if (closed_) return false;
         queue_.push_back({&call, state});
         pending_.store(true, std::memory_order_release);
+        wake();  // before the engine can take the call, so that it also takes what wakes it
     }
-    wake();
     state->wait(0);
     return state->load(std::memory_order_acquire) == 1;
 }
