@@ -12,7 +12,7 @@
 namespace ulc::daemon {
 namespace {
 
-constexpr int kCalls = 50'000;
+constexpr int kCalls = 5000;
 
 TEST(EngineCalls, the_engine_may_sleep_after_a_call) {
     EngineCalls calls;
@@ -22,7 +22,7 @@ TEST(EngineCalls, the_engine_may_sleep_after_a_call) {
         alignas(Core) std::byte memory[sizeof(Core)] = {};
         Core& core = *reinterpret_cast<Core*>(memory);
         while (!over)
-            static_cast<void>(calls.serve(core, 0));
+            if (!calls.serve(core, 0)) std::this_thread::yield();
         calls.close();
     });
     int made = 0;
