@@ -23,8 +23,9 @@
 // neither block nor completion. If a client of this process has named the memory for a receive, the
 // message goes there, and only its end is completed (abi/placement.h). If a client of this process
 // has asked for it, it gets a message of one packet as the frame itself (frame_loans.h). A long
-// message that begins before its receive is posted waits for it for kRoundsForReceive rounds: often
-// the client posts it as soon as it sees what came with the message, such as an acknowledgement.
+// message that begins before its receive is posted stays in the Transport for kRoundsForReceive
+// rounds (placing.cc): often the client posts the receive as soon as it sees what came with the
+// message, such as an acknowledgement.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Received frames that a client of this process reads until it gives them back: zero-copy receive
-// of messages in one packet [Express §4.2.1].
+// This file lends received frames to a client of this process. The client reads a message of one
+// packet in its frame, without a copy, until it gives the frame back [Express §4.2.1].
 //
 // A frame is lent together with the smallest block of the rx arena, which stands for it in the
 // completion and in the release ring. So the rules of blocks hold for frames too: a block that the

@@ -9,8 +9,8 @@
 
 namespace ulc::dpdk {
 
-/// Chooses the rounds that look for work. A round that brings frames of ours is left out if one of
-/// the next does not: what ours leave free costs them nothing.
+/// Chooses the rounds that look for work: the first that brings no frame of ours after kRoundsMin
+/// rounds, since a look then delays none of ours; after kRoundsMax rounds, any.
 class LookPace {
 public:
     static constexpr std::uint32_t kRoundsMin = 16;

@@ -223,7 +223,7 @@ TEST_F(Borrow, no_upcall_is_lost_in_100000_random_revocations) {
         const auto begun = std::chrono::steady_clock::now();
         for (unsigned n = 1; taken.load(std::memory_order_acquire) == before; ++n) {
             if (n % 2'000 != 0) continue;
-            usleep(1);
+            usleep(1);  // the thread sanitizer runs signal handlers in calls that may block
             if (std::chrono::steady_clock::now() - begun < kPatience) continue;
             ADD_FAILURE() << "an upcall was lost after " << before << " messages";
             break;
