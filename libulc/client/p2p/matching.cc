@@ -95,6 +95,16 @@ Request* Matcher::match_posted(std::uint16_t source, std::uint64_t tag) noexcept
     return request;
 }
 
+// match_first() among receives of all kinds.
+Request* Matcher::match_listed(std::uint16_t source, std::uint64_t tag,
+                               std::uint64_t octets) noexcept {
+    Request* request = find_posted(source, tag);
+    if (request == nullptr || !takes_whole(*request, octets)) return nullptr;
+    remove_posted(*request);
+    sources_[source].told = false;
+    return request;
+}
+
 Request* Matcher::take_posted(std::uint16_t source) noexcept {
     Request* request = source == kAnySource ? posted_any_.front() : sources_[source].posted.front();
     if (request != nullptr) remove_posted(*request);

@@ -53,15 +53,16 @@ public:
     [[nodiscard]] Request* find_posted(std::uint16_t source, std::uint64_t tag) noexcept;
     /// The same, taken out of its list, unless it takes many messages.
     [[nodiscard]] Request* match_posted(std::uint16_t source, std::uint64_t tag) noexcept;
-    /// Removes and returns the receive for a whole message of `octets` bytes, if it is the first
-    /// that names the source and no other receive can match. nullptr: match_posted() decides.
+    /// Removes and returns the receive for a whole message of `octets` bytes, if that is all there
+    /// is to do. nullptr: match_posted() decides. Fast if only receives that name the source are
+    /// posted, and the first of them matches.
     [[nodiscard]] Request* match_first(std::uint16_t source, std::uint64_t tag,
                                        std::uint64_t octets) noexcept {
         Source& from = sources_[source];
         Request* request = from.posted.front();
-        if (request == nullptr || !posted_any_.empty() || hashes_posted_) return nullptr;
-        if (((tag ^ request->tag) & request->mask) != 0 || request->many ||
-            request->pieces != nullptr || octets > request->capacity)
+        if (!posted_any_.empty() || hashes_posted_) return match_listed(source, tag, octets);
+        if (request == nullptr || ((tag ^ request->tag) & request->mask) != 0 ||
+            !takes_whole(*request, octets))
             return nullptr;
         if (request->capacity >= abi::kPlacedMin) --long_posted_;
         from.told = false;
@@ -150,7 +151,13 @@ private:
         Buckets<Filed, &Filed::links> buckets;
     };
 
+    /// Tells whether the message fills one contiguous buffer, and the receive then ends.
+    [[nodiscard]] static bool takes_whole(const Request& request, std::uint64_t octets) noexcept {
+        return !request.many && request.pieces == nullptr && octets <= request.capacity;
+    }
     void remove_posted(Request& request) noexcept;
+    [[nodiscard]] Request* match_listed(std::uint16_t source, std::uint64_t tag,
+                                        std::uint64_t octets) noexcept;
     [[nodiscard]] Request* find_posted_long(std::uint16_t source, std::uint64_t tag) noexcept;
     [[nodiscard]] Request* find_hashed(std::uint16_t source, std::uint64_t tag) noexcept;
     [[nodiscard]] bool start_hashing() noexcept;
