@@ -41,8 +41,7 @@ bool Process::reach(std::uint8_t par_pid, std::uint8_t node) {
     if (!link(master)) return false;
     for (int looks = 0; groups_.group_size(master) == 0; ++looks) {
         const int waited = pause(changes_.load());
-        // In handlers nothing but the greeting is taken.
-        if (serial_ > 0) take_greetings();
+        if (serial_ > 0) take_words();
         if (!may_go_on(waited) || looks == kHelloLooks || !groups_.is_alive(master))
             return complain(par_pid, kMasterNode, "it does not say how large its group is");
     }
@@ -52,17 +51,8 @@ bool Process::reach(std::uint8_t par_pid, std::uint8_t node) {
     bool all = true;
     for (unsigned other = 1; other < size; ++other)
         all = link(groups_.start(par_pid, static_cast<std::uint8_t>(other))) && all;
+    if (all) be_guest_of(par_pid, size);
     return all;
-}
-
-void Process::take_greetings() {
-    ulc_message* message = nullptr;
-    ulc_status status;
-    while (ulc_claim(groups_.endpoint(), ULC_RANK_ANY, Groups::kHelloPort, 0xff, &message,
-                     &status) == ULC_OK) {
-        static_cast<void>(groups_.take_hello(status.tag, status.source));
-        static_cast<void>(ulc_discard(groups_.endpoint(), message));
-    }
 }
 
 bool Process::send_abroad(const Port& port, PortNumber number, const void* data, std::size_t length,

@@ -25,57 +25,27 @@ constexpr Nanos kBusy = 2 * kMillisecond;
 void Process::take_endpoint() noexcept {
     turns_.take();
     if (is_first()) {
-        promise_both();
+        endpoints_.promise();
     } else {
         is_shared_ = true;
         // The first thread has it only while it runs a handler of an upcall.
-        while (!(is_borrowed_ = borrow_both()) && !is_over_)
+        while (!(is_borrowed_ = endpoints_.borrow()) && !is_over_)
             sched_yield();
     }
     owner_ = pthread_self();
 }
 
-/// Promises to poll both endpoints.
-void Process::promise_both() noexcept {
-    changes_promises_ = true;
-    static_cast<void>(ulc_promise(ep_, 1));
-    if (groups_.endpoint() != nullptr) static_cast<void>(ulc_promise(groups_.endpoint(), 1));
-    changes_promises_ = false;
-}
-
-/// Revokes both promises. AGAIN: something has come, and both stand.
-int Process::revoke_both() noexcept {
-    ulc_endpoint* const groups = groups_.endpoint();
-    was_interrupted_ = false;
-    changes_promises_ = true;
-    int error = groups == nullptr ? int{ULC_OK} : ulc_promise(groups, 0);
-    if (error == ULC_OK) error = ulc_promise(ep_, 0);
-    changes_promises_ = false;
-    if (error == ULC_OK && was_interrupted_) error = ULC_ERR_AGAIN;
-    if (error != ULC_OK) promise_both();
-    return error;
-}
-
-/// Borrows both endpoints or none: a thread that kept one and waited for the other would block
-/// upcalls.
-bool Process::borrow_both() noexcept {
-    if (ulc_borrow(ep_) != ULC_OK) return false;
-    if (groups_.endpoint() == nullptr || ulc_borrow(groups_.endpoint()) == ULC_OK) return true;
-    static_cast<void>(ulc_give_back(ep_, 0));
-    return false;
-}
-
 void Process::give_endpoint() noexcept {
     owner_ = pthread_t{};
     if (!is_first()) {
-        if (is_borrowed_ && groups_.endpoint() != nullptr)
-            static_cast<void>(ulc_give_back(groups_.endpoint(), 0));
-        if (is_borrowed_) static_cast<void>(ulc_give_back(ep_, 0));
+        // Invitations are for the first thread.
+        if (is_borrowed_) endpoints_.give_back(sessions_.has_invited());
     } else {
         int error = ULC_ERR_AGAIN;
-        while ((error = revoke_both()) == ULC_ERR_AGAIN) {
+        while ((error = endpoints_.revoke()) == ULC_ERR_AGAIN) {
             owner_ = pthread_self();
-            const bool failed = poll_both() < 0;
+            const bool failed = ulc_poll(ep_) < 0;
+            endpoints_.poll(ep_);
             if (serial_ == 0) deliver();
             owner_ = pthread_t{};
             if (failed) break;
@@ -92,45 +62,29 @@ void Process::end_call() noexcept {
     tell_followers();
 }
 
-// `from` has its promise here, the other endpoint of the thread gets it. Either may interrupt the
-// thread while it changes the promise of the other, which must not be touched until that is done.
-// So only the own promise is then kept, and the thread takes what has come.
+// `from` has its promise here, the other endpoints of the thread get it. If it came while the
+// thread changed promises, the thread takes what has come.
 void Process::on_upcall(ulc_endpoint* from) {
-    if (changes_promises_) {
-        was_interrupted_ = true;
-        static_cast<void>(ulc_promise(from, 1));
-        return;
-    }
-    ulc_endpoint* const other = from == ep_ ? groups_.endpoint() : ep_;
+    if (endpoints_.was_put_off(from)) return;
     owner_ = pthread_self();
-    if (other != nullptr) {
-        static_cast<void>(ulc_promise(other, 1));
-        static_cast<void>(ulc_poll(other));
-    }
-    deliver();
-    if (other != nullptr) {
-        while (ulc_promise(other, 0) == ULC_ERR_AGAIN && ulc_poll(other) >= 0)
-            deliver();
-    }
+    interrupter_ = from;
+    do {
+        endpoints_.promise(from);
+        endpoints_.poll(from);
+        deliver();
+    } while (endpoints_.revoke(from) == ULC_ERR_AGAIN);
+    interrupter_ = nullptr;
     owner_ = pthread_t{};
     tell_followers();
-}
-
-int Process::poll_both() {
-    const int events = ulc_poll(ep_);
-    if (events >= 0 && groups_.endpoint() != nullptr)
-        static_cast<void>(ulc_poll(groups_.endpoint()));
-    return events;
 }
 
 /// Waits as ulc_wait() for the own group's endpoint. Messages of other groups end it too; it looks
 /// for them once a slice.
 int Process::wait_a_while(Nanos limit) {
-    ulc_endpoint* const groups = groups_.endpoint();
-    if (groups == nullptr) return ulc_wait(ep_, limit);
+    if (groups_.endpoint() == nullptr) return ulc_wait(ep_, limit);
     const Nanos begun = monotonic_now();
     for (;;) {
-        if (ulc_poll(groups) > 0) return ULC_OK;
+        if (endpoints_.poll(ep_) + sessions_.poll_hosts() > 0) return ULC_OK;
         const Nanos spent = monotonic_now() - begun;
         if (spent >= limit) return ULC_ERR_TIMEOUT;
         const Nanos slice = spent < kBusy ? kSlice : kSliceIdle;

@@ -65,8 +65,9 @@ GAMMA_API int gamma_exit(void);
  * Output: to port dest_port of instance dest_node, or of all other members (BROADCAST), of the
  * group dest_par_pid. A dest_node without an instance: not for output.
  * Another group than the caller's: both have the secret of ULC_GROUPS (man gamma). The call then
- * finds the instance, or all of the group, and waits for that, at most 2 s (4 s for BROADCAST); the
- * instances must have called gamma_init(). A broadcast goes as a message to each.
+ * finds the instance, or all of the group, and waits for that, at most 2 s (6 s for BROADCAST); the
+ * instances must have called gamma_init(). A broadcast goes as one frame a packet to each of four
+ * such groups, if they have space for the sender, else as a message to each instance.
  * Input: if there is handler_in, handler_err or buffer_in. Else messages for it are discarded.
  * buffer_len: bytes of buffer_in. The fill of the buffer begins at 0.
  * Fails if the port is reserved, if it is bound for neither, and, after a sentence on standard

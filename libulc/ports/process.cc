@@ -104,14 +104,16 @@ bool Process::init(int num_nodes, int argc, char** argv) {
         std::fprintf(stderr,
                      "gamma_init: the job has %d instances, not %d; start it with: ulc run -n %d\n",
                      nodes_, num_nodes, std::min(num_nodes, GAMMA_NODES_MAX));
-    ulc_set_error_handler(ep_, on_fault, this);
+    own_.ep = ep_;
+    own_.failed = &failed_;
+    ulc_set_error_handler(ep_, Way::on_fault, &own_);
     const bool has_groups = fits && groups_.open(par_pid_, node_, nodes_);
-    const auto upcall = [](ulc_endpoint* from, void* context) {
-        static_cast<Process*>(context)->on_upcall(from);
-    };
-    error = ulc_upcall(ep_, upcall, this);
-    if (error == ULC_OK && groups_.endpoint() != nullptr)
-        error = ulc_upcall(groups_.endpoint(), upcall, this);
+    error = set_upcall(ep_);
+    endpoints_.add(ep_);
+    if (error == ULC_OK && groups_.endpoint() != nullptr) {
+        error = set_upcall(groups_.endpoint());
+        endpoints_.add(groups_.endpoint());
+    }
     if (error != ULC_OK)
         std::fprintf(stderr, "gamma_init: no upcalls: %s: %s\n", ulc_error_text(error),
                      ulc_last_error_text());
@@ -125,9 +127,17 @@ bool Process::init(int num_nodes, int argc, char** argv) {
     return begun;
 }
 
+int Process::set_upcall(ulc_endpoint* ep) {
+    const auto upcall = [](ulc_endpoint* from, void* context) {
+        static_cast<Process*>(context)->on_upcall(from);
+    };
+    return ulc_upcall(ep, upcall, this);
+}
+
 // Other threads do not call any more.
 bool Process::exit() {
-    promise_both();
+    endpoints_.promise();
+    end_sessions();
     if (groups_.endpoint() != nullptr) {
         static_cast<void>(ulc_upcall(groups_.endpoint(), nullptr, nullptr));
         groups_.close();
@@ -137,10 +147,10 @@ bool Process::exit() {
     static_cast<void>(ulc_upcall(ep_, nullptr, nullptr));
     ulc_close(ep_);
     ep_ = nullptr;
+    endpoints_.clear();
     arrival_.under_way = false;
     ports_.unbind_all();
-    sent_ = {};
-    sent_to_.clear();
+    own_ = {};
     expected_ = {};
     entered_ = released_ = 0;
     is_shared_ = is_over_ = false;
@@ -189,13 +199,20 @@ void Process::run_atomically(void (*function)()) {
 // In calls of the program, and in upcalls, which come only between them.
 void Process::deliver() {
     ulc_endpoint* const groups = groups_.endpoint();
+    const bool is_guests_thread = groups != nullptr && is_first();
     if (groups != nullptr) groups_.greet();
+    if (is_guests_thread) admit_guests();
     do {
         if (arrival_.under_way && !finish_arrival()) return;
         if (groups != nullptr) groups_.take_failures(failed_);
         raise_failures();
-    } while (deliver_next(ep_) || (groups != nullptr && deliver_next(groups)));
+    } while (deliver_next(ep_) ||
+             (groups != nullptr && (deliver_next(groups) || deliver_of_guests())));
     if (groups != nullptr) groups_.forget_guests();
+    if (is_guests_thread) {
+        forget_guests();
+        admit_guests();
+    }
 }
 
 /// False: no message waits.
@@ -207,28 +224,21 @@ bool Process::deliver_next(ulc_endpoint* from) {
     return true;
 }
 
-/// Tells whether messages of this sender before this one are missing. Order is kept, so only then
-/// its number is not the next.
-bool Process::shows_gap(const ulc_status& status) noexcept {
-    Expected& expected = expected_[status.source];
-    std::uint64_t& next = status.group != 0 ? expected.to_all : expected.to_me;
-    const std::uint64_t number = status.tag >> kPortBits;
-    const bool gap = number != next;
-    next = number + 1;
-    return gap;
+/// Tells whether messages of this sender before this one are missing.
+bool Process::shows_gap(const ulc_endpoint* from, const ulc_status& status) noexcept {
+    if (from == ep_) return expected_[status.source].shows_gap(status);
+    if (from == groups_.endpoint()) return groups_.shows_gap(status.tag, status.source);
+    Sessions::Guest* const guest = sessions_.guest_of(from);
+    return guest != nullptr && guest->expected.shows_gap(status);
 }
 
 void Process::begin(ulc_endpoint* from, ulc_message* message, const ulc_status& status) {
     const auto number = static_cast<PortNumber>(status.tag);
-    const bool is_guest = from != ep_;
-    if (is_guest && groups_.take_hello(status.tag, status.source)) {
-        static_cast<void>(ulc_discard(from, message));
-        return;
-    }
-    const bool gap = is_guest ? groups_.shows_gap(status.tag, status.source) : shows_gap(status);
+    if (from == groups_.endpoint() && take_word(message, status)) return;
+    const bool gap = shows_gap(from, status);
     if (number >= GAMMA_RESERVED_FROM) {
         static_cast<void>(ulc_discard(from, message));
-        if (!is_guest) on_internal(number, status.source);
+        if (from == ep_) on_internal(number, status.source);
         return;
     }
     if (gap) raise(number, Fault::kFrameLost);
@@ -285,35 +295,28 @@ void Process::run(PortNumber number, gamma_handler handler, Fault fault) {
     --serial_;
 }
 
-// ulc.h allows no calls here: it is remembered for the next delivery.
-void Process::on_fault(void* context, int error, std::uint16_t source, std::uint64_t count) {
-    auto& self = *static_cast<Process*>(context);
-    if (error == ULC_ERR_PORT_DOWN) self.failed_.set(self.sent_through_);
-    if (error == ULC_ERR_PEER_DIED || error == ULC_ERR_PEER_LEFT)
-        self.sent_to_.take_last(static_cast<std::uint8_t>(source), count, self.failed_);
-}
-
 // ---------------------------------------------------------------- sending
 
-int Process::submit(const Port& port, PortNumber number, const void* data, std::size_t length,
-                    ulc_request* request, unsigned flags) {
+int Process::submit(Way& way, const Port& port, PortNumber number, const void* data,
+                    std::size_t length, ulc_request* request, unsigned flags) {
     const ulc_piece piece{const_cast<void*>(data), length};
-    std::uint64_t& sent = sent_[port.node];
+    std::uint64_t& sent = way.sent[port.node];
+    const auto rank = static_cast<std::uint16_t>(way.first_rank + port.node);
     for (;;) {
         const std::uint64_t tag = sent << kPortBits | port.to;
         const int error = port.node == BROADCAST
-                              ? ulc_multicastv(ep_, ulc_world(ep_), ULC_SUBSET_ALL, tag, &piece, 1,
-                                               flags, request)
-                              : ulc_sendv(ep_, port.node, tag, &piece, 1, flags, request);
+                              ? ulc_multicastv(way.ep, ulc_world(way.ep), ULC_SUBSET_ALL, tag,
+                                               &piece, 1, flags, request)
+                              : ulc_sendv(way.ep, rank, tag, &piece, 1, flags, request);
         if (error == ULC_OK) {
             ++sent;
-            SentPorts* const log = sent_to_.log_of(port.node);
+            SentPorts* const log = way.sent_to.log_of(port.node);
             if (log != nullptr) log->add(number);
         }
         if (error != ULC_ERR_AGAIN) return error;
         const int waited = pause(changes_.load());
         if (!may_go_on(waited)) return waited;
-        sent_through_ = number;
+        way.through = number;
     }
 }
 
@@ -339,25 +342,38 @@ bool Process::send(PortNumber number, const void* data, std::size_t length, Send
     const Call call(*this);
     const Port port = ports_[number];  // a handler may bind it meanwhile
     if (!port.sends) return false;
-    if (port.group != 0) return send_abroad(port, number, data, length, mode);
+    if (port.group != 0) {
+        Way* const way = sessions_.way_to(port.group, port.node);
+        if (way == nullptr) return send_abroad(port, number, data, length, mode);
+        ++way->senders;
+        const bool sent = send_by(*way, port, number, data, length, mode);
+        --way->senders;
+        return sent;
+    }
     if (port.node == BROADCAST && nodes_ == 1) return true;
     // The caller's own handlers would have to run for a message to itself to be delivered.
-    if (serial_ > 0 || (port.node != BROADCAST && port.node == node_)) mode = SendMode::kFast;
+    if (port.node != BROADCAST && port.node == node_) mode = SendMode::kFast;
+    return send_by(own_, port, number, data, length, mode);
+}
+
+bool Process::send_by(Way& way, const Port& port, PortNumber number, const void* data,
+                      std::size_t length, SendMode mode) {
+    if (serial_ > 0) mode = SendMode::kFast;
     if (!acknowledges_ && mode == SendMode::kDelivered) mode = SendMode::kTaken;
-    sent_through_ = number;
+    way.through = number;
     ulc_request request;
     const auto flags = mode == SendMode::kDelivered ? unsigned{ULC_SEND_DELIVERED} : 0U;
     const bool waits = mode != SendMode::kFast;
-    int error = submit(port, number, data, length, waits ? &request : nullptr, flags);
+    int error = submit(way, port, number, data, length, waits ? &request : nullptr, flags);
     if (error != ULC_OK) {
         failed_.set(number);
         return false;
     }
     if (!waits) return true;
-    SentPorts* const log = sent_to_.log_of(port.node);
+    SentPorts* const log = way.sent_to.log_of(port.node);
     const std::uint64_t mine = log == nullptr ? 0 : log->last();
-    error = complete(ep_, request);
-    // A unicast that fails is also reported among the last ones to its node (on_fault).
+    error = complete(way.ep, request);
+    // A unicast that fails is also reported among the last ones to its node (Way::on_fault).
     if (error != ULC_OK && (log == nullptr || log->forget(mine))) failed_.set(number);
     return error == ULC_OK;
 }
@@ -413,7 +429,7 @@ bool Process::tell(std::uint8_t node, PortNumber number) {
     Port port;
     port.node = node;
     port.to = number;
-    return submit(port, number, nullptr, 0, nullptr, 0) == ULC_OK;
+    return submit(own_, port, number, nullptr, 0, nullptr, 0) == ULC_OK;
 }
 
 /// The concurrent barrier [GAMMA §5.2.1], of which gamma_init() consists.

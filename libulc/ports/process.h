@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The process of a GAMMA program: its endpoint, its ports, and the one place where handlers run.
+// The process of a GAMMA program: its endpoints, its ports, and the one place where handlers run.
 //
 //   gamma_…() ──▶ Call ──▶ has the endpoint … deliver(), gives it up ──▶ the program computes
 //                                                                         │ upcall
@@ -23,11 +23,13 @@
 #include <cstdint>
 
 #include "base/units.h"
+#include "ports/endpoints.h"
 #include "ports/groups.h"
 #include "ports/others.h"
 #include "ports/port_table.h"
-#include "ports/sent_ports.h"
+#include "ports/sessions.h"
 #include "ports/turns.h"
+#include "ports/way.h"
 
 namespace ulc::ports {
 
@@ -98,12 +100,6 @@ private:
         ulc_request request;
     };
 
-    /// Numbers of the next messages of a member.
-    struct Expected {
-        std::uint64_t to_me = 0;
-        std::uint64_t to_all = 0;
-    };
-
     [[nodiscard]] int join(int num_nodes, int argc, char** argv);
     [[nodiscard]] int join_with_others();
     /// True if this thread has the endpoint.
@@ -111,10 +107,7 @@ private:
     void take_endpoint() noexcept;
     void give_endpoint() noexcept;
     void end_call() noexcept;
-    void promise_both() noexcept;
-    [[nodiscard]] int revoke_both() noexcept;
-    [[nodiscard]] bool borrow_both() noexcept;
-    [[nodiscard]] int poll_both();
+    [[nodiscard]] int set_upcall(ulc_endpoint* ep);
     void on_upcall(ulc_endpoint* from);
     [[nodiscard]] int pause(std::uint32_t seen);
     [[nodiscard]] int wait_a_while(Nanos limit);
@@ -131,8 +124,10 @@ private:
     void run(PortNumber number, gamma_handler handler, Fault fault);
     void on_internal(PortNumber number, std::uint16_t source);
     void settle_arrival(PortNumber number);
-    [[nodiscard]] int submit(const Port& port, PortNumber number, const void* data,
+    [[nodiscard]] int submit(Way& way, const Port& port, PortNumber number, const void* data,
                              std::size_t length, ulc_request* request, unsigned flags);
+    [[nodiscard]] bool send_by(Way& way, const Port& port, PortNumber number, const void* data,
+                               std::size_t length, SendMode mode);
     [[nodiscard]] int complete(ulc_endpoint* ep, ulc_request& request);
     [[nodiscard]] bool may_go_on(int waited);
     [[nodiscard]] bool send_abroad(const Port& port, PortNumber number, const void* data,
@@ -140,14 +135,29 @@ private:
     [[nodiscard]] bool send_to(Groups::Member& member, const Port& port, PortNumber number,
                                const void* data, std::size_t length, SendMode mode);
     [[nodiscard]] bool link(Groups::Member& member);
-    void take_greetings();
+    // --- guest sessions (guests.cc)
+    void be_guest_of(std::uint8_t par_pid, unsigned instances);
+    [[nodiscard]] bool say_to_all(const Sessions::Host& host, std::uint64_t tag,
+                                  const ulc_piece& piece);
+    [[nodiscard]] bool form(Sessions::Host& host, const Sessions::Invitation& words);
+    [[nodiscard]] int wait_for_words();
+    static void end_host(Sessions::Host& host);
+    [[nodiscard]] bool on_invitation(ulc_message* message, const ulc_status& status);
+    void admit_guests();
+    [[nodiscard]] bool admit(const Sessions::Invited& invited);
+    [[nodiscard]] bool deliver_of_guests();
+    void forget_guests();
+    void end_guest(Sessions::Guest& guest);
+    void end_sessions();
+    [[nodiscard]] bool take_word(ulc_message* message, const ulc_status& status);
+    void take_words();
+    // ---
     [[nodiscard]] bool tell(std::uint8_t node, PortNumber number);
     template <typename Condition>
     [[nodiscard]] bool wait_until(Condition condition, Needs needs);
     [[nodiscard]] bool is_broken(Needs needs) const noexcept;
     [[nodiscard]] bool wait_for_all();
-    [[nodiscard]] bool shows_gap(const ulc_status& status) noexcept;
-    static void on_fault(void* context, int error, std::uint16_t source, std::uint64_t count);
+    [[nodiscard]] bool shows_gap(const ulc_endpoint* from, const ulc_status& status) noexcept;
 
     ulc_endpoint* ep_ = nullptr;
     pthread_t thread_{};
@@ -155,9 +165,8 @@ private:
     std::atomic<pthread_t> owner_{};      ///< the thread that has the endpoint; 0: none
     std::atomic<bool> is_shared_{false};  ///< a thread but the first has called
     std::atomic<bool> is_over_{false};    ///< the first thread's promise cannot be revoked any more
-    // Written by the first thread and by upcalls, which interrupt it.
-    std::atomic<bool> changes_promises_{false};  ///< in promise_both() or revoke_both()
-    std::atomic<bool> was_interrupted_{false};   ///< meanwhile
+    Endpoints endpoints_;                 ///< the own group's is the first
+    ulc_endpoint* interrupter_ = nullptr;  ///< the endpoint whose upcall runs
     bool is_borrowed_ = false;
     bool is_led_ = false;                    ///< a thread that waits polls
     std::atomic<std::uint32_t> changes_{0};  ///< futex: something that a thread may wait for
@@ -167,16 +176,15 @@ private:
     int par_pid_ = -1;
     Others others_;             ///< started by this process
     Groups groups_;             ///< other groups than the own one
+    Sessions sessions_;         ///< with them
     bool acknowledges_ = true;  ///< the profile can tell that a message was delivered
     unsigned serial_ = 0;       ///< handlers and atomic functions in progress
     PortTable ports_;
     Arrival arrival_;
-    std::bitset<GAMMA_PORTS> failed_;                ///< a send through it failed, not reported yet
-    std::array<std::uint64_t, GAMMA_PORTS> sent_{};  ///< messages by node, or BROADCAST
-    SentTo sent_to_;                                 ///< unicasts, by node
+    std::bitset<GAMMA_PORTS> failed_;  ///< a send through it failed, not reported yet
+    Way own_;                          ///< to the own group
     std::array<Expected, GAMMA_NODES_MAX> expected_{};
-    PortNumber sent_through_ = 0;  ///< the last
-    unsigned entered_ = 0;         ///< messages of barriers, not waited for yet
+    unsigned entered_ = 0;  ///< messages of barriers, not waited for yet
     unsigned released_ = 0;
     std::array<std::atomic<unsigned long>, GAMMA_PORTS> signals_{};
     std::array<std::atomic<unsigned long>, GAMMA_PORTS> errors_{};

@@ -6,8 +6,14 @@
  *   which a handler sends. Prints "relay: PID/INSTANCE passed".
  * "lose": under the profile detect a loss between 21/0 and 22/0 is raised at the port of the
  *   message behind the gap. 21/0 sends until 22/0 has enough and ends. 22/0 prints
- *   "foreign: C came, F gaps". */
+ *   "foreign: C came, F gaps".
+ * "guest": each process of a group of one broadcasts to the three instances of 22, with messages to
+ *   22/0 before and between. 22 checks that those of each guest come in their order. Arguments: how
+ *   many guests there are, and how many live; the parallel PIDs of those that die follow. With
+ *   TWICE in the environment guests do the same for the successors of 22. Prints
+ *   "guest: PID/INSTANCE passed". */
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
@@ -15,15 +21,8 @@
 
 #include "check.h"
 
-enum { OUT = 1, ABROAD = 2, HOME = 3, BACK = 4, DONE = 5, BULK = 6, START = 7 };
-enum {
-    HERE = 21,
-    THERE = 22,
-    ROUNDS = 200,
-    MANY = 100,
-    LARGE = 20000,
-    ENOUGH = 10000
-};
+enum { OUT = 1, ABROAD = 2, HOME = 3, BACK = 4, DONE = 5, BULK = 6, START = 7, OVER = 8 };
+enum { HERE = 21, THERE = 22, ROUNDS = 200, MANY = 100, LARGE = 20000, ENOUGH = 10000 };
 
 static volatile uint32_t number;
 static volatile int came, gaps, untold, rounds;
@@ -163,12 +162,100 @@ static void lose(int pid) {
     printf("foreign: %d came, %d gaps\n", came, gaps);
 }
 
+/* ---- guest */
+
+enum { BEFORE = 50, BROADCASTS = 400, GUESTS_MAX = 16, FIRST_GUEST = 31, WORDS = 350 };
+
+struct news {
+    uint32_t guest, number, words[WORDS];
+};
+static struct news news;
+static volatile uint32_t come[GUESTS_MAX], over;
+
+/* Instances above 0 get the broadcasts alone, whose numbers then leave the others out. */
+static void on_news(void) {
+    const uint32_t guest = news.guest;
+    CHECK(guest < GUESTS_MAX);
+    while (gamma_my_node() > 0 && (come[guest] < BEFORE || come[guest] % 2 == 1))
+        ++come[guest];
+    CHECK(news.number == come[guest]);
+    for (uint32_t n = 0; n < WORDS; ++n)
+        CHECK(news.words[n] == n * news.number);
+    ++come[guest];
+}
+
+static void on_over(void) { ++over; }
+
+static void tell(unsigned char port, uint32_t guest, uint32_t n) {
+    struct news told = {guest, n, {0}};
+    for (uint32_t word = 0; word < WORDS; ++word)
+        told.words[word] = word * n;
+    CHECK((n % 3 == 0 ? gamma_send(port, &told, sizeof told)
+                      : gamma_send_fast(port, &told, sizeof told)) == 0);
+}
+
+static void be_guest(int pid, int dies) {
+    CHECK(gamma_setport(START, 254, pid, 0, on_signal, NULL, NULL, 0) == 0);
+    CHECK(gamma_wait(START, 1) == 0);
+    bind_port(ABROAD, 0, THERE, ABROAD);
+    bind_port(DONE, 0, THERE, DONE);
+    for (uint32_t n = 0; n < BEFORE; ++n)
+        tell(ABROAD, pid - FIRST_GUEST, n);
+    bind_port(OUT, BROADCAST, THERE, ABROAD);
+    for (uint32_t n = BEFORE; n < BEFORE + BROADCASTS; ++n) {
+        if (dies && n == BEFORE + BROADCASTS / 2) kill(getpid(), SIGKILL);
+        tell(n % 2 == 0 ? OUT : ABROAD, pid - FIRST_GUEST, n);
+    }
+    bind_port(OVER, BROADCAST, THERE, OVER);
+    CHECK(gamma_send(OVER, NULL, 0) == 0);
+}
+
+/* Waits until 22/0 has ended, and forgets its signals. */
+static void await_end(void) {
+    while (gamma_send(DONE, NULL, 0) == 0)
+        usleep(2000);
+    CHECK(gamma_wait(START, gamma_test(START)) == 0);
+}
+
+static void hear_guests(uint32_t guests, uint32_t living) {
+    CHECK(gamma_setport(ABROAD, 254, THERE, 0, on_news, NULL, &news, sizeof news) == 0);
+    CHECK(gamma_setport(OVER, 254, THERE, 0, on_over, NULL, NULL, 0) == 0);
+    CHECK(gamma_sync() == 0);
+    for (uint32_t guest = 0; gamma_my_node() == 0 && guest < guests; ++guest) {
+        bind_port(START, 0, FIRST_GUEST + guest, START);
+        while (come[guest] == 0) {
+            CHECK(gamma_send(START, NULL, 0) == 0);
+            usleep(2000);
+        }
+    }
+    time_586 begun;
+    gamma_time(begun);
+    while (over < living)
+        CHECK(passed_us(begun) < COMPUTE_MAX_US / 2);
+}
+
 int main(int argc, char** argv) {
-    CHECK(argc == 2 && gamma_init(0, argc, argv) == 0);
+    CHECK(argc >= 2 && gamma_init(0, argc, argv) == 0);
+    const int pid = gamma_my_par_pid();
     if (strcmp(argv[1], "relay") == 0) {
-        relay(gamma_my_node(), gamma_my_par_pid());
+        relay(gamma_my_node(), pid);
+    } else if (strcmp(argv[1], "lose") == 0) {
+        lose(pid);
     } else {
-        lose(gamma_my_par_pid());
+        int dies = 0;
+        for (int n = 4; n < argc; ++n)
+            dies = dies || atoi(argv[n]) == pid;
+        CHECK(argc >= 4);
+        if (pid == THERE) {
+            hear_guests((uint32_t)atoi(argv[2]), (uint32_t)atoi(argv[3]));
+        } else {
+            be_guest(pid, dies);
+            if (getenv("TWICE") != NULL) {
+                await_end();
+                be_guest(pid, dies);
+            }
+        }
+        printf("guest: %d/%d passed\n", pid, gamma_my_node());
     }
     fflush(stdout);
     gamma_exit();
