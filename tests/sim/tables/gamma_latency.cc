@@ -66,6 +66,28 @@ const Claim kLadder[] = {
     {"gamma-0.4", "urtp", MediumKind::kDirect, "GAMMA 0.4, polling", 12.7, {}, 12.2, {}, "§4.5.8"},
 };
 
+/// GAMMA's own protocol detects losses and repairs none (§4.5.5). 192 octets are of version 0.3.
+const Claim kDetecting[] = {
+    {"gamma-0.3",
+     "detect",
+     MediumKind::kDirect,
+     "GAMMA 0.3, early",
+     16.8,
+     10.9,
+     {},
+     192.0,
+     "§4.5.5, §4.5.7"},
+    {"gamma-0.4",
+     "detect",
+     MediumKind::kDirect,
+     "GAMMA 0.4, polling",
+     12.7,
+     {},
+     12.2,
+     {},
+     "§4.5.5, §4.5.8"},
+};
+
 /// Run as TCP of the time did, and with the default profile.
 const Claim kOthers[] = {
     {"linux-tcp-pii300",
@@ -252,6 +274,13 @@ Table gamma_latency(const TableOptions& options) {
         ladder[n] = measure(kLadder[n].host, kLadder[n].profile, kLadder[n].medium, options);
         add(table, kLadder[n], ladder[n]);
         picture.curves.push_back(ladder[n].curve);
+    }
+    for (const Claim& claim : kDetecting) {
+        const Ours ours = measure(claim.host, claim.profile, claim.medium, options);
+        add(table, claim, ours);
+        table.shapes.push_back({std::string(claim.what) + ": `detect` is within 10 % of one way",
+                                list_of({{ours.latency, *claim.latency}}, "µs"),
+                                std::abs(ours.latency / *claim.latency - 1) < 0.1});
     }
     const Ours copy = measure("gamma-0.2-copy", "urtp", MediumKind::kDirect, options);
     table.figures.push_back({"GAMMA 0.2 and a copy, loss of the line", "%", 24.0,
