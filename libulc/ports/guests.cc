@@ -175,7 +175,7 @@ bool Process::deliver_of_guests() {
 
 /// Ends sessions whose guest is gone, all of whose messages were taken. The endpoint of the upcall
 /// that runs stays until later.
-void Process::forget_guests() {
+void Process::end_left_sessions() {
     for (Sessions::Guest& guest : sessions_.guests()) {
         const bool is_used =
             guest.ep == interrupter_ || (arrival_.under_way && arrival_.from == guest.ep);
@@ -206,7 +206,8 @@ void Process::end_sessions() {
 
 // ---------------------------------------------------------------- the library's own messages
 
-/// True if the message is the library's own, which this takes.
+/// True if the message is the library's own, which this takes. An invitation for which there is no
+/// place is dropped: its guest gives up after kFormMax.
 bool Process::take_word(ulc_message* message, const ulc_status& status) {
     const auto port = static_cast<PortNumber>(status.tag);
     if (port == Sessions::kInvitationPort && on_invitation(message, status)) return true;

@@ -210,7 +210,7 @@ void Process::deliver() {
              (groups != nullptr && (deliver_next(groups) || deliver_of_guests())));
     if (groups != nullptr) groups_.forget_guests();
     if (is_guests_thread) {
-        forget_guests();
+        end_left_sessions();
         admit_guests();
     }
 }

@@ -146,7 +146,7 @@ private:
     void admit_guests();
     [[nodiscard]] bool admit(const Sessions::Invited& invited);
     [[nodiscard]] bool deliver_of_guests();
-    void forget_guests();
+    void end_left_sessions();
     void end_guest(Sessions::Guest& guest);
     void end_sessions();
     [[nodiscard]] bool take_word(ulc_message* message, const ulc_status& status);
