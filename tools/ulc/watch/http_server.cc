@@ -70,7 +70,7 @@ std::string explain_bind(const std::string& address, int error) {
 
 }  // namespace
 
-std::string http_reply(std::string_view request, const HttpServer::Page& page) {
+std::string http_reply(std::string_view request, const HttpPage& page) {
     std::string_view line = request.substr(0, request.find_first_of("\r\n"));
     const std::string_view method = word_of(line);
     const std::string_view target = word_of(line);
@@ -86,8 +86,8 @@ std::string http_reply(std::string_view request, const HttpServer::Page& page) {
 }
 
 HttpServer::~HttpServer() {
-    for (const Connection& connection : connections_)
-        ::close(connection.fd);
+    for (const HttpConnection& connection : connections_)
+        ::close(connection.fd());
     if (listener_ >= 0) ::close(listener_);
 }
 
@@ -134,66 +134,69 @@ std::string HttpServer::address() const {
 void HttpServer::accept_one() {
     const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) return;
-    connections_.push_back(
-        {.fd = fd, .deadline = Clock::now() + kConnectionTime, .request = {}, .reply = {}});
+    connections_.emplace_back(fd, std::chrono::steady_clock::now());
 }
 
-/// Reads, answers and writes as far as possible. False: the connection is over.
-bool HttpServer::advance(Connection& connection, const Page& page) {
+short HttpConnection::events() const noexcept {
+    return state_ == State::kWriting ? POLLOUT : POLLIN;
+}
+
+bool HttpConnection::advance(bool ready, const HttpPage& page, const Now& now) {
+    return (!ready || step(page, now)) && now() < deadline_;
+}
+
+bool HttpConnection::step(const HttpPage& page, const Now& now) {
     char data[4096];
-    if (connection.state == State::kReading) {
-        const ssize_t n = ::recv(connection.fd, data, sizeof data, 0);
+    if (state_ == State::kReading) {
+        const ssize_t n = ::recv(fd_, data, sizeof data, 0);
         if (n < 0) return errno == EAGAIN || errno == EINTR;
-        connection.request.append(data, static_cast<std::size_t>(n));
-        const bool too_long = connection.request.size() > kRequestOctetsMax;
-        if (n > 0 && !too_long && !is_whole(connection.request)) return true;
-        if (connection.request.empty()) return false;
-        connection.reply = too_long ? reply_of("431 Request Header Fields Too Large", "too long\n")
-                                    : http_reply(connection.request, page);
-        connection.state = State::kWriting;
+        request_.append(data, static_cast<std::size_t>(n));
+        const bool too_long = request_.size() > kRequestOctetsMax;
+        if (n > 0 && !too_long && !is_whole(request_)) return true;
+        if (request_.empty()) return false;
+        reply_ = too_long ? reply_of("431 Request Header Fields Too Large", "too long\n")
+                          : http_reply(request_, page);
+        state_ = State::kWriting;
         // The page may have waited for the engine.
-        connection.deadline = std::max(connection.deadline, Clock::now() + kConnectionTime / 2);
+        deadline_ = std::max(deadline_, now() + kConnectionTime / 2);
     }
-    if (connection.state == State::kWriting) {
-        const std::string_view rest = std::string_view(connection.reply).substr(connection.written);
-        const ssize_t n = ::send(connection.fd, rest.data(), rest.size(), MSG_NOSIGNAL);
+    if (state_ == State::kWriting) {
+        const std::string_view rest = std::string_view(reply_).substr(written_);
+        const ssize_t n = ::send(fd_, rest.data(), rest.size(), MSG_NOSIGNAL);
         if (n < 0) return errno == EAGAIN || errno == EINTR;
-        connection.written += static_cast<std::size_t>(n);
-        if (connection.written < connection.reply.size()) return true;
+        written_ += static_cast<std::size_t>(n);
+        if (written_ < reply_.size()) return true;
         // A close with unread input would reset the connection, and lose the reply.
-        ::shutdown(connection.fd, SHUT_WR);
-        connection.state = State::kDraining;
+        ::shutdown(fd_, SHUT_WR);
+        state_ = State::kDraining;
         return true;
     }
-    const ssize_t n = ::recv(connection.fd, data, sizeof data, 0);
+    const ssize_t n = ::recv(fd_, data, sizeof data, 0);
     return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-void HttpServer::serve(const Page& page, const volatile std::sig_atomic_t* stop,
+void HttpServer::serve(const HttpPage& page, const volatile std::sig_atomic_t* stop,
                        const sigset_t& waiting) {
+    using Clock = std::chrono::steady_clock;
     while (*stop == 0) {
         std::vector<pollfd> watched;
         auto first = Clock::now() + std::chrono::hours(1);
-        for (const Connection& connection : connections_) {
-            const bool writes = connection.state == State::kWriting;
-            watched.push_back({connection.fd, static_cast<short>(writes ? POLLOUT : POLLIN), 0});
-            first = std::min(first, connection.deadline);
+        for (const HttpConnection& connection : connections_) {
+            watched.push_back({connection.fd(), connection.events(), 0});
+            first = std::min(first, connection.deadline());
         }
         if (connections_.size() < kConnectionsMax) watched.push_back({listener_, POLLIN, 0});
         const auto left = std::max(first - Clock::now(), Clock::duration::zero());
         const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
         const timespec wait{ns / 1'000'000'000, ns % 1'000'000'000};
         if (::ppoll(watched.data(), watched.size(), &wait, &waiting) < 0) continue;  // a signal
-        const auto now = Clock::now();
-        for (std::size_t i = 0; i < connections_.size(); ++i) {
-            Connection& connection = connections_[i];
-            const bool goes_on = watched[i].revents == 0 || advance(connection, page);
-            if (goes_on && (now < connection.deadline || watched[i].revents != 0)) continue;
-            ::close(connection.fd);
-            connection.fd = -1;
-        }
         const bool comes = watched.size() > connections_.size() && watched.back().revents != 0;
-        std::erase_if(connections_, [](const Connection& c) { return c.fd < 0; });
+        std::size_t at = 0;
+        std::erase_if(connections_, [&](HttpConnection& connection) {
+            if (connection.advance(watched[at++].revents != 0, page, Clock::now)) return false;
+            ::close(connection.fd());
+            return true;
+        });
         if (comes) accept_one();
     }
 }

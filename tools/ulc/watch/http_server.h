@@ -2,7 +2,8 @@
 // This file serves one page over HTTP/1.0 to a few readers. One thread, no keep-alive.
 //
 // Limits: kConnectionsMax connections at once, kRequestOctetsMax a request, kConnectionTime from
-// accept to close. Connections beyond the limit wait in the kernel's queue, which is as long.
+// accept to close, whatever the reader sends. A page that took long to make gets half of that
+// time once more. Connections beyond the limit wait in the kernel's queue, which is as long.
 #pragma once
 
 #include <chrono>
@@ -14,14 +15,43 @@
 
 namespace ulc::tools {
 
-class HttpServer {
+/// Makes the text of the page.
+using HttpPage = std::function<std::string()>;
+
+/// One reader. Its times are those of `Now`, which tests choose.
+class HttpConnection {
 public:
-    static constexpr std::size_t kConnectionsMax = 16;
+    using Time = std::chrono::steady_clock::time_point;
+    using Now = std::function<Time()>;
     static constexpr std::size_t kRequestOctetsMax = 8192;
     static constexpr std::chrono::seconds kConnectionTime{5};
 
-    /// Makes the text of the page.
-    using Page = std::function<std::string()>;
+    /// fd: a connected socket that does not block; the caller closes it.
+    HttpConnection(int fd, Time now) : fd_(fd), deadline_(now + kConnectionTime) {}
+
+    /// Reads, answers and writes as far as possible. ready: the socket has something to do. False:
+    /// the connection is over, or its time is up.
+    [[nodiscard]] bool advance(bool ready, const HttpPage& page, const Now& now);
+    [[nodiscard]] int fd() const noexcept { return fd_; }
+    [[nodiscard]] Time deadline() const noexcept { return deadline_; }
+    /// Returns what poll() is to wait for.
+    [[nodiscard]] short events() const noexcept;
+
+private:
+    enum class State { kReading, kWriting, kDraining };
+    [[nodiscard]] bool step(const HttpPage& page, const Now& now);
+
+    int fd_;
+    State state_ = State::kReading;
+    Time deadline_;
+    std::string request_;
+    std::string reply_;
+    std::size_t written_ = 0;
+};
+
+class HttpServer {
+public:
+    static constexpr std::size_t kConnectionsMax = 16;
 
     HttpServer() = default;
     ~HttpServer();
@@ -35,28 +65,17 @@ public:
     [[nodiscard]] std::string address() const;
     /// Serves `page` at /metrics until `*stop` is not 0. Signals of `waiting` reach the process
     /// only while it waits, so that none is missed.
-    void serve(const Page& page, const volatile std::sig_atomic_t* stop, const sigset_t& waiting);
+    void serve(const HttpPage& page, const volatile std::sig_atomic_t* stop,
+               const sigset_t& waiting);
 
 private:
-    using Clock = std::chrono::steady_clock;
-    enum class State { kReading, kWriting, kDraining };
-    struct Connection {
-        int fd = -1;
-        State state = State::kReading;
-        Clock::time_point deadline;
-        std::string request;
-        std::string reply;
-        std::size_t written = 0;
-    };
-
     void accept_one();
-    [[nodiscard]] static bool advance(Connection& connection, const Page& page);
 
     int listener_ = -1;
-    std::vector<Connection> connections_;
+    std::vector<HttpConnection> connections_;
 };
 
 /// Returns the reply to a request whose header is whole: the page, or an error by its number.
-[[nodiscard]] std::string http_reply(std::string_view request, const HttpServer::Page& page);
+[[nodiscard]] std::string http_reply(std::string_view request, const HttpPage& page);
 
 }  // namespace ulc::tools
