@@ -88,5 +88,25 @@ TEST_F(Doctor, names_the_chips_of_our_drivers) {
     EXPECT_NE(look().text.find("DEC 21143, driver net_tulip"), std::string::npos);
 }
 
+TEST_F(Doctor, gives_no_advice_that_could_break_a_path_with_a_small_mtu) {
+    const fs::path interface = root_ / "sys/class/net/eth0";
+    fs::create_directories(interface / "device");
+    write(interface / "type", "1");
+    write(interface / "operstate", "up");
+    write(interface / "mtu", "1400");
+    Findings found;
+    check_interfaces(root_.string(), found);
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].level, Level::kOk);
+    EXPECT_EQ(found[0].mend, "") << "1400 may be what the path carries";
+    EXPECT_NE(found[0].text.find("up, MTU 1400 (below the usual 1500"), std::string::npos)
+        << found[0].text;
+    write(interface / "operstate", "down");
+    found.clear();
+    check_interfaces(root_.string(), found);
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].mend, "sudo ip link set eth0 up");
+}
+
 }  // namespace
 }  // namespace ulc::tools

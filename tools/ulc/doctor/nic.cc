@@ -188,16 +188,18 @@ void check_interfaces(const std::string& root, Findings& out) {
         const auto mtu = number_in(path + "/mtu", 0);
         const std::string state = first_line(path + "/operstate");
         const std::string topic = "interface " + name;
-        if (mtu < kMtuUsual) {
-            out.push_back({Level::kWarn, topic,
-                           fmt::format("MTU {} is below {}; give all nodes of a net the same", mtu,
-                                       kMtuUsual),
-                           fmt::format("sudo ip link set {} mtu {}", name, kMtuUsual)});
-        } else if (state == "down") {
+        if (state == "down") {
             out.push_back({Level::kWarn, topic, fmt::format("is down (MTU {})", mtu),
                            fmt::format("sudo ip link set {} up", name)});
         } else {
-            out.push_back({Level::kOk, topic, fmt::format("{}, MTU {}", state, mtu), ""});
+            // No advice to raise it: the path behind the interface may carry no more.
+            const std::string small =
+                mtu < kMtuUsual ? fmt::format(
+                                      " (below the usual {}, which is right where the path "
+                                      "carries no more; all nodes of a net need the same)",
+                                      kMtuUsual)
+                                : "";
+            out.push_back({Level::kOk, topic, fmt::format("{}, MTU {}{}", state, mtu, small), ""});
         }
     }
 }
