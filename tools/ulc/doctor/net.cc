@@ -7,50 +7,37 @@
 //   s ── kReport ─▶ 0;  …  rank 0 ── kDone ─▶ all
 //
 // Forming the job already needed broadcasts both ways. A multicast that a switch drops still
-// arrives, by repair, but much later than a unicast. The time shows the fault.
+// arrives, by repair: the sender's engine counts who asked for repairs (net_counts.h).
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstring>
 
 #include "tools/ulc/doctor/doctor.h"
+#include "tools/ulc/doctor/net_counts.h"
+#include "tools/ulc/watch/counter_page.h"
+#include "tools/ulc/watch/streams.h"
 
 namespace ulc::tools {
 namespace {
 
 enum Tag : std::uint64_t { kPing = 1, kCall, kPong, kTurn, kReport, kDone };
 
-constexpr unsigned kRounds = 50;
-/// A multicast that takes this much longer than a unicast came by repair, not by itself.
-constexpr double kRepairFactor = 8;
-constexpr double kRepairMicroseconds = 400;
-
-struct Report {
-    double unicast_us = -1;  ///< median round trip; -1: no answer
-    double multicast_us = -1;
-};
-
-double median(std::vector<double>& values) {
-    if (values.empty()) return -1;
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
+using Report = NetReport;
 
 class NetCheck {
 public:
-    explicit NetCheck(JobLink& link) : link_(link), buffer_(link.size() * sizeof(Report)) {}
+    /// engine: as given to the command.
+    NetCheck(JobLink& link, std::string engine)
+        : link_(link), engine_(std::move(engine)), buffer_(link.size() * sizeof(Report)) {}
 
     /// Measures from this rank to every other.
     int measure(std::vector<Report>& reports) {
-        using Time = std::chrono::steady_clock;
-        const auto since = [](Time::time_point t) {
-            return std::chrono::duration<double, std::micro>(Time::now() - t).count();
-        };
         std::vector<std::vector<double>> unicast(link_.size());
         std::vector<std::vector<double>> multicast(link_.size());
-        for (unsigned n = 0; n < kRounds; ++n) {
+        const std::vector<std::uint32_t> at_first = requests();
+        for (unsigned n = 0; n < kNetRounds; ++n) {
             for (std::uint16_t r = 0; r < link_.size(); ++r) {
                 if (r == link_.rank()) continue;
                 const auto begin = Time::now();
@@ -58,6 +45,9 @@ public:
                 if (const int error = receive(r, kPong, nullptr); error != ULC_OK) return error;
                 unicast[r].push_back(since(begin));
             }
+        }
+        const std::vector<std::uint32_t> between = requests();
+        for (unsigned n = 0; n < kNetRounds; ++n) {
             const auto begin = Time::now();
             if (const int error = link_.multicast(kCall, {}); error != ULC_OK) return error;
             for (std::uint16_t r = 0; r < link_.size(); ++r) {
@@ -66,9 +56,17 @@ public:
                 multicast[r].push_back(since(begin));
             }
         }
+        const std::vector<std::uint32_t> at_last = requests();
         reports.assign(link_.size(), Report{});
-        for (std::uint16_t r = 0; r < link_.size(); ++r)
-            reports[r] = {median(unicast[r]), median(multicast[r])};
+        for (std::uint16_t r = 0; r < link_.size(); ++r) {
+            Report& report = reports[r];
+            report.unicast_us = median(unicast[r]);
+            report.multicast_us = median(multicast[r]);
+            if (at_first.empty() || between.empty() || at_last.empty()) continue;
+            report.counted = 1;
+            report.unicast_asked = between[r] - at_first[r];
+            report.multicast_asked = at_last[r] - between[r];
+        }
         return ULC_OK;
     }
 
@@ -106,6 +104,22 @@ public:
     }
 
 private:
+    using Time = std::chrono::steady_clock;
+    static double since(Time::time_point begin) {
+        return std::chrono::duration<double, std::micro>(Time::now() - begin).count();
+    }
+
+    /// Returns the requests for repairs that this rank has got so far, by rank; empty: its engine
+    /// does not tell.
+    [[nodiscard]] std::vector<std::uint32_t> requests() const {
+        StreamPage page;
+        std::string ignored;
+        const std::string socket = counter_socket(engine_, &ignored);
+        if (socket.empty() || !read_streams(socket, &page, &ignored)) return {};
+        return requests_by_rank(page.rows, static_cast<std::uint32_t>(::getpid()), link_.rank(),
+                                link_.size());
+    }
+
     int receive(std::uint16_t from, std::uint64_t tag, ulc_status* status) {
         ulc_status ignored{};
         return link_.receive(from, tag, buffer_, status == nullptr ? &ignored : status,
@@ -121,39 +135,9 @@ private:
     }
 
     JobLink& link_;
+    std::string engine_;
     std::vector<unsigned char> buffer_;
 };
-
-void judge(std::uint16_t source, const std::vector<Report>& reports, Findings& out) {
-    std::size_t repaired = 0;
-    for (std::size_t r = 0; r < reports.size(); ++r) {
-        if (r == source) continue;
-        const auto& [unicast, multicast] = reports[r];
-        if (multicast < kRepairFactor * unicast || multicast < unicast + kRepairMicroseconds)
-            continue;
-        ++repaired;
-        out.push_back(
-            {Level::kWarn, fmt::format("multicast {} → {}", source, r),
-             fmt::format("arrives by repair only: {:.0f} µs against {:.0f} µs unicast; something "
-                         "between filters multicast",
-                         multicast, unicast),
-             "on a Linux bridge: echo 0 | sudo tee "
-             "/sys/class/net/BRIDGE/bridge/multicast_snooping; on a switch: turn IGMP snooping and "
-             "storm control off for this net"});
-    }
-    if (repaired > 0) return;
-    std::vector<double> unicast;
-    std::vector<double> multicast;
-    for (std::size_t r = 0; r < reports.size(); ++r) {
-        if (r == source) continue;
-        unicast.push_back(reports[r].unicast_us);
-        multicast.push_back(reports[r].multicast_us);
-    }
-    out.push_back({Level::kOk, fmt::format("from rank {}", source),
-                   fmt::format("unicast {:.1f} µs and multicast {:.1f} µs there and back (medians)",
-                               median(unicast), median(multicast)),
-                   ""});
-}
 
 }  // namespace
 
@@ -169,7 +153,7 @@ bool check_net(const JobOptions& job, Findings& out) {
         }
         return false;
     }
-    NetCheck check(link);
+    NetCheck check(link, job.engine);
     int error = ULC_OK;
     if (link.rank() != 0) {
         error = check.serve();
@@ -180,7 +164,7 @@ bool check_net(const JobOptions& job, Findings& out) {
             std::vector<Report> reports;
             error = s == 0 ? check.measure(reports) : check.delegate(s, reports);
             if (error == ULC_OK) {
-                judge(s, reports, out);
+                judge_net(s, reports, out);
             } else {
                 out.push_back(
                     {Level::kFail, fmt::format("from rank {}", s),
