@@ -12,7 +12,6 @@
 // substitution is left. Checked by the usual residual: |A·x - b| / (eps · (|A|·|x| + |b|) · order)
 // in the maximum norm, at most 16.
 #include <cblas.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -24,6 +23,7 @@
 #include "bench/apps/lu.h"
 #include "bench/apps/matrix_market.h"
 #include "bench/apps/ranks.h"
+#include "tools/shared/command_line.h"
 
 namespace {
 
@@ -263,7 +263,7 @@ int run(Job& job, const Options& options) {
 
 int main(int argc, char** argv) {
     Options options;
-    CLI::App app(
+    ulc::tools::CommandLine app(
         "Linpack on all ranks of a job: LU with partial pivoting, columns dealt in blocks of 64 "
         "(GAMMA §6.2).\n"
         "On 4 ranks: ulc run -n 4 ulc-linpack --order 2000");
@@ -271,11 +271,11 @@ int main(int argc, char** argv) {
         "A", options.file,
         "square matrix, a Matrix Market file that every rank can read; without it a random one");
     app.add_option("-n,--order", options.order, "unknowns, without a file")
-        ->check(CLI::Range(std::size_t{1}, std::size_t{50'000}))
-        ->capture_default_str();
-    app.add_option("-s,--seed", options.seed, "of the random numbers")->capture_default_str();
+        .range(std::size_t{1}, std::size_t{50'000})
+        .capture_default_str();
+    app.add_option("-s,--seed", options.seed, "of the random numbers").capture_default_str();
     add_options(app, options);
-    CLI11_PARSE(app, argc, argv);
+    if (const auto status = app.parse(argc, argv)) return *status;
     openblas_set_num_threads(1);  // the ranks are the parallelism that is measured
     return run_in_job("ulc-linpack", [&](Job& job) { return run(job, options); });
 }

@@ -15,7 +15,6 @@
 // Rank 0 multiplies once more alone, by the same kernel: that is the reference of the result and of
 // the speed-up. Every rank reads both files. All ranks hear of each fault that one finds before
 // anything else, so none is left waiting.
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -28,6 +27,7 @@
 #include "bench/apps/dgemm.h"
 #include "bench/apps/matrix_market.h"
 #include "bench/apps/ranks.h"
+#include "tools/shared/command_line.h"
 
 namespace {
 
@@ -226,19 +226,19 @@ int run(Job& job, const Options& options) {
 
 int main(int argc, char** argv) {
     Options options;
-    CLI::App app(
+    ulc::tools::CommandLine app(
         "Dense matrix product of two Matrix Market files on all ranks of a job (URTP §5, GAMMA "
         "§6.3).\n"
         "On 4 ranks: ulc run -n 4 ulc-matmul A.mtx B.mtx      (tools/mtx-gen makes samples)");
     app.add_option("A", options.a, "left matrix, a Matrix Market file that every rank can read")
-        ->required();
-    app.add_option("B", options.b, "right matrix, likewise")->required();
+        .required();
+    app.add_option("B", options.b, "right matrix, likewise").required();
     app.add_option("-o,--out", options.out, "write C there as a Matrix Market array (rank 0)");
     add_options(app, options);
     app.add_flag("--master", options.master,
                  "A, B and C are rank 0's: broadcast, scatter and gather are part of the time");
     app.add_flag("--check,!--no-check", options.check,
                  "compare with one process, which also gives the speed-up (on by default)");
-    CLI11_PARSE(app, argc, argv);
+    if (const auto status = app.parse(argc, argv)) return *status;
     return run_in_job("ulc-matmul", [&](Job& job) { return run(job, options); });
 }

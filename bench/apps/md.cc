@@ -8,14 +8,15 @@
 //   gamma   each rank broadcasts its part, by the shipped allgather (the default)
 //
 // Checked against one process: every position, bit by bit.
-#include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "bench/apps/md/fluid.h"
 #include "bench/apps/ranks.h"
+#include "tools/shared/command_line.h"
 
 namespace {
 
@@ -161,20 +162,20 @@ int run(Job& job, const Options& options) {
 
 int main(int argc, char** argv) {
     Options options;
-    CLI::App app(
+    ulc::tools::CommandLine app(
         "Molecular dynamics of a polarizable fluid on all ranks of a job (GAMMA §6.4).\n"
         "On 4 ranks: ulc run -n 4 ulc-md -n 4000");
     app.add_option("-n,--molecules", options.conditions.molecules)
-        ->check(CLI::Range(64U, 100'000U))
-        ->capture_default_str();
-    app.add_option("-s,--steps", options.steps)
-        ->check(CLI::Range(1U, 1'000'000U))
-        ->capture_default_str();
-    app.add_option("--way", options.way, "how the ranks exchange positions and dipoles")
-        ->transform(CLI::CheckedTransformer(kWays))
-        ->default_str("gamma");
-    app.add_option("--seed", options.conditions.seed, "of the start")->capture_default_str();
+        .range(64U, 100'000U)
+        .capture_default_str();
+    app.add_option("-s,--steps", options.steps).range(1U, 1'000'000U).capture_default_str();
+    std::string way = "gamma";
+    app.add_option("--way", way, "how the ranks exchange positions and dipoles")
+        .one_of({"md", "token", "gamma"})
+        .capture_default_str();
+    app.add_option("--seed", options.conditions.seed, "of the start").capture_default_str();
     add_options(app, options);
-    CLI11_PARSE(app, argc, argv);
+    if (const auto status = app.parse(argc, argv)) return *status;
+    options.way = kWays.at(way);
     return run_in_job("ulc-md", [&](Job& job) { return run(job, options); });
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bench/apps/ranks.h"
 
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <new>
 
+#include "tools/shared/command_line.h"
+
 namespace ulc::bench {
 
-void add_options(CLI::App& app, RunOptions& options) {
+void add_options(tools::Command& app, RunOptions& options) {
     app.add_option("-r,--repeat", options.repeat, "runs to take the median of")
-        ->check(CLI::Range(1U, 1000U))
-        ->capture_default_str();
+        .range(1U, 1000U)
+        .capture_default_str();
     app.add_flag("--unicast", options.unicast,
                  "emulate broadcast by unicast, as on a network that has none");
 }

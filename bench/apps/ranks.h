@@ -11,8 +11,8 @@
 
 #include "bench/common/job.h"
 
-namespace CLI {
-class App;
+namespace ulc::tools {
+class Command;
 }
 
 namespace ulc::bench {
@@ -27,7 +27,7 @@ struct RunOptions {
         return unicast ? "broadcast emulated by unicast" : "direct broadcast";
     }
 };
-void add_options(CLI::App& app, RunOptions& options);
+void add_options(tools::Command& app, RunOptions& options);
 
 /// Times of one run, in seconds.
 struct Times {

@@ -5,7 +5,6 @@
 //
 // Costs are read without a lock, as LocusRoute does; each change of a cost is one instruction, so
 // none is lost. Checked: each wire joins its pins, and the cost array is the sum of the routes.
-#include <CLI/CLI.hpp>
 
 #include <atomic>
 #include <cstdio>
@@ -14,6 +13,7 @@
 #include "bench/apps/dsm/memory.h"
 #include "bench/apps/ranks.h"
 #include "bench/apps/router/circuit.h"
+#include "tools/shared/command_line.h"
 
 namespace {
 
@@ -177,25 +177,19 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
     Options options;
-    CLI::App app(
+    ulc::tools::CommandLine app(
         "Routes a random circuit on distributed shared memory by libexpress (Express §5.2).\n"
         "On 4 processes: ulc run -n 4 ulc-route");
-    app.add_option("--wires", options.wires)
-        ->check(CLI::Range(1U, 1'000'000U))
-        ->capture_default_str();
+    app.add_option("--wires", options.wires).range(1U, 1'000'000U).capture_default_str();
     app.add_option("--rounds", options.rounds, "each routes all wires again")
-        ->check(CLI::Range(1U, kRoundsMax))
-        ->capture_default_str();
-    app.add_option("--channels", options.size.channels)
-        ->check(CLI::Range(1, 1'000))
-        ->capture_default_str();
-    app.add_option("--columns", options.size.columns)
-        ->check(CLI::Range(1, 60'000))
-        ->capture_default_str();
-    app.add_option("--seed", options.seed, "of the circuit")->capture_default_str();
+        .range(1U, kRoundsMax)
+        .capture_default_str();
+    app.add_option("--channels", options.size.channels).range(1, 1'000).capture_default_str();
+    app.add_option("--columns", options.size.columns).range(1, 60'000).capture_default_str();
+    app.add_option("--seed", options.seed, "of the circuit").capture_default_str();
     app.add_flag("--copy", options.copies,
                  "copies the costs around a wire, and looks for its route in the copy");
     app.add_flag("--polls-only", options.polls_only, "messages interrupt no thread (table 5)");
-    CLI11_PARSE(app, argc, argv);
+    if (const auto status = app.parse(argc, argv)) return *status;
     return run(options);
 }

@@ -4,7 +4,6 @@
 // points of one colour from neighbours of the other, then all meet in a barrier.
 //
 // Checked against plain loops in one process, bit by bit: a point depends on the half steps alone.
-#include <CLI/CLI.hpp>
 
 #include <bit>
 #include <cstdint>
@@ -14,6 +13,7 @@
 #include "bench/apps/dsm/memory.h"
 #include "bench/apps/ranks.h"
 #include "bench/apps/sor/grid.h"
+#include "tools/shared/command_line.h"
 
 namespace {
 
@@ -100,21 +100,17 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
     Options options;
-    CLI::App app(
+    ulc::tools::CommandLine app(
         "Red/black over-relaxation on distributed shared memory by libexpress (Express §5).\n"
         "On 4 processes: ulc run -n 4 ulc-sor");
-    app.add_option("--rows", options.size.rows)
-        ->check(CLI::Range(3U, 100'000U))
-        ->capture_default_str();
-    app.add_option("--columns", options.size.columns)
-        ->check(CLI::Range(3U, 100'000U))
-        ->capture_default_str();
+    app.add_option("--rows", options.size.rows).range(3U, 100'000U).capture_default_str();
+    app.add_option("--columns", options.size.columns).range(3U, 100'000U).capture_default_str();
     app.add_option("-i,--iterations", options.iterations)
-        ->check(CLI::Range(1U, 1'000'000U))
-        ->capture_default_str();
+        .range(1U, 1'000'000U)
+        .capture_default_str();
     app.add_flag("--polls-only", options.polls_only, "messages interrupt no thread (table 5)");
     app.add_flag("--pages-first", options.pages_first,
                  "a half step fetches its pages, then meets in a barrier, then computes");
-    CLI11_PARSE(app, argc, argv);
+    if (const auto status = app.parse(argc, argv)) return *status;
     return run(options);
 }

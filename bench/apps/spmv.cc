@@ -9,7 +9,6 @@
 // now and then multiplied by a power of two. Both leave the digits as they are: the result is the
 // same, bit by bit, on any number of ranks, and rank 0 computes it once more alone as the reference
 // of result and speed-up.
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -19,6 +18,7 @@
 
 #include "bench/apps/matrix_market.h"
 #include "bench/apps/ranks.h"
+#include "tools/shared/command_line.h"
 
 namespace {
 
@@ -170,17 +170,17 @@ int run(Job& job, const Options& options) {
 
 int main(int argc, char** argv) {
     Options options;
-    CLI::App app(
+    ulc::tools::CommandLine app(
         "Iterated product of a vector with a sparse Matrix Market file on all ranks of a job (URTP "
         "§5).\n"
         "On 4 ranks: ulc run -n 4 ulc-spmv A.mtx      (tools/mtx-gen --density makes samples)");
     app.add_option("A", options.file,
                    "square matrix, a Matrix Market file that every rank can read")
-        ->required();
+        .required();
     app.add_option("-i,--iterations", options.iterations, "products in a row")
-        ->check(CLI::Range(1U, 1'000'000U))
-        ->capture_default_str();
+        .range(1U, 1'000'000U)
+        .capture_default_str();
     add_options(app, options);
-    CLI11_PARSE(app, argc, argv);
+    if (const auto status = app.parse(argc, argv)) return *status;
     return run_in_job("ulc-spmv", [&](Job& job) { return run(job, options); });
 }

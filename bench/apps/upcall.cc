@@ -14,8 +14,6 @@
 // Invariant: each handler checks nothing but counts; the end of a part compares the counts.
 #include <express.h>
 
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -26,6 +24,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "tools/shared/command_line.h"
 
 namespace {
 
@@ -331,32 +330,32 @@ int run_all(const Options& options) {
 
 int main(int argc, char** argv) {
     Options options;
-    CLI::App app(
+    ulc::tools::CommandLine app(
         "Measures upcalls against polling on libexpress (Express figure 2).\n"
         "On two processes: ulc run -n 2 --embedded ulc-bench-upcall");
     app.add_option("--bytes", options.sizes, "sizes of messages, for the latency")
-        ->delimiter(',')
-        ->check(CLI::Range(1, EXPRESS_MESSAGE_MAX))
-        ->capture_default_str();
+        .delimiter(',')
+        .range(1, EXPRESS_MESSAGE_MAX)
+        .capture_default_str();
     app.add_option("--rounds", options.rounds, "round trips of a run; 0: no latency")
-        ->check(CLI::Range(0U, 1'000'000U))
-        ->capture_default_str();
+        .range(0U, 1'000'000U)
+        .capture_default_str();
     app.add_flag("--one-computes", options.one_computes,
                  "upcalls at one process only; the other one polls");
     app.add_option("--every", options.every, "units of computing between two polls")
-        ->delimiter(',')
-        ->check(CLI::Range(1U, 1'000'000'000U))
-        ->capture_default_str();
+        .delimiter(',')
+        .range(1U, 1'000'000'000U)
+        .capture_default_str();
     app.add_option("--rates", options.rates, "messages a second")
-        ->delimiter(',')
-        ->check(CLI::Range(0U, 100'000U))
-        ->capture_default_str();
+        .delimiter(',')
+        .range(0U, 100'000U)
+        .capture_default_str();
     app.add_option("--units", options.units, "units of the loop; 0: no cost")
-        ->check(CLI::Range(0U, 10'000'000U))
-        ->capture_default_str();
+        .range(0U, 10'000'000U)
+        .capture_default_str();
     app.add_option("--repeat", options.repeat, "runs of each kind")
-        ->check(CLI::Range(1U, 1'000U))
-        ->capture_default_str();
-    CLI11_PARSE(app, argc, argv);
+        .range(1U, 1'000U)
+        .capture_default_str();
+    if (const auto status = app.parse(argc, argv)) return *status;
     return run_all(options);
 }

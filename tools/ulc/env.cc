@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "tools/shared/command_line.h"
 #include "tools/ulc/commands.h"
 #include "tools/ulc/programs.h"
 #include "tools/ulc/run/mpi_host.h"
@@ -121,24 +122,24 @@ int print_for_mpich(bool intel, bool explain) {
 
 }  // namespace
 
-void add_env_command(CLI::App& app, int* exit_code) {
+void add_env_command(Command& app, int* exit_code) {
     struct Options {
         std::string mpi;
         bool explain = false;
         bool one_sided = false;
     };
     auto options = std::make_shared<Options>();
-    auto* command =
+    auto command =
         app.add_subcommand("env", "Print the variables with which an MPI finds the parts of ULC");
-    command->add_option("mpi", options->mpi, "The MPI: openmpi, mpich or intel")
-        ->required()
-        ->check(CLI::IsMember({"openmpi", "mpich", "intel"}));
-    command->add_flag("--explain", options->explain,
-                      "Say what each variable does and why this machine needs it");
-    command->add_flag("--one-sided", options->one_sided,
-                      "Open MPI: windows use ULC too, for an endpoint more a process");
-    command->footer("Example: eval $(ulc env openmpi)");
-    command->callback([options, exit_code] {
+    command.add_option("mpi", options->mpi, "The MPI: openmpi, mpich or intel")
+        .required()
+        .one_of({"openmpi", "mpich", "intel"});
+    command.add_flag("--explain", options->explain,
+                     "Say what each variable does and why this machine needs it");
+    command.add_flag("--one-sided", options->one_sided,
+                     "Open MPI: windows use ULC too, for an endpoint more a process");
+    command.footer("Example: eval $(ulc env openmpi)");
+    command.callback([options, exit_code] {
         *exit_code = options->mpi == "openmpi"
                          ? print_for_open_mpi(options->explain, options->one_sided)
                          : print_for_mpich(options->mpi == "intel", options->explain);

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tools/shared/command_line.h"
 #include "tools/ulc/commands.h"
 #include "tools/ulc/run/job_link.h"
 
@@ -130,24 +131,24 @@ int ping(const PingOptions& options) {
 
 }  // namespace
 
-void add_ping_command(CLI::App& app, int* exit_code) {
+void add_ping_command(Command& app, int* exit_code) {
     auto options = std::make_shared<PingOptions>();
-    auto* command =
+    auto command =
         app.add_subcommand("ping", "Round-trip times from rank 0 of a job to every other rank");
-    command->add_option("-c,--count", options->count, "Round trips with each rank (1000)")
-        ->check(CLI::Range(1U, 100'000'000U));
+    command.add_option("-c,--count", options->count, "Round trips with each rank (1000)")
+        .range(1U, 100'000'000U);
     command
-        ->add_option("-s,--octets", options->octets,
-                     "Octets of each message, the same for all ranks (8)")
-        ->check(CLI::Range(1U, 1U << 24));
-    command->add_flag("--json", options->json, "Print JSON");
-    add_job_options(*command, options->job);
-    command->footer(
+        .add_option("-s,--octets", options->octets,
+                    "Octets of each message, the same for all ranks (8)")
+        .range(1U, 1U << 24);
+    command.add_flag("--json", options->json, "Print JSON");
+    add_job_options(command, options->job);
+    command.footer(
         "On this machine:  ulc run -n 2 ulc ping\n"
         "Between two nodes, with ulc-engine on each:\n"
         "  first:   ulc ping --job ping --rank 0 --size 2\n"
         "  second:  ulc ping --job ping --rank 1 --size 2");
-    command->callback([options, exit_code] { *exit_code = ping(*options); });
+    command.callback([options, exit_code] { *exit_code = ping(*options); });
 }
 
 }  // namespace ulc::tools

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "tools/shared/command_line.h"
 #include "tools/ulc/commands.h"
 #include "tools/ulc/programs.h"
 
@@ -34,12 +35,12 @@ int become_switch(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-void add_switch_command(CLI::App& app, int* exit_code) {
-    auto* command =
+void add_switch_command(Command& app, int* exit_code) {
+    auto command =
         app.add_subcommand("switch", "A learning switch between local nodes, with seeded faults");
-    command->prefix_command();
-    command->set_help_flag();  // --help is the switch's own
-    command->callback([command, exit_code] { *exit_code = become_switch(command->remaining()); });
+    command.prefix_command();
+    command.drop_help();  // --help is the switch's own
+    command.callback([command, exit_code] { *exit_code = become_switch(command.remaining()); });
 }
 
 }  // namespace ulc::tools

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/shared/command_line.h"
 #include "tools/ulc/commands.h"
 
 /// Exit status after a command line that cannot be understood, as of most commands.
@@ -21,17 +22,15 @@ std::vector<std::string> words_of(int argc, char** argv) {
         const auto mark = std::ranges::find(words, "--");
         if (mark != words.end()) *mark = ulc::tools::kProgramFollows;
     }
-    std::ranges::reverse(words);  // as CLI11 wants them
     return words;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    CLI::App app{"ulc: user-level communication for Ethernet clusters", "ulc"};
-    app.set_version_flag("--version", ULC_VERSION);
-    app.require_subcommand(1);
-    app.failure_message(CLI::FailureMessage::simple);
+    ulc::tools::CommandLine app("ulc: user-level communication for Ethernet clusters", "ulc");
+    app.set_version_flag(ULC_VERSION);
+    app.require_subcommand();
     app.footer("Start with: ulc run -n 2 ulc ping    Trouble? ulc doctor");
     int exit_code = 0;
     ulc::tools::add_run_command(app, &exit_code);
@@ -46,10 +45,6 @@ int main(int argc, char** argv) {
     ulc::tools::add_env_command(app, &exit_code);
     ulc::tools::add_trace_commands(app, &exit_code);
     ulc::tools::add_doctor_command(app, &exit_code);
-    try {
-        app.parse(words_of(argc, argv));
-    } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? 0 : kUsage;
-    }
+    if (const auto status = app.parse(words_of(argc, argv))) return *status == 0 ? 0 : kUsage;
     return exit_code;
 }

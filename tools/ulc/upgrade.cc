@@ -13,6 +13,7 @@
 #include <string>
 
 #include "abi/attach.h"
+#include "tools/shared/command_line.h"
 #include "tools/ulc/commands.h"
 #include "tools/ulc/engine_socket.h"
 #include "tools/ulc/watch/counter_page.h"
@@ -102,17 +103,17 @@ int upgrade(const UpgradeOptions& options) {
 
 }  // namespace
 
-void add_upgrade_command(CLI::App& app, int* exit_code) {
+void add_upgrade_command(Command& app, int* exit_code) {
     auto options = std::make_shared<UpgradeOptions>();
-    CLI::App* command =
+    Command command =
         app.add_subcommand("upgrade", "Replace the core of an engine; its clients stay attached");
-    command->add_option(
+    command.add_option(
         "--engine", options->socket,
         "Socket of the engine (ULC_ENGINE, else " + std::string(abi::kDefaultSocketPath) + ")");
-    command->add_option("--library", options->library,
-                        "The new libulc-core.so; the one installed with the engine if left out");
-    command->footer("Only root and the engine's user may. A refusal changes nothing.");
-    command->callback([=] { *exit_code = upgrade(*options); });
+    command.add_option("--library", options->library,
+                       "The new libulc-core.so; the one installed with the engine if left out");
+    command.footer("Only root and the engine's user may. A refusal changes nothing.");
+    command.callback([=] { *exit_code = upgrade(*options); });
 }
 
 }  // namespace ulc::tools

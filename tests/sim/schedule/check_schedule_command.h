@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-namespace CLI {
-class App;
+namespace ulc::tools {
+class Command;
 }
 
 namespace ulc::sim {
@@ -29,6 +29,6 @@ struct CheckScheduleOptions {
                                  std::string& errors);
 
 /// Adds the sub-command; when it is called, it sets *exit_code.
-void add_check_schedule_command(CLI::App& app, int* exit_code);
+void add_check_schedule_command(tools::Command& app, int* exit_code);
 
 }  // namespace ulc::sim

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "tests/sim/tables/table_output.h"
+#include "tools/shared/command_line.h"
 
 namespace ulc::sim {
 namespace {
@@ -54,21 +54,21 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_tables_command(CLI::App& app, int* exit_code) {
+void add_tables_command(tools::Command& app, int* exit_code) {
     auto options = std::make_shared<Options>();
-    auto* command =
+    auto command =
         app.add_subcommand("tables", "The papers' tables next to ours: paper, ours, deviation");
     std::vector<std::string> names;
     for (const TableEntry& entry : tables())
         names.emplace_back(entry.name);
-    command->add_option("name", options->names, "Which (all)")->check(CLI::IsMember(names));
-    command->add_option("--output", options->folder,
-                        "A folder for tables.txt, tables.json and the pictures");
-    command->add_option("--seed", options->table.seed, "Of the simulations (1)");
-    command->add_flag("--quick", options->table.quick, "Fewer trials and points");
-    command->add_flag("--json", options->json, "Print JSON instead");
-    command->add_flag("--list", options->list, "Which there are");
-    command->callback([options, exit_code] { *exit_code = run(*options); });
+    command.add_option("name", options->names, "Which (all)").one_of(names);
+    command.add_option("--output", options->folder,
+                       "A folder for tables.txt, tables.json and the pictures");
+    command.add_option("--seed", options->table.seed, "Of the simulations (1)");
+    command.add_flag("--quick", options->table.quick, "Fewer trials and points");
+    command.add_flag("--json", options->json, "Print JSON instead");
+    command.add_flag("--list", options->list, "Which there are");
+    command.callback([options, exit_code] { *exit_code = run(*options); });
 }
 
 }  // namespace ulc::sim

@@ -15,6 +15,7 @@
 #include "coll/tuning/decide.h"
 #include "coll/tuning/report.h"
 #include "tests/sim/tuning/sim_tuning.h"
+#include "tools/shared/command_line.h"
 
 namespace ulc::sim {
 namespace {
@@ -102,29 +103,26 @@ int tune(TuneOptions& options) {
 
 }  // namespace
 
-void add_tune_command(CLI::App& app, int* exit_code) {
+void add_tune_command(tools::Command& app, int* exit_code) {
     auto options = std::make_shared<TuneOptions>();
-    auto* command = app.add_subcommand(
+    auto command = app.add_subcommand(
         "tune", "measures the algorithms of collectives and makes a selection table");
     std::vector<std::string> ops;
     for (const coll::Candidates& one : coll::candidates())
         ops.emplace_back(coll::name_of(one.op));
-    command->add_option("operation", options->ops, "only these; all if none is given")
-        ->check(CLI::IsMember(ops));
-    command->add_option("--medium", options->media, "switch, shallow, hub; all three if not given")
-        ->check(CLI::IsMember({"switch", "shallow", "hub"}));
-    command->add_option("--ranks", options->grid.ranks, "numbers of ranks")
-        ->check(CLI::Range(2, 256))
-        ->capture_default_str();
-    command->add_option("--per-node", options->grid.per_node, "ranks a node")
-        ->check(CLI::Range(1, 64))
-        ->capture_default_str();
-    command->add_option("--jobs", options->jobs, "threads")
-        ->check(CLI::Range(1U, 256U))
-        ->capture_default_str();
-    command->add_option("--output", options->output,
-                        "write a table here; else print each choice with its measurement");
-    command->callback([options, exit_code] { *exit_code = tune(*options); });
+    command.add_option("operation", options->ops, "only these; all if none is given").one_of(ops);
+    command.add_option("--medium", options->media, "switch, shallow, hub; all three if not given")
+        .one_of({"switch", "shallow", "hub"});
+    command.add_option("--ranks", options->grid.ranks, "numbers of ranks")
+        .range(2, 256)
+        .capture_default_str();
+    command.add_option("--per-node", options->grid.per_node, "ranks a node")
+        .range(1, 64)
+        .capture_default_str();
+    command.add_option("--jobs", options->jobs, "threads").range(1U, 256U).capture_default_str();
+    command.add_option("--output", options->output,
+                       "write a table here; else print each choice with its measurement");
+    command.callback([options, exit_code] { *exit_code = tune(*options); });
 }
 
 }  // namespace ulc::sim

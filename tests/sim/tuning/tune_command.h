@@ -2,10 +2,12 @@
 // ulc-sim tune: makes a selection table of what the simulator measures.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace ulc::tools {
+class Command;
+}
 
 namespace ulc::sim {
 
-void add_tune_command(CLI::App& app, int* exit_code);
+void add_tune_command(tools::Command& app, int* exit_code);
 
 }  // namespace ulc::sim

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "abi/attach.h"
+#include "tools/shared/command_line.h"
 #include "tools/ulc/commands.h"
 #include "tools/ulc/doctor/doctor.h"
 #include "tools/ulc/doctor/report.h"
@@ -85,27 +86,28 @@ int doctor(const DoctorOptions& options) {
 
 }  // namespace
 
-void add_doctor_command(CLI::App& app, int* exit_code) {
+void add_doctor_command(Command& app, int* exit_code) {
     auto options = std::make_shared<DoctorOptions>();
-    auto* command = app.add_subcommand(
+    auto command = app.add_subcommand(
         "doctor", "Look for what keeps ULC from running, with the commands that repair it");
-    command->add_flag("--net", options->net,
-                      "As a rank of a job: do broadcast, unicast and multicast reach the others?");
-    command->add_flag("--mpi", options->mpi,
-                      "The MPIs of this machine, and the parts of ULC that each one loads");
-    auto* json = command->add_flag("--json", options->json, "Print JSON");
+    const auto net = command.add_flag(
+        "--net", options->net,
+        "As a rank of a job: do broadcast, unicast and multicast reach the others?");
+    command.add_flag("--mpi", options->mpi,
+                     "The MPIs of this machine, and the parts of ULC that each one loads");
+    auto json = command.add_flag("--json", options->json, "Print JSON");
     command
-        ->add_option("--report", options->report,
-                     "Write a new file with what a bug report needs, without secrets: findings, "
-                     "devices, environment, configuration, counters and log")
-        ->excludes(json)
-        ->excludes("--net");
-    add_job_options(*command, options->job);
-    command->footer(
+        .add_option("--report", options->report,
+                    "Write a new file with what a bug report needs, without secrets: findings, "
+                    "devices, environment, configuration, counters and log")
+        .excludes(json)
+        .excludes(net);
+    add_job_options(command, options->job);
+    command.footer(
         "Exit status 1 if something prevents work. Changes nothing.\n"
         "Between nodes, on each:  ulc doctor --net --job check --rank 0|1|… --size NODES\n"
         "On this machine:         ulc run -n 4 --nodes 4 ulc doctor --net");
-    command->callback([options, exit_code] { *exit_code = doctor(*options); });
+    command.callback([options, exit_code] { *exit_code = doctor(*options); });
 }
 
 }  // namespace ulc::tools

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/shared/command_line.h"
 #include "tools/ulc/programs.h"
 
 namespace ulc::tools {
@@ -12,23 +13,23 @@ std::int64_t nanoseconds(double seconds) { return static_cast<std::int64_t>(seco
 
 }  // namespace
 
-void add_job_options(CLI::App& command, JobOptions& options) {
+void add_job_options(Command& command, JobOptions& options) {
     const std::string group = "Place in a job (`ulc run` sets all of these)";
     command
         .add_option("--engine", options.engine,
                     "The engine's socket, or embedded:DEVICE (ULC_ENGINE, else the default)")
-        ->group(group);
-    command.add_option("--job", options.job, "Name of the job (ULC_JOB)")->group(group);
+        .group(group);
+    command.add_option("--job", options.job, "Name of the job (ULC_JOB)").group(group);
     command.add_option("--rank", options.rank, "Rank of this process (ULC_RANK)")
-        ->check(CLI::Range(0, 65533))
-        ->group(group);
+        .range(0, 65533)
+        .group(group);
     command.add_option("--size", options.size, "Ranks of the job (ULC_SIZE)")
-        ->check(CLI::Range(2, 65534))
-        ->group(group);
+        .range(2, 65534)
+        .group(group);
     command
         .add_option("--timeout", options.timeout_seconds,
                     "Seconds to wait for the job and for an answer (10)")
-        ->group(group);
+        .group(group);
 }
 
 bool JobLink::join() {

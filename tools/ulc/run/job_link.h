@@ -5,13 +5,14 @@
 
 #include <ulc.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace ulc::tools {
+
+class Command;
 
 struct JobOptions {
     std::string engine;  ///< empty: ULC_ENGINE, else the default socket
@@ -22,7 +23,7 @@ struct JobOptions {
 };
 
 /// --engine, --job, --rank, --size, --timeout.
-void add_job_options(CLI::App& command, JobOptions& options);
+void add_job_options(Command& command, JobOptions& options);
 
 class JobLink {
 public:

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "tools/shared/command_line.h"
 #include "tools/ulc/commands.h"
 #include "tools/ulc/programs.h"
 #include "tools/ulc/run/bridge_wire.h"
@@ -179,7 +180,7 @@ int run(RunOptions& options) {
     return status;
 }
 
-void add_wire_options(CLI::App& command, ClusterOptions& cluster) {
+void add_wire_options(Command& command, ClusterOptions& cluster) {
     const std::string group =
         "Wire (a switch with links of that rate, which loses, repeats, reorders and delays frames; "
         "same seed, same choices)";
@@ -187,22 +188,21 @@ void add_wire_options(CLI::App& command, ClusterOptions& cluster) {
         .add_option(
             "--rate", cluster.bits_per_second,
             "Speed of every link, in bit/s: 100000000 is Fast Ethernet (as fast as it goes)")
-        ->check(CLI::Range(kRateMin, kRateMax))
-        ->group(group);
-    const auto probability = CLI::Range(0.0, 1.0);
+        .range(kRateMin, kRateMax)
+        .group(group);
     command.add_option("--loss", cluster.loss, "Probability that a frame is lost")
-        ->check(probability)
-        ->group(group);
+        .range(0.0, 1.0)
+        .group(group);
     command.add_option("--dup", cluster.duplicate, "Probability that a frame is repeated")
-        ->check(probability)
-        ->group(group);
+        .range(0.0, 1.0)
+        .group(group);
     command.add_option("--reorder", cluster.reorder, "Probability that a frame is overtaken")
-        ->check(probability)
-        ->group(group);
+        .range(0.0, 1.0)
+        .group(group);
     command.add_option("--delay", cluster.delay_us, "Delay of every frame, in µs")
-        ->check(CLI::Range(0.0, 1e7))
-        ->group(group);
-    command.add_option("--seed", cluster.seed, "Seed of the choices (1)")->group(group);
+        .range(0.0, 1e7)
+        .group(group);
+    command.add_option("--seed", cluster.seed, "Seed of the choices (1)").group(group);
     command
         .add_option(
             "--wire", cluster.wire,
@@ -211,31 +211,31 @@ void add_wire_options(CLI::App& command, ClusterOptions& cluster) {
             "the kernel, its ports shaped to the rate, as in bridge:100mbit; mesh:RxC: nodes "
             "in R rows and C columns, a switch for each (shm if no other option of the "
             "wire is given)")
-        ->group(group);
+        .group(group);
     command
         .add_option("--links", cluster.links,
                     "Links of each node to the switch or the bridge, as one net (1)")
-        ->check(CLI::Range(1U, kLinksMax))
-        ->group(group);
+        .range(1U, kLinksMax)
+        .group(group);
     command
         .add_option(
             "--queue", cluster.queue_octets,
             fmt::format("Octets that wait at a port of a bridge with a rate ({})", kQueueOctets))
-        ->check(CLI::Range(kQueueOctetsMin, kQueueOctetsMax))
-        ->group(group);
+        .range(kQueueOctetsMin, kQueueOctetsMax)
+        .group(group);
     command
         .add_option(
             "--mtu", cluster.mtu,
             "Octets of a frame's payload (1500; 9000 if no other option of the wire is given)")
-        ->check(CLI::Range(unsigned{wire::kMtuMin}, kMtuMax))
-        ->group(group);
+        .range(unsigned{wire::kMtuMin}, kMtuMax)
+        .group(group);
 }
 
-void add_launch_options(CLI::App& command, RunOptions& options) {
+void add_launch_options(Command& command, RunOptions& options) {
     command
         .add_option("--engine-option", options.cluster.engine_options,
                     "Option for every engine, as one word: --engine-option=--log-level=debug")
-        ->allow_extra_args(false);
+        .allow_extra_args(false);
     command.add_option("--timeout", options.launch.timeout_seconds,
                        "End everything after this time in seconds, status 124");
     command.add_flag("--keep", options.keep, "Keep the run directory with sockets and logs");
@@ -243,37 +243,37 @@ void add_launch_options(CLI::App& command, RunOptions& options) {
                      "Show what is started and what the engines say");
 }
 
-void add_host_options(CLI::App& command, HostOptions& hosts) {
+void add_host_options(Command& command, HostOptions& hosts) {
     const std::string group =
         "Other machines (each runs its own ulc-engine; no rank reads standard input)";
-    CLI::Option* const file =
+    const Option file =
         command
             .add_option("--hosts", hosts.file,
                         "File with a host a line, NAME [slots=K]: start the ranks there by ssh, K "
                         "on each (1)")
-            ->group(group);
+            .group(group);
     for (const char* of_a_cluster_here :
          {"--nodes", "--embedded", "--rate", "--loss", "--dup", "--reorder", "--delay", "--seed",
           "--wire", "--links", "--queue", "--mtu", "--engine-option", "--keep"})
-        file->excludes(command.get_option(of_a_cluster_here));
+        file.excludes(command.get_option(of_a_cluster_here));
     command
         .add_option("--export", hosts.exports,
                     "NAME=value, or NAME for its value here: environment of the ranks")
-        ->allow_extra_args(false)
-        ->needs(file)
-        ->group(group);
+        .allow_extra_args(false)
+        .needs(file)
+        .group(group);
     command
         .add_flag("--others", hosts.others,
                   "Do not start rank 0: the caller is that rank of --job, and gives ULC_NONCE")
-        ->needs(file)
-        ->needs(command.get_option("--job"))
-        ->group(group);
+        .needs(file)
+        .needs(command.get_option("--job"))
+        .group(group);
     command.add_option("--ssh", hosts.ssh, fmt::format("Command before a host's name ({})", kSsh))
-        ->needs(file)
-        ->group(group);
+        .needs(file)
+        .group(group);
 }
 
-void take_application(CLI::App& command, std::vector<std::string>& application) {
+void take_application(const Command& command, std::vector<std::string>& application) {
     application = command.remaining();
     if (!application.empty() && application[0] == kProgramFollows)
         application.erase(application.begin());
@@ -282,26 +282,26 @@ void take_application(CLI::App& command, std::vector<std::string>& application) 
 
 }  // namespace
 
-void add_run_command(CLI::App& app, int* exit_code) {
+void add_run_command(Command& app, int* exit_code) {
     auto options = std::make_shared<RunOptions>();
-    auto* command =
+    auto command =
         app.add_subcommand("run", "Run an application on a cluster made on this machine");
-    command->prefix_command();
-    command->add_option("-n,--ranks", options->cluster.ranks, "Processes of the application")
-        ->required();
-    command->add_option(
+    command.prefix_command();
+    command.add_option("-n,--ranks", options->cluster.ranks, "Processes of the application")
+        .required();
+    command.add_option(
         "--nodes", options->cluster.nodes,
         "Nodes, that is engines (2, or 1 for one rank); rank r runs on node r mod nodes");
-    command->add_flag("--embedded", options->cluster.embedded,
-                      "No engines: each rank is a node with its engine inside");
-    add_wire_options(*command, options->cluster);
-    command->add_option("--job", options->cluster.job, "Name of the job (made up)");
-    add_launch_options(*command, *options);
-    add_host_options(*command, options->hosts);
-    command->add_option("--grace", options->launch.grace_seconds,
-                        "Seconds for the other ranks to end by themselves after one failed (5)");
-    command->add_flag("--label", options->launch.label, "Begin each line of output with its rank");
-    command->footer(
+    command.add_flag("--embedded", options->cluster.embedded,
+                     "No engines: each rank is a node with its engine inside");
+    add_wire_options(command, options->cluster);
+    command.add_option("--job", options->cluster.job, "Name of the job (made up)");
+    add_launch_options(command, *options);
+    add_host_options(command, options->hosts);
+    command.add_option("--grace", options->launch.grace_seconds,
+                       "Seconds for the other ranks to end by themselves after one failed (5)");
+    command.add_flag("--label", options->launch.label, "Begin each line of output with its rank");
+    command.footer(
         "Usage: ulc run -n RANKS [OPTIONS] PROGRAM [ARGUMENTS...]\n"
         "Exit status: the worst of the ranks that ended by themselves; 130 after Ctrl-C, 124 after "
         "--timeout, 1 if an\n"
@@ -309,37 +309,37 @@ void add_run_command(CLI::App& app, int* exit_code) {
         "ULC_NONCE. Standard input\n"
         "goes to rank 0.\n"
         "Examples: ulc run -n 2 ulc ping          ulc run -n 4 --nodes 4 --loss 0.01 ./app");
-    command->callback([options, command, exit_code] {
-        take_application(*command, options->cluster.application);
+    command.callback([options, command, exit_code] {
+        take_application(command, options->cluster.application);
         *exit_code = run(*options);
     });
 }
 
-void add_cluster_command(CLI::App& app, int* exit_code) {
+void add_cluster_command(Command& app, int* exit_code) {
     auto options = std::make_shared<RunOptions>();
     options->cluster.one_command = true;
     options->cluster.ranks = 1;
-    auto* command = app.add_subcommand(
+    auto command = app.add_subcommand(
         "cluster", "Run mpirun, mpiexec or srun on a cluster made on this machine");
-    command->prefix_command();
+    command.prefix_command();
     command
-        ->add_option("--nodes", options->cluster.nodes,
-                     "Nodes, that is engines; rank r of the launcher uses node r mod nodes")
-        ->required();
-    command->add_flag(
+        .add_option("--nodes", options->cluster.nodes,
+                    "Nodes, that is engines; rank r of the launcher uses node r mod nodes")
+        .required();
+    command.add_flag(
         "--embedded", options->cluster.embedded,
         "No engines: each process is a node with its engine inside, at most as many as nodes");
-    add_wire_options(*command, options->cluster);
-    add_launch_options(*command, *options);
-    command->footer(
+    add_wire_options(command, options->cluster);
+    add_launch_options(command, *options);
+    command.footer(
         "Usage: ulc cluster --nodes NODES [OPTIONS] -- mpirun -n RANKS PROGRAM [ARGUMENTS...]\n"
         "Exit status: the launcher's; 130 after Ctrl-C, 124 after --timeout, 1 if an engine "
         "failed. Processes find\n"
         "their engine in ULC_ENGINE and ULC_NODES, and their job by the launcher. Standard input "
         "goes to the launcher.\n"
         "Example: ulc cluster --nodes 4 --loss 0.01 -- mpirun -n 8 ./app");
-    command->callback([options, command, exit_code] {
-        take_application(*command, options->cluster.application);
+    command.callback([options, command, exit_code] {
+        take_application(command, options->cluster.application);
         *exit_code = run(*options);
     });
 }

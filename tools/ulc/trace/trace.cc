@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "tools/shared/command_line.h"
 #include "tools/ulc/commands.h"
 #include "tools/ulc/trace/collective.h"
 #include "tools/ulc/trace/pcapng.h"
@@ -181,32 +182,32 @@ int collective(const TraceCommand& options) {
 
 }  // namespace
 
-void add_trace_commands(CLI::App& app, int* exit_code) {
+void add_trace_commands(Command& app, int* exit_code) {
     auto options = std::make_shared<TraceCommand>();
-    CLI::App* trace =
+    Command trace =
         app.add_subcommand("trace", "Show what an engine recorded (ulc-engine --trace FILE)");
-    trace->add_option("file", options->files, "The engine's --trace FILE")->required();
-    auto* output = trace->add_option(
+    trace.add_option("file", options->files, "The engine's --trace FILE").required();
+    auto output = trace.add_option(
         "-o,--output", options->out,
         "Write a timeline for Perfetto (ui.perfetto.dev) instead; -: standard output");
-    auto* path = trace->add_flag("--collective", options->collective,
-                                 "Show the longest collective in the traces of a job's engines: "
-                                 "who came late, what was repaired, its critical path");
-    path->excludes(output);
-    trace->add_option("--number", options->number, "Show the collective with this number")
-        ->needs(path);
-    trace->callback([options, exit_code] {
+    auto path = trace.add_flag("--collective", options->collective,
+                               "Show the longest collective in the traces of a job's engines: "
+                               "who came late, what was repaired, its critical path");
+    path.excludes(output);
+    trace.add_option("--number", options->number, "Show the collective with this number")
+        .needs(path);
+    trace.callback([options, exit_code] {
         *exit_code = options->collective ? collective(*options) : timeline(*options);
     });
 
     auto capture = std::make_shared<TraceCommand>();
     capture->out = "-";
-    CLI::App* command =
+    Command command =
         app.add_subcommand("dump", "Write the recorded frames as a capture for Wireshark (pcapng)");
-    command->add_option("file", capture->file, "The engine's --trace FILE")->required();
-    command->add_option("-o,--output", capture->out, "File to write (standard output)");
-    command->add_flag("-f,--follow", capture->follow, "Go on until the engine ends, or Ctrl-C");
-    command->callback([capture, exit_code] { *exit_code = dump(*capture); });
+    command.add_option("file", capture->file, "The engine's --trace FILE").required();
+    command.add_option("-o,--output", capture->out, "File to write (standard output)");
+    command.add_flag("-f,--follow", capture->follow, "Go on until the engine ends, or Ctrl-C");
+    command.callback([capture, exit_code] { *exit_code = dump(*capture); });
 }
 
 }  // namespace ulc::tools

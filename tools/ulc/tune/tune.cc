@@ -13,6 +13,7 @@
 #include "coll/selection.h"
 #include "coll/tuning/decide.h"
 #include "coll/tuning/report.h"
+#include "tools/shared/command_line.h"
 #include "tools/ulc/commands.h"
 #include "tools/ulc/programs.h"
 #include "tools/ulc/run/job_link.h"
@@ -154,17 +155,16 @@ int merge(const TuneOptions& options) {
 
 }  // namespace
 
-void add_tune_command(CLI::App& app, int* exit_code) {
+void add_tune_command(Command& app, int* exit_code) {
     auto options = std::make_shared<TuneOptions>();
-    auto* command = app.add_subcommand(
+    auto command = app.add_subcommand(
         "tune", "Measure the algorithms of collectives, and write or explain a selection table");
     std::vector<std::string> ops;
     for (const coll::Candidates& one : coll::candidates())
         ops.emplace_back(coll::name_of(one.op));
-    command->add_option("operation", options->ops, "Only these; all if none is given")
-        ->check(CLI::IsMember(ops));
+    command.add_option("operation", options->ops, "Only these; all if none is given").one_of(ops);
     command
-        ->add_option_function<std::string>(
+        .add_option_function(
             "--explain",
             [options](const std::string& path) {
                 options->explains = true;
@@ -172,34 +172,34 @@ void add_tune_command(CLI::App& app, int* exit_code) {
             },
             "Print each choice of a table with its measurements; without FILE, of the tables that "
             "ship")
-        ->expected(0, 1)
-        ->type_name("[FILE]")
-        ->trigger_on_parse();
-    command->add_option(
+        .expected(0, 1)
+        .type_name("[FILE]")
+        .trigger_on_parse();
+    command.add_option(
         "--merge", options->merge,
         "Make one table of several; several measurements of one case count by their mean");
-    command->add_flag("--afresh", options->afresh,
-                      "With --merge: choose without regard to the tables that ship");
-    command->add_option("-o,--output", options->output, "The table (ulc-selection.toml)");
-    command->add_option("--seconds", options->limits.seconds, "Time for all measurements (60)")
-        ->check(CLI::Range(0.1, 86400.0));
+    command.add_flag("--afresh", options->afresh,
+                     "With --merge: choose without regard to the tables that ship");
+    command.add_option("-o,--output", options->output, "The table (ulc-selection.toml)");
+    command.add_option("--seconds", options->limits.seconds, "Time for all measurements (60)")
+        .range(0.1, 86400.0);
     command
-        ->add_option("--bytes-max,--octets-max", options->limits.octets_max,
-                     "Length of the largest vector or block to measure (65536)")
-        ->check(CLI::Range(std::uint64_t{8}, std::uint64_t{1} << 20));
+        .add_option("--bytes-max,--octets-max", options->limits.octets_max,
+                    "Length of the largest vector or block to measure (65536)")
+        .range(std::uint64_t{8}, std::uint64_t{1} << 20);
     const std::string here = "A cluster on this machine";
-    command->add_option("-n,--ranks", options->ranks, "Start this number of ranks by ulc run")
-        ->check(CLI::Range(2U, 512U))
-        ->group(here);
-    command->add_option("--nodes", options->nodes, "On this number of nodes, as of ulc run")
-        ->group(here);
-    command->add_flag("--embedded", options->embedded, "Each with its engine inside")->group(here);
-    add_job_options(*command, options->job);
-    command->footer(
+    command.add_option("-n,--ranks", options->ranks, "Start this number of ranks by ulc run")
+        .range(2U, 512U)
+        .group(here);
+    command.add_option("--nodes", options->nodes, "On this number of nodes, as of ulc run")
+        .group(here);
+    command.add_flag("--embedded", options->embedded, "Each with its engine inside").group(here);
+    add_job_options(command, options->job);
+    command.footer(
         "On this machine:       ulc tune -n 4 --nodes 4\n"
         "On a cluster, as each rank of a job:  ulc tune --job tune --rank R --size N\n"
         "Then:                  export ULC_COLL_TABLE=ulc-selection.toml");
-    command->callback([options, exit_code] {
+    command.callback([options, exit_code] {
         if (options->explains)
             *exit_code = explain(options->explain);
         else if (!options->merge.empty())

@@ -4,6 +4,7 @@
 
 #include <csignal>
 
+#include "tools/shared/command_line.h"
 #include "tools/ulc/commands.h"
 #include "tools/ulc/watch/counter_page.h"
 #include "tools/ulc/watch/http_server.h"
@@ -67,14 +68,14 @@ int exporter(const ExporterOptions& options) {
 
 }  // namespace
 
-void add_exporter_command(CLI::App& app, int* exit_code) {
+void add_exporter_command(Command& app, int* exit_code) {
     auto options = std::make_shared<ExporterOptions>();
-    auto* command = app.add_subcommand("exporter", "Serve an engine's counters to Prometheus");
-    command->add_option("socket", options->socket, "The engine's socket, as of ulc stat");
-    command->add_option("--listen", options->listen,
-                        "Address and port to serve at (127.0.0.1:9418); port 0: any free one");
-    command->footer("Serves /metrics over HTTP, without encryption: keep it on the loopback.");
-    command->callback([options, exit_code] { *exit_code = exporter(*options); });
+    auto command = app.add_subcommand("exporter", "Serve an engine's counters to Prometheus");
+    command.add_option("socket", options->socket, "The engine's socket, as of ulc stat");
+    command.add_option("--listen", options->listen,
+                       "Address and port to serve at (127.0.0.1:9418); port 0: any free one");
+    command.footer("Serves /metrics over HTTP, without encryption: keep it on the loopback.");
+    command.callback([options, exit_code] { *exit_code = exporter(*options); });
 }
 
 }  // namespace ulc::tools

@@ -8,6 +8,7 @@
 
 #include "abi/attach.h"
 #include "base/coarse_clock.h"
+#include "tools/shared/command_line.h"
 #include "tools/ulc/commands.h"
 #include "tools/ulc/watch/counter_page.h"
 #include "tools/ulc/watch/handlers.h"
@@ -130,35 +131,33 @@ int stat(const StatOptions& options) {
 
 }  // namespace
 
-void add_stat_command(CLI::App& app, int* exit_code) {
+void add_stat_command(Command& app, int* exit_code) {
     auto options = std::make_shared<StatOptions>();
-    auto* command = app.add_subcommand("stat", "Counters of a running engine");
-    command->add_option(
+    auto command = app.add_subcommand("stat", "Counters of a running engine");
+    command.add_option(
         "socket", options->socket,
         fmt::format("The engine's socket (ULC_ENGINE, else {})", abi::kDefaultSocketPath));
-    auto* watches =
-        command->add_flag("-w,--watch", options->watch,
-                          "Show what the counters gain, until Ctrl-C or the engine ends");
+    auto watches = command.add_flag("-w,--watch", options->watch,
+                                    "Show what the counters gain, until Ctrl-C or the engine ends");
     command
-        ->add_option("--interval", options->interval_seconds,
-                     "Seconds between lines of --watch (1)")
-        ->check(CLI::Range(0.05, 3600.0));
-    command->add_option("--count", options->count,
-                        "End --watch after that number of samples (never)");
-    command->add_flag("-a,--all", options->all, "Also the counters that are 0");
-    auto* json = command->add_flag("--json", options->json, "Print JSON, one object a line");
-    auto* prometheus = command->add_flag(
+        .add_option("--interval", options->interval_seconds, "Seconds between lines of --watch (1)")
+        .range(0.05, 3600.0);
+    command.add_option("--count", options->count,
+                       "End --watch after that number of samples (never)");
+    command.add_flag("-a,--all", options->all, "Also the counters that are 0");
+    auto json = command.add_flag("--json", options->json, "Print JSON, one object a line");
+    auto prometheus = command.add_flag(
         "--prometheus", options->prometheus,
         "Print the text format of Prometheus, as for node_exporter's textfile collector");
-    prometheus->excludes(json);
+    prometheus.excludes(json);
     command
-        ->add_flag("--streams", options->streams,
-                   "For each peer of this user's endpoints: repairs, requests, round-trip time and "
-                   "unacknowledged packets")
-        ->excludes(watches)
-        ->excludes(prometheus);
-    command->footer("During a run: ulc run --keep --verbose … shows the sockets of its engines");
-    command->callback([options, exit_code] { *exit_code = stat(*options); });
+        .add_flag("--streams", options->streams,
+                  "For each peer of this user's endpoints: repairs, requests, round-trip time and "
+                  "unacknowledged packets")
+        .excludes(watches)
+        .excludes(prometheus);
+    command.footer("During a run: ulc run --keep --verbose … shows the sockets of its engines");
+    command.callback([options, exit_code] { *exit_code = stat(*options); });
 }
 
 }  // namespace ulc::tools

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <thread>
 
+#include "tools/shared/command_line.h"
 #include "tools/ulc/commands.h"
 #include "tools/ulc/programs.h"
 #include "tools/ulc/watch/counter_page.h"
@@ -166,19 +167,19 @@ int top(const TopOptions& options) {
 
 }  // namespace
 
-void add_top_command(CLI::App& app, int* exit_code) {
+void add_top_command(Command& app, int* exit_code) {
     auto options = std::make_shared<TopOptions>();
-    auto* command = app.add_subcommand("top", "Endpoints, rates, losses and queues of an engine");
-    command->add_option("socket", options->socket, "The engine's socket, as of ulc stat");
-    command->add_option("--sort", options->order, "Column to sort by: " + order_words())
-        ->check([](const std::string& word) {
+    auto command = app.add_subcommand("top", "Endpoints, rates, losses and queues of an engine");
+    command.add_option("socket", options->socket, "The engine's socket, as of ulc stat");
+    command.add_option("--sort", options->order, "Column to sort by: " + order_words())
+        .check([](const std::string& word) {
             return order_of_word(word) ? "" : "it is one of: " + order_words();
         });
-    command->add_option("--interval", options->interval_seconds, "Seconds between samples (1)")
-        ->check(CLI::Range(0.15, 3600.0));
-    command->add_flag("--once", options->once, "Take two samples, print one table and end");
-    command->footer("Keys: q quits; r, l, u, b, c, t and p sort. man ulc explains the columns.");
-    command->callback([options, exit_code] { *exit_code = top(*options); });
+    command.add_option("--interval", options->interval_seconds, "Seconds between samples (1)")
+        .range(0.15, 3600.0);
+    command.add_flag("--once", options->once, "Take two samples, print one table and end");
+    command.footer("Keys: q quits; r, l, u, b, c, t and p sort. man ulc explains the columns.");
+    command.callback([options, exit_code] { *exit_code = top(*options); });
 }
 
 }  // namespace ulc::tools
