@@ -61,27 +61,46 @@ std::string error_text(const std::string& path) {
     return "--trace: " + path + ": " + std::strerror(errno);  // NOLINT(concurrency-mt-unsafe)
 }
 
-/// Takes a trace of an earlier engine out of the way. Errors: kInvalid, kSystem.
-Err put_aside(const std::string& path, std::string& why) {
+/// What lies at a path.
+enum class Found : std::uint8_t { kNothing, kOwnTrace, kTraceInUse, kForeign };
+
+/// Looks at a path without following a link. A trace of another user is foreign.
+Found look_at(const std::string& path) {
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0 && errno == ENOENT) return Err::kOk;
+    if (fd < 0) return errno == ENOENT ? Found::kNothing : Found::kForeign;
     std::uint32_t magic = 0;
     struct stat status {};
-    const bool is_trace = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-                          pread(fd, &magic, sizeof magic, 0) == sizeof magic &&
-                          magic == abi::kTraceMagic;
-    const bool in_use = is_trace && flock(fd, LOCK_SH | LOCK_NB) != 0;
-    if (fd >= 0) close(fd);
-    if (!is_trace) {
-        why = "--trace: " + path + " exists and is not a trace; name another file";
+    const bool is_own_trace =
+        fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+        pread(fd, &magic, sizeof magic, 0) == sizeof magic && magic == abi::kTraceMagic;
+    const bool in_use = is_own_trace && flock(fd, LOCK_SH | LOCK_NB) != 0;
+    close(fd);
+    return in_use ? Found::kTraceInUse : is_own_trace ? Found::kOwnTrace : Found::kForeign;
+}
+
+/// Takes a trace of an earlier engine out of the way. Errors: kInvalid, kSystem.
+Err put_aside(const std::string& path, std::string& why) {
+    const std::string old = path + ".old";
+    const Found here = look_at(path);
+    if (here == Found::kNothing) return Err::kOk;
+    if (here == Found::kForeign) {
+        why = "--trace: " + path + " exists and is not a trace of this user; name another file";
         return Err::kInvalid;
     }
-    if (in_use) {
-        why = "--trace: another engine writes " + path + "; name another file for each engine";
+    const Found there = look_at(old);
+    if (here == Found::kTraceInUse || there == Found::kTraceInUse) {
+        why = "--trace: another engine writes " + (here == Found::kTraceInUse ? path : old) +
+              "; name another file for each engine";
         return Err::kInvalid;
     }
-    if (rename(path.c_str(), (path + ".old").c_str()) == 0) return Err::kOk;
-    why = error_text(path + ".old") + "; choose a folder that you may write";
+    if (there == Found::kForeign) {
+        why = "--trace: " + old +
+              " exists and is not a trace of this user, so the last trace cannot take its place; "
+              "move it away, or name another file";
+        return Err::kInvalid;
+    }
+    if (rename(path.c_str(), old.c_str()) == 0) return Err::kOk;
+    why = error_text(old) + "; choose a folder that you may write";
     return Err::kSystem;
 }
 

@@ -33,8 +33,9 @@ struct TraceOptions {
 class Trace {
 public:
     /// Makes the file, which only its owner can read. A trace of an engine that has ended is
-    /// renamed to FILE.old. Errors: kInvalid (FILE is something else, or another engine writes
-    /// it), kSystem, kNoMemory (no space); why: what to do.
+    /// renamed to FILE.old, which may be such a trace. Errors: kInvalid (one of the two is
+    /// something else, or another engine writes it), kSystem, kNoMemory (no space); why: what to
+    /// do.
     static Err open(const TraceOptions& options, std::unique_ptr<Trace>& out, std::string& why);
     ~Trace();
     Trace(const Trace&) = delete;

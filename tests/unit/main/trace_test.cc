@@ -22,6 +22,7 @@
 #include "base/prng.h"
 #include "main/clock.h"
 #include "main/trace/trace.h"
+#include "tools/ulc/trace/output.h"
 #include "tools/ulc/trace/pcapng.h"
 #include "tools/ulc/trace/timeline.h"
 #include "tools/ulc/trace/trace_file.h"
@@ -364,6 +365,69 @@ TEST_F(TraceTest, a_file_that_is_no_trace_is_left_alone) {
     options_.file = "/no/such/folder/trace";
     EXPECT_EQ(Trace::open(options_, trace_, why_), Err::kSystem);
     EXPECT_NE(why_.find("choose a folder"), std::string::npos) << why_;
+}
+
+TEST_F(TraceTest, what_lies_at_the_old_place_and_is_no_trace_of_this_user_is_left_alone) {
+    const std::string old = path_ + ".old";
+    open();
+    trace_.reset();
+    std::ofstream(old) << "important";
+    EXPECT_EQ(Trace::open(options_, trace_, why_), Err::kInvalid);
+    EXPECT_NE(why_.find(old + " exists and is not a trace of this user"), std::string::npos)
+        << why_;
+    std::string text;
+    std::getline(std::ifstream(old), text);
+    EXPECT_EQ(text, "important");
+    std::remove(old.c_str());
+    ASSERT_EQ(symlink(path_.c_str(), old.c_str()), 0) << "a link to a trace is no trace";
+    EXPECT_EQ(Trace::open(options_, trace_, why_), Err::kInvalid);
+    struct stat status {};
+    ASSERT_EQ(lstat(old.c_str(), &status), 0);
+    EXPECT_TRUE(S_ISLNK(status.st_mode));
+    std::remove(old.c_str());
+    ASSERT_EQ(mkdir(old.c_str(), 0700), 0);
+    EXPECT_EQ(Trace::open(options_, trace_, why_), Err::kInvalid);
+    std::remove(old.c_str());
+    for (int again = 0; again < 2; ++again) {  // the second time it replaces an old trace
+        open();
+        trace_.reset();
+    }
+}
+
+TEST_F(TraceTest, a_trace_of_another_user_stays_where_it_is) {
+    if (geteuid() != 0) GTEST_SKIP() << "only root makes files of others";
+    open();
+    trace_.reset();
+    ASSERT_EQ(chown(path_.c_str(), 65534, 65534), 0);
+    EXPECT_EQ(Trace::open(options_, trace_, why_), Err::kInvalid);
+    EXPECT_NE(why_.find("not a trace of this user"), std::string::npos) << why_;
+    EXPECT_NE(access((path_ + ".old").c_str(), F_OK), 0);
+}
+
+TEST_F(TraceTest, what_is_made_of_a_trace_is_for_its_owner_alone) {
+    struct stat status {};
+    std::string error;
+    {
+        tools::Output out;
+        ASSERT_TRUE(out.open(path_, &error)) << error;
+        EXPECT_TRUE(out.write("payload", &error)) << error;
+    }
+    ASSERT_EQ(stat(path_.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777U, 0600U);
+    EXPECT_EQ(contents(), "payload");
+    ASSERT_EQ(chmod(path_.c_str(), 0644), 0);  // a file that is there is taken from others
+    {
+        tools::Output out;
+        ASSERT_TRUE(out.open(path_, &error)) << error;
+        EXPECT_TRUE(out.write("new", &error)) << error;
+    }
+    ASSERT_EQ(stat(path_.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777U, 0600U);
+    EXPECT_EQ(contents(), "new");
+    tools::Output out;
+    EXPECT_TRUE(out.open("/dev/null", &error)) << error;
+    ASSERT_EQ(stat("/dev/null", &status), 0);
+    EXPECT_NE(status.st_mode & 0777U, 0600U) << "devices keep their rights";
 }
 
 TEST_F(TraceTest, the_number_of_the_process_may_be_in_the_name) {

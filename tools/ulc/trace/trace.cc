@@ -6,10 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +17,7 @@
 #include "tools/shared/command_line.h"
 #include "tools/ulc/commands.h"
 #include "tools/ulc/trace/collective.h"
+#include "tools/ulc/trace/output.h"
 #include "tools/ulc/trace/pcapng.h"
 #include "tools/ulc/trace/timeline.h"
 #include "tools/ulc/trace/trace_file.h"
@@ -41,35 +40,6 @@ int fail(const char* command, const std::string& error) {
     fmt::print(stderr, "ulc {}: {}\n", command, error);
     return 1;
 }
-
-/// The file that a command writes, or standard output.
-class Output {
-public:
-    ~Output() {
-        if (file_ != nullptr && file_ != stdout) std::fclose(file_);
-    }
-    [[nodiscard]] bool open(const std::string& path, std::string* error) {
-        path_ = path == "-" ? "standard output" : path;
-        file_ = path == "-" ? stdout : std::fopen(path.c_str(), "we");
-        if (file_ == nullptr) *error = failure();
-        return file_ != nullptr;
-    }
-    /// Returns false, with an error, if not everything is written: a full disk, a closed pipe.
-    [[nodiscard]] bool write(const std::string& text, std::string* error) {
-        if (std::fwrite(text.data(), 1, text.size(), file_) == text.size() &&
-            std::fflush(file_) == 0)
-            return true;
-        *error = failure();
-        return false;
-    }
-
-private:
-    [[nodiscard]] std::string failure() const {
-        return path_ + ": " + std::strerror(errno) + "; choose another file with -o";
-    }
-    std::FILE* file_ = nullptr;
-    std::string path_;
-};
 
 /// Says on standard error which records are missing.
 void report_gaps(const TraceFile& trace) {
