@@ -60,14 +60,34 @@ void to_group(Core& core, Net& net, const wire::FrameView& view, Segment* segmen
     net.port.pool.drop(segment);
 }
 
+/// Returns true if this node has sent the frame. The jobs judge those of their own type.
+bool is_echo(const Net& net, const wire::FrameView& view) noexcept {
+    return view.source == net.port.info.mac && view.type != wire::FrameType::kJob;
+}
+
+/// Parses a frame whose tag names no VLAN without that tag.
+[[gnu::noinline]] Counter parse_untagged(const Core& core, const Net& net, Segment& segment,
+                                         wire::FrameView& view) noexcept {
+    const std::uint16_t ether_type = core.config.ether_type;
+    const std::size_t octets = wire::remove_priority_tag(segment.frame, segment.length, ether_type);
+    if (octets == 0) return Counter::drop_vlan;
+    segment.length = static_cast<std::uint32_t>(octets);
+    const Counter reason =
+        wire::parse_by_rules(segment.frame, octets, ether_type, view, core.config.crc);
+    return reason == Counter::kCount && is_echo(net, view) ? Counter::drop_own_echo : reason;
+}
+
 }  // namespace
 
 [[gnu::flatten]] void take_frame(Core& core, Net& net, Segment* segment, Nanos now) {
     wire::FrameView view;
     Counter reason =
         wire::parse(segment->frame, segment->length, core.config.ether_type, view, core.config.crc);
-    const bool echo = reason == Counter::kCount && view.source == net.port.info.mac;
-    if (echo && view.type != wire::FrameType::kJob) reason = Counter::drop_own_echo;
+    if (reason == Counter::kCount) {
+        if (is_echo(net, view)) reason = Counter::drop_own_echo;
+    } else if (reason == Counter::drop_vlan) {
+        reason = parse_untagged(core, net, *segment, view);
+    }
     if (reason != Counter::kCount) {
         core.counters.add(reason);
         net.port.pool.drop(segment);

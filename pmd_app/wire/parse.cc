@@ -13,6 +13,17 @@
 namespace ulc::wire {
 namespace {
 
+/// IEEE 802.1Q: a tag stands between the addresses and the type.
+struct VlanTag {
+    Be16 type;
+    Be16 control;  ///< priority 3, drop eligible 1, VLAN 12
+};
+static_assert(sizeof(VlanTag) == 4);
+constexpr std::size_t kTagAt = offsetof(EthernetHeader, type);
+constexpr std::uint16_t kVlanType = 0x8100;
+constexpr std::uint16_t kServiceVlanType = 0x88A8;
+constexpr std::uint16_t kVlanMask = 0x0fff;  ///< 0: the tag has a priority alone
+
 /// Contents that each frame type may have. `version`: the only one supported here.
 struct TypeRule {
     bool known = false;
@@ -214,6 +225,14 @@ bool has_control_crc(const std::byte* frame, std::size_t octets, const FrameView
            control_crc(frame, end) == *reinterpret_cast<const Be32*>(frame + end);
 }
 
+/// Returns whether a frame of ours has the tag of a VLAN. Reads nothing outside the frame.
+bool is_tagged(const std::byte* frame, std::size_t octets, std::uint16_t ether_type) noexcept {
+    if (octets < sizeof(EthernetHeader) + sizeof(VlanTag)) return false;
+    const auto& tag = *reinterpret_cast<const VlanTag*>(frame + kTagAt);
+    const auto& inner = *reinterpret_cast<const Be16*>(frame + kTagAt + sizeof(VlanTag));
+    return (tag.type == kVlanType || tag.type == kServiceVlanType) && inner == ether_type;
+}
+
 /// Checks version, type, flags and the fixed fields; fills the view from the header.
 Counter check_header(const Header& header, FrameView& out) noexcept {
     const TypeRule& rule = kRules[header.version_type & 0x0fU];
@@ -238,6 +257,16 @@ Counter check_header(const Header& header, FrameView& out) noexcept {
 }
 
 }  // namespace
+
+std::size_t remove_priority_tag(std::byte* frame, std::size_t octets,
+                                std::uint16_t ether_type) noexcept {
+    if (!is_tagged(frame, octets, ether_type)) return 0;
+    const std::uint16_t control = reinterpret_cast<const VlanTag*>(frame + kTagAt)->control;
+    if ((control & kVlanMask) != 0) return 0;
+    std::memmove(frame + kTagAt, frame + kTagAt + sizeof(VlanTag),
+                 octets - kTagAt - sizeof(VlanTag));
+    return octets - sizeof(VlanTag);
+}
 
 bool is_judged_by_front(const std::byte* frame, std::size_t octets) noexcept {
     if (octets < kHeadOctets) return false;
@@ -299,7 +328,8 @@ Counter parse(const std::byte* frame, std::size_t octets, std::uint16_t ether_ty
     out = FrameView{};
     if (octets < sizeof(EthernetHeader)) return Counter::drop_short;
     const auto& ethernet = *reinterpret_cast<const EthernetHeader*>(frame);
-    if (ethernet.type != ether_type) return Counter::drop_ethertype;
+    if (ethernet.type != ether_type)
+        return is_tagged(frame, octets, ether_type) ? Counter::drop_vlan : Counter::drop_ethertype;
     if (octets < kHeadOctets) return Counter::drop_short;
     out.destination = ethernet.destination;
     out.source = ethernet.source;

@@ -38,6 +38,11 @@ struct FrameView {
     bool operator==(const FrameView&) const = default;
 };
 
+/// Takes the tag of VLAN 0, which has a priority alone, out of a frame that parse() dropped by
+/// drop_vlan. Returns its octets then; 0: it is of another VLAN.
+[[nodiscard]] std::size_t remove_priority_tag(std::byte* frame, std::size_t octets,
+                                              std::uint16_t ether_type) noexcept;
+
 /// True if parse() decides about a packet with payload by its first kFrontOctetsMax octets alone,
 /// whatever follows. `octets`: those that are there.
 [[nodiscard]] bool is_judged_by_front(const std::byte* frame, std::size_t octets) noexcept;

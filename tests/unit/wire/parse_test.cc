@@ -127,6 +127,41 @@ TEST(WireParse, fixed_fields_are_named_when_wrong) {
     EXPECT_EQ(reason(changed(group, kHandleAt, 0)), Counter::drop_unknown_handle);
 }
 
+Octets tagged(const Octets& frame, std::uint16_t type, std::uint16_t control) {
+    Octets out(frame.begin(), frame.begin() + kEtherTypeAt);
+    for (const std::uint16_t word : {type, control})
+        for (const unsigned shift : {8U, 0U})
+            out.push_back(static_cast<std::byte>(word >> shift & 255U));
+    out.insert(out.end(), frame.begin() + kEtherTypeAt, frame.end());
+    return out;
+}
+
+TEST(WireParse, a_frame_with_the_tag_of_a_vlan_is_dropped_as_such) {
+    const Octets plain = data_frame(FrameType::kData, kFlagFirst | kFlagLast, 30);
+    for (const std::uint16_t type : {0x8100, 0x88A8}) {
+        EXPECT_EQ(reason(tagged(plain, type, 7)), Counter::drop_vlan);
+        EXPECT_EQ(reason(tagged(plain, type, 0xe000)), Counter::drop_vlan);
+        const Octets others = tagged(changed(plain, kEtherTypeAt, 0x08), type, 7);
+        EXPECT_EQ(reason(others), Counter::drop_ethertype) << "of another protocol";
+    }
+    Octets cut = tagged(plain, 0x8100, 7);
+    cut.resize(sizeof(EthernetHeader) + 3);
+    EXPECT_EQ(reason(cut), Counter::drop_ethertype) << "no octet outside the frame is read";
+}
+
+TEST(WireParse, a_tag_of_vlan_0_has_a_priority_alone) {
+    const Octets plain = data_frame(FrameType::kData, kFlagFirst | kFlagLast, 30);
+    const auto untagged = [](Octets frame) {
+        frame.resize(remove_priority_tag(frame.data(), frame.size(), kEtherTypeDefault));
+        return frame;
+    };
+    EXPECT_EQ(untagged(tagged(plain, 0x8100, 0xe000)), plain);
+    EXPECT_EQ(untagged(tagged(plain, 0x8100, 0x1000)), plain);
+    EXPECT_TRUE(untagged(tagged(plain, 0x8100, 0xe007)).empty()) << "VLAN 7";
+    EXPECT_TRUE(untagged(tagged(plain, 0x8100, 0x0fff)).empty());
+    EXPECT_TRUE(untagged(plain).empty()) << "no tag";
+}
+
 // F-15, F-17, F-18
 TEST(WireParse, extensions_out_of_range_are_named) {
     const std::uint8_t one = kFlagFirst | kFlagLast;
