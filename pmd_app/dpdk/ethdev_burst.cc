@@ -14,9 +14,31 @@ namespace ulc::dpdk {
 namespace {
 
 constexpr std::uint16_t kBurstFramesMax = 64;
+constexpr std::uint16_t kVlanMask = 0x0fff;  ///< VLAN in a tag; 0: it has a priority alone
 constexpr std::uint32_t kFrameOctetsMin = RTE_ETHER_MIN_LEN - RTE_ETHER_CRC_LEN;
 
 }  // namespace
+
+/// Returns true if the frame is for this station, and whole. Counts it otherwise.
+bool EthdevPort::is_ours(const rte_mbuf& frame) {
+    if (frame.nb_segs > 1) [[unlikely]] {  // more than a buffer holds is above the MTU
+        ++drops_.too_long;
+        return false;
+    }
+    // Drivers over the kernel's sockets strip the tag unasked.
+    if ((frame.ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0 && (frame.vlan_tci & kVlanMask) != 0)
+        [[unlikely]] {
+        ++drops_.vlan;
+        return false;
+    }
+    if (!checks_station_ || frame.data_len < sizeof(Mac)) return true;
+    Mac to;
+    std::memcpy(&to, rte_pktmbuf_mtod(&frame, const std::byte*), sizeof to);
+    if ((to.octets[0] & 1U) != 0 || to == port_.info.mac) [[likely]]
+        return true;
+    ++drops_.other_station;
+    return false;
+}
 
 std::uint16_t EthdevPort::rx(void* context, Segment** out, std::uint16_t n) {
     auto& self = *static_cast<EthdevPort*>(context);
@@ -31,18 +53,19 @@ std::uint16_t EthdevPort::rx(void* context, Segment** out, std::uint16_t n) {
         received = self.exception_->take(burst.data(), received);
         if (self.exception_->due()) self.tx_counted_ += self.exception_->serve(tx_pending(context));
     }
+    std::uint16_t kept = 0;
     for (std::uint16_t i = 0; i < received; ++i) {
         rte_mbuf* mbuf = burst[i];
-        // A frame of several buffers is above the MTU. Cut to one, it fails the engine's checks,
-        // which count it.
-        if (mbuf->nb_segs > 1) [[unlikely]]
-            (void)rte_pktmbuf_linearize(mbuf);
+        if (!self.is_ours(*mbuf)) [[unlikely]] {
+            rte_pktmbuf_free(mbuf);
+            continue;
+        }
         Segment* segment = segment_of(mbuf);
         segment->frame = rte_pktmbuf_mtod(mbuf, std::byte*);
         segment->length = mbuf->data_len;
-        out[i] = segment;
+        out[kept++] = segment;
     }
-    return received;
+    return kept;
 }
 
 std::uint16_t EthdevPort::tx(void* context, Segment* const* frames, std::uint16_t n) {
@@ -107,6 +130,14 @@ std::uint64_t EthdevPort::missed(void* context) {
     rte_eth_stats stats{};
     if (self.away_ || rte_eth_stats_get(self.id_, &stats) != 0) return 0;
     return stats.imissed + stats.rx_nombuf;
+}
+
+PortDrops EthdevPort::drops(void* context) {
+    const auto& self = *static_cast<EthdevPort*>(context);
+    PortDrops drops = self.drops_;
+    rte_eth_stats stats{};
+    if (!self.away_ && rte_eth_stats_get(self.id_, &stats) == 0) drops.damaged = stats.ierrors;
+    return drops;
 }
 
 }  // namespace ulc::dpdk

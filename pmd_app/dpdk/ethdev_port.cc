@@ -279,6 +279,8 @@ void EthdevPort::choose_filter(const PortOptions& options) {
     const bool all_multicast = rte_eth_allmulticast_enable(id_) == 0;
     if (options.promiscuous || (!all_multicast && spec_.kind != DeviceKind::kMemif))
         rte_eth_promiscuous_enable(id_);
+    checks_station_ = !options.promiscuous &&
+                      (spec_.kind != DeviceKind::kPci || rte_eth_promiscuous_get(id_) == 1);
 }
 
 void EthdevPort::choose_tx_account() {
@@ -315,6 +317,7 @@ void EthdevPort::fill_table() {
     port_.tx_pending = tx_pending;
     port_.link_up = link_up;
     port_.missed = missed;
+    port_.drops = drops;
     if (port_.info.multicast_filters == kPassesAll) return;
     port_.set_multicasts = [](void* context, std::span<const Mac> addresses) {
         const auto& self = *static_cast<EthdevPort*>(context);

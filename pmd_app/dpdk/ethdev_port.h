@@ -74,6 +74,8 @@ private:
     static std::uint32_t tx_pending(void* context);
     static bool link_up(void* context);
     static std::uint64_t missed(void* context);
+    static PortDrops drops(void* context);
+    [[nodiscard]] bool is_ours(const rte_mbuf& frame);
     bool reconnect_memif();
     void let_go();
 
@@ -85,6 +87,8 @@ private:
         false;  ///< memif is being reconnected, or the card is being released: no burst may run
     std::uint16_t tx_ring_size_ = 0;
     std::uint32_t tx_counted_ = 0;  ///< handed to the device and not seen complete
+    bool checks_station_ = false;   ///< the device passes frames for other stations
+    PortDrops drops_;               ///< without `damaged`, which the device counts
     BurstMark mark_;
     FramePool tx_pool_;
     FramePool rx_pool_;

@@ -187,8 +187,9 @@ struct Net {
     Endpoint* landing = nullptr;
     Nanos link_due = 0;  ///< when to check the link again
     bool link_is_up = true;
-    Nanos missed_due = 0;        ///< when to ask the port for its missed frames
+    Nanos missed_due = 0;        ///< when to ask the port for frames that it missed or dropped
     std::uint64_t missed = 0;    ///< its last answer
+    PortDrops drops;             ///< those that are counted
     PortCosts costs;             ///< those that are counted
     std::uint64_t silences = 0;  ///< the same of links that were found silent
     PortTransit transit;         ///< frames of a mesh that are counted

@@ -43,8 +43,29 @@ void count_transit(Core& core, Net& net) {
     net.transit = now;
 }
 
+/// Adds the rise of a port's count since the last look. A count that is lower is that of a device
+/// that is away.
+void count_rise(Core& core, Counter counter, std::uint64_t& counted, std::uint64_t now) {
+    if (now <= counted) return;
+    core.counters.add(counter, now - counted);
+    counted = now;
+}
+
+/// Counts the frames that the port dropped since the last look, by reason.
+void count_drops(Core& core, Net& net) {
+    const PortDrops now = net.port.drops(net.port.context);
+    PortDrops& counted = net.drops;
+    count_rise(core, Counter::drop_other_station, counted.other_station, now.other_station);
+    count_rise(core, Counter::drop_too_long, counted.too_long, now.too_long);
+    count_rise(core, Counter::drop_vlan, counted.vlan, now.vlan);
+    count_rise(core, Counter::drop_own_echo, counted.own_echo, now.own_echo);
+    count_rise(core, Counter::drop_wrong_source, counted.wrong_source, now.wrong_source);
+    count_rise(core, Counter::port_errors, counted.damaged, now.damaged);
+    count_rise(core, Counter::tx_unsendable, counted.unsendable, now.unsendable);
+}
+
 /// Asks the port for its link, whose changes are counted, and for its costs; once a second also for
-/// the frames that it lost. A memif client connects again when it is asked.
+/// the frames that it lost or dropped. A memif client connects again when it is asked.
 void look_at_link(Core& core, Net& net, Nanos now) {
     net.link_due = now + (net.port.info.links > 1 ? kLinksPatience : kLinkPatience);
     if (net.port.link_up != nullptr) {
@@ -62,12 +83,11 @@ void look_at_link(Core& core, Net& net, Nanos now) {
         net.silences = silences;
     }
     if (net.port.transit != nullptr) count_transit(core, net);
-    if (net.port.missed == nullptr || now < net.missed_due) return;
+    if (now < net.missed_due) return;
     net.missed_due = now + kSecond;
-    const std::uint64_t missed = net.port.missed(net.port.context);
-    if (missed <= net.missed) return;  // less: the device is away
-    core.counters.add(Counter::port_missed, missed - net.missed);
-    net.missed = missed;
+    if (net.port.missed != nullptr)
+        count_rise(core, Counter::port_missed, net.missed, net.port.missed(net.port.context));
+    if (net.port.drops != nullptr) count_drops(core, net);
 }
 
 void remove_ended(Core& core) {

@@ -226,8 +226,8 @@ std::string Node::losses_as_text() const {
 
 // Appends the losses of an RDMA port.
 void Node::add_verbs_losses(const verbs::Counts& c, const std::string& name, std::string& text) {
-    if (c.no_handle + c.bad_completions + c.failed_completions + c.bad_lengths + c.forged +
-            c.join_failures + c.groups_lost ==
+    if (c.no_handle + c.bad_completions + c.failed_completions + c.too_short + c.too_long +
+            c.forged + c.join_failures + c.groups_lost ==
         0)
         return;
     text += fmt::format(
@@ -235,7 +235,7 @@ void Node::add_verbs_losses(const verbs::Counts& c, const std::string& name, std
         "lengths, {} frames not of the sender that they name; {} resets; {} multicast groups not "
         "joined and {} lost",
         text.empty() ? "" : "; ", name, c.no_handle, c.bad_completions, c.failed_completions,
-        c.bad_lengths, c.forged, c.resets, c.join_failures, c.groups_lost);
+        c.too_short + c.too_long, c.forged, c.resets, c.join_failures, c.groups_lost);
 }
 
 std::string Node::packets_as_text() const {

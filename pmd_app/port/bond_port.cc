@@ -123,6 +123,12 @@ Port BondPort::table() noexcept {
             return static_cast<BondPort*>(context)->watch_.silences();
         };
     port.missed = [](void* context) { return static_cast<BondPort*>(context)->missed(); };
+    port.drops = [](void* context) {
+        PortDrops sum;
+        for (const Link& link : static_cast<BondPort*>(context)->links_)
+            if (link.port.drops != nullptr) sum += link.port.drops(link.port.context);
+        return sum;
+    };
     if (first.costs != nullptr)
         port.costs = [](void* context) { return static_cast<BondPort*>(context)->costs(); };
     return port;

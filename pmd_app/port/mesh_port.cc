@@ -86,6 +86,12 @@ Port MeshPort::table() noexcept {
             if (link.port.missed != nullptr) missed += link.port.missed(link.port.context);
         return missed;
     };
+    port.drops = [](void* context) {
+        PortDrops sum = static_cast<MeshPort*>(context)->drops_;
+        for (const Link& link : static_cast<MeshPort*>(context)->links_)
+            if (link.port.drops != nullptr) sum += link.port.drops(link.port.context);
+        return sum;
+    };
     if (links_[kRow].port.costs != nullptr)
         port.costs = [](void* context) {
             PortCosts sum;
@@ -107,9 +113,15 @@ MeshPort::Fate MeshPort::take(std::size_t line, Segment& segment) noexcept {
     if (wire::is_forward(segment.frame, segment.length)) return take_forward(line, segment);
     const Mac to = destination_of(segment);
     const Mac from = source_of(segment);
-    if (is_own(from)) return Fate::kDrop;
+    if (is_own(from)) {
+        ++drops_.own_echo;
+        return Fate::kDrop;
+    }
     if (!is_group(to)) {
-        if (to != own_[line].mac) return Fate::kDrop;
+        if (to != own_[line].mac) {
+            ++drops_.other_station;
+            return Fate::kDrop;
+        }
         set_destination(segment, info_.mac);
         if (type_of(segment) == kNodeType && take_echo(line, segment, Mac{})) return Fate::kDrop;
     }
@@ -155,8 +167,10 @@ std::uint16_t MeshPort::rx(Segment** out, std::uint16_t n) {
         }
         // Frames that a hub's device gave up: receivers ask for them.
         if (link.port.tx_failed == nullptr) continue;
-        while (Segment* segment = link.port.tx_failed(link.port.context))
+        while (Segment* segment = link.port.tx_failed(link.port.context)) {
+            ++drops_.unsendable;
             link.port.pool.drop(segment);
+        }
     }
     return kept;
 }

@@ -175,6 +175,7 @@ private:
     PortInfo info_;
     std::array<NodeAddress, kLines> own_{};
     PortTransit counts_;
+    PortDrops drops_;
     std::uint32_t turn_ = 0;
     std::size_t group_line_ = kRow;  ///< the line by which frames for groups are spread
     std::uint32_t looks_ = 0;

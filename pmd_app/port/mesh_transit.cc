@@ -12,8 +12,14 @@ MeshPort::Fate MeshPort::take_forward(std::size_t line, Segment& segment) noexce
         ++counts_.malformed;
         return Fate::kDrop;
     }
-    if (!is_group(view.receiver) && view.receiver != own_[line].mac) return Fate::kDrop;
-    if (is_own(view.sender) || is_own(view.origin)) return Fate::kDrop;
+    if (!is_group(view.receiver) && view.receiver != own_[line].mac) {
+        ++drops_.other_station;
+        return Fate::kDrop;
+    }
+    if (is_own(view.sender) || is_own(view.origin)) {
+        ++drops_.own_echo;
+        return Fate::kDrop;
+    }
     const bool to_group = is_group(view.destination);
     if (to_group != is_group(view.receiver) || !is_path_right(line, segment, view)) {
         ++counts_.misrouted;

@@ -69,6 +69,28 @@ struct PortTransit {
     std::uint64_t pathless = 0;   ///< own frames, dropped: no path led to their node
 };
 
+/// Frames that a port dropped since it was opened, by reason.
+struct PortDrops {
+    std::uint64_t other_station = 0;  ///< came, for the MAC address of another node
+    std::uint64_t too_long = 0;       ///< came, longer than the MTU
+    std::uint64_t vlan = 0;           ///< came, with the tag of a VLAN
+    std::uint64_t own_echo = 0;       ///< came, sent by this node
+    std::uint64_t wrong_source = 0;   ///< came, with a MAC address that is not its sender's
+    std::uint64_t damaged = 0;        ///< came, dropped by the device or shorter than its headers
+    std::uint64_t unsendable = 0;     ///< were taken by tx(), and could not be sent
+
+    PortDrops& operator+=(const PortDrops& other) noexcept {
+        other_station += other.other_station;
+        too_long += other.too_long;
+        vlan += other.vlan;
+        own_echo += other.own_echo;
+        wrong_source += other.wrong_source;
+        damaged += other.damaged;
+        unsendable += other.unsendable;
+        return *this;
+    }
+};
+
 /// Maximum number of frames in a call of a PortTap.
 inline constexpr std::uint16_t kTapBurstMax = 64;
 
@@ -145,6 +167,9 @@ struct Port {
     /// descriptor, no buffer, an overrun. May read registers; asked once a second. The entry is
     /// empty where they are not counted.
     std::uint64_t (*missed)(void* context) = nullptr;
+    /// Returns the frames that the port dropped. May read registers; asked once a second. The entry
+    /// is empty where the port drops none.
+    PortDrops (*drops)(void* context) = nullptr;
     /// Lets tails of frames lie in this memory of a client until the frames have left: the device
     /// reads it. Returns the key for Segment::tail_key, the same for the same memory; 0: not now,
     /// so its payloads are copied. The port bounds number, size and rate; may take as long as

@@ -133,6 +133,10 @@ Err ShmPort::open(const PortOptions& options, std::unique_ptr<ShmPort>& out, std
         const Counts& counts = static_cast<ShmPort*>(context)->counts_;
         return counts.missed + counts.broken + counts.no_frame;
     };
+    table.drops = [](void* context) {
+        const Counts& counts = static_cast<ShmPort*>(context)->counts_;
+        return PortDrops{.other_station = counts.other_station, .too_long = counts.too_long};
+    };
     out = std::move(port);
     return Err::kOk;
 }
@@ -213,6 +217,8 @@ template <typename Copy>
         } else {
             copy(*segment);
         }
+    } else {
+        ++counts_.other_station;
     }
     if (ring.done()) [[likely]]
         return segment;

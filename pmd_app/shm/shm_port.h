@@ -46,10 +46,11 @@ struct PortOptions {
 struct Counts {
     std::uint64_t missed =
         0;  ///< number of times that a writer overtook us; each lost the frames in its ring
-    std::uint64_t broken = 0;    ///< impossible records; each lost the frames in that ring
-    std::uint64_t too_long = 0;  ///< above the MTU
-    std::uint64_t no_frame = 0;  ///< the receive pool was empty
-    std::uint64_t overran = 0;   ///< number of times that a station was not awaited any longer
+    std::uint64_t broken = 0;         ///< impossible records; each lost the frames in that ring
+    std::uint64_t too_long = 0;       ///< above the MTU
+    std::uint64_t other_station = 0;  ///< for the MAC address of another one
+    std::uint64_t no_frame = 0;       ///< the receive pool was empty
+    std::uint64_t overran = 0;        ///< number of times that a station was not awaited any longer
 };
 
 class ShmPort {

@@ -140,9 +140,14 @@ void QueuePort::fill_table(const PortOptions& options) {
         auto& self = *static_cast<QueuePort*>(context);
         self.adapter_.memories().remove(memory, self.posted_);
     };
-    port_.missed = [](void* context) {
+    port_.drops = [](void* context) {
         const Counts& counts = static_cast<const QueuePort*>(context)->counts_;
-        return counts.bad_lengths;
+        return PortDrops{.other_station = counts.other_station,
+                         .too_long = counts.too_long,
+                         .own_echo = counts.own_echo,
+                         .wrong_source = counts.forged,
+                         .damaged = counts.too_short,
+                         .unsendable = counts.no_handle};
     };
     port_.costs = [](void* context) {
         const Counts& counts = static_cast<const QueuePort*>(context)->counts_;
@@ -335,9 +340,10 @@ Segment* QueuePort::take(const ibv_wc& wc) {
         if (!failed_)
             failure_ = "a receive ended with status " + std::to_string(number_of(wc.status));
         failed_ = true;
-    } else if (wc.byte_len < kGrhOctets + kEthernetOctets || wc.byte_len > kGrhOctets + frame_max_)
-        [[unlikely]] {
-        ++counts_.bad_lengths;
+    } else if (wc.byte_len < kGrhOctets + kEthernetOctets) [[unlikely]] {
+        ++counts_.too_short;
+    } else if (wc.byte_len > kGrhOctets + frame_max_) [[unlikely]] {
+        ++counts_.too_long;
     } else if (judge(wc, *segment)) [[likely]] {
         segment->length = wc.byte_len - kGrhOctets;
         return segment;
@@ -359,9 +365,12 @@ bool QueuePort::judge(const ibv_wc& wc, const Segment& segment) {
         ++counts_.forged;
         return false;
     }
-    const bool is_own = from == port_.info.mac;  // a device may loop multicasts back
-    if (is_own || ((to.octets[0] & 1U) == 0 && to != port_.info.mac)) {
-        ++counts_.unwanted;
+    if (from == port_.info.mac) {  // a device may loop multicasts back
+        ++counts_.own_echo;
+        return false;
+    }
+    if ((to.octets[0] & 1U) == 0 && to != port_.info.mac) {
+        ++counts_.other_station;
         return false;
     }
     return true;

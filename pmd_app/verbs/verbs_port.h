@@ -48,9 +48,11 @@ struct Counts {
     std::uint64_t peers_learnt = 0;
     std::uint64_t bad_completions = 0;     ///< completions that name no request of ours
     std::uint64_t failed_completions = 0;  ///< with an error status
-    std::uint64_t bad_lengths = 0;         ///< received: shorter than headers, longer than a buffer
+    std::uint64_t too_short = 0;           ///< received: shorter than headers
+    std::uint64_t too_long = 0;            ///< received: longer than a buffer
     std::uint64_t forged = 0;         ///< received: the MAC is not that of the sending queue pair
-    std::uint64_t unwanted = 0;       ///< received: for another node, or one's own
+    std::uint64_t other_station = 0;  ///< received: for another node
+    std::uint64_t own_echo = 0;       ///< received: sent by this node
     std::uint64_t resets = 0;         ///< resets of the queue pair
     std::uint64_t join_failures = 0;  ///< joins of groups that failed, with a connection manager
     std::uint64_t groups_lost = 0;    ///< memberships that ended unasked

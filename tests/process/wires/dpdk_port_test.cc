@@ -93,6 +93,36 @@ TEST(DpdkPort, a_retained_frame_survives_transmission_and_is_sent_again_unchange
     rmdir(dir.c_str());
 }
 
+TEST(DpdkPort, frames_for_other_stations_are_dropped_and_counted) {
+    const std::string dir = scratch_directory();
+    const std::string socket = dir + "/a";
+    Children children;
+    const auto server = children.start([&] {
+        auto owner = open_or_exit(memif_options(socket, true));
+        echo_until_told(owner->port());
+        CHILD_CHECK(owner->port().drops(owner->port().context).other_station == 3);
+    });
+    const auto client = children.start([&] {
+        auto owner = open_or_exit(memif_options(socket, false));
+        const Port& port = owner->port();
+        CHILD_CHECK(wait_for_link(port));
+        for (unsigned n = 0; n < 3; ++n) {
+            Segment* frame = make_frame(port, 300, 7);
+            frame->frame[0] = std::byte{2};  // a unicast for no node here
+            CHILD_CHECK(send_one(port, frame));
+        }
+        CHILD_CHECK(send_one(port, make_frame(port, 301, 7)));
+        Segment* back = receive_one(port);
+        CHILD_CHECK(back != nullptr && back->length == 301);
+        port.pool.drop(back);
+        tell_to_stop(port);
+    });
+    children.expect_success(client);
+    children.expect_success(server);
+    unlink(socket.c_str());
+    rmdir(dir.c_str());
+}
+
 TEST(DpdkPort, an_exhausted_pool_gives_null_and_recovers) {
     const std::string dir = scratch_directory();
     Children children;

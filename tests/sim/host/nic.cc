@@ -83,6 +83,9 @@ Port Nic::port() noexcept {
         return static_cast<Nic*>(context)->tx(frames, n);
     };
     port.missed = [](void* context) { return static_cast<Nic*>(context)->stats.overruns; };
+    port.drops = [](void* context) {
+        return PortDrops{.too_long = static_cast<Nic*>(context)->stats.too_long};
+    };
     port.tx_pending = [](void* context) {
         return static_cast<std::uint32_t>(static_cast<Nic*>(context)->tx_ring_.size());
     };
@@ -245,8 +248,11 @@ Nanos Nic::on_arrival(const FramePtr& frame, Nanos at) {
         ++stats.filtered;
         return kNever;
     }
-    if (rx_ring_.size() >= costs_.rx_ring_frames ||
-        octets > config_.mtu + sizeof(wire::EthernetHeader)) {
+    if (octets > config_.mtu + sizeof(wire::EthernetHeader)) {
+        ++stats.too_long;
+        return kNever;
+    }
+    if (rx_ring_.size() >= costs_.rx_ring_frames) {
         ++stats.overruns;
         return kNever;
     }

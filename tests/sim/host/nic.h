@@ -38,6 +38,7 @@ struct NicStats {
     std::uint64_t mcast_frames = 0;  ///< MCAST frames sent
     std::uint64_t rx_frames = 0;
     std::uint64_t overruns = 0;     ///< the ring, or the pool, was full
+    std::uint64_t too_long = 0;     ///< received, longer than the MTU
     std::uint64_t given_up = 0;     ///< excessive collisions; reported to the engine
     std::uint64_t filtered = 0;     ///< multicasts for other interfaces
     std::uint64_t handed_over = 0;  ///< to other threads of the machine

@@ -268,6 +268,7 @@ TEST_F(ShmPorts, frames_above_the_mtu_of_the_receiver_are_counted_and_dropped) {
     EXPECT_TRUE(send(a->port(), b->port().info.mac, 1514, 'y'));
     EXPECT_EQ(received(b->port()), "y");
     EXPECT_EQ(b->counts().too_long, 1U);
+    EXPECT_EQ(b->port().drops(b->port().context).too_long, 1U);
 }
 
 TEST_F(ShmPorts, with_all_receive_frames_held_further_ones_are_counted_and_dropped) {
@@ -286,6 +287,46 @@ TEST_F(ShmPorts, with_all_receive_frames_held_further_ones_are_counted_and_dropp
         port.pool.drop(segment);
     EXPECT_TRUE(send(a->port(), port.info.mac, 60, 'y'));
     EXPECT_EQ(received(port), "y");
+}
+
+TEST_F(ShmPorts, an_engine_counts_what_its_port_dropped_by_reason) {
+    auto large = options(0);
+    large.mtu = 3000;
+    std::unique_ptr<ShmPort> a;
+    ASSERT_EQ(ShmPort::open(large, a, why_), Err::kOk) << why_;
+    const auto b = open(1);
+    engine::Engine engine({}, std::span<const Port>(&b->port(), 1));
+    Nanos now = kSecond;
+    engine.poll(now);
+    ASSERT_TRUE(send(a->port(), b->port().info.mac, 3014, 'x'));
+    ASSERT_TRUE(send(a->port(), Mac{{2, 0, 0, 0, 0, 9}}, 60, 'y'));
+    ASSERT_TRUE(send(a->port(), Mac{{2, 0, 0, 0, 0, 9}}, 60, 'y'));
+    for (int n = 0; n < 2; ++n) {
+        engine.poll(now += 100 * kMillisecond);
+        engine.poll(now += 2 * kSecond);
+        EXPECT_EQ(engine.counters().get(Counter::drop_too_long), 1U);
+        EXPECT_EQ(engine.counters().get(Counter::drop_other_station), 2U) << "counted once";
+    }
+}
+
+// A tag of VLAN 0 names no VLAN. The frame is taken, and here has no receiver.
+TEST_F(ShmPorts, an_engine_takes_a_priority_tag_and_drops_the_tag_of_a_vlan) {
+    const auto a = open(0);
+    const auto b = open(1);
+    engine::Engine engine({}, std::span<const Port>(&b->port(), 1));
+    engine.poll(kSecond);
+    for (const unsigned control : {0xe000U, 0xe007U}) {
+        Segment* segment = frame_to(a->port(), b->port().info.mac, 100, '\0');
+        // The tag, our type, version 1 and DATA, first and last, 20 octets.
+        const unsigned octets[] = {0x81, 0, control >> 8U, control & 255U, 0x88, 0xb5, 0x11, 0xc0,
+                                   0,    20};
+        for (unsigned n = 0; n < std::size(octets); ++n)
+            segment->frame[12 + n] = static_cast<std::byte>(octets[n]);
+        ASSERT_EQ(a->port().tx(a->port().context, &segment, 1), 1);
+    }
+    engine.poll(2 * kSecond);
+    EXPECT_EQ(engine.counters().get(Counter::drop_unknown_handle), 1U);
+    EXPECT_EQ(engine.counters().get(Counter::drop_vlan), 1U);
 }
 
 TEST_F(ShmPorts, an_engine_counts_what_its_port_missed) {

@@ -310,7 +310,7 @@ TEST_F(Joining, one_s_own_frames_are_dropped_where_a_device_loops_them_back) {
     fabric_.loops_back = true;
     EXPECT_TRUE(send(b, kBroadcastMac));
     EXPECT_TRUE(take(b).empty());
-    EXPECT_EQ(b.counts().unwanted, 1U);
+    EXPECT_EQ(b.counts().own_echo, 1U);
 }
 
 TEST(VerbsManager, is_opened_at_run_time_or_named) {

@@ -31,7 +31,7 @@ TEST_F(VerbsPorts, a_node_not_heard_of_is_reached_by_all_and_then_alone) {
     EXPECT_EQ(a.counts().flooded, 1U);
     EXPECT_EQ(take(b), std::vector<std::uint32_t>{77});
     EXPECT_TRUE(take(c).empty());
-    EXPECT_EQ(c.counts().unwanted, 1U);
+    EXPECT_EQ(c.counts().other_station, 1U);
     EXPECT_TRUE(send(b, mac(a), 78)) << "b has heard a";
     EXPECT_EQ(b.counts().flooded, 0U);
     EXPECT_EQ(take(a), std::vector<std::uint32_t>{78});
@@ -39,7 +39,7 @@ TEST_F(VerbsPorts, a_node_not_heard_of_is_reached_by_all_and_then_alone) {
     EXPECT_EQ(a.counts().flooded, 1U);
     EXPECT_EQ(take(b), std::vector<std::uint32_t>{79});
     EXPECT_TRUE(take(c).empty());
-    EXPECT_EQ(c.counts().unwanted, 1U);
+    EXPECT_EQ(c.counts().other_station, 1U);
     EXPECT_EQ(device(0).handles_made, 2) << "one for all, one for b";
 }
 
