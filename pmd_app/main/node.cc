@@ -243,7 +243,7 @@ std::string Node::packets_as_text() const {
     for (const OpenPort& port : ports_) {
         if (port.packet == nullptr) continue;
         const auto& counts = port.packet->counts();
-        const auto& calls = port.packet->socket_counts();
+        const auto& calls = port.packet->ring_counts();
         text += fmt::format("{}{}: {} frames sent by {} system calls, {} of which left some over",
                             text.empty() ? "" : "; ", port.packet->name(), counts.frames_sent,
                             calls.pushes, calls.refusals);

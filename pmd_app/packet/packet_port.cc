@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/clock.h"
 
 namespace ulc::packet {
 namespace {
@@ -66,8 +67,14 @@ void PacketPort::fill_table(const PortOptions& options) {
     };
     port_.costs = [](void* context) {
         const auto& self = *static_cast<const PacketPort*>(context);
-        const PacketSocket::Counts& socket = self.socket_counts();
-        return PortCosts{socket.pushes, socket.refusals, self.counts_.copied_bytes};
+        const TransmitRing::Counts& ring = self.ring_counts();
+        return PortCosts{ring.pushes, ring.refusals, self.counts_.copied_bytes};
+    };
+    port_.drops = [](void* context) {
+        const auto& self = *static_cast<const PacketPort*>(context);
+        PortDrops drops = self.counts_.drops;
+        drops.unsendable = self.ring_counts().unsendable;
+        return drops;
     };
 }
 
@@ -84,17 +91,11 @@ std::uint16_t PacketPort::receive(Segment** out, std::uint16_t n) {
 }
 
 Segment* PacketPort::take(const Landing* landing) {
-    PacketSocket::Received got;
+    Received got;
     while (socket_.next_frame(got)) {
         Segment* segment = nullptr;
-        Mac to;
-        std::memcpy(&to, got.frame, sizeof to);
-        const bool ours = (to.octets[0] & 1U) != 0 || to == port_.info.mac;
-        if (!ours || !got.whole || got.length > frame_max_ || got.length < kEthernetOctets) {
-            ++counts_.unwanted;
-        } else {
+        if (is_ours(got, port_.info.mac, frame_max_, counts_.drops))
             segment = copy_out(got, landing);
-        }
         socket_.release_frame();
         if (segment != nullptr) return segment;
     }
@@ -102,7 +103,7 @@ Segment* PacketPort::take(const Landing* landing) {
 }
 
 // The kernel does not change a frame in the ring before release_frame(), so one look is enough.
-Segment* PacketPort::copy_out(const PacketSocket::Received& got, const Landing* landing) {
+Segment* PacketPort::copy_out(const Received& got, const Landing* landing) {
     Segment* segment = rx_pool_.get();
     if (segment == nullptr) {
         ++counts_.no_frame;
@@ -127,25 +128,27 @@ Segment* PacketPort::copy_out(const PacketSocket::Received& got, const Landing* 
 }
 
 std::uint16_t PacketPort::send(Segment* const* frames, std::uint16_t n) {
+    TransmitRing& ring = socket_.transmit_ring();
     std::uint16_t sent = 0;
     for (; sent < n; ++sent) {
-        std::byte* to = socket_.transmit_slot();
+        std::byte* to = ring.slot();
         if (to == nullptr) break;
         Segment* segment = frames[sent];
         ULC_CHECK(segment->length <= frame_max_);
         copy_frame(to, *segment);
-        socket_.write(segment->length);
+        ring.write(segment->length);
         counts_.copied_bytes += segment->length;
         port::FramePool::put(segment);
     }
-    if (sent > 0) socket_.push();
+    if (sent > 0) ring.push();
     counts_.frames_sent += sent;
     return sent;
 }
 
 std::uint32_t PacketPort::pending() {
-    const std::uint32_t frames = socket_.in_use();
-    if (frames > 0 && socket_.must_push()) socket_.push();
+    TransmitRing& ring = socket_.transmit_ring();
+    const std::uint32_t frames = ring.in_use();
+    if (frames > 0 && ring.must_push()) ring.retry(monotonic_now());
     return frames;
 }
 

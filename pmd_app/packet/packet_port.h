@@ -4,8 +4,8 @@
 //
 // DPDK's af_packet driver reports frames as sent that the kernel has refused, and leaves them in
 // its ring until something else is sent (docs/ARCHITECTURE.md, "A NIC shared with the kernel").
-// This port reports a frame as pending until the kernel has freed it, and pushes again while it
-// refuses.
+// This port reports a frame as pending until the kernel has freed it. It pushes again while the
+// kernel refuses, and gives a frame up that does not leave (transmit_ring.h).
 #pragma once
 
 #include <cstdint>
@@ -43,12 +43,12 @@ public:
     struct Counts {
         std::uint64_t frames_sent = 0;
         std::uint64_t copied_bytes = 0;  ///< into the transmit ring and out of the receive ring
-        std::uint64_t unwanted = 0;      ///< for other stations, truncated or VLAN-tagged
+        PortDrops drops;                 ///< without `unsendable`, which the ring counts
         std::uint64_t no_frame = 0;      ///< the receive pool was empty
     };
     [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
-    [[nodiscard]] const PacketSocket::Counts& socket_counts() const noexcept {
-        return socket_.counts();
+    [[nodiscard]] const TransmitRing::Counts& ring_counts() const noexcept {
+        return socket_.transmit_ring().counts();
     }
 
 private:
@@ -57,7 +57,7 @@ private:
     [[nodiscard]] std::uint16_t receive(Segment** out, std::uint16_t n);
     /// The next frame that is for this station, copied out of the ring. nullptr: none.
     [[nodiscard]] Segment* take(const Landing* landing);
-    [[nodiscard]] Segment* copy_out(const PacketSocket::Received& got, const Landing* landing);
+    [[nodiscard]] Segment* copy_out(const Received& got, const Landing* landing);
     [[nodiscard]] std::uint16_t send(Segment* const* frames, std::uint16_t n);
     [[nodiscard]] std::uint32_t pending();
 

@@ -22,8 +22,8 @@ namespace ulc::packet {
 namespace {
 
 constexpr std::uint32_t kEthernetOctets = 14;
-/// Offset of a frame in a transmit slot (packet_mmap.rst, "tp_net").
-constexpr std::uint32_t kTransmitOffset = TPACKET2_HDRLEN - sizeof(sockaddr_ll);
+/// Offset of the address of a received frame in its slot (packet_mmap.rst).
+constexpr std::uint32_t kAddressOffset = TPACKET_ALIGN(sizeof(tpacket2_hdr));
 /// The socket's send buffer. The transmit ring bounds what is under way; the kernel's default of
 /// 208 KiB holds fewer than kTransmitSlots frames of 9,000 bytes.
 constexpr int kSendBufferOctets = 1 << 20;
@@ -195,8 +195,11 @@ Err PacketSocket::make_rings(std::uint32_t receive_frames, std::string& why) {
     }
     auto* memory = static_cast<std::byte*>(mapped_);
     rx_ = {memory, slot, receive.tp_frame_nr};
-    tx_ = {memory + octets_of(receive), slot, kTransmitSlots};
     ULC_CHECK(transmit.tp_frame_nr == kTransmitSlots);
+    tx_.use(memory + octets_of(receive), slot, kTransmitSlots,
+            {this, [](void* context) {
+                 return static_cast<PacketSocket*>(context)->read_transmit_ring();
+             }});
     return Err::kOk;
 }
 
@@ -221,7 +224,10 @@ bool PacketSocket::next_frame(Received& out) const noexcept {
     if ((status & TP_STATUS_USER) == 0) return false;
     out.frame = reinterpret_cast<const std::byte*>(&slot) + slot.tp_mac;
     out.length = slot.tp_snaplen;
-    out.whole = slot.tp_snaplen == slot.tp_len && (status & TP_STATUS_VLAN_VALID) == 0;
+    out.truncated = slot.tp_snaplen != slot.tp_len;
+    const auto& address = *reinterpret_cast<const sockaddr_ll*>(
+        reinterpret_cast<const std::byte*>(&slot) + kAddressOffset);
+    out.for_other_host = address.sll_pkttype == PACKET_OTHERHOST;
     return true;
 }
 
@@ -241,35 +247,18 @@ std::uint64_t PacketSocket::dropped() noexcept {
 
 // ---- sending ------------------------------------------------------------------------------------
 
-std::byte* PacketSocket::transmit_slot() noexcept {
-    if (tx_head_ - tx_tail_ == kTransmitSlots && in_use() == kTransmitSlots) return nullptr;
-    return reinterpret_cast<std::byte*>(tx_.at(tx_head_)) + kTransmitOffset;
-}
-
-void PacketSocket::write(std::uint32_t length) noexcept {
-    tpacket2_hdr& slot = *tx_.at(tx_head_);
-    slot.tp_len = length;
-    slot.tp_snaplen = length;
-    store_status(slot, TP_STATUS_SEND_REQUEST);  // after the frame; the kernel reads it in push()
-    ++tx_head_;
-}
-
-bool PacketSocket::must_push() const noexcept {
-    return tx_head_ != tx_tail_ && load_status(*tx_.at(tx_head_ - 1)) == TP_STATUS_SEND_REQUEST;
-}
-
-void PacketSocket::push() noexcept {
-    ++counts_.pushes;
-    // The result says nothing that the slots do not say better: it is the bytes taken even if the
-    // send buffer was full before the last frame.
-    static_cast<void>(sendto(fd_, nullptr, 0, MSG_DONTWAIT, nullptr, 0));
-    if (must_push()) ++counts_.refusals;
-}
-
-std::uint32_t PacketSocket::in_use() noexcept {
-    while (tx_tail_ != tx_head_ && load_status(*tx_.at(tx_tail_)) == TP_STATUS_AVAILABLE)
-        ++tx_tail_;
-    return tx_head_ - tx_tail_;
+TransmitRing::Answer PacketSocket::read_transmit_ring() noexcept {
+    using Answer = TransmitRing::Answer;
+    if (sendto(fd_, nullptr, 0, MSG_DONTWAIT, nullptr, 0) >= 0) return Answer::kLooked;
+    switch (errno) {
+        case EAGAIN:    // the send buffer
+        case ENETDOWN:  // the interface is down
+        case ENXIO:     // … or gone
+        case EINTR:
+            return Answer::kBusy;
+        default:  // ENOBUFS from a queue that is full, or a driver that dropped the frame
+            return Answer::kRefused;
+    }
 }
 
 // ---- the interface ------------------------------------------------------------------------------

@@ -2,12 +2,7 @@
 // A packet socket with a receive and a transmit ring (packet(7), TPACKET_V2), bound to one
 // interface and one EtherType. The kernel writes received frames into the receive ring; a look at
 // it costs no system call. Frames to send are written into the transmit ring and pushed by one
-// sendto().
-//
-//   transmit slot:  free ──write()──▶ asked ──push()──▶ with the kernel ──sent──▶ free
-//
-// push() reports what the kernel did, and a slot that the kernel did not take stays `asked`, so the
-// port knows to push again. A slot is free when the kernel has freed the frame: behind a shaped
+// sendto() (transmit_ring.h). A slot is free when the kernel has freed the frame: behind a shaped
 // link that is when the frame has left its queue. Engine thread only.
 #pragma once
 
@@ -16,6 +11,8 @@
 #include <string>
 
 #include "base/error.h"
+#include "packet/received.h"
+#include "packet/transmit_ring.h"
 #include "port/port.h"
 
 struct tpacket2_hdr;
@@ -50,11 +47,6 @@ public:
     [[nodiscard]] std::uint64_t bits_per_second() const noexcept { return bits_per_second_; }
 
     // --- receiving
-    struct Received {
-        const std::byte* frame = nullptr;  ///< valid until release_frame()
-        std::uint32_t length = 0;
-        bool whole = false;  ///< not truncated, not VLAN-tagged
-    };
     /// The oldest frame of the ring. False: none.
     [[nodiscard]] bool next_frame(Received& out) const noexcept;
     /// Gives the slot of that frame back to the kernel.
@@ -63,27 +55,14 @@ public:
     [[nodiscard]] std::uint64_t dropped() noexcept;
 
     // --- sending
-    /// Memory for one frame of up to mtu() + 14 bytes; nullptr: every slot is in use.
-    [[nodiscard]] std::byte* transmit_slot() noexcept;
-    /// The frame of `length` bytes in that memory is to be sent by the next push().
-    void write(std::uint32_t length) noexcept;
-    /// Asks the kernel to take every frame in the ring that it has not taken. One system call.
-    void push() noexcept;
-    /// Frees the slots whose frames have left. Returns how many are in use. No system call.
-    std::uint32_t in_use() noexcept;
-    /// True if the kernel has not taken the newest frame, so that push() is to be repeated.
-    [[nodiscard]] bool must_push() const noexcept;
+    /// The ring of frames to send; each has up to mtu() + 14 bytes.
+    [[nodiscard]] TransmitRing& transmit_ring() noexcept { return tx_; }
+    [[nodiscard]] const TransmitRing& transmit_ring() const noexcept { return tx_; }
 
     // --- the interface
     /// True while it is up and has a carrier. Binds again when an interface of that name has come
     /// back after it was removed. A system call or two.
     [[nodiscard]] bool running() noexcept;
-
-    struct Counts {
-        std::uint64_t pushes = 0;    ///< system calls to send
-        std::uint64_t refusals = 0;  ///< pushes after which frames were left in the ring
-    };
-    [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
 
 private:
     struct Ring {
@@ -98,6 +77,7 @@ private:
     Err bind_to(int index, std::string& why);
     [[nodiscard]] int ioctl_of(unsigned long request, void* answer) const noexcept;
     void read_speed() noexcept;
+    [[nodiscard]] TransmitRing::Answer read_transmit_ring() noexcept;
 
     int fd_ = -1;
     int index_ = 0;  ///< interface index
@@ -109,12 +89,9 @@ private:
     void* mapped_ = nullptr;
     std::size_t mapped_octets_ = 0;
     Ring rx_;
-    Ring tx_;
-    std::uint32_t rx_at_ = 0;    ///< slot of the oldest frame
-    std::uint32_t tx_head_ = 0;  ///< free-running: frames written
-    std::uint32_t tx_tail_ = 0;  ///< free-running: frames that have left
+    TransmitRing tx_;
+    std::uint32_t rx_at_ = 0;  ///< slot of the oldest frame
     std::uint64_t dropped_ = 0;
-    Counts counts_;
 };
 
 }  // namespace ulc::packet
