@@ -48,6 +48,18 @@ TEST(TopView, sums_all_reasons_to_drop) {
     EXPECT_TRUE(says(top_text(before, now, {}), "dropped 7/s"));
 }
 
+TEST(TopView, has_a_line_of_frames_that_are_not_taken_or_cannot_be_sent_when_there_are_some) {
+    TopSample before = at(0);
+    TopSample now = at(2);
+    before.counters = {{"tx_unsendable", 1}, {"drop_vlan", 4}, {"drop_too_long", 9}};
+    now.counters = before.counters;
+    EXPECT_FALSE(says(top_text(before, now, {}), "frames   "));
+    now.counters["tx_unsendable"] += 6;
+    now.counters["drop_vlan"] += 8;
+    const std::string text = top_text(before, now, {});
+    EXPECT_TRUE(says(text, "frames   not sendable 3/s, of a VLAN 4/s\n")) << text;
+}
+
 TEST(TopView, counts_cursors_across_their_wrap) {
     TopSample before = at(0);
     TopSample now = at(1);

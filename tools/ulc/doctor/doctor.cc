@@ -42,7 +42,9 @@ Findings look_at_host(const std::string& engine) {
     check_nics("", findings);
     check_interfaces("", findings);
     check_programs(findings);
-    if (!engine.starts_with("embedded:")) check_socket(engine, findings);
+    if (engine.starts_with("embedded:")) return findings;
+    check_socket(engine, findings);
+    check_engine_frames(engine, findings);
     return findings;
 }
 

@@ -3,6 +3,9 @@
 // repairs what it found.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,6 +37,13 @@ void check_interfaces(const std::string& root, Findings& out);
 void check_programs(Findings& out);
 /// The engine's socket and its folder.
 void check_socket(const std::string& socket, Findings& out);
+
+/// Values of the engine's counters, by name.
+using CounterValues = std::map<std::string, std::uint64_t, std::less<>>;
+/// Names the frames that an engine did not take or could not send, by reason.
+void check_frames(const CounterValues& counters, Findings& out);
+/// Applies it to the engine at that socket, if one answers.
+void check_engine_frames(const std::string& socket, Findings& out);
 
 /// Finds out, as one rank of a job whose ranks all do so, whether broadcast, unicast and multicast
 /// reach the others. Rank 0 gets all findings, the others an empty list. Returns false if the job

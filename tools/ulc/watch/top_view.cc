@@ -151,6 +151,25 @@ private:
     std::vector<std::string> lines_;
 };
 
+/// Adds a line if frames came that are not for this node, or left it that cannot be sent.
+void add_strays(Page& page, const Rates& rates) {
+    struct Reason {
+        const char* counter;
+        const char* words;
+    };
+    constexpr Reason kReasons[] = {{"tx_unsendable", "not sendable"},
+                                   {"drop_too_long", "too long"},
+                                   {"drop_vlan", "of a VLAN"},
+                                   {"drop_other_station", "for others"},
+                                   {"port_errors", "damaged"}};
+    std::string text;
+    for (const Reason& reason : kReasons)
+        if (const double rate = rates.of(reason.counter); rate > 0)
+            text += fmt::format("{}{} {}/s", text.empty() ? "frames   " : ", ", reason.words,
+                                compact(rate));
+    if (!text.empty()) page.add(text, Page::Tone::kAlarm);
+}
+
 void add_engine(Page& page, const TopSample& now, const Rates& rates) {
     page.add(fmt::format("engine {} at {}: {} endpoint{}, ports {}", now.engine_pid, now.socket,
                          now.rows.size(), now.rows.size() == 1 ? "" : "s",
@@ -171,6 +190,7 @@ void add_engine(Page& page, const TopSample& now, const Rates& rates) {
                     compact(repairs), sent > 0 ? 100 * repairs / sent : 0,
                     compact(rates.of("req_sent")), compact(missed), compact(rates.of_all("drop_"))),
         missed > 0 ? Page::Tone::kAlarm : Page::Tone::kPlain);
+    add_strays(page, rates);
     const double rounds = rates.of("rounds");
     page.add(
         fmt::format("engine   {} rounds/s, {:.1f} % busy, {} naps/s   stalled by clients {}/s, "
