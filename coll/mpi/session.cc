@@ -220,18 +220,17 @@ Pace& Session::pace_of_thread() noexcept {
     return pace;
 }
 
-bool Session::end_round(Pace& pace, Pace::Found found, Nanos deadline) {
+Nanos Session::end_round(Pace& pace, Pace::Found found) {
     Nanos at = now();
     if (pace.mpi_is_due(at)) {
         hooks_->progress();
         at = now();
     }
-    if (found != Pace::Found::kCompletion && at >= deadline) return false;
     if (pace.yields(found, at)) {
         ::sched_yield();
         pace.yielded(at, now());
     }
-    return true;
+    return at;
 }
 
 void Session::say_failure(const char* name, int error) {

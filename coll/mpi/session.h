@@ -36,14 +36,14 @@ public:
     [[nodiscard]] int perform(std::unique_ptr<Operation> operation);
 
     /// Calls `done()` with the lock held, and the MPI's progress without it (as `Pace` says), until
-    /// `done()` returns true. False: `limit` passed.
+    /// `done()` returns true. False: `limit` passed, whatever else completed meanwhile.
     template <typename Done>
     [[nodiscard]] bool drive(Nanos limit, Done&& done) {
         const Waiting waiting;
         Pace& pace = pace_of_thread();
         pace.begin();
         const Nanos deadline = limit == kNever ? kNever : now() + limit;
-        for (;;) {
+        for (bool passed = false;;) {
             auto found = Pace::Found::kNothing;
             Operation* finished = nullptr;
             {
@@ -59,7 +59,8 @@ public:
             }
             if (finished != nullptr) found = Pace::Found::kCompletion;
             complete(finished);
-            if (!end_round(pace, found, deadline)) return false;
+            if (passed) return false;  // and `done()` has seen what came before
+            passed = end_round(pace, found) >= deadline;
         }
     }
 
@@ -93,8 +94,8 @@ private:
     /// Completes the requests of a list and frees it; without the lock.
     void complete(Operation* finished);
     /// Drives the MPI's progress if it is due, and gives the core away if nothing moved for long.
-    /// Called without the lock. False: the deadline has passed.
-    [[nodiscard]] bool end_round(Pace& pace, Pace::Found found, Nanos deadline);
+    /// Called without the lock. Returns the time.
+    Nanos end_round(Pace& pace, Pace::Found found);
     /// Gives the operations of freed communicators a second when the MPI ends.
     void finish_operations();
     /// name: nullptr for an operation that the program did not ask for, which fails silently.
