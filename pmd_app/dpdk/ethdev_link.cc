@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The link of a DPDK port: memif is connected again, a card that the kernel wants is given back.
-#include <ctime>
-
 #include <rte_alarm.h>
 #include <rte_ethdev.h>
 
@@ -9,6 +7,7 @@
 #include "dpdk/device_check.h"
 #include "dpdk/ethdev_port.h"
 #include "dpdk/ethdev_reconnect.h"
+#include "dpdk/interrupt_thread.h"
 #include "dpdk/log.h"
 
 namespace ulc::dpdk {
@@ -28,11 +27,9 @@ bool EthdevPort::Reconnect::ask() {
     return false;
 }
 
-void EthdevPort::Reconnect::wait() const {
-    while (!done.load(std::memory_order_acquire)) {  // partner: run()
-        const timespec nap{.tv_sec = 0, .tv_nsec = 100'000};
-        nanosleep(&nap, nullptr);
-    }
+bool EthdevPort::Reconnect::wait() const {
+    return wait_for_interrupt_thread(
+        [this] { return done.load(std::memory_order_acquire); });  // partner: run()
 }
 
 void EthdevPort::Reconnect::run(void* context) {

@@ -5,21 +5,20 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstring>
-#include <ctime>
-#include <functional>
+#include <memory>
 #include <utility>
 
-#include <rte_alarm.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_log.h>
 #include <rte_mempool.h>
 
 #include "base/clock.h"
 #include "dpdk/device_check.h"
 #include "dpdk/ethdev_reconnect.h"
+#include "dpdk/interrupt_thread.h"
 #include "dpdk/kernel/isolation.h"
 #include "dpdk/log.h"
 #include "dpdk/multicast.h"
@@ -55,27 +54,6 @@ std::string with_log(const std::string& what) {
     return said.empty() ? what : what + " (" + said + ")";
 }
 
-/// Runs a step on the thread of the driver's handlers, so that no handler runs at the same time.
-/// Waits for its end.
-Err on_interrupt_thread(const std::function<Err()>& step) {
-    struct Task {
-        const std::function<Err()>& step;
-        std::atomic<bool> done{false};
-        Err result = Err::kOk;
-    } task{.step = step};
-    const auto run = [](void* context) {
-        auto* self = static_cast<Task*>(context);
-        self->result = self->step();
-        self->done.store(true, std::memory_order_release);  // partner: below
-    };
-    if (rte_eal_alarm_set(1, run, &task) != 0) return step();
-    while (!task.done.load(std::memory_order_acquire)) {
-        const timespec nap{.tv_sec = 0, .tv_nsec = 100'000};
-        nanosleep(&nap, nullptr);
-    }
-    return task.result;
-}
-
 }  // namespace
 
 Err EthdevPort::open(const PortOptions& options, std::unique_ptr<EthdevPort>& out,
@@ -90,21 +68,28 @@ Err EthdevPort::open(const PortOptions& options, std::unique_ptr<EthdevPort>& ou
     if (const Err e = check_device(port->spec_, sized.mtu, why); e != Err::kOk) return e;
     size_device(port->spec_, sized.mtu == 0 ? kMtuDefault : sized.mtu);
     if (const Err e = port->probe(sized, why); e != Err::kOk) return e;
-    const auto make_ready = [&] {
-        const Err e = port->configure(sized, why);
-        return e == Err::kOk ? port->start(sized, why) : e;
-    };
     Err e = Err::kOk;
     if (port->was_parked_) {
         // A peer may have connected to the parked device: disconnect it, and accept no other until
         // the queues are new.
-        e = on_interrupt_thread([&] {
-            rte_eth_dev_start(port->id_);
-            rte_eth_dev_stop(port->id_);
-            return make_ready();
+        struct Opening {
+            PortOptions options;
+            std::string why;
+        };
+        const auto opening = std::make_shared<Opening>(Opening{sized, {}});
+        e = on_interrupt_thread([self = port.get(), opening] {
+            rte_eth_dev_start(self->id_);
+            rte_eth_dev_stop(self->id_);
+            return self->make_ready(opening->options, opening->why);
         });
+        if (e == Err::kTimeout) {
+            static_cast<void>(port.release());  // that thread may still use it
+            why = "the thread of DPDK's drivers does not answer; start the process again";
+            return e;
+        }
+        why = opening->why;
     } else {
-        e = make_ready();
+        e = port->make_ready(sized, why);
     }
     if (e != Err::kOk) return e;
     port->choose_tx_account();
@@ -241,6 +226,11 @@ Err EthdevPort::configure(const PortOptions& options, std::string& why) {
     return shared_ && !is_card ? leave_frames_with_kernel(id_, spec_, why) : Err::kOk;
 }
 
+Err EthdevPort::make_ready(const PortOptions& options, std::string& why) {
+    const Err e = configure(options, why);
+    return e == Err::kOk ? start(options, why) : e;
+}
+
 Err EthdevPort::start(const PortOptions& options, std::string& why) {
     reconnect_ = std::make_unique<Reconnect>();
     reconnect_->id = id_;
@@ -325,19 +315,28 @@ void EthdevPort::fill_table() {
     };
 }
 
+/// Stops the device, and closes it if it is not kept. False: the interrupt thread does not answer.
+bool EthdevPort::close_device() {
+    if (!reconnect_->wait()) return false;
+    reconnect_->closing = true;
+    reconnect_->request = nullptr;
+    reconnect_->keep = is_memif_server(spec_);
+    // The driver's own handlers run on EAL's interrupt thread, and a peer may be leaving at this
+    // moment.
+    if (spec_.kind != DeviceKind::kMemif || !reconnect_->ask()) Reconnect::run(reconnect_.get());
+    return reconnect_->wait();
+}
+
 EthdevPort::~EthdevPort() {
     exception_.reset();  // it sends through this device
     if (!probed_ && reconnect_ == nullptr) return;
-    if (reconnect_ != nullptr) {
-        reconnect_->wait();
-        reconnect_->closing = true;
-        reconnect_->request = nullptr;
-        reconnect_->keep = is_memif_server(spec_);
-        // The driver's own handlers run on EAL's interrupt thread, and a peer may be leaving at
-        // this moment.
-        if (spec_.kind != DeviceKind::kMemif || !reconnect_->ask())
-            Reconnect::run(reconnect_.get());
-        reconnect_->wait();
+    if (reconnect_ != nullptr && !close_device()) {
+        // That thread may still use the device and what it was asked to do.
+        static_cast<void>(reconnect_.release());
+        static_cast<void>(request_.release());
+        RTE_LOG(WARNING, USER1, "%s: the thread of the drivers does not answer; it stays open\n",
+                spec_.name.c_str());
+        return;
     }
     if (is_memif_server(spec_)) {
         park_device(spec_, id_);

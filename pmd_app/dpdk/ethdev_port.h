@@ -63,6 +63,7 @@ private:
     Err probe(const PortOptions& options, std::string& why);
     Err configure(const PortOptions& options, std::string& why);
     Err start(const PortOptions& options, std::string& why);
+    Err make_ready(const PortOptions& options, std::string& why);
     Err choose_sharing(const PortOptions& options, std::string& why);
     void choose_filter(const PortOptions& options);
     Err choose_mtu(const PortOptions& options, std::string& why);
@@ -77,6 +78,7 @@ private:
     static PortDrops drops(void* context);
     [[nodiscard]] bool is_ours(const rte_mbuf& frame);
     bool reconnect_memif();
+    bool close_device();
     void let_go();
 
     Port port_;

@@ -28,7 +28,8 @@ struct EthdevPort::Reconnect {
 
     /// Lets EAL's interrupt thread call run(). False: it will not.
     [[nodiscard]] bool ask();
-    void wait() const;
+    /// False: that thread did not come to an end of it (interrupt_thread.h).
+    [[nodiscard]] bool wait() const;
     static void run(void* context);
 };
 
