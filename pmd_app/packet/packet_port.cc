@@ -94,7 +94,7 @@ Segment* PacketPort::take(const Landing* landing) {
     Received got;
     while (socket_.next_frame(got)) {
         Segment* segment = nullptr;
-        if (is_ours(got, port_.info.mac, frame_max_, counts_.drops))
+        if (is_ours(got, port_.info.mac, socket_.has_address(), frame_max_, counts_.drops))
             segment = copy_out(got, landing);
         socket_.release_frame();
         if (segment != nullptr) return segment;

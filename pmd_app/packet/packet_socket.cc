@@ -274,6 +274,8 @@ bool PacketSocket::running() noexcept {
         all.mr_type = PACKET_MR_ALLMULTI;
         static_cast<void>(set_option(fd_, PACKET_ADD_MEMBERSHIP, all));
     }
+    has_address_ = ioctl_of(SIOCGIFHWADDR, &query) == 0 &&
+                   std::memcmp(query.ifr_hwaddr.sa_data, &mac_, sizeof mac_) == 0;
     constexpr short kUp = IFF_UP | IFF_RUNNING;
     return ioctl_of(SIOCGIFFLAGS, &query) == 0 && (query.ifr_flags & kUp) == kUp;
 }

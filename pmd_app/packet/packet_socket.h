@@ -63,6 +63,8 @@ public:
     /// True while it is up and has a carrier. Binds again when an interface of that name has come
     /// back after it was removed. A system call or two.
     [[nodiscard]] bool running() noexcept;
+    /// True if the interface had the address mac() when running() looked.
+    [[nodiscard]] bool has_address() const noexcept { return has_address_; }
 
 private:
     struct Ring {
@@ -85,6 +87,7 @@ private:
     std::uint16_t ether_type_ = 0;
     std::uint16_t mtu_ = 0;
     Mac mac_;
+    bool has_address_ = true;
     std::uint64_t bits_per_second_ = 0;
     void* mapped_ = nullptr;
     std::size_t mapped_octets_ = 0;

@@ -10,7 +10,7 @@ constexpr std::uint32_t kEthernetOctets = 14;
 
 }  // namespace
 
-bool is_ours(const Received& got, const Mac& own, std::uint32_t frame_max,
+bool is_ours(const Received& got, const Mac& own, bool has_own, std::uint32_t frame_max,
              PortDrops& drops) noexcept {
     if (got.length < kEthernetOctets) {
         ++drops.damaged;
@@ -18,11 +18,12 @@ bool is_ours(const Received& got, const Mac& own, std::uint32_t frame_max,
     }
     Mac to;
     std::memcpy(&to, got.frame, sizeof to);
-    if ((to.octets[0] & 1U) == 0 && to != own) {
+    const bool to_group = (to.octets[0] & 1U) != 0;
+    if (!to_group && to != own) {
         ++drops.other_station;
         return false;
     }
-    if (got.for_other_host) {
+    if (got.for_other_host && (to_group || has_own)) {
         ++drops.vlan;
         return false;
     }

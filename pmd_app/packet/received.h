@@ -23,8 +23,9 @@ struct Received {
 /// A socket that is bound to one EtherType never sees the tag of a VLAN: the kernel gives the frame
 /// to the interface of that VLAN. Without such an interface it removes the tag and marks the frame
 /// as one for another host, also if its address is the interface's or a group's. It ignores the tag
-/// of VLAN 0, which has a priority alone.
-[[nodiscard]] bool is_ours(const Received& got, const Mac& own, std::uint32_t frame_max,
-                           PortDrops& drops) noexcept;
+/// of VLAN 0, which has a priority alone. If the interface has another address than `own` by now, a
+/// frame to `own` has this mark without a tag, too: `has_own` is false then.
+[[nodiscard]] bool is_ours(const Received& got, const Mac& own, bool has_own,
+                           std::uint32_t frame_max, PortDrops& drops) noexcept;
 
 }  // namespace ulc::packet

@@ -22,7 +22,7 @@ PortDrops drops_of(const Mac& to, std::uint32_t length, bool for_other_host = fa
     std::ranges::transform(to.octets, octets.begin(), [](auto o) { return std::byte{o}; });
     PortDrops drops;
     const bool taken =
-        is_ours({octets.data(), length, truncated, for_other_host}, kOwn, kFrameMax, drops);
+        is_ours({octets.data(), length, truncated, for_other_host}, kOwn, true, kFrameMax, drops);
     const std::uint64_t all =
         drops.damaged + drops.other_station + drops.vlan + drops.too_long + drops.own_echo;
     EXPECT_EQ(all, taken ? 0U : 1U) << "each dropped frame is counted once";
@@ -43,6 +43,18 @@ TEST(PacketReceived, frames_for_this_station_and_groups_are_taken_up_to_the_mtu)
 TEST(PacketReceived, a_frame_to_this_station_or_a_group_marked_for_another_host_is_of_a_vlan) {
     for (const Mac& to : {kOwn, kGroup, kBroadcastMac})
         EXPECT_EQ(drops_of(to, 100, true).vlan, 1U);
+}
+
+// The kernel compares with the address that the interface has now.
+TEST(PacketReceived, a_frame_to_an_address_that_the_interface_no_longer_has_is_taken) {
+    for (const Mac& to : {kOwn, kGroup}) {
+        std::array<std::byte, 100> octets{};
+        std::ranges::transform(to.octets, octets.begin(), [](auto o) { return std::byte{o}; });
+        PortDrops drops;
+        const Received got{octets.data(), octets.size(), false, true};
+        EXPECT_EQ(is_ours(got, kOwn, false, kFrameMax, drops), to == kOwn);
+        EXPECT_EQ(drops.vlan, to == kOwn ? 0U : 1U);
+    }
 }
 
 TEST(PacketReceived, a_frame_for_another_station_is_counted_as_such) {
