@@ -41,6 +41,12 @@ clock_of() {
 progress_is_shown='' progress_began=$SECONDS
 [ -t 1 ] && [ "${TERM:-dumb}" != dumb ] && progress_is_shown=yes
 progress_begin() { progress_began=$SECONDS; }
+# time_left DONE TOTAL: ", 1:02 left" since progress_begin; nothing where that cannot be said.
+time_left() {
+    local took=$((SECONDS - progress_began))
+    (($1 == 0 || $2 == 0 || took < 3)) ||
+        printf ', %s left' "$(clock_of $((took * ($2 - $1) / $1)))"
+}
 progress() {
     [ -n "$progress_is_shown" ] || return 1
     local count=$1 total=$2 what=${3:-} took=$((SECONDS - progress_began)) bar text
@@ -49,8 +55,7 @@ progress() {
         printf -v bar '%*s' $((count * 20 / total)) ''
         printf -v text '  [%-20s] %d/%d %d %%' "${bar// /#}" "$count" "$total" \
             $((count * 100 / total))
-        ((count == 0 || took < 3)) ||
-            text+=", $(clock_of $((took * (total - count) / count))) left"
+        text+=$(time_left "$count" "$total")
     else
         text="  [$(clock_of "$took")]"
     fi
@@ -82,6 +87,8 @@ quietly() {
         last=$(tail -n 1 "$log" | tr '\t\r' ' ' | cut -c 1-100)
         if ! progress_of_line "$last" && ((SECONDS - shown >= 15)); then
             shown=$SECONDS
+            [[ $last =~ ^\ *\[?([0-9]+)/([0-9]+) ]] &&
+                last+=$(time_left "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}")
             printf '  [%s] %s\n' "$(elapsed)" "$last"
         fi
     done

@@ -378,12 +378,16 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--json", type=pathlib.Path, help="a copy of figures.json")
+    parser.add_argument("--measured", action="store_true", help="leave out what was not measured")
     parser.add_argument("--results", type=pathlib.Path, help="the table as a page in Markdown")
     options = parser.parse_args()
     found, problems = read_raw(options.folder / "raw")
     if not found:
         sys.exit(f"error: no results in {options.folder / 'raw'}")
     rows = make_rows(found)
+    if options.measured:
+        rows = [row for row in rows if row["value"] is not None
+                and (row["reference"] is None or row["reference_value"] is not None)]
     plots = {name: plot(options.folder, found, name, *rest) for name, *rest in PLOTS}
     for name, title, unit, metric in RANK_PLOTS:
         plots[name] = draw(options.folder, name, title, "ranks", unit,

@@ -29,11 +29,12 @@ class Report(unittest.TestCase):
         self.root = pathlib.Path(self.folder.name)
         (self.root / "raw").mkdir()
 
-    def report(self, **raw):
+    def report(self, *options, **raw):
         for name, text in raw.items():
             (self.root / "raw" / f"{name.replace('__', '.')}.json").write_text(text)
         page = self.root / "page.md"
-        done = subprocess.run([sys.executable, SCRIPT, self.root, "--results", page],
+        done = subprocess.run([sys.executable, SCRIPT, self.root, "--results", page,
+                               *options],
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout, page.read_text(encoding="utf-8")
@@ -61,6 +62,17 @@ class Report(unittest.TestCase):
     def test_a_figure_without_result_is_not_measured(self):
         _, page = self.report(ucx__1=result(ucx__posix__one_way__8=0.1))
         self.assertIn("| not measured | UCX, shared memory | 0.1 µs |  |", self.row_of(page))
+
+    def test_the_first_table_has_only_rows_with_their_reference(self):
+        both = {"embedded_shm__1": result(ulc__embedded__one_way__8=0.5),
+                "ucx__1": result(ucx__posix__one_way__8=0.1),
+                "daemon__1": result(ulc__daemon__one_way__8=5)}
+        table, _ = self.report("--measured", **both)
+        self.assertRegex(table, r"one way, 8 B, shared memory +0\.5 ")
+        self.assertNotRegex(table, "daemon|not measured|–")
+        table, _ = self.report(**both)
+        self.assertRegex(table, "two daemons, one way, 8 B")
+        self.assertIn("not measured", table)
 
     def test_a_cut_result_is_listed(self):
         _, page = self.report(ucx__1=result(ucx__posix__one_way__8=0.1), embedded_shm__1="{")
