@@ -224,7 +224,7 @@ inline constexpr std::size_t kAddressOctets = 32;
 
 /// In the place of an address: the endpoint that is open under that name, wherever it is.
 struct NamedAddress {
-    static constexpr unsigned char kVersion = 2;  ///< the wire's
+    static constexpr unsigned char kVersion = 3;  ///< the wire's
     static constexpr unsigned char kMark = 1;
     unsigned char version = kVersion;
     unsigned char mark = kMark;

@@ -27,6 +27,11 @@ inline constexpr std::uint8_t kMediaSaid = 5;
 inline constexpr std::array<std::string_view, kMedia> kMediumNames{"switch",  "hub",     "shallow",
                                                                    "machine", "crowded", "node"};
 
+/// Returns the medium that a roster says. One that is not known here is as good as none.
+[[nodiscard]] constexpr Medium medium_said(std::uint8_t value) noexcept {
+    return value < kMediaSaid ? static_cast<Medium>(value) : Medium::kSwitch;
+}
+
 [[nodiscard]] constexpr std::string_view name_of(Medium medium) noexcept {
     return kMediumNames[static_cast<std::uint8_t>(medium)];
 }

@@ -94,6 +94,7 @@ void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
     config.first_seq = job.first_seq;
     config.world = job.world;
     config.profile = job.profile;
+    config.mtu = job.mtu;
     endpoint.job = event.job;
     endpoint.world = job.world;
     endpoint.groups.push_back(job.world);
@@ -132,6 +133,8 @@ void on_event(Core& core, Net& net, const JobEvent& event, Nanos now) {
         case JobEventKind::kFailed:
             if (Endpoint* endpoint = core.find(event.endpoint); endpoint != nullptr)
                 fail_job(*endpoint, event.error, event.text.data());
+            return;
+        case JobEventKind::kShortened:
             return;
         case JobEventKind::kExcluded:
             if (Endpoint* endpoint = core.find(event.endpoint); endpoint != nullptr)
@@ -263,7 +266,8 @@ void fail_job(Endpoint& endpoint, Err error, std::string_view text) {
 void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig config,
                      std::span<const urtp::Peer> roster) {
     config.mac = endpoint.net->port.info.mac;
-    config.mtu = endpoint.net->port.info.mtu;
+    config.mtu = std::min(config.mtu, endpoint.net->port.info.mtu);
+    config.mtu_taken = endpoint.net->port.info.mtu;
     config.ether_type = core.config.ether_type;
     config.crc = core.config.crc;
     config.seed = core.prng.next();

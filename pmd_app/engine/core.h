@@ -267,7 +267,7 @@ struct Core {
                 .region = e.region,
                 .cq = e.completions,
                 .counters = counters,
-                .mtu = e.net->port.info.mtu,
+                .mtu = e.member != nullptr ? e.member->mtu() : e.net->port.info.mtu,
                 .client_gone = e.state == EndpointState::kLingering,
                 .gathers = e.net->port.info.gathers && !config.crc ? &e.net->transmitter : nullptr,
                 .offloads = e.offloads.get(),

@@ -114,6 +114,7 @@ bool on_open(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
     urtp::TransportConfig config;
     config.rank = kNoRank;
     config.profile = profile;
+    config.mtu = endpoint.net->port.info.mtu;
     begin_transport(core, endpoint, config, std::vector<urtp::Peer>(slots));
     endpoint.local_only = false;
     endpoint.links = std::make_unique<EndpointLinks>();
@@ -172,7 +173,7 @@ void on_unlink(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
 void on_opened(Endpoint& endpoint, Rank slot) {
     const LinkEnd* end = endpoint.net->jobs.links().at(endpoint.handle, slot);
     ULC_CHECK(end != nullptr && endpoint.links->slots[slot] == Slot::kVacant);
-    const Err made = endpoint.member->link(slot, {end->mac, end->peer, end->incarnation},
+    const Err made = endpoint.member->link(slot, {end->mac, end->peer, end->incarnation, end->mtu},
                                            {end->self, end->in, end->out});
     ULC_CHECK(made == Err::kOk);
     endpoint.gone[slot] = kHere;

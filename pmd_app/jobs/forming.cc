@@ -28,6 +28,8 @@ std::string_view reason_of(Err error) noexcept {
             return "speak no common protocol version";
         case Err::kProfile:
             return "use different transport profiles";
+        case Err::kLimit:
+            return "have a job whose roster needs too many frames; raise the MTU of all nodes";
         default:
             return "both claim the rank";
     }
@@ -197,7 +199,10 @@ void Jobs::Impl::on_join(const wire::JobBodyView& view, const Mac& source, Nanos
     for (const auto& record : records) {
         if (!same_key(*record, view) || record->phase != JobPhase::kForming) continue;
         for (std::size_t i = 0; i < view.claims.size(); ++i) {
-            if (view.claims[i].rank == 0 && !record->publisher) note_rank0(*record, source, now);
+            if (view.claims[i].rank == 0 && !record->publisher) {
+                note_rank0(*record, source, now);
+                if (view.join->version_max < wire::kVersionOfAttributes) record->join_old = source;
+            }
             if (dealt_with.test(i) || !record->publisher) continue;
             new_claim(*record, view, view.claims[i], source, now);
             if (record->phase != JobPhase::kForming) break;
@@ -228,14 +233,6 @@ void Jobs::Impl::on_introduction(const wire::JobBodyView& view, const Mac& sourc
             }
             break;
         }
-    }
-}
-
-void Jobs::Impl::on_own_address(const wire::JobBodyView& view) {
-    if (view.kind != wire::JobKind::kJoin || view.join->incarnation == config.incarnation) return;
-    if (!authentic(view, config.mac)) return;
-    for (const auto& record : records) {
-        if (record->phase == JobPhase::kForming && same_key(*record, view)) record->twin = true;
     }
 }
 
@@ -307,7 +304,7 @@ bool Jobs::Impl::claim_of_failed(JobRecord& record, const wire::JoinClaim& claim
     // attempt.
     const bool before = now - record.failed_at <= 2 * config.join_wait_max;
     if (!known && before) {
-        known = publisher.culprits.push_back(RemoteClaim{source, claim.handle, 0, now});
+        known = publisher.culprits.push_back(RemoteClaim{source, claim.handle, 0, now, {}});
     }
     if (!known) return false;
     reject_claim(record, source, claim, record.error,
@@ -321,7 +318,7 @@ void Jobs::Impl::new_claim(JobRecord& record, const wire::JobBodyView& view,
     const Rank rank = claim.rank;
     const auto conflict = [&](Err error, const Mac& other) {
         (void)publisher.culprits.push_back(
-            RemoteClaim{source, claim.handle, view.join->incarnation, now});
+            RemoteClaim{source, claim.handle, view.join->incarnation, now, {}});
         fail_job(record, error, rank, other, source, now);
         announce_failure(record);
     };
@@ -346,7 +343,9 @@ void Jobs::Impl::new_claim(JobRecord& record, const wire::JobBodyView& view,
     publisher.version_min = lowest;
     publisher.version_max = highest;
     if (known.handle == 0) ++publisher.claimed;
-    known = RemoteClaim{source, claim.handle, view.join->incarnation, now};
+    known = RemoteClaim{source, claim.handle, view.join->incarnation, now, {}};
+    for (const std::byte octet : view.attribute_octets)
+        known.attributes.push_back(static_cast<std::uint8_t>(octet));
 }
 
 // ------------------------------------------------------------------------------ failing
@@ -384,11 +383,10 @@ void Jobs::Impl::on_reject(const wire::JobBodyView& view, const Mac& source, Nan
 
 void Jobs::Impl::fail_job(JobRecord& record, Err error, Rank rank, const Mac& first,
                           const Mac& second, Nanos now) {
-    const std::string why =
-        first == second ? "two engines use MAC " + text_of(first) + " (rank " +
-                              std::to_string(rank) + "); give one of them another"
-                        : "rank " + std::to_string(rank) + ": nodes " + text_of(first) + " and " +
-                              text_of(second) + " " + std::string(reason_of(error));
+    const std::string why = first == second ? twins_text(record, first)
+                                            : "rank " + std::to_string(rank) + ": nodes " +
+                                                  text_of(first) + " and " + text_of(second) + " " +
+                                                  std::string(reason_of(error));
     for (const LocalRank& local : record.locals)
         fail_local(record, local, error, first, second, why);
     record.locals.clear();
@@ -413,6 +411,9 @@ void Jobs::Impl::announce_failure(const JobRecord& record) {
     reject.body.rank = record.conflict_rank;
     reject.body.first = record.first;
     reject.body.second = record.second;
+    if (record.first == config.mac && record.second == config.mac)
+        reject.body.handle =
+            config.incarnation;       // a twin may not have heard a claim of this engine
     (void)rejects.push_back(reject);  // full: each claimant is notified when it claims again
 }
 
@@ -439,8 +440,8 @@ void Jobs::Impl::check_deadlines(JobRecord& record, Nanos now) {
             ++i;
             continue;
         }
-        if (why.empty() && record.twin) {
-            why = "two engines use MAC " + text_of(config.mac) + ", this one and another";
+        if (why.empty() && record.twin != 0) {
+            why = twins_text(record, config.mac);
         } else if (why.empty() && record.publisher) {
             why = "still missing of " + std::to_string(record.size) +
                   " ranks: " + ranks_missing(record.size, [&](std::uint32_t rank) {

@@ -42,7 +42,7 @@ std::size_t Jobs::Impl::next_tx(std::byte* frame, Nanos now) {
         if (octets > 0) head.type = wire::FrameType::kLink;
     }
     for (auto at = records.begin(); octets == 0 && at != records.end(); ++at) {
-        octets = put_join(**at, body, now);
+        octets = put_join(**at, body, head.destination, now);
         if (octets == 0) octets = put_part(**at, body, head.destination, now);
         if (octets == 0) octets = put_bye(**at, body, now);
     }
@@ -101,22 +101,34 @@ std::size_t Jobs::Impl::put_reject(std::byte* body, Mac& to) {
 std::size_t Jobs::Impl::put_introduction(const JobRecord& record, std::byte* body) const {
     wire::JoinClaim claim{};
     claim.handle = record.publisher->rank0;
-    return put_claims(record, body, std::span(&claim, 1), wire::kJobIntroduces);
+    return put_claims(record, body, std::span(&claim, 1), wire::kJobIntroduces, {});
+}
+
+// J-38
+std::size_t Jobs::Impl::put_join_old(JobRecord& record, std::byte* body, Mac& to) const {
+    to = record.join_old;
+    record.join_old = Mac{};
+    wire::JoinClaim claim{};
+    claim.rank = record.locals.front().rank;
+    claim.handle = record.locals.front().endpoint;
+    return put_claims(record, body, std::span(&claim, 1), 0, {});
 }
 
 std::size_t Jobs::Impl::put_claims(const JobRecord& record, std::byte* body,
-                                   std::span<const wire::JoinClaim> claims,
-                                   std::uint8_t flags) const {
+                                   std::span<const wire::JoinClaim> claims, std::uint8_t flags,
+                                   std::span<const std::byte> its_attributes) const {
     wire::JoinBody join{};
     join.size = record.size;
     join.version_min = config.version_min;
     join.version_max = config.version_max;
     join.incarnation = config.incarnation;
     join.claims = static_cast<std::uint16_t>(claims.size());
+    join.attribute_octets = static_cast<std::uint16_t>(its_attributes.size());
     join.profile = wire::profile_field(record.profile);
     const wire::JobHead head =
         wire::job_head(wire::JobKind::kJoin, record.name, record.nonce, record.by_hand, flags);
-    return tagged(record.by_hand, record.key, body, wire::put_join(body, head, join, claims));
+    return tagged(record.by_hand, record.key, body,
+                  wire::put_join(body, head, join, claims, its_attributes));
 }
 
 std::size_t Jobs::Impl::put_commit_answer(std::byte* body, Mac& to) {
@@ -136,8 +148,10 @@ std::size_t Jobs::Impl::put_commit_answer(std::byte* body, Mac& to) {
 
 std::size_t Jobs::Impl::put_ack(JobRecord& record, std::byte* body, Mac& to) {
     Assembly* assembly = record.assembly.get();
-    if (assembly == nullptr || !assembly->ack_due) return 0;
+    if (assembly == nullptr || (!assembly->ack_due && !assembly->padded_ack_due)) return 0;
+    const bool pads = !assembly->ack_due;
     assembly->ack_due = false;
+    assembly->padded_ack_due = false;
     std::byte bitmap[wire::kRosterBitmapOctetsMax]{};
     wire::RosterAckBody ack{};
     ack.roster = assembly->roster;
@@ -148,6 +162,8 @@ std::size_t Jobs::Impl::put_ack(JobRecord& record, std::byte* body, Mac& to) {
     } else if (assembly->complete) {
         ack.state =
             assembly->refused ? wire::RosterAckState::kRefused : wire::RosterAckState::kHolds;
+        if (pads) ack.padding = assembly->padding;
+        assembly->padded_ack_due = !pads && !assembly->refused && assembly->padding > 0;
     } else {
         ack.state = wire::RosterAckState::kPartial;
         ack.bitmap_octets = static_cast<std::uint8_t>((std::size_t{assembly->parts} + 7) / 8);
@@ -190,8 +206,9 @@ bool Jobs::Impl::may_hurry(Nanos now) noexcept {
     return true;
 }
 
-std::size_t Jobs::Impl::put_join(JobRecord& record, std::byte* body, Nanos now) {
+std::size_t Jobs::Impl::put_join(JobRecord& record, std::byte* body, Mac& to, Nanos now) {
     if (record.phase != JobPhase::kForming) return 0;
+    if (record.join_old != Mac{} && !record.locals.empty()) return put_join_old(record, body, to);
     if (!record.join_due && record.join_at <= now && !record.locals.empty()) {
         // Claimed just now, or a round that was longer than the wait: this JOIN does not wait for
         // the next timer.
@@ -202,7 +219,8 @@ std::size_t Jobs::Impl::put_join(JobRecord& record, std::byte* body, Nanos now) 
         return 0;
     }
     wire::JoinClaim claims[wire::kJoinClaimsMax];
-    const std::size_t fit = wire::join_claims_max(config.mtu);
+    const wire::AttributeOctets own = wire::octets_of(attributes);
+    const std::size_t fit = wire::join_claims_max(own.size());
     const std::size_t count = std::min(record.locals.size() - record.join_cursor, fit);
     for (std::size_t i = 0; i < count; ++i) {
         const LocalRank& local = record.locals[record.join_cursor + i];
@@ -210,7 +228,7 @@ std::size_t Jobs::Impl::put_join(JobRecord& record, std::byte* body, Nanos now) 
         claims[i].handle = local.endpoint;
     }
     record.join_cursor += count;
-    return put_claims(record, body, std::span(claims, count), 0);
+    return put_claims(record, body, std::span(claims, count), 0, wire::span_of(own));
 }
 
 std::size_t Jobs::Impl::put_part(JobRecord& record, std::byte* body, Mac& to, Nanos now) {
@@ -236,20 +254,28 @@ std::size_t Jobs::Impl::put_part(JobRecord& record, std::byte* body, Mac& to, Na
             commit);
         return tagged(record.by_hand, record.key, body, octets);
     }
-    return put_roster(record, static_cast<std::size_t>(due - publisher->due.begin()), body);
+    const auto part = static_cast<std::size_t>(due - publisher->due.begin());
+    const bool pads = part == publisher->parts;
+    return put_roster(record, pads ? 0 : part, pads, body);
 }
 
-std::size_t Jobs::Impl::put_roster(const JobRecord& record, std::size_t part, std::byte* body) {
+std::size_t Jobs::Impl::put_roster(const JobRecord& record, std::size_t part, bool pads,
+                                   std::byte* body) {
     const Publisher* publisher = record.publisher.get();
-    const std::size_t per_part = wire::roster_entries_max(config.mtu);
-    const std::size_t first = part * per_part;
-    const std::size_t count = std::min(per_part, record.size - first);
+    const std::size_t first = publisher->part_first[part];
+    const std::size_t count = publisher->part_first[part + 1] - first;
     std::vector<wire::RosterEntry> entries(count);
+    std::vector<std::byte> attributes_of_all;
     for (std::size_t i = 0; i < count; ++i) {
-        const urtp::Peer& peer = record.roster[first + i];
+        const auto rank = static_cast<Rank>(first + i);
+        const urtp::Peer& peer = record.roster[rank];
         entries[i].mac = peer.mac;
         entries[i].handle = peer.handle;
         entries[i].incarnation = peer.incarnation;
+        if (!publisher->leads[rank]) continue;
+        const wire::AttributeOctets octets = attributes_of(record, rank);
+        entries[i].attribute_octets = static_cast<std::uint8_t>(octets.size());
+        attributes_of_all.insert(attributes_of_all.end(), octets.begin(), octets.end());
     }
     wire::RosterBody roster{};
     roster.roster = publisher->roster;
@@ -262,9 +288,15 @@ std::size_t Jobs::Impl::put_roster(const JobRecord& record, std::size_t part, st
     roster.entries = static_cast<std::uint16_t>(count);
     roster.version = record.version;
     roster.medium = static_cast<std::uint8_t>(record.medium);
+    roster.mtu = record.mtu;
+    if (pads)
+        roster.padding =
+            padding_of(record, record.mtu,
+                       sizeof(wire::JobHead) + sizeof roster +
+                           entries.size() * sizeof(wire::RosterEntry) + attributes_of_all.size());
     const std::size_t octets = wire::put_roster(
         body, wire::job_head(wire::JobKind::kRoster, record.name, record.nonce, record.by_hand),
-        roster, entries);
+        roster, entries, attributes_of_all);
     return tagged(record.by_hand, record.key, body, octets);
 }
 

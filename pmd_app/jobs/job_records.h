@@ -30,6 +30,10 @@ inline constexpr std::size_t kRank0Max = 4;
 inline constexpr std::size_t kEndedJobsMax = 64;
 /// Greatest number of REJECTs that answer one JOIN, so that little comes back for little.
 inline constexpr std::size_t kRejectsPerJoin = 2;
+/// Frames of this length pass every Ethernet. That of longer ones is tried while a job forms.
+inline constexpr std::uint16_t kMtuPlain = 1500;
+/// Rounds in which a long frame is sent to engines that hold the roster, until it counts as lost.
+inline constexpr std::uint8_t kPaddedRounds = 6;
 
 enum class JobPhase : std::uint8_t { kForming, kFormed, kEnding, kFailed };
 
@@ -47,6 +51,7 @@ struct RemoteClaim {
     Handle handle = 0;
     std::uint32_t incarnation = 0;
     Nanos heard = 0;
+    std::vector<std::uint8_t> attributes;  ///< as JOIN had them: ROSTER repeats them
     void fields(state::Archive& archive);
 };
 
@@ -54,6 +59,7 @@ struct RosterEngine {
     Mac mac;
     bool acknowledged = false;
     bool reported = false;  ///< sent an incomplete ROSTER_ACK since the last round
+    bool holds = false;     ///< holds all parts; whether long frames pass is not known yet
     void fields(state::Archive& archive);
 };
 
@@ -73,8 +79,14 @@ struct Publisher {
     FixedVector<RemoteClaim, 16> culprits;  ///< kFailed: claims that were too many
 
     std::uint32_t roster = 0;
-    std::uint32_t salt = 0;             ///< salt of the world handle
-    std::uint16_t parts = 0;            ///< kCommit: 1
+    std::uint32_t salt = 0;        ///< salt of the world handle
+    std::uint16_t parts = 0;       ///< kCommit: 1
+    std::vector<Rank> part_first;  ///< kRoster: first rank of each part, and the size
+    std::vector<bool> leads;       ///< kRoster, by rank: the least one of its node
+    /// kRoster: one more part is sent, the first one with padding up to the job's MTU: an engine
+    /// acknowledges once a frame of that length has passed in both directions.
+    bool pads = false;
+    std::uint8_t padded_rounds = 0;     ///< since each engine held all parts
     std::vector<RosterEngine> engines;  ///< sorted by MAC; without this one
     std::size_t waiting = 0;            ///< engines that have not acknowledged
     std::vector<bool> due;              ///< parts to send in this round
@@ -100,12 +112,16 @@ struct Assembly {
     std::uint32_t first_seq = 0;
     std::uint8_t version = 0;
     Medium medium = Medium::kSwitch;
+    std::uint16_t mtu = wire::kMtuMin;
+    bool has_bonds = false;     ///< a node has several links
+    std::uint16_t padding = 0;  ///< padding of an acknowledgement; 0: no padded part came
     bool ours = false;  ///< a part named one of our claims: no other roster may replace this one
     std::vector<urtp::Peer>
         peers;               ///< by rank; handle 0: not yet. Moved to the record when complete
     std::vector<bool> held;  ///< parts
     Nanos ack_at = kNever;
     bool ack_due = false;
+    bool padded_ack_due = false;
     void fields(state::Archive& archive);
 };
 
@@ -148,10 +164,13 @@ struct JobRecord {
     Nanos join_wait = 0;
     bool join_due = false;
     std::size_t join_cursor = 0;
+    /// The node of rank 0, if it has an older version and awaits a claim that it can read.
+    Mac join_old;
     Mac rank0;  ///< latest node heard to have it; zeros: none
     FixedVector<Mac, kRank0Max> rank0_heard;
-    std::size_t rank0_next = 0;    ///< the one to be replaced
-    bool twin = false;             ///< another engine claims with this node's MAC address
+    std::size_t rank0_next = 0;  ///< the one to be replaced
+    std::uint32_t twin = 0;  ///< incarnation of another engine that has this node's MAC; 0: none
+    Nanos twin_heard = 0;    ///< when it was first heard
     std::uint8_t early_joins = 0;  ///< claims repeated at once because a rank 0 was heard
 
     // formed
@@ -165,7 +184,9 @@ struct JobRecord {
     GroupHandle world = 0;
     Seq first_seq;
     std::uint8_t version = 0;
-    Medium medium = Medium::kSwitch;  ///< medium of the local rank 0, else of the roster
+    Medium medium = Medium::kSwitch;    ///< medium of the local rank 0, else of the roster
+    std::uint16_t mtu = wire::kMtuMin;  ///< least one of its nodes
+    bool has_bonds = false;             ///< a node has several links
 
     // failed
     Err error = Err::kOk;
@@ -224,6 +245,7 @@ struct Jobs::Impl {
          Links& links_in);
 
     JobsConfig config;
+    wire::NodeAttributes attributes;  ///< attributes of this node
     Counters& counters;
     Liveness& liveness;
     Links& links;
@@ -302,11 +324,13 @@ struct Jobs::Impl {
                       Err error, const Mac& first);
     void on_reject(const wire::JobBodyView& view, const Mac& source, Nanos now);
     void on_introduction(const wire::JobBodyView& view, const Mac& source, Nanos now);
-    /// Notes that another engine claims with our MAC address, for the text of the deadline.
-    void on_own_address(const wire::JobBodyView& view);
+    /// Takes a JOB frame that has our MAC address and is of another engine: a job that forms fails.
+    void on_twin(const wire::JobBodyView& view, Nanos now);
     /// Refuses a JOIN of protocol version 1 with the nonce of a job of ours, and fails the job.
     void refuse_old(const wire::JobBodyView& view, const Mac& source, Nanos now);
     /// Every local claim of the record fails; a publisher keeps the record as a tombstone.
+    /// Two engines have one MAC address: what the record knows of them.
+    [[nodiscard]] std::string twins_text(const JobRecord& record, const Mac& mac) const;
     void fail_job(JobRecord& record, Err error, Rank rank, const Mac& first, const Mac& second,
                   Nanos now);
     /// Sends a REJECT to every claimant, once; one that misses it receives it when it claims again.
@@ -319,7 +343,7 @@ struct Jobs::Impl {
     void try_complete(JobRecord& record, Nanos now);
     /// True if claims of one MAC address name two incarnations: waits to see which of them live,
     /// fails the job if both do, and drops claims that are not repeated.
-    [[nodiscard]] bool has_twins(JobRecord& record, Nanos now);
+    [[nodiscard]] bool has_twins(JobRecord& record, Nanos now);  // twins.cc
     [[nodiscard]] GroupHandle choose_world(const JobRecord& record) noexcept;
     [[nodiscard]] bool world_in_use(GroupHandle world) const noexcept;
     /// The roster stands in `record`: local ranks are formed.
@@ -330,6 +354,15 @@ struct Jobs::Impl {
     void retract_roster(JobRecord& record);
     /// Claims of an engine that neither repeats them nor acknowledges.
     void drop_claims(JobRecord& record, const Mac& mac, Handle handle);
+    // roster_parts.cc
+    /// Sets the values of the job that its nodes' attributes decide.
+    void settle_attributes(JobRecord& record);
+    /// Cuts the roster into parts that each node of the job can take. False: too many.
+    [[nodiscard]] bool cut_parts(JobRecord& record);
+    /// Attributes of the node of that rank of a job that is published here.
+    [[nodiscard]] wire::AttributeOctets attributes_of(const JobRecord& record, Rank rank) const;
+    /// Makes a roster of shorter frames, since long ones do not reach all engines.
+    void shorten(JobRecord& record, Nanos now);
     void start_rounds(JobRecord& record, PublisherStage stage, std::uint16_t parts, Nanos now);
     void commit(JobRecord& record, Nanos now);
     void acknowledged(JobRecord& record, const Mac& engine, Nanos now);
@@ -350,17 +383,24 @@ struct Jobs::Impl {
     [[nodiscard]] std::size_t put_introduction(const JobRecord& record, std::byte* body) const;
     [[nodiscard]] std::size_t put_claims(const JobRecord& record, std::byte* body,
                                          std::span<const wire::JoinClaim> claims,
-                                         std::uint8_t flags) const;
+                                         std::uint8_t flags,
+                                         std::span<const std::byte> its_attributes) const;
+    /// A claim in the layout of version 2, so that an older engine refuses it in words.
+    [[nodiscard]] std::size_t put_join_old(JobRecord& record, std::byte* body, Mac& to) const;
     /// Appends the tag of a job with a key; returns all octets.
     [[nodiscard]] std::size_t tagged(bool by_hand, const wire::JobKey& key, std::byte* body,
                                      std::size_t octets) const noexcept;
     [[nodiscard]] std::size_t put_commit_answer(std::byte* body, Mac& to);
-    [[nodiscard]] std::size_t put_roster(const JobRecord& record, std::size_t part,
+    /// pads: up to the MTU of the job.
+    [[nodiscard]] std::size_t put_roster(const JobRecord& record, std::size_t part, bool pads,
                                          std::byte* body);
+    /// Octets that make a JOB frame of that record as long as a packet may be.
+    [[nodiscard]] std::uint16_t padding_of(const JobRecord& record, std::uint16_t mtu,
+                                           std::size_t octets) const noexcept;
     [[nodiscard]] std::size_t put_bye(JobRecord& record, std::byte* body, Nanos now);
     void make_join_due(JobRecord& record, Nanos now);
     [[nodiscard]] bool may_hurry(Nanos now) noexcept;
-    [[nodiscard]] std::size_t put_join(JobRecord& record, std::byte* body, Nanos now);
+    [[nodiscard]] std::size_t put_join(JobRecord& record, std::byte* body, Mac& to, Nanos now);
     [[nodiscard]] std::size_t put_ack(JobRecord& record, std::byte* body, Mac& to);
     [[nodiscard]] std::size_t put_part(JobRecord& record, std::byte* body, Mac& to, Nanos now);
     void fields(state::Archive& archive);

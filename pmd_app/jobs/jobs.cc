@@ -40,6 +40,7 @@ bool JobRecord::may_reject(const Mac& mac) const noexcept {
 Jobs::Impl::Impl(const JobsConfig& config_in, Counters& counters_in, Liveness& liveness_in,
                  Links& links_in)
     : config(config_in),
+      attributes{config_in.mtu, 1},
       counters(counters_in),
       liveness(liveness_in),
       links(links_in),
@@ -262,6 +263,7 @@ LinksConfig links_config(const JobsConfig& config) {
     links.mac = config.mac;
     links.incarnation = config.incarnation;
     links.seed = config.seed ^ 0x6c696e6bU;
+    links.attributes.mtu = config.mtu;
     return links;
 }
 
@@ -275,6 +277,19 @@ Jobs::Jobs(const JobsConfig& config, Counters& counters)
       impl_(std::make_unique<Impl>(config, counters, liveness_, links_)) {}
 
 Jobs::~Jobs() = default;
+
+void Jobs::set_links(std::span<const NodeAddress> links, Nanos now) {
+    addresses_.set_own(links, now);
+    impl_->attributes.links = static_cast<std::uint8_t>(links.size());
+    links_.set_attributes(impl_->attributes);
+    decide_next_look();
+}
+
+void Jobs::set_mtu(std::uint16_t mtu) {
+    ULC_CHECK(mtu >= wire::kMtuMin && mtu <= impl_->config.mtu);
+    impl_->attributes.mtu = mtu;
+    links_.set_attributes(impl_->attributes);
+}
 
 bool Jobs::forming(const JoinRequest& request) const {
     JobRecord* record = nullptr;
@@ -300,8 +315,9 @@ void Jobs::leave(JobId job, Handle endpoint, wire::LeaveReason reason, Nanos now
 bool Jobs::job(JobId job, JobView& out) const noexcept {
     const JobRecord* record = impl_->find(job);
     if (record == nullptr || record->phase != JobPhase::kFormed) return false;
-    out = JobView{record->name,      record->nonce,   record->roster,  record->world,
-                  record->first_seq, record->version, record->profile, record->medium};
+    out =
+        JobView{record->name,    record->nonce,   record->roster, record->world, record->first_seq,
+                record->version, record->profile, record->medium, record->mtu,   record->has_bonds};
     return true;
 }
 
@@ -335,8 +351,12 @@ void Jobs::on_frame(const wire::FrameView& frame, Nanos now) {
         impl_->counters.add(Counter::drop_own_echo);
         wire::JobBodyView own;
         if (frame.type == wire::FrameType::kJob && wire::parse_job(frame.body, frame.length, own) &&
-            !own.old)
-            impl_->on_own_address(own);
+            !own.old) {
+            impl_->on_twin(own, now);
+            impl_->forget_finished(now);
+            impl_->changed();
+            decide_next_look();
+        }
         return;
     }
     if (frame.type == wire::FrameType::kNode) {

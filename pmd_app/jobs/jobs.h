@@ -17,7 +17,7 @@
 //
 // Limits: JobsConfig says jobs_max, ranks_max, nodes_max; queues of answers are kAnswersMax long
 // and drop the newest, because an asker asks again. Memory of a job: about 20 octets a rank,
-// twice that at its publisher while it forms. Engine thread only.
+// and about 100 at its publisher while it forms. Engine thread only.
 #pragma once
 
 #include <array>
@@ -102,6 +102,9 @@ enum class JobEventKind : std::uint8_t {
     kPeerDied,      ///< rank: died, or its engine did
     kPeerExcluded,  ///< rank: held up a group of a rank here for too long; else as kPeerDied
     kExcluded,  ///< endpoint: is excluded by the node `first`, and alone of this job's ranks here
+    /// text: long frames do not pass to or from the node `first`, so the job sends shorter ones. At
+    /// the engine of rank 0, of no endpoint
+    kShortened,
 };
 
 struct JobEvent {
@@ -112,7 +115,8 @@ struct JobEvent {
     Err error = Err::kOk;
     Mac first;  ///< kFailed by conflict: both claimants; kExcluded: the node
     Mac second;
-    std::array<char, 160> text{};  ///< kFailed: for the user, terminated; names ranks and nodes
+    /// kFailed, kShortened: for the user, terminated; names ranks and nodes
+    std::array<char, 192> text{};
     void fields(state::Archive& archive);
 };
 
@@ -126,6 +130,8 @@ struct JobView {
     std::uint8_t version = wire::kProtocolVersion;
     std::string_view profile;  ///< the profile that all ranks use
     Medium medium = Medium::kSwitch;
+    std::uint16_t mtu = wire::kMtuMin;  ///< least MTU of the nodes: no packet of the job is longer
+    bool has_bonds = false;             ///< a node of the job has several links
 };
 
 class Jobs {
@@ -161,10 +167,11 @@ public:
 
     // --- nodes with several links
     /// Takes this node's links, the first with its address (NodeAddresses::set_own).
-    void set_links(std::span<const NodeAddress> links, Nanos now) {
-        addresses_.set_own(links, now);
-        decide_next_look();
-    }
+    void set_links(std::span<const NodeAddress> links, Nanos now);
+    /// The node takes and sends frames of that many bytes after the Ethernet header, at least
+    /// wire::kMtuMin and at most JobsConfig::mtu, from now on. Jobs that have formed and links that
+    /// are up keep theirs.
+    void set_mtu(std::uint16_t mtu);
     /// The addresses of another node have changed. Call until false.
     [[nodiscard]] bool next_address_change(AddressChange& out) {
         return addresses_.has_change() && addresses_.next_change(out);

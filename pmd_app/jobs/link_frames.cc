@@ -99,6 +99,7 @@ void Links::on_request(const wire::LinkView& view, const Mac& source, Nanos now)
     if (opens || end.state == State::kCalling) {
         end.theirs = view.ours;
         end.self = view.slot;
+        end.mtu = view.attributes.mtu;
         end.out = view.first_seq;
     }
     if (opens) push(LinkEventKind::kOpened, ends->handle, ref.slot);
@@ -115,6 +116,7 @@ void Links::on_accept(const wire::LinkView& view, const Mac& source, Ends& ends,
         if (ours) {
             end.theirs = view.ours;
             end.self = view.slot;
+            end.mtu = view.attributes.mtu;
             end.out = view.first_seq;
             confirmed(ends, ref.slot, now);
         } else {  // an earlier link of ours is there still
@@ -273,8 +275,11 @@ std::size_t Links::compose(GrowingRing<Ref>& due, std::byte* body, Mac& to) {
         to = end->mac;
         const Ends& ends = *ends_of(ref.endpoint);
         const bool requests = kind == wire::LinkKind::kRequest;
+        const bool makes = requests || kind == wire::LinkKind::kAccept;
+        const wire::AttributeOctets own =
+            makes ? wire::octets_of(config_.attributes) : wire::AttributeOctets{};
         return wire::put_link(body, body_of(ends, ref.slot, kind), ends.profile,
-                              requests ? end->key : ends.key, config_.mac);
+                              requests ? end->key : ends.key, config_.mac, wire::span_of(own));
     }
     return 0;
 }

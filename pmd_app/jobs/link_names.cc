@@ -120,12 +120,14 @@ void Links::on_here(const wire::LinkView& view, const Mac& source, Nanos now) {
     });
     if (at == lookups_.end()) return;
     if (!wire::proves_key(view, source, at->key)) return counters_.add(Counter::drop_link_key);
+    const auto place = static_cast<std::size_t>(at - lookups_.begin());
+    if (view.version != wire::kProtocolVersion) return end_lookup(place, Err::kVersion, now);
     wire::LinkAddress address;
     address.mac = source;
     address.handle = view.from;
     address.incarnation = view.incarnation;
     address.key = at->key;
-    end_lookup(static_cast<std::size_t>(at - lookups_.begin()), address, now);
+    end_lookup(place, address, now);
 }
 
 std::size_t Links::put_where(std::byte* body, Mac& to) {

@@ -50,6 +50,7 @@ inline constexpr std::size_t kLookupsMax = 64;
 struct LinksConfig {
     Mac mac;
     std::uint32_t incarnation = 1;
+    wire::NodeAttributes attributes;  ///< set_attributes() changes them
     std::uint64_t seed = 0;
     Nanos request_wait_min = kMillisecond;  ///< a REQUEST is repeated after this, doubling
     Nanos request_wait_max = 50 * kMillisecond;
@@ -106,8 +107,9 @@ struct LinkEnd {
     bool says_confirm : 1 = false;
     bool says_unlink : 1 = false;
     wire::LeaveReason reason{};
-    std::uint8_t left = 0;  ///< repetitions
-    Rank self = kNoRank;    ///< the peer's slot for this endpoint
+    std::uint8_t left = 0;              ///< repetitions
+    Rank self = kNoRank;                ///< the peer's slot for this endpoint
+    std::uint16_t mtu = wire::kMtuMin;  ///< MTU of the peer's node
     Mac mac;
     Handle peer = 0;
     std::uint32_t incarnation = 0;
@@ -138,6 +140,9 @@ public:
     Links& operator=(const Links&) = delete;
 
     // --- local endpoints
+    void set_attributes(const wire::NodeAttributes& attributes) noexcept {
+        config_.attributes = attributes;
+    }
     /// Opens an endpoint for links: slots 0 … slots-1. profile: as both ends have it.
     void open(Handle endpoint, const wire::LinkKey& key, std::uint16_t slots,
               std::string_view profile);

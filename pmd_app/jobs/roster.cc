@@ -14,7 +14,6 @@
 // (kCommit) is not awaited. Receivers acknowledge at a random time within size × answer_slot, so
 // that thousands do not answer at once.
 #include <algorithm>
-#include <tuple>
 
 #include "jobs/job_records.h"
 
@@ -52,6 +51,7 @@ void Jobs::Impl::try_complete(JobRecord& record, Nanos now) {
             octet = static_cast<std::uint8_t>(prng.next());
         record.nonce.octets[0] |= 1U;  // never all zeros
     }
+    settle_attributes(record);
     record.version = publisher.version_max;
     record.first_seq =
         Seq{config.first_seq_fixed ? config.first_seq : static_cast<std::uint32_t>(prng.next())};
@@ -67,41 +67,12 @@ void Jobs::Impl::try_complete(JobRecord& record, Nanos now) {
     for (const Mac& mac : macs)
         publisher.engines.push_back(RosterEngine{mac, false, false});
     if (macs.empty()) return commit(record, now);
-    const std::size_t per_part = wire::roster_entries_max(config.mtu);
-    const std::size_t parts = (record.size + per_part - 1) / per_part;
-    start_rounds(record, PublisherStage::kRoster, static_cast<std::uint16_t>(parts), now);
-}
-
-bool Jobs::Impl::has_twins(JobRecord& record, Nanos now) {
-    Publisher& publisher = *record.publisher;
-    std::vector<const RemoteClaim*> claims;
-    for (const RemoteClaim& claim : publisher.claims) {
-        if (claim.handle != 0) claims.push_back(&claim);
+    if (!cut_parts(record)) {
+        fail_job(record, Err::kLimit, 0, config.mac, macs.front(), now);
+        return announce_failure(record);
     }
-    std::sort(claims.begin(), claims.end(), [](const RemoteClaim* a, const RemoteClaim* b) {
-        return std::tie(a->mac, a->incarnation) < std::tie(b->mac, b->incarnation);
-    });
-    const auto twins = std::adjacent_find(
-        claims.begin(), claims.end(), [](const RemoteClaim* a, const RemoteClaim* b) {
-            return a->mac == b->mac && a->incarnation != b->incarnation;
-        });
-    if (twins == claims.end()) {
-        publisher.twins_since = kNever;
-        return false;
-    }
-    if (publisher.twins_since == kNever) publisher.twins_since = now;
-    const RemoteClaim& one = **twins;
-    const RemoteClaim& other = **(twins + 1);
-    const Nanos since = publisher.twins_since;
-    if (one.heard > since && other.heard > since) {
-        const auto rank = static_cast<Rank>(&other - publisher.claims.data());
-        fail_job(record, Err::kRankTaken, rank, Mac{other.mac}, Mac{other.mac}, now);
-        announce_failure(record);
-    } else if (now - since > config.claim_life) {
-        drop_claims(record, Mac{one.mac}, one.heard > since ? other.handle : one.handle);
-        publisher.twins_since = kNever;
-    }
-    return true;
+    const auto parts = static_cast<std::uint16_t>(publisher.part_first.size() - 1);
+    start_rounds(record, PublisherStage::kRoster, parts, now);
 }
 
 /// Returns FNV-1a of the nonce and a salt; another salt if an engine has such a group already.
@@ -132,11 +103,13 @@ void Jobs::Impl::start_rounds(JobRecord& record, PublisherStage stage, std::uint
     Publisher& publisher = *record.publisher;
     publisher.stage = stage;
     publisher.parts = parts;
+    publisher.pads = publisher.pads && stage == PublisherStage::kRoster;
+    publisher.padded_rounds = 0;
     publisher.waiting = publisher.engines.size();
     for (RosterEngine& engine : publisher.engines)
         engine = RosterEngine{engine.mac, false, false};
-    publisher.due.assign(parts, false);
-    publisher.missing.assign(parts, false);
+    publisher.due.assign(parts + (publisher.pads ? 1U : 0U), false);
+    publisher.missing.assign(publisher.due.size(), false);
     publisher.wait = config.roster_wait_min;
     publish_round(record, now);
 }
@@ -156,15 +129,21 @@ void Jobs::Impl::publish_round(JobRecord& record, Nanos now) {
         }
     }
     if (publisher.waiting == 0) return;
-    const bool somebody_silent =
-        std::any_of(publisher.engines.begin(), publisher.engines.end(),
-                    [](const RosterEngine& e) { return !e.acknowledged && !e.reported; });
+    const bool somebody_silent = std::any_of(
+        publisher.engines.begin(), publisher.engines.end(),
+        [](const RosterEngine& e) { return !e.acknowledged && !e.reported && !e.holds; });
+    const bool all_hold = std::ranges::all_of(
+        publisher.engines, [](const RosterEngine& e) { return e.acknowledged || e.holds; });
+    if (publisher.pads && all_hold) {
+        if (++publisher.padded_rounds > kPaddedRounds) return shorten(record, now);
+        publisher.missing[publisher.parts] = true;
+    }
     publisher.due_count = 0;
-    for (std::size_t part = 0; part < publisher.parts; ++part) {
+    for (std::size_t part = 0; part < publisher.due.size(); ++part) {
         publisher.due[part] = somebody_silent || publisher.missing[part];
         if (publisher.due[part]) ++publisher.due_count;
     }
-    publisher.missing.assign(publisher.parts, false);
+    publisher.missing.assign(publisher.due.size(), false);
     for (RosterEngine& engine : publisher.engines)
         engine.reported = false;
 }
@@ -231,7 +210,8 @@ void Jobs::Impl::on_roster_ack(const wire::JobBodyView& view, const Mac& source,
                 }
                 break;
             case wire::RosterAckState::kHolds:
-                acknowledged(*record, source, now);
+                engine->holds = true;
+                if (!publisher.pads || ack.padding > 0) acknowledged(*record, source, now);
                 break;
             case wire::RosterAckState::kRefused:
                 retract_roster(*record);
@@ -385,17 +365,26 @@ bool Jobs::Impl::take_part(JobRecord& record, const wire::JobBodyView& view, con
         assembly->world = body.world;
         assembly->first_seq = body.first_seq;
         assembly->version = body.version;
-        assembly->medium = static_cast<Medium>(body.medium);
+        assembly->medium = medium_said(body.medium);
+        assembly->mtu = std::min<std::uint16_t>(body.mtu, attributes.mtu);
         assembly->peers.resize(record.size);
         assembly->held.assign(body.parts, false);
     }
     assembly->heard = now;
     assembly->ours = assembly->ours || names_us;
     assembly->held[body.part] = true;
+    if (body.padding > 0)
+        assembly->padding =
+            padding_of(record, assembly->mtu, sizeof(wire::JobHead) + sizeof(wire::RosterAckBody));
+    std::span<const std::byte> octets = view.attribute_octets;
     for (std::size_t i = 0; i < view.entries.size(); ++i) {
+        const wire::RosterEntry& entry = view.entries[i];
+        wire::NodeAttributes its;
+        ULC_CHECK(wire::parse_attributes(octets.first(entry.attribute_octets), its));
+        octets = octets.subspan(entry.attribute_octets);
+        assembly->has_bonds = assembly->has_bonds || its.links > 1;
         urtp::Peer& peer = assembly->peers[body.first_rank + i];
         if (peer.handle != 0) continue;
-        const wire::RosterEntry& entry = view.entries[i];
         peer = urtp::Peer{entry.mac, entry.handle, entry.incarnation};
         ++assembly->filled;
     }
@@ -418,8 +407,11 @@ void Jobs::Impl::on_commit(const wire::JobBodyView& view, const Mac& source, Nan
             record->first_seq = Seq{assembly->first_seq};
             record->version = assembly->version;
             record->medium = assembly->medium;
+            record->mtu = assembly->mtu;
+            record->has_bonds = assembly->has_bonds;
             assembly->held = {};
             assembly->ack_due = false;
+            assembly->padded_ack_due = false;
             assembly->ack_at = kNever;
             form(*record, now);
         }

@@ -50,6 +50,8 @@ public:
     Transport& operator=(const Transport&) = delete;
 
     [[nodiscard]] Rank rank() const noexcept { return context_.config.rank; }
+    /// MTU of the longest packets that it sends.
+    [[nodiscard]] std::uint16_t mtu() const noexcept { return context_.config.mtu; }
     [[nodiscard]] std::uint16_t size() const noexcept {
         return static_cast<std::uint16_t>(sessions_.size());
     }

@@ -26,6 +26,8 @@ struct Peer {
     Mac mac;
     Handle handle = 0;
     std::uint32_t incarnation = 0;
+    /// MTU of the node, if it is the peer of a link. A job has one MTU in TransportConfig.
+    std::uint16_t mtu = UINT16_MAX;
 };
 
 /// Names that the two ends of a link have for each other, and where their numbers begin.
@@ -134,7 +136,8 @@ struct TransportConfig {
     void fields(state::Archive& archive);  ///< urtp/state/
     Rank rank = 0;                         ///< kNoRank: of no job, open for links
     Mac mac;
-    std::uint16_t mtu = 1500;
+    std::uint16_t mtu = 1500;        ///< MTU of the packets that are sent
+    std::uint16_t mtu_taken = 1500;  ///< no packet that comes is longer
     std::uint16_t ether_type = wire::kEtherTypeDefault;
     Seq first_seq;
     GroupHandle world = 0;

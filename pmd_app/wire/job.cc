@@ -8,7 +8,6 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "base/medium.h"
 
 namespace ulc::wire {
 namespace {
@@ -26,6 +25,17 @@ public:
         at_ += count * sizeof(T);
         left_ -= count * sizeof(T);
         return taken;
+    }
+    [[nodiscard]] bool take_octets(std::size_t count, std::span<const std::byte>& out) noexcept {
+        const std::byte* taken = take<std::byte>(count);
+        if (taken != nullptr) out = std::span(taken, count);
+        return taken != nullptr;
+    }
+    /// Takes octets that must be zeros.
+    [[nodiscard]] bool take_padding(std::size_t count) noexcept {
+        std::span<const std::byte> taken;
+        return take_octets(count, taken) &&
+               std::ranges::all_of(taken, [](std::byte octet) { return octet == std::byte{0}; });
     }
     [[nodiscard]] bool at_end() const noexcept { return left_ == 0; }
 
@@ -67,7 +77,7 @@ bool parse_join(Reader& reader, JobBodyView& out) noexcept {
     const std::uint16_t size = join->size;
     const std::uint16_t claims = join->claims;
     if (size == 0 || size == kNoRank || join->version_min > join->version_max) return false;
-    if (join->incarnation == 0 || join->reserved != 0) return false;
+    if (join->incarnation == 0 || join->attribute_octets > kAttributeOctetsMax) return false;
     if (claims == 0 || claims > kJoinClaimsMax) return false;
     const auto& profile = join->profile;
     const auto* end = std::find(profile.begin(), profile.end(), char{0});
@@ -78,19 +88,41 @@ bool parse_join(Reader& reader, JobBodyView& out) noexcept {
     if (first == nullptr) return false;
     out.join = join;
     out.claims = std::span(first, claims);
+    if (!reader.take_octets(join->attribute_octets, out.attribute_octets) ||
+        !parse_attributes(out.attribute_octets, out.attributes))
+        return false;
     return std::all_of(out.claims.begin(), out.claims.end(), [size](const JoinClaim& claim) {
         return claim.rank < size && is_endpoint(claim.handle);
     });
 }
 
+/// Takes the attributes of the entries, and judges each.
+bool parse_roster_attributes(Reader& reader, JobBodyView& out) noexcept {
+    std::size_t octets = 0;
+    for (const RosterEntry& entry : out.entries)
+        octets += entry.attribute_octets;
+    if (!reader.take_octets(octets, out.attribute_octets)) return false;
+    std::size_t at = 0;
+    for (const RosterEntry& entry : out.entries) {
+        NodeAttributes attributes;
+        if (!parse_attributes(out.attribute_octets.subspan(at, entry.attribute_octets), attributes))
+            return false;
+        at += entry.attribute_octets;
+    }
+    return true;
+}
+
 bool parse_roster(Reader& reader, JobBodyView& out) noexcept {
     const auto* roster = reader.take<RosterBody>();
-    if (roster == nullptr) return false;
+    if (roster == nullptr || roster->version < kVersionOfAttributes) return false;
     const std::uint32_t size = roster->size;
     const std::uint16_t entries = roster->entries;
-    if (size == 0 || size == kNoRank || !is_group(roster->world) || roster->medium >= kMediaSaid) {
+    if (size == 0 || size == kNoRank || !is_group(roster->world)) return false;
+    if (roster->mtu < kMtuMin || roster->reserved != 0) return false;
+    std::span<const std::byte> of_job;
+    if (roster->attribute_octets > kJobAttributeOctetsMax ||
+        !reader.take_octets(roster->attribute_octets, of_job) || !are_items(of_job))
         return false;
-    }
     if (roster->parts == 0 || roster->parts > kRosterPartsMax || roster->part >= roster->parts) {
         return false;
     }
@@ -101,6 +133,8 @@ bool parse_roster(Reader& reader, JobBodyView& out) noexcept {
     if (first == nullptr || out.nonce.zero()) return false;
     out.roster = roster;
     out.entries = std::span(first, entries);
+    if (!parse_roster_attributes(reader, out) || !reader.take_padding(roster->padding))
+        return false;
     return std::all_of(out.entries.begin(), out.entries.end(), [](const RosterEntry& entry) {
         return is_unicast(entry.mac) && is_endpoint(entry.handle) && entry.incarnation != 0;
     });
@@ -125,7 +159,8 @@ bool parse_roster_ack(Reader& reader, JobBodyView& out) noexcept {
             return false;
     }
     const auto* bitmap = reader.take<std::byte>(octets);
-    if (bitmap == nullptr) return false;
+    if (bitmap == nullptr || !reader.take_padding(ack->padding)) return false;
+    if (ack->padding > 0 && ack->state != RosterAckState::kHolds) return false;
     out.ack = ack;
     out.ack_bitmap = std::span(bitmap, octets);
     return true;
@@ -140,6 +175,7 @@ bool parse_reject(Reader& reader, JobBodyView& out) noexcept {
         case Err::kTwoRosters:
         case Err::kVersion:
         case Err::kProfile:
+        case Err::kLimit:
             break;
         default:
             return false;
@@ -168,6 +204,11 @@ std::size_t put(std::byte* body, const JobHead& head, const Body& fixed, const v
     std::memcpy(body + sizeof head, &fixed, sizeof fixed);
     if (tail_octets > 0) std::memcpy(body + sizeof head + sizeof fixed, tail, tail_octets);
     return sizeof head + sizeof fixed + tail_octets;
+}
+
+std::size_t append(std::byte* body, std::size_t octets, std::span<const std::byte> tail) noexcept {
+    if (!tail.empty()) std::memcpy(body + octets, tail.data(), tail.size());
+    return octets + tail.size();
 }
 
 }  // namespace
@@ -221,8 +262,7 @@ bool parse_job(const std::byte* body, std::size_t octets, JobBodyView& out) noex
     }
     if (!ok) return false;
     if (!out.by_hand) {
-        // The layout of JOIN is frozen, so that versions can refuse each other.
-        out.old = out.kind == JobKind::kJoin && out.join->version_max < kProtocolVersion;
+        out.old = out.kind == JobKind::kJoin && out.join->version_max < kVersionOfKeys;
         if (out.old) return reader.at_end();
         out.tagged = std::span(body, octets - std::min(octets, sizeof(JobTag)));
         out.tag = reader.take<JobTag>();
@@ -306,21 +346,30 @@ JobHead job_head(JobKind kind, std::string_view name, const Nonce& nonce, bool b
 }
 
 std::size_t put_join(std::byte* body, const JobHead& head, const JoinBody& join,
-                     std::span<const JoinClaim> claims) noexcept {
+                     std::span<const JoinClaim> claims,
+                     std::span<const std::byte> attributes) noexcept {
     ULC_CHECK(!claims.empty() && claims.size() <= kJoinClaimsMax && join.claims == claims.size());
-    return put(body, head, join, claims.data(), claims.size_bytes());
+    ULC_CHECK(join.attribute_octets == attributes.size());
+    const std::size_t octets = put(body, head, join, claims.data(), claims.size_bytes());
+    return append(body, octets, attributes);
 }
 
 std::size_t put_roster(std::byte* body, const JobHead& head, const RosterBody& roster,
-                       std::span<const RosterEntry> entries) noexcept {
+                       std::span<const RosterEntry> entries,
+                       std::span<const std::byte> attributes) noexcept {
     ULC_CHECK(!entries.empty() && roster.entries == entries.size());
-    return put(body, head, roster, entries.data(), entries.size_bytes());
+    std::size_t octets = put(body, head, roster, entries.data(), entries.size_bytes());
+    octets = append(body, octets, attributes);
+    std::memset(body + octets, 0, roster.padding);
+    return octets + roster.padding;
 }
 
 std::size_t put_roster_ack(std::byte* body, const JobHead& head, const RosterAckBody& ack,
                            std::span<const std::byte> bitmap) noexcept {
     ULC_CHECK(ack.bitmap_octets == bitmap.size() && bitmap.size() <= kRosterBitmapOctetsMax);
-    return put(body, head, ack, bitmap.data(), bitmap.size());
+    const std::size_t octets = put(body, head, ack, bitmap.data(), bitmap.size());
+    std::memset(body + octets, 0, ack.padding);
+    return octets + ack.padding;
 }
 
 std::size_t put_reject(std::byte* body, const JobHead& head, const RejectBody& reject) noexcept {

@@ -4,9 +4,12 @@
 // header; handle, rank, seq and flags of that header are 0.
 //
 // JOB:   JobHead (kind, name, nonce), then by kind
-//   JOIN        JoinBody, claims × JoinClaim         broadcast: these ranks are here
-//   ROSTER      RosterBody, entries × RosterEntry    broadcast: a part of the ranks' addresses
-//   ROSTER_ACK  RosterAckBody, bitmap of parts held  to the publisher
+//   JOIN        JoinBody, claims × JoinClaim,        broadcast: these ranks are here
+//               attributes of the node
+//   ROSTER      RosterBody, attributes of the job,   broadcast: a part of the ranks' addresses
+//               entries × RosterEntry, attributes of their nodes
+//               padding
+//   ROSTER_ACK  RosterAckBody, bitmap of parts held, padding: to the publisher
 //   COMMIT      CommitBody                           broadcast: all hold it, the job has formed
 //   REJECT      RejectBody                           a claim, or the whole forming job, failed
 //   BYE         ByeBody                              broadcast: a rank left, died or withdrew
@@ -25,6 +28,7 @@
 #include "wire/header.h"
 #include "wire/ids.h"
 #include "wire/node_address.h"
+#include "wire/node_attributes.h"
 
 namespace ulc::wire {
 
@@ -42,14 +46,17 @@ struct JobTag {
 static_assert(sizeof(JobTag) == 16 && alignof(JobTag) == 1);
 
 /// Version of all that engines of one job say to each other, offered in JOIN. 2: NODE bodies that
-/// ask, jobs with a key.
-inline constexpr std::uint8_t kProtocolVersion = 2;
+/// ask, jobs with a key. 3: attributes of nodes, a job's MTU.
+inline constexpr std::uint8_t kProtocolVersion = 3;
+/// The first version with keys, and with attributes.
+inline constexpr std::uint8_t kVersionOfKeys = 2;
+inline constexpr std::uint8_t kVersionOfAttributes = 3;
 
 inline constexpr std::size_t kJobNameOctets = 64;
 inline constexpr std::size_t kProfileOctets = 32;
 inline constexpr std::size_t kJoinClaimsMax = 128;  ///< in one frame
 inline constexpr std::size_t kRosterBitmapOctetsMax = 128;
-/// Roster parts of one job; also bounds ranks per MTU: at MTU 1500 a part holds 98 ranks.
+/// Roster parts of one job; also bounds the ranks of a job of a small MTU.
 inline constexpr std::size_t kRosterPartsMax = kRosterBitmapOctetsMax * 8;
 
 enum class JobKind : std::uint8_t {
@@ -102,7 +109,8 @@ struct JoinBody {
     std::uint8_t version_max;
     Be32 incarnation;
     Be16 claims;  ///< 1 … kJoinClaimsMax
-    Be16 reserved;
+    /// Behind the claims: 0 … kAttributeOctetsMax. Without any, JOIN has the layout of version 2.
+    Be16 attribute_octets;
     /// The transport profile that these ranks will use: lower-case letters, digits, '-' and '+';
     /// the rest is zero. It must be the publisher's, to the letter.
     std::array<char, kProfileOctets> profile;
@@ -113,8 +121,11 @@ struct RosterEntry {
     Mac mac;
     Be32 handle;
     Be32 incarnation;
+    /// Octets of its node's attributes, which stand behind all entries. 0 at all but the least
+    /// rank of a node.
+    std::uint8_t attribute_octets;
 };
-static_assert(sizeof(RosterEntry) == 14);
+static_assert(sizeof(RosterEntry) == 15);
 
 struct RosterBody {
     Be32 roster;  ///< names this roster among those of its publisher
@@ -127,8 +138,12 @@ struct RosterBody {
     Be16 entries;  ///< ≥ 1; ranks first_rank … first_rank+entries-1
     std::uint8_t version;
     std::uint8_t medium;  ///< medium that joins the nodes, as rank 0 has it (base/medium.h)
+    Be16 mtu;             ///< least MTU of the nodes: ≥ kMtuMin
+    std::uint8_t attribute_octets;  ///< before the entries: ≤ kJobAttributeOctetsMax
+    std::uint8_t reserved;
+    Be16 padding;  ///< zeros at the end, up to the MTU of the job
 };
-static_assert(sizeof(RosterBody) == 24);
+static_assert(sizeof(RosterBody) == 30);
 
 enum class RosterAckState : std::uint8_t {
     kPartial = 1,  ///< the bitmap says which parts are here
@@ -144,8 +159,9 @@ struct RosterAckBody {
     /// kPartial: ceil(parts/8); bit i%8 (least significant first) of octet i/8: part i is here.
     /// Else 0.
     std::uint8_t bitmap_octets;
+    Be16 padding;  ///< kHolds: as in RosterBody; else 0
 };
-static_assert(sizeof(RosterAckBody) == 8);
+static_assert(sizeof(RosterAckBody) == 10);
 
 struct CommitBody {
     Be32 roster;
@@ -159,12 +175,12 @@ enum class RejectScope : std::uint8_t {
 };
 
 struct RejectBody {
-    Be32
-        error;  ///< an Err of the job family: kJobSize, kRankTaken, kTwoRosters, kVersion, kProfile
+    /// An Err of the job family: kJobSize, kRankTaken, kTwoRosters, kVersion, kProfile, kLimit
+    Be32 error;
     RejectScope scope;
     std::uint8_t reserved;
     Be16 rank;    ///< over which the claimants disagree
-    Be32 handle;  ///< kClaim: whose
+    Be32 handle;  ///< kClaim: whose. Two engines of one MAC: the sender's incarnation
     Mac first;
     Mac second;
 };
@@ -218,6 +234,9 @@ struct JobBodyView {
     const JoinBody* join = nullptr;
     std::string_view profile;  ///< kJoin
     std::span<const JoinClaim> claims;
+    NodeAttributes attributes;  ///< kJoin
+    /// kJoin: as they came. kRoster: of all entries, in their order.
+    std::span<const std::byte> attribute_octets;
     const RosterBody* roster = nullptr;
     std::span<const RosterEntry> entries;
     const RosterAckBody* ack = nullptr;
@@ -255,9 +274,12 @@ struct NodeView {
 [[nodiscard]] JobHead job_head(JobKind kind, std::string_view name, const Nonce& nonce,
                                bool by_hand, std::uint8_t flags = 0) noexcept;
 [[nodiscard]] std::size_t put_join(std::byte* body, const JobHead& head, const JoinBody& join,
-                                   std::span<const JoinClaim> claims) noexcept;
+                                   std::span<const JoinClaim> claims,
+                                   std::span<const std::byte> attributes = {}) noexcept;
+/// attributes: of all entries, in their order.
 [[nodiscard]] std::size_t put_roster(std::byte* body, const JobHead& head, const RosterBody& roster,
-                                     std::span<const RosterEntry> entries) noexcept;
+                                     std::span<const RosterEntry> entries,
+                                     std::span<const std::byte> attributes = {}) noexcept;
 [[nodiscard]] std::size_t put_roster_ack(std::byte* body, const JobHead& head,
                                          const RosterAckBody& ack,
                                          std::span<const std::byte> bitmap) noexcept;
@@ -272,21 +294,31 @@ struct NodeView {
 [[nodiscard]] std::size_t put_links(std::byte* body, const NodeBody& node,
                                     std::span<const NodeAddress> links) noexcept;
 
-/// Claims in one JOIN at that MTU.
-[[nodiscard]] constexpr std::size_t join_claims_max(std::size_t mtu) noexcept {
-    const std::size_t fit = (mtu - sizeof(Header) - sizeof(JobHead) - sizeof(JoinBody) -
-                             sizeof(JobTag) - sizeof(Be32)) /
+/// Claims in one JOIN with that number of attribute octets. JOIN is sent before the nodes know each
+/// other's MTU, so it is no longer than kMtuMin.
+[[nodiscard]] constexpr std::size_t join_claims_max(std::size_t attribute_octets) noexcept {
+    const std::size_t fit = (kMtuMin - sizeof(Header) - sizeof(JobHead) - sizeof(JoinBody) -
+                             sizeof(JobTag) - sizeof(Be32) - attribute_octets) /
                             sizeof(JoinClaim);
     return fit < kJoinClaimsMax ? fit : kJoinClaimsMax;
 }
-static_assert(join_claims_max(kMtuMin) == 69 && join_claims_max(1500) == kJoinClaimsMax);
+static_assert(join_claims_max(0) == 69 && join_claims_max(kAttributeOctetsMax) == 26);
 
-/// Ranks in one roster part at that MTU.
-[[nodiscard]] constexpr std::size_t roster_entries_max(std::size_t mtu) noexcept {
-    return (mtu - sizeof(Header) - sizeof(JobHead) - sizeof(RosterBody) - sizeof(JobTag) -
-            sizeof(Be32)) /
-           sizeof(RosterEntry);  // Be32: a CRC
+/// Octets of entries and their attributes in one roster part at that MTU.
+[[nodiscard]] constexpr std::size_t roster_part_octets(std::size_t mtu,
+                                                       std::size_t job_attribute_octets) noexcept {
+    return mtu - sizeof(Header) - sizeof(JobHead) - sizeof(RosterBody) - job_attribute_octets -
+           sizeof(JobTag) - sizeof(Be32);  // Be32: a CRC
 }
-static_assert(roster_entries_max(1500) == 97);
+static_assert(roster_part_octets(1500, 0) / sizeof(RosterEntry) == 90);
+static_assert(roster_part_octets(kMtuMin, kJobAttributeOctetsMax) >=
+                  sizeof(RosterEntry) + kAttributeOctetsMax,
+              "each node fits into a part");
+/// Four addresses of 18 octets, a key's salt and what a node says of itself otherwise.
+inline constexpr std::size_t kAttributeOctetsUsual = 128;
+static_assert(roster_part_octets(1500, kJobAttributeOctetsMax) /
+                      (sizeof(RosterEntry) + kAttributeOctetsUsual) * kRosterPartsMax >=
+                  8192,
+              "a job of as many nodes as an engine admits ranks (JobsConfig::ranks_max) fits");
 
 }  // namespace ulc::wire

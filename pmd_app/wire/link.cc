@@ -60,7 +60,11 @@ bool fields_fit(const LinkView& view, std::uint8_t reason) noexcept {
     return false;
 }
 
-/// Octets behind the fixed fields.
+bool has_attributes(LinkKind kind) noexcept {
+    return kind == LinkKind::kRequest || kind == LinkKind::kAccept;
+}
+
+/// Octets behind the fixed fields, without attributes.
 std::size_t tail_octets(LinkKind kind) noexcept {
     switch (kind) {
         case LinkKind::kRequest:
@@ -100,13 +104,14 @@ bool parse_link(const std::byte* body, std::size_t octets, LinkView& out) noexce
     out.to = link.to;
     out.slot = link.slot;
     out.first_seq = Seq{link.first_seq};
-    if (link.reserved != 0 || link.reserved2 != 0 || out.version == 0 || out.incarnation == 0)
-        return false;
+    if (link.reserved != 0 || out.version == 0 || out.incarnation == 0) return false;
+    const std::size_t attribute_octets = link.attribute_octets;
+    if (attribute_octets > (has_attributes(out.kind) ? kAttributeOctetsMax : 0)) return false;
     const bool hint = out.kind == LinkKind::kUnlinked && out.theirs == 0;
     const bool to_none = hint || out.kind == LinkKind::kWhere;
     if (!is_endpoint(out.from) || (to_none ? out.to != 0 : !is_endpoint(out.to))) return false;
     if (!fields_fit(out, link.reason)) return false;
-    if (octets != sizeof(LinkBody) + tail_octets(out.kind)) return false;
+    if (octets != sizeof(LinkBody) + tail_octets(out.kind) + attribute_octets) return false;
     if (out.kind == LinkKind::kRefuse) out.refused = static_cast<Err>(link.reason);
     if (out.kind == LinkKind::kUnlink) out.left = static_cast<LeaveReason>(link.reason);
     if (out.kind == LinkKind::kRequest && !parse_profile(body + sizeof link, out.profile))
@@ -115,11 +120,14 @@ bool parse_link(const std::byte* body, std::size_t octets, LinkView& out) noexce
         out.tagged = std::span(body, octets - sizeof(JobTag));
         out.tag = reinterpret_cast<const JobTag*>(body + octets - sizeof(JobTag));
     }
-    return true;
+    return attribute_octets == 0 ||
+           parse_attributes(out.tagged.last(attribute_octets), out.attributes);
 }
 
-std::size_t put_link(std::byte* body, const LinkBody& link, std::string_view profile,
-                     const LinkKey& key, const Mac& source) noexcept {
+std::size_t put_link(std::byte* body, LinkBody link, std::string_view profile, const LinkKey& key,
+                     const Mac& source, std::span<const std::byte> attributes) noexcept {
+    ULC_CHECK(attributes.empty() || has_attributes(link.kind));
+    link.attribute_octets = static_cast<std::uint16_t>(attributes.size());
     std::memcpy(body, &link, sizeof link);
     std::size_t octets = sizeof link;
     if (link.kind == LinkKind::kRequest) {
@@ -128,6 +136,8 @@ std::size_t put_link(std::byte* body, const LinkBody& link, std::string_view pro
         octets += sizeof field;
     }
     if (tail_octets(link.kind) == 0) return octets;
+    if (!attributes.empty()) std::memcpy(body + octets, attributes.data(), attributes.size());
+    octets += attributes.size();
     const JobTag tag = job_tag(link_key_of(key), source, std::span(body, octets));
     std::memcpy(body + octets, &tag, sizeof tag);
     return octets + sizeof tag;

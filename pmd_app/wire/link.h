@@ -3,8 +3,9 @@
 // Version 0, as JOB and NODE: engines of different versions must be able to tell each other so.
 //
 //   LinkBody, then by kind
-//     REQUEST     LinkProfile, JobTag       caller to the endpoint of an address
-//     ACCEPT      JobTag                    the answer; repeated when the REQUEST is
+//     REQUEST     LinkProfile, attributes of the node, JobTag
+//                                           caller to the endpoint of an address
+//     ACCEPT      attributes, JobTag        the answer; repeated when the REQUEST is
 //     CONFIRM                               "I hold this link": ends the handshake, or asks later
 //     REFUSE                                says why there is no link
 //     UNLINK                                its sender leaves, or died
@@ -56,14 +57,14 @@ struct LinkBody {
     Be32 from;    ///< endpoint of the sender
     Be32 to;      ///< endpoint of the receiver; 0 in a hint and in WHERE
     Be16 slot;    ///< REQUEST, ACCEPT: the sender's for the receiver; hint: that a frame named
-    Be16 reserved2;
+    Be16 attribute_octets;  ///< REQUEST, ACCEPT: 0 … kAttributeOctetsMax
     Be32 first_seq;  ///< REQUEST, ACCEPT: first number of what the receiver sends to the sender
 };
 static_assert(sizeof(LinkBody) == 40 && alignof(LinkBody) == 1);
 
 using LinkProfile = std::array<char, kProfileOctets>;
 inline constexpr std::size_t kLinkOctetsMax =
-    sizeof(LinkBody) + sizeof(LinkProfile) + sizeof(JobTag);
+    sizeof(LinkBody) + sizeof(LinkProfile) + kAttributeOctetsMax + sizeof(JobTag);
 
 /// A LINK body that passed every check of its kind, in host order.
 struct LinkView {
@@ -79,6 +80,7 @@ struct LinkView {
     Rank slot = 0;
     Seq first_seq;
     std::string_view profile;           ///< kRequest
+    NodeAttributes attributes;          ///< kRequest, kAccept: of the sender's node
     std::span<const std::byte> tagged;  ///< the octets that the tag covers
     const JobTag* tag = nullptr;        ///< kRequest, kAccept, kWhere, kHere
 };
@@ -88,8 +90,10 @@ struct LinkView {
 
 /// Writes a body at `body`, which has kLinkOctetsMax; returns its octets. profile: of a REQUEST.
 /// key: of the endpoint that REQUEST and WHERE are for, and that ACCEPT and HERE come from.
-[[nodiscard]] std::size_t put_link(std::byte* body, const LinkBody& link, std::string_view profile,
-                                   const LinkKey& key, const Mac& source) noexcept;
+/// attributes: of REQUEST and ACCEPT; link.attribute_octets is set by them.
+[[nodiscard]] std::size_t put_link(std::byte* body, LinkBody link, std::string_view profile,
+                                   const LinkKey& key, const Mac& source,
+                                   std::span<const std::byte> attributes = {}) noexcept;
 
 /// True if the tag of a body from `source` was made with that endpoint's key.
 [[nodiscard]] bool proves_key(const LinkView& view, const Mac& source, const LinkKey& key) noexcept;

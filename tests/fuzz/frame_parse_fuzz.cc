@@ -34,6 +34,7 @@ void use_job(const FrameView& frame) {
     touch(view.name.data(), view.name.size());
     touch(view.claims.data(), view.claims.size_bytes());
     touch(view.ack_bitmap.data(), view.ack_bitmap.size());
+    touch(view.attribute_octets.data(), view.attribute_octets.size());
     if (view.roster == nullptr) return;
     // As an engine does: entries go to their ranks in a roster of the job's size.
     std::vector<RosterEntry> roster(view.roster->size);

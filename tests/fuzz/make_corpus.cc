@@ -69,8 +69,11 @@ Octets join_body(std::uint16_t rank, std::uint16_t size) {
     JoinClaim claim;
     claim.rank = rank;
     claim.handle = 500U + rank;
+    const AttributeOctets attributes = octets_of(NodeAttributes{1500, 1});
+    join.attribute_octets = static_cast<std::uint16_t>(attributes.size());
     Octets body(2000);
-    body.resize(put_join(body.data(), job(JobKind::kJoin), join, std::span(&claim, 1)));
+    body.resize(put_join(body.data(), job(JobKind::kJoin), join, std::span(&claim, 1),
+                         span_of(attributes)));
     return body;
 }
 
@@ -83,6 +86,7 @@ Octets roster_body() {
     roster.parts = std::uint16_t{1};
     roster.entries = std::uint16_t{2};
     roster.version = kProtocolVersion;
+    roster.mtu = std::uint16_t{1500};
     RosterEntry entries[2];
     entries[0].mac = fuzz::sender_mac(1);
     entries[0].handle = 500U;
@@ -90,8 +94,12 @@ Octets roster_body() {
     entries[1].mac = fuzz::kOwnMac;
     entries[1].handle = fuzz::kEndpoint + 1;
     entries[1].incarnation = fuzz::kOwnIncarnation;
+    const AttributeOctets attributes = octets_of(NodeAttributes{1500, 2});
+    entries[0].attribute_octets = static_cast<std::uint8_t>(attributes.size());
+    entries[1].attribute_octets = 0;
     Octets body(2000);
-    body.resize(put_roster(body.data(), job(JobKind::kRoster, true, 1), roster, entries));
+    body.resize(put_roster(body.data(), job(JobKind::kRoster, true, 1), roster, entries,
+                           span_of(attributes)));
     return body;
 }
 

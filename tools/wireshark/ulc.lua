@@ -43,6 +43,8 @@ local ERRORS = {
   [18] = "LIMIT", [22] = "PROFILE",
 }
 
+local ATTRIBUTES = { [1] = "MTU", [2] = "links" }
+
 local f = {}
 local function field(kind, name, title, ...)
   f[name] = ProtoField[kind]("ulc." .. name, title, ...)
@@ -106,6 +108,15 @@ field("uint16", "job.entries", "Entries", base.DEC)
 field("uint8", "job.version", "Protocol version", base.DEC)
 field("uint8", "job.medium", "Medium", base.DEC, MEDIA)
 field("none", "job.entry", "Entry")
+field("uint16", "job.mtu", "MTU of the job", base.DEC)
+field("uint16", "job.attribute_octets", "Bytes of attributes", base.DEC)
+field("bytes", "job.job_attributes", "Attributes of the job")
+field("none", "attribute", "Attribute")
+field("uint8", "attribute.type", "Type", base.DEC, ATTRIBUTES)
+field("uint8", "attribute.octets", "Bytes of the value", base.DEC)
+field("uint16", "attribute.mtu", "MTU of the node", base.DEC)
+field("uint8", "attribute.links", "Links of the node", base.DEC)
+field("bytes", "attribute.value", "Value")
 field("ether", "job.mac", "Address")
 field("uint8", "job.state", "State", base.DEC, ACK_STATES)
 field("bytes", "job.bitmap", "Parts held")
@@ -379,6 +390,34 @@ local function probe(reader, info)
   reader:number("probe.stream", 4)
 end
 
+-- §7.3
+local function attributes(reader, octets)
+  local last = 0
+  local stop = reader.at + octets
+  while reader.failed == nil and reader.at < stop do
+    local branch = reader:branch("attribute", math.min(2, stop - reader.at))
+    if branch == nil or stop - reader.at < 2 then
+      reader:fail("has an attribute without a length")
+      return
+    end
+    local kind = reader:number("attribute.type", 1, branch)
+    local length = reader:number("attribute.octets", 1, branch)
+    branch:append_text(": " .. (ATTRIBUTES[kind] or "type " .. kind))
+    if kind <= last or reader.at + length > stop then
+      reader:fail("has an attribute whose type does not ascend, or that is too long")
+      return
+    end
+    last = kind
+    if kind == 1 and length == 2 then
+      reader:number("attribute.mtu", 2, branch)
+    elseif kind == 2 and length == 1 then
+      reader:number("attribute.links", 1, branch)
+    elseif length > 0 then
+      reader:add("attribute.value", length, branch)
+    end
+  end
+end
+
 local job_bodies = {
   [1] = function(reader, info) -- JOIN
     info[#info + 1] = "size=" .. reader:number("job.size", 2)
@@ -386,7 +425,7 @@ local job_bodies = {
     reader:number("job.version_max", 1)
     reader:number("job.incarnation", 4)
     local claims = reader:number("job.entries", 2)
-    reader:skip(2)
+    local octets = reader:number("job.attribute_octets", 2)
     local profile = reader:take(32, "profile")
     if profile ~= nil then
       reader.tree:add(f["job.profile"], profile, text_of(profile))
@@ -399,6 +438,7 @@ local job_bodies = {
       info[#info + 1] = "rank=" .. reader:number("job.rank", 2, branch)
       reader:number("job.handle", 4, branch)
     end
+    attributes(reader, octets)
   end,
   [2] = function(reader, info) -- ROSTER
     info[#info + 1] = "roster=" .. reader:number("job.roster", 4)
@@ -411,8 +451,16 @@ local job_bodies = {
     local entries = reader:number("job.entries", 2)
     reader:number("job.version", 1)
     reader:number("job.medium", 1)
+    reader:number("job.mtu", 2)
+    local of_job = reader:take(1, "length of the job's attributes")
+    reader:skip(1)
+    local padding = reader:take(2, "length of the padding")
+    if of_job ~= nil and of_job:uint() > 0 then
+      reader:add("job.job_attributes", of_job:uint())
+    end
+    local octets = 0
     for entry = 0, entries - 1 do
-      local branch = reader:branch("job.entry", 14)
+      local branch = reader:branch("job.entry", 15)
       if branch == nil then
         return
       end
@@ -420,6 +468,15 @@ local job_bodies = {
       reader:add("job.mac", 6, branch)
       reader:number("job.handle", 4, branch)
       reader:number("job.incarnation", 4, branch)
+      local its = reader:take(1, "length of a node's attributes")
+      octets = octets + (its ~= nil and its:uint() or 0)
+    end
+    local stop = reader.at + octets
+    while reader.failed == nil and reader.at < stop do
+      reader:add("attribute.value", stop - reader.at)
+    end
+    if padding ~= nil then
+      reader:skip(padding:uint())
     end
   end,
   [3] = function(reader, info) -- ROSTER_ACK
@@ -427,8 +484,12 @@ local job_bodies = {
     reader:number("job.parts", 2)
     info[#info + 1] = ACK_STATES[reader:number("job.state", 1)] or "state?"
     local octets = reader:take(1, "length of the bitmap")
+    local padding = reader:take(2, "length of the padding")
     if octets ~= nil and octets:uint() > 0 then
       reader:add("job.bitmap", octets:uint())
+    end
+    if padding ~= nil then
+      reader:skip(padding:uint())
     end
   end,
   [4] = function(reader, info) -- REJECT
@@ -564,7 +625,7 @@ local function link(reader, info)
   reader:number("link.from", 4)
   reader:number("link.to", 4)
   reader:number("link.slot", 2)
-  reader:skip(2)
+  local octets = reader:number("job.attribute_octets", 2)
   reader:number("link.first", 4)
   if kind == 1 then
     local profile = reader:take(32, "profile")
@@ -572,6 +633,7 @@ local function link(reader, info)
       reader.tree:add(f["link.profile"], profile, text_of(profile))
     end
   end
+  attributes(reader, octets)
   if kind == 1 or kind == 2 or kind == 7 or kind == 8 then
     reader:add("link.tag", 16)
   end

@@ -205,6 +205,7 @@ private:
         std::vector<urtp::Peer> peers(size);
         if (endpoint.links != nullptr) {
             config.profile = std::as_const(endpoint.net->jobs).links().profile(endpoint.handle);
+            config.mtu = endpoint.net->port.info.mtu;
             if (!archive_.require(rank == kNoRank && size > 0, "an endpoint of links has a rank"))
                 return false;
         } else {
@@ -216,6 +217,7 @@ private:
             config.first_seq = job.first_seq;
             config.world = job.world;
             config.profile = job.profile;
+            config.mtu = job.mtu;
             peers.assign(job.roster.begin(), job.roster.end());
         }
         urtp::Policy policy;

@@ -19,10 +19,11 @@ void LinkEvent::fields(state::Archive& archive) {
 }
 
 void LinkEnd::fields(state::Archive& archive) {
-    ULC_STATE(archive, LinkEnd, 1,
-              (state, reason, left, self, mac, peer, incarnation, in, out, ours, theirs, key, at,
-               wait, deadline),
+    ULC_STATE(archive, LinkEnd, 2,
+              (state, reason, left, self, mtu, mac, peer, incarnation, in, out, ours, theirs, key,
+               at, wait, deadline),
               (due, watched, waits, says_request, says_accept, says_confirm, says_unlink));
+    archive.require(mtu >= wire::kMtuMin, "the MTU of a link's peer is too small");
     bool bits[] = {due, watched, waits, says_request, says_accept, says_confirm, says_unlink};
     archive.values(bits);
     due = bits[0];

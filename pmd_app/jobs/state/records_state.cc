@@ -10,7 +10,7 @@ namespace ulc::engine {
 
 constexpr JobPhase last_value(JobPhase) { return JobPhase::kFailed; }
 constexpr PublisherStage last_value(PublisherStage) { return PublisherStage::kCommit; }
-constexpr JobEventKind last_value(JobEventKind) { return JobEventKind::kExcluded; }
+constexpr JobEventKind last_value(JobEventKind) { return JobEventKind::kShortened; }
 
 namespace {
 
@@ -20,8 +20,13 @@ bool fits(const Publisher& publisher, std::uint16_t size) {
            publisher.claimed <= publisher.claims.size() &&
            publisher.waiting <= publisher.engines.size() &&
            publisher.due.size() == publisher.missing.size() &&
+           (publisher.stage != PublisherStage::kRoster ||
+            (publisher.claims.size() == size && publisher.leads.size() == size &&
+             publisher.part_first.size() == publisher.parts + 1U &&
+             publisher.part_first.front() == 0 && publisher.part_first.back() == size &&
+             std::ranges::is_sorted(publisher.part_first))) &&
            (publisher.stage == PublisherStage::kCollecting ||
-            publisher.due.size() == publisher.parts);
+            publisher.due.size() == publisher.parts + (publisher.pads ? 1U : 0U));
 }
 
 bool fits(const Assembly& assembly, std::uint16_t size) {
@@ -38,7 +43,7 @@ bool fits(const JobRecord& record) {
     if (record.assembly && !fits(*record.assembly, record.size)) return false;
     return record.size > 0 && !record.name.empty() && record.name.size() <= wire::kJobNameOctets &&
            record.profile.size() <= wire::kProfileOctets &&
-           static_cast<std::uint8_t>(record.medium) < kMedia &&
+           static_cast<std::uint8_t>(record.medium) < kMedia && record.mtu >= wire::kMtuMin &&
            (record.roster.empty() || record.roster.size() == record.size) &&
            record.gone.size() >= record.roster.size() * (formed ? 1 : 0) &&
            record.rank0_next < kRank0Max && record.gone_reported <= record.gone_events.size() &&
@@ -56,17 +61,22 @@ void LocalRank::fields(state::Archive& archive) {
 }
 
 void RemoteClaim::fields(state::Archive& archive) {
-    ULC_STATE(archive, RemoteClaim, 1, (mac, handle, incarnation, heard), ());
+    ULC_STATE(archive, RemoteClaim, 2, (mac, handle, incarnation, heard, attributes), ());
+    wire::NodeAttributes its;
+    archive.require(attributes.size() <= wire::kAttributeOctetsMax &&
+                        wire::parse_attributes(std::as_bytes(std::span(attributes)), its),
+                    "the attributes of a node are malformed");
 }
 
 void RosterEngine::fields(state::Archive& archive) {
-    ULC_STATE(archive, RosterEngine, 1, (mac, acknowledged, reported), ());
+    ULC_STATE(archive, RosterEngine, 2, (mac, acknowledged, reported, holds), ());
 }
 
 void Publisher::fields(state::Archive& archive) {
-    ULC_STATE(archive, Publisher, 1,
+    ULC_STATE(archive, Publisher, 2,
               (stage, claims, claimed, rank0, version_min, version_max, twins_since, culprits,
-               roster, salt, parts, engines, waiting, due, due_count, missing, round_at, wait),
+               roster, salt, parts, part_first, leads, pads, padded_rounds, engines, waiting, due,
+               due_count, missing, round_at, wait),
               ());
     archive.require(
         due_count == static_cast<std::size_t>(std::ranges::count(due, true)) || due_count == 0,
@@ -74,9 +84,10 @@ void Publisher::fields(state::Archive& archive) {
 }
 
 void Assembly::fields(state::Archive& archive) {
-    ULC_STATE(archive, Assembly, 1,
+    ULC_STATE(archive, Assembly, 2,
               (publisher, nonce, roster, parts, filled, heard, complete, refused, world, first_seq,
-               version, medium, ours, peers, held, ack_at, ack_due),
+               version, medium, mtu, has_bonds, padding, ours, peers, held, ack_at, ack_due,
+               padded_ack_due),
               ());
 }
 
@@ -89,13 +100,13 @@ void Exclusion::fields(state::Archive& archive) {
 }
 
 void JobRecord::fields(state::Archive& archive) {
-    ULC_STATE(
-        archive, JobRecord, 1,
-        (id, user, name, nonce, by_hand, secret, key, size, profile, phase, locals, byes, publisher,
-         assembly, join_at, join_wait, join_due, join_cursor, rank0, rank0_heard, rank0_next, twin,
-         early_joins, roster, by_mac, gone, excluded, excluded_by, gone_events, gone_reported,
-         world, first_seq, version, medium, error, conflict_rank, first, second, failed_at),
-        ());
+    ULC_STATE(archive, JobRecord, 2,
+              (id, user, name, nonce, by_hand, secret, key, size, profile, phase, locals, byes,
+               publisher, assembly, join_at, join_wait, join_due, join_cursor, join_old, rank0,
+               rank0_heard, rank0_next, twin, twin_heard, early_joins, roster, by_mac, gone,
+               excluded, excluded_by, gone_events, gone_reported, world, first_seq, version, medium,
+               mtu, has_bonds, error, conflict_rank, first, second, failed_at),
+              ());
     if (archive.ok()) archive.require(fits(*this), "the record of a job does not fit its size");
 }
 
@@ -111,15 +122,15 @@ void CommitAnswer::fields(state::Archive& archive) {
 }
 
 void JobEvent::fields(state::Archive& archive) {
-    ULC_STATE(archive, JobEvent, 1, (kind, job, endpoint, rank, error, first, second, text), ());
+    ULC_STATE(archive, JobEvent, 2, (kind, job, endpoint, rank, error, first, second, text), ());
     text.back() = '\0';
 }
 
 void Jobs::Impl::fields(state::Archive& archive) {
-    ULC_STATE(archive, Jobs::Impl, 1,
+    ULC_STATE(archive, Jobs::Impl, 2,
               (prng, records, hurry_full_at, events, rejects, commit_answers, commit_limit,
                ended_jobs, ended_next, last_id, last_roster, timer, rejects_left, tx_hint),
-              (config, counters, liveness, links));
+              (config, attributes, counters, liveness, links));
     archive.values(config.incarnation);
     if (archive.exporting()) return;
     const bool holds =

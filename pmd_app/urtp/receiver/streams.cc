@@ -139,8 +139,8 @@ void Receiver::end(RxStream& rx) noexcept {
 /// Moves the source's own packet out of its frame, since all endpoints share the frames.
 [[gnu::noinline]] void Receiver::keep_copy(RxNode& node, Session& session) {
     if (session.reserved_octets == nullptr)
-        session.reserved_octets = std::make_unique<std::byte[]>(context_.config.mtu);
-    ULC_CHECK(node.packet.length <= context_.config.mtu);
+        session.reserved_octets = std::make_unique<std::byte[]>(context_.config.mtu_taken);
+    ULC_CHECK(node.packet.length <= context_.config.mtu_taken);
     if (node.packet.length > 0)
         std::memcpy(session.reserved_octets.get(), node.packet.payload, node.packet.length);
     node.packet.payload = session.reserved_octets.get();

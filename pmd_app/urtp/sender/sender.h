@@ -40,6 +40,8 @@ public:
     Admission may_send(TxStream& tx, std::uint64_t subset, bool has_subset, Nanos now,
                        const MessageSize& size);
     PacketPlan plan(const PacketMeta& meta, Nanos now);
+    /// MTU of the packets of a stream.
+    [[nodiscard]] std::uint16_t mtu_of(const TxStream& tx) const noexcept;
     void commit(const PacketMeta& meta, const PacketPlan& plan, Segment* segment,
                 std::uint32_t length, Nanos now);
     [[nodiscard]] std::uint32_t short_octets_max() const noexcept { return short_octets_max_; }

@@ -175,7 +175,7 @@ PacketPlan Sender::plan(const PacketMeta& meta, Nanos now) {
     const bool counted = tx->group != nullptr && tx->group->counted;
     const std::size_t extra = wire::extension_octets(flags, extensions.after_count, counted);
     return {static_cast<std::uint16_t>(wire::kHeadOctets + extra),
-            static_cast<std::uint16_t>(wire::payload_max(flags, extra, context_.config.mtu))};
+            static_cast<std::uint16_t>(wire::payload_max(flags, extra, mtu_of(*tx)))};
 }
 
 void Sender::commit(const PacketMeta& meta, const PacketPlan& plan, Segment* segment,

@@ -10,10 +10,10 @@ namespace ulc::urtp {
 namespace {
 
 /// Returns the longest payload behind each extension that a short frame may have.
-std::uint32_t longest_short(const Context& context) noexcept {
+std::uint32_t longest_short(const Context& context, std::size_t mtu) noexcept {
     constexpr std::uint8_t kFlags = wire::kFlagAck | wire::kFlagTag;
     const std::size_t extra = wire::extension_octets(kFlags, 0, false);
-    const std::size_t most = wire::payload_max(kFlags, extra, context.config.mtu);
+    const std::size_t most = wire::payload_max(kFlags, extra, mtu);
     return static_cast<std::uint32_t>(
         std::min<std::uint64_t>(most, context.params().reserve_above));
 }
@@ -51,7 +51,7 @@ Sender::Sender(Context& context, Sessions& sessions, ControlQueue& control, Rece
                    !context.params().credit_request && context.params().free_lazily == 0 &&
                    !context.params().packs &&
                    context.params().reserve_above >= ShortMessage::kOctetsSure),
-      short_octets_max_(longest_short(context)),
+      short_octets_max_(longest_short(context, context.config.mtu)),
       tail_wait_(context),
       repairs_(context, sessions) {}
 
@@ -83,6 +83,11 @@ TxStream& Sender::begin(Group& group) {
     return *group.tx;
 }
 
+std::uint16_t Sender::mtu_of(const TxStream& tx) const noexcept {
+    const std::uint16_t own = context_.config.mtu;
+    return tx.group != nullptr ? own : std::min(own, sessions_.peer(tx.rank[0]).mtu);
+}
+
 /// Begins with the credit that each receiver keeps for a stream; long messages are granted nothing
 /// yet. Receivers save little of what follows a loss without selective repeat, or by
 /// PCODE's rules, and no congestion control bounds the sender: such a stream backs off.
@@ -102,7 +107,8 @@ void Sender::begin(TxStream& tx) {
     }
     if (policy.on_opened != nullptr) policy.on_opened(*this, tx);
     const bool plain = tx.group == nullptr || (!tx.group->counted && !p.number_vector);
-    tx.takes_short = takes_short_ && plain;
+    tx.takes_short =
+        takes_short_ && plain && short_octets_max_ <= longest_short(context_, mtu_of(tx));
     tx.renew_clear();
 }
 

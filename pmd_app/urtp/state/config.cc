@@ -22,8 +22,8 @@ void Params::fields(state::Archive& archive) {
 
 void TransportConfig::fields(state::Archive& archive) {
     // Others are objects of the engine; the profile is digested in the context.
-    ULC_STATE(archive, TransportConfig, 1,
-              (rank, mac, mtu, ether_type, first_seq, world, crc, params),
+    ULC_STATE(archive, TransportConfig, 2,
+              (rank, mac, mtu, mtu_taken, ether_type, first_seq, world, crc, params),
               (seed, send_frames, receive_frames, node_heard, node_context, departures, arrivals,
                profile));
 }
@@ -45,7 +45,8 @@ void RepairCounts::fields(state::Archive& archive) {
 }
 
 void Peer::fields(state::Archive& archive) {
-    ULC_STATE(archive, Peer, 1, (mac, handle, incarnation), ());
+    ULC_STATE(archive, Peer, 2, (mac, handle, incarnation, mtu), ());
+    archive.require(mtu >= wire::kMtuMin, "the MTU of a peer is too small");
 }
 
 void LinkEnds::fields(state::Archive& archive) {

@@ -106,8 +106,8 @@ void Receiver::ready_fields(state::Archive& archive, Session& session) {
         archive.require(reserved == (packet.segment == nullptr), "a ready packet has no frame");
         if (reserved && archive.ok()) {
             if (archive.importing())
-                session.reserved_octets = std::make_unique<std::byte[]>(context_.config.mtu);
-            const bool fits = packet.length <= context_.config.mtu;
+                session.reserved_octets = std::make_unique<std::byte[]>(context_.config.mtu_taken);
+            const bool fits = packet.length <= context_.config.mtu_taken;
             packet.payload = session.reserved_octets.get();
             if (archive.require(fits, "a packet is longer than the MTU"))
                 archive.octets({session.reserved_octets.get(), packet.length});

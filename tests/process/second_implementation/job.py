@@ -11,12 +11,18 @@ PARTIAL, HOLDS_ALL, IS_FORMED, WORLD_IN_USE = range(1, 5)
 BY_HAND, INTRODUCES = 1, 2
 # J-25
 HEAD = struct.Struct(">BBBx64s16s")
-JOIN_BODY = struct.Struct(">HBBIHxx32s")
+JOIN_BODY = struct.Struct(">HBBIHH32s")
 CLAIM = struct.Struct(">HI")
-ROSTER_BODY = struct.Struct(">IIIHHHHHBx")
-ENTRY = struct.Struct(">6sII")
+ROSTER_BODY = struct.Struct(">IIIHHHHHBxHBxH")
+ACK = struct.Struct(">IHBBH")
+ENTRY = struct.Struct(">6sIIB")
 LEFT = 1
-VERSION = 2
+VERSION = 3
+# J-37
+ITEM = struct.Struct(">BB")
+MTU, LEAST_MTU = 1, 576
+# A type that no page has: others skip it, and a publisher repeats it.
+UNKNOWN = 200
 # J-4
 FIRST_WAIT, LONGEST_WAIT = 200e-6, 50e-3
 
@@ -30,11 +36,35 @@ class JobFailed(Exception):
     pass
 
 
+# J-36
+def attributes_of(octets):
+    """Returns the values by type."""
+    values, last = {}, 0
+    while octets:
+        need(len(octets) >= ITEM.size, "item of attributes")
+        kind, length = ITEM.unpack_from(octets)
+        need(kind > last and len(octets) >= ITEM.size + length, "types and lengths of attributes")
+        values[kind], last = octets[ITEM.size:ITEM.size + length], kind
+        octets = octets[ITEM.size + length:]
+    return values
+
+
+def mtu_of(octets):
+    mtu = int.from_bytes(attributes_of(octets).get(MTU, LEAST_MTU.to_bytes(2, "big")), "big")
+    need(mtu >= LEAST_MTU, "MTU")
+    return mtu
+
+
+def own_attributes(mtu):
+    return (ITEM.pack(MTU, 2) + mtu.to_bytes(2, "big") + ITEM.pack(UNKNOWN, 3) + b"any")
+
+
 @dataclass
 class Member:
     mac: bytes
     handle: int
     incarnation: int
+    attributes: bytes = b""
     gone: int = 0
 
 
@@ -51,7 +81,9 @@ class Job:
             self.key = keyed(nonce, b"ULC job key", 32)
         self.rank0 = set()  # MACs that reported that they have it
         self.bad_tags = 0
-        self.me = Member(wire.mac, random.getrandbits(31) or 1, wire.incarnation)
+        self.me = Member(wire.mac, random.getrandbits(31) or 1, wire.incarnation,
+                         own_attributes(1500))
+        self.mtu = LEAST_MTU  # of the job
         self.claims = {rank: self.me}  # as the publisher hears them
         self.members = {}  # by rank, once a roster is there
         self.formed = False
@@ -86,22 +118,27 @@ class Job:
         nonce, self.nonce = self.nonce, bytes(16) if self.flags & BY_HAND else self.nonce
         self.send(BROADCAST, JOIN,
                   JOIN_BODY.pack(self.size, VERSION, VERSION, self.me.incarnation, 1,
-                                 self.profile) +
-                  CLAIM.pack(self.rank, self.me.handle))
+                                 len(self.me.attributes), self.profile) +
+                  CLAIM.pack(self.rank, self.me.handle) + self.me.attributes)
         self.nonce = nonce
 
-    # H-14, J-7, J-9
+    # H-14, J-7, J-9, J-39, J-40
     def send_roster(self):
-        """Sends all ranks in one part: 102 of them fit into a frame."""
-        entries = [ENTRY.pack(m.mac, m.handle, m.incarnation)
-                   for _, m in sorted(self.members.items())]
+        """Sends all ranks in one part: as many as fit into a frame."""
+        entries, attributes, seen = [], b"", set()
+        for _, m in sorted(self.members.items()):
+            its = b"" if m.mac in seen else m.attributes
+            seen.add(m.mac)
+            entries.append(ENTRY.pack(m.mac, m.handle, m.incarnation, len(its)))
+            attributes += its
         self.send(BROADCAST, ROSTER,
                   ROSTER_BODY.pack(self.number, self.world, self.first_seq, self.size, 0, 1, 0,
-                                                      len(entries), VERSION) + b"".join(entries))
+                                   len(entries), VERSION, self.mtu, 0, 0) +
+                  b"".join(entries) + attributes)
 
     # J-8
-    def send_roster_ack(self, to, number, state):
-        self.send(to, ROSTER_ACK, struct.pack(">IHBB", number, 1, state, 0))
+    def send_roster_ack(self, to, number, state, padding=0):
+        self.send(to, ROSTER_ACK, ACK.pack(number, 1, state, 0, padding) + bytes(padding))
 
     def leave(self):
         self.byes, self.again, self.wait = 4, 0.0, 5e-3
@@ -155,7 +192,10 @@ class Job:
 
     # J-6, J-16
     def on_join(self, source, nonce, body):
-        size, least, greatest, incarnation, claims, profile = JOIN_BODY.unpack_from(body)
+        size, least, greatest, incarnation, claims, octets, profile = JOIN_BODY.unpack_from(body)
+        need(len(body) == JOIN_BODY.size + claims * CLAIM.size + octets, "claims and attributes")
+        attributes = body[len(body) - octets:]
+        mtu_of(attributes)
         if self.formed or (not self.flags and nonce != self.nonce):
             return
         for i in range(claims):
@@ -164,12 +204,13 @@ class Job:
                 other_profile = profile != self.profile.ljust(32, b"\0")
                 if size != self.size or other_profile or not least <= VERSION <= greatest:
                     raise JobFailed("ranks differ in size, profile or version")
-                self.claims[rank] = Member(source, handle, incarnation)
+                self.claims[rank] = Member(source, handle, incarnation, attributes)
             elif rank == 0:
                 self.rank0.add(source)
                 self.send_join()
         if self.rank == 0 and len(self.claims) == self.size and not self.members:
             self.members = self.claims
+            self.mtu = min(mtu_of(m.attributes) for m in self.members.values())
             self.world = 1 << 31 | self.random.getrandbits(31)
             self.first_seq = self.random.getrandbits(32)
             self.nonce = self.nonce if not self.flags else self.random.randbytes(16)
@@ -178,10 +219,18 @@ class Job:
     # J-10
     def on_roster(self, source, nonce, body):
         (number, world, first_seq, size, part, parts, first, entries,
-         version) = ROSTER_BODY.unpack_from(body)
-        need(len(body) == ROSTER_BODY.size + entries * ENTRY.size, "entries")
-        members = {first + i: Member(*ENTRY.unpack_from(body, ROSTER_BODY.size + i * ENTRY.size))
-                   for i in range(entries)}
+         version, mtu, of_job, padding) = ROSTER_BODY.unpack_from(body)
+        at = ROSTER_BODY.size + of_job
+        attributes_of(body[ROSTER_BODY.size:at])
+        behind = at + entries * ENTRY.size  # of the attributes of the entries
+        members = {}
+        for i in range(entries):
+            mac, handle, incarnation, octets = ENTRY.unpack_from(body, at + i * ENTRY.size)
+            members[first + i] = Member(mac, handle, incarnation, body[behind:behind + octets])
+            behind += octets
+        need(len(body) == behind + padding and not any(body[behind:]), "entries and attributes")
+        need(all(mtu <= mtu_of(m.attributes) for m in members.values() if m.attributes) and
+             mtu >= LEAST_MTU, "MTU of the job")
         mine = members.get(self.rank)
         if source not in self.rank0 or members[0].mac != source:
             return  # §7: a roster comes from the node that has rank 0
@@ -193,7 +242,8 @@ class Job:
         if self.formed:
             return
         self.publisher, self.number, self.world = source, number, world
-        self.first_seq, self.members, self.nonce = first_seq, members, nonce
+        self.first_seq, self.members, self.nonce, self.mtu = first_seq, members, nonce, mtu
+        need(not mine.attributes or mine.attributes == self.me.attributes, "J-40: our attributes")
         self.send_roster_ack(source, number, HOLDS_ALL)
 
     # J-11, J-12
@@ -206,7 +256,8 @@ class Job:
         self.send_roster_ack(source, number, IS_FORMED)
 
     def on_roster_ack(self, source, nonce, body):
-        number, parts, state, octets = struct.unpack_from(">IHBB", body)
+        number, parts, state, octets, padding = ACK.unpack_from(body)
+        need(len(body) == ACK.size + octets + padding, "bitmap and padding")
         if self.rank != 0 or number != self.number or nonce != self.nonce:
             return
         if state == WORLD_IN_USE:

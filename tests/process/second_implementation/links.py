@@ -3,10 +3,10 @@
 import struct
 
 from frames import LINK, Frame, need
-from job import FIRST_WAIT, LONGEST_WAIT, VERSION, Member, keyed
+from job import FIRST_WAIT, LONGEST_WAIT, VERSION, Member, keyed, mtu_of, own_attributes
 
 REQUEST, ACCEPT, CONFIRM, REFUSE, UNLINK, UNLINKED = range(1, 7)
-BODY = struct.Struct(">BBBxIQQIIHxxI")
+BODY = struct.Struct(">BBBxIQQIIHHI")
 ADDRESS = struct.Struct(">Bx6sII16s")
 SLOT = 7  # ours for the peer; any would do
 LEFT = 1
@@ -17,7 +17,7 @@ class Link:
         """address: of the endpoint to call; None: waits for a call."""
         self.wire, self.random, self.profile = wire, random, profile
         self.me = Member(wire.mac, random.getrandbits(31) or 1, random.getrandbits(32) or 1)
-        self.key = random.randbytes(16)
+        self.key, self.attributes, self.mtu = random.randbytes(16), own_attributes(1500), 0
         self.id, self.their_id, self.their_key = random.getrandbits(64) or 1, 0, None
         self.first_in, self.first_out = random.getrandbits(32), 0
         self.rank, self.world, self.members = None, None, {}  # rank: the peer's slot for us
@@ -41,10 +41,12 @@ class Link:
         ours = (0 if kind in (REFUSE, UNLINKED) else self.id) if ours is None else ours
         theirs = (0 if kind == REQUEST else self.their_id) if theirs is None else theirs
         body = BODY.pack(kind, reason, VERSION, self.me.incarnation, ours, theirs, self.me.handle,
-                         to.handle, SLOT if makes else 0, self.first_in if makes else 0)
+                         to.handle, SLOT if makes else 0, len(self.attributes) if makes else 0,
+                         self.first_in if makes else 0)
         if kind == REQUEST:
             body += self.profile.ljust(32, b"\0")
         if makes:
+            body += self.attributes
             key = key or (self.their_key if kind == REQUEST else self.key)
             body += self.tag(key, self.wire.mac, body)
         self.wire.send(to.mac, Frame(LINK, version=0, body=body).octets())
@@ -72,7 +74,10 @@ class Link:
     def on_link(self, source, body):
         need(len(body) >= BODY.size, "LINK body")
         fields = BODY.unpack(body[:BODY.size])
-        kind, reason, _, incarnation, theirs, ours, handle, to, slot, first = fields
+        kind, reason, _, incarnation, theirs, ours, handle, to, slot, octets, first = fields
+        if octets:  # L-4, L-41
+            need(kind in (REQUEST, ACCEPT) and octets <= len(body) - BODY.size - 16, "attributes")
+            self.mtu = mtu_of(body[-16 - octets:-16])
         if to != self.me.handle and to != 0:
             return
         sender = Member(source, handle, incarnation)

@@ -29,6 +29,7 @@ enum class MediumKind : std::uint8_t {
 struct NetConfig {
     std::uint16_t ports = 2;
     std::uint16_t mtu = 1500;
+    std::vector<std::uint16_t> port_mtus;  ///< by port; fewer: `mtu` for the others
     MediumKind medium = MediumKind::kSwitch;
     std::uint64_t bits_per_second = 10'000'000'000;
     std::vector<std::uint64_t> port_bits_per_second;  ///< by port, of a switch; empty: all the same
@@ -57,6 +58,9 @@ struct NetConfig {
 
     [[nodiscard]] std::uint64_t rate_of(std::uint16_t port) const noexcept {
         return port < port_bits_per_second.size() ? port_bits_per_second[port] : bits_per_second;
+    }
+    [[nodiscard]] std::uint16_t mtu_of(std::uint16_t port) const noexcept {
+        return port < port_mtus.size() ? port_mtus[port] : mtu;
     }
 };
 

@@ -10,7 +10,7 @@ SimNet::SimNet(const NetConfig& config, std::vector<HostCosts> hosts) : made_(ma
     for (std::uint16_t index = 0; index < config.ports; ++index) {
         Nic::Config nic{index,
                         mac_of(index),
-                        config.mtu,
+                        config.mtu_of(index),
                         config.rate_of(index),
                         config.segments,
                         config.medium == MediumKind::kHub,

@@ -123,11 +123,13 @@ private:
                 roster.size = roster.entries = std::uint16_t{2};
                 roster.parts = std::uint16_t{1};
                 roster.version = wire::kProtocolVersion;
+                roster.mtu = std::uint16_t{1500};
                 wire::RosterEntry entries[2];
                 for (std::uint16_t rank = 0; rank < 2; ++rank) {
                     entries[rank].mac = rank == 0 ? source : SimNet::mac_of(to);
                     entries[rank].handle = handle(rank);
                     entries[rank].incarnation = 5U;
+                    entries[rank].attribute_octets = 0;
                 }
                 octets = wire::put_roster(body, head, roster, entries);
                 break;

@@ -68,6 +68,7 @@ void Faults::heal(bool keep_unplugged) {
     mute_.clear();
     for (Receiver& receiver : receivers_) {
         receiver.island = 0;
+        receiver.longest = SIZE_MAX;
         if (!keep_unplugged) receiver.unplugged = false;
     }
 }
@@ -113,7 +114,10 @@ Faults::Copies Faults::judge(std::uint16_t from, std::uint16_t to, const FramePt
     Copies copies;
     Receiver& receiver = receivers_[to];
     const bool muted = mute_.contains(from) && !is_node_frame(*frame);
-    if (muted || is_apart(from, to)) {
+    const std::size_t longest = std::min(receiver.longest, receivers_[from].longest);
+    const bool too_long = frame->size() > sizeof(wire::EthernetHeader) &&
+                          frame->size() - sizeof(wire::EthernetHeader) > longest;
+    if (muted || too_long || is_apart(from, to)) {
         ++receiver.counts.cut;
         return copies;
     }

@@ -74,6 +74,8 @@ public:
     void cut(std::uint16_t from, std::uint16_t to, bool is_cut);
     /// Loses all frames from `from` except NODE frames: its engine answers pings, and nothing else.
     void mute(std::uint16_t from);
+    /// Loses frames to and from that port with more bytes after the Ethernet header.
+    void set_longest(std::uint16_t port, std::size_t octets) { receivers_[port].longest = octets; }
     /// Unplugs or plugs in a port's cable: no frame passes; frames of its transmitter are lost.
     void unplug(std::uint16_t port, bool unplugged = true);
     [[nodiscard]] bool is_unplugged(std::uint16_t port) const { return receivers_[port].unplugged; }
@@ -95,6 +97,7 @@ private:
         bool has_rates = false;
         bool in_burst = false;
         bool unplugged = false;
+        std::size_t longest = SIZE_MAX;  ///< without the Ethernet header
         std::uint16_t island = 0;
         FaultCounts counts;
     };

@@ -133,8 +133,8 @@ public:
 
     /// Returns every event until this time, for messages of failed tests.
     [[nodiscard]] std::string describe() const {
-        static constexpr const char* kKinds[] = {"formed", "failed",   "left",
-                                                 "died",   "excluded", "excluded here"};
+        static constexpr const char* kKinds[] = {"formed",   "failed",        "left",     "died",
+                                                 "excluded", "excluded here", "shortened"};
         std::string text;
         for (const auto& node : nodes_) {
             text += "\n  node " + std::to_string(node->number) + ":";
@@ -172,6 +172,11 @@ public:
     std::vector<std::vector<std::byte>> log;  ///< every frame sent, if wanted
     bool logs = false;
     std::uint64_t sent_octets = 0;
+    /// Bytes after the Ethernet header of the longest frames that pass to and from a node, by its
+    /// number.
+    std::map<unsigned, std::size_t> passes_to;
+    std::map<unsigned, std::size_t> passes_from;
+    unsigned too_long = 0;  ///< frames that their receiver's interface does not take
     std::uint64_t injected_octets = 0;
     Nanos now = kSecond;
     /// No frame passes between this node and the others.
@@ -192,7 +197,7 @@ private:
         while (node.jobs->links().poll_event(link_event))
             node.link_events.push_back(link_event);
         node.jobs->looked();
-        std::byte buffer[2048];
+        std::byte buffer[9216];
         for (;;) {
             const std::size_t octets = node.jobs->next_tx(buffer, sizeof buffer, now);
             if (octets == 0) break;
@@ -216,6 +221,12 @@ private:
             const bool addressed = to == kBroadcastMac || to == node->config.mac;
             if (node.get() == &from || !addressed || !node->running) continue;
             if (cut == &from || cut == node.get()) continue;
+            const std::size_t length = octets.size() - sizeof(wire::EthernetHeader);
+            const auto loses = [length](const auto& limits, unsigned number) {
+                const auto at = limits.find(number);
+                return at != limits.end() && length > at->second;
+            };
+            if (loses(passes_from, from.number) || loses(passes_to, node->number)) continue;
             const int copies = 1 + (prng_.chance(duplicate_) ? 1 : 0);
             for (int copy = 0; copy < copies; ++copy) {
                 if (prng_.chance(loss_)) continue;
@@ -230,6 +241,10 @@ private:
             const Frame frame = frames_.begin()->second;
             frames_.erase(frames_.begin());
             if (!frame.to->running) continue;
+            if (frame.octets.size() > sizeof(wire::EthernetHeader) + frame.to->config.mtu) {
+                ++too_long;
+                continue;
+            }
             wire::FrameView view;
             const Counter reason = wire::parse(frame.octets.data(), frame.octets.size(),
                                                wire::kEtherTypeDefault, view);

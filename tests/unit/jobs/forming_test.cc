@@ -325,6 +325,137 @@ TEST_P(UnderLoss, a_claimant_of_another_version_fails_alone_and_may_be_replaced)
     EXPECT_TRUE(bus.run(3 * kSecond, [&] { return bus.node(0).formed(10); }));
 }
 
+// J-4, J-39
+TEST(JobsForming, a_job_has_the_least_mtu_of_its_nodes_and_no_frame_is_longer) {
+    constexpr std::uint16_t kRanks = 300;  // of one node: claims and roster need several frames
+    constexpr std::uint16_t kMtus[] = {9000, 576, 4000};
+    for (const unsigned publisher : {0U, 1U, 2U}) {
+        JobBus bus(publisher);
+        for (unsigned n = 0; n < 3; ++n) {
+            JobsConfig config;
+            config.mac = mac_of(n);
+            config.seed = n;
+            config.mtu = kMtus[(n + publisher) % 3];
+            bus.add(n, config);
+        }
+        bus.must_join(bus.node(0), 0, kRanks + 2, 10);
+        bus.must_join(bus.node(1), 1, kRanks + 2, 11);
+        for (Rank rank = 2; rank < kRanks + 2; ++rank)
+            bus.must_join(bus.node(2), rank, kRanks + 2, Handle{100} + rank);
+        ASSERT_TRUE(bus.run(5 * kSecond, [&] { return all_formed(bus); })) << bus.describe();
+        EXPECT_EQ(bus.too_long, 0U);
+        for (unsigned n = 0; n < 3; ++n) {
+            JobView view;
+            ASSERT_TRUE(bus.node(n).jobs->job(bus.node(n).ids.begin()->second, view));
+            EXPECT_EQ(view.mtu, 576);
+            EXPECT_FALSE(view.has_bonds);
+        }
+    }
+}
+
+// J-39
+TEST(JobsForming, an_mtu_that_fell_counts_for_the_next_job) {
+    JobBus bus(2);
+    for (unsigned n = 0; n < 2; ++n)
+        bus.add(n);
+    for (const std::uint16_t mtu : {1500, 1400, 1500}) {
+        bus.node(1).jobs->set_mtu(mtu);
+        const Handle endpoint = 10 + mtu;
+        for (unsigned n = 0; n < 2; ++n)
+            bus.must_join(bus.node(n), static_cast<Rank>(n), 2, endpoint);
+        ASSERT_TRUE(bus.run(kSecond, [&] { return bus.node(1).formed(endpoint); }));
+        for (unsigned n = 0; n < 2; ++n) {
+            JobView view;
+            ASSERT_TRUE(bus.node(n).jobs->job(bus.node(n).ids[endpoint], view));
+            EXPECT_EQ(view.mtu, mtu);
+            bus.leave(bus.node(n), endpoint, wire::LeaveReason::kLeft);
+        }
+        bus.run(kSecond);
+        for (unsigned n = 0; n < 2; ++n)
+            bus.node(n).events.clear();
+    }
+}
+
+/// Nodes whose interfaces take 9000 bytes, and a rank on each.
+void join_long(JobBus& bus, unsigned nodes) {
+    for (unsigned n = 0; n < nodes; ++n) {
+        JobsConfig config;
+        config.mac = mac_of(n);
+        config.seed = n;
+        config.mtu = 9000;
+        bus.add(n, config);
+        bus.must_join(bus.node(n), static_cast<Rank>(n), static_cast<std::uint16_t>(nodes), 10 + n);
+    }
+}
+
+void expect_mtu(JobBus& bus, std::uint16_t mtu) {
+    for (unsigned n = 0; n < bus.size(); ++n) {
+        JobView view;
+        ASSERT_TRUE(bus.node(n).jobs->job(bus.node(n).ids[10 + n], view));
+        EXPECT_EQ(view.mtu, mtu) << "node " << n;
+    }
+}
+
+// J-43, J-44
+TEST(JobsForming, a_switch_port_of_a_smaller_mtu_is_found) {
+    for (const unsigned narrow : {0U, 1U, 2U}) {
+        for (const bool sends : {false, true}) {
+            JobBus bus(4);
+            (sends ? bus.passes_from : bus.passes_to)[narrow] = 1500;
+            join_long(bus, 3);
+            ASSERT_TRUE(bus.run(kSecond, [&] { return all_formed(bus); })) << bus.describe();
+            expect_mtu(bus, 1500);
+            std::string text;
+            for (const JobEvent& event : bus.node(0).events)
+                if (event.kind == JobEventKind::kShortened) text = event.text.data();
+            EXPECT_NE(text.find("frames of 9000 bytes"), std::string::npos) << text;
+            EXPECT_NE(text.find("on the nodes"), std::string::npos) << "it is cut: " << text;
+        }
+    }
+}
+
+// J-44
+TEST(JobsForming, long_frames_that_pass_are_used) {
+    JobBus bus(5);
+    join_long(bus, 3);
+    ASSERT_TRUE(bus.run(20 * kMillisecond, [&] { return all_formed(bus); })) << bus.describe();
+    expect_mtu(bus, 9000);
+}
+
+// J-44
+TEST_P(UnderLoss, long_jobs_form_whether_long_frames_pass_or_not) {
+    for (const bool narrow : {false, true}) {
+        JobBus bus(GetParam(), 0.3, 0.2);
+        if (narrow) bus.passes_to[1] = 1500;
+        join_long(bus, 4);
+        ASSERT_TRUE(bus.run(5 * kSecond, [&] { return all_formed(bus); })) << bus.describe();
+        JobView first;
+        ASSERT_TRUE(bus.node(0).jobs->job(bus.node(0).ids[10], first));
+        EXPECT_TRUE(first.mtu == 1500 || (!narrow && first.mtu == 9000));
+        expect_mtu(bus, first.mtu);
+    }
+}
+
+// J-37, J-40
+TEST(JobsForming, a_roster_tells_that_a_node_has_several_links) {
+    for (unsigned bonded = 0; bonded < 3; ++bonded) {
+        JobBus bus(9);
+        for (unsigned n = 0; n < 3; ++n) {
+            bus.add(n);
+            const NodeAddress links[] = {{mac_of(n), 100}, {mac_of(100 + n), 100}};
+            bus.node(n).jobs->set_links(std::span(links, n == bonded ? 2 : 1), bus.now);
+            bus.must_join(bus.node(n), static_cast<Rank>(n), 3, 10 + n);
+        }
+        ASSERT_TRUE(bus.run(kSecond, [&] { return all_formed(bus); }));
+        for (unsigned n = 0; n < 3; ++n) {
+            JobView view;
+            ASSERT_TRUE(bus.node(n).jobs->job(bus.node(n).ids[10 + n], view));
+            EXPECT_TRUE(view.has_bonds) << "of node " << bonded << ", as node " << n << " has it";
+            EXPECT_EQ(view.mtu, 1500);
+        }
+    }
+}
+
 // H-14
 TEST(JobsForming, the_highest_common_version_is_chosen) {
     JobBus bus(4);

@@ -84,7 +84,9 @@ struct Forger {
         roster.size = roster.entries = std::uint16_t{2};
         roster.parts = std::uint16_t{1};
         roster.version = wire::kProtocolVersion;
+        roster.mtu = std::uint16_t{1500};
         wire::RosterEntry entries[2];
+        entries[0].attribute_octets = entries[1].attribute_octets = 0;
         entries[0].mac = publisher;
         entries[0].handle = 4711U;
         entries[0].incarnation = 5U;
@@ -193,23 +195,42 @@ TEST(JobsHostile, two_engines_of_one_mac_address_are_named) {
     }
 }
 
-TEST(JobsHostile, an_engine_with_the_publishers_mac_address_is_named_at_the_deadline) {
-    JobBus bus(8);
-    const Nanos deadline = bus.now + kSecond;
-    for (unsigned n = 0; n < 2; ++n) {
-        JobsConfig config;
-        config.mac = mac_of(0);
-        config.incarnation = 2000 + n;
-        config.seed = n;
-        bus.must_join(bus.add(n, config), static_cast<Rank>(n), 2, kEndpoint + n, "job", 0,
-                      deadline);
+// One that comes later stops before the other has heard two of its claims.
+// J-42
+TEST(JobsHostile, an_engine_with_the_publishers_mac_address_fails_the_job_at_once) {
+    for (const std::uint8_t nonce : {std::uint8_t{0}, kNonce}) {
+        for (const Nanos later : {Nanos{0}, 3 * kSecond}) {
+            JobBus bus(8);
+            const Nanos deadline = bus.now + 60 * kSecond;
+            for (unsigned n = 0; n < 2; ++n) {
+                JobsConfig config;
+                config.mac = mac_of(0);
+                config.incarnation = 2000 + n;
+                config.seed = n;
+                bus.must_join(bus.add(n, config), static_cast<Rank>(n), 2, kEndpoint + n, "job",
+                              nonce, deadline);
+                if (n == 0) bus.run(later);
+            }
+            bus.run(100 * kMillisecond);
+            std::string said;
+            for (unsigned n = 0; n < 2; ++n) {
+                ASSERT_EQ(bus.node(n).failed(kEndpoint + n), Err::kRankTaken) << bus.describe();
+                said = bus.node(n).event_of(kEndpoint + n)->text.data();
+                EXPECT_NE(said.find("02:00:00:00:00:00"), std::string::npos) << said;
+                EXPECT_NE(said.find("000007d0"), std::string::npos) << said;
+                EXPECT_NE(said.find("000007d1"), std::string::npos) << said;
+                EXPECT_NE(said.find("another MAC"), std::string::npos) << "it is cut: " << said;
+            }
+        }
     }
-    bus.run(2 * kSecond);
-    for (unsigned n = 0; n < 2; ++n) {
-        EXPECT_EQ(bus.node(n).failed(kEndpoint + n), Err::kTimeout);
-        const std::string said = bus.node(n).event_of(kEndpoint + n)->text.data();
-        EXPECT_NE(said.find("02:00:00:00:00:00"), std::string::npos) << said;
-    }
+}
+
+// J-42
+TEST(JobsHostile, one_claim_with_our_address_may_be_an_old_frame) {
+    JobBus bus(3);
+    add_pair(bus, 0);
+    bus.inject(bus.node(0), mac_of(0), wire::FrameType::kJob, Forger(0).join(0, 2));
+    ASSERT_TRUE(bus.run(kSecond, [&] { return both_formed(bus); })) << bus.describe();
 }
 
 // An engine that was restarted has claims of two lives for a moment.
@@ -335,6 +356,87 @@ TEST(JobsHostile, engines_of_version_1_with_the_nonce_are_refused_in_words) {
     const wire::JobHead expected =
         wire::job_head(wire::JobKind::kReject, "job", nonce_of(kNonce), false);
     EXPECT_EQ(std::memcmp(view.body, &expected, sizeof expected), 0);
+}
+
+// An engine of version 2 takes no JOIN with attributes. It gets one that it can refuse.
+// J-17, J-38
+TEST(JobsHostile, engines_of_version_2_get_a_claim_that_they_can_refuse) {
+    JobBus bus(4);
+    bus.logs = true;
+    BusNode& node = bus.add(1);
+    bus.must_join(node, 1, 2, kEndpoint);
+    bus.run(10 * kMillisecond);
+    Octets body = Forger(0).join(0, 2);
+    const wire::JobHead head = wire::job_head(wire::JobKind::kJoin, "job", wire::Nonce{}, true);
+    body[sizeof head + offsetof(wire::JoinBody, version_min)] = std::byte{2};
+    body[sizeof head + offsetof(wire::JoinBody, version_max)] = std::byte{2};
+    bus.log.clear();
+    bus.inject(node, mac_of(0), wire::FrameType::kJob, body);
+    bus.run(kMillisecond);
+    ASSERT_FALSE(bus.log.empty());
+    wire::FrameView view;
+    const Octets& answer = bus.log.front();
+    ASSERT_EQ(wire::parse(answer.data(), answer.size(), wire::kEtherTypeDefault, view),
+              Counter::kCount);
+    EXPECT_EQ(view.destination, mac_of(0));
+    EXPECT_EQ(view.length,
+              sizeof(wire::JobHead) + sizeof(wire::JoinBody) + sizeof(wire::JoinClaim));
+    wire::JobBodyView join;
+    ASSERT_TRUE(wire::parse_job(view.body, view.length, join));
+    ASSERT_EQ(join.kind, wire::JobKind::kJoin);
+    EXPECT_EQ(join.join->version_min, wire::kProtocolVersion);
+    EXPECT_TRUE(join.attribute_octets.empty());
+    wire::RejectBody reject{};
+    reject.error = static_cast<std::uint32_t>(Err::kVersion);
+    reject.scope = wire::RejectScope::kClaim;
+    reject.rank = std::uint16_t{1};
+    reject.handle = kEndpoint;
+    reject.first = mac_of(0);
+    reject.second = mac_of(1);
+    Octets refusal(2000);
+    refusal.resize(wire::put_reject(
+        refusal.data(), wire::job_head(wire::JobKind::kReject, "job", Forger::some(), true),
+        reject));
+    bus.inject(node, mac_of(0), wire::FrameType::kJob, refusal);
+    bus.run(kMillisecond);
+    EXPECT_EQ(node.failed(kEndpoint), Err::kVersion);
+    EXPECT_NE(std::string(node.event_of(kEndpoint)->text.data()).find("protocol version"),
+              std::string::npos);
+}
+
+// J-41
+TEST(JobsHostile, a_roster_of_too_many_parts_fails_the_job_in_words) {
+    constexpr std::uint16_t kRanks = 2100;
+    JobBus bus(5);
+    JobsConfig config;
+    config.mac = mac_of(0);
+    config.mtu = wire::kMtuMin;
+    BusNode& node = bus.add(0, config);
+    bus.must_join(node, 0, kRanks, kEndpoint);
+    std::vector<std::byte> attributes(202);  // one value of an unknown type
+    attributes[0] = std::byte{200};
+    attributes[1] = std::byte{200};
+    for (Rank rank = 1; rank < kRanks; ++rank) {
+        wire::JoinBody join{};
+        join.size = kRanks;
+        join.version_min = join.version_max = wire::kProtocolVersion;
+        join.incarnation = 5U;
+        join.claims = std::uint16_t{1};
+        join.attribute_octets = static_cast<std::uint16_t>(attributes.size());
+        join.profile = wire::profile_field("urtp");
+        wire::JoinClaim claim{};
+        claim.rank = rank;
+        claim.handle = 4711U;
+        Octets body(2000);
+        body.resize(wire::put_join(body.data(), Forger(0).head(wire::JobKind::kJoin), join,
+                                   std::span(&claim, 1), attributes));
+        bus.inject(node, mac_of(1000U + rank), wire::FrameType::kJob, body);
+    }
+    bus.run(kMillisecond);
+    EXPECT_EQ(node.failed(kEndpoint), Err::kLimit);
+    EXPECT_NE(std::string(node.event_of(kEndpoint)->text.data()).find("raise the MTU"),
+              std::string::npos);
+    EXPECT_EQ(bus.kinds_sent[wire::JobKind::kReject], 1U);
 }
 
 // ------------------------------------------------------------------------------ amplification

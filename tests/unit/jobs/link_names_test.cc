@@ -110,6 +110,24 @@ TEST(LinkNames, find_an_endpoint_whatever_is_lost_or_doubled) {
     }
 }
 
+// L-40
+TEST(LinkNames, an_endpoint_of_another_version_ends_the_call) {
+    Named w(3);
+    BusNode& a = w.add(0);
+    w.bus.logs = true;
+    w.find(a, Linked::endpoint(0), name_of(1));
+    w.run(kMillisecond);
+    ASSERT_FALSE(w.sent(wire::LinkKind::kWhere).empty());
+    const wire::LinkView asked = w.sent(wire::LinkKind::kWhere).front();
+    wire::LinkBody here = body_of(wire::LinkKind::kHere, 0, asked.ours, 77, asked.from);
+    here.version = wire::kProtocolVersion - 1;
+    inject(w, a, here, wire::key_of(name_of(1)), mac_of(1));
+    w.run(kMillisecond);
+    ASSERT_NE(Named::called(a), nullptr);
+    EXPECT_EQ(Named::called(a)->error, Err::kVersion);
+    EXPECT_TRUE(w.sent(wire::LinkKind::kRequest).empty());
+}
+
 // L-37
 TEST(LinkNames, find_an_endpoint_that_is_published_later) {
     Named w(3);

@@ -31,21 +31,32 @@ Nonce some_nonce() {
     return nonce;
 }
 
-Octets join_frame(std::uint16_t claims = 3) {
+/// Returns attributes as an engine says them, and `more` behind.
+Octets attributes_with(std::initializer_list<unsigned> more) {
+    const AttributeOctets known = octets_of(NodeAttributes{9000, 2});
+    Octets octets(known.begin(), known.end());
+    for (const unsigned octet : more)
+        octets.push_back(std::byte(octet));
+    return octets;
+}
+
+Octets join_frame(std::uint16_t claims = 3, const Octets& attributes = attributes_with({})) {
     Octets body(2000);
     JoinBody join{};
     join.size = std::uint16_t{200};
     join.version_min = 1;
-    join.version_max = 2;
+    join.version_max = 3;
     join.incarnation = 9U;
     join.claims = claims;
+    join.attribute_octets = static_cast<std::uint16_t>(attributes.size());
     join.profile = profile_field("urtp");
     std::vector<JoinClaim> list(claims);
     for (std::uint16_t i = 0; i < claims; ++i) {
         list[i].rank = i;
         list[i].handle = 50U + i;
     }
-    body.resize(put_join(body.data(), job_head(JobKind::kJoin, "name", Nonce{}, true), join, list));
+    body.resize(put_join(body.data(), job_head(JobKind::kJoin, "name", Nonce{}, true), join, list,
+                         attributes));
     return body;
 }
 
@@ -60,15 +71,18 @@ Octets roster_frame(std::uint16_t first, std::uint16_t entries, std::uint16_t si
     roster.parts = std::uint16_t{2};
     roster.first_rank = first;
     roster.entries = entries;
-    roster.version = 1;
+    roster.version = kProtocolVersion;
+    roster.mtu = kMtuMin;
     std::vector<RosterEntry> list(entries);
     for (RosterEntry& entry : list) {
         entry.mac = Mac{{2, 0, 0, 0, 0, 1}};
         entry.handle = 3U;
         entry.incarnation = 4U;
     }
+    const Octets attributes = attributes_with({});
+    list.back().attribute_octets = static_cast<std::uint8_t>(attributes.size());
     body.resize(put_roster(body.data(), job_head(JobKind::kRoster, "n", some_nonce(), false),
-                           roster, list) +
+                           roster, list, attributes) +
                 sizeof(JobTag));
     return body;
 }
@@ -129,12 +143,16 @@ TEST(WireJob, every_kind_round_trips) {
     EXPECT_TRUE(view.by_hand);
     ASSERT_EQ(view.claims.size(), 3U);
     EXPECT_EQ(view.claims[2].handle, 52U);
-    EXPECT_EQ(view.join->version_max, 2);
+    EXPECT_EQ(view.join->version_max, 3);
+    EXPECT_EQ(view.attributes.mtu, 9000);
+    EXPECT_EQ(view.attributes.links, 2);
     EXPECT_EQ(view.profile, "urtp");
     const Octets roster = roster_frame(3, 5, 8);
     ASSERT_TRUE(parse_job(roster.data(), roster.size(), view));
     EXPECT_EQ(view.join, nullptr);
     EXPECT_EQ(view.entries.size(), 5U);
+    EXPECT_EQ(view.attribute_octets.size(), 7U);
+    EXPECT_EQ(view.roster->mtu, kMtuMin);
     EXPECT_EQ(view.nonce, some_nonce());
     const Octets ack = ack_frame(RosterAckState::kPartial, 9, 2);
     ASSERT_TRUE(parse_job(ack.data(), ack.size(), view));
@@ -225,7 +243,8 @@ TEST(WireJob, joins_out_of_range_are_malformed) {
     EXPECT_FALSE(ok(with(good, 4, {0, 0, 0, 0}))) << "incarnation 0";
     EXPECT_FALSE(ok(with(good, 8, {0, 0}))) << "no claims";
     EXPECT_FALSE(ok(with(good, 8, {0, 4}))) << "more claims than octets";
-    EXPECT_FALSE(ok(with(good, 10, {0, 1}))) << "reserved";
+    EXPECT_FALSE(ok(with(good, 10, {0, 8}))) << "more attributes than octets";
+    EXPECT_FALSE(ok(with(good, 10, {1, 0}))) << "more than may be";
     EXPECT_FALSE(ok(with(good, 46, {0, 0, 0, 0}))) << "handle 0";
     EXPECT_FALSE(ok(with(good, 46, {0x80, 0, 0, 1}))) << "a group's handle";
     EXPECT_TRUE(ok(join_frame(kJoinClaimsMax)));
@@ -234,7 +253,7 @@ TEST(WireJob, joins_out_of_range_are_malformed) {
 // J-29, J-35
 TEST(WireJob, a_join_of_a_launcher_has_a_tag_from_version_2_on) {
     const auto join = [](std::uint8_t version, std::size_t behind) {
-        Octets body = with_head(with(join_frame(), 2, {1, version}), 1, 0);
+        Octets body = with_head(with(join_frame(3, {}), 2, {1, version}), 1, 0);
         body[sizeof(JobHead) - 1] = std::byte{9};  // of the nonce
         body.resize(body.size() + behind);
         return body;
@@ -295,11 +314,76 @@ TEST(WireJob, rosters_out_of_range_are_malformed) {
     EXPECT_FALSE(ok(with(good, 16, {0, 0}))) << "no parts";
     EXPECT_FALSE(ok(with(good, 16, {4, 1}))) << "more parts than the bitmap holds";
     EXPECT_FALSE(ok(with(good, 20, {0, 0}))) << "no entries";
+    EXPECT_FALSE(ok(with(good, 22, {2}))) << "of an older version";
     EXPECT_TRUE(ok(with(good, 23, {4}))) << "nodes of one machine";
-    EXPECT_FALSE(ok(with(good, 23, {5}))) << "a medium that is not said";
-    EXPECT_FALSE(ok(with(good, 24, {1}))) << "a multicast MAC";
-    EXPECT_FALSE(ok(with(good, 30, {0x80}))) << "a group's handle";
-    EXPECT_FALSE(ok(with(good, 34, {0, 0, 0, 0}))) << "incarnation 0";
+    EXPECT_TRUE(ok(with(good, 23, {77}))) << "a medium of a later page";
+    EXPECT_FALSE(ok(with(good, 24, {2, 0x3f}))) << "an MTU below the least";
+    EXPECT_FALSE(ok(with(good, 26, {1}))) << "attributes of the job that are not there";
+    EXPECT_FALSE(ok(with(good, 27, {1}))) << "reserved";
+    EXPECT_FALSE(ok(with(good, 28, {0, 1}))) << "padding that is not there";
+    EXPECT_FALSE(ok(with(good, 30, {1}))) << "a multicast MAC";
+    EXPECT_FALSE(ok(with(good, 36, {0x80}))) << "a group's handle";
+    EXPECT_FALSE(ok(with(good, 40, {0, 0, 0, 0}))) << "incarnation 0";
+    EXPECT_FALSE(ok(with(good, 44, {1}))) << "attributes that are another entry's";
+}
+
+// J-43
+TEST(WireJob, padding_is_zeros_of_the_length_that_is_said) {
+    Octets roster = with(roster_frame(3, 5, 8), 28, {0, 9});
+    roster.resize(roster.size() + 9);
+    EXPECT_TRUE(ok(roster));
+    roster[roster.size() - sizeof(JobTag) - 1] = std::byte{1};
+    EXPECT_FALSE(ok(roster));
+    Octets ack = with(ack_frame(RosterAckState::kHolds, 9, 0), 8, {0, 9});
+    ack.resize(ack.size() + 9);
+    EXPECT_TRUE(ok(ack));
+    EXPECT_FALSE(ok(with(ack, 6, {3}))) << "only who holds all pads";
+}
+
+// J-36, J-37
+TEST(WireJob, attributes_that_are_no_items_are_malformed) {
+    const auto takes = [](std::initializer_list<unsigned> more) {
+        const Octets octets = attributes_with(more);
+        NodeAttributes out;
+        const bool parsed = parse_attributes(octets, out);
+        EXPECT_EQ(ok(join_frame(3, octets)), parsed);
+        EXPECT_EQ(are_items(octets), parsed);
+        return parsed && out.mtu == 9000 && out.links == 2;
+    };
+    EXPECT_TRUE(takes({}));
+    EXPECT_TRUE(takes({3, 0})) << "an unknown type without a value";
+    EXPECT_TRUE(takes({7, 2, 1, 2, 200, 1, 9})) << "two unknown types";
+    EXPECT_FALSE(takes({3})) << "no length";
+    EXPECT_FALSE(takes({3, 2, 1})) << "a value beyond the end";
+    EXPECT_FALSE(takes({3, 255, 1}));
+    EXPECT_FALSE(takes({2, 1, 2})) << "twice";
+    EXPECT_FALSE(takes({7, 0, 7, 0}));
+    EXPECT_FALSE(takes({7, 0, 5, 0})) << "types that descend";
+    EXPECT_FALSE(takes({0, 0})) << "type 0";
+}
+
+// J-37
+TEST(WireJob, values_of_attributes_out_of_range_are_malformed) {
+    const auto takes = [](std::initializer_list<unsigned> octets) {
+        Octets list;
+        for (const unsigned octet : octets)
+            list.push_back(std::byte(octet));
+        NodeAttributes out;
+        return parse_attributes(list, out);
+    };
+    EXPECT_TRUE(takes({1, 2, 2, 0x40}));
+    EXPECT_FALSE(takes({1, 2, 2, 0x3f})) << "an MTU below the least";
+    EXPECT_FALSE(takes({1, 1, 9}));
+    EXPECT_FALSE(takes({1, 3, 9, 9, 9}));
+    EXPECT_FALSE(takes({1, 0}));
+    EXPECT_TRUE(takes({2, 1, 4}));
+    EXPECT_FALSE(takes({2, 1, 0}));
+    EXPECT_FALSE(takes({2, 1, 5}));
+    EXPECT_FALSE(takes({2, 2, 1, 1}));
+    NodeAttributes none;
+    EXPECT_TRUE(parse_attributes({}, none));
+    EXPECT_EQ(none.mtu, kMtuMin) << "who says nothing takes the least";
+    EXPECT_EQ(none.links, 1);
 }
 
 // J-25, J-26

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Attributes of the nodes of a job that is published here, and the parts of its roster, which each
+// node can take (docs/protocol/JOBS.md §7.3).
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "jobs/job_records.h"
+#include "wire/mac_text.h"
+
+namespace ulc::engine {
+
+// J-39
+void Jobs::Impl::settle_attributes(JobRecord& record) {
+    record.mtu = attributes.mtu;
+    record.has_bonds = attributes.links > 1;
+    for (const RemoteClaim& claim : record.publisher->claims) {
+        if (claim.handle == 0) continue;
+        wire::NodeAttributes its;
+        ULC_CHECK(wire::parse_attributes(std::as_bytes(std::span(claim.attributes)), its));
+        record.mtu = std::min(record.mtu, its.mtu);
+        record.has_bonds = record.has_bonds || its.links > 1;
+    }
+}
+
+wire::AttributeOctets Jobs::Impl::attributes_of(const JobRecord& record, Rank rank) const {
+    const RemoteClaim& claim = record.publisher->claims[rank];
+    if (claim.handle == 0) return wire::octets_of(attributes);
+    wire::AttributeOctets octets;
+    for (const std::uint8_t octet : claim.attributes)
+        ULC_CHECK(octets.push_back(static_cast<std::byte>(octet)));
+    return octets;
+}
+
+bool Jobs::Impl::cut_parts(JobRecord& record) {
+    Publisher& publisher = *record.publisher;
+    publisher.leads.assign(record.size, false);
+    std::vector<Rank> by_node(record.size);
+    std::iota(by_node.begin(), by_node.end(), Rank{0});
+    const auto node = [&](Rank rank) { return record.roster[rank].mac; };
+    std::sort(by_node.begin(), by_node.end(),
+              [&](Rank a, Rank b) { return node(a) == node(b) ? a < b : node(a) < node(b); });
+    for (std::size_t i = 0; i < by_node.size(); ++i)
+        publisher.leads[by_node[i]] = i == 0 || node(by_node[i]) != node(by_node[i - 1]);
+    publisher.pads = record.mtu > kMtuPlain;
+    const std::size_t fit = wire::roster_part_octets(std::min(record.mtu, kMtuPlain), 0);
+    publisher.part_first.assign(1, 0);
+    std::size_t used = 0;
+    for (Rank rank = 0; rank < record.size; ++rank) {
+        std::size_t octets = sizeof(wire::RosterEntry);
+        if (publisher.leads[rank]) octets += attributes_of(record, rank).size();
+        if (used + octets > fit) {
+            publisher.part_first.push_back(rank);
+            used = 0;
+        }
+        used += octets;
+    }
+    publisher.part_first.push_back(record.size);
+    return publisher.part_first.size() <= wire::kRosterPartsMax + 1;
+}
+
+std::uint16_t Jobs::Impl::padding_of(const JobRecord& record, std::uint16_t mtu,
+                                     std::size_t octets) const noexcept {
+    octets += sizeof(wire::Header) + (record.by_hand ? 0 : sizeof(wire::JobTag)) +
+              (config.crc ? sizeof(Be32) : 0);
+    return octets < mtu ? static_cast<std::uint16_t>(mtu - octets) : std::uint16_t{0};
+}
+
+// J-44
+void Jobs::Impl::shorten(JobRecord& record, Nanos now) {
+    Publisher& publisher = *record.publisher;
+    const auto lost = std::ranges::find(publisher.engines, false, &RosterEngine::acknowledged);
+    ULC_CHECK(lost != publisher.engines.end());
+    JobEvent event;
+    event.kind = JobEventKind::kShortened;
+    event.job = record.id;
+    event.first = lost->mac;
+    const std::string text =
+        "frames of " + std::to_string(record.mtu) + " bytes do not pass to or from node " +
+        text_of(lost->mac) + ": this job sends " + std::to_string(kMtuPlain) +
+        "; raise the MTU of the switch ports between, or lower it on the nodes";
+    std::memcpy(event.text.data(), text.data(), std::min(text.size(), event.text.size() - 1));
+    events.push_back(event);
+    record.mtu = kMtuPlain;
+    publisher.roster = ++last_roster;
+    ULC_CHECK(cut_parts(record));  // into the same parts
+    start_rounds(record, PublisherStage::kRoster, publisher.parts, now);
+}
+
+}  // namespace ulc::engine
