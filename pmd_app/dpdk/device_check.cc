@@ -182,10 +182,4 @@ Err check_device(const DeviceSpec& spec, std::uint16_t& mtu, std::string& why) {
     return Err::kOk;
 }
 
-bool interface_running(const std::string& name) {
-    ifreq answer;
-    return interface_ioctl(SIOCGIFFLAGS, name, answer) == 0 &&
-           (answer.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
-}
-
 }  // namespace ulc::dpdk

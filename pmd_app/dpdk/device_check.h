@@ -15,7 +15,4 @@ namespace ulc::dpdk {
 /// removes a socket on which no process listens. Errors: kInvalid, kPortDown, kPermission; why.
 Err check_device(const DeviceSpec& spec, std::uint16_t& mtu, std::string& why);
 
-/// Returns true if a kernel interface is up with carrier. One system call.
-[[nodiscard]] bool interface_running(const std::string& name);
-
 }  // namespace ulc::dpdk

@@ -4,7 +4,6 @@
 #include <rte_ethdev.h>
 
 #include "base/clock.h"
-#include "dpdk/device_check.h"
 #include "dpdk/ethdev_port.h"
 #include "dpdk/ethdev_reconnect.h"
 #include "dpdk/interrupt_thread.h"
@@ -45,8 +44,7 @@ void EthdevPort::Reconnect::run(void* context) {
 
 bool EthdevPort::link_up(void* context) {
     auto& self = *static_cast<EthdevPort*>(context);
-    if (self.spec_.kind == DeviceKind::kAfPacket)
-        return interface_running(*self.spec_.argument("iface"));
+    if (self.interface_ != nullptr) return self.interface_->watch().look();
     Reconnect& reconnect = *self.reconnect_;
     if (self.request_ && self.request_->came() && !reconnect.closing) self.let_go();
     if (self.away_) {

@@ -21,6 +21,7 @@
 #include "dpdk/device.h"
 #include "dpdk/frame_pool.h"
 #include "dpdk/kernel/exception_path.h"
+#include "dpdk/kernel/followed_interface.h"
 #include "dpdk/quirks/memif_guard.h"
 #include "port/port.h"
 
@@ -69,6 +70,7 @@ private:
     Err choose_mtu(const PortOptions& options, std::string& why);
     void choose_tx_account();
     void fill_table();
+    void follow_interface();
 
     static std::uint16_t rx(void* context, Segment** out, std::uint16_t n);
     static std::uint16_t tx(void* context, Segment* const* frames, std::uint16_t n);
@@ -101,6 +103,7 @@ private:
     std::unique_ptr<CardRequest> request_;  ///< request for a PCI card
     std::unique_ptr<Reconnect> reconnect_;
     std::unique_ptr<ExceptionPath> exception_;
+    std::unique_ptr<FollowedInterface> interface_;  ///< af_packet's
 };
 
 }  // namespace ulc::dpdk

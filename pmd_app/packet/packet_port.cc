@@ -27,7 +27,7 @@ Err PacketPort::open(const PortOptions& options, std::unique_ptr<PacketPort>& ou
                                .receive_frames = options.device.receive_frames,
                                .qdisc_bypass = options.device.qdisc_bypass};
     if (const Err e = port->socket_.open(socket, why); e != Err::kOk) return e;
-    port->frame_max_ = port->socket_.mtu() + kEthernetOctets;
+    port->frame_max_ = port->send_max_ = port->socket_.mtu() + kEthernetOctets;
     const std::uint32_t octets = port->frame_max_;
     if (const Err e = port->tx_pool_.create(options.segments, octets, why); e != Err::kOk) return e;
     if (const Err e = port->rx_pool_.create(options.segments + kFramesInFlight, octets, why);
@@ -58,8 +58,15 @@ void PacketPort::fill_table(const PortOptions& options) {
         return static_cast<PacketPort*>(context)->send(frames, n);
     };
     port_.tx_pending = [](void* context) { return static_cast<PacketPort*>(context)->pending(); };
-    port_.link_up = [](void* context) {
-        return static_cast<PacketPort*>(context)->socket_.running();
+    port_.link_up = [](void* context) { return static_cast<PacketPort*>(context)->look(); };
+    port_.interface = [](void* context) -> const InterfaceState* {
+        return &static_cast<PacketPort*>(context)->socket_.watch().state();
+    };
+    port_.take_address = [](void* context) {
+        auto& self = *static_cast<PacketPort*>(context);
+        self.socket_.watch().take_address();
+        self.by_old_address_ = false;
+        return self.port_.info.mac = self.socket_.watch().state().own;
     };
     port_.missed = [](void* context) {
         auto& self = *static_cast<PacketPort*>(context);
@@ -73,9 +80,17 @@ void PacketPort::fill_table(const PortOptions& options) {
     port_.drops = [](void* context) {
         const auto& self = *static_cast<const PacketPort*>(context);
         PortDrops drops = self.counts_.drops;
-        drops.unsendable = self.ring_counts().unsendable;
+        drops.unsendable += self.ring_counts().unsendable;
         return drops;
     };
+}
+
+bool PacketPort::look() {
+    const bool up = socket_.running();
+    const InterfaceState& state = socket_.watch().state();
+    by_old_address_ = state.mac != state.own;
+    send_max_ = state.mtu + kEthernetOctets;
+    return up;
 }
 
 // ---- the hot path -------------------------------------------------------------------------------
@@ -94,7 +109,7 @@ Segment* PacketPort::take(const Landing* landing) {
     Received got;
     while (socket_.next_frame(got)) {
         Segment* segment = nullptr;
-        if (is_ours(got, port_.info.mac, socket_.has_address(), frame_max_, counts_.drops))
+        if (is_ours(got, port_.info.mac, !by_old_address_, frame_max_, counts_.drops))
             segment = copy_out(got, landing);
         socket_.release_frame();
         if (segment != nullptr) return segment;
@@ -130,7 +145,13 @@ Segment* PacketPort::copy_out(const Received& got, const Landing* landing) {
 std::uint16_t PacketPort::send(Segment* const* frames, std::uint16_t n) {
     TransmitRing& ring = socket_.transmit_ring();
     std::uint16_t sent = 0;
+    std::uint16_t written = 0;
     for (; sent < n; ++sent) {
+        if (frames[sent]->length > send_max_) [[unlikely]] {  // the kernel would skip it unsaid
+            ++counts_.drops.unsendable;
+            port::FramePool::put(frames[sent]);
+            continue;
+        }
         std::byte* to = ring.slot();
         if (to == nullptr) break;
         Segment* segment = frames[sent];
@@ -139,9 +160,10 @@ std::uint16_t PacketPort::send(Segment* const* frames, std::uint16_t n) {
         ring.write(segment->length);
         counts_.copied_bytes += segment->length;
         port::FramePool::put(segment);
+        ++written;
     }
-    if (sent > 0) ring.push();
-    counts_.frames_sent += sent;
+    if (written > 0) ring.push();
+    counts_.frames_sent += written;
     return sent;
 }
 

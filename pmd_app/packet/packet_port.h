@@ -60,6 +60,8 @@ private:
     [[nodiscard]] Segment* copy_out(const Received& got, const Landing* landing);
     [[nodiscard]] std::uint16_t send(Segment* const* frames, std::uint16_t n);
     [[nodiscard]] std::uint32_t pending();
+    /// Looks at the interface. True: it is up.
+    [[nodiscard]] bool look();
 
     Port port_;
     std::string interface_;
@@ -67,6 +69,8 @@ private:
     port::FramePool tx_pool_;
     port::FramePool rx_pool_;
     std::uint32_t frame_max_ = 0;
+    std::uint32_t send_max_ = 0;   ///< the same by the interface's present MTU
+    bool by_old_address_ = false;  ///< the interface has another MAC address than the port
     Counts counts_;
 };
 

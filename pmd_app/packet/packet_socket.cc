@@ -105,14 +105,24 @@ Err PacketSocket::open(const SocketOptions& options, std::string& why) {
     if (setsockopt(fd_, SOL_SOCKET, SO_SNDBUFFORCE, &send_buffer, sizeof send_buffer) != 0)
         static_cast<void>(setsockopt(fd_, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer));
     if (const Err e = make_rings(options.receive_frames, why); e != Err::kOk) return e;
-    packet_mreq all{};
-    all.mr_ifindex = index_;
-    all.mr_type = PACKET_MR_ALLMULTI;
-    if (const int error = set_option(fd_, PACKET_ADD_MEMBERSHIP, all); error != 0) {
+    if (const int error = take_multicasts(); error != 0) {
         why = "packet socket on " + interface_ + ": cannot receive multicasts: " + reason(error);
         return Err::kSystem;
     }
-    return bind_to(index_, why);
+    if (const Err e = bind_to(index_, why); e != Err::kOk) return e;
+    kernel_ = port::KernelInterface(fd_);
+    const auto bind = [](void* context, int index) {
+        return static_cast<PacketSocket*>(context)->bind_again(index);
+    };
+    watch_.begin(kernel_.calls(bind, this), interface_, index_, mac_, mtu_);
+    return Err::kOk;
+}
+
+int PacketSocket::take_multicasts() noexcept {
+    packet_mreq all{};
+    all.mr_ifindex = index_;
+    all.mr_type = PACKET_MR_ALLMULTI;
+    return set_option(fd_, PACKET_ADD_MEMBERSHIP, all);
 }
 
 Err PacketSocket::look_up(std::string& why) {
@@ -263,21 +273,12 @@ TransmitRing::Answer PacketSocket::read_transmit_ring() noexcept {
 
 // ---- the interface ------------------------------------------------------------------------------
 
-bool PacketSocket::running() noexcept {
-    ifreq query{};
-    if (ioctl_of(SIOCGIFINDEX, &query) != 0) return false;
-    if (query.ifr_ifindex != index_) {
-        std::string why;
-        if (bind_to(query.ifr_ifindex, why) != Err::kOk) return false;
-        packet_mreq all{};
-        all.mr_ifindex = index_;
-        all.mr_type = PACKET_MR_ALLMULTI;
-        static_cast<void>(set_option(fd_, PACKET_ADD_MEMBERSHIP, all));
-    }
-    has_address_ = ioctl_of(SIOCGIFHWADDR, &query) == 0 &&
-                   std::memcmp(query.ifr_hwaddr.sa_data, &mac_, sizeof mac_) == 0;
-    constexpr short kUp = IFF_UP | IFF_RUNNING;
-    return ioctl_of(SIOCGIFFLAGS, &query) == 0 && (query.ifr_flags & kUp) == kUp;
+/// Takes an interface that was made again.
+bool PacketSocket::bind_again(int index) {
+    std::string why;
+    if (bind_to(index, why) != Err::kOk) return false;
+    static_cast<void>(take_multicasts());
+    return true;
 }
 
 }  // namespace ulc::packet

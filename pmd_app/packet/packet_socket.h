@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "packet/received.h"
 #include "packet/transmit_ring.h"
+#include "port/interface_watch.h"
+#include "port/kernel_interface.h"
 #include "port/port.h"
 
 struct tpacket2_hdr;
@@ -61,10 +63,10 @@ public:
 
     // --- the interface
     /// True while it is up and has a carrier. Binds again when an interface of that name has come
-    /// back after it was removed. A system call or two.
-    [[nodiscard]] bool running() noexcept;
-    /// True if the interface had the address mac() when running() looked.
-    [[nodiscard]] bool has_address() const noexcept { return has_address_; }
+    /// back after it was removed. A few system calls.
+    [[nodiscard]] bool running() { return watch_.look(); }
+    [[nodiscard]] port::InterfaceWatch& watch() noexcept { return watch_; }
+    [[nodiscard]] const port::InterfaceWatch& watch() const noexcept { return watch_; }
 
 private:
     struct Ring {
@@ -77,6 +79,8 @@ private:
     Err look_up(std::string& why);
     Err make_rings(std::uint32_t receive_frames, std::string& why);
     Err bind_to(int index, std::string& why);
+    [[nodiscard]] bool bind_again(int index);
+    [[nodiscard]] int take_multicasts() noexcept;
     [[nodiscard]] int ioctl_of(unsigned long request, void* answer) const noexcept;
     void read_speed() noexcept;
     [[nodiscard]] TransmitRing::Answer read_transmit_ring() noexcept;
@@ -87,7 +91,6 @@ private:
     std::uint16_t ether_type_ = 0;
     std::uint16_t mtu_ = 0;
     Mac mac_;
-    bool has_address_ = true;
     std::uint64_t bits_per_second_ = 0;
     void* mapped_ = nullptr;
     std::size_t mapped_octets_ = 0;
@@ -95,6 +98,8 @@ private:
     TransmitRing tx_;
     std::uint32_t rx_at_ = 0;  ///< slot of the oldest frame
     std::uint64_t dropped_ = 0;
+    port::KernelInterface kernel_{-1};
+    port::InterfaceWatch watch_;
 };
 
 }  // namespace ulc::packet

@@ -16,6 +16,7 @@ bool BondPort::look_at_links() {
     for (std::size_t n = 0; n < count_; ++n) {
         Link& link = links_[n];
         link.carrier = link.port.link_up == nullptr || link.port.link_up(link.port.context);
+        if (lost_address(link)) link.carrier = false;
         if (!link.carrier) watch_.forget(n);
         any_heard |= link.carrier && !watch_.is_silent(n);
     }

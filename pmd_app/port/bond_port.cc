@@ -129,6 +129,10 @@ Port BondPort::table() noexcept {
             if (link.port.drops != nullptr) sum += link.port.drops(link.port.context);
         return sum;
     };
+    port.interface = [](void* context) { return static_cast<BondPort*>(context)->interface(); };
+    port.take_address = [](void* context) {
+        return static_cast<BondPort*>(context)->take_address();
+    };
     if (first.costs != nullptr)
         port.costs = [](void* context) { return static_cast<BondPort*>(context)->costs(); };
     return port;

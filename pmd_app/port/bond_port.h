@@ -95,6 +95,9 @@ private:
     bool tell_multicasts() noexcept;
     bool look_at_links();
     std::span<const NodeAddress> addresses() noexcept;
+    const InterfaceState* interface() noexcept;
+    [[nodiscard]] bool lost_address(const Link& link) const noexcept;
+    Mac take_address() noexcept;
 
     [[nodiscard]] bool take(Link& link, Segment& segment) noexcept;
     [[nodiscard]] Link* choose(const Segment& segment) noexcept;
@@ -123,6 +126,7 @@ private:
     std::size_t count_;
     BondConfig config_;
     PortInfo info_;
+    InterfaceState interface_;  ///< of the links together
     std::array<NodeAddress, kNodeLinksMax> own_{};
     std::size_t listens_ = 0;  ///< the link that takes frames for groups
     std::size_t up_ = 0;       ///< links that are

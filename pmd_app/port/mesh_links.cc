@@ -4,6 +4,7 @@
 #include <array>
 
 #include "port/bond_frame.h"
+#include "port/merge_interfaces.h"
 #include "port/mesh_port.h"
 
 namespace ulc::port {
@@ -62,6 +63,7 @@ bool MeshPort::look_at_links() {
     for (std::size_t line = 0; line < kLines; ++line) {
         Link& link = links_[line];
         link.up = link.port.link_up == nullptr || link.port.link_up(link.port.context);
+        if (has_lost_address(link.port)) link.up = false;
         if (!link.up) drop_waiting(link);
         const std::uint64_t rate = link.port.info.link_bits_per_second;
         own_[line].megabits =
@@ -71,6 +73,25 @@ bool MeshPort::look_at_links() {
     }
     watch();
     return links_[kRow].up || links_[kColumn].up;
+}
+
+/// The space that the header of a forwarded frame needs is not the engine's.
+const InterfaceState* MeshPort::interface() noexcept {
+    interface_ = {};
+    for (const Link& link : links_)
+        merge_interface(link.port, &link == links_.data(), interface_);
+    if (interface_.name.empty()) return nullptr;
+    interface_.mtu -= std::min<std::uint16_t>(interface_.mtu, sizeof(wire::ForwardHeader));
+    return &interface_;
+}
+
+Mac MeshPort::take_address() noexcept {
+    for (std::size_t line = 0; line < kLines; ++line) {
+        Port& port = links_[line].port;
+        if (port.take_address == nullptr) continue;
+        port.info.mac = own_[line].mac = port.take_address(port.context);
+    }
+    return info_.mac = own_[kRow].mac;
 }
 
 /// Notes which frames have left the device.

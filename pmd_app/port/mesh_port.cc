@@ -78,6 +78,10 @@ Port MeshPort::table() noexcept {
         static_cast<MeshPort*>(context)->set_addresses(addresses);
     };
     port.link_up = [](void* context) { return static_cast<MeshPort*>(context)->look_at_links(); };
+    port.interface = [](void* context) { return static_cast<MeshPort*>(context)->interface(); };
+    port.take_address = [](void* context) {
+        return static_cast<MeshPort*>(context)->take_address();
+    };
     port.silences = [](void* context) { return static_cast<MeshPort*>(context)->silences_; };
     port.transit = [](void* context) { return static_cast<MeshPort*>(context)->counts_; };
     port.missed = [](void* context) {

@@ -141,6 +141,8 @@ private:
     // mesh_links.cc
     std::uint32_t tx_pending();
     bool look_at_links();
+    const InterfaceState* interface() noexcept;
+    Mac take_address() noexcept;
     void fit_speeds() noexcept;
     void look_at_device(Link& link) noexcept;
     void put(Link& link, Segment* segment) noexcept;
@@ -173,6 +175,7 @@ private:
     std::array<Link, kLines> links_;
     MeshConfig config_;
     PortInfo info_;
+    InterfaceState interface_;  ///< of both links
     std::array<NodeAddress, kLines> own_{};
     PortTransit counts_;
     PortDrops drops_;

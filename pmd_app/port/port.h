@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "base/units.h"
 #include "port/segment.h"
@@ -91,6 +92,15 @@ struct PortDrops {
     }
 };
 
+/// The kernel's network interface under a port.
+struct InterfaceState {
+    std::string name;       ///< present name
+    Mac mac;                ///< its address
+    Mac own;                ///< the port's, by which its frames name this station
+    bool keeps_own = true;  ///< frames for `own` reach the port, though `mac` may be another one
+    std::uint16_t mtu = 0;  ///< the least of the interface's MTU and PortInfo::mtu
+};
+
 /// Maximum number of frames in a call of a PortTap.
 inline constexpr std::uint16_t kTapBurstMax = 64;
 
@@ -158,6 +168,12 @@ struct Port {
     void (*set_addresses)(void* context, std::span<const NodeAddress> addresses) = nullptr;
     /// True while the link is up; cheap enough for once a millisecond, not for each round.
     bool (*link_up)(void* context) = nullptr;
+    /// Returns the interface under the port, as link_up() found it last. nullptr, as an empty entry:
+    /// there is none that others change.
+    const InterfaceState* (*interface)(void* context) = nullptr;
+    /// Makes the interface's address that of the port, and returns PortInfo::mac, which it is from
+    /// now on. To be called when nothing uses the old one any more. Set if `interface` is.
+    Mac (*take_address)(void* context) = nullptr;
     /// Returns how often a link was found silent though its device said that it was up
     /// (docs/protocol/NODES.md N-38). The entry is empty where there is one link.
     std::uint64_t (*silences)(void* context) = nullptr;

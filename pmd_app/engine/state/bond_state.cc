@@ -39,8 +39,8 @@ void BondPort::Link::fields(state::Archive& archive) {
 
 void BondPort::fields(state::Archive& archive) {
     ULC_STATE(archive, BondPort, 1, (turn_, multicasts_, told_multicasts_, peers_),
-              (links_, count_, config_, info_, own_, listens_, up_, watch_, asks_, looks_, busy_,
-               replies_, places_));
+              (links_, count_, config_, info_, interface_, own_, listens_, up_, watch_, asks_,
+               looks_, busy_, replies_, places_));
     archive.same(count_, "the number of links");
     for (std::size_t n = 0; n < count_; ++n)
         archive.values(links_[n]);
