@@ -220,7 +220,8 @@ bool Endpoint::dispatch(const abi::CompletionRecord& record) {
             on_formed(record);
             return true;
         case abi::CompletionKind::kJobFailed:
-            if (state_ != State::kForming && state_ != State::kLeaving) return false;
+            if (state_ != State::kForming && state_ != State::kLeaving && state_ != State::kFormed)
+                return false;
             on_job_failed(record);
             return true;
         case abi::CompletionKind::kGroupReady:

@@ -14,6 +14,7 @@
 //   attach_client.h, embedded_client.h: make regions
 //
 // States: kIdle ──join──▶ kForming ──▶ kFormed ──leave──▶ kLeaving ──▶ kClosed
+//                                         └─────the engine ended it─────────▶┘
 //                            └──▶ kFailed ──join──▶ …     any ──engine gone, corruption──▶ kClosed
 //
 // Unexpected arrivals and groups allocate; allocation failure is an error of the call, or stops the

@@ -121,6 +121,7 @@ void Endpoint::on_job_failed(const abi::CompletionRecord& record) {
     const std::size_t most =
         record.inline_length < abi::kInlineOctetsMax ? record.inline_length : abi::kInlineOctetsMax;
     job_text_.assign(text, strnlen(text, most));
+    if (state_ == State::kFormed) end(job_error_);
 }
 
 int Endpoint::leave() noexcept {

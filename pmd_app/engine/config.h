@@ -64,6 +64,9 @@ struct EngineConfig {
 
     WakeFn wake = nullptr;
     void* wake_context = nullptr;
+    /// Tells the operator, in one sentence, of a change that needs attention. Must not block.
+    void (*report)(void* context, const char* sentence) = nullptr;
+    void* report_context = nullptr;
     Counters* counters = nullptr;  ///< the shared page; nullptr: the engine's own
 };
 

@@ -187,6 +187,8 @@ struct Net {
     Endpoint* landing = nullptr;
     Nanos link_due = 0;  ///< when to check the link again
     bool link_is_up = true;
+    std::uint16_t mtu_usable;    ///< the least of the port's MTU and its interface's
+    Mac mac_seen;                ///< address of the interface at the last look
     Nanos missed_due = 0;        ///< when to ask the port for frames that it missed or dropped
     std::uint64_t missed = 0;    ///< its last answer
     PortDrops drops;             ///< those that are counted
@@ -199,6 +201,8 @@ struct Net {
     void fields(state::Archive& archive);
     /// Puts a BondPort around a port of one link, which sends to all links of a node then.
     void wrap_port();
+    /// Begins with no job, under the port's present address: the net has neither jobs nor links.
+    void begin_jobs(const EngineConfig& config, Prng& prng, Counters& counters) noexcept;
     /// Tells the tap of the port, if there is one, of frames that came.
     void show_received(Segment* const* frames, std::uint16_t n) const noexcept {
         if (port.tap != nullptr) [[unlikely]]
@@ -299,6 +303,10 @@ inline void look_at_all(Core& core) noexcept {
 bool prolong_quiet(Core& core, Nanos now);
 /// Runs the rest of a round whose submissions and frames were taken.
 void finish_round(Core& core, Nanos now);
+
+// --- interface.cc
+/// Answers to changes of the interface under the net's port since the last look. Set: its entry.
+void follow_interface(Core& core, Net& net, Nanos now);
 
 // --- fast/quiet.cc
 /// The fast path of a received frame: a short message that its transport predicted goes from the

@@ -2,6 +2,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "base/check.h"
@@ -61,6 +62,17 @@ Nanos deadline_of(const Core& core, Nanos now) {
     return deadline;
 }
 
+/// Returns the port under its present address, which may have changed since its table was made.
+Port at_present(Port port) {
+    if (port.addresses != nullptr) {
+        port.info.mac = port.addresses(port.context)[0].mac;
+    } else if (port.interface != nullptr) {
+        if (const InterfaceState* state = port.interface(port.context); state != nullptr)
+            port.info.mac = state->own;
+    }
+    return port;
+}
+
 std::uint32_t frames_to_receive(const Port& port) {
     const std::uint32_t all = port.info.rx_frames;
     return all == 0 ? UINT32_MAX : all - all / 4;
@@ -76,19 +88,26 @@ urtp::FrameBudget budget_of(const EngineConfig& config, std::uint32_t total) {
 
 Net::Net(const EngineConfig& config, const Port& its_port, std::uint32_t its_index, Prng& prng,
          Counters& counters)
-    : port(its_port),
+    : port(at_present(its_port)),
       departures{.next = kFirstTicket, .left = kFirstTicket},
       transmitter(its_port, departures, counters),
       groups(config.groups_max, config.endpoints_max),
       filter(its_port.info.multicast_filters),
-      jobs(jobs_config(config, its_port, prng, &groups), counters),
+      jobs(jobs_config(config, port, prng, &groups), counters),
       index(its_index),
       ether_type(config.ether_type),
       send_frames_all(its_port.pool.available(its_port.pool.context)),
       receive_frames_all(frames_to_receive(its_port)),
       send_frames(budget_of(config, send_frames_all)),
       receive_frames(budget_of(config, receive_frames_all)),
-      frames_to_lend(FrameLoans::bound(its_port.info.rx_frames)) {}
+      frames_to_lend(FrameLoans::bound(its_port.info.rx_frames)),
+      mtu_usable(its_port.info.mtu),
+      mac_seen(port.info.mac) {}
+
+void Net::begin_jobs(const EngineConfig& config, Prng& prng, Counters& counters) noexcept {
+    std::destroy_at(&jobs);
+    std::construct_at(&jobs, jobs_config(config, port, prng, &groups), counters);
+}
 
 Core::Core(const EngineConfig& engine_config, std::span<const Port> ports)
     : config(engine_config),

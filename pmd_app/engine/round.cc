@@ -73,6 +73,7 @@ void look_at_link(Core& core, Net& net, Nanos now) {
         if (up != net.link_is_up) core.counters.add(up ? Counter::link_ups : Counter::link_downs);
         net.link_is_up = up;
     }
+    if (net.port.interface != nullptr) follow_interface(core, net, now);
     if (net.port.tap != nullptr) net.port.tap->on_link_look(net.port.tap->context);
     if (net.port.addresses != nullptr)
         net.jobs.set_links(net.port.addresses(net.port.context), now);

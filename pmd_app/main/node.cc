@@ -46,6 +46,7 @@ Err Node::open(const NodeOptions& options, Counters* counters, std::unique_ptr<N
     node->config_ = options.engine;
     if (node->config_.seed == 0) node->config_.seed = system_random();
     node->config_.counters = counters;
+    node->config_.report = [](void*, const char* sentence) { spdlog::warn("{}", sentence); };
     out = std::move(node);
     return Err::kOk;
 }

@@ -32,6 +32,15 @@ TEST(DoctorFrames, each_reason_is_told_with_its_counter_and_advice) {
     }
 }
 
+TEST(DoctorFrames, changes_of_an_interface_are_told) {
+    for (const std::string counter : {"mtu_falls", "mac_changes"}) {
+        const Finding found = look({{"rx_frames", 1000}, {counter, 1}});
+        EXPECT_EQ(found.level, Level::kWarn) << counter;
+        EXPECT_EQ(found.topic, "interface") << counter;
+        EXPECT_FALSE(found.mend.empty()) << counter;
+    }
+}
+
 TEST(DoctorFrames, some_frames_for_other_nodes_are_normal_and_many_are_not) {
     EXPECT_EQ(look({{"rx_frames", 1000}, {"drop_other_station", 50}}).level, Level::kOk);
     EXPECT_EQ(look({{"rx_frames", 1000}, {"drop_other_station", 500}}).level, Level::kWarn);

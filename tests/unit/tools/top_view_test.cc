@@ -60,6 +60,14 @@ TEST(TopView, has_a_line_of_frames_that_are_not_taken_or_cannot_be_sent_when_the
     EXPECT_TRUE(says(text, "frames   not sendable 3/s, of a VLAN 4/s\n")) << text;
 }
 
+TEST(TopView, names_changes_of_an_interface_for_as_long_as_the_engine_runs) {
+    TopSample before = at(0);
+    TopSample now = at(1);
+    EXPECT_FALSE(says(top_text(before, now, {}), "MTU"));
+    before.counters = now.counters = {{"mtu_falls", 2}, {"mac_changes", 0}};
+    EXPECT_TRUE(says(top_text(before, now, {}), "MTU of an interface fell 2 times, MAC changed 0"));
+}
+
 TEST(TopView, counts_cursors_across_their_wrap) {
     TopSample before = at(0);
     TopSample now = at(1);

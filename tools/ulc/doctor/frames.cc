@@ -31,6 +31,14 @@ constexpr std::array kSigns{
          "run fewer pollers than cores, or give the engine a core"},
 };
 
+/// Changes of a port's interface, which the engine's log names.
+constexpr std::array kChanges{
+    Sign{"mtu_falls", "the MTU of a port's interface fell below the engine's",
+         "the engine's log names it; ip link set INTERFACE mtu N, or a lower --mtu on every node"},
+    Sign{"mac_changes", "the interface of a port got another MAC address",
+         "the engine's log names it; set the address before the engine starts"},
+};
+
 /// Frames for other nodes are normal in small numbers: a switch floods what it has not learnt.
 constexpr std::string_view kOthers = "drop_other_station";
 constexpr std::uint64_t kOthersShare = 10;  ///< told from one in that many frames on
@@ -48,6 +56,11 @@ void check_frames(const CounterValues& counters, Findings& out) {
             out.push_back({Level::kWarn, "frames",
                            fmt::format("{} frames {} ({})", frames, sign.text, sign.counter),
                            std::string(sign.mend)});
+    for (const Sign& change : kChanges)
+        if (const std::uint64_t times = value(change.counter); times > 0)
+            out.push_back({Level::kWarn, "interface",
+                           fmt::format("{}: {} times ({})", change.text, times, change.counter),
+                           std::string(change.mend)});
     const std::uint64_t others = value(kOthers);
     if (others * kOthersShare > value("rx_frames") + others)
         out.push_back(

@@ -170,6 +170,21 @@ void add_strays(Page& page, const Rates& rates) {
     if (!text.empty()) page.add(text, Page::Tone::kAlarm);
 }
 
+/// Adds a line if the interface under a port has changed since the engine began.
+void add_interface(Page& page, const TopSample& now) {
+    const auto total = [&](std::string_view name) {
+        const auto at = now.counters.find(name);
+        return at == now.counters.end() ? std::uint64_t{0} : at->second;
+    };
+    const std::uint64_t falls = total("mtu_falls");
+    const std::uint64_t changes = total("mac_changes");
+    if (falls + changes == 0) return;
+    page.add(fmt::format("changed  MTU of an interface fell {} times, MAC changed {} times: see "
+                         "the log",
+                         falls, changes),
+             Page::Tone::kAlarm);
+}
+
 void add_engine(Page& page, const TopSample& now, const Rates& rates) {
     page.add(fmt::format("engine {} at {}: {} endpoint{}, ports {}", now.engine_pid, now.socket,
                          now.rows.size(), now.rows.size() == 1 ? "" : "s",
@@ -191,6 +206,7 @@ void add_engine(Page& page, const TopSample& now, const Rates& rates) {
                     compact(rates.of("req_sent")), compact(missed), compact(rates.of_all("drop_"))),
         missed > 0 ? Page::Tone::kAlarm : Page::Tone::kPlain);
     add_strays(page, rates);
+    add_interface(page, now);
     const double rounds = rates.of("rounds");
     page.add(
         fmt::format("engine   {} rounds/s, {:.1f} % busy, {} naps/s   stalled by clients {}/s, "

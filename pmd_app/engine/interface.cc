@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Answers to changes of the network interface under a net's port (port/interface_watch.h): another
+// MTU, another MAC address. Called with each look at the port's link.
+//
+//   MTU below the port's      told, counted; jobs send shorter packets
+//   MAC, old one kept         told, counted; the net goes on by the old one, and takes the new one
+//                             when no endpoint is in a job and no peer is to be notified
+//   MAC, old one lost         told, counted; the net's jobs end with a sentence; then as above
+//
+// A node has one address for all of its jobs, since rosters and links name nodes by it.
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "engine/core.h"
+#include "wire/mac_text.h"
+
+namespace ulc::engine {
+namespace {
+
+void report(const Core& core, const std::string& sentence) {
+    if (core.config.report != nullptr)
+        core.config.report(core.config.report_context, sentence.c_str());
+}
+
+void follow_mtu(Core& core, Net& net, const InterfaceState& interface) {
+    if (interface.mtu == net.mtu_usable) return;
+    const bool fell = interface.mtu < net.mtu_usable;
+    net.mtu_usable = interface.mtu;
+    const std::string mtu = std::to_string(net.port.info.mtu);
+    if (fell) core.counters.add(Counter::mtu_falls);
+    if (interface.mtu < net.port.info.mtu) {
+        report(core, "the MTU of interface " + interface.name + " is " +
+                         std::to_string(interface.mtu) + ", less than the " + mtu +
+                         " that this engine began with: longer frames are not sent; run: ip link "
+                         "set " +
+                         interface.name + " mtu " + mtu +
+                         ", or start the engine again if the path carries no more");
+    } else {
+        report(core, "the MTU of interface " + interface.name + " is " + mtu +
+                         " or more again: frames of full size are sent");
+    }
+}
+
+/// Ends what the net's endpoints have joined or begun to join, with a sentence for their clients.
+void end_jobs(Core& core, Net& net, const std::string& sentence, Nanos now) {
+    for (Endpoint* endpoint : core.active) {
+        if (endpoint->net != &net || !endpoint->in_use()) continue;
+        if (endpoint->state != EndpointState::kOpen) {  // it is about to leave
+            endpoint->linger_until = now;
+            endpoint->work |= kWorkControl;
+            continue;
+        }
+        endpoint->leave_reason = wire::LeaveReason::kDied;
+        leave_job(core, *endpoint, now);
+        endpoint->leave_reason = wire::LeaveReason::kLeft;
+        fail_job(*endpoint, Err::kPortDown, sentence);
+    }
+}
+
+bool is_in_use(const Core& core, const Net& net) {
+    return std::ranges::any_of(core.active, [&](const Endpoint* endpoint) {
+        return endpoint->net == &net && endpoint->in_use();
+    });
+}
+
+/// Makes the interface's address this node's. Nodes that knew it by the old one meet another node,
+/// so its jobs begin with nothing.
+void take_address(Core& core, Net& net, const InterfaceState& interface) {
+    const std::string before = text_of(net.port.info.mac);
+    const std::string name = interface.name;
+    net.port.info.mac = net.port.take_address(net.port.context);
+    core.forget_predictions();
+    net.begin_jobs(core.config, core.prng, core.counters);
+    report(core, "this engine's address on interface " + name + " is " +
+                     text_of(net.port.info.mac) + ", and was " + before);
+}
+
+void follow_address(Core& core, Net& net, const InterfaceState& interface, Nanos now) {
+    if (interface.mac == interface.own) {
+        net.mac_seen = interface.mac;
+        return;
+    }
+    const std::string change = "interface " + interface.name + " has the MAC address " +
+                               text_of(interface.mac) + " instead of " + text_of(interface.own);
+    const bool is_new = interface.mac != net.mac_seen;
+    net.mac_seen = interface.mac;
+    if (is_new) core.counters.add(Counter::mac_changes);
+    if (interface.keeps_own) {
+        if (is_new)
+            report(core, change +
+                             "; it still passes frames for the old one, by which running jobs "
+                             "go on; jobs after them use the new one");
+    } else {
+        if (is_new)
+            report(core, change +
+                             ", and passes no frames for the old one: the jobs of this net "
+                             "have ended; new jobs use the new one");
+        end_jobs(core, net, change + " and passes no frames for the old one; start the job again",
+                 now);
+    }
+    if (is_in_use(core, net)) return;
+    // With the old address lost, no answer to a notification would come: each is sent once.
+    if (interface.keeps_own ? net.jobs.drained() : !net.jobs.has_tx())
+        take_address(core, net, interface);
+}
+
+}  // namespace
+
+void follow_interface(Core& core, Net& net, Nanos now) {
+    const InterfaceState* interface = net.port.interface(net.port.context);
+    if (interface == nullptr) return;
+    follow_mtu(core, net, *interface);
+    follow_address(core, net, *interface, now);
+}
+
+}  // namespace ulc::engine
