@@ -22,13 +22,18 @@ struct Departures;  // urtp/departures.h
 /// A rank as the roster has it. At most 32 bytes, which with one pointer is the cost of a silent
 /// peer.
 struct Peer {
+    Peer() = default;
+    Peer(const Mac& mac_in, Handle handle_in, std::uint32_t incarnation_in,
+         std::uint16_t mtu_in = UINT16_MAX)
+        : mac(mac_in), mtu(mtu_in), handle(handle_in), incarnation(incarnation_in) {}
     void fields(state::Archive& archive);  ///< urtp/state/
     Mac mac;
-    Handle handle = 0;
-    std::uint32_t incarnation = 0;
     /// MTU of the node, if it is the peer of a link. A job has one MTU in TransportConfig.
     std::uint16_t mtu = UINT16_MAX;
+    Handle handle = 0;
+    std::uint32_t incarnation = 0;
 };
+static_assert(sizeof(Peer) == 16, "a silent peer costs little");
 
 /// Names that the two ends of a link have for each other, and where their numbers begin.
 struct LinkEnds {

@@ -45,7 +45,7 @@ void RepairCounts::fields(state::Archive& archive) {
 }
 
 void Peer::fields(state::Archive& archive) {
-    ULC_STATE(archive, Peer, 2, (mac, handle, incarnation, mtu), ());
+    ULC_STATE(archive, Peer, 2, (mac, mtu, handle, incarnation), ());
     archive.require(mtu >= wire::kMtuMin, "the MTU of a peer is too small");
 }
 
