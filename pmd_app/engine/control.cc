@@ -135,6 +135,8 @@ void on_event(Core& core, Net& net, const JobEvent& event, Nanos now) {
                 fail_job(*endpoint, event.error, event.text.data());
             return;
         case JobEventKind::kShortened:
+            if (core.config.report != nullptr)
+                core.config.report(core.config.report_context, event.text.data());
             return;
         case JobEventKind::kExcluded:
             if (Endpoint* endpoint = core.find(event.endpoint); endpoint != nullptr)

@@ -27,6 +27,7 @@ void follow_mtu(Core& core, Net& net, const InterfaceState& interface) {
     if (interface.mtu == net.mtu_usable) return;
     const bool fell = interface.mtu < net.mtu_usable;
     net.mtu_usable = interface.mtu;
+    net.jobs.set_mtu(std::max(net.mtu_usable, wire::kMtuMin));
     const std::string mtu = std::to_string(net.port.info.mtu);
     if (fell) core.counters.add(Counter::mtu_falls);
     if (interface.mtu < net.port.info.mtu) {
