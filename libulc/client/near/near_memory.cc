@@ -30,18 +30,27 @@ std::byte* map_descriptor(int descriptor) noexcept {
     return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
 }
 
-/// True if a file, opened as a path, is kernel memory of a ring's size. All such memory is on one
-/// device, which no user can imitate. Asks no file system: a hostile one (FUSE) never answers.
-bool is_memory_of_a_ring(int path) noexcept {
+/// True if a file, opened as a path, is kernel memory. All such memory is on one device, which no
+/// user can imitate. Asks no file system: a hostile one (FUSE) never answers.
+bool is_kernel_memory(int path) noexcept {
     const Descriptor own{::memfd_create("ulc-near", MFD_CLOEXEC)};
     struct stat memory {};
     struct statx found {};
     constexpr int kAsk = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
     if (path < 0 || own.number < 0 || ::fstat(own.number, &memory) != 0 ||
-        ::statx(path, "", kAsk, STATX_TYPE | STATX_SIZE, &found) != 0)
+        ::statx(path, "", kAsk, STATX_TYPE, &found) != 0)
         return false;
     return makedev(found.stx_dev_major, found.stx_dev_minor) == memory.st_dev &&
-           S_ISREG(found.stx_mode) && found.stx_size == kNearBytes;
+           S_ISREG(found.stx_mode);
+}
+
+/// True if the memory has a ring's size for good. The seals are read first: before, its owner can
+/// still shrink it.
+bool keeps_its_size(int memory) noexcept {
+    struct stat found {};
+    const int seals = ::fcntl(memory, F_GET_SEALS);  // the kernel may have added some
+    return seals >= 0 && (seals & kSeals) == kSeals && ::fstat(memory, &found) == 0 &&
+           found.st_size == static_cast<off_t>(kNearBytes);
 }
 
 void unmap(std::byte* memory) noexcept { ::munmap(memory, kNearBytes); }
@@ -73,12 +82,10 @@ std::byte* map(const NearOffer& offer) noexcept {
                   unsigned{offer.descriptor});
     // The name may mean anything: opening a device has effects, and opening a pipe waits.
     const Descriptor named{::open(path, O_PATH | O_CLOEXEC)};
-    if (!is_memory_of_a_ring(named.number)) return nullptr;
+    if (!is_kernel_memory(named.number)) return nullptr;
     std::snprintf(path, sizeof path, "/proc/self/fd/%d", named.number);
     const Descriptor opened{::open(path, O_RDWR | O_CLOEXEC)};
-    if (opened.number < 0) return nullptr;
-    const int seals = ::fcntl(opened.number, F_GET_SEALS);  // the kernel may have added some
-    if (seals < 0 || (seals & kSeals) != kSeals) return nullptr;
+    if (opened.number < 0 || !keeps_its_size(opened.number)) return nullptr;
     std::byte* memory = map_descriptor(opened.number);
     if (memory == nullptr) return nullptr;
     const auto* control = reinterpret_cast<const NearControl*>(memory);

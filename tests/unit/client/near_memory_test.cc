@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdarg>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -16,6 +18,31 @@
 #include "base/prng.h"
 #include "client/near/near_memory.h"
 #include "tests/unit/client/fixture.h"
+
+namespace {
+
+/// Memory that its owner shrinks and seals just before its seals are read.
+int shrinks_when_seen = -1;
+
+void shrink() {
+    if (shrinks_when_seen < 0) return;
+    EXPECT_EQ(::ftruncate(shrinks_when_seen, 4096), 0);
+    EXPECT_EQ(::fcntl(shrinks_when_seen, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL),
+              0);
+    shrinks_when_seen = -1;
+}
+
+}  // namespace
+
+/// Stands in for the C library's.
+extern "C" int fcntl(int descriptor, int command, ...) {
+    va_list more;
+    va_start(more, command);
+    const long argument = va_arg(more, long);
+    va_end(more);
+    if (command == F_GET_SEALS) shrink();
+    return static_cast<int>(::syscall(SYS_fcntl, descriptor, command, argument));
+}
 
 namespace ulc::client {
 namespace {
@@ -184,6 +211,20 @@ TEST_F(NearKernel, what_is_no_ring_is_not_mapped) {
     EXPECT_TRUE(refused(soft));
     const int small = ::memfd_create("small", MFD_CLOEXEC);
     EXPECT_TRUE(refused(small));
+}
+
+// M-12
+TEST_F(NearKernel, memory_that_shrank_before_it_was_sealed_is_not_mapped) {
+    const int shrunk = ::memfd_create("shrunk", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    ASSERT_EQ(::ftruncate(shrunk, kNearBytes), 0);
+    ASSERT_EQ(::pwrite(shrunk, receiver, sizeof(NearControl), 0),
+              static_cast<ssize_t>(sizeof(NearControl)));
+    NearOffer other = offer;
+    other.descriptor = static_cast<std::uint32_t>(shrunk);
+    shrinks_when_seen = shrunk;
+    EXPECT_EQ(kernel_memory().map(other), nullptr);
+    EXPECT_EQ(shrinks_when_seen, -1);  // it did
+    ::close(shrunk);
 }
 
 }  // namespace
