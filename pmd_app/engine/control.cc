@@ -492,8 +492,7 @@ bool run_jobs(Core& core, Net& net, Nanos now) {
         on_event(core, net, core.job_event, now);
         moved = true;
     }
-    moved |= take_link_events(core, net, now);
-    moved |= take_addresses(core, net);
+    moved |= take_link_events(core, net, now) | take_addresses(core, net);
     net.jobs.looked();
     return moved;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Answers to changes of the network interface under a net's port (port/interface_watch.h): another
+// Answers to changes of the network interface under a net's port (port/interface/watch.h): another
 // MTU, another MAC address. Called with each look at the port's link.
 //
 //   MTU below the port's      told, counted; jobs send shorter packets

@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "packet/received.h"
 #include "packet/transmit_ring.h"
-#include "port/interface_watch.h"
-#include "port/kernel_interface.h"
+#include "port/interface/kernel.h"
+#include "port/interface/watch.h"
 #include "port/port.h"
 
 struct tpacket2_hdr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The interfaces under the links of a bond (bond_port.h, interface_watch.h), as one.
+// The interfaces under the links of a bond (bond_port.h, interface/watch.h), as one.
 #include "port/bond_port.h"
-#include "port/merge_interfaces.h"
+#include "port/interface/merge.h"
 
 namespace ulc::port {
 

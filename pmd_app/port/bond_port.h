@@ -126,7 +126,7 @@ private:
     std::size_t count_;
     BondConfig config_;
     PortInfo info_;
-    InterfaceState interface_;  ///< of the links together
+    InterfaceState interface_;  ///< all links as one
     std::array<NodeAddress, kNodeLinksMax> own_{};
     std::size_t listens_ = 0;  ///< the link that takes frames for groups
     std::size_t up_ = 0;       ///< links that are

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "port/bond_frame.h"
-#include "port/merge_interfaces.h"
+#include "port/interface/merge.h"
 #include "port/mesh_port.h"
 
 namespace ulc::port {

@@ -175,7 +175,7 @@ private:
     std::array<Link, kLines> links_;
     MeshConfig config_;
     PortInfo info_;
-    InterfaceState interface_;  ///< of both links
+    InterfaceState interface_;  ///< both links as one
     std::array<NodeAddress, kLines> own_{};
     PortTransit counts_;
     PortDrops drops_;

@@ -168,7 +168,7 @@ struct Port {
     void (*set_addresses)(void* context, std::span<const NodeAddress> addresses) = nullptr;
     /// True while the link is up; cheap enough for once a millisecond, not for each round.
     bool (*link_up)(void* context) = nullptr;
-    /// Returns the interface under the port, as link_up() found it last. nullptr, as an empty entry:
+    /// Returns the interface under the port, as link_up() found it last. nullptr, as an empty one:
     /// there is none that others change.
     const InterfaceState* (*interface)(void* context) = nullptr;
     /// Makes the interface's address that of the port, and returns PortInfo::mac, which it is from

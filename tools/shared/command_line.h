@@ -66,7 +66,7 @@ public:
     void footer(const std::string& text);
     /// `run` is called once the whole command line was understood, if it names this command.
     void callback(std::function<void()> run);
-    /// What begins at the first word that is no option belongs to another program: remaining().
+    /// Leaves all from the first word that is no option to another program: remaining().
     void prefix_command();
     [[nodiscard]] std::vector<std::string> remaining() const;
     /// --help is not the command's own.

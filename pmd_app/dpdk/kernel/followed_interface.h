@@ -7,8 +7,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "port/interface_watch.h"
-#include "port/kernel_interface.h"
+#include "port/interface/kernel.h"
+#include "port/interface/watch.h"
 
 namespace ulc::dpdk {
 

@@ -61,7 +61,7 @@ std::string error_text(const std::string& path) {
     return "--trace: " + path + ": " + std::strerror(errno);  // NOLINT(concurrency-mt-unsafe)
 }
 
-/// What lies at a path.
+/// The kind of file at a path.
 enum class Found : std::uint8_t { kNothing, kOwnTrace, kTraceInUse, kForeign };
 
 /// Looks at a path without following a link. A trace of another user is foreign.

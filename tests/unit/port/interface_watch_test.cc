@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An interface under a port that is renamed, removed, made again, or gets another address or MTU
-// (port/interface_watch.h). The kernel's answers are scripted.
-#include "port/interface_watch.h"
+// (port/interface/watch.h). The kernel's answers are scripted.
+#include "port/interface/watch.h"
 
 #include <gtest/gtest.h>
 

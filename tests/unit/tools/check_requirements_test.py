@@ -15,7 +15,7 @@ STREAMS = ("# Streams\n\n- [S-1] A sender **MUST** number packets.\n"
 GROUPS = "| no | rule |\n| --- | --- |\n| [G-1] | it **MUST** be so |\n"
 SCRIPT = "# S-2\nframe 1\n"
 TEST = "// S-1, G-1\nTEST(A, b) {}\n// An Intel i7-S-9 and CM-5 are no citations.\n"
-OPEN = "tools/requirements_open.txt"
+OPEN = "tools/shared/requirements_open.txt"
 CLEAN = {
     "docs/protocol/STREAMS.md": STREAMS,
     "docs/protocol/GROUPS.md": GROUPS,

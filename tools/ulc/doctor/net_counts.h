@@ -17,7 +17,7 @@ namespace ulc::tools {
 /// Messages of each kind that a rank sends to each other rank.
 inline constexpr std::uint32_t kNetRounds = 50;
 
-/// What one rank found out about one other. It is sent between ranks of one build.
+/// Findings of one rank about one other. They are sent between ranks of one build.
 struct NetReport {
     double unicast_us = -1;  ///< median round trip; -1: no answer
     double multicast_us = -1;
@@ -26,8 +26,8 @@ struct NetReport {
     std::uint32_t multicast_asked = 0;
 };
 
-/// Returns the requests for repairs that this process's endpoint got from each rank, by rank; empty:
-/// the page has no row of it.
+/// Returns the requests for repairs that this process's endpoint got from each rank, by rank;
+/// empty: the page has no row of it.
 [[nodiscard]] std::vector<std::uint32_t> requests_by_rank(std::span<const abi::StreamRow> rows,
                                                           std::uint32_t pid, std::uint16_t rank,
                                                           std::uint16_t size);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kernel's answers about a network interface, through a packet socket (interface_watch.h).
+// The kernel's answers about a network interface, through a packet socket (watch.h).
 // Its memberships live as long as that socket. Each call is a system call or a few.
 #pragma once
 
-#include "port/interface_watch.h"
+#include "port/interface/watch.h"
 
 namespace ulc::port {
 

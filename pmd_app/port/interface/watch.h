@@ -34,7 +34,7 @@ struct InterfaceCalls {
     bool (*read)(void* context, int index, InterfaceReading& out) = nullptr;
     /// Returns the index of the interface of that name; 0: there is none.
     int (*find)(void* context, const std::string& name) = nullptr;
-    /// Makes the port one of that interface. False: it cannot be. Has a context of its own.
+    /// Makes the port one of that interface. False: it cannot be. Has its context.
     bool (*bind)(void* context, int index) = nullptr;
     void* bind_context = nullptr;
     /// Lets that interface pass frames for an address besides its own, from now on. False: it

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "port/kernel_interface.h"
+#include "port/interface/kernel.h"
 
 #include <linux/ethtool.h>
 #include <linux/if_packet.h>

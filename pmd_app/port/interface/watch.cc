@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "port/interface_watch.h"
+#include "port/interface/watch.h"
 
 #include <algorithm>
 
