@@ -44,6 +44,7 @@ enum class SubmitKind : std::uint8_t {
     /// tag: ns for which a member may hold up multicasts, not 0; stream: 0 or kHoldExcludes;
     /// inline_octets: u16 ranks that are never excluded.
     kHold = 15,
+    kNear = 16,  ///< stream: a rank, or the slot of a link; answered by kNear
 };
 
 enum SubmitFlag : std::uint8_t {
@@ -117,7 +118,10 @@ enum class CompletionKind : std::uint8_t {
     /// Tag: cookie of a kLink; status; source: slot of the peer, reported by kLinked
     kLinkDone = 15,
     kUnlinked = 16,  ///< source: the slot is vacant, and means the next peer
-    kLeft = 9,       ///< last record: everything acknowledged (status kOk) or failed (Err)
+    /// source: the rank or slot of a kNear; status: kOk, with NearRows inline, if its process uses
+    /// this engine. In the order of the records, so before kUnlinked of that slot.
+    kNear = 17,
+    kLeft = 9,  ///< last record: everything acknowledged (status kOk) or failed (Err)
 };
 
 enum CompletionFlag : std::uint8_t {
@@ -195,6 +199,22 @@ struct GroupOffers {
     std::uint32_t offers[9];  ///< AddressOffer::packed()
 };
 static_assert(sizeof(GroupOffers) == kInlineOctetsMax);
+
+/// The process of a client, as the kernel named it to the engine when it attached. Numbers count in
+/// the engine's namespaces.
+struct ProcessRow {
+    std::uint32_t pid;  ///< 0: not visible to the engine
+    std::uint32_t uid;
+    std::uint64_t
+        start_ticks;  ///< field 22 of /proc/PID/stat: clock ticks after boot; 0: not known
+};
+
+/// Inline in kNear: the client's own process, and that of the peer.
+struct NearRows {
+    ProcessRow self;
+    ProcessRow peer;
+};
+static_assert(sizeof(NearRows) == 32 && sizeof(NearRows) <= kInlineOctetsMax);
 
 inline constexpr std::size_t kJobNameOctetsMax = 64;
 inline constexpr std::size_t kProfileOctetsMax = 32;

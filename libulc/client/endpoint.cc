@@ -254,6 +254,8 @@ bool Endpoint::dispatch(const abi::CompletionRecord& record) {
         case abi::CompletionKind::kLinkDone:
         case abi::CompletionKind::kUnlinked:
             return links_ != nullptr && on_link_record(record);
+        case abi::CompletionKind::kNear:
+            return on_near_record(record);
         case abi::CompletionKind::kLeft:
             left_error_ = record.status;
             end(ULC_ERR_CLOSED);

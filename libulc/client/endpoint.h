@@ -117,6 +117,7 @@ public:
     // --- peers of this node; as the functions of near/ulc_near.h
     [[nodiscard]] int near_prepare(const NearMemory& memory);
     [[nodiscard]] int near_peer(std::uint16_t peer) noexcept;
+    [[nodiscard]] int near_processes(std::uint16_t peer, abi::NearRows& out) noexcept;
 
     // --- messages; tags may be any, what users may say is checked in api.cc
     /// `flags`: of ulc_send_flag.
@@ -314,6 +315,8 @@ private:
         return near_ == nullptr || peer >= size_ || near_->drain(peer);
     }
     void answer_near() noexcept;
+    void ask_near() noexcept;
+    [[nodiscard]] bool on_near_record(const abi::CompletionRecord& record) noexcept;
     int poll_closely();
     void yield(Nanos now);
     void yield_before_leaving();

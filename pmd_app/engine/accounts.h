@@ -41,10 +41,13 @@ struct AccountLimits {
     std::uint32_t frames_alpha = 2;       ///< urtp/frame_share.h
 };
 
-/// A request for an endpoint: its user, and the size of its region.
+/// A request for an endpoint: its user, the size of its region, and its process, as
+/// abi::ProcessRow.
 struct Claimant {
     UserId uid = 0;
     std::uint64_t octets = 0;
+    std::uint32_t pid = 0;
+    std::uint64_t start_ticks = 0;
 };
 
 /// One user's account. Lives while the user has an endpoint.

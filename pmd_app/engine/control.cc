@@ -376,6 +376,7 @@ bool control_record(Core& core, Endpoint& endpoint, const SubmissionRecord& reco
         case SubmitKind::kExpect:
         case SubmitKind::kOffload:
         case SubmitKind::kCancelOffload:
+        case SubmitKind::kNear:
             break;
     }
     return false;
@@ -488,10 +489,8 @@ bool run_jobs(Core& core, Net& net, Nanos now) {
         net.jobs.on_timer(now);
         moved = true;
     }
-    while (net.jobs.poll_event(core.job_event)) {
+    for (; net.jobs.poll_event(core.job_event); moved = true)
         on_event(core, net, core.job_event, now);
-        moved = true;
-    }
     moved |= take_link_events(core, net, now) | take_addresses(core, net);
     net.jobs.looked();
     return moved;

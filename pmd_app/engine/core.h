@@ -131,7 +131,9 @@ struct Endpoint {
     std::uint32_t errors_lately = 0;  ///< in the second that ends at errors_until
     Nanos errors_until = 0;
     User* user;
-    std::uint64_t octets = 0;                     ///< size of its region
+    std::uint64_t octets = 0;  ///< size of its region
+    std::uint32_t pid = 0;     ///< as in abi::ProcessRow
+    std::uint64_t start_ticks = 0;
     std::optional<urtp::FrameShare> send_frames;  ///< while there is a member, which counts here
     std::optional<urtp::FrameShare> receive_frames;
 
@@ -141,6 +143,11 @@ struct Endpoint {
     Endpoint(const Endpoint&) = delete;
     Endpoint& operator=(const Endpoint&) = delete;
 
+    void charge(const Claimant& claimant) noexcept {
+        octets = claimant.octets;
+        pid = claimant.pid;
+        start_ticks = claimant.start_ticks;
+    }
     /// Writes or reads what stands in no other place, once `member` and `region` are there.
     void fields(state::Archive& archive);
     /// True if it belongs to a job, or is open for links.
@@ -408,6 +415,10 @@ bool control_links(Core& core, Endpoint& endpoint, Nanos now);
 bool may_deliver_links(Core& core, Endpoint& endpoint, Nanos now);
 /// True if control_links() or report_links() is not done.
 [[nodiscard]] bool links_wait(const Endpoint& endpoint) noexcept;
+
+// --- near.cc
+/// Handles kNear; as control_record(). The completion ring has a free slot.
+bool near_record(Core& core, Endpoint& endpoint, const abi::SubmissionRecord& record);
 
 // --- groups.cc
 /// Handles kAddGroup, kRemoveGroup, kListenGroup, kUseAddress; as control_record().

@@ -117,6 +117,9 @@ bool on_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
         case SubmitKind::kOffload:
             if (endpoint.state == EndpointState::kLingering) return true;  // no client waits for it
             return on_offload(core, endpoint, record);
+        case SubmitKind::kNear:
+            return endpoint.state == EndpointState::kLingering ||
+                   near_record(core, endpoint, record);
         case SubmitKind::kCancelOffload:
             if (endpoint.offloads != nullptr) endpoint.offloads->cancel(record.cookie);
             return true;

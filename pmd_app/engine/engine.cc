@@ -164,7 +164,7 @@ Result<EndpointId> Engine::reserve(std::uint32_t net, const Claimant& claimant, 
         if (generation == 0) generation = 1;  // handle 0 names none
         auto endpoint =
             std::make_unique<Endpoint>(*core_->nets[net], *user, core_->config.pending_sends);
-        endpoint->octets = claimant.octets;
+        endpoint->charge(claimant);
         endpoint->index = index;
         endpoint->handle = generation << kHandleIndexBits | index;
         const EndpointId id = endpoint->handle;

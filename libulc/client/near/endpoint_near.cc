@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The entries of ulc_near.h, and what an endpoint says to its peers about their rings.
+// The entries of ulc_near.h, what an endpoint asks its engine about its peers, and what it says to
+// them about their rings.
+#include <cstring>
 #include <new>
 
 #include "client/endpoint.h"
@@ -21,12 +23,44 @@ int Endpoint::near_peer(std::uint16_t peer) noexcept {
     if (const int error = may_communicate(); error != ULC_OK) return error;
     if (near_ == nullptr || peer >= size_ || peer_errors_[peer] == ULC_ERR_INVALID)
         return ULC_ERR_INVALID;
-    if (peer != rank_ && peer_errors_[peer] == 0) near_->name(peer);
+    if (peer == rank_ || peer_errors_[peer] != 0) return ULC_OK;
+    near_->name(peer);
+    ask_near();
     return ULC_OK;
+}
+
+int Endpoint::near_processes(std::uint16_t peer, abi::NearRows& out) noexcept {
+    if (const int error = near_peer(peer); error != ULC_OK) return error;
+    bool asked = false;
+    const abi::NearRows* rows = near_->rows_of(peer, asked);
+    if (rows == nullptr) return asked ? ULC_ERR_AGAIN : ULC_ERR_UNSUPPORTED;
+    out = *rows;
+    return ULC_OK;
+}
+
+void Endpoint::ask_near() noexcept {
+    near_->each_question([this](std::uint16_t peer) {
+        abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kNear);
+        if (record == nullptr) return false;
+        record->stream = peer;
+        submitter_.publish();
+        return true;
+    });
+}
+
+bool Endpoint::on_near_record(const abi::CompletionRecord& record) noexcept {
+    if (near_ == nullptr || record.source >= size_) return false;
+    abi::NearRows rows;
+    const bool near = record.status == 0;
+    if (near && record.inline_length != sizeof rows) return false;
+    std::memcpy(&rows, record.body.inline_octets, sizeof rows);
+    near_->on_rows(record.source, near ? &rows : nullptr);
+    return true;
 }
 
 void Endpoint::answer_near() noexcept {
     if (state_ != State::kFormed) return;
+    ask_near();
     near_->each_offer([this](std::uint16_t peer, const NearOffer& offer) {
         return say(peer, kTagNear, &offer, sizeof offer);
     });
@@ -42,5 +76,15 @@ int ulc_near_prepare(ulc_endpoint* ep) {
 
 int ulc_near_peer(ulc_endpoint* ep, uint16_t peer) {
     return ep == nullptr ? int{ULC_ERR_INVALID} : ep->near_peer(peer);
+}
+
+int ulc_near_processes(ulc_endpoint* ep, uint16_t peer, ulc_near_process* self,
+                       ulc_near_process* other) {
+    if (ep == nullptr || self == nullptr || other == nullptr) return ULC_ERR_INVALID;
+    ulc::abi::NearRows rows;
+    if (const int error = ep->near_processes(peer, rows); error != ULC_OK) return error;
+    *self = {rows.self.start_ticks, rows.self.pid};
+    *other = {rows.peer.start_ticks, rows.peer.pid};
+    return ULC_OK;
 }
 }

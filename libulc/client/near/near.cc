@@ -17,15 +17,43 @@ Near::~Near() {
         memory_.unmap(sender->memory);
 }
 
-void Near::name(std::uint16_t peer) noexcept {
+void Near::name(std::uint16_t peer) noexcept try {
     if (peers_[peer].named != Named::kNo) return;
-    peers_[peer].named = Named::kYes;
-    if (peers_[peer].arrived != 0) begin(peer);
+    peers_[peer].named = Named::kFar;
+    unasked_.reserve(unasked_.size() + 1);
+    known_.try_emplace(peer);
+    unasked_.push_back(peer);
+    peers_[peer].named = Named::kWanted;
+} catch (const std::bad_alloc&) {  // messages go on through the engine
+}
+
+void Near::on_rows(std::uint16_t peer, const abi::NearRows* rows) noexcept {
+    Peer& one = peers_[peer];
+    if (one.named != Named::kAsked) return;  // it is gone
+    Known& known = known_.find(peer)->second;
+    if (rows == nullptr || !memory_.sees(*rows)) {
+        malformed_ += known.offers ? 1 : 0;
+        known_.erase(peer);
+        one.named = Named::kFar;
+        return;
+    }
+    known.rows = *rows;
+    one.named = Named::kNear;
+    if (known.offers) use(peer, known.offer);
+    if (one.arrived != 0) begin(peer);
+}
+
+const abi::NearRows* Near::rows_of(std::uint16_t peer, bool& asked) const noexcept {
+    const Named named = peers_[peer].named;
+    asked = named == Named::kWanted || named == Named::kAsked;
+    return is_near(named) ? &known_.find(peer)->second.rows : nullptr;
 }
 
 void Near::forget(std::uint16_t peer) noexcept {
     end_receiver(peer);
     end_sender(peer);
+    std::erase(unasked_, peer);
+    known_.erase(peer);
     peers_[peer] = Peer{};
 }
 
@@ -67,20 +95,33 @@ void Near::end_sender(std::uint16_t to) noexcept {
 bool Near::on_offer(std::uint16_t from, std::span<const unsigned char> word) noexcept {
     NearOffer offer;
     const Peer& peer = peers_[from];
-    if (word.size() != sizeof offer || peer.named == Named::kNo || peer.sender != nullptr)
+    if (word.size() != sizeof offer || peer.named == Named::kNo || peer.named == Named::kFar ||
+        peer.sender != nullptr)
         return false;
     std::memcpy(&offer, word.data(), sizeof offer);
-    if (senders_.size() >= kPeersMax) return true;
-    std::byte* memory = memory_.map(offer);
-    if (memory == nullptr) return true;  // messages go on through the engine
+    if (is_near(peer.named)) {
+        use(from, offer);
+        return true;
+    }
+    Known& known = known_.find(from)->second;
+    if (known.offers) return false;
+    known.offers = true;
+    known.offer = offer;
+    return true;
+}
+
+// Maps what a near peer offers. Whatever fails leaves messages to the engine.
+void Near::use(std::uint16_t peer, const NearOffer& offer) noexcept {
+    if (senders_.size() >= kPeersMax) return;
+    std::byte* memory = memory_.map(known_.find(peer)->second.rows.peer, offer);
+    if (memory == nullptr) return;
     try {
         senders_.reserve(senders_.size() + 1);
         senders_.push_back(std::unique_ptr<Sender>(new Sender{memory, NearSender(memory)}));
-        peers_[from].sender = senders_.back().get();
+        peers_[peer].sender = senders_.back().get();
     } catch (const std::bad_alloc&) {
         memory_.unmap(memory);
     }
-    return true;
 }
 
 bool Near::drain(std::uint16_t from) noexcept {

@@ -6,6 +6,9 @@
 //   makes a ring, says NearOffer ────────────────▶ maps it
 //          ◀════════════════ short messages through the ring
 //
+// Which process a peer is, each side hears from its engine (abi::NearRows), before it makes or maps
+// a ring. The peer's own word does not count.
+//
 // Order. Each side counts the messages of a pair that go through the engine. A message of the ring
 // tells how many went before it; it waits until as many have arrived. A message through the engine
 // waits until the ring has given what was written before: it was written before the engine was
@@ -15,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "client/near/near_memory.h"
@@ -36,8 +40,23 @@ public:
 
     /// Peers 0 … peers-1. May throw std::bad_alloc.
     void begin_job(std::uint16_t peers) { peers_.assign(peers, Peer{}); }
-    /// The peer is on this node.
+    /// The peer may be on this node: the engine is to be asked.
     void name(std::uint16_t peer) noexcept;
+    /// Calls ask(peer) for peers about which the engine is to be asked; ask returns false if it
+    /// could not now.
+    template <typename Ask>
+    void each_question(Ask ask) noexcept {
+        std::erase_if(unasked_, [&](std::uint16_t peer) {
+            if (!ask(peer)) return false;
+            peers_[peer].named = Named::kAsked;
+            return true;
+        });
+    }
+    /// Takes the engine's answer; nullptr: the peer is elsewhere.
+    void on_rows(std::uint16_t peer, const abi::NearRows* rows) noexcept;
+    /// Returns the processes of both; nullptr: the peer is not near, or *asked, which says that the
+    /// engine has not answered.
+    [[nodiscard]] const abi::NearRows* rows_of(std::uint16_t peer, bool& asked) const noexcept;
     /// Nothing comes from the peer any more, and nothing goes to it.
     void forget(std::uint16_t peer) noexcept;
 
@@ -50,14 +69,15 @@ public:
     }
     /// The engine was handed a message to the peer.
     void sent(std::uint16_t to) noexcept { ++peers_[to].sent; }
-    /// A word of the peer with kTagNear. False: it is malformed, or from a peer without a name.
+    /// A word of the peer with kTagNear, which waits for the engine's answer. False: it is
+    /// malformed, or from a peer that is not near.
     [[nodiscard]] bool on_offer(std::uint16_t from, std::span<const unsigned char> word) noexcept;
 
     // --- receiving
     /// A message of the peer through the engine has begun.
     void arrived(std::uint16_t from) noexcept {
         ++peers_[from].arrived;
-        if (peers_[from].named == Named::kYes) begin(from);
+        if (peers_[from].named == Named::kNear) begin(from);
     }
     /// Gives the inbox what the peer's ring has. False: there is no memory for the next message.
     [[nodiscard]] bool drain(std::uint16_t from) noexcept;
@@ -90,7 +110,21 @@ private:
         std::uint16_t source;
         bool used = false;  ///< a message has come: the sender has mapped it
     };
-    enum class Named : std::uint8_t { kNo, kYes, kTried };
+    enum class Named : std::uint8_t {
+        kNo,
+        kFar,
+        kWanted,  ///< in unasked_
+        kAsked,
+        kNear,
+        kTried,  ///< near, and a ring for it was made, or cannot be made
+    };
+    [[nodiscard]] static bool is_near(Named named) noexcept { return named >= Named::kNear; }
+    /// Exists from kWanted on.
+    struct Known {
+        abi::NearRows rows{};  ///< if it is near
+        NearOffer offer{};     ///< the one that came before the engine's answer
+        bool offers = false;
+    };
     struct Peer {
         Sender* sender = nullptr;
         Receiver* receiver = nullptr;
@@ -100,6 +134,7 @@ private:
     };
 
     void begin(std::uint16_t from) noexcept;
+    void use(std::uint16_t peer, const NearOffer& offer) noexcept;
     void end_receiver(std::uint16_t from) noexcept;
     void end_sender(std::uint16_t to) noexcept;
 
@@ -109,6 +144,8 @@ private:
     std::vector<std::unique_ptr<Receiver>> receivers_;
     std::vector<std::unique_ptr<Sender>> senders_;
     std::vector<std::uint16_t> unsaid_;
+    std::vector<std::uint16_t> unasked_;
+    std::unordered_map<std::uint16_t, Known> known_;
     std::uint64_t malformed_ = 0;
     unsigned given_ = 0;  ///< messages since drain_all() last counted
 };

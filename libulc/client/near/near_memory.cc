@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <new>
 
+#include "base/process_start.h"
+
 namespace ulc::client {
 namespace {
 
@@ -28,6 +30,16 @@ std::byte* map_descriptor(int descriptor) noexcept {
     // A child of fork() keeps the mapping, so that ulc_close() there unmaps this and nothing else.
     void* memory = ::mmap(nullptr, kNearBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
+}
+
+/// True if the number means the process that the engine saw, not one that came after it.
+bool is_there(const abi::ProcessRow& row) noexcept {
+    return row.start_ticks != 0 && process_start_ticks(row.pid) == row.start_ticks;
+}
+
+bool sees(const abi::NearRows& rows) noexcept {
+    return rows.self.pid == static_cast<std::uint32_t>(::getpid()) && is_there(rows.self) &&
+           rows.peer.uid == rows.self.uid && is_there(rows.peer);
 }
 
 /// True if a file, opened as a path, is kernel memory. All such memory is on one device, which no
@@ -69,20 +81,20 @@ std::byte* make(NearOffer& offer) noexcept {
     auto* control = ::new (static_cast<void*>(memory)) NearControl{};
     control->token = token;
     control->magic = kNearMagic;
-    offer.process = static_cast<std::uint32_t>(::getpid());
     offer.descriptor = static_cast<std::uint32_t>(made.number);
     offer.token = token;
     made.number = -1;
     return memory;
 }
 
-std::byte* map(const NearOffer& offer) noexcept {
+std::byte* map(const abi::ProcessRow& owner, const NearOffer& offer) noexcept {
     char path[64];
-    std::snprintf(path, sizeof path, "/proc/%u/fd/%u", unsigned{offer.process},
+    std::snprintf(path, sizeof path, "/proc/%u/fd/%u", unsigned{owner.pid},
                   unsigned{offer.descriptor});
     // The name may mean anything: opening a device has effects, and opening a pipe waits.
     const Descriptor named{::open(path, O_PATH | O_CLOEXEC)};
-    if (!is_kernel_memory(named.number)) return nullptr;
+    // A process that still has its number now had it when the path was opened.
+    if (!is_kernel_memory(named.number) || !is_there(owner)) return nullptr;
     std::snprintf(path, sizeof path, "/proc/self/fd/%d", named.number);
     const Descriptor opened{::open(path, O_RDWR | O_CLOEXEC)};
     if (opened.number < 0 || !keeps_its_size(opened.number)) return nullptr;
@@ -99,7 +111,7 @@ void hide(const NearOffer& offer) noexcept { ::close(static_cast<int>(offer.desc
 }  // namespace
 
 const NearMemory& kernel_memory() noexcept {
-    static constexpr NearMemory kKernel{make, map, hide, unmap};
+    static constexpr NearMemory kKernel{sees, make, map, hide, unmap};
     return kKernel;
 }
 

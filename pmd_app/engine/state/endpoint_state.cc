@@ -55,7 +55,7 @@ void Endpoint::fields(state::Archive& archive) {
          groups, removing, per_node, medium, formed_unreported, left_unreported, failed_unreported,
          left_status, failed_error, failed_text, errors, errors_lately, errors_until),
         (reachable, forgets, member, net, index, handle, interrupt, region, sends, deliverer,
-         offloads, job, links, user, octets, send_frames, receive_frames));
+         offloads, job, links, user, octets, pid, start_ticks, send_frames, receive_frames));
     if (archive.exporting()) return;
     constexpr unsigned kWork =
         kWorkDeliver | kWorkSend | kWorkTransmit | kWorkSettle | kWorkControl;

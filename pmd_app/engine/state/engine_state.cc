@@ -109,29 +109,30 @@ private:
         if (!there) return;
         std::uint32_t net = place ? place->net->index : 0;
         std::uint32_t user = place ? user_of(*place->user) - 1 : 0;
-        std::uint64_t octets = place ? place->octets : 0;
+        Claimant claimant;
+        if (place) claimant = {place->user->uid, place->octets, place->pid, place->start_ticks};
         EndpointId handle = place ? place->handle : 0;
-        archive_.values(net, user, octets, handle);
-        if (archive_.importing() && !make(index, net, user, octets, handle)) return;
+        archive_.values(net, user, claimant.octets, claimant.pid, claimant.start_ticks, handle);
+        if (archive_.importing() && !make(index, net, user, claimant, handle)) return;
         bool admitted = place->state != EndpointState::kReserved;
         archive_.values(admitted);
         if (admitted) exchange_admitted(*place);
     }
 
-    bool make(std::uint32_t index, std::uint32_t net, std::uint32_t user, std::uint64_t octets,
+    bool make(std::uint32_t index, std::uint32_t net, std::uint32_t user, const Claimant& claimant,
               EndpointId handle) {
         const auto& users = core_.accounts.users();
         bool known = handle != 0 && !is_group(handle) && (handle & kHandleIndexMask) == index;
 #ifndef ULC_PLANTED_BUG  // the fuzzer must find what this line prevents (tests/fuzz/)
         known = known && net < core_.nets.size() && user < users.size();
 #endif
-        if (!archive_.require(known && core_.accounts.charge(*users[user], octets),
+        if (!archive_.require(known && core_.accounts.charge(*users[user], claimant.octets),
                               "an endpoint has no place, net or user"))
             return false;
         core_.table[index] =
             std::make_unique<Endpoint>(*core_.nets[net], *users[user], core_.config.pending_sends);
         Endpoint& endpoint = *core_.table[index];
-        endpoint.octets = octets;
+        endpoint.charge(claimant);
         endpoint.index = index;
         endpoint.handle = handle;
         return true;

@@ -86,7 +86,9 @@ bool AttachServer::on_hello(Connection& connection, const HelloRequest& request)
 
     Result<engine::EndpointId> endpoint = Err::kClosed;
     std::string why = "the engine is stopping";
-    const engine::Claimant claimant{connection.peer.uid, request.layout.region_octets};
+    const Peer& peer = connection.peer;
+    const engine::Claimant claimant{peer.uid, request.layout.region_octets,
+                                    static_cast<std::uint32_t>(peer.pid), peer.start_ticks};
     loop_.calls().run(
         [&](Core& core, Nanos) { endpoint = core.reserve(request.net, claimant, why); });
     if (!endpoint) return refuse(connection, endpoint.error(), why);

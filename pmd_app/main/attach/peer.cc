@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "main/attach/peer.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <ctime>
-#include <fstream>
-#include <sstream>
-#include <string>
+
+#include "base/process_start.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77  // Linux 6.5
@@ -24,27 +22,16 @@
 namespace ulc::daemon {
 namespace {
 
-constexpr int kStartTimeField = 22;  // of /proc/PID/stat, proc(5)
 constexpr std::size_t kGroupsUsual = 32;
 
 bool is_shortage(int number) {
     return number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS;
 }
 
-/// Returns the start of the process of that number, as CLOCK_BOOTTIME; kNever: unknown.
-Nanos started_at(pid_t pid) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-    std::string text;
-    std::getline(file, text);
-    const std::size_t name_end = text.rfind(')');  // the name may hold anything
-    if (name_end == std::string::npos) return kNever;
-    std::istringstream fields(text.substr(name_end + 1));
-    std::string field;
-    for (int n = 3; n <= kStartTimeField; ++n)
-        if (!(fields >> field)) return kNever;
-    const long ticks_per_second = sysconf(_SC_CLK_TCK);
-    return static_cast<Nanos>(std::strtoull(field.c_str(), nullptr, 10)) *
-           (kSecond / ticks_per_second);
+/// True if the process has ended.
+bool is_over(int pidfd) {
+    pollfd look{pidfd, POLLIN, 0};
+    return poll(&look, 1, 0) != 0;
 }
 
 }  // namespace
@@ -86,22 +73,26 @@ bool may_attach(const AllowList& allowed, const Peer& peer) {
 }
 
 // SO_PEERPIDFD names the very process that connected. Before Linux 6.5 its number may have passed
-// to a process that started later; such a one started after the connection was made.
-Liveness watch_process(int socket, const Peer& peer, Nanos connected_at, int& pidfd) {
+// to a process that started later; such a one started after the connection was made. The start that
+// /proc shows is that of the process if it still has its number afterwards.
+Liveness watch_process(int socket, Peer& peer, Nanos connected_at, int& pidfd) {
     pidfd = -1;
     socklen_t length = sizeof pidfd;
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) == 0)
-        return Liveness::kWatched;
-    if (is_shortage(errno)) return Liveness::kNoRoom;
-    if (errno != ENOPROTOOPT && errno != ENOSYS) return Liveness::kGone;
-    if (peer.pid <= 0) return Liveness::kUnknown;
-    pidfd = static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0));
-    if (pidfd < 0) {
+    const bool exact = getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) == 0;
+    if (!exact) {
         if (is_shortage(errno)) return Liveness::kNoRoom;
-        return errno == ESRCH ? Liveness::kGone : Liveness::kUnknown;
+        if (errno != ENOPROTOOPT && errno != ENOSYS) return Liveness::kGone;
+        if (peer.pid <= 0) return Liveness::kUnknown;
+        pidfd = static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0));
+        if (pidfd < 0) {
+            if (is_shortage(errno)) return Liveness::kNoRoom;
+            return errno == ESRCH ? Liveness::kGone : Liveness::kUnknown;
+        }
     }
-    const Nanos started = started_at(peer.pid);
-    if (started == kNever || started <= connected_at) return Liveness::kWatched;
+    if (peer.pid > 0) peer.start_ticks = process_start_ticks(static_cast<std::uint32_t>(peer.pid));
+    const Nanos tick = kSecond / sysconf(_SC_CLK_TCK);
+    const bool later = static_cast<Nanos>(peer.start_ticks) * tick > connected_at;
+    if ((exact || !later) && !is_over(pidfd)) return Liveness::kWatched;
     close(pidfd);
     pidfd = -1;
     return Liveness::kGone;

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <vector>
 
 #include "base/units.h"
@@ -17,7 +18,8 @@ struct Peer {
     pid_t pid = 0;  ///< 0: not visible in this PID namespace
     uid_t uid = 0;
     gid_t gid = 0;
-    std::vector<gid_t> groups;  ///< supplementary, if asked for
+    std::uint64_t start_ticks = 0;  ///< as abi::ProcessRow; 0: not known
+    std::vector<gid_t> groups;      ///< supplementary, if asked for
 };
 
 /// Credentials at the time of connect(). False: the kernel does not tell.
@@ -32,9 +34,9 @@ enum class Liveness {
     kUnknown,  ///< not visible here: only the end of the socket tells
     kNoRoom,   ///< no descriptor left; errno says which limit
 };
-/// Opens a pidfd of the peer; the caller closes it. connected_at: CLOCK_BOOTTIME, not before the
-/// connection was made.
-[[nodiscard]] Liveness watch_process(int socket, const Peer& peer, Nanos connected_at, int& pidfd);
+/// Opens a pidfd of the peer, which the caller closes, and notes when that process started.
+/// connected_at: CLOCK_BOOTTIME, not before the connection was made.
+[[nodiscard]] Liveness watch_process(int socket, Peer& peer, Nanos connected_at, int& pidfd);
 
 [[nodiscard]] Nanos boottime_now() noexcept;
 

@@ -202,6 +202,13 @@ std::uint32_t RingClient::link(const Address& to, Nanos timeout) {
     return submit(record) ? record.cookie : 0;
 }
 
+bool RingClient::ask_near(Rank peer) {
+    SubmissionRecord record{};
+    record.kind = SubmitKind::kNear;
+    record.stream = peer;
+    return submit(record);
+}
+
 bool RingClient::unlink(Rank slot) {
     SubmissionRecord record{};
     record.kind = SubmitKind::kUnlink;
@@ -326,6 +333,12 @@ void RingClient::on_record(const abi::CompletionRecord& record) {
             if (peers_.erase(record.source) != 1) ++broken;
             unlinked.push_back(record.source);
             open_.erase(record.source);
+            return;
+        case CompletionKind::kNear:
+            answered.push_back(record.source);
+            near.erase(record.source);
+            if (record.status == 0)
+                std::memcpy(&near[record.source], record.body.inline_octets, sizeof(abi::NearRows));
             return;
         case CompletionKind::kLeft:
             left = true;

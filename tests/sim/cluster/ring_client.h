@@ -78,6 +78,7 @@ public:
     /// Returns the cookie of link_done; 0: there is no space.
     std::uint32_t link(const Address& to, Nanos timeout = 0);
     bool unlink(Rank slot);
+    bool ask_near(Rank peer);
     /// Submits any record, unchecked.
     bool submit(const abi::SubmissionRecord& record);
     /// Releases any block, unchecked.
@@ -104,7 +105,9 @@ public:
     std::vector<std::pair<Rank, bool>> linked;  ///< slots, and whether the peer called
     std::map<std::uint32_t, std::pair<Rank, int>> link_done;  ///< cookie → slot, status
     std::vector<Rank> unlinked;
-    unsigned early = 0;  ///< messages under slots that were not reported
+    std::map<Rank, abi::NearRows> near;  ///< peers that are, by the last answer
+    std::vector<Rank> answered;          ///< ranks of kNear, in order
+    unsigned early = 0;                  ///< messages under slots that were not reported
     GroupHandle world = 0;
     Rank rank = kNoRank;
     std::uint16_t size = 0;

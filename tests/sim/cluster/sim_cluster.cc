@@ -128,10 +128,14 @@ std::size_t SimCluster::add_client(std::uint16_t node, engine::UserId uid) {
     const bool embedded =
         config_.embedded == Embedded::kAll || (config_.embedded == Embedded::kHalf && second);
     const abi::Reach reach = embedded ? abi::Reach::kProcess : abi::Reach::kRegion;
-    const auto id = nodes_[node].engine->attach(client.memory->base(), client.memory->layout(), 0,
-                                                0, reach, uid);
+    engine::Engine& engine = *nodes_[node].engine;
+    const auto pid = static_cast<std::uint32_t>(clients_.size() + 1);
+    const auto id = engine.reserve(0, {uid, client.layout.region_octets, pid, kStartTicks + pid});
     ULC_CHECK(id.ok());
     client.endpoint = id.value();
+    abi::initialise_control(client.memory->base(), client.layout, client.endpoint, 0);
+    ULC_CHECK(engine.admit(client.endpoint, client.memory->base(), client.layout, reach) ==
+              Err::kOk);
     client.client =
         std::make_unique<RingClient>(client.memory->base(), client.memory->layout(), reach);
     clients_.push_back(std::move(client));

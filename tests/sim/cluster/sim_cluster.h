@@ -74,6 +74,8 @@ public:
     // --- clients
     /// Adds a client on that node's engine; indices count up over the cluster.
     std::size_t add_client(std::uint16_t node, engine::UserId uid = 0);
+    /// Client n is process n + 1, which started at this time and n + 1 ticks.
+    static constexpr std::uint64_t kStartTicks = 1000;
     /// Runs `program` on the client from this call on; nullptr: none. The program must outlive the
     /// client or be removed.
     void set_program(std::size_t client, Program* program);

@@ -23,8 +23,11 @@ inline constexpr std::uint64_t kTag = 9;
 inline std::map<std::uint32_t, std::byte*> made;
 inline unsigned named = 0;
 inline bool refuses = false;
+inline bool sees = true;
+inline std::uint32_t mapped_of = 0;  ///< the process of which a ring was mapped last
 
 inline const NearMemory kOwnMemory = {
+    [](const abi::NearRows&) noexcept { return sees; },
     [](NearOffer& offer) noexcept -> std::byte* {
         auto* memory = static_cast<std::byte*>(std::aligned_alloc(abi::kPageOctets, kNearBytes));
         std::memset(memory, 0, kNearBytes);
@@ -33,7 +36,8 @@ inline const NearMemory kOwnMemory = {
         made[named] = memory;
         return memory;
     },
-    [](const NearOffer& offer) noexcept -> std::byte* {
+    [](const abi::ProcessRow& owner, const NearOffer& offer) noexcept -> std::byte* {
+        mapped_of = owner.pid;
         return refuses || !made.contains(offer.descriptor) ? nullptr : made[offer.descriptor];
     },
     [](const NearOffer&) noexcept {},
@@ -43,12 +47,16 @@ inline const NearMemory kOwnMemory = {
 struct ClientNear : testing::Test {
     ClientNear() {
         refuses = false;
+        sees = true;
+        mapped_of = 0;
         for (ScriptedEngine* one : {&first, &second})
             EXPECT_EQ(one->endpoint->near_prepare(kOwnMemory), ULC_OK);
         first.form(0, 3);
         second.form(1, 3);
         EXPECT_EQ(ulc_near_peer(a, 1), ULC_OK);
         EXPECT_EQ(ulc_near_peer(b, 0), ULC_OK);
+        answer(first, 1);
+        answer(second, 0);
     }
     ~ClientNear() override {
         first.endpoint.reset();
@@ -58,6 +66,24 @@ struct ClientNear : testing::Test {
         made.clear();
     }
 
+    /// The engine answers the endpoint's question about a peer: it is in process 100 + peer.
+    static void answer(ScriptedEngine& engine, std::uint16_t peer, bool near = true) {
+        const auto asked = engine.take(abi::SubmitKind::kNear);
+        ASSERT_TRUE(asked.has_value());
+        EXPECT_EQ(asked->stream, peer);
+        abi::CompletionRecord& record = engine.claim(abi::CompletionKind::kNear);
+        record.source = peer;
+        if (near) {
+            const abi::NearRows rows{{7, 1, 5}, {100U + peer, 1, 6}};
+            record.flags = abi::kCompleteInline;
+            record.inline_length = sizeof rows;
+            std::memcpy(record.body.inline_octets, &rows, sizeof rows);
+        } else {
+            record.status = ULC_ERR_UNSUPPORTED;
+        }
+        engine.completions.publish();
+        EXPECT_GT(engine.endpoint->poll(), 0);
+    }
     /// Carries the next record from the first endpoint to the second. False: there is none.
     bool carry() { return carry(first, second, 0); }
     /// Takes back the blocks that the second endpoint has released.

@@ -94,6 +94,32 @@ TEST_F(ClientNear, a_cursor_that_no_receiver_publishes_ends_the_use_of_the_ring)
     }
 }
 
+TEST_F(ClientNear, a_peer_that_the_engine_or_the_kernel_does_not_show_gets_no_ring) {
+    NearOffer offer{};
+    ASSERT_NE(kOwnMemory.make(offer), nullptr);
+    const std::string word(reinterpret_cast<const char*>(&offer), sizeof offer);
+    for (const bool engine : {false, true}) {
+        sees = !engine;
+        ScriptedEngine third(kSmall);
+        ASSERT_EQ(third.endpoint->near_prepare(kOwnMemory), ULC_OK);
+        third.form(2, 3);
+        ulc_near_process self{};
+        ulc_near_process other{};
+        EXPECT_EQ(ulc_near_processes(third.endpoint.get(), 1, &self, &other), ULC_ERR_AGAIN);
+        third.deliver_inline(1, kTag, "first");
+        third.deliver_inline(1, kTagNear, word);
+        third.endpoint->poll();
+        answer(third, 1, engine);
+        EXPECT_EQ(mapped_of, 0U);
+        EXPECT_EQ(third.endpoint->words_dropped(), 1U);
+        EXPECT_FALSE(third.take_any().has_value());  // nor does it offer one
+        EXPECT_EQ(ulc_near_processes(third.endpoint.get(), 1, &self, &other), ULC_ERR_UNSUPPORTED);
+        third.deliver_inline(1, kTagNear, word);
+        third.endpoint->poll();
+        EXPECT_EQ(third.endpoint->words_dropped(), 2U);
+    }
+}
+
 // M-13
 TEST_F(ClientNear, malformed_offers_are_dropped_and_counted) {
     const NearOffer offer{};

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdarg>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include <thread>
 
 #include "base/prng.h"
+#include "base/process_start.h"
 #include "client/near/near_memory.h"
 #include "tests/unit/client/fixture.h"
 
@@ -47,6 +49,12 @@ extern "C" int fcntl(int descriptor, int command, ...) {
 namespace ulc::client {
 namespace {
 
+abi::ProcessRow row_of(pid_t process) {
+    const auto pid = static_cast<std::uint32_t>(process);
+    return {pid, static_cast<std::uint32_t>(::getuid()), process_start_ticks(pid)};
+}
+const abi::ProcessRow kSelf = row_of(::getpid());
+
 struct NearKernel : testing::Test {
     NearKernel() : receiver(kernel_memory().make(offer)) {}
     ~NearKernel() override {
@@ -59,7 +67,7 @@ struct NearKernel : testing::Test {
 
 TEST_F(NearKernel, the_sender_maps_the_receivers_memory) {
     ASSERT_NE(receiver, nullptr);
-    std::byte* sender = kernel_memory().map(offer);
+    std::byte* sender = kernel_memory().map(kSelf, offer);
     ASSERT_NE(sender, nullptr);
     NearSender writes(sender);
     NearReceiver reads(receiver);
@@ -158,10 +166,10 @@ TEST_F(NearKernel, a_process_of_another_user_cannot_map_it) {
         in_child([&] {
             if (::setresgid(65534, 65534, 65534) != 0 || ::setresuid(65534, 65534, 65534) != 0)
                 return 2;
-            return kernel_memory().map(offer) == nullptr ? 0 : 1;
+            return kernel_memory().map(kSelf, offer) == nullptr ? 0 : 1;
         }),
         0);
-    EXPECT_EQ(in_child([&] { return kernel_memory().map(offer) != nullptr ? 0 : 1; }), 0);
+    EXPECT_EQ(in_child([&] { return kernel_memory().map(kSelf, offer) != nullptr ? 0 : 1; }), 0);
 }
 
 // M-12
@@ -176,7 +184,7 @@ TEST_F(NearKernel, a_file_of_the_right_size_and_contents_is_not_even_opened) {
     ASSERT_GE(::inotify_add_watch(watch, path, IN_OPEN), 0);
     NearOffer other = offer;
     other.descriptor = static_cast<std::uint32_t>(file);
-    EXPECT_EQ(kernel_memory().map(other), nullptr);
+    EXPECT_EQ(kernel_memory().map(kSelf, other), nullptr);
     char events[256];
     EXPECT_EQ(::read(watch, events, sizeof events), -1);
     ::unlink(path);
@@ -188,14 +196,11 @@ TEST_F(NearKernel, a_file_of_the_right_size_and_contents_is_not_even_opened) {
 TEST_F(NearKernel, what_is_no_ring_is_not_mapped) {
     NearOffer other = offer;
     other.token[15] ^= 1U;
-    EXPECT_EQ(kernel_memory().map(other), nullptr);
-    other = offer;
-    other.process = 0x7fffffff;
-    EXPECT_EQ(kernel_memory().map(other), nullptr);
+    EXPECT_EQ(kernel_memory().map(kSelf, other), nullptr);
     const auto refused = [&](int descriptor) {
         other = offer;
         other.descriptor = static_cast<std::uint32_t>(descriptor);
-        const bool none = kernel_memory().map(other) == nullptr;
+        const bool none = kernel_memory().map(kSelf, other) == nullptr;
         ::close(descriptor);
         return none;
     };
@@ -222,9 +227,62 @@ TEST_F(NearKernel, memory_that_shrank_before_it_was_sealed_is_not_mapped) {
     NearOffer other = offer;
     other.descriptor = static_cast<std::uint32_t>(shrunk);
     shrinks_when_seen = shrunk;
-    EXPECT_EQ(kernel_memory().map(other), nullptr);
+    EXPECT_EQ(kernel_memory().map(kSelf, other), nullptr);
     EXPECT_EQ(shrinks_when_seen, -1);  // it did
     ::close(shrunk);
+}
+
+// M-12
+TEST_F(NearKernel, only_the_processes_that_the_engine_names_are_seen) {
+    const pid_t child = ::fork();
+    if (child == 0)
+        for (;;)
+            ::pause();
+    const abi::ProcessRow peer = row_of(child);
+    EXPECT_TRUE(kernel_memory().sees({kSelf, peer}));
+    EXPECT_TRUE(kernel_memory().sees({kSelf, kSelf}));
+    abi::ProcessRow other = peer;
+    ++other.start_ticks;  // one that had the number before
+    EXPECT_FALSE(kernel_memory().sees({kSelf, other}));
+    EXPECT_EQ(kernel_memory().map(other, offer), nullptr);
+    other = peer;
+    other.start_ticks = 0;  // the engine does not know
+    EXPECT_FALSE(kernel_memory().sees({kSelf, other}));
+    other = peer;
+    ++other.uid;
+    EXPECT_FALSE(kernel_memory().sees({kSelf, other}));
+    // The engine counts in another PID namespace: its number of this process is that of another
+    // one here, or of none.
+    EXPECT_FALSE(kernel_memory().sees({peer, kSelf}));
+    EXPECT_FALSE(kernel_memory().sees({abi::ProcessRow{0, kSelf.uid, 0}, peer}));
+    other = kSelf;
+    ++other.start_ticks;
+    EXPECT_FALSE(kernel_memory().sees({other, peer}));
+    ::kill(child, SIGKILL);
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    EXPECT_FALSE(kernel_memory().sees({kSelf, peer}));
+    EXPECT_EQ(kernel_memory().map(peer, offer), nullptr);
+}
+
+// M-12
+TEST_F(NearKernel, the_descriptor_is_looked_up_in_the_process_that_the_engine_names) {
+    const pid_t child = ::fork();  // which has the descriptor too
+    if (child == 0) {
+        ::close(static_cast<int>(offer.descriptor));
+        for (;;)
+            ::pause();
+    }
+    const abi::ProcessRow peer = row_of(child);
+    std::string path = "/proc/" + std::to_string(child) + "/fd/" +
+                       std::to_string(static_cast<std::uint32_t>(offer.descriptor));
+    while (::access(path.c_str(), F_OK) == 0)
+        std::this_thread::yield();  // until the child has closed it
+    EXPECT_EQ(kernel_memory().map(peer, offer), nullptr);
+    std::byte* own = kernel_memory().map(kSelf, offer);
+    EXPECT_NE(own, nullptr);
+    kernel_memory().unmap(own);
+    ::kill(child, SIGKILL);
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
 }
 
 }  // namespace

@@ -26,12 +26,55 @@ TEST_F(ClientNear, a_peer_that_is_not_named_gets_no_ring) {
     EXPECT_TRUE(made.empty());
     // One that is named later gets it then.
     EXPECT_EQ(ulc_near_peer(b, 2), ULC_OK);
-    second.endpoint->poll();
+    answer(second, 2);
     EXPECT_EQ(second.take_any()->tag, kTagNear);
     EXPECT_EQ(ulc_near_peer(b, 2), ULC_OK);
     second.endpoint->poll();
     EXPECT_FALSE(second.take_any().has_value());
     EXPECT_EQ(ulc_near_peer(b, 3), ULC_ERR_INVALID);
+}
+
+TEST_F(ClientNear, the_engine_is_asked_once_and_names_both_processes) {
+    ulc_near_process self{};
+    ulc_near_process other{};
+    EXPECT_EQ(ulc_near_processes(b, 0, &self, &other), ULC_OK);
+    EXPECT_EQ(self.pid, 7U);
+    EXPECT_EQ(self.start_ticks, 5U);
+    EXPECT_EQ(other.pid, 100U);
+    EXPECT_EQ(other.start_ticks, 6U);
+    EXPECT_FALSE(second.take_any().has_value());
+    EXPECT_EQ(ulc_near_processes(b, 2, &self, &other), ULC_ERR_AGAIN);
+    EXPECT_EQ(ulc_near_processes(b, 2, &self, &other), ULC_ERR_AGAIN);
+    answer(second, 2);
+    EXPECT_EQ(ulc_near_processes(b, 2, &self, &other), ULC_OK);
+    EXPECT_EQ(other.pid, 102U);
+    EXPECT_EQ(ulc_near_processes(b, 3, &self, &other), ULC_ERR_INVALID);
+    second.peer_gone(2, true);
+    second.endpoint->poll();
+    EXPECT_EQ(ulc_near_processes(b, 2, &self, &other), ULC_ERR_UNSUPPORTED);
+}
+
+TEST_F(ClientNear, the_ring_of_a_peer_is_mapped_from_the_process_that_the_engine_names) {
+    connect();
+    EXPECT_EQ(mapped_of, 101U);
+}
+
+TEST_F(ClientNear, an_offer_waits_for_the_answer_of_the_engine) {
+    ScriptedEngine third(kSmall);
+    ASSERT_EQ(third.endpoint->near_prepare(kOwnMemory), ULC_OK);
+    third.form(2, 3);
+    ASSERT_EQ(ulc_near_peer(third.endpoint.get(), 1), ULC_OK);
+    NearOffer offer{};
+    ASSERT_NE(kOwnMemory.make(offer), nullptr);
+    const std::string word(reinterpret_cast<const char*>(&offer), sizeof offer);
+    third.deliver_inline(1, kTagNear, word);
+    third.endpoint->poll();
+    EXPECT_EQ(mapped_of, 0U);
+    answer(third, 1);
+    EXPECT_EQ(mapped_of, 101U);
+    EXPECT_EQ(third.endpoint->words_dropped(), 0U);
+    EXPECT_EQ(ulc_send(third.endpoint.get(), 1, kTag, "x", 1, nullptr), ULC_OK);
+    EXPECT_FALSE(third.take_any().has_value());
 }
 
 TEST_F(ClientNear, an_endpoint_that_is_not_prepared_or_is_embedded_has_no_rings) {
@@ -66,6 +109,7 @@ TEST_F(ClientNear, a_thread_that_sleeps_naps_if_a_ring_may_bring_something) {
     ASSERT_EQ(third.endpoint->near_prepare(kOwnMemory), ULC_OK);
     third.form(2, 3);
     ASSERT_EQ(ulc_near_peer(ep, 1), ULC_OK);
+    answer(third, 1);
     EXPECT_EQ(ulc_wait(ep, 100 * kMillisecond), ULC_ERR_TIMEOUT);
     EXPECT_EQ(world.nap_max, 10 * kMillisecond);
     third.deliver_inline(1, kTag, "first");
@@ -208,6 +252,7 @@ TEST_F(ClientNear, no_memory_keeps_messages_in_their_ring_and_later_ones_behind)
     poor.form(1, 3);
     ulc_endpoint* ep = poor.endpoint.get();
     ASSERT_EQ(ulc_near_peer(ep, 0), ULC_OK);
+    answer(poor, 0);
     poor.deliver_inline(0, kTag, "hello");
     ep->poll();
     ASSERT_EQ(poor.take_any()->tag, kTagNear);
