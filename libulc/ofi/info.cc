@@ -12,9 +12,9 @@
 #include <cstring>
 #include <string>
 
+#include "abi/attach.h"
 #include "ofi/message_header.h"
 #include "ofi/peers/job.h"
-#include "ofi/peers/node.h"
 #include "ofi/rma/rma_wire.h"
 #include "ofi/running_library.h"
 
@@ -182,11 +182,22 @@ void adopt(fi_info& info, const fi_info& hints) noexcept {
     info.handle = nullptr;
 }
 
+/// Returns the engine that the environment names, without a net. In a cluster on one machine this
+/// is the engine of node 0, which every such cluster has.
+std::string engine_name() {
+    const char* given = std::getenv("ULC_ENGINE");  // NOLINT(concurrency-mt-unsafe): read only
+    std::string name = given == nullptr || *given == '\0' ? abi::kDefaultSocketPath : given;
+    for (std::size_t at = name.find("%n"); at != std::string::npos; at = name.find("%n", at))
+        name.replace(at, 2, "0");
+    if (name.starts_with("embedded:")) return name;
+    if (const std::size_t net = name.find('#'); net != std::string::npos) name.resize(net);
+    return name;
+}
+
 }  // namespace
 
 bool engine_answers() noexcept {
-    // A cluster on one machine has a node 0, whichever this process is on.
-    const std::string name = engine_name(0);
+    const std::string name = engine_name();
     if (name.starts_with("embedded:")) return true;
     sockaddr_un address{};
     address.sun_family = AF_UNIX;

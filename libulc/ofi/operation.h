@@ -182,7 +182,7 @@ public:
     /// token.
     static void end_pull(Operation& operation) noexcept {
         Pull* pull = std::exchange(operation.pull, nullptr);
-        pull->descriptor.token.fill(0);
+        pull->descriptor.seal.token.fill(0);
         std::atomic_signal_fence(std::memory_order_seq_cst);  // another process reads it
         delete pull;
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "plain_ulc.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -9,7 +11,7 @@
 #include <set>
 
 #include "base/check.h"
-#include "client/near/ulc_near.h"
+#include "base/process_start.h"
 
 struct ulc_message {
     std::uint16_t source;
@@ -42,6 +44,8 @@ struct ulc_endpoint {
 namespace {
 
 ulc_endpoint* open_one = nullptr;
+ulc_near_process peers_process{};
+int near_error = ULC_OK;
 
 constexpr std::uint64_t kProvidersOwn = std::uint64_t{1} << 61;
 constexpr std::uint64_t kWholeMessage = std::uint64_t{1} << 60;
@@ -61,7 +65,7 @@ bool is_malformed(const std::vector<unsigned char>& bytes, bool whole, bool look
         return true;
     const bool announces = (bytes[1] & 2) != 0;
     if (!announces) return (bytes[1] & 4) != 0 || (bytes[1] == 0 && has_bits(bytes, 4, 12));
-    if (whole || bytes.size() != 40 || !has_bits(bytes, 4, 12) || bytes[11] % 16 != 0) return true;
+    if (whole || bytes.size() != 36 || !has_bits(bytes, 4, 12) || bytes[11] % 16 != 0) return true;
     // At most 2^40 - 12 bytes.
     return looks && (has_bits(bytes, 12, 15) ||
                      (bytes[15] == 0xff && bytes[16] == 0xff && bytes[17] == 0xff &&
@@ -125,6 +129,8 @@ bool give_part(ulc_endpoint& ep, const ulc_endpoint::Posted& many, const ulc_mes
 
 namespace ulc::fuzz {
 
+void be_in(const ulc_near_process& process) { peers_process = process; }
+void be_near(int error) { near_error = error; }
 void form() { open_one->formed = true; }
 void move_frames(bool moves) { open_one->moves_frames = moves; }
 void loop_back() { open_one->loops = true; }
@@ -170,6 +176,12 @@ void ulc_close(ulc_endpoint* ep) {
 int ulc_set_rendezvous(ulc_endpoint*, uint64_t, uint64_t) { return ULC_OK; }
 int ulc_near_prepare(ulc_endpoint*) { return ULC_OK; }
 int ulc_near_peer(ulc_endpoint*, uint16_t) { return ULC_OK; }
+int ulc_near_processes(ulc_endpoint*, uint16_t, ulc_near_process* self, ulc_near_process* other) {
+    const auto pid = static_cast<std::uint32_t>(::getpid());
+    *self = *other = {ulc::process_start_ticks(pid), pid};
+    if (peers_process.pid != 0) *other = peers_process;
+    return near_error;
+}
 int ulc_open_links_wait(ulc_endpoint*, uint16_t, int64_t) { return ULC_ERR_UNSUPPORTED; }
 int ulc_address(const ulc_endpoint*, ulc_link_address*) { return ULC_ERR_INVALID; }
 int ulc_link(ulc_endpoint*, const ulc_link_address*, int64_t, ulc_request*) {

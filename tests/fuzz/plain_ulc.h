@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "client/near/ulc_near.h"
 #include "client/ulc.h"
 
 namespace ulc::fuzz {
@@ -17,6 +18,11 @@ inline constexpr std::uint16_t kRanks = 3;
 /// The job of the open endpoint forms until form(). It has formed unless unform() is called.
 void form();
 void unform();
+
+/// The engine says from now on that all peers are in this process. At first they are in the test's.
+void be_in(const ulc_near_process& process);
+/// The engine says from now on whether peers are near: ULC_OK, or an error of ulc_near_processes().
+void be_near(int error);
 
 /// A message arrives at the open endpoint. Nothing arrives while its job forms.
 void arrive(std::uint16_t source, std::uint64_t tag, std::vector<unsigned char> bytes);

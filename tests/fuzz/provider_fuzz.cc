@@ -12,7 +12,7 @@
 //     5  the queue is read
 //     6  a receive taken back       which (1)
 //     7  an address                 64
-//     8  an announcement            source (1), tag (1), how (1: 1 proven, 2 another process,
+//     8  an announcement            source (1), tag (1), how (1: 1 proven, 2 another reader,
 //                                   8 too long, 16 data, 32 in one piece), pieces (1), then of
 //                                   each: place (1), length (2)
 //     9  the message behind it      source (1), length (2), its header (12)
@@ -41,6 +41,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/process_start.h"
 #include "ofi/domain.h"
 #include "ofi/endpoint.h"
 #include "ofi/info.h"
@@ -244,6 +245,7 @@ struct World {
         const auto source = static_cast<std::uint16_t>(in.octet() % fuzz::kRanks);
         const std::uint64_t tag = in.octet();
         const std::uint8_t how = in.octet();
+        static const auto pid = static_cast<std::uint32_t>(::getpid());
         ofi::PullDescriptor& descriptor = offered.descriptor;
         descriptor = {};
         descriptor.data = how;
@@ -264,12 +266,13 @@ struct World {
         ofi::PullAnswer answer{};
         const auto& sent = fuzz::last_sent().bytes;
         if (sent.size() == sizeof answer) std::memcpy(&answer, sent.data(), sizeof answer);
-        descriptor.token = answer.token;
+        const ofi::PullSeal::Process own{process_start_ticks(pid), pid};
+        descriptor.seal = {answer.token, own, own};
+        if ((how & 2) != 0) descriptor.seal.reader.pid = 1;
         const auto address = reinterpret_cast<std::uintptr_t>(&descriptor);
         ofi::MessageHeader header =
             ofi::MessageHeader::announcing(address, (how & 16) != 0, (how & 1) != 0);
         const ofi::Announcement body{descriptor.length, descriptor.data,
-                                     (how & 2) != 0 ? 1U : static_cast<std::uint32_t>(::getpid()),
                                      (how & 32) != 0 ? descriptor.pieces[0].address : 0};
         std::vector<unsigned char> bytes(sizeof header + sizeof body);
         std::memcpy(bytes.data(), &header, sizeof header);
@@ -292,7 +295,7 @@ struct World {
         std::vector<unsigned char> bytes(in.octet() % 32);
         in.read(bytes.data(), bytes.size());
         const fuzz::Sent& sent = fuzz::last_sent();
-        if (sent.bytes.size() != 40) return;
+        if (sent.bytes.size() != 36) return;
         std::uint64_t address = 0;
         for (std::size_t i = 4; i < 12; ++i)
             address = address << 8 | sent.bytes[i];

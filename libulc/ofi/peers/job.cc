@@ -9,7 +9,6 @@
 
 #include "launcher/launcher.h"
 #include "ofi/hash.h"
-#include "ofi/peers/node.h"
 #include "ofi/peers/strangers.h"
 
 namespace ulc::ofi {
@@ -87,7 +86,6 @@ Job::Job(std::string name, std::uint16_t rank, std::uint16_t size,
     // A fold of 32 bits shows nothing of use of the 128 bits of a nonce.
     const std::uint64_t life = nonce ? hash_of(nonce->data(), nonce->size()) : 0;
     life_ = static_cast<std::uint32_t>(life ^ (life >> 32U));
-    node_ = node_of_process();
 }
 
 const Job* Job::of_process(std::string* reason) {
@@ -125,7 +123,6 @@ Address Job::address_of(std::uint16_t rank, std::uint32_t endpoint) const noexce
     fields.endpoint = endpoint;
     fields.job = name_hash_;
     fields.life = life_;
-    fields.node = rank == rank_ ? node_ : 0;
     Address address;
     std::memcpy(address.data(), &fields, sizeof fields);
     return address;
@@ -150,12 +147,8 @@ bool Job::has_member(const Address& address, std::uint32_t endpoint) const noexc
     return fields.job == name_hash_ && fields.life == life_ && fields.endpoint == endpoint;
 }
 
-bool Job::is_same_node(const Address& address) const noexcept {
-    return node_ != 0 && fields_of(address).node == node_;
-}
-
 Address Job::identity_of(Address address) noexcept {
-    std::fill(address.begin() + offsetof(AddressFields, node), address.end(), 0);
+    std::fill(address.begin() + offsetof(AddressFields, reserved), address.end(), 0);
     return address;
 }
 

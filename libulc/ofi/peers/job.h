@@ -10,7 +10,7 @@
 //   bytes 8-11    number of the endpoint in its process
 //   bytes 12-19   hash of the job's name
 //   bytes 20-23   hash of the job's nonce: an earlier job of that name has another
-//   bytes 24-31   hash of the engine that the endpoint is on; zero: it is an embedded one
+//   bytes 24-31   zero; ignored
 //   bytes 32-63   address for links (ulc.h), by which endpoints of other jobs reach this one; zero:
 //                 they cannot
 #pragma once
@@ -35,7 +35,7 @@ struct AddressFields {
     Be32 endpoint;
     Be64 job;
     Be32 life;
-    Be64 node;
+    Be64 reserved;
     unsigned char link[32];
 };
 static_assert(sizeof(AddressFields) == kAddressBytes && alignof(AddressFields) == 1);
@@ -61,7 +61,7 @@ public:
     [[nodiscard]] std::uint16_t ranks_here() const noexcept;
     /// Returns the name of the job that this endpoint of every rank joins.
     [[nodiscard]] std::string name_for(std::uint32_t endpoint) const;
-    /// Returns the address without a node, unless the rank is that of this process.
+    /// Returns the address without that for links.
     [[nodiscard]] Address address_of(std::uint16_t rank, std::uint32_t endpoint) const noexcept;
     /// Returns why no endpoint of this job can reach an address; nullptr: it can, by the job or a
     /// link.
@@ -69,10 +69,7 @@ public:
     /// True if the address is that of the endpoint with this number of a rank of the job.
     [[nodiscard]] bool has_member(const Address& address, std::uint32_t endpoint) const noexcept;
 
-    /// True if the endpoint is on the engine that this process uses.
-    [[nodiscard]] bool is_same_node(const Address& address) const noexcept;
-
-    /// Returns the address without its node.
+    /// Returns the address without that for links.
     [[nodiscard]] static Address identity_of(Address address) noexcept;
     [[nodiscard]] static AddressFields fields_of(const Address& address) noexcept;
 
@@ -83,7 +80,6 @@ private:
     std::optional<std::array<unsigned char, 16>> nonce_;
     std::uint64_t name_hash_;
     std::uint32_t life_;
-    std::uint64_t node_;
 };
 
 }  // namespace ulc::ofi

@@ -69,7 +69,6 @@ int Peers::join(ulc_endpoint* ep, const AddressVector& addresses) {
     addresses_ = &addresses;
     number_ = next_number++;
     by_rank_.assign(job_->size(), FI_ADDR_NOTAVAIL);
-    near_.assign(job_->size(), false);
     // With an engine in this process there is no such way, and no peer is near.
     static_cast<void>(ulc_near_prepare(ep));
     const std::string name = job_->name_for(number_);
@@ -85,8 +84,9 @@ int Peers::join(ulc_endpoint* ep, const AddressVector& addresses) {
 int Peers::look_at_state() noexcept {
     const int state = ulc_job_state(ep_);
     formed_ = state == ULC_OK;
-    for (std::size_t rank = 0; formed_ && rank < near_.size(); ++rank)
-        if (near_[rank]) static_cast<void>(ulc_near_peer(ep_, static_cast<std::uint16_t>(rank)));
+    for (std::size_t rank = 0; formed_ && rank < by_rank_.size(); ++rank)
+        if (by_rank_[rank] != FI_ADDR_NOTAVAIL)
+            static_cast<void>(ulc_near_peer(ep_, static_cast<std::uint16_t>(rank)));
     return -fi_error_of(state);
 }
 
@@ -98,8 +98,7 @@ void Peers::leave() noexcept {
 int Peers::learn(fi_addr_t address, Rank& rank) noexcept try {
     Address found;
     if (!addresses_->find(address, found)) return -FI_EINVAL;
-    if (!job_->has_member(found, number_))
-        return strangers_.rank_of(address, found, job_->is_same_node(found), rank);
+    if (!job_->has_member(found, number_)) return strangers_.rank_of(address, found, rank);
     rank = Job::fields_of(found).rank;
     remember(address, found);
     return 0;
@@ -112,8 +111,13 @@ void Peers::remember(fi_addr_t address, const Address& peer) {
     if (address >= ranks_.size()) ranks_.resize(address + 1, ULC_RANK_ANY);
     ranks_[address] = rank;
     if (by_rank_[rank] == FI_ADDR_NOTAVAIL) by_rank_[rank] = address;
-    near_[rank] = job_->is_same_node(peer);
-    if (near_[rank]) static_cast<void>(ulc_near_peer(ep_, rank));
+    static_cast<void>(ulc_near_peer(ep_, rank));  // before the job has formed: look_at_state() does
+}
+
+bool Peers::is_near(Rank rank) const noexcept {
+    ulc_near_process self;
+    ulc_near_process other;
+    return !is_stranger(rank) && ulc_near_processes(ep_, number_of(rank), &self, &other) == ULC_OK;
 }
 
 fi_addr_t Peers::address_of(Rank rank) noexcept {

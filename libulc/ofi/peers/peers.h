@@ -35,10 +35,8 @@ public:
         }
         return learn(address, rank);
     }
-    /// True if a rank, which rank_of() returned, is on the engine of this process.
-    [[nodiscard]] bool is_near(Rank rank) const noexcept {
-        return !is_stranger(rank) && near_[rank];
-    }
+    /// True if the engine says that a rank, which rank_of() returned, is near (ulc_near.h).
+    [[nodiscard]] bool is_near(Rank rank) const noexcept;
     /// Returns the address of a rank; FI_ADDR_NOTAVAIL: it is not in the address vector.
     [[nodiscard]] fi_addr_t address_of(Rank rank) noexcept;
     /// The address was removed from the vector.
@@ -60,7 +58,6 @@ private:
     bool formed_ = false;
     std::vector<std::uint16_t> ranks_;  ///< by address
     std::vector<fi_addr_t> by_rank_;
-    std::vector<bool> near_;  ///< by rank
     Strangers strangers_;
 };
 

@@ -52,7 +52,7 @@ void Strangers::put_address(unsigned char* out) const noexcept {
     std::memcpy(out, own.bytes, sizeof own.bytes);
 }
 
-int Strangers::rank_of(fi_addr_t address, const Address& peer, bool near, Rank& rank) {
+int Strangers::rank_of(fi_addr_t address, const Address& peer, Rank& rank) {
     if (ep_ == nullptr) {
         say("an address was refused: %s", kNoLinks);
         return -FI_EHOSTUNREACH;
@@ -63,7 +63,6 @@ int Strangers::rank_of(fi_addr_t address, const Address& peer, bool near, Rank& 
         ulc_link_address to;
         std::memcpy(to.bytes, fields.link, sizeof to.bytes);
         auto link = std::make_unique<Link>(Link{});
-        link->near = near;
         const int error = ulc_link(ep_, &to, kLinkMax, &link->request);
         if (error != ULC_OK) return -fi_error_of(error);
         in_use_ = true;
@@ -86,7 +85,7 @@ void Strangers::settle(Link& link) noexcept {
     link.state = status.error == ULC_OK ? State::kLinked : State::kFailed;
     link.error = status.error;
     link.number = status.source;
-    if (link.state == State::kLinked && link.near && prepared_)
+    if (link.state == State::kLinked && prepared_)
         static_cast<void>(ulc_near_peer(ep_, link.number));
 }
 

@@ -59,7 +59,7 @@ public:
 
     /// Sets the rank of a peer with this address. Returns 0, -FI_EAGAIN while the link is made, or
     /// -FI_E…. May throw std::bad_alloc.
-    [[nodiscard]] int rank_of(fi_addr_t address, const Address& peer, bool near, Rank& rank);
+    [[nodiscard]] int rank_of(fi_addr_t address, const Address& peer, Rank& rank);
     /// Returns the address of a link's number; FI_ADDR_NOTAVAIL: it is not known.
     [[nodiscard]] fi_addr_t address_of(Rank rank) const noexcept;
     /// Ends the link to an address.
@@ -72,7 +72,6 @@ private:
     struct Link {
         ulc_request request;
         State state;
-        bool near;
         int error;  ///< kFailed: the ulc_error
         std::uint16_t number;
     };

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <sys/random.h>
-#include <sys/types.h>
 
 #include <cstdint>
 #include <unordered_map>
 
+#include "ofi/pull/peer_process.h"
 #include "ofi/pull/pull_wire.h"
 
 namespace ulc::ofi {
@@ -19,10 +19,16 @@ struct PullPeer {
     PullToken theirs{};
     // As the sender of announcements:
     bool refused = false;  ///< this process cannot read it
-    bool issued = false;   ///< `ours` is the token that we made for it
-    PullToken ours{};
-    pid_t pid = 0;
+    bool issued = false;   ///< `ours` has the token that we made for it
+    PullSeal ours{};       ///< stands in its descriptors
+    PeerProcess process;   ///< if issued
 };
+
+/// Returns the seal of a descriptor that `writer` has for `reader`.
+[[nodiscard]] inline PullSeal seal_of(const PullToken& token, const ulc_near_process& writer,
+                                      const ulc_near_process& reader) noexcept {
+    return {token, {writer.start_ticks, writer.pid}, {reader.start_ticks, reader.pid}};
+}
 
 class PullPeers {
 public:
@@ -33,14 +39,18 @@ public:
         const auto known = peers_.find(rank);
         return known == peers_.end() ? nullptr : &known->second;
     }
-    /// Makes a token for a sender whose process has this number. Without randomness or with an
-    /// impossible number there is none.
-    static void issue(PullPeer& peer, std::uint32_t pid) noexcept {
-        constexpr std::uint32_t kPidMax = 1U << 22;
-        if (pid == 0 || pid > kPidMax) return;
-        const ssize_t got = ::getrandom(peer.ours.data(), peer.ours.size(), GRND_NONBLOCK);
-        peer.issued = got == static_cast<ssize_t>(peer.ours.size());
-        peer.pid = static_cast<pid_t>(pid);
+    /// Makes a token for a sender, whose process is `other`. Returns false if that process cannot
+    /// be read, or if there is no randomness.
+    [[nodiscard]] static bool issue(PullPeer& peer, const ulc_near_process& self,
+                                    const ulc_near_process& other) noexcept {
+        PullToken token{};
+        if (::getrandom(token.data(), token.size(), GRND_NONBLOCK) !=
+                static_cast<ssize_t>(token.size()) ||
+            !peer.process.open(other))
+            return false;
+        peer.ours = seal_of(token, other, self);
+        peer.issued = true;
+        return true;
     }
 
 private:

@@ -44,15 +44,14 @@ bool PullDescriptor::is_valid(std::uint64_t length_max) const noexcept {
     return left == 0;
 }
 
-bool read_descriptor(pid_t pid, std::uint64_t address, const PullToken& token,
+bool read_descriptor(const PeerProcess& process, std::uint64_t address, const PullSeal& seal,
                      PullDescriptor& out) noexcept {
     const iovec local{&out, sizeof out};
     const iovec there{remote(address), sizeof out};
-    return ::process_vm_readv(pid, &local, 1, &there, 1, 0) == ssize_t{sizeof out} &&
-           out.token == token;
+    return process.read(&local, 1, &there, 1, sizeof out) && out.seal == seal;
 }
 
-bool read_bytes(pid_t pid, std::uint64_t address, const PullDescriptor& descriptor,
+bool read_bytes(const PeerProcess& process, std::uint64_t address, const PullDescriptor& descriptor,
                 std::uint64_t offset, std::uint64_t bytes, const ulc_piece* pieces,
                 unsigned count) noexcept {
     iovec local[ULC_PIECES_MAX + 1];
@@ -69,14 +68,12 @@ bool read_bytes(pid_t pid, std::uint64_t address, const PullDescriptor& descript
             return remote(piece.address + from);
         },
         there);
-    // The token is read last and by the same call, which reads one process from begin to end: the
-    // data were those of the sender, which had not taken them back.
-    PullToken token{};
-    local[locals++] = {token.data(), token.size()};
-    there[remotes++] = {remote(address + offsetof(PullDescriptor, token)), token.size()};
-    const auto wanted = static_cast<ssize_t>(bytes + token.size());
-    return ::process_vm_readv(pid, local, locals, there, remotes, 0) == wanted &&
-           token == descriptor.token;
+    // The seal is read last: the sender had not taken its data back.
+    PullSeal seal{};
+    local[locals++] = {&seal, sizeof seal};
+    there[remotes++] = {remote(address + offsetof(PullDescriptor, seal)), sizeof seal};
+    return process.read(local, locals, there, remotes, bytes + sizeof seal) &&
+           seal == descriptor.seal;
 }
 
 }  // namespace ulc::ofi

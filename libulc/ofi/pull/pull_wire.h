@@ -11,9 +11,11 @@
 //                             ◀── PullAnswer kSend or kNever
 //   the message itself, with another tag ────────▶ goes into the receive that had matched
 //
-// The receiver makes a random token for each sender and tells it in the first PullAnswer. The
-// sender writes it into its descriptors. A process in which the token stands is thus the sender's,
-// whatever number the announcement gave. Tags of these messages, 62 and 63 clear:
+// Both processes are named by their engine, never by a message. The receiver makes a random token
+// for each sender and tells it in the first PullAnswer. The sender writes it into its descriptors,
+// next to the names of both processes: memory that was read without this seal is not its message.
+// A token that a peer chose says nothing about a message in the other direction. Tags of these
+// messages, 62 and 63 clear:
 //
 //   bit 61        1
 //   bit 60        0: a PullAnswer, 1: the message itself
@@ -41,10 +43,23 @@ using PullToken = std::array<unsigned char, 16>;
 struct Announcement {
     Be64 length;  ///< length of the message, without a header
     Be64 data;    ///< completion data
-    Be32 pid;     ///< process of the sender
     Be64 piece;   ///< address of the message in the sender; 0: it is in several pieces
 };
-static_assert(sizeof(Announcement) == 28 && alignof(Announcement) == 1);
+static_assert(sizeof(Announcement) == 24 && alignof(Announcement) == 1);
+
+/// Shows that memory is the descriptor of a message from one process to another one.
+struct PullSeal {
+    struct Process {
+        std::uint64_t start_ticks;
+        std::uint64_t pid;
+        [[nodiscard]] bool operator==(const Process&) const = default;
+    };
+    PullToken token;  ///< zeros: the sender has taken the message back
+    Process writer;
+    Process reader;
+    [[nodiscard]] bool operator==(const PullSeal&) const = default;
+};
+static_assert(sizeof(PullSeal) == 48);
 
 /// In the sender's memory from the announcement to the answer.
 struct alignas(kDescriptorAlignment) PullDescriptor {
@@ -52,7 +67,7 @@ struct alignas(kDescriptorAlignment) PullDescriptor {
         std::uint64_t address;
         std::uint64_t length;
     };
-    PullToken token;
+    PullSeal seal;
     std::uint64_t length;
     std::uint64_t data;  ///< completion data
     std::uint32_t has_data;
@@ -65,9 +80,9 @@ struct alignas(kDescriptorAlignment) PullDescriptor {
 
     /// Returns the descriptor of a message in one piece, as its announcement gives it.
     [[nodiscard]] static PullDescriptor of(const Announcement& body, bool with_data,
-                                           const PullToken& token) noexcept {
+                                           const PullSeal& seal) noexcept {
         PullDescriptor descriptor{};
-        descriptor.token = token;
+        descriptor.seal = seal;
         descriptor.length = body.length;
         descriptor.data = body.data;
         descriptor.has_data = with_data ? 1 : 0;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Long messages between ranks of one node: the receiver reads them from the sender's memory
 // (pull_wire.h). The first half is the sender's, the second the receiver's.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <new>
 
+#include "client/near/ulc_near.h"
 #include "ofi/endpoint.h"
 #include "ofi/info.h"
 #include "ofi/pull/pull_reader.h"
@@ -72,13 +71,15 @@ int Endpoint::submit_pull(Operation& operation) noexcept {
         return ulc_sendv(ep_, number_of(operation.peer), whole_message_tag(address),
                          operation.pieces, operation.count, operation.level, &operation.request);
     const PullPeer* peer = pull_peers_.find(number_of(operation.peer));
-    const bool proven = peer != nullptr && peer->proven;
-    if (proven) pull.descriptor.token = peer->theirs;
+    ulc_near_process self;
+    ulc_near_process other;
+    const bool proven = peer != nullptr && peer->proven &&
+                        ulc_near_processes(ep_, number_of(operation.peer), &self, &other) == ULC_OK;
+    if (proven) pull.descriptor.seal = seal_of(peer->theirs, self, other);
     MessageHeader header =
         MessageHeader::announcing(address, pull.descriptor.has_data != 0, proven);
     const bool whole = pull.descriptor.count == 1;
     Announcement body{pull.descriptor.length, pull.descriptor.data,
-                      static_cast<std::uint32_t>(::getpid()),
                       whole ? pull.descriptor.pieces[0].address : 0};
     const ulc_piece pieces[] = {{&header, sizeof header}, {&body, sizeof body}};
     const int error =
@@ -144,15 +145,21 @@ void Endpoint::start_pull(Operation& operation, const ulc_status& status) noexce
     pull->tag = status.tag;
     pull->address = operation.header.data;
     pull->stage = Pull::Stage::kAnswering;
+    ulc_near_process self;
+    ulc_near_process other;
+    const int near = ulc_near_processes(ep_, status.source, &self, &other);
+    if (near != ULC_OK && near != ULC_ERR_AGAIN) peer.refused = true;
+    if (near == ULC_OK && !peer.issued && !peer.refused)
+        peer.refused = !PullPeers::issue(peer, self, other);
     pull->answer.what = peer.refused ? PullAnswer::kNever : PullAnswer::kSend;
     Announcement body{};
     const bool has_body = read_head(operation.pieces + 1, operation.count - 1, &body, sizeof body);
     if (operation.header.is_proven() && peer.issued && !peer.refused) {
-        // The token is checked with the data at the latest.
+        // The seal is checked with the data at the latest.
         const bool known = has_body && body.piece != 0;
         if (known)
             pull->descriptor = PullDescriptor::of(body, operation.header.has_data(), peer.ours);
-        if (!known && !read_descriptor(peer.pid, pull->address, peer.ours, pull->descriptor)) {
+        if (!known && !read_descriptor(peer.process, pull->address, peer.ours, pull->descriptor)) {
             peer.refused = true;
             pull->answer.what = PullAnswer::kNever;
         } else if (!pull->descriptor.is_valid(kMessageBytesMax)) {
@@ -162,8 +169,6 @@ void Endpoint::start_pull(Operation& operation, const ulc_status& status) noexce
         } else {
             pull->stage = Pull::Stage::kReading;
         }
-    } else if (!peer.issued && !peer.refused && has_body) {
-        PullPeers::issue(peer, body.pid);
     }
     operation.pull = pull.release();
     if (!advance_pull(operation)) pulls_.append(operation);
@@ -179,7 +184,7 @@ bool Endpoint::advance_pull(Operation& operation) noexcept {
         const std::uint64_t wanted =
             std::min<std::uint64_t>(pull.descriptor.length, operation.capacity);
         const std::uint64_t bytes = std::min(wanted - pull.read, kReadAtOnce);
-        if (bytes > 0 && !read_bytes(peer.pid, pull.address, pull.descriptor, pull.read, bytes,
+        if (bytes > 0 && !read_bytes(peer.process, pull.address, pull.descriptor, pull.read, bytes,
                                      operation.pieces + 1, operation.count - 1)) {
             pull.stage = Pull::Stage::kAnswering;
             pull.answer.what = PullAnswer::kNever;
@@ -192,8 +197,8 @@ bool Endpoint::advance_pull(Operation& operation) noexcept {
         }
     }
     // A sender that is gone needs no answer. A message that it sent before is still received.
-    if (answer(pull.source, pull.address, pull.answer.what, peer.issued ? &peer.ours : nullptr) ==
-        ULC_ERR_AGAIN)
+    if (answer(pull.source, pull.address, pull.answer.what,
+               peer.issued ? &peer.ours.token : nullptr) == ULC_ERR_AGAIN)
         return false;
     if (pull.answer.what == PullAnswer::kTaken) {
         const PullDescriptor& read = pull.descriptor;
@@ -238,7 +243,7 @@ void Endpoint::end_pulls() noexcept {
             ulc_cancel(ep_, &operation.request) != ULC_OK)
             continue;
         operations_.remove(operation);
-        operation.pull->descriptor.token.fill(0);
+        operation.pull->descriptor.seal.token.fill(0);
         operation.pull->stage = Pull::Stage::kWhole;
         operation.level = 0;
         send_whole(operation);
