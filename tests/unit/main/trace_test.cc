@@ -318,6 +318,28 @@ TEST_F(TraceTest, counters_are_looked_at_before_frames_once_in_40_us) {
     EXPECT_LE(events(), 2 + 25 + 1) << looks << " bursts in a millisecond";
 }
 
+TEST_F(TraceTest, a_file_that_its_owner_shortens_ends_no_reader) {
+    open();
+    for (std::uint32_t n = 0; n < 10; ++n)
+        send(data_frame(kHere, kThere, n));
+    const std::string copy = path_ + ".copy";
+    std::ofstream(copy, std::ios::binary) << contents();
+    TraceFile file;
+    std::string error;
+    ASSERT_TRUE(file.open(copy, &error)) << error;
+    ASSERT_EQ(::truncate(copy.c_str(), abi::kTraceHeaderBytes), 0);
+    std::vector<tools::TimedRecord> records;
+    file.read(records);
+    EXPECT_TRUE(records.empty());
+    EXPECT_EQ(file.bad(), 10U);
+    ASSERT_EQ(::truncate(copy.c_str(), 0), 0);
+    file.read(records);
+    EXPECT_TRUE(records.empty());
+    TraceFile empty;
+    EXPECT_FALSE(empty.open(copy, &error));
+    std::remove(copy.c_str());
+}
+
 TEST_F(TraceTest, a_full_ring_keeps_the_newest) {
     open();
     for (std::uint32_t n = 0; n < 5000; ++n)

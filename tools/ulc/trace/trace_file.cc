@@ -3,19 +3,20 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 namespace ulc::tools {
 namespace {
 
 constexpr std::uint32_t kFrameBytesMax = 65536;
+constexpr std::uint64_t kRecordsAtOnce = 128;  ///< fewer than half of kTraceMargin
 /// Limit of times, so that their sums are times too.
 constexpr Nanos kTimeMax = Nanos{1} << 62U;
 
@@ -31,7 +32,6 @@ std::string name_of(const char (&bytes)[N]) {
 }  // namespace
 
 TraceFile::~TraceFile() {
-    if (memory_ != nullptr) ::munmap(const_cast<std::byte*>(memory_), bytes_);
     if (fd_ >= 0) ::close(fd_);
 }
 
@@ -48,22 +48,29 @@ bool TraceFile::open(const std::string& path, std::string* error) {
         *error = not_one + "; name the file of its option --trace";
         return false;
     }
-    bytes_ = static_cast<std::size_t>(info.st_size);
-    void* memory = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, fd_, 0);
-    if (memory == MAP_FAILED) {
-        *error = path + ": " + std::strerror(errno) + "; copy it to a local folder";
+    abi::TraceHeader header{};
+    if (!read_at(0, &header, sizeof header)) {
+        *error = path + " cannot be read; copy it to a local folder";
         return false;
     }
-    memory_ = static_cast<const std::byte*>(memory);
-    if (check(bytes_, error)) return true;
+    if (check(header, static_cast<std::size_t>(info.st_size), error)) return true;
     *error =
         error->empty() ? not_one + "; name the file of its option --trace" : path + " " + *error;
     return false;
 }
 
+bool TraceFile::read_at(std::size_t at, void* out, std::size_t bytes) const {
+    return ::pread(fd_, out, bytes, static_cast<off_t>(at)) == static_cast<ssize_t>(bytes);
+}
+
+/// Returns the number of records that were ever written; next_ if the file is too short by now.
+std::uint64_t TraceFile::produced() const {
+    std::uint64_t value = 0;
+    return read_at(offsetof(abi::TraceHeader, produced), &value, sizeof value) ? value : next_;
+}
+
 /// Copies the header's values and checks them. An empty error: the file is no trace.
-bool TraceFile::check(std::size_t bytes, std::string* error) {
-    const auto& header = *reinterpret_cast<const abi::TraceHeader*>(memory_);
+bool TraceFile::check(const abi::TraceHeader& header, std::size_t bytes, std::string* error) {
     error->clear();
     if (header.magic != abi::kTraceMagic) return false;
     if (header.version != abi::kTraceVersion) {
@@ -109,28 +116,37 @@ bool TraceFile::is_possible(const TimedRecord& record) const {
 }
 
 void TraceFile::read(std::vector<TimedRecord>& out) {
-    const auto& header = *reinterpret_cast<const abi::TraceHeader*>(memory_);
-    const auto* records =
-        reinterpret_cast<const abi::TraceRecord*>(memory_ + abi::kTraceHeaderBytes);
-    const std::uint64_t produced = header.produced.load(std::memory_order_acquire);
+    const std::uint64_t produced = this->produced();
     if (produced < next_) next_ = produced;  // no engine does that
     const std::uint64_t kept = records_ - abi::kTraceMargin;
     if (produced - next_ > kept) {
         skipped_ += produced - next_ - kept;
         next_ = produced - kept;
     }
-    for (; next_ != produced; ++next_) {
-        TimedRecord record;
-        std::memcpy(static_cast<abi::TraceRecord*>(&record), &records[next_ & (records_ - 1)],
-                    sizeof(abi::TraceRecord));
-        record.at = abi::trace_time(record.ticks, nanos_per_tick_);
+    std::vector<abi::TraceRecord> copies(kRecordsAtOnce);
+    while (next_ != produced) {
+        const std::uint64_t at = next_ & (records_ - 1);
+        const std::uint64_t count =
+            std::min({produced - next_, std::uint64_t{records_} - at, kRecordsAtOnce});
+        if (!read_at(abi::kTraceHeaderBytes + at * abi::kTraceRecordBytes, copies.data(),
+                     count * abi::kTraceRecordBytes)) {
+            bad_ += produced - next_;  // the file was shortened
+            next_ = produced;
+            return;
+        }
         std::atomic_thread_fence(std::memory_order_acquire);
-        if (header.produced.load(std::memory_order_relaxed) - next_ > kept) {
-            ++skipped_;  // overwritten while it was copied
-        } else if (!is_possible(record)) {
-            ++bad_;
-        } else {
-            out.push_back(record);
+        const std::uint64_t now = this->produced();
+        for (std::uint64_t n = 0; n < count; ++n, ++next_) {
+            TimedRecord record;
+            static_cast<abi::TraceRecord&>(record) = copies[n];
+            record.at = abi::trace_time(record.ticks, nanos_per_tick_);
+            if (now - next_ > kept) {
+                ++skipped_;  // overwritten while it was copied
+            } else if (!is_possible(record)) {
+                ++bad_;
+            } else {
+                out.push_back(record);
+            }
         }
     }
 }

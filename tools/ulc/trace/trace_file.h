@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // This file reads the trace of an engine (abi/trace_ring.h), of one that runs or has ended. Every
-// byte of the file is unproven: a writer may have crashed, or the file may be no trace.
+// byte of the file is unproven: a writer may have crashed, or the file may be no trace. It is read,
+// not mapped: its owner may shorten it at any time.
 #pragma once
 
 #include <cstddef>
@@ -46,11 +47,11 @@ public:
     [[nodiscard]] bool is_written() const;
 
 private:
-    [[nodiscard]] bool check(std::size_t bytes, std::string* error);
+    [[nodiscard]] bool check(const abi::TraceHeader& header, std::size_t bytes, std::string* error);
+    [[nodiscard]] bool read_at(std::size_t at, void* out, std::size_t bytes) const;
+    [[nodiscard]] std::uint64_t produced() const;
     [[nodiscard]] bool is_possible(const TimedRecord& record) const;
 
-    const std::byte* memory_ = nullptr;
-    std::size_t bytes_ = 0;
     int fd_ = -1;
     std::uint32_t records_ = 0;
     std::uint64_t next_ = 0;

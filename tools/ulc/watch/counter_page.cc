@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/ulc/watch/counter_page.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -32,7 +33,10 @@ bool CounterPage::map(int fd, std::string* error) {
     constexpr std::size_t kOldHeader = offsetof(abi::CounterPageHeader, rows_offset);
     struct stat info {};
     *error = "the engine's counter page is malformed; restart that engine";
-    if (::fstat(fd, &info) != 0 || info.st_size < static_cast<off_t>(kOldHeader)) return false;
+    const int seals = ::fcntl(fd, F_GET_SEALS);  // before the size, which may change until then
+    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || ::fstat(fd, &info) != 0 ||
+        info.st_size < static_cast<off_t>(kOldHeader))
+        return false;
     octets_ = static_cast<std::size_t>(info.st_size);
     void* memory = ::mmap(nullptr, octets_, PROT_READ, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED) return false;

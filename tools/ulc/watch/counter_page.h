@@ -33,9 +33,11 @@ public:
     [[nodiscard]] std::string ports() const;
     [[nodiscard]] bool engine_lives() const;
 
-private:
+    /// Takes the page from a descriptor that an engine passed; as open(). Refuses memory that can
+    /// get shorter, since that would end this process.
     [[nodiscard]] bool map(int fd, std::string* error);
 
+private:
     const unsigned char* page_ = nullptr;
     std::size_t octets_ = 0;
     std::uint32_t values_offset_ = 0;
