@@ -100,6 +100,8 @@ template Option Command::add_option(const std::string&, std::vector<int>&, const
 template Option Command::add_option(const std::string&, std::vector<std::uint16_t>&,
                                     const std::string&);
 template Option Command::add_option(const std::string&, std::vector<unsigned>&, const std::string&);
+template Option Command::add_option(const std::string&, std::vector<std::size_t>&,
+                                    const std::string&);
 
 Option Command::add_option_function(const std::string& names,
                                     const std::function<void(const std::string&)>& take,
