@@ -16,6 +16,8 @@
 #include <cstddef>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -100,6 +102,20 @@ inline double cpu_seconds(pid_t pid) {
     timespec now{};
     if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &now) != 0) return 0;
     return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+/// Returns the seconds for which threads of the process could run and waited for a processor
+/// (the second number of /proc/PID/task/TID/schedstat), added up.
+inline double seconds_without_processor(pid_t pid) {
+    double seconds = 0;
+    const std::filesystem::path tasks = "/proc/" + std::to_string(pid) + "/task";
+    for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+        double ran = 0;
+        double waited = 0;
+        std::ifstream(task.path() / "schedstat") >> ran >> waited;
+        seconds += waited * 1e-9;
+    }
+    return seconds;
 }
 
 }  // namespace ulc::test
