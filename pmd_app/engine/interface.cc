@@ -73,6 +73,7 @@ void take_address(Core& core, Net& net, const InterfaceState& interface) {
     net.port.info.mac = net.port.take_address(net.port.context);
     core.forget_predictions();
     net.begin_jobs(core.config, core.prng, core.counters);
+    net.jobs.set_mtu(std::max(net.mtu_usable, wire::kMtuMin));
     report(core, "this engine's address on interface " + name + " is " +
                      text_of(net.port.info.mac) + ", and was " + before);
 }
