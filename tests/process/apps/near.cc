@@ -332,7 +332,8 @@ int main(int argc, char** argv) {
     meet();
     if (how == "kill") return die_under_a_read();
     if (how == "flood") return die_in_a_flood();
-    many_at_once();
+    many_at_once();           // after it the engines have named both processes, …
+    exchange(100'000, 1, 1);  // … and after this both ranks have a token
     exchange(1000, 1, 1);
     CHECK(has_ring());
     const int before = reads;
