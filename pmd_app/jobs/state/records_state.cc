@@ -131,8 +131,12 @@ void Jobs::Impl::fields(state::Archive& archive) {
               (prng, records, hurry_full_at, events, rejects, commit_answers, commit_limit,
                ended_jobs, ended_next, last_id, last_roster, timer, rejects_left, tx_hint),
               (config, attributes, counters, liveness, links));
-    archive.values(config.incarnation);
+    archive.values(config.incarnation, attributes.mtu, attributes.links);
     if (archive.exporting()) return;
+    archive.require(attributes.mtu >= wire::kMtuMin && attributes.mtu <= config.mtu &&
+                        attributes.links >= 1 && attributes.links <= kNodeLinksMax,
+                    "the attributes of this node are malformed");
+    links.set_attributes(attributes);
     const bool holds =
         records.size() <= config.jobs_max && ended_jobs.size() <= kEndedJobsMax &&
         ended_next < kEndedJobsMax && ended_next <= ended_jobs.size() &&
