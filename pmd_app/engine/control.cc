@@ -491,7 +491,8 @@ bool run_jobs(Core& core, Net& net, Nanos now) {
     }
     for (; net.jobs.poll_event(core.job_event); moved = true)
         on_event(core, net, core.job_event, now);
-    moved |= take_link_events(core, net, now) | take_addresses(core, net);
+    moved |= take_link_events(core, net, now);
+    moved |= take_addresses(core, net);
     net.jobs.looked();
     return moved;
 }
