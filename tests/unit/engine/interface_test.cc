@@ -171,7 +171,7 @@ protected:
         two_.station.peer = &one_.station;
     }
     /// Runs both engines for a time, in steps that are short against all timers.
-    void run(Nanos time, std::vector<Client*> clients) {
+    void run(Nanos time, const std::vector<Client*>& clients) {
         for (const Nanos end = now_ + time; now_ < end; now_ += 20 * kMicrosecond) {
             one_.engine->poll(now_);
             two_.engine->poll(now_);

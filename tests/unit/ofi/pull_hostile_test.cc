@@ -35,7 +35,7 @@ ulc_near_process process_of(pid_t process) {
 std::uint64_t address_of(const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); }
 
 class PullHostile : public testing::Test {
-protected:
+public:
     static void SetUpTestSuite() {
         ASSERT_EQ(::setenv("ULC_JOB", "pull", 1), 0);
         ASSERT_EQ(::setenv("ULC_RANK", "0", 1), 0);

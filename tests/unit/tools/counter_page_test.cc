@@ -19,7 +19,7 @@ constexpr std::uint32_t kOctets =
 
 /// Memory with a page of no counters.
 class CounterPageTest : public testing::Test {
-protected:
+public:
     CounterPageTest() : memory_(::memfd_create("page", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
         abi::CounterPageHeader header{};
         header.magic = abi::kCounterPageMagic;
