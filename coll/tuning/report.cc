@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <string>
 
 #include "coll/tuning/candidates.h"
 #include "coll/tuning/decide.h"
@@ -17,8 +18,8 @@ constexpr std::size_t kOthersShown = 4;
 
 template <typename... Values>
 [[nodiscard]] std::string format(const char* how, Values... values) {
-    char text[128];
-    std::snprintf(text, sizeof text, how, values...);
+    std::string text(static_cast<std::size_t>(std::snprintf(nullptr, 0, how, values...)), '\0');
+    std::snprintf(text.data(), text.size() + 1, how, values...);
     return text;
 }
 

@@ -33,7 +33,6 @@ namespace ulc::abi {
 
 inline constexpr std::uint32_t kHelloMagic = 0x55'4c'43'31U;
 inline constexpr std::size_t kNetNameOctetsMax = 32;
-inline constexpr std::size_t kTextOctetsMax = 192;
 inline constexpr char kDefaultSocketPath[] = "/run/ulc/engine.sock";
 
 enum class HelloKind : std::uint32_t { kAttach = 1, kCounters = 2, kUpgrade = 3, kStreams = 4 };
@@ -56,7 +55,7 @@ struct Offer {
     RegionLayout layout;        ///< kCounters: only region_octets
     char text[kTextOctetsMax];  ///< terminated; the reason of the refusal and the advice
 };
-static_assert(sizeof(Offer) == 256);
+static_assert(sizeof(Offer) == 832);
 
 struct Mapped {
     std::uint32_t magic;
@@ -93,9 +92,10 @@ struct UpgradeAnswer {
     std::uint32_t endpoints;
     std::uint32_t reserved;
     char build[104];  ///< terminated; of the new core
-    char text[512];   ///< terminated; why it was refused and what to do
+    /// Terminated; why it was refused and what to do. It may name the file.
+    char text[sizeof(UpgradeRequest::file) + kTextOctetsMax];
 };
-static_assert(sizeof(UpgradeAnswer) == 696);
+static_assert(sizeof(UpgradeAnswer) == 5040);
 
 inline constexpr unsigned char kDoorbell = 'd';
 inline constexpr unsigned char kBye = 'b';
@@ -113,7 +113,7 @@ inline constexpr unsigned char kUpcall = 'u';
 // copies them again.
 
 inline constexpr std::uint64_t kCounterPageMagic = 0x31764354'4e435555U;
-inline constexpr std::uint32_t kCounterPageVersion = 3;  ///< 1 had no rows, 2 no repairs in them
+inline constexpr std::uint32_t kCounterPageVersion = 4;  ///< 3 had 256 bytes for its ports
 inline constexpr std::size_t kCounterNameOctets = 32;
 inline constexpr std::uint32_t kRowsMax = 256;
 
@@ -125,7 +125,7 @@ struct CounterPageHeader {
     std::uint32_t values_offset;
     std::uint32_t engine_pid;
     std::uint32_t endpoints;  ///< attached now
-    char ports[256];          ///< terminated; for readers
+    char ports[2048];         ///< terminated; for readers
     std::uint32_t rows_offset;
     std::uint32_t rows;  ///< at most kRowsMax
     std::uint32_t rows_sequence;

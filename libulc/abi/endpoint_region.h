@@ -22,9 +22,12 @@
 namespace ulc::abi {
 
 inline constexpr std::uint64_t kRegionMagic = 0x31764c43'552d4c55U;
-inline constexpr std::uint32_t kAbiVersion = 11;
+inline constexpr std::uint32_t kAbiVersion = 12;
 inline constexpr std::size_t kPageOctets = 4096;
 inline constexpr std::size_t kArenaAlignment = 64;
+/// Size of a field that carries a sentence from the engine to a client (abi/put_text.h). The
+/// longest one names all nets of an engine (tests/unit/engine/texts_test.cc).
+inline constexpr std::size_t kTextOctetsMax = 768;
 
 /// Placement of every part of the region, in bytes from its start. Neither side computes it
 /// otherwise: the engine keeps a private copy, the client validates it once against the size of the
@@ -72,6 +75,10 @@ struct EndpointControl {
     std::atomic<std::uint32_t> engine_beats;
     alignas(
         kCacheLine) std::atomic<std::uint32_t> wake_sequence;  ///< futex word of a sleeping client
+
+    /// Terminated; the reason and the advice of a kJobFailed, written before its record. Neither
+    /// side reads it at another time.
+    alignas(kCacheLine) char failure[kTextOctetsMax];
 
     // --- written by the client
     alignas(

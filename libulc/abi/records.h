@@ -97,8 +97,8 @@ enum class CompletionKind : std::uint8_t {
     /// stream: world group handle; source: own rank; block.length: size, message_length: maximum of
     /// ranks on one node, message_offset: the Medium.
     kJobFormed = 3,
-    /// Status: Err; inline_octets: text for the user, not terminated. In a formed job: it
-    /// has ended for this client, which has no other use for the endpoint.
+    /// Status: Err; EndpointControl::failure says why. In a formed job: it has ended for this
+    /// client, which has no other use for the endpoint.
     kJobFailed = 4,
     kGroupReady = 5,     ///< stream: the group is registered here; tag: cookie; inline: GroupOffers
     kGroupFailed = 6,    ///< the same; status

@@ -4,21 +4,24 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "abi/put_text.h"
 #include "base/error.h"
 #include "client/ulc.h"
 
 namespace ulc::client {
 namespace {
 
-thread_local char text[512];
+thread_local char text[2048];  // a sentence of an engine, with its devices or job before it
 
 }  // namespace
 
 void set_last_error(const char* format, ...) noexcept {
+    char whole[2 * sizeof text];
     std::va_list arguments;
     va_start(arguments, format);
-    std::vsnprintf(text, sizeof text, format, arguments);
+    std::vsnprintf(whole, sizeof whole, format, arguments);
     va_end(arguments);
+    put_text(text, whole);
 }
 
 const char* last_error() noexcept { return text; }

@@ -4,7 +4,7 @@
 
 namespace ulc::client {
 
-/// Formats as printf; truncated at 511 octets.
+/// Formats as printf. Arguments may be the text itself.
 [[gnu::format(printf, 1, 2)]] void set_last_error(const char* format, ...) noexcept;
 [[nodiscard]] const char* last_error() noexcept;
 

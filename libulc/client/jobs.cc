@@ -117,10 +117,8 @@ void Endpoint::on_job_failed(const abi::CompletionRecord& record) {
     join_block_ = TxArena::kNone;
     job_error_ = record.status != 0 ? int{record.status} : int{ULC_ERR_SYSTEM};
     if (state_ == State::kForming) state_ = State::kFailed;
-    const auto* text = reinterpret_cast<const char*>(record.body.inline_octets);
-    const std::size_t most =
-        record.inline_length < abi::kInlineOctetsMax ? record.inline_length : abi::kInlineOctetsMax;
-    job_text_.assign(text, strnlen(text, most));
+    const char* text = region_.control().failure;
+    job_text_.assign(text, strnlen(text, abi::kTextOctetsMax));
     if (state_ == State::kFormed) end(job_error_);
 }
 
@@ -179,9 +177,8 @@ int wait_until_formed(Endpoint& ep, const char* job, Nanos deadline) {
         }
     }
     if (error != ULC_OK) {
-        // The engine's text may be the error's own once more, cut to what a record holds.
         const std::string& more = ep.job_text();
-        const bool repeats = std::strncmp(ulc_error_text(error), more.c_str(), more.size()) == 0;
+        const bool repeats = more.empty() || more == ulc_error_text(error);
         set_last_error("job %s: %s%s%s", job, ulc_error_text(error), repeats ? "" : ": ",
                        repeats ? "" : more.c_str());
     }

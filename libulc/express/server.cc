@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The server thread: takes messages in order of arrival, checks them, and runs their handlers.
-#include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "express/process.h"
 
@@ -43,9 +43,9 @@ void Process::mourn() {
         if (!peer.is_dead || peer.is_mourned) continue;
         peer.is_mourned = true;
         if (on_death_ != nullptr) return on_death_(static_cast<std::uint16_t>(rank));
-        char text[64];
-        std::snprintf(text, sizeof text, "process %zu has died, and no handler is set", rank);
-        end_program(text, ULC_ERR_PEER_DIED);
+        const std::string text =
+            "process " + std::to_string(rank) + " has died, and no handler is set";
+        end_program(text.c_str(), ULC_ERR_PEER_DIED);
     }
 }
 

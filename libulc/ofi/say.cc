@@ -7,7 +7,7 @@
 namespace ulc::ofi {
 
 void say(const char* format, ...) noexcept {
-    char text[512];
+    char text[2048];
     std::va_list values;
     va_start(values, format);
     std::vsnprintf(text, sizeof text, format, values);

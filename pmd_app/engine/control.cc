@@ -6,6 +6,7 @@
 #include <cstring>
 #include <span>
 
+#include "abi/put_text.h"
 #include "base/check.h"
 #include "engine/core.h"
 #include "urtp/policy.h"
@@ -132,7 +133,7 @@ void on_event(Core& core, Net& net, const JobEvent& event, Nanos now) {
             return;
         case JobEventKind::kFailed:
             if (Endpoint* endpoint = core.find(event.endpoint); endpoint != nullptr)
-                fail_job(*endpoint, event.error, event.text.data());
+                fail_job(*endpoint, event.error, event.text);
             return;
         case JobEventKind::kShortened:
             if (core.config.report != nullptr)
@@ -178,11 +179,8 @@ bool report_job(Core& core, Endpoint& endpoint) {
     if (endpoint.failed_unreported) {
         CompletionRecord* out = claim(endpoint, CompletionKind::kJobFailed);
         if (out == nullptr) return false;
-        const std::size_t octets = std::min(endpoint.failed_text.size(), abi::kInlineOctetsMax);
-        out->flags = abi::kCompleteInline;
         out->status = static_cast<std::int16_t>(endpoint.failed_error);
-        out->inline_length = static_cast<std::uint16_t>(octets);
-        std::memcpy(out->body.inline_octets, endpoint.failed_text.data(), octets);
+        put_text(endpoint.region.control().failure, endpoint.failed_text);
         endpoint.failed_unreported = false;
         publish(core, endpoint);
         return true;

@@ -427,8 +427,8 @@ void Jobs::Impl::fail_local(JobRecord& record, const LocalRank& local, Err error
     event.error = error;
     event.first = first;
     event.second = second;
-    std::memcpy(event.text.data(), why.data(), std::min(why.size(), event.text.size() - 1));
-    events.push_back(event);
+    event.text = why;
+    events.push_back(std::move(event));
     liveness.ended(local.endpoint, wire::LeaveReason::kDied);
 }
 

@@ -20,11 +20,11 @@
 // and about 100 at its publisher while it forms. Engine thread only.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/counters.h"
@@ -115,8 +115,7 @@ struct JobEvent {
     Err error = Err::kOk;
     Mac first;  ///< kFailed by conflict: both claimants; kExcluded: the node
     Mac second;
-    /// kFailed, kShortened: for the user, terminated; names ranks and nodes
-    std::array<char, 192> text{};
+    std::string text;  ///< kFailed, kShortened: for the user; names ranks and nodes
     void fields(state::Archive& archive);
 };
 

@@ -2,8 +2,8 @@
 // Attributes of the nodes of a job that is published here, and the parts of its roster, which each
 // node can take (docs/protocol/JOBS.md §7.3).
 #include <algorithm>
-#include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "jobs/job_records.h"
 #include "wire/mac_text.h"
@@ -75,12 +75,10 @@ void Jobs::Impl::shorten(JobRecord& record, Nanos now) {
     event.kind = JobEventKind::kShortened;
     event.job = record.id;
     event.first = lost->mac;
-    const std::string text =
-        "frames of " + std::to_string(record.mtu) + " bytes do not pass to or from node " +
-        text_of(lost->mac) + ": this job sends " + std::to_string(kMtuPlain) +
-        "; raise the MTU of the switch ports between, or lower it on the nodes";
-    std::memcpy(event.text.data(), text.data(), std::min(text.size(), event.text.size() - 1));
-    events.push_back(event);
+    event.text = "frames of " + std::to_string(record.mtu) + " bytes do not pass to or from node " +
+                 text_of(lost->mac) + ": this job sends " + std::to_string(kMtuPlain) +
+                 "; raise the MTU of the switch ports between, or lower it on the nodes";
+    events.push_back(std::move(event));
     record.mtu = kMtuPlain;
     publisher.roster = ++last_roster;
     ULC_CHECK(cut_parts(record));  // into the same parts

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "abi/engine_entry.h"
+#include "abi/put_text.h"
 #include "abi/region.h"
 #include "base/check.h"
 #include "engine/engine.h"
@@ -187,10 +188,7 @@ void help(EmbeddedEngine* engine) {
 }
 
 int fail(Err error, const std::string& why, char* text, std::uint32_t octets) {
-    if (octets > 0) {
-        std::strncpy(text, why.c_str(), octets - 1);
-        text[octets - 1] = 0;
-    }
+    put_text({text, octets}, why);
     return static_cast<int>(error);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "abi/attach.h"
+#include "abi/put_text.h"
 #include "base/error.h"
 
 namespace ulc::daemon {
@@ -35,13 +36,13 @@ struct HelloRequest {
 /// Tells whether a packet says that the client has mapped its region.
 [[nodiscard]] bool is_mapped(const void* packet, std::size_t octets) noexcept;
 
-/// Makes an Offer or a Ready; a long text is cut.
+/// Makes an Offer or a Ready.
 template <typename Reply>
 [[nodiscard]] Reply reply_with(Err error, const std::string& text) {
     Reply reply{};
     reply.magic = abi::kHelloMagic;
     reply.status = static_cast<std::int32_t>(error);
-    std::strncpy(reply.text, text.c_str(), sizeof reply.text - 1);
+    put_text(reply.text, text);
     return reply;
 }
 

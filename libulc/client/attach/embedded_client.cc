@@ -138,7 +138,7 @@ Result<std::unique_ptr<ulc_endpoint>> attach_embedded(const char* devices, const
     std::string given = options == nullptr ? "" : options;
     if (limits.offload != 0 && given.find("--tx-arena") == std::string::npos)
         given += " --tx-arena " + std::to_string(kOffloadArenaOctets);
-    char text[400] = "";
+    char text[abi::kTextOctetsMax] = "";
     int status = link->entry->open(devices, given.c_str(), &link->engine, text, sizeof text);
     if (status != 0) {
         set_last_error("embedded engine on %s: %s", devices, text);

@@ -34,7 +34,7 @@ void DroppedMessages::add(HeaderFault why, std::uint16_t rank, std::uint16_t sou
 
 void DroppedMessages::print_total(std::uint16_t rank) const noexcept {
     if (total_ == 0) return;
-    char list[512];
+    char list[1024];
     std::size_t used = 0;
     for (std::size_t i = 0; i < kHeaderFaults; ++i) {
         if (counts_[i] == 0) continue;

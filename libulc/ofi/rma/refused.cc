@@ -32,7 +32,7 @@ void RefusedAccesses::add(RmaResult why, std::uint16_t rank, std::uint16_t sourc
 
 void RefusedAccesses::print_total(std::uint16_t rank) const noexcept {
     if (total_ == 0) return;
-    char list[512];
+    char list[1024];
     std::size_t used = 0;
     for (std::size_t i = 0; i < kRmaResults && used < sizeof list; ++i) {
         if (counts_[i] == 0) continue;

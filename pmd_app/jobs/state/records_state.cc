@@ -122,8 +122,7 @@ void CommitAnswer::fields(state::Archive& archive) {
 }
 
 void JobEvent::fields(state::Archive& archive) {
-    ULC_STATE(archive, JobEvent, 2, (kind, job, endpoint, rank, error, first, second, text), ());
-    text.back() = '\0';
+    ULC_STATE(archive, JobEvent, 3, (kind, job, endpoint, rank, error, first, second, text), ());
 }
 
 void Jobs::Impl::fields(state::Archive& archive) {

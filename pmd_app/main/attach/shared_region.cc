@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "abi/attach.h"
+#include "abi/put_text.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U  // Linux 6.3
@@ -151,7 +152,7 @@ Err CounterPage::make(const std::string& ports, std::string& why) {
     header->values_offset = kValues;
     header->rows_offset = kRows;
     header->engine_pid = static_cast<std::uint32_t>(getpid());
-    std::strncpy(header->ports, ports.c_str(), sizeof header->ports - 1);
+    put_text(header->ports, ports);
     char* names = static_cast<char*>(memory_) + kNames;
     for (const CounterInfo& info : kCounterInfo) {
         static_cast<void>(info.id.copy(names, abi::kCounterNameOctets - 1));

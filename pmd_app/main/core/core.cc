@@ -127,7 +127,7 @@ Core::~Core() {
 
 Result<engine::EndpointId> Core::reserve(std::uint32_t net, const engine::Claimant& claimant,
                                          std::string& why) {
-    std::array<char, 512> text{};
+    std::array<char, abi::kTextOctetsMax> text{};
     engine::EndpointId endpoint = 0;
     const auto error = static_cast<Err>(
         table_->reserve(object_, net, &claimant, &endpoint, {text.data(), text.size()}));
@@ -177,7 +177,7 @@ Err Core::make_next(std::shared_ptr<const CoreLibrary> library, IdleCore& out) c
 // rollback.
 CoreExport Core::replace_by(IdleCore& next, Nanos blackout_max, UpgradeFigures& figures,
                             std::string& why) {
-    std::array<char, 512> text{};
+    std::array<char, abi::kTextOctetsMax> text{};
     const Nanos begun = monotonic_now();
     CoreState state;
     const CoreExport exported = table_->export_state(object_, &state, {text.data(), text.size()});

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "abi/put_text.h"
 #include "base/state/archive.h"
 #include "main/core/core_table.h"
 
@@ -26,10 +27,7 @@ struct CoreObject {
 namespace {
 
 void write_text(CoreText to, std::string_view text) noexcept {
-    if (to.octets == 0) return;
-    const std::size_t length = std::min<std::size_t>(text.size(), to.octets - 1);
-    std::memcpy(to.text, text.data(), length);
-    to.text[length] = 0;
+    put_text({to.text, to.octets}, text);
 }
 
 CoreObject* create(const engine::EngineConfig* config, const Port* ports,

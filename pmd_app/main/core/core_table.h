@@ -8,7 +8,7 @@
 // Both sides are C++ of one compiler family and share the structs that cross: EngineConfig, Port,
 // Segment and others. `interface` changes with the table, `layout` with the size of a struct that
 // crosses; a library with another value of either is refused before a function of it is called.
-// No exception crosses. Texts are written into a CoreText and cut to fit.
+// No exception crosses. Texts are written into a CoreText (abi/put_text.h).
 #pragma once
 
 #include <cstddef>

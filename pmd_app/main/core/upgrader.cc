@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "abi/put_text.h"
 #include "base/clock.h"
 #include "main/engine_loop.h"
 
@@ -23,11 +24,6 @@ constexpr Nanos kBlackoutMax = 250 * kMillisecond;
 constexpr Nanos kBusyMax = kSecond;  ///< how long a collective may be in the way
 constexpr std::chrono::milliseconds kTryAgain{1};
 constexpr int kRequestSeconds = 5;
-
-template <std::size_t Size>
-void copy_text(char (&to)[Size], const std::string& text) {
-    std::strncpy(to, text.c_str(), Size - 1);
-}
 
 /// False: the client is gone, silent or of another version.
 bool receive_request(int socket, std::string& file) {
@@ -59,8 +55,8 @@ void send_answer(int socket, Err error, const UpgradeFigures& figures, const std
     answer.frames = figures.frames;
     answer.tries = figures.tries;
     answer.endpoints = figures.endpoints;
-    copy_text(answer.build, build);
-    copy_text(answer.text, why);
+    put_text(answer.build, build);
+    put_text(answer.text, why);
     static_cast<void>(send(socket, &answer, sizeof answer, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 

@@ -289,8 +289,7 @@ void RingClient::on_record(const abi::CompletionRecord& record) {
             return;
         case CompletionKind::kJobFailed:
             job_status = record.status;
-            job_text.assign(reinterpret_cast<const char*>(record.body.inline_octets),
-                            record.inline_length);
+            job_text = region_.control().failure;
             return;
         case CompletionKind::kGroupReady:
         case CompletionKind::kGroupFailed:

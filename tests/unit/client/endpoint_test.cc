@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "abi/engine_entry.h"
+#include "abi/put_text.h"
 #include "tests/unit/client/fixture.h"
 
 namespace ulc::client {
@@ -371,12 +372,12 @@ TEST_F(Client, a_failed_job_says_why_and_may_be_tried_again) {
     ASSERT_TRUE(engine.take(SubmitKind::kJoinJob).has_value());
     abi::CompletionRecord& failed = engine.claim(abi::CompletionKind::kJobFailed);
     failed.status = ULC_ERR_RANK_TAKEN;
-    failed.inline_length = 5;
-    std::memcpy(failed.body.inline_octets, "nodeA", 5);
+    const std::string why(abi::kTextOctetsMax - 1, 'y');
+    put_text(engine.region.control().failure, why);
     engine.completions.publish();
     EXPECT_EQ(ep->poll(), 1);
     EXPECT_EQ(ulc_job_state(ep), ULC_ERR_RANK_TAKEN);
-    EXPECT_EQ(ep->job_text(), "nodeA");
+    EXPECT_EQ(ep->job_text(), why);
     engine.form(0, 2);
 }
 

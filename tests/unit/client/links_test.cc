@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "abi/put_text.h"
 #include "tests/unit/client/fixture.h"
 
 namespace ulc::client {
@@ -99,9 +100,7 @@ TEST_F(LinksTest, a_refusal_says_why_and_opening_may_be_tried_again) {
     ASSERT_TRUE(engine.take(abi::SubmitKind::kOpenLinks).has_value());
     abi::CompletionRecord& failed = engine.claim(abi::CompletionKind::kJobFailed);
     failed.status = static_cast<std::int16_t>(Err::kLimit);
-    failed.flags = abi::kCompleteInline;
-    std::memcpy(failed.body.inline_octets, "few", 3);
-    failed.inline_length = 3;
+    put_text(engine.region.control().failure, "few");
     engine.completions.publish();
     EXPECT_EQ(ep->poll(), 1);
     EXPECT_EQ(ulc_job_state(ep), ULC_ERR_LIMIT);
@@ -122,7 +121,6 @@ TEST_F(LinksTest, each_opening_has_another_key) {
         keys.emplace(request.key, request.key + sizeof request.key);
         abi::CompletionRecord& failed = engine.claim(abi::CompletionKind::kJobFailed);
         failed.status = static_cast<std::int16_t>(Err::kLimit);
-        failed.flags = abi::kCompleteInline;
         engine.completions.publish();
         EXPECT_EQ(ep->poll(), 1);
     }

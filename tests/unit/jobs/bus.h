@@ -4,6 +4,8 @@
 // timers, events, transmission.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -11,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "abi/endpoint_region.h"
 #include "base/prng.h"
 #include "jobs/jobs.h"
 #include "wire/build.h"
@@ -141,7 +144,7 @@ public:
             for (const JobEvent& e : node->events) {
                 text += " " + std::string(kKinds[static_cast<int>(e.kind)]) + "(rank " +
                         std::to_string(e.rank) + ", endpoint " + std::to_string(e.endpoint) + ")" +
-                        e.text.data();
+                        e.text;
             }
         }
         return text;
@@ -191,8 +194,13 @@ private:
     void step(BusNode& node) {
         if (node.jobs->next_timer() <= now) node.jobs->on_timer(now);
         JobEvent event;
-        while (node.jobs->poll_event(event))
+        while (node.jobs->poll_event(event)) {
+            if (event.kind == JobEventKind::kFailed) {
+                EXPECT_FALSE(event.text.empty());
+                EXPECT_LT(event.text.size(), abi::kTextOctetsMax / 3) << event.text;
+            }
             node.events.push_back(event);
+        }
         LinkEvent link_event;
         while (node.jobs->links().poll_event(link_event))
             node.link_events.push_back(link_event);

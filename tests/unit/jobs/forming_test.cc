@@ -221,7 +221,7 @@ TEST_P(UnderLoss, a_rank_claimed_by_two_nodes_fails_the_forming_job_and_names_bo
     ASSERT_TRUE(bus.run(3 * kSecond, all_failed));
     const JobEvent& event = *bus.node(3).event_of(13);
     EXPECT_EQ(std::set<Mac>({event.first, event.second}), std::set<Mac>({mac_of(2), mac_of(3)}));
-    EXPECT_NE(std::string(event.text.data()).find("02:00:00:00:00:03"), std::string::npos);
+    EXPECT_NE(event.text.find("02:00:00:00:00:03"), std::string::npos);
     bus.run(5 * kSecond);
     EXPECT_TRUE(bus.node(0).jobs->drained());
 }
@@ -407,7 +407,7 @@ TEST(JobsForming, a_switch_port_of_a_smaller_mtu_is_found) {
             expect_mtu(bus, 1500);
             std::string text;
             for (const JobEvent& event : bus.node(0).events)
-                if (event.kind == JobEventKind::kShortened) text = event.text.data();
+                if (event.kind == JobEventKind::kShortened) text = event.text;
             EXPECT_NE(text.find("frames of 9000 bytes"), std::string::npos) << text;
             EXPECT_NE(text.find("on the nodes"), std::string::npos) << "it is cut: " << text;
         }

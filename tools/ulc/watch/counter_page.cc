@@ -29,13 +29,13 @@ bool CounterPage::open(const std::string& socket, std::string* error) {
 }
 
 bool CounterPage::map(int fd, std::string* error) {
-    // A header of version 1 ends before its rows.
-    constexpr std::size_t kOldHeader = offsetof(abi::CounterPageHeader, rows_offset);
+    // Headers of other versions have other lengths.
+    constexpr std::size_t kVersionEnd = offsetof(abi::CounterPageHeader, count);
     struct stat info {};
     *error = "the engine's counter page is malformed; restart that engine";
     const int seals = ::fcntl(fd, F_GET_SEALS);  // before the size, which may change until then
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || ::fstat(fd, &info) != 0 ||
-        info.st_size < static_cast<off_t>(kOldHeader))
+        info.st_size < static_cast<off_t>(kVersionEnd))
         return false;
     octets_ = static_cast<std::size_t>(info.st_size);
     void* memory = ::mmap(nullptr, octets_, PROT_READ, MAP_SHARED, fd, 0);
@@ -56,8 +56,9 @@ bool CounterPage::map(int fd, std::string* error) {
         header.values_offset + std::uint64_t{header.count} * sizeof(std::uint64_t);
     const std::uint64_t rows_end =
         header.rows_offset + std::uint64_t{abi::kRowsMax} * sizeof(abi::EndpointRow);
-    if (header.magic != abi::kCounterPageMagic || names_end > octets_ || values_end > octets_ ||
-        rows_end > octets_ || header.values_offset % sizeof(std::uint64_t) != 0 ||
+    if (header.magic != abi::kCounterPageMagic || octets_ < sizeof header || names_end > octets_ ||
+        values_end > octets_ || rows_end > octets_ ||
+        header.values_offset % sizeof(std::uint64_t) != 0 ||
         header.rows_offset % sizeof(std::uint64_t) != 0) {
         return false;
     }
