@@ -23,7 +23,8 @@ enum RoundResult : int {
 };
 
 /// All functions return 0 or an Err number. Threads: any thread may call any function; poll takes
-/// the engine if it is free, else returns at once.
+/// the engine if it is free, else returns at once. Others wait for a round of another thread, but
+/// not longer than 5 s: kTimeout.
 struct EngineEntry {
     std::uint32_t abi_version;
     std::uint32_t entry_octets;  ///< sizeof(EngineEntry)
@@ -37,6 +38,7 @@ struct EngineEntry {
     /// detach. The caller is trusted (same process). kInvalid: no such net.
     int (*attach)(EmbeddedEngine* engine, const char* net, void** region, RegionLayout* layout,
                   std::uint32_t* endpoint);
+    /// Delivers what is pending, at most 12 s: kTimeout.
     int (*detach)(EmbeddedEngine* engine, std::uint32_t endpoint);
     /// Runs one round; returns a RoundResult. `placer`: asked in this round about messages to that
     /// endpoint, whose thread calls; nullptr: no placer is asked.
@@ -48,11 +50,12 @@ struct EngineEntry {
                          void (*interrupt)(void* context), void* context);
     /// Lets the endpoint's client get messages of one packet as frames (kCompleteFrame), or not any
     /// more (0).
-    void (*lend_frames)(EmbeddedEngine* engine, std::uint32_t endpoint, int lend);
+    int (*lend_frames)(EmbeddedEngine* engine, std::uint32_t endpoint, int lend);
     /// Notes that one endpoint's client begins to compute (1), or polls again (0). The helper polls
     /// while one computes.
     void (*computes)(EmbeddedEngine* engine, int begins);
-    /// Call once for each open(); the last one ends the engine.
+    /// Call once for each open(); the last one delivers what is pending, at most 12 s, and ends the
+    /// engine.
     void (*close)(EmbeddedEngine* engine);
 };
 

@@ -162,8 +162,7 @@ public:
     [[nodiscard]] int lend_frames(bool lend) noexcept {
         if (ended_ != 0) return ended_;
         if (hooks_.lend_frames == nullptr) return ULC_ERR_UNSUPPORTED;
-        hooks_.lend_frames(hooks_.context, lend);
-        return ULC_OK;
+        return hooks_.lend_frames(hooks_.context, lend);
     }
     /// Finds the tag of the first message that such a receive would take. Errors: AGAIN (none).
     [[nodiscard]] int peek(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,

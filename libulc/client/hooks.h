@@ -31,9 +31,9 @@ struct Hooks {
     /// Takes, in the handler of that signal, the data that the engine sent with it. Returns false
     /// if the engine is dead. nullptr: it sends nothing.
     bool (*take_interrupt)(void* context) = nullptr;
-    /// Lets the engine hand over messages of one packet as frames, or not any more. nullptr: it
-    /// cannot.
-    void (*lend_frames)(void* context, bool lend) = nullptr;
+    /// Lets the engine hand over messages of one packet as frames, or not any more. Returns 0 or an
+    /// Err number. nullptr: it cannot.
+    int (*lend_frames)(void* context, bool lend) = nullptr;
     /// Notes that the thread begins to compute, or polls again; its helper polls an embedded engine
     /// meanwhile. nullptr: the engine runs elsewhere.
     void (*computes)(void* context, bool begins) = nullptr;

@@ -135,9 +135,9 @@ typedef struct ulc_request {
 ULC_API int ulc_open(const char* engine, ulc_endpoint** out);
 
 /* Frees the endpoint; NULL is allowed. Data of an endpoint that did not ulc_leave() are still
- * delivered: by a daemon's engine later; an embedded engine is polled until they are acknowledged
- * or have failed. Requests under way are dropped, not completed: neither they nor their buffers
- * are touched any more. */
+ * delivered: by a daemon's engine later, by an embedded one at once: at most 12 s, and 12 s more if
+ * it is the engine's last endpoint. Requests under way are dropped, not completed: neither they nor
+ * their buffers are touched any more. */
 ULC_API void ulc_close(ulc_endpoint* ep);
 
 /* ---------------------------------------------------------------- jobs */

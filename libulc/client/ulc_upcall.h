@@ -78,7 +78,8 @@ ULC_API void ulc_show_handler(ulc_endpoint* ep, enum ulc_handler_kind kind, uint
  * receive copies them once instead of twice. The endpoints of a net have at most 64 frames, or an
  * eighth of the port's segments if that is less; messages beyond are copied, as are messages of 40
  * bytes or less, those inside one engine, and all if the profile has `pack`. lend = 0: as at first.
- * Errors: INVALID, UNSUPPORTED (the engine is another process), CLOSED. Threads: the endpoint's. */
+ * Errors: INVALID, UNSUPPORTED (the engine is another process), CLOSED, TIMEOUT (another thread of
+ * the process has not left the engine for 5 s). Threads: the endpoint's. */
 ULC_API int ulc_lend_frames(ulc_endpoint* ep, int lend);
 
 #ifdef __cplusplus

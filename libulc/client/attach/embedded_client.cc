@@ -58,9 +58,9 @@ int interrupts(void* context, bool on) noexcept {
                                       link);
 }
 
-void lend_frames(void* context, bool lend) noexcept {
+int lend_frames(void* context, bool lend) noexcept {
     auto* link = static_cast<Link*>(context);
-    link->entry->lend_frames(link->engine, link->endpoint, lend ? 1 : 0);
+    return link->entry->lend_frames(link->engine, link->endpoint, lend ? 1 : 0);
 }
 
 void computes(void* context, bool begins) noexcept {
