@@ -10,8 +10,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <climits>
 #include <utility>
+
+#include <spdlog/spdlog.h>
 
 #include "base/check.h"
 #include "base/pause.h"
@@ -34,46 +37,56 @@ void EngineCalls::wake() const noexcept {
     static_cast<void>(!write(wake_fd_, &one, sizeof one));  // full means: it is awake already
 }
 
-bool EngineCalls::run(const Call& call) {
-    // Shared: the engine still notifies when this thread has already seen the new value.
-    const auto state = std::make_shared<std::atomic<int>>(0);
-    {
-        const std::lock_guard lock(mutex_);
-        if (closed_) return false;
-        queue_.push_back({&call, state});
-        pending_.store(true, std::memory_order_release);
-        wake();  // before the engine can take the call, so that it also takes what wakes it
+bool EngineCalls::run(const Call& call, Nanos limit) {
+    Entry entry{&call};
+    std::unique_lock lock(mutex_);
+    if (closed_) return false;
+    queue_.push_back(&entry);
+    pending_.store(true, std::memory_order_release);
+    wake();  // before the engine can take the call, so that it also takes what wakes it
+    const auto over = [&] { return entry.state >= State::kMade; };
+    if (!changed_.wait_for(lock, std::chrono::nanoseconds(limit), over)) {
+        if (entry.state == State::kQueued) {
+            std::erase(queue_, &entry);
+            spdlog::error("the engine's thread is stuck in a round; see its ports, or restart it");
+            return false;
+        }
+        changed_.wait(lock, over);
     }
-    state->wait(0);
-    return state->load(std::memory_order_acquire) == 1;
+    return entry.state == State::kMade;
 }
 
 bool EngineCalls::serve(Core& core, Nanos now) {
     if (!pending_.load(std::memory_order_relaxed)) return false;
-    std::vector<Entry> taken;
-    {
-        const std::lock_guard lock(mutex_);
-        taken.swap(queue_);
-        pending_.store(false, std::memory_order_relaxed);
-    }
+    std::unique_lock lock(mutex_);
+    pending_.store(false, std::memory_order_relaxed);
     std::uint64_t drained = 0;
     static_cast<void>(!read(wake_fd_, &drained, sizeof drained));
-    for (const Entry& entry : taken) {
+    while (!queue_.empty()) {
+        Entry& entry = *queue_.front();
+        queue_.pop_front();
+        entry.state = State::kBegun;
+        lock.unlock();
         (*entry.call)(core, now);
-        entry.state->store(1, std::memory_order_release);
-        entry.state->notify_one();
+        lock.lock();
+        entry.state = State::kMade;
+        changed_.notify_all();
     }
     return true;
+}
+
+bool EngineCalls::closed() {
+    const std::lock_guard lock(mutex_);
+    return closed_;
 }
 
 void EngineCalls::close() {
     const std::lock_guard lock(mutex_);
     closed_ = true;
-    for (const Entry& entry : queue_) {
-        entry.state->store(2, std::memory_order_release);
-        entry.state->notify_one();
-    }
+    for (Entry* entry : queue_)
+        entry->state = State::kRefused;
     queue_.clear();
+    changed_.notify_all();
 }
 
 EngineLoop::EngineLoop(Core& core, const EngineClock& clock, const IdleLadder::Limits& limits)

@@ -12,10 +12,11 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
 #include <functional>
-#include <memory>
 #include <mutex>
-#include <vector>
 
 #include "base/idle_ladder.h"
 #include "main/clock.h"
@@ -28,30 +29,39 @@ class EngineCalls {
 public:
     using Call = std::function<void(Core&, Nanos)>;
 
+    /// An engine comes round within milliseconds, and a call takes less than a second.
+    static constexpr Nanos kCallMax = 10 * kSecond;
+
     EngineCalls();
     ~EngineCalls();
     EngineCalls(const EngineCalls&) = delete;
     EngineCalls& operator=(const EngineCalls&) = delete;
 
     /// Any thread except the engine's: queues the call, wakes the engine, returns when it was made.
-    /// Returns false if the loop has ended and it was not made.
-    bool run(const Call& call);
+    /// False: it was not made and will not be, because the loop has ended, or has not begun it
+    /// within `limit`. A call that has begun is waited for, as if this thread made it.
+    bool run(const Call& call, Nanos limit = kCallMax);
     /// Engine thread: makes the queued calls. Returns true if there were some.
     bool serve(Core& core, Nanos now);
     /// Engine thread, at its end: refuses all later calls.
     void close();
+    /// True if the loop has ended. Any thread.
+    [[nodiscard]] bool closed();
     /// Readable while something is queued.
     [[nodiscard]] int wake_fd() const noexcept { return wake_fd_; }
     void wake() const noexcept;
 
 private:
+    enum class State : std::uint8_t { kQueued, kBegun, kMade, kRefused };
+    /// A call, in the memory of the thread that waits for it.
     struct Entry {
         const Call* call;
-        std::shared_ptr<std::atomic<int>> state;  ///< 0: queued, 1: made, 2: refused
+        State state = State::kQueued;  ///< under the mutex
     };
     std::atomic<bool> pending_{false};
     std::mutex mutex_;
-    std::vector<Entry> queue_;
+    std::condition_variable changed_;
+    std::deque<Entry*> queue_;
     bool closed_ = false;
     int wake_fd_ = -1;
 };

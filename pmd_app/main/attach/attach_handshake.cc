@@ -16,6 +16,7 @@ namespace ulc::daemon {
 namespace {
 
 constexpr Nanos kRowsEvery = 100 * kMillisecond;
+constexpr char kNoRound[] = "the engine is stopping, or its thread is stuck; its log says which";
 
 /// One packet with an optional descriptor. Never blocks; false: the client is not listening.
 bool send_packet(int socket, const void* data, std::size_t octets, int fd = -1) {
@@ -85,7 +86,7 @@ bool AttachServer::on_hello(Connection& connection, const HelloRequest& request)
     if (!watch_peer(connection)) return false;
 
     Result<engine::EndpointId> endpoint = Err::kClosed;
-    std::string why = "the engine is stopping";
+    std::string why = kNoRound;
     const Peer& peer = connection.peer;
     const engine::Claimant claimant{peer.uid, request.layout.region_octets,
                                     static_cast<std::uint32_t>(peer.pid), peer.start_ticks};
@@ -145,7 +146,7 @@ bool AttachServer::on_mapped(Connection& connection) {
             counters_.set_endpoints(core.endpoints());
         });
         if (!ran) error = Err::kClosed;
-        if (error != Err::kOk) why = std::string(text_of(error));
+        if (error != Err::kOk) why = ran ? std::string(text_of(error)) : kNoRound;
     }
     const auto ready = reply_with<abi::Ready>(error, why);
     if (!send_packet(connection.socket, &ready, sizeof ready) || error != Err::kOk) return false;
@@ -224,8 +225,9 @@ bool AttachServer::serve_streams(Connection& connection) {
     const bool sees_all = uid == 0 || uid == geteuid();
     std::size_t all = 0;
     const Nanos begun = monotonic_now();
-    loop_.calls().run(
+    const bool ran = loop_.calls().run(
         [&](const Core& core, Nanos) { all = core.take_streams(rows, sees_all ? nullptr : &uid); });
+    if (!ran) return refuse(connection, Err::kClosed, kNoRound);
     user_of(uid).handshakes.charge(monotonic_now() - begun);
     rows.resize(std::min(rows.size(), all));
     name_processes(rows);

@@ -281,7 +281,7 @@ void AttachServer::take_in(int socket) {
     connections_.push_back(std::move(connection));
     Connection& taken_in = *connections_.back();
     on_readable(taken_in);  // most clients have spoken already, and some have gone
-    if (taken_in.socket >= 0 && !add_watch(taken_in.socket, taken_in.on_socket)) {
+    if (taken_in.state != State::kLeaving && !add_watch(taken_in.socket, taken_in.on_socket)) {
         refuse(taken_in, Err::kLimit, kNoWatch);
         end(taken_in);
     }
@@ -360,29 +360,40 @@ void AttachServer::close_socket(int socket) {
     }
 }
 
-// The engine lets go of the socket, into which it makes upcalls, before that is closed.
+// If the engine's thread does not come round, forget_gone() tells it later.
 void AttachServer::end(Connection& connection) {
-    if (connection.socket < 0) return;
+    if (connection.state == State::kLeaving) return;
     const bool attached = connection.state == State::kAttached;
-    const bool closed = attached && connection.bye;
+    connection.bye = connection.bye && attached;
     if (attached) loop_.remove_doorbell(connection.socket);
     connection.state = State::kLeaving;
     ended_some_ = true;
     if (connection.reserved)
-        loop_.calls().run([&](Core& core, Nanos now) {
-            core.detach(connection.endpoint,
-                        closed ? engine::DetachReason::kClosed : engine::DetachReason::kDied, now);
-            counters_.set_endpoints(core.endpoints());
-        });
+        loop_.calls().run([&](Core& core, Nanos now) { tell_end(core, connection, now); });
     static_cast<void>(epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, connection.socket, nullptr));
-    close_socket(connection.socket);
-    connection.socket = -1;
+    release_socket(connection);
     if (connection.process >= 0) close(connection.process);
     connection.process = -1;
     const LogFields fields = fields_of(connection);
     if (attached && may_tell())
         spdlog::info("client {} {}", connection.peer.pid,
-                     closed ? "closed" : "ended without closing");
+                     connection.bye ? "closed" : "ended without closing");
+}
+
+/// Engine's thread.
+void AttachServer::tell_end(Core& core, Connection& connection, Nanos now) {
+    core.detach(connection.endpoint,
+                connection.bye ? engine::DetachReason::kClosed : engine::DetachReason::kDied, now);
+    connection.told = true;
+    counters_.set_endpoints(core.endpoints());
+}
+
+// The engine lets go of the socket, into which it makes upcalls, before that is closed.
+void AttachServer::release_socket(Connection& connection) {
+    const bool used = connection.reserved && !connection.told && !loop_.calls().closed();
+    if (connection.socket < 0 || used) return;
+    close_socket(connection.socket);
+    connection.socket = -1;
 }
 
 void AttachServer::sweep(Nanos now) {
@@ -439,14 +450,16 @@ void AttachServer::forget_gone() {
         ask = ask || connection->reserved;
     }
     if (ask)
-        loop_.calls().run([&](Core& core, Nanos) {
+        loop_.calls().run([&](Core& core, Nanos now) {
             for (const auto& connection : connections_) {
-                if (connection->state == State::kLeaving && connection->reserved &&
-                    core.detached(connection->endpoint))
-                    gone.push_back(connection.get());
+                if (connection->state != State::kLeaving || !connection->reserved) continue;
+                if (!connection->told) tell_end(core, *connection, now);
+                if (core.detached(connection->endpoint)) gone.push_back(connection.get());
             }
             counters_.set_endpoints(core.endpoints());
         });
+    for (const auto& connection : connections_)
+        if (connection->state == State::kLeaving) release_socket(*connection);
     std::erase_if(connections_, [&](auto& connection) {
         if (std::ranges::find(gone, connection.get()) == gone.end()) return false;
         User& user = user_of(connection->peer.uid);

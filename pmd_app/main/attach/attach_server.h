@@ -83,6 +83,7 @@ private:
         bool bye = false;
         bool parked = false;  ///< not read until its user has time left
         bool reserved = false;
+        bool told = false;  ///< the engine knows of the end, and has let go of the socket
         Peer peer;
         Nanos connected_at = 0;  ///< CLOCK_BOOTTIME
         Nanos deadline = 0;
@@ -117,6 +118,8 @@ private:
     void on_process_end(Connection& connection);
     [[nodiscard]] ssize_t receive(Connection& connection, void* data, std::size_t octets);
     void end(Connection& connection);
+    void tell_end(Core& core, Connection& connection, Nanos now);
+    void release_socket(Connection& connection);
     void sweep(Nanos now);
     void forget_gone();
     [[nodiscard]] AllowList allow_list() const noexcept;

@@ -55,6 +55,8 @@ public:
     IdleCore(const IdleCore&) = delete;
     IdleCore& operator=(const IdleCore&) = delete;
     void destroy() noexcept;
+    /// Leaves its memory: the engine's thread does not come round.
+    void abandon() noexcept { object_ = nullptr; }
     [[nodiscard]] bool made() const noexcept { return object_ != nullptr; }
 
 private:

@@ -129,7 +129,7 @@ Err Upgrader::upgrade(const std::string& file, UpgradeFigures& figures, std::str
     figures.load = loaded - begun;
     IdleCore next;
     Err error = Err::kClosed;
-    why = "the engine is stopping; start the new one after it";
+    why = "the engine is stopping, or its thread is stuck; start the new one after it";
     loop_.calls().run([&](Core& core, Nanos) { error = core.make_next(library, next); });
     figures.create = monotonic_now() - loaded;
     if (error == Err::kOk) {
@@ -138,7 +138,8 @@ Err Upgrader::upgrade(const std::string& file, UpgradeFigures& figures, std::str
         why = "no memory for a second engine core; free some, or restart the engine";
     }
     // Frames go back to pools that the engine's thread uses. If that has ended, this thread may.
-    loop_.calls().run([&](Core&, Nanos) { next.destroy(); });
+    if (!loop_.calls().run([&](Core&, Nanos) { next.destroy(); }) && !loop_.calls().closed())
+        next.abandon();
     return error;
 }
 

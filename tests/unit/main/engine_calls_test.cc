@@ -66,5 +66,15 @@ TEST(EngineCalls, the_engine_may_sleep_after_a_call) {
     EXPECT_FALSE(calls.run([](Core&, Nanos) {})) << "the engine has ended";
 }
 
+TEST(EngineCalls, are_withdrawn_from_an_engine_that_does_not_come_round) {
+    EngineCalls calls;
+    unsigned runs = 0;
+    EXPECT_FALSE(calls.run([&](Core&, Nanos) { ++runs; }, 0));
+    alignas(Core) std::byte memory[sizeof(Core)] = {};
+    calls.serve(*reinterpret_cast<Core*>(memory), 0);
+    EXPECT_EQ(runs, 0U) << "its thread has gone on, and what the call names may be gone";
+    calls.close();
+}
+
 }  // namespace
 }  // namespace ulc::daemon
